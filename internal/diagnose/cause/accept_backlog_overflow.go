@@ -8,18 +8,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// acceptBacklogOverflow: the queue of connections that wait for accept is full, and the kernel drops what comes;
-// callers try again after a second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS).
+// acceptBacklogOverflow: the accept queue is full, and the kernel drops new connections. Callers retry the SYN after
+// one second (net/ipv4/tcp_input.c, tcp_conn_request: LINUX_MIB_LISTENOVERFLOWS).
 var acceptBacklogOverflow = Cause{
 	ID:    "accept-backlog-overflow",
-	Title: "The queue of new connections overflows: the kernel drops them, and callers try again a second later",
+	Title: "The accept queue overflows: the kernel drops new connections, and callers retry a second later",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "new connections whose SYN had to be retransmitted (connect takes 1, 2, 3 s) while open connections lose " +
-			"nothing",
-		T1: "ListenOverflows growing, and the accept queue at its limit",
-		T2: "connections of clients on this host that took a second and more to be made, by process, as many as were " +
-			"dropped at most",
+		T0: "new connections with a retransmitted SYN (connect takes 1, 2 or 3 s) while open connections lose nothing",
+		T1: "ListenOverflows rises, and the accept queue is at its limit",
+		T2: "connections of clients on this host that took at least 1 s to " +
+			"open, by process; at most as many as were dropped",
 	},
 	Explain: explainBacklog,
 }
@@ -43,22 +42,22 @@ func explainBacklog(n *facts.Node) *Finding {
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshRetransmitted+b.LateDials == 0 {
 		f.Confidence *= 0.85
-		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of "+
-			"the network namespace together", b.MaxQueue, "connections")
+		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
+			"the queue was not seen full, and the drops are counted for all listeners of the network namespace")
 	}
 	if c := n.Churn(); c.Many() && b.Limit >= facts.DefaultBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
-		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f "+
-			"connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
+		f.doubt(recording.SourceServer, c.PerSecond, "per second",
+			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)
 	}
 	f.supportDials(n)
 	if b.KeptSlow {
 		f.Confidence *= 0.8
-		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop "+
-			"from accepting is the root of it", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"calls on open connections were slow as well: the root is what keeps the event loop from accepting")
 	} else if b.FreshRetransmitted > 0 {
-		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0,
-			"segments")
+		f.support(recording.SourceProbe, 0, "segments",
+			"calls on open connections lost nothing meanwhile: it is not the network path")
 	}
 	f.Fix = backlogFix(n, b)
 	f.See = []string{
@@ -68,23 +67,22 @@ func explainBacklog(n *facts.Node) *Finding {
 	return f
 }
 
-// supportDials says how long the clients of this host took to connect, where a SYN had to be retransmitted.
+// supportDials says how long the clients of this host took to connect where a SYN was retransmitted.
 func (f *Finding) supportDials(n *facts.Node) {
 	if d := n.Dials(); d.Late > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
-			"more, up to %s, most of %s", d.Late, d.Count, facts.Dur(d.MaxLateNs),
-			facts.KeysByValue(d.LateByProgram)[0]), float64(d.Late),
-			"connections")
+		f.support(recording.SourceTap, float64(d.Late), "connections",
+			"%d of %d connections of clients on this host took at least 1 s to open, up to %s; most are of %s", d.Late,
+			d.Count, facts.Dur(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
 	}
 }
 
-// isConnectLoss is time that a new connection waited for a segment to be retransmitted.
+// isConnectLoss is the time that a new connection waited for a retransmission.
 func isConnectLoss(a account.Account, s account.Segment) bool {
 	return a.Call.Conn == "fresh" && s.Actor == account.Network && s.State == account.Retransmit
 }
 
-// shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came
-// through took.
+// shareOfDrops estimates the share of the drops in the time of all callers: a drop costs one second, and the calls that
+// got through cost what they took.
 func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
 	cost := n.ConnectionCost()
 	dropped := b.Drops * facts.SYNTimeoutNs
@@ -98,16 +96,17 @@ func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
 
 func (f *Finding) supportBacklog(b facts.AcceptQueue) {
 	if b.Drops > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full "+
-			"(ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
+		f.support(recording.SourceHost, b.Drops, "drops",
+			"the kernel dropped %s: the accept queue was full (ListenOverflows of the server's network namespace)",
+			counted(b.Drops, "connection"))
 	}
 	if b.Limit > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may",
-			b.MaxQueue, b.Limit), b.MaxQueue, "connections")
+		f.support(recording.SourceHost, b.MaxQueue, "connections",
+			"up to %s waited to be accepted; the limit is %.0f", counted(b.MaxQueue, "connection"), b.Limit)
 	}
 	if b.FreshRetransmitted > 0 {
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first "+
-			"segments again", b.FreshRetransmitted), float64(b.FreshRetransmitted), "connections")
+		f.support(recording.SourceProbe, float64(b.FreshRetransmitted), "connections",
+			"%s had to retransmit the first segments", counted(b.FreshRetransmitted, "probe connection"))
 	}
 }
 
@@ -116,17 +115,19 @@ func backlogFix(n *facts.Node, b facts.AcceptQueue) []string {
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string
 	if configured > 0 && configured < 4096 {
-		fix = append(fix, fmt.Sprintf("tcp-backlog 4096 in the server's configuration (it is %d; it takes a restart)",
-			configured))
+		fix = append(fix,
+			fmt.Sprintf("tcp-backlog 4096 in the server's configuration (now %d; needs a restart)", configured))
 	}
 	if somaxconn > 0 && somaxconn < 4096 {
-		fix = append(fix, fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's network namespace (it is "+
-			"%.0f, and bounds tcp-backlog)", somaxconn))
+		fix = append(fix,
+			fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's "+
+				"network namespace (now %.0f; it caps tcp-backlog)", somaxconn))
 	}
 	if b.KeptSlow {
-		fix = append(fix, "Find what held the event loop (the other findings): no backlog is long enough for a "+
-			"server that does not accept")
+		fix = append(fix,
+			"Find what holds the event loop (see the other findings): no backlog is "+
+				"long enough for a server that does not accept")
 	}
-	return append(fix, "Let callers keep their connections, and come back with jitter after an error instead of all "+
-		"at once")
+	return append(fix,
+		"Let callers keep their connections, and reconnect with jitter after an error")
 }

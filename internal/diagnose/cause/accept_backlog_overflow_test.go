@@ -44,7 +44,7 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 		{
 			name: "T1: the loop was stopped", rec: queue(lost().kept(edgeMs/10, 2000*edgeMs, 4), 300, 17, 16),
 			found: true,
-			max:   0.8, against: "is the root",
+			max:   0.8, against: "the root is what keeps the event loop from accepting",
 		},
 		{name: "T0: only new connections lose", rec: lost(), found: true, min: 0.5, max: 0.7},
 		{

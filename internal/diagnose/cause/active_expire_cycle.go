@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// activeExpireCycle: many keys whose time comes at once; the cycle that removes them takes up to a quarter of the main
+// activeExpireCycle: many keys expire at the same time. The cycle that removes them takes up to a quarter of the main
 // thread, in slices of 25 ms at hz 10 (expire.c).
 var activeExpireCycle = Cause{
 	ID:    "active-expire-cycle",
@@ -16,15 +16,15 @@ var activeExpireCycle = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, or LATENCY expire-cycle, while " +
-			"calls were slow",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each slice of the loop's own work of a millisecond and more, and the calls that waited for it",
+		T0: "expire_cycle_cpu_milliseconds (6.0), expired_time_cap_reached_count, " +
+			"or LATENCY expire-cycle, while calls were slow",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each slice of at least 1 ms of the event loop's own work, and the calls that waited for it",
 	},
 	Explain: explainExpire,
 }
 
-// largeExpireShare of the main thread's time is as much as the cycle may take at the default effort (25 %), or nearly.
+// largeExpireShare of the main thread's time is close to what the cycle may take at the default effort (25 %).
 const largeExpireShare = 0.15
 
 func explainExpire(n *facts.Node) *Finding {
@@ -37,38 +37,40 @@ func explainExpire(n *facts.Node) *Finding {
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	f.supportWaits(n, h, "the expire cycle")
 	expired := n.Growth("expired_keys")
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f keys expired in the watch (%.0f per second on average)",
-		expired, expired/n.Seconds()), expired, "keys")
+	f.support(recording.SourceServer, expired, "keys",
+		"%s expired during the watch (%.0f per second on average)", counted(expired, "key"), expired/n.Seconds())
 	if share > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the cycle took %.0f ms, %.1f %% of the time "+
-			"(expire_cycle_cpu_milliseconds)", share*n.Seconds()*1e3, share*100), share, "")
+		f.support(recording.SourceServer, share, "",
+			"the expire cycle took %.0f ms, %.1f %% of the time (expire_cycle_cpu_milliseconds)", share*n.Seconds()*1e3,
+			share*100)
 	}
 	if caps > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it used up the time it may take %.0f times "+
-			"(expired_time_cap_reached_count)", caps), caps, "cycles")
+		f.support(recording.SourceServer, caps, "cycles",
+			"it hit its time limit %.0f times (expired_time_cap_reached_count)", caps)
 	} else {
-		f.doubt(recording.SourceServer, "it never used up the time that it may take", 0, "cycles")
+		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
 		f.Confidence = min(f.Confidence, 0.45)
 	}
 	if expired < 1000 {
-		f.doubt(recording.SourceServer, "so few keys are no reason for long cycles", expired, "keys")
+		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	if stale, ok := n.Info("expired_stale_perc").Max(); ok && stale >= 10 {
-		f.support(recording.SourceServer, fmt.Sprintf("up to %.0f %% of the keys with a TTL were past it "+
-			"(expired_stale_perc)", stale), stale, "%")
+		f.support(recording.SourceServer, stale, "%",
+			"up to %.0f %% of the keys with a TTL had expired but were not removed yet (expired_stale_perc)", stale)
 	}
-	f.Fix = []string{"Spread the TTLs: EXPIRE key $((ttl + RANDOM % (ttl / 10))) instead of one moment for all " +
-		"(EXPIREAT at midnight, one bulk load)."}
+	f.Fix = []string{"Spread the TTLs: EXPIRE key $((ttl + RANDOM % (ttl / 10))) instead of the same time " +
+		"for all (EXPIREAT at midnight, one bulk load)."}
 	if v, ok := n.Config("active-expire-effort"); ok && v != "1" {
-		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # it is %s", v))
+		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # now %s", v))
 	}
 	if hz, ok := n.Info("hz").Last(); ok && hz <= 10 && hz > 0 {
-		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET hz 50   # slices of %.0f ms instead of %.0f ms, at somewhat "+
-			"more CPU", 250/50.0, 250/hz))
+		f.Fix = append(f.Fix,
+			fmt.Sprintf("CONFIG SET hz 50   # slices of %.0f ms instead of %.0f ms, for a little more CPU", 250/50.0,
+				250/hz))
 	}
 	if v, ok := n.Config("lazyfree-lazy-expire"); ok && v == "no" {
-		f.Fix = append(f.Fix, "Where the values are big: CONFIG SET lazyfree-lazy-expire yes")
+		f.Fix = append(f.Fix, "For big values: CONFIG SET lazyfree-lazy-expire yes")
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-expires"}
 	return f

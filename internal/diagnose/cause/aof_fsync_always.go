@@ -1,15 +1,12 @@
 package cause
 
 import (
-	"fmt"
-
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// aofFsyncAlways: with appendfsync always the main thread waits for the disk in each turn of the loop in which
-// something was written; reads of the same turn wait too.
+// aofFsyncAlways: with appendfsync always, the main thread waits for the disk in each event-loop iteration that wrote
+// something. Reads of the same iteration wait too.
 var aofFsyncAlways = Cause{
 	ID:    "aof-fsync-always",
 	Title: "appendfsync always: the event loop waits for the disk at every write",
@@ -18,7 +15,8 @@ var aofFsyncAlways = Cause{
 	Needs: Needs{
 		T0: "appendfsync always in CONFIG, LATENCY aof-fsync-always",
 		T1: "the main thread blocked in fdatasync() or fsync() inside the slow calls",
-		T2: "each time that the main thread was blocked, exact, with the system call, inside the clients' own calls",
+		T2: "each time that the main thread was blocked, with its exact length and " +
+			"the system call, inside the clients' own calls",
 	},
 	Explain: explainFsyncAlways,
 }
@@ -31,18 +29,13 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	cl, confidence := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.97
-	told := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
+	inLatency := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
 	if !n.HostWatched() {
 		confidence = 0.9
 	}
-	if open := n.UnexplainedWaits(); !told && cl.Ns*2 < open.Ns && writes(n) {
-		// A file system in user space waits in an interruptible sleep, and without the host's files nothing is seen at
-		// all.
-		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return facts.IsUnexplainedWait(s) && s.State != account.Busy || s.Actor == account.Server &&
-				s.State == account.Blocked &&
-				facts.DiskSyscalls[facts.SyscallOf(s)]
-		}), 0.6
+	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
+		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
+		cl, confidence = n.Claim(maybeOnDisk), 0.6
 		if n.HostWatched() {
 			confidence = 0.45
 		}
@@ -51,16 +44,16 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
-	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.CallSource(), float64(cl.Calls), "calls",
+		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	f.supportAppended(n)
 	f.Fix = []string{
-		"CONFIG SET appendfsync everysec   # at most about a second of writes is lost in a power cut",
-		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), and the AOF on a disk of " +
-			"its own; batch writes, since all writes of one turn of the loop share one fsync.",
+		"CONFIG SET appendfsync everysec   # a power cut loses about one second of writes at most",
+		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), used by the AOF alone; " +
+			"batch writes, since all writes of one event-loop iteration share one fsync.",
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file"}
 	return f

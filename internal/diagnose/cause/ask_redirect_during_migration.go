@@ -8,18 +8,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// askRedirect: a slot is open. Keys of it that have gone cost their callers an ASK and another round trip, commands
-// over several of its keys a TRYAGAIN and a pause of the library.
+// askRedirect: a slot is migrating. A key that has already moved costs its caller an ASK and another round trip; a
+// command with several of its keys costs a TRYAGAIN and a pause of the library.
 var askRedirect = Cause{
 	ID:    "ask-redirect-during-migration",
-	Title: "Slots are on their way from one node to another: calls are answered ASK and repeated at the other node",
+	Title: "Slots are migrating: calls get ASK and are repeated on the other node",
 	Layer: "client",
 	Needs: Needs{
-		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats of the other node, open slots in " +
-			"CLUSTER NODES",
+		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats " +
+			"of the other node, open slots in CLUSTER NODES",
 		T2: "how many of the calls were ASKING",
 	},
-	Explain: func(*facts.Node) *Finding { return nil }, // a call that is sent on is on two nodes
+	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,
 }
 
@@ -31,47 +31,48 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
 	if r.Ask > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK (%.1f per second; errorstats): "+
-			"each took another round trip, to the other node", r.Ask, r.Ask/c.Seconds()), r.Ask, "replies")
+		f.support(recording.SourceServer, r.Ask, "replies",
+			"%s got ASK (%.1f per second; errorstats): each took another round trip, to the other node",
+			counted(r.Ask, "call"), r.Ask/c.Seconds())
 	}
 	if r.Asking > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f came back with ASKING (commandstats): %.1f %% of all calls",
-			r.Asking, 100*r.Asking/max(r.DataCalls, r.Asking, 1)), r.Asking, "calls")
+		f.support(recording.SourceServer, r.Asking, "calls",
+			"%s came with ASKING (commandstats): %.1f %% of all calls", counted(r.Asking, "call"),
+			100*r.Asking/max(r.DataCalls, r.Asking, 1))
 	}
 	if r.TryAgain > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f commands over several keys were answered TRYAGAIN, since "+
-			"some of their keys have gone: the library waits before it tries again (ioredis 100 ms)", r.TryAgain),
-			r.TryAgain, "replies")
+		f.support(recording.SourceServer, r.TryAgain, "replies",
+			"%s with several keys got TRYAGAIN, since some of the keys had moved: the "+
+				"library waits before it retries (ioredis 100 ms)", counted(r.TryAgain, "command"))
 	}
 	if len(r.OpenSlots) > 0 {
 		text := strings.Join(r.OpenSlots[:min(3, len(r.OpenSlots))], ", ")
 		if more := len(r.OpenSlots) - 3; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		f.support(recording.SourceServer, "on their way: "+text, float64(len(r.OpenSlots)), "slots")
+		f.support(recording.SourceServer, float64(len(r.OpenSlots)), "slots", "migrating: %s", text)
 	} else {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "CLUSTER NODES showed no open slot when it was read: the moves are short, or "+
-			"on nodes that are not watched", 0, "slots")
+		f.doubt(recording.SourceServer, 0, "slots",
+			"CLUSTER NODES showed no open slot when it was read: the "+
+				"migrations are short, or on nodes that are not watched")
 	}
 	if !r.ErrorsCounted {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "this version does not count replies by their error: TRYAGAIN and MOVED were "+
-			"not seen", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"this version does not count error replies by type: TRYAGAIN and MOVED were not seen")
 	}
 	if r.Moved > again {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED: more than ASK", r.Moved), r.Moved,
-			"replies")
+		f.doubt(recording.SourceServer, r.Moved, "replies", "%s got MOVED: more than got ASK", counted(r.Moved, "call"))
 	}
 	at := c.Nodes[0].Address
 	f.Fix = []string{
-		"Finish the move, slot by slot: redis-cli --cluster check " + at + " names the open slots, redis-cli " +
-			"--cluster fix " + at + " closes those that nobody moves any more",
-		"Move slots that are asked much at a quiet hour, and each to its end before the next (redis-cli --cluster " +
-			"reshard does)",
-		"Keep keys that one command takes in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open " +
-			"(ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in its second half of attempts)",
-		"Redis ≥ 8.4 and Valkey ≥ 9.0 move a slot at once, by replication: no ASK, no TRYAGAIN",
+		"Finish the migration, slot by slot: redis-cli --cluster check " + at +
+			" lists the open slots, redis-cli --cluster fix " + at + " closes those that nobody migrates any more",
+		"Migrate busy slots at a quiet hour, one at a time (as redis-cli --cluster reshard does)",
+		"Keep the keys of one command in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open " +
+			"(ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in the second half of its attempts)",
+		"Redis ≥ 8.4 and Valkey ≥ 9.0 migrate a whole slot atomically, by replication: no ASK, no TRYAGAIN",
 	}
 	f.See = []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",

@@ -8,18 +8,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// bigKeyIO: values of megabytes are copied into replies and written to sockets by the main thread. SLOWLOG ends before
-// the writing.
+// bigKeyIO: the main thread copies values of megabytes into replies and writes them to sockets. The time in SLOWLOG
+// ends before the write.
 var bigKeyIO = Cause{
 	ID:    "big-key-io",
 	Title: "Big values: the event loop is busy copying megabytes from and to clients",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest buffers of clients, " +
-			"while calls were slow",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each read and each send that held the main thread for a millisecond and more: bytes, connection, process",
+		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the " +
+			"largest client buffers, while calls were slow",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each read and each send that held the main thread for at least 1 ms: bytes, connection, process",
 	},
 	Explain: explainBigKeyIO,
 }
@@ -41,15 +41,15 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	}
 	f.supportCommands(n, commands)
 	f.supportWaits(n, h, "big values")
-	for _, d := range []struct{ field, text string }{{"total_net_output_bytes", "sent"}, {
-		"total_net_input_bytes",
-		"received",
-	}} {
+	for _, d := range []struct{ field, text string }{
+		{"total_net_output_bytes", "sent"},
+		{"total_net_input_bytes", "received"},
+	} {
 		bytes := n.Growth(d.field)
 		each := bytes / max(1, n.Growth("total_commands_processed"))
 		if bytes/n.Seconds() >= 1e6 {
-			f.support(recording.SourceServer, fmt.Sprintf("it %s %.0f MB per second, %.0f kB per command", d.text,
-				bytes/n.Seconds()/1e6, each/1e3), bytes/n.Seconds(), "bytes/s")
+			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
+				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
 		}
 	}
 	f.supportBuffers(n)
@@ -60,15 +60,15 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	return f
 }
 
-// supportBuffers shows the clients with the largest replies under way.
+// supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {
 	for _, b := range []struct{ field, what string }{
 		{"client_recent_max_output_buffer", "reply"},
 		{"client_recent_max_input_buffer", "argument"},
 	} {
 		if v, ok := n.Info(b.field).Max(); ok && v >= facts.MinBulkBytes {
-			f.support(recording.SourceServer, fmt.Sprintf("the largest %s buffer of a client was %.1f MB (%s)", b.what,
-				v/1e6, b.field), v, "bytes")
+			f.support(recording.SourceServer, v, "bytes",
+				"the largest %s buffer of a client was %.1f MB (%s)", b.what, v/1e6, b.field)
 		}
 	}
 	var worst facts.Client
@@ -78,9 +78,9 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 		}
 	}
 	if worst.OMem+worst.Qbuf >= facts.MinBulkBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting and %.1f MB of "+
-			"request, last command %s", worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6,
-			float64(worst.Qbuf)/1e6, worst.Cmd), float64(worst.OMem+worst.Qbuf), "bytes")
+		f.support(recording.SourceServer, float64(worst.OMem+worst.Qbuf), "bytes",
+			"CLIENT LIST: %s%s had %.1f MB of replies and %.1f MB of requests in its buffers, last command %s",
+			worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6, float64(worst.Qbuf)/1e6, worst.Cmd)
 	}
 }
 
@@ -90,10 +90,10 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect) []string {
 		what = "what " + commands[0].Command + n.FromText(commands) + " moves"
 	}
 	return []string{
-		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part that is needed (HMGET, "+
-			"GETRANGE, LRANGE windows).", what),
+		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part "+
+			"that you need (HMGET, GETRANGE, LRANGE windows).", what),
 		"redis-cli --bigkeys (or --memkeys) finds the keys; run it on a replica.",
-		"Keep blobs in an object store and only their address here; or give them a server of their own, so that " +
-			"small calls do not wait behind them.",
+		"Keep blobs in an object store and only their address here; or give them their own server, " +
+			"so that small calls do not wait behind them.",
 	}
 }

@@ -9,22 +9,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design, and the server serves nobody else on
-// it until it is done (src/blocked.c: input of a blocked client is not processed).
+// blockingOnSharedConn: BLPOP, XREAD BLOCK or WAIT holds a connection by design. Until it is done, the server serves no
+// other call on that connection (src/blocked.c: input of a blocked client is not processed).
 var blockingOnSharedConn = Cause{
 	ID:    "blocking-cmd-on-shared-conn",
-	Title: "A command that waits (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
+	Title: "A blocking command (BLPOP, XREAD BLOCK, WAIT) holds a connection that other calls share",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST (flags=b with the input of " +
-			"more commands, qbuf > 0) are a hint",
-		T2: "slow calls that were sent on a connection while a command that waits was under way on it, the server's " +
-			"thread asleep",
+		T0: "nothing: the calls of others are not seen. blocked_clients and CLIENT LIST " +
+			"(flags=b with further input, qbuf > 0) are a hint",
+		T2: "slow calls sent on a connection while a blocking command was running on it and the server's thread slept",
 	},
 	Explain: explainBlocking,
 }
 
-// waiter is the time in which a command that waits held a connection.
+// waiter is the time in which a blocking command held a connection.
 type waiter struct {
 	facts.Span
 	recording.WaiterDetail
@@ -56,8 +55,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
 		ns := held[a.Call.Conn].SegmentsNs(a, func(s account.Segment) bool {
-			return s.Actor == account.Server ||
-				s.State == account.Unexplained
+			return s.Actor == account.Server || s.State == account.Unexplained
 		})
 		if ns > 0 {
 			behind[a.Call.Conn]++
@@ -73,24 +71,24 @@ func explainBlocking(n *facts.Node) *Finding {
 	w := longestWaiter(byConn[addr])
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up "+
-		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs)), float64(cl.Calls),
-		"calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls (%s) were sent on a connection that %s held, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs))
 	who := facts.ClientLabel(w.Client, w.Process)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who,
-		facts.TimesText(len(byConn[addr])), facts.Dur(w.ToNs-w.FromNs)), float64(len(byConn[addr])), "commands")
-	if free := callsBeside(n, held); free > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections",
-			free), free, "calls")
+	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
+		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), facts.Dur(w.ToNs-w.FromNs))
+	if free := callsElsewhere(n, held); free > 0 {
+		f.support(recording.SourceTap, free, "calls",
+			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection had its replies within %s in 99 of "+
-			"100 calls", facts.Dur(kept.P99Ns)), float64(kept.P99Ns), "ns")
+		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
+			"99 of 100 calls on the probe's own connection had their reply within %s", facts.Dur(kept.P99Ns))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
 		f.Confidence = 0.6
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
+			"calls on their own connection are slow, too: half of the probe's take at least %s", facts.Dur(kept.P50Ns))
 	}
 	f.Fix = blockingFix(w, who)
 	f.See = []string{
@@ -109,7 +107,7 @@ func longestWaiter(ws []waiter) (best waiter) {
 	return best
 }
 
-// blockingName is how people write a command that waits.
+// blockingName is how people write a blocking command.
 func blockingName(op string) string {
 	if strings.HasPrefix(op, "XREAD") {
 		return op + " BLOCK"
@@ -117,8 +115,8 @@ func blockingName(op string) string {
 	return op
 }
 
-// callsBeside is about how many calls other connections had answered while some were held.
-func callsBeside(n *facts.Node, held map[string]facts.Spans) (calls float64) {
+// callsElsewhere is about how many calls other connections had answered while some were held.
+func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) {
 	var all facts.Spans
 	for _, c := range held {
 		all = append(all, c...)
@@ -137,18 +135,18 @@ func callsBeside(n *facts.Node, held map[string]facts.Spans) (calls float64) {
 }
 
 func blockingFix(w waiter, who string) []string {
-	fix := []string{fmt.Sprintf("Give %s a connection of its own, not the one that %s shares between callers.", w.Op,
-		who)}
+	fix := []string{fmt.Sprintf("Give %s its own connection, not the one that %s shares between callers.", w.Op, who)}
 	switch w.Op {
 	case "WAIT", "WAITAOF":
-		fix = append(fix, "WAIT belongs on the connection that wrote: write and WAIT on one taken from a pool, and "+
-			"give it back afterwards")
+		fix = append(fix,
+			"WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then return it")
 	default:
-		fix = append(fix, "Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); "+
-			"node-redis: client.duplicate(); redis-py and go-redis: a pool with one connection more per blocking "+
-			"consumer than callers need; rueidis does it by itself (its own pool for blocking commands)",
-			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a signal and LPOP, or "+
-				"XREADGROUP without BLOCK")
+		fix = append(fix,
+			"Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: "+
+				"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; "+
+				"rueidis does it by itself (it has a pool for blocking commands)",
+			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a "+
+				"signal with LPOP, or XREADGROUP without BLOCK")
 	}
 	return fix
 }

@@ -72,19 +72,18 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 		rec                   hostCase
 	}{
 		{
-			"throttled", "server-cfs-throttled", "tap: the kernel kept the main thread off the CPU for its quota 70 " +
-				"times, 4.2 s in all, up to 60 ms at a time",
+			"throttled", "server-cfs-throttled", "tap: the quota kept the main thread off the CPU 70 times, 4.2 s in " +
+				"all, up to 60 ms at a time",
 			newHostCase(true).threads(1.6, 0.1).cgroup(70).stalled(recording.KindRunQueue,
 				recording.ThreadDetail{}).tapped(recording.KindThrottled, recording.ThreadDetail{}),
 		},
 		{
-			"throttled, without the host's files", "server-cfs-throttled", "the kernel kept the main thread off the " +
-				"CPU",
+			"throttled, without the host's files", "server-cfs-throttled", "the quota kept the main thread off the CPU",
 			newHostCase(true).tapped(recording.KindThrottled, recording.ThreadDetail{}),
 		},
 		{"frozen", "process-frozen", "tap: the main thread was stopped 70 times", newHostCase(true).threads(1,
 			0).tapped(recording.KindFrozen, recording.ThreadDetail{})},
-		{"contention", "server-cpu-contention", "until then its CPU had stress[7] 100 %", newHostCase(true).threads(2,
+		{"contention", "server-cpu-contention", "its CPU meanwhile ran stress[7] 100 %", newHostCase(true).threads(2,
 			4.2).tapped(recording.KindRunQueue, stress)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 	}
 	r.Index()
 	if d := verdict.Diagnose(r.Recording, "test"); d.Verdict != verdict.Healthy || !strings.Contains(d.Summary,
-		"50 of 100000 calls of the clients") {
+		"50 of 100000 calls of clients") {
 		t.Errorf("%s %+v", d.Summary, d.Findings)
 	}
 }
@@ -252,7 +251,7 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{
 			name: "calls of clients of this host", rec: lost(205*edgeMs, "established"), found: true, min: 0.9,
-			evidence: "on 1 connections a segment was retransmitted after the retransmission timer",
+			evidence: "on 1 connection the retransmission timer expired, 0 times at the server, 20 times at clients",
 		},
 	})
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{

@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// Catalogue lists every cause that is known to this program, by layer from the host to the clients.
+// Catalogue lists every cause that this program knows, by layer from the host to the clients.
 func Catalogue() []Cause {
 	return slices.Concat(hostCauses, loopCauses, edgeCauses, clientCauses, poolCauses, pathCauses, clusterCauses)
 }
 
-// hostCauses: the server's process is not running, or not well.
+// hostCauses: the server's process cannot run.
 var hostCauses = []Cause{
 	serverCFSThrottled,
 	serverCPUContention,
@@ -65,7 +65,7 @@ var clientCauses = []Cause{
 	noSocketTimeout,
 }
 
-// poolCauses: connections that are made again and again, or kept by too many.
+// poolCauses: connections that are opened again and again, or too many of them.
 var poolCauses = []Cause{
 	reconnectHerd,
 	dialHerd,
@@ -74,7 +74,7 @@ var poolCauses = []Cause{
 	poolOversized,
 }
 
-// pathCauses: how callers use their connections, the path, and the kernel and the memory below the server.
+// pathCauses: how callers use their connections, the network path, and the kernel and memory below the server.
 var pathCauses = []Cause{
 	nPlusOneRoundtrips,
 	oversizedPipeline,
@@ -88,8 +88,7 @@ var pathCauses = []Cause{
 	swapped,
 }
 
-// clusterCauses: the topology of a cluster, who asks for it, calls that are sent on to another node, and nodes that are
-// gone, hot or not ready.
+// clusterCauses: the cluster map and who asks for it, redirected calls, and nodes that are gone, hot or not ready.
 var clusterCauses = []Cause{
 	topologyRefreshStorm,
 	movedRefreshStorm,

@@ -1,12 +1,15 @@
 // Package cause has the catalogue of causes: mechanisms by which calls get slow. A cause is one file, named after its
-// id, with its declaration and its predicate: what of the facts speaks for it, what against it, and how sure that is.
-// Causes do not know each other. What several of them say, in words, is in the files evidence_*.go.
+// id, with its declaration and its predicate: which facts speak for it, which against it, and how sure that is. Causes
+// do not know each other. Evidence that several of them use is in the files evidence_*.go.
 package cause
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 )
 
 // Cause is an entry of the catalogue.
@@ -14,30 +17,29 @@ type Cause struct {
 	ID    string // stable: scripts match on it
 	Title string
 	Layer string // server-host, server, persistence, limits, network, client-host, client
-	// Needs says per tier which evidence the cause is judged by; docs/causes.md is made of it.
+	// Needs says which evidence the cause is judged by, per tier; docs/causes.md is made of it.
 	Needs Needs
-	// Class is what this one has in common with others; empty for none.
+	// Class groups causes with similar consequences; empty for none.
 	Class Class
-	// After names causes, and AfterClass classes of them, of which this one can be a mere consequence: where one of
-	// them is found too, it comes first.
+	// After names causes, and AfterClass classes of causes, that can produce this one as a mere consequence: where one
+	// of them is found too, it comes first.
 	After      []string
 	AfterClass []Class
-	// Explain gives what the recording shows of the cause on one node, or nil. It must not look at the findings of
-	// others.
+	// Explain says what the recording shows of the cause on one node; nil for nothing. It must not use the findings of
+	// other causes.
 	Explain func(*facts.Node) *Finding
-	// Whole, if set, adds what is about no single node (what applications wait for) to the finding of all nodes, nil
-	// where there is none.
+	// Whole, if set, adds what belongs to no single node (what applications wait for) to the finding of all nodes,
+	// which is nil where there is none.
 	Whole func(*facts.Case, *Finding) *Finding
 }
 
-// Class is a group of causes that another cause can be a consequence of, whichever of them it is.
+// Class is a group of causes that can have another cause as a consequence.
 type Class string
 
 // ServerStall: the server does not serve for a while, or serves all callers late.
 const ServerStall Class = "server-stall"
 
-// Roots are the ids of all causes of which this one can be a mere consequence: those of its classes, then those that it
-// names.
+// Roots are the ids of all causes that can produce this one: those of its classes, then those that it names.
 func (c Cause) Roots() (ids []string) {
 	for _, other := range Catalogue() {
 		if other.ID != c.ID && slices.Contains(c.AfterClass, other.Class) {
@@ -57,14 +59,19 @@ func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
 	return f
 }
 
-// support adds evidence for the cause.
-func (f *Finding) support(source, text string, value float64, unit string) {
-	f.Evidence = append(f.Evidence, Evidence{source, text, value, unit})
+// support adds evidence for the cause: a value with its unit, and a text with arguments as for fmt.Sprintf.
+func (f *Finding) support(source string, value float64, unit, text string, args ...any) {
+	f.Evidence = append(f.Evidence, Evidence{source, fmt.Sprintf(text, args...), value, unit})
 }
 
 // doubt adds evidence against it.
-func (f *Finding) doubt(source, text string, value float64, unit string) {
-	f.Against = append(f.Against, Evidence{source, text, value, unit})
+func (f *Finding) doubt(source string, value float64, unit, text string, args ...any) {
+	f.Against = append(f.Against, Evidence{source, fmt.Sprintf(text, args...), value, unit})
+}
+
+// counted is a number of things: "1 connection", "2 connections".
+func counted[N ~int | ~int64 | ~float64](n N, thing string) string {
+	return format.Count(int64(math.RoundToEven(float64(n))), thing)
 }
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.

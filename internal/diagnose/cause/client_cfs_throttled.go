@@ -8,16 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientCFSThrottled: the caller's cgroup had used its CPU quota. Its replies are there, and nobody may run to read
-// them.
+// clientCFSThrottled: the caller's cgroup has used up its CPU quota. The replies are there, but its threads may not run
+// to read them.
 var clientCFSThrottled = Cause{
 	ID:    "client-cfs-throttled",
 	Title: "The client's cgroup has too little CPU quota: its replies wait until the kernel lets it run again",
 	Layer: "client-host",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
+		T0: "nothing: the server is fine",
 		T1: "cpu.stat of the client's cgroup (a hint)",
-		T2: "calls whose reply was in the socket while the client's threads were throttled",
+		T2: "calls with their reply in the socket while the client's threads were throttled",
 	},
 	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,
@@ -29,31 +29,30 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.97)
-	c := f.lateCalls(n, l, "while its cgroup was throttled")
+	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := n.ProcessThreads()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("its threads were throttled %d times, %s in all and %s of the "+
-			"time at least one of them", len(t.Throttled), facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.TotalNs())),
-			float64(len(t.Throttled)), "times")
+		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
+			"its threads were throttled %d times, %s in all; for %s at least one of them was", len(t.Throttled),
+			facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.TotalNs()))
 	}
 	path := n.CgroupOf(c.PID)
 	if t != nil && t.MainQuota().Cgroup != "" {
 		q := t.MainQuota()
 		path = q.Cgroup
 		f.Confidence = 0.99
-		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.Cgroup,
-			q.Cores), q.Cores, "cores")
+		f.support(recording.SourceTap, q.Cores, "cores",
+			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}
-	f.clientQuota(n, path)
+	f.supportClientQuota(n, path)
 	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
-			threads),
-			facts.Rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
+			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
 	}
 	if cl := n.InState(account.Throttled); cl.Ns > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("the server was throttled, too, in %d of the slow calls", cl.Calls),
-			float64(cl.Calls), "calls")
+		f.doubt(recording.SourceTap, float64(cl.Calls), "calls",
+			"the server was throttled, too, in %d of the slow calls", cl.Calls)
 	}
 	f.Fix = clientThrottleFix(path)
 	f.See = []string{
@@ -64,14 +63,16 @@ func explainClientThrottled(n *facts.Node) *Finding {
 }
 
 func clientThrottleFix(path string) []string {
-	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or raise " +
-		"it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
+	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or " +
+		"raise it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
 	if path != "" {
-		fix = append(fix, fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max "+
-			"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
+		fix = append(fix,
+			fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max "+
+				"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
 	}
-	return append(fix, "As many threads as the quota has cores, so that it is not spent at the begin of each period: "+
-		"Go 1.25 and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
-		"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
-		"If a limit must stay: a burst (cpu.max.burst, cpu.cfs_burst_us)")
+	return append(fix,
+		"Use as many threads as the quota has cores, so that it is not spent at the start of each period: Go 1.25 "+
+			"and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
+			"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
+		"If a limit must stay: allow bursts (cpu.max.burst, cpu.cfs_burst_us)")
 }

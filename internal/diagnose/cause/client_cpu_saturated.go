@@ -9,19 +9,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientCPUSaturated: the caller has more to do than it has CPU, or others have its CPU. Its replies wait for a reader
-// that is ready to run.
+// clientCPUSaturated: the caller needs more CPU than it has, or others use its CPUs. Its replies wait for a thread that
+// is ready to run.
 var clientCPUSaturated = Cause{
 	ID:    "client-cpu-saturated",
-	Title: "The client has too little CPU: its replies are there, and its threads wait for a CPU to read them",
+	Title: "The client has too little CPU: its replies are there, but its threads wait in the run queue",
 	Layer: "client-host",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
+		T0: "nothing: the server is fine",
 		T1: "run-queue delay of the client's threads (a hint)",
-		T2: "calls whose reply was in the socket while the client's threads stood in the run queue",
+		T2: "calls with their reply in the socket while the client's threads were in the run queue",
 	},
 	// A throttled cgroup makes its threads wait for the CPU as well.
-	// One that refreshes the map of a big cluster all the time takes it apart all the time.
+	// A client that refreshes the map of a big cluster all the time also parses it all the time.
 	After:   []string{"client-cfs-throttled", "gomaxprocs-over-quota", "pool-oversized", "topology-refresh-storm"},
 	Explain: explainClientCPU,
 }
@@ -47,28 +47,27 @@ func explainClientCPU(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.93)
-	c := f.lateCalls(n, l, "while its threads stood in the run queue")
+	c := f.supportLateCalls(n, l, "while its threads were in the run queue")
 	t := all[c.PID]
-	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in "+
-		"waits of 0.2 ms and more", facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds()),
-		float64(t.QueuedNs), "ns")
+	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
+		"its threads spent %s in the run queue in %.0f s, %.1f at a time, in waits of at least 0.2 ms",
+		facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
 	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
-		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
-			threads),
-			facts.Rate(run)/1e9, "cores")
+		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
+			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
 	}
 	others := others(t, c.Name)
 	own := float64(t.QueuedBehindOwnNs) / float64(max(t.QueuedNs, 1))
-	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its "+
-		"own%s", own*100, others.text(t)), own, "of the time")
+	f.support(recording.SourceTap, own, "of the time",
+		"meanwhile its CPUs ran its own threads for %.0f %% of that time%s", own*100, others.text(t))
 	if t.ThrottledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time",
-			facts.Dur(t.ThrottledNs)), float64(t.ThrottledNs), "ns")
+		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
+			"its cgroup was throttled, too: %s of its threads' time", facts.Dur(t.ThrottledNs))
 	}
 	if collected := t.Collecting.TotalNs(); collected > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of "+
-			"its work", facts.Dur(collected)), float64(collected), "ns")
+		f.doubt(recording.SourceTap, float64(collected), "ns",
+			"its runtime collected garbage for %s, which is part of its work", facts.Dur(collected))
 	}
 	if n.MapRefresh().Requesters[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}
@@ -81,17 +80,17 @@ func explainClientCPU(n *facts.Node) *Finding {
 	return f
 }
 
-// starvedOf is how much of their demand for CPU a process's threads spent waiting for a CPU.
+// starvedOf is the share of a process's demand for CPU that its threads spent in the run queue.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
-	run := facts.Rate(n.ProcessSeries(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
-	// nobody counted: waits that make up a part of the wall time are as bad
+	run := facts.Rate(n.ProcessSeries(t.PID, "cpu_ns")) * n.Seconds() // the host source may have found the process late
+	// CPU time was not counted: compare the waits with the wall time
 	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))
 	}
 	return float64(t.QueuedNs) / max(float64(t.QueuedNs)+run, 1)
 }
 
-// rivals are the others that had a process's CPU, the largest first.
+// rivals are the other processes that used a process's CPUs, the largest first.
 type rivals []string
 
 func others(t *facts.Threads, self string) rivals {
@@ -111,7 +110,7 @@ func others(t *facts.Threads, self string) rivals {
 func (r rivals) text(t *facts.Threads) string {
 	s := ""
 	for _, name := range r {
-		s += fmt.Sprintf(", in %.0f %% %s", float64(t.CPUHolders[name])*100/float64(t.QueuedNs), name)
+		s += fmt.Sprintf(", %s for %.0f %%", name, float64(t.CPUHolders[name])*100/float64(t.QueuedNs))
 	}
 	return s
 }
@@ -119,14 +118,17 @@ func (r rivals) text(t *facts.Threads) string {
 func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
 	var fix []string
 	if own < 0.5 && len(others) > 0 {
-		fix = append(fix, fmt.Sprintf("Give %s CPUs that %s does not have: taskset, a cpuset, or another machine; or "+
-			"renice -n 10 -p the other", c.Name, others[0]))
+		fix = append(fix,
+			fmt.Sprintf("Move %s to CPUs that %s does not use: taskset, a cpuset, or "+
+				"another machine; or renice -n 10 -p the other", c.Name, others[0]))
 	} else {
-		fix = append(fix, fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's requests.cpu), or share its "+
-			"load among more instances", c.Name))
+		fix = append(fix,
+			fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's "+
+				"requests.cpu), or share its load among more instances", c.Name))
 	}
-	return append(fix, "Do less for each reply: smaller values, fields instead of whole documents (HMGET), a cheaper "+
-		"format than JSON; profile it first",
-		"No more threads that work than it has CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools): what reads "+
-			"replies has to get its turn")
+	return append(fix,
+		"Do less work per reply: smaller values, fields instead of whole documents (HMGET), "+
+			"a cheaper format than JSON; profile it first",
+		"No more worker threads than CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools), so "+
+			"that the threads that read replies get to run")
 }

@@ -10,15 +10,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientEventLoopBlocked: one thread reads all replies, and it does something else: user code on the event loop.
+// clientEventLoopBlocked: one thread reads all replies, and it is busy with something else: user code on the event
+// loop.
 var clientEventLoopBlocked = Cause{
 	ID:    "client-eventloop-blocked",
-	Title: "The client's event loop does something else while its replies lie in the sockets",
+	Title: "The client's event loop is busy with something else while its replies wait in the sockets",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the one thread that reads all replies was on the CPU, or " +
-			"asleep elsewhere",
+		T0: "nothing: the server is fine",
+		T2: "calls with their reply in the socket while the one thread that reads " +
+			"all replies was on the CPU, or asleep elsewhere",
 	},
 	Explain: explainClientLoop,
 }
@@ -34,19 +35,20 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
-	c := f.lateCalls(n, l, "while the one thread that reads them did something else")
+	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive &&
 			n.HasSingleReader(facts.PIDOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes",
-			facts.Dur(min(onCPU.Ns, l.Ns))), float64(onCPU.Ns), "ns")
+		f.support(recording.SourceTap, float64(onCPU.Ns), "ns",
+			"that thread was on the CPU for %s of that time: it computes", facts.Dur(min(onCPU.Ns, l.Ns)))
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("that thread slept for %s of that time, but not for its sockets: "+
-			"a lock, a file or a call that blocks", facts.Dur(l.Ns-onCPU.Ns)), float64(l.Ns-onCPU.Ns), "ns")
+		f.support(recording.SourceTap, float64(l.Ns-onCPU.Ns), "ns",
+			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a blocking call",
+			facts.Dur(l.Ns-onCPU.Ns))
 	}
-	f.stalls(n, c)
+	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
 	f.Fix = loopFix(c)
 	f.See = []string{
@@ -57,8 +59,8 @@ func explainClientLoop(n *facts.Node) *Finding {
 	return f
 }
 
-// stalls counts the times that the loop stood: calls of several connections that waited for the same.
-func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
+// supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.
+func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 	var all facts.Spans
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {
@@ -73,26 +75,26 @@ func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
 		}
 	}
 	if all = facts.MergeSpans(all); len(all) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections",
-			len(all), facts.Dur(all.TotalNs()/int64(len(all))), len(conns)), float64(len(all)), "times")
+		f.support(recording.SourceTap, float64(len(all)), "times",
+			"it happened %d times, %s on average, on %d of its connections", len(all),
+			facts.Dur(all.TotalNs()/int64(len(all))), len(conns))
 	}
 }
 
-// doubtCollector: seen from outside a collector that stops the program is a loop that does something else.
+// doubtCollector: seen from outside, a garbage collection that stops the program looks like a busy loop.
 func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	t := n.ProcessThreads()[c.PID]
 	switch {
 	case t != nil && len(t.Collecting) > 0:
-		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s",
-			facts.Dur(t.Collecting.TotalNs())), float64(len(t.Collecting)), "collections")
+		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
+			"not garbage collection: those of this process took another %s", facts.Dur(t.Collecting.TotalNs()))
 	case n.ReportsCollections(c.PID):
 		f.Confidence = 0.95
-		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0,
-			"collections")
+		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")
 	default:
 		f.Confidence = 0.75
-		f.doubt(recording.SourceTap, "a garbage collection that stops the program looks the same, and this runtime "+
-			"does not tell of them", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"a garbage collection that stops the program looks the same, and this runtime does not report them")
 	}
 }
 
@@ -109,6 +111,7 @@ func loopFix(c *facts.Caller) []string {
 	if out == nil {
 		out = all
 	}
-	return append(out, "To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, "+
-		"jstack; perf top -p "+fmt.Sprint(c.PID))
+	return append(out,
+		fmt.Sprintf("To see what it does meanwhile: py-spy dump --pid %d, node --cpu-prof, jstack; perf top -p %d",
+			c.PID, c.PID))
 }

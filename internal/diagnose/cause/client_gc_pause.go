@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -12,12 +11,12 @@ import (
 // clientGCPause: the caller's runtime stops the program to collect garbage.
 var clientGCPause = Cause{
 	ID:    "client-gc-pause",
-	Title: "The client's garbage collector stops it while its replies lie in the sockets",
+	Title: "The client's garbage collector stops it while its replies wait in the sockets",
 	Layer: "client-host",
 	Needs: Needs{
-		T0: "nothing: the server's side is well",
-		T2: "calls whose reply was in the socket while the client's runtime said that it collected garbage (probes " +
-			"of CPython and the JVM)",
+		T0: "nothing: the server is fine",
+		T2: "calls with their reply in the socket while the client's runtime reported a " +
+			"garbage collection (probes of CPython and the JVM)",
 	},
 	Explain: explainClientGC,
 }
@@ -33,22 +32,21 @@ func explainClientGC(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.95)
-	c := f.lateCalls(n, l, "while it collected garbage")
+	c := f.supportLateCalls(n, l, "while it collected garbage")
 	t := n.ProcessThreads()[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {
 		longest = max(longest, s[1]-s[0])
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
-		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.TotalNs()), facts.Dur(longest)),
-		float64(len(t.Collecting)),
-		"collections")
+	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
+		"its runtime reported %s of at least 1 ms, %s in all, up to %s", counted(len(t.Collecting), "collection"),
+		facts.Dur(t.Collecting.TotalNs()), facts.Dur(longest))
 	if rss, ok := n.ProcessSeries(c.PID, "rss_bytes").Max(); ok {
-		f.support(recording.SourceHost, fmt.Sprintf("its memory is %.0f MB", rss/1e6), rss, "bytes")
+		f.support(recording.SourceHost, rss, "bytes", "its memory is %.0f MB", rss/1e6)
 	}
 	if t.ThrottledNs > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs)),
-			float64(t.ThrottledNs), "ns")
+		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
+			"its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs))
 	}
 	f.Fix = collectorFix(c)
 	f.See = []string{
@@ -60,16 +58,16 @@ func explainClientGC(n *facts.Node) *Finding {
 
 func collectorFix(c *facts.Caller) []string {
 	fix := []string{
-		"Python: gc.freeze() once what stays is loaded, gc.set_threshold(50_000, 20, 100) or gc.disable() where no " +
-			"cycles are made; keep large caches outside of the process or in few containers",
-		"JVM: ZGC (-XX:+UseZGC), or G1 with -XX:MaxGCPauseMillis, a larger heap, and a look at -Xlog:gc",
-		"Node: --max-semi-space-size for a smaller share of survivors, a smaller heap of what stays; --trace-gc " +
-			"shows the pauses",
+		"Python: gc.freeze() once long-lived objects are loaded, gc.set_threshold(50_000, 20, 100), or " +
+			"gc.disable() where no cycles are made; keep large caches outside the process or in few containers",
+		"JVM: ZGC (-XX:+UseZGC), or G1 with -XX:MaxGCPauseMillis, and a larger heap; check -Xlog:gc",
+		"Node: --max-semi-space-size so that fewer objects survive, fewer " +
+			"long-lived objects; --trace-gc shows the pauses",
 	}
 	for i, name := range []string{"python", "java", "node"} {
 		if strings.HasPrefix(c.Comm, name) {
-			return []string{fix[i], "Fewer and smaller objects for each reply"}
+			return []string{fix[i], "Create fewer and smaller objects per reply"}
 		}
 	}
-	return append(fix, "Fewer and smaller objects for each reply")
+	return append(fix, "Create fewer and smaller objects per reply")
 }

@@ -130,11 +130,11 @@ func TestDialHerd(t *testing.T) {
 	explainEdge(t, find("dial-herd-or-serialised-dial"), []edgeCase{
 		{
 			name: "T2: forty at once", rec: cold(edgeMs/4, nil), found: true, min: 0.85,
-			evidence: "up to 40 at the same moment", fix: "MinIdleConns",
+			evidence: "up to 40 at the same time", fix: "MinIdleConns",
 		},
 		{
 			name: "T2: one after the other", rec: cold(0, inRow(edgeMs/10)), found: true, min: 0.85,
-			evidence: "in a row",
+			evidence: "one after the other in",
 			fix:      "PR 3088",
 		},
 		{name: "dials that need not wait for each other", rec: cold(0, inRow(60*edgeMs))},
@@ -172,7 +172,7 @@ func TestStaleConnServerTimeout(t *testing.T) {
 			}).config(map[string]string{"timeout": "1"}), found: true, min: 0.94, evidence: "timeout is 1 s",
 			fix: "CONFIG SET timeout 0",
 		},
-		{name: "T2: CONFIG is forbidden", rec: reaped(cut), found: true, against: "does not tell"},
+		{name: "T2: CONFIG is forbidden", rec: reaped(cut), found: true, against: "does not report"},
 		{name: "the client closes them", rec: reaped(nil)},
 		{name: "after no fixed time", rec: reaped(func(i int, l *life) {
 			l.by, l.idleNs = recording.Server,

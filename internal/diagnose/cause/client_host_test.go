@@ -58,7 +58,7 @@ func TestClientCFSThrottled(t *testing.T) {
 			evidence: "0.20 cores", fix: "/app",
 		},
 		{name: "T2: its quota is known there, too", rec: throttled(stalls(recording.Throttled)).heldBy("/pod/app",
-			0.25), found: true, min: 0.99, evidence: "quota of /pod/app, 0.25 cores", fix: "/pod/app"},
+			0.25), found: true, min: 0.99, evidence: "quota of /pod/app throttled them, 0.25 cores", fix: "/pod/app"},
 		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs,
 			recording.KindRunQueue, neighbour)},
 		{name: "its loop computes", rec: stalls(recording.Receive)},
@@ -76,12 +76,12 @@ func TestClientCPUSaturated(t *testing.T) {
 	explainEdge(t, find("client-cpu-saturated"), []edgeCase{
 		{
 			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9,
-			evidence: "100 % of that time threads of its own", fix: "more CPUs",
+			evidence: "its own threads for 100 % of that time", fix: "more CPUs",
 		},
 		{
 			name: "T2: a neighbour", rec: busy(stalls(recording.RunQueue), neighbour), found: true,
 			evidence: "stress[7]",
-			fix:      "that stress[7] does not have",
+			fix:      "that stress[7] does not use",
 		},
 		{
 			name: "T2 without T1", rec: stalls(recording.RunQueue).waits(60, 80*edgeMs, recording.KindRunQueue,
@@ -110,7 +110,7 @@ func TestClientEventLoopBlocked(t *testing.T) {
 		{
 			name:  "T2: its runtime tells of collections",
 			rec:   stalls(recording.Receive).threaded(1).client(recording.SourceTap, "collector.watched", 1, 1),
-			found: true, min: 0.9, evidence: "collected no garbage",
+			found: true, min: 0.9, evidence: "reports collections, and had no long one",
 		},
 		{name: "many threads read", rec: stalls(recording.Receive).threaded(4)},
 		{name: "it collects garbage", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,

@@ -33,12 +33,13 @@ func TestClientPause(t *testing.T) {
 		},
 		{
 			name: "T1: and the loop turned", rec: asleep(paused("redis 7.0.15").info(counted)), found: true, min: 0.95,
-			evidence: "the event loop turned",
+			evidence: "the event loop ran",
 		},
 		{
 			name: "T1: an old server does not count", rec: asleep(paused("redis 5.0.6")), found: true, min: 0.8,
 			max:      0.9,
-			evidence: "no call of any connection came through", against: "does not count", fix: "CLIENT PAUSE 0",
+			evidence: "no call on any connection got through", against: "has no count of CLIENT PAUSE",
+			fix: "CLIENT PAUSE 0",
 		},
 		{
 			name: "T1: retransmissions elsewhere in the namespace",
@@ -106,13 +107,13 @@ func TestWriteBlock(t *testing.T) {
 		{
 			name: "T2: writes were read, and nothing was sent",
 			rec:  withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9,
-			evidence: "were read by the server, which then slept before it answered, up to 500 ms: SET",
+			evidence: "the server read 10 calls of its clients, then slept before it answered, up to 500 ms: SET",
 		},
 		{name: "T2: the same, and nobody asked for it", rec: withheld()},
 		{
 			name: "T0: writers are paused",
 			rec:  blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true,
-			min: 0.9, evidence: "up to 2 clients were blocked",
+			min: 0.9, evidence: "up to 2 clients blocked",
 		},
 		{
 			name: "T0: 6.2, no command blocks of itself", rec: blocked(well("redis 6.2.14")).snapshot("server",
@@ -157,7 +158,9 @@ func TestWriteBlock(t *testing.T) {
 		{name: "T0: nobody is blocked", rec: well("redis 7.0.15")},
 		{
 			name: "T0: NOREPLICAS",
-			rec:  well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(map[string]string{"min-replicas-to-write": "1"}), found: true, min: 0.95, evidence: "500 writes were answered NOREPLICAS", fix: "min-replicas-to-write 0",
+			rec: well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(
+				map[string]string{"min-replicas-to-write": "1"}),
+			found: true, min: 0.95, evidence: "500 writes got NOREPLICAS", fix: "min-replicas-to-write 0",
 		},
 		{
 			name: "T0: replicas missing on an old server",

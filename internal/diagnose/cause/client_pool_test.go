@@ -115,8 +115,8 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 			name: "T2: one is kept", rec: overflowing(nil), found: true, min: 0.85, evidence: "1 to 5 calls on each",
 			fix: "MaxIdle",
 		},
-		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call takes 0.2 ms more on " +
-			"a new connection", fix: "MaxIdle"},
+		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call on a new connection " +
+			"takes 0.2 ms more", fix: "MaxIdle"},
 		{
 			name: "near its server, two calls on each at most",
 			rec:  near(func(i int, l *life) { l.work = 1 + int64(i%2) }),
@@ -159,7 +159,7 @@ func TestTimeoutDiscardChurn(t *testing.T) {
 		{name: "T2: callers that go away", rec: overflowing(func(i int, l *life) {
 			l.waiting, l.idleNs = 1,
 				int64(1+i%50)*edgeMs
-		}), found: true, max: 0.85, against: "no one timeout"},
+		}), found: true, max: 0.85, against: "not one timeout"},
 		{name: "closed between calls", rec: overflowing(nil)},
 		{name: "requests that never arrived", rec: unheard},
 		{name: "the process ended", rec: newEdge("redis 7.0.15").conn(life{

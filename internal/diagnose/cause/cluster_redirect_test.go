@@ -97,11 +97,11 @@ func TestAskRedirect(t *testing.T) {
 			name: "TRYAGAIN", rec: twoNodes(now, map[string]float64{
 				"errorstat_TRYAGAIN.count": 200,
 				"cmdstat_get.calls":        2500,
-			}, nil).open(), found: true, evidence: "200 commands over several keys",
+			}, nil).open(), found: true, evidence: "200 commands with several keys",
 			fix: "retryDelayOnTryAgain",
 		},
 		{name: "a version that does not count errors", rec: twoNodes(old, map[string]float64{"cmdstat_get.calls": 2500},
-			gets).open(), found: true, max: 0.85, evidence: "2500 came back with ASKING", against: "does not count"},
+			gets).open(), found: true, max: 0.85, evidence: "2500 calls came with ASKING", against: "does not count"},
 		{
 			name: "no open slot was seen", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500}, gets),
 			found: true, max: 0.85, against: "no open slot",
@@ -163,7 +163,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		}).step("errorstat_MOVED.count", 800)},
 		{name: "for long after a failover", rec: twoNodes(now, slots(800, 700, 30),
 			nil).info(map[string]float64{"cluster_current_epoch": 1}).event(recording.SourceServer,
-			recording.KindRoleChange, second, 0, struct{}{}), found: true, max: 0.7, against: "changed their role"},
+			recording.KindRoleChange, second, 0, struct{}{}), found: true, max: 0.7, against: "1 node changed role"},
 		{name: "a version that does not count errors", rec: twoNodes("redis 6.0.16",
 			map[string]float64{"cmdstat_get.calls": 4000, "cmdstat_cluster.calls": 700}, nil)},
 		{
@@ -228,12 +228,13 @@ func TestInlineRediscovery(t *testing.T) {
 	explainWhole(t, find("inline-rediscovery"), []wholeCase{
 		{
 			name: "T0 node-redis", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node), found: true, min: 0.75,
-			max: 0.85, evidence: "lets the call wait", against: "was not seen", fix: "maxCommandRedirections",
+			max: 0.85, evidence: "where the call waits for the map", against: "was not seen",
+			fix: "maxCommandRedirections",
 		},
 		{
 			name: "T2 node-redis", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(node).forTheMap(90),
 			found: true,
-			min:   0.9, evidence: "90 connections were opened for the map alone, and closed after 3.05 ms",
+			min:   0.9, evidence: "90 connections opened for the map alone, closed after 3.05 ms",
 		},
 		{
 			name: "T0 redis-py, at each fifth", rec: twoNodes(now, slots(100, 20, 30), nil).clientsOf(py), found: true,
@@ -242,7 +243,7 @@ func TestInlineRediscovery(t *testing.T) {
 		{
 			name: "T2 node-redis without its name", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90),
 			found: true,
-			min:   0.65, max: 0.75, evidence: "as node-redis does", against: "does not say its name",
+			min:   0.65, max: 0.75, evidence: "as node-redis does", against: "does not report its name",
 		},
 		{name: "ioredis, by the names of its connections", rec: twoNodes(now, slots(100, 90, 30),
 			nil).forTheMap(90).clientsOf(facts.Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
@@ -280,7 +281,8 @@ func TestInlineRediscovery(t *testing.T) {
 			evidence: "the library is node-redis",
 		},
 		{name: "most are of a library that waits", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node, py,
-			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "go-redis as well"},
+			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}), found: true, against: "also go-redis, which " +
+			"fetches the map in the background"},
 		{name: "most are of one that does not", rec: twoNodes(now, slots(100, 100, 30), nil).clientsOf(node,
 			facts.Client{Addr: "10.0.0.8:1", LibName: "go-redis"}, facts.Client{
 				Addr:    "10.0.0.8:2",
@@ -304,22 +306,22 @@ func TestInlineRediscovery(t *testing.T) {
 			nil).clientsOf(node)},
 		{
 			name: "what waits for the map and asks seldom", rec: twoNodes(now, slots(290, 21, 30), nil).clientsOf(py),
-			found: true, max: 0.59, against: "that costs as well",
+			found: true, max: 0.59, against: "that costs time as well",
 		},
 		{name: "ioredis asks as seldom, and none waits", rec: twoNodes(now, slots(290, 21, 30),
 			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true, min: 0.65},
 		{
 			name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node),
-			found: true, against: "that costs as well",
+			found: true, against: "that costs time as well",
 		},
 		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("ioredis")), found: true, evidence: "the library is ioredis, which " +
-			"fetches the map beside the calls"},
+			"fetches the map in the background"},
 		{
 			name: "ioredis, by the names it gives", rec: twoNodes(old, slots(100, 90, 30),
 				nil).forTheMap(90).all("CLIENT SETNAME", 35,
 				1e5).info(map[string]float64{"cmdstat_client|setname.calls": 94}), found: true,
-			evidence: "as ioredis does, beside the calls",
+			evidence: "as ioredis does, in the background",
 		},
 		{
 			name: "names on all connections", rec: twoNodes(old, slots(100, 90, 30),

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -9,30 +8,30 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// cmdinfoOnceLock: go-redis learns where a command has its keys from COMMAND. Where it cannot read the server's reply,
-// it asks again with every call, under one lock, and closes the connection on which the rest of the reply lies.
+// cmdinfoOnceLock: go-redis learns from COMMAND where a command has its keys. Where it cannot parse the server's reply,
+// it asks again with every call, under one lock, and closes the connection with the rest of the reply unread.
 var cmdinfoOnceLock = Cause{
 	ID:    "cmdinfo-once-lock",
-	Title: "The client library cannot read the server's reply to COMMAND: every call takes one lock and asks again",
+	Title: "The client library cannot parse the reply to COMMAND: every call takes one lock and asks again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "commandstats: COMMAND about as often as the calls of the application, a new connection for each; with " +
+		T0: "commandstats: COMMAND about as often as the application's calls, with a new connection for each; with " +
 			"--pprof the goroutines that wait for the lock",
-		T2: "connections that their client breaks off with a reply of COMMAND half read",
+		T2: "connections that their client resets with a reply to COMMAND half read",
 	},
 	Explain: explainCommandLoop,
 	Whole:   commandLock,
 }
 
-// Bounds. A library asks COMMAND once for each client that is made.
+// Bounds. A library asks COMMAND once for each client object.
 const (
-	commandsPerCall = 0.5 // two in go-redis v6 and v8 clusters, one in a Ring: on one node of many it may ask fewer
+	commandsPerCall = 0.5 // two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often
 	commandsRate    = 2.0 // per second, on a node
-	mapsPerCommand  = 0.5 // a client that is made for each job asks for the map of the cluster as often as for COMMAND
+	mapsPerCommand  = 0.5 // a client object made for each job asks for the cluster map as often as for COMMAND
 	redialsPer      = 0.5 // connections for each COMMAND
 )
 
-// commandLoopOf is COMMAND beside the other commands of all nodes: a replica is asked for COMMAND alone.
+// commandLoop compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.
 type commandLoop struct {
 	asked, usec   float64 // COMMAND
 	data, dataUs  float64 // what applications ask for
@@ -41,7 +40,7 @@ type commandLoop struct {
 
 func commandLoopOf(c *facts.Case) (l commandLoop) {
 	for _, n := range c.Nodes {
-		if !tellsCommands(n) {
+		if !countsCommands(n) {
 			l.add(n)
 			continue
 		}
@@ -65,12 +64,12 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 	return l
 }
 
-// tellsCommands: INFO commandstats is not refused.
-func tellsCommands(n *facts.Node) bool {
+// countsCommands reports whether INFO commandstats is readable.
+func countsCommands(n *facts.Node) bool {
 	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
 }
 
-// add counts a node's commands by what the kernel source saw at the server's end.
+// add counts a node's commands by what the kernel source saw at the server.
 func (l *commandLoop) add(n *facts.Node) {
 	for _, h := range n.Rec.Histograms {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
@@ -90,9 +89,9 @@ func (l *commandLoop) add(n *facts.Node) {
 	l.redials += float64(brokenOff(n))
 }
 
-// asked is how often the node was asked for COMMAND, and by which source that is known.
+// askedCommands is how often the node was asked for COMMAND, and by which source that is known.
 func askedCommands(n *facts.Node) (count float64, source string) {
-	if tellsCommands(n) {
+	if countsCommands(n) {
 		return n.Growth("cmdstat_command.calls"), recording.SourceServer
 	}
 	var l commandLoop
@@ -104,42 +103,47 @@ func explainCommandLoop(n *facts.Node) *Finding {
 	asked, source := askedCommands(n)
 	broken := brokenOff(n)
 	l := commandLoopOf(n.Case)
-	// However rarely an application calls: nobody else breaks off what it has asked for itself.
+	// However rarely an application calls: no other client resets a connection with a reply that it asked for itself.
 	often := asked >= commandsRate*n.Seconds() || asked >= facts.MinRedials && float64(broken) >= redialsPer*asked
 	if !often || l.data == 0 || l.asked < commandsPerCall*l.data || l.maps > mapsPerCommand*l.asked ||
 		l.redials < redialsPer*l.asked {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) /
-		float64(len(n.Case.Nodes))}
-	f.support(source, fmt.Sprintf("COMMAND was asked %.0f times (%.3g per second); on all nodes together %.0f times "+
-		"for %.0f calls of the application: %.2g for each", asked, asked/n.Seconds(),
-		l.asked, l.data, l.asked/l.data), asked, "calls")
-	f.support(source, fmt.Sprintf("a COMMAND takes %s of the server's time, a call of the application %s",
-		facts.Dur(int64(l.usec*1e3/l.asked)), facts.Dur(int64(l.dataUs*1e3/l.data))), l.usec*1e3/l.asked, "ns")
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
+	}
+	f.support(source, asked, "calls",
+		"%.0f COMMANDs (%.3g per second); on all nodes together %.0f for %.0f calls of the application: %.2g for each",
+		asked, asked/n.Seconds(), l.asked, l.data, l.asked/l.data)
+	f.support(source, l.usec*1e3/l.asked, "ns",
+		"COMMAND takes %s of the server's time, a call of the application %s", facts.Dur(int64(l.usec*1e3/l.asked)),
+		facts.Dur(int64(l.dataUs*1e3/l.data)))
 	if c := n.Churn(); c.PerSecond > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.3g new connections per second: one for each COMMAND",
-			c.PerSecond), c.PerSecond, "connections per second")
+		f.support(recording.SourceServer, c.PerSecond, "connections per second",
+			"%.3g new connections per second: one for each COMMAND", c.PerSecond)
 	}
 	if float64(broken) >= redialsPer*asked {
 		f.Confidence = 0.92
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were broken off by their client (RST): the rest "+
-			"of a reply lay unread", broken), float64(broken), "connections")
+		f.support(recording.SourceTap, float64(broken), "connections",
+			"the client reset %s (RST) with the rest of a reply unread", counted(broken, "connection"))
 	} else {
-		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the "+
-			"goroutines of the application would tell: --pprof ADDRESS", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"a client object made for each job asks COMMAND as often; the application's "+
+				"goroutines would show the difference: --pprof ADDRESS")
 	}
 	if version, ok := n.UsesVersionBelow("go-redis", 9); ok {
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for "+
-			"COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
+		f.support(recording.SourceHost, 0, "",
+			"a client's process is built with go-redis %s, which asks for COMMAND and "+
+				"cannot parse its newer replies (v9 does not ask)", version)
 	}
 	f.Fix = commandFix(n.Case, "")
 	f.See = []string{"https://github.com/redis/go-redis/issues/1329", "https://github.com/redis/go-redis/pull/1355"}
 	return f
 }
 
-// brokenOff counts the connections that their client reset, as the server's end saw it.
+// brokenOff counts the connections that their client reset, as seen at the server.
 func brokenOff(n *facts.Node) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
@@ -152,8 +156,7 @@ func brokenOff(n *facts.Node) (count int) {
 
 func inCommandLock(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" || m.ID == "cmdinfo-load" }
 
-// commandLock adds what the goroutines of the applications show, which is enough where the server does not tell of its
-// commands.
+// commandLock adds what the application's goroutines show, which is enough where the server hides its commands.
 func commandLock(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(inCommandLock)
 	if !ok {
@@ -174,7 +177,7 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	return f
 }
 
-// commandFix names the version to go to: that of the library in use is the path of its package.
+// commandFix names the version to upgrade to; the version in use is in the path of its package.
 func commandFix(c *facts.Case, frame string) []string {
 	from := "go-redis"
 	switch {
@@ -190,12 +193,12 @@ func commandFix(c *facts.Case, frame string) []string {
 			from += " " + version
 		}
 	}
-	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
+	to := "to v9 (github.com/redis/go-redis/v9), which can parse the reply of every server"
 	if n := c.Nodes[0]; !facts.ServerAtLeast(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from,
 		" v7") &&
 		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
-		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of " +
-			"Redis 7 and Valkey"
+		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 can parse the reply " +
+			"of Redis 6, but not that of Redis 7 and Valkey"
 	}
-	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library switches it off"}
+	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library turns it off"}
 }

@@ -55,7 +55,7 @@ func TestCmdinfoOnceLock(t *testing.T) {
 		{
 			name: "T2: INFO is refused", rec: newEdge("redis 7.0.15").allAt(recording.Server, "COMMAND", 300,
 				4e5).allAt(recording.Server, "GET", 300, 2e3).brokenOff(290), found: true, min: 0.9,
-			evidence: "COMMAND was asked 300 times",
+			evidence: "300 COMMANDs (30 per second)",
 		},
 		{
 			name: "T2: INFO is refused, and COMMAND is asked once for each client",
@@ -86,16 +86,16 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 	}{
 		"and commandstats": {
 			asking("redis 6.0.16", 600, 300, 0).allAlong(inLock), true,
-			"COMMAND was asked 600 times", "go-redis v6",
+			"600 COMMANDs (60 per second)", "go-redis v6",
 		},
 		"alone: commandstats are " +
 			"refused": {newEdge("redis 6.0.16").allAlong(inLock).mutexDelay(map[string]int64{
 			v6Unlock:                           9e9,
 			"main.main > sync.(*Mutex).Unlock": 1e9,
-		}), true, "9 s of its delay", "v7.4.0"},
+		}), true, "9 s of its mutex delay", "v7.4.0"},
 		"counted": {
 			newEdge("redis 7.0.15").allAlong(inLock), true,
-			"98 of 100 goroutines that are in calls of go-redis", "to v9",
+			"98 of 100 goroutines in calls of go-redis", "to v9",
 		},
 		"once, when the client is made": {newEdge("redis 6.0.16").goroutines(0, inLock).goroutines(second,
 			map[string]int64{v9Reply: 9}).goroutines(2*second, map[string]int64{v9Reply: 9}), false, "", ""},

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// cowFaultsAfterFork: while the child of a snapshot lives, the first write to each page faults, and the kernel copies
-// the page during the command.
+// cowFaultsAfterFork: while the child process of a snapshot lives, the first write to each page faults, and the kernel
+// copies the page during the command.
 var cowFaultsAfterFork = Cause{
 	ID:    "cow-faults-after-fork",
 	Title: "While a snapshot is saved, writes pay for copies of the pages that they touch (copy on write)",
@@ -17,8 +17,8 @@ var cowFaultsAfterFork = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "current_cow_size and rdb_last_cow_size (a hint)",
-		T1: "minor faults of the main thread while a child process lives, many times those without, and their part " +
-			"of its CPU time",
+		T1: "minor faults of the main thread while a child process lives, many times " +
+			"the usual rate, and their share of its CPU time",
 		T2: "slow calls that waited for commands that ran meanwhile",
 	},
 	Explain: explainCow,
@@ -43,73 +43,81 @@ func explainCow(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.85)
-	f.support(recording.SourceHost, fmt.Sprintf("while a child saved (%.0f s of the watch) the main thread had %.0f "+
-		"minor faults per second, %s", c.WithChildSeconds, perSecond, aloneText(c, alone)), perSecond, "per second")
+	f.support(recording.SourceHost, perSecond, "per second",
+		"while a child process saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s",
+		c.WithChildSeconds, perSecond, aloneText(c, alone))
 	if c.Measured {
 		f.Confidence = 0.92
-		f.support(recording.SourceServer, fmt.Sprintf("they took %.0f %% of its CPU time: its time in the kernel "+
-			"beyond sockets and forks is %s for each", 100*c.Share(), facts.Dur(int64(c.FaultNs))), c.Share(),
-			"of its CPU time")
+		f.support(recording.SourceServer, c.Share(), "of its CPU time",
+			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
+			facts.Dur(int64(c.FaultNs)))
 	} else {
-		f.support(recording.SourceHost, fmt.Sprintf("at %s for each copy of a page, as measured elsewhere, they took "+
-			"%.0f %% of its CPU time", facts.Dur(facts.DefaultFaultNs), 100*c.Share()), c.Share(), "of its CPU time")
+		f.support(recording.SourceHost, c.Share(), "of its CPU time",
+			"at %s per page copy, as measured elsewhere, they took %.0f %% of its CPU time",
+			facts.Dur(facts.DefaultFaultNs),
+			100*c.Share())
 	}
 	most, _ := n.Info("current_cow_size").Max()
 	if lastCow, _ := n.Info("rdb_last_cow_size").Max(); lastCow > most {
 		most = lastCow
 	}
 	if most > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f MB were copied for one snapshot (current_cow_size, "+
-			"rdb_last_cow_size)", most/1e6), most, "bytes")
+		f.support(recording.SourceServer, most, "bytes",
+			"%.0f MB were copied for one snapshot (current_cow_size, rdb_last_cow_size)", most/1e6)
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls were executed, or waited for others that were, "+
-		"meanwhile; copies made up to %s of one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)),
-		float64(cl.Calls),
-		"calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls ran meanwhile or waited for a call that did; copies took up to %s of one call", cl.Calls,
+		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	if c.WithoutChildSeconds > 0 {
 		f.Confidence += 0.03
 	}
 	if faults := n.Host("main.majflt").Growth(); faults > 0 {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f pages had to be read from disk as well (major faults)", faults),
-			faults, "faults")
+		f.doubt(recording.SourceHost, faults, "faults",
+			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}
 	if forks := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%d slow calls waited for the fork itself", forks.Calls),
-			float64(forks.Calls), "calls")
+		f.doubt(recording.SourceServer, float64(forks.Calls), "calls",
+			"%s waited for the fork itself", counted(forks.Calls, "slow call"))
 	}
 	huge := facts.LastValue(n.Host("process.anon_huge_bytes"))
 	if huge > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f MB of it are huge pages: each first write to one of them "+
-			"copies 2 MB", huge/1e6), huge, "bytes")
+		f.support(recording.SourceHost, huge, "bytes",
+			"%.0f MB of it are huge pages: the first write to each copies 2 MB", huge/1e6)
 	}
 	f.Fix = cowFix(n, huge > 0)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages", "https://github.com/redis/redis/issues/2844"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages",
+		"https://github.com/redis/redis/issues/2844",
+	}
 	return f
 }
 
 func aloneText(c facts.PageCopies, alone float64) string {
 	if c.WithoutChildSeconds == 0 {
-		return "and there was no time without one"
+		return "and there was no time without a child"
 	}
-	return fmt.Sprintf("without one %.0f", alone)
+	return fmt.Sprintf("without a child %.0f", alone)
 }
 
 func cowFix(n *facts.Node, huge bool) []string {
 	var fix []string
 	if huge {
-		fix = append(fix, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in "+
-			"redis.conf (6.0 and later): then a copy is of 4 kB")
+		fix = append(fix,
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in "+
+				"redis.conf (6.0 and later): then a copy is 4 kB")
 	}
 	if save, ok := n.Config("save"); ok && save != "" {
-		fix = append(fix, fmt.Sprintf("Save less often (CONFIG SET save: now %q), at hours with few writes, or on a "+
-			"replica: CONFIG SET save \"\" here", save))
+		fix = append(fix,
+			fmt.Sprintf("Save less often (CONFIG SET save: now %q), at hours with few "+
+				"writes, or on a replica: CONFIG SET save \"\" here", save))
 	} else {
-		fix = append(fix, "Save less often, at hours with few writes, or on a replica; find who asks for BGSAVE "+
-			"(cron jobs, backup tools)")
+		fix = append(fix,
+			"Save less often, at hours with few writes, or on a replica; find "+
+				"who asks for BGSAVE (cron jobs, backup tools)")
 	}
-	return append(fix, "Keep what is written close together: many small keys or bits all over a large value touch as "+
-		"many pages as they can",
-		"repl-diskless-sync yes and a backlog (repl-backlog-size) that spares full resyncs, where replicas are why "+
-			"it forks")
+	return append(fix,
+		"Keep data that is written together close together: writes to many small keys, or to bits "+
+			"all over a large value, touch the most pages",
+		"If it forks for replicas: repl-diskless-sync yes, and a backlog (repl-backlog-size) that avoids full resyncs")
 }

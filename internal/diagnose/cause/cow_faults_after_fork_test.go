@@ -43,7 +43,7 @@ func TestCowFaultsAfterFork(t *testing.T) {
 	explainEdge(t, find("cow-faults-after-fork"), []edgeCase{
 		{
 			name: "writes all over while a child saves", rec: saving(true, 30_000, 100), found: true, min: 0.85,
-			evidence: "minor faults per second, without one 100", fix: "BGSAVE",
+			evidence: "minor faults per second, without a child 100", fix: "BGSAVE",
 		},
 		{
 			name: "its price was measured", rec: saving(true, 30_000,
@@ -51,7 +51,7 @@ func TestCowFaultsAfterFork(t *testing.T) {
 				"used_cpu_sys_main_thread": 0.9, "used_cpu_user_main_thread": 0.3,
 				"total_reads_processed": 3000, "total_writes_processed": 3000,
 			}),
-			found: true, min: 0.9, evidence: "4.76 µs for each",
+			found: true, min: 0.9, evidence: "4.76 µs of kernel time each",
 		},
 		{name: "pages were read from disk", rec: saving(true, 30_000,
 			100).host(map[string]float64{"main.majflt": 5000}), found: true, max: 0.6, against: "read from disk"},

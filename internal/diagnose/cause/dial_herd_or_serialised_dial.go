@@ -17,10 +17,10 @@ var dialHerd = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: new connections that stay look like any pool that grows",
-		T2: "many dials of one process at the same moment (or one right behind the other), on the way of calls, of " +
-			"connections that stay and replace none",
+		T2: "many dials of one process at the same time (or one right after the other), before " +
+			"calls, on connections that stay and replace none",
 	},
-	// Connections that were taken away, and who is turned away, come back like that.
+	// Lost connections, and callers that were refused, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
 	Explain: explainDialHerd,
 }
@@ -29,7 +29,7 @@ func costNs(s facts.DialBurst) (ns int64) {
 	for i, k := range s.Conns {
 		ns += k.OpeningNs()
 		if s.Serial {
-			ns += int64(i) * k.DialNs // whoever comes later waits for all before
+			ns += int64(i) * k.DialNs // each later caller waits for all before it
 		}
 	}
 	return ns
@@ -42,20 +42,20 @@ func explainDialHerd(n *facts.Node) *Finding {
 		return nil
 	}
 	var cost int64
-	var spells facts.Spans
+	var spans facts.Spans
 	var conns []*facts.Conn
 	worst := all[0]
 	for _, s := range all {
 		cost += costNs(s)
 		conns = append(conns, s.Conns...)
 		for _, k := range s.Conns {
-			spells = append(spells, [2]int64{k.Opening().FromNs, k.Opening().ToNs})
+			spans = append(spans, [2]int64{k.Opening().FromNs, k.Opening().ToNs})
 		}
 		if costNs(s) > costNs(worst) {
 			worst = s
 		}
 	}
-	f, _ := openedTogether(n, callers, facts.MergeSpans(spells), cost, facts.PercentilesOf(conns,
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spans), cost, facts.PercentilesOf(conns,
 		(*facts.Conn).OpeningNs).P90,
 		0.9)
 	if f == nil {
@@ -65,30 +65,30 @@ func explainDialHerd(n *facts.Node) *Finding {
 	took := list[len(list)-1].ToNs - list[0].FromNs
 	if worst.Serial {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within "+
-			"moments of the end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took)),
-			float64(len(list)), "connections")
+		f.support(recording.SourceTap, float64(len(list)), "connections",
+			"%s opened %s one after the other in %s: each SYN left right after "+
+				"the dial before it ended, none at the same time", worst.Name, counted(len(list), "connection"),
+			facts.Dur(took))
 	} else {
-		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, "+
-			"each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
-			facts.MaxOverlap(list)),
-			float64(len(list)), "connections")
+		f.support(recording.SourceTap, float64(len(list)), "connections",
+			"%s opened %s within %s, up to %d at the same time, each with a call right after its handshake", worst.Name,
+			counted(len(list), "connection"), facts.Dur(took), facts.MaxOverlap(list))
 	}
 	opening := facts.PercentilesOf(worst.Conns, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
-		"a call takes %s", facts.Dur(opening.Median), facts.Dur(opening.P90), facts.Dur(worst.RoundTripNs())),
-		float64(opening.Median), "ns")
+	f.support(recording.SourceTap, float64(opening.Median), "ns",
+		"each took %s before its first command (p90 %s); a call takes %s", facts.Dur(opening.Median),
+		facts.Dur(opening.P90), facts.Dur(worst.RoundTripNs()))
 	if alone := n.ConnectionCost().OpeningNs; float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
-		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
-			"slow each other down", facts.Dur(alone)), float64(alone), "ns")
+		f.support(recording.SourceProbe, float64(alone), "ns",
+			"a connection of slowpath's own costs %s: opened together they slow each other down", facts.Dur(alone))
 	}
-	f.support(recording.SourceTap, "none of them took the place of one that had been closed, and most were kept: the "+
-		"pool was empty or too small, and filled", float64(len(list)), "connections")
+	f.support(recording.SourceTap, float64(len(list)), "connections",
+		"none of them replaced a closed one, and most were kept: the pool was empty or too small, and filled")
 	if len(all) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch, to %s", len(all),
-			stampeders(all)), float64(len(all)), "times")
+		f.support(recording.SourceTap, float64(len(all)), "times",
+			"that happened %d times during the watch, to %s", len(all), stampeders(all))
 	}
-	f.remote(worst.Caller)
+	f.doubtRemote(worst.Caller)
 	f.Fix = dialHerdFix(n, worst)
 	f.See = []string{
 		"https://github.com/redis/go-redis/pull/3088",
@@ -114,8 +114,8 @@ func stampeders(all []facts.DialBurst) string {
 
 func dialHerdFix(n *facts.Node, s facts.DialBurst) []string {
 	needed := int(float64(s.AppCalls())/n.Seconds()*float64(s.RoundTripNs())/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
-		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
+	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d are enough for %.3g calls per "+
+		"second of %s; warm up the pool before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
 		float64(s.AppCalls())/n.Seconds(), facts.Dur(s.RoundTripNs()))}
 	topic := remedy.WarmPool
 	if s.Serial {

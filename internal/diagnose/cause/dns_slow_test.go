@@ -66,15 +66,15 @@ func TestDNSSlow(t *testing.T) {
 		{
 			name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true,
 			min:      0.9,
-			evidence: "36 connections of app[100] were dialled right behind", fix: "ndots:1",
+			evidence: "36 connections of app[100] began with a DNS query", fix: "ndots:1",
 		},
-		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 questions had no answer " +
-			"within 2 s", fix: "single-request-reopen"},
+		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 DNS requests without an " +
+			"answer within 2 s", fix: "single-request-reopen"},
 		{name: "T0: the probe waits for its own", rec: own, found: true, max: 0.85, evidence: "4 slow calls of the " +
 			"probe", against: "whether the callers"},
 		{
 			name: "T0: and always does, as callers that open connections must", rec: always, found: true, max: 0.75,
-			evidence: "waits 40 ms for the name",
+			evidence: "waits 40 ms for the lookup of the server's name",
 		},
 		{name: "T0: which callers do once", rec: kept},
 		{name: "another process looks names up", rec: named(app+1, 40*edgeMs, edgeMs/10)},

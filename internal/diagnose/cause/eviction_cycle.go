@@ -9,23 +9,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// evictionCycle: at maxmemory, room is made in the main thread before each write; before 6.2 without a bound of time.
+// evictionCycle: at maxmemory, the main thread evicts keys before each write; before 6.2 without a time limit.
 var evictionCycle = Cause{
 	ID:    "eviction-cycle",
 	Title: "The server is at maxmemory: evicting keys holds the event loop",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "evicted_keys rising with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or LATENCY " +
-			"eviction-cycle, while calls were slow",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each write that held the main thread longer than its command took by the server's own clock",
+		T0: "evicted_keys rises with used_memory at maxmemory, total_eviction_exceeded_time (7.0), or " +
+			"LATENCY eviction-cycle, while calls were slow",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each write that held the main thread longer than the server's own time for the command",
 	},
 	Explain: explainEviction,
 }
 
-// atMaxmemory is the part of maxmemory above which evictions are no accident: what clients' buffers take comes and
-// goes.
+// atMaxmemory is the share of maxmemory above which evictions are no accident: client buffers come and go.
 const atMaxmemory = 0.9
 
 func explainEviction(n *facts.Node) *Finding {
@@ -39,8 +38,7 @@ func explainEviction(n *facts.Node) *Finding {
 	limit, _ := n.Info("maxmemory").Last()
 	used, _ := n.Info("used_memory").Max()
 	share, d := evictionShare(n, evicted)
-	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be
-	// seen.
+	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be seen.
 	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
 	if !h.Matters() && !pattern {
 		return nil
@@ -48,23 +46,24 @@ func explainEviction(n *facts.Node) *Finding {
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	if pattern {
 		f.ExcessShare = max(f.ExcessShare, share)
-		f.support(recording.SourceServer, fmt.Sprintf("evicting them takes about %.0f %% of the main thread's work, "+
-			"which has no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3), share, "")
+		f.support(recording.SourceServer, share, "",
+			"evictions take about %.0f %% of the main thread's work, and it has "+
+				"no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3)
 	}
 	f.supportWaits(n, h, "eviction")
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f keys were evicted in the watch (%.0f per second on average)",
-		evicted, evicted/n.Seconds()), evicted, "keys")
+	f.support(recording.SourceServer, evicted, "keys",
+		"%s evicted during the watch (%.0f per second on average)", counted(evicted, "key"), evicted/n.Seconds())
 	if limit > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6,
-			limit/1e6), used/limit, "")
+		f.support(recording.SourceServer, used/limit, "",
+			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
 		if used < atMaxmemory*limit {
-			f.doubt(recording.SourceServer, "that is below maxmemory", used/limit, "")
+			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
 			f.Confidence = min(f.Confidence, 0.5)
 		}
 	}
 	if ms := n.Growth("total_eviction_exceeded_time"); ms > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was above maxmemory for %.0f ms "+
-			"(total_eviction_exceeded_time)", ms), ms, "ms")
+		f.support(recording.SourceServer, ms, "ms",
+			"it was above maxmemory for %.0f ms (total_eviction_exceeded_time)", ms)
 	}
 	f.Fix = evictionFix(n, used)
 	f.See = []string{
@@ -75,14 +74,13 @@ func explainEviction(n *facts.Node) *Finding {
 }
 
 const (
-	// evictedKeyNs is what the eviction of a small key takes in step with the writes: measured 1.0 µs on 7.0.15
-	// (allkeys-lru).
+	// evictedKeyNs is the cost of evicting a small key along with writes: measured 1.0 µs on 7.0.15 (allkeys-lru).
 	evictedKeyNs = 1000
-	// evictionPattern of the main thread's work is reason enough where it has no time left.
+	// evictionPattern of the main thread's work is enough where it has no time left.
 	evictionPattern = 0.25
 )
 
-// evictionShare estimates the part of the main thread's work that evictions make.
+// evictionShare estimates the share of evictions in the main thread's work.
 func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
 	d, ok := n.Demand()
 	if !ok || d.Run <= 0 {
@@ -93,26 +91,26 @@ func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
 
 func evictionFix(n *facts.Node, used float64) []string {
 	fix := []string{
-		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for a doubling "+
-			"of the hash table and for clients' buffers; or add shards", max(used*1.5/1e6, 1)),
-		"Set TTLs, so that keys go before memory is full.",
+		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for the hash table to "+
+			"double and for client buffers; or add shards", max(used*1.5/1e6, 1)),
+		"Set TTLs, so that keys expire before memory is full.",
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > 10 {
-			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity 10   # it is %d: one eviction "+
-				"may take up to %s", t, tenacityLimit(t))}, fix...)
+			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity "+
+				"10   # now %d: one eviction may take up to %s", t, tenacityLimit(t))}, fix...)
 		}
 	} else if !facts.ServerAtLeast(n, 6, 2) {
-		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is bounded to about 0.5 ms.")
+		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is limited to about 0.5 ms.")
 	}
 	if v, ok := n.Config("lazyfree-lazy-eviction"); ok && v == "no" {
-		fix = append(fix, "Where the values are big: CONFIG SET lazyfree-lazy-eviction yes")
+		fix = append(fix, "For big values: CONFIG SET lazyfree-lazy-eviction yes")
 	}
-	return append(fix, "Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at "+
-		"once.")
+	return append(fix,
+		"Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at once.")
 }
 
-// tenacityLimit is evict.c evictionTimeLimitUs: 50 µs per step up to 10, then 15 % more per step; 100 is no limit.
+// tenacityLimit is evictionTimeLimitUs of evict.c: 50 µs per step up to 10, then 15 % more per step; 100 is no limit.
 func tenacityLimit(t int) string {
 	if t >= 100 {
 		return "any time"

@@ -7,23 +7,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lateCalls is the evidence that every cause at the client's end has: how many calls, whose, and that the reply was
-// there.
-func (f *Finding) lateCalls(n *facts.Node, l *facts.LateReads, why string) *facts.Caller {
+// supportLateCalls is the evidence that all causes at the client have: how many calls, of which processes, and that the
+// reply was there.
+func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string) *facts.Caller {
 	c := n.CallerByPID(l.PIDs[0])
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
-		more = fmt.Sprintf(" and %d other processes", k)
+		more = fmt.Sprintf(" and %d more", k)
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("the replies to %d of %d slow calls were in the sockets of %s%s, on "+
-		"%d connections, %s: up to %s in one call",
-		l.Calls, len(n.Ledger.Slow), c.Name, more, n.SlowConnCount(c.PID), why, facts.Dur(l.MaxNs)), float64(l.Calls),
-		"calls")
+	f.support(recording.SourceTap, float64(l.Calls), "calls",
+		"the replies to %d of %d slow calls were in the sockets of %s%s, on %s, %s: up to %s in one call", l.Calls,
+		len(n.Ledger.Slow), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, facts.Dur(l.MaxNs))
 	return c
 }
 
-// clientQuota is what the host's files say of the cgroup.
-func (f *Finding) clientQuota(n *facts.Node, path string) {
+// supportClientQuota is what the host's files say of the cgroup.
+func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 	subject := recording.CgroupPrefix + path
 	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 	period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
@@ -31,14 +30,13 @@ func (f *Finding) clientQuota(n *facts.Node, path string) {
 		return
 	}
 	f.Confidence = 0.99
-	f.support(recording.SourceHost, fmt.Sprintf("the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path,
-		quota/period, quota, period), quota/period, "cores")
+	f.support(recording.SourceHost, quota/period, "cores",
+		"the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period)
 	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),
 		n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
 	if throttled > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled,
-			periods,
-			facts.Dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()))), throttled,
-			"periods")
+		f.support(recording.SourceHost, throttled, "periods",
+			"cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled, periods,
+			facts.Dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth())))
 	}
 }

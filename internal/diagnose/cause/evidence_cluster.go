@@ -9,20 +9,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// supportAlone says, in the finding of a cause of the slow node itself, that the calls which waited for it were no
-// parts of others.
+// supportAlone says, for a cause in the slow node itself, that the calls which waited for it were not parts of
+// fan-outs.
 func (f *Finding) supportAlone(n *facts.Node) {
-	looks, held, chance := 0, 0, 0.0
+	samples, held, chance := 0, 0, 0.0
 	for _, o := range n.Fanouts() {
-		looks, held, chance = looks+o.Samples, held+o.WithOthers, chance+o.ByChance
+		samples, held, chance = samples+o.Samples, held+o.WithOthers, chance+o.ByChance
 		if o.Share() >= minFanoutShare {
 			return
 		}
 	}
-	if looks >= facts.MinFanoutSamples {
-		f.support(recording.SourceTap, fmt.Sprintf("its callers asked one node at a time: in %d of %d looks at slow "+
-			"calls that waited, another node had been sent to at the same moment (by chance up to %.0f)", held, looks,
-			math.Ceil(chance)), float64(held), "looks")
+	if samples >= facts.MinFanoutSamples {
+		f.support(recording.SourceTap, float64(held), "looks",
+			"its callers asked one node at a time: in %d of %d samples of slow calls that waited, another node was "+
+				"asked at the same time (by chance up to %.0f)", held, samples, math.Ceil(chance))
 	}
 }
 
@@ -33,34 +33,36 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 	}
 	text := fmt.Sprintf("%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)",
 		what, r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
-	f.support(recording.SourceServer, text, r.Share, "of the time")
+	f.support(recording.SourceServer, r.Share, "of the time", "%s", text)
 	if r.CPUShare > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("that is %.0f %% of all the CPU time that the thread used",
-			r.CPUShare*100), r.CPUShare, "of its work")
+		f.support(recording.SourceServer, r.CPUShare, "of its work",
+			"that is %.0f %% of all the CPU time of that thread", r.CPUShare*100)
 	}
 	size, _ := n.MapSize()
-	f.support(recording.SourceServer, fmt.Sprintf("the map has %d nodes and %d ranges of slots; on %s a call costs "+
-		"by its size", size.Nodes, size.Ranges, n.Rec.Meta[recording.MetaServer]), float64(size.Nodes), "nodes")
+	f.support(recording.SourceServer, float64(size.Nodes), "nodes",
+		"the map has %s and %s; on %s the cost of a call grows with it", counted(size.Nodes, "node"),
+		counted(size.Ranges, "slot range"), n.Rec.Meta[recording.MetaServer])
 	if k := n.TapCalls(r.Command.String()); r.SubcommandsMerged && k > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them are %s", k, r.Command), float64(k), "calls")
+		f.support(recording.SourceTap, float64(k), "calls", "%d of them are %s", k, r.Command)
 	}
 	if r.OnNewConns {
 		more := ""
 		if facts.SameCount(r.InfoCalls, r.Calls) {
-			more = ", and with each goes an INFO: so refreshes Lettuce"
+			more = ", each with an INFO, as Lettuce refreshes"
 		}
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f connections were opened meanwhile, about as many as the "+
-			"map was asked for%s", r.ConnsOpened, more), r.ConnsOpened, "connections")
+		f.support(recording.SourceServer, r.ConnsOpened, "connections",
+			"%s opened meanwhile, about as many as there were map requests%s", counted(r.ConnsOpened, "connection"),
+			more)
 	}
 	if len(r.Requesters) > 0 {
 		who := r.Requesters.List(3)
 		if r.Library != "" && !strings.Contains(strings.ToLower(who), r.Library) {
 			who += " (" + r.Library + ")"
 		}
-		f.support(n.StateSource(), "it is asked for by "+who, float64(len(r.Requesters)), "callers")
+		f.support(n.StateSource(), float64(len(r.Requesters)), "callers", "requested by %s", who)
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients that ask this node once a minute would ask as often",
-		r.Calls/n.Seconds()*60), r.Calls/n.Seconds()*60, "clients")
+	f.support(recording.SourceServer, r.Calls/n.Seconds()*60, "clients",
+		"%s refreshing once a minute would ask this node as often", counted(r.Calls/n.Seconds()*60, "client"))
 }
 
 // minFanoutShare is the least share of the sampled waits that belong to a fan-out: below it, most slow calls have

@@ -12,9 +12,8 @@ import (
 // time is known to some milliseconds per second, and what the thread does between commands only adds to it.
 const minStalledRatio = 1.5
 
-// doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
-// is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
-// last.
+// doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
+// is kept from running makes every command long, even those of constant time, and uses less CPU time than they last.
 func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	if n.HostWatched() {
 		return
@@ -31,8 +30,9 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 		}
 	}
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
-		f.doubt(recording.SourceServer, fmt.Sprintf("SLOWLOG also shows %d commands that do little work, up to %s: "+
-			"something keeps the server from running", cheap, facts.Dur(longest)), float64(cheap), "commands")
+		f.doubt(recording.SourceServer, float64(cheap), "commands",
+			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
+			counted(cheap, "command"), facts.Dur(longest))
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
@@ -41,14 +41,14 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	case !ok:
 		return
 	case float64(own) > minStalledRatio*float64(cpu) && own > int64(1e8):
-		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
-			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
-	// most of what these lasted may be of that
+		f.doubt(source, cores*n.Seconds(), "s",
+			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", facts.Dur(own),
+			cores*n.Seconds())
+	// most of their time may be of that
 	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
-		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
-			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
-			facts.Dur(used)),
-			float64(used), "ns")
+		f.doubt(source, float64(used), "ns",
+			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
+				"of CPU time: something keeps it from running", facts.Dur(all), facts.Dur(used))
 	default:
 		return
 	}
@@ -58,20 +58,21 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 // supportWaits says how many slow calls waited.
 func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string) {
 	if h.Calls > 0 {
-		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
-			len(n.Ledger.Slow), what, facts.Dur(h.MaxNs)), float64(h.Calls), "calls")
+		f.support(n.StateSource(), float64(h.Calls), "calls",
+			"%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what,
+			facts.Dur(h.MaxNs))
 	}
 }
 
-// supportCommands adds what the server's records say of each command, the worst three.
+// supportCommands adds what the server reports of each command, for the worst three.
 func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 	type sum struct {
 		account.Suspect
-		count   int
-		totalNs float64
-		clients map[string]bool
-		told    map[string]bool
-		onCPUNs int64
+		count    int
+		totalNs  float64
+		clients  map[string]bool
+		reported map[string]bool
+		onCPUNs  int64
 	}
 	by := map[string]*sum{}
 	var order []string
@@ -79,14 +80,14 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		key := s.Source + " " + s.Command
 		t := by[key]
 		if t == nil {
-			t = &sum{Suspect: s, clients: map[string]bool{}, told: map[string]bool{}}
+			t = &sum{Suspect: s, clients: map[string]bool{}, reported: map[string]bool{}}
 			by[key], order = t, append(order, key)
 		}
 		t.count += max(s.Count, 1)
 		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
-		t.told[s.Told] = true
+		t.reported[s.Told] = true
 		if who := s.Process; who != "" {
 			t.clients[who] = true
 		} else if s.Client != "" {
@@ -97,34 +98,34 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t := by[key]
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.TimesText(t.count),
-				facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
+				facts.TimesText(t.count), facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
 			if more := len(t.clients) - 1; more > 0 {
-				text += fmt.Sprintf(" and %d other callers", more)
+				text += fmt.Sprintf(" and %s", counted(more, "other caller"))
 			}
-			f.support(recording.SourceTap, text, float64(t.DurationNs), "ns")
-			if t.told["slowlog"] {
-				f.support(recording.SourceServer, "SLOWLOG shows "+t.Command+" too", 0, "")
-			} else if t.told["commandstats"] {
-				f.support(recording.SourceServer, "commandstats counts the time of "+t.Command+" too", 0, "")
+			f.support(recording.SourceTap, float64(t.DurationNs), "ns", "%s", text)
+			if t.reported["slowlog"] {
+				f.support(recording.SourceServer, 0, "", "SLOWLOG shows %s too", t.Command)
+			} else if t.reported["commandstats"] {
+				f.support(recording.SourceServer, 0, "", "commandstats counts the time of %s too", t.Command)
 			}
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, facts.Dur(t.DurationNs),
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, facts.Dur(t.DurationNs),
 				facts.TimesText(t.count))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
-			f.support(recording.SourceServer, text, float64(t.DurationNs), "ns")
+			f.support(recording.SourceServer, float64(t.DurationNs), "ns", "%s", text)
 			continue
 		}
 		mean := int64(t.totalNs / float64(t.count))
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
-			t.Command, facts.Dur(mean), facts.TimesText(t.count)), float64(mean), "ns")
+		f.support(recording.SourceServer, float64(mean), "ns",
+			"commandstats: %s took %s on average, %s while calls waited", t.Command, facts.Dur(mean),
+			facts.TimesText(t.count))
 	}
 }
 
@@ -137,8 +138,7 @@ func (f *Finding) doubtStopped(n *facts.Node, h facts.SuspectClaim) {
 		}
 	}
 	if stopped > 0 && n.StateSource() != recording.SourceServer {
-		f.doubt(n.StateSource(), fmt.Sprintf("the main thread was also kept from running about the time of %d of "+
-			"these: "+
-			"not all of their time was work", stopped), float64(stopped), "commands")
+		f.doubt(n.StateSource(), float64(stopped), "commands",
+			"the main thread was also kept from running near %d of these: not all of their time was work", stopped)
 	}
 }

@@ -9,51 +9,50 @@ import (
 	"slowpath/internal/recording"
 )
 
-// opening tells what a new connection costs before its first command, and what is asked on it.
-func (f *Finding) opening(r facts.Redial) {
+// supportOpening says what a new connection costs before its first command, and its handshake.
+func (f *Finding) supportOpening(r facts.Redial) {
 	cost, trips := facts.PercentilesOf(r.Dialled, (*facts.Conn).OpeningNs),
 		facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
 	dial := facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return k.DialNs })
 	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Median),
 		facts.Dur(dial.Median))
 	if ops := facts.CommonHandshake(r.Dialled); ops != "" {
-		text += fmt.Sprintf(", then %d round trips: %s", trips.Median, ops)
+		text += fmt.Sprintf(", then %s: %s", counted(trips.Median, "round trip"), ops)
 	}
-	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", facts.Dur(r.RoundTripNs())),
-		float64(cost.Median),
-		"ns")
+	f.support(recording.SourceTap, float64(cost.Median), "ns", "%s); a call takes %s", text, facts.Dur(r.RoundTripNs()))
 }
 
-// remote says that the time of calls was seen from the server's end only.
-func (f *Finding) remote(c *facts.Caller) {
+// doubtRemote says that the calls were seen at the server only.
+func (f *Finding) doubtRemote(c *facts.Caller) {
 	if c.PID == 0 {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceTap, "the callers run on other hosts: their processes and the time of their dials "+
-			"were not seen (watch one of them, too)", 0, "")
+		f.doubt(recording.SourceTap, 0, "",
+			"the callers run on other hosts: their processes and the time of their dials "+
+				"were not seen (watch one of those hosts, too)")
 	}
 }
 
-// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for
-// anybody to notice.
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it is too little to
+// notice.
 func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
-	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections "+
-		"(%.0f %%)", facts.Dur(ns), facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs)), float64(ns), "ns")
+	f.support(recording.SourceTap, float64(ns), "ns",
+		"that took %s of the %s that the callers spent on their connections (%.0f %%)", facts.Dur(ns),
+		facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
 	return f
 }
 
-// openedTogether starts the finding of a cause by which many connections were opened together in some spells: cost is
-// what calls waited for them, OpeningNs what one took. It is nil where nobody can have noticed. Slow calls in the
-// spells are a part of it: they are those of handshakes, and those that waited behind them.
-func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, cost, openingNs int64,
-	confidence float64) (*Finding,
-	facts.Claim,
-) {
-	meanwhile := func(a account.Account) int64 { return spells.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) }
+// openedTogether starts the finding of a cause by which many connections were opened together during some spans. cost
+// is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
+// the spans belong to it: they are handshakes, or waited behind handshakes.
+func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
+	confidence float64,
+) (*Finding, facts.Claim) {
+	meanwhile := func(a account.Account) int64 { return spans.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
 	l := n.Overhead(callers)
 	took := cost + users.Ns
@@ -62,14 +61,14 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, 
 		return nil, felt
 	}
 	f := finding(n, felt, confidence)
-	f.SlowCalls = 0 // most of what it costs is before the calls
+	f.SlowCalls = 0 // most of its cost is before the calls
 	all := l.OpeningNs + l.UnansweredNs + l.PingNs + l.ExcessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
 	return f, felt
 }
 
-// supportShortLived says what the kernel source saw of connections that were opened and closed again in the watch:
-// whose they were, and what for.
+// supportShortLived says what the kernel source saw of connections that opened and closed during the watch: of which
+// clients, and for how many commands.
 func (f *Finding) supportShortLived(n *facts.Node) {
 	byWho := map[string]int64{}
 	var ages []int64
@@ -77,7 +76,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if d.AgeNs <= 0 || d.Side != recording.Server {
-			continue // each is seen from both ends where its client is on this host
+			continue // a connection of a client on this host is seen at both ends
 		}
 		closed++
 		calls += d.Calls
@@ -93,10 +92,10 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
 	who := facts.KeysByValue(byWho)[0]
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands "+
-		"each, half of them within %s; %.0f %% of them by %s", closed,
-		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
-		float64(closed), "connections")
+	f.support(recording.SourceTap, float64(closed), "connections",
+		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
+		counted(closed, "connection"), float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]),
+		100*float64(byWho[who])/float64(closed), who)
 }
 
 // minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.

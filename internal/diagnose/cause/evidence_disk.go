@@ -1,12 +1,19 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
+
+// maybeOnDisk reports whether the server may have waited for the disk: it was seen blocked there, or nothing else is
+// known of the wait.
+func maybeOnDisk(_ account.Account, s account.Segment) bool {
+	if facts.IsUnexplainedWait(s) && s.State != account.Busy {
+		return true
+	}
+	return s.Actor == account.Server && s.State == account.Blocked && facts.DiskSyscalls[facts.SyscallOf(s)]
+}
 
 // supportBlocked says in which system calls the main thread was blocked.
 func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
@@ -19,7 +26,7 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())
 			}
 		}
-		f.blockedIn(recording.SourceTap, ns, stretches, longest)
+		f.supportBlockedIn(recording.SourceTap, ns, stretches, longest)
 		return
 	}
 	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
@@ -29,18 +36,21 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 			longest[d.Syscall] = max(longest[d.Syscall], e.DurationNs)
 		}
 	}
-	f.blockedIn(recording.SourceHost, ns, stretches, longest)
+	f.supportBlockedIn(recording.SourceHost, ns, stretches, longest)
 }
 
-func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
+func (f *Finding) supportBlockedIn(source string, ns map[string]int64, stretches map[string]int,
+	longest map[string]int64,
+) {
 	for _, call := range facts.KeysByValue(ns) {
-		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
-			facts.TimesText(stretches[call]), facts.Dur(ns[call]), facts.Dur(longest[call])),
-			float64(ns[call]), "ns")
+		f.support(source, float64(ns[call]), "ns",
+			"the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
+			facts.TimesText(stretches[call]),
+			facts.Dur(ns[call]), facts.Dur(longest[call]))
 	}
 }
 
-// supportLatency says what LATENCY has of the events that begin with prefix.
+// supportLatency says what LATENCY reports of the events.
 func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 	longest, count := map[string]int64{}, map[string]int{}
 	for _, e := range n.Events(recording.SourceServer, recording.KindLatency) {
@@ -50,15 +60,15 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 		}
 	}
 	for _, event := range facts.KeysByValue(longest) {
-		f.support(recording.SourceServer, fmt.Sprintf("LATENCY: %s up to %s, in %d different seconds", event,
-			facts.Dur(longest[event]), count[event]), float64(longest[event]), "ns")
+		f.support(recording.SourceServer, float64(longest[event]), "ns",
+			"LATENCY: %s up to %s, in %d different seconds", event, facts.Dur(longest[event]), count[event])
 	}
 }
 
 func (f *Finding) supportAppended(n *facts.Node) {
 	if grown := n.Growth("aof_current_size"); grown > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
-			grown, "bytes")
+		f.support(recording.SourceServer, grown, "bytes",
+			"%.2f MB were appended to the AOF during the watch", grown/1e6)
 	}
 }
 

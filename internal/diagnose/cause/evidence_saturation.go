@@ -11,22 +11,24 @@ import (
 func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 	switch {
 	case d.Source == recording.SourceHost:
-		f.support(d.Source, fmt.Sprintf("the main thread ran %.0f %% of the time and was ready to run for another "+
-			"%.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Total())*100), d.Total(),
-			"of the time")
+		f.support(d.Source, d.Total(), "of the time",
+			"the main thread ran %.0f %% of the time and was in the run queue for another "+
+				"%.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Total())*100)
 	case d.Measured:
-		f.support(d.Source, fmt.Sprintf("the event loop had work %.0f %% of the time (eventloop_duration_sum), %.2f "+
-			"cores of CPU", d.Total()*100, d.Run), d.Total(), "of the time")
+		f.support(d.Source, d.Total(), "of the time",
+			"the event loop was busy %.0f %% of the time (eventloop_duration_sum), %.2f cores of CPU", d.Total()*100,
+			d.Run)
 	default:
-		f.support(d.Source, fmt.Sprintf("the main thread used %.2f cores (INFO used_cpu)", d.Run), d.Run, "cores")
+		f.support(d.Source, d.Run, "cores", "the main thread used %.2f cores (INFO used_cpu)", d.Run)
 	}
 	if ops := n.CommandsPerSecond(); ops > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second, %.1f µs of CPU time each",
-			ops, d.Run*1e6/ops), ops, "per second")
+		f.support(recording.SourceServer, ops, "per second",
+			"it served %.0f commands per second, %.1f µs of CPU time each", ops, d.Run*1e6/ops)
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec >= 0.2e6*n.Seconds()*d.Run {
-		f.support(recording.SourceServer, fmt.Sprintf("%s took most of it: %.0f calls of %.1f µs, %.0f %% of the "+
-			"time (commandstats)", top.Name, top.Calls, top.Usec/top.Calls, top.Usec/1e4/n.Seconds()), top.Usec, "µs")
+		f.support(recording.SourceServer, top.Usec, "µs",
+			"%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls,
+			top.Usec/top.Calls, top.Usec/1e4/n.Seconds())
 	}
 }
 
@@ -44,30 +46,30 @@ func saturation(n *facts.Node) *Finding {
 	if d.Measured {
 		f.Confidence = 0.95
 	}
-	own := d.Run / d.Total() // the rest of its demand went to whoever had the CPU
+	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
 	if c := n.NeighbourCores(); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
-		return nil // without the strangers on its CPUs it would have time to spare
+		return nil // without the other threads on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
 	if known && queue.Share() < hardlyWait && d.Run < facts.SaturatedDemand {
-		return nil // it has just enough to do: nobody waits
+		return nil // it has just enough work: no call waits
 	}
 	f.ExcessShare = max(f.ExcessShare, queue.Share()) * own
 	f.Confidence *= 1 - heavy
 	f.supportDemand(n, d)
 	switch {
 	case known && queue.Share() >= 0.5:
-		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls are queued for %s and more: the median is %s, "+
-			"while a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
-			facts.Dur(queue.UnqueuedNs)), float64(queue.WaitNs), "ns")
+		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
+			"half of all calls wait in the queue for at least %s: the median is %s, "+
+				"a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
+			facts.Dur(queue.UnqueuedNs))
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.8
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls hardly wait: the median is %s, while a round trip and the "+
-			"work of one call take %s", facts.Dur(queue.MedianNs), facts.Dur(queue.UnqueuedNs)),
-			float64(queue.MedianNs),
-			"ns")
+		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
+			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
+			facts.Dur(queue.MedianNs), facts.Dur(queue.UnqueuedNs))
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.9
@@ -82,48 +84,48 @@ func saturation(n *facts.Node) *Finding {
 	return f
 }
 
-// doubtCrowd: by Little's law as many calls are queued as are served while one waits. Whether a pool that is far too
-// large keeps them there, the server does not tell.
+// doubtCrowd: by Little's law as many calls are queued as are served while one waits. The server does not show whether
+// an oversized pool keeps them there.
 func (f *Finding) doubtCrowd(n *facts.Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	open, known := n.Info("connected_clients").Last()
 	if !ok || !known || n.Rec.Used(recording.SourceTap) {
 		return
 	}
-	line := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
-	if open < minOversizedConns || line < minOversizedQueue {
+	queued := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
+	if open < minOversizedConns || queued < minOversizedQueue {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
-	f.doubt(recording.SourceServer, fmt.Sprintf("up to %.0f calls are queued at a time, on %.0f connections: "+
-		"whether that is one process whose pool is far too large (pool-oversized) is seen only with the kernel source",
-		line, open), line, "calls")
+	f.doubt(recording.SourceServer, queued, "calls",
+		"up to %.0f calls are queued at a time, on %.0f connections: only the kernel source shows whether they "+
+			"come from one oversized pool (pool-oversized)", queued, open)
 }
 
-// doubtSaturation adds what speaks for another reason why the thread is busy.
+// doubtSaturation adds signs of another reason why the thread is busy.
 func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) {
 	if heavy >= 0.1 {
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f %% of its busy time went to commands of a millisecond and "+
-			"more, or to jobs of its own", heavy*100), heavy, "share")
+		f.doubt(recording.SourceServer, heavy, "share",
+			"%.0f %% of its busy time went to commands of at least 1 ms, or to its own background jobs", heavy*100)
 	}
 	if d.Wait >= 0.1 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("for %.0f %% of the time it was ready to run and others had the "+
-			"CPU: with a CPU of its own it would serve more", d.Wait*100), d.Wait, "of the time")
+		f.doubt(recording.SourceHost, d.Wait, "of the time",
+			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
 	if bytes := n.BytesPerCommand(); bytes >= bulkBytes {
 		f.Confidence *= 0.5
-		f.doubt(recording.SourceServer, fmt.Sprintf("a command and its reply weigh %.0f kB on average: the thread is "+
-			"busy moving bytes", bytes/1e3), bytes, "bytes")
+		f.doubt(recording.SourceServer, bytes, "bytes",
+			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
 	if c := n.Churn(); c.PerSecond >= 50 && c.Share() >= 0.2 {
 		f.Confidence *= 0.7
-		f.doubt(recording.SourceServer, fmt.Sprintf("clients open %.0f connections per second: accepting and closing "+
-			"them is part of its work", c.PerSecond), c.PerSecond, "per second")
+		f.doubt(recording.SourceServer, c.PerSecond, "per second",
+			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
 	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= 0.05 {
 		f.Confidence *= 0.6
-		f.doubt(recording.SourceHost, fmt.Sprintf("its cgroup was throttled for %.0f %% of the time: the quota is "+
-			"the limit, not the core", throttled*100), throttled, "of the time")
+		f.doubt(recording.SourceHost, throttled, "of the time",
+			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
 	}
 }
 
@@ -131,33 +133,34 @@ func saturationFix(n *facts.Node) []string {
 	var fix []string
 	reads := n.Growth("total_reads_processed")
 	if reads > 0 && n.Growth("total_commands_processed")/reads < 2 {
-		fix = append(fix, fmt.Sprintf("Send several commands at a time: each read brings %.1f commands now; a "+
-			"pipeline of 10 makes a core serve 3-5 times as many", n.Growth("total_commands_processed")/reads))
+		fix = append(fix,
+			fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a "+
+				"pipeline of 10 a core serves 3-5 times as many", n.Growth("total_commands_processed")/reads))
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= 10 {
-		fix = append(fix, fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, asked %.0f times per second", top.Name,
-			math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
+		fix = append(fix,
+			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", top.Name,
+				math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= 4 {
-		fix = append(fix, fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f CPUs): reading and "+
-			"writing sockets leaves the main thread", min(cpus-1, 4), cpus))
+		fix = append(fix,
+			fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f "+
+				"CPUs): I/O threads then read and write the sockets", min(cpus-1, 4), cpus))
 	}
 	return append(fix, "Spread the keys over more servers (cluster mode), or send reads to replicas",
-		"Keep what is asked most in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
+		"Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
 }
 
-const minOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs of the server itself
-
-const looseRun = 0.85 // where only INFO tells, which does not know of waits
+const looseRun = 0.85 // where only INFO is known, which does not count waits
 
 const hardlyWait = 0.25 // of a call's time
 
-// saturatedCrowd: where hundreds are queued, the thread's being busy does not tell whether one pool sends them.
+// saturatedCrowd: where hundreds of calls are queued, a busy thread does not show whether one pool sends them.
 const saturatedCrowd = 0.55
 
-// Bounds of saturation. A queue grows without bound as the thread's use goes to 1; a thread that sleeps for a tenth of
-// the time has no lasting queue (M/M/1 at 0.9: ten queued).
+// Bounds of saturation. A queue grows without limit as the thread's utilisation approaches 1; a thread that sleeps for
+// a tenth of the time has no lasting queue (M/M/1 at 0.9: ten queued).
 const (
 	bulkBytes = 32 << 10
 )
@@ -171,3 +174,5 @@ const (
 	minOversizedConns = 256 // of one process, in use
 	minOversizedQueue = 128 // calls of that process in flight at a time
 )
+
+const minOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs of the server itself

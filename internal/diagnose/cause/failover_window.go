@@ -9,17 +9,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// failoverWindow: a master is gone, and until the others have given it up and elected its replica nobody serves its
-// slots.
+// failoverWindow: a master is gone. Until the other nodes have marked it as failed and elected its replica, no node
+// serves its slots.
 var failoverWindow = Cause{
 	ID:    "failover-window",
-	Title: "A master fell silent, and nobody served its slots until a replica had taken over",
+	Title: "A master stopped answering, and no node served its slots until a replica had taken over",
 	Layer: "server",
 	Needs: Needs{
-		T0: "a node that stops answering, and one that was its replica and is a master then (INFO role, CLUSTER " +
-			"NODES), or cluster_slots_pfail and cluster_slots_fail at the others; CLUSTERDOWN errors",
-		T1: "why it fell silent: the process has ended, or was stopped",
-		T2: "the connections that its end closed, and those that were refused in the meantime, by process",
+		T0: "a node that stops answering, and its replica that becomes master (INFO role, CLUSTER NODES), or " +
+			"cluster_slots_pfail and cluster_slots_fail on the others; CLUSTERDOWN errors",
+		T1: "why it stopped answering: the process has ended, or was stopped",
+		T2: "the connections that its end closed, and those refused meanwhile, by process",
 	},
 	Explain: explainFailover,
 }
@@ -39,10 +39,10 @@ func explainFailover(n *facts.Node) *Finding {
 	if f.ExcessShare == 0 {
 		return nil // it had no callers
 	}
-	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window has another end, and another reason
+	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window ends later, and for another reason
 		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
-		f.doubt(recording.SourceTap, fmt.Sprintf("callers waited for the old master for another %s after that, "+
-			"connection by connection", facts.Dur(s.Ns)), float64(s.Ns), "ns")
+		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
+			"callers waited for the old master for another %s after that, summed over connections", facts.Dur(s.Ns))
 	}
 	f.supportTakeover(n, t)
 	f.supportSilence(n, t)
@@ -57,25 +57,26 @@ func explainFailover(n *facts.Node) *Finding {
 
 var failoverSee = []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection", "https://github.com/redis/jedis/issues/1512"}
 
-// explainReplaced is of a master that still answered when the watch was prepared, and had been replaced when it began:
-// what waits for it is slowpath's own probe.
+// explainReplaced is for a master that still answered when the watch was prepared, but had been replaced when it began:
+// only slowpath's own probe waits for it.
 func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	cl := keptWaiting(n, t)
 	if cl.Calls == 0 || n.WaitsAfterTakeover(t).Ns > 0 {
 		return nil
 	}
 	f := finding(n, cl, 0.6)
-	f.Title = "A master had fallen silent and been replaced when the watch began"
-	f.support(recording.SourceServer, "the others hold it for failed, and its slots are another's already (CLUSTER "+
-		"NODES): the failover is over", 0, "")
+	f.Title = "A master had stopped answering and been replaced before the watch began"
+	f.support(recording.SourceServer, 0, "",
+		"the other nodes have it as failed, and another node has its slots "+
+			"already (CLUSTER NODES): the failover is over")
 	f.supportSilence(n, t)
 	f.supportNodeTimeout(n)
-	f.doubt(recording.SourceTap, "what callers lost by it was before the watch; none is seen to wait for it now", 0, "")
+	f.doubt(recording.SourceTap, 0, "", "what callers lost was before the watch; none is seen to wait for it now")
 	f.Fix, f.See = failoverFix(n, t), failoverSee
 	return f
 }
 
-// explainOrphan is of a master that could not be reached when the watch began, by what its replica tells.
+// explainOrphan is for a master that could not be reached when the watch began, judged by what its replica reports.
 func explainOrphan(n *facts.Node) *Finding {
 	t, master, ok := n.TakeoverOfUnwatchedMaster()
 	if !ok {
@@ -83,30 +84,32 @@ func explainOrphan(n *facts.Node) *Finding {
 	}
 	w := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
 	lost := w.ToNs - w.FromNs // of at least one caller
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: float64(lost) /
-		float64(max(lost+n.Ledger.Users.ExcessNs, 1))}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
+	}
 	if t.Pending {
-		f.Title = "A master fell silent, and nobody has taken over its slots yet"
-		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began, and %s later "+
-			"nobody had taken over its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots),
-			float64(lost), "ns")
+		f.Title = "A master stopped answering, and no node has taken over its slots yet"
+		f.support(recording.SourceServer, float64(lost), "ns",
+			"its master %s was gone when the watch began; %s later no node had taken over "+
+				"its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots)
 	} else {
-		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began; it was seen as "+
-			"the master of its %d slots itself %s later (INFO role)", master, t.Slots, facts.Dur(lost)), float64(lost),
-			"ns")
+		f.support(recording.SourceServer, float64(lost), "ns",
+			"its master %s was gone when the watch began; this node was seen "+
+				"as master of its %d slots %s later (INFO role)", master, t.Slots, facts.Dur(lost))
 	}
 	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
 		f.Confidence = 0.9
 	} else {
-		f.doubt(recording.SourceServer, "whether anybody called it meanwhile is not seen: it could not be watched", 0,
-			"")
+		f.doubt(recording.SourceServer, 0, "",
+			"whether clients called it meanwhile is not known: it could not be watched")
 	}
 	f.Fix, f.See = failoverFix(n, t), failoverSee
 	return f
 }
 
-// keptWaiting claims what calls to the old master waited while nobody had taken over. Slowpath's own go on after that:
-// it watches that node, and not its slots.
+// keptWaiting claims what calls to the old master waited until a replica took over. Slowpath's own calls go on after
+// that: they watch that node, not its slots.
 func keptWaiting(n *facts.Node, t facts.Takeover) facts.Claim {
 	until := t.EndNs(n.Case)
 	end := max(until, t.BackNs)
@@ -129,68 +132,72 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 	}
 	took := t.EndNs(n.Case) - t.FromNs(n.Case)
 	if t.Pending {
-		f.Title, f.Confidence = "A master fell silent, and nobody has taken over its slots yet", 0.7
+		f.Title, f.Confidence = "A master stopped answering, and no node has taken over its slots yet", 0.7
 		if t.ConnsRefused {
 			f.Confidence = 0.85
 		}
-		why := "though others suspect it (cluster_slots_pfail, cluster_slots_fail)"
+		why := "though other nodes suspect it (cluster_slots_pfail, cluster_slots_fail)"
 		if t.Slots == 0 {
-			f.Title, f.Confidence = "A master is gone, and no replica that is watched has taken its place", 0.6
+			f.Title, f.Confidence = "A master is gone, and no watched replica has taken its place", 0.6
 			why = "though it had replicas (INFO connected_slaves)"
-			f.doubt(recording.SourceServer, "whether a replica has taken over is not seen: name its replicas as "+
-				"further targets", 0, "")
+			f.doubt(recording.SourceServer, 0, "",
+				"whether a replica has taken over was not seen: pass its replicas as further targets")
 		}
-		f.support(recording.SourceServer, fmt.Sprintf("it has not answered since %s before the end of the watch, and "+
-			"nobody has taken over %s by then, %s", facts.Dur(took), slots, why), float64(took), "ns")
+		f.support(recording.SourceServer, float64(took), "ns",
+			"it stopped answering %s before the end of the watch, and no node took over %s by then, %s",
+			facts.Dur(took), slots, why)
 		return
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("it did not answer any more, and its replica %s was seen as the "+
-		"master of %s %s later (INFO role)", t.NewMaster.Address, slots, facts.Dur(took)), float64(took), "ns")
+	f.support(recording.SourceServer, float64(took), "ns",
+		"it stopped answering, and its replica %s was seen as the master of %s %s later (INFO role)",
+		t.NewMaster.Address,
+		slots, facts.Dur(took))
 }
 
-// supportSilence says why it fell silent, and how long the others took to notice.
+// supportSilence says why it stopped answering.
 func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	switch {
 	case t.StoppedNs > 0:
-		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more of that (a signal, a "+
-			"debugger or "+
-			"the freezer)", facts.Dur(t.StoppedNs)), float64(t.StoppedNs), "ns")
+		f.support(n.StateSource(), float64(t.StoppedNs), "ns",
+			"its process was stopped for at least %s of that (a signal, a debugger or the freezer)",
+			facts.Dur(t.StoppedNs))
 	case t.ConnsRefused:
-		f.support(recording.SourceProbe, fmt.Sprintf("nothing listened at its address then: %d connections were "+
-			"refused, so its process had ended", n.RefusedSince(t.DownNs)), float64(n.RefusedSince(t.DownNs)),
-			"connections")
+		f.support(recording.SourceProbe, float64(n.RefusedSince(t.DownNs)), "connections",
+			"nothing listened at its address: %d connections were refused, so its process had ended",
+			n.RefusedSince(t.DownNs))
 	default:
-		f.doubt(recording.SourceProbe, "why it fell silent is not seen: neither was its port closed, nor its process "+
-			"watched", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"why it stopped answering was not seen: its port was not closed, and its process not watched")
 		f.Confidence -= 0.05
 	}
 }
 
-// silentConfidence is that of a window behind which the old master stays silent where nobody saw who still waits for
-// it.
+// silentConfidence is the confidence where the old master stays silent after the window, and no source shows which
+// callers still wait for it.
 const silentConfidence = 0.55
 
-// doubtAfterwards: whoever is refused goes elsewhere, but an old master that only keeps silent may hold its callers
-// long after the window, and a connection to it does not tell.
+// doubtAfterwards: callers that are refused go elsewhere. An old master that is only silent may hold its callers long
+// after the window, and slowpath's own connection does not show it.
 func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 	if t.Pending || t.ConnsRefused || t.BackNs > 0 || t.StoppedNs > 0 || n.HostWatched() ||
 		n.Rec.Used(recording.SourceTap) {
 		return
 	}
 	f.Confidence = min(f.Confidence, silentConfidence)
-	f.doubt(recording.SourceProbe, "the old master is silent still: whether callers go on waiting for it now, by an "+
-		"old map, is seen only with the files of its host or the kernel source", 0, "")
+	f.doubt(recording.SourceProbe, 0, "",
+		"the old master is still silent: only its host's files or the kernel source show "+
+			"whether callers with an old map still wait for it")
 }
 
 func (f *Finding) supportNodeTimeout(n *facts.Node) {
 	if ms := n.NodeTimeoutMs(); ms > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("cluster-node-timeout is %d ms: only after that do the others "+
-			"suspect a node, then agree and vote, which takes a second or two more", ms), float64(ms), "ms")
+		f.support(recording.SourceServer, float64(ms), "ms",
+			"cluster-node-timeout is %d ms: only then do the other nodes suspect a node; "+
+				"to agree and vote takes a second or two more", ms)
 	}
 }
 
-// supportClusterDown counts the calls that other nodes refused meanwhile, which they do as long as any slot is without
-// a master.
+// supportClusterDown counts the calls that other nodes refused meanwhile, as they do while any slot has no master.
 func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	var refused float64
 	for _, one := range n.Nodes {
@@ -198,14 +205,14 @@ func (f *Finding) supportClusterDown(n *facts.Node) bool {
 		refused += counted
 	}
 	if refused > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the other nodes refused %.0f calls with CLUSTERDOWN "+
-			"meanwhile, those for slots of their own among them (cluster-require-full-coverage)", refused), refused,
-			"calls")
+		f.support(recording.SourceServer, refused, "calls",
+			"the other nodes refused %s with CLUSTERDOWN meanwhile, even for "+
+				"their own slots (cluster-require-full-coverage)", counted(refused, "call"))
 	}
 	return refused > 0
 }
 
-// supportUsersOf says what became of those who were connected.
+// supportUsersOf says what became of the connected clients.
 func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	var callers []*facts.Caller
 	closed, waiting := 0, 0
@@ -219,11 +226,12 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 	}
 	if closed > 0 {
-		text := fmt.Sprintf("%d connections of its callers ended with it (%s)", closed, facts.CallerNames(callers))
+		text := fmt.Sprintf("%s of its callers ended with it (%s)", counted(closed, "connection"),
+			facts.CallerNames(callers))
 		if waiting > 0 {
-			text += fmt.Sprintf(", and %d calls on them had no reply", waiting)
+			text += fmt.Sprintf(", with %s unanswered", counted(waiting, "call"))
 		}
-		f.support(recording.SourceTap, text, float64(closed), "connections")
+		f.support(recording.SourceTap, float64(closed), "connections", "%s", text)
 	}
 	refused := facts.NameCounts{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
@@ -233,46 +241,50 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 	}
 	if all := refused.Total(); all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d new connections failed (%s)", all, refused.List(3)),
-			float64(all), "connections")
+		f.support(recording.SourceTap, float64(all), "connections",
+			"%s failed (%s)", counted(all, "new connection"), refused.List(3))
 	}
 }
 
-// slowToGiveUpMs is the cluster-node-timeout above which a shorter one is worth a thought. The default is 15 s; below 5
-// s a fork, a slow disk or a long command can be taken for a failure.
+// slowToGiveUpMs is the cluster-node-timeout above which a shorter one is worth considering. The default is 15 s; below
+// 5 s a fork, a slow disk or a long command can be taken for a failure.
 const slowToGiveUpMs = 5000
 
 func failoverFix(n *facts.Node, t facts.Takeover) []string {
 	var fix []string
 	switch {
 	case t.StoppedNs > 0:
-		fix = append(fix, "Find who stopped the process (SIGSTOP, a debugger, docker pause, a snapshot of the machine)")
+		fix = append(fix,
+			"Find what stopped the process (SIGSTOP, a debugger, docker pause, a snapshot of the machine)")
 	case t.ConnsRefused:
 		fix = append(fix, "Find out why the process ended: its log, journalctl -u, dmesg | grep -i 'out of memory'")
 	default:
-		fix = append(fix, "Find out why it fell silent: its host, its network, its log")
+		fix = append(fix, "Find out why it stopped answering: its host, its network, its log")
 	}
-	fix = append(fix, "Before a planned restart hand over first: CLUSTER FAILOVER at the replica (Sentinel: SENTINEL "+
-		"FAILOVER), which takes milliseconds")
+	fix = append(fix,
+		"Before a planned restart, fail over first: CLUSTER FAILOVER at the replica (Sentinel: "+
+			"SENTINEL FAILOVER), which takes milliseconds")
 	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
-		fix = append(fix, fmt.Sprintf("CONFIG SET cluster-node-timeout %d at every node, %d ms now: the window is "+
-			"about that and a second or two (not below the longest stall of a node that is well)", slowToGiveUpMs, ms))
+		fix = append(fix,
+			fmt.Sprintf("CONFIG SET cluster-node-timeout %d on every node, now %d ms: the window is about that long "+
+				"plus a second or two (keep it above the longest stall of a healthy node)", slowToGiveUpMs, ms))
 	case ms == 0 && t.NewMaster != nil && t.Slots == 0:
-		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 at every Sentinel (30 s by default)")
+		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 on every Sentinel (30 s by default)")
 	}
 	if t.Pending {
-		fix = append(fix, "See that every master has a replica that may take over (cluster-replica-validity-factor, "+
-			"cluster-replica-no-failover), and that most masters live")
+		fix = append(fix,
+			"Check that every master has a replica that may take over (cluster-replica-validity-factor, "+
+				"cluster-replica-no-failover), and that most masters are up")
 	}
 	if v, ok := coverage(n); ok && v == "yes" {
-		fix = append(fix, "CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own "+
-			"slots meanwhile")
+		fix = append(fix,
+			"CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own slots meanwhile")
 	}
 	return append(fix, remedy.For(n, remedy.SurviveFailover, nil)...)
 }
 
-// coverage is cluster-require-full-coverage of any node that tells it.
+// coverage is cluster-require-full-coverage of the first node that reports it.
 func coverage(n *facts.Node) (string, bool) {
 	for _, one := range n.Nodes {
 		if v, ok := one.Config("cluster-require-full-coverage"); ok {

@@ -26,17 +26,17 @@ func TestFailoverWindow(t *testing.T) {
 		},
 		{
 			name: "T0: it is silent", rec: gone("timeout of the call").taken(11e9), first: true, min: 0.5, max: 0.6,
-			against: "whether callers go on waiting for it now",
+			against: "show whether callers with an old map still wait for it",
 		},
 		{
 			name:  "T2: it is silent, and nobody waits for it since",
 			rec:   gone("timeout of the call").taken(11e9).tapped(),
-			first: true, min: 0.85, max: 0.92, against: "why it fell silent is not seen",
+			first: true, min: 0.85, max: 0.92, against: "why it stopped answering was not seen",
 		},
 		{
 			name: "T1: it was stopped for longer than the others wait, and nobody waits for it since",
 			rec:  gone("timeout of the call").taken(11e9).stopped(5e9, 20e9), first: true, min: 0.9,
-			evidence: "its process was stopped for 15 s", fix: "Find who stopped the process",
+			evidence: "its process was stopped for at least 15 s", fix: "Find what stopped the process",
 		},
 		{
 			name: "T2: connections that ended with it", rec: gone(refusal).taken(11e9).conn(oldMaster, "10.0.0.9:1",
@@ -46,7 +46,7 @@ func TestFailoverWindow(t *testing.T) {
 		},
 		{
 			name: "nobody has taken over when the watch ends", rec: suspected(gone(refusal)), first: true, min: 0.8,
-			max: 0.9, evidence: "nobody has taken over its 5461 slots by then", fix: "cluster-replica-validity-factor",
+			max: 0.9, evidence: "no node took over its 5461 slots by then", fix: "cluster-replica-validity-factor",
 		},
 		{name: "slowpath alone does not reach it", rec: gone(refusal)},
 		{
@@ -121,17 +121,17 @@ func TestFailoverOfAMasterThatIsNotWatched(t *testing.T) {
 		{
 			name: "taken over in the watch", rec: link(orphan(), 1e9, 9e9).taken(9e9).grows(recording.SourceServer,
 				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 80), first: true, min: 0.9,
-			evidence: "its master 10.0.0.1:6379 was gone when the watch began; it was seen as the master of its 5461 " +
-				"slots itself 8 s later",
+			evidence: "its master 10.0.0.1:6379 was gone when the watch began; this node was seen as master of its " +
+				"5461 slots 8 s later",
 		},
 		{
 			name: "taken over, and nobody is known to have called", rec: link(orphan(), 1e9, 9e9).taken(9e9),
 			first: true,
-			max:   0.8, against: "whether anybody called it meanwhile is not seen",
+			max:   0.8, against: "whether clients called it meanwhile is not known",
 		},
 		{
 			name: "not taken over yet", rec: link(orphan(), 1e9, clusterEnd), first: true,
-			evidence: "nobody had taken over its 5461 slots",
+			evidence: "no node had taken over its 5461 slots",
 		},
 		{name: "its link was down for a moment", rec: link(orphan(), 1e9, 3e9)},
 		{name: "its link is well", rec: orphan()},

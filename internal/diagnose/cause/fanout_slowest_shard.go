@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -13,20 +12,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fanoutSlowestShard: a call of the application is sent to several nodes at once, and ends with the slowest of them:
-// the more nodes it needs, the more calls of the application meet the one that is slow. See twemproxy#340:
-// an mget waits for all servers.
+// fanoutSlowestShard: a call of the application goes to several nodes at once, and ends with the slowest of them. The
+// more nodes it needs, the more of its calls include the slow one. See twemproxy#340: an mget waits for all servers.
 var fanoutSlowestShard = Cause{
-	ID: "fanout-slowest-shard",
-	Title: "The application asks several nodes at once and waits for the slowest: one slow node slows nearly every " +
-		"call",
+	ID:    "fanout-slowest-shard",
+	Title: "The application waits for the slowest of several nodes: one slow node slows nearly every call",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing tells what one process sends to other nodes: the verdict is the slow node's own cause",
-		T1: "as T0: what the sockets tell of their last sends is in steps of the kernel's timer, 1 to 10 ms, in " +
+		T0: "nothing: what one process sends to other nodes is not seen; the verdict is the slow node's own cause",
+		T1: "as T0: the last-send times of sockets are in steps of the kernel's timer, 1 to 10 ms, in " +
 			"which clients make many calls one after the other",
-		T2: "looks at the connections of the process while a slow call waits: the other nodes were sent to at the " +
-			"same moment, answered in time, and were asked nothing more",
+		T2: "samples of the process's connections while a slow call waits: the other nodes were asked at the same " +
+			"time, answered in time, and got no further request",
 	},
 	Explain: explainFanout,
 }
@@ -63,7 +60,7 @@ func explainFanout(n *facts.Node) *Finding {
 	return f
 }
 
-// ofClient is the part of a call's time that was the client's own.
+// ofClient is the part of a call's time that the client itself took.
 func ofClient(a account.Account) (ns int64) {
 	for _, s := range a.Segments {
 		if s.Actor == account.Client || s.Actor == account.App {
@@ -85,29 +82,30 @@ func mostlyOf(n *facts.Node, cl facts.Claim) bool {
 }
 
 func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
-	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
-		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
-		"more; "+
-		"of independent calls at most %.0f looks would be so", o.WithOthers, o.Samples, o.Process, o.MaxNodes,
-		facts.Dur(o.MaxReplyNs),
-		math.Ceil(o.ByChance)), float64(o.WithOthers), "looks")
+	f.support(recording.SourceTap, float64(o.WithOthers), "looks",
+		"in %d of %d samples of slow calls of %s that waited, it had asked other nodes at the same time "+
+			"(up to %d nodes in all), had their replies within %s, and sent them nothing more; "+
+			"independent calls would give at most %.0f such samples", o.WithOthers, o.Samples, o.Process, o.MaxNodes,
+		facts.Dur(o.MaxReplyNs), math.Ceil(o.ByChance))
 	if p := othersSlow(n, o.Process); p.all > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
-			"asks", 100*float64(p.here)/float64(p.all), len(o.Nodes)+1), float64(p.here), "calls")
+		f.support(recording.SourceTap, float64(p.here), "calls",
+			"%.0f %% of its slow calls were to this node, one of %d that it uses", 100*float64(p.here)/float64(p.all),
+			len(o.Nodes)+1)
 	}
 	if alone := o.Samples - o.WithOthers; alone > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked "+
-			"at that moment and answered", alone, o.Samples, o.Process), float64(alone), "looks")
+		f.doubt(recording.SourceTap, float64(alone), "looks",
+			"in %d of %d samples of slow calls of %s, no other node had been asked at that time and had answered",
+			alone, o.Samples, o.Process)
 	}
 	if o.AlsoWaiting > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes "+
-			"waited as well", o.AlsoWaiting), float64(o.AlsoWaiting), "requests")
+		f.doubt(recording.SourceTap, float64(o.AlsoWaiting), "requests",
+			"%s sent to other nodes at the same time waited as well", counted(o.AlsoWaiting, "request"))
 	}
 }
 
 type slowCalls struct{ here, all int }
 
-// othersSlow is how many of a process' slow calls were to this node, and to all.
+// othersSlow is how many of a process's slow calls were to this node, and to all.
 func othersSlow(n *facts.Node, process string) (p slowCalls) {
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source != recording.SourceTap || a.Call.Client != process || facts.IsAdminCommand(a.Call.Op) {
@@ -122,8 +120,9 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 }
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []string {
-	fix := []string{"Mend " + n.Address + ", or take it out of the path: why it is slow is the finding after this " +
-		"one, where it was seen; all others answered in time"}
+	fix := []string{"Fix " + n.Address +
+		", or take it out of the path: the next finding says why it is slow, where " +
+		"that was seen; all other nodes answered in time"}
 	proxies := 0
 	for process := range shares {
 		if strings.HasPrefix(process, "nutcracker") {
@@ -132,15 +131,18 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 	}
 	if proxies > 0 {
 		fix = append(fix,
-			`twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all of its servers); timeout: bounds the wait, and the call fails`)
+			"twemproxy: hash_tag: \"{}\" in its pool, so that the keys of one MGET can be on one server "+
+				"(it waits for all its servers); timeout: limits the wait, and the call fails")
 	}
-	fix = append(fix, "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they "+
-		"share a slot: one node is asked, and not all (a tag that all keys share makes one node hot)",
-		"Ask for fewer keys at once, from fewer nodes; start with what the page cannot do without, and give the rest "+
-			"a deadline of its own")
+	fix = append(fix,
+		"Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: "+
+			"then one node is asked, not all (a tag that all keys share makes one node hot)",
+		"Ask for fewer keys at once, from fewer nodes; start with what the "+
+			"page needs, and give the rest its own deadline")
 	if proxies < len(shares) {
 		fix = append(fix, remedy.For(n, remedy.SplitCalls, nil)...)
 	}
-	return append(fix, "Reads that may be a little old: ask a replica of the slow node too once the master has not "+
-		"answered within its usual p99 (a hedged read), and take the first reply")
+	return append(fix,
+		"For reads that may be a little stale: also ask a replica of the slow node when the master has not answered "+
+			"within its usual p99 (a hedged read), and take the first reply")
 }

@@ -75,8 +75,8 @@ func TestFanoutSlowestShard(t *testing.T) {
 	checkCluster(t, "fanout-slowest-shard", []clusterWant{
 		{
 			name: "sent with the others", rec: fanoutCase("GET", always(besides(2e4, 3e5))), first: true, min: 0.95,
-			evidence: "in 100 of 100 looks at slow calls of shop[7] that waited, it had sent to other nodes at the " +
-				"same moment (up to 3 nodes in all), had their replies within 0.3 ms",
+			evidence: "in 100 of 100 samples of slow calls of shop[7] that waited, it had asked other nodes at the " +
+				"same time (up to 3 nodes in all), had their replies within 0.3 ms",
 			fix: "one hash tag, {user:7}:name",
 		},
 		{name: "sent a moment after the others, which had not answered", rec: fanoutCase("MGET",
@@ -86,8 +86,8 @@ func TestFanoutSlowestShard(t *testing.T) {
 				return besides(-90e6, 3e5)
 			}
 			return besides(2e4, 3e5)
-		}), first: true, min: 0.6, max: 0.7, against: "in 34 of 100 looks at slow calls of shop[7] no other node had " +
-			"been asked at that moment"},
+		}), first: true, min: 0.6, max: 0.7, against: "in 34 of 100 samples of slow calls of shop[7], no other node " +
+			"had been asked at that time"},
 		{name: "one of six calls is", rec: fanoutCase("GET", once(6))},
 		{name: "one node after the other, without a pause", rec: fanoutCase("GET", always(besides(-3e5, 2e5)))},
 		{name: "a pipeline to one node", rec: fanoutCase("GET", always(nil))},
@@ -106,7 +106,7 @@ func TestFanoutSlowestShard(t *testing.T) {
 	}{
 		"alone": {
 			fanoutCase("GET", always(besides(-3e5, 2e5))), "server-cfs-throttled",
-			"its callers asked one node at a time: in 0 of 100 looks",
+			"its callers asked one node at a time: in 0 of 100 samples",
 		},
 		"all are slow": {fanoutCase("GET", always(waiting(1e4))), "server-cfs-throttled", ""},
 		"no looks":     {fanoutCase("GET", always(nil)).without(recording.KindBeside), "server-cfs-throttled", ""},

@@ -13,20 +13,20 @@ type Finding struct {
 	Against     []Evidence `json:"against"`
 	Fix         []string   `json:"fix"`
 	See         []string   `json:"see"`
-	// Because is the id of the root cause that this finding is a consequence of, if any.
+	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
-	// ClaimedShare is the part of ExcessShare that rests on the time of slow calls alone, and not on a pattern of all
-	// calls: of several nodes, these parts add up.
+	// ClaimedShare is the part of ExcessShare that comes from the time of slow calls alone, not from a pattern of all
+	// calls; over several nodes these parts add up.
 	ClaimedShare float64 `json:"-"`
-	// Leads: the finding comes before the causes that it is made of, as most slow calls show its pattern.
+	// Leads: the finding comes before the causes that it consists of, since most slow calls show its pattern.
 	Leads bool `json:"-"`
-	// Independent: the evidence says that it is no consequence of any of the causes in After.
+	// Independent: by the evidence it is no consequence of any cause in After.
 	Independent bool `json:"-"`
-	// IndependentOf are the causes in After of which the evidence says that it is no consequence.
+	// IndependentOf are the causes in After of which, by the evidence, it is no consequence.
 	IndependentOf []string `json:"-"`
 }
 
-// Evidence is a fact with where it came from.
+// Evidence is a fact and its source.
 type Evidence struct {
 	Source string  `json:"source"`
 	Text   string  `json:"text"`

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless told otherwise.
+// flushSync: FLUSHALL and FLUSHDB free every key in the main thread unless configured otherwise.
 var flushSync = Cause{
 	ID:    "flush-sync",
 	Title: "FLUSHALL or FLUSHDB frees all keys in the main thread",
@@ -15,7 +15,7 @@ var flushSync = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "FLUSHALL, FLUSHDB in SLOWLOG or commandstats",
-		T1: "the main thread on the CPU without a pause meanwhile",
+		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "the exact time, connection and process of each, and the calls that waited for it",
 	},
 	Explain: explainFlush,
@@ -32,14 +32,14 @@ func explainFlush(n *facts.Node) *Finding {
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	if fell := n.MemoryFall(worst); fell > facts.MinFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
+		f.support(recording.SourceServer, fell, "bytes", "used_memory fell by %.0f MB", fell/1e6)
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command,
 		n.FromText(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
-		f.support(recording.SourceServer, "lazyfree-lazy-user-flush is no", 0, "")
+		f.support(recording.SourceServer, 0, "", "lazyfree-lazy-user-flush is no")
 		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")
 	}
 	f.See = []string{"https://redis.io/docs/latest/commands/flushall/"}

@@ -1,14 +1,12 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// forkLatency: fork() copies the page tables of the whole heap while nobody is served.
+// forkLatency: fork() copies the page tables of the whole heap; no client is served meanwhile.
 var forkLatency = Cause{
 	ID:    "fork-latency",
 	Title: "The fork for a snapshot stops the server while its page tables are copied",
@@ -16,14 +14,14 @@ var forkLatency = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "latest_fork_usec of a fork at the time of the slow calls, or LATENCY fork",
-		T1: "the main thread in the kernel without a pause meanwhile",
-		T2: "the stretch of work in which it forked, exact in time, and the calls that waited for it",
+		T1: "the main thread in the kernel all the time meanwhile",
+		T2: "the activity in which it forked, with its exact time, and the calls that waited for it",
 	},
 	Explain: explainFork,
 }
 
-// notableForkNs is the time from which a fork is felt; 9-13 ms per GB are usual on hardware and modern hypervisors
-// (redis.io, latency).
+// notableForkNs is the duration from which a fork is noticed; 9-13 ms per GB are normal on hardware and modern
+// hypervisors (redis.io, latency).
 const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {
@@ -49,13 +47,14 @@ func explainFork(n *facts.Node) *Finding {
 	if longest == 0 {
 		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)",
-		facts.TimesText(max(forks, 1)), facts.Dur(longest), forWhy(why)), float64(longest), "ns")
+	f.support(recording.SourceServer, float64(longest), "ns",
+		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), facts.Dur(longest),
+		forWhy(why))
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
-		f.support(recording.SourceServer, fmt.Sprintf("the process has %.2f GB resident: %s per GB (9-13 ms is usual)",
-			rss/1e9, facts.Dur(int64(perGB))), perGB, "ns/GB")
+		f.support(recording.SourceServer, perGB, "ns/GB",
+			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, facts.Dur(int64(perGB)))
 	}
 	f.Fix = forkFix(why)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork"}
@@ -73,18 +72,22 @@ func forWhy(why string) string {
 }
 
 func forkFix(why string) []string {
-	fix := []string{"Keep shards small (below some 10 GB): the fork's time grows with the resident memory."}
+	fix := []string{"Keep shards small (below about 10 GB): the fork's time grows with the resident memory."}
 	switch why {
 	case "aof-rewrite":
-		fix = append(fix, "Rewrite the AOF less often: CONFIG SET auto-aof-rewrite-percentage 200, and a larger "+
-			"auto-aof-rewrite-min-size; or do it on a replica")
+		fix = append(fix,
+			"Rewrite the AOF less often: CONFIG SET auto-aof-rewrite-percentage 200, and a larger "+
+				"auto-aof-rewrite-min-size; or do it on a replica")
 	case "replication":
-		fix = append(fix, "Avoid full resyncs: CONFIG SET repl-backlog-size to what a replica can miss (64mb-1gb; "+
-			"the default is 1 MB)")
+		fix = append(fix,
+			"Avoid full resyncs: CONFIG SET repl-backlog-size to what a "+
+				"replica can miss (64mb-1gb; the default is 1 MB)")
 	default:
 		fix = append(fix,
-			`Take snapshots on a replica and switch them off here: CONFIG SET save "", and no BGSAVE by cron jobs at busy hours`)
+			"Take snapshots on a replica and turn them off here: CONFIG SET save \"\", "+
+				"and no BGSAVE from cron jobs at busy hours")
 	}
-	return append(fix, "On old Xen instances change to an HVM/Nitro type; with transparent huge pages `always`, set "+
-		"them to `madvise`.")
+	return append(fix,
+		"On old Xen instances, change to an HVM/Nitro type; if transparent "+
+			"huge pages are `always`, set them to `madvise`.")
 }

@@ -9,18 +9,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// frameworkHiddenKeys: nobody wrote the command that holds the event loop: a framework sends it for a call that looks
+// frameworkHiddenKeys: nobody wrote the command that holds the event loop. A framework sends it for a call that looks
 // harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
-	ID: "framework-hidden-keys",
-	Title: "A framework sends a command that walks all keys, for a call that does not look like it, and all other " +
-		"calls wait",
+	ID:    "framework-hidden-keys",
+	Title: "A framework sends a command that walks all keys, for a harmless-looking call, and all other calls wait",
 	Layer: "client",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "SLOWLOG entries of KEYS and its like whose pattern has the default form of a known framework, or whose " +
-			"client names the framework in CLIENT LIST (lib-name); and what the same connection deletes right after",
-		T1: "the main thread on the CPU without a pause meanwhile",
+		T0: "SLOWLOG entries of KEYS and similar with a pattern in the default form of a known " +
+			"framework, or from a client that names the framework in CLIENT LIST (lib-name); and " +
+			"what the same connection deletes right after",
+		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each time that such a command held the main thread, with its connection and process",
 	},
 	Explain: explainFramework,
@@ -34,8 +34,7 @@ func explainFramework(n *facts.Node) *Finding {
 	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	framework := n.FrameworkOf(worst)
-	f.Title = fmt.Sprintf("%s sends %s for a call that does not look like it, and all other calls wait", framework,
-		worst.Command)
+	f.Title = fmt.Sprintf("%s sends %s for a harmless-looking call, and all other calls wait", framework, worst.Command)
 	f.supportCommands(n, h.Suspects)
 	f.supportFramework(n, worst, framework)
 	f.supportWaits(n, h, worst.Command)
@@ -46,7 +45,7 @@ func explainFramework(n *facts.Node) *Finding {
 	return f
 }
 
-// supportFramework says by what the framework was known, and what it did with the keys that it found.
+// supportFramework says how the framework was recognised, and what it did with the keys that it found.
 func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework string) {
 	entries, after := 0, 0
 	found := int64(-1)
@@ -61,18 +60,18 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 		}
 	}
 	if entries > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the patterns of %d entries of %s in SLOWLOG have the form "+
-			"that %s gives its keys", entries, s.Command, framework), float64(entries), "commands")
+		f.support(recording.SourceServer, float64(entries), "commands",
+			"the patterns of %d entries of %s in SLOWLOG have the form of %s keys", entries, s.Command, framework)
 	}
 	for _, c := range n.Clients() {
 		if c.Addr == s.Client && c.LibName != "" {
-			f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c)), 0, "")
+			f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s%s", c.Addr, facts.LibraryText(c))
 			break
 		}
 	}
 	if after > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%d DEL or UNLINK of many keys followed: what was found is "+
-			"thrown away", after), float64(after), "commands")
+		f.support(recording.SourceServer, float64(after), "commands",
+			"%d DEL or UNLINK of many keys followed: it deletes what it found", after)
 	}
 }
 
@@ -82,25 +81,25 @@ var frameworkFixes = map[string][]string{
 		"Spring Cache clears a cache by KEYS NAME::*: " +
 			"RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, " +
 			"BatchStrategies.scan(1000)))   # Spring Data Redis >= 2.6",
-		"Evict single keys (@CacheEvict(key = …)) in place of allEntries = true, or let entries expire (entryTtl)",
+		"Evict single keys (@CacheEvict(key = …)) instead of allEntries = true, or let entries expire (entryTtl)",
 	},
-	"Spring Session": {"@EnableRedisHttpSession has no index to walk (RedisSessionRepository) where sessions " +
-		"are not looked for by their user; configureKeyspaceNotifications and cleanup cron of " +
-		"RedisIndexedSessionRepository: setCleanupCron"},
-	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) and " +
-		"reads it whole: use JwtTokenStore or Spring Authorization Server with a database"},
-	"Flask-Caching": {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache a database of its " +
-		"own, where no prefix is set it is FLUSHDB; or delete_many of keys that are known, or expire"},
-	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or " +
-		"a version per group (cache.incr_version), which no one has to delete"},
-	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags " +
-		"each hour, or keys with a version; Redis::keys() only where few keys are"},
-	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: do not call them in requests; " +
-		"scanCount: 1000"},
-	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: removeOnComplete: 1000, " +
-		"removeOnFail: 1000, and ranges"},
-	"Celery": {"result_expires shorter, or ignore_result=True; fewer queues per exchange, since each task reads the " +
-		"set of bindings"},
+	"Spring Session": {"If sessions are not looked up by user: @EnableRedisHttpSession has no index to " +
+		"walk (RedisSessionRepository); with RedisIndexedSessionRepository: " +
+		"configureKeyspaceNotifications, and its cleanup cron setCleanupCron"},
+	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) " +
+		"and reads all of it: use JwtTokenStore or Spring Authorization Server with a database"},
+	"Flask-Caching": {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache its own database " +
+		"(without a prefix it is FLUSHDB); or use delete_many with known keys, or TTLs"},
+	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or use " +
+		"a version per group (cache.incr_version), so that nothing has to be deleted"},
+	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags each " +
+		"hour, or keys with a version; Redis::keys() only with few keys"},
+	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: " +
+		"do not call them in requests; scanCount: 1000"},
+	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: " +
+		"removeOnComplete: 1000, removeOnFail: 1000, and ranges"},
+	"Celery": {"a shorter result_expires, or ignore_result=True; fewer queues per " +
+		"exchange, since each task reads the set of bindings"},
 }
 
 func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
@@ -109,16 +108,19 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, fmt.Sprintf("Find the call of %s behind it%s: mostly one that clears, counts or lists all "+
-			"of something", framework, n.FromText([]account.Suspect{s})))
+		fix = append(fix,
+			fmt.Sprintf("Find the call of %s behind it%s: usually one that clears, counts or lists everything",
+				framework, n.FromText([]account.Suspect{s})))
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
 	if facts.ServerAtLeast(n, 6, 0) {
-		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
-			strings.ToLower(name)))
+		return append(fix,
+			fmt.Sprintf("To find all callers that do so: ACL SETUSER app -%s, which makes it an error",
+				strings.ToLower(name)))
 	}
-	return append(fix, fmt.Sprintf("To find all who do so: rename-command %s \"\" in redis.conf, which makes it an "+
-		"error instead", name))
+	return append(fix,
+		fmt.Sprintf("To find all callers that do so: rename-command %s \"\" in redis.conf, which makes it an error",
+			name))
 }
 
 func frameworkSee(framework string) []string {

@@ -46,11 +46,11 @@ func TestGomaxprocsOverQuota(t *testing.T) {
 		},
 		{
 			name: "T2: of half a core", rec: overQuotaCase(0.5, 10, heeds), found: true, max: 0.95,
-			against: "a single thread would be throttled, too",
+			against: "even a single thread would be throttled",
 		},
 		{
 			name: "T1: an old Go on a host of 16 CPUs", rec: overQuotaCase(1.5, 3, old), found: true,
-			evidence: "takes a thread for each CPU of the host, 16", fix: "automaxprocs",
+			evidence: "uses one thread per CPU of the host, 16", fix: "automaxprocs",
 		},
 		{
 			name: "T1: GOMAXPROCS in its environment", rec: overQuotaCase(1.5, 3, set), found: true,

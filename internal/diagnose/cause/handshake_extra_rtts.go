@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -9,21 +8,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// handshakeExtraRTTs: a new connection introduces itself in several round trips, one after the other, and is used for
-// little more than that.
+// handshakeExtraRTTs: the handshake of a new connection takes several round trips, one after the other, and the
+// connection is used for little more.
 var handshakeExtraRTTs = Cause{
 	ID:    "handshake-extra-rtts",
-	Title: "New connections introduce themselves in a row of round trips before they work",
+	Title: "The handshake of each new connection takes several round trips before its first call",
 	Layer: "client",
 	Needs: Needs{
-		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are made (a hint)",
+		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are opened (a hint)",
 		T2: "the round trips of each handshake, one after the other",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainHandshakes,
 }
 
-// oneTrip does all that a handshake has to: HELLO 3 AUTH user password SETNAME name, or one pipeline.
+// oneTrip is enough for a handshake: HELLO 3 AUTH user password SETNAME name, or one pipeline.
 const oneTrip = 1
 
 func explainHandshakes(n *facts.Node) *Finding {
@@ -46,7 +45,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 		for _, k := range greeted {
 			if habit || driven[k] {
 				extra += k.HandshakeRoundTripNs() * int64(k.HandshakeRoundTrips()-oneTrip)
-			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
+			} else { // only the application wants so many connections: all that they cost is their handshake
 				extra += k.OpeningNs()
 			}
 		}
@@ -61,24 +60,25 @@ func explainHandshakes(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	trips, work := facts.PercentilesOf(fresh, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) }),
-		facts.PercentilesOf(fresh,
-			(*facts.Conn).AppCalls)
-	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its "+
-		"first command, where one would do: %s", len(fresh), most.Name, trips.Median, facts.CommonHandshake(fresh)),
-		float64(trips.Median), "round trips")
+	trips := facts.PercentilesOf(fresh, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
+	work := facts.PercentilesOf(fresh, (*facts.Conn).AppCalls)
+	f.support(recording.SourceTap, float64(trips.Median), "round trips",
+		"each of %d new connections of %s took %s before its first command, where one is enough: %s", len(fresh),
+		most.Name, counted(trips.Median, "round trip"), facts.CommonHandshake(fresh))
 	cost := facts.PercentilesOf(fresh, (*facts.Conn).OpeningNs)
-	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each",
-		facts.Dur(cost.Median), facts.Dur(most.RoundTripNs()), work.Median), float64(cost.Median), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second",
-		float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
+	f.support(recording.SourceTap, float64(cost.Median), "ns",
+		"that is %s, against %s for a call; each connection made %s", facts.Dur(cost.Median),
+		facts.Dur(most.RoundTripNs()),
+		counted(work.Median, "call"))
+	f.support(recording.SourceTap, float64(len(fresh))/n.Seconds(), "per second",
+		"it opens %.3g connections per second", float64(len(fresh))/n.Seconds())
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(most)
-	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or " +
-		"request"}, greetingFix(n, facts.CommonHandshake(fresh))...)
+	f.doubtRemote(most)
+	f.Fix = append([]string{"Open connections once and keep them: one client " +
+		"object per process, not one per job or request"}, handshakeFix(n, facts.CommonHandshake(fresh))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
@@ -86,20 +86,22 @@ func explainHandshakes(n *facts.Node) *Finding {
 	return f
 }
 
-// greetingFix says which commands can be left out.
-func greetingFix(n *facts.Node, ops string) []string {
+// handshakeFix says which commands can be left out.
+func handshakeFix(n *facts.Node, ops string) []string {
 	var out []string
 	if strings.Contains(ops, "CLIENT SETINFO") {
 		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)
 	}
 	for _, o := range []struct{ op, fix string }{
-		{"CLIENT MAINT_NO", "CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
-			"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
-			"MaintNotificationsConfig(enabled=False)"},
-		{"SELECT", "SELECT: database 0, one server or a prefix per application in place of databases"},
+		{
+			"CLIENT MAINT_NO",
+			"CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, " +
+				"Lettuce MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)",
+		},
+		{"SELECT", "SELECT: use database 0, and one server or a prefix per application instead of databases"},
 		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
-		{"READONLY", "READONLY is needed where replicas are read; keep those connections"},
-		{"COMMAND", "COMMAND: an old client library that asks for it on each connection; update it"},
+		{"READONLY", "READONLY is needed to read from replicas; keep those connections"},
+		{"COMMAND", "COMMAND: an old client library asks for it on each connection; update it"},
 	} {
 		if strings.Contains(ops, o.op) {
 			out = append(out, o.fix)

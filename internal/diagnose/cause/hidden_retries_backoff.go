@@ -9,95 +9,94 @@ import (
 	"slowpath/internal/recording"
 )
 
-// hiddenRetriesBackoff: what the application sees as one slow call are several: the library waits for a reply that
-// never comes, gives up after its timeout, sleeps, and tries again on another connection, without a word. Catalogue
-// A10.
+// hiddenRetriesBackoff: one slow call of the application is several attempts. The library waits for a reply that never
+// comes, gives up after its timeout, sleeps, and silently retries on another connection.
 var hiddenRetriesBackoff = Cause{
-	ID: "hidden-retries-backoff",
-	Title: "The client tries again by itself: one call of the application is several, each with a whole timeout and " +
-		"a pause in between",
+	ID:    "hidden-retries-backoff",
+	Title: "The client retries silently: one call of the application is several, each with a full timeout and a pause",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the server answers each attempt at once",
-		T2: "connections that the client closes with a call waiting, while the server answers others at once, and " +
-			"hardly any call is answered shortly before that age; the same command follows on the next connection",
+		T0: "nothing: the server answers each attempt promptly",
+		T2: "connections that the client closes with a call unanswered, while the server answers " +
+			"others promptly and hardly any call is answered shortly before that timeout; " +
+			"the same command follows on the next connection",
 	},
-	// A request that never arrives, on a path that loses packets or forgets connections, is tried again as well.
+	// A request lost on a path that loses packets or drops connections is retried as well.
 	After:   []string{"packet-loss-rto", "idle-conn-blackholed", "cmdinfo-once-lock", "process-frozen"},
 	Explain: explainRetries,
 }
 
-// attempts are the attempts of a caller that had no reply, each with the next one.
-type attempts struct {
+// retries are the unanswered attempts of a caller, each with the next one.
+type retries struct {
 	*facts.Caller
-	vain   []*facts.Conn
-	again  []again
-	waitNs int64
+	unanswered []*facts.Conn
+	followed   []retry
+	waitNs     int64
 }
 
-// again is an attempt without a reply with the connection that came next.
-type again struct {
+// retry is an unanswered attempt with the connection that came next.
+type retry struct {
 	from, to *facts.Conn
 	pauseNs  int64 // from giving up to the next dial
 }
 
-// attemptsOf pairs each attempt of a caller that had no reply with the next connection that began with the same
-// request: same command, same length.
-func attemptsOf(c *facts.Caller, vain map[*facts.Conn]bool) attempts {
-	a := attempts{Caller: c}
+// retriesOf pairs each unanswered attempt of a caller with the next connection that began with the same request: same
+// command, same length.
+func retriesOf(c *facts.Caller, unanswered map[*facts.Conn]bool) retries {
+	a := retries{Caller: c}
 	for _, k := range c.Conns {
-		if vain[k] {
-			a.vain = append(a.vain, k)
+		if unanswered[k] {
+			a.unanswered = append(a.unanswered, k)
 			a.waitNs += k.IdleNs
 		}
 	}
-	slices.SortStableFunc(a.vain, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
+	slices.SortStableFunc(a.unanswered, func(x, y *facts.Conn) int { return int(max(-1, min(1, x.CloseNs-y.CloseNs))) })
 	taken := map[*facts.Conn]bool{}
-	for _, k := range a.vain {
-		for _, next := range c.Conns { // in order of their begin
+	for _, k := range a.unanswered {
+		for _, next := range c.Conns { // in order of their start
 			if from := next.OpenNs - next.DialNs; from < k.CloseNs || from > k.CloseNs+longestPause || taken[next] ||
 				!beganWith(next, k) {
 				continue
 			}
 			taken[next] = true
-			a.again = append(a.again, again{k, next, next.OpenNs - next.DialNs - k.CloseNs})
+			a.followed = append(a.followed, retry{k, next, next.OpenNs - next.DialNs - k.CloseNs})
 			break
 		}
 	}
 	if a.byChance() {
-		a.again = nil
+		a.followed = nil
 	}
 	return a
 }
 
-// byChance: connections that are opened for whatever reason would come as soon. So it is where another attempt goes to
-// a connection of the pool.
-func (a attempts) byChance() bool {
+// byChance: connections opened for another reason would come as soon. So it is where another attempt goes to a
+// connection of the pool.
+func (a retries) byChance() bool {
 	opened := a.Opened()
 	if len(opened) < 2 {
 		return false
 	}
-	// callers have them in order of their begin
+	// callers have them in order of their start
 	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1)
 	return 2*a.pause().Median > gap
 }
 
 // pause is the time from giving up to the next dial.
-func (a attempts) pause() facts.Percentiles {
+func (a retries) pause() facts.Percentiles {
 	var to []*facts.Conn
 	by := map[*facts.Conn]int64{}
-	for _, p := range a.again {
+	for _, p := range a.followed {
 		to = append(to, p.to)
 		by[p.to] = p.pauseNs
 	}
 	return facts.PercentilesOf(to, func(k *facts.Conn) int64 { return by[k] })
 }
 
-// longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known
+// longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
 // libraries.
 const longestPause = int64(10e9)
 
-// beganWith: the first command of a connection that does work is one that had no reply on another.
+// beganWith: the first command of a connection that does work is one that was unanswered on another.
 func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	if k.UnansweredOp == "" {
 		return false
@@ -108,10 +107,10 @@ func beganWith(c *facts.Conn, k *facts.Conn) bool {
 	return c.ClosedWaiting() && c.UnansweredOp == k.UnansweredOp && c.UnansweredBytes == k.UnansweredBytes
 }
 
-// inARow is the longest chain of attempts.
-func (a attempts) inARow() int {
+// longestChain is the longest chain of attempts.
+func (a retries) longestChain() int {
 	length, most := map[*facts.Conn]int{}, 1
-	for _, p := range a.again { // by the end of the first
+	for _, p := range a.followed { // by the end of the first
 		length[p.to] = 2
 		if p.from.AppCalls() == 0 { // it was another attempt itself
 			length[p.to] = max(length[p.from], 1) + 1
@@ -123,33 +122,33 @@ func (a attempts) inARow() int {
 
 func explainRetries(n *facts.Node) *Finding {
 	callers := n.Callers()
-	vain := n.NeverAnswered(callers)
+	unanswered := n.NeverAnswered(callers)
 	lost := map[string]bool{}
 	for _, s := range n.UnansweredRequests() {
 		if s.Retransmits >= facts.UnansweredRetransmits {
-			lost[s.Client] = true // the request itself was not heard of
+			lost[s.Client] = true // the request itself was lost
 		}
 	}
-	for k := range vain {
+	for k := range unanswered {
 		if lost[k.Client] {
-			delete(vain, k)
+			delete(unanswered, k)
 		}
 	}
-	var worst attempts
+	var worst retries
 	var cost, paused int64
 	var found []*facts.Caller
 	for _, c := range callers {
-		a := attemptsOf(c, vain)
-		if len(a.vain) < facts.MinRedials {
+		a := retriesOf(c, unanswered)
+		if len(a.unanswered) < facts.MinRedials {
 			continue
 		}
 		found = append(found, c)
 		cost += a.waitNs
-		for _, p := range a.again {
+		for _, p := range a.followed {
 			cost += p.to.OpeningNs()
 			paused += p.pauseNs
 		}
-		if len(a.vain) > len(worst.vain) {
+		if len(a.unanswered) > len(worst.unanswered) {
 			worst = a
 		}
 	}
@@ -162,12 +161,12 @@ func explainRetries(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	age := f.attempts(n, worst)
+	age := f.supportRetries(n, worst)
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(worst.Caller)
+	f.doubtRemote(worst.Caller)
 	f.Fix = retriesFix(n, age)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#retries",
@@ -177,49 +176,51 @@ func explainRetries(n *facts.Node) *Finding {
 	return f
 }
 
-// attempts tells of the waits of one caller, and what followed; it gives the timeout.
-func (f *Finding) attempts(n *facts.Node, a attempts) facts.Percentiles {
-	age := facts.PercentilesOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their "+
-		"connections; the server answered others meanwhile", a.Name, len(a.vain), facts.Dur(age.Median),
-		facts.Dur(age.P10),
-		facts.Dur(age.P90)), float64(len(a.vain)), "calls")
+// supportRetries says how long the attempts of one caller waited, and what followed; it gives the timeout.
+func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
+	age := facts.PercentilesOf(a.unanswered, func(k *facts.Conn) int64 { return k.IdleNs })
+	f.support(recording.SourceTap, float64(len(a.unanswered)), "calls",
+		"%s gave up %s after %s (%s to %s) and closed the connections; the server answered others meanwhile", a.Name,
+		counted(len(a.unanswered), "call"), facts.Dur(age.Median), facts.Dur(age.P10), facts.Dur(age.P90))
 	late, _ := n.AnsweredBeforeTimeout(age.Median)
-	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
-		"were not late, their replies never came", late, facts.Dur(age.Median/2)), late, "calls")
+	f.support(recording.SourceTap, late, "calls",
+		"only %s took between %s and that: the replies given up on were not late, they never came",
+		counted(late, "call"), facts.Dur(age.Median/2))
 	if known := remedy.Defaults(n); known != "" {
-		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
+		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
-	if len(a.again) == 0 {
+	if len(a.followed) == 0 {
 		f.Confidence = 0.65
-		f.Title = "Replies never come, and the client waits a whole timeout for each before it tries again or gives up"
-		f.doubt(recording.SourceTap, "what followed was not seen: another attempt may have gone to a connection that "+
-			"was open, or the caller may have got an error", 0, "")
+		f.Title = "Replies never come, and the client waits a full timeout for each before it retries or gives up"
+		f.doubt(recording.SourceTap, 0, "",
+			"what followed was not seen: another attempt on an open connection, or an error for the caller")
 		return age
 	}
 	pause := a.pause()
-	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with "+
-		"the same command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Median),
+	f.support(recording.SourceTap, float64(len(a.followed)), "calls",
+		"after %d of these a new connection of the same process began with the same "+
+			"command of the same length, %s later (%s to %s)", len(a.followed), facts.Dur(pause.Median),
 		facts.Dur(pause.P10),
-		facts.Dur(pause.P90)), float64(len(a.again)), "calls")
-	if most := a.inARow(); most > 2 {
-		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most,
-			facts.Dur(int64(most-1)*age.Median)), float64(most), "attempts")
+		facts.Dur(pause.P90))
+	if most := a.longestChain(); most > 2 {
+		f.support(recording.SourceTap, float64(most), "attempts",
+			"up to %d attempts in a row: at least %s in one call", most, facts.Dur(int64(most-1)*age.Median))
 	}
-	if 2*len(a.again) < len(a.vain) {
+	if 2*len(a.followed) < len(a.unanswered) {
 		f.Confidence = 0.75
 	}
-	f.doubt(recording.SourceTap, "that the next one is the same call tried again is inferred from its command and "+
-		"length: keys are not looked at", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"that the next one is a retry of the same call is inferred from its command and length: keys are not read")
 	return age
 }
 
 func retriesFix(n *facts.Node, timeout facts.Percentiles) []string {
-	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
-		"%s and 3 retries it is %s and more", facts.Dur(timeout.Median), facts.Dur(4*timeout.Median))}
+	fix := []string{fmt.Sprintf("Decide how long a whole call may take, and make timeout x attempts + pauses "+
+		"fit: with %s and 3 retries it is at least %s", facts.Dur(timeout.Median), facts.Dur(4*timeout.Median))}
 	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
-	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
-		"taken for a slow call",
-		"Find out who loses the replies: a proxy or balancer between the two, a server that died; try the server's "+
-			"own address")
+	return append(fix,
+		"Count attempts in the application's metrics (hooks, OpenTelemetry), "+
+			"so that a retry is not taken for a slow call",
+		"Find out what loses the replies: a proxy or balancer on the path, a "+
+			"server that died; try the server's own address")
 }

@@ -62,14 +62,14 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 	explainEdge(t, find("hidden-retries-backoff"), []edgeCase{
 		{
 			name: "T2: 300 ms, and again", rec: retried(300*edgeMs, 20*edgeMs, nil), found: true, min: 0.8,
-			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not looked at",
+			evidence: "with the same command of the same length, 19.9 ms later", against: "keys are not read",
 			fix: "MaxRetries",
 		},
 		{
 			name: "T2: the library by its name", rec: retried(300*edgeMs, 20*edgeMs,
 				nil).snapshot(recording.SourceServer,
 				"clients", `{"id":1,"addr":"10.0.0.9:1","lib_name":"redis-py","lib_ver":"7.1.0"}`), found: true,
-			evidence: "3 times again by default, 1 to 10 s apart", fix: "Retry(NoBackoff(), 1)",
+			evidence: "retries 3 times by default, 1 to 10 s apart", fix: "Retry(NoBackoff(), 1)",
 		},
 		{
 			name: "T2: what followed was not seen", rec: retried(300*edgeMs, 20*edgeMs,

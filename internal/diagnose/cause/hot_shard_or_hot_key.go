@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,26 +10,26 @@ import (
 	"slowpath/internal/stats"
 )
 
-// hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
-// far more than the others, or the slots are spread unevenly.
+// hotShard: one node of a cluster is busy all the time, and its peers are not: a key, or a hash tag, is requested far
+// more than the others, or the slots are spread unevenly.
 var hotShard = Cause{
 	ID:    "hot-shard-or-hot-key",
-	Title: "One node of the cluster has far more to do than the others, and calls queue for it",
+	Title: "One node of the cluster has far more work than the others, and calls queue for it",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least twice " +
-			"the median of its peers; slots per node (CLUSTER NODES)",
+		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least " +
+			"twice the median of its peers; slots per node (CLUSTER NODES)",
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
-		T2: "the clients' own calls wait while that node serves others, and whose they are",
+		T2: "the clients' own calls wait while that node serves others; which clients they are",
 	},
 	Explain: explainHotShard,
 }
 
-// hotTimes: a node that does at least this many times what the median of its peers does is hot.
+// hotTimes: a node that does at least this many times the median of its peers is hot.
 const hotTimes = 2.0
 
-// work is what a node of a cluster does, and what share of the slots it has.
+// work is what a node of a cluster does, and how many slots it has.
 type work struct {
 	node      *facts.Node
 	cores     float64 // of its main thread
@@ -46,7 +45,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	cores := medianWork(peers, func(w work) float64 { return w.cores })
 	ops := medianWork(peers, func(w work) float64 { return w.perSecond })
 	if own.cores < hotTimes*cores {
-		return nil // all have much to do
+		return nil // all are busy
 	}
 	busy := saturation(n)
 	if busy == nil {
@@ -56,22 +55,21 @@ func explainHotShard(n *facts.Node) *Finding {
 		SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare,
 		Confidence: min(busy.Confidence, 0.95),
 	}
-	f.support(own.source(), fmt.Sprintf("its main thread used %.2f cores; those of the %d others like it %.2f (median)",
-		own.cores, len(peers), cores), own.cores, "cores")
+	f.support(own.source(), own.cores, "cores",
+		"its main thread used %.2f cores; the median of its %s is %.2f", own.cores, counted(len(peers), "peer"), cores)
 	switch {
 	case own.perSecond >= hotTimes*ops:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second; the others %.0f (median)",
-			own.perSecond, ops), own.perSecond, "per second")
+		f.support(recording.SourceServer, own.perSecond, "per second",
+			"it served %.0f commands per second; the median of its peers is %.0f", own.perSecond, ops)
 	default:
-		f.support(recording.SourceServer, fmt.Sprintf("it served %.0f commands per second and the others %.0f "+
-			"(median): not more commands, but more expensive ones: %s per command, %s there", own.perSecond, ops,
-			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1)))),
-			own.perSecond,
-			"per second")
+		f.support(recording.SourceServer, own.perSecond, "per second",
+			"it served %.0f commands per second (median of its peers: %.0f): not more commands, but "+
+				"more expensive ones: %s per command, %s there", own.perSecond, ops,
+			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1))))
 	}
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)
-	f.supportWhose(n)
+	f.supportBusiest(n)
 	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
@@ -84,15 +82,15 @@ func explainHotShard(n *facts.Node) *Finding {
 	return f
 }
 
-// workOfCluster is what this node of a cluster did in the watch, and its peers: the masters that have slots, or, for a
-// replica, the replicas. Without a peer there is nothing to hold it against.
+// workOfCluster is what this node of a cluster did during the watch, and its peers: the masters that have slots, or,
+// for a replica, the replicas. Without a peer there is nothing to compare it with.
 func workOfCluster(n *facts.Node) (own work, peers []work) {
-	primary, in := standing(n)
+	primary, in := roleOf(n)
 	if !in {
 		return own, nil
 	}
 	for _, one := range n.Nodes {
-		is, known := standing(one)
+		is, known := roleOf(one)
 		if !known || is != primary {
 			continue
 		}
@@ -116,9 +114,9 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 	return own, peers
 }
 
-// standing says whether this node is a master with slots, or a replica; known is false where it is neither, or it did
-// not tell.
-func standing(n *facts.Node) (primary, known bool) {
+// roleOf says whether this node is a master with slots, or a replica; known is false where it is neither, or did not
+// report it.
+func roleOf(n *facts.Node) (primary, known bool) {
 	if len(n.ClusterViews) == 0 {
 		return false, false
 	}
@@ -142,7 +140,7 @@ func (w work) source() string {
 	return source
 }
 
-// supportSlots tells keys that are hot from slots that are many.
+// supportSlots distinguishes hot keys from many slots.
 func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bool) {
 	if own.slots == 0 {
 		return false
@@ -150,17 +148,18 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
 	times := float64(own.slots) / max(slots, 1)
 	if times*hotTimes > own.cores/max(cores, 1e-3) && times > 1 {
-		f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): so many more keys "+
-			"are its own", own.slots, slots), float64(own.slots), "slots")
+		f.support(recording.SourceServer, float64(own.slots), "slots",
+			"it has %s, the median of its peers is %.0f: so it has that many more keys", counted(own.slots, "slot"),
+			slots)
 		return true
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("it has %d slots, the others %.0f (median): not more keys are its "+
-		"own, but some are asked for far more than others, or share a hash tag", own.slots, slots), float64(own.slots),
-		"slots")
+	f.support(recording.SourceServer, float64(own.slots), "slots",
+		"it has %s, the median of its peers is %.0f: it has no more keys, but some are "+
+			"requested far more than others, or share a hash tag", counted(own.slots, "slot"), slots)
 	return false
 }
 
-// supportHotCommand names what it is asked for and its peers are not.
+// supportHotCommand names the command that it serves more than its peers.
 func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 	top := n.TopCommand()
 	if top.Calls == 0 {
@@ -168,12 +167,13 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 	}
 	field := "cmdstat_" + strings.ToLower(strings.ReplaceAll(top.Name, " ", "|")) + ".calls"
 	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(field) })
-	f.support(recording.SourceServer, fmt.Sprintf("most of its time goes to %s: %.0f per second, %.0f at the others "+
-		"(median)", top.Name, n.PerSecond(field), there), n.PerSecond(field), "per second")
+	f.support(recording.SourceServer, n.PerSecond(field), "per second",
+		"most of its time goes to %s: %.0f per second; the median of its peers is %.0f", top.Name, n.PerSecond(field),
+		there)
 }
 
-// supportWhose names who asks it most.
-func (f *Finding) supportWhose(n *facts.Node) {
+// supportBusiest names the caller with the most calls to it.
+func (f *Finding) supportBusiest(n *facts.Node) {
 	users := n.ClientCallers()
 	if len(users) == 0 {
 		return
@@ -186,8 +186,9 @@ func (f *Finding) supportWhose(n *facts.Node) {
 		}
 	}
 	if most.AppCalls() > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s",
-			100*float64(most.AppCalls())/float64(max(all, 1)), most.Name), float64(most.AppCalls()), "calls")
+		f.support(recording.SourceTap, float64(most.AppCalls()), "calls",
+			"%.0f %% of the calls to it that were seen are of %s", 100*float64(most.AppCalls())/float64(max(all, 1)),
+			most.Name)
 	}
 }
 
@@ -195,26 +196,26 @@ func hotShardFix(n *facts.Node, uneven bool) []string {
 	if uneven {
 		return []string{
 			"redis-cli --cluster rebalance " + n.Address + ": it has more slots than the others",
-			"Add nodes, and move slots of this one to them (redis-cli --cluster reshard)",
+			"Add nodes, and move some of its slots to them (redis-cli --cluster reshard)",
 		}
 	}
-	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or look " +
-		"at some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
+	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or read " +
+		"some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
 	if slotStats(n) {
-		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; then its keys: CLUSTER " +
-			"GETKEYSINSLOT SLOT 10"
+		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; " +
+			"then its keys: CLUSTER GETKEYSINSLOT SLOT 10"
 	}
 	return append([]string{
 		find,
-		"Keep what is asked most in the callers, with a lifetime of seconds or with the server's invalidation " +
-			"(CLIENT TRACKING, Redis >= 6.0):",
+		"Cache the most requested keys in the callers, with a TTL of seconds or with the server's " +
+			"invalidation (CLIENT TRACKING, Redis >= 6.0):",
 	}, append(remedy.For(n, remedy.CacheHotKeys, nil),
-		"Split the key: KEY:{0} … KEY:{15}, written to all or to one by chance, read from one; leave out a hash tag "+
-			"{…} that all keys share",
+		"Split the key: KEY:{0} … KEY:{15}, write to all or to a random one, read from one; drop a hash tag {…} that "+
+			"all keys share",
 		"Reads of a hot key can be spread over replicas of its node; writes cannot")...)
 }
 
-// slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0 on, Redis from 8.2 on.
+// slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0, Redis from 8.2.
 func slotStats(n *facts.Node) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	return name == "valkey" && !strings.HasPrefix(version, "7.") || name == "redis" && facts.ServerAtLeast(n, 8, 2)

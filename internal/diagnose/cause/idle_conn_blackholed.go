@@ -7,22 +7,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was silent for long, and drops what belongs
-// to it without a word. The first request after the pause is retransmitted again and again until the caller gives up.
-// Catalogue C7.
+// idleConnBlackholed: a firewall, NAT or balancer forgot a connection that was idle for long, and silently drops its
+// packets. The first request after the pause is retransmitted until the caller gives up.
 var idleConnBlackholed = Cause{
 	ID:    "idle-conn-blackholed",
 	Title: "Something on the path forgets idle connections: the first call after a pause gets no answer",
 	Layer: "network",
 	Needs: Needs{
 		T0: "nothing: the probe's connections are never idle",
-		T2: "requests that were retransmitted again and again and never answered, only on connections that had been " +
-			"idle",
+		T2: "requests that were retransmitted again and again and never " +
+			"answered, only on connections that had been idle",
 	},
 	Explain: explainBlackhole,
 }
 
-// longestIdle is the longest pause of a connection that was followed by an answered call, as far as its sums tell.
+// longestIdle is the longest pause of a connection before an answered call, as far as its sums show.
 func longestIdle(l facts.ConnTimeline) (ns int64) {
 	for _, s := range l.Steps {
 		if s.Calls > 0 {
@@ -77,39 +76,40 @@ func explainBlackhole(n *facts.Node) *Finding {
 		}
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
-	f.support(recording.SourceTap, fmt.Sprintf("%d requests after a pause got no answer, up to %s until their caller "+
-		"gave up or the watch ended; they were retransmitted %d times (%s)", len(gone), facts.Dur(longest), again,
-		who.List(3)),
-		float64(len(gone)), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("all of these connections had been idle, the shortest for %s: %s",
-		facts.Dur(limit.IdleBeforeNs), facts.ClientLabel(limit.Client, limit.Caller)), float64(limit.IdleBeforeNs),
-		"ns")
+	f.support(recording.SourceTap, float64(len(gone)), "calls",
+		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
+		counted(len(gone), "request"), facts.Dur(longest), counted(again, "retransmission"), who.List(3))
+	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns",
+		"all of these connections had been idle, for at least %s: %s", facts.Dur(limit.IdleBeforeNs),
+		facts.ClientLabel(limit.Client, limit.Caller))
 	if alive > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d other connections had %d calls answered meanwhile; their "+
-			"pauses were %s at most", alive, calls, facts.Dur(longestAlive)), float64(alive), "connections")
+		f.support(recording.SourceTap, float64(alive), "connections",
+			"%s had %s answered meanwhile; the longest pause was %s", counted(alive, "other connection"),
+			counted(calls, "call"), facts.Dur(longestAlive))
 	}
 	if givenUp > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of them were closed by their caller with the call unanswered",
-			givenUp), float64(givenUp), "connections")
+		f.support(recording.SourceTap, float64(givenUp), "connections",
+			"%d of them were closed by their caller with the call unanswered", givenUp)
 	}
 	if busy > 0 {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d connections that were in use got no answer either: the path may "+
-			"be gone for all", busy), float64(busy), "connections")
+		f.doubt(recording.SourceTap, float64(busy), "connections",
+			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
 	}
 	if longestAlive > limit.IdleBeforeNs {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceTap, fmt.Sprintf("another connection was idle for %s and still worked",
-			facts.Dur(longestAlive)), float64(longestAlive), "ns")
+		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
+			"another connection was idle for %s and still worked", facts.Dur(longestAlive))
 	}
 	if alive == 0 {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceTap, "no other connection had an answer meanwhile: the server or the whole path may "+
-			"be gone", 0, "connections")
+		f.doubt(recording.SourceTap, 0, "connections",
+			"no other connection got an answer meanwhile: the server or the whole path may be gone")
 	}
 	if n.HostWatched() && n.StateNs(recording.KindFrozen) > longest/2 {
-		f.doubt(recording.SourceHost, "the server was frozen for a time; but its kernel acknowledges what arrives, "+
-			"and then nothing is retransmitted", float64(n.StateNs(recording.KindFrozen)), "ns")
+		f.doubt(recording.SourceHost, float64(n.StateNs(recording.KindFrozen)), "ns",
+			"the server was frozen for a time; but its kernel acknowledges "+
+				"what arrives, so nothing would be retransmitted")
 	}
 	f.Fix = blackholeFix(n, limit.IdleBeforeNs)
 	f.See = []string{
@@ -126,14 +126,13 @@ func blackholeFix(n *facts.Node, limitNs int64) []string {
 		keep += fmt.Sprintf(" (now %s)", now)
 	}
 	return []string{
-		keep + ": keepalives then pass before the connection is forgotten; it holds for connections that are opened " +
-			"from then on",
+		keep + ": keepalives then pass before the connection is forgotten; applies to connections opened from now on",
 		fmt.Sprintf("or in the clients: Lettuce KeepAliveOptions, go-redis >= 9.22 (30 s/5 s/3) or a Dialer with "+
 			"KeepAlive, redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
-		"Close idle connections before the path forgets them (ConnMaxIdleTime, minEvictableIdleTime), and bound the " +
-			"wait: TCP_USER_TIMEOUT or a read timeout of some hundred milliseconds",
+		"Close idle connections before the path forgets them (ConnMaxIdleTime, minEvictableIdleTime), and limit " +
+			"the wait: TCP_USER_TIMEOUT or a read timeout of some hundred milliseconds",
 		"Raise the idle timeout of the firewall or balancer on the path " +
-			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send " +
-			"resets",
+			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB " +
+			"350 s, Azure LB 4 min), or let it send resets",
 	}
 }

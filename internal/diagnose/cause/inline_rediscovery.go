@@ -1,27 +1,24 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
-// inlineRediscovery: a library that is told MOVED fetches the whole map before it sends the call on: the one call takes
-// a connection and a question more. That the map is asked for is not what costs; that somebody waits for
-// it is.
+// inlineRediscovery: on MOVED, a library fetches the whole cluster map before it follows the redirect: that call takes
+// a new connection and a map request more. The map request is cheap for the server; the call that waits for it is slow.
 var inlineRediscovery = Cause{
 	ID:    "inline-rediscovery",
-	Title: "A call that is answered MOVED waits until its library has fetched the whole map of the cluster again",
+	Title: "A call that gets MOVED waits until its library has fetched the whole cluster map again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "MOVED in errorstats with as many CLUSTER SLOTS, of libraries that wait for it by their names in CLIENT " +
-			"LIST (node-redis, redis-py, Jedis)",
-		T2: "connections that are opened for the map alone, or anew after it, and how long each takes",
+		T0: "MOVED in errorstats with as many CLUSTER SLOTS, from libraries that wait for the map, by their names " +
+			"in CLIENT LIST (node-redis, redis-py, Jedis)",
+		T2: "connections opened for the map alone, or reopened after it, and how long each takes",
 	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
-	Explain: func(*facts.Node) *Finding { return nil }, // who is told MOVED by one node asks another
+	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainInline,
 }
 
@@ -38,52 +35,54 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
 	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (errorstats), and the map was "+
-		"asked for %.0f times: once for each %.2g", r.Moved, in.Calls, r.Moved/in.Calls), r.Moved, "replies")
+	f.support(recording.SourceServer, r.Moved, "replies",
+		"%s got MOVED (errorstats), and the map was requested %.0f times: once for each %.2g", counted(r.Moved, "call"),
+		in.Calls, r.Moved/in.Calls)
 	if in.Guessed {
-		f.support(recording.SourceTap, "the callers fetch the map as "+in.Library+" does, which lets the call wait "+
-			"for it", 0, "")
+		f.support(recording.SourceTap, 0, "", "the callers fetch the map as %s does: the call waits for it", in.Library)
 	} else {
-		f.support(in.Fetchers.Source, in.Fetchers.KnownFrom+": the library is "+in.Library+", which lets the call "+
-			"wait for "+
-			"the map", 0, "")
+		f.support(in.Fetchers.Source, 0, "",
+			"%s: the library is %s, where the call waits for the map", in.Fetchers.KnownFrom, in.Library)
 	}
 	if len(in.Fetchers.Concurrent) > 0 {
-		f.doubt(in.Fetchers.Source, in.Fetchers.KnownFrom+": "+in.Fetchers.Concurrent.List(2)+" as well, which "+
-			"fetches the "+
-			"map "+
-			"beside the calls", 0, "")
+		f.doubt(in.Fetchers.Source, 0, "",
+			"%s: also %s, which fetches the map in the background", in.Fetchers.KnownFrom,
+			in.Fetchers.Concurrent.List(2))
 	}
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
 		f.Confidence = 0.9
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened for the map alone, and closed after "+
-			"%s (median): so long a call waited that a call of %s was to be", in.MapConns, facts.Dur(in.MapConnLifeNs),
-			facts.Dur(int64(trip))),
-			float64(in.MapConns), "connections")
+		f.support(recording.SourceTap, float64(in.MapConns), "connections",
+			"%s opened for the map alone, closed after %s (median): that long a call waited that should take %s",
+			counted(in.MapConns, "connection"), facts.Dur(in.MapConnLifeNs), facts.Dur(int64(trip)))
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
 		f.Confidence = 0.9
-		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened anew for calls, %s each before the "+
-			"first (median): redis-py drops its free connections with the map", in.DataConns, facts.Dur(in.OpeningNs)),
-			float64(in.DataConns), "connections")
+		f.support(recording.SourceTap, float64(in.DataConns), "connections",
+			"%s reopened for calls, %s each before the first call (median): "+
+				"redis-py drops its free connections with the map", counted(in.DataConns, "connection"),
+			facts.Dur(in.OpeningNs))
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("each costs its call about %s more, where a call takes %s",
-		facts.Dur(int64(each)), facts.Dur(int64(trip))), each, "ns")
+	f.support(recording.SourceServer, each, "ns",
+		"each adds about %s to its call; a call takes %s", facts.Dur(int64(each)), facts.Dur(int64(trip)))
 	switch {
 	case in.Guessed:
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceServer, "the library does not say its name (lib-name in CLIENT LIST, servers from "+
-			"7.2 on): it is inferred from its process and its connections", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the library does not report its name (lib-name in CLIENT LIST, servers from 7.2): it is "+
+				"inferred from its process and its connections")
 	case f.Confidence < 0.9:
-		f.doubt(recording.SourceServer, "that the calls waited is known of the library, and was not seen", 0, "")
+		f.doubt(recording.SourceServer, 0, "", "that the calls waited is known of the library, but was not seen")
 	}
 	if len(in.Requesters) > 0 {
-		f.support(recording.SourceTap, "the map is asked for by "+in.Requesters.List(3), float64(len(in.Requesters)),
-			"callers")
+		f.support(recording.SourceTap, float64(len(in.Requesters)), "callers", "the map is requested by %s",
+			in.Requesters.List(3))
 	}
-	how, _ := remedy.Of(remedy.FetchMapBesideCalls, in.Library)
-	f.Fix = []string{how, "Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER " +
-		"MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"}
+	how, _ := remedy.Of(remedy.FetchMapInBackground, in.Library)
+	f.Fix = []string{
+		how,
+		"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER " +
+			"MIGRATESLOTS): one change of owner for a whole range",
+	}
 	f.See = []string{
 		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",
 		"https://redis.readthedocs.io/en/stable/clustering.html",
@@ -92,8 +91,8 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	return f
 }
 
-// inlineCost is what a call takes, and what it takes more where it waits for the map, in nanoseconds: by the life of
-// the connections that were seen, else a new connection, its handshake and the question.
+// inlineCost is what a call takes, and what waiting for the map adds, in nanoseconds: by the life of the connections
+// that were seen, else a new connection, its handshake and the map request.
 func inlineCost(c *facts.Case, in facts.InlineFetch) (trip, each float64) {
 	var asked facts.MapRefresh
 	var price int64

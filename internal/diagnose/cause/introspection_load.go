@@ -10,17 +10,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// introspectionLoad: what is meant to look at the server weighs on it: MONITOR, INFO and CLIENT LIST at a high rate,
-// SLOWLOG GET of everything, MEMORY USAGE of big keys.
+// introspectionLoad: monitoring itself loads the server: MONITOR, INFO and CLIENT LIST at a high rate, SLOWLOG GET of
+// everything, MEMORY USAGE of big keys.
 var introspectionLoad = Cause{
 	ID:    "introspection-load",
-	Title: "Looking at the server is what loads it",
+	Title: "Monitoring commands load the server",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "time of INFO, CLIENT LIST, SLOWLOG, MEMORY … in commandstats; MONITOR clients (flag O) in CLIENT LIST",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each question that held the main thread for a millisecond and more, with its connection and process",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each such command that held the main thread for at least 1 ms, with its connection and process",
 	},
 	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
 	Explain: explainIntrospection,
@@ -35,7 +35,7 @@ func explainIntrospection(n *facts.Node) *Finding {
 	}
 	asked := introspectionShare(n)
 	d, _ := n.Demand()
-	// Where the thread has no time left, calls queue for what it is asked, each too short to be seen.
+	// Where the thread has no time left, calls queue for these commands, each too short to be seen.
 	pattern := d.Total() >= facts.SaturatedDemand && (asked >= introspectionPattern || share >= introspectionPattern)
 	if !h.Matters() && !pattern {
 		return nil
@@ -44,9 +44,9 @@ func explainIntrospection(n *facts.Node) *Finding {
 	if pattern {
 		f.ExcessShare = max(f.ExcessShare, asked/max(d.Run, asked), share)
 	}
-	f.Title = "INFO, CLIENT LIST and their like are what loads the server: they are asked too often, or for too much"
+	f.Title = "INFO, CLIENT LIST and similar commands load the server: they are sent too often, or ask for too much"
 	if len(h.Suspects) > 0 {
-		f.Title = h.Suspects[0].Command + " is what loads the server: it is asked too often, or for too much"
+		f.Title = h.Suspects[0].Command + " loads the server: it is sent too often, or asks for too much"
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
 		f.Fix = append(f.Fix, introspectionFix(n, h.Suspects)...)
@@ -55,15 +55,15 @@ func explainIntrospection(n *facts.Node) *Finding {
 	if share >= monitorMinShare {
 		f.supportMonitors(n, monitors, share)
 		if len(h.Suspects) == 0 {
-			f.Title = "MONITOR repeats every command to its client, at the cost of all others"
+			f.Title = "MONITOR repeats every command to its client, at the cost of all other clients"
 		}
 	}
 	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
-		f.support(recording.SourceServer, "slowlog-log-slower-than is 0: every command is logged", 0, "µs")
+		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
 		f.Fix = append(f.Fix, "CONFIG SET slowlog-log-slower-than 10000")
 	}
 	if len(f.Fix) == 0 {
-		f.Fix = append(f.Fix, "Ask rarely: one exporter, every 10-15 s, only for what is used.")
+		f.Fix = append(f.Fix, "Poll rarely: one exporter, every 10-15 s, only what is used.")
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
@@ -73,27 +73,29 @@ func explainIntrospection(n *facts.Node) *Finding {
 
 func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share float64) {
 	c := monitors[0]
-	f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %d clients in MONITOR, one is %s%s for %d s",
-		len(monitors), c.Addr, facts.LibraryText(c), c.Age), float64(len(monitors)), "clients")
-	f.support(recording.SourceServer, fmt.Sprintf("each of %.0f commands per second is formatted and sent to them: "+
-		"about %.0f %% of the main thread's work", n.CommandsPerSecond(), share*100), share, "")
-	f.Fix = append(f.Fix, fmt.Sprintf("CLIENT KILL ADDR %s; look with SLOWLOG, LATENCY, or a capture of the traffic "+
-		"instead of MONITOR", c.Addr))
+	f.support(recording.SourceServer, float64(len(monitors)), "clients",
+		"CLIENT LIST: %s in MONITOR, one is %s%s for %d s", counted(len(monitors), "client"), c.Addr,
+		facts.LibraryText(c), c.Age)
+	f.support(recording.SourceServer, share, "",
+		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
+		n.CommandsPerSecond(), share*100)
+	f.Fix = append(f.Fix,
+		fmt.Sprintf("CLIENT KILL ADDR %s; use SLOWLOG, LATENCY, or a packet capture instead of MONITOR", c.Addr))
 }
 
 const (
-	// What a command costs for the first MONITOR client and for each further one: formatting its line, and queueing and
-	// writing it. Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for
+	// What a command costs for the first MONITOR client and for each further one: to format its line, to queue it and
+	// to write it. Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for
 	// four clients.
 	firstMonitorNs = 1500
 	nextMonitorNs  = 300
-	// monitorMinShare of the main thread's work is where MONITOR begins to be felt.
+	// monitorMinShare of the main thread's work is where MONITOR begins to be noticed.
 	monitorMinShare = 0.1
-	// introspectionPattern of it is reason enough where the thread has no time left.
+	// introspectionPattern of it is enough where the thread has no time left.
 	introspectionPattern = 0.25
 )
 
-// monitorShare estimates the part of the main thread's work that MONITOR clients make.
+// monitorShare estimates the share of MONITOR clients in the main thread's work.
 func monitorShare(n *facts.Node, monitors int) float64 {
 	if monitors == 0 {
 		return 0
@@ -106,8 +108,7 @@ func monitorShare(n *facts.Node, monitors int) float64 {
 	return min(1, n.CommandsPerSecond()*each/1e9/cores)
 }
 
-// introspectionShare is the part of the time that went to commands which look at the server, without those of the
-// watch.
+// introspectionShare is the share of the time that went to monitoring commands, without those of the watch.
 func introspectionShare(n *facts.Node) float64 {
 	usec := -n.Growth("self.commands_usec")
 	for _, u := range introspection(n) {
@@ -116,7 +117,7 @@ func introspectionShare(n *facts.Node) float64 {
 	return max(usec, 0) / 1e6 / n.Seconds()
 }
 
-// introspection is what each of these commands took, the most first.
+// introspection is what each of these commands took, the most expensive first.
 func introspection(n *facts.Node) []facts.CommandUse {
 	var out []facts.CommandUse
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
@@ -130,8 +131,8 @@ func introspection(n *facts.Node) []facts.CommandUse {
 	return out
 }
 
-// monitored claims MONITOR's part of the time that calls waited for a loop that was busy with nothing else that is
-// known. Its own output, and that of clients that do not read it fast enough, is among the bytes that were written.
+// monitored claims MONITOR's part of the time that calls waited for a loop without another known reason to be busy. Its
+// own output, and that of clients that do not read it fast enough, is among the bytes that were written.
 func monitored(n *facts.Node, share float64) facts.Claim {
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.Suspect >= 0 {
@@ -151,16 +152,19 @@ func add(c facts.Claim, o facts.Claim) facts.Claim {
 				b.MaxNs),
 		}
 	}
-	return facts.Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,
-		o.Users), Probe: add(c.Probe, o.Probe)}
+	return facts.Claim{
+		Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs),
+		Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe),
+	}
 }
 
-// supportTimeOf says how much of the server's time the commands took in the watch.
+// supportTimeOf says how much of the server's time the commands took during the watch.
 func (f *Finding) supportTimeOf(n *facts.Node) {
 	for _, u := range introspection(n) {
 		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
-			f.support(recording.SourceServer, fmt.Sprintf("%s took %.1f %% of the server's time: %.0f calls of %.3g ms",
-				u.Name, share*100, u.Calls, u.Usec/u.Calls/1e3), share, "")
+			f.support(recording.SourceServer, share, "",
+				"%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls,
+				u.Usec/u.Calls/1e3)
 		}
 	}
 }
@@ -170,17 +174,17 @@ func introspectionFix(n *facts.Node, ss []account.Suspect) []string {
 	from := n.FromText(ss)
 	switch name {
 	case "INFO":
-		return []string{fmt.Sprintf("Ask INFO%s at most every 10-15 s, for the sections that are used (INFO stats, "+
-			"not INFO all), from one exporter.", from)}
+		return []string{fmt.Sprintf("Poll INFO%s at most every 10-15 s, only the sections in use "+
+			"(INFO stats, not INFO all), from one exporter.", from)}
 	case "CLIENT":
-		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: ask rarely, or CLIENT LIST ID … for a few; "+
-			"connected_clients is in INFO.", from)}
+		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: use it rarely, or CLIENT LIST ID "+
+			"… for a few; connected_clients is in INFO.", from)}
 	case "SLOWLOG", "COMMANDLOG":
-		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at most every 10 s; CONFIG SET "+
-			"slowlog-max-len 128", from)}
+		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at "+
+			"most every 10 s; CONFIG SET slowlog-max-len 128", from)}
 	case "MEMORY":
 		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks "+
-			"the whole value; better from a replica or an RDB file.", from)}
+			"the whole value; better on a replica or on an RDB file.", from)}
 	default:
 		return []string{fmt.Sprintf("Send %s%s rarely, or to a replica.", ss[0].Command, from)}
 	}

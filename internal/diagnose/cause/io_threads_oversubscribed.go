@@ -10,17 +10,17 @@ import (
 )
 
 // ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
-// spinning (networking.c, IOThreadMain), so that those which have work wait for those which spin.
+// spinning (networking.c, IOThreadMain), so threads with work wait for threads that spin.
 var ioThreadsOversubscribed = Cause{
 	ID:    "io-threads-oversubscribed",
-	Title: "The server has as many I/O threads as CPUs or more: its main thread waits for its own threads",
+	Title: "The server has at least as many I/O threads as CPUs: its main thread waits for its own threads",
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU time (used_cpu_* less " +
-			"used_cpu_*_main_thread)",
+		T0: "CONFIG io-threads above 1, and I/O threads that spin but get too little CPU " +
+			"time (used_cpu_* less used_cpu_*_main_thread)",
 		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
-		T2: "the server's own threads had the CPU for which its main thread waited",
+		T2: "the server's own threads had the CPU that its main thread waited for",
 	},
 	Explain: explainIOThreads,
 }
@@ -52,23 +52,23 @@ func explainIOThreads(n *facts.Node) *Finding {
 	mine := t.Total() / (t.Total() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
-	f.support(recording.SourceServer, fmt.Sprintf("io-threads is %d, while the server has %.3g CPUs", t.Configured,
-		t.CPUs), float64(t.Configured), "threads")
-	f.support(recording.SourceHost, fmt.Sprintf("its I/O threads used %.2f cores and stood in the run queue for "+
-		"another %.2f", t.Run, t.Wait), t.Wait, "cores")
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread ran %.0f %% of the time and stood in the run queue "+
-		"%.0f %%", main.Run*100, main.Wait*100), main.Wait, "of the time")
+	f.support(recording.SourceServer, float64(t.Configured), "threads",
+		"io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs)
+	f.support(recording.SourceHost, t.Wait, "cores",
+		"its I/O threads used %.2f cores and were in the run queue for another %.2f", t.Run, t.Wait)
+	f.support(recording.SourceHost, main.Wait, "of the time",
+		"the main thread ran %.0f %% of the time and was in the run queue %.0f %%", main.Run*100, main.Wait*100)
 	f.supportOwnHolders(n)
 	if others > t.Total() {
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used more of its CPUs than its I/O threads "+
-			"wanted, %.2f cores", others), others, "cores")
+		f.doubt(recording.SourceHost, others, "cores",
+			"other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others)
 	}
 	f.Fix = ioThreadsFix(n, t)
 	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}
 	return f
 }
 
-// supportOwnHolders says how much of the main thread's wait for a CPU the server's own threads had it.
+// supportOwnHolders says for how much of the main thread's time in the run queue the server's own threads had the CPU.
 func (f *Finding) supportOwnHolders(n *facts.Node) {
 	all, own := facts.SumWaits(n.Exact(account.RunQueue)), int64(0)
 	for _, s := range n.Exact(account.RunQueue) {
@@ -77,14 +77,14 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 		}
 	}
 	if own > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("of %s that the main thread was ready and not run, %.0f %% ended "+
-			"with one of its own I/O threads leaving the CPU", facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns)),
-			float64(own), "ns")
+		f.support(recording.SourceTap, float64(own), "ns",
+			"of %s in the run queue, %.0f %% ended when one of the server's own I/O threads left the CPU",
+			facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns))
 	}
 }
 
-// ioThreadsByInfo judges without the host: I/O threads that are active never sleep (redis 6.0 to 7.4), so what they
-// lack of a core each is what they waited for a CPU.
+// ioThreadsByInfo judges without the host: active I/O threads never sleep (redis 6.0 to 7.4), so what they lack of a
+// core each is the time that they waited for a CPU.
 func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	active, _ := n.Info("io_threads_active").Max()
 	all := facts.Rate(n.Info("used_cpu_user")) + facts.Rate(n.Info("used_cpu_sys"))
@@ -95,19 +95,23 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	}
 	f := finding(n, n.UnexplainedWaits(), 0.5)
 	f.ExcessShare = max(f.ExcessShare, q.Share())
-	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f "+
-		"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")
-	f.doubt(recording.SourceServer, "how many CPUs the server has was not seen", 0, "")
+	f.support(recording.SourceServer, all, "cores",
+		"%s active, and all threads together get %.1f cores: spinning threads with enough CPUs would use %d",
+		counted(t.Configured, "I/O thread"), all, t.Configured)
+	f.doubt(recording.SourceServer, 0, "", "how many CPUs the server has was not seen")
 	f.Fix = ioThreadsFix(n, t)
 	return f
 }
 
 func ioThreadsFix(n *facts.Node, t facts.IOThreads) []string {
-	fix := fmt.Sprintf("io-threads below the number of CPUs (4 CPUs: 2-3; 2 CPUs: 1): it is %d", t.Configured)
+	fix := fmt.Sprintf("io-threads below the number of CPUs (4 CPUs: 2-3; 2 CPUs: 1): now %d", t.Configured)
 	if t.CPUs > 0 {
-		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (it is %d)",
-			max(1, int(t.CPUs)-1), t.Configured)
+		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (now %d)", max(1, int(t.CPUs)-1),
+			t.Configured)
 	}
-	return []string{fix, "Where the server is pinned to CPUs (server_cpulist, server-cpulist, a cpuset), give it at " +
-		"least io-threads of them"}
+	return []string{
+		fix,
+		"If the server is pinned to CPUs (server_cpulist, server-cpulist, a " +
+			"cpuset), give it at least io-threads of them",
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// luaOrMultiLong: a script or a transaction is atomic, so that nobody is served until all of it is done.
+// luaOrMultiLong: a script or a transaction is atomic: no other client is served until all of it is done.
 var luaOrMultiLong = Cause{
 	ID:    "lua-or-multi-long",
 	Title: "A long script or transaction holds the event loop",
@@ -17,8 +17,8 @@ var luaOrMultiLong = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "EVAL, FCALL in SLOWLOG, EXEC in commandstats (SLOWLOG never shows EXEC), BUSY errors",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "each run that held the main thread: whose it was, its CPU time, and the calls that waited for it",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "each run that held the main thread: of which client, its CPU time, and the calls that waited for it",
 	},
 	Explain: explainLuaOrMulti,
 }
@@ -30,15 +30,16 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 		return nil
 	}
 	if busy > 0 && h.Ns == 0 {
-		h.Claim = n.UnexplainedWaits() // the script has not ended, so that no record has it yet
+		h.Claim = n.UnexplainedWaits() // the script has not ended, so no log shows it yet
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.3))
 	if busy > 0 {
 		f.Confidence = max(f.Confidence, 0.95)
-		f.Title = "A script runs for so long that the server answers BUSY"
-		f.support(recording.SourceServer, fmt.Sprintf("%d calls were answered BUSY: a script has run for longer than "+
-			"lua-time-limit (busy-reply-threshold), 5 s by default", busy), float64(busy), "errors")
-		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop only a script that has not written)")
+		f.Title = "A script runs so long that the server answers BUSY"
+		f.support(recording.SourceServer, float64(busy), "errors",
+			"%s got BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default",
+			counted(busy, "call"))
+		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop a script only if it has not written)")
 	}
 	command := "a script"
 	if len(h.Suspects) > 0 {
@@ -60,7 +61,7 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	return f
 }
 
-// supportInner says how many commands each script or transaction ran: the server counts them beside it.
+// supportInner says how many commands each script or transaction ran: the server counts them separately.
 func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 	outer := "cmdstat_" + strings.ToLower(s.Command)
 	runs := n.GrowthAround(outer+".calls", s)
@@ -75,28 +76,29 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 		}
 	}
 	if per := most / runs; per >= 50 {
-		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %.0f calls of %s for each %s", per,
-			strings.ToUpper(name), s.Command), per, "calls")
+		f.support(recording.SourceServer, per, "calls",
+			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
 	}
 }
 
 func scriptFix(command, from string) []string {
 	if command == "EXEC" {
 		return []string{
-			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; what need not be "+
-				"atomic goes as a plain pipeline in batches of 100-1000, which lets others in between.", from),
-			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is the " +
-				"default, Jedis multi(), go-redis TxPipelined).",
+			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; send what need "+
+				"not be atomic as a plain pipeline in batches of 100-1000, so that other calls get in between.",
+				from),
+			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is " +
+				"the default, Jedis multi(), go-redis TxPipelined).",
 		}
 	}
 	return []string{
-		fmt.Sprintf("Bound the loops of the script that %s%s runs: a cursor and some 100 keys per call, called again "+
-			"until it is done.", command, from),
-		"Move computation to the client; leave only what must be atomic in the script.",
+		fmt.Sprintf("Limit the loops of the script that %s%s runs: a cursor and some 100 "+
+			"keys per call, called again until it is done.", command, from),
+		"Move computation to the client; keep only what must be atomic in the script.",
 	}
 }
 
-// errors counts the error replies with a code that the watch got.
+// errors counts the error replies with a code that the watch received.
 func errors(n *facts.Node, code string) int {
 	count := 0
 	for _, e := range n.Rec.Events {

@@ -9,16 +9,14 @@ import (
 )
 
 // manyClientsOverhead: work that grows with the number of connections, whatever they ask: CLIENT LIST, INFO of old
-// versions, the periodic look at every client, and the turn of an event loop that serves thousands at a time. Catalogue
-// I10.
+// versions, the periodic check of every client, and event-loop iterations that serve thousands at a time.
 var manyClientsOverhead = Cause{
 	ID:    "many-clients-overhead",
-	Title: "The server has so many connections that their number itself takes its time",
+	Title: "The server has so many connections that their number alone costs it time",
 	Layer: "client",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls in " +
-			"line",
+		T0: "thousands of connected_clients, and CLIENT LIST or INFO taking milliseconds, or thousands of calls queued",
 		T1: "the main thread on the CPU meanwhile",
 		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
 	},
@@ -39,15 +37,15 @@ func explainManyClients(n *facts.Node) *Finding {
 		return s.Kind == account.KindCommand &&
 			n.GrowsWithClients(s.Command)
 	})
-	line := inLine(n)
-	crowded := line >= crowd && line >= clients/4
+	queued := queuedCalls(n)
+	crowded := queued >= crowd && queued >= clients/4
 	if !h.Matters() && !crowded {
 		return nil
 	}
 	f := finding(n, h.Claim, h.Confidence(n))
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected", clients), clients, "clients")
+	f.support(recording.SourceServer, clients, "clients", "%s connected", counted(clients, "client"))
 	if h.Matters() {
-		f.Title = fmt.Sprintf("%s walks %.0f connections: their number itself takes the server's time",
+		f.Title = fmt.Sprintf("%s walks %.0f connections: their number alone costs the server time",
 			h.Suspects[0].Command, clients)
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
@@ -59,19 +57,20 @@ func explainManyClients(n *facts.Node) *Finding {
 		all := finding(n, n.UnexplainedWaits(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
-		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls are queued at a time (%.0f commands per "+
-			"second, %s each)", line, n.CommandsPerSecond(), facts.Dur(q.MedianNs)), line, "calls")
+		f.support(recording.SourceProbe, queued, "calls",
+			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
+			facts.Dur(q.MedianNs))
 	}
 	f.Fix = []string{
 		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
-			"StackExchange.Redis, valkey-glide); a proxy (Envoy, twemproxy) where processes are many",
-		"Close what is idle: CONFIG SET timeout 300 (with clients that reconnect), CLIENT LIST TYPE normal shows " +
-			"idle= and addr=",
+			"StackExchange.Redis, valkey-glide); with many processes a proxy (Envoy, twemproxy)",
+		"Close idle connections: CONFIG SET timeout 300 (with clients that reconnect), " +
+			"CLIENT LIST TYPE normal shows idle= and addr=",
 	}
 	if h.Matters() {
-		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for less"
+		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for fewer clients"
 		if facts.ServerAtLeast(n, 6, 2) {
-			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients in place of CLIENT LIST" + n.FromText(h.Suspects)
+			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients instead of CLIENT LIST" + n.FromText(h.Suspects)
 		}
 		f.Fix = append([]string{fix}, f.Fix...)
 	}
@@ -82,9 +81,9 @@ func explainManyClients(n *facts.Node) *Finding {
 	return f
 }
 
-// inLine is how many calls wait or are served at a time, by Little's law: those per second times how long each takes.
-// It holds for the probe's calls as they stand in the same line.
-func inLine(n *facts.Node) float64 {
+// queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each
+// takes. The probe's calls wait in the same queue.
+func queuedCalls(n *facts.Node) float64 {
 	q, ok := n.Queue()
 	if !ok {
 		return 0

@@ -11,15 +11,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// maxClients: every place is taken, and whoever comes is answered with an error and closed (networking.c,
+// maxClients: the limit is reached, and each new client gets an error and is closed (networking.c,
 // acceptCommonHandler).
 var maxClients = Cause{
 	ID:    "maxclients",
 	Title: "The server refuses new connections: maxclients is reached",
 	Layer: "limits",
 	Needs: Needs{
-		T0: "the error \"max number of clients reached\" on a connection of our own, or rejected_connections growing",
-		T1: "descriptors in use against the limit of the process",
+		T0: "the error \"max number of clients reached\" on a connection of " +
+			"slowpath's own, or rejected_connections rising",
+		T1: "open file descriptors against the limit of the process",
 		T2: "connections that the server closed at once, by process",
 	},
 	Explain: explainMaxClients,
@@ -36,8 +37,8 @@ func explainMaxClients(n *facts.Node) *Finding {
 	}), 0.95)
 	if refused > 0 {
 		f.Confidence = 0.99
-		f.support(recording.SourceProbe, fmt.Sprintf("%d of slowpath's own connections were refused: max number of "+
-			"clients reached", refused), float64(refused), "connections")
+		f.support(recording.SourceProbe, float64(refused), "connections",
+			"%d of slowpath's own connections were refused: max number of clients reached", refused)
 		fresh := 0
 		for _, c := range n.Rec.Calls {
 			if c.Node == n.Address && c.Conn == "fresh" {
@@ -46,33 +47,34 @@ func explainMaxClients(n *facts.Node) *Finding {
 		}
 		f.ExcessShare = max(f.ExcessShare, min(1, float64(refused)/float64(max(fresh, refused))))
 	}
-	// Who is refused gets nothing at all: the part of the connections that were.
+	// A refused caller gets nothing at all: the share of the refused connections.
 	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
 	if rejected > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server refused %.0f connections in the watch "+
-			"(rejected_connections), %.1f per second", rejected, rejected/n.Seconds()), rejected, "connections")
+		f.support(recording.SourceServer, rejected, "connections",
+			"the server refused %s during the watch (rejected_connections), %.1f per second",
+			counted(rejected, "connection"), rejected/n.Seconds())
 	}
 	limit := clientLimit(n)
 	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f clients are connected, maxclients is %d", connected, limit),
-			connected, "clients")
+		f.support(recording.SourceServer, connected, "clients",
+			"%s connected, maxclients is %d", counted(connected, "client"), limit)
 	}
 	files, _ := n.Host("fd.limit").Last()
 	used, ok := n.Host("fd.count").Max()
 	if ok {
-		f.support(recording.SourceHost, fmt.Sprintf("the process has %.0f open files of %.0f that it may have", used,
-			files), used, "files")
+		f.support(recording.SourceHost, used, "files",
+			"the process has %s, its limit is %.0f", counted(used, "open file"), files)
 	}
 	f.supportTurnedAway(n)
 	if who := crowdOf(n); who != "" {
-		f.support(recording.SourceServer, "most connections come from "+who, 0, "")
+		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
 	f.Fix = maxClientsFix(n, limit, int(files))
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients"}
 	return f
 }
 
-// supportTurnedAway says whose connections the server closed without having answered a command on them.
+// supportTurnedAway says of which clients the server closed connections without answering a command.
 func (f *Finding) supportTurnedAway(n *facts.Node) {
 	away, who := 0, map[string]int64{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
@@ -83,8 +85,9 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 		}
 	}
 	if away > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before "+
-			"they had a reply, most of %s", away, facts.KeysByValue(who)[0]), float64(away), "connections")
+		f.support(recording.SourceTap, float64(away), "connections",
+			"the server closed %s of clients on this host before the first reply, most of %s",
+			counted(away, "connection"), facts.KeysByValue(who)[0])
 	}
 }
 
@@ -135,9 +138,9 @@ func maxClientsFix(n *facts.Node, limit, files int) []string {
 	}
 	return []string{
 		raise,
-		"Find who holds the places: CLIENT LIST, by addr= and idle=; idle ones go with CONFIG SET timeout 300, a " +
-			"leaking pool with its own fix",
-		"Pool size × processes must stay below maxclients, with room for a rolling deployment (twice the processes) " +
-			"and for operators",
+		"Find out who holds the connections: CLIENT LIST, by addr= and idle=; CONFIG SET timeout 300 " +
+			"closes idle ones; a leaking pool has its own fix",
+		"Pool size × processes must stay below maxclients, with room for a rolling " +
+			"deployment (twice the processes) and for operators",
 	}
 }

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -9,19 +8,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// migrateBigKeyBlocks: MIGRATE writes a whole value to another server and waits there for the reply, in the main
-// thread; RESTORE on the other end builds it in one go.
+// migrateBigKeyBlocks: in the main thread, MIGRATE writes a whole value to another server and waits for the reply;
+// RESTORE on the other end builds it in one go.
 var migrateBigKeyBlocks = Cause{
 	ID:    "migrate-big-key-blocks",
-	Title: "MIGRATE of a big key blocks the server that has it and the one that takes it",
+	Title: "MIGRATE of a big key blocks both the server that sends it and the one that receives it",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; memory that " +
-			"falls on one node and rises on another",
+		T0: "MIGRATE, RESTORE-ASKING or RESTORE in SLOWLOG or commandstats taking milliseconds each; " +
+			"memory that falls on one node and rises on another",
 		T1: "the main thread on the CPU, or asleep meanwhile",
-		T2: "each MIGRATE and RESTORE that held the main thread, with its connection: of RESTORE another server's " +
-			"process",
+		T2: "each MIGRATE and RESTORE that held the main thread, with its connection; " +
+			"a RESTORE comes from another server's process",
 	},
 	Explain: explainMigrate,
 }
@@ -55,29 +54,30 @@ func explainMigrate(n *facts.Node) *Finding {
 		moved = max(moved, n.MemoryFall(s))
 	}
 	if moved >= facts.MinFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value "+
-			"that went away", moved/1e6), moved, "bytes")
+		f.support(recording.SourceServer, moved, "bytes",
+			"used_memory fell by up to %.1f MB at about that time: a value that moved away", moved/1e6)
 	}
 	for _, c := range []string{"migrate", "restore-asking", "restore"} {
 		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
-			f.support(recording.SourceServer, fmt.Sprintf("%.0f %s in the watch, %s each on average (commandstats)",
-				calls, strings.ToUpper(c), facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls))), calls, "calls")
+			f.support(recording.SourceServer, calls, "calls",
+				"%.0f %s during the watch, %s each on average (commandstats)", calls, strings.ToUpper(c),
+				facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls)))
 		}
 	}
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
-		f.support(recording.SourceTap, fmt.Sprintf("of the longest, %s, the thread was on the CPU for %s: else it "+
-			"slept, waiting for the other server", facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs)),
-			float64(worst.OnCPUNs),
-			"ns")
+		f.support(recording.SourceTap, float64(worst.OnCPUNs), "ns",
+			"in the longest, %s, the thread was on the CPU for %s: otherwise it slept, waiting for the other server",
+			facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs))
 	}
-	if worst.Command != "MIGRATE" { // which may sleep: it waits for the other server
+	if worst.Command != "MIGRATE" { // MIGRATE may sleep: it waits for the other server
 		f.doubtStalls(n, h)
 	}
 	if !sentByServer(n, worst) {
-		f.Title = "RESTORE of a big value blocks the server that takes it"
+		f.Title = "RESTORE of a big value blocks the server that receives it"
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "who sent RESTORE is not known to be another server: it is the other half of "+
-			"MIGRATE, or a program that copies a database", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"whether another server sent RESTORE is not known: it is the other half of "+
+				"MIGRATE, or a program that copies a database")
 	}
 	f.Fix = migrateFix(n)
 	f.See = []string{
@@ -90,24 +90,21 @@ func explainMigrate(n *facts.Node) *Finding {
 func migrateFix(n *facts.Node) []string {
 	fix := []string{
 		"Find the big keys before they are moved (redis-cli --bigkeys or --memkeys on a replica) and split them: " +
-			"below 1 MB or 10 000 elements a move is a matter of milliseconds",
+			"below 1 MB or 10 000 elements a move takes milliseconds",
 	}
 	if name, _, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " "); name == "valkey" {
-		fix = append(fix, "Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing "+
-			"blocks")
+		fix = append(fix,
+			"Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing blocks")
 	} else {
-		fix = append(fix, "Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots "+
-			"by replication, without MIGRATE: nothing blocks")
+		fix = append(fix,
+			"Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots by "+
+				"replication, without MIGRATE: nothing blocks")
 	}
-	if n.Info("cluster_enabled").Growth() > 0 || lastOf(n.Info("cluster_enabled")) == 1 {
-		fix = append(fix, "Keep cluster-node-timeout above the longest MIGRATE, or the node that it holds is taken "+
-			"for failed; redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
+	if n.Info("cluster_enabled").Growth() > 0 || facts.LastValue(n.Info("cluster_enabled")) == 1 {
+		fix = append(fix,
+			"Keep cluster-node-timeout above the longest MIGRATE, or the blocked node is taken for failed; "+
+				"redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
 	}
-	return append(fix, "Move what must be moved at a quiet hour; MIGRATE … COPY with DEL by UNLINK frees the value "+
-		"in the background")
-}
-
-func lastOf(s recording.Series) float64 {
-	v, _ := s.Last()
-	return v
+	return append(fix,
+		"Move keys at a quiet hour; MIGRATE … COPY, then UNLINK frees the value in the background")
 }

@@ -9,30 +9,30 @@ import (
 	"slowpath/internal/recording"
 )
 
-// multiplexBigReply: all callers of a client share a connection, and a reply of megabytes goes before the small ones.
+// multiplexBigReply: all callers of a client share a connection, and a reply of megabytes is sent before the small
+// ones.
 var multiplexBigReply = Cause{
 	ID:    "multiplex-hol-big-reply",
-	Title: "A big reply holds a connection that many calls share: those behind it wait until its last byte is through",
+	Title: "A big reply holds a shared connection: the calls behind it wait for its last byte",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing: the calls of others are not seen. A client with few connections and a large output buffer " +
-			"(CLIENT LIST omem) is a hint",
-		T2: "small calls that were under way on a connection while a big reply was passed on it, and ended with it " +
-			"or after",
+		T0: "nothing: the calls of others are not seen. A client with few connections and a " +
+			"large output buffer (CLIENT LIST omem) is a hint",
+		T2: "small calls in flight on a connection while a big reply was sent on it, which ended with it or later",
 	},
 	Explain: explainBigReply,
 }
 
-// bigReply is the size from which on a reply takes notable time to pass: 100 kB are 1 ms at 1 Gbit/s (values should
-// stay below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big
-// reply itself.
+// bigReply is the size from which a reply takes notable time to send: 100 kB are 1 ms at 1 Gbit/s (values should stay
+// below it: "Large key values" of Azure's best practices). What waits behind it must be smaller, or it is a big reply
+// itself.
 const (
 	bigReply = 100_000
 	smaller  = 10 // times
 )
 
 func explainBigReply(n *facts.Node) *Finding {
-	big := map[string][]recording.Call{} // by connection, ordered by their begin
+	big := map[string][]recording.Call{} // by connection, in order of their start
 	for _, c := range n.Rec.Calls {
 		if c.Source == recording.SourceTap && c.Node == n.Address && c.ReplyBytes >= bigReply {
 			big[c.Conn] = append(big[c.Conn], c)
@@ -47,7 +47,7 @@ func explainBigReply(n *facts.Node) *Finding {
 		if !ok {
 			return 0
 		}
-		// Until the last byte of the big one came in; what it took the server to begin with it is the server's time.
+		// Until the last byte of the big one came in; the time until the server began to send it is the server's.
 		ns := facts.Spans{{b.StartNs, b.EndNs}}.SegmentsNs(a, passing)
 		if ns > 0 {
 			behind[a.Call.Conn]++
@@ -62,15 +62,16 @@ func explainBigReply(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that "+
-		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls waited on their connection behind a big reply, up to %s in one call", cl.Calls,
+		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	who := facts.ClientLabel(longest.Conn, longest.Client)
-	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB",
-		longest.Op, who, float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
-		float64(bytes), "bytes")
+	f.support(recording.SourceTap, float64(bytes), "bytes",
+		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
+		float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
 	f.Fix = []string{
-		fmt.Sprintf("Read big values (%s from %s) on a connection of their own: a second ConnectionMultiplexer "+
+		fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
 			"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
 			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).", longest.Op, who),
 		"Split values into pieces below 100 kB, or compress them: redis-cli --bigkeys (or --memkeys) finds them.",
@@ -82,8 +83,8 @@ func explainBigReply(n *facts.Node) *Finding {
 	return f
 }
 
-// passing are the states of a call whose reply may stand behind another on the wire, in the socket, or in the client
-// that reads it.
+// passing reports whether the reply of a call may be behind another on the wire, in the socket, or in the client that
+// reads it.
 func passing(s account.Segment) bool {
 	switch {
 	case s.Actor == account.Network, s.State == account.Unexplained:
@@ -95,7 +96,7 @@ func passing(s account.Segment) bool {
 		s.State == account.Send)
 }
 
-// ahead finds the big reply that a call waited for: it was asked for before, was still under way, and came in before.
+// ahead finds the big reply that a call waited for: requested before, still in flight, and received before.
 func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 	i := sort.Search(len(big), func(i int) bool { return big[i].StartNs > c.StartNs })
 	for i--; i >= 0; i-- {
@@ -109,8 +110,8 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 
 // weighShared says how calls on other connections did meanwhile.
 func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
-	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.List(3)),
-		float64(len(behind)), "connections")
+	f.support(recording.SourceTap, float64(len(behind)), "connections",
+		"these calls are on %s: %s", counted(len(behind), "connection"), behind.List(3))
 	elsewhere := 0
 	for _, a := range n.Ledger.Slow {
 		if a.Call.Source == recording.SourceTap && a.Call.Node == n.Address && behind[a.Call.Conn] == 0 &&
@@ -120,15 +121,15 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
-		f.support(recording.SourceProbe, fmt.Sprintf("the probe's own connection has its replies within %s in 9 of "+
-			"10 calls", facts.Dur(kept.P90Ns)), float64(kept.P90Ns), "ns")
+		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
+			"90 %% of the calls on the probe's own connection have their reply within %s", facts.Dur(kept.P90Ns))
 	} else if ok {
 		f.Confidence -= 0.3
-		f.doubt(recording.SourceProbe, fmt.Sprintf("calls on a connection of their own are slow, too: half of the "+
-			"probe's take %s and more", facts.Dur(kept.P50Ns)), float64(kept.P50Ns), "ns")
+		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
+			"calls on their own connection are slow, too: half of the probe's take at least %s", facts.Dur(kept.P50Ns))
 	}
 	if elsewhere > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d small calls on other connections were slow as well", elsewhere),
-			float64(elsewhere), "calls")
+		f.doubt(recording.SourceTap, float64(elsewhere), "calls",
+			"%s on other connections slow as well", counted(elsewhere, "small call"))
 	}
 }

@@ -21,7 +21,7 @@ func TestMultiplexBigReply(t *testing.T) {
 	explainEdge(t, find("multiplex-hol-big-reply"), []edgeCase{
 		{
 			name: "behind 12 MB", rec: shared(pathClient, 12<<20), found: true, min: 0.9,
-			evidence: "GET on 10.0.0.7:51000 (app[7]): a reply of 12.6 MB", fix: "a connection of their own",
+			evidence: "GET on 10.0.0.7:51000 (app[7]): a reply of 12.6 MB", fix: "on another connection",
 		},
 		{name: "the big value has its own connection", rec: shared(pathOther, 12<<20)},
 		{name: "the replies ahead are small", rec: shared(pathClient, 5000)},

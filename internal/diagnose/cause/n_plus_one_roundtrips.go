@@ -1,44 +1,41 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// nPlusOneRoundtrips: a caller asks for one thing after the other, and waits a round trip for each. No call is slow;
-// what they are made for is.
+// nPlusOneRoundtrips: a caller asks for one key after the other, and waits a round trip for each. No single call is
+// slow; the request that needs them all is.
 var nPlusOneRoundtrips = Cause{
-	ID: "n-plus-one-roundtrips",
-	Title: "Callers ask for one key after the other and wait a round trip for each: the calls are fast, what needs " +
-		"hundreds of them is not",
+	ID:    "n-plus-one-roundtrips",
+	Title: "Callers ask for one key at a time: each call is fast, but hundreds of round trips add up",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T2: "connections with a call under way most of the time, one at a time and hundreds per second, each sent " +
-			"right after the reply before, on a path whose round trip is nearly all of each call",
+		T2: "connections with a call in flight most of the time, one at a time and hundreds per second, each sent " +
+			"right after the reply before, on a path where the round trip is nearly all of each call",
 	},
-	// callers that wait for a connection send at once, too
+	// callers that wait for a connection send right away, too
 	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow"},
 	Explain: explainNPlusOne,
 }
 
-// Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection is just
-// that: a pool that hands out the last one used keeps one busy however independent the requests are.
+// Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection proves
+// nothing: a pool that hands out the last one used keeps one busy however independent the requests are.
 const (
 	tripNs      = floorNs
 	mostlyWaits = 0.5 // of the time: its caller waits more than it works
-	chainCalls  = 10  // per second: dependent calls that a request may well make
-	oneAtATime  = 0.7 // of the path's round trip that a call takes at least, where calls do not overlap
-	notQueueing = 2.0 // times the round trip that a call takes at most
-	dependent   = 0.8 // of the calls are sent right after the reply before: it is waited for
+	chainCalls  = 10  // per second: a request may well make this many dependent calls
+	oneAtATime  = 0.7 // of the path's round trip: a call takes at least this where calls do not overlap
+	notQueueing = 2.0 // times the round trip: a call takes at most this
+	dependent   = 0.8 // of the calls are sent right after the reply before: the caller waits for it
 )
 
 func explainNPlusOne(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
-		return nil // not the path is what a call takes
+		return nil // the path is not most of a call's time
 	}
 	work := n.ProbeWorkNs()
 	if kept.MinNs < floorOfWork*work {
@@ -67,39 +64,38 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	for _, c := range chains {
 		who[c.Label()] = int(c.Calls)
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%d connections send %.0f calls per second each, one after the other, "+
-		"and wait %.0f %% of the time for replies: %s", len(chains), float64(calls)/(float64(all)/1e9),
-		100*float64(waits)/float64(all), who.List(3)), float64(calls), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("a call takes %s on average; 100 in a row take %s, 100 in one MGET or "+
-		"pipeline about %s", facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work)),
-		float64(waits/calls),
-		"ns")
-	f.support(recording.SourceProbe, fmt.Sprintf("the round trip takes at least %s: it is nearly all of each call",
-		facts.Dur(kept.MinNs)), float64(kept.MinNs), "ns")
+	f.support(recording.SourceTap, float64(calls), "calls",
+		"%s with %.0f calls per second each, one after the other, waiting %.0f %% of the time for replies: %s",
+		counted(len(chains), "connection"), float64(calls)/(float64(all)/1e9), 100*float64(waits)/float64(all),
+		who.List(3))
+	f.support(recording.SourceTap, float64(waits/calls), "ns",
+		"a call takes %s on average; 100 in a row take %s, 100 in one MGET or pipeline about %s",
+		facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work))
+	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
+		"the round trip takes at least %s: it is nearly all of each call", facts.Dur(kept.MinNs))
 	if work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on such a call (commandstats)",
-			facts.Dur(work)),
-			float64(work), "ns")
+		f.support(recording.SourceServer, float64(work), "ns",
+			"the server works %s on such a call (commandstats)", facts.Dur(work))
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
-		f.support(recording.SourceServer, fmt.Sprintf("most of them are %s: %.0f calls", top.Name, top.Calls),
-			top.Calls, "calls")
+		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
 		f.Confidence = 0.85
-		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of their calls and more are sent right after the reply "+
-			"before came: each waits for the one before", 100*prompt), prompt, "of the calls")
+		f.support(recording.SourceTap, prompt, "of the calls",
+			"at least %.0f %% of their calls are sent right after the reply before: each waits for the one before",
+			100*prompt)
 	}
-	f.doubt(recording.SourceTap, "that the calls of a connection belong together is inferred from their pace: a pool "+
-		"that always hands out the same connection looks alike", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"that the calls of a connection belong together is inferred from their pace: a pool that always "+
+			"hands out the same connection looks the same")
 	f.Fix = []string{
-		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next " +
-			"question.",
-		"Where callers are many and small, let the library join their calls: rueidis does (auto-pipelining), ioredis " +
-			"enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), go-redis >= 9.22 " +
-			"AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
-		"Bring the caller nearer to the server, or keep what it reads (CLIENT TRACKING): each round trip less is one " +
-			"wait less.",
+		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next request.",
+		"With many small callers, let the library batch their calls: rueidis does (auto-pipelining), ioredis " +
+			"enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), go-redis >= " +
+			"9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
+		"Move the caller closer to the server, or cache what it reads (CLIENT " +
+			"TRACKING): each round trip less is one wait less.",
 	}
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/use/pipelining/",
@@ -108,7 +104,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	return f
 }
 
-// promptShare is how many of a connection's calls were sent right after the reply before.
+// promptShare is the share of a connection's calls that were sent right after the reply before.
 func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
 	if len(l.Samples) == 0 || l.Samples[len(l.Samples)-1].BackToBack < 0 {
 		return 0, false
@@ -117,7 +113,7 @@ func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
 	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
 }
 
-// chain is the use of a connection if it had one call after the other under way, most of the time from its first to its
+// chain is the use of a connection if it had one call after the other in flight, most of the time from its first to its
 // last second.
 func chain(l facts.ConnTimeline, trip int64) (sum facts.TimelineStep) {
 	if len(l.Steps) == 0 {

@@ -12,39 +12,36 @@ import (
 	"slowpath/internal/recording"
 )
 
-// noSocketTimeout: a caller waits for a reply that will not come, and goes on waiting: until TCP gives up, which takes
-// a quarter of an hour, or for ever where the request was acknowledged.
+// noSocketTimeout: a caller waits for a reply that will not come: until TCP gives up after a quarter of an hour, or for
+// ever where the request was acknowledged.
 var noSocketTimeout = Cause{
 	ID:    "no-socket-timeout",
 	Title: "Callers wait without a timeout for replies that will not come",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T1: "on the callers' host: sockets that sent last and had no answer for longer than the timeouts of client " +
-			"libraries, while the server answers others",
-		T2: "requests that were retransmitted again and again, at intervals that double, on connections that nobody " +
-			"closes",
+		T1: "on the callers' host: sockets without an answer to their last request for longer than the timeouts of " +
+			"client libraries, while the server answers others",
+		T2: "requests retransmitted again and again, at doubling intervals, on connections that nobody closes",
 	},
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
 	Explain: explainNoTimeout,
 }
 
 const (
-	// timeoutsEndBy is when a caller that has a usual timeout has given up: the longest defaults of libraries that have
-	// one for each reply are 5 s (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), and a
-	// second is left for a machine that is busy. Lettuce and PHP wait 60 s by default, which no request of a user
-	// outlives either.
+	// timeoutsEndBy is when a caller with a default timeout has given up: the longest defaults of libraries with a
+	// reply timeout are 5 s (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), plus one
+	// second for a busy machine. Lettuce and PHP wait 60 s by default, which no user request survives either.
 	timeoutsEndBy = int64(6e9)
-	// stillAnswers: the server answered somebody in so long before the end of the watch, in which it was asked each
-	// second.
+	// stillAnswers: the server answered a call within this time before the end of the watch; it was asked each second.
 	stillAnswers = int64(3e9)
 )
 
-// hang is a connection of a caller that waits, at the end of the watch, for a reply.
+// hang is a connection with a caller that still waits for a reply at the end of the watch.
 type hang struct {
 	client, caller string
 	waitNs         int64
-	again          int // times that the request was retransmitted, without an answer
+	again          int // retransmissions of the request, without an answer
 	source         string
 }
 
@@ -58,8 +55,8 @@ func hangs(n *facts.Node) []hang {
 	}
 	for _, s := range n.Rec.Snapshots {
 		var w recording.Waiter
-		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter || json.Unmarshal([]byte(s.Body),
-			&w) != nil || w.Node != n.Address {
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter ||
+			json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
 			continue
 		}
 		wait, ok := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_ns").Last()
@@ -83,14 +80,13 @@ func hangs(n *facts.Node) []hang {
 		}
 	}
 	slices.SortFunc(out, func(a, b hang) int {
-		return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client,
-			b.client))
+		return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client, b.client))
 	})
 	return out
 }
 
-// meantToWait reports whether a connection waits because its command does, as the server tells: BLPOP, a subscription,
-// MONITOR, a replica.
+// meantToWait reports whether a connection waits because its command does, as the server reports: BLPOP, a
+// subscription, MONITOR, a replica.
 func meantToWait(n *facts.Node, address string) bool {
 	for _, c := range n.AllClients {
 		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") ||
@@ -101,7 +97,7 @@ func meantToWait(n *facts.Node, address string) bool {
 	return false
 }
 
-// answersAtEnd reports whether the server answered somebody shortly before the watch ended.
+// answersAtEnd reports whether the server answered a call shortly before the watch ended.
 func answersAtEnd(n *facts.Node) bool {
 	if s := n.Info("uptime_in_seconds"); len(s) > 0 && s[len(s)-1].TimeNs >= n.EndNs-stillAnswers {
 		return true
@@ -117,7 +113,7 @@ func answersAtEnd(n *facts.Node) bool {
 func explainNoTimeout(n *facts.Node) *Finding {
 	hangs := hangs(n)
 	if len(hangs) == 0 || !answersAtEnd(n) {
-		return nil // a server that answers nobody is another trouble
+		return nil // a server that answers nobody is another problem
 	}
 	var lost, waited int64
 	who, again := facts.NameCounts{}, 0
@@ -130,28 +126,30 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		waited += l.InFlightNs
 	}
 	worst := hangs[0]
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited,
-		n.Ledger.ExcessNs))}
-	f.support(worst.source, fmt.Sprintf("%d connections waited for a reply when the watch ended, the longest for %s "+
-		"(%s), and nobody gave them up: %s", len(hangs), facts.Dur(worst.waitNs), worst.client, who.List(3)),
-		float64(len(hangs)), "connections")
-	f.support(worst.source, fmt.Sprintf("that is longer than the timeouts that client libraries have by default (2 "+
-		"to %s; Lettuce and PHP 60 s)", facts.Dur(timeoutsEndBy-1e9)), float64(worst.waitNs), "ns")
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.85,
+		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
+	}
+	f.support(worst.source, float64(len(hangs)), "connections",
+		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
+		counted(len(hangs), "connection"), facts.Dur(worst.waitNs), worst.client, who.List(3))
+	f.support(worst.source, float64(worst.waitNs), "ns",
+		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
+		facts.Dur(timeoutsEndBy-1e9))
 	if again >= facts.UnansweredRetransmits {
 		f.Confidence = 0.93
-		f.support(worst.source, fmt.Sprintf("the request was retransmitted %d times, at intervals that double, "+
-			"without "+
-			"an acknowledgement: TCP itself gives up after about 15 minutes (tcp_retries2)", again), float64(again),
-			"times")
+		f.support(worst.source, float64(again), "times",
+			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
+				"gives up after about 15 minutes (tcp_retries2)", again)
 	} else {
-		f.support(worst.source, "the request was acknowledged, so that TCP has nothing to retransmit: without a "+
-			"timeout it waits for ever", 0, "")
+		f.support(worst.source, 0, "",
+			"the request was acknowledged, so TCP has nothing to retransmit: without a timeout it waits for ever")
 	}
-	f.support(recording.SourceServer, "the server answered others until the end", 0, "")
+	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
 	if len(n.AllClients) == 0 {
 		f.Confidence -= 0.25
-		f.doubt(recording.SourceServer, "CLIENT LIST is not known: a command that is meant to wait (BLPOP, a "+
-			"subscription) looks the same", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}
 	f.Fix = noTimeoutFix(n)
 	f.See = []string{
@@ -162,10 +160,11 @@ func explainNoTimeout(n *facts.Node) *Finding {
 }
 
 func noTimeoutFix(n *facts.Node) []string {
-	fix := []string{"Give every reply a time, some times the 99.9th percentile and not more than the request behind " +
-		"it may take:"}
+	fix := []string{"Set a timeout for every reply, some times the 99.9th percentile, and no " +
+		"longer than the user request behind it may take:"}
 	fix = append(fix, remedy.For(n, remedy.ReplyTimeout, nil)...)
-	return append(fix, "Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
-		"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
-		"Restart those that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
+	return append(fix,
+		"Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
+			"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
+		"Restart the processes that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
 }

@@ -11,31 +11,30 @@ import (
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
-// while all others wait. None of the commands of a pipeline is slow, so that SLOWLOG has none of them.
+// while all other calls wait. No single command of a pipeline is slow, so SLOWLOG shows none of them.
 var oversizedPipeline = Cause{
-	ID: "oversized-pipeline-or-multikey",
-	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop: all other " +
-		"calls wait for them",
+	ID:    "oversized-pipeline-or-multikey",
+	Title: "Pipelines of thousands of commands, or commands with thousands of keys, hold the event loop",
 	Layer: "client",
 	Needs: Needs{
-		T0: "SLOWLOG has a command with thousands of keys; of a pipeline only the number of commands per read (a hint)",
-		T1: "the main thread on the CPU without a pause while it served that command",
-		T2: "slow calls that waited while the server served reads full of commands of one connection, thousands in a " +
-			"row",
+		T0: "SLOWLOG shows a command with thousands of keys; for a pipeline " +
+			"only the number of commands per read (a hint)",
+		T1: "the main thread on the CPU all the time while it served that command",
+		T2: "slow calls that waited while the server served thousands of commands of one connection in a row",
 	},
 	Explain: explainOversized,
 }
 
 const (
-	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read that is as long was not the last
-	// of its batch.
+	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of
+	// its batch.
 	readBytes = 16 << 10
-	// batchGapNs ends a batch whose last read happened to be full: a connection with more input is not left alone for
-	// so long, unless the loop is held up by something else, and then it is that which matters.
+	// batchGapNs ends a batch with a full last read: a connection with more input is read again sooner, unless
+	// something else holds the loop, and then that is what matters.
 	batchGapNs = int64(250e6)
 )
 
-// batch is what one connection asked at once.
+// batch is what one connection sent at once.
 type batch struct {
 	client, process string
 	ops             facts.NameCounts // commands, by name
@@ -46,7 +45,7 @@ type batch struct {
 	longestNs       int64 // of one read
 	more            bool  // the last read was full
 	multi           bool  // one command with many keys
-	transaction     bool  // its commands wait in the server until EXEC does all of them at once: lua-or-multi-long
+	transaction     bool  // its commands wait in the server until EXEC runs all of them at once: lua-or-multi-long
 }
 
 func (b *batch) oversized() bool {
@@ -79,7 +78,7 @@ func (b *batch) take(d recording.WorkDetail, from, to int64) {
 
 func (b *batch) lastNs() int64 { return b.works[len(b.works)-1][1] }
 
-// batches joins the work of a server into what came at once on each connection.
+// batches joins the activities of a server into what came at once on each connection.
 func batches(n *facts.Node) []*batch {
 	open := map[string]*batch{}
 	var out []*batch
@@ -121,11 +120,11 @@ func explainOversized(n *facts.Node) *Finding {
 		own[b.client] = true
 	}
 	w := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
-	// What a segment waited for has one cause, this or another, where CommandCause knows it.
-	told := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
+	// What a segment waited for has one cause, this or another, where KindOf knows it.
+	named := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
 	h := w.Claim(n.ClaimOf(func(a account.Account) int64 {
 		ns := w.OfCall(a) + served.SegmentsNs(a, func(s account.Segment) bool {
-			return !told.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
+			return !named.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
 		if ns > 0 && !own[a.Call.Conn] {
@@ -140,9 +139,9 @@ func explainOversized(n *facts.Node) *Finding {
 		return loggedMulti(n, h)
 	}
 	f := finding(n, h.Claim, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while the server served such batches, up "+
-		"to %s in one call; %d of them are calls of others", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others),
-		float64(h.Calls), "calls")
+	f.support(recording.SourceTap, float64(h.Calls), "calls",
+		"%d of %d slow calls waited while the server served such batches, up to %s in "+
+			"one call; %d of them are calls of other clients", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -155,18 +154,18 @@ func explainOversized(n *facts.Node) *Finding {
 	return f
 }
 
-// loggedMulti is what the server's records alone tell of commands with thousands of keys.
+// loggedMulti is for commands with thousands of keys that only the server's own logs show.
 func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
-	f.support(worst.Source, fmt.Sprintf("%s with %d keys and the like", worst.Command, worst.ArgCount-1),
-		float64(worst.ArgCount-1), "keys")
+	f.support(worst.Source, float64(worst.ArgCount-1), "keys",
+		"the largest is %s with %d keys", worst.Command, worst.ArgCount-1)
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{
-		fmt.Sprintf("Give %s%s at most some 100 keys each.", worst.Command, n.FromText(h.Suspects[:1])),
+		fmt.Sprintf("Give each %s%s at most some 100 keys.", worst.Command, n.FromText(h.Suspects[:1])),
 		batchJobs,
 	}
 	f.See = oversizedSee
@@ -181,12 +180,13 @@ func (f *Finding) supportPipelines(piped []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in "+
-		"%d reads: %s", facts.TimesText(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6,
-		len(largest.works),
-		conns.List(3)), float64(largest.calls), "commands")
-	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, "+
-		"with some hundreds of them, took %s", facts.Dur(largest.longestNs)), float64(largest.longestNs), "ns")
+	f.support(recording.SourceTap, float64(largest.calls), "commands",
+		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %d reads: %s",
+		facts.TimesText(len(piped)),
+		largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works), conns.List(3))
+	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
+		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
+		facts.Dur(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -198,9 +198,10 @@ func (f *Finding) supportMulti(multi []*batch) {
 			largest = b
 		}
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(),
-		largest.args-1, facts.TimesText(len(multi)), facts.Dur(longest), conns.List(3)), float64(largest.args-1),
-		"keys")
+	f.support(recording.SourceTap, float64(largest.args-1), "keys",
+		"the largest is %s with %d keys: %s, up to %s each: %s", largest.op(), largest.args-1,
+		facts.TimesText(len(multi)),
+		facts.Dur(longest), conns.List(3))
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
@@ -209,12 +210,12 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.MinOversizedBatch
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
-		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",
-			h.Suspects[0].Command, h.Calls), float64(h.Calls), "calls")
+		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",
+			"%s is slow by itself: %s waited for it as well", h.Suspects[0].Command, counted(h.Calls, "slow call"))
 	}
 	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%.0f reports of the kernel source were lost: batches may be larger "+
-			"than they seem", dropped), dropped, "reports")
+		f.doubt(recording.SourceTap, dropped, "reports",
+			"%s of the kernel source lost: batches may be larger than they seem", counted(dropped, "report"))
 	}
 	if piped {
 		return
@@ -222,8 +223,8 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 	f.Confidence -= 0.05
 }
 
-const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can bound them (Codis " +
-	"session_max_pipeline), and rueidis takes a connection of its own above BlockingPipeline (2000)."
+const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can limit them (Codis " +
+	"session_max_pipeline), and rueidis uses a separate connection above BlockingPipeline (2000)."
 
 var oversizedSee = []string{
 	"https://redis.io/docs/latest/develop/use/pipelining/",
@@ -233,13 +234,13 @@ var oversizedSee = []string{
 func oversizedFix(piped, multi []*batch) []string {
 	var fix []string
 	if len(piped) > 0 {
-		fix = append(fix, fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the "+
-			"replies of each before the next: redis-py pipeline.execute() every 1000, Jedis Pipeline.sync(), "+
-			"go-redis Pipelined over slices.",
-			piped[0].who()))
+		fix = append(fix,
+			fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies "+
+				"of each before the next: redis-py pipeline.execute() every 1000, Jedis "+
+				"Pipeline.sync(), go-redis Pipelined over slices.", piped[0].who()))
 	}
 	if len(multi) > 0 {
-		fix = append(fix, fmt.Sprintf("Give %s of %s at most some 100 keys each.", multi[0].op(), multi[0].who()))
+		fix = append(fix, fmt.Sprintf("Give each %s of %s at most some 100 keys.", multi[0].op(), multi[0].who()))
 	}
 	return append(fix, batchJobs)
 }

@@ -60,7 +60,7 @@ func TestPacketLossRTO(t *testing.T) {
 	}
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{name: "T2: replies were lost before they left the server's host, which counts nothing", rec: lateReplies(206,
-			400, 15), found: true, min: 0.9, evidence: "20 replies arrived 180 ms or later after the server had sent " +
+			400, 15), found: true, min: 0.9, evidence: "20 replies arrived at least 180 ms after the server had sent " +
 			"them, up to 206 ms; 15 of them right after"},
 		{
 			name: "T2: replies were late for longer than a timer runs, and nothing was retransmitted",
@@ -72,7 +72,7 @@ func TestPacketLossRTO(t *testing.T) {
 		{name: "T1: some connections are dead: all that was retransmitted went to them", rec: dead(24)},
 		{
 			name: "T1: some connections are dead, and others lose", rec: dead(9), found: true, max: 0.8,
-			against: "9 more were retransmitted again and again on connections on which nothing came back",
+			against: "9 more were retransmitted again and again on connections where nothing came back",
 		},
 		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true, min: 0.8},
 		{
@@ -83,7 +83,8 @@ func TestPacketLossRTO(t *testing.T) {
 		{
 			name: "T2: replies to other hosts were acknowledged late, and nothing was retransmitted",
 			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were " +
-				"acknowledged late with nothing retransmitted, the worst 240 ms after 9000 bytes",
+				"acknowledged late with nothing retransmitted, the worst 240 ms after the send, with 9000 bytes in " +
+				"flight",
 		},
 		{
 			name: "T0: the probe's socket retransmitted", rec: resent(slow()), found: true, min: 0.9, max: 0.92,
@@ -149,7 +150,7 @@ func TestPacketLossRTO(t *testing.T) {
 				"net.RetransSegs": 100,
 				"net.TCPTimeouts": 40, "net.TCPLossProbes": 30, "sock.rwnd_limited_max_ns": 6e9,
 			}), found: true, max: 0.8,
-			against: "60 of these were no losses",
+			against: "60 of these were not lost",
 		},
 		{name: "T1: slow for another reason while others do not read", rec: slow().mainThread(0.05,
 			0.01).host(map[string]float64{

@@ -10,15 +10,15 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// poolExhaustedWait: all connections of the pool are in use all of the time, and calls wait inside of the client before
-// they are sent.
+// poolExhaustedWait: all connections of the pool are in use all the time, and calls wait inside the client before they
+// are sent.
 var poolExhaustedWait = Cause{
 	ID:    "pool-exhausted-wait",
 	Title: "The client's connection pool is too small: calls wait in the client for a connection",
 	Layer: "client",
 	Needs: Needs{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
-		T2: "every connection of a process has a call in flight nearly all of the time, and its next one at once",
+		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once",
 	},
 	// Whatever makes calls long keeps connections in use.
 	AfterClass: []Class{ServerStall},
@@ -31,15 +31,15 @@ var poolExhaustedWait = Cause{
 	Whole:   poolWaitSeen,
 }
 
-// Bounds of a pool that is waited for.
+// Bounds of a pool that callers wait for.
 const (
 	poolConns = 2   // a single connection that is always in use is a program that makes one call after the other
 	waitLong  = 1.0 // times the call itself: from then on callers lose more in the pool than at the server
-	overlaps  = 1.3 // calls in flight on a connection that has any: a pool gives it to one caller at a time
+	overlaps  = 1.3 // calls in flight on a busy connection: a pool gives it to one caller at a time
 )
 
-// waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls that come at
-// random to as many connections as there are, each in use for the same part of the time.
+// waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls come at random
+// to as many connections as there are, each in use for the same share of the time.
 func waits(u facts.PoolUse) float64 {
 	busy := min(u.BusyShare, 0.99) // a queue that grows for ever has no mean
 	load := busy * float64(len(u.Used))
@@ -51,8 +51,8 @@ func waits(u facts.PoolUse) float64 {
 	return c / (float64(len(u.Used)) * (1 - busy))
 }
 
-// hadMore reports whether more connections than there are now were given calls side by side in the watch: the pool puts
-// them away, and may have more than these.
+// hadMore reports whether more connections than there are now had concurrent calls during the watch: the pool closed
+// them, and may open more than these.
 func hadMore(u facts.PoolUse) bool {
 	used := facts.Caller{Conns: append(u.Caller.ConnsWhere((*facts.Conn).ClosedIdle), u.Used...)}
 	return used.MaxConcurrent() > len(u.Used)
@@ -91,33 +91,32 @@ func explainPoolWait(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of "+
-		"the time, on the least used %.1f %%", worst.Name, len(worst.Used), worst.BusyShare*100,
-		worst.MinBusyShare*100),
-		worst.BusyShare, "of the time")
-	f.support(recording.SourceTap, fmt.Sprintf("after a reply the next call was sent on the same connection within "+
-		"%s on average, and a call takes %s: the next one was there already", facts.Dur(worst.GapNs),
-		facts.Dur(worst.CallNs)),
-		float64(worst.GapNs), "ns")
-	f.support(recording.SourceTap, fmt.Sprintf("at %.4g calls per second that come at random, such a pool makes them "+
-		"wait about %s before they are sent (Erlang C)", worst.CallsPerSecond,
-		facts.Dur(int64(float64(worst.CallNs)*waits(worst)))),
-		float64(worst.CallNs)*waits(worst), "ns")
+	f.support(recording.SourceTap, worst.BusyShare, "of the time",
+		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
+		counted(len(worst.Used), "connection"), worst.BusyShare*100, worst.MinBusyShare*100)
+	f.support(recording.SourceTap, float64(worst.GapNs), "ns",
+		"after a reply the next call was sent on the same connection within %s on average; a "+
+			"call takes %s: the next one was already waiting", facts.Dur(worst.GapNs), facts.Dur(worst.CallNs))
+	f.support(recording.SourceTap, float64(worst.CallNs)*waits(worst), "ns",
+		"at %.4g calls per second that come at random, such a pool makes them "+
+			"wait about %s before they are sent (Erlang C)", worst.CallsPerSecond,
+		facts.Dur(int64(float64(worst.CallNs)*waits(worst))))
 	if fresh := len(worst.Opened()); fresh == 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("it opened no other connection in %.0f s: %d are all it may have",
-			n.Seconds(), len(worst.Used)), float64(len(worst.Used)), "connections")
+		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
+			"it opened no other connection in %.0f s: its limit is %d", n.Seconds(), len(worst.Used))
 	} else {
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceTap, fmt.Sprintf("it opened %d connections during the watch: its pool may have room",
-			fresh), float64(fresh), "connections")
+		f.doubt(recording.SourceTap, float64(fresh), "connections",
+			"it opened %s during the watch: its pool may have room", counted(fresh, "connection"))
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.doubt(recording.SourceTap, "as many workers as connections that each make one call after the other look the "+
-		"same: then nobody waits. The pool's own figures tell: go-redis PoolStats().WaitCount, redigo "+
-		"Stats().WaitCount, Jedis getNumWaiters()", 0, "")
+	f.doubt(recording.SourceTap, 0, "",
+		"as many workers as connections, each making one call after the other, look the same: then "+
+			"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
+			"redigo Stats().WaitCount, Jedis getNumWaiters()")
 	f.Fix = poolWaitFix(n, worst)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
@@ -126,8 +125,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	return f
 }
 
-// overlap is how many calls are in flight on a connection that has any: more than one where calls are pipelined or
-// share it.
+// overlap is how many calls are in flight on a busy connection: more than one where calls are pipelined or share it.
 func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	var ns int64
 	for _, h := range n.Rec.Histograms {
@@ -143,8 +141,8 @@ func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	return float64(ns) / float64(max(flight, 1))
 }
 
-// slowShare is the part of a caller's time in flight that its slow calls took more than they usually do: what makes
-// those slow keeps the connections in use, and there is no need for more of them.
+// slowShare is the share of a caller's time in flight that its slow calls took above their baseline: what makes those
+// slow keeps the connections in use, and more connections would not help.
 func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	var ns int64
 	for _, a := range n.Ledger.Slow {
@@ -157,20 +155,22 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 
 func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 	size := int(u.CallsPerSecond*float64(u.CallNs)/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in "+
-		"use, and twice that leaves room for bursts: %d", len(u.Used), u.CallsPerSecond, facts.Dur(u.CallNs),
-		u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
+	fix := []string{fmt.Sprintf("Give the pool more than %s: %.4g calls per second of %s keep %.1f in "+
+		"use, and twice that leaves room for bursts: %d", counted(len(u.Used), "connection"), u.CallsPerSecond,
+		facts.Dur(u.CallNs), u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
 	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
-		"commands (BLPOP, XREAD BLOCK) from the same pool")
+	return append(fix,
+		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+
+			"commands (BLPOP, XREAD BLOCK) from the same pool")
 }
 
-// poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
+// poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other
+// evidence.
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(facts.IsPoolWait)
 	if !ok || w.Share < minPoolWaitShare {
 		if f != nil && len(c.Applications) > 0 && c.CallersAreAmong(c.Applications) {
-			return nil // all who call were looked at, and none of them waits
+			return nil // all callers were profiled, and none of them waits
 		}
 		return f
 	}
@@ -185,22 +185,23 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply ||
-			m.State == stacks.Send
+		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
-		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
-			"connections are in use", w.App.DisplayName(), n.Count), float64(n.Count), w.App.ThreadNoun())
+		f.support(recording.SourceProfile, float64(n.Count), w.App.ThreadNoun(),
+			"%s: meanwhile %d send, or wait for a reply: that many connections are in use", w.App.DisplayName(),
+			n.Count)
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
 }
 
-// poolSeenFix is what can be done where goroutines or threads were seen that wait for a connection.
+// poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.
 func poolSeenFix(w facts.ThreadWait) []string {
-	fix := []string{fmt.Sprintf("Give the pool room for those who wait: %d are in calls at a time", w.Calls)}
+	fix := []string{fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls)}
 	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
 		fix = append(fix, line)
 	}
-	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
-		"commands (BLPOP, XREAD BLOCK) from the same pool")
+	return append(fix,
+		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+
+			"commands (BLPOP, XREAD BLOCK) from the same pool")
 }

@@ -15,13 +15,13 @@ var poolIdleReapRedial = Cause{
 	Title: "The client's pool closes idle connections, and its next calls pay for new ones",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received growing with the calls, at a low rate (a hint)",
+		T0: "total_connections_received rises with the calls, at a low rate (a hint)",
 		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
 	},
 	Explain: explainIdleReap,
 }
 
-// limitNear: bounds so near to each other, as a part of the greater, are one figure.
+// limitNear: bounds that differ by at most this share of the greater are one value.
 const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {
@@ -38,35 +38,37 @@ func explainIdleReap(n *facts.Node) *Finding {
 	}
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
 	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without "+
-		"one (median %s): an idle limit of %s", most.Name, len(most.Closed),
-		facts.Dur(idle.P10), facts.Dur(idle.P90), facts.Dur(idle.Median), limitText(limit(most))), float64(idle.P10),
-		"ns")
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(most.Dialled), len(most.Opened())),
-		float64(len(most.Dialled)), "connections")
-	f.opening(most)
-	f.support(recording.SourceTap, fmt.Sprintf("%d calls were made on each; %s opens %d connections at once at most, "+
-		"and makes %.2g calls per second", work.Median, most.Name, most.MaxConcurrent(),
-		float64(most.AppCalls())/n.Seconds()), float64(work.Median), "calls")
+	f.support(recording.SourceTap, float64(idle.P10), "ns",
+		"%s closed %s, each after %s to %s without a call (median %s): an idle limit of %s", most.Name,
+		counted(len(most.Closed), "idle connection"), facts.Dur(idle.P10), facts.Dur(idle.P90), facts.Dur(idle.Median),
+		limitText(limit(most)))
+	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
+		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
+		len(most.Dialled), len(most.Opened()))
+	f.supportOpening(most)
+	f.support(recording.SourceTap, float64(work.Median), "calls",
+		"each made %s; %s has up to %s open at once, and makes %.2g calls per second", counted(work.Median, "call"),
+		most.Name, counted(most.MaxConcurrent(), "connection"), float64(most.AppCalls())/n.Seconds())
 	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(sum.Callers),
-			facts.CallerNames(sum.Callers)),
-			float64(len(sum.Callers)), "processes")
+		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
+			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
 	if spare := most.SpareShare(); spare > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of the new connections another one of this process lay "+
-			"idle: it may have several pools", spare*100), spare, "of them")
+		f.doubt(recording.SourceTap, spare, "of them",
+			"during %.0f %% of the dials another connection of this process was idle: it may have several pools",
+			spare*100)
 	}
 	if t, ok := n.Config("timeout"); ok && t != "0" {
-		f.doubt(recording.SourceServer, "the server closes idle connections itself after "+t+" s (timeout), but "+
-			"these were closed by the client", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
-	f.remote(most.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: the pool has to outlast pauses "+
-		"of %s and more", facts.Dur(idle.Median))}, remedy.For(n, remedy.KeepIdle, nil)...)
-	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS "+
-		"NLB), or send a keepalive")
+	f.doubtRemote(most.Caller)
+	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
+		"the pool has to outlast pauses of %s and more", facts.Dur(idle.Median))},
+		remedy.For(n, remedy.KeepIdle, nil)...)
+	f.Fix = append(f.Fix,
+		"Stay below the server's timeout and what a load balancer on the path "+
+			"allows (350 s at an AWS NLB), or send a keepalive")
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
@@ -74,9 +76,9 @@ func explainIdleReap(n *facts.Node) *Finding {
 	return f
 }
 
-// limit is what the pool's idle limit lies between: it kept what had been idle for as long as a connection was on
-// average between its calls, and closed what had been for as long as one was at its end. AtLeast is 0 where each had
-// one call only.
+// limit gives the bounds of the pool's idle limit: it kept connections that were idle as long as one was on average
+// between its calls, and closed those that were idle as long as one was at its end. AtLeast is 0 where each had one
+// call only.
 func limit(r facts.Redial) (atLeast, atMost int64) {
 	atMost = r.Closed[0].IdleNs
 	for _, k := range r.Closed {

@@ -2,7 +2,6 @@ package cause
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
@@ -11,17 +10,16 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// poolLeak: the application takes connections out of the pool and does not give them back. The pool dials others, until
-// it may not any more.
+// poolLeak: the application takes connections from the pool and does not return them. The pool dials others, up to its
+// limit.
 var poolLeak = Cause{
-	ID: "pool-leak",
-	Title: "The application does not give connections back: they lie idle outside of the pool, and it dials others " +
-		"until it is empty",
+	ID:    "pool-leak",
+	Title: "The application does not return connections: they stay idle outside the pool until it is exhausted",
 	Layer: "client",
 	Needs: Needs{
-		T0: "with --pprof: callers that wait in their pool while connections lie idle by CLIENT LIST. Without it " +
+		T0: "with --pprof: callers that wait in their pool while CLIENT LIST shows idle connections. Without it " +
 			"nothing: connections that the path forgot look the same to the server",
-		T2: "new connections right before calls while others of the same process lie idle and are never used again: " +
+		T2: "new connections right before calls while others of the same process are idle and never used again: " +
 			"they stay open, or a garbage collector closes them together after different times",
 	},
 	Explain: explainLeak,
@@ -48,22 +46,23 @@ func explainLeak(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections right before calls while others of its own "+
-		"lay idle: %d of those were never used again%s", worst.Name, len(worst.Dialled), len(worst.Leaked),
-		left(worst)),
-		float64(len(worst.Leaked)), "connections")
+	f.support(recording.SourceTap, float64(len(worst.Leaked)), "connections",
+		"%s opened %s right before calls while its other ones were idle: %d of those were never used again%s",
+		worst.Name, counted(len(worst.Dialled), "connection"), len(worst.Leaked), left(worst))
 	f.supportSweeps(worst)
 	work := facts.PercentilesOf(worst.Leaked, (*facts.Conn).AppCalls)
-	f.support(recording.SourceTap, fmt.Sprintf("they had had %d to %d calls; a pool gives an idle connection to the "+
-		"next caller before it dials", work.P10, work.P90), float64(work.Median), "calls")
-	f.opening(facts.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
+	f.support(recording.SourceTap, float64(work.Median), "calls",
+		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.P10,
+		work.P90)
+	f.supportOpening(facts.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
 	if clients := n.Info("connected_clients"); len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
-		f.support(recording.SourceServer, fmt.Sprintf("connected_clients rose from %.0f to %.0f", clients[0].Value,
-			clients[len(clients)-1].Value), clients[len(clients)-1].Value, "clients")
+		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
+			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
 	}
-	f.doubt(recording.SourceTap, "a process that makes itself another client object now and then, each with a pool "+
-		"of its own, looks the same: then those objects are what is not closed", 0, "")
-	f.remote(worst.Caller)
+	f.doubt(recording.SourceTap, 0, "",
+		"a process that now and then creates another client object with its own pool looks "+
+			"the same: then those objects are never closed")
+	f.doubtRemote(worst.Caller)
 	f.Fix = leakFix(n)
 	f.See = leakPages
 	return f
@@ -77,7 +76,7 @@ func left(l facts.Leak) string {
 	return ""
 }
 
-// supportSweeps tells who closed what was lost.
+// supportSweeps says what closed the lost connections.
 func (f *Finding) supportSweeps(l facts.Leak) {
 	if len(l.GCSweeps) == 0 {
 		return
@@ -88,11 +87,10 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 		all = append(all, s.Conns...)
 	}
 	idle := facts.PercentilesOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("the process closed %d such ones together, up to %d within %s, after "+
-		"%s to %s without a call: no limit and no pool does that, but a garbage collector that finds them lost",
-		len(all), len(most.Conns), facts.Dur(most.ToNs-most.FromNs), facts.Dur(idle.P10), facts.Dur(idle.P90)),
-		float64(len(all)),
-		"connections")
+	f.support(recording.SourceTap, float64(len(all)), "connections",
+		"the process closed %d such connections together, up to %d within %s, after %s to %s without a call: "+
+			"neither an idle limit nor a pool does that, but a garbage collector", len(all), len(most.Conns),
+		facts.Dur(most.ToNs-most.FromNs), facts.Dur(idle.P10), facts.Dur(idle.P90))
 }
 
 var leakPages = []string{"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html", "https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool"}
@@ -111,11 +109,11 @@ func lastClients(n *facts.Node) (out []facts.Client) {
 	return out
 }
 
-// restSeconds: a connection that was not used for so long, by CLIENT LIST, lies idle.
+// restSeconds: a connection unused for so long, by CLIENT LIST, is idle.
 const restSeconds = 2
 
-// leakSeen adds callers that wait in their pool for a connection while most connections lie idle: those that have them
-// do not use them.
+// leakSeen adds callers that wait in their pool for a connection while most connections are idle: their holders do not
+// use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
 	w, ok := c.WorstWait(facts.IsPoolWait)
 	if !ok || w.Share < minPoolWaitShare {
@@ -123,8 +121,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	var used int64
 	if r, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply ||
-			m.State == stacks.Send
+		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
 		used = r.Count
 	}
@@ -148,12 +145,14 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.Confidence, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
-	f.support(recording.SourceServer, fmt.Sprintf("%d of %d connections have not been used for %d s and more: "+
-		"whoever holds them does nothing with them", idle, open, restSeconds), float64(idle), "connections")
+	f.support(recording.SourceServer, float64(idle), "connections",
+		"%d of %d connections have been unused for at least %d s: their holders do nothing with them", idle, open,
+		restSeconds)
 	return f
 }
 
 func leakFix(n *facts.Node) []string {
-	return append([]string{"Give every connection back, on errors too: find who takes one and returns early (look at " +
-		"the callers of the pool's Get, Conn or getResource)"}, remedy.For(n, remedy.ReturnConnections, nil)...)
+	return append([]string{"Return every connection, on errors too: find the code that takes one and returns early " +
+		"(check the callers of the pool's Get, Conn or getResource)"},
+		remedy.For(n, remedy.ReturnConnections, nil)...)
 }

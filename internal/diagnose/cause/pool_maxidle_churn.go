@@ -10,15 +10,15 @@ import (
 )
 
 // poolMaxIdleChurn: the pool keeps fewer idle connections than are in use at a time: it closes the others when they are
-// given back, and dials again for the next burst.
+// returned, and dials again for the next burst.
 var poolMaxIdleChurn = Cause{
 	ID:    "pool-maxidle-churn",
-	Title: "The client's pool keeps too few idle connections: it closes what is given back, and dials again",
+	Title: "The client's pool keeps too few idle connections: it closes returned ones, and dials again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received growing by more than 1 % of the commands (a hint)",
-		T2: "connections that the client closes soon after a call while others of the same process live on, and new " +
-			"ones right before calls",
+		T0: "total_connections_received rises by more than 1 % of the commands (a hint)",
+		T2: "connections that the client closes soon after a call while others of the same " +
+			"process stay open, and new ones right before calls",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Explain: explainMaxIdle,
@@ -39,44 +39,39 @@ func explainMaxIdle(n *facts.Node) *Finding {
 			f = &Finding{Of: len(n.Ledger.Slow), Confidence: 0.88}
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
-		f.support(recording.SourceProbe, fmt.Sprintf("a call takes %s more on a new connection, and %s on an open "+
-			"one: that is %.0f %% of what those wait for that get a new one", facts.Dur(c.OpeningNs),
-			facts.Dur(c.CallNs),
-			c.Share()*100), float64(c.OpeningNs), "ns")
+		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
+			"a call on a new connection takes %s more; on an open one %s in "+
+				"all: that is %.0f %% of the wait on a new one", facts.Dur(c.OpeningNs), facts.Dur(c.CallNs),
+			c.Share()*100)
 	}
 	if f == nil {
 		return nil
 	}
-	idle, work := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs }),
-		facts.PercentilesOf(most.Closed,
-			(*facts.Conn).AppCalls)
-	f.support(recording.SourceTap, fmt.Sprintf("%s opened %.3g connections per second and closed %.3g itself, for "+
-		"%.3g calls per second", most.Name, float64(len(most.Opened()))/n.Seconds(),
-		float64(len(most.Closed))/n.Seconds(), float64(most.AppCalls())/n.Seconds()),
-		float64(len(most.Closed))/n.Seconds(),
-		"per second")
-	f.support(recording.SourceTap, fmt.Sprintf("it closed them %s after their last call (9 of 10 within %s), soon "+
-		"and after no fixed time: not for being idle", facts.Dur(idle.Median), facts.Dur(idle.P90)),
-		float64(idle.Median),
-		"ns")
+	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
+	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
+	f.support(recording.SourceTap, float64(len(most.Closed))/n.Seconds(), "per second",
+		"%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", most.Name,
+		float64(len(most.Opened()))/n.Seconds(), float64(len(most.Closed))/n.Seconds(),
+		float64(most.AppCalls())/n.Seconds())
+	f.support(recording.SourceTap, float64(idle.Median), "ns",
+		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
+		facts.Dur(idle.Median), facts.Dur(idle.P90))
 	if passed := facts.IdleDuringDials(most.Closed, facts.DialTimes(most.Dialled)); len(passed) > 0 {
-		f.doubt(recording.SourceTap, fmt.Sprintf("%d of the %d had lain idle while others were dialled: those were "+
-			"of another pool, or lost by the application", len(passed), len(most.Closed)), float64(len(passed)),
-			"connections")
+		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
+			"%d of the %d had been idle while others were dialled: those were "+
+				"of another pool, or leaked by the application", len(passed), len(most.Closed))
 	}
-	f.support(recording.SourceTap, fmt.Sprintf("some were given to the next caller, others closed: %d to %d calls on "+
-		"each, up to %d connections open at once", work.P10, work.P90, most.MaxConcurrent()),
-		float64(most.MaxConcurrent()),
-		"connections")
-	f.opening(most)
+	f.support(recording.SourceTap, float64(most.MaxConcurrent()), "connections",
+		"some went to the next caller, others were closed: %d to %d calls on each, up to %s open at once", work.P10,
+		work.P90, counted(most.MaxConcurrent(), "connection"))
+	f.supportOpening(most)
 	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(sum.Callers),
-			facts.CallerNames(sum.Callers)),
-			float64(len(sum.Callers)), "processes")
+		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
+			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
-	f.doubt(recording.SourceTap, "jobs that open a connection each, for a number of calls that varies, look much the "+
-		"same", 0, "")
-	f.remote(most.Caller)
+	f.doubt(recording.SourceTap, 0, "",
+		"jobs that open a connection each, for a varying number of calls, look much the same")
+	f.doubtRemote(most.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
 		most.MaxConcurrent())}, remedy.For(n, remedy.LargerIdleLimit,
 		remedy.Values{"connections": most.MaxConcurrent()})...)

@@ -8,26 +8,25 @@ import (
 	"slowpath/internal/recording"
 )
 
-// poolOversized: a process calls on many times as many connections as the server can have use for: its calls wait in
-// line at the server instead of in the pool, and each connection costs both ends switches, buffers and turns of their
-// loops.
+// poolOversized: a process calls on many times as many connections as the server can use. Its calls are queued at the
+// server instead of in the pool, and each connection costs both ends context switches, buffers and event-loop
+// iterations.
 var poolOversized = Cause{
-	ID: "pool-oversized",
-	Title: "The client's pool is far too large: hundreds of its calls are queued at the server at a time, where a " +
-		"few tens do the same work",
+	ID:    "pool-oversized",
+	Title: "The client's pool is far too large: hundreds of its calls queue at the server, where tens are enough",
 	Layer: "client",
 	Needs: Needs{
-		T0: "nothing sure: whose calls are queued is not seen",
-		T1: "the main thread with work all of the time",
-		T2: "hundreds of connections of one process with a call in flight most of the time, each of which takes many " +
-			"times what it takes alone",
+		T0: "nothing sure: the callers of the queued calls are not seen",
+		T1: "the main thread busy all the time",
+		T2: "hundreds of connections of one process with a call in flight most of the time, each " +
+			"of which takes many times what it takes alone",
 	},
 	Explain: explainOversizedPool,
 }
 
 // Bounds of a pool that is too large.
 const (
-	oversizedTimes = 10.0 // as many calls under way as are needed for the same calls per second
+	oversizedTimes = 10.0 // as many calls in flight as are needed for the same calls per second
 	roomForBursts  = 2.0
 	poolUsual      = 10 // connections that any pool may have
 )
@@ -43,10 +42,10 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	if c := n.NeighbourCores(); c.Others > c.Callers &&
 		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
-		return nil // without the strangers on its CPUs there would be no line
+		return nil // without the other threads on its CPUs there would be no queue
 	}
 	var worst facts.PoolUse
-	var line, all float64
+	var queued, all float64
 	for _, c := range n.Callers() {
 		u, ok := n.PoolUseOf(c)
 		if !ok {
@@ -58,7 +57,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}
-		line += under
+		queued += under
 		if worst.Caller == nil || len(u.Used) > len(worst.Used) {
 			worst = u
 		}
@@ -68,26 +67,29 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
 	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
-		(1 - needed/max(under, needed))}
-	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a "+
-		"time: %.3g calls per second of %s each", worst.Name, len(worst.Used), under, worst.CallsPerSecond,
-		facts.Dur(worst.CallNs)),
-		under, "calls")
-	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time "+
-		"would do for as many per second", facts.Dur(alone), worst.CallsPerSecond*float64(alone)/1e9), float64(alone),
-		"ns")
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.85,
+		ExcessShare: queued / max(all, 1) * (1 - needed/max(under, needed)),
+	}
+	f.support(recording.SourceTap, under, "calls",
+		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",
+		worst.Name, len(worst.Used), under, worst.CallsPerSecond, facts.Dur(worst.CallNs))
+	f.support(recording.SourceProbe, float64(alone), "ns",
+		"a call that waits for no other takes %s: %.2g in flight at a time are enough for as many per second",
+		facts.Dur(alone), worst.CallsPerSecond*float64(alone)/1e9)
 	f.supportDemand(n, d)
-	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second",
-		worst.CallsPerSecond/float64(len(worst.Used))), worst.CallsPerSecond/float64(len(worst.Used)), "per second")
-	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in "+
-		"the pool then, where they cost the server nothing", 0, "")
+	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
+		"each connection makes %.3g calls per second", worst.CallsPerSecond/float64(len(worst.Used)))
+	f.doubt(recording.SourceServer, 0, "",
+		"callers that want more than the server's thread can give wait in any "+
+			"case; in the pool they cost the server nothing")
 	size := int(needed + 0.5)
 	f.Fix = append([]string{fmt.Sprintf("Make the pool smaller: %d connections keep the server as busy (raise it "+
 		"step by step while calls per second rise: slowpath bench --sweep finds the best number)", size)},
 		remedy.For(n, remedy.SmallerPool, remedy.Values{"connections": size})...)
-	f.Fix = append(f.Fix, "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer "+
-		"turns of the server's loop for the same work")
+	f.Fix = append(f.Fix,
+		"Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): "+
+			"fewer event-loop iterations for the same work")
 	f.See = []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
@@ -95,8 +97,8 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	return f
 }
 
-// aloneNs is what a call takes that waits for nobody: a round trip, as the kernels alone make it when they connect, and
-// what the main thread works on a call on average. Where hundreds are queued not even the fastest call is alone.
+// aloneNs is what a call takes that waits for no other: a round trip, as the kernels alone make it on connect, and the
+// main thread's average work per call. Where hundreds are queued not even the fastest call is alone.
 func aloneNs(n *facts.Node, d facts.Demand) int64 {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	ops := n.CommandsPerSecond()

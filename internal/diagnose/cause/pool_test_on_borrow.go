@@ -1,17 +1,15 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
-// poolTestOnBorrow: the pool asks PING before it hands out a connection: each call takes two round trips.
+// poolTestOnBorrow: the pool sends PING before it hands out a connection: each call takes two round trips.
 var poolTestOnBorrow = Cause{
 	ID:    "pool-test-on-borrow",
-	Title: "The client's pool tests each connection with PING before a call: two round trips in place of one",
+	Title: "The client's pool tests each connection with PING before a call: two round trips instead of one",
 	Layer: "client",
 	Needs: Needs{
 		T0: "commandstats: ping nearly as often as all other commands",
@@ -20,7 +18,7 @@ var poolTestOnBorrow = Cause{
 	Explain: explainBorrowPings,
 }
 
-// share is the part of the callers' time that goes into PING.
+// share is the share of PING in the callers' time.
 func share(p facts.Pings) float64 {
 	if p.PingNs > 0 {
 		return float64(p.PingNs) / float64(p.PingNs+p.OthersNs)
@@ -38,21 +36,21 @@ func explainBorrowPings(n *facts.Node) *Finding {
 		l := n.Overhead(n.Callers())
 		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs+l.ExcessNs)
 	}
-	f.support(p.Source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; "+
-		"slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others, p.Count/n.Seconds()), p.Count,
-		"calls")
+	f.support(p.Source, p.Count, "calls",
+		"the callers send %.0f PINGs for %.0f other commands (%.0f %%), "+
+			"%.3g per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
+		p.Count/n.Seconds())
 	if p.PingNs > 0 {
 		f.Confidence = 0.92
-		f.support(p.Source, fmt.Sprintf("a PING takes %s, another command %s: PINGs are %.0f %% of what the callers "+
-			"wait for", facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100),
-			share(p),
-			"of the time")
+		f.support(p.Source, share(p), "of the time",
+			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
+			facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100)
 		if callers := n.Callers(); len(callers) > 0 {
-			f.support(recording.SourceTap, fmt.Sprintf("the callers are %s, with up to %d connections",
-				facts.CallerNames(callers), callers[0].MaxConcurrent()), float64(len(callers)), "callers")
+			f.support(recording.SourceTap, float64(len(callers)), "callers",
+				"the callers are %s, with up to %d connections", facts.CallerNames(callers), callers[0].MaxConcurrent())
 		}
 	} else {
-		f.doubt(p.Source, "whether each PING goes before a call of the same connection was not seen", 0, "")
+		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")
 	}
 	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
 	f.See = []string{

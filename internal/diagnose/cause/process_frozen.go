@@ -10,24 +10,24 @@ import (
 )
 
 // processFrozen: the server was stopped by SIGSTOP, a debugger or the freezer. Its kernel still accepts connections and
-// acknowledges data, nobody answers.
+// acknowledges data, but nothing answers.
 var processFrozen = Cause{
 	ID:    "process-frozen",
 	Title: "The server process was stopped: a signal, a debugger or the freezer held it",
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "none of its own: connects stay fast while commands wait, as with a busy server (see the CPU time that " +
-			"INFO shows)",
+		T0: "nothing of its own: connects stay fast while commands wait, as " +
+			"with a busy server (see the CPU time in INFO)",
 		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",
-		T2: "each stop of the main thread, exact in time, inside the clients' own calls",
+		T2: "each stop of the main thread, with its exact time, inside the clients' own calls",
 	},
 	Explain: explainFrozen,
 }
 
 func explainFrozen(n *facts.Node) *Finding {
 	if t, ok := n.Takeover(); ok && t.StoppedNs > 0 && (t.NewMaster != nil || t.TakenNs == 0 && !t.Pending) {
-		return nil // while it stood another took over: what callers wait for since is not that it goes on
+		return nil // another node took over meanwhile: what callers wait for since is not this process
 	}
 	cl := n.InState(account.Frozen)
 	if cl.Ns == 0 {
@@ -46,27 +46,28 @@ func explainFrozen(n *facts.Node) *Finding {
 		}
 	}
 	if w := facts.SumWaits(n.Exact(account.Frozen)); w.Count > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time",
-			facts.TimesText(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Count), "stops")
+		f.support(recording.SourceTap, float64(w.Count), "stops",
+			"the main thread was stopped %s, %s in all, up to %s at a time", facts.TimesText(w.Count), facts.Dur(w.Ns),
+			facts.Dur(w.MaxNs))
 	} else {
-		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops,
-			facts.Dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")
+		f.support(recording.SourceHost, float64(stops), "stops",
+			"the main thread was stopped %d times, %s in all", stops, facts.Dur(n.StateNs(recording.KindFrozen)))
 	}
-	f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow),
-		facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+	f.support(n.StateSource(), float64(cl.Calls), "calls",
+		"%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{
-			fmt.Sprintf("Find who freezes %s: docker pause, a checkpoint, a backup job. If it is frozen now, with "+
-				"cgroup v1 or v2:", cgroup),
+			fmt.Sprintf("Find what freezes %s: docker pause, a checkpoint, a backup "+
+				"job. If it is frozen now, with cgroup v1 or v2:", cgroup),
 			fmt.Sprintf("echo THAWED > '/sys/fs/cgroup/freezer%s/freezer.state'", cgroup),
 			fmt.Sprintf("echo 0 > '/sys/fs/cgroup%s/cgroup.freeze'", cgroup),
 		}
 	} else {
 		f.Fix = []string{
-			"Find who sends SIGSTOP or attaches a debugger:",
-			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, " +
-				"pid, args.pid); }'",
+			"Find what sends SIGSTOP or attaches a debugger:",
+			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { " +
+				"printf(\"%s[%d] -> %d\\n\", comm, pid, args.pid); }'",
 			"If it is stopped now:",
 			"kill -CONT " + pid,
 		}

@@ -8,28 +8,27 @@ import (
 	"slowpath/internal/recording"
 )
 
-// receiverStall: the client does not read what it asked for. Its receive buffer fills, the window closes, and the rest
-// of the reply waits in the server's kernel and its output buffer.
+// receiverStall: the client does not read its replies. Its receive buffer fills, the window closes, and the rest of the
+// reply waits in the server's kernel and output buffer.
 var receiverStall = Cause{
 	ID:    "receiver-stall",
 	Title: "Clients read their replies too slowly: their receive window closes, and the server cannot send on",
 	Layer: "network",
 	Needs: Needs{
 		T0: "replies that pile up in the server (CLIENT LIST omem; a hint)",
-		T1: "connections that the peer's receive window holds up (TCP_INFO rwnd_limited), and windows that close " +
-			"(TCPToZeroWindowAdv)",
-		T2: "the calls that wait, and whose they are; clients on other hosts that closed their window before they " +
-			"acknowledged the reply",
+		T1: "connections limited by the peer's receive window (TCP_INFO " +
+			"rwnd_limited), and windows that close (TCPToZeroWindowAdv)",
+		T2: "the calls that wait, and of which clients; clients on other hosts that closed " +
+			"their window before they acknowledged the reply",
 	},
 	Explain: explainReceiver,
 }
 
 const (
-	// A window is at least 64 kB before it is scaled (tcp(7)): what is smaller is taken by the client's kernel, read or
-	// not.
+	// A window is at least 64 kB before it is scaled (tcp(7)): the client's kernel takes a smaller reply, read or not.
 	windowBytes = 64 << 10
-	// limitedPart of the wait that the server's socket must have counted as limited by the receiver. TCP_INFO counts
-	// only while it has something to send and nothing else limits it.
+	// limitedPart of the wait must be counted by the server's socket as limited by the receiver. TCP_INFO counts only
+	// while it has something to send and nothing else limits it.
 	limitedPart = 0.3
 )
 
@@ -49,7 +48,7 @@ func explainReceiver(n *facts.Node) *Finding {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
 				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client &&
 				facts.IsReplyUnread(s) {
-				ns += s.Ns() // that its thread had no CPU is another matter
+				ns += s.Ns() // time when its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
 				(acks.ClosedWindowConns[a.Call.Conn] ||
@@ -75,38 +74,39 @@ func explainReceiver(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited for a reply of %.1f MB on average to be "+
-		"taken, up to %s in one call: %s", cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6,
-		facts.Dur(cl.MaxNs), who.List(3)), float64(cl.Calls), "calls")
-	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second",
-		longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, facts.Dur(longest.DurationNs()),
-		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9)), float64(longest.DurationNs()), "ns")
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
+		cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, facts.Dur(cl.MaxNs), who.List(3))
+	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns",
+		"the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op,
+		float64(longest.Call.ReplyBytes)/1e6, facts.Dur(longest.DurationNs()),
+		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9))
 	if len(acks.ClosedWindowConns) > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged "+
-			"such a reply, that they take no more bytes (a window of 0)", len(acks.ClosedWindowConns)),
-			float64(len(acks.ClosedWindowConns)), "clients")
+		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients",
+			"%s at other addresses announced a window of 0 before acknowledging such a reply",
+			counted(len(acks.ClosedWindowConns), "client"))
 	}
 	if limited > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, "+
-			"the worst for %s of %.0f s (TCP_INFO rwnd_limited)", facts.Dur(int64(limited)), n.Seconds()), limited,
-			"ns")
+		f.support(recording.SourceHost, limited, "ns",
+			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
+			facts.Dur(int64(limited)), n.Seconds())
 	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f times a receiver in this network namespace closed its "+
-			"window (TCPToZeroWindowAdv)", zero), zero, "times")
+		f.support(recording.SourceHost, zero, "times",
+			"%.0f times a receiver in this network namespace closed its window (TCPToZeroWindowAdv)", zero)
 	}
 	f.supportPiles(n)
 	if resent := n.Host("net.RetransSegs").Growth(); resent > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("%.0f segments were retransmitted: into a closed window that is a "+
-			"question whether it has opened, not a loss", resent), resent, "segments")
+		f.support(recording.SourceHost, resent, "segments",
+			"%.0f segments were retransmitted: into a closed window that is a window probe, not a loss", resent)
 	}
 	reader := who.Top(1)[0]
 	f.Fix = []string{
-		fmt.Sprintf("Look at what %s does while it reads: a reply must be read in one go and worked on afterwards, "+
-			"by another thread where that takes long.", reader),
+		fmt.Sprintf("Check what %s does while it reads: read a reply in one go and process it "+
+			"afterwards, in another thread if that takes long.", reader),
 		"Ask for less at a time: GETRANGE, HSCAN, LRANGE or XRANGE windows, values below 100 kB.",
-		"Bound what the server keeps for such clients: CONFIG SET client-output-buffer-limit \"normal 64mb 32mb 10\" " +
-			"closes those that stay behind.",
+		"Limit what the server buffers for such clients: CONFIG SET client-output-buffer-limit \"normal " +
+			"64mb 32mb 10\" closes those that fall behind.",
 	}
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
@@ -115,11 +115,10 @@ func explainReceiver(n *facts.Node) *Finding {
 	return f
 }
 
-// supportPiles shows replies that wait at the server's end.
+// supportPiles shows replies that wait at the server.
 func (f *Finding) supportPiles(n *facts.Node) {
 	if q, ok := n.Host("sock.sendq_max_bytes").Max(); ok && q >= windowBytes {
-		f.support(recording.SourceHost, fmt.Sprintf("up to %.1f MB waited in the send queue of one socket", q/1e6), q,
-			"bytes")
+		f.support(recording.SourceHost, q, "bytes", "up to %.1f MB waited in the send queue of one socket", q/1e6)
 	}
 	var worst facts.Client
 	for _, c := range n.Clients() {
@@ -128,9 +127,8 @@ func (f *Finding) supportPiles(n *facts.Node) {
 		}
 	}
 	if worst.OMem >= windowBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting in the server, "+
-			"last command %s", worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd),
-			float64(worst.OMem),
-			"bytes")
+		f.support(recording.SourceServer, float64(worst.OMem), "bytes",
+			"CLIENT LIST: %s%s had %.1f MB of replies in its output buffer, last command %s", worst.Addr,
+			facts.LibraryText(worst), float64(worst.OMem)/1e6, worst.Cmd)
 	}
 }

@@ -50,7 +50,7 @@ func TestReceiverStall(t *testing.T) {
 		},
 		{
 			name: "the window of a client on another host closes", rec: elsewhere(true), found: true, min: 0.9,
-			evidence: "1 clients at other addresses", fix: "10.0.0.7",
+			evidence: "1 client at other addresses", fix: "10.0.0.7",
 		},
 		{
 			name: "the window of a client on another host is small all the time", rec: elsewhere(false).host(limited),

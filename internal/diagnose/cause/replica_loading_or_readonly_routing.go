@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -10,20 +8,19 @@ import (
 )
 
 // replicaRouting: callers ask a node that cannot serve them now: it loads its data, has lost its master, or is a
-// replica that takes no writes. Each such call is refused, and waits in its library before it is tried again. Catalogue
-// D8.
+// replica that takes no writes. Each such call is refused, and waits in its library before it is retried.
 var replicaRouting = Cause{
 	ID:    "replica-loading-or-readonly-routing",
 	Title: "Calls go to a node that cannot serve them: it is loading, has lost its master, or takes no writes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those of " +
-			"slowpath's own calls; errorstat_CLUSTERDOWN of a node that loads, where no other has any; INFO loading, " +
-			"master_link_status and role",
-		T2: "the callers' own calls that were answered with an error while that was so, and whose they are; before " +
-			"Redis 6.2 the only sign of them",
+		T0: "errorstat_LOADING, errorstat_MASTERDOWN, errorstat_READONLY (Redis 6.2 and later) beyond those " +
+			"of slowpath's own calls; errorstat_CLUSTERDOWN of a loading node, when no other node has " +
+			"any; INFO loading, master_link_status and role",
+		T2: "the callers' own calls that got an error meanwhile, and which " +
+			"callers; before Redis 6.2 the only sign of them",
 	},
-	// A restart makes callers connect anew as well.
+	// A restart makes callers reconnect as well.
 	After:   []string{"failover-window"},
 	Explain: explainRouting,
 }
@@ -33,13 +30,13 @@ const (
 	codeLoading    = "LOADING"
 	codeMasterDown = "MASTERDOWN"
 	codeReadOnly   = "READONLY"
-	// codeClusterDown is what a node of a cluster that loads its own file at its start gives to commands with keys,
-	// before it comes to LOADING: its cluster state is fail until it runs its event loop and hears from the others
+	// codeClusterDown is what a cluster node that loads its own file at its start answers to commands with keys, before
+	// it checks for LOADING: its cluster state is fail until it runs its event loop and hears from the other nodes
 	// (getNodeByQuery before server.loading in processCommand; clusterInit).
 	codeClusterDown = "CLUSTERDOWN"
 )
 
-// refused is what callers were refused by a node for one reason.
+// refused is what a node refused to callers for one reason.
 type refused struct {
 	code    string
 	calls   float64     // of users, by the server's count; where it has none, those that the kernel source kept
@@ -62,7 +59,7 @@ func explainRouting(n *facts.Node) *Finding {
 		return nil
 	}
 	var cl facts.Claim
-	if worst.code != codeReadOnly { // what it does meanwhile delays those whom it answers
+	if worst.code != codeReadOnly { // its work meanwhile delays the calls that it answers
 		cl = n.ClaimOf(func(a account.Account) int64 { return worst.when.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
 	}
 	f := finding(n, cl, 0.93)
@@ -107,12 +104,12 @@ func turnedDown(n *facts.Node, code string) refused {
 			r.calls++
 		}
 	}
-	r.of = r.calls + float64(usersWellIn(n, r.when))
+	r.of = r.calls + float64(usersServedIn(n, r.when))
 	return r
 }
 
 // downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the
-// others refuse them as well: then it is the cluster that is down.
+// other nodes refuse calls as well: then the cluster is down.
 func downByLoading(n *facts.Node, loading facts.Spans) float64 {
 	if loading.TotalNs() == 0 {
 		return 0
@@ -131,7 +128,7 @@ func downByLoading(n *facts.Node, loading facts.Spans) float64 {
 	return max(calls-ownRefused(n, codeClusterDown), 0)
 }
 
-// risesOf are the rises of the server's count of an error, also of one that it began anew.
+// risesOf are the rises of the server's count of an error, including one that restarted from zero.
 func risesOf(n *facts.Node, code string) (out []recording.Step) {
 	s := n.Info("errorstat_" + code + ".count")
 	for i, p := range s[min(1, len(s)):] {
@@ -145,8 +142,8 @@ func risesOf(n *facts.Node, code string) (out []recording.Step) {
 	return out
 }
 
-// ownRefused is how many of slowpath's own calls were refused, at most: of the probe's a fresh connection's handshake
-// as well, and of the server source one in each round (CLUSTER INFO).
+// ownRefused is how many of slowpath's own calls were refused, at most: for the probe also a fresh connection's
+// handshake, and for the server source one in each poll (CLUSTER INFO).
 func ownRefused(n *facts.Node, code string) (own float64) {
 	for _, c := range n.Rec.Calls {
 		switch {
@@ -163,8 +160,8 @@ func ownRefused(n *facts.Node, code string) (own float64) {
 	return own
 }
 
-// usersWellIn counts the users' calls that were kept, and had no error, in some stretches.
-func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
+// usersServedIn counts the users' recorded calls without an error during some spans.
+func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.OverlapNs(c.IntendedNs,
 			c.EndNs) > 0 {
@@ -174,7 +171,7 @@ func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
 	return count
 }
 
-// whenRefusing is when the node was in the state in which it gives an error, as INFO told.
+// whenRefusing is when the node was in the state in which it gives an error, according to INFO.
 func whenRefusing(n *facts.Node, code string) facts.Spans {
 	switch code {
 	case codeLoading:
@@ -191,10 +188,9 @@ func whenRefusing(n *facts.Node, code string) facts.Spans {
 	return nil
 }
 
-// probeRefused is when the probe's own calls were refused: from one to the next, as long as none came through between
-// them.
+// probeRefused is when the probe's own calls were refused: from one to the next, while none succeeded between them.
 func probeRefused(n *facts.Node, code string) (out facts.Spans) {
-	last := int64(0) // end of the refused call before; 0: none since one that came through
+	last := int64(0) // end of the refused call before; 0: none since the last success
 	for _, c := range n.Rec.Calls {
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
 			continue
@@ -214,8 +210,8 @@ func probeRefused(n *facts.Node, code string) (out facts.Spans) {
 	return facts.MergeSpans(out)
 }
 
-// spansOf are the stretches from a point of a series that matches to the next one, or to the end of the watch; the
-// points of a field that is only there while it is so hold for the next look, a second later.
+// spansOf are the spans from a matching point of a series to the next point, or to the end of the watch. The points of
+// a field that exists only in that state hold until the next poll, a second later.
 func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanishes bool) (out facts.Spans) {
 	for i, p := range s {
 		if !match(p.Value) {
@@ -236,8 +232,8 @@ func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanish
 // wasReplica reports whether the node said that it is a replica, at any time.
 func wasReplica(n *facts.Node) bool {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && facts.StringField(s.Body,
-			"role") == "slave" {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" &&
+			facts.StringField(s.Body, "role") == "slave" {
 			return true
 		}
 	}
@@ -246,51 +242,53 @@ func wasReplica(n *facts.Node) bool {
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {
 	if r.down > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s and %.0f with %s while it "+
-			"loaded, %.2g %% of those it was asked for (errorstat_%s, errorstat_%s; slowpath's own are not counted)",
-			r.down, codeClusterDown, r.calls-r.down, r.code, 100*r.share(), codeClusterDown, r.code), r.calls, "calls")
-		f.support(recording.SourceServer, "a node of a cluster that loads its own file at its start answers "+
-			"CLUSTERDOWN to commands with keys; the other nodes gave it to nobody: the cluster was not down", 0, "")
+		f.support(recording.SourceServer, r.calls, "calls",
+			"it refused %.0f calls with %s and %.0f with %s while it loaded, %.2g %% of those it received "+
+				"(errorstat_%s, errorstat_%s; slowpath's own are not counted)", r.down, codeClusterDown, r.calls-r.down,
+			r.code, 100*r.share(), codeClusterDown, r.code)
+		f.support(recording.SourceServer, 0, "",
+			"a cluster node that loads its own file at its start answers CLUSTERDOWN to commands with keys; no "+
+				"other node sent it: the cluster was not down")
 		return
 	}
 	if r.counted {
-		f.support(recording.SourceServer, fmt.Sprintf("it refused %.0f calls with %s, %.2g %% of those it was asked "+
-			"for (errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code), r.calls,
-			"calls")
+		f.support(recording.SourceServer, r.calls, "calls",
+			"it refused %.0f calls with %s, %.2g %% of those it received "+
+				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code)
 		return
 	}
 	f.Confidence = 0.75
-	f.support(recording.SourceTap, fmt.Sprintf("%.0f calls of its clients had an error for a reply while it was so",
-		r.calls), r.calls, "calls")
-	f.doubt(recording.SourceServer, "this server does not count its errors by kind (Redis 6.2 and later do), so that "+
-		"others may be among them", 0, "")
+	f.support(recording.SourceTap, r.calls, "calls",
+		"%s of its clients got an error meanwhile", counted(r.calls, "call"))
+	f.doubt(recording.SourceServer, 0, "",
+		"this server does not count errors by type (Redis 6.2 and later do): others may be among them")
 }
 
-// supportState says what the node itself told of its state.
+// supportState says what the node itself reported of its state.
 func (f *Finding) supportState(n *facts.Node, r refused) {
 	ns := r.when.TotalNs()
 	switch {
 	case r.code == codeReadOnly && wasReplica(n):
-		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)",
-			0, "")
+		f.support(recording.SourceServer, 0, "",
+			"it is a replica (INFO role:slave), and takes no writes (replica-read-only)")
 	case r.code == codeLoading && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("it was loading its data for %s of the watch (INFO loading:1)",
-			facts.Dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, float64(ns), "ns",
+			"it was loading its data for %s of the watch (INFO loading:1)", facts.Dur(ns))
 	case r.code == codeMasterDown && ns > 0:
-		f.support(recording.SourceServer, fmt.Sprintf("its link to its master was down for %s and more of the watch "+
-			"(INFO master_link_status)", facts.Dur(ns)), float64(ns), "ns")
+		f.support(recording.SourceServer, float64(ns), "ns",
+			"its link to its master was down for at least %s of the watch (INFO master_link_status)", facts.Dur(ns))
 	default:
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "INFO was not seen to show that state, which then lasted less than a second "+
-			"at a time", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"INFO never showed that state, so it lasted less than a second at a time")
 	}
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", facts.TimesText(restarts)),
-			float64(restarts), "restarts")
+		f.support(recording.SourceServer, float64(restarts), "restarts",
+			"it was restarted %s during the watch", facts.TimesText(restarts))
 	}
 }
 
-// supportRefusedUsers says who asks it.
+// supportRefusedUsers names its callers.
 func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
 	who := facts.NameCounts{}
 	for _, c := range n.Rec.Calls {
@@ -306,7 +304,7 @@ func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
 		}
 	}
 	if len(who) > 0 {
-		f.support(recording.SourceTap, "who asks it: "+who.List(3), float64(len(who)), "callers")
+		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(3))
 	}
 }
 
@@ -314,23 +312,23 @@ func routingFix(n *facts.Node, r refused) []string {
 	switch r.code {
 	case codeReadOnly:
 		return append([]string{
-			"Send writes to the master: its address is master_host and master_port in INFO replication of this node; " +
-				"behind a name or a load balancer, see that it follows a failover",
+			"Send writes to the master: its address is master_host and master_port in INFO replication of this " +
+				"node; behind a name or a load balancer, check that it follows a failover",
 		}, remedy.For(n, remedy.FollowMaster, nil)...)
 	case codeMasterDown:
 		return append([]string{
-			"Mend the link to the master: INFO replication of both, client-output-buffer-limit replica and " +
-				"repl-backlog-size if it breaks again and again",
-			"CONFIG SET replica-serve-stale-data yes, if old data is better than none",
+			"Fix the link to the master: INFO replication of both; client-output-buffer-limit replica " +
+				"and repl-backlog-size if it breaks repeatedly",
+			"CONFIG SET replica-serve-stale-data yes, if stale data is better than none",
 		}, routeByHealth(n)...)
 	}
-	fix := []string{"Let a node have its data before callers are sent to it: a readiness probe that asks INFO for " +
-		"loading:0 and master_link_status:up, and not PING only"}
+	fix := []string{"Send callers to a node only when it has its data: a readiness probe that checks INFO for " +
+		"loading:0 and master_link_status:up, not PING alone"}
 	if wasReplica(n) {
-		fix = append(fix, "Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), "+
-			"client-output-buffer-limit replica larger than the data; a replica with its own RDB or AOF needs only "+
-			"what it missed",
-			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 on the "+
+		fix = append(fix,
+			"Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), client-output-buffer-limit "+
+				"replica larger than the data; a replica with its own RDB or AOF needs only what it missed",
+			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 the "+
 				"replica answers from its old data until the new is loaded, with memory for both")
 	}
 	return append(fix, routeByHealth(n)...)

@@ -81,11 +81,11 @@ func TestReplicaRouting(t *testing.T) {
 			min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe",
 		},
 		{name: "loading, and whose calls", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING",
-			300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "who asks it: app[7]"},
+			300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "its callers: app[7]"},
 		{
 			name: "loading, before 6.2", rec: tapErrors(loading(replica("redis 6.0.16", "slave")), 20, "error reply"),
-			found: true, min: 0.7, max: 0.8, evidence: "20 calls of its clients had an error for a reply",
-			against: "does not count its errors by kind",
+			found: true, min: 0.7, max: 0.8, evidence: "20 calls of its clients got an error",
+			against: "does not count errors by type",
 		},
 		{
 			name: "loading after a restart", rec: restarted(replica("redis 7.0.15", "slave")), found: true, min: 0.9,
@@ -97,7 +97,7 @@ func TestReplicaRouting(t *testing.T) {
 		},
 		{
 			name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50),
-			found: true, min: 0.9, evidence: "its link to its master was down for 10 s",
+			found: true, min: 0.9, evidence: "its link to its master was down for at least 10 s",
 			fix: "replica-serve-stale-data",
 		},
 		{

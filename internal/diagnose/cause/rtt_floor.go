@@ -1,32 +1,28 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
-// rttFloor: the way to the server takes long, each time the same.
+// rttFloor: the path to the server takes long, and the same time for each call.
 var rttFloor = Cause{
-	ID: "rtt-floor",
-	Title: "The path itself takes the time: every call is equally slow, and the server has next to nothing to do " +
-		"with it",
+	ID:    "rtt-floor",
+	Title: "The network path takes the time: every call is equally slow, and the server does almost nothing",
 	Layer: "network",
 	Needs: Needs{
-		T0: "the fastest call takes as long as the median, a millisecond and more, while the server's own time is " +
-			"microseconds",
+		T0: "the fastest call takes as long as the median, at least 1 ms, while the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
-		T2: "the clients' own calls take as long in the median, while the server has each of them for microseconds; " +
+		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",
 	},
-	After:   []string{"n-plus-one-roundtrips"}, // that the round trips are so many can be fixed, their length seldom
+	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
 	Explain: explainFloor,
 }
 
 const (
 	usualRTTNs   = int64(0.5e6)
-	throughTCP   = 0.5 // part of the floor that a TCP connect takes as well, where it is distance
+	throughTCP   = 0.5 // share of the floor that a TCP connect takes as well, where it is distance
 	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop
 )
 
@@ -37,7 +33,8 @@ func explainFloor(n *facts.Node) *Finding {
 	}
 	workNs := n.ProbeWorkNs()
 	d, known := n.Demand()
-	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
+	blockedNs := n.StateNs(recording.KindBlocked) + n.StateNs(recording.KindThrottled) + n.StateNs(recording.KindFrozen)
+	blocked := float64(blockedNs) / 1e9 / n.Seconds()
 	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
@@ -45,27 +42,26 @@ func explainFloor(n *facts.Node) *Finding {
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
 	if part := n.Overhead(n.Callers()).Share(); part > 0 {
-		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
+		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those can be avoided
 		if part >= facts.MinShare {
-			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections "+
-				"before and beside their calls: in new ones, tests and calls that they give up", part*100), part,
-				"of their time")
+			f.doubt(recording.SourceTap, part, "of their time",
+				"the callers lose %.0f %% of their time on connections outside their calls: "+
+					"new ones, tests, and calls that they give up", part*100)
 		}
 	}
-	f.support(recording.SourceProbe, fmt.Sprintf("every call takes at least %s, the median %s, 9 of 10 up to %s: a "+
-		"floor and no tail", facts.Dur(kept.MinNs), facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns)), float64(kept.MinNs),
-		"ns")
+	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
+		"every call takes at least %s, median %s, p90 %s: a floor without a tail", facts.Dur(kept.MinNs),
+		facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns))
 	if workNs > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("the server works %s on each of these calls (commandstats)",
-			facts.Dur(workNs)), float64(workNs), "ns")
+		f.support(recording.SourceServer, float64(workNs), "ns",
+			"the server works %s on each of these calls (commandstats)", facts.Dur(workNs))
 	}
 	if known {
-		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Total()*100), d.Total(),
-			"of the time")
+		f.support(d.Source, d.Total(), "of the time", "its main thread is busy %.0f %% of the time", d.Total()*100)
 	}
 	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
-		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
-			n.Ledger.Users.Calls, facts.Dur(p50)), float64(p50), "ns")
+		f.support(recording.SourceTap, float64(p50), "ns",
+			"half of the %d calls of clients on this host take at least %s, too", n.Ledger.Users.Calls, facts.Dur(p50))
 	}
 	f.weighDistance(n)
 	f.whereFloor(n)
@@ -74,27 +70,30 @@ func explainFloor(n *facts.Node) *Finding {
 	return f
 }
 
-// whereFloor tells distance, which a TCP connect takes too, from something between that answers connects itself.
+// whereFloor distinguishes distance, which a TCP connect takes too, from something on the path that answers connects
+// itself.
 func (f *Finding) whereFloor(n *facts.Node) {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	far := []string{
 		"Move the callers to the server's zone or region, or a replica to the callers'",
-		"Make fewer round trips: pipelines, MGET, Lua; keep what is read often in the caller (CLIENT TRACKING)",
+		"Make fewer round trips: pipelines, MGET, Lua; cache what is read often in the caller (CLIENT TRACKING)",
 	}
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Confidence = 0.95
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes %s: it is the distance, no process is "+
-			"asked for it", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
+		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
+			"a TCP connect takes %s: it is the distance, no process takes part in it", facts.Dur(fresh.ConnectMinNs))
 		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
-		f.support(recording.SourceProbe, fmt.Sprintf("a TCP connect takes only %s: what answers it is near, and "+
-			"passes calls on slowly or to far away", facts.Dur(fresh.ConnectMinNs)), float64(fresh.ConnectMinNs), "ns")
-		f.Fix = append([]string{"Ask the server itself and the hop before it side by side: slowpath doctor " +
-			"PROXY:PORT SERVER:PORT", "Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, " +
-			"default 3 ms)"}, far...)
+		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
+			"a TCP connect takes only %s: what answers it is near, and forwards calls slowly or far away",
+			facts.Dur(fresh.ConnectMinNs))
+		f.Fix = append([]string{
+			"Measure the server itself and the hop before it together: slowpath doctor PROXY:PORT SERVER:PORT",
+			"Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)",
+		}, far...)
 	default:
 		f.Confidence = 0.7
 		f.Fix = far
@@ -103,19 +102,20 @@ func (f *Finding) whereFloor(n *facts.Node) {
 
 func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	if !n.Rec.Used(recording.SourceTap) {
-		f.doubt(recording.SourceProbe, "only slowpath's own calls were timed: what clients lose beside this floor, "+
-			"by new connections or in their pools, was not seen", 0, "")
+		f.doubt(recording.SourceProbe, 0, "",
+			"only slowpath's own calls were timed: what clients lose besides, by "+
+				"new connections or in their pools, was not seen")
 	}
 	if !known {
 		f.Confidence -= 0.2
-		f.doubt(recording.SourceServer, "how busy the server is was not seen", 0, "")
+		f.doubt(recording.SourceServer, 0, "", "how busy the server is was not seen")
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
 	if always == "always" && aof == "yes" && !n.HostWatched() {
 		f.Confidence -= 0.4
-		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the "+
-			"same from afar", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"appendfsync is always: a disk that takes as long for each write looks the same from outside")
 	}
 }
 
@@ -124,10 +124,12 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	a := n.Acknowledgements()
 	switch {
 	case a.MinRTTNs >= floorNs:
-		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
-			"too (TCP; the median of %d connections)", facts.Dur(a.MinRTTNs), a.Conns), float64(a.MinRTTNs), "ns")
+		f.support(recording.SourceTap, float64(a.MinRTTNs), "ns",
+			"the best round trip of clients at other addresses is %s, too (TCP; median of %s)",
+			facts.Dur(a.MinRTTNs), counted(a.Conns, "connection"))
 	case a.Conns > 0:
-		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
-			"best (TCP; the median of %d connections)", facts.Dur(a.MinRTTNs), a.Conns), float64(a.MinRTTNs), "ns")
+		f.doubt(recording.SourceTap, float64(a.MinRTTNs), "ns",
+			"the best round trip of clients at other addresses is only %s (TCP; median of %s)",
+			facts.Dur(a.MinRTTNs), counted(a.Conns, "connection"))
 	}
 }

@@ -25,11 +25,11 @@ func TestRTTFloor(t *testing.T) {
 	explainEdge(t, find("rtt-floor"), []edgeCase{
 		{
 			name: "T2: other clients are as far", rec: withClient(far(19*edgeMs).info(idle), 18*edgeMs), found: true,
-			min: 0.9, evidence: "round trip of 18 ms at its best, too",
+			min: 0.9, evidence: "best round trip of clients at other addresses is 18 ms, too",
 		},
 		{
 			name: "T2: other clients are near", rec: withClient(far(19*edgeMs).info(idle), edgeMs/5), found: true,
-			against: "round trip of only 0.2 ms",
+			against: "best round trip of clients at other addresses is only 0.2 ms",
 		},
 		{
 			name: "T0: distance", rec: far(19 * edgeMs).info(idle), found: true, min: 0.9,
@@ -60,7 +60,7 @@ func TestRTTFloor(t *testing.T) {
 			found: true, max: 0.5, against: "appendfsync",
 		},
 		{name: "T2: callers that dial for each call", rec: cut, found: true, against: "lose 75 % of their time on " +
-			"their connections before and beside their calls"},
+			"connections outside their calls"},
 		{name: "T0: a tail and no floor", rec: newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).call("kept", 5,
 			edgeMs).info(idle)},
 		{name: "T0: next door", rec: newEdge("redis 7.0.15").kept(edgeMs/3, 0, 0).info(idle)},

@@ -10,18 +10,18 @@ import (
 	"slowpath/internal/recording"
 )
 
-// serverCFSThrottled: the server's cgroup had used its CPU quota, and the kernel does not run it until the next period
-// (kernel/sched/fair.c, throttle_cfs_rq).
+// serverCFSThrottled: the server's cgroup has used up its CPU quota, and the kernel does not run it until the next
+// period (kernel/sched/fair.c, throttle_cfs_rq).
 var serverCFSThrottled = Cause{
 	ID:    "server-cfs-throttled",
 	Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG and LATENCY stay empty (a hint, never " +
-			"a proof)",
+		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG " +
+			"and LATENCY stay empty (a hint, never a proof)",
 		T1: "throttled periods in cpu.stat inside the slow calls",
-		T2: "each throttled stretch of the main thread, exact in time, inside the clients' own calls",
+		T2: "each time that the main thread was throttled, with its exact length, inside the clients' own calls",
 	},
 	Explain: explainThrottled,
 }
@@ -32,14 +32,13 @@ func explainThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.99)
-	f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited while the server was throttled, up to %s in "+
-		"one "+
-		"call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)),
-		float64(cl.Calls), "calls")
+	f.support(n.StateSource(), float64(cl.Calls), "calls",
+		"%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow),
+		facts.Dur(cl.MaxNs))
 	if w := facts.SumWaits(n.Exact(account.Throttled)); w.Count > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s "+
-			"in all, up to %s at a time", facts.TimesText(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Ns),
-			"ns")
+		f.support(recording.SourceTap, float64(w.Ns), "ns",
+			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
+			facts.Dur(w.Ns), facts.Dur(w.MaxNs))
 	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -50,17 +49,18 @@ func explainThrottled(n *facts.Node) *Finding {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
-		f.support(recording.SourceHost, fmt.Sprintf("cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all",
-			path, throttled, periods, facts.Dur(int64(ns))), throttled, "periods")
+		f.support(recording.SourceHost, throttled, "periods",
+			"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", path, throttled, periods,
+			facts.Dur(int64(ns)))
 		quota, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 		period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
 		if quota > 0 && period > 0 {
-			f.support(recording.SourceHost, fmt.Sprintf("its quota is %.2f cores (%.0f µs of every %.0f µs)",
-				quota/period, quota, period), quota/period, "cores")
+			f.support(recording.SourceHost, quota/period, "cores",
+				"its quota is %.2f cores (%.0f µs of every %.0f µs)", quota/period, quota, period)
 		}
 	}
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
-		f.support(recording.SourceServer, "SLOWLOG shows no command that could have held up the others", 0, "entries")
+		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up others")
 	}
 	f.supportAlone(n)
 	f.Fix = throttleFix(n, path)
@@ -90,19 +90,21 @@ func throttleFix(n *facts.Node, path string) []string {
 	var fix []string
 	switch {
 	case n.Cgroup.Pod != "":
-		fix = append(fix, fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
-			"(keep requests.cpu), or set it to at least %.0f:", n.Cgroup.Pod, cores+1),
+		fix = append(fix,
+			fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
+				"(keep requests.cpu), or set it to at least %.0f:", n.Cgroup.Pod, cores+1),
 			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0")
 	case n.Cgroup.Unit != "":
-		fix = append(fix, fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
-			n.Cgroup.Unit, (cores+1)*100))
+		fix = append(fix,
+			fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%", n.Cgroup.Unit,
+				(cores+1)*100))
 	case n.Cgroup.Version == 2 && path != "":
 		fix = append(fix, fmt.Sprintf("echo max > '/sys/fs/cgroup%s/cpu.max'", path))
 	case path != "":
 		fix = append(fix, fmt.Sprintf("echo -1 > '/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us'", path))
 	}
-	fix = append(fix, "If a limit must stay: main thread, io-threads, background threads and the fork child of "+
-		"BGSAVE share it; give it at least 2 cores more than io-threads, and a burst (cpu.cfs_burst_us, "+
-		"cpu.max.burst).")
+	fix = append(fix,
+		"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; "+
+			"give it at least 2 cores more than io-threads, and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")
 	return fix
 }

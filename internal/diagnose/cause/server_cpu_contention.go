@@ -10,27 +10,27 @@ import (
 	"slowpath/internal/recording"
 )
 
-// serverCPUContention: the main thread was runnable, and the scheduler gave the CPU to others.
+// serverCPUContention: the main thread was in the run queue, and the scheduler ran others.
 var serverCPUContention = Cause{
 	ID:    "server-cpu-contention",
-	Title: "Other processes have the server's CPU: its main thread is ready to run and must wait",
+	Title: "Other processes use the server's CPU: its main thread waits in the run queue",
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "cheap commands with milliseconds in SLOWLOG, at random (a hint)",
-		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without throttling; softirqs of " +
-			"its CPU had little of that",
-		T2: "each wait of the main thread for a CPU, and which task had it, ksoftirqd or another; the clients' own " +
-			"calls that waited with it",
+		T1: "run-queue delay of the main thread (schedstat) inside the slow calls, without " +
+			"throttling; softirqs of its CPU are little of that",
+		T2: "each wait of the main thread in the run queue, and which task had the CPU, ksoftirqd or " +
+			"another; the clients' own calls that waited with it",
 	},
-	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is of its own making
+	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is its own load
 	Explain: explainContention,
 }
 
 // Bounds of contention.
 const (
-	// waitsMore: the thread waits at least as long for a CPU as it uses one. Sharing a CPU fairly with one other gives
-	// a half.
+	// waitsMore: the thread is in the run queue at least as long as on the CPU. Sharing a CPU fairly with one other
+	// gives a half.
 	waitsMore     = 0.5
 	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls
 )
@@ -48,17 +48,16 @@ func explainContention(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.95)
 	if cl.Calls > 0 {
-		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited while the main thread stood in the run "+
-			"queue, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(n.StateSource(), float64(cl.Calls), "calls",
+			"%d of %d slow calls waited while the main thread was in the run queue, up to %s in one call", cl.Calls,
+			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
-	f.support(recording.SourceHost, fmt.Sprintf("for every 1 s on the CPU the main thread stood %s in the run queue; "+
-		"%s in %.0f s (/proc/PID/schedstat)", facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)),
-		n.Seconds()), delay,
-		"ns")
+	f.support(recording.SourceHost, delay, "ns",
+		"for every 1 s on the CPU the main thread was in the run queue for %s; %s in %.0f s (/proc/PID/schedstat)",
+		facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)), n.Seconds())
 	f.supportHolders(n)
 	who := n.Neighbours()
 	if len(who) > 0 {
@@ -66,16 +65,17 @@ func explainContention(n *facts.Node) *Finding {
 		for _, w := range who[:min(3, len(who))] {
 			names = append(names, fmt.Sprintf("%s[%d] %.2f cores", w.Command, w.PID, w.Cores))
 		}
-		f.support(recording.SourceHost, "on its CPUs meanwhile: "+strings.Join(names, ", "), who[0].Cores, "cores")
+		f.support(recording.SourceHost, who[0].Cores, "cores",
+			"also running on its CPUs: %s", strings.Join(names, ", "))
 	}
 	f.doubtOwnThreads(n)
 	f.doubtCallers(n)
 	f.doubtSoftirqs(n)
 	f.doubtChurn(n)
-	f.Fix = []string{"Give the server a CPU of its own: taskset or server_cpulist (CONFIG, redis >= 6.2 and valkey), " +
-		"or a cpuset for the neighbours"}
+	f.Fix = []string{"Give the server its own CPU: taskset or server_cpulist (CONFIG, redis >= 6.2 and " +
+		"valkey), or a cpuset for the other processes"}
 	for _, w := range who {
-		// to take the CPU from those who ask would only make the load smaller
+		// taking the CPU from the callers would only reduce the load
 		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) {
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
 				w.Command, w.PID, w.PID)}, f.Fix...)
@@ -86,7 +86,7 @@ func explainContention(n *facts.Node) *Finding {
 	return f
 }
 
-// supportHolders names who had the CPU when the main thread got it back, by the part of its waits.
+// supportHolders names what had the CPU when the main thread got it back, by share of its waits.
 func (f *Finding) supportHolders(n *facts.Node) {
 	waits := n.Exact(account.RunQueue)
 	all, by := facts.SumWaits(waits), map[string]int64{}
@@ -103,23 +103,23 @@ func (f *Finding) supportHolders(n *facts.Node) {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
-	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time",
+	text := fmt.Sprintf("the main thread waited in the run queue %s for at least 0.2 ms, %s in all, up to %s at a time",
 		facts.TimesText(all.Count), facts.Dur(all.Ns), facts.Dur(all.MaxNs))
 	if len(names) > 0 {
-		text += "; until then its CPU had " + strings.Join(names, ", ")
+		text += "; its CPU meanwhile ran " + strings.Join(names, ", ")
 	}
-	f.support(recording.SourceTap, text, float64(all.Ns), "ns")
+	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
 
-// noticed reports whether callers can have noticed a wait that no single call makes a slow one: a tenth of them take a
-// fifth of what counts as slow.
+// noticed reports whether callers can have noticed a wait that makes no single call slow: p90 is at least a fifth of
+// the slow threshold.
 func noticed(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
 }
 
-// crowded reports whether strangers use at least half of the CPUs that the server may use, and the slowest hundredth of
-// calls shows it: a thread that sleeps often is let in first most times, and pays now and then.
+// crowded reports whether other processes use at least half of the CPUs that the server may use, and p99 shows it: a
+// thread that sleeps often is scheduled first most times, and pays now and then.
 func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
@@ -128,11 +128,10 @@ func crowded(n *facts.Node) bool {
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
-// crowdedTail is how much longer than the median the slowest hundredth takes where calls are now and then held up
-// whole.
+// crowdedTail is how many times the median p99 is where calls are now and then held up for a full time slice.
 const crowdedTail = 10
 
-// doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
+// doubtOwnThreads: the server's own I/O threads on its CPUs are not other processes.
 func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	t := n.IOThreads()
 	if t.Run < minIOThreadCores || float64(t.Configured) < t.CPUs {
@@ -141,18 +140,19 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
-	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of "+
-		"what it waits for is itself", t.Configured, t.Total(), t.CPUs, own*100), t.Total(), "cores")
+	f.doubt(recording.SourceHost, t.Total(), "cores",
+		"its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured,
+		t.Total(), t.CPUs, own*100)
 }
 
-// doubtCallers: those who ask the server are part of its load, not others that took its CPU. That they share a machine
-// makes the load more expensive, but what they ask for is the first thing to look at.
+// doubtCallers: the callers are part of the server's load, not others that took its CPU. Sharing a machine makes the
+// load more expensive, but what they ask for is the first thing to check.
 func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
 		if share > 0.5 {
 			f.ExcessShare *= 1 - share
-			f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of its waits the CPU had been its own callers' or "+
-				"slowpath's", share*100), share, "of the waits")
+			f.doubt(recording.SourceTap, share, "of the waits",
+				"for %.0f %% of its waits its own callers or slowpath had the CPU", share*100)
 		}
 		return
 	}
@@ -161,12 +161,12 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 		return
 	}
 	f.ExcessShare *= c.Others / (c.Callers + c.Others)
-	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, "+
-		"others %.2f", c.Callers, c.Others), c.Callers, "cores")
+	f.doubt(recording.SourceHost, c.Callers, "cores",
+		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", c.Callers, c.Others)
 }
 
-// callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it
-// until the end, and how long these waits were in all; 0 where the kernel source did not see them.
+// callersHeld is for which share of the main thread's time in the run queue the callers, or slowpath, had the CPU at
+// its end, and how long these waits were in all; 0 where the kernel source did not see them.
 func callersHeld(n *facts.Node) (share float64, waitedNs int64) {
 	callers := map[string]bool{}
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {
@@ -188,14 +188,14 @@ func callersHeld(n *facts.Node) (share float64, waitedNs int64) {
 	return float64(held) / float64(max(waitedNs, 1)), waitedNs
 }
 
-// doubtSoftirqs tells other processes from the kernel's own work on the CPU: where softirqs had it for most of the
-// waits, the waits are theirs; where they had it for less, other processes have it with or without them.
+// doubtSoftirqs separates other processes from the kernel's own work on the CPU: where softirqs had it for most of the
+// waits, the waits are theirs; where less, other processes have it with or without them.
 func (f *Finding) doubtSoftirqs(n *facts.Node) {
 	q, ok := n.Softirq()
 	if !ok {
 		return
 	}
-	share, how := q.ShareOfRest(), "of what the server did not have of it"
+	share, how := q.ShareOfRest(), "of what the server did not get of it"
 	if waits := n.Exact(account.RunQueue); len(waits) > 0 {
 		var had int64
 		for _, s := range waits {
@@ -203,26 +203,27 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 		}
 		share, how = float64(had)/float64(max(facts.SumWaits(waits).Ns, 1)), "of the waits of the main thread"
 	}
-	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time "+
-		"(/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)
+	text := fmt.Sprintf("softirqs and %s had the main thread's CPU %d for "+
+		"%.0f %% of the time (/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)
 	if f.Independent = !q.Heavy(n) || share < 0.5; f.Independent {
-		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
+		f.support(recording.SourceHost, share, "of the waits", "%s: other processes had it for the rest", text)
 	} else {
-		f.doubt(recording.SourceHost, text, share, "of the waits")
+		f.doubt(recording.SourceHost, share, "of the waits", "%s", text)
 	}
 	if q.Heavy(n) {
 		f.ExcessShare *= 1 - share
 	}
 }
 
-// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes both sides'
-// kernels busy.
+// doubtChurn: callers that open a connection per call wait for that in the first place, and it makes the kernels of
+// both sides busy.
 func (f *Finding) doubtChurn(n *facts.Node) {
 	c := n.Churn()
 	if !c.Many() {
 		return
 	}
 	f.ExcessShare *= 1 - c.Share()
-	f.doubt(recording.SourceServer, fmt.Sprintf("callers open %.0f connections per second, which takes %.0f %% of "+
-		"their time with or without a free CPU", c.PerSecond, c.Share()*100), c.PerSecond, "per second")
+	f.doubt(recording.SourceServer, c.PerSecond, "per second",
+		"callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU",
+		c.PerSecond, c.Share()*100)
 }

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// slowCommand: a command whose work grows with the data holds the only thread, and all others wait.
+// slowCommand: a command with work that grows with the data holds the only thread, and all other calls wait.
 var slowCommand = Cause{
 	ID:    "slow-command",
 	Title: "A slow command holds the event loop, and all other calls wait for it",
@@ -17,9 +17,9 @@ var slowCommand = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "SLOWLOG, or the time per call in commandstats, while calls were slow",
-		T1: "the main thread on the CPU without a pause meanwhile: the time was the command's own",
-		T2: "each time that one read held the main thread for a millisecond and more: its command, its connection " +
-			"and process, its CPU time, and the calls that waited for it",
+		T1: "the main thread on the CPU all the time meanwhile: the time was the command's own",
+		T2: "each time that one read held the main thread for at least 1 ms: its command, its connection and " +
+			"process, its CPU time, and the calls that waited for it",
 	},
 	Explain: explainSlowCommand,
 }
@@ -35,16 +35,15 @@ func explainSlowCommand(n *facts.Node) *Finding {
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
 	if worst.Busy && worst.Source != recording.SourceTap {
-		f.support(recording.SourceHost, "the main thread was on the CPU without a pause for that long: the time is "+
-			"the command's own", float64(worst.DurationNs), "ns")
+		f.support(recording.SourceHost, float64(worst.DurationNs), "ns",
+			"the main thread was on the CPU all that time: the time is the command's own")
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	if copiesNs > 0 {
-		f.doubt(recording.SourceHost, fmt.Sprintf("while a child saved, copies of pages (minor faults of the main "+
-			"thread) made up to %s of what one of these held a call: that part is not counted here",
-			facts.Dur(copiesNs)),
-			float64(copiesNs), "ns")
+		f.doubt(recording.SourceHost, float64(copiesNs), "ns",
+			"while a child process saved, page copies (minor faults of the main thread) made up to %s of the "+
+				"wait of one call: that part is not counted here", facts.Dur(copiesNs))
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
 	f.Fix = slowCommandFix(n, name, worst)
@@ -52,8 +51,8 @@ func explainSlowCommand(n *facts.Node) *Finding {
 	return f
 }
 
-// heldBySlowCommands leaves out what the copies of pages took of these commands while a child saved: without it they
-// would have been as much shorter, and cow-faults-after-fork claims it. mostNs is the longest that was left out of one
+// heldBySlowCommands leaves out the time of page copies in these commands while a child process saved: without it they
+// would have been that much shorter, and cow-faults-after-fork claims it. mostNs is the most that was left out of one
 // wait.
 func heldBySlowCommands(n *facts.Node) (h facts.SuspectClaim, mostNs int64) {
 	c := n.PageCopies()
@@ -71,30 +70,30 @@ func heldBySlowCommands(n *facts.Node) (h facts.SuspectClaim, mostNs int64) {
 
 // instead says per command what to use in its place.
 var instead = map[string]string{
-	"KEYS":     "SCAN with COUNT 100-1000, which gives way to others between its steps",
+	"KEYS":     "SCAN with COUNT 100-1000, which lets others run between its steps",
 	"SMEMBERS": "SSCAN in steps of COUNT 100-1000",
-	"HGETALL":  "HSCAN in steps, or HMGET of the fields that are needed",
+	"HGETALL":  "HSCAN in steps, or HMGET of the fields that you need",
 	"HKEYS":    "HSCAN in steps (redis >= 7.4: with NOVALUES)",
 	"HVALS":    "HSCAN in steps",
 	"LRANGE":   "LRANGE over windows of 100-1000 elements",
 	"ZRANGE":   "ZRANGE over windows of 100-1000 elements, or ZSCAN",
 	"LREM":     "a set or a sorted set, where removing one element is O(log N)",
-	"LINSERT":  "a sorted set, where a place in the middle is O(log N)",
+	"LINSERT":  "a sorted set, where an insert in the middle is O(log N)",
 	"LINDEX":   "LINDEX near the ends, or a sorted set",
-	"LPOS":     "a set beside the list",
-	"SORT":     "a sorted set that is kept in order, or sorting in the client",
+	"LPOS":     "a set in addition to the list",
+	"SORT":     "a sorted set, or sorting in the client",
 	"SCAN":     "a COUNT of 100-1000",
 	"SSCAN":    "a COUNT of 100-1000",
 	"HSCAN":    "a COUNT of 100-1000",
 	"ZSCAN":    "a COUNT of 100-1000",
 	"SAVE":     "BGSAVE",
 	"DEBUG":    "nothing: DEBUG has no place in production (ACL SETUSER … -debug, enable-debug-command no)",
-	"BITCOUNT": "BITCOUNT over ranges, or counters kept beside the bitmap",
+	"BITCOUNT": "BITCOUNT over ranges, or counters in addition to the bitmap",
 	"MGET":     "MGET of at most some 100 keys each",
 	"MSET":     "MSET of at most some 100 keys each",
 	"DEL":      "UNLINK of at most some 100 keys each",
-	"CLUSTER": "fewer topology refreshes in the clients, from fewer nodes; and a server >= 6.2, where CLUSTER " +
-		"NODES costs a twentieth",
+	"CLUSTER": "fewer topology refreshes in the clients, from fewer nodes; and a server " +
+		">= 6.2, where CLUSTER NODES costs a twentieth",
 	"FUNCTION":  "loading functions once, at deployment",
 	"RANDOMKEY": "a set of the keys, with SRANDMEMBER",
 }
@@ -105,19 +104,19 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 		use = "smaller keys, or the same work in steps"
 		if strings.HasSuffix(name, "STORE") || strings.HasPrefix(name, "SUNION") || strings.HasPrefix(name, "SINTER") ||
 			strings.HasPrefix(name, "SDIFF") || strings.HasPrefix(name, "Z") {
-			use = "smaller sets, or the same work on a replica (replica-read-only no is not needed for reads) or in " +
-				"the client"
+			use = "smaller sets, or the same work on a replica (replica-read-only " +
+				"no is not needed for reads) or in the client"
 		}
 	}
 	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.FromText([]account.Suspect{s}), use)}
 	if name != "CLUSTER" && name != "SAVE" {
-		fix = append(fix, "Send what must walk everything to a replica of its own.")
+		fix = append(fix, "Send commands that must walk everything to a replica reserved for them.")
 	}
 	if facts.ServerAtLeast(n, 6, 0) {
-		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s",
-			strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
+		fix = append(fix,
+			fmt.Sprintf("To forbid it: ACL SETUSER app -%s", strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
 	} else {
-		fix = append(fix, fmt.Sprintf("To keep it out: rename-command %s \"\" in redis.conf", name))
+		fix = append(fix, fmt.Sprintf("To forbid it: rename-command %s \"\" in redis.conf", name))
 	}
 	return fix
 }

@@ -29,7 +29,7 @@ func TestSlowCommand(t *testing.T) {
 	})
 }
 
-// What copies of pages took of a command while a child saved is not the command's own.
+// What page copies took of a command while a child saved is not the command's own.
 func TestSlowCommandWithoutCopies(t *testing.T) {
 	// Faults of the main thread in each second, with a child or without; a fault takes 3 µs where nothing tells it.
 	faulting := func(with, without float64, child bool) loopCase {
@@ -90,7 +90,7 @@ func TestSlowCommandWithoutCopies(t *testing.T) {
 				t.Errorf("findings %v, want %q beside %s", names(d), tt.other, tt.first)
 			}
 			if tt.other != "" {
-				holds(t, "against", against, "copies of pages")
+				holds(t, "against", against, "page copies")
 			}
 		})
 	}

@@ -9,11 +9,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs go
-// before every process; what they leave goes to ksoftirqd, which shares the CPU with it.
+// softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs run
+// before every process; the rest goes to ksoftirqd, which shares the CPU with it.
 var softirqOnRedisCore = Cause{
 	ID:    "softirq-on-redis-core",
-	Title: "Network interrupts are handled on the CPU of the server's main thread, and take it away from it",
+	Title: "Network interrupts are handled on the CPU of the server's main thread, and take its time",
 	Layer: "network",
 	Class: ServerStall,
 	Needs: Needs{
@@ -29,7 +29,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	if !ok || !q.Heavy(n) {
 		return nil
 	}
-	// Of the time that others had the CPU while the main thread was ready to run, softirqs had their part.
+	// Of the time that others had the CPU while the main thread was in the run queue, softirqs had a share.
 	part := q.ShareOfRest()
 	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
@@ -47,36 +47,37 @@ func explainSoftirq(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.9)
-	f.support(recording.SourceHost, fmt.Sprintf("CPU %d, on which the main thread runs, spent %.0f %% of the time in "+
-		"softirqs (/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
-		n.Host("main.run_ns").Growth()/1e7/n.Seconds()), q.Share(n), "of the time")
-	f.support(recording.SourceHost, fmt.Sprintf("the server's own packets need %.0f %% at most (%.0f TCP segments "+
-		"per second in its namespace)", q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SoftirqNsPerSegment/n.Seconds()),
-		q.OwnNs, "ns")
+	f.support(recording.SourceHost, q.Share(n), "of the time",
+		"the main thread's CPU %d spent %.0f %% of the time in softirqs "+
+			"(/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
+		n.Host("main.run_ns").Growth()/1e7/n.Seconds())
+	f.support(recording.SourceHost, q.OwnNs, "ns",
+		"the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)",
+		q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SoftirqNsPerSegment/n.Seconds())
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit,
 			q.ThreadName()+"[")
 	})
 	if waits.Calls > 0 {
 		f.Confidence = 0.97
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one "+
-			"call", waits.Calls, len(n.Ledger.Slow), q.ThreadName(), facts.Dur(waits.MaxNs)), float64(waits.Calls),
-			"calls")
+		f.support(recording.SourceTap, float64(waits.Calls), "calls",
+			"%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow),
+			q.ThreadName(), facts.Dur(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {
 		f.Confidence *= part * 2
-		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used %.0f %% of that CPU as well",
-			q.OthersNs/1e7/n.Seconds()), q.OthersNs, "ns")
+		f.doubt(recording.SourceHost, q.OthersNs, "ns",
+			"other processes used %.0f %% of that CPU as well", q.OthersNs/1e7/n.Seconds())
 	}
 	f.Fix = []string{
-		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' /proc/interrupts, then "+
-			"echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, or exclude CPU %d from it by "+
-			"IRQBALANCE_BANNED_CPULIST)", q.CPU),
-		"Where the card has one queue, spread the handling: echo MASK_OF_OTHER_CPUS > " +
-			"/sys/class/net/DEV/queues/rx-0/rps_cpus",
-		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or server_cpulist in its "+
-			"configuration (redis >= 6.0, valkey)", q.CPU),
+		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' "+
+			"/proc/interrupts, then echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, "+
+			"or exclude CPU %d from it by IRQBALANCE_BANNED_CPULIST)", q.CPU),
+		"If the card has one queue, spread the handling: echo " +
+			"MASK_OF_OTHER_CPUS > /sys/class/net/DEV/queues/rx-0/rps_cpus",
+		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or "+
+			"server_cpulist in its configuration (redis >= 6.0, valkey)", q.CPU),
 	}
 	f.See = []string{
 		"https://docs.kernel.org/networking/scaling.html",
@@ -93,6 +94,6 @@ func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
 		return
 	}
 	others := max(all-q.Ns, 0) / 1e7 / n.Seconds() / (cpus - 1)
-	f.support(recording.SourceHost, fmt.Sprintf("the other %.0f CPUs spent %.0f %% on them on average", cpus-1, others),
-		others/100, "of the time")
+	f.support(recording.SourceHost, others/100, "of the time",
+		"the other %.0f CPUs spent %.0f %% on average in softirqs", cpus-1, others)
 }

@@ -8,18 +8,16 @@ import (
 	"slowpath/internal/recording"
 )
 
-// staleConnServerTimeout: the server, or what stands before it, closes connections that were idle for a while, and
-// their client finds out when it wants to use them: an error or a silent second try, and a new connection. Catalogue
-// B10.
+// staleConnServerTimeout: the server, or something on the path, closes connections that were idle for a while. The
+// client notices when it next uses one: an error or a silent retry, and a new connection.
 var staleConnServerTimeout = Cause{
-	ID: "stale-conn-server-timeout",
-	Title: "The server's end closes idle connections that the client's pool keeps: the next calls meet a dead one " +
-		"and pay for another",
+	ID:    "stale-conn-server-timeout",
+	Title: "The server's end closes idle connections of the client's pool: the next call must open a new one",
 	Layer: "client",
 	Needs: Needs{
 		T0: "timeout above 0, and connections that come and go at a low rate (a hint)",
-		T2: "connections that the server's end closes after the same time without a call, and new ones of the same " +
-			"callers right before calls",
+		T2: "connections that the server's end closes after the same time without a call, and " +
+			"new ones of the same callers right before calls",
 	},
 	Explain: explainStale,
 }
@@ -39,37 +37,36 @@ func explainStale(n *facts.Node) *Finding {
 		return nil
 	}
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
-		"after %s to %s without one", len(most.Closed), most.Name, facts.Dur(idle.P10), facts.Dur(idle.P90)),
-		float64(idle.Median), "ns")
+	f.support(recording.SourceTap, float64(idle.Median), "ns",
+		"the server's end closed %s of %s, each after %s to %s without a call",
+		counted(len(most.Closed), "idle connection"), most.Name, facts.Dur(idle.P10), facts.Dur(idle.P90))
 	limit := n.IdleLimitNs()
-	switch _, told := n.Config("timeout"); {
+	switch _, known := n.Config("timeout"); {
 	case limit > 0:
 		f.Confidence = 0.95
-		f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s: the server closes what is idle for longer, "+
-			"and looks once a second or less often", limit/1e9), float64(limit), "ns")
-	case told:
-		f.support(recording.SourceServer, "timeout is 0: not the server closes them, but a proxy, a balancer or a "+
-			"firewall before it", 0, "s")
+		f.support(recording.SourceServer, float64(limit), "ns",
+			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
+			limit/1e9)
+	case known:
+		f.support(recording.SourceServer, 0, "s",
+			"timeout is 0: not the server closes them, but a proxy, a balancer or a firewall on the path")
 	default:
-		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
-			"what stands before it", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the server does not report its parameter timeout: it may be the server, or something on the path")
 	}
 	if late := lateNotice(most.Closed); late.Median > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
-			"next call met it", facts.Dur(late.Median)), float64(late.Median), "ns")
+		f.support(recording.SourceTap, float64(late.Median), "ns",
+			"the client's socket stayed open for another %s (median), until the next call", facts.Dur(late.Median))
 	}
-	f.opening(most)
-	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(most.Dialled), len(most.Opened())),
-		float64(len(most.Dialled)),
-		"connections")
+	f.supportOpening(most)
+	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
+		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
+		len(most.Dialled), len(most.Opened()))
 	if len(sum.Callers) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(sum.Callers),
-			facts.CallerNames(sum.Callers)),
-			float64(len(sum.Callers)), "processes")
+		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
+			"%d processes have that: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
-	f.remote(most.Caller)
+	f.doubtRemote(most.Caller)
 	f.Fix = staleFix(n, limit, idle.P10)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
@@ -78,7 +75,7 @@ func explainStale(n *facts.Node) *Finding {
 	return f
 }
 
-// lateNotice is how long after the other end had closed them the clients' sockets were closed.
+// lateNotice is how much later the clients' sockets were closed than the other end.
 func lateNotice(ended []*facts.Conn) facts.Percentiles {
 	var known []*facts.Conn
 	for _, k := range ended {
@@ -89,7 +86,7 @@ func lateNotice(ended []*facts.Conn) facts.Percentiles {
 	return facts.PercentilesOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
 }
 
-// Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the
+// Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
 // limit.
 const (
 	staleWatches = 4  // times the limit
@@ -105,10 +102,11 @@ func staleByCounters(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Confidence: 0.5}
-	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, "+
-		"with %.3g commands on each", limit/1e9, c.PerSecond, c.CommandsPerConn), c.PerSecond, "per second")
-	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look "+
-		"the same", 0, "")
+	f.support(recording.SourceServer, c.PerSecond, "per second",
+		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
+		c.PerSecond, c.CommandsPerConn)
+	f.doubt(recording.SourceServer, 0, "",
+		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.Fix = staleFix(n, limit, limit)
 	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
@@ -118,13 +116,14 @@ func staleFix(n *facts.Node, limit, idleNs int64) []string {
 	var fix []string
 	half := max(idleNs/2e9, 1)
 	if limit > 0 {
-		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): dead peers are found by tcp-keepalive all the "+
-			"same", limit/1e9))
+		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): tcp-keepalive still finds dead peers", limit/1e9))
 	} else {
-		fix = append(fix, fmt.Sprintf("Raise the idle timeout of what stands before the server (HAProxy: timeout "+
-			"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
+		fix = append(fix,
+			fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout "+
+				"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
 	}
-	return append(append(fix, fmt.Sprintf("or let the pool close first, and refill ahead: an idle limit below %s, "+
-		"with some connections kept ready", facts.Dur(idleNs))), remedy.For(n, remedy.CloseFirst,
-		remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
+	return append(append(fix,
+		fmt.Sprintf("or let the pool close first, and refill ahead: an idle "+
+			"limit below %s, with some connections kept ready", facts.Dur(idleNs))),
+		remedy.For(n, remedy.CloseFirst, remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
 }

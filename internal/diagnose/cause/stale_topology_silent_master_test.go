@@ -29,7 +29,7 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 	checkCluster(t, "stale-topology-silent-master", []clusterWant{
 		{
 			name: "T1: requests lie unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true, min: 0.9,
-			evidence: "14 s, connection by connection (java[77])", fix: "Lettuce: ClusterTopologyRefreshOptions",
+			evidence: "14 s, summed over connections (java[77])", fix: "Lettuce: ClusterTopologyRefreshOptions",
 		},
 		{
 			name: "T1: of another host", rec: silent().unread(6e9, recording.Unread{Host: "10.0.0.9", Connections: 1}),
@@ -43,7 +43,7 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 		},
 		{
 			name: "T2: connections that are made and never answered", rec: vain(silent(), 14e9), first: true, min: 0.9,
-			evidence: "4 connections were made to it after that, and never had a reply; 4 were given up",
+			evidence: "4 connections opened to it after that never got a reply; 4 of them were given up",
 		},
 		{name: "T1: only slowpath waits", rec: own(silent().unread(6e9, recording.Unread{
 			PID: 5, Comm: "slowpath",

@@ -9,11 +9,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// swapped: a part of the data is not in memory but in swap, and the main thread waits for the disk when a command
-// touches it.
+// swapped: part of the data is in swap, not in memory, and the main thread waits for the disk when a command touches
+// it.
 var swapped = Cause{
 	ID:    "swap",
-	Title: "Memory of the server is swapped out: commands wait until their keys are read from the swap device",
+	Title: "The server's memory is swapped out: commands wait until their keys are read from the swap device",
 	Layer: "server-host",
 	Class: ServerStall,
 	Needs: Needs{
@@ -24,16 +24,16 @@ var swapped = Cause{
 	Explain: explainSwap,
 }
 
-// pageFault is the culprit of a thread that is blocked outside of any system call.
+// pageFault is the culprit of a thread that is blocked outside any system call.
 const pageFault = "page fault"
 
-// mostlyKernel is the part of the main thread's CPU time that fetching pages takes, from which on it is named without
-// having been seen blocked.
+// mostlyKernel is the share of the main thread's CPU time spent on fetching pages from which the cause is named even if
+// the thread was not seen blocked.
 const mostlyKernel = 0.3
 
-// isFault: the server waits for memory. A page that is not there is fetched during whatever a thread does: of
-// its own code, or of a system call that never sleeps by itself and copies from or to the page. Waits that are too
-// short to be reported have no name.
+// isFault: the server waits for memory. A missing page is fetched during whatever a thread does: its own code, or a
+// system call that never sleeps by itself and copies from or to the page. Waits that are too short to be reported have
+// no name.
 func isFault(s account.Segment) bool {
 	if s.Actor != account.Server || s.State != account.Blocked || s.Suspect >= 0 {
 		return false
@@ -49,7 +49,7 @@ func explainSwap(n *facts.Node) *Finding {
 	if faults == 0 || inSwap == 0 {
 		return nil // faults without swap are pages of files
 	}
-	// To fetch a page and to make room for it is work as well, which all others wait for.
+	// Fetching a page and making room for it is work as well, which all other calls wait for.
 	work := n.ExcessKernelShare()
 	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
@@ -67,41 +67,46 @@ func explainSwap(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
-	f.support(recording.SourceHost, fmt.Sprintf("%.1f MB of the server are in swap, %.1f MB are in memory", inSwap/1e6,
-		facts.LastValue(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
-	f.support(recording.SourceHost, fmt.Sprintf("the main thread waited for %.0f pages to be read (major faults), "+
-		"%.0f per second", faults, faults/n.Seconds()), faults, "faults")
+	f.support(recording.SourceHost, inSwap, "bytes",
+		"%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
+		facts.LastValue(n.Host("process.rss_bytes"))/1e6)
+	f.support(recording.SourceHost, faults, "faults",
+		"the main thread waited for %s to be read (major faults), %.0f per second", counted(faults, "page"),
+		faults/n.Seconds())
 	if blocked.Calls > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it was blocked in page faults, "+
-			"up to %s in one call", blocked.Calls, len(n.Ledger.Slow), facts.Dur(blocked.MaxNs)),
-			float64(blocked.Calls),
-			"calls")
+		f.support(recording.SourceTap, float64(blocked.Calls), "calls",
+			"%d of %d slow calls waited while it was blocked in page faults, up to %s in one call", blocked.Calls,
+			len(n.Ledger.Slow), facts.Dur(blocked.MaxNs))
 	}
 	if work > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("%.0f %% of the main thread's CPU time went to the kernel, "+
-			"beyond what its sockets and forks need: it fetches pages and makes room for them", work*100), work,
-			"of its CPU time")
+		f.support(recording.SourceServer, work, "of its CPU time",
+			"%.0f %% of the main thread's CPU time went to the kernel, beyond its sockets and "+
+				"forks: it fetches pages and makes room for them", work*100)
 	}
 	if some := n.Machine("psi.memory.some_us").Growth(); some > 0 {
-		f.support(recording.SourceHost, fmt.Sprintf("for %s of %.0f s tasks of this host waited for memory (PSI)",
-			facts.Dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
+		f.support(recording.SourceHost, some*1e3, "ns",
+			"for %s of %.0f s tasks of this host waited for memory (PSI)", facts.Dur(int64(some*1e3)), n.Seconds())
 	}
 	used, rss := facts.LastValue(n.Info("used_memory")), facts.LastValue(n.Info("used_memory_rss"))
 	if used > 0 && rss > 0 && rss < used {
-		f.support(recording.SourceServer, fmt.Sprintf("INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6,
-			rss/1e6), rss, "bytes")
+		f.support(recording.SourceServer, rss, "bytes",
+			"INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6)
 	}
 	limit := memoryLimit(n, f)
 	if children, _ := n.Host("children.count").Max(); children > 0 {
-		f.doubt(recording.SourceHost, "a child process lived meanwhile: first writes to shared pages fault as well, "+
-			"but without reading (minor faults)", children, "processes")
+		f.doubt(recording.SourceHost, children, "processes",
+			"a child process existed meanwhile: first writes to shared pages "+
+				"fault as well, but without reading (minor faults)")
 	}
 	f.Fix = swapFix(n, limit)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging", "https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging",
+		"https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness",
+	}
 	return f
 }
 
-// memoryLimit finds the cgroup whose limit pushed the server out, if one is nearly full, and says so.
+// memoryLimit finds the cgroup with the limit that pushed the server out, if one is nearly full, and says so.
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		series := func(name string) recording.Series { return n.Rec.Series(recording.SourceHost, subject, name) }
@@ -113,8 +118,9 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
-		f.support(recording.SourceHost, fmt.Sprintf("its cgroup %s is full: %.1f of %.1f MB, hit %.0f times", path,
-			usage/1e6, limit/1e6, series("memory.failcnt").Growth()), usage, "bytes")
+		f.support(recording.SourceHost, usage, "bytes",
+			"its cgroup %s is full: %.1f of %.1f MB, hit %.0f times", path, usage/1e6, limit/1e6,
+			series("memory.failcnt").Growth())
 	}
 	return path
 }
@@ -123,15 +129,16 @@ func swapFix(n *facts.Node, limit string) []string {
 	var fix []string
 	used := facts.LastValue(n.Info("used_memory"))
 	if limit != "" {
-		fix = append(fix, fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data "+
-			"(%.0f MB now), buffers, and as much as is written during a snapshot", limit, used/1e6))
+		fix = append(fix,
+			fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data (%.0f MB now), "+
+				"buffers, and as much as is written during a snapshot", limit, used/1e6))
 	}
 	if max, ok := n.Config("maxmemory"); ok && max == "0" {
-		fix = append(fix, "CONFIG SET maxmemory to what fits in memory with room for buffers and snapshots (it is 0: "+
-			"without bound), with a maxmemory-policy")
+		fix = append(fix,
+			"CONFIG SET maxmemory to what fits in memory with room for buffers and "+
+				"snapshots (now 0: unlimited), with a maxmemory-policy")
 	}
-	return append(fix,
-		"Bring it back into memory once there is room: swapoff -a && swapon -a, or restart the server",
-		"Keep it from being swapped out: vm.swappiness 0 or 1, memory.swap.max 0 for its cgroup, or no swap on this "+
-			"host")
+	return append(fix, "Once there is room, bring it back into memory: swapoff -a && swapon -a, or restart the server",
+		"Keep it from being swapped out: vm.swappiness 0 or 1, "+
+			"memory.swap.max 0 for its cgroup, or no swap on this host")
 }

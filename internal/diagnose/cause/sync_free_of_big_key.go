@@ -17,11 +17,11 @@ var syncFreeOfBigKey = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "DEL, SET, EXPIRE, RENAME … of few arguments with milliseconds in SLOWLOG or commandstats, and " +
+		T0: "DEL, SET, EXPIRE, RENAME … with few arguments and milliseconds in SLOWLOG or commandstats, and " +
 			"used_memory falling; or memory falling by much for few expired or evicted keys",
-		T1: "the main thread on the CPU without a pause meanwhile",
-		T2: "the exact time of each, with the connection and process where a command did it, and the calls that " +
-			"waited for it",
+		T1: "the main thread on the CPU all the time meanwhile",
+		T2: "the exact time of each, with the connection and process where a " +
+			"command did it, and the calls that waited for it",
 	},
 	Explain: explainSyncFree,
 }
@@ -40,16 +40,15 @@ func explainSyncFree(n *facts.Node) *Finding {
 		what = worst.Command
 		f.Title = worst.Command + " frees a big key in the main thread, element by element"
 		f.supportCommands(n, h.Suspects)
-		f.support(recording.SourceServer, worst.Command+" does little work of its own: it is as long as the value is "+
-			"big that it frees", float64(worst.DurationNs), "ns")
+		f.support(recording.SourceServer, float64(worst.DurationNs), "ns",
+			"%s does little work of its own: its time grows with the value that it frees", worst.Command)
 	}
 	f.supportWaits(n, h, what)
 	if fell := n.MemoryFall(worst); fell >= facts.MinFreeBytes {
-		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB between two polls", fell/1e6), fell,
-			"bytes")
+		f.support(recording.SourceServer, fell, "bytes", "used_memory fell by %.0f MB between two polls", fell/1e6)
 	} else {
-		f.doubt(recording.SourceServer, "used_memory was not seen to fall (it may have been filled again between two "+
-			"polls)", 0, "bytes")
+		f.doubt(recording.SourceServer, 0, "bytes",
+			"used_memory was not seen to fall (it may have been filled again between two polls)")
 		if !worst.Busy {
 			f.Confidence = min(f.Confidence, 0.45)
 		}
@@ -90,12 +89,12 @@ func freeFix(n *facts.Node, s account.Suspect) []string {
 	case strings.Contains(name, "EXPIRE") || name == "GETDEL":
 		return []string{
 			"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes",
-			"Or UNLINK the big key before its time.",
+			"Or UNLINK the big key before it expires.",
 		}
 	default:
 		return []string{
-			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s replaces a big value, and frees "+
-				"the old one itself.", name, n.FromText([]account.Suspect{s})),
+			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s "+
+				"replaces a big value, and frees the old one itself.", name, n.FromText([]account.Suspect{s})),
 			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements.",
 		}
 	}

@@ -12,14 +12,14 @@ import (
 // taken for that of the next call, and dials again.
 var timeoutDiscardChurn = Cause{
 	ID:    "timeout-discard-churn",
-	Title: "The client gives calls up after too short a time, closes their connections and dials again",
+	Title: "The client's timeout is too short: it gives calls up, closes their connections and dials again",
 	Layer: "client",
 	Needs: Needs{
-		T0: "total_connections_received rising after each slow moment (a hint)",
-		T2: "connections that the client closes while a call that reached the server waits on them, all at the same " +
-			"age of the call",
+		T0: "total_connections_received rises after each slow period (a hint)",
+		T2: "connections that the client closes with an unanswered call that " +
+			"reached the server, all at the same age of the call",
 	},
-	// A reply that cannot be read is given up as well, and its connection with it.
+	// An unreadable reply is given up as well, and its connection with it.
 	After: []string{
 		"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window",
 		"stale-topology-silent-master",
@@ -39,10 +39,9 @@ func explainTimeouts(n *facts.Node) *Finding {
 	for _, s := range n.UnansweredRequests() {
 		lost[s.Client] = lost[s.Client] || s.Retransmits >= facts.UnansweredRetransmits
 	}
-	vain := n.NeverAnswered(callers) // no timeout would have been long enough for those either
+	unanswered := n.NeverAnswered(callers) // no timeout would have been long enough for those either
 	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
-		return k.ClosedWaiting() && !lost[k.Client] &&
-			!vain[k]
+		return k.ClosedWaiting() && !lost[k.Client] && !unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
 		for _, k := range r.Closed {
@@ -60,42 +59,41 @@ func explainTimeouts(n *facts.Node) *Finding {
 		return nil
 	}
 	age := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
-	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it "+
-		"closed: %.2g %% of its calls were given up", all.Name, len(all.Closed),
+	f.support(recording.SourceTap, float64(len(all.Closed)), "connections", "%s closed %s with a call unanswered, of "+
+		"%d that it closed: %.2g %% of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
 		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.ClosedBy == recording.Client })),
-		100*float64(len(all.Closed))/float64(max(all.AppCalls(), 1))), float64(len(all.Closed)), "connections")
+		100*float64(len(all.Closed))/float64(max(all.AppCalls(), 1)))
 	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
-		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of "+
-			"about %s", facts.Dur(age.P10), facts.Dur(age.P90), facts.Dur(age.Median), facts.Dur(age.P10)),
-			float64(age.P10), "ns")
+		f.support(recording.SourceTap, float64(age.P10), "ns",
+			"the calls given up were %s to %s old (median %s): a timeout of about %s", facts.Dur(age.P10),
+			facts.Dur(age.P90), facts.Dur(age.Median), facts.Dur(age.P10))
 	} else {
 		f.Confidence = 0.8
-		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers "+
-			"that go away, or deadlines of whole requests", facts.Dur(age.P10), facts.Dur(age.P90)),
-			float64(age.Median),
-			"ns")
+		f.doubt(recording.SourceTap, float64(age.Median), "ns",
+			"the calls given up were %s to %s old: not one timeout, but callers "+
+				"that go away, or deadlines of whole requests", facts.Dur(age.P10), facts.Dur(age.P90))
 	}
-	f.opening(all)
-	f.support(recording.SourceTap, fmt.Sprintf("%s of waiting was for nothing, and %s went into new connections",
-		facts.Dur(given), facts.Dur(cost)), float64(cost+given), "ns")
+	f.supportOpening(all)
+	f.support(recording.SourceTap, float64(cost+given), "ns",
+		"%s of waiting was for nothing, and %s went into new connections", facts.Dur(given), facts.Dur(cost))
 	longest := int64(0)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
 	if longest >= age.P10 {
-		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is "+
-			"given up", facts.Dur(longest)), float64(longest), "ns")
+		f.support(recording.SourceServer, float64(longest), "ns",
+			"SLOWLOG has commands of up to %s: calls that wait for those are given up", facts.Dur(longest))
 	}
 	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		f.support(recording.SourceTap, float64(len(found)), "processes",
+			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.remote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", facts.Dur(age.P10))}, remedy.For(n, remedy.LongerTimeout,
-		nil)...)
-	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
-		"dials")
+	f.doubtRemote(all.Caller)
+	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest healthy calls: not %s but some times the "+
+		"99.9th percentile, and find out what made them slow", facts.Dur(age.P10))},
+		remedy.For(n, remedy.LongerTimeout, nil)...)
+	f.Fix = append(f.Fix,
+		"A circuit breaker or a retry limit, so that a slow moment does not become a storm of dials")
 	f.See = []string{
 		"https://github.com/redis/go-redis/issues/2046",
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -10,14 +9,14 @@ import (
 	"slowpath/internal/recording"
 )
 
-// tlsHandshakeStorm: the main thread itself makes each handshake, with a signature that costs as much as a hundred
-// commands, before it serves anybody else.
+// tlsHandshakeStorm: the main thread itself does each handshake, with a signature that costs as much as a hundred
+// commands, before it serves other clients.
 var tlsHandshakeStorm = Cause{
 	ID:    "tls-handshake-storm",
-	Title: "New TLS connections take the main thread's time: all others wait behind their handshakes",
+	Title: "New TLS connections take the main thread's time: all other calls wait behind their handshakes",
 	Layer: "client",
 	Needs: Needs{
-		T0: "new connections per second of a server that speaks TLS, and CPU time of its main thread that no command " +
+		T0: "new connections per second of a server with TLS, and CPU time of its main thread that no command " +
 			"accounts for; the TLS phase of the probe's new connections",
 		T1: "the main thread's CPU time by the host",
 		T2: "each handshake that held the main thread, and the calls that waited meanwhile",
@@ -27,36 +26,36 @@ var tlsHandshakeStorm = Cause{
 
 // Bounds of a storm.
 const (
-	// A few new connections per second are a pool that breathes .
+	// A few new connections per second are normal for a pool.
 	stormRate = 20.0
-	// stormCores: the part of the main thread's time that goes into handshakes from which on it is their number that
-	// makes it busy, and not only their callers who wait for their own.
+	// stormCores: the share of the main thread's time in handshakes from which their number makes it busy, so that more
+	// than their own callers wait.
 	stormCores = 0.3
-	// freshNs is how long a connection is taken to be new.
+	// freshNs is how long a connection counts as new.
 	freshNs = int64(1e9)
-	// stormExcess: below this part of what slow calls lost, they are slow for another reason, and their own handshakes
-	// are what is left.
+	// stormExcess: below this share of the excess, calls are slow for another reason, and what is left is their own
+	// handshakes.
 	stormExcess = 0.4
-	// tlsCommandNs is the loop's time for a small command under TLS, beside what commandstats counts: two system calls,
-	// a record each way (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
+	// tlsCommandNs is the loop's time for a small command under TLS, in addition to what commandstats counts: two
+	// system calls, a record each way (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
 	tlsCommandNs = 20_000.0
-	// plainAcceptNs is the loop's time for a connection without TLS, as far as it goes: what is below is no signature.
+	// plainAcceptNs is the loop's time for a whole connection without TLS: below it there was no signature.
 	plainAcceptNs = 100_000.0
-	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); where the time for each connection would be
-	// more, it went elsewhere.
-	dearestNs = 10e6
+	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); more time per connection would have another
+	// cause.
+	maxHandshakeNs = 10e6
 )
 
-// handshakeWorkOf is what new connections took of the main thread.
+// handshakeWork is what new connections took of the main thread.
 type handshakeWork struct {
-	spans  facts.Spans // of the kernel source: the first turn of each new connection
+	spans  facts.Spans // of the kernel source: the first activity of each new connection
 	count  float64     // new connections of others
 	costNs float64     // of the main thread's CPU time, each
 	cores  float64
 	source string
 }
 
-// speaksTLS: the probe does, or the server says so.
+// speaksTLS: the probe uses it, or the server says so.
 func speaksTLS(n *facts.Node) bool {
 	if n.ConnectionCost().TLS {
 		return true
@@ -89,7 +88,7 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 		h.costNs, h.source = left/h.count, d.Source
 	}
 	h.cores = h.costNs * h.count / seconds / 1e9
-	return h, h.costNs >= plainAcceptNs && h.costNs <= dearestNs
+	return h, h.costNs >= plainAcceptNs && h.costNs <= maxHandshakeNs
 }
 
 func explainHandshakeStorm(n *facts.Node) *Finding {
@@ -101,7 +100,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		return h.spans.SegmentsNs(a, func(s account.Segment) bool { return s.Actor != account.Client })
 	}
 	cl := n.ClaimOf(behind)
-	if h.cores < stormCores { // who opens a connection waits for its handshake anyway: others have to wait for it, too
+	if h.cores < stormCores { // a new connection waits for its handshake anyway: other calls have to wait for it, too
 		begun := n.OpenTimes()
 		cl = n.ClaimOf(func(a account.Account) int64 {
 			if begun.OpenedJustBefore(a.Call, freshNs) {
@@ -123,22 +122,23 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 			f.ExcessShare = max(f.ExcessShare, q.Share()*part)
 		}
 		f.ExcessShare = max(f.ExcessShare, finding(n, n.UnexplainedWaits(), 0).ExcessShare*part, part/2)
-		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)",
-			part*100, h.cores, d.Run), part, "of its time")
+		f.support(d.Source, part, "of its time",
+			"handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)", part*100, h.cores, d.Run)
 	}
-	f.support(recording.SourceServer, fmt.Sprintf("%.0f new connections per second (total_connections_received; "+
-		"slowpath's own are not counted), under TLS", h.count/n.Seconds()), h.count/n.Seconds(), "per second")
-	f.support(h.source, fmt.Sprintf("each takes %s of the main thread's CPU time before its first command",
-		facts.Dur(int64(h.costNs))), h.costNs, "ns")
+	f.support(recording.SourceServer, h.count/n.Seconds(), "per second",
+		"%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS",
+		h.count/n.Seconds())
+	f.support(h.source, h.costNs, "ns",
+		"each takes %s of the main thread's CPU time before its first command", facts.Dur(int64(h.costNs)))
 	if cl.Calls > 0 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while it made handshakes of others, "+
-			"up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
+		f.support(recording.SourceTap, float64(cl.Calls), "calls",
+			"%d of %d slow calls waited while it did handshakes of others, up to %s in one call", cl.Calls,
+			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
 	if h.source != recording.SourceTap {
-		f.doubt(h.source, "that it is handshakes that its CPU time went into follows from what commands do not "+
-			"account for", 0, "")
+		f.doubt(h.source, 0, "", "that the CPU time went into handshakes is inferred: commands do not account for it")
 	}
 	f.Fix = handshakeStormFix(n)
 	f.See = []string{
@@ -148,7 +148,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 	return f
 }
 
-// supportTLSPhase holds the probe's handshakes against its dials: the kernel answers a SYN, the main thread a
+// supportTLSPhase compares the probe's handshakes with its dials: the kernel answers a SYN, the main thread a
 // ClientHello.
 func (f *Finding) supportTLSPhase(n *facts.Node) {
 	var dials, phases []int64
@@ -170,31 +170,34 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 	}
 	sort.Slice(dials, func(i, j int) bool { return dials[i] < dials[j] })
 	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
-	f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for its TLS handshake, up "+
-		"to %s, and %s for TCP's", facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]),
-		facts.Dur(dials[len(dials)/2])),
-		float64(phases[len(phases)/2]), "ns")
+	f.support(recording.SourceProbe, float64(phases[len(phases)/2]), "ns",
+		"a new connection of the probe waits %s for its TLS handshake, up to %s, and %s for TCP's",
+		facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]), facts.Dur(dials[len(dials)/2]))
 }
 
 func handshakeStormFix(n *facts.Node) []string {
-	fix := append([]string{"Make connections once and keep them; where many instances start together, let each wait " +
-		"for a random time before it connects, and let retries back off with jitter"},
+	fix := append([]string{"Open connections once and keep them; if many instances start together, let each wait a " +
+		"random time before it connects, and let retries back off with jitter"},
 		remedy.For(n, remedy.KeepConnections, nil)...)
-	fix = append(fix, "Wait longer than a handshake takes while many are queued (dial timeouts of 5 s and more): "+
-		"who gives up and dials again only makes the queue longer")
+	fix = append(fix,
+		"Wait longer than a handshake takes while many are queued (dial timeouts of at least 5 s): a client that "+
+			"gives up and dials again only makes the queue longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
 	case len(valkey) > 6 && valkey[:6] == "valkey":
-		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs",
-			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it "+
-				"only with CPUs to spare")
+		fix = append(fix, "io-threads 4 (Valkey 8.1 and later do handshakes in them), if there are as many CPUs",
+			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between "+
+				"handshakes: raise it only with CPUs to spare")
 	case facts.ServerAtLeast(n, 7, 4):
-		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; "+
-			"look whether it was raised")
+		fix = append(fix,
+			"max-new-tls-connections-per-cycle 1 (its default): commands go on "+
+				"between handshakes; check whether it was raised")
 	default:
-		fix = append(fix, "Redis 7.4 and Valkey 8 take one new TLS connection per turn of the loop "+
-			"(max-new-tls-connections-per-cycle): up to then all that are queued go first")
+		fix = append(fix,
+			"Redis 7.4 and Valkey 8 take one new TLS connection per event-loop iteration "+
+				"(max-new-tls-connections-per-cycle): older versions take all that are queued first")
 	}
-	return append(fix, "A certificate with an ECDSA key (P-256) in place of RSA: its signature costs about a tenth; "+
-		"or a TLS proxy (stunnel, Envoy) beside the server")
+	return append(fix,
+		"A certificate with an ECDSA key (P-256) instead of RSA: its signature costs about a tenth; or a "+
+			"TLS proxy (stunnel, Envoy) on the server's host")
 }

@@ -10,17 +10,17 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// topologyRefreshStorm: clients ask again and again for the map of a cluster that does not change, and writing it takes
-// the main thread's time.
+// topologyRefreshStorm: clients request the map of an unchanged cluster again and again, and writing it takes the main
+// thread's time.
 var topologyRefreshStorm = Cause{
 	ID:    "topology-refresh-storm",
-	Title: "Clients ask for the map of the cluster again and again: writing it takes the main thread's time",
+	Title: "Clients request the cluster map again and again: writing it takes the main thread's time",
 	Layer: "client",
 	Needs: Needs{
 		T0: "time of CLUSTER NODES, SLOTS and SHARDS in commandstats (before 7.0 of CLUSTER), few MOVED replies; " +
-			"with each a new connection and an INFO: Lettuce",
+			"each with a new connection and an INFO: Lettuce",
 		T1: "the main thread on the CPU meanwhile",
-		T2: "each question for the map that held the main thread, with its process, and the calls that waited for it",
+		T2: "each map request that held the main thread, with its process, and the calls that waited for it",
 	},
 	After:   []string{"moved-refresh-storm"},
 	Explain: explainRefreshStorm,
@@ -61,24 +61,27 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
 		f.Confidence -= 0.35
-		f.doubt(recording.SourceServer, "the map changed during the watch, and this version does not count MOVED "+
-			"replies: clients may have asked because of it", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"the map changed during the watch, and this version does not count MOVED "+
+				"replies: clients may have asked because of it")
 	case r.Moved > 0:
-		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED, which makes clients ask, too: a "+
-			"part of the %.0f questions at most", r.Moved, r.Calls), r.Moved, "replies")
+		f.doubt(recording.SourceServer, r.Moved, "replies",
+			"%s got MOVED, which makes clients ask, too: at most a part of the %.0f map requests",
+			counted(r.Moved, "call"), r.Calls)
 	case r.Moved == 0:
-		f.support(recording.SourceServer, "no call was answered MOVED: nothing moved that they would have to learn", 0,
-			"replies")
+		f.support(recording.SourceServer, 0, "replies",
+			"no call got MOVED: nothing moved that they would have to learn")
 	}
 	if r.OnNewConns && !r.Lettuce {
 		f.Confidence -= 0.15
-		f.doubt(recording.SourceServer, "each question comes with a new connection: clients that are made for each "+
-			"job ask for the map when they begin", r.ConnsOpened, "connections")
+		f.doubt(recording.SourceServer, r.ConnsOpened, "connections",
+			"each map request comes with a new connection: client objects made "+
+				"for each job request the map when they start")
 	}
 	if r.SubcommandsMerged && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
 		f.Confidence -= 0.1
-		f.doubt(recording.SourceServer, "this version counts all subcommands of CLUSTER as one: that it "+
-			"is "+r.Command.String()+" is a guess by its cost", 0, "")
+		f.doubt(recording.SourceServer, 0, "",
+			"this version counts all subcommands of CLUSTER as one: %s is a guess by the cost", r.Command.String())
 	}
 }
 
@@ -107,7 +110,7 @@ func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 	for _, w := range a.WaysOut() {
 		title := w.Title
 		if w.ID == "longer-period" {
-			title = "ask more rarely, a fifth as often" // the period is not known here
+			title = "ask less often, a fifth as often" // the period is not known here
 		}
 		text := fmt.Sprintf("%s: saves %.0f %% of it on the masters", upper(title), w.Saves*100)
 		if w.How != "" {
@@ -115,8 +118,9 @@ func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 		}
 		fix = append(fix, text)
 	}
-	return append(fix, fmt.Sprintf("slowpath topology %s says who asks in which period, and what it would cost at "+
-		"other sizes", n.Address))
+	return append(fix,
+		fmt.Sprintf("slowpath topology %s shows which clients ask how often, and what it would cost at other sizes",
+			n.Address))
 }
 
 // upper begins a sentence.

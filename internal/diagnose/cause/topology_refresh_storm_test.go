@@ -40,7 +40,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 	explainEdge(t, find("topology-refresh-storm"), []edgeCase{
 		{
 			name: "T0: Lettuce on an old server", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
-			found: true, min: 0.85, evidence: "so refreshes Lettuce", fix: "dynamicRefreshSources(false)",
+			found: true, min: 0.85, evidence: "as Lettuce refreshes", fix: "dynamicRefreshSources(false)",
 		},
 		{
 			name: "T0: what the upgrade saves", rec: refreshed(old, "cmdstat_cluster", 1000, 668).info(lettuce),
@@ -76,7 +76,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 		{
 			name: "a few MOVED beside", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
 				700).info(map[string]float64{"errorstat_MOVED.count": 20}), found: true,
-			against: "20 calls were answered MOVED",
+			against: "20 calls got MOVED",
 		},
 		{
 			name: "an old server whose map changes", rec: refreshed(old, "cmdstat_cluster", 1000,

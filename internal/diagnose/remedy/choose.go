@@ -8,9 +8,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// For gives the texts of a topic for the libraries that a node's clients use. Where none of those has one, or nothing
-// tells which are in use, it gives those of all libraries that could be: by the names of the callers' programs and by
-// the handshakes of their connections.
+// For gives the texts of a topic for the libraries that a node's clients use. Where none of those has one, or the
+// libraries are not known, it gives those of all possible libraries: by the names of the callers' programs and by the
+// handshakes of their connections.
 func For(n *facts.Node, topic Topic, values Values) []string {
 	out := Choose(n, table[topic])
 	for i := range out {
@@ -27,11 +27,11 @@ func Choose(n *facts.Node, rows []Row) []string {
 	return possible(n, rows)
 }
 
-// All is how many texts a topic has: For gives as many where nothing tells which library is in use.
+// All is how many texts a topic has: For gives as many where the library in use is not known.
 func All(topic Topic) int { return len(table[topic]) }
 
-// inUse are the texts for libraries that are in use. An Row of a major version is for that one alone, one without a
-// version for all that have no Row of their own.
+// inUse are the texts for libraries that are in use. A row with a major version is for that version alone, one without
+// a version for all that have no row of their own.
 func inUse(used []recording.Library, rows []Row) (out []string) {
 	for _, e := range rows {
 		for _, l := range used {
@@ -82,16 +82,16 @@ func possible(n *facts.Node, rows []Row) (out []string) {
 	return out
 }
 
-// Of libraries whose CLIENT SETINFO was not seen, because they are older, or were told to leave it out: those that
-// begin with HELLO, and those that never do; and those that ask for INFO before their first command.
+// For libraries without CLIENT SETINFO, because they are older or configured so: those that begin with HELLO, those
+// that never do, and those that ask for INFO before their first command.
 var (
 	saysHello   = map[string]bool{"rueidis": true, "lettuce": true, "valkey-glide": true}
 	saysNoHello = map[string]bool{"redigo": true, "go-redis@8": true, "go-redis@7": true, "go-redis@6": true}
 	asksInfo    = map[string]bool{"ioredis": true, "iovalkey": true, "stackexchange": true}
 )
 
-// beginsLike reports whether the library of an Row can have made this handshake. go-redis says HELLO from version 9
-// on: its Row without a version is of those where older ones have their own.
+// beginsLike reports whether the library of a row can have made this handshake. go-redis sends HELLO from version 9:
+// its row without a version is for that one where older versions have their own.
 func beginsLike(h *recording.HandshakeDetail, e Row, rows []Row) bool {
 	hello := slices.Contains(h.Ops, "HELLO") || strings.HasPrefix(h.Op, "HELLO")
 	info := slices.Contains(h.Ops, "INFO") || h.Op == "INFO"

@@ -1,5 +1,5 @@
 // Package remedy knows what each client library offers against a mechanism: which option, in which version, with which
-// value. What it knows is a table, remedies.tsv.
+// value. It is a table, remedies.tsv.
 package remedy
 
 import (
@@ -16,37 +16,37 @@ type Topic string
 
 // Topics of remedies.tsv.
 const (
-	WarmPool            Topic = "warm-pool"              // open connections before they are needed
-	OneDialAtATime      Topic = "one-dial-at-a-time"     // a pool that holds its lock while it dials
-	KeepConnections     Topic = "keep-connections"       // dial less often
-	SurviveFailover     Topic = "survive-failover"       // retry for longer than a failover takes
-	SplitCalls          Topic = "split-calls"            // do not wait for all nodes at once
-	LeaveOutSetInfo     Topic = "leave-out-setinfo"      // no CLIENT SETINFO in the handshake
-	BoundRetries        Topic = "bound-retries"          // a bound for all attempts of a call
-	RetryDefaults       Topic = "retry-defaults"         // what a library does when nothing is set; not a remedy
-	CacheHotKeys        Topic = "cache-hot-keys"         // keep hot keys in the callers, read from replicas
-	FetchMapLess        Topic = "fetch-map-less"         // fewer refreshes of the cluster map
-	FetchMapBesideCalls Topic = "fetch-map-beside-calls" // no call waits for a map refresh
-	ReplyTimeout        Topic = "reply-timeout"          // a timeout for each reply
-	LargerPool          Topic = "larger-pool"            // {connections}
-	PoolSizeOption      Topic = "pool-size-option"       // the option alone
-	SmallerPool         Topic = "smaller-pool"           // {connections}
-	KeepIdle            Topic = "keep-idle"              // keep some idle connections
-	ReturnConnections   Topic = "return-connections"     // give every connection back
-	LargerIdleLimit     Topic = "larger-idle-limit"      // {connections} may be idle
-	TestIdleOnly        Topic = "test-idle-only"         // no PING before each use
-	SpreadReconnects    Topic = "spread-reconnects"      // jitter
-	FollowMaster        Topic = "follow-master"          // send writes to the master there is
-	AvoidUnreadyNode    Topic = "avoid-unready-node"     // leave a node alone that refuses calls
-	OneClient           Topic = "one-client"             // one client object per process
+	WarmPool             Topic = "warm-pool"               // open connections before they are needed
+	OneDialAtATime       Topic = "one-dial-at-a-time"      // a pool that holds its lock while it dials
+	KeepConnections      Topic = "keep-connections"        // dial less often
+	SurviveFailover      Topic = "survive-failover"        // retry for longer than a failover takes
+	SplitCalls           Topic = "split-calls"             // do not wait for all nodes at once
+	LeaveOutSetInfo      Topic = "leave-out-setinfo"       // no CLIENT SETINFO in the handshake
+	BoundRetries         Topic = "bound-retries"           // a limit for all attempts of a call
+	RetryDefaults        Topic = "retry-defaults"          // what a library does when nothing is set; not a remedy
+	CacheHotKeys         Topic = "cache-hot-keys"          // keep hot keys in the callers, read from replicas
+	FetchMapLess         Topic = "fetch-map-less"          // fewer refreshes of the cluster map
+	FetchMapInBackground Topic = "fetch-map-in-background" // no call waits for a map refresh
+	ReplyTimeout         Topic = "reply-timeout"           // a timeout for each reply
+	LargerPool           Topic = "larger-pool"             // {connections}
+	PoolSizeOption       Topic = "pool-size-option"        // the option alone, without a value
+	SmallerPool          Topic = "smaller-pool"            // {connections}
+	KeepIdle             Topic = "keep-idle"               // keep some idle connections
+	ReturnConnections    Topic = "return-connections"      // return every connection
+	LargerIdleLimit      Topic = "larger-idle-limit"       // {connections} may be idle
+	TestIdleOnly         Topic = "test-idle-only"          // no PING before each use
+	SpreadReconnects     Topic = "spread-reconnects"       // jitter
+	FollowMaster         Topic = "follow-master"           // send writes to the current master
+	AvoidUnreadyNode     Topic = "avoid-unready-node"      // avoid a node that refuses calls
+	OneClient            Topic = "one-client"              // one client object per process
 	// an idle limit below that of the server: {seconds}, {milliseconds}
 	CloseFirst        Topic = "close-first"
 	LeaveSilentMaster Topic = "leave-silent-master" // notice that a master is gone
-	LongerTimeout     Topic = "longer-timeout"      // wait longer than calls take that are well
+	LongerTimeout     Topic = "longer-timeout"      // wait longer than healthy calls take
 	UnblockEventLoop  Topic = "unblock-event-loop"  // by runtime: python, node, java
 )
 
-// Values fill in what stands in braces in a text.
+// Values replace the names in braces in a text.
 type Values map[string]int
 
 // Row is what one library offers: a row of the table.
@@ -54,7 +54,7 @@ type Row struct {
 	Library, Version, Text string
 }
 
-// key is the library, with the version behind it where the row is of one.
+// key is the library, followed by the version if the row has one.
 func (e Row) key() string {
 	if e.Version == "" {
 		return e.Library
@@ -67,7 +67,7 @@ var text string
 
 var table = parse(text)
 
-// parse reads the table; the tests hold that every row is well formed.
+// parse reads the table; tests check that every row is well formed.
 func parse(text string) map[Topic][]Row {
 	out := map[Topic][]Row{}
 	for line := range strings.Lines(text) {
@@ -98,8 +98,8 @@ func Of(topic Topic, library string) (text string, ok bool) {
 	return "", false
 }
 
-// Defaults says what the library that a client of the node names, by CLIENT SETINFO, does where nothing is set; empty
-// where that is not known.
+// Defaults says what the library that a client of the node names, by CLIENT SETINFO, does by default; empty where that
+// is not known.
 func Defaults(n *facts.Node) string {
 	for _, c := range n.DistinctClients(func(c facts.Client) bool { return c.LibName != "" }) {
 		for _, e := range table[RetryDefaults] {
@@ -113,7 +113,7 @@ func Defaults(n *facts.Node) string {
 	return ""
 }
 
-// number of a text that is one, or empty for 0.
+// number is the number in a text; 0 for an empty one.
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/diagnose/verdict"
 )
 
-// lookAlike has for each cause an incident of another one that shows some of the same from afar. The cause must be named
-// in the recording of its own incident, and not in that of the other.
+// lookAlike has for each cause an incident of another one that shows some of the same from afar. The cause must be
+// named in the recording of its own incident, and not in that of the other.
 var lookAlike = map[string]string{
 	"accept-backlog-overflow":             "maxclients",
 	"active-expire-cycle":                 "eviction-cycle",

@@ -24,7 +24,7 @@ type Diagnosis struct {
 	Target     Target                   `json:"target"`
 	Window     Window                   `json:"window"`
 	Sources    []recording.SourceStatus `json:"sources"`
-	Whom       *recording.Whom          `json:"whom,omitempty"` // where only some processes' calls were asked for
+	Whom       *recording.Whom          `json:"whom,omitempty"` // where only the calls of some processes were asked for
 	Latency    Latency                  `json:"latency"`
 	Verdict    string                   `json:"verdict"`
 	Summary    string                   `json:"summary"` // the verdict in one sentence
@@ -32,7 +32,7 @@ type Diagnosis struct {
 	Account    []State                  `json:"account"`
 	Excess     Excess                   `json:"excess"`
 	Worst      []Worst                  `json:"worst"`            // the slowest calls with their segments
-	OnCPU      []OnCPU                  `json:"on_cpu,omitempty"` // of processes whose CPU time was sampled
+	OnCPU      []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
 	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
 	Cost       []cause.Evidence         `json:"cost"` // what the watch itself cost
 }
@@ -56,8 +56,8 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
-	// The calls of the server's users that the kernel source saw; the other figures are of slowpath's own calls, where
-	// it made any.
+	// Calls of the server's users that the kernel source saw. The other values are of slowpath's own calls, where it
+	// made any.
 	UserCalls     int   `json:"user_calls,omitempty"`
 	UserSlowCalls int   `json:"user_slow_calls,omitempty"`
 	P50Ns         int64 `json:"p50_ns"`
@@ -66,11 +66,11 @@ type Latency struct {
 	MaxNs         int64 `json:"max_ns"`
 }
 
-// Excess is the time of all slow calls above the usual, each call by its weight (docs/decisions/0008-whose-excess.md),
-// in nanoseconds.
+// Excess is the time of all slow calls above the baseline, each call by its weight
+// (docs/decisions/0008-whose-excess.md), in nanoseconds.
 type Excess struct {
 	Ns int64 `json:"ns"`
-	// UnexplainedNs is what no source saw of it: of each call its unexplained time, but at most its excess.
+	// UnexplainedNs is the part of it that no source saw: of each call its unexplained time, but at most its excess.
 	UnexplainedNs int64 `json:"unexplained_ns"`
 }
 

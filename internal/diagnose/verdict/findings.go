@@ -7,12 +7,13 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 )
 
 const (
-	// minConfidence is what a finding needs to be told.
+	// minConfidence is the least confidence of a finding that is reported.
 	minConfidence = 0.3
-	// nodesShown is of how many nodes of a cluster a finding tells the evidence and the fix: of those with the largest
+	// nodesShown is for how many nodes of a cluster a finding reports the evidence and the fix: those with the largest
 	// shares.
 	nodesShown = 3
 )
@@ -52,8 +53,8 @@ func explain(c *facts.Case) []cause.Finding {
 	return out
 }
 
-// thatMatter leaves out what explains too little of the excess to be why calls were slow. A fault that is spread evenly
-// over many nodes explains little at each of them, and much in all.
+// thatMatter drops findings that explain too little of the excess to be why calls were slow. A fault that is spread
+// evenly over many nodes explains little on each of them, and much in all.
 func thatMatter(found []onNode) []onNode {
 	enough := func(f onNode) bool { return f.ExcessShare >= facts.MinShare }
 	claimed := func(f onNode) float64 { return min(f.ClaimedShare, f.ExcessShare) }
@@ -77,7 +78,7 @@ func thatMatter(found []onNode) []onNode {
 }
 
 // join makes one finding of those on several nodes, nil of none. The evidence and the fix are those of the nodes with
-// the largest shares; several is whether the recording has more than one node, so that evidence needs its address.
+// the largest shares. several is whether the recording has more than one node, so that evidence needs an address.
 func join(found []onNode, several bool) *cause.Finding {
 	if len(found) == 0 {
 		return nil
@@ -111,12 +112,12 @@ func join(found []onNode, several bool) *cause.Finding {
 			Source: all.Evidence[0].Source, Value: float64(more), Unit: "nodes",
 			Text: fmt.Sprintf("the same on %d more of the %d nodes where it was found", more, len(found)),
 		})
-		all.Fix = append(all.Fix, fmt.Sprintf("The same on %d more nodes", more))
+		all.Fix = append(all.Fix, "The same on "+format.Count(more, "more node"))
 	}
 	return &all
 }
 
-// mostAffected are the nodes whose evidence is told, in the order in which they were watched.
+// mostAffected are the nodes with reported evidence, in the order in which they were watched.
 func mostAffected(found []onNode) []onNode {
 	if len(found) <= nodesShown {
 		return found
@@ -145,7 +146,7 @@ func appendNew(lines, more []string) []string {
 	return lines
 }
 
-// fill makes absent lists empty lists: JSON readers get [] and not null.
+// fill makes absent lists empty lists: JSON readers get [], not null.
 func fill(f cause.Finding) cause.Finding {
 	if f.Evidence == nil {
 		f.Evidence = []cause.Evidence{}

@@ -14,28 +14,28 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// OnCPU is what a process had the CPU for while calls were slow, beside the rest of the watch, by samples of the kernel
-// (--profile cpu).
+// OnCPU is what a process used the CPU for while calls were slow, compared with the rest of the watch, by samples of
+// the kernel (--profile cpu).
 type OnCPU struct {
 	Subject string `json:"subject"`
 	Name    string `json:"name"` // "redis-server[4711]"
 	Node    string `json:"node,omitempty"`
-	Slow    Side   `json:"slow"` // while calls of this server or client were slow; of any, where it is neither
+	Slow    Side   `json:"slow"` // while calls of this server or client were slow; of any process, where it is neither
 	Rest    Side   `json:"rest"`
-	// Functions in which it was more while calls were slow, beyond what chance does; where there are none, those in
-	// which it was most.
+	// Functions with a larger share while calls were slow, beyond chance; where there are none, those with the largest
+	// share.
 	Functions []OnCPUFunction `json:"functions"`
 	Differs   bool            `json:"differs"`
 }
 
 // Side is a part of the watch.
 type Side struct {
-	Ns      int64 `json:"ns"`     // how long it was
-	CPUNs   int64 `json:"cpu_ns"` // what its threads had of the CPU meanwhile
+	Ns      int64 `json:"ns"`     // its length
+	CPUNs   int64 `json:"cpu_ns"` // CPU time of its threads meanwhile
 	Samples int64 `json:"samples"`
 }
 
-// OnCPUFunction is a function with what it calls; shares are of the samples of each side.
+// OnCPUFunction is a function with its callees; shares are of the samples of each side.
 type OnCPUFunction struct {
 	Name string  `json:"name"`
 	Slow float64 `json:"slow_share"`
@@ -45,13 +45,13 @@ type OnCPUFunction struct {
 // Bounds of what is listed.
 const (
 	maxOnCPU = 5
-	// FewSamples is when a share says nothing: 10 of them have a standard error of up to 16 points.
+	// FewSamples is too few for a share: 10 samples have a standard error of up to 16 percentage points.
 	FewSamples = 10
-	// moreShare is the least difference that is worth a person's time.
+	// moreShare is the least difference worth reporting.
 	moreShare = 0.05
 )
 
-// onCPU compares, for each process that was sampled.
+// onCPU compares both sides for each process that was sampled.
 func onCPU(rec *recording.Recording, l *account.Ledger) (out []OnCPU) {
 	var subjects []string
 	for _, p := range rec.Profiles {
@@ -78,7 +78,7 @@ func onCPU(rec *recording.Recording, l *account.Ledger) (out []OnCPU) {
 	return out
 }
 
-// SlowAndRest are the samples of one process while calls were slow, and the others; without times.
+// SlowAndRest are the samples of one process while calls were slow, and its other samples; without times.
 func SlowAndRest(rec *recording.Recording, subject string) (slow, rest *stacks.Profile) {
 	types := []stacks.Type{{Name: "samples", Unit: "count"}, {Name: "cpu", Unit: "nanoseconds"}}
 	slow, rest = &stacks.Profile{Types: types}, &stacks.Profile{Types: types}
@@ -93,7 +93,7 @@ func SlowAndRest(rec *recording.Recording, subject string) (slow, rest *stacks.P
 	return slow, rest
 }
 
-// sampledIn says whose the samples of a subject are, and when its calls were slow.
+// sampledIn says which process the samples of a subject are of, and when its calls were slow.
 func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnCPU, facts.Spans) {
 	what := recording.Profiled{Name: subject}
 	if s, ok := rec.SnapshotOf(recording.SourceProfile, subject, recording.SnapshotApplication); ok {
@@ -110,7 +110,7 @@ func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnC
 	return o, slow
 }
 
-// each goes through the samples of the process.
+// each visits the samples of the process.
 func (o OnCPU) each(rec *recording.Recording, slow facts.Spans, take func(s stacks.Stack, isSlow bool, samples,
 	cpu int),
 ) {
@@ -120,7 +120,7 @@ func (o OnCPU) each(rec *recording.Recording, slow facts.Spans, take func(s stac
 		}
 		p, err := stacks.Read(body.Pprof)
 		if err != nil {
-			continue // it was cut short
+			continue // the profile was cut short
 		}
 		samples, cpu := p.Column("samples"), p.Column("cpu")
 		if samples < 0 || cpu < 0 {
@@ -149,14 +149,14 @@ func slowTimes(l *account.Ledger, o OnCPU) facts.Spans {
 	return facts.MergeSpans(out)
 }
 
-// seenIn is a function with its samples on both sides. depth is the deepest place at which it stood.
+// seenIn is a function with its samples on both sides. depth is the deepest frame at which it was seen.
 type seenIn struct {
 	name       string
 	slow, rest int64
 	depth      int
 }
 
-// count adds a stack to the functions that are in it, each once.
+// count adds a stack to its functions, each once.
 func count(in map[string]*seenIn, s stacks.Stack, isSlow bool, samples int64) {
 	seen := map[string]bool{}
 	for depth, f := range s.Frames {
@@ -178,7 +178,7 @@ func count(in map[string]*seenIn, s stacks.Stack, isSlow bool, samples int64) {
 	}
 }
 
-// choose lists functions: those in which it was more while calls were slow, else those in which it was most.
+// choose lists functions: those with a larger share while calls were slow, else those with the largest share.
 func (o *OnCPU) choose(in map[string]*seenIn) {
 	all := o.Slow.Samples + o.Rest.Samples
 	if all < FewSamples {
@@ -187,7 +187,7 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 	more := func(t *seenIn) float64 { return shareOf(t.slow, o.Slow.Samples) - shareOf(t.rest, o.Rest.Samples) }
 	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(moreShare, chance(t, o)) }
 	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
-	// what is in all samples is main
+	// main is in all samples
 	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < 0.95 }
 	if o.Slow.Samples >= FewSamples && o.Rest.Samples >= FewSamples {
 		for _, t := range in {
@@ -216,12 +216,12 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 
 func shareOf(n, of int64) float64 { return float64(n) / float64(max(of, 1)) }
 
-// named: a function, and not the thread, nor a file whose functions have no names.
+// named: a function, not the thread, and not a file without function names.
 func (t *seenIn) named() bool { return t.depth > 0 && t.name != "?" && !strings.HasPrefix(t.name, "[") }
 
-// apart leaves one of several functions that stand in the same samples: one calls the other, and the innermost of the
-// program says most. Where the slow side is told from the rest, its samples alone count: callers were on the CPU in the
-// rest for other reasons.
+// apart keeps one of several functions in the same samples: one calls the other, and the innermost of the program says
+// most. Where the slow side differs from the rest, only its samples count: callers were on the CPU in the rest for
+// other reasons.
 func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	for _, t := range list {
 		same := func(k *seenIn) bool {
@@ -239,8 +239,8 @@ func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	return kept
 }
 
-// chance is three standard errors of the difference of two shares, so that of some hundred functions hardly one is told
-// by chance.
+// chance is three standard errors of the difference of two shares, so that of some hundred functions hardly one is
+// listed by chance.
 func chance(t *seenIn, o *OnCPU) float64 {
 	p := float64(t.slow+t.rest) / float64(o.Slow.Samples+o.Rest.Samples)
 	return 3 * math.Sqrt(p*(1-p)*(1/float64(max(o.Slow.Samples, 1))+1/float64(max(o.Rest.Samples, 1))))

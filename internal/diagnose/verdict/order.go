@@ -8,9 +8,9 @@ import (
 	"slowpath/internal/diagnose/facts"
 )
 
-// order puts findings by share times confidence, then every consequence behind its root cause. Findings of slow calls
-// speak of the part of all the time of calls that their excess makes up, those that rest on a pattern of all calls (a
-// queue, a connection per call) of the whole.
+// order sorts findings by share times confidence, then puts every consequence behind its root cause. The share of a
+// finding of slow calls is scaled by the part of all call time that their excess is; the share of a finding that rests
+// on a pattern of all calls (a queue, a connection per call) is not.
 func order(fs []cause.Finding, slowness float64) []cause.Finding {
 	weight := func(f cause.Finding) float64 {
 		w := f.ExcessShare * f.Confidence
@@ -57,8 +57,8 @@ func order(fs []cause.Finding, slowness float64) []cause.Finding {
 	return out
 }
 
-// slowness is the part of all the time of callers that the excess of their slow calls makes up. What they wait for a
-// name server is time of theirs, but of no call that a source sees.
+// slowness is the share of the excess of slow calls in all time of the callers. Their waits for DNS count as their
+// time, but belong to no call that a source sees.
 func slowness(c *facts.Case) float64 {
 	var lookups int64
 	for _, n := range c.Nodes {

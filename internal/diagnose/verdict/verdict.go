@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -15,17 +16,17 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	}
 	l := c.Ledger
 	if l.Latency.Calls == 0 && len(c.Nodes) > 0 && !answered(c) {
-		return Inconclusive, "Nothing was seen: no call was made and the server gave no information."
+		return Inconclusive, "Inconclusive: nothing was seen. No call was made, and the server gave no information."
 	}
 	if len(l.Slow) == 0 {
 		if l.Latency.Calls == 0 {
-			return Healthy, fmt.Sprintf("Healthy: the server's own figures show nothing slow in %s (no calls were "+
-				"timed).", seconds)
+			return Healthy,
+				fmt.Sprintf("Healthy: the server's own metrics show nothing slow in %s (no calls were timed).", seconds)
 		}
 		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
-		return Healthy, fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls,
-			seconds,
-			facts.Dur(l.ThresholdNs), facts.Dur(l.Latency.P50Ns), facts.Dur(l.Latency.MaxNs)) + unseenClients(c)
+		return Healthy,
+			fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
+				facts.Dur(l.ThresholdNs), facts.Dur(l.Latency.P50Ns), facts.Dur(l.Latency.MaxNs)) + unseenClients(c)
 	}
 	slowest := int64(0)
 	for _, a := range l.Slow {
@@ -37,28 +38,29 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
 	}
 	if few && slowest < facts.HealthyMaxNs || own > 0.5 {
-		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to call it a pattern.", slowOf(l), seconds,
+		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(l), seconds,
 			facts.Dur(slowest))
 		if !(few && slowest < facts.HealthyMaxNs) {
-			s = fmt.Sprintf("Healthy as far as can be told: %s were slow (up to %s) while this host did not let "+
-				"slowpath itself run in time.", slowOf(l), facts.Dur(slowest))
+			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
+				"this host did not run slowpath itself in time.", slowOf(l), facts.Dur(slowest))
 		}
 		return Healthy, s + unseenClients(c)
 	}
-	return Inconclusive, fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that could be seen "+
-		"explains them.",
-		slowOf(l), seconds, facts.Dur(slowest))
+	return Inconclusive,
+		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
+			seconds, facts.Dur(slowest))
 }
 
-// unseenClients says whose calls a healthy server was judged by, where it was by slowpath's alone.
+// unseenClients says that a healthy server was judged by slowpath's own calls alone.
 func unseenClients(c *facts.Case) string {
 	if c.Ledger.Latency.Calls == 0 || c.Rec.Used(recording.SourceTap) {
 		return ""
 	}
-	return " These are slowpath's own: what clients wait for at their end was not seen."
+	return " These are slowpath's own calls: what clients wait for at their end was not seen."
 }
 
-// slowOf says how many calls were slow: those of the server's users and those of the probe apart, where both were seen.
+// slowOf says how many calls were slow: those of the server's users and those of the probe separately, where both were
+// seen.
 func slowOf(l *account.Ledger) string {
 	switch {
 	case l.Users.Calls == 0:
@@ -66,13 +68,12 @@ func slowOf(l *account.Ledger) string {
 	case l.Probe.Calls == 0:
 		return fmt.Sprintf("%d of %d calls", l.Users.Slow+l.Probe.Slow, l.Users.Calls)
 	}
-	return fmt.Sprintf("%d of %d calls of the clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls,
+	return fmt.Sprintf("%d of %d calls of clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls,
 		l.Probe.Slow, l.Probe.Calls)
 }
 
-// ownFault is the share of the unexplained excess that slowpath's own threads spent in the run queue of this host
-// meanwhile. The probe knows when its process was late in reading a reply, but not whether it was held up before it
-// sent.
+// ownFault compares the time that slowpath's own threads spent in the run queue of this host with the unexplained
+// excess. The probe knows when its process was late in reading a reply, but not whether it was held up before it sent.
 func ownFault(c *facts.Case) float64 {
 	var open int64
 	for _, n := range c.Nodes {
@@ -95,7 +96,8 @@ func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := f.Title
 	if f.Of > 0 && f.SlowCalls > 0 {
-		s += fmt.Sprintf(": it explains %.0f %% of the excess of %d slow calls", f.ExcessShare*100, f.Of)
+		s += fmt.Sprintf(": it explains %.0f %% of the excess of %s", f.ExcessShare*100, format.Count(f.Of,
+			"slow call"))
 	}
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s
