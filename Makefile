@@ -6,11 +6,11 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
-PORTABLE := ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
-	./internal/diagnose/... ./internal/report
+PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
+	./internal/diagnose/... ./internal/report/... ./internal/format
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
-# internal/load/scalability, whose tests are simulations in one goroutine, and TestBoundOnDisk: with the race detector
-# they take minutes.
+# internal/load/scalability, whose tests are simulations in one goroutine, TestBoundOnDisk and TestCorpus: with the race
+# detector they take minutes.
 RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
 	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
@@ -35,7 +35,7 @@ test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/test
 
 race: deps ## the tests that need no root, BPF or server, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^TestBoundOnDisk$$' $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^(TestBoundOnDisk|TestCorpus)$$' $(RACE)
 
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -20,22 +22,24 @@ func (a *app) bench() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use:   "bench [TARGET]",
-		Short: "A load generator that is honest and says what limited the result",
+		Short: shortBench,
 		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection
 keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due
-at the moments of a schedule whether or not others have come back, and latencies count from there, as users feel
+by a schedule, whether or not others have come back, and latencies count from there, as users feel
 them.
 
-With --replay it sends the commands of a log again: of redis-cli monitor, or of a recording. Each client of the log
+With --replay it sends the commands of a log: of redis-cli monitor, or of a recording. Each client of the log
 has a connection, on which its requests keep their order; what could do harm, blocks, or belongs to a connection
 alone is left out, and the result says so.
 
 It reads and writes only keys that begin with slowpath:, and removes them at the end; --keep leaves them. Ctrl-C
 ends the load and prints the result so far.
 
-Names for --command: ` + workload.Named() + `. In a template {key} is the number of a key, {value} a value,
-{rand:LOW-HIGH} and {unique} numbers, {due} when the call was due (a message that begins with {due}: tells
-subscribers how long it took); several commands have ; between them.`,
+Names for --command: ` + workload.Named() + `.
+
+A --command can be a template: {key} is the number of a key, {value} a value, {rand:LOW-HIGH} a random number,
+{unique} a number that no other call has, {due} when the call was due. Several commands have ; between them. For
+published messages that begin with {due}: the result says how long they took to reach subscribers.`,
 		Example: `  slowpath bench 10.0.0.5:6379 --connections 50 --pipeline 16 --for 30s
   slowpath bench 10.0.0.5:6379 --rate 5000/s --connections 20 --for 1m
   slowpath bench 10.0.0.5:6379 --ratio 1:9 --prefill --value-size 1kb
@@ -78,7 +82,7 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	if err := f.replay.check(f); err != nil {
 		return err
 	}
-	if err := f.search.check(f); err != nil {
+	if err := f.experiment.check(f); err != nil {
 		return err
 	}
 	f.load.Cluster = a.where.Cluster
@@ -128,8 +132,8 @@ func (b *benching) run(ctx context.Context) error {
 		a.progressDone()
 		return err
 	}
-	if b.flags.search.asked() {
-		return errors.Join(b.makeSearch(ctx), b.leave(ctx, data))
+	if b.flags.experiment.asked() {
+		return errors.Join(b.makeExperiment(ctx), b.leave(ctx, data))
 	}
 	r, err := b.load(ctx)
 	if r == nil {
@@ -156,7 +160,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		return nil, err
 	}
 	o := b.options
-	shown := &live{app: b.app, connections: standing(&o.Load), total: lasts(&o.Load)}
+	shown := &live{app: b.app, connections: expectedConnections(&o.Load), total: lasts(&o.Load)}
 	o.Load.OnStart = func(startNs int64) {
 		files.begin(&o.Load, startNs)
 		if rec != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -10,7 +12,7 @@ import (
 	"slowpath/internal/load/engine"
 )
 
-// benchFiles are the files that a load writes beside its result, second by second.
+// benchFiles are the files that a load writes in addition to its result, second by second.
 type benchFiles struct {
 	csv, hlog *os.File
 	rows      *bench.CSV
@@ -48,7 +50,7 @@ func newFile(flag, name string) (*os.File, error) {
 	return file, nil
 }
 
-// begin is told when the load begins, in ns since the epoch.
+// begin notes when the load begins, in ns since the epoch.
 func (b *benchFiles) begin(w *engine.Options, startNs int64) {
 	if b.hlog == nil {
 		return
@@ -94,7 +96,7 @@ func (b *benchFiles) close() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("writing the figures of each second: %w", err)
+		return fmt.Errorf("writing the results of each second: %w", err)
 	}
 	return nil
 }

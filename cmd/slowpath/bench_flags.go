@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -23,12 +25,12 @@ type benchFlags struct {
 
 	prefill, keep, yes bool
 
-	asJSON    bool
-	csv, hlog string
-	startAt   string
-	record    string
-	probe     bool
-	search    searchFlags
+	asJSON     bool
+	csv, hlog  string
+	startAt    string
+	record     string
+	probe      bool
+	experiment experimentFlags
 }
 
 func (f *benchFlags) add(c *cobra.Command) {
@@ -52,7 +54,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&o.PerCall, "per-call", false, "a connection for each call, closed after its reply; --connections "+
 			"is how many at a time")
 		fl.IntVar(&o.ReconnectEvery, "reconnect-every", 0, "open a connection again after about this `number` of calls")
-		fl.BoolVar(&o.ColdStart, "cold-start", false, "begin before the connections stand, so that the first calls "+
+		fl.BoolVar(&o.ColdStart, "cold-start", false, "begin before the connections are made, so that the first calls "+
 			"wait for them")
 		fl.IntVar(&o.Pool, "pool", 0, "`number` of connections that --pool-workers share")
 		fl.IntVar(&o.Workers, "pool-workers", 0, "`number` of workers that take a connection of --pool for each call")
@@ -79,88 +81,33 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
 	group(fl, "Nodes", func() {
-		fl.StringVar(&o.ReadFrom, "read-from", engine.Master, "whom reads are sent to: `master`, replica or any")
+		fl.StringVar(&o.ReadFrom, "read-from", engine.Master, "which `nodes` reads go to: master, replica or any")
 	})
-	group(fl, "Searches: many loads", func() { f.search.add(fl) })
+	group(fl, "Experiments: many loads", func() { f.experiment.add(fl) })
 	group(fl, "Output", func() {
-		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, of searches one of theirs")
+		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, or that of the experiment")
 		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this "+
 			"`file` for slowpath doctor")
-		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server beside the load, too")
-		fl.StringVar(&f.csv, "csv", "", "write the figures of each second to this `file`, which must not exist")
+		fl.BoolVar(&f.probe, "probe", false, "with --record: probe the server during the load, too")
+		fl.StringVar(&f.csv, "csv", "", "write the results of each second to this `file`, which must not exist")
 		fl.StringVar(&f.hlog, "hlog", "", "write the latencies of each second as an HdrHistogram log to this `file`, "+
 			"which must not exist")
 	})
 }
 
 // options checks the flags.
-func (f *benchFlags) options() (bench.Options, error) {
-	var o bench.Options
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{
-		{"connections", int64(f.load.Connections)},
-		{"pipeline", int64(f.load.Pipeline)},
-		{"threads", int64(f.load.Threads)},
-	} {
-		if n.value < 1 {
-			return o, usagef("--%s %d: give at least 1", n.name, n.value)
-		}
+func (f *benchFlags) options() (o bench.Options, err error) {
+	if err := f.checkNumbers(); err != nil {
+		return o, err
 	}
-	if f.load.Requests < 0 {
-		return o, usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)
-	}
-	if err := notNegative("for", f.load.Duration); err != nil {
+	if err := f.checkWords(); err != nil {
 		return o, err
 	}
 	if f.load.Duration == 0 && f.load.Requests == 0 && f.schedule == "" && f.load.Replay == nil && !f.endless() {
 		f.load.Duration = defaultDuration
 	}
-	if f.probe && f.record == "" {
-		return o, usagef("--probe is part of a recording: add --record FILE.slowpath")
-	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"reconnect-every", f.load.ReconnectEvery},
-		{"pool", f.load.Pool},
-		{"pool-workers", f.load.Workers},
-		{"subscribers", f.load.Subscribers},
-	} {
-		if n.value < 0 {
-			return o, usagef("--%s %d: must not be negative", n.name, n.value)
-		}
-	}
-	if f.load.Workers > 0 && f.load.Pool == 0 {
-		return o, usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
-	}
-	if f.load.Timeout < 0 {
-		return o, usagef("--call-timeout %v: must not be negative (0: wait)", f.load.Timeout)
-	}
-	if err := f.checkThreads(runtime.NumCPU()); err != nil {
-		return o, err
-	}
-	switch f.mode {
-	case "window":
-	case "batch":
-		f.load.Batch = true
-	default:
-		return o, usagef("--pipeline-mode %q: give window or batch", f.mode)
-	}
-	var err error
 	if f.load.Schedule, err = f.stretches(); err != nil {
 		return o, err
-	}
-	if f.load.Arrivals != engine.Uniform && f.load.Arrivals != engine.Poisson {
-		return o, usagef("--arrivals %q: give %s or %s", f.load.Arrivals, engine.Uniform, engine.Poisson)
-	}
-	switch f.load.ReadFrom {
-	case engine.Master, engine.Replica, engine.Any:
-	default:
-		return o, usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica,
-			engine.Any)
 	}
 	if o.StartAt, err = parseStartAt(f.startAt, time.Now()); err != nil {
 		return o, err
@@ -179,6 +126,66 @@ func (f *benchFlags) options() (bench.Options, error) {
 	return o, nil
 }
 
+// checkNumbers refuses numbers that are too small, and threads that leave no CPU to others.
+func (f *benchFlags) checkNumbers() error {
+	for _, n := range []struct {
+		name         string
+		value, least int
+	}{
+		{"connections", f.load.Connections, 1},
+		{"pipeline", f.load.Pipeline, 1},
+		{"threads", f.load.Threads, 1},
+		{"reconnect-every", f.load.ReconnectEvery, 0},
+		{"pool", f.load.Pool, 0},
+		{"pool-workers", f.load.Workers, 0},
+		{"subscribers", f.load.Subscribers, 0},
+	} {
+		switch {
+		case n.value >= n.least:
+		case n.least == 0:
+			return usagef("--%s %d: must not be negative", n.name, n.value)
+		default:
+			return usagef("--%s %d: give at least %d", n.name, n.value, n.least)
+		}
+	}
+	if f.load.Requests < 0 {
+		return usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)
+	}
+	if err := notNegative("for", f.load.Duration); err != nil {
+		return err
+	}
+	if f.load.Timeout < 0 {
+		return usagef("--call-timeout %v: must not be negative (0: wait)", f.load.Timeout)
+	}
+	if f.load.Workers > 0 && f.load.Pool == 0 {
+		return usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
+	}
+	return f.checkThreads(runtime.NumCPU())
+}
+
+// checkWords refuses words that are none of those that a flag takes.
+func (f *benchFlags) checkWords() error {
+	if f.probe && f.record == "" {
+		return usagef("--probe is part of a recording: add --record FILE.slowpath")
+	}
+	switch f.mode {
+	case "window":
+	case "batch":
+		f.load.Batch = true
+	default:
+		return usagef("--pipeline-mode %q: give window or batch", f.mode)
+	}
+	if f.load.Arrivals != engine.Uniform && f.load.Arrivals != engine.Poisson {
+		return usagef("--arrivals %q: give %s or %s", f.load.Arrivals, engine.Uniform, engine.Poisson)
+	}
+	switch f.load.ReadFrom {
+	case engine.Master, engine.Replica, engine.Any:
+	default:
+		return usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica, engine.Any)
+	}
+	return nil
+}
+
 // checkThreads: threads that spin must leave a CPU to the rest of this host, which may be the server itself.
 func (f *benchFlags) checkThreads(cpus int) error {
 	threads := min(f.load.Threads, f.load.Connections)
@@ -190,7 +197,9 @@ func (f *benchFlags) checkThreads(cpus int) error {
 }
 
 // endless: --for 0 is until Ctrl-C.
-func (f *benchFlags) endless() bool { return f.search.given.Changed("for") && !f.search.asked() }
+func (f *benchFlags) endless() bool {
+	return f.experiment.given.Changed("for") && !f.experiment.asked()
+}
 
 // defaultDuration of a load that has neither a time nor a number of calls.
 const defaultDuration = 10 * time.Second

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -16,7 +18,7 @@ const linesApart = 10 * time.Second
 // live shows the running second: on a terminal each, elsewhere now and then.
 type live struct {
 	app         *app
-	connections int // that should stand
+	connections int // that should be open
 	total       time.Duration
 	errors      int64
 }
@@ -36,9 +38,8 @@ func (l *live) second(s bench.Second, _ *engine.Tally) {
 	}
 }
 
-// standing is how many connections of a load should stand all the time: where they come and go by plan, none that is
-// not there is missing.
-func standing(o *engine.Options) int {
+// expectedConnections is how many connections of a load should be open all the time; 0 where they come and go by plan.
+func expectedConnections(o *engine.Options) int {
 	if o.PerCall || o.ReconnectEvery > 0 {
 		return 0
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -29,7 +31,7 @@ type replayFlags struct {
 }
 
 func (f *replayFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent again: what redis-cli monitor printed (- is "+
+	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent: what redis-cli monitor printed (- is "+
 		"stdin), or a recording")
 	fl.StringVar(&f.speed, "replay-speed", "1", "how much `faster` than the log: 1 is its own pace, 2 twice that; "+
 		"max: as fast as connections and pipeline allow")
@@ -42,12 +44,12 @@ const (
 	replayPrefix  = "replay:"
 	fastest       = "max"
 	mostSpeed     = 1e6
-	mostByDefault = 1000 // of a replay that is not told how many
+	mostByDefault = 1000 // of a replay without --connections
 )
 
 // check refuses what does not go with a log, before it is read.
 func (f *replayFlags) check(b *benchFlags) error {
-	given := b.search.given.Changed
+	given := b.experiment.given.Changed
 	if f.file == "" {
 		for _, name := range []string{"replay-speed", "real-keys"} {
 			if given(name) {
@@ -129,13 +131,13 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 		return err
 	}
 	b.load.ReplaySpeed, err = f.pace()
-	if !b.search.given.Changed("connections") {
+	if !b.experiment.given.Changed("connections") {
 		b.load.Connections = min(b.load.Replay.Clients(), mostByDefault)
 	}
 	return err
 }
 
-// open tells by the file itself what it is.
+// open finds out from the file itself what it is.
 func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
 	in := stdin
 	if f.file != "-" {
@@ -155,7 +157,7 @@ func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFl
 		return f.recorded(o)
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
-		if b.search.given.Changed(name) {
+		if b.experiment.given.Changed(name) {
 			return nil, usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: "+
 				"leave it out", name)
 		}
@@ -212,7 +214,7 @@ func (b *benching) work() bench.Workload {
 	return b.options.Load.Workload
 }
 
-// asks tells whether a server with keys of others is to be loaded only if somebody says so.
+// asks reports whether a server with keys of others is to be loaded only if somebody says so.
 func (b *benching) asks(remote string) bool {
 	return !b.flags.yes && (b.flags.replay.realKeys || !loopback(b.options.Load.Target, remote))
 }

@@ -85,10 +85,10 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if err != nil {
 		return err
 	}
-	if err := w.whom.check(cmd); err != nil {
+	if err := w.processes.check(cmd); err != nil {
 		return err
 	}
-	if args, err = a.serverOf(cmd, w.whom.PID, args); err != nil {
+	if args, err = a.serverOf(cmd, w.processes.PID, args); err != nil {
 		return err
 	}
 	if o.Targets, err = a.targets(ctx, args); err != nil {

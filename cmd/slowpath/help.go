@@ -68,7 +68,7 @@ func commands(w io.Writer, cmd *cobra.Command) {
 	fmt.Fprintf(w, "\nMore on each: %s COMMAND --help\n", cmd.CommandPath())
 }
 
-// flagGroup is flags that stand under a title of their own in the help.
+// flagGroup is flags with a title of their own in the help.
 type flagGroup struct {
 	title string
 	flags *pflag.FlagSet
@@ -79,11 +79,11 @@ const groupAnnotation = "group"
 
 // group marks the flags that define adds as one group of the help.
 func group(fl *pflag.FlagSet, title string, define func()) {
-	had := map[string]bool{}
-	fl.VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
+	before := map[string]bool{}
+	fl.VisitAll(func(f *pflag.Flag) { before[f.Name] = true })
 	define()
 	fl.VisitAll(func(f *pflag.Flag) {
-		if !had[f.Name] {
+		if !before[f.Name] {
 			_ = fl.SetAnnotation(f.Name, groupAnnotation, []string{title}) // the flag exists
 		}
 	})

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -26,7 +28,7 @@ const defaultServer = "redis-7.0.15"
 func (a *app) lab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "Make real incidents on real servers, and grade the verdicts",
+		Short: shortLab,
 		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled
 disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of
 a lab that was killed are removed when the next one starts.`,
@@ -104,73 +106,88 @@ func (a *app) labRun() *cobra.Command {
 	return c
 }
 
+// gradeFlags are the flags of lab grade.
+type gradeFlags struct {
+	server, only, keep string
+	runs               int
+	asJSON             bool
+	doctorArgs         []string
+}
+
 func (a *app) labGrade() *cobra.Command {
-	var server, only, keep string
-	var runs int
-	var asJSON bool
-	var doctorArgs []string
+	var f gradeFlags
 	c := &cobra.Command{
 		Use:     "grade",
 		Short:   "Make all incidents and healthy loads, and count the right verdicts",
 		Example: "  slowpath lab grade --runs 3 --only healthy-idle,slow-command",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ins, err := choose(only)
-			if err != nil {
-				return err
-			}
-			if runs < 1 {
-				return usagef("--runs %d: give at least 1", runs)
-			}
-			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
-				return err
-			}
-			exe, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if keep != "" {
-				if err := os.MkdirAll(keep, 0o755); err != nil {
-					return fmt.Errorf("--keep: %w", err)
-				}
-			}
-			var results []grade.Result
-			for run := range runs {
-				for _, in := range ins {
-					if cmd.Context().Err() != nil {
-						break
-					}
-					in.Args = slices.Concat(in.Args, doctorArgs)
-					if keep != "" {
-						in.Args = append(in.Args, "--record", filepath.Join(keep, fmt.Sprintf("%s-%s-%d.slowpath",
-							in.ID, server, run+1)))
-					}
-					r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), io.Discard)
-					grade.Line(a.stderr, r)
-					results = append(results, r)
-				}
-			}
-			s := grade.Summarise(results)
-			if !s.Passed() {
-				a.code = exitFindings
-			}
-			if asJSON {
-				e := json.NewEncoder(a.stdout)
-				e.SetIndent("", "  ")
-				return e.Encode(s)
-			}
-			grade.Table(a.stdout, s)
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.grade(cmd.Context(), f) },
 	}
-	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
-	c.Flags().StringArrayVar(&doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host "+
-		"(repeatable)")
-	c.Flags().StringVar(&keep, "keep", "", "keep the recording of each run in this `directory`")
-	c.Flags().StringVar(&only, "only", "", "make these `incidents` only, separated by commas")
-	c.Flags().IntVar(&runs, "runs", 1, "make each incident this often")
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+grade.Schema)
+	fl := c.Flags()
+	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers")
+	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
+	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
+	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
+	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
+	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema)
 	return c
+}
+
+func (a *app) grade(ctx context.Context, f gradeFlags) error {
+	ins, err := choose(f.only)
+	if err != nil {
+		return err
+	}
+	if f.runs < 1 {
+		return usagef("--runs %d: give at least 1", f.runs)
+	}
+	if _, err := a.openLab(ctx, f.server, a.stderr); err != nil {
+		return err
+	}
+	if f.keep != "" {
+		if err := os.MkdirAll(f.keep, 0o755); err != nil {
+			return fmt.Errorf("--keep: %w", err)
+		}
+	}
+	results, err := a.gradeAll(ctx, f, ins)
+	if err != nil {
+		return err
+	}
+	s := grade.Summarise(results)
+	if !s.Passed() {
+		a.code = exitFindings
+	}
+	if f.asJSON {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	grade.Table(a.stdout, s)
+	return nil
+}
+
+// gradeAll makes each incident as often as asked, or until ctx ends.
+func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Incident) (results []grade.Result, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for run := range f.runs {
+		for _, in := range ins {
+			if ctx.Err() != nil {
+				return results, nil
+			}
+			in.Args = slices.Concat(in.Args, f.doctorArgs)
+			if f.keep != "" {
+				name := fmt.Sprintf("%s-%s-%d.slowpath", in.ID, f.server, run+1)
+				in.Args = append(in.Args, "--record", filepath.Join(f.keep, name))
+			}
+			r := grade.Run(ctx, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
+			grade.Line(a.stderr, r)
+			results = append(results, r)
+		}
+	}
+	return results, nil
 }
 
 func choose(only string) ([]incident.Incident, error) {

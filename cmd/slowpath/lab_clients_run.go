@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -165,7 +167,7 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 }
 
 // askClient loads the HTTP service of a program. The calls are those that users saw, the pool and its errors those that
-// the library tells.
+// the library reports.
 func askClient(ctx context.Context, p clients.Program, o clients.Options) (clients.Summary, error) {
 	q := clients.Requests{Connections: o.Workers, Warmup: o.Warmup, Duration: o.Duration}
 	o.Workers, o.Duration = 0, 0

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -33,7 +35,7 @@ func (a *app) matrix() *cobra.Command {
 	full, quick := matrix.Full(), matrix.Quick()
 	c := &cobra.Command{
 		Use:   "matrix",
-		Short: "Client libraries against server versions: calls per second, latency, errors, findings",
+		Short: shortMatrix,
 		Long: `matrix measures each client library against each server version, standalone and in a cluster of three
 masters and three replicas. Clients and servers are real programs of pinned versions, which it builds on first use
 (lab clients, lab servers) and starts on loopback. Of each pair it says how many calls succeeded per second, how
@@ -224,7 +226,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 	}, m)
 }
 
-// cellLine tells of a cell that is done.
+// cellLine is one line about a cell that is done.
 func cellLine(c matrix.Cell, nth, of int) string {
 	line := fmt.Sprintf("[%d/%d] %s: ", nth, of, c)
 	if !c.Measured() {

@@ -21,7 +21,7 @@ ones phase by phase (dns, connect, tls, handshake, command). The schedule is abs
 for every call that was due in it. Several targets are probed side by side, such as the load balancer, the proxy and
 the server of one path; with -c, all nodes of a cluster.
 
-It prints a line of figures per target and interval, and a table at the end, which Ctrl-C brings about. It judges
+It prints a line of latencies per target and interval, and a table at the end or after Ctrl-C. It judges
 nothing; doctor does.`,
 		Example: `  slowpath probe 10.0.0.5:6379
   slowpath probe lb:6379 proxy:6379 10.0.0.5:6379 --for 1m
@@ -33,7 +33,7 @@ nothing; doctor does.`,
 	fl.DurationVar(&f.duration, "for", 0, "how long to probe; 0: until Ctrl-C (default)")
 	fl.StringVar(&f.rate, "rate", "50/s", "`calls` per second on the kept connection of each target")
 	fl.StringVar(&f.freshRate, "fresh-rate", "2/s", "fresh `connections` per second to each target")
-	fl.DurationVar(&f.interval, "interval", 15*time.Second, "a line of figures per target every so often")
+	fl.DurationVar(&f.interval, "interval", 15*time.Second, "a line of latencies per target every so often")
 	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
 	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")

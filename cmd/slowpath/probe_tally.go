@@ -31,7 +31,7 @@ type figures struct {
 	unfinished int
 }
 
-func newFigures() *figures {
+func newMeasured() *figures {
 	f := &figures{histograms: map[string]*hdrhistogram.Histogram{}, errors: map[string]int{}}
 	for _, name := range figureNames {
 		f.histograms[name] = hdrhistogram.New(1000, int64(time.Hour), 3)
@@ -44,7 +44,7 @@ func (f *figures) record(name string, ns int64) {
 }
 
 func newTally(address string) *tally {
-	return &tally{address: address, interval: newFigures(), whole: newFigures()}
+	return &tally{address: address, interval: newMeasured(), whole: newMeasured()}
 }
 
 // add counts a call. One that had not come back at the end counts with the time it had waited by then, if that is more
@@ -112,7 +112,7 @@ func (t *tally) row(of string) probeRow {
 	defer t.mu.Unlock()
 	f := t.whole
 	if of == ofInterval {
-		f, t.interval = t.interval, newFigures()
+		f, t.interval = t.interval, newMeasured()
 	}
 	r := probeRow{
 		Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,

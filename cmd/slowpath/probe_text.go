@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source/probe"
 )
@@ -97,7 +98,7 @@ func (r probeRow) errorText() string {
 }
 
 // liveLine is the line that a terminal shows while the probe runs. Where several targets do not fit, each has fewer
-// figures.
+// numbers.
 func liveLine(ts []*tally, since time.Duration, width int) string {
 	var full, short []string
 	for _, t := range ts {
@@ -128,18 +129,10 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// ms prints nanoseconds as milliseconds with about three digits, "-" where there were no calls.
+// ms prints nanoseconds as milliseconds, "-" where there were no calls.
 func ms(of phaseStats, ns int64) string {
-	v := float64(ns) / 1e6
-	switch {
-	case of.Calls == 0:
+	if of.Calls == 0 {
 		return "-"
-	case v < 1:
-		return fmt.Sprintf("%.3f", v)
-	case v < 100:
-		return fmt.Sprintf("%.2f", v)
-	case v < 1000:
-		return fmt.Sprintf("%.1f", v)
 	}
-	return fmt.Sprintf("%.0f", v)
+	return format.Milliseconds(ns)
 }

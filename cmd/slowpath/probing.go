@@ -28,7 +28,7 @@ type probing struct {
 	lines   int     // of intervals that were printed
 }
 
-// run probes until the time is up, ctx ends, or nobody reads the figures any more.
+// run probes until the time is up, ctx ends, or nobody reads the output any more.
 func (p *probing) run(ctx context.Context) error {
 	ctx, cancel := source.Window(ctx, p.flags.duration)
 	defer cancel()
@@ -65,7 +65,7 @@ func (p *probing) start(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// show prints a live line each second and the figures of each interval, until the probes have ended.
+// show prints a live line each second and the latencies of each interval, until the probes have ended.
 func (p *probing) show(ended <-chan struct{}) error {
 	defer p.app.progressDone()
 	begin, live, interval := time.Now(), time.NewTicker(time.Second), time.NewTicker(p.flags.interval)
@@ -86,7 +86,7 @@ func (p *probing) show(ended <-chan struct{}) error {
 	}
 }
 
-// print writes the figures of the interval that ends, or of the whole.
+// print writes the latencies of the interval that ends, or of the whole.
 func (p *probing) print(of string) error {
 	out := p.app.stdout
 	for i, t := range p.tallies {
@@ -101,13 +101,13 @@ func (p *probing) print(of string) error {
 			err = p.line(out, r)
 		}
 		if err != nil {
-			return fmt.Errorf("writing the figures: %w", err)
+			return fmt.Errorf("writing the latencies: %w", err)
 		}
 	}
 	return nil
 }
 
-// line writes the figures of one interval, and the head of the columns now and then.
+// line writes the latencies of one interval, and the head of the columns now and then.
 func (p *probing) line(out io.Writer, r probeRow) error {
 	const screen = 20 // lines after which the head comes again
 	text := r.line(time.Now(), len(p.hops) > 1)

@@ -142,8 +142,8 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 	return f, err
 }
 
-// slowFlame draws what a process had the CPU for while calls were slow, in colours against the rest of the watch. There
-// is none where one of the two has hardly a sample.
+// slowFlame draws what a process used the CPU for while calls were slow, in colours against the rest of the watch.
+// There is none where one of the two has hardly a sample.
 func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	slow, rest := verdict.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
@@ -154,7 +154,7 @@ func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 	return []report.Flame{{
 		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
 			column), Top: stacks.Top(slow, column, topFunctions),
-		Baseline: stacks.Graph(rest, column), BaselineName: "else",
+		Baseline: stacks.Graph(rest, column), BaselineName: "otherwise",
 		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
 	}}
 }

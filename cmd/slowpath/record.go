@@ -16,7 +16,7 @@ func (a *app) record() *cobra.Command {
 		Long: `record watches as doctor does and keeps what it saw in a file, without a verdict. Ctrl-C ends it; the
 file is whole then. Should record be killed, the file still opens: it lacks the last second.
 
-The file holds no keys, values or passwords; docs/recording.md tells what it does hold.`,
+The file holds no keys, values or passwords; docs/recording.md says what it does hold.`,
 		Example: `  slowpath record 10.0.0.5:6379 --for 60s -o night.slowpath
   slowpath doctor night.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -68,7 +68,7 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 	return rec, notes, nil
 }
 
-// notes says things beside the data.
+// notes prints notes to stderr, apart from the data.
 func (a *app) notes(notes []string) {
 	for _, n := range notes {
 		fmt.Fprintln(a.stderr, layout.OneLine(n))

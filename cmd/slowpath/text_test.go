@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -76,18 +75,6 @@ func TestParseRate(t *testing.T) {
 	for _, text := range []string{"", "x", "0", "-1/s", "NaN", "Inf", "1e9/s", "10/d", "/s"} {
 		if got, err := parseRate(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
-		}
-	}
-}
-
-func TestListIncidentsFits(t *testing.T) {
-	var b strings.Builder
-	if err := listIncidents(&b, 80); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.SplitSeq(b.String(), "\n") {
-		if layout.Width(line) > 80 {
-			t.Errorf("too long: %q", line)
 		}
 	}
 }

@@ -22,8 +22,8 @@ func (a *app) topology() *cobra.Command {
 		Short: "The map of a cluster, who refreshes it, and what that costs",
 		Long: `topology asks all nodes of a cluster for their view of it, and shows the map, where the views differ,
 slots that nobody has or that are on their way, the health of replicas and links. Then it counts for a while who
-refreshes the topology and what that costs the servers, measures what one refresh costs, reckons it for other sizes
-and versions, and says what each way out would save.
+refreshes the topology and what that costs the servers, measures what one refresh costs, estimates it for other
+sizes and versions, and says what each option would save.
 
 It only reads: INFO, CLUSTER NODES, INFO and LINKS, CLIENT LIST and SLOWLOG of each node, and some calls of CLUSTER
 NODES and SLOTS to the target to measure them. MONITOR is never sent. The number of commands does not depend on the
@@ -39,11 +39,12 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.window, "for", 10*time.Second, "how long to count refreshes; 0: only the map")
-	fl.StringVar(&f.nodes, "nodes", "", "reckon for clusters of so many `nodes`, e.g. 80,300 (default)")
-	fl.IntVar(&f.question.Clients, "clients", 0, "reckon with so many `clients` (default: as seen)")
-	fl.DurationVar(&f.question.Period, "period", 0, "reckon with a refresh so often (default: as seen, else 1m)")
+	fl.StringVar(&f.nodes, "nodes", "", "estimate for clusters of so many `nodes`, e.g. 80,300 (default)")
+	fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
+	fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
 	fl.BoolVar(&f.all, "all", false, "list every shard")
-	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for each node's connection and replies")
+	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for connecting to each node, and for each of "+
+		"its replies")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+survey.Schema)
 	a.targetFlags(c)
 	c.AddCommand(a.topologyWatch())

@@ -20,8 +20,8 @@ func (a *app) topologyWatch() *cobra.Command {
 	var f topologyWatchFlags
 	c := &cobra.Command{
 		Use:   "watch [TARGET...]",
-		Short: "Tells slot moves, failovers, joins and leaves as they are seen",
-		Long: `watch follows the map of a cluster and prints each change the moment it is seen: slot-moved,
+		Short: "Slot moves, failovers, joins and leaves, as they are seen",
+		Long: `watch follows the map of a cluster and prints each change as soon as it is seen: slot-moved,
 failover-started, failover-ended, node-joined, node-left. A TARGET is any node of the cluster; several are seeds of
 the same one, of which one must answer.
 
@@ -30,9 +30,9 @@ every master; with the command that was measured to cost them least; and reads t
 reply has changed. It stays below 0.2 % of a node's CPU and below --max-commands for the cluster, is quicker while
 something happens, and finds nodes again that die, join or change their address.
 
-With --publish it tells the changes to whoever subscribes to them on any node: on __cluster__:moved "slot host:port"
+With --publish it publishes the changes on every node: on __cluster__:moved "slot host:port"
 and on __cluster__:failover "ranges host:port". One watcher then replaces the polling of all clients;
-examples/topology-watch is a client of go-redis that listens. Messages are at most 1000 per second and come beside
+examples/topology-watch is a client of go-redis that listens. Messages are at most 1000 per second and come on top of
 --max-commands.
 
 Ctrl-C ends it with a summary on stderr. Exit codes: 0 whatever was seen, 2 usage or no cluster, 3 cannot connect or

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 
@@ -49,7 +46,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
 	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
 		"must all hold")
-	f.whom.add(fl)
+	f.processes.add(fl)
 	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
 	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
@@ -70,7 +67,7 @@ type traceFlags struct {
 	sample, record, perfetto string
 	spent                    []string
 	filter                   trace.Filter
-	whom                     whomFlags
+	processes                processFlags
 
 	slow      time.Duration // 0: auto
 	perSecond float64       // of the sample; 0 where none is wanted
@@ -130,7 +127,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 			return err
 		}
 	}
-	if err := f.whom.check(cmd); err != nil {
+	if err := f.processes.check(cmd); err != nil {
 		return err
 	}
 	t := &tracing{app: a, flags: f}
@@ -141,32 +138,9 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if len(files) > 0 {
 		return t.replay(files)
 	}
-	nodes, notes, err := a.traced(cmd.Context(), args)
-	if err == nil && a.unnamed(args) && f.whom.PID != 0 {
-		err = callsNone(cmd, nodes, f.whom.PID)
-	}
+	nodes, notes, err := a.traced(cmd, f.processes.PID, args)
 	if err != nil {
 		return err
 	}
 	return t.live(cmd.Context(), nodes, notes)
-}
-
-// traced are the servers to be traced: those that the command line names, else those of this host, else the usual one.
-// Notes say what cannot be seen of them.
-func (a *app) traced(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
-	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
-		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
-			return nodes, nil, err
-		}
-		notes = append(notes, "no server was found that listens on this host")
-	}
-	targets, err := a.targets(ctx, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	nodes, more, err := trace.Resolve(ctx, nil, targets)
-	if errors.Is(err, trace.ErrSocket) {
-		err = usage(err)
-	}
-	return nodes, append(notes, more...), err
 }

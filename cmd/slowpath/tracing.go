@@ -71,7 +71,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	})
 	kernel, err := tap.Open(tap.Options{
 		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
-		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.whom.ProcessFilter,
+		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.processes.ProcessFilter,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 
 // endWith ends the trace with the process that it is about: there is nothing more to see of it.
 func (t *tracing) endWith(ctx context.Context, cancel func()) {
-	if pid := t.flags.whom.PID; pid != 0 && host.AwaitEnd(ctx, nil, pid) {
+	if pid := t.flags.processes.PID; pid != 0 && host.AwaitEnd(ctx, nil, pid) {
 		t.note("process %d has ended, and the trace with it; --comm or --container go on with the next process", pid)
 		cancel()
 	}
@@ -294,7 +294,7 @@ func (t *tracing) replay(paths []string) error {
 	return errors.Join(printErr, t.finish(printErr, time.Duration(to-from)))
 }
 
-// note says something beside the data.
+// note prints a note to stderr, apart from the data.
 func (t *tracing) note(format string, args ...any) {
 	fmt.Fprintln(t.app.stderr, layout.OneLine(fmt.Sprintf(format, args...)))
 }

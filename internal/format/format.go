@@ -22,6 +22,20 @@ func Duration[D ~int64](d D) string {
 	return Digits(v) + " " + unit
 }
 
+// Milliseconds is a duration for columns whose head names the unit, as redis-cli has them: "0.034", "1.23", "123.4".
+func Milliseconds(ns int64) string {
+	switch v := float64(ns) / 1e6; {
+	case v < 1:
+		return decimals(v, 3)
+	case v < 100:
+		return decimals(v, 2)
+	case v < 1000:
+		return decimals(v, 1)
+	default:
+		return decimals(v, 0)
+	}
+}
+
 // Brief is a duration with at most three significant digits and no zeros behind the point, for sentences and settings:
 // "50 µs", "1.24 ms".
 func Brief[D ~int64](d D) string {

@@ -25,6 +25,17 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestMilliseconds(t *testing.T) {
+	for ns, want := range map[int64]string{
+		34_400: "0.034", 999_400: "0.999", 1_234_000: "1.23", 98_760_000: "98.76", 123_400_000: "123.4",
+		12_345_600_000: "12346",
+	} {
+		if got := Milliseconds(ns); got != want {
+			t.Errorf("%d ns: %q, want %q", ns, got, want)
+		}
+	}
+}
+
 func TestBrief(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ns", 999: "999 ns", 50_000: "50 µs", 45_321: "45.3 µs", 999_600: "1 ms", 1_240_000: "1.24 ms",

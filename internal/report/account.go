@@ -12,7 +12,7 @@ const (
 	minShown  = 0.005 // states with less of the time share one line
 	maxTerm   = 26    // columns; no state of the design has more than 19
 	wordsGap  = "  "
-	shortBar  = 14 // columns; where less is left beside the words, a state takes two lines
+	shortBar  = 14 // columns; where less is left next to the words, a state takes two lines
 	longBar   = 60
 	timeWidth = 8
 	partWidth = 6
@@ -60,24 +60,23 @@ func (p *page) states(states []verdict.State) {
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
 		terms = max(terms, layout.Width(p.Shorten(p.Text(t), maxTerm)))
-		said = max(said, layout.Width(saidOf[t]))
+		said = max(said, layout.Width(meaningOf[t]))
 	}
-	figures := 1 + timeWidth + 1 + partWidth
-	beside := p.Style.Width - 2 - terms - 2 - figures - len(wordsGap) - said
+	columns := 1 + timeWidth + 1 + partWidth
+	room := p.Style.Width - 2 - terms - 2 - columns - len(wordsGap) - said
 	for _, s := range states {
 		t := stateName(s.Actor, s.State)
 		name := p.Shorten(p.Text(t), maxTerm)
-		numbers := " " + p.length(s.Ns) + " " + layout.PadLeft(p.Text(format.Percent(s.Share)), partWidth)
-		if beside >= shortBar {
-			width := min(beside, longBar)
-			p.Line("  " + p.In(layout.Bold, layout.Pad(name, terms)) + "  " + p.track(s, width) + numbers + wordsGap +
-				p.In(layout.Dim,
-					p.Text(saidOf[t])))
+		values := " " + p.length(s.Ns) + " " + layout.PadLeft(p.Text(format.Percent(s.Share)), partWidth)
+		if room >= shortBar {
+			width := min(room, longBar)
+			p.Line("  " + p.In(layout.Bold, layout.Pad(name, terms)) + "  " + p.track(s, width) + values + wordsGap +
+				p.In(layout.Dim, p.Text(meaningOf[t])))
 			continue
 		}
-		p.Line("  " + p.In(layout.Bold, name) + p.In(layout.Dim, p.aside(saidOf[t],
+		p.Line("  " + p.In(layout.Bold, name) + p.In(layout.Dim, p.aside(meaningOf[t],
 			p.Style.Width-2-layout.Width(name))))
-		p.Line("  " + p.track(s, p.Style.Width-2-figures) + numbers)
+		p.Line("  " + p.track(s, p.Style.Width-2-columns) + values)
 	}
 }
 

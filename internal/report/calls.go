@@ -14,7 +14,7 @@ import (
 	"slowpath/internal/trace"
 )
 
-// Columns of a call's block: the time of day, or the bar below it, and what stands beside.
+// Columns of a call's block: the time of day, or the bar below it, and what is next to it.
 const (
 	clockWidth   = 13 // 15:04:05.000Z
 	wideScreen   = 120
@@ -47,10 +47,10 @@ func Calls(w io.Writer, g trace.Group, s CallStyle) error {
 func (p *page) call(c trace.Call, s CallStyle) {
 	lead := c.Time.UTC().Format("15:04:05.000Z") + "  "
 	op := layout.Pad(p.Shorten(p.Text(cmp.Or(c.Op, "?")), 3*opWidth), opWidth)
-	figure := op + " " + p.length(c.Ns) + "  "
-	room := p.Style.Width - layout.Width(lead+figure)
+	duration := op + " " + p.length(c.Ns) + "  "
+	room := p.Style.Width - layout.Width(lead+duration)
 	who := p.caller(c, s.Nodes, room)
-	p.Line(p.In(layout.Dim, lead) + p.In(layout.Bold, figure) + p.Shorten(who[0], room))
+	p.Line(p.In(layout.Dim, lead) + p.In(layout.Bold, duration) + p.Shorten(who[0], room))
 	for _, rest := range who[1:] {
 		p.Line(layout.Pad("", layout.Width(lead)) + p.Shorten(rest, p.Style.Width-layout.Width(lead)))
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // CallsSummary writes what a trace amounts to: how many calls, their latencies by command, where the time of the slow
-// ones went, what they waited for, and what is not known. It stands below calls, or alone.
+// ones went, what they waited for, and what is not known. It is printed below calls, or alone.
 func CallsSummary(w io.Writer, s trace.Summary, below bool, style layout.Style) error {
 	p := newPage(style)
 	if below {
@@ -49,7 +49,7 @@ func CallsFacts(s trace.Summary) []string {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
 	if s.ProcessFilter != nil {
-		facts = append(facts, WhomFacts(*s.ProcessFilter)...)
+		facts = append(facts, processFilterFacts(*s.ProcessFilter)...)
 	}
 	unaligned := "all replies aligned"
 	if s.Unaligned > 0 {
@@ -84,17 +84,17 @@ func (p *page) commands(list []trace.Command) {
 	const columnsOf = "  %s %10s %9s %9s %9s %7s"
 	p.Line(p.In(layout.Dim, fmt.Sprintf(columnsOf, layout.Pad("COMMAND", name), "CALLS", "P50", "P99", "MAX", "SLOW")))
 	for _, c := range list[:min(len(list), maxCommands)] {
-		figures := []string{"-", "-", "-"}
+		latencies := []string{"-", "-", "-"}
 		for i, ns := range []int64{c.P50Ns, c.P99Ns, c.MaxNs} {
 			if c.MaxNs > 0 {
-				figures[i] = p.Text(format.Duration(ns))
+				latencies[i] = p.Text(format.Duration(ns))
 			}
 		}
 		if c.P50Ns == 0 {
-			figures[0], figures[1] = "-", "-" // only slow calls are known
+			latencies[0], latencies[1] = "-", "-" // only slow calls are known
 		}
 		p.Line(fmt.Sprintf("  %s %10d %s %s %s %7d", layout.Pad(p.Shorten(p.Text(c.Op), name), name), c.Calls,
-			layout.PadLeft(figures[0], 9), layout.PadLeft(figures[1], 9), layout.PadLeft(figures[2], 9), c.Slow))
+			layout.PadLeft(latencies[0], 9), layout.PadLeft(latencies[1], 9), layout.PadLeft(latencies[2], 9), c.Slow))
 	}
 	if more := len(list) - maxCommands; more > 0 {
 		p.Line(p.In(layout.Dim, "  and "+format.Count(more, "command")+" more"))

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// Capacity writes the highest rate that holds a limit for a person, with the loads that tell it.
+// Capacity writes the highest rate that holds a limit for a person, with the loads that show it.
 func Capacity(w io.Writer, c *experiment.Capacity, style layout.Style) error {
 	p := newPage(style)
 	colour := layout.Calm
@@ -19,13 +19,16 @@ func Capacity(w io.Writer, c *experiment.Capacity, style layout.Style) error {
 	p.Paragraph("", "", c.Summary, colour)
 	p.Gap()
 	p.trials(c.Trials)
-	p.searchNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree", format.Count(len(c.Trials),
-		"load"), c.ConfirmRuns))
-	return p.To(w, "the search")
+	p.experimentNotes(c.Setup, c.Notes, fmt.Sprintf("%s; most of %d at either end must agree",
+		format.Count(len(c.Trials),
+			"load"), c.ConfirmRuns))
+	return p.To(w, "the highest rate")
 }
 
 // CapacityJSON writes the document slowpath.find-max/v1.
-func CapacityJSON(w io.Writer, c *experiment.Capacity) error { return layout.JSON(w, "the search", c) }
+func CapacityJSON(w io.Writer, c *experiment.Capacity) error {
+	return layout.JSON(w, "the highest rate", c)
+}
 
 var trialWidths = []int{11, 8, 9, 8, 8, 8, 8, 9}
 

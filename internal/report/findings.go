@@ -28,7 +28,7 @@ func (p *page) findings(fs []cause.Finding) {
 	}
 }
 
-// claim is what a finding says of itself in figures.
+// claim is how much a finding explains, and how sure it is.
 func claim(f cause.Finding) []string {
 	var out []string
 	for _, s := range []string{f.Cause, f.Layer} {

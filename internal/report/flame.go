@@ -83,7 +83,7 @@ type flameFrame struct {
 	Narrow                           bool
 }
 
-// flameFunction is a row of the table below a drawing, for those who read rather than look.
+// flameFunction is a row of the table below a drawing, as text.
 type flameFunction struct{ Own, All, Name string }
 
 func (f Flame) graph(nth int) flameGraph {

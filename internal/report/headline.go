@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// headline is the verdict in one sentence, what was watched, and the figures of the calls.
+// headline is the verdict in one sentence, what was watched, and the latencies of the calls.
 func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
@@ -19,18 +19,19 @@ func (p *page) headline(d verdict.Diagnosis) {
 	}
 	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
 	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
-	p.Facts("", figures(d.Latency), layout.None)
+	p.Facts("", latencies(d.Latency), layout.None)
 	if d.Whom != nil {
-		p.Facts("", WhomFacts(*d.Whom), layout.None)
+		p.Facts("", processFilterFacts(*d.Whom), layout.None)
 	}
 }
 
-// WhomFacts say how many calls the restriction to some processes let pass, and where it let none, whose there were.
-func WhomFacts(w recording.Whom) []string {
+// processFilterFacts say how many calls the process filter let pass, and where it let none pass, whose calls there
+// were.
+func processFilterFacts(w recording.Whom) []string {
 	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched,
 		w.Matched+w.Others+w.Unknown)}
 	if w.Unknown > 0 {
-		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before they could be looked at",
+		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before slowpath could read their names",
 			w.Unknown))
 	}
 	switch {
@@ -97,7 +98,7 @@ func tiers(sources []recording.SourceStatus) []string {
 	return out
 }
 
-func figures(l verdict.Latency) []string {
+func latencies(l verdict.Latency) []string {
 	if l.Calls == 0 && l.SlowCalls == 0 {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (p *page) rateAsked(r *bench.Result) string {
 	return fmt.Sprintf(" at %s, %s", format.Rate(r.Schedule.PerSecond), arrivals)
 }
 
-// Columns of latencies: a label, and figures of nine columns each.
+// Columns of latencies: a label, and numbers of nine columns each.
 const latencyLabel, latencyColumn = 22, 9
 
 // loadLatency prints the percentiles; from the intended time and from the send where these differ.

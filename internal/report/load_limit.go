@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// loadLimit says what limited the load. One that the generator limited stands out: its figures are not those of the
+// loadLimit says what limited the load. It is an alarm where that is the generator: the result is not that of the
 // server.
 func (p *page) loadLimit(r *bench.Result) {
 	if r.LimitedBy == "" {

@@ -11,12 +11,12 @@ import (
 // maxProcesses bounds the processes whose CPU time is shown.
 const maxProcesses = 6
 
-// onCPU shows what processes had the CPU for.
+// onCPU shows what processes used the CPU for.
 func (p *page) onCPU(all []verdict.OnCPU) {
 	if len(all) == 0 {
 		return
 	}
-	p.Section("On the CPU while calls were slow, and else")
+	p.Section("On the CPU while calls were slow, and otherwise")
 	for _, o := range all[:min(len(all), maxProcesses)] {
 		who := o.Name
 		if o.Node != "" {
@@ -27,21 +27,22 @@ func (p *page) onCPU(all []verdict.OnCPU) {
 			p.Paragraph("  ", "  ", who+" was not seen on the CPU", layout.None)
 			continue
 		case o.Slow.Ns == 0:
-			p.Paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU; no call was slow", who, ofTime(o.Rest)),
+			p.Paragraph("  ", "  ", fmt.Sprintf("%s used %s of a CPU; no call was slow", who, ofTime(o.Rest)),
 				layout.None)
 		default:
-			p.Paragraph("  ", "  ", fmt.Sprintf("%s had %s of the CPU in the %s in which calls were slow, %s in the "+
+			p.Paragraph("  ", "  ", fmt.Sprintf("%s used %s of a CPU in the %s in which calls were slow, %s in the "+
 				"rest", who, ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest)), layout.None)
 		}
 		if o.Differs {
-			p.Paragraph("    ", "    ", "More than else it was then in (share of its samples, with what it called):",
+			p.Paragraph("    ", "    ", "Then it spent more of its time than otherwise in (share of its samples, "+
+				"with what it called):",
 				layout.Dim)
 		} else if len(o.Functions) > 0 {
 			p.Paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+
-				"stands out while calls were slow:", layout.Dim)
+				"differs while calls were slow:", layout.Dim)
 		}
 		for _, f := range o.Functions {
-			p.Paragraph("    ", "      ", fmt.Sprintf("%s slow, %s else: %s", format.WholePercent(f.Slow),
+			p.Paragraph("    ", "      ", fmt.Sprintf("%s slow, %s otherwise: %s", format.WholePercent(f.Slow),
 				format.WholePercent(f.Rest), f.Name),
 				layout.None)
 		}
@@ -51,7 +52,7 @@ func (p *page) onCPU(all []verdict.OnCPU) {
 	}
 }
 
-// ofTime is what a process had of one CPU in a part of the watch.
+// ofTime is what a process used of one CPU in a part of the watch.
 func ofTime(s verdict.Side) string {
 	return format.WholePercent(float64(s.CPUNs) / float64(max(s.Ns, 1)))
 }

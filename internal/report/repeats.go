@@ -21,7 +21,7 @@ func Repeats(w io.Writer, s *experiment.Repeats, style layout.Style) error {
 	} else {
 		p.comparison(s.Comparison)
 	}
-	p.searchNotes(s.Setup, s.Notes, format.Count(len(s.Runs), "load"))
+	p.experimentNotes(s.Setup, s.Notes, format.Count(len(s.Runs), "load"))
 	return p.To(w, "the repeats")
 }
 
@@ -30,10 +30,10 @@ func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return layout.JSON(
 
 var medianWidths = []int{19, 10, 10, 10}
 
-func (p *page) medians(figures []experiment.Metric) {
+func (p *page) medians(metrics []experiment.Metric) {
 	p.Row(layout.Dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
-	for _, f := range figures {
-		p.Row(layout.None, medianWidths, figureName(f.Name), amount(f.Name, &f.Median.Value),
+	for _, f := range metrics {
+		p.Row(layout.None, medianWidths, metricName(f.Name), amount(f.Name, &f.Median.Value),
 			amount(f.Name, f.Median.Low), amount(f.Name, f.Median.High))
 	}
 }
@@ -43,7 +43,7 @@ var comparisonWidths = []int{19, 9, 9, 0}
 func (p *page) comparison(c *experiment.Comparison) {
 	p.Row(layout.Dim, comparisonWidths, "", "BASELINE", "NOW", "")
 	for _, f := range c.Metrics {
-		row := layout.Pad(figureName(f.Metric), comparisonWidths[0])
+		row := layout.Pad(metricName(f.Metric), comparisonWidths[0])
 		for i, v := range []float64{f.Old.Value, f.New.Value} {
 			row += " " + layout.PadLeft(p.Text(amount(f.Metric, &v)), comparisonWidths[i+1])
 		}
@@ -57,7 +57,7 @@ func (p *page) comparison(c *experiment.Comparison) {
 		p.Line(row + "  " + p.In(colour, p.Text(f.Text)))
 	}
 	p.Gap()
-	p.Paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all figures together: equal "+
+	p.Paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all metrics together: equal "+
 		"things differ in one of them in at most %.0f %% of comparisons. What the machine itself did between then "+
 		"and now is in the difference.",
 		c.Baseline, format.Count(c.Repeats, "load"), c.Start.Local().Format(time.DateTime), c.Alpha*100), layout.Dim)
@@ -78,20 +78,20 @@ func orNone(s string) string {
 	return layout.OneLine(s)
 }
 
-var figureNames = map[string]string{
+var metricNames = map[string]string{
 	"requests_per_second":              "requests per second",
 	"cpu_seconds_per_million_requests": "CPU s per million", "p999_ns": "p99.9",
 }
 
-// figureName is that of a field for people: p99_ns is p99.
-func figureName(field string) string {
-	if name, ok := figureNames[field]; ok {
+// metricName is that of a field for people: p99_ns is p99.
+func metricName(field string) string {
+	if name, ok := metricNames[field]; ok {
 		return name
 	}
 	return strings.TrimSuffix(field, "_ns")
 }
 
-// amount prints a figure in its unit; nil is not known.
+// amount prints a metric in its unit; nil is not known.
 func amount(field string, v *float64) string {
 	switch {
 	case v == nil:

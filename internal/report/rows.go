@@ -68,8 +68,8 @@ func join(a, b row) row {
 	return a
 }
 
-// shortest is the index of the first of the two neighbours to join: the shortest row and the shorter of those beside
-// it.
+// shortest is the index of the first of the two neighbours to join: the shortest row and the shorter of its
+// neighbours.
 func shortest(rows []row) int {
 	at := 0
 	for i, r := range rows {

@@ -19,7 +19,7 @@ const (
 )
 
 // spectrum draws how many calls took how long: both scales are logarithmic, so that one call in a million is seen as
-// well as the usual ones.
+// well as the median.
 func (p *page) spectrum(r *bench.Result) error {
 	if r.Latency.Calls == 0 {
 		return nil

@@ -2,8 +2,8 @@ package report
 
 import "slowpath/internal/report/layout"
 
-// saidOf puts the states of an account into plain words (design: "States").
-var saidOf = map[string]string{
+// meaningOf puts the states of an account into plain words (docs/recording.md has the states).
+var meaningOf = map[string]string{
 	"app pool-wait":       "waiting for a free connection",
 	"app lock-wait":       "waiting for a lock in the program",
 	"app dial":            "opening a connection",
@@ -18,7 +18,7 @@ var saidOf = map[string]string{
 	"network out":         "request on its way",
 	"network back":        "reply on its way",
 	"network way":         "request or reply on its way, not known which",
-	"network retransmit":  "a packet was lost and sent again",
+	"network retransmit":  "a packet was lost and retransmitted",
 	"network delayed-ack": "waiting for a delayed ACK",
 	"proxy queue":         "waiting inside the proxy",
 	"proxy forward":       "the proxy passing it on",
@@ -43,7 +43,7 @@ func stateName(actor, state string) string {
 	return actor + " " + state
 }
 
-// actorPaint tells the actors of a bar apart.
+// actorPaint is the colour of an actor in a bar.
 func actorPaint(actor string) layout.Paint {
 	switch actor {
 	case "server":

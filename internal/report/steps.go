@@ -22,10 +22,10 @@ var tools = []string{
 	"MEMORY PURGE", "SCRIPT KILL", "FUNCTION KILL",
 }
 
-// joints stand in a sentence before a command.
+// joints are what comes in a sentence before a command.
 var joints = []string{": ", ", or ", " or "}
 
-// steps parts a fix into its sentences and its commands, so that each command stands in a line of its own. A fix is a
+// steps splits a fix into its sentences and its commands, so that each command has a line of its own. A fix is a
 // command unless it begins as a sentence does.
 func steps(fix string) []step {
 	var out []step

@@ -22,8 +22,9 @@ func Sweep(w io.Writer, s *experiment.Sweep, style layout.Style) error {
 		p.Gap()
 		p.law(s.Law)
 	}
-	p.searchNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order", format.Count(s.Repeats,
-		"load"), s.Repeats))
+	p.experimentNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order",
+		format.Count(s.Repeats,
+			"load"), s.Repeats))
 	return p.To(w, "the sweep")
 }
 
@@ -82,8 +83,8 @@ func interval(e experiment.Estimate, format string) string {
 	return fmt.Sprintf(format, e.Value) + " (" + bound(e.Low) + " to " + bound(e.High) + ")"
 }
 
-// searchNotes ends a search's text: how its loads were made, and what one must know.
-func (p *page) searchNotes(s experiment.Setup, notes []string, how string) {
+// experimentNotes ends the text of an experiment: how its loads were made, and what one must know.
+func (p *page) experimentNotes(s experiment.Setup, notes []string, how string) {
 	p.Gap()
 	facts := []string{how, "each " + format.Interval(time.Duration(s.DurationNs))}
 	if s.DurationNs == 0 {

@@ -11,8 +11,8 @@ import (
 	"slowpath/internal/topology/survey"
 )
 
-// Topology writes the look at a cluster for a person: what is wrong, the map, where views differ, who refreshes it,
-// what that costs, and the ways out. With all it lists every shard.
+// Topology writes the survey of a cluster for a person: what is wrong, the map, where views differ, who refreshes it,
+// what that costs, and the options. With all it lists every shard.
 func Topology(w io.Writer, r *survey.Report, all bool, s layout.Style) error {
 	p := newPage(s)
 	p.topologyHead(r)
@@ -22,7 +22,7 @@ func Topology(w io.Writer, r *survey.Report, all bool, s layout.Style) error {
 	p.refreshers(r)
 	p.refreshCost(r)
 	p.whatIf(r)
-	p.waysOut(r.Options)
+	p.options(r.Options)
 	p.topologyUnseen(r.BlindSpots)
 	p.topologyCost(r)
 	return p.To(w, "the topology")
@@ -103,7 +103,7 @@ func (p *page) shards(list []survey.Shard, all bool) {
 	if !all && len(list) > maxShards {
 		shown = interesting(list)
 	}
-	// With room the first ranges stand beside their number.
+	// With room the first ranges are shown after their number.
 	wide := p.Style.Width >= 120
 	cells := []cell{
 		{"MASTER", 22, true},
@@ -229,7 +229,7 @@ func (p *page) topologyUnseen(spots []survey.BlindSpot) {
 }
 
 func (p *page) topologyCost(r *survey.Report) {
-	p.Section("Cost of this look")
+	p.Section("Cost of this survey")
 	all := 0
 	for _, n := range r.Cost.Commands {
 		all += n
@@ -239,7 +239,7 @@ func (p *page) topologyCost(r *survey.Report) {
 		format.Duration(r.Cost.ServerTimeNs), format.Duration(r.Cost.MaxNodeNs)), layout.Dim)
 }
 
-// cell is one of a row: text, width, and whether it stands to the left.
+// cell is one of a row: text, width, and whether it is aligned to the left.
 type cell struct {
 	text  string
 	width int

@@ -113,7 +113,7 @@ func (p *page) refreshCost(r *survey.Report) {
 	p.Paragraph("  ", "    ", most, layout.None)
 	const short = 0.8 // of the time that commands take on the wall; what is missing the process waited for its CPU
 	if c.BusyMax > 0 && c.BusyMax < short*c.ShareMax {
-		p.Paragraph("  ", "    ", "commands take more time than the process had of the CPU: its host's CPU is short, "+
+		p.Paragraph("  ", "    ", "commands take more time than the process got of the CPU: its host's CPU is short, "+
 			"see slowpath doctor", layout.Yellow)
 	}
 	if c.Fresh {
@@ -195,12 +195,12 @@ func load(share float64) string {
 	return format.Percent(share)
 }
 
-// waysOut is the table of what each way out leaves.
-func (p *page) waysOut(list []cost.Option) {
+// options is the table of what each option leaves of the cost.
+func (p *page) options(list []cost.Option) {
 	if len(list) == 0 {
 		return
 	}
-	p.Section("Ways out")
+	p.Section("Options")
 	p.tabular(layout.Dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false},
 		cell{"SAVES", 8, false})
 	for _, w := range list {

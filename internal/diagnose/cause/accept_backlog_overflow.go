@@ -25,9 +25,9 @@ var acceptBacklogOverflow = Cause{
 }
 
 func explainBacklog(n *facts.Node) *Finding {
-	b := n.Overflow()
+	b := n.AcceptQueue()
 	counted := len(n.Host("net.ListenOverflows")) > 0
-	if counted && !b.Attributed || !counted && (b.FreshLost < 2 || b.KeptLost > 0) {
+	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < 2 || b.KeptRetransmitted > 0) {
 		return nil
 	}
 	f := finding(n, n.Claim(isConnectLoss), 0.95)
@@ -41,12 +41,12 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, shareOfDrops(n, b))
 	}
 	f.supportBacklog(b)
-	if counted && b.MaxQueue < b.Limit && b.FreshLost+b.LateDials == 0 {
+	if counted && b.MaxQueue < b.Limit && b.FreshRetransmitted+b.LateDials == 0 {
 		f.Confidence *= 0.85
 		f.doubt(recording.SourceHost, "the queue was not seen full, and the drops are counted for all listeners of "+
 			"the network namespace together", b.MaxQueue, "connections")
 	}
-	if c := n.Churn(); c.Many() && b.Limit >= facts.UsualBacklog && c.PerSecond >= b.Limit {
+	if c := n.Churn(); c.Many() && b.Limit >= facts.DefaultBacklog && c.PerSecond >= b.Limit {
 		f.Confidence *= 0.6
 		f.doubt(recording.SourceServer, fmt.Sprintf("the queue has room for %.0f, as usual; callers open %.0f "+
 			"connections per second", b.Limit, c.PerSecond), c.PerSecond, "per second")
@@ -56,7 +56,7 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, "calls on open connections were held up as well: what keeps the event loop "+
 			"from accepting is the root of it", 0, "")
-	} else if b.FreshLost > 0 {
+	} else if b.FreshRetransmitted > 0 {
 		f.support(recording.SourceProbe, "calls on open connections lost nothing meanwhile: it is not the path", 0,
 			"segments")
 	}
@@ -70,10 +70,10 @@ func explainBacklog(n *facts.Node) *Finding {
 
 // supportDials says how long the clients of this host took to connect, where a SYN had to be retransmitted.
 func (f *Finding) supportDials(n *facts.Node) {
-	who := map[string]int64{}
-	if late, dials, longest := n.LateDials(who); late > 0 {
+	if d := n.Dials(); d.Late > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections of clients on this host took a second and "+
-			"more, up to %s, most of %s", late, dials, facts.Dur(longest), facts.SortedByNs(who)[0]), float64(late),
+			"more, up to %s, most of %s", d.Late, d.Count, facts.Dur(d.MaxLateNs),
+			facts.KeysByValue(d.LateByProgram)[0]), float64(d.Late),
 			"connections")
 	}
 }
@@ -85,18 +85,18 @@ func isConnectLoss(a account.Account, s account.Segment) bool {
 
 // shareOfDrops estimates what part of all callers' time the drops are: a second each, against what the calls that came
 // through took.
-func shareOfDrops(n *facts.Node, b facts.Backlog) float64 {
-	connectionNs, callNs, _ := n.Prices()
-	dropped := b.Drops * facts.SynWaitNs
-	served := n.Growth("total_commands_processed")*float64(callNs) +
-		n.Growth("total_connections_received")*float64(connectionNs)
+func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
+	cost := n.ConnectionCost()
+	dropped := b.Drops * facts.SYNTimeoutNs
+	served := n.Growth("total_commands_processed")*float64(cost.CallNs) +
+		n.Growth("total_connections_received")*float64(cost.OpeningNs)
 	if dropped == 0 {
 		return 0
 	}
 	return dropped / (dropped + served)
 }
 
-func (f *Finding) supportBacklog(b facts.Backlog) {
+func (f *Finding) supportBacklog(b facts.AcceptQueue) {
 	if b.Drops > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the kernel dropped %.0f connections because the queue was full "+
 			"(ListenOverflows of the server's network namespace)", b.Drops), b.Drops, "drops")
@@ -105,13 +105,13 @@ func (f *Finding) supportBacklog(b facts.Backlog) {
 		f.support(recording.SourceHost, fmt.Sprintf("up to %.0f connections waited to be accepted, where %.0f may",
 			b.MaxQueue, b.Limit), b.MaxQueue, "connections")
 	}
-	if b.FreshLost > 0 {
+	if b.FreshRetransmitted > 0 {
 		f.support(recording.SourceProbe, fmt.Sprintf("%d of the probe's own connections had to send their first "+
-			"segments again", b.FreshLost), float64(b.FreshLost), "connections")
+			"segments again", b.FreshRetransmitted), float64(b.FreshRetransmitted), "connections")
 	}
 }
 
-func backlogFix(n *facts.Node, b facts.Backlog) []string {
+func backlogFix(n *facts.Node, b facts.AcceptQueue) []string {
 	configured := n.ConfigInt("tcp-backlog")
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string

@@ -28,7 +28,7 @@ var activeExpireCycle = Cause{
 const largeExpireShare = 0.15
 
 func explainExpire(n *facts.Node) *Finding {
-	h := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := n.Growth("expire_cycle_cpu_milliseconds") / 1e3 / n.Seconds()
 	caps := n.Growth("expired_time_cap_reached_count")
 	if !h.Matters() && (share < largeExpireShare || caps < 10 || n.Ledger.ExcessNs > 0) {

@@ -23,26 +23,27 @@ var aofEverysecStall = Cause{
 	Explain: explainEverysec,
 }
 
-var everysecEvents = facts.Words("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone aof-fstat " +
+var everysecEvents = facts.WordSet("aof-write aof-write-pending-fsync aof-write-active-child aof-write-alone " +
+	"aof-fstat " +
 	"aof-rename")
 
 func explainEverysec(n *facts.Node) *Finding {
 	a := n.AOF()
-	if !a.On || a.Fsync == "always" || a.Fsync == "" && n.SyncsInMain() {
+	if !a.Enabled || a.Fsync == "always" || a.Fsync == "" && n.SyncsInMainThread() {
 		return nil
 	}
 	delayed := n.Growth("aof_delayed_fsync")
-	cl, confidence := n.OnDisk(facts.DiskCall(facts.DiskCalls)), 0.95
-	told := n.LatencyHas(everysecEvents)
-	if !n.Hosted() {
+	cl, confidence := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.95
+	told := n.HasLatencyEvent(everysecEvents)
+	if !n.HostWatched() {
 		confidence = 0.85
 	}
 	pending := fsyncPending(n)
-	if open := n.Waited(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
+	if open := n.UnexplainedWaits(); !told && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
+			return facts.IsUnexplainedWait(s) && s.State != account.Busy || s.Actor == account.Server &&
 				s.State == account.Blocked &&
-				facts.DiskCalls[facts.CallOf(s)]
+				facts.DiskSyscalls[facts.SyscallOf(s)]
 		}), 0.75
 		if delayed == 0 {
 			confidence = 0.55
@@ -52,7 +53,7 @@ func explainEverysec(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
+	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.Fsync), 1, "")
 	if delayed > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("aof_delayed_fsync rose by %.0f: so often a write did not wait "+
 			"any longer for the fsync before it", delayed), delayed, "writes")
@@ -64,7 +65,7 @@ func explainEverysec(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("an fsync was under way for %s of the watch "+
 			"(aof_pending_bio_fsync)", facts.Dur(pending)), float64(pending), "ns")
 	}
-	f.supportBlocked(n, facts.DiskCalls)
+	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, everysecEvents)
 	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
 		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")

@@ -23,27 +23,27 @@ var aofFsyncAlways = Cause{
 	Explain: explainFsyncAlways,
 }
 
-var alwaysEvents = facts.Words("aof-fsync-always aof-write aof-write-alone aof-write-active-child")
+var alwaysEvents = facts.WordSet("aof-fsync-always aof-write aof-write-alone aof-write-active-child")
 
 func explainFsyncAlways(n *facts.Node) *Finding {
 	a := n.AOF()
-	if !a.On || a.Fsync != "always" && !(a.Fsync == "" && n.SyncsInMain()) {
+	if !a.Enabled || a.Fsync != "always" && !(a.Fsync == "" && n.SyncsInMainThread()) {
 		return nil
 	}
-	cl, confidence := n.OnDisk(facts.DiskCall(facts.DiskCalls)), 0.97
-	told := n.LatencyHas(facts.Words("aof-fsync-always"))
-	if !n.Hosted() {
+	cl, confidence := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.97
+	told := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
+	if !n.HostWatched() {
 		confidence = 0.9
 	}
-	if open := n.Waited(); !told && cl.Ns*2 < open.Ns && writes(n) {
+	if open := n.UnexplainedWaits(); !told && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep, and without the host's files nothing is seen at
 		// all.
 		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
+			return facts.IsUnexplainedWait(s) && s.State != account.Busy || s.Actor == account.Server &&
 				s.State == account.Blocked &&
-				facts.DiskCalls[facts.CallOf(s)]
+				facts.DiskSyscalls[facts.SyscallOf(s)]
 		}), 0.6
-		if n.Hosted() {
+		if n.HostWatched() {
 			confidence = 0.45
 		}
 	}
@@ -51,8 +51,8 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, confidence)
-	f.support(recording.SourceServer, "appendonly yes, appendfsync "+facts.OrUnknown(a.Fsync), 1, "")
-	f.supportBlocked(n, facts.DiskCalls)
+	f.support(recording.SourceServer, "appendonly yes, appendfsync "+orUnknown(a.Fsync), 1, "")
+	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
 	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls waited for it, up to %s in one call", cl.Calls,
 		len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")

@@ -26,35 +26,35 @@ var askRedirect = Cause{
 func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
 	again := max(r.Ask, r.Asking) + r.TryAgain
-	if again < facts.RedirectMin || again < facts.RedirectShare*(r.Data+again) {
+	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.Data+again, 1)}
+	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
 	if r.Ask > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK (%.1f per second; errorstats): "+
 			"each took another round trip, to the other node", r.Ask, r.Ask/c.Seconds()), r.Ask, "replies")
 	}
 	if r.Asking > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("%.0f came back with ASKING (commandstats): %.1f %% of all calls",
-			r.Asking, 100*r.Asking/max(r.Data, r.Asking, 1)), r.Asking, "calls")
+			r.Asking, 100*r.Asking/max(r.DataCalls, r.Asking, 1)), r.Asking, "calls")
 	}
 	if r.TryAgain > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("%.0f commands over several keys were answered TRYAGAIN, since "+
 			"some of their keys have gone: the library waits before it tries again (ioredis 100 ms)", r.TryAgain),
 			r.TryAgain, "replies")
 	}
-	if len(r.Open) > 0 {
-		text := strings.Join(r.Open[:min(3, len(r.Open))], ", ")
-		if more := len(r.Open) - 3; more > 0 {
+	if len(r.OpenSlots) > 0 {
+		text := strings.Join(r.OpenSlots[:min(3, len(r.OpenSlots))], ", ")
+		if more := len(r.OpenSlots) - 3; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		f.support(recording.SourceServer, "on their way: "+text, float64(len(r.Open)), "slots")
+		f.support(recording.SourceServer, "on their way: "+text, float64(len(r.OpenSlots)), "slots")
 	} else {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "CLUSTER NODES showed no open slot when it was read: the moves are short, or "+
 			"on nodes that are not watched", 0, "slots")
 	}
-	if !r.Counted {
+	if !r.ErrorsCounted {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "this version does not count replies by their error: TRYAGAIN and MOVED were "+
 			"not seen", 0, "")

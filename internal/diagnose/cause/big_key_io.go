@@ -26,7 +26,7 @@ var bigKeyIO = Cause{
 
 func explainBigKeyIO(n *facts.Node) *Finding {
 	monitored := len(n.Monitors()) > 0
-	h := n.Held(func(s account.Suspect) bool {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindBulk && !monitored || n.KindOf(s) == facts.KindBulkTransfer
 	})
 	if !h.Matters() {
@@ -66,7 +66,7 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 		{"client_recent_max_output_buffer", "reply"},
 		{"client_recent_max_input_buffer", "argument"},
 	} {
-		if v, ok := n.Info(b.field).Max(); ok && v >= facts.BulkArgBytes {
+		if v, ok := n.Info(b.field).Max(); ok && v >= facts.MinBulkBytes {
 			f.support(recording.SourceServer, fmt.Sprintf("the largest %s buffer of a client was %.1f MB (%s)", b.what,
 				v/1e6, b.field), v, "bytes")
 		}
@@ -77,7 +77,7 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 			worst = c
 		}
 	}
-	if worst.OMem+worst.Qbuf >= facts.BulkArgBytes {
+	if worst.OMem+worst.Qbuf >= facts.MinBulkBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s%s had %.1f MB of reply waiting and %.1f MB of "+
 			"request, last command %s", worst.Addr, facts.LibraryText(worst), float64(worst.OMem)/1e6,
 			float64(worst.Qbuf)/1e6, worst.Cmd), float64(worst.OMem+worst.Qbuf), "bytes")

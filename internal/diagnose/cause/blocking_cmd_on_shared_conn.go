@@ -35,7 +35,7 @@ func waiters(n *facts.Node) map[string][]waiter {
 	out := map[string][]waiter{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
 		d := recording.DetailOf[recording.WaiterDetail](e)
-		out[d.Client] = append(out[d.Client], waiter{facts.Span{From: e.TimeNs, To: e.TimeNs + e.DurationNs}, d})
+		out[d.Client] = append(out[d.Client], waiter{facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs}, d})
 	}
 	return out
 }
@@ -49,13 +49,13 @@ func explainBlocking(n *facts.Node) *Finding {
 	for addr, ws := range byConn {
 		var list facts.Spans
 		for _, w := range ws {
-			list = append(list, [2]int64{w.From, w.To})
+			list = append(list, [2]int64{w.FromNs, w.ToNs})
 		}
-		held[addr] = facts.Merge(list)
+		held[addr] = facts.MergeSpans(list)
 	}
-	behind, ops := facts.Tally{}, facts.Tally{}
+	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
-		ns := held[a.Call.Conn].Within(a, func(s account.Segment) bool {
+		ns := held[a.Call.Conn].SegmentsNs(a, func(s account.Segment) bool {
 			return s.Actor == account.Server ||
 				s.State == account.Unexplained
 		})
@@ -76,9 +76,9 @@ func explainBlocking(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls (%s) were sent on a connection that %s held, up "+
 		"to %s in one call", cl.Calls, len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs)), float64(cl.Calls),
 		"calls")
-	who := facts.Whose(w.Client, w.Process)
+	who := facts.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, fmt.Sprintf("%s on %s waited %s, the longest %s", w.Op, who,
-		facts.Times(len(byConn[addr])), facts.Dur(w.To-w.From)), float64(len(byConn[addr])), "commands")
+		facts.TimesText(len(byConn[addr])), facts.Dur(w.ToNs-w.FromNs)), float64(len(byConn[addr])), "commands")
 	if free := callsBeside(n, held); free > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("meanwhile the server answered %.0f calls on other connections",
 			free), free, "calls")
@@ -102,7 +102,7 @@ func explainBlocking(n *facts.Node) *Finding {
 
 func longestWaiter(ws []waiter) (best waiter) {
 	for _, w := range ws {
-		if w.To-w.From > best.To-best.From {
+		if w.ToNs-w.FromNs > best.ToNs-best.FromNs {
 			best = w
 		}
 	}
@@ -123,13 +123,14 @@ func callsBeside(n *facts.Node, held map[string]facts.Spans) (calls float64) {
 	for _, c := range held {
 		all = append(all, c...)
 	}
-	meanwhile := facts.Merge(all)
-	for _, c := range n.Lanes() {
+	meanwhile := facts.MergeSpans(all)
+	for _, c := range n.Timelines() {
 		if held[c.Client] != nil {
 			continue
 		}
 		for _, s := range c.Steps {
-			calls += float64(s.Calls) * float64(meanwhile.In(s.From, s.To)) / float64(max(s.To-s.From, 1))
+			calls += float64(s.Calls) * float64(meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs,
+				1))
 		}
 	}
 	return calls

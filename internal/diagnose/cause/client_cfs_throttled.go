@@ -24,29 +24,29 @@ var clientCFSThrottled = Cause{
 }
 
 func explainClientThrottled(n *facts.Node) *Finding {
-	l := n.LateCalls(true, facts.ThrottledOf)
+	l := n.LateReads(true, facts.ThrottledUnreadNs)
 	if l == nil {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.97)
 	c := f.lateCalls(n, l, "while its cgroup was throttled")
-	t := n.ThreadsOf()[c.PID]
+	t := n.ProcessThreads()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("its threads were throttled %d times, %s in all and %s of the "+
-			"time at least one of them", len(t.Throttled), facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.Ns())),
+			"time at least one of them", len(t.Throttled), facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.TotalNs())),
 			float64(len(t.Throttled)), "times")
 	}
 	path := n.CgroupOf(c.PID)
-	if t != nil && t.HeldBy().Cgroup != "" {
-		q := t.HeldBy()
+	if t != nil && t.MainQuota().Cgroup != "" {
+		q := t.MainQuota()
 		path = q.Cgroup
 		f.Confidence = 0.99
 		f.support(recording.SourceTap, fmt.Sprintf("they were held by the CPU quota of %s, %.2f cores", q.Cgroup,
 			q.Cores), q.Cores, "cores")
 	}
 	f.clientQuota(n, path)
-	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.Process(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
+		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
 		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
 			threads),
 			facts.Rate(run)/1e9, "cores")

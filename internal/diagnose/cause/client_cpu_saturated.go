@@ -27,19 +27,19 @@ var clientCPUSaturated = Cause{
 }
 
 func explainClientCPU(n *facts.Node) *Finding {
-	all := n.ThreadsOf()
+	all := n.ProcessThreads()
 	starved := map[int]bool{}
 	for pid, t := range all {
-		starved[pid] = starvedOf(n, t) >= facts.WaitsSome
+		starved[pid] = starvedOf(n, t) >= minRunQueueShare
 	}
-	l := n.LateCalls(false, func(t *facts.Threads, s account.Segment) int64 {
+	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
 		switch {
 		case !starved[t.PID]:
 			return 0
 		case s.State == account.RunQueue:
 			return s.Ns()
-		case facts.Unread(s) && !n.Loop(t.PID):
-			return max(0, t.Queued.In(s.FromNs, s.ToNs)-t.Throttled.In(s.FromNs, s.ToNs))
+		case facts.IsReplyUnread(s) && !n.HasSingleReader(t.PID):
+			return max(0, t.Queued.OverlapNs(s.FromNs, s.ToNs)-t.Throttled.OverlapNs(s.FromNs, s.ToNs))
 		}
 		return 0
 	})
@@ -52,25 +52,25 @@ func explainClientCPU(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("its threads stood in the run queue %s in %.0f s, %.1f at a time, in "+
 		"waits of 0.2 ms and more", facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds()),
 		float64(t.QueuedNs), "ns")
-	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.Process(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
+		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
 		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9,
 			threads),
 			facts.Rate(run)/1e9, "cores")
 	}
 	others := others(t, c.Name)
-	own := float64(t.OwnNs) / float64(max(t.QueuedNs, 1))
+	own := float64(t.QueuedBehindOwnNs) / float64(max(t.QueuedNs, 1))
 	f.support(recording.SourceTap, fmt.Sprintf("who had the CPU meanwhile: in %.0f %% of that time threads of its "+
 		"own%s", own*100, others.text(t)), own, "of the time")
 	if t.ThrottledNs > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("its cgroup was throttled, too: %s of its threads' time",
 			facts.Dur(t.ThrottledNs)), float64(t.ThrottledNs), "ns")
 	}
-	if collected := t.Collecting.Ns(); collected > 0 {
+	if collected := t.Collecting.TotalNs(); collected > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%s of the time its runtime collected garbage, which is a part of "+
 			"its work", facts.Dur(collected)), float64(collected), "ns")
 	}
-	if n.Refreshing().By[c.Name] == 0 {
+	if n.MapRefresh().Requesters[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}
 	}
 	f.Fix = clientCPUFix(c, own, others)
@@ -83,7 +83,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 
 // starvedOf is how much of their demand for CPU a process's threads spent waiting for a CPU.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
-	run := facts.Rate(n.Process(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
+	run := facts.Rate(n.ProcessSeries(t.PID, "cpu_ns")) * n.Seconds() // the host source may have met it late
 	// nobody counted: waits that make up a part of the wall time are as bad
 	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))
@@ -96,13 +96,14 @@ type rivals []string
 
 func others(t *facts.Threads, self string) rivals {
 	var out rivals
-	for name, ns := range t.By {
+	for name, ns := range t.CPUHolders {
 		if name != self && ns*20 >= t.QueuedNs {
 			out = append(out, name)
 		}
 	}
 	sort.Slice(out, func(i, j int) bool {
-		return t.By[out[i]] > t.By[out[j]] || t.By[out[i]] == t.By[out[j]] && out[i] < out[j]
+		return t.CPUHolders[out[i]] > t.CPUHolders[out[j]] || t.CPUHolders[out[i]] == t.CPUHolders[out[j]] &&
+			out[i] < out[j]
 	})
 	return out[:min(len(out), 3)]
 }
@@ -110,7 +111,7 @@ func others(t *facts.Threads, self string) rivals {
 func (r rivals) text(t *facts.Threads) string {
 	s := ""
 	for _, name := range r {
-		s += fmt.Sprintf(", in %.0f %% %s", float64(t.By[name])*100/float64(t.QueuedNs), name)
+		s += fmt.Sprintf(", in %.0f %% %s", float64(t.CPUHolders[name])*100/float64(t.QueuedNs), name)
 	}
 	return s
 }

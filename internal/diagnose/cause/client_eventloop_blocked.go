@@ -24,11 +24,11 @@ var clientEventLoopBlocked = Cause{
 }
 
 func explainClientLoop(n *facts.Node) *Finding {
-	l := n.LateCalls(true, func(t *facts.Threads, s account.Segment) int64 {
-		if !facts.Unread(s) || !n.Loop(t.PID) {
+	l := n.LateReads(true, func(t *facts.Threads, s account.Segment) int64 {
+		if !facts.IsReplyUnread(s) || !n.HasSingleReader(t.PID) {
 			return 0
 		}
-		return max(0, s.Ns()-t.Throttled.In(s.FromNs, s.ToNs)-t.Collecting.In(s.FromNs, s.ToNs))
+		return max(0, s.Ns()-t.Throttled.OverlapNs(s.FromNs, s.ToNs)-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
 	})
 	if l == nil {
 		return nil
@@ -36,7 +36,8 @@ func explainClientLoop(n *facts.Node) *Finding {
 	f := finding(n, l.Claim, 0.9)
 	c := f.lateCalls(n, l, "while the one thread that reads them did something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
-		return s.Actor == account.Client && s.State == recording.Receive && n.Loop(facts.PIDOf(a.Call.Client))
+		return s.Actor == account.Client && s.State == recording.Receive &&
+			n.HasSingleReader(facts.PIDOf(a.Call.Client))
 	})
 	if onCPU.Ns*2 >= l.Ns {
 		f.support(recording.SourceTap, fmt.Sprintf("that thread was on the CPU for %s of that time: it computes",
@@ -65,26 +66,26 @@ func (f *Finding) stalls(n *facts.Node, c *facts.Caller) {
 			continue
 		}
 		for _, s := range a.Segments {
-			if s.Actor == account.Client && facts.Unread(s) {
+			if s.Actor == account.Client && facts.IsReplyUnread(s) {
 				all = append(all, [2]int64{s.FromNs, s.ToNs})
 				conns[a.Call.Conn] = true
 			}
 		}
 	}
-	if all = facts.Merge(all); len(all) > 0 {
+	if all = facts.MergeSpans(all); len(all) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("it happened %d times, %s on average, to %d of its connections",
-			len(all), facts.Dur(all.Ns()/int64(len(all))), len(conns)), float64(len(all)), "times")
+			len(all), facts.Dur(all.TotalNs()/int64(len(all))), len(conns)), float64(len(all)), "times")
 	}
 }
 
 // doubtCollector: seen from outside a collector that stops the program is a loop that does something else.
 func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
-	t := n.ThreadsOf()[c.PID]
+	t := n.ProcessThreads()[c.PID]
 	switch {
 	case t != nil && len(t.Collecting) > 0:
 		f.support(recording.SourceTap, fmt.Sprintf("no garbage collection: those of this process took other %s",
-			facts.Dur(t.Collecting.Ns())), float64(len(t.Collecting)), "collections")
-	case n.TellsCollections(c.PID):
+			facts.Dur(t.Collecting.TotalNs())), float64(len(t.Collecting)), "collections")
+	case n.ReportsCollections(c.PID):
 		f.Confidence = 0.95
 		f.support(recording.SourceTap, "its runtime, which tells of them, collected no garbage for long", 0,
 			"collections")

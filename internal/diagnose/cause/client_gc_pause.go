@@ -23,26 +23,27 @@ var clientGCPause = Cause{
 }
 
 func explainClientGC(n *facts.Node) *Finding {
-	l := n.LateCalls(true, func(t *facts.Threads, s account.Segment) int64 {
-		if !facts.Unread(s) && s.State != account.RunQueue && s.State != account.Blocked {
+	l := n.LateReads(true, func(t *facts.Threads, s account.Segment) int64 {
+		if !facts.IsReplyUnread(s) && s.State != account.RunQueue && s.State != account.Blocked {
 			return 0
 		}
-		return t.Collecting.In(s.FromNs, s.ToNs)
+		return t.Collecting.OverlapNs(s.FromNs, s.ToNs)
 	})
 	if l == nil {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.95)
 	c := f.lateCalls(n, l, "while it collected garbage")
-	t := n.ThreadsOf()[c.PID]
+	t := n.ProcessThreads()[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {
 		longest = max(longest, s[1]-s[0])
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
-		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.Ns()), facts.Dur(longest)), float64(len(t.Collecting)),
+		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.TotalNs()), facts.Dur(longest)),
+		float64(len(t.Collecting)),
 		"collections")
-	if rss, ok := n.Process(c.PID, "rss_bytes").Max(); ok {
+	if rss, ok := n.ProcessSeries(c.PID, "rss_bytes").Max(); ok {
 		f.support(recording.SourceHost, fmt.Sprintf("its memory is %.0f MB", rss/1e6), rss, "bytes")
 	}
 	if t.ThrottledNs > 0 {

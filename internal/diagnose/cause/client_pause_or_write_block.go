@@ -29,21 +29,23 @@ func explainPause(n *facts.Node) *Finding {
 		return f
 	}
 	p := n.Pause()
-	stall := n.Withheld()
-	if n.Refusals() > 0 {
-		stall = facts.Withheld{} // calls without a connection wait for that
+	stall := n.IdleServerWait()
+	if n.MaxclientsRefusals() > 0 {
+		stall = facts.IdleServerWait{} // calls without a connection wait for that
 	}
 	share := finding(n, stall.Claim, 0).ExcessShare
-	kept, _ := n.KeptBack()
-	writes := kept.Matters() && p.Certain() || p.Writers > 0 && (p.Certain() || p.Example != "" || !p.ByChoice &&
-		n.Listed())
-	stalled := stall.Matters() && (p.Certain() || share >= mostOfExcess)
-	unseen := stall.Together && !n.PacketLoss().OnPort && (stall.Asleep() || !stall.Hosted && stall.Logged < 0.5 &&
-		p.Unnamed >= minStalls)
+	kept := n.DelayedReplies()
+	writes := kept.Matters() && p.Reported() || p.MaxBlocked > 0 && (p.Reported() || p.BlockedClient != "" ||
+		!p.ClientsMayBlock &&
+			n.AllClientsListed())
+	stalled := stall.Matters() && (p.Reported() || share >= mostOfExcess)
+	unseen := stall.AllBlocked && !n.PacketLoss().SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
+		stall.LoggedShare < 0.5 &&
+		p.ClientCommands >= minStalls)
 	switch {
-	case writes && (p.Example != "" || p.Actions == "write" || !stalled):
+	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
 		return pauseOfWrites(n, p)
-	case stalled && (p.Certain() || unseen):
+	case stalled && (p.Reported() || unseen):
 		return pauseOfAll(n, p, stall)
 	case writes:
 		return pauseOfWrites(n, p)
@@ -58,35 +60,36 @@ const minStalls = 2
 const mostOfExcess = 0.5
 
 // pauseOfAll: replies were withheld from everybody.
-func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
+func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 	f := finding(n, w.Claim, 0.5)
 	f.Title = "CLIENT PAUSE: the server withholds all replies, and then gives them all at once"
 	switch {
-	case p.Certain() && w.Asleep():
+	case p.Reported() && w.LoopIdle():
 		f.Confidence = 0.97
-	case p.Certain():
+	case p.Reported():
 		f.Confidence = 0.9
-	case w.Asleep() && w.Together:
+	case w.LoopIdle() && w.AllBlocked:
 		f.Confidence = 0.85
 	}
 	f.supportPause(p)
-	f.supportKeptBack(n.KeptBack())
+	f.supportDelayedReplies(n.DelayedReplies())
 	f.support(n.CallSource(), fmt.Sprintf("%d of %d slow calls got no reply for up to %s, and nothing of the host "+
 		"held "+
 		"up the server", w.Claim.Calls, len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs)), float64(w.Claim.Calls), "calls")
-	if w.Together {
+	if w.AllBlocked {
 		f.support(recording.SourceProbe, "while they waited no call of any connection came through; then all did "+
 			"within milliseconds", 0, "")
 	}
-	if w.Hosted && w.Asleep() {
+	if w.HostWatched && w.LoopIdle() {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread slept for %.0f %% of that time, and woke up "+
-			"%.0f times per second: the event loop turned, and had nothing that it may do", w.Slept*100, w.Wakeups),
-			w.Slept, "of the time")
-	} else if w.Hosted {
-		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.Slept*100),
-			w.Slept, "of the time")
+			"%.0f times per second: the event loop turned, and had nothing that it may do", w.SleepShare*100,
+			w.WakeupsPerSecond),
+			w.SleepShare, "of the time")
+	} else if w.HostWatched {
+		f.doubt(recording.SourceHost, fmt.Sprintf("the main thread slept only %.0f %% of that time", w.SleepShare*100),
+			w.SleepShare, "of the time")
 	}
-	if !p.Certain() && !facts.Since(n, 7, 0) {
+	if !p.Reported() && !facts.ServerAtLeast(n, 7, 0) {
 		f.doubt(recording.SourceServer, "this version does not count CLIENT PAUSE by itself (7.0 and later do)", 0, "")
 	}
 	f.Fix = pauseFix(n, p)
@@ -96,27 +99,27 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.Withheld) *Finding {
 
 // pauseOfWrites: readers, and with them the probe, notice nothing.
 func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
-	kept, byOp := n.KeptBack()
-	f := finding(n, kept, 0.75)
-	f.ExcessShare = max(p.Share, 0.3, f.ExcessShare)
+	kept := n.DelayedReplies()
+	f := finding(n, kept.Claim, 0.75)
+	f.ExcessShare = max(p.BlockedShare, 0.3, f.ExcessShare)
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
-	case p.Example != "" || p.Certain() && (!p.ByChoice || kept.Matters()):
+	case p.BlockedClient != "" || p.Reported() && (!p.ClientsMayBlock || kept.Matters()):
 		f.Confidence = 0.95
-	case p.ByChoice && p.Example == "" && p.Reason == "":
+	case p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "":
 		f.Confidence = 0.6
 		f.doubt(recording.SourceServer, "clients also wait in commands that block of themselves (BLPOP, XREAD …): "+
 			"how many waited for the pause is not known", 0, "")
 	}
 	f.supportPause(p)
-	f.supportKeptBack(kept, byOp)
+	f.supportDelayedReplies(kept)
 	f.support(recording.SourceServer, fmt.Sprintf("up to %.0f clients were blocked, in %.0f %% of the looks "+
-		"(blocked_clients)", p.Writers, p.Share*100), p.Writers, "clients")
-	if p.Example != "" {
+		"(blocked_clients)", p.MaxBlocked, p.BlockedShare*100), p.MaxBlocked, "clients")
+	if p.BlockedClient != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT LIST: %s is blocked (flag b) in %s, a command that "+
-			"never blocks by itself", p.Example, p.Command), 1, "clients")
+			"never blocks by itself", p.BlockedClient, p.BlockedCommand), 1, "clients")
 	}
-	if !p.ByChoice {
+	if !p.ClientsMayBlock {
 		f.support(recording.SourceServer, "no client waits in a command that blocks of itself (BLPOP, XREAD, WAIT …)",
 			0, "clients")
 	}
@@ -126,13 +129,13 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 }
 
 func (f *Finding) supportPause(p facts.Pause) {
-	if p.Counted > 0 {
+	if p.PauseCalls > 0 {
 		f.support(recording.SourceServer, fmt.Sprintf("CLIENT PAUSE was called %.0f times in the watch (commandstats)",
-			p.Counted), p.Counted, "calls")
+			p.PauseCalls), p.PauseCalls, "calls")
 	}
-	if p.Counted == 0 && p.Unnamed >= minStalls {
+	if p.PauseCalls == 0 && p.ClientCommands >= minStalls {
 		f.support(recording.SourceServer, fmt.Sprintf("somebody sent about %.0f CLIENT commands (commandstats, "+
-			"slowpath's own not counted)", p.Unnamed), p.Unnamed, "calls")
+			"slowpath's own not counted)", p.ClientCommands), p.ClientCommands, "calls")
 	}
 	if p.Reason != "" {
 		f.support(recording.SourceServer, fmt.Sprintf("INFO: paused_reason %s, paused_actions %s", p.Reason, p.Actions),
@@ -146,13 +149,13 @@ func (f *Finding) supportPause(p facts.Pause) {
 func pauseFix(n *facts.Node, p facts.Pause) []string {
 	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL " +
 		"LOG and the deployment's logs say more than the server"}
-	if facts.Since(n, 6, 2) {
+	if facts.ServerAtLeast(n, 6, 2) {
 		fix = append(fix, "To end it now: CLIENT UNPAUSE; where a pause is needed, CLIENT PAUSE milliseconds WRITE "+
 			"lets readers go on")
 	} else {
 		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and a pause of writes only")
 	}
-	if facts.Since(n, 6, 0) {
+	if facts.ServerAtLeast(n, 6, 0) {
 		fix = append(fix, "To keep it from applications: ACL SETUSER app -client|pause")
 	}
 	if p.Failover {
@@ -180,7 +183,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, fmt.Sprintf("min-replicas-to-write is %d, and %.0f replicas are in step "+
 			"(lag at most min-replicas-max-lag)", want, good), good, "replicas")
 	}
-	if refused == 0 && facts.Since(n, 6, 2) {
+	if refused == 0 && facts.ServerAtLeast(n, 6, 2) {
 		f.doubt(recording.SourceServer, "no write was refused during the watch", 0, "errors")
 		f.Confidence = 0.5
 	}
@@ -189,20 +192,20 @@ func explainNoReplicas(n *facts.Node) *Finding {
 			"repl-backlog-size and the network between them",
 		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (it is %d)", want),
 	}
-	if !facts.Since(n, 5, 0) {
+	if !facts.ServerAtLeast(n, 5, 0) {
 		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
 	}
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#allow-writes-only-with-n-attached-replicas"}
 	return f
 }
 
-// supportKeptBack names the commands.
-func (f *Finding) supportKeptBack(cl facts.Claim, byOp map[string]int64) {
-	if cl.Calls == 0 {
+// supportDelayedReplies names the commands whose replies the server delayed.
+func (f *Finding) supportDelayedReplies(d facts.DelayedReplies) {
+	if d.Calls == 0 {
 		return
 	}
-	ops := facts.SortedByNs(byOp)
+	ops := facts.KeysByValue(d.MaxNsByOp)
 	f.support(recording.SourceTap, fmt.Sprintf("%d calls of its clients were read by the server, which then slept "+
-		"before it answered, up to %s: %s, which never block of themselves", cl.Calls, facts.Dur(cl.MaxNs),
-		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(cl.Calls), "calls")
+		"before it answered, up to %s: %s, which never block of themselves", d.Calls, facts.Dur(d.MaxNs),
+		strings.Join(ops[:min(len(ops), 4)], ", ")), float64(d.Calls), "calls")
 }

@@ -310,7 +310,7 @@ func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
 		e.Index()
 		c := facts.New(e.Recording)
 		if f := find("handshake-extra-rtts").Explain(c.Nodes[0]); (f != nil) != tt.found {
-			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.LostTimeOfAll())
+			t.Errorf("%s: %+v, found want %v; losses %+v", name, f, tt.found, c.TotalOverhead())
 		}
 	}
 }

@@ -54,7 +54,7 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 			command := strings.TrimPrefix(base, "cmdstat_")
 			switch {
 			case !ok:
-			case facts.DataCommand(command):
+			case facts.IsDataCommand(command):
 				l.data += n.Growth(name)
 				l.dataUs += n.Growth(base + ".usec")
 			case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
@@ -81,7 +81,7 @@ func (l *commandLoop) add(n *facts.Node) {
 		switch command := strings.ToLower(op); {
 		case command == "command":
 			l.asked, l.usec = l.asked+count, l.usec+float64(ns)/1e3
-		case facts.DataCommand(command):
+		case facts.IsDataCommand(command):
 			l.data, l.dataUs = l.data+count, l.dataUs+float64(ns)/1e3
 		case strings.HasPrefix(command, "cluster") && command != "cluster info":
 			l.maps += count
@@ -129,7 +129,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, "a client that is made anew for each job asks COMMAND as often; the "+
 			"goroutines of the application would tell: --pprof ADDRESS", 0, "")
 	}
-	if version, ok := n.UsesBelow("go-redis", 9); ok {
+	if version, ok := n.UsesVersionBelow("go-redis", 9); ok {
 		f.Confidence = max(f.Confidence, 0.9)
 		f.support(recording.SourceHost, "a client's process is built with go-redis "+version+", which asks for "+
 			"COMMAND and does not know the newer replies to it (v9 does not ask)", 0, "")
@@ -170,7 +170,7 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	}
 	f.supportDelay(w.App, recording.ProfileMutex, "at the lock of (*cmdsInfoCache).Get", inCommandLock)
 	f.Evidence = append(f.Evidence, rest...)
-	f.Fix = commandFix(c, w.Caller)
+	f.Fix = commandFix(c, w.LibraryFrame)
 	return f
 }
 
@@ -186,12 +186,13 @@ func commandFix(c *facts.Case, frame string) []string {
 		from = "go-redis v6 (github.com/go-redis/redis)"
 	}
 	for _, n := range c.Nodes {
-		if version, ok := n.UsesBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
+		if version, ok := n.UsesVersionBelow("go-redis", 9); ok && !strings.Contains(from, " ") {
 			from += " " + version
 		}
 	}
 	to := "to v9 (github.com/redis/go-redis/v9), which reads the reply of every server"
-	if n := c.Nodes[0]; !facts.Since(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from, " v7") &&
+	if n := c.Nodes[0]; !facts.ServerAtLeast(n, 7, 0) && !strings.Contains(from, " v8") && !strings.Contains(from,
+		" v7") &&
 		!strings.Contains(from, " 8.") && !strings.Contains(from, " 7.") {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 read the reply of Redis 6 as well, but not that of " +
 			"Redis 7 and Valkey"

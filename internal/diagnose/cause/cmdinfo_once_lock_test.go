@@ -186,7 +186,7 @@ func TestOwnFrames(t *testing.T) {
 		Name: recording.SnapshotFrames, Body: "ours\tpool-wait\tours\ta lease\tours.(*Pool).Lease\n",
 	})
 	rec.Index()
-	w, ok := facts.New(rec.Recording).WorstWait(facts.InPool)
+	w, ok := facts.New(rec.Recording).WorstWait(facts.IsPoolWait)
 	if !ok || w.Count != 27 || w.Calls != 30 || w.Meaning.Library != "ours" || !w.Lasting() {
 		t.Errorf("%+v", w)
 	}

@@ -25,8 +25,8 @@ var cowFaultsAfterFork = Cause{
 }
 
 func explainCow(n *facts.Node) *Finding {
-	c := n.Copies()
-	if !c.Felt() {
+	c := n.PageCopies()
+	if !c.Matters() {
 		return nil
 	}
 	perSecond, alone := c.PerSecond()
@@ -34,7 +34,7 @@ func explainCow(n *facts.Node) *Finding {
 		for _, s := range a.Segments {
 			if s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec) ||
 				s.State == account.Unexplained && a.Call.Source == recording.SourceProbe {
-				ns += c.In(s.FromNs, s.ToNs)
+				ns += c.NsWithin(s.FromNs, s.ToNs)
 			}
 		}
 		return ns
@@ -44,15 +44,15 @@ func explainCow(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.85)
 	f.support(recording.SourceHost, fmt.Sprintf("while a child saved (%.0f s of the watch) the main thread had %.0f "+
-		"minor faults per second, %s", c.WithChild, perSecond, aloneText(c, alone)), perSecond, "per second")
+		"minor faults per second, %s", c.WithChildSeconds, perSecond, aloneText(c, alone)), perSecond, "per second")
 	if c.Measured {
 		f.Confidence = 0.92
 		f.support(recording.SourceServer, fmt.Sprintf("they took %.0f %% of its CPU time: its time in the kernel "+
-			"beyond sockets and forks is %s for each", 100*c.Share(), facts.Dur(int64(c.EachNs))), c.Share(),
+			"beyond sockets and forks is %s for each", 100*c.Share(), facts.Dur(int64(c.FaultNs))), c.Share(),
 			"of its CPU time")
 	} else {
 		f.support(recording.SourceHost, fmt.Sprintf("at %s for each copy of a page, as measured elsewhere, they took "+
-			"%.0f %% of its CPU time", facts.Dur(facts.CopyNs), 100*c.Share()), c.Share(), "of its CPU time")
+			"%.0f %% of its CPU time", facts.Dur(facts.DefaultFaultNs), 100*c.Share()), c.Share(), "of its CPU time")
 	}
 	most, _ := n.Info("current_cow_size").Max()
 	if lastCow, _ := n.Info("rdb_last_cow_size").Max(); lastCow > most {
@@ -66,7 +66,7 @@ func explainCow(n *facts.Node) *Finding {
 		"meanwhile; copies made up to %s of one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)),
 		float64(cl.Calls),
 		"calls")
-	if c.Without > 0 {
+	if c.WithoutChildSeconds > 0 {
 		f.Confidence += 0.03
 	}
 	if faults := n.Host("main.majflt").Growth(); faults > 0 {
@@ -74,11 +74,11 @@ func explainCow(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f pages had to be read from disk as well (major faults)", faults),
 			faults, "faults")
 	}
-	if forks := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
+	if forks := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindFork }); forks.Ns > 0 {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%d slow calls waited for the fork itself", forks.Calls),
 			float64(forks.Calls), "calls")
 	}
-	huge := facts.Last(n.Host("process.anon_huge_bytes"))
+	huge := facts.LastValue(n.Host("process.anon_huge_bytes"))
 	if huge > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("%.0f MB of it are huge pages: each first write to one of them "+
 			"copies 2 MB", huge/1e6), huge, "bytes")
@@ -88,8 +88,8 @@ func explainCow(n *facts.Node) *Finding {
 	return f
 }
 
-func aloneText(c facts.Copies, alone float64) string {
-	if c.Without == 0 {
+func aloneText(c facts.PageCopies, alone float64) string {
+	if c.WithoutChildSeconds == 0 {
 		return "and there was no time without one"
 	}
 	return fmt.Sprintf("without one %.0f", alone)

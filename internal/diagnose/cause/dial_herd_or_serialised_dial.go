@@ -25,10 +25,10 @@ var dialHerd = Cause{
 	Explain: explainDialHerd,
 }
 
-func costNs(s facts.Stampede) (ns int64) {
+func costNs(s facts.DialBurst) (ns int64) {
 	for i, k := range s.Conns {
 		ns += k.OpeningNs()
-		if s.Row {
+		if s.Serial {
 			ns += int64(i) * k.DialNs // whoever comes later waits for all before
 		}
 	}
@@ -37,7 +37,7 @@ func costNs(s facts.Stampede) (ns int64) {
 
 func explainDialHerd(n *facts.Node) *Finding {
 	callers := n.Callers()
-	all := n.Stampedes(callers)
+	all := n.DialBursts(callers)
 	if len(all) == 0 {
 		return nil
 	}
@@ -49,20 +49,21 @@ func explainDialHerd(n *facts.Node) *Finding {
 		cost += costNs(s)
 		conns = append(conns, s.Conns...)
 		for _, k := range s.Conns {
-			spells = append(spells, [2]int64{k.Opening().From, k.Opening().To})
+			spells = append(spells, [2]int64{k.Opening().FromNs, k.Opening().ToNs})
 		}
 		if costNs(s) > costNs(worst) {
 			worst = s
 		}
 	}
-	f, _ := openedTogether(n, callers, facts.Merge(spells), cost, facts.SpreadOf(conns, (*facts.Conn).OpeningNs).High,
+	f, _ := openedTogether(n, callers, facts.MergeSpans(spells), cost, facts.PercentilesOf(conns,
+		(*facts.Conn).OpeningNs).P90,
 		0.9)
 	if f == nil {
 		return nil
 	}
-	list := facts.OpeningsOf(worst.Conns)
-	took := list[len(list)-1].To - list[0].From
-	if worst.Row {
+	list := facts.Openings(worst.Conns)
+	took := list[len(list)-1].ToNs - list[0].FromNs
+	if worst.Serial {
 		f.Title = "The client dials one connection after the other: calls wait for a lock that is held while dialling"
 		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections in a row in %s: each SYN left within "+
 			"moments of the end of the dial before, none at the same time", worst.Name, len(list), facts.Dur(took)),
@@ -70,14 +71,14 @@ func explainDialHerd(n *facts.Node) *Finding {
 	} else {
 		f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections within %s, up to %d at the same moment, "+
 			"each with a call right behind its handshake", worst.Name, len(list), facts.Dur(took),
-			facts.SideBySide(list)),
+			facts.MaxOverlap(list)),
 			float64(len(list)), "connections")
 	}
-	opening := facts.SpreadOf(worst.Conns, (*facts.Conn).OpeningNs)
+	opening := facts.PercentilesOf(worst.Conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, fmt.Sprintf("each took %s before its first command (p90 %s), and "+
-		"a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High), facts.Dur(worst.CallNs())),
-		float64(opening.Mid), "ns")
-	if alone, _, _ := n.Prices(); float64(opening.Mid) >= 2*float64(alone) && probedFresh(n) {
+		"a call takes %s", facts.Dur(opening.Median), facts.Dur(opening.P90), facts.Dur(worst.RoundTripNs())),
+		float64(opening.Median), "ns")
+	if alone := n.ConnectionCost().OpeningNs; float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
 		f.support(recording.SourceProbe, fmt.Sprintf("a connection of slowpath's own costs %s: that many at once "+
 			"slow each other down", facts.Dur(alone)), float64(alone), "ns")
 	}
@@ -101,7 +102,7 @@ func probedFresh(n *facts.Node) bool {
 	return ok && p.Calls > 0
 }
 
-func stampeders(all []facts.Stampede) string {
+func stampeders(all []facts.DialBurst) string {
 	var callers []*facts.Caller
 	for _, s := range all {
 		if !slices.Contains(callers, s.Caller) {
@@ -111,13 +112,13 @@ func stampeders(all []facts.Stampede) string {
 	return facts.CallerNames(callers)
 }
 
-func dialHerdFix(n *facts.Node, s facts.Stampede) []string {
-	needed := int(float64(s.Calls())/n.Seconds()*float64(s.CallNs())/1e9*2) + 2
+func dialHerdFix(n *facts.Node, s facts.DialBurst) []string {
+	needed := int(float64(s.AppCalls())/n.Seconds()*float64(s.RoundTripNs())/1e9*2) + 2
 	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d do for %.3g calls per second of "+
 		"%s; warm the pool up before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
-		float64(s.Calls())/n.Seconds(), facts.Dur(s.CallNs()))}
+		float64(s.AppCalls())/n.Seconds(), facts.Dur(s.RoundTripNs()))}
 	topic := remedy.WarmPool
-	if s.Row {
+	if s.Serial {
 		topic = remedy.OneDialAtATime
 	}
 	return append(fix, remedy.For(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))})...)

@@ -27,52 +27,53 @@ const (
 
 func explainNames(n *facts.Node) *Finding {
 	callers := n.Callers()
-	var worst *facts.Asker
+	var worst *facts.DNSClient
 	var ns int64
-	for _, a := range n.Askers(callers) {
-		if len(a.Dials) < lookupsFew && a.LostNs < facts.LostQuestionNs {
+	for _, a := range n.DNSClients(callers) {
+		if len(a.Dials) < lookupsFew && a.MaxUnansweredNs < facts.UnansweredQueryNs {
 			continue
 		}
-		ns += a.Ns()
-		if worst == nil || a.Ns() > worst.Ns() {
+		ns += a.QueryNs()
+		if worst == nil || a.QueryNs() > worst.QueryNs() {
 			worst = a
 		}
 	}
 	if worst == nil {
 		return explainOwnNames(n)
 	}
-	f := findingOfLosses(n.LostTime(callers), n, ns, 0.93)
+	f := findingOfLosses(n.Overhead(callers), n, ns, 0.93)
 	if f == nil {
 		return explainOwnNames(n)
 	}
 	times := spreadOfLookups(worst.Dials)
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were dialled right behind a question to a name "+
 		"server (port 53); the answers took %s to %s, half of them more than %s", len(worst.Dials), worst.Name,
-		facts.Dur(times.Low), facts.Dur(times.High), facts.Dur(times.Mid)), float64(times.Mid), "ns")
+		facts.Dur(times.P10), facts.Dur(times.P90), facts.Dur(times.Median)), float64(times.Median), "ns")
 	var conns []*facts.Conn
 	for _, d := range worst.Dials {
 		conns = append(conns, d.Conn)
 	}
-	opening := facts.SpreadOf(conns, (*facts.Conn).OpeningNs)
+	opening := facts.PercentilesOf(conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, fmt.Sprintf("the connections themselves took %s then, and a call on them takes %s",
-		facts.Dur(opening.Mid), facts.Dur(worst.CallNs())), float64(opening.Mid), "ns")
-	if worst.Again > 0 {
+		facts.Dur(opening.Median), facts.Dur(worst.RoundTripNs())), float64(opening.Median), "ns")
+	if worst.Unanswered > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d questions had no answer within %s, and were asked again: they "+
-			"or their answers get lost", worst.Again, facts.Dur(worst.LostNs)), float64(worst.Again), "questions")
+			"or their answers get lost", worst.Unanswered, facts.Dur(worst.MaxUnansweredNs)), float64(worst.Unanswered),
+			"questions")
 	}
 	f.doubt(recording.SourceTap, "which names were asked for was not looked at: that the dials came right behind is "+
 		"why these are taken for the server's", 0, "")
-	f.Fix = namesFix(worst.Again > 0, remedy.For(n, remedy.KeepConnections, nil))
+	f.Fix = namesFix(worst.Unanswered > 0, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
 }
 
-func spreadOfLookups(all []facts.LookedUp) facts.Spread {
+func spreadOfLookups(all []facts.DialAfterQuery) facts.Percentiles {
 	var ns []int64
 	for _, d := range all {
-		ns = append(ns, d.Ns)
+		ns = append(ns, d.QueryNs)
 	}
-	return facts.SpreadOfNs(ns)
+	return facts.PercentilesOfNs(ns)
 }
 
 // explainOwnNames is of the probe's own lookups: the callers' are unknown, but they ask the same name servers if they
@@ -83,8 +84,8 @@ func explainOwnNames(n *facts.Node) *Finding {
 	})
 	usual := ownLookups(n)
 	c := n.Churn()
-	share := float64(usual.Mid) / (float64(usual.Mid) + max(c.Commands, 1)*float64(c.CallNs))
-	always := usual.Mid >= slowNameNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
+	share := float64(usual.Median) / (float64(usual.Median) + max(c.CommandsPerConn, 1)*float64(c.CallNs))
+	always := usual.Median >= slowNameNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
 	if !cl.Matters() && !always {
 		return nil
 	}
@@ -96,15 +97,15 @@ func explainOwnNames(n *facts.Node) *Finding {
 	if always {
 		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
 		f.support(recording.SourceProbe, fmt.Sprintf("a new connection of the probe waits %s for the name of the "+
-			"server (up to %s), a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
+			"server (up to %s), a call on an open one takes %s", facts.Dur(usual.Median), facts.Dur(usual.P90),
 			facts.Dur(c.CallNs)),
-			float64(usual.Mid), "ns")
+			float64(usual.Median), "ns")
 		f.support(recording.SourceServer, fmt.Sprintf("callers open %.3g connections per second, for %.1f commands "+
-			"each", c.PerSecond, c.Commands), c.PerSecond, "per second")
+			"each", c.PerSecond, c.CommandsPerConn), c.PerSecond, "per second")
 	}
 	f.doubt(recording.SourceProbe, "whether the callers look names up as often, and at the same name servers, was "+
 		"not seen", 0, "")
-	f.Fix = namesFix(cl.MaxNs >= facts.LostQuestionNs, remedy.For(n, remedy.KeepConnections, nil))
+	f.Fix = namesFix(cl.MaxNs >= facts.UnansweredQueryNs, remedy.For(n, remedy.KeepConnections, nil))
 	f.See = namesSee
 	return f
 }
@@ -113,7 +114,7 @@ func explainOwnNames(n *facts.Node) *Finding {
 const slowNameNs = int64(2e6)
 
 // ownLookups are those of the probe's new connections.
-func ownLookups(n *facts.Node) facts.Spread {
+func ownLookups(n *facts.Node) facts.Percentiles {
 	var ns []int64
 	for _, c := range n.Rec.Calls {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
@@ -125,7 +126,7 @@ func ownLookups(n *facts.Node) facts.Spread {
 			}
 		}
 	}
-	return facts.SpreadOfNs(ns)
+	return facts.PercentilesOfNs(ns)
 }
 
 func namesFix(lost bool, keep []string) []string {

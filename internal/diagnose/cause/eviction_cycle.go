@@ -33,7 +33,7 @@ func explainEviction(n *facts.Node) *Finding {
 	if evicted == 0 {
 		return nil
 	}
-	h := n.Held(func(s account.Suspect) bool {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindEvict || n.KindOf(s) == facts.KindEviction
 	})
 	limit, _ := n.Info("maxmemory").Last()
@@ -102,7 +102,7 @@ func evictionFix(n *facts.Node, used float64) []string {
 			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity 10   # it is %d: one eviction "+
 				"may take up to %s", t, tenacityLimit(t))}, fix...)
 		}
-	} else if !facts.Since(n, 6, 2) {
+	} else if !facts.ServerAtLeast(n, 6, 2) {
 		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is bounded to about 0.5 ms.")
 	}
 	if v, ok := n.Config("lazyfree-lazy-eviction"); ok && v == "no" {

@@ -8,11 +8,15 @@ import (
 	"slowpath/internal/recording"
 )
 
+// minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
+// time is known to some milliseconds per second, and what the thread does between commands only adds to it.
+const minStalledRatio = 1.5
+
 // doubtStalls weighs, where nobody watched the host, whether these commands were long by their own work: a thread that
 // is kept from running makes any command long, those of constant time among them, and uses less CPU time than they
 // last.
-func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
-	if n.Hosted() {
+func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
+	if n.HostWatched() {
 		return
 	}
 	var own, cheap, longest int64
@@ -36,11 +40,11 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 	switch {
 	case !ok:
 		return
-	case float64(own) > facts.StalledTimes*float64(cpu) && own > int64(1e8):
+	case float64(own) > minStalledRatio*float64(cpu) && own > int64(1e8):
 		f.doubt(source, fmt.Sprintf("the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time",
 			facts.Dur(own), cores*n.Seconds()), cores*n.Seconds(), "s")
 	// most of what these lasted may be of that
-	case float64(all) > facts.StalledTimes*float64(used) && all-used > max(own/2, int64(1e8)):
+	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, fmt.Sprintf("all commands together lasted %s by the clock (commandstats), but the server "+
 			"used only %s of CPU time: something keeps it from running meanwhile", facts.Dur(all),
 			facts.Dur(used)),
@@ -52,7 +56,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.Held) {
 }
 
 // supportWaits says how many slow calls waited.
-func (f *Finding) supportWaits(n *facts.Node, h facts.Held, what string) {
+func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string) {
 	if h.Calls > 0 {
 		f.support(n.StateSource(), fmt.Sprintf("%d of %d slow calls waited for %s, up to %s in one call", h.Calls,
 			len(n.Ledger.Slow), what, facts.Dur(h.MaxNs)), float64(h.Calls), "calls")
@@ -93,7 +97,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t := by[key]
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.Times(t.count),
+				facts.TimesText(t.count),
 				facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
@@ -111,7 +115,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		}
 		if t.Source == "slowlog" {
 			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s in the watch", t.Command, facts.Dur(t.DurationNs),
-				facts.Times(t.count))
+				facts.TimesText(t.count))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
@@ -120,12 +124,12 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		}
 		mean := int64(t.totalNs / float64(t.count))
 		f.support(recording.SourceServer, fmt.Sprintf("commandstats: %s took %s on average, %s while calls waited",
-			t.Command, facts.Dur(mean), facts.Times(t.count)), float64(mean), "ns")
+			t.Command, facts.Dur(mean), facts.TimesText(t.count)), float64(mean), "ns")
 	}
 }
 
 // doubtStopped says where the thread was also kept from running: then the command took longer than its work.
-func (f *Finding) doubtStopped(n *facts.Node, h facts.Held) {
+func (f *Finding) doubtStopped(n *facts.Node, h facts.SuspectClaim) {
 	stopped := 0
 	for _, s := range h.Suspects {
 		if s.Stopped {

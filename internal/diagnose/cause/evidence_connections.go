@@ -11,15 +11,16 @@ import (
 
 // opening tells what a new connection costs before its first command, and what is asked on it.
 func (f *Finding) opening(r facts.Redial) {
-	cost, trips := facts.SpreadOf(r.Fresh, (*facts.Conn).OpeningNs),
-		facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) })
-	dial := facts.SpreadOf(r.Fresh, func(k *facts.Conn) int64 { return k.DialNs })
-	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Mid),
-		facts.Dur(dial.Mid))
-	if ops := facts.GreetingOf(r.Fresh); ops != "" {
-		text += fmt.Sprintf(", then %d round trips: %s", trips.Mid, ops)
+	cost, trips := facts.PercentilesOf(r.Dialled, (*facts.Conn).OpeningNs),
+		facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
+	dial := facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return k.DialNs })
+	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Median),
+		facts.Dur(dial.Median))
+	if ops := facts.CommonHandshake(r.Dialled); ops != "" {
+		text += fmt.Sprintf(", then %d round trips: %s", trips.Median, ops)
 	}
-	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", facts.Dur(r.CallNs())), float64(cost.Mid),
+	f.support(recording.SourceTap, text+fmt.Sprintf("); a call takes %s", facts.Dur(r.RoundTripNs())),
+		float64(cost.Median),
 		"ns")
 }
 
@@ -32,13 +33,13 @@ func (f *Finding) remote(c *facts.Caller) {
 	}
 }
 
-// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for anybody
-// to notice.
-func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float64) *Finding {
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where that is too little for
+// anybody to notice.
+func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
-	all := max(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs, ns) + l.ExcessNs
+	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.support(recording.SourceTap, fmt.Sprintf("that took %s of the %s that the callers spent on their connections "+
 		"(%.0f %%)", facts.Dur(ns), facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs)), float64(ns), "ns")
@@ -52,17 +53,17 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spells facts.Spans, 
 	confidence float64) (*Finding,
 	facts.Claim,
 ) {
-	meanwhile := func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }
+	meanwhile := func(a account.Account) int64 { return spells.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
-	l := n.LostTime(callers)
+	l := n.Overhead(callers)
 	took := cost + users.Ns
-	many := float64(users.Users.Calls) > facts.HealthyMaxShare*float64(users.Users.Of)
+	many := float64(users.Users.Calls) > facts.HealthyMaxShare*float64(users.Users.AllCalls)
 	if float64(took) < facts.MinShare*float64(l.SpentNs) && max(openingNs, felt.MaxNs) < facts.HealthyMaxNs && !many {
 		return nil, felt
 	}
 	f := finding(n, felt, confidence)
 	f.SlowCalls = 0 // most of what it costs is before the calls
-	all := l.OpeningNs + l.GivenUpNs + l.PingNs + l.ExcessNs
+	all := l.OpeningNs + l.UnansweredNs + l.PingNs + l.ExcessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
 	return f, felt
 }
@@ -87,13 +88,16 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		}
 		byWho[who]++
 	}
-	if closed < facts.MinClosed {
+	if closed < facts.MinClosedConns {
 		return
 	}
 	sort.Slice(ages, func(i, j int) bool { return ages[i] < ages[j] })
-	who := facts.SortedByNs(byWho)[0]
+	who := facts.KeysByValue(byWho)[0]
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections were made and closed in the watch, with %.1f commands "+
 		"each, half of them within %s; %.0f %% of them by %s", closed,
 		float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]), 100*float64(byWho[who])/float64(closed), who),
 		float64(closed), "connections")
 }
+
+// minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.
+const minSlowShare = 0.5

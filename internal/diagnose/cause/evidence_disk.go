@@ -13,7 +13,7 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}
 	if n.SeenExactly() {
 		for _, s := range n.Exact(account.Blocked) {
-			if calls[facts.CallOf(s)] {
+			if calls[facts.SyscallOf(s)] {
 				ns[s.Culprit] += s.Ns()
 				stretches[s.Culprit]++
 				longest[s.Culprit] = max(longest[s.Culprit], s.Ns())
@@ -33,9 +33,9 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 }
 
 func (f *Finding) blockedIn(source string, ns map[string]int64, stretches map[string]int, longest map[string]int64) {
-	for _, call := range facts.SortedByNs(ns) {
+	for _, call := range facts.KeysByValue(ns) {
 		f.support(source, fmt.Sprintf("the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
-			facts.Times(stretches[call]), facts.Dur(ns[call]), facts.Dur(longest[call])),
+			facts.TimesText(stretches[call]), facts.Dur(ns[call]), facts.Dur(longest[call])),
 			float64(ns[call]), "ns")
 	}
 }
@@ -49,7 +49,7 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 			count[d.Event]++
 		}
 	}
-	for _, event := range facts.SortedByNs(longest) {
+	for _, event := range facts.KeysByValue(longest) {
 		f.support(recording.SourceServer, fmt.Sprintf("LATENCY: %s up to %s, in %d different seconds", event,
 			facts.Dur(longest[event]), count[event]), float64(longest[event]), "ns")
 	}
@@ -60,4 +60,12 @@ func (f *Finding) supportAppended(n *facts.Node) {
 		f.support(recording.SourceServer, fmt.Sprintf("%.2f MB were appended to the AOF in the watch", grown/1e6),
 			grown, "bytes")
 	}
+}
+
+// orUnknown is the value of a parameter, or that it is not known.
+func orUnknown(value string) string {
+	if value == "" {
+		return "unknown (CONFIG GET is forbidden)"
+	}
+	return value
 }

@@ -14,7 +14,7 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 		f.support(d.Source, fmt.Sprintf("the main thread ran %.0f %% of the time and was ready to run for another "+
 			"%.0f %% (/proc/PID/schedstat): it slept %.0f %%", d.Run*100, d.Wait*100, (1-d.Total())*100), d.Total(),
 			"of the time")
-	case d.Sure:
+	case d.Measured:
 		f.support(d.Source, fmt.Sprintf("the event loop had work %.0f %% of the time (eventloop_duration_sum), %.2f "+
 			"cores of CPU", d.Total()*100, d.Run), d.Total(), "of the time")
 	default:
@@ -32,20 +32,21 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 
 func saturation(n *facts.Node) *Finding {
 	d, ok := n.Demand()
-	if !ok || d.Run < facts.SaturatedRun || d.Sure && d.Total() < facts.SaturatedDemand || !d.Sure && d.Run < looseRun {
+	if !ok || d.Run < facts.SaturatedRun || d.Measured && d.Total() < facts.SaturatedDemand || !d.Measured &&
+		d.Run < looseRun {
 		return nil
 	}
-	heavy := n.HeavyShare() / d.Run
-	if heavy >= facts.MostlyOther {
+	heavy := n.LongWorkShare() / d.Run
+	if heavy >= minOtherWorkShare {
 		return nil
 	}
-	f := finding(n, n.Waited(), 0.6)
-	if d.Sure {
+	f := finding(n, n.UnexplainedWaits(), 0.6)
+	if d.Measured {
 		f.Confidence = 0.95
 	}
 	own := d.Run / d.Total() // the rest of its demand went to whoever had the CPU
-	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if c := n.NeighbourCores(); c.Others > c.Callers &&
+		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs it would have time to spare
 	}
 	queue, known := n.Queue()
@@ -59,12 +60,13 @@ func saturation(n *facts.Node) *Finding {
 	case known && queue.Share() >= 0.5:
 		f.support(recording.SourceProbe, fmt.Sprintf("half of all calls are queued for %s and more: the median is %s, "+
 			"while a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
-			facts.Dur(queue.AloneNs)), float64(queue.WaitNs), "ns")
+			facts.Dur(queue.UnqueuedNs)), float64(queue.WaitNs), "ns")
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, fmt.Sprintf("calls hardly wait: the median is %s, while a round trip and the "+
-			"work of one call take %s", facts.Dur(queue.MedianNs), facts.Dur(queue.AloneNs)), float64(queue.MedianNs),
+			"work of one call take %s", facts.Dur(queue.MedianNs), facts.Dur(queue.UnqueuedNs)),
+			float64(queue.MedianNs),
 			"ns")
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
@@ -89,7 +91,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 		return
 	}
 	line := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)
-	if open < facts.OversizedConns || line < facts.OversizedLine {
+	if open < minOversizedConns || line < minOversizedQueue {
 		return
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
@@ -145,6 +147,8 @@ func saturationFix(n *facts.Node) []string {
 		"Keep what is asked most in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
 }
 
+const minOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs of the server itself
+
 const looseRun = 0.85 // where only INFO tells, which does not know of waits
 
 const hardlyWait = 0.25 // of a call's time
@@ -156,4 +160,14 @@ const saturatedCrowd = 0.55
 // the time has no lasting queue (M/M/1 at 0.9: ten queued).
 const (
 	bulkBytes = 32 << 10
+)
+
+// Bounds that several causes of a lack of CPU time share.
+const (
+	// minRunQueueShare is the least share of its demand for CPU that a thread waits in the run queue before slow calls
+	// are attributed to the scheduler: on a machine that is merely busy a few calls are delayed now and then.
+	minRunQueueShare  = 0.3
+	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody
+	minOversizedConns = 256 // of one process, in use
+	minOversizedQueue = 128 // calls of that process in flight at a time
 )

@@ -29,17 +29,17 @@ func explainFailover(n *facts.Node) *Finding {
 	if !ok {
 		return explainOrphan(n)
 	}
-	if !t.Open && t.TakenNs == 0 {
+	if !t.Pending && t.TakenNs == 0 {
 		return explainReplaced(n, t)
 	}
-	window := facts.Span{From: t.FromNs(n.Case), To: t.EndNs(n.Case)}
+	window := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
 	f := finding(n, keptWaiting(n, t), 0.95)
-	lost := n.LostIn(window)
+	lost := n.BlockedNs(window)
 	f.ExcessShare = max(f.ExcessShare, float64(lost)/float64(max(lost+n.Ledger.Users.ExcessNs, 1)))
 	if f.ExcessShare == 0 {
 		return nil // it had no callers
 	}
-	if s := n.StuckAfter(t); s.Ns > 0 { // for them the window has another end, and another reason
+	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window has another end, and another reason
 		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
 		f.doubt(recording.SourceTap, fmt.Sprintf("callers waited for the old master for another %s after that, "+
 			"connection by connection", facts.Dur(s.Ns)), float64(s.Ns), "ns")
@@ -61,7 +61,7 @@ var failoverSee = []string{"https://redis.io/docs/latest/operate/oss_and_stack/r
 // what waits for it is slowpath's own probe.
 func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	cl := keptWaiting(n, t)
-	if cl.Calls == 0 || n.StuckAfter(t).Ns > 0 {
+	if cl.Calls == 0 || n.WaitsAfterTakeover(t).Ns > 0 {
 		return nil
 	}
 	f := finding(n, cl, 0.6)
@@ -77,15 +77,15 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 
 // explainOrphan is of a master that could not be reached when the watch began, by what its replica tells.
 func explainOrphan(n *facts.Node) *Finding {
-	t, master, ok := n.Orphan()
+	t, master, ok := n.TakeoverOfUnwatchedMaster()
 	if !ok {
 		return nil
 	}
-	w := facts.Span{From: t.FromNs(n.Case), To: t.EndNs(n.Case)}
-	lost := w.To - w.From // of at least one caller
+	w := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
+	lost := w.ToNs - w.FromNs // of at least one caller
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: float64(lost) /
 		float64(max(lost+n.Ledger.Users.ExcessNs, 1))}
-	if t.Open {
+	if t.Pending {
 		f.Title = "A master fell silent, and nobody has taken over its slots yet"
 		f.support(recording.SourceServer, fmt.Sprintf("its master %s was gone when the watch began, and %s later "+
 			"nobody had taken over its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots),
@@ -128,9 +128,9 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 		slots = fmt.Sprintf("its %d slots", t.Slots)
 	}
 	took := t.EndNs(n.Case) - t.FromNs(n.Case)
-	if t.Open {
+	if t.Pending {
 		f.Title, f.Confidence = "A master fell silent, and nobody has taken over its slots yet", 0.7
-		if t.Refused {
+		if t.ConnsRefused {
 			f.Confidence = 0.85
 		}
 		why := "though others suspect it (cluster_slots_pfail, cluster_slots_fail)"
@@ -145,19 +145,19 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 		return
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("it did not answer any more, and its replica %s was seen as the "+
-		"master of %s %s later (INFO role)", t.By.Address, slots, facts.Dur(took)), float64(took), "ns")
+		"master of %s %s later (INFO role)", t.NewMaster.Address, slots, facts.Dur(took)), float64(took), "ns")
 }
 
 // supportSilence says why it fell silent, and how long the others took to notice.
 func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	switch {
-	case t.Stopped > 0:
+	case t.StoppedNs > 0:
 		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more of that (a signal, a "+
 			"debugger or "+
-			"the freezer)", facts.Dur(t.Stopped)), float64(t.Stopped), "ns")
-	case t.Refused:
+			"the freezer)", facts.Dur(t.StoppedNs)), float64(t.StoppedNs), "ns")
+	case t.ConnsRefused:
 		f.support(recording.SourceProbe, fmt.Sprintf("nothing listened at its address then: %d connections were "+
-			"refused, so its process had ended", n.TurnedAway(t.DownNs)), float64(n.TurnedAway(t.DownNs)),
+			"refused, so its process had ended", n.RefusedSince(t.DownNs)), float64(n.RefusedSince(t.DownNs)),
 			"connections")
 	default:
 		f.doubt(recording.SourceProbe, "why it fell silent is not seen: neither was its port closed, nor its process "+
@@ -173,7 +173,8 @@ const silentConfidence = 0.55
 // doubtAfterwards: whoever is refused goes elsewhere, but an old master that only keeps silent may hold its callers
 // long after the window, and a connection to it does not tell.
 func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
-	if t.Open || t.Refused || t.BackNs > 0 || t.Stopped > 0 || n.Hosted() || n.Rec.Used(recording.SourceTap) {
+	if t.Pending || t.ConnsRefused || t.BackNs > 0 || t.StoppedNs > 0 || n.HostWatched() ||
+		n.Rec.Used(recording.SourceTap) {
 		return
 	}
 	f.Confidence = min(f.Confidence, silentConfidence)
@@ -193,7 +194,7 @@ func (f *Finding) supportNodeTimeout(n *facts.Node) {
 func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	var refused float64
 	for _, one := range n.Nodes {
-		counted, _ := one.ErrorsOf("CLUSTERDOWN")
+		counted, _ := one.ErrorCount("CLUSTERDOWN")
 		refused += counted
 	}
 	if refused > 0 {
@@ -208,10 +209,10 @@ func (f *Finding) supportClusterDown(n *facts.Node) bool {
 func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	var callers []*facts.Caller
 	closed, waiting := 0, 0
-	for _, c := range n.Users() {
-		gone := c.ConnsWhere(func(k *facts.Conn) bool { return k.CloseNs >= w.From && k.CloseNs <= w.To+1e9 })
+	for _, c := range n.ClientCallers() {
+		gone := c.ConnsWhere(func(k *facts.Conn) bool { return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+1e9 })
 		for _, k := range gone {
-			waiting += k.Waiting
+			waiting += k.Unanswered
 		}
 		if closed += len(gone); len(gone) > 0 {
 			callers = append(callers, c)
@@ -224,14 +225,14 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		}
 		f.support(recording.SourceTap, text, float64(closed), "connections")
 	}
-	refused := facts.Tally{}
+	refused := facts.NameCounts{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		if d := recording.DetailOf[recording.ConnDetail](e); d.Reason == recording.CloseRefused &&
-			d.Side == recording.Client && e.TimeNs >= w.From && e.TimeNs <= w.To {
+			d.Side == recording.Client && e.TimeNs >= w.FromNs && e.TimeNs <= w.ToNs {
 			refused[fmt.Sprintf("%s[%d]", d.Comm, d.PID)]++
 		}
 	}
-	if all := refused.Sum(); all > 0 {
+	if all := refused.Total(); all > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d new connections failed (%s)", all, refused.List(3)),
 			float64(all), "connections")
 	}
@@ -244,9 +245,9 @@ const slowToGiveUpMs = 5000
 func failoverFix(n *facts.Node, t facts.Takeover) []string {
 	var fix []string
 	switch {
-	case t.Stopped > 0:
+	case t.StoppedNs > 0:
 		fix = append(fix, "Find who stopped the process (SIGSTOP, a debugger, docker pause, a snapshot of the machine)")
-	case t.Refused:
+	case t.ConnsRefused:
 		fix = append(fix, "Find out why the process ended: its log, journalctl -u, dmesg | grep -i 'out of memory'")
 	default:
 		fix = append(fix, "Find out why it fell silent: its host, its network, its log")
@@ -257,10 +258,10 @@ func failoverFix(n *facts.Node, t facts.Takeover) []string {
 	case ms > slowToGiveUpMs:
 		fix = append(fix, fmt.Sprintf("CONFIG SET cluster-node-timeout %d at every node, %d ms now: the window is "+
 			"about that and a second or two (not below the longest stall of a node that is well)", slowToGiveUpMs, ms))
-	case ms == 0 && t.By != nil && t.Slots == 0:
+	case ms == 0 && t.NewMaster != nil && t.Slots == 0:
 		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 at every Sentinel (30 s by default)")
 	}
-	if t.Open {
+	if t.Pending {
 		fix = append(fix, "See that every master has a replica that may take over (cluster-replica-validity-factor, "+
 			"cluster-replica-no-failover), and that most masters live")
 	}

@@ -35,7 +35,7 @@ func explainFanout(n *facts.Node) *Finding {
 	all := n.Fanouts()
 	shares := map[string]float64{}
 	for process, f := range all {
-		if s := f.Share(); s >= facts.FanoutShare {
+		if s := f.Share(); s >= minFanoutShare {
 			shares[process] = s
 		}
 	}
@@ -43,7 +43,7 @@ func explainFanout(n *facts.Node) *Finding {
 		return nil
 	}
 	cl := n.ClaimOf(func(a account.Account) int64 {
-		if a.Call.Source != recording.SourceTap || facts.AboutCluster(a.Call.Op) {
+		if a.Call.Source != recording.SourceTap || facts.IsAdminCommand(a.Call.Op) {
 			return 0
 		}
 		return int64(shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a)))
@@ -88,20 +88,20 @@ func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
 	f.support(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s that waited, it had sent to "+
 		"other nodes at the same moment (up to %d nodes in all), had their replies within %s, and asked them nothing "+
 		"more; "+
-		"of independent calls at most %.0f looks would be so", o.Held, o.Samples, o.Process, o.Most,
-		facts.Dur(o.TookNs),
-		math.Ceil(o.Chance)), float64(o.Held), "looks")
+		"of independent calls at most %.0f looks would be so", o.WithOthers, o.Samples, o.Process, o.MaxNodes,
+		facts.Dur(o.MaxReplyNs),
+		math.Ceil(o.ByChance)), float64(o.WithOthers), "looks")
 	if p := othersSlow(n, o.Process); p.all > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of its slow calls were to this node, one of %d that it "+
 			"asks", 100*float64(p.here)/float64(p.all), len(o.Nodes)+1), float64(p.here), "calls")
 	}
-	if alone := o.Samples - o.Held; alone > 0 {
+	if alone := o.Samples - o.WithOthers; alone > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("in %d of %d looks at slow calls of %s no other node had been asked "+
 			"at that moment and answered", alone, o.Samples, o.Process), float64(alone), "looks")
 	}
-	if o.Late > 0 {
+	if o.AlsoWaiting > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d requests that were sent at the same moment to other nodes "+
-			"waited as well", o.Late), float64(o.Late), "requests")
+			"waited as well", o.AlsoWaiting), float64(o.AlsoWaiting), "requests")
 	}
 }
 
@@ -110,7 +110,7 @@ type slowCalls struct{ here, all int }
 // othersSlow is how many of a process' slow calls were to this node, and to all.
 func othersSlow(n *facts.Node, process string) (p slowCalls) {
 	for _, a := range n.Ledger.Slow {
-		if a.Call.Source != recording.SourceTap || a.Call.Client != process || facts.AboutCluster(a.Call.Op) {
+		if a.Call.Source != recording.SourceTap || a.Call.Client != process || facts.IsAdminCommand(a.Call.Op) {
 			continue
 		}
 		p.all++

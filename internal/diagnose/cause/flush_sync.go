@@ -22,7 +22,7 @@ var flushSync = Cause{
 }
 
 func explainFlush(n *facts.Node) *Finding {
-	h := n.HeldBy(facts.KindFlush)
+	h := n.ClaimOfKind(facts.KindFlush)
 	if !h.Matters() {
 		return nil
 	}
@@ -31,7 +31,7 @@ func explainFlush(n *facts.Node) *Finding {
 	f.Title = worst.Command + " frees all keys in the main thread, and all other calls wait for it"
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
-	if fell := n.MemoryFell(worst); fell > facts.BigFreeBytes {
+	if fell := n.MemoryFall(worst); fell > facts.MinFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB", fell/1e6), fell, "bytes")
 	}
 	f.doubtStopped(n, h)

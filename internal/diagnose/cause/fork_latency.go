@@ -27,7 +27,7 @@ var forkLatency = Cause{
 const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {
-	h := n.Held(func(s account.Suspect) bool {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.DurationNs >= notableForkNs && (s.Kind == account.KindFork || n.KindOf(s) == facts.KindFork)
 	})
 	if h.Ns == 0 {
@@ -50,7 +50,7 @@ func explainFork(n *facts.Node) *Finding {
 		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
 	f.support(recording.SourceServer, fmt.Sprintf("forked %s, the longest took %s%s (latest_fork_usec)",
-		facts.Times(max(forks, 1)), facts.Dur(longest), forWhy(why)), float64(longest), "ns")
+		facts.TimesText(max(forks, 1)), facts.Dur(longest), forWhy(why)), float64(longest), "ns")
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9

@@ -27,13 +27,13 @@ var frameworkHiddenKeys = Cause{
 }
 
 func explainFramework(n *facts.Node) *Finding {
-	h := n.HeldBy(facts.KindFrameworkKeys)
+	h := n.ClaimOfKind(facts.KindFrameworkKeys)
 	if !h.Matters() {
 		return nil
 	}
 	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
-	framework := n.FrameworkBehind(worst)
+	framework := n.FrameworkOf(worst)
 	f.Title = fmt.Sprintf("%s sends %s for a call that does not look like it, and all other calls wait", framework,
 		worst.Command)
 	f.supportCommands(n, h.Suspects)
@@ -113,7 +113,7 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 			"of something", framework, n.FromText([]account.Suspect{s})))
 	}
 	name, _, _ := strings.Cut(s.Command, " ")
-	if facts.Since(n, 6, 0) {
+	if facts.ServerAtLeast(n, 6, 0) {
 		return append(fix, fmt.Sprintf("To find all who do so: ACL SETUSER app -%s, which makes it an error instead",
 			strings.ToLower(name)))
 	}

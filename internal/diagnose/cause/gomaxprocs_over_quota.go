@@ -56,7 +56,7 @@ const beside = 2
 
 // together is how many threads of a process were throttled at once, on average while any was.
 func together(t *facts.Threads) float64 {
-	return float64(t.ThrottledNs) / float64(max(t.Throttled.Ns(), 1))
+	return float64(t.ThrottledNs) / float64(max(t.Throttled.TotalNs(), 1))
 }
 
 // overQuotaOf is a process whose runtime has more threads than its quota is good for.
@@ -75,7 +75,7 @@ func overQuotaOf(n *facts.Node, t *facts.Threads) (o overQuota, ok bool) {
 	if t == nil || len(t.Throttled) == 0 {
 		return o, false
 	}
-	q := t.HeldBy()
+	q := t.MainQuota()
 	o = overQuota{pid: t.PID, cores: q.Cores, cgroup: q.Cgroup, at: together(t)}
 	if o.cores <= 0 {
 		if o.cores, o.cgroup = quotaOf(n, t.PID); o.cores <= 0 {
@@ -124,7 +124,7 @@ var runtimeThreads = []string{
 // ownThreads reports whether most of the throttled time was that of threads that the runtime made for itself.
 func ownThreads(t *facts.Threads) bool {
 	var own int64
-	for comm, ns := range t.HeldComm {
+	for comm, ns := range t.ThrottledByComm {
 		if slices.ContainsFunc(runtimeThreads, func(p string) bool { return strings.HasPrefix(comm, p) }) {
 			own += ns
 		}
@@ -133,11 +133,11 @@ func ownThreads(t *facts.Threads) bool {
 }
 
 func explainMaxProcs(n *facts.Node) *Finding {
-	l := n.LateCalls(true, facts.ThrottledOf)
+	l := n.LateReads(true, facts.ThrottledUnreadNs)
 	if l == nil {
 		return nil
 	}
-	all := n.ThreadsOf()
+	all := n.ProcessThreads()
 	o, ok := overQuotaOf(n, all[l.PIDs[0]])
 	if !ok {
 		return nil
@@ -149,8 +149,8 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		"threads wanted to run, on average of %d times", o.cores, o.cgroup, o.at, len(t.Throttled)), o.at, "threads")
 	f.supportRuntime(n, o)
 	f.clientQuota(n, o.cgroup)
-	if run := n.Process(c.PID, "cpu_ns"); len(run) >= 2 {
-		count, _ := n.Process(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
+		count, _ := n.ProcessSeries(c.PID, "threads").Max()
 		f.support(recording.SourceHost, fmt.Sprintf("it used %.2f cores with %.0f threads", facts.Rate(run)/1e9, count),
 			facts.Rate(run)/1e9, "cores")
 	}

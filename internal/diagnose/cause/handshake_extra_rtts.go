@@ -32,17 +32,20 @@ func explainHandshakes(n *facts.Node) *Finding {
 	var most *facts.Caller
 	var fresh []*facts.Conn
 	var extra int64
-	driven := n.Driven(callers)
+	driven := n.OpenedForKnownReason(callers)
 	for _, c := range callers {
-		greeted := c.ConnsWhere(func(k *facts.Conn) bool { return k.Trips() > oneTrip && !k.Ahead(c.CallNs()) })
+		greeted := c.ConnsWhere(func(k *facts.Conn) bool {
+			return k.HandshakeRoundTrips() > oneTrip &&
+				!k.OpenedAheadOfUse(c.RoundTripNs())
+		})
 		if len(greeted) < facts.MinRedials {
 			continue
 		}
 		found = append(found, c)
-		habit := n.Habit(c)
+		habit := n.PoolCausesRedials(c)
 		for _, k := range greeted {
 			if habit || driven[k] {
-				extra += k.TripNs() * int64(k.Trips()-oneTrip)
+				extra += k.HandshakeRoundTripNs() * int64(k.HandshakeRoundTrips()-oneTrip)
 			} else { // nothing but the application wants so many connections: all that they cost is their handshakes' price
 				extra += k.OpeningNs()
 			}
@@ -54,18 +57,19 @@ func explainHandshakes(n *facts.Node) *Finding {
 	if most == nil {
 		return nil
 	}
-	f := findingOfLosses(n.LostTimeOfAll(), n, extra, 0.92)
+	f := findingOfLosses(n.TotalOverhead(), n, extra, 0.92)
 	if f == nil {
 		return nil
 	}
-	trips, work := facts.SpreadOf(fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) }), facts.SpreadOf(fresh,
-		(*facts.Conn).Work)
+	trips, work := facts.PercentilesOf(fresh, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) }),
+		facts.PercentilesOf(fresh,
+			(*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, fmt.Sprintf("each of %d new connections of %s took %d round trips before its "+
-		"first command, where one would do: %s", len(fresh), most.Name, trips.Mid, facts.GreetingOf(fresh)),
-		float64(trips.Mid), "round trips")
-	cost := facts.SpreadOf(fresh, (*facts.Conn).OpeningNs)
+		"first command, where one would do: %s", len(fresh), most.Name, trips.Median, facts.CommonHandshake(fresh)),
+		float64(trips.Median), "round trips")
+	cost := facts.PercentilesOf(fresh, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, fmt.Sprintf("that is %s, and %s for a call; %d calls were made on each",
-		facts.Dur(cost.Mid), facts.Dur(most.CallNs()), work.Mid), float64(cost.Mid), "ns")
+		facts.Dur(cost.Median), facts.Dur(most.RoundTripNs()), work.Median), float64(cost.Median), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("its connections are made at %.3g per second",
 		float64(len(fresh))/n.Seconds()), float64(len(fresh))/n.Seconds(), "per second")
 	if len(found) > 1 {
@@ -74,7 +78,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 	}
 	f.remote(most)
 	f.Fix = append([]string{"Make connections once and keep them: one client object per process, not one per job or " +
-		"request"}, greetingFix(n, facts.GreetingOf(fresh))...)
+		"request"}, greetingFix(n, facts.CommonHandshake(fresh))...)
 	f.See = []string{
 		"https://redis.io/docs/latest/commands/hello/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",

@@ -79,18 +79,18 @@ func (a attempts) byChance() bool {
 	}
 	// callers have them in order of their begin
 	gap := (opened[len(opened)-1].OpenNs - opened[0].OpenNs) / int64(len(opened)-1)
-	return 2*a.pause().Mid > gap
+	return 2*a.pause().Median > gap
 }
 
 // pause is the time from giving up to the next dial.
-func (a attempts) pause() facts.Spread {
+func (a attempts) pause() facts.Percentiles {
 	var to []*facts.Conn
 	by := map[*facts.Conn]int64{}
 	for _, p := range a.again {
 		to = append(to, p.to)
 		by[p.to] = p.pauseNs
 	}
-	return facts.SpreadOf(to, func(k *facts.Conn) int64 { return by[k] })
+	return facts.PercentilesOf(to, func(k *facts.Conn) int64 { return by[k] })
 }
 
 // longestPause before another attempt: redis-py 6 and 7 cap theirs at 10 s, which is the longest default of the known
@@ -99,13 +99,13 @@ const longestPause = int64(10e9)
 
 // beganWith: the first command of a connection that does work is one that had no reply on another.
 func beganWith(c *facts.Conn, k *facts.Conn) bool {
-	if k.WaitOp == "" {
+	if k.UnansweredOp == "" {
 		return false
 	}
-	if c.Greeting != nil && c.Greeting.Op != "" {
-		return c.Greeting.Op == k.WaitOp && c.Greeting.Bytes == k.WaitBytes
+	if c.Handshake != nil && c.Handshake.Op != "" {
+		return c.Handshake.Op == k.UnansweredOp && c.Handshake.Bytes == k.UnansweredBytes
 	}
-	return c.GaveUp() && c.WaitOp == k.WaitOp && c.WaitBytes == k.WaitBytes
+	return c.ClosedWaiting() && c.UnansweredOp == k.UnansweredOp && c.UnansweredBytes == k.UnansweredBytes
 }
 
 // inARow is the longest chain of attempts.
@@ -113,7 +113,7 @@ func (a attempts) inARow() int {
 	length, most := map[*facts.Conn]int{}, 1
 	for _, p := range a.again { // by the end of the first
 		length[p.to] = 2
-		if p.from.Work() == 0 { // it was another attempt itself
+		if p.from.AppCalls() == 0 { // it was another attempt itself
 			length[p.to] = max(length[p.from], 1) + 1
 		}
 		most = max(most, length[p.to])
@@ -123,10 +123,10 @@ func (a attempts) inARow() int {
 
 func explainRetries(n *facts.Node) *Finding {
 	callers := n.Callers()
-	vain := n.Unanswered(callers)
+	vain := n.NeverAnswered(callers)
 	lost := map[string]bool{}
-	for _, s := range n.Silences() {
-		if s.Again >= facts.UnansweredRetransmits {
+	for _, s := range n.UnansweredRequests() {
+		if s.Retransmits >= facts.UnansweredRetransmits {
 			lost[s.Client] = true // the request itself was not heard of
 		}
 	}
@@ -156,7 +156,7 @@ func explainRetries(n *facts.Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	l := n.LostTime(callers)
+	l := n.Overhead(callers)
 	l.SpentNs += paused // on no connection
 	f := findingOfLosses(l, n, cost+paused, 0.85)
 	if f == nil {
@@ -178,15 +178,15 @@ func explainRetries(n *facts.Node) *Finding {
 }
 
 // attempts tells of the waits of one caller, and what followed; it gives the timeout.
-func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
-	age := facts.SpreadOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
+func (f *Finding) attempts(n *facts.Node, a attempts) facts.Percentiles {
+	age := facts.PercentilesOf(a.vain, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("%s gave up %d calls after %s (%s to %s) and closed their "+
-		"connections; the server answered others meanwhile", a.Name, len(a.vain), facts.Dur(age.Mid),
-		facts.Dur(age.Low),
-		facts.Dur(age.High)), float64(len(a.vain)), "calls")
-	late, _ := n.JustInTime(age.Mid)
+		"connections; the server answered others meanwhile", a.Name, len(a.vain), facts.Dur(age.Median),
+		facts.Dur(age.P10),
+		facts.Dur(age.P90)), float64(len(a.vain)), "calls")
+	late, _ := n.AnsweredBeforeTimeout(age.Median)
 	f.support(recording.SourceTap, fmt.Sprintf("only %.0f calls were answered between %s and that: those given up "+
-		"were not late, their replies never came", late, facts.Dur(age.Mid/2)), late, "calls")
+		"were not late, their replies never came", late, facts.Dur(age.Median/2)), late, "calls")
 	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, "CLIENT LIST: "+known, 0, "")
 	}
@@ -199,12 +199,12 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	}
 	pause := a.pause()
 	f.support(recording.SourceTap, fmt.Sprintf("after %d of these a new connection of the same process began with "+
-		"the same command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Mid),
-		facts.Dur(pause.Low),
-		facts.Dur(pause.High)), float64(len(a.again)), "calls")
+		"the same command of the same length, %s later (%s to %s)", len(a.again), facts.Dur(pause.Median),
+		facts.Dur(pause.P10),
+		facts.Dur(pause.P90)), float64(len(a.again)), "calls")
 	if most := a.inARow(); most > 2 {
 		f.support(recording.SourceTap, fmt.Sprintf("up to %d attempts in a row: %s and more in one call", most,
-			facts.Dur(int64(most-1)*age.Mid)), float64(most), "attempts")
+			facts.Dur(int64(most-1)*age.Median)), float64(most), "attempts")
 	}
 	if 2*len(a.again) < len(a.vain) {
 		f.Confidence = 0.75
@@ -214,9 +214,9 @@ func (f *Finding) attempts(n *facts.Node, a attempts) facts.Spread {
 	return age
 }
 
-func retriesFix(n *facts.Node, timeout facts.Spread) []string {
+func retriesFix(n *facts.Node, timeout facts.Percentiles) []string {
 	fix := []string{fmt.Sprintf("Say how long a whole call may take, and make timeout x attempts + pauses fit: with "+
-		"%s and 3 retries it is %s and more", facts.Dur(timeout.Mid), facts.Dur(4*timeout.Mid))}
+		"%s and 3 retries it is %s and more", facts.Dur(timeout.Median), facts.Dur(4*timeout.Median))}
 	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
 	return append(fix, "Count attempts in the application's metrics (hooks, OpenTelemetry), so that a retry is not "+
 		"taken for a slow call",

@@ -2,11 +2,13 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // hotShard: one node of a cluster has work all of the time, and its peers do not: a key, or a hash tag, is asked for
@@ -99,7 +101,7 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 			continue
 		}
 		w := work{
-			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.OwnPerSecond(), 0),
+			node: one, cores: cores, perSecond: max(one.CommandsPerSecond()-one.OwnCommandsPerSecond(), 0),
 			slots: one.SlotsBefore(),
 		}
 		if one == n {
@@ -117,20 +119,22 @@ func workOfCluster(n *facts.Node) (own work, peers []work) {
 // standing says whether this node is a master with slots, or a replica; known is false where it is neither, or it did
 // not tell.
 func standing(n *facts.Node) (primary, known bool) {
-	if len(n.Views) == 0 {
+	if len(n.ClusterViews) == 0 {
 		return false, false
 	}
-	v := n.Views[len(n.Views)-1]
-	me, ok := v.Map.Node(v.Me)
+	v := n.ClusterViews[len(n.ClusterViews)-1]
+	me, ok := v.Map.Node(v.SelfID)
 	return me.Primary, ok && (!me.Primary || len(me.Ranges) > 0)
 }
 
+// medianWork is the median of a property of some nodes, of which there must be one at least.
 func medianWork(ws []work, of func(work) float64) float64 {
 	var all []float64
 	for _, w := range ws {
 		all = append(all, of(w))
 	}
-	return facts.MedianOf(all)
+	slices.Sort(all)
+	return stats.MedianUpper(all)
 }
 
 func (w work) source() string {
@@ -170,20 +174,20 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 
 // supportWhose names who asks it most.
 func (f *Finding) supportWhose(n *facts.Node) {
-	users := n.Users()
+	users := n.ClientCallers()
 	if len(users) == 0 {
 		return
 	}
 	most, all := users[0], int64(0)
 	for _, c := range users {
-		all += c.Calls()
-		if c.Calls() > most.Calls() {
+		all += c.AppCalls()
+		if c.AppCalls() > most.AppCalls() {
 			most = c
 		}
 	}
-	if most.Calls() > 0 {
+	if most.AppCalls() > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%.0f %% of the calls to it that were seen are of %s",
-			100*float64(most.Calls())/float64(max(all, 1)), most.Name), float64(most.Calls()), "calls")
+			100*float64(most.AppCalls())/float64(max(all, 1)), most.Name), float64(most.AppCalls()), "calls")
 	}
 }
 
@@ -213,5 +217,5 @@ func hotShardFix(n *facts.Node, uneven bool) []string {
 // slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0 on, Redis from 8.2 on.
 func slotStats(n *facts.Node) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
-	return name == "valkey" && !strings.HasPrefix(version, "7.") || name == "redis" && facts.Since(n, 8, 2)
+	return name == "valkey" && !strings.HasPrefix(version, "7.") || name == "redis" && facts.ServerAtLeast(n, 8, 2)
 }

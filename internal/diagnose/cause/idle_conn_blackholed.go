@@ -23,7 +23,7 @@ var idleConnBlackholed = Cause{
 }
 
 // longestIdle is the longest pause of a connection that was followed by an answered call, as far as its sums tell.
-func longestIdle(l facts.Lane) (ns int64) {
+func longestIdle(l facts.ConnTimeline) (ns int64) {
 	for _, s := range l.Steps {
 		if s.Calls > 0 {
 			ns = max(ns, s.IdleNs/s.Calls)
@@ -33,12 +33,12 @@ func longestIdle(l facts.Lane) (ns int64) {
 }
 
 func explainBlackhole(n *facts.Node) *Finding {
-	var gone []facts.Silence
+	var gone []facts.UnansweredRequest
 	busy := 0
-	for _, s := range n.Silences() {
+	for _, s := range n.UnansweredRequests() {
 		switch {
-		case s.Again < facts.UnansweredRetransmits:
-		case s.WasIdleNs < facts.IdleLong:
+		case s.Retransmits < facts.UnansweredRetransmits:
+		case s.IdleBeforeNs < facts.LongIdleNs:
 			busy++
 		default:
 			gone = append(gone, s)
@@ -49,16 +49,16 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	var lost, longest int64
 	var again, givenUp int
-	limit, who := gone[0], facts.Tally{}
+	limit, who := gone[0], facts.NameCounts{}
 	lostConns := map[string]bool{}
 	for _, s := range gone {
 		lost += s.ToNs - s.SentNs
 		longest = max(longest, s.ToNs-s.SentNs)
-		again += s.Again
-		if s.GivenUp {
+		again += s.Retransmits
+		if s.ClosedByClient {
 			givenUp++
 		}
-		if s.WasIdleNs < limit.WasIdleNs {
+		if s.IdleBeforeNs < limit.IdleBeforeNs {
 			limit = s
 		}
 		lostConns[s.Client] = true
@@ -66,7 +66,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	}
 	var waited, longestAlive, calls int64
 	alive := 0
-	for _, c := range n.Lanes() {
+	for _, c := range n.Timelines() {
 		if lostConns[c.Client] {
 			continue
 		}
@@ -82,7 +82,8 @@ func explainBlackhole(n *facts.Node) *Finding {
 		who.List(3)),
 		float64(len(gone)), "calls")
 	f.support(recording.SourceTap, fmt.Sprintf("all of these connections had been idle, the shortest for %s: %s",
-		facts.Dur(limit.WasIdleNs), facts.Whose(limit.Client, limit.Caller)), float64(limit.WasIdleNs), "ns")
+		facts.Dur(limit.IdleBeforeNs), facts.ClientLabel(limit.Client, limit.Caller)), float64(limit.IdleBeforeNs),
+		"ns")
 	if alive > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d other connections had %d calls answered meanwhile; their "+
 			"pauses were %s at most", alive, calls, facts.Dur(longestAlive)), float64(alive), "connections")
@@ -96,7 +97,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d connections that were in use got no answer either: the path may "+
 			"be gone for all", busy), float64(busy), "connections")
 	}
-	if longestAlive > limit.WasIdleNs {
+	if longestAlive > limit.IdleBeforeNs {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, fmt.Sprintf("another connection was idle for %s and still worked",
 			facts.Dur(longestAlive)), float64(longestAlive), "ns")
@@ -106,11 +107,11 @@ func explainBlackhole(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, "no other connection had an answer meanwhile: the server or the whole path may "+
 			"be gone", 0, "connections")
 	}
-	if n.Hosted() && n.StateNs(recording.KindFrozen) > longest/2 {
+	if n.HostWatched() && n.StateNs(recording.KindFrozen) > longest/2 {
 		f.doubt(recording.SourceHost, "the server was frozen for a time; but its kernel acknowledges what arrives, "+
 			"and then nothing is retransmitted", float64(n.StateNs(recording.KindFrozen)), "ns")
 	}
-	f.Fix = blackholeFix(n, limit.WasIdleNs)
+	f.Fix = blackholeFix(n, limit.IdleBeforeNs)
 	f.See = []string{
 		"https://github.com/redis/node-redis/issues/1598",
 		"https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#connection-idle-timeout", "https://man7.org/linux/man-pages/man7/tcp.7.html",

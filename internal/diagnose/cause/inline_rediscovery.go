@@ -27,35 +27,37 @@ var inlineRediscovery = Cause{
 
 func explainInline(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
-	if r.Moved < facts.RedirectMin {
+	if r.Moved < minRedirects {
 		return nil
 	}
 	in := c.InlineFetches()
-	if !in.Waited(r.Moved) {
+	if !in.WaitsForMap(r.Moved) {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.8}
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
-	f.ExcessShare = lost / max(lost+(r.Data+r.Moved)*trip, 1)
+	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (errorstats), and the map was "+
 		"asked for %.0f times: once for each %.2g", r.Moved, in.Calls, r.Moved/in.Calls), r.Moved, "replies")
 	if in.Guessed {
 		f.support(recording.SourceTap, "the callers fetch the map as "+in.Library+" does, which lets the call wait "+
 			"for it", 0, "")
 	} else {
-		f.support(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Library+", which lets the call wait for "+
+		f.support(in.Fetchers.Source, in.Fetchers.KnownFrom+": the library is "+in.Library+", which lets the call "+
+			"wait for "+
 			"the map", 0, "")
 	}
 	if len(in.Fetchers.Concurrent) > 0 {
-		f.doubt(in.Fetchers.Source, in.Fetchers.How+": "+in.Fetchers.Concurrent.List(2)+" as well, which fetches the "+
+		f.doubt(in.Fetchers.Source, in.Fetchers.KnownFrom+": "+in.Fetchers.Concurrent.List(2)+" as well, which "+
+			"fetches the "+
 			"map "+
 			"beside the calls", 0, "")
 	}
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
 		f.Confidence = 0.9
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections were opened for the map alone, and closed after "+
-			"%s (median): so long a call waited that a call of %s was to be", in.MapConns, facts.Dur(in.MapLifeNs),
+			"%s (median): so long a call waited that a call of %s was to be", in.MapConns, facts.Dur(in.MapConnLifeNs),
 			facts.Dur(int64(trip))),
 			float64(in.MapConns), "connections")
 	}
@@ -75,8 +77,9 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	case f.Confidence < 0.9:
 		f.doubt(recording.SourceServer, "that the calls waited is known of the library, and was not seen", 0, "")
 	}
-	if len(in.By) > 0 {
-		f.support(recording.SourceTap, "the map is asked for by "+in.By.List(3), float64(len(in.By)), "callers")
+	if len(in.Requesters) > 0 {
+		f.support(recording.SourceTap, "the map is asked for by "+in.Requesters.List(3), float64(len(in.Requesters)),
+			"callers")
 	}
 	how, _ := remedy.Of(remedy.FetchMapBesideCalls, in.Library)
 	f.Fix = []string{how, "Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER " +
@@ -92,19 +95,18 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 // inlineCost is what a call takes, and what it takes more where it waits for the map, in nanoseconds: by the life of
 // the connections that were seen, else a new connection, its handshake and the question.
 func inlineCost(c *facts.Case, in facts.InlineFetch) (trip, each float64) {
-	var asked facts.Refreshing
+	var asked facts.MapRefresh
 	var price int64
 	for _, n := range c.Nodes {
-		if r := n.Refreshing(); r.Calls > asked.Calls {
+		if r := n.MapRefresh(); r.Calls > asked.Calls {
 			asked = r
 		}
-		p, _, _ := n.Prices()
-		price = max(price, p)
+		price = max(price, n.ConnectionCost().OpeningNs)
 	}
-	trip, question := c.Trips(asked)
+	trip, question := c.CallAndMapNs(asked)
 	switch {
 	case in.MapConns > 0:
-		return trip, float64(in.MapLifeNs)
+		return trip, float64(in.MapConnLifeNs)
 	case in.Library == "redis-py" && in.DataConns > 0:
 		return trip, question + float64(in.OpeningNs)*float64(in.DataConns)/max(in.Calls, 1)
 	}

@@ -27,7 +27,7 @@ var introspectionLoad = Cause{
 }
 
 func explainIntrospection(n *facts.Node) *Finding {
-	h := n.HeldBy(facts.KindIntrospection)
+	h := n.ClaimOfKind(facts.KindIntrospection)
 	monitors := n.Monitors()
 	share := monitorShare(n, len(monitors))
 	if share >= monitorMinShare {
@@ -122,7 +122,7 @@ func introspection(n *facts.Node) []facts.CommandUse {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		base, ok := strings.CutSuffix(name, ".usec")
 		command := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " "))
-		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.IsCrowdWork(command) {
+		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.GrowsWithClients(command) {
 			out = append(out, facts.CommandUse{Name: command, Calls: n.Growth(base + ".calls"), Usec: usec})
 		}
 	}
@@ -137,16 +137,18 @@ func monitored(n *facts.Node, share float64) facts.Claim {
 		if s.Suspect >= 0 {
 			return n.Ledger.Suspects[s.Suspect].Kind == account.KindBulk
 		}
-		return facts.IsWaiting(s) && (!n.Hosted() || s.State == account.Busy || s.State == account.Unexplained)
+		return facts.IsUnexplainedWait(s) && (!n.HostWatched() || s.State == account.Busy ||
+			s.State == account.Unexplained)
 	})
 	cl.Ns = int64(float64(cl.Ns) * share)
 	return cl
 }
 
 func add(c facts.Claim, o facts.Claim) facts.Claim {
-	add := func(a, b facts.Felt) facts.Felt {
-		return facts.Felt{
-			Calls: max(a.Calls, b.Calls), Of: a.Of, Share: max(a.Share, b.Share), MaxNs: max(a.MaxNs, b.MaxNs),
+	add := func(a, b facts.Affected) facts.Affected {
+		return facts.Affected{
+			Calls: max(a.Calls, b.Calls), AllCalls: a.AllCalls, Share: max(a.Share, b.Share), MaxNs: max(a.MaxNs,
+				b.MaxNs),
 		}
 	}
 	return facts.Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,

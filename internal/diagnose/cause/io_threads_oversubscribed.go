@@ -34,20 +34,21 @@ func explainIOThreads(n *facts.Node) *Finding {
 	if t.Configured <= 1 {
 		return nil
 	}
-	if !t.Known {
+	if !t.Measured {
 		return ioThreadsByInfo(n, t)
 	}
 	main, _ := n.Demand()
-	if float64(t.Configured) < t.CPUs || t.Run < facts.IOThreadsRun || t.Wait/max(t.Total(), 1e-9) < ioThreadsWait &&
-		!t.Quota {
+	if float64(t.Configured) < t.CPUs || t.Run < minIOThreadCores || t.Wait/max(t.Total(),
+		1e-9) < ioThreadsWait &&
+		!t.ByQuota {
 		return nil
 	}
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.Quota &&
-			main.Run < 0.8*t.CPUs) || facts.IsWaiting(s)
+		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.ByQuota &&
+			main.Run < 0.8*t.CPUs) || facts.IsUnexplainedWait(s)
 	})
 	f := finding(n, cl, 0.95)
-	others := n.OthersCores()
+	others := n.TotalNeighbourCores()
 	mine := t.Total() / (t.Total() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9)) * min(1, 2*mine)
 	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
@@ -69,7 +70,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 
 // supportOwnHolders says how much of the main thread's wait for a CPU the server's own threads had it.
 func (f *Finding) supportOwnHolders(n *facts.Node) {
-	all, own := facts.SumOf(n.Exact(account.RunQueue)), int64(0)
+	all, own := facts.SumWaits(n.Exact(account.RunQueue)), int64(0)
 	for _, s := range n.Exact(account.RunQueue) {
 		if strings.HasPrefix(s.Culprit, "io_thd") {
 			own += s.Ns()
@@ -92,7 +93,7 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	if active == 0 || main == 0 || all-main < 0.2 || all > 0.7*float64(t.Configured) || !ok || q.Share() < 0.5 {
 		return nil
 	}
-	f := finding(n, n.Waited(), 0.5)
+	f := finding(n, n.UnexplainedWaits(), 0.5)
 	f.ExcessShare = max(f.ExcessShare, q.Share())
 	f.support(recording.SourceServer, fmt.Sprintf("its %d I/O threads are active, and all threads together get %.1f "+
 		"cores: spinning threads that had CPUs would use %d", t.Configured, all, t.Configured), all, "cores")

@@ -24,13 +24,13 @@ var luaOrMultiLong = Cause{
 }
 
 func explainLuaOrMulti(n *facts.Node) *Finding {
-	h := n.HeldBy(facts.KindScriptOrMulti)
+	h := n.ClaimOfKind(facts.KindScriptOrMulti)
 	busy := errors(n, "BUSY")
 	if !h.Matters() && busy == 0 {
 		return nil
 	}
 	if busy > 0 && h.Ns == 0 {
-		h.Claim = n.Waited() // the script has not ended, so that no record has it yet
+		h.Claim = n.UnexplainedWaits() // the script has not ended, so that no record has it yet
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.3))
 	if busy > 0 {
@@ -63,14 +63,14 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 // supportInner says how many commands each script or transaction ran: the server counts them beside it.
 func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 	outer := "cmdstat_" + strings.ToLower(s.Command)
-	runs := n.Rose(outer+".calls", s)
+	runs := n.GrowthAround(outer+".calls", s)
 	if runs == 0 {
 		return
 	}
 	name, most := "", 0.0
 	for _, series := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		command, isCalls := strings.CutSuffix(strings.TrimPrefix(series, "cmdstat_"), ".calls")
-		if d := n.Rose(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
+		if d := n.GrowthAround(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
 			name, most = command, d
 		}
 	}

@@ -35,7 +35,10 @@ func explainManyClients(n *facts.Node) *Finding {
 	if clients < facts.ManyClients {
 		return nil
 	}
-	h := n.Held(func(s account.Suspect) bool { return s.Kind == account.KindCommand && n.IsCrowdWork(s.Command) })
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
+		return s.Kind == account.KindCommand &&
+			n.GrowsWithClients(s.Command)
+	})
 	line := inLine(n)
 	crowded := line >= crowd && line >= clients/4
 	if !h.Matters() && !crowded {
@@ -53,7 +56,7 @@ func explainManyClients(n *facts.Node) *Finding {
 	}
 	if crowded {
 		q, _ := n.Queue()
-		all := finding(n, n.Waited(), 0)
+		all := finding(n, n.UnexplainedWaits(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
 		f.Confidence = max(f.Confidence, 0.9)
 		f.support(recording.SourceProbe, fmt.Sprintf("about %.0f calls are queued at a time (%.0f commands per "+
@@ -67,7 +70,7 @@ func explainManyClients(n *facts.Node) *Finding {
 	}
 	if h.Matters() {
 		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for less"
-		if facts.Since(n, 6, 2) {
+		if facts.ServerAtLeast(n, 6, 2) {
 			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients in place of CLIENT LIST" + n.FromText(h.Suspects)
 		}
 		f.Fix = append([]string{fix}, f.Fix...)

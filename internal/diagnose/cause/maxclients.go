@@ -26,13 +26,13 @@ var maxClients = Cause{
 }
 
 func explainMaxClients(n *facts.Node) *Finding {
-	refused := n.Refusals()
+	refused := n.MaxclientsRefusals()
 	rejected := n.Growth("rejected_connections")
 	if refused == 0 && rejected == 0 {
 		return nil
 	}
 	f := finding(n, n.Claim(func(_ account.Account, s account.Segment) bool {
-		return facts.IsWaiting(s) && s.Actor != account.Server || s.State == account.Dial
+		return facts.IsUnexplainedWait(s) && s.Actor != account.Server || s.State == account.Dial
 	}), 0.95)
 	if refused > 0 {
 		f.Confidence = 0.99
@@ -84,7 +84,7 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 	}
 	if away > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the server closed %d connections of clients on this host before "+
-			"they had a reply, most of %s", away, facts.SortedByNs(who)[0]), float64(away), "connections")
+			"they had a reply, most of %s", away, facts.KeysByValue(who)[0]), float64(away), "connections")
 	}
 }
 

@@ -28,7 +28,7 @@ var migrateBigKeyBlocks = Cause{
 
 // sentByServer reports whether it is known that a RESTORE is the other half of a MIGRATE.
 func sentByServer(n *facts.Node, s account.Suspect) bool {
-	return s.Command != "RESTORE" || facts.IsServer(s.Process) || migratedElsewhere(n)
+	return s.Command != "RESTORE" || facts.IsServerProcess(s.Process) || migratedElsewhere(n)
 }
 
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
@@ -42,7 +42,7 @@ func migratedElsewhere(n *facts.Node) bool {
 }
 
 func explainMigrate(n *facts.Node) *Finding {
-	h := n.Held(facts.IsMigration)
+	h := n.ClaimOfSuspects(facts.IsMigration)
 	if !h.Matters() {
 		return nil
 	}
@@ -52,9 +52,9 @@ func explainMigrate(n *facts.Node) *Finding {
 	f.supportWaits(n, h, worst.Command)
 	moved := 0.0
 	for _, s := range h.Suspects {
-		moved = max(moved, n.MemoryFell(s))
+		moved = max(moved, n.MemoryFall(s))
 	}
-	if moved >= facts.BigFreeBytes {
+	if moved >= facts.MinFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by up to %.1f MB at once about then: a value "+
 			"that went away", moved/1e6), moved, "bytes")
 	}

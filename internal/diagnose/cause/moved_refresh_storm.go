@@ -38,46 +38,47 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	r := c.Redirects()
 	var calls, usec, worst, lumped float64
 	var busiest *facts.Node
-	var asked facts.Refreshing
+	var asked facts.MapRefresh
 	for _, n := range c.Nodes {
-		one := n.Refreshing()
+		one := n.MapRefresh()
 		calls, usec = calls+one.Calls, usec+one.Usec
-		if one.Lumped {
+		if one.SubcommandsMerged {
 			lumped++
 		}
 		if busiest == nil || one.Usec > worst {
 			busiest, asked, worst = n, one, one.Usec
 		}
 	}
-	if busiest == nil || calls < facts.RefreshRate*c.Seconds() || asked.Command == "" {
+	if busiest == nil || calls < minRefreshRate*c.Seconds() || asked.Command == "" {
 		return nil
 	}
-	if !r.Counted {
+	if !r.ErrorsCounted {
 		return movedUncounted(c, busiest, asked)
 	}
-	if r.Moved < facts.RedirectMin || r.Moved < facts.RedirectShare*(r.Data+r.Moved) || !asked.ByEvents() ||
+	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) ||
+		!asked.FollowsMoved() ||
 		looksWith(c, "errorstat_MOVED.count") < movedLooks {
 		return nil
 	}
 	in := c.InlineFetches()
-	if asked.Share < facts.RefreshShare && in.Waited(r.Moved) {
+	if asked.Share < facts.MinRefreshShare && in.WaitsForMap(r.Moved) {
 		// the servers have an easy time of it: what costs is that calls wait for the map (inline-rediscovery)
 		return nil
 	}
 	changes := c.OwnersChanged()
-	if changes == 0 && len(r.Open) > 0 && r.Ask+r.TryAgain > 0 {
+	if changes == 0 && len(r.OpenSlots) > 0 && r.Ask+r.TryAgain > 0 {
 		return nil // the owner stays: calls to an open slot that come to its taker without ASKING are told MOVED, too
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.85}
-	trip, wait := c.Trips(asked)
+	trip, wait := c.CallAndMapNs(asked)
 	lost := r.Moved*trip + calls*wait
-	f.ExcessShare = lost / max(lost+r.Data*trip, 1)
-	f.ExcessShare = max(f.ExcessShare, busiest.RefreshPattern(asked))
+	f.ExcessShare = lost / max(lost+r.DataCalls*trip, 1)
+	f.ExcessShare = max(f.ExcessShare, busiest.RefreshWaitShare(asked))
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f calls were answered MOVED (%.1f per second; errorstats): "+
-		"%.1f %% of all calls", r.Moved, r.Moved/c.Seconds(), 100*r.Moved/(r.Data+r.Moved)), r.Moved, "replies")
+		"%.1f %% of all calls", r.Moved, r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved)), r.Moved, "replies")
 	f.support(recording.SourceServer, fmt.Sprintf("the map was asked for %.0f times (%s, %s of server time each): "+
 		"%.2g for each MOVED", calls, asked.Command, facts.Dur(int64(usec*1e3/calls)), calls/r.Moved), calls, "calls")
-	if asked.Share >= facts.RefreshShare {
+	if asked.Share >= facts.MinRefreshShare {
 		f.support(recording.SourceServer, fmt.Sprintf("%s: that takes %.1f %% of its main thread's time",
 			busiest.Address, asked.Share*100), asked.Share, "of the time")
 	}
@@ -91,7 +92,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			"reason (they do not refresh, or ask a node that is behind) are told MOVED as well", 0, "changes")
 	}
 	f.tellWaits(in)
-	if in.Library != "" && !in.Guessed && asked.Share < facts.RefreshShare {
+	if in.Library != "" && !in.Guessed && asked.Share < facts.MinRefreshShare {
 		// that they fetched the map too seldom for their habit does not say that nobody waited
 		f.Confidence = min(f.Confidence, movedBesideWaits)
 	}
@@ -100,8 +101,9 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%d nodes changed their role: after a failover clients are told "+
 			"MOVED until they have fetched the map once", failovers), float64(failovers), "nodes")
 	}
-	if len(asked.By) > 0 {
-		f.support(busiest.StateSource(), "the map is asked for by "+asked.By.List(3), float64(len(asked.By)), "callers")
+	if len(asked.Requesters) > 0 {
+		f.support(busiest.StateSource(), "the map is asked for by "+asked.Requesters.List(3),
+			float64(len(asked.Requesters)), "callers")
 	}
 	if r.Ask > r.Moved {
 		f.doubt(recording.SourceServer, fmt.Sprintf("%.0f calls were answered ASK: more than MOVED", r.Ask), r.Ask,
@@ -113,9 +115,9 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 
 // movedUncounted judges servers before 6.2, which do not count MOVED: that slots change their owners was seen, and that
 // the map is asked for so often that it weighs on them.
-func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) *Finding {
-	changes, pattern := c.OwnersChanged(), busiest.RefreshPattern(asked)
-	if changes < facts.RedirectMin || pattern == 0 {
+func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) *Finding {
+	changes, pattern := c.OwnersChanged(), busiest.RefreshWaitShare(asked)
+	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
 	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}
@@ -136,14 +138,17 @@ func (f *Finding) tellWaits(in facts.InlineFetch) {
 		f.doubt(recording.SourceTap, "the callers fetch the map as "+in.Library+" does, which lets the call wait for "+
 			"it: that costs as well", 0, "")
 	case in.Library != "":
-		f.doubt(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Library+", which lets the call wait for "+
+		f.doubt(in.Fetchers.Source, in.Fetchers.KnownFrom+": the library is "+in.Library+", which lets the call wait "+
+			"for "+
 			"the map: that costs as well", 0, "")
-	case in.Concurrent != "" && len(in.Fetchers.Concurrent) > 0:
-		f.support(in.Fetchers.Source, in.Fetchers.How+": the library is "+in.Concurrent+", which fetches the map "+
+	case in.ConcurrentLibrary != "" && len(in.Fetchers.Concurrent) > 0:
+		f.support(in.Fetchers.Source, in.Fetchers.KnownFrom+": the library "+
+			"is "+in.ConcurrentLibrary+", which fetches the map "+
 			"beside "+
 			"the calls: none waits for it", 0, "")
-	case in.Concurrent != "":
-		f.support(recording.SourceTap, "the callers fetch the map as "+in.Concurrent+" does, beside the calls: none "+
+	case in.ConcurrentLibrary != "":
+		f.support(recording.SourceTap, "the callers fetch the map as "+in.ConcurrentLibrary+" does, beside the "+
+			"calls: none "+
 			"waits for it", 0, "")
 	default:
 		f.doubt(recording.SourceServer, "the library is not known (lib-name in CLIENT LIST, servers from 7.2 on): it "+
@@ -155,7 +160,7 @@ func (f *Finding) movedFix(n *facts.Node) {
 	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and " +
 		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"},
 		remedy.For(n, remedy.FetchMapLess, nil)...)
-	if !facts.Since(n, 7, 0) {
+	if !facts.ServerAtLeast(n, 7, 0) {
 		f.Fix = append(f.Fix, "Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a "+
 			"twentieth and less")
 	}

@@ -41,14 +41,14 @@ func explainBigReply(n *facts.Node) *Finding {
 	if len(big) == 0 {
 		return nil
 	}
-	behind, longest, bytes := facts.Tally{}, recording.Call{}, int64(0)
+	behind, longest, bytes := facts.NameCounts{}, recording.Call{}, int64(0)
 	cl := n.TapClaim(func(a account.Account) int64 {
 		b, ok := ahead(big[a.Call.Conn], a.Call)
 		if !ok {
 			return 0
 		}
 		// Until the last byte of the big one came in; what it took the server to begin with it is the server's time.
-		ns := facts.Spans{{b.StartNs, b.EndNs}}.Within(a, passing)
+		ns := facts.Spans{{b.StartNs, b.EndNs}}.SegmentsNs(a, passing)
 		if ns > 0 {
 			behind[a.Call.Conn]++
 			bytes = max(bytes, b.ReplyBytes)
@@ -64,7 +64,7 @@ func explainBigReply(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited on their connection behind a reply that "+
 		"is big, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)), float64(cl.Calls), "calls")
-	who := facts.Whose(longest.Conn, longest.Client)
+	who := facts.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, fmt.Sprintf("%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB",
 		longest.Op, who, float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6),
 		float64(bytes), "bytes")
@@ -108,7 +108,7 @@ func ahead(big []recording.Call, c recording.Call) (recording.Call, bool) {
 }
 
 // weighShared says how calls on other connections did meanwhile.
-func (f *Finding) weighShared(n *facts.Node, behind facts.Tally) {
+func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 	f.support(recording.SourceTap, fmt.Sprintf("they are calls of %d connections: %s", len(behind), behind.List(3)),
 		float64(len(behind)), "connections")
 	elsewhere := 0

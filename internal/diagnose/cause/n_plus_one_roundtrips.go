@@ -27,7 +27,7 @@ var nPlusOneRoundtrips = Cause{
 // Bounds of a chain of round trips. Below a millisecond, in one data centre or on one host, a busy connection is just
 // that: a pool that hands out the last one used keeps one busy however independent the requests are.
 const (
-	tripNs      = facts.FloorNs
+	tripNs      = floorNs
 	mostlyWaits = 0.5 // of the time: its caller waits more than it works
 	chainCalls  = 10  // per second: dependent calls that a request may well make
 	oneAtATime  = 0.7 // of the path's round trip that a call takes at least, where calls do not overlap
@@ -37,17 +37,17 @@ const (
 
 func explainNPlusOne(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < tripNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // not the path is what a call takes
 	}
 	work := n.ProbeWorkNs()
-	if kept.MinNs < facts.FloorOfWork*work {
+	if kept.MinNs < floorOfWork*work {
 		return nil
 	}
-	var chains []facts.Lane
+	var chains []facts.ConnTimeline
 	var calls, waits, all int64
 	sure, prompt := true, 1.0
-	for _, c := range n.Lanes() {
+	for _, c := range n.Timelines() {
 		k := chain(c, kept.MinNs)
 		share, counted := promptShare(c)
 		if k.Calls == 0 || counted && share < dependent {
@@ -56,16 +56,16 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		sure = sure && counted
 		prompt = min(prompt, share)
 		chains = append(chains, c)
-		calls, waits, all = calls+k.Calls, waits+k.InFlightNs, all+k.To-k.From
+		calls, waits, all = calls+k.Calls, waits+k.InFlightNs, all+k.ToNs-k.FromNs
 	}
 	if len(chains) == 0 {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.58}
-	f.ExcessShare = min(1, (1-1.0/chainCalls)*float64(waits)/facts.InFlight(n.Lanes()))
-	who := facts.Tally{}
+	f.ExcessShare = min(1, (1-1.0/chainCalls)*float64(waits)/facts.TotalInFlightNs(n.Timelines()))
+	who := facts.NameCounts{}
 	for _, c := range chains {
-		who[c.Who()] = int(c.Calls)
+		who[c.Label()] = int(c.Calls)
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections send %.0f calls per second each, one after the other, "+
 		"and wait %.0f %% of the time for replies: %s", len(chains), float64(calls)/(float64(all)/1e9),
@@ -109,29 +109,29 @@ func explainNPlusOne(n *facts.Node) *Finding {
 }
 
 // promptShare is how many of a connection's calls were sent right after the reply before.
-func promptShare(l facts.Lane) (share float64, counted bool) {
-	if len(l.Use) == 0 || l.Use[len(l.Use)-1].Prompt < 0 {
+func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
+	if len(l.Samples) == 0 || l.Samples[len(l.Samples)-1].BackToBack < 0 {
 		return 0, false
 	}
-	last := l.Use[len(l.Use)-1]
-	return float64(last.Prompt) / float64(max(last.Calls, 1)), true
+	last := l.Samples[len(l.Samples)-1]
+	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
 }
 
 // chain is the use of a connection if it had one call after the other under way, most of the time from its first to its
 // last second.
-func chain(l facts.Lane, trip int64) (sum facts.LaneStep) {
+func chain(l facts.ConnTimeline, trip int64) (sum facts.TimelineStep) {
 	if len(l.Steps) == 0 {
 		return sum
 	}
-	sum.From, sum.To = l.Steps[0].From, l.Steps[len(l.Steps)-1].To
+	sum.FromNs, sum.ToNs = l.Steps[0].FromNs, l.Steps[len(l.Steps)-1].ToNs
 	for _, s := range l.Steps {
 		sum.Calls, sum.InFlightNs, sum.IdleNs = sum.Calls+s.Calls, sum.InFlightNs+s.InFlightNs, sum.IdleNs+s.IdleNs
 	}
 	all := float64(sum.InFlightNs + sum.IdleNs)
 	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
-	if float64(sum.InFlightNs) < mostlyWaits*all || float64(sum.Calls) < chainCalls*float64(sum.To-sum.From)/1e9 ||
+	if float64(sum.InFlightNs) < mostlyWaits*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
 		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
-		return facts.LaneStep{}
+		return facts.TimelineStep{}
 	}
 	return sum
 }

@@ -48,13 +48,13 @@ func delayedOut(a account.Account) int64 {
 
 // Nagled are connections all of whose calls take as long as a delayed acknowledgement.
 type Nagled struct {
-	conns    []facts.Lane
+	conns    []facts.ConnTimeline
 	calls    int64
 	excessNs int64
 }
 
 func nagled(n *facts.Node, usualNs int64) (g Nagled) {
-	for _, c := range n.Lanes() {
+	for _, c := range n.Timelines() {
 		if c.Calls < nagledCalls {
 			continue
 		}
@@ -84,11 +84,11 @@ func explainNagle(n *facts.Node) *Finding {
 	if usual*4 >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms are no sign
 	}
-	who, ops := facts.Tally{}, facts.Tally{}
+	who, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
 		ns := delayedOut(a)
 		if ns > 0 {
-			who[facts.Whose(a.Call.Conn, a.Call.Client)]++
+			who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
 			ops[a.Call.Op]++
 		}
 		return ns
@@ -107,9 +107,9 @@ func explainNagle(n *facts.Node) *Finding {
 	if len(g.conns) > 0 {
 		calls = max(calls, g.calls)
 		for _, c := range g.conns {
-			who[c.Who()] += int(c.Calls)
+			who[c.Label()] += int(c.Calls)
 		}
-		if share := float64(g.excessNs) / facts.InFlight(n.Lanes()); share > f.ExcessShare {
+		if share := float64(g.excessNs) / facts.TotalInFlightNs(n.Timelines()); share > f.ExcessShare {
 			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
 		}
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections take %s for each call, second by second (%d "+
@@ -117,7 +117,7 @@ func explainNagle(n *facts.Node) *Finding {
 			float64(g.meanNs()), "ns")
 	}
 	f.weighACKs(n, calls)
-	if d, ok := n.Demand(); ok && d.Sure && d.Total() < facts.IdleEnough {
+	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {
 		f.support(d.Source, fmt.Sprintf("the server had work only %.0f %% of the time: it did not make them wait",
 			d.Total()*100), d.Total(), "of the time")
 	}

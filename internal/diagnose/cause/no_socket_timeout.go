@@ -51,9 +51,9 @@ type hang struct {
 // hangs are the connections that still wait when the watch ends, the longest first.
 func hangs(n *facts.Node) []hang {
 	by := map[string]hang{}
-	for _, s := range n.Silences() {
-		if wait := n.EndNs - s.SentNs; !s.GivenUp && s.Again >= facts.UnansweredRetransmits {
-			by[s.Client] = hang{s.Client, s.Caller, wait, s.Again, recording.SourceTap}
+	for _, s := range n.UnansweredRequests() {
+		if wait := n.EndNs - s.SentNs; !s.ClosedByClient && s.Retransmits >= facts.UnansweredRetransmits {
+			by[s.Client] = hang{s.Client, s.Caller, wait, s.Retransmits, recording.SourceTap}
 		}
 	}
 	for _, s := range n.Rec.Snapshots {
@@ -93,7 +93,8 @@ func hangs(n *facts.Node) []hang {
 // MONITOR, a replica.
 func meantToWait(n *facts.Node, address string) bool {
 	for _, c := range n.AllClients {
-		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") || facts.MeantToWait[strings.ToUpper(c.Cmd)]) {
+		if c.Addr == address && (strings.ContainsAny(c.Flags, "bPOSM") ||
+			facts.LongWaitCommands[strings.ToUpper(c.Cmd)]) {
 			return true
 		}
 	}
@@ -119,13 +120,13 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		return nil // a server that answers nobody is another trouble
 	}
 	var lost, waited int64
-	who, again := facts.Tally{}, 0
+	who, again := facts.NameCounts{}, 0
 	for _, h := range hangs {
 		lost += min(h.waitNs, n.EndNs-n.StartNs)
 		who[h.caller]++
 		again = max(again, h.again)
 	}
-	for _, l := range n.Lanes() {
+	for _, l := range n.Timelines() {
 		waited += l.InFlightNs
 	}
 	worst := hangs[0]

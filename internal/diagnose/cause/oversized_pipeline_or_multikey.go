@@ -38,7 +38,7 @@ const (
 // batch is what one connection asked at once.
 type batch struct {
 	client, process string
-	ops             facts.Tally // commands, by name
+	ops             facts.NameCounts // commands, by name
 	calls           int
 	args            int // most of one command
 	bytes           int64
@@ -49,9 +49,11 @@ type batch struct {
 	transaction     bool  // its commands wait in the server until EXEC does all of them at once: lua-or-multi-long
 }
 
-func (b *batch) oversized() bool { return (b.calls >= facts.Oversized || b.multi) && !b.transaction }
+func (b *batch) oversized() bool {
+	return (b.calls >= facts.MinOversizedBatch || b.multi) && !b.transaction
+}
 
-func (b *batch) who() string { return facts.Whose(b.client, b.process) }
+func (b *batch) who() string { return facts.ClientLabel(b.client, b.process) }
 
 func (b *batch) op() string {
 	if top := b.ops.Top(1); len(top) > 0 {
@@ -88,9 +90,9 @@ func batches(n *facts.Node) []*batch {
 			continue
 		}
 		name, _, _ := strings.Cut(d.Op, " ")
-		multi := d.Args > facts.Oversized && facts.MultiKey[name]
+		multi := d.Args > facts.MinOversizedBatch && facts.MultiKeyCommands[name]
 		if !d.Sends && (b == nil || multi || b.multi || !b.more || e.TimeNs-b.lastNs() > batchGapNs) {
-			b = &batch{client: d.Client, multi: multi, ops: facts.Tally{}}
+			b = &batch{client: d.Client, multi: multi, ops: facts.NameCounts{}}
 			open[d.Client] = b
 			out = append(out, b)
 		}
@@ -113,16 +115,16 @@ func explainOversized(n *facts.Node) *Finding {
 			piped = append(piped, b)
 		}
 	}
-	served := facts.Merge(works)
+	served := facts.MergeSpans(works)
 	others, own := 0, map[string]bool{}
 	for _, b := range slices.Concat(multi, piped) {
 		own[b.client] = true
 	}
-	w := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
+	w := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
 	// What a segment waited for has one cause, this or another, where CommandCause knows it.
-	told := n.WaitsFor(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
-	h := w.Held(n.ClaimOf(func(a account.Account) int64 {
-		ns := w.Of(a) + served.Within(a, func(s account.Segment) bool {
+	told := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
+	h := w.Claim(n.ClaimOf(func(a account.Account) int64 {
+		ns := w.OfCall(a) + served.SegmentsNs(a, func(s account.Segment) bool {
 			return !told.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
 		})
@@ -154,7 +156,7 @@ func explainOversized(n *facts.Node) *Finding {
 }
 
 // loggedMulti is what the server's records alone tell of commands with thousands of keys.
-func loggedMulti(n *facts.Node, h facts.Held) *Finding {
+func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 	f := finding(n, h.Claim, h.Confidence(n))
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
@@ -172,7 +174,7 @@ func loggedMulti(n *facts.Node, h facts.Held) *Finding {
 }
 
 func (f *Finding) supportPipelines(piped []*batch) {
-	conns, largest := facts.Tally{}, piped[0]
+	conns, largest := facts.NameCounts{}, piped[0]
 	for _, b := range piped {
 		conns[b.who()]++
 		if b.calls > largest.calls {
@@ -180,7 +182,7 @@ func (f *Finding) supportPipelines(piped []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in "+
-		"%d reads: %s", facts.Times(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6,
+		"%d reads: %s", facts.TimesText(len(piped)), largest.calls, largest.op(), float64(largest.bytes)/1e6,
 		len(largest.works),
 		conns.List(3)), float64(largest.calls), "commands")
 	f.support(recording.SourceTap, fmt.Sprintf("each of their commands is short: the longest read of the largest, "+
@@ -188,7 +190,7 @@ func (f *Finding) supportPipelines(piped []*batch) {
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
-	conns, largest, longest := facts.Tally{}, multi[0], int64(0)
+	conns, largest, longest := facts.NameCounts{}, multi[0], int64(0)
 	for _, b := range multi {
 		conns[b.who()]++
 		longest = max(longest, b.longestNs)
@@ -197,13 +199,14 @@ func (f *Finding) supportMulti(multi []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%s with %d keys and the like: %s, up to %s each: %s", largest.op(),
-		largest.args-1, facts.Times(len(multi)), facts.Dur(longest), conns.List(3)), float64(largest.args-1), "keys")
+		largest.args-1, facts.TimesText(len(multi)), facts.Dur(longest), conns.List(3)), float64(largest.args-1),
+		"keys")
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.
 func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
-	h := n.Held(func(s account.Suspect) bool {
-		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.Oversized
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
+		return n.KindOf(s) == facts.KindSlowCommand && s.ArgCount < facts.MinOversizedBatch
 	})
 	if h.Ns > 0 && len(h.Suspects) > 0 {
 		f.doubt(h.Suspects[0].Source, fmt.Sprintf("%s is slow by itself: %d slow calls waited for it as well",

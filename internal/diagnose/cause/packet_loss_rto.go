@@ -30,28 +30,31 @@ var packetLossRTO = Cause{
 const mostlyBusy = 0.8
 
 // probed is how many losses the probes of the tail may have found: those that were no duplicates.
-func probed(n *facts.Node) float64 { return max(n.Host("net.TCPLossProbes").Growth()-n.Twice(), 0) }
+func probed(n *facts.Node) float64 {
+	return max(n.Host("net.TCPLossProbes").Growth()-n.SpuriousSegs(), 0)
+}
 
 func explainLoss(n *facts.Node) *Finding {
 	l := n.PacketLoss()
-	overflow := n.Overflow().Attributed
+	overflow := n.AcceptQueue().DropsAreOwn
 	d, known := n.Demand()
 	// That replies were lost is told from a server that had no time to reply by its main thread.
 	// A lost reply is retransmitted by a probe of the tail, or by a timer.
 	back := n.LostReplies()
-	replies := (back.Proven() || l.OnPort && min(l.ServerSegs-n.Twice(), l.Lost+probed(n)) > 0) && !overflow &&
+	replies := (back.Proven() || l.SeenOnPort && min(l.ServerSegs-n.SpuriousSegs(), l.LostSegs+probed(n)) > 0) &&
+		!overflow &&
 		!(known && d.Total() > mostlyBusy)
 	match := func(a account.Account, s account.Segment) bool {
 		switch {
 		case s.Actor == account.Network && s.State == account.Retransmit:
 			return !(overflow && a.Call.Conn == "fresh")
-		case back.Proven() && facts.OnItsWay(s):
+		case back.Proven() && facts.IsLostReply(s):
 			return true
 		case !replies || a.Call.Source != recording.SourceProbe:
 			return false
 		}
 		// A lost reply is retransmitted by the server: the caller's socket knows nothing of it.
-		return facts.IsWaiting(s) && s.Actor != account.Server && a.ExcessNs >= facts.RtoMinNs*9/10
+		return facts.IsUnexplainedWait(s) && s.Actor != account.Server && a.ExcessNs >= facts.RTOMinNs*9/10
 	}
 	cl := n.Claim(match)
 	if !cl.Matters() {
@@ -62,7 +65,7 @@ func explainLoss(n *facts.Node) *Finding {
 		return s.State == account.Retransmit &&
 			match(a, s)
 	})
-	if n.Hosted() && (seen.Ns > 0 || replies) {
+	if n.HostWatched() && (seen.Ns > 0 || replies) {
 		f.Confidence = 0.95
 	}
 	if seen.Ns > 0 {
@@ -78,7 +81,7 @@ func explainLoss(n *facts.Node) *Finding {
 	if back.Proven() {
 		f.supportReplies(back)
 	}
-	f.supportResent(l.Resent)
+	f.supportResent(l.Retransmissions)
 	if l.ServerSegs > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again "+
 			"(RetransSegs), %.2f %%", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs,
@@ -96,7 +99,7 @@ func explainLoss(n *facts.Node) *Finding {
 	return f
 }
 
-func (f *Finding) supportResent(r facts.Resent) {
+func (f *Finding) supportResent(r facts.Retransmissions) {
 	if all := r.ByServer + r.ByClient; all > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("on %d connections a segment was retransmitted after the "+
 			"retransmission timer, %d times by the server, %d times by clients of this host, the longest after %s",
@@ -110,27 +113,28 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// (net/ipv4/tcp_output.c, tcp_send_loss_probe): where nothing else was retransmitted, nothing says that a segment
 	// was lost, and nobody waited for a timer.
 	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
-	if overflow || !l.OnPort || probesOnly || l.Lost < lossSegments || l.Lost < lossShare*l.OutSegs {
+	if overflow || !l.SeenOnPort || probesOnly || l.LostSegs < lossSegments || l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
-	_, callNs, _ := n.Prices()
-	waited, served := l.Lost*float64(facts.RtoMinNs), n.Growth("total_commands_processed")*float64(callNs)
+	callNs := n.ConnectionCost().CallNs
+	waited, served := l.LostSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
 	f.support(recording.SourceHost, fmt.Sprintf("the server's namespace sent %.0f of %.0f segments again "+
 		"(RetransSegs), %.2f %%; connections at the server's port are among them", l.ServerSegs, l.OutSegs,
 		100*l.ServerSegs/max(l.OutSegs, 1)), l.ServerSegs, "segments")
-	f.supportResent(l.Resent)
+	f.supportResent(l.Retransmissions)
 	f.weighAcks(n)
 	f.doubt(recording.SourceProbe, "the probe's own connections lost nothing", 0, "segments")
-	if l.Dead > 0 {
+	if l.UnansweredSegs > 0 {
 		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f more were retransmitted again and again on connections on "+
 			"which "+
-			"nothing came back: those are dead, which is no loss of single packets", l.Dead), l.Dead, "segments")
+			"nothing came back: those are dead, which is no loss of single packets", l.UnansweredSegs),
+			l.UnansweredSegs, "segments")
 	}
-	if limited := n.WindowLimited(); limited > 0 && l.Lost < l.ServerSegs {
+	if limited := n.WindowLimitedNs(); limited > 0 && l.LostSegs < l.ServerSegs {
 		f.doubt(recording.SourceHost, fmt.Sprintf("%.0f of these were no losses to its sockets, and receivers kept "+
 			"their window closed for up to %s (TCP_INFO rwnd_limited): some ask whether it has opened",
-			l.ServerSegs-l.Lost, facts.Dur(int64(limited))), l.ServerSegs-l.Lost, "segments")
+			l.ServerSegs-l.LostSegs, facts.Dur(int64(limited))), l.ServerSegs-l.LostSegs, "segments")
 	}
 	f.Fix, f.See = lossFix, lossSee
 	return f
@@ -162,26 +166,27 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 			"reply was lost follows from the server's counters", float64(cl.Calls-seen.Calls), "calls")
 		f.Confidence -= 0.03
 	}
-	if b := n.Overflow(); b.FreshLost > 0 && b.KeptLost == 0 && cl.Ns <= 2*seen.Ns {
+	if b := n.AcceptQueue(); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
 		f.doubt(recording.SourceProbe, "only new connections lost segments, open ones none: a full accept queue or a "+
-			"firewall does that", float64(b.FreshLost), "connections")
+			"firewall does that", float64(b.FreshRetransmitted), "connections")
 		f.Confidence -= 0.35
 	}
 }
 
 // weighAcks sets late acknowledgements with segments that were retransmitted against those without.
 func (f *Finding) weighAcks(n *facts.Node) {
-	a := n.Acks()
-	if a.Lost > 0 {
+	a := n.Acknowledgements()
+	if a.Retransmitted > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late, "+
-			"up to %s after they were sent, and segments were retransmitted meanwhile", a.Lost, facts.Dur(a.LostNs)),
-			float64(a.Lost), "replies")
+			"up to %s after they were sent, and segments were retransmitted meanwhile", a.Retransmitted,
+			facts.Dur(a.MaxRetransmittedNs)),
+			float64(a.Retransmitted), "replies")
 	}
-	if a.Plain > a.Lost {
+	if a.Other > a.Retransmitted {
 		f.doubt(recording.SourceTap, fmt.Sprintf("%d replies to clients at other addresses were acknowledged late "+
 			"with nothing retransmitted, the worst %s after %d bytes were on their way to %s: a path that is slow or "+
 			"keeps packets waiting, or a client's host",
-			a.Plain, facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient), float64(a.Plain), "replies")
+			a.Other, facts.Dur(a.MaxOtherNs), a.OtherBytes, a.OtherClient), float64(a.Other), "replies")
 	}
 }
 
@@ -190,5 +195,5 @@ func (f *Finding) supportReplies(r facts.LostReplies) {
 		"%s; %d of them right after one end had retransmitted what was not acknowledged: they were lost on their way "+
 		"to "+
 		"the caller",
-		r.Late, facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent), float64(r.Late), "replies")
+		r.Late, facts.Dur(facts.RTOMinNs*9/10), facts.Dur(r.MaxNs), r.Retransmitted), float64(r.Late), "replies")
 }

@@ -41,7 +41,7 @@ const (
 // waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls that come at
 // random to as many connections as there are, each in use for the same part of the time.
 func waits(u facts.PoolUse) float64 {
-	busy := min(u.Busy, 0.99) // a queue that grows for ever has no mean
+	busy := min(u.BusyShare, 0.99) // a queue that grows for ever has no mean
 	load := busy * float64(len(u.Used))
 	b := 1.0
 	for k := 1; k <= len(u.Used); k++ {
@@ -54,8 +54,8 @@ func waits(u facts.PoolUse) float64 {
 // hadMore reports whether more connections than there are now were given calls side by side in the watch: the pool puts
 // them away, and may have more than these.
 func hadMore(u facts.PoolUse) bool {
-	used := facts.Caller{Conns: append(u.Caller.ConnsWhere((*facts.Conn).PutAway), u.Used...)}
-	return used.AtOnce() > len(u.Used)
+	used := facts.Caller{Conns: append(u.Caller.ConnsWhere((*facts.Conn).ClosedIdle), u.Used...)}
+	return used.MaxConcurrent() > len(u.Used)
 }
 
 func explainPoolWait(n *facts.Node) *Finding {
@@ -75,14 +75,15 @@ func explainPoolWait(n *facts.Node) *Finding {
 			continue
 		}
 		each := float64(u.CallNs) / 1e9
-		all += u.Calls * each
+		all += u.CallsPerSecond * each
 		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
-			slowShare(n, c) >= facts.MostlySlow {
+			slowShare(n, c) >= minSlowShare {
 			continue
 		}
-		waiting += u.Calls * each * waits(u)
+		waiting += u.CallsPerSecond * each * waits(u)
 		found = append(found, c)
-		if worst.Caller == nil || u.Calls*each*waits(u) > worst.Calls*float64(worst.CallNs)/1e9*waits(worst) {
+		if worst.Caller == nil ||
+			u.CallsPerSecond*each*waits(u) > worst.CallsPerSecond*float64(worst.CallNs)/1e9*waits(worst) {
 			worst = u
 		}
 	}
@@ -91,14 +92,15 @@ func explainPoolWait(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
 	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections, and had a call in flight on them %.1f %% of "+
-		"the time, on the least used %.1f %%", worst.Name, len(worst.Used), worst.Busy*100, worst.Least*100),
-		worst.Busy, "of the time")
+		"the time, on the least used %.1f %%", worst.Name, len(worst.Used), worst.BusyShare*100,
+		worst.MinBusyShare*100),
+		worst.BusyShare, "of the time")
 	f.support(recording.SourceTap, fmt.Sprintf("after a reply the next call was sent on the same connection within "+
 		"%s on average, and a call takes %s: the next one was there already", facts.Dur(worst.GapNs),
 		facts.Dur(worst.CallNs)),
 		float64(worst.GapNs), "ns")
 	f.support(recording.SourceTap, fmt.Sprintf("at %.4g calls per second that come at random, such a pool makes them "+
-		"wait about %s before they are sent (Erlang C)", worst.Calls,
+		"wait about %s before they are sent (Erlang C)", worst.CallsPerSecond,
 		facts.Dur(int64(float64(worst.CallNs)*waits(worst)))),
 		float64(worst.CallNs)*waits(worst), "ns")
 	if fresh := len(worst.Opened()); fresh == 0 {
@@ -154,10 +156,10 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 }
 
 func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
-	size := int(u.Calls*float64(u.CallNs)/1e9*2) + 2
+	size := int(u.CallsPerSecond*float64(u.CallNs)/1e9*2) + 2
 	fix := []string{fmt.Sprintf("Give the pool more than %d connections: %.4g calls per second of %s keep %.1f in "+
-		"use, and twice that leaves room for bursts: %d", len(u.Used), u.Calls, facts.Dur(u.CallNs),
-		u.Calls*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
+		"use, and twice that leaves room for bursts: %d", len(u.Used), u.CallsPerSecond, facts.Dur(u.CallNs),
+		u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
 	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
 	return append(fix, "Hold connections for less: pipelines and MGET in place of calls one by one; no blocking "+
 		"commands (BLPOP, XREAD BLOCK) from the same pool")
@@ -165,9 +167,9 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other.
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
-	w, ok := c.WorstWait(facts.InPool)
-	if !ok || w.Share < facts.PoolWaitLeast {
-		if f != nil && len(c.Apps) > 0 && c.SameCallers(c.Apps) {
+	w, ok := c.WorstWait(facts.IsPoolWait)
+	if !ok || w.Share < minPoolWaitShare {
+		if f != nil && len(c.Applications) > 0 && c.CallersAreAmong(c.Applications) {
 			return nil // all who call were looked at, and none of them waits
 		}
 		return f
@@ -187,14 +189,14 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 			m.State == stacks.Send
 	}); ok {
 		f.support(recording.SourceProfile, fmt.Sprintf("%s: %d meanwhile send, or wait for a reply: so many "+
-			"connections are in use", w.App.Called(), n.Count), float64(n.Count), w.App.Units())
+			"connections are in use", w.App.DisplayName(), n.Count), float64(n.Count), w.App.ThreadNoun())
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
 }
 
 // poolSeenFix is what can be done where goroutines or threads were seen that wait for a connection.
-func poolSeenFix(w facts.Wait) []string {
+func poolSeenFix(w facts.ThreadWait) []string {
 	fix := []string{fmt.Sprintf("Give the pool room for those who wait: %d are in calls at a time", w.Calls)}
 	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
 		fix = append(fix, line)

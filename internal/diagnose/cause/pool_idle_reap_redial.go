@@ -26,32 +26,35 @@ const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {
 	callers := n.Callers()
-	found, all, cost := facts.MostOf(slices.DeleteFunc(n.Pooled(callers),
-		func(r facts.Redial) bool { return !r.Limited() }))
-	if len(found) == 0 {
+	sum := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(callers),
+		func(r facts.Redial) bool { return !r.ByIdleLimit() }))
+	if len(sum.Callers) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.LostTime(callers), n, cost, 0.93)
+	most := sum.Largest
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.93)
 	if f == nil {
 		return nil
 	}
-	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
-	work := facts.SpreadOf(all.Ended, (*facts.Conn).Work)
+	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
+	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections between calls, each after %s to %s without "+
-		"one (median %s): an idle limit of %s", all.Name, len(all.Ended),
-		facts.Dur(idle.Low), facts.Dur(idle.High), facts.Dur(idle.Mid), limitText(limit(all))), float64(idle.Low), "ns")
+		"one (median %s): an idle limit of %s", most.Name, len(most.Closed),
+		facts.Dur(idle.P10), facts.Dur(idle.P90), facts.Dur(idle.Median), limitText(limit(most))), float64(idle.P10),
+		"ns")
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())),
-		float64(len(all.Fresh)), "connections")
-	f.opening(all)
+		"behind the handshake: somebody waited for them", len(most.Dialled), len(most.Opened())),
+		float64(len(most.Dialled)), "connections")
+	f.opening(most)
 	f.support(recording.SourceTap, fmt.Sprintf("%d calls were made on each; %s opens %d connections at once at most, "+
-		"and makes %.2g calls per second", work.Mid, all.Name, all.AtOnce(),
-		float64(all.Calls())/n.Seconds()), float64(work.Mid), "calls")
-	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+		"and makes %.2g calls per second", work.Median, most.Name, most.MaxConcurrent(),
+		float64(most.AppCalls())/n.Seconds()), float64(work.Median), "calls")
+	if len(sum.Callers) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes do so: %s", len(sum.Callers),
+			facts.CallerNames(sum.Callers)),
+			float64(len(sum.Callers)), "processes")
 	}
-	if spare := all.Spare(); spare > 0 {
+	if spare := most.SpareShare(); spare > 0 {
 		f.doubt(recording.SourceTap, fmt.Sprintf("for %.0f %% of the new connections another one of this process lay "+
 			"idle: it may have several pools", spare*100), spare, "of them")
 	}
@@ -59,9 +62,9 @@ func explainIdleReap(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, "the server closes idle connections itself after "+t+" s (timeout), but "+
 			"these were closed by the client", 0, "")
 	}
-	f.remote(all.Caller)
+	f.remote(most.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: the pool has to outlast pauses "+
-		"of %s and more", facts.Dur(idle.Mid))}, remedy.For(n, remedy.KeepIdle, nil)...)
+		"of %s and more", facts.Dur(idle.Median))}, remedy.For(n, remedy.KeepIdle, nil)...)
 	f.Fix = append(f.Fix, "Stay below the server's timeout and what a load balancer between allows (350 s at an AWS "+
 		"NLB), or send a keepalive")
 	f.See = []string{
@@ -75,15 +78,15 @@ func explainIdleReap(n *facts.Node) *Finding {
 // average between its calls, and closed what had been for as long as one was at its end. AtLeast is 0 where each had
 // one call only.
 func limit(r facts.Redial) (atLeast, atMost int64) {
-	atMost = r.Ended[0].IdleNs
-	for _, k := range r.Ended {
+	atMost = r.Closed[0].IdleNs
+	for _, k := range r.Closed {
 		atMost = min(atMost, k.IdleNs)
-		if gaps := k.Work() - 1; gaps > 0 && k.OpenNs > 0 {
+		if gaps := k.AppCalls() - 1; gaps > 0 && k.OpenNs > 0 {
 			atLeast = max(atLeast, (k.CloseNs-k.OpenNs-k.IdleNs-k.InFlightNs)/gaps)
 		}
 	}
 	if atLeast > atMost { // something else closed some
-		return 0, facts.SpreadOf(r.Ended, func(k *facts.Conn) int64 { return k.IdleNs }).Low
+		return 0, facts.PercentilesOf(r.Closed, func(k *facts.Conn) int64 { return k.IdleNs }).P10
 	}
 	return atLeast, atMost
 }

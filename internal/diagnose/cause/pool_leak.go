@@ -37,25 +37,26 @@ func explainLeak(n *facts.Node) *Finding {
 	var cost int64
 	worst := all[0]
 	for _, l := range all {
-		for _, k := range l.Fresh {
+		for _, k := range l.Dialled {
 			cost += k.OpeningNs()
 		}
-		if len(l.Lost) > len(worst.Lost) {
+		if len(l.Leaked) > len(worst.Leaked) {
 			worst = l
 		}
 	}
-	f := findingOfLosses(n.LostTime(callers), n, cost, 0.9)
+	f := findingOfLosses(n.Overhead(callers), n, cost, 0.9)
 	if f == nil {
 		return nil
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%s opened %d connections right before calls while others of its own "+
-		"lay idle: %d of those were never used again%s", worst.Name, len(worst.Fresh), len(worst.Lost), left(worst)),
-		float64(len(worst.Lost)), "connections")
+		"lay idle: %d of those were never used again%s", worst.Name, len(worst.Dialled), len(worst.Leaked),
+		left(worst)),
+		float64(len(worst.Leaked)), "connections")
 	f.supportSweeps(worst)
-	work := facts.SpreadOf(worst.Lost, (*facts.Conn).Work)
+	work := facts.PercentilesOf(worst.Leaked, (*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, fmt.Sprintf("they had had %d to %d calls; a pool gives an idle connection to the "+
-		"next caller before it dials", work.Low, work.High), float64(work.Mid), "calls")
-	f.opening(facts.Redial{Caller: worst.Caller, Fresh: worst.Fresh})
+		"next caller before it dials", work.P10, work.P90), float64(work.Median), "calls")
+	f.opening(facts.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
 	if clients := n.Info("connected_clients"); len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
 		f.support(recording.SourceServer, fmt.Sprintf("connected_clients rose from %.0f to %.0f", clients[0].Value,
 			clients[len(clients)-1].Value), clients[len(clients)-1].Value, "clients")
@@ -70,7 +71,7 @@ func explainLeak(n *facts.Node) *Finding {
 
 // left says what became of lost connections that nobody closes.
 func left(l facts.Leak) string {
-	if len(l.Swept) == 0 {
+	if len(l.GCSweeps) == 0 {
 		return ", and never closed"
 	}
 	return ""
@@ -78,18 +79,18 @@ func left(l facts.Leak) string {
 
 // supportSweeps tells who closed what was lost.
 func (f *Finding) supportSweeps(l facts.Leak) {
-	if len(l.Swept) == 0 {
+	if len(l.GCSweeps) == 0 {
 		return
 	}
-	most := slices.MaxFunc(l.Swept, func(a, b facts.Sweep) int { return cmp.Compare(len(a.Conns), len(b.Conns)) })
+	most := slices.MaxFunc(l.GCSweeps, func(a, b facts.GCSweep) int { return cmp.Compare(len(a.Conns), len(b.Conns)) })
 	var all []*facts.Conn
-	for _, s := range l.Swept {
+	for _, s := range l.GCSweeps {
 		all = append(all, s.Conns...)
 	}
-	idle := facts.SpreadOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
+	idle := facts.PercentilesOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("the process closed %d such ones together, up to %d within %s, after "+
 		"%s to %s without a call: no limit and no pool does that, but a garbage collector that finds them lost",
-		len(all), len(most.Conns), facts.Dur(most.To-most.From), facts.Dur(idle.Low), facts.Dur(idle.High)),
+		len(all), len(most.Conns), facts.Dur(most.ToNs-most.FromNs), facts.Dur(idle.P10), facts.Dur(idle.P90)),
 		float64(len(all)),
 		"connections")
 }
@@ -116,8 +117,8 @@ const restSeconds = 2
 // leakSeen adds callers that wait in their pool for a connection while most connections lie idle: those that have them
 // do not use them.
 func leakSeen(c *facts.Case, f *Finding) *Finding {
-	w, ok := c.WorstWait(facts.InPool)
-	if !ok || w.Share < facts.PoolWaitLeast {
+	w, ok := c.WorstWait(facts.IsPoolWait)
+	if !ok || w.Share < minPoolWaitShare {
 		return f
 	}
 	var used int64

@@ -36,12 +36,13 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	d, ok := n.Demand()
 	alone := aloneNs(n, d)
 	kept, known := n.Ledger.Path(n.Address, "kept")
-	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand || n.HeavyShare() >= facts.MostlyOther*d.Run ||
+	if !ok || !known || alone == 0 || d.Total() < facts.SaturatedDemand ||
+		n.LongWorkShare() >= minOtherWorkShare*d.Run ||
 		kept.P50Ns < 2*alone {
 		return nil
 	}
-	if callers, strangers := n.OnItsCPUs(); strangers > callers &&
-		d.Run+d.Wait*callers/(callers+strangers) < facts.SaturatedDemand {
+	if c := n.NeighbourCores(); c.Others > c.Callers &&
+		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
 		return nil // without the strangers on its CPUs there would be no line
 	}
 	var worst facts.PoolUse
@@ -51,9 +52,9 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		if !ok {
 			continue
 		}
-		under := u.Calls * float64(u.CallNs) / 1e9
+		under := u.CallsPerSecond * float64(u.CallNs) / 1e9
 		all += under
-		if len(u.Used) < facts.OversizedConns || facts.ClientTools[c.Comm] || under < facts.OversizedLine ||
+		if len(u.Used) < minOversizedConns || facts.ClientTools[c.Comm] || under < minOversizedQueue ||
 			float64(u.CallNs) < oversizedTimes*float64(alone) {
 			continue
 		}
@@ -65,19 +66,20 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	if worst.Caller == nil {
 		return nil
 	}
-	under := worst.Calls * float64(worst.CallNs) / 1e9
-	needed := max(roomForBursts*worst.Calls*float64(alone)/1e9, poolUsual)
+	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
+	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: line / max(all, 1) *
 		(1 - needed/max(under, needed))}
 	f.support(recording.SourceTap, fmt.Sprintf("%s has %d connections in use, and %.0f calls under way on them at a "+
-		"time: %.3g calls per second of %s each", worst.Name, len(worst.Used), under, worst.Calls,
+		"time: %.3g calls per second of %s each", worst.Name, len(worst.Used), under, worst.CallsPerSecond,
 		facts.Dur(worst.CallNs)),
 		under, "calls")
 	f.support(recording.SourceProbe, fmt.Sprintf("a call that waits for nobody takes %s: %.2g under way at a time "+
-		"would do for as many per second", facts.Dur(alone), worst.Calls*float64(alone)/1e9), float64(alone), "ns")
+		"would do for as many per second", facts.Dur(alone), worst.CallsPerSecond*float64(alone)/1e9), float64(alone),
+		"ns")
 	f.supportDemand(n, d)
 	f.support(recording.SourceTap, fmt.Sprintf("each connection makes %.3g calls per second",
-		worst.Calls/float64(len(worst.Used))), worst.Calls/float64(len(worst.Used)), "per second")
+		worst.CallsPerSecond/float64(len(worst.Used))), worst.CallsPerSecond/float64(len(worst.Used)), "per second")
 	f.doubt(recording.SourceServer, "callers that want more than the server's thread can give wait in any case, in "+
 		"the pool then, where they cost the server nothing", 0, "")
 	size := int(needed + 0.5)

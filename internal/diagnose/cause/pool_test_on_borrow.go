@@ -35,8 +35,8 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: share(p)}
 	if p.PingNs > 0 {
-		l := n.LostTime(n.Callers())
-		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.GivenUpNs+l.PingNs+l.LookupNs+l.ExcessNs)
+		l := n.Overhead(n.Callers())
+		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs+l.ExcessNs)
 	}
 	f.support(p.Source, fmt.Sprintf("the callers send %.0f PINGs for %.0f other commands (%.0f %%), %.3g per second; "+
 		"slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others, p.Count/n.Seconds()), p.Count,
@@ -49,7 +49,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 			"of the time")
 		if callers := n.Callers(); len(callers) > 0 {
 			f.support(recording.SourceTap, fmt.Sprintf("the callers are %s, with up to %d connections",
-				facts.CallerNames(callers), callers[0].AtOnce()), float64(len(callers)), "callers")
+				facts.CallerNames(callers), callers[0].MaxConcurrent()), float64(len(callers)), "callers")
 		}
 	} else {
 		f.doubt(p.Source, "whether each PING goes before a call of the same connection was not seen", 0, "")

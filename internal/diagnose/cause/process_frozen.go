@@ -26,7 +26,7 @@ var processFrozen = Cause{
 }
 
 func explainFrozen(n *facts.Node) *Finding {
-	if t, ok := n.Takeover(); ok && t.Stopped > 0 && (t.By != nil || t.TakenNs == 0 && !t.Open) {
+	if t, ok := n.Takeover(); ok && t.StoppedNs > 0 && (t.NewMaster != nil || t.TakenNs == 0 && !t.Pending) {
 		return nil // while it stood another took over: what callers wait for since is not that it goes on
 	}
 	cl := n.InState(account.Frozen)
@@ -45,9 +45,9 @@ func explainFrozen(n *facts.Node) *Finding {
 			pid = strconv.Itoa(d.TID) // of the main thread: the process's own
 		}
 	}
-	if w := facts.SumOf(n.Exact(account.Frozen)); w.Count > 0 {
+	if w := facts.SumWaits(n.Exact(account.Frozen)); w.Count > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the main thread was stopped %s, %s in all, up to %s at a time",
-			facts.Times(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Count), "stops")
+			facts.TimesText(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Count), "stops")
 	} else {
 		f.support(recording.SourceHost, fmt.Sprintf("the main thread was stopped %d times, %s in all", stops,
 			facts.Dur(n.StateNs(recording.KindFrozen))), float64(stops), "stops")

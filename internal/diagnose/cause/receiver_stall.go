@@ -34,11 +34,11 @@ const (
 )
 
 func explainReceiver(n *facts.Node) *Finding {
-	limited, acks := n.WindowLimited(), n.Acks()
-	if limited == 0 && len(acks.ShutConns) == 0 {
+	limited, acks := n.WindowLimitedNs(), n.Acknowledgements()
+	if limited == 0 && len(acks.ClosedWindowConns) == 0 {
 		return nil
 	}
-	byConn, who, bytes, calls := map[string]int64{}, facts.Tally{}, int64(0), int64(0)
+	byConn, who, bytes, calls := map[string]int64{}, facts.NameCounts{}, int64(0), int64(0)
 	longest := account.Account{}
 	cl := n.TapClaim(func(a account.Account) int64 {
 		if a.Call.ReplyBytes < windowBytes {
@@ -47,16 +47,18 @@ func explainReceiver(n *facts.Node) *Finding {
 		var ns int64
 		for _, s := range a.Segments {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
-				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client && facts.Unread(s) {
+				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client &&
+				facts.IsReplyUnread(s) {
 				ns += s.Ns() // that its thread had no CPU is another matter
 			}
-			if s.State == account.Unexplained && a.Call.Side == recording.Server && (acks.ShutConns[a.Call.Conn] ||
-				limited > 0 && acks.LateConns[a.Call.Conn]) {
+			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
+				(acks.ClosedWindowConns[a.Call.Conn] ||
+					limited > 0 && acks.LateConns[a.Call.Conn]) {
 				ns += s.Ns() // the server slept with a part of the reply that it could not send
 			}
 		}
 		byConn[a.Call.Conn] += ns
-		who[facts.Whose(a.Call.Conn, a.Call.Client)]++
+		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		bytes, calls = bytes+a.Call.ReplyBytes, calls+1
 		if a.DurationNs() > longest.DurationNs() {
 			longest = a
@@ -65,7 +67,7 @@ func explainReceiver(n *facts.Node) *Finding {
 	})
 	var most int64 // of one connection: TCP_INFO is that of the worst, too
 	for conn, ns := range byConn {
-		if !acks.ShutConns[conn] { // seen on the connection itself
+		if !acks.ClosedWindowConns[conn] { // seen on the connection itself
 			most = max(most, ns)
 		}
 	}
@@ -79,10 +81,10 @@ func explainReceiver(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, fmt.Sprintf("the longest is %s with %.1f MB in %s: %.1f MB per second",
 		longest.Call.Op, float64(longest.Call.ReplyBytes)/1e6, facts.Dur(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9)), float64(longest.DurationNs()), "ns")
-	if len(acks.ShutConns) > 0 {
+	if len(acks.ClosedWindowConns) > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d clients at other addresses said, before they had acknowledged "+
-			"such a reply, that they take no more bytes (a window of 0)", len(acks.ShutConns)),
-			float64(len(acks.ShutConns)), "clients")
+			"such a reply, that they take no more bytes (a window of 0)", len(acks.ClosedWindowConns)),
+			float64(len(acks.ClosedWindowConns)), "clients")
 	}
 	if limited > 0 {
 		f.support(recording.SourceHost, fmt.Sprintf("the server's sockets were held up by a peer's receive window, "+

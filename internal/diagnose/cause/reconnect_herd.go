@@ -2,11 +2,14 @@ package cause
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // reconnectHerd: connections of many callers are lost at the same moment, and all come back at once: each with its
@@ -31,37 +34,40 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	if len(callers) == 0 {
 		return herdByCounters(n)
 	}
-	var herds []facts.MassLoss
+	var herds []facts.MassDisconnect
 	var back []*facts.Conn
 	var spells facts.Spans
-	for _, l := range n.MassLosses(callers) {
-		if len(l.Conns) < facts.HerdLeast || len(l.Back) < facts.HerdLeast ||
-			facts.SideBySide(facts.OpeningsOf(l.Back)) < facts.HerdAtOnce {
+	for _, l := range n.MassDisconnects(callers) {
+		if len(l.Conns) < facts.MinHerd || len(l.Reopened) < facts.MinHerd ||
+			facts.MaxOverlap(facts.Openings(l.Reopened)) < facts.MinHerdConcurrent {
 			continue
 		}
-		herds, back = append(herds, l), append(back, l.Back...)
-		spells = append(spells, [2]int64{l.From, untilBack(&l)})
+		herds, back = append(herds, l), append(back, l.Reopened...)
+		spells = append(spells, [2]int64{l.FromNs, untilBack(&l)})
 	}
 	if len(herds) == 0 {
 		return nil
 	}
 	var cost int64
 	for _, k := range back {
-		if k.Greeting != nil && !k.Ahead(meanCallNs(callers)) {
+		if k.Handshake != nil && !k.OpenedAheadOfUse(meanCallNs(callers)) {
 			cost += k.OpeningNs()
 		}
 	}
-	opening := facts.SpreadOf(introduced(back), func(k *facts.Conn) int64 { return k.Opening().To - k.Opening().From })
-	f, felt := openedTogether(n, callers, facts.Merge(spells), cost, opening.High, 0.93)
+	opening := facts.PercentilesOf(introduced(back), func(k *facts.Conn) int64 {
+		return k.Opening().ToNs -
+			k.Opening().FromNs
+	})
+	f, felt := openedTogether(n, callers, facts.MergeSpans(spells), cost, opening.P90, 0.93)
 	if f == nil {
 		return nil
 	}
 	f.supportHerds(n, herds)
 	f.support(recording.SourceTap, fmt.Sprintf("a new connection then takes %s before its first command, one of ten "+
-		"%s and more; a call takes %s", facts.Dur(opening.Mid), facts.Dur(opening.High),
+		"%s and more; a call takes %s", facts.Dur(opening.Median), facts.Dur(opening.P90),
 		facts.Dur(meanCallNs(callers))),
-		float64(opening.Mid), "ns")
-	if ops := facts.GreetingOf(back); ops != "" {
+		float64(opening.Median), "ns")
+	if ops := facts.CommonHandshake(back); ops != "" {
 		f.support(recording.SourceTap, "each introduces itself: "+ops, float64(len(back)), "connections")
 	}
 	if felt.Calls > 0 {
@@ -79,7 +85,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 // introduced are those whose handshake was seen; the others were opened ahead, and not used in the watch.
 func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 	for _, k := range conns {
-		if k.Greeting != nil || k.IntroNs > 0 {
+		if k.Handshake != nil || k.SlowHandshakeEndNs > 0 {
 			out = append(out, k)
 		}
 	}
@@ -87,10 +93,10 @@ func introduced(conns []*facts.Conn) (out []*facts.Conn) {
 }
 
 // untilBack is when the last of those that came back had its first reply.
-func untilBack(l *facts.MassLoss) int64 {
-	to := l.To
-	for _, k := range l.Back {
-		to = max(to, k.Opening().To)
+func untilBack(l *facts.MassDisconnect) int64 {
+	to := l.ToNs
+	for _, k := range l.Reopened {
+		to = max(to, k.Opening().ToNs)
 	}
 	return to
 }
@@ -99,34 +105,34 @@ func untilBack(l *facts.MassLoss) int64 {
 func meanCallNs(callers []*facts.Caller) int64 {
 	var ns, calls int64
 	for _, c := range callers {
-		ns, calls = ns+c.CallNs()*c.Calls(), calls+c.Calls()
+		ns, calls = ns+c.RoundTripNs()*c.AppCalls(), calls+c.AppCalls()
 	}
 	return ns / max(calls, 1)
 }
 
-func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassLoss) {
+func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
 	worst := herds[0]
 	for _, h := range herds {
-		if len(h.Back) > len(worst.Back) {
+		if len(h.Reopened) > len(worst.Reopened) {
 			worst = h
 		}
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("%d connections of %s were closed by the server's end within %s, %d "+
 		"of them with a call under way", len(worst.Conns), facts.CallerNames(worst.Callers),
-		facts.Dur(worst.To-worst.From),
-		worst.Busy),
+		facts.Dur(worst.ToNs-worst.FromNs),
+		worst.WithCall),
 		float64(len(worst.Conns)), "connections")
-	openings := facts.OpeningsOf(worst.Back)
+	openings := facts.Openings(worst.Reopened)
 	f.support(recording.SourceTap, fmt.Sprintf("the same callers opened %d within %s, up to %d at the same moment",
-		len(openings), facts.Dur(untilBack(&worst)-openings[0].From), facts.SideBySide(openings)),
+		len(openings), facts.Dur(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings)),
 		float64(len(openings)),
 		"connections")
 	if len(herds) > 1 {
 		f.support(recording.SourceTap, fmt.Sprintf("that happened %d times in the watch", len(herds)),
 			float64(len(herds)), "times")
 	}
-	switch refused := n.Refused(facts.Span{From: worst.From, To: untilBack(&worst)}); {
-	case n.Restarted(worst.Span):
+	switch refused := n.RefusedDials(facts.Span{FromNs: worst.FromNs, ToNs: untilBack(&worst)}); {
+	case n.RestartedDuring(worst.Span):
 		f.support(recording.SourceServer, "the server was restarted then (run_id)", 1, "restarts")
 		fallthrough
 	case refused > 0:
@@ -148,7 +154,8 @@ func herdByCounters(n *facts.Node) *Finding {
 	for i := 1; i < len(received); i++ {
 		usual = append(usual, max(received[i].Value-received[i-1].Value, 0))
 	}
-	typical := facts.MedianOf(usual)
+	slices.Sort(usual)
+	typical := stats.MedianUpper(usual)
 	var spells facts.Spans
 	most, restarts := 0.0, 0
 	for i := 1; i < len(received); i++ {
@@ -159,9 +166,9 @@ func herdByCounters(n *facts.Node) *Finding {
 			came = received[i].Value
 		}
 		open, _ := n.Info("connected_clients").At(to)
-		if came < facts.HerdLeast+3*typical || open < came/3 || !restarted && !ownCut(n, facts.Span{
-			From: from,
-			To:   to,
+		if came < facts.MinHerd+3*typical || open < came/3 || !restarted && !ownCut(n, facts.Span{
+			FromNs: from,
+			ToNs:   to,
 		}) {
 			continue
 		}
@@ -173,7 +180,10 @@ func herdByCounters(n *facts.Node) *Finding {
 	if len(spells) == 0 {
 		return nil
 	}
-	f := finding(n, n.ClaimOf(func(a account.Account) int64 { return spells.In(a.Call.IntendedNs, a.Call.EndNs) }),
+	f := finding(n, n.ClaimOf(func(a account.Account) int64 {
+		return spells.OverlapNs(a.Call.IntendedNs,
+			a.Call.EndNs)
+	}),
 		0.65)
 	if f.SlowCalls == 0 {
 		return nil
@@ -197,8 +207,8 @@ func herdByCounters(n *facts.Node) *Finding {
 // ownCut reports whether a connection of slowpath was closed by the other end in a stretch of time.
 func ownCut(n *facts.Node, s facts.Span) bool {
 	for _, e := range n.Rec.Events {
-		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.From && e.TimeNs <= s.To &&
-			facts.CutOff(recording.DetailOf[recording.ErrorDetail](e)) {
+		if e.Kind == recording.KindError && e.Subject == n.Address && e.TimeNs >= s.FromNs && e.TimeNs <= s.ToNs &&
+			isConnClosed(recording.DetailOf[recording.ErrorDetail](e)) {
 			return true
 		}
 	}
@@ -209,7 +219,7 @@ func herdFix(n *facts.Node) []string {
 	fix := []string{"Let callers come back spread over some seconds: a random part in the pause before each try " +
 		"(jitter), growing from try to try"}
 	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
-	if facts.Since(n, 7, 4) {
+	if facts.ServerAtLeast(n, 7, 4) {
 		fix = append(fix, "max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd "+
 			"from starving those who are in, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
 	} else {
@@ -217,4 +227,9 @@ func herdFix(n *facts.Node) []string {
 			"connections in a turn of its loop (TLS: max-new-tls-connections-per-cycle)")
 	}
 	return append(fix, "Fewer connections in all: smaller pools, or a proxy beside the callers that keeps its own")
+}
+
+// isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.
+func isConnClosed(d recording.ErrorDetail) bool {
+	return strings.Contains(d.Message, "connection was closed before the reply")
 }

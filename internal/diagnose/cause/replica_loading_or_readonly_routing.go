@@ -63,7 +63,7 @@ func explainRouting(n *facts.Node) *Finding {
 	}
 	var cl facts.Claim
 	if worst.code != codeReadOnly { // what it does meanwhile delays those whom it answers
-		cl = n.ClaimOf(func(a account.Account) int64 { return worst.when.In(a.Call.IntendedNs, a.Call.EndNs) })
+		cl = n.ClaimOf(func(a account.Account) int64 { return worst.when.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
 	}
 	f := finding(n, cl, 0.93)
 	f.ExcessShare = max(f.ExcessShare, worst.share())
@@ -91,8 +91,8 @@ var routingTitle = map[string]string{
 // own calls.
 func turnedDown(n *facts.Node, code string) refused {
 	r := refused{code: code, when: whenRefusing(n, code)}
-	served := max(n.Info("total_commands_processed").Growth()-n.OwnPerSecond()*n.Seconds(), 0)
-	if r.calls, r.counted = n.ErrorsOf(code); r.counted {
+	served := max(n.Info("total_commands_processed").Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
+	if r.calls, r.counted = n.ErrorCount(code); r.counted {
 		r.calls = max(r.calls-ownRefused(n, code), 0)
 		if code == codeLoading {
 			r.down = downByLoading(n, r.when)
@@ -102,7 +102,7 @@ func turnedDown(n *facts.Node, code string) refused {
 		return r
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.In(c.IntendedNs,
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && r.when.OverlapNs(c.IntendedNs,
 			c.EndNs) > 0 {
 			r.calls++
 		}
@@ -114,17 +114,17 @@ func turnedDown(n *facts.Node, code string) refused {
 // downByLoading counts what users were refused with CLUSTERDOWN because this node loads. Where slots have no master the
 // others refuse them as well: then it is the cluster that is down.
 func downByLoading(n *facts.Node, loading facts.Spans) float64 {
-	if loading.Ns() == 0 {
+	if loading.TotalNs() == 0 {
 		return 0
 	}
 	for _, other := range n.Nodes {
-		if calls, _ := other.ErrorsOf(codeClusterDown); other != n && calls > 0 {
+		if calls, _ := other.ErrorCount(codeClusterDown); other != n && calls > 0 {
 			return 0
 		}
 	}
 	calls := 0.0
 	for _, step := range risesOf(n, codeClusterDown) {
-		if loading.In(step.FromNs, step.ToNs) > 0 {
+		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
 			calls += step.Delta
 		}
 	}
@@ -166,7 +166,7 @@ func ownRefused(n *facts.Node, code string) (own float64) {
 // usersWellIn counts the users' calls that were kept, and had no error, in some stretches.
 func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.In(c.IntendedNs,
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.OverlapNs(c.IntendedNs,
 			c.EndNs) > 0 {
 			count++
 		}
@@ -178,11 +178,11 @@ func usersWellIn(n *facts.Node, when facts.Spans) (count int) {
 func whenRefusing(n *facts.Node, code string) facts.Spans {
 	switch code {
 	case codeLoading:
-		return facts.Merge(append(probeRefused(n, code), spansOf(n, n.Info("loading"),
+		return facts.MergeSpans(append(probeRefused(n, code), spansOf(n, n.Info("loading"),
 			func(v float64) bool { return v > 0 },
 			false)...))
 	case codeMasterDown:
-		return facts.Merge(append(probeRefused(n, code), spansOf(n, n.Info("master_link_down_since_seconds"),
+		return facts.MergeSpans(append(probeRefused(n, code), spansOf(n, n.Info("master_link_down_since_seconds"),
 			func(float64) bool { return true }, true)...))
 	}
 	if wasReplica(n) {
@@ -211,7 +211,7 @@ func probeRefused(n *facts.Node, code string) (out facts.Spans) {
 		}
 		out, last = append(out, [2]int64{from, c.EndNs}), c.EndNs
 	}
-	return facts.Merge(out)
+	return facts.MergeSpans(out)
 }
 
 // spansOf are the stretches from a point of a series that matches to the next one, or to the end of the watch; the
@@ -226,11 +226,11 @@ func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanish
 			to = s[i+1].TimeNs
 		}
 		if vanishes {
-			to = min(to, p.TimeNs+int64(facts.PollEvery))
+			to = min(to, p.TimeNs+int64(facts.PollIntervalNs))
 		}
 		out = append(out, [2]int64{p.TimeNs, to})
 	}
-	return facts.Merge(out)
+	return facts.MergeSpans(out)
 }
 
 // wasReplica reports whether the node said that it is a replica, at any time.
@@ -268,7 +268,7 @@ func (f *Finding) supportRefused(n *facts.Node, r refused) {
 
 // supportState says what the node itself told of its state.
 func (f *Finding) supportState(n *facts.Node, r refused) {
-	ns := r.when.Ns()
+	ns := r.when.TotalNs()
 	switch {
 	case r.code == codeReadOnly && wasReplica(n):
 		f.support(recording.SourceServer, "it is a replica (INFO role:slave), and takes no writes (replica-read-only)",
@@ -285,23 +285,23 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 			"at a time", 0, "")
 	}
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
-		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", facts.Times(restarts)),
+		f.support(recording.SourceServer, fmt.Sprintf("it was restarted %s in the watch", facts.TimesText(restarts)),
 			float64(restarts), "restarts")
 	}
 }
 
 // supportRefusedUsers says who asks it.
 func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
-	who := facts.Tally{}
+	who := facts.NameCounts{}
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && c.Client != "" {
 			who[c.Client]++
 		}
 	}
 	if len(who) == 0 {
-		for _, c := range n.Users() {
-			if c.Calls() > 0 {
-				who[c.Name] += int(c.Calls())
+		for _, c := range n.ClientCallers() {
+			if c.AppCalls() > 0 {
+				who[c.Name] += int(c.AppCalls())
 			}
 		}
 	}

@@ -32,19 +32,19 @@ const (
 
 func explainFloor(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < facts.FloorCalls || kept.MinNs < facts.FloorNs || kept.P50Ns > facts.FloorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
 	workNs := n.ProbeWorkNs()
 	d, known := n.Demand()
 	blocked := float64(n.StateNs(recording.KindBlocked)+n.StateNs(recording.KindThrottled)+n.StateNs(recording.KindFrozen)) / 1e9 / n.Seconds()
-	if kept.MinNs < facts.FloorOfWork*workNs || known && d.Total() > facts.IdleEnough || blocked >= blockedOften {
+	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
-	if part := n.LostTime(n.Callers()).Part(); part > 0 {
+	if part := n.Overhead(n.Callers()).Share(); part > 0 {
 		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those need not be
 		if part >= facts.MinShare {
 			f.doubt(recording.SourceTap, fmt.Sprintf("the callers lose %.0f %% of their time on their connections "+
@@ -63,7 +63,7 @@ func explainFloor(n *facts.Node) *Finding {
 		f.support(d.Source, fmt.Sprintf("its main thread has work %.0f %% of the time", d.Total()*100), d.Total(),
 			"of the time")
 	}
-	if p50 := n.Ledger.Users.P50Ns; p50 >= facts.FloorNs && n.Ledger.Users.FromClient {
+	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
 		f.support(recording.SourceTap, fmt.Sprintf("half of the %d calls of clients on this host take %s and more, too",
 			n.Ledger.Users.Calls, facts.Dur(p50)), float64(p50), "ns")
 	}
@@ -112,7 +112,7 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
-	if always == "always" && aof == "yes" && !n.Hosted() {
+	if always == "always" && aof == "yes" && !n.HostWatched() {
 		f.Confidence -= 0.4
 		f.doubt(recording.SourceServer, "appendfsync is always: a disk that takes as long for each write looks the "+
 			"same from afar", 0, "")
@@ -121,13 +121,13 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 
 // weighDistance compares a floor with the round trips of clients at other addresses.
 func (f *Finding) weighDistance(n *facts.Node) {
-	a := n.Acks()
+	a := n.Acknowledgements()
 	switch {
-	case a.LeastNs >= facts.FloorNs:
+	case a.MinRTTNs >= floorNs:
 		f.support(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of %s at its best, "+
-			"too (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+			"too (TCP; the median of %d connections)", facts.Dur(a.MinRTTNs), a.Conns), float64(a.MinRTTNs), "ns")
 	case a.Conns > 0:
 		f.doubt(recording.SourceTap, fmt.Sprintf("clients at other addresses have a round trip of only %s at its "+
-			"best (TCP; the median of %d connections)", facts.Dur(a.LeastNs), a.Conns), float64(a.LeastNs), "ns")
+			"best (TCP; the median of %d connections)", facts.Dur(a.MinRTTNs), a.Conns), float64(a.MinRTTNs), "ns")
 	}
 }

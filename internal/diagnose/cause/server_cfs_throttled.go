@@ -36,9 +36,9 @@ func explainThrottled(n *facts.Node) *Finding {
 		"one "+
 		"call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs)),
 		float64(cl.Calls), "calls")
-	if w := facts.SumOf(n.Exact(account.Throttled)); w.Count > 0 {
+	if w := facts.SumWaits(n.Exact(account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the kernel kept the main thread off the CPU for its quota %s, %s "+
-			"in all, up to %s at a time", facts.Times(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Ns),
+			"in all, up to %s at a time", facts.TimesText(w.Count), facts.Dur(w.Ns), facts.Dur(w.MaxNs)), float64(w.Ns),
 			"ns")
 	}
 	path := ""

@@ -40,9 +40,10 @@ func explainContention(n *facts.Node) *Finding {
 	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
-	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.Pattern()) && waits >= facts.WaitsSome
+	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.Pattern()) &&
+		waits >= minRunQueueShare
 	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && noticed(n)
-	if !slow && !always && !(waits >= facts.WaitsSome && crowded(n)) {
+	if !slow && !always && !(waits >= minRunQueueShare && crowded(n)) {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
@@ -75,7 +76,7 @@ func explainContention(n *facts.Node) *Finding {
 		"or a cpuset for the neighbours"}
 	for _, w := range who {
 		// to take the CPU from those who ask would only make the load smaller
-		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.Ksoftirqd) {
+		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) {
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
 				w.Command, w.PID, w.PID)}, f.Fix...)
 			break
@@ -88,7 +89,7 @@ func explainContention(n *facts.Node) *Finding {
 // supportHolders names who had the CPU when the main thread got it back, by the part of its waits.
 func (f *Finding) supportHolders(n *facts.Node) {
 	waits := n.Exact(account.RunQueue)
-	all, by := facts.SumOf(waits), map[string]int64{}
+	all, by := facts.SumWaits(waits), map[string]int64{}
 	for _, s := range waits {
 		by[s.Culprit] += s.Ns()
 	}
@@ -96,14 +97,14 @@ func (f *Finding) supportHolders(n *facts.Node) {
 		return
 	}
 	var names []string
-	for _, name := range facts.SortedByNs(by) {
+	for _, name := range facts.KeysByValue(by) {
 		share := 100 * float64(by[name]) / float64(all.Ns)
 		if name != "" && share >= 1 && len(names) < 4 {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
 	text := fmt.Sprintf("the main thread was ready and not run %s for 0.2 ms and more, %s in all, up to %s at a time",
-		facts.Times(all.Count), facts.Dur(all.Ns), facts.Dur(all.MaxNs))
+		facts.TimesText(all.Count), facts.Dur(all.Ns), facts.Dur(all.MaxNs))
 	if len(names) > 0 {
 		text += "; until then its CPU had " + strings.Join(names, ", ")
 	}
@@ -122,8 +123,8 @@ func noticed(n *facts.Node) bool {
 func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
-	callers, strangers := n.OnItsCPUs()
-	return ok && known && strangers >= cpus/2 && strangers > callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
+	c := n.NeighbourCores()
+	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
@@ -134,10 +135,10 @@ const crowdedTail = 10
 // doubtOwnThreads: where the server's own I/O threads are among those that have its CPUs, they are not others.
 func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	t := n.IOThreads()
-	if t.Run < facts.IOThreadsRun || float64(t.Configured) < t.CPUs {
+	if t.Run < minIOThreadCores || float64(t.Configured) < t.CPUs {
 		return
 	}
-	own := t.Total() / (t.Total() + n.OthersCores())
+	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
 	f.Confidence *= 1 - own/2
 	f.ExcessShare *= 1 - own
 	f.doubt(recording.SourceHost, fmt.Sprintf("its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of "+
@@ -155,13 +156,13 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 		}
 		return
 	}
-	callers, strangers := n.OnItsCPUs()
-	if callers <= strangers {
+	c := n.NeighbourCores()
+	if c.Callers <= c.Others {
 		return
 	}
-	f.ExcessShare *= strangers / (callers + strangers)
+	f.ExcessShare *= c.Others / (c.Callers + c.Others)
 	f.doubt(recording.SourceHost, fmt.Sprintf("those who had its CPUs were mostly its own callers: %.2f cores, "+
-		"others %.2f", callers, strangers), callers, "cores")
+		"others %.2f", c.Callers, c.Others), c.Callers, "cores")
 }
 
 // callersHeld is for which part of the main thread's waits for a CPU those who ask the server, or slowpath, had it
@@ -194,16 +195,16 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 	if !ok {
 		return
 	}
-	share, how := q.Part(), "of what the server did not have of it"
+	share, how := q.ShareOfRest(), "of what the server did not have of it"
 	if waits := n.Exact(account.RunQueue); len(waits) > 0 {
 		var had int64
 		for _, s := range waits {
-			had += q.Of(s)
+			had += q.NsWithin(s)
 		}
-		share, how = float64(had)/float64(max(facts.SumOf(waits).Ns, 1)), "of the waits of the main thread"
+		share, how = float64(had)/float64(max(facts.SumWaits(waits).Ns, 1)), "of the waits of the main thread"
 	}
 	text := fmt.Sprintf("softirqs and %s had CPU %d, on which the main thread runs, for %.0f %% of the time "+
-		"(/proc/stat) and %.0f %% %s", q.Daemon(), q.CPU, 100*q.Share(n), 100*share, how)
+		"(/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)
 	if f.Independent = !q.Heavy(n) || share < 0.5; f.Independent {
 		f.support(recording.SourceHost, text+": other processes had it for the rest", share, "of the waits")
 	} else {

@@ -38,21 +38,22 @@ func explainShortLived(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.9}
 	f.support(recording.SourceServer, fmt.Sprintf("%.0f connections per second were opened and closed again, %.1f "+
-		"commands on each (total_connections_received; slowpath's own are not counted)", c.PerSecond, c.Commands),
+		"commands on each (total_connections_received; slowpath's own are not counted)", c.PerSecond,
+		c.CommandsPerConn),
 		c.PerSecond, "per second")
 	if clients, ok := n.Info("connected_clients").Last(); ok {
 		f.support(recording.SourceServer, fmt.Sprintf("only %.0f are open at a time (connected_clients)", clients),
 			clients, "connections")
 	}
 	what := "connect"
-	if c.HandshakeTLS {
+	if c.TLS {
 		what = "connect and TLS handshake"
 	}
 	if _, ok := n.Ledger.Path(n.Address, "fresh"); ok {
 		f.support(recording.SourceProbe, fmt.Sprintf("a new connection costs %s before its first command (%s), a "+
-			"command on an open one %s: %.0f %% of what callers wait for", facts.Dur(c.PriceNs), what,
+			"command on an open one %s: %.0f %% of what callers wait for", facts.Dur(c.OpeningNs), what,
 			facts.Dur(c.CallNs),
-			share*100), float64(c.PriceNs), "ns")
+			share*100), float64(c.OpeningNs), "ns")
 	}
 	if tw := n.Host("sock.time_wait"); len(tw) > 0 {
 		most, _ := tw.Max()
@@ -63,10 +64,10 @@ func explainShortLived(n *facts.Node) *Finding {
 		}
 	}
 	f.supportShortLived(n)
-	if found, _, _ := facts.MostOf(slices.DeleteFunc(n.Pooled(n.Callers()), func(r facts.Redial) bool {
-		return !r.Overflows() ||
+	if found := facts.SumRedials(slices.DeleteFunc(n.PoolRedials(n.Callers()), func(r facts.Redial) bool {
+		return !r.PoolOverflows() ||
 			!r.Reused()
-	})); len(found) > 0 {
+	})).Callers; len(found) > 0 {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, fmt.Sprintf("%s has a pool: some of its connections are used again and again, "+
 			"others are closed after a call or two", facts.CallerNames(found)), float64(len(found)), "processes")
@@ -93,7 +94,7 @@ func shortLivedFix(n *facts.Node, c facts.Churn) []string {
 	if who := crowdedHosts(n); who != "" {
 		fix = append(fix, "Look at the callers on "+who+" first")
 	}
-	if c.HandshakeTLS {
+	if c.TLS {
 		fix = append(fix, "Where connections cannot be kept: TLS session resumption (tls-session-caching yes, its "+
 			"default) and a TLS proxy beside the caller")
 	}

@@ -55,14 +55,14 @@ func explainSlowCommand(n *facts.Node) *Finding {
 // heldBySlowCommands leaves out what the copies of pages took of these commands while a child saved: without it they
 // would have been as much shorter, and cow-faults-after-fork claims it. mostNs is the longest that was left out of one
 // wait.
-func heldBySlowCommands(n *facts.Node) (h facts.Held, mostNs int64) {
-	c := n.Copies()
-	if !c.Felt() {
-		return n.HeldBy(facts.KindSlowCommand), 0
+func heldBySlowCommands(n *facts.Node) (h facts.SuspectClaim, mostNs int64) {
+	c := n.PageCopies()
+	if !c.Matters() {
+		return n.ClaimOfKind(facts.KindSlowCommand), 0
 	}
-	h = n.HeldLess(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindSlowCommand },
+	h = n.ClaimOfSuspectsExcept(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindSlowCommand },
 		func(s account.Segment) int64 {
-			ns := c.In(s.FromNs, s.ToNs)
+			ns := c.NsWithin(s.FromNs, s.ToNs)
 			mostNs = max(mostNs, ns)
 			return ns
 		})
@@ -113,7 +113,7 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 	if name != "CLUSTER" && name != "SAVE" {
 		fix = append(fix, "Send what must walk everything to a replica of its own.")
 	}
-	if facts.Since(n, 6, 0) {
+	if facts.ServerAtLeast(n, 6, 0) {
 		fix = append(fix, fmt.Sprintf("To keep it out: ACL SETUSER app -%s",
 			strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
 	} else {

@@ -30,15 +30,15 @@ func explainSoftirq(n *facts.Node) *Finding {
 		return nil
 	}
 	// Of the time that others had the CPU while the main thread was ready to run, softirqs had their part.
-	part := q.Part()
+	part := q.ShareOfRest()
 	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
 			switch {
 			case s.Actor != account.Server:
 			case s.State == account.RunQueue:
-				ns += q.Of(s)
+				ns += q.NsWithin(s)
 			case s.State == account.Busy, s.State == account.Exec:
-				ns += int64(q.Within(s.FromNs, s.ToNs) * float64(s.Ns())) // during its own work
+				ns += int64(q.ShareWithin(s.FromNs, s.ToNs) * float64(s.Ns())) // during its own work
 			}
 		}
 		return ns
@@ -51,20 +51,23 @@ func explainSoftirq(n *facts.Node) *Finding {
 		"softirqs (/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
 		n.Host("main.run_ns").Growth()/1e7/n.Seconds()), q.Share(n), "of the time")
 	f.support(recording.SourceHost, fmt.Sprintf("the server's own packets need %.0f %% at most (%.0f TCP segments "+
-		"per second in its namespace)", q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SegmentNs/n.Seconds()), q.OwnNs, "ns")
+		"per second in its namespace)", q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SoftirqNsPerSegment/n.Seconds()),
+		q.OwnNs, "ns")
 	waits := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit, q.Daemon()+"[")
+		return s.Actor == account.Server && s.State == account.RunQueue && strings.HasPrefix(s.Culprit,
+			q.ThreadName()+"[")
 	})
 	if waits.Calls > 0 {
 		f.Confidence = 0.97
 		f.support(recording.SourceTap, fmt.Sprintf("%d of %d slow calls waited while %s had the CPU, up to %s in one "+
-			"call", waits.Calls, len(n.Ledger.Slow), q.Daemon(), facts.Dur(waits.MaxNs)), float64(waits.Calls), "calls")
+			"call", waits.Calls, len(n.Ledger.Slow), q.ThreadName(), facts.Dur(waits.MaxNs)), float64(waits.Calls),
+			"calls")
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {
 		f.Confidence *= part * 2
 		f.doubt(recording.SourceHost, fmt.Sprintf("other processes used %.0f %% of that CPU as well",
-			q.OthersN/1e7/n.Seconds()), q.OthersN, "ns")
+			q.OthersNs/1e7/n.Seconds()), q.OthersNs, "ns")
 	}
 	f.Fix = []string{
 		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' /proc/interrupts, then "+
@@ -84,7 +87,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 
 // supportQuiet compares with the other CPUs.
 func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
-	cpus := facts.Last(n.Machine("cpu.count"))
+	cpus := facts.LastValue(n.Machine("cpu.count"))
 	all := n.Machine("cpu.softirq_ns").Growth()
 	if cpus < 2 || all <= 0 {
 		return

@@ -29,18 +29,19 @@ func explainStale(n *facts.Node) *Finding {
 	if len(callers) == 0 {
 		return staleByCounters(n)
 	}
-	found, all, cost := facts.MostOf(n.Stale(callers))
-	if len(found) == 0 {
+	sum := facts.SumRedials(n.StaleRedials(callers))
+	if len(sum.Callers) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.LostTime(callers), n, cost, 0.88)
+	most := sum.Largest
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.88)
 	if f == nil {
 		return nil
 	}
-	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.CutIdleNs })
+	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("the server's end closed %d connections of %s between calls, each "+
-		"after %s to %s without one", len(all.Ended), all.Name, facts.Dur(idle.Low), facts.Dur(idle.High)),
-		float64(idle.Mid), "ns")
+		"after %s to %s without one", len(most.Closed), most.Name, facts.Dur(idle.P10), facts.Dur(idle.P90)),
+		float64(idle.Median), "ns")
 	limit := n.IdleLimitNs()
 	switch _, told := n.Config("timeout"); {
 	case limit > 0:
@@ -54,20 +55,22 @@ func explainStale(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, "the server does not tell its parameter timeout: it may be the server, or "+
 			"what stands before it", 0, "")
 	}
-	if late := lateNotice(all.Ended); late.Mid > 0 {
+	if late := lateNotice(most.Closed); late.Median > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("the client's socket stayed for another %s (median), until the "+
-			"next call met it", facts.Dur(late.Mid)), float64(late.Mid), "ns")
+			"next call met it", facts.Dur(late.Median)), float64(late.Median), "ns")
 	}
-	f.opening(all)
+	f.opening(most)
 	f.support(recording.SourceTap, fmt.Sprintf("%d of %d connections that it opened had their first call right "+
-		"behind the handshake: somebody waited for them", len(all.Fresh), len(all.Opened())), float64(len(all.Fresh)),
+		"behind the handshake: somebody waited for them", len(most.Dialled), len(most.Opened())),
+		float64(len(most.Dialled)),
 		"connections")
-	if len(found) > 1 {
-		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(found), facts.CallerNames(found)),
-			float64(len(found)), "processes")
+	if len(sum.Callers) > 1 {
+		f.support(recording.SourceTap, fmt.Sprintf("%d processes meet that: %s", len(sum.Callers),
+			facts.CallerNames(sum.Callers)),
+			float64(len(sum.Callers)), "processes")
 	}
-	f.remote(all.Caller)
-	f.Fix = staleFix(n, limit, idle.Low)
+	f.remote(most.Caller)
+	f.Fix = staleFix(n, limit, idle.P10)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
 		"https://github.com/redis/node-redis/issues/247",
@@ -76,14 +79,14 @@ func explainStale(n *facts.Node) *Finding {
 }
 
 // lateNotice is how long after the other end had closed them the clients' sockets were closed.
-func lateNotice(ended []*facts.Conn) facts.Spread {
+func lateNotice(ended []*facts.Conn) facts.Percentiles {
 	var known []*facts.Conn
 	for _, k := range ended {
-		if k.CloseNs > k.CutNs {
+		if k.CloseNs > k.ServerClosedNs {
 			known = append(known, k)
 		}
 	}
-	return facts.SpreadOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.CutNs })
+	return facts.PercentilesOf(known, func(k *facts.Conn) int64 { return k.CloseNs - k.ServerClosedNs })
 }
 
 // Bounds of what the counters alone can say: few connections, of few commands, in a watch that is much longer than the
@@ -97,13 +100,13 @@ const (
 func staleByCounters(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	c := n.Churn()
-	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < facts.HerdLeast/2 ||
-		c.PerSecond >= facts.ChurnSome || c.Commands > staleCalls || c.Share() < staleShare {
+	if limit == 0 || n.Seconds()*1e9 < staleWatches*float64(limit) || c.PerSecond*n.Seconds() < facts.MinHerd/2 ||
+		c.PerSecond >= facts.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Confidence: 0.5}
 	f.support(recording.SourceServer, fmt.Sprintf("timeout is %d s, and %.2g connections per second come and go, "+
-		"with %.3g commands on each", limit/1e9, c.PerSecond, c.Commands), c.PerSecond, "per second")
+		"with %.3g commands on each", limit/1e9, c.PerSecond, c.CommandsPerConn), c.PerSecond, "per second")
 	f.doubt(recording.SourceServer, "who closed them was not seen: clients that make a connection for each job look "+
 		"the same", 0, "")
 	f.Fix = staleFix(n, limit, limit)

@@ -27,16 +27,16 @@ var staleTopology = Cause{
 
 func explainStaleTopology(n *facts.Node) *Finding {
 	t, ok := n.Takeover()
-	if !ok || t.Open || t.Refused {
+	if !ok || t.Pending || t.ConnsRefused {
 		return nil // whoever is refused knows at once
 	}
-	s := n.StuckAfter(t)
+	s := n.WaitsAfterTakeover(t)
 	if s.Ns == 0 {
 		return nil
 	}
 	var before int64 // what they lost until there was another to go to
 	if t.DownNs > 0 && t.TakenNs > 0 {
-		before = n.LostIn(facts.Span{From: t.DownNs, To: t.TakenNs})
+		before = n.BlockedNs(facts.Span{FromNs: t.DownNs, ToNs: t.TakenNs})
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.95, ExcessShare: float64(s.Ns) /
 		float64(s.Ns+before+n.Ledger.Users.ExcessNs)}
@@ -66,31 +66,32 @@ func claimSince(n *facts.Node, t facts.Takeover) facts.Claim {
 	})
 }
 
-func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.Stuck) {
+func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNodeWaits) {
 	source := recording.SourceTap
-	if s.Unread {
+	if s.RequestsUnread {
 		source = recording.SourceHost
 	}
 	when := "which the others hold for failed since before the watch, its slots with another"
-	if t.By != nil {
-		when = fmt.Sprintf("though %s is the master of its %d slots since %s", t.By.Address, t.Slots,
+	if t.NewMaster != nil {
+		when = fmt.Sprintf("though %s is the master of its %d slots since %s", t.NewMaster.Address, t.Slots,
 			ago(n.EndNs-t.TakenNs))
 	}
 	f.support(source, fmt.Sprintf("callers wait for this node, %s: %s, connection by connection (%s)", when,
 		facts.Dur(s.Ns),
-		s.Who.List(3)), float64(s.Ns), "ns")
-	if s.Unread {
+		s.Callers.List(3)), float64(s.Ns), "ns")
+	if s.RequestsUnread {
 		f.support(recording.SourceHost, "their requests lie unread in its sockets: the kernel of its host still "+
 			"acknowledges them, so that no connection fails", 0, "")
 	}
 	if s.Dialled > 0 {
 		f.support(recording.SourceTap, fmt.Sprintf("%d connections were made to it after that, and never had a "+
-			"reply; %d were given up, after up to %s", s.Dialled, s.GivenUp, facts.Dur(s.Longest)), float64(s.Dialled),
+			"reply; %d were given up, after up to %s", s.Dialled, s.GivenUp, facts.Dur(s.LongestNs)),
+			float64(s.Dialled),
 			"connections")
 	}
-	if t.Stopped > 0 {
+	if t.StoppedNs > 0 {
 		f.support(n.StateSource(), fmt.Sprintf("its process was stopped for %s and more (a signal, a debugger or the "+
-			"freezer)", facts.Dur(t.Stopped)), float64(t.Stopped), "ns")
+			"freezer)", facts.Dur(t.StoppedNs)), float64(t.StoppedNs), "ns")
 	}
 }
 
@@ -100,7 +101,7 @@ func staleTopologyFix(n *facts.Node, t facts.Takeover) []string {
 	fix := remedy.For(n, remedy.LeaveSilentMaster, nil)
 	fix = append(fix, "TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; they do not help where "+
 		"only its process is stopped: there a command timeout must")
-	if t.Stopped > 0 {
+	if t.StoppedNs > 0 {
 		fix = append(fix, "Find who stopped the process, and end it or let it go on (kill -CONT): as a replica it "+
 			"would answer MOVED")
 	} else {

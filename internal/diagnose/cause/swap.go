@@ -50,7 +50,7 @@ func explainSwap(n *facts.Node) *Finding {
 		return nil // faults without swap are pages of files
 	}
 	// To fetch a page and to make room for it is work as well, which all others wait for.
-	work := n.KernelShare()
+	work := n.ExcessKernelShare()
 	cl := n.ClaimOf(func(a account.Account) (ns int64) {
 		for _, s := range a.Segments {
 			switch {
@@ -68,7 +68,7 @@ func explainSwap(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceHost, fmt.Sprintf("%.1f MB of the server are in swap, %.1f MB are in memory", inSwap/1e6,
-		facts.Last(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
+		facts.LastValue(n.Host("process.rss_bytes"))/1e6), inSwap, "bytes")
 	f.support(recording.SourceHost, fmt.Sprintf("the main thread waited for %.0f pages to be read (major faults), "+
 		"%.0f per second", faults, faults/n.Seconds()), faults, "faults")
 	if blocked.Calls > 0 {
@@ -86,7 +86,7 @@ func explainSwap(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, fmt.Sprintf("for %s of %.0f s tasks of this host waited for memory (PSI)",
 			facts.Dur(int64(some*1e3)), n.Seconds()), some*1e3, "ns")
 	}
-	used, rss := facts.Last(n.Info("used_memory")), facts.Last(n.Info("used_memory_rss"))
+	used, rss := facts.LastValue(n.Info("used_memory")), facts.LastValue(n.Info("used_memory_rss"))
 	if used > 0 && rss > 0 && rss < used {
 		f.support(recording.SourceServer, fmt.Sprintf("INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6,
 			rss/1e6), rss, "bytes")
@@ -105,8 +105,8 @@ func explainSwap(n *facts.Node) *Finding {
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		series := func(name string) recording.Series { return n.Rec.Series(recording.SourceHost, subject, name) }
-		limit, usage := facts.Last(series("memory.limit_bytes")), facts.Last(series("memory.usage_bytes"))
-		if high := facts.Last(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
+		limit, usage := facts.LastValue(series("memory.limit_bytes")), facts.LastValue(series("memory.usage_bytes"))
+		if high := facts.LastValue(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
 		if limit <= 0 || usage < 0.9*limit {
@@ -121,7 +121,7 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 
 func swapFix(n *facts.Node, limit string) []string {
 	var fix []string
-	used := facts.Last(n.Info("used_memory"))
+	used := facts.LastValue(n.Info("used_memory"))
 	if limit != "" {
 		fix = append(fix, fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data "+
 			"(%.0f MB now), buffers, and as much as is written during a snapshot", limit, used/1e6))

@@ -27,7 +27,7 @@ var syncFreeOfBigKey = Cause{
 }
 
 func explainSyncFree(n *facts.Node) *Finding {
-	h := n.Held(func(s account.Suspect) bool {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindFree && !lazy(n, s) || n.KindOf(s) == facts.KindFree
 	})
 	if !h.Matters() {
@@ -44,7 +44,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 			"big that it frees", float64(worst.DurationNs), "ns")
 	}
 	f.supportWaits(n, h, what)
-	if fell := n.MemoryFell(worst); fell >= facts.BigFreeBytes {
+	if fell := n.MemoryFall(worst); fell >= facts.MinFreeBytes {
 		f.support(recording.SourceServer, fmt.Sprintf("used_memory fell by %.0f MB between two polls", fell/1e6), fell,
 			"bytes")
 	} else {
@@ -81,7 +81,7 @@ func freeFix(n *facts.Node, s account.Suspect) []string {
 		return []string{"CONFIG SET lazyfree-lazy-eviction yes"}
 	case s.Kind == account.KindFree:
 		return []string{"CONFIG SET lazyfree-lazy-expire yes"}
-	case name == "DEL" && facts.Since(n, 6, 0):
+	case name == "DEL" && facts.ServerAtLeast(n, 6, 0):
 		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
 			n.FromText([]account.Suspect{s})), "Or for all callers: " + userDel}
 	case name == "DEL":

@@ -36,42 +36,43 @@ func explainTimeouts(n *facts.Node) *Finding {
 	var all facts.Redial
 	var cost, given int64
 	lost := map[string]bool{} // requests that were never acknowledged: no timeout would have been long enough
-	for _, s := range n.Silences() {
-		lost[s.Client] = lost[s.Client] || s.Again >= facts.UnansweredRetransmits
+	for _, s := range n.UnansweredRequests() {
+		lost[s.Client] = lost[s.Client] || s.Retransmits >= facts.UnansweredRetransmits
 	}
-	vain := n.Unanswered(callers) // no timeout would have been long enough for those either
+	vain := n.NeverAnswered(callers) // no timeout would have been long enough for those either
 	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
-		return k.GaveUp() && !lost[k.Client] &&
+		return k.ClosedWaiting() && !lost[k.Client] &&
 			!vain[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
-		for _, k := range r.Ended {
+		for _, k := range r.Closed {
 			given += k.IdleNs // since the request was sent: waited for nothing
 		}
-		if len(r.Ended) > len(all.Ended) {
+		if len(r.Closed) > len(all.Closed) {
 			all = r
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.LostTime(callers), n, cost+given, 0.93)
+	f := findingOfLosses(n.Overhead(callers), n, cost+given, 0.93)
 	if f == nil {
 		return nil
 	}
-	age := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
+	age := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, fmt.Sprintf("%s closed %d connections on which a call still waited, of %d that it "+
-		"closed: %.2g %% of its calls were given up", all.Name, len(all.Ended),
-		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.By == recording.Client })),
-		100*float64(len(all.Ended))/float64(max(all.Calls(), 1))), float64(len(all.Ended)), "connections")
-	if float64(age.Low) >= deadlineSharp*float64(age.Mid) {
+		"closed: %.2g %% of its calls were given up", all.Name, len(all.Closed),
+		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.ClosedBy == recording.Client })),
+		100*float64(len(all.Closed))/float64(max(all.AppCalls(), 1))), float64(len(all.Closed)), "connections")
+	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
 		f.support(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old (median %s): a timeout of "+
-			"about %s", facts.Dur(age.Low), facts.Dur(age.High), facts.Dur(age.Mid), facts.Dur(age.Low)),
-			float64(age.Low), "ns")
+			"about %s", facts.Dur(age.P10), facts.Dur(age.P90), facts.Dur(age.Median), facts.Dur(age.P10)),
+			float64(age.P10), "ns")
 	} else {
 		f.Confidence = 0.8
 		f.doubt(recording.SourceTap, fmt.Sprintf("the calls given up were %s to %s old: no one timeout, but callers "+
-			"that go away, or deadlines of whole requests", facts.Dur(age.Low), facts.Dur(age.High)), float64(age.Mid),
+			"that go away, or deadlines of whole requests", facts.Dur(age.P10), facts.Dur(age.P90)),
+			float64(age.Median),
 			"ns")
 	}
 	f.opening(all)
@@ -81,7 +82,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
-	if longest >= age.Low {
+	if longest >= age.P10 {
 		f.support(recording.SourceServer, fmt.Sprintf("SLOWLOG has commands of up to %s: whoever waits for those is "+
 			"given up", facts.Dur(longest)), float64(longest), "ns")
 	}
@@ -91,7 +92,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	f.remote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest calls that are well: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", facts.Dur(age.Low))}, remedy.For(n, remedy.LongerTimeout,
+		"99.9th percentile, and find out what made them slow", facts.Dur(age.P10))}, remedy.For(n, remedy.LongerTimeout,
 		nil)...)
 	f.Fix = append(f.Fix, "A circuit breaker or a bound of retries, so that a slow moment does not become a storm of "+
 		"dials")

@@ -58,7 +58,7 @@ type handshakeWork struct {
 
 // speaksTLS: the probe does, or the server says so.
 func speaksTLS(n *facts.Node) bool {
-	if _, _, tls := n.Prices(); tls {
+	if n.ConnectionCost().TLS {
 		return true
 	}
 	port, ok := n.Config("tls-port")
@@ -72,7 +72,7 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 	}
 	from, to := received[0].TimeNs, received[len(received)-1].TimeNs
 	seconds := max(float64(to-from)/1e9, 1e-9)
-	h.count = received.Growth() - n.OwnCalls(from, to).Fresh
+	h.count = received.Growth() - n.ProbeCalls(from, to).Fresh
 	if h.count < stormRate*seconds {
 		return h, false
 	}
@@ -98,13 +98,13 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		return nil
 	}
 	behind := func(a account.Account) int64 {
-		return h.spans.Within(a, func(s account.Segment) bool { return s.Actor != account.Client })
+		return h.spans.SegmentsNs(a, func(s account.Segment) bool { return s.Actor != account.Client })
 	}
 	cl := n.ClaimOf(behind)
 	if h.cores < stormCores { // who opens a connection waits for its handshake anyway: others have to wait for it, too
 		begun := n.OpenTimes()
 		cl = n.ClaimOf(func(a account.Account) int64 {
-			if begun.Within(a.Call, freshNs) {
+			if begun.OpenedJustBefore(a.Call, freshNs) {
 				return 0
 			}
 			return behind(a)
@@ -122,7 +122,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		if q, known := n.Queue(); known {
 			f.ExcessShare = max(f.ExcessShare, q.Share()*part)
 		}
-		f.ExcessShare = max(f.ExcessShare, finding(n, n.Waited(), 0).ExcessShare*part, part/2)
+		f.ExcessShare = max(f.ExcessShare, finding(n, n.UnexplainedWaits(), 0).ExcessShare*part, part/2)
 		f.support(d.Source, fmt.Sprintf("handshakes are %.0f %% of what the main thread did (%.2f of %.2f cores)",
 			part*100, h.cores, d.Run), part, "of its time")
 	}
@@ -188,7 +188,7 @@ func handshakeStormFix(n *facts.Node) []string {
 		fix = append(fix, "io-threads 4 (Valkey 8.1 and later make handshakes in them), where there are as many CPUs",
 			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between handshakes: raise it "+
 				"only with CPUs to spare")
-	case facts.Since(n, 7, 4):
+	case facts.ServerAtLeast(n, 7, 4):
 		fix = append(fix, "max-new-tls-connections-per-cycle 1 (its default): commands go on between handshakes; "+
 			"look whether it was raised")
 	default:

@@ -27,15 +27,15 @@ var topologyRefreshStorm = Cause{
 }
 
 func explainRefreshStorm(n *facts.Node) *Finding {
-	r := n.Refreshing()
-	if r.ByEvents() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= facts.RedirectMin {
+	r := n.MapRefresh()
+	if r.FollowsMoved() || r.Command == "" || r.Moved < 0 && n.Case.OwnersChanged() >= minRedirects {
 		return nil
 	}
-	h := n.Held(func(s account.Suspect) bool {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindCommand && (!s.Stopped || s.Busy) && facts.IsMapCommand(s.Command)
 	})
-	pattern := n.RefreshPattern(r)
-	if !h.Matters() && pattern == 0 || r.Calls < facts.RefreshRate*n.Seconds() {
+	pattern := n.RefreshWaitShare(r)
+	if !h.Matters() && pattern == 0 || r.Calls < minRefreshRate*n.Seconds() {
 		return nil
 	}
 	f := finding(n, h.Claim, 0.9)
@@ -57,7 +57,7 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 }
 
 // doubtRefreshes weighs whether something else makes them ask.
-func (f *Finding) doubtRefreshes(n *facts.Node, r facts.Refreshing) {
+func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
 		f.Confidence -= 0.35
@@ -70,12 +70,12 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.Refreshing) {
 		f.support(recording.SourceServer, "no call was answered MOVED: nothing moved that they would have to learn", 0,
 			"replies")
 	}
-	if r.Fresh && !r.Lettuce {
+	if r.OnNewConns && !r.Lettuce {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceServer, "each question comes with a new connection: clients that are made for each "+
-			"job ask for the map when they begin", r.Opened, "connections")
+			"job ask for the map when they begin", r.ConnsOpened, "connections")
 	}
-	if r.Lumped && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
+	if r.SubcommandsMerged && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, "this version counts all subcommands of CLUSTER as one: that it "+
 			"is "+r.Command.String()+" is a guess by its cost", 0, "")
@@ -95,7 +95,7 @@ func mapChanged(n *facts.Node) bool {
 }
 
 // refreshFix are the options: upgrade, fewer refreshes, replicas only; each with what it saves.
-func refreshFix(n *facts.Node, r facts.Refreshing) []string {
+func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 	size, replicas := n.MapSize()
 	habit, known := cost.HabitOf(r.Library)
 	a := cost.Asked{

@@ -5,30 +5,30 @@ import (
 )
 
 // Backlog is what is known of the queue of a listening socket.
-type Backlog struct {
-	Drops      float64 // in the whole network namespace
-	MaxQueue   float64
-	Limit      float64
-	FreshLost  int  // connections of the probe that had to retransmit
-	KeptLost   int  // calls on open connections that had to
-	LateDials  int  // connections of clients on this host whose SYN was retransmitted before they were made
-	KeptSlow   bool // the loop itself was held up: then that is why nobody was let in
-	Attributed bool // the drops are this server's
+type AcceptQueue struct {
+	Drops              float64 // in the whole network namespace
+	MaxQueue           float64
+	Limit              float64
+	FreshRetransmitted int  // connections of the probe that had to retransmit
+	KeptRetransmitted  int  // calls on open connections that had to
+	LateDials          int  // connections of clients on this host whose SYN was retransmitted before they were made
+	KeptSlow           bool // the loop itself was held up: then that is why nobody was let in
+	DropsAreOwn        bool // the drops are this server's
 }
 
 // Overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
 // server's shows in its own queue, or in the probe's own connections.
-func (n *Node) Overflow() Backlog {
-	b := Backlog{Drops: n.Host("net.ListenOverflows").Growth()}
+func (n *Node) AcceptQueue() AcceptQueue {
+	b := AcceptQueue{Drops: n.Host("net.ListenOverflows").Growth()}
 	b.MaxQueue, _ = n.Host("listen.queue").Max()
 	b.Limit, _ = n.Host("listen.backlog").Last()
 	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
 		d := recording.DetailOf[recording.TCPDetail](e)
 		switch {
 		case d.SynRetransDuring > 0, d.RetransDuring > 0 && d.Conn == "fresh":
-			b.FreshLost++
+			b.FreshRetransmitted++
 		case d.RetransDuring > 0:
-			b.KeptLost++
+			b.KeptRetransmitted++
 		}
 	}
 	slow, kept := 0, 0
@@ -44,37 +44,14 @@ func (n *Node) Overflow() Backlog {
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
 	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to
 	// lay the drops on it.
-	short := b.Limit > 0 && b.Limit < UsualBacklog && b.MaxQueue >= b.Limit/2 && n.Churn().Many()
+	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && n.Churn().Many()
 	// Each connection that came late was dropped once at least.
-	b.LateDials, _, _ = n.LateDials(nil)
+	b.LateDials = n.Dials().Late
 	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
-	b.Attributed = b.Drops > 0 && (full || (b.FreshLost > 0 || short || late) && b.KeptLost == 0)
+	b.DropsAreOwn = b.Drops > 0 && (full || (b.FreshRetransmitted > 0 || short || late) && b.KeptRetransmitted == 0)
 	return b
 }
 
 // UsualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
 // tcp-backlog 511).
-const UsualBacklog = 128
-
-// SynWaitNs is what a dropped SYN costs: TCP_TIMEOUT_INIT of the kernel.
-const SynWaitNs = 1e9
-
-// LateDials counts the connections that the kernel source saw being made, and those that took a second and more; who
-// counts those by program.
-func (n *Node) LateDials(who map[string]int64) (late, dials int, longestNs int64) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side != recording.Client || d.DialNs <= 0 {
-			continue
-		}
-		dials++
-		if d.DialNs >= int64(SynWaitNs*0.9) {
-			late++
-			longestNs = max(longestNs, d.DialNs)
-			if who != nil {
-				who[d.Comm]++
-			}
-		}
-	}
-	return late, dials, longestNs
-}
+const DefaultBacklog = 128

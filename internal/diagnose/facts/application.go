@@ -14,24 +14,24 @@ import (
 // the frames of known client libraries tell.
 type Application struct {
 	recording.Profiled
-	Subject string
-	Moments []Moment
-	Delays  map[string][]Delay // by kind of profile: mutex, block; the longest first
+	Subject   string
+	Snapshots []StackSnapshot
+	Delays    map[string][]Delay // by kind of profile: mutex, block; the longest first
 }
 
 // Moment is one reading of all goroutines or threads.
-type Moment struct {
-	TimeNs int64
-	All    int64
-	Calls  int64 // in calls of known libraries, where one leaves out what works beside them
-	by     map[string]*Meant
+type StackSnapshot struct {
+	TimeNs    int64
+	Threads   int64
+	Calls     int64 // in calls of known libraries, where one leaves out what works beside them
+	byMeaning map[string]*stackCount
 }
 
 // Meant is how many goroutines or threads had stacks of one meaning.
-type Meant struct {
+type stackCount struct {
 	stacks.Meaning
-	Count  int64
-	Caller string // the library's outermost frame in one of them, which tells its version
+	count        int64
+	libraryFrame string // the library's outermost frame in one of them, which tells its version
 }
 
 // Delay is what goroutines were held up in stacks of one meaning during the watch; an empty meaning is all that nothing
@@ -68,7 +68,7 @@ func applicationsOf(rec *recording.Recording) []*Application {
 		}
 		switch p.Kind {
 		case recording.ProfileGoroutine, recording.ProfileThreads:
-			a.Moments = append(a.Moments, momentOf(table, p.TimeNs, read))
+			a.Snapshots = append(a.Snapshots, stackSnapshotOf(table, p.TimeNs, read))
 		case recording.ProfileMutex, recording.ProfileBlock:
 			a.Delays[p.Kind] = delaysOf(table, read)
 		}
@@ -85,12 +85,12 @@ func tableOf(rec *recording.Recording) stacks.Table {
 	return append(own, stacks.Builtin()...)
 }
 
-func momentOf(table stacks.Table, at int64, p *stacks.Profile) Moment {
-	m := Moment{TimeNs: at, by: map[string]*Meant{}}
+func stackSnapshotOf(table stacks.Table, at int64, p *stacks.Profile) StackSnapshot {
+	m := StackSnapshot{TimeNs: at, byMeaning: map[string]*stackCount{}}
 	column := max(p.Column("goroutine"), p.Column("threads"), 0)
 	for _, s := range p.Stacks {
 		count := s.Values[column]
-		m.All += count
+		m.Threads += count
 		what, known := table.Of(s.Frames)
 		if !known || what.State == stacks.Idle {
 			continue
@@ -98,10 +98,10 @@ func momentOf(table stacks.Table, at int64, p *stacks.Profile) Moment {
 		if what.Library != "" {
 			m.Calls += count
 		}
-		if m.by[what.ID] == nil {
-			m.by[what.ID] = &Meant{Meaning: what, Caller: what.Frame(s.Frames)}
+		if m.byMeaning[what.ID] == nil {
+			m.byMeaning[what.ID] = &stackCount{Meaning: what, libraryFrame: what.Frame(s.Frames)}
 		}
-		m.by[what.ID].Count += count
+		m.byMeaning[what.ID].count += count
 	}
 	return m
 }
@@ -129,42 +129,42 @@ func delaysOf(table stacks.Table, p *stacks.Profile) []Delay {
 }
 
 // Wait is what an application waited for, over the moments of the watch.
-type Wait struct {
-	App     *Application
-	Meaning stacks.Meaning // of the one that most waited for
-	Caller  string
-	Moments int     // in which any waited
-	Count   int64   // goroutines or threads in the median moment
-	Calls   int64   // that were in calls then
-	Share   float64 // of those
+type ThreadWait struct {
+	App          *Application
+	Meaning      stacks.Meaning // of the one that most waited for
+	LibraryFrame string
+	Snapshots    int     // in which any waited
+	Count        int64   // goroutines or threads in the median moment
+	Calls        int64   // that were in calls then
+	Share        float64 // of those
 }
 
 // Lasting says that it was so for most of the watch, and not when it began only.
-func (w Wait) Lasting() bool { return w.Count > 0 && 2*w.Moments > len(w.App.Moments) }
+func (w ThreadWait) Lasting() bool { return w.Count > 0 && 2*w.Snapshots > len(w.App.Snapshots) }
 
 // Waits sums up the stacks whose meaning matches; ok is false where there were none.
-func (a *Application) Waits(match func(stacks.Meaning) bool) (w Wait, ok bool) {
+func (a *Application) Waits(match func(stacks.Meaning) bool) (w ThreadWait, ok bool) {
 	type moment struct{ waiting, calls int64 }
 	var all []moment
 	var most int64
 	w.App = a
-	for _, m := range a.Moments {
+	for _, m := range a.Snapshots {
 		one := moment{calls: m.Calls}
-		for _, what := range m.by {
+		for _, what := range m.byMeaning {
 			if !match(what.Meaning) {
 				continue
 			}
-			one.waiting += what.Count
-			if what.Count > most || what.Count == most && what.ID < w.Meaning.ID {
-				most, w.Meaning, w.Caller = what.Count, what.Meaning, what.Caller
+			one.waiting += what.count
+			if what.count > most || what.count == most && what.ID < w.Meaning.ID {
+				most, w.Meaning, w.LibraryFrame = what.count, what.Meaning, what.libraryFrame
 			}
 		}
 		if one.waiting > 0 {
-			w.Moments++
+			w.Snapshots++
 		}
 		all = append(all, one)
 	}
-	if w.Moments == 0 {
+	if w.Snapshots == 0 {
 		return w, false
 	}
 	share := func(m moment) float64 { return float64(m.waiting) / float64(max(m.calls, m.waiting, 1)) }
@@ -175,8 +175,8 @@ func (a *Application) Waits(match func(stacks.Meaning) bool) (w Wait, ok bool) {
 }
 
 // WorstWait is the one of all applications in which the largest part of the calls waits.
-func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst Wait, ok bool) {
-	for _, a := range c.Apps {
+func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst ThreadWait, ok bool) {
+	for _, a := range c.Applications {
 		if w, found := a.Waits(match); found && w.Lasting() && (!ok || w.Share > worst.Share) {
 			worst, ok = w, true
 		}
@@ -185,7 +185,7 @@ func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst Wait, ok bool) 
 }
 
 // Called is the name of an application for people.
-func (a *Application) Called() string {
+func (a *Application) DisplayName() string {
 	switch {
 	case a.PID != 0:
 		return fmt.Sprintf("%s[%d]", a.Name, a.PID)
@@ -196,21 +196,17 @@ func (a *Application) Called() string {
 }
 
 // Units are what a runtime calls its threads of work.
-func (a *Application) Units() string {
+func (a *Application) ThreadNoun() string {
 	if a.Runtime == "jvm" {
 		return "threads"
 	}
 	return "goroutines"
 }
 
-// PoolWaitLeast of the goroutines or threads in calls wait in the pool: fewer is a pool that is now and then short of a
-// connection.
-const PoolWaitLeast = 0.2
-
-func InPool(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
+func IsPoolWait(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
 
 // SameCallers says that every process that calls is one of the applications, by its name: comm has 15 characters of it.
-func (c *Case) SameCallers(apps []*Application) bool {
+func (c *Case) CallersAreAmong(apps []*Application) bool {
 	known := map[string]bool{}
 	for _, a := range apps {
 		known[a.Name[:min(len(a.Name), 15)]] = true

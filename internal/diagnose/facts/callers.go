@@ -13,10 +13,10 @@ import (
 
 // Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
 func (n *Node) Callers() []*Caller {
-	if n.called == nil {
-		n.called = append([]*Caller{}, n.findCallers()...) // none are found once, too
+	if n.callers == nil {
+		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
 	}
-	return slices.Clone(n.called)
+	return slices.Clone(n.callers)
 }
 
 func (n *Node) findCallers() []*Caller {
@@ -32,11 +32,11 @@ func (n *Node) findCallers() []*Caller {
 		}
 	}
 	for _, e := range greetings {
-		b.greeting(e)
+		b.handshake(e)
 	}
-	b.introductions()
-	b.usage()
-	b.join()
+	b.slowHandshakes()
+	b.samples()
+	b.joinEnds()
 	return b.callers()
 }
 
@@ -64,20 +64,20 @@ func (b *callerTable) event(e recording.Event) {
 			list = append(list, b.add(d))
 		}
 		c := list[len(list)-1]
-		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.By, c.Waiting = e.TimeNs, d.Calls, d.InFlightNs,
+		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.ClosedBy, c.Unanswered = e.TimeNs, d.Calls, d.InFlightNs,
 			d.IdleNs, d.AgeNs, d.By, d.Waiting
-		c.WaitOp, c.WaitBytes = d.Op, d.OpBytes
+		c.UnansweredOp, c.UnansweredBytes = d.Op, d.OpBytes
 		if d.By == recording.Server {
-			c.CutNs, c.CutIdleNs = e.TimeNs, d.IdleNs
+			c.ServerClosedNs, c.ServerClosedIdleNs = e.TimeNs, d.IdleNs
 		}
 	}
 }
 
-func (b *callerTable) greeting(e recording.Event) {
+func (b *callerTable) handshake(e recording.Event) {
 	d := recording.DetailOf[recording.HandshakeDetail](e)
 	for _, c := range b.byAddress[d.Side+d.Client] {
 		if c.OpenNs >= e.TimeNs {
-			c.Greeting, c.GreetingNs = &d, e.DurationNs
+			c.Handshake, c.FirstReplyNs = &d, e.DurationNs
 			return
 		}
 	}
@@ -85,15 +85,15 @@ func (b *callerTable) greeting(e recording.Event) {
 
 // introductions adds what connections went through that no command has followed on yet: their greeting is told with the
 // first that does work.
-func (b *callerTable) introductions() {
+func (b *callerTable) slowHandshakes() {
 	for _, call := range b.node.Rec.Calls {
-		if call.Source != recording.SourceTap || call.Node != b.node.Address || !introduces(call.Op) {
+		if call.Source != recording.SourceTap || call.Node != b.node.Address || !isHandshakeCommand(call.Op) {
 			continue
 		}
 		for _, side := range []string{recording.Client, recording.Server} {
 			for _, c := range b.byAddress[side+call.Conn] {
 				if c.OpenNs > 0 && c.OpenNs <= call.EndNs && (c.CloseNs == 0 || call.StartNs < c.CloseNs) {
-					c.IntroNs = max(c.IntroNs, call.EndNs)
+					c.SlowHandshakeEndNs = max(c.SlowHandshakeEndNs, call.EndNs)
 				}
 			}
 		}
@@ -110,7 +110,7 @@ func (b *callerTable) add(d recording.ConnDetail) *Conn {
 
 // usage adds what the samples say of connections while they are open. Whose those are that were there before the watch
 // is in a snapshot.
-func (b *callerTable) usage() {
+func (b *callerTable) samples() {
 	rec := b.node.Rec
 	for _, s := range rec.Snapshots {
 		var ends recording.ConnEnds
@@ -127,16 +127,16 @@ func (b *callerTable) usage() {
 		if b.of[c].Side != recording.Client {
 			continue
 		}
-		c.Use = usesOf(rec, c)
-		if k := len(c.Use); k > 0 && c.CloseNs == 0 {
-			c.Calls, c.InFlightNs = c.Use[k-1].Calls, c.Use[k-1].inFlightNs
+		c.Samples = connSamples(rec, c)
+		if k := len(c.Samples); k > 0 && c.CloseNs == 0 {
+			c.Calls, c.InFlightNs = c.Samples[k-1].Calls, c.Samples[k-1].InFlightNs
 		}
 	}
 }
 
 // join adds to connections within this host what only the server's end told: the kernel source parses their bytes
 // there.
-func (b *callerTable) join() {
+func (b *callerTable) joinEnds() {
 	for _, c := range b.all {
 		if b.of[c].Side != recording.Client {
 			continue
@@ -145,21 +145,22 @@ func (b *callerTable) join() {
 		if s == nil {
 			continue
 		}
-		if s.CutNs > 0 {
+		if s.ServerClosedNs > 0 {
 			// the client's socket may stay until it is looked at
-			c.By, c.CutNs, c.CutIdleNs = recording.Server, s.CutNs, s.CutIdleNs
+			c.ClosedBy, c.ServerClosedNs, c.ServerClosedIdleNs = recording.Server, s.ServerClosedNs,
+				s.ServerClosedIdleNs
 		}
-		if s.Waiting > c.Waiting {
-			c.Waiting, c.IdleNs = s.Waiting, s.IdleNs
+		if s.Unanswered > c.Unanswered {
+			c.Unanswered, c.IdleNs = s.Unanswered, s.IdleNs
 		}
-		if c.WaitOp == "" {
-			c.WaitOp, c.WaitBytes = s.WaitOp, s.WaitBytes
+		if c.UnansweredOp == "" {
+			c.UnansweredOp, c.UnansweredBytes = s.UnansweredOp, s.UnansweredBytes
 		}
 		c.Calls, c.InFlightNs = max(c.Calls, s.Calls), max(c.InFlightNs, s.InFlightNs)
-		if s.Greeting != nil && (c.Greeting == nil || len(s.Greeting.Ops) > len(c.Greeting.Ops)) {
-			g := *s.Greeting
+		if s.Handshake != nil && (c.Handshake == nil || len(s.Handshake.Ops) > len(c.Handshake.Ops)) {
+			g := *s.Handshake
 			g.Side, g.DialNs = recording.Client, c.DialNs
-			c.Greeting, c.GreetingNs = &g, s.GreetingNs+c.DialNs
+			c.Handshake, c.FirstReplyNs = &g, s.FirstReplyNs+c.DialNs
 		}
 	}
 }
@@ -186,21 +187,21 @@ func (b *callerTable) knows(address string, at int64) bool {
 	return false
 }
 
-func usesOf(rec *recording.Recording, c *Conn) []use {
+func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
 	subject := recording.ConnPrefix + c.Client
 	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
 		"idle_ns")
 	prompt := rec.Series(recording.SourceTap, subject, "prompt")
-	var out []use
+	var out []ConnSample
 	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
 		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
 			continue // another connection of the same address
 		}
 		k, _ := calls.At(p.TimeNs)
 		i, _ := idle.At(p.TimeNs)
-		u := use{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
+		u := ConnSample{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
 		if v, ok := prompt.At(p.TimeNs); ok {
-			u.Prompt = int64(v)
+			u.BackToBack = int64(v)
 		}
 		out = append(out, u)
 	}

@@ -15,22 +15,22 @@ type Case struct {
 	Ledger         *account.Ledger
 	StartNs, EndNs int64
 	Nodes          []*Node
-	Apps           []*Application // that were profiled
+	Applications   []*Application // that were profiled
 	threads        map[int]*Threads
-	lost           *LostTime // see LostTimeOfAll
+	overhead       *Overhead // see LostTimeOfAll
 }
 
 // Node is one watched server within a case.
 type Node struct {
 	*Case
-	Address    string
-	config     map[string]string
-	AllClients []Client
-	Cgroup     Cgroup
-	greeted    *TLSHandshakes
-	Views      []view
-	called     []*Caller
-	churned    *Churn
+	Address       string
+	config        map[string]string
+	AllClients    []Client
+	Cgroup        Cgroup
+	tlsHandshakes *TLSHandshakes
+	ClusterViews  []ClusterView
+	callers       []*Caller
+	churn         *Churn
 }
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
@@ -64,7 +64,7 @@ type Cgroup struct {
 }
 
 func New(rec *recording.Recording) *Case {
-	c := &Case{Rec: rec, Ledger: account.Build(rec), Apps: applicationsOf(rec)}
+	c := &Case{Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec)}
 	c.StartNs, c.EndNs = rec.Window()
 	for _, a := range rec.Nodes() {
 		c.Nodes = append(c.Nodes, newNode(c, a))
@@ -73,7 +73,7 @@ func New(rec *recording.Recording) *Case {
 }
 
 func newNode(c *Case, address string) *Node {
-	n := &Node{Case: c, Address: address, config: map[string]string{}, Views: viewsOf(c.Rec, address)}
+	n := &Node{Case: c, Address: address, config: map[string]string{}, ClusterViews: clusterViewsOf(c.Rec, address)}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceServer, address, "config"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.config) // a damaged snapshot is as good as none
 	}
@@ -120,7 +120,7 @@ func (n *Node) Machine(name string) recording.Series {
 }
 
 // Hosted reports whether the server's main thread was watched through the files of its host.
-func (n *Node) Hosted() bool { return len(n.Host("main.run_ns")) > 0 }
+func (n *Node) HostWatched() bool { return len(n.Host("main.run_ns")) > 0 }
 
 // Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see
 // the thread.
@@ -138,12 +138,12 @@ func (n *Node) Exact(state string) []account.Segment {
 func (n *Node) SeenExactly() bool { return n.Ledger.Exact(n.Address) != nil }
 
 // Waits is some waits of a thread taken together.
-type Waits struct {
+type WaitSum struct {
 	Count     int
 	Ns, MaxNs int64
 }
 
-func SumOf(segs []account.Segment) (w Waits) {
+func SumWaits(segs []account.Segment) (w WaitSum) {
 	for _, s := range segs {
 		w.Count++
 		w.Ns += s.Ns()
@@ -157,7 +157,7 @@ func (n *Node) StateSource() string {
 	switch {
 	case n.SeenExactly():
 		return recording.SourceTap
-	case n.Hosted():
+	case n.HostWatched():
 		return recording.SourceHost
 	}
 	return recording.SourceServer
@@ -248,7 +248,7 @@ func Rate(s recording.Series) float64 {
 // CommandsPerSecond is the server's own rate of commands.
 func (n *Node) CommandsPerSecond() float64 { return n.PerSecond("total_commands_processed") }
 
-func Last(s recording.Series) float64 {
+func LastValue(s recording.Series) float64 {
 	v, _ := s.Last()
 	return v
 }

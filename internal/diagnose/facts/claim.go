@@ -12,15 +12,15 @@ type Claim struct {
 	MaxNs int64 // most in one call
 	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands
 	// that the server logged.
-	Users, Probe Felt
+	Users, Probe Affected
 }
 
 // Felt is what one kind of caller felt of something.
-type Felt struct {
-	Calls int     // slow calls
-	Of    int     // all calls, slow or not
-	Share float64 // of them; where only a part of the slow calls was recorded, those stand for the rest
-	MaxNs int64   // most in one call
+type Affected struct {
+	Calls    int     // slow calls
+	AllCalls int     // all calls, slow or not
+	Share    float64 // of them; where only a part of the slow calls was recorded, those stand for the rest
+	MaxNs    int64   // most in one call
 }
 
 // Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
@@ -60,7 +60,7 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 			of.Calls++
 		}
 	}
-	cl.Users.Of, cl.Probe.Of = n.Ledger.Users.Calls, n.Ledger.Probe.Calls
+	cl.Users.AllCalls, cl.Probe.AllCalls = n.Ledger.Users.Calls, n.Ledger.Probe.Calls
 	cl.Users.Share = n.Ledger.Users.OfAll(cl.Users.Calls) / float64(max(n.Ledger.Users.Calls, 1))
 	cl.Probe.Share = n.Ledger.Probe.OfAll(cl.Probe.Calls) / float64(max(n.Ledger.Probe.Calls, 1))
 	cl.Ns = int64(weighted + 0.5)
@@ -79,6 +79,6 @@ func (n *Node) InState(state string) Claim {
 }
 
 // Open claims the time that nothing explains.
-func (n *Node) Open() Claim {
+func (n *Node) Unexplained() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }

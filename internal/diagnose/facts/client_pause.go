@@ -10,25 +10,27 @@ import (
 
 // Pause is what a server says of holding its clients back.
 type Pause struct {
-	Counted         float64 // CLIENT PAUSE calls that commandstats counted (7.0 and later)
-	Unnamed         float64 // CLIENT commands of others where subcommands are not counted by themselves (before 7.0)
-	Reason, Actions string  // of INFO, valkey 8.1 and later
+	PauseCalls float64 // CLIENT PAUSE calls that commandstats counted (7.0 and later)
+	// CLIENT commands of others where subcommands are not counted by themselves (before 7.0)
+	ClientCommands  float64
+	Reason, Actions string // of INFO, valkey 8.1 and later
 	Failover        bool
-	Writers         float64 // most clients that were blocked beyond those that always are
-	Share           float64 // part of the looks at which some were
-	ByChoice        bool    // clients wait in commands that block of themselves
-	Example         string  // a client that is blocked in a command that never blocks
-	Command         string
+	MaxBlocked      float64 // most clients that were blocked beyond those that always are
+	BlockedShare    float64 // part of the looks at which some were
+	ClientsMayBlock bool    // clients wait in commands that block of themselves
+	BlockedClient   string  // a client that is blocked in a command that never blocks
+	BlockedCommand  string
 }
 
 // Certain: the server itself says that there was a pause.
-func (p Pause) Certain() bool { return p.Counted > 0 || p.Reason != "" }
+func (p Pause) Reported() bool { return p.PauseCalls > 0 || p.Reason != "" }
 
 // mayBlock are the commands in which a client waits of its own will.
-var mayBlock = Words("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF")
+var blockingCommands = WordSet("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
+	"WAITAOF")
 
 func (n *Node) Pause() Pause {
-	p := Pause{Counted: n.Growth("cmdstat_client|pause.calls"), ByChoice: n.blocksByChoice()}
+	p := Pause{PauseCalls: n.Growth("cmdstat_client|pause.calls"), ClientsMayBlock: n.blocksByChoice()}
 	for _, s := range n.Rec.Snapshots {
 		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "info" {
 			continue
@@ -47,27 +49,35 @@ func (n *Node) Pause() Pause {
 	for _, c := range n.Clients() {
 		name, _, _ := strings.Cut(strings.ToUpper(strings.ReplaceAll(c.Cmd, "|", " ")), " ")
 		switch {
-		case !strings.Contains(c.Flags, "b") || name == "" || name == "NULL" || scripts[name]:
-		case mayBlock[name]:
-			p.ByChoice = true
-		case account.ConstantTime(name) || taking[name]:
-			p.Example, p.Command = c.Addr, name
+		case !strings.Contains(c.Flags, "b") || name == "" || name == "NULL" || scriptCommands[name]:
+		case blockingCommands[name]:
+			p.ClientsMayBlock = true
+		case account.ConstantTime(name) || storingCommands[name]:
+			p.BlockedClient, p.BlockedCommand = c.Addr, name
 		default:
-			p.ByChoice = true // a module's command may wait for its threads
+			p.ClientsMayBlock = true // a module's command may wait for its threads
 		}
 	}
-	p.Unnamed = n.clientCommands()
-	p.Writers, p.Share = n.blockedMore(p.ByChoice)
-	if p.Example != "" {
-		p.Writers = max(p.Writers, 1)
+	p.ClientCommands = n.clientCommands()
+	p.MaxBlocked, p.BlockedShare = n.blockedMore(p.ClientsMayBlock)
+	if p.BlockedClient != "" {
+		p.MaxBlocked = max(p.MaxBlocked, 1)
 	}
 	return p
+}
+
+// DelayedReplies is the time in which the server had read calls of its users, and slept before it answered them: calls
+// of commands that never block by themselves, on connections where no command before them does.
+type DelayedReplies struct {
+	Claim
+	// MaxNsByOp is the longest delay in nanoseconds by command.
+	MaxNsByOp map[string]int64
 }
 
 // KeptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
 // that never block of themselves, on connections where no command before them does. By command it tells how long they
 // waited.
-func (n *Node) KeptBack() (Claim, map[string]int64) {
+func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, behind := map[string]int64{}, map[string][]Span{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
 		conn := recording.DetailOf[recording.WaiterDetail](e).Client
@@ -75,16 +85,17 @@ func (n *Node) KeptBack() (Claim, map[string]int64) {
 	}
 	cl := n.ClaimOf(func(a account.Account) int64 {
 		name, _, _ := strings.Cut(a.Call.Op, " ")
-		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || mayBlock[name] ||
+		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || blockingCommands[name] ||
 			overlap(behind[a.Call.Conn], Span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) &&
-			!taking[name] {
+			!storingCommands[name] {
 			return 0
 		}
 		var ns int64
 		read := false
 		for _, s := range a.Segments {
 			read = read || s.Actor == account.Server && s.State == account.Exec
-			if read && (s.State == account.Withheld || s.State == account.Unexplained) && s.Ns() >= minWithheld {
+			if read && (s.State == account.Withheld || s.State == account.Unexplained) &&
+				s.Ns() >= minIdleServerWaitNs {
 				ns += s.Ns()
 			}
 		}
@@ -93,12 +104,12 @@ func (n *Node) KeptBack() (Claim, map[string]int64) {
 		}
 		return ns
 	})
-	return cl, byOp
+	return DelayedReplies{cl, byOp}
 }
 
 // Listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not
 // there.
-func (n *Node) Listed() bool {
+func (n *Node) AllClientsListed() bool {
 	most, ok := n.Info("connected_clients").Max()
 	return len(n.Clients()) > 0 && (!ok || most <= 2000)
 }
@@ -110,7 +121,7 @@ func (n *Node) clientCommands() float64 {
 	if len(calls) < 2 {
 		return 0
 	}
-	own := n.OwnCalls(calls[0].TimeNs, calls[len(calls)-1].TimeNs).Fresh
+	own := n.ProbeCalls(calls[0].TimeNs, calls[len(calls)-1].TimeNs).Fresh
 	for _, s := range n.Rec.Snapshots {
 		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" &&
 			s.TimeNs > calls[0].TimeNs {
@@ -150,7 +161,7 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 // blocksByChoice reports whether a command in which clients wait of their own will was ever done. One that still waits
 // is not counted by commandstats, only CLIENT LIST shows it.
 func (n *Node) blocksByChoice() bool {
-	for command := range mayBlock {
+	for command := range blockingCommands {
 		if calls, ok := n.Info("cmdstat_" + strings.ToLower(command) + ".calls").Last(); ok && calls > 0 {
 			return true
 		}
@@ -159,39 +170,40 @@ func (n *Node) blocksByChoice() bool {
 }
 
 // Withheld is time that calls waited for a server that was not seen busy, stopped or waiting for a CPU.
-type Withheld struct {
+type IdleServerWait struct {
 	Claim
-	Together bool    // nothing came through meanwhile
-	Hosted   bool    // the main thread was watched
-	Slept    float64 // part of the time around these calls that it slept
-	Wakeups  float64 // per second
+	AllBlocked       bool    // nothing came through meanwhile
+	HostWatched      bool    // the main thread was watched
+	SleepShare       float64 // part of the time around these calls that it slept
+	WakeupsPerSecond float64 // per second
 	// part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
-	Logged float64
+	LoggedShare float64
 }
 
 // Asleep: its event loop turned and had nothing to do.
-func (w Withheld) Asleep() bool {
-	return w.Hosted && w.Slept >= 0.6 && w.Wakeups >= 2 && w.Logged < 0.5
+func (w IdleServerWait) LoopIdle() bool {
+	return w.HostWatched && w.SleepShare >= 0.6 && w.WakeupsPerSecond >= 2 && w.LoggedShare < 0.5
 }
 
 // minWithheld is the shortest wait that is not merely a hiccup.
-const minWithheld = int64(20e6)
+const minIdleServerWaitNs = int64(20e6)
 
 // Withheld looks at the slow calls that nothing explains.
-func (n *Node) Withheld() Withheld {
-	w := Withheld{Hosted: n.Hosted()}
+func (n *Node) IdleServerWait() IdleServerWait {
+	w := IdleServerWait{HostWatched: n.HostWatched()}
 	open := func(a account.Account, s account.Segment) bool {
-		return IsWaiting(s) && (s.Actor != account.Server || s.State == account.Withheld) && a.ExcessNs >= minWithheld
+		return IsUnexplainedWait(s) && (s.Actor != account.Server || s.State == account.Withheld) &&
+			a.ExcessNs >= minIdleServerWaitNs
 	}
 	w.Claim = n.Claim(open)
 	if w.Claim.Ns == 0 {
 		return w
 	}
 	stalls := n.stalls()
-	w.Together = n.nothingPassed(stalls)
-	w.Logged = n.loggedShare(stalls)
-	if w.Hosted {
-		w.Slept, w.Wakeups = n.sleep(stalls)
+	w.AllBlocked = n.nothingPassed(stalls)
+	w.LoggedShare = n.loggedShare(stalls)
+	if w.HostWatched {
+		w.SleepShare, w.WakeupsPerSecond = n.sleep(stalls)
 	}
 	return w
 }
@@ -200,10 +212,10 @@ func (n *Node) Withheld() Withheld {
 func (n *Node) loggedShare(stalls []Span) float64 {
 	var all, logged int64
 	for _, s := range stalls {
-		all += s.To - s.From
+		all += s.ToNs - s.FromNs
 	}
 	for _, s := range n.Ledger.Suspects {
-		if s.Node == n.Address && s.Kind == account.KindCommand && !s.Merged && s.DurationNs >= minWithheld {
+		if s.Node == n.Address && s.Kind == account.KindCommand && !s.Merged && s.DurationNs >= minIdleServerWaitNs {
 			logged += s.DurationNs * int64(max(s.Count, 1))
 		}
 	}
@@ -211,17 +223,17 @@ func (n *Node) loggedShare(stalls []Span) float64 {
 }
 
 // Span is a stretch of time.
-type Span struct{ From, To int64 }
+type Span struct{ FromNs, ToNs int64 }
 
 // stalls joins the slow calls into stretches in which at least one waited.
 func (n *Node) stalls() []Span {
 	var out []Span
 	for _, a := range n.Ledger.Slow { // ordered by their begin
-		if a.Call.Node != n.Address || a.Call.Source != recording.SourceProbe || a.ExcessNs < minWithheld {
+		if a.Call.Node != n.Address || a.Call.Source != recording.SourceProbe || a.ExcessNs < minIdleServerWaitNs {
 			continue
 		}
-		if k := len(out) - 1; k >= 0 && a.Call.IntendedNs <= out[k].To {
-			out[k].To = max(out[k].To, a.Call.EndNs)
+		if k := len(out) - 1; k >= 0 && a.Call.IntendedNs <= out[k].ToNs {
+			out[k].ToNs = max(out[k].ToNs, a.Call.EndNs)
 			continue
 		}
 		out = append(out, Span{a.Call.IntendedNs, a.Call.EndNs})
@@ -238,11 +250,11 @@ func (n *Node) nothingPassed(stalls []Span) bool {
 			continue
 		}
 		for _, s := range stalls {
-			margin := max(int64(10e6), (s.To-s.From)/10)
-			if c.StartNs <= s.From+margin/2 || c.StartNs >= s.To-margin {
+			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			if c.StartNs <= s.FromNs+margin/2 || c.StartNs >= s.ToNs-margin {
 				continue
 			}
-			if c.EndNs < s.To-margin && c.Error == "" {
+			if c.EndNs < s.ToNs-margin && c.Error == "" {
 				return false
 			}
 			if c.Conn == "fresh" {
@@ -252,9 +264,9 @@ func (n *Node) nothingPassed(stalls []Span) bool {
 	}
 	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
 		for _, s := range stalls {
-			margin := max(int64(10e6), (s.To-s.From)/10)
-			if p.TimeNs > s.From+margin/2 && p.TimeNs < s.To-margin {
-				if p.TimeNs+p.DurationNs < s.To-margin {
+			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			if p.TimeNs > s.FromNs+margin/2 && p.TimeNs < s.ToNs-margin {
+				if p.TimeNs+p.DurationNs < s.ToNs-margin {
 					return false
 				}
 				others++
@@ -290,7 +302,7 @@ func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
 func overlap(stalls []Span, with Span) int64 {
 	var ns int64
 	for _, s := range stalls {
-		ns += max(0, min(s.To, with.To)-max(s.From, with.From))
+		ns += max(0, min(s.ToNs, with.ToNs)-max(s.FromNs, with.FromNs))
 	}
 	return ns
 }

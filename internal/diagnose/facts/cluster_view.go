@@ -9,9 +9,9 @@ import (
 
 // masterBefore is whom this node last followed before a time.
 func (n *Node) masterBefore(ns int64) (master cluster.Node, ok bool) {
-	for _, v := range n.Views {
-		me, known := v.Map.Node(v.Me)
-		if !known || v.atNs >= ns || me.PrimaryID == "" {
+	for _, v := range n.ClusterViews {
+		me, known := v.Map.Node(v.SelfID)
+		if !known || v.timeNs >= ns || me.PrimaryID == "" {
 			continue
 		}
 		if of, known := v.Map.Node(me.PrimaryID); known {
@@ -26,14 +26,14 @@ func (c *Case) watched(line cluster.Node) bool {
 }
 
 // view is what a node told of the cluster.
-type view struct {
+type ClusterView struct {
 	cluster.Map
-	atNs int64
-	Me   string // id of who told
+	timeNs int64
+	SelfID string // id of who told
 }
 
 // viewsOf are the maps that a node told, in order.
-func viewsOf(rec *recording.Recording, address string) (out []view) {
+func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView) {
 	for _, s := range rec.Snapshots {
 		if s.Source != recording.SourceServer || s.Subject != address || s.Name != "cluster-nodes" {
 			continue
@@ -42,10 +42,10 @@ func viewsOf(rec *recording.Recording, address string) (out []view) {
 		if err != nil {
 			continue // cut short
 		}
-		v := view{Map: m, atNs: s.TimeNs}
+		v := ClusterView{Map: m, timeNs: s.TimeNs}
 		for _, one := range m.Nodes {
 			if one.HasFlag("myself") {
-				v.Me = one.ID
+				v.SelfID = one.ID
 			}
 		}
 		out = append(out, v)
@@ -56,8 +56,8 @@ func viewsOf(rec *recording.Recording, address string) (out []view) {
 // isNode reports whether a line of CLUSTER NODES is of this node: by its id where it told that itself, else by its
 // address.
 func (n *Node) isNode(line cluster.Node) bool {
-	if len(n.Views) > 0 && n.Views[0].Me != "" {
-		return n.Views[0].Me == line.ID
+	if len(n.ClusterViews) > 0 && n.ClusterViews[0].SelfID != "" {
+		return n.ClusterViews[0].SelfID == line.ID
 	}
 	return line.Addr() == n.Address
 }
@@ -65,13 +65,13 @@ func (n *Node) isNode(line cluster.Node) bool {
 // lastSeen is how others last saw this node.
 func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	for _, other := range n.Nodes {
-		for _, v := range other.Views {
-			if other == n || v.atNs < atNs {
+		for _, v := range other.ClusterViews {
+			if other == n || v.timeNs < atNs {
 				continue
 			}
 			for _, one := range v.Map.Nodes {
 				if n.isNode(one) {
-					line, atNs = one, v.atNs
+					line, atNs = one, v.timeNs
 				}
 			}
 		}
@@ -82,7 +82,7 @@ func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 // SlotsBefore is how many slots this node had when it was first told of.
 func (n *Node) SlotsBefore() int {
 	for _, of := range append([]*Node{n}, n.Nodes...) {
-		for _, v := range of.Views {
+		for _, v := range of.ClusterViews {
 			for _, one := range v.Map.Nodes {
 				if n.isNode(one) && one.Slots() > 0 {
 					return one.Slots()

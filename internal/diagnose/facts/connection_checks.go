@@ -11,9 +11,9 @@ import (
 // Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One
 // test belongs to one use at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
 const (
-	pingsSome = 0.1  // of the other commands
-	pingsMost = 1.05 // of them; clocks of two counters
-	pingsRate = 5.0  // per second
+	minPingShare = 0.1  // of the other commands
+	maxPingShare = 1.05 // of them; clocks of two counters
+	minPingRate  = 5.0  // per second
 )
 
 // Pings compares PING with what callers ask for.
@@ -30,7 +30,7 @@ func (n *Node) BorrowPings() (Pings, bool) {
 	if p.Count+p.Others == 0 {
 		p = n.countedPings()
 	}
-	ok := p.Count >= pingsSome*p.Others && p.Count <= pingsMost*p.Others && p.Count >= pingsRate*n.Seconds()
+	ok := p.Count >= minPingShare*p.Others && p.Count <= maxPingShare*p.Others && p.Count >= minPingRate*n.Seconds()
 	return p, ok
 }
 
@@ -47,7 +47,7 @@ func (n *Node) tapPings() Pings {
 		switch {
 		case op == "PING":
 			p.Count, p.PingNs = p.Count+count, p.PingNs+ns
-		case op != "?" && !introduces(op):
+		case op != "?" && !isHandshakeCommand(op):
 			p.Others, p.OthersNs = p.Others+count, p.OthersNs+ns
 		}
 	}
@@ -55,7 +55,7 @@ func (n *Node) tapPings() Pings {
 }
 
 // introduces reports whether a command is one by which connections introduce themselves.
-func introduces(op string) bool {
+func isHandshakeCommand(op string) bool {
 	switch op {
 	case "AUTH", "HELLO", "SELECT", "READONLY":
 		return true
@@ -91,7 +91,7 @@ func (n *Node) countedPings() Pings {
 	}
 	p.Count = max(n.Growth("cmdstat_ping.calls")-ownPings, 0)
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if base, ok := strings.CutSuffix(name, ".calls"); ok && DataCommand(strings.TrimPrefix(base, "cmdstat_")) {
+		if base, ok := strings.CutSuffix(name, ".calls"); ok && IsDataCommand(strings.TrimPrefix(base, "cmdstat_")) {
 			p.Others += n.Growth(name)
 		}
 	}
@@ -100,7 +100,7 @@ func (n *Node) countedPings() Pings {
 }
 
 // DataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
-func DataCommand(name string) bool {
+func IsDataCommand(name string) bool {
 	base, _, _ := strings.Cut(name, "|")
 	switch base {
 	case "ping", "auth", "hello", "select", "readonly", "client", "command", "info", "slowlog", "latency", "config",

@@ -11,42 +11,42 @@ import (
 )
 
 // Lane is a connection with who calls on it, and its use second by second.
-type Lane struct {
+type ConnTimeline struct {
 	*Conn
 	caller string // "app[1234]"
-	Steps  []LaneStep
+	Steps  []TimelineStep
 }
 
 // LaneStep is the use of a connection between two looks, at least a second. Times in nanoseconds.
-type LaneStep struct {
+type TimelineStep struct {
 	Span
 	Calls, InFlightNs, IdleNs int64
 }
 
 // Whose is the address of a connection with the process behind it, where that is known.
-func Whose(client, process string) string {
+func ClientLabel(client, process string) string {
 	if process == "" || strings.HasPrefix(client, process) {
 		return client
 	}
 	return client + " (" + process + ")"
 }
 
-func (l Lane) Who() string { return Whose(l.Client, l.caller) }
+func (l ConnTimeline) Label() string { return ClientLabel(l.Client, l.caller) }
 
 // Lanes are the connections of callers, those with most time in flight first.
-func (n *Node) Lanes() []Lane {
-	var out []Lane
+func (n *Node) Timelines() []ConnTimeline {
+	var out []ConnTimeline
 	for _, caller := range n.Callers() {
 		for _, c := range caller.Conns {
-			out = append(out, Lane{Conn: c, caller: caller.Name, Steps: stepsOf(c, n.StartNs)})
+			out = append(out, ConnTimeline{Conn: c, caller: caller.Name, Steps: stepsOf(c, n.StartNs)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Lane) int { return cmp.Compare(b.InFlightNs, a.InFlightNs) })
+	slices.SortStableFunc(out, func(a, b ConnTimeline) int { return cmp.Compare(b.InFlightNs, a.InFlightNs) })
 	return out
 }
 
 // InFlight is the time in nanoseconds that callers waited for replies, each connection for itself.
-func InFlight(lanes []Lane) float64 {
+func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	ns := int64(0)
 	for _, l := range lanes {
 		ns += l.InFlightNs
@@ -65,19 +65,19 @@ func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 }
 
 // Within is the part of a call's segments that match, in some stretches of time.
-func (s Spans) Within(a account.Account, match func(account.Segment) bool) (ns int64) {
+func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (ns int64) {
 	for _, g := range a.Segments {
 		if match(g) {
-			ns += s.In(g.FromNs, g.ToNs)
+			ns += s.OverlapNs(g.FromNs, g.ToNs)
 		}
 	}
 	return ns
 }
 
 // Tally counts names.
-type Tally map[string]int
+type NameCounts map[string]int
 
-func (t Tally) Sum() (all int) {
+func (t NameCounts) Total() (all int) {
 	for _, k := range t {
 		all += k
 	}
@@ -85,7 +85,7 @@ func (t Tally) Sum() (all int) {
 }
 
 // Top are the most frequent names.
-func (t Tally) Top(n int) []string {
+func (t NameCounts) Top(n int) []string {
 	var names []string
 	for name := range t {
 		if name != "" {
@@ -97,7 +97,7 @@ func (t Tally) Top(n int) []string {
 }
 
 // List joins the most frequent names for people.
-func (t Tally) List(n int) string {
+func (t NameCounts) List(n int) string {
 	s := strings.Join(t.Top(n), ", ")
 	if more := len(t) - n; more > 0 {
 		s += fmt.Sprintf(" and %d more", more)

@@ -1,33 +1,42 @@
 package facts
 
 import (
-	"fmt"
 	"sort"
 
 	"slowpath/internal/recording"
 )
 
-const (
-	// WaitsSome is the least part of its demand for CPU that it must spend waiting before slow calls are laid on the
-	// scheduler: on a machine that is merely busy a few calls are held up now and then.
-	WaitsSome = 0.3
-)
-
-// OnItsCPUs divides the neighbours' use of the server's CPUs by whether they ask the server: by their connections, and
-// for the command line tools, which may live too short to be seen with one, by name.
-func (n *Node) OnItsCPUs() (callers, strangers float64) {
-	for _, w := range n.Neighbours() {
-		listed := len(n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, w.PID),
-			"cpu_ns")) > 0
-		if w.Caller || listed || w.Self() || ClientTools[w.Command] {
-			callers += w.Cores
-		} else {
-			strangers += w.Cores
-		}
-	}
-	return callers, strangers
+// NeighbourCores is what other processes used of the CPUs that the server may run on, in cores.
+type NeighbourCores struct {
+	// Callers is the use of processes that call the server: those with connections to it, and command line tools, which
+	// may be too short-lived to be seen with one, by their names.
+	Callers float64
+	// Others is the use of all other processes.
+	Others float64
 }
 
+// NeighbourCores is the mean over the watch.
+func (n *Node) NeighbourCores() (c NeighbourCores) {
+	for _, w := range n.Neighbours() {
+		if w.Caller || len(n.ProcessSeries(w.PID, "cpu_ns")) > 0 || w.Self() || ClientTools[w.Command] {
+			c.Callers += w.Cores
+		} else {
+			c.Others += w.Cores
+		}
+	}
+	return c
+}
+
+// TotalNeighbourCores is the use of all neighbours together, in cores.
+func (n *Node) TotalNeighbourCores() float64 {
+	cores := 0.0
+	for _, w := range n.Neighbours() {
+		cores += w.Cores
+	}
+	return cores
+}
+
+// ClientTools are the names of command line clients and benchmarks.
 var ClientTools = map[string]bool{
 	"redis-cli": true, "valkey-cli": true, "redis-benchmark": true,
 	"valkey-benchmark": true, "memtier_benchmark": true,

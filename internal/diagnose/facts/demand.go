@@ -10,10 +10,10 @@ import (
 // Demand is how much of the time the main thread had something to do, in cores: it ran, or it was ready and another
 // task had the CPU.
 type Demand struct {
-	Run    float64 // on a CPU
-	Wait   float64 // in the run queue, without what its cgroup was throttled; 0 where only the server was asked
-	Source string
-	Sure   bool // by the host's schedstat, or by the event loop's own clock (redis and valkey >= 7.2)
+	Run      float64 // on a CPU
+	Wait     float64 // in the run queue, without what its cgroup was throttled; 0 where only the server was asked
+	Source   string
+	Measured bool // by the host's schedstat, or by the event loop's own clock (redis and valkey >= 7.2)
 }
 
 // Total is the part of the time in which the thread had work.
@@ -31,17 +31,17 @@ func (n *Node) Demand() (d Demand, ok bool) {
 	}
 	d = Demand{Run: cores, Source: source}
 	if s := n.Info("eventloop_duration_sum"); len(s) >= 2 { // µs outside of epoll_wait
-		d.Sure, d.Wait = true, max(Rate(s)/1e6-cores, 0)
+		d.Measured, d.Wait = true, max(Rate(s)/1e6-cores, 0)
 	}
 	return d, true
 }
 
 // heavy is a command that takes long each time, not often.
-const heavyUsec = 1000
+const longCommandUsec = 1000
 
 // HeavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
 // what another cause is named for.
-func (n *Node) HeavyShare() float64 {
+func (n *Node) LongWorkShare() float64 {
 	usec := 0.0
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		base, ok := strings.CutSuffix(name, ".usec")
@@ -49,7 +49,7 @@ func (n *Node) HeavyShare() float64 {
 			continue
 		}
 		all, calls := n.Growth(name), n.Growth(base+".calls")
-		if calls > 0 && all/calls >= heavyUsec {
+		if calls > 0 && all/calls >= longCommandUsec {
 			usec += all
 		}
 	}

@@ -12,31 +12,31 @@ import (
 const (
 	// dialBehind: who looks a name up in order to dial does so at once. The rest of a lookup of two questions may end a
 	// little later.
-	dialBehindNs = int64(20e6)
+	maxQueryToDialNs = int64(20e6)
 	// twin: the questions for IPv4 and IPv6 are sent one behind the other, and one dial waits for both.
-	twinNs = int64(500e3)
+	maxTwinGapNs = int64(500e3)
 	// lostQuestion: the shortest that resolvers wait before they ask again is 1 s (resolv.conf(5), options timeout), 5
 	// s by default.
-	LostQuestionNs = int64(1e9)
+	UnansweredQueryNs = int64(1e9)
 )
 
 // Asker is what a process waited for name servers.
-type Asker struct {
+type DNSClient struct {
 	*Caller
-	all    Spans
-	Dials  []LookedUp // those that came right behind a lookup
-	Again  int        // questions that had no answer in time
-	LostNs int64      // most that one took
+	queries         Spans
+	Dials           []DialAfterQuery // those that came right behind a lookup
+	Unanswered      int              // questions that had no answer in time
+	MaxUnansweredNs int64            // most that one took
 }
 
-type LookedUp struct {
-	Conn *Conn
-	Ns   int64 // of the lookup before it
+type DialAfterQuery struct {
+	Conn    *Conn
+	QueryNs int64 // of the lookup before it
 }
 
 // lookups are those of each process, one that asked several questions at once counted once.
-func (n *Node) lookups() map[int]*Asker {
-	out := map[int]*Asker{}
+func (n *Node) dnsQueries() map[int]*DNSClient {
+	out := map[int]*DNSClient{}
 	for _, e := range n.Rec.Events {
 		if e.Source != recording.SourceTap || e.Kind != recording.KindLookup {
 			continue
@@ -46,32 +46,32 @@ func (n *Node) lookups() map[int]*Asker {
 			continue
 		}
 		if out[pid] == nil {
-			out[pid] = &Asker{}
+			out[pid] = &DNSClient{}
 		}
 		a := out[pid]
-		a.all = append(a.all, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
-		if d := recording.DetailOf[recording.LookupDetail](e); !d.Answered || e.DurationNs >= LostQuestionNs {
-			a.Again++
-			a.LostNs = max(a.LostNs, e.DurationNs)
+		a.queries = append(a.queries, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
+		if d := recording.DetailOf[recording.LookupDetail](e); !d.Answered || e.DurationNs >= UnansweredQueryNs {
+			a.Unanswered++
+			a.MaxUnansweredNs = max(a.MaxUnansweredNs, e.DurationNs)
 		}
 	}
 	return out
 }
 
 // Askers are the callers of the node that looked names up before they dialled it.
-func (n *Node) Askers(callers []*Caller) (out []*Asker) {
-	all := n.lookups()
+func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
+	all := n.dnsQueries()
 	for _, c := range callers {
 		a := all[c.PID]
 		if a == nil || c.PID == 0 {
 			continue
 		}
 		a.Caller = c
-		sort.Slice(a.all, func(i, j int) bool { return a.all[i][1] < a.all[j][1] })
-		used := make([]bool, len(a.all))
+		sort.Slice(a.queries, func(i, j int) bool { return a.queries[i][1] < a.queries[j][1] })
+		used := make([]bool, len(a.queries))
 		for _, k := range c.Opened() {
-			if i, ok := behind(a.all, used, k.OpenNs-k.DialNs); ok {
-				a.Dials = append(a.Dials, LookedUp{k, before(a.all, i)})
+			if i, ok := queryBefore(a.queries, used, k.OpenNs-k.DialNs); ok {
+				a.Dials = append(a.Dials, DialAfterQuery{k, queryWithRetries(a.queries, i)})
 			}
 		}
 		out = append(out, a)
@@ -80,13 +80,13 @@ func (n *Node) Askers(callers []*Caller) (out []*Asker) {
 }
 
 // behind finds the lookup that ended last before a dial began; each is for one dial.
-func behind(all Spans, used []bool, dial int64) (int, bool) {
+func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 	for i := sort.Search(len(all), func(i int) bool { return all[i][1] > dial }) - 1; i >= 0 &&
-		dial-all[i][1] <= dialBehindNs; i-- {
+		dial-all[i][1] <= maxQueryToDialNs; i-- {
 		if !used[i] {
 			used[i] = true
-			for j := i - 1; j >= 0 && all[i][1]-all[j][1] <= dialBehindNs; j-- {
-				if d := all[i][0] - all[j][0]; d >= -twinNs && d <= twinNs {
+			for j := i - 1; j >= 0 && all[i][1]-all[j][1] <= maxQueryToDialNs; j-- {
+				if d := all[i][0] - all[j][0]; d >= -maxTwinGapNs && d <= maxTwinGapNs {
 					used[j] = true
 					break
 				}
@@ -98,27 +98,27 @@ func behind(all Spans, used []bool, dial int64) (int, bool) {
 }
 
 // before is the time of a lookup with the one that it repeats: what ended as it began.
-func before(all Spans, i int) int64 {
+func queryWithRetries(all Spans, i int) int64 {
 	from := all[i][0]
 	for j := i - 1; j >= 0; j-- {
-		if d := from - all[j][1]; d >= -int64(1e6) && d <= int64(1e6) && all[j][1]-all[j][0] >= LostQuestionNs/2 {
+		if d := from - all[j][1]; d >= -int64(1e6) && d <= int64(1e6) && all[j][1]-all[j][0] >= UnansweredQueryNs/2 {
 			from = all[j][0]
 		}
 	}
 	return all[i][1] - from
 }
 
-func (a *Asker) Ns() (ns int64) {
+func (a *DNSClient) QueryNs() (ns int64) {
 	for _, d := range a.Dials {
-		ns += d.Ns
+		ns += d.QueryNs
 	}
 	return ns
 }
 
 // LookupNs is what callers waited for names in order to dial this node.
-func (n *Node) LookupNs(callers []*Caller) (ns int64) {
-	for _, a := range n.Askers(callers) {
-		ns += a.Ns()
+func (n *Node) DNSQueryNs(callers []*Caller) (ns int64) {
+	for _, a := range n.DNSClients(callers) {
+		ns += a.QueryNs()
 	}
 	return ns
 }

@@ -6,7 +6,7 @@ import (
 
 // ErrorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
 // server tells again after a start.
-func (n *Node) ErrorsOf(code string) (float64, bool) {
+func (n *Node) ErrorCount(code string) (float64, bool) {
 	s := n.Info("errorstat_" + code + ".count")
 	if len(s) > 0 {
 		all := s.Growth()
@@ -23,4 +23,4 @@ func (n *Node) ErrorsOf(code string) (float64, bool) {
 }
 
 // PollEvery is how often the server source asks, in nanoseconds.
-const PollEvery = 1e9
+const PollIntervalNs = 1e9

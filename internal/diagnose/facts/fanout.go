@@ -12,12 +12,9 @@ import (
 const (
 	// simultaneous is the part of a slow call's wait within which the others were sent: so small that calls which have
 	// nothing to do with each other seldom come so close and nothing after them, whatever their rate; see byChance.
-	simultaneous = 0.1
-	// FanoutShare is the least part of the waits that were looked at: below, the pattern is not that of most slow
-	// calls.
-	FanoutShare = 0.5
+	maxSendGap = 0.1
 	// FanoutSamples is how many looks make a pattern.
-	FanoutSamples = 3
+	MinFanoutSamples = 3
 )
 
 // fanoutSample is a sample of a slow call that waited.
@@ -29,8 +26,8 @@ type fanoutSample struct {
 // together says whether another node was sent to at the same moment, answered while the slow call waited, and asked
 // nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the other
 // has its reply before it sends the next.
-func (g fanoutSample) together(o recording.Beside) bool {
-	near := math.Abs(float64(o.AfterNs)) <= simultaneous*float64(g.waitedNs)
+func (g fanoutSample) concurrent(o recording.Beside) bool {
+	near := math.Abs(float64(o.AfterNs)) <= maxSendGap*float64(g.waitedNs)
 	return !o.Waiting && near && o.AfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
 }
 
@@ -38,21 +35,21 @@ func (g fanoutSample) together(o recording.Beside) bool {
 // whatever rate they are sent: the last send of a Poisson process fell within w of the moment, and none came in the
 // time since, a. It is greatest at the rate ln((a+w)/a)/w.
 func (g fanoutSample) byChance(o recording.Beside) float64 {
-	m := simultaneous * float64(g.waitedNs)
+	m := maxSendGap * float64(g.waitedNs)
 	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
 	return w / (a + w) * math.Pow(a/(a+w), a/w)
 }
 
 // Fanout is what the samples of the slow calls of one process to one node show.
 type Fanout struct {
-	Process string
-	Samples int
-	Held    int            // samples in which at least one other node was asked together with the slow call
-	Chance  float64        // samples that would be so by chance
-	Nodes   map[string]int // asked together with slow calls
-	Most    int            // nodes asked together with one call
-	TookNs  int64          // longest reply of those
-	Late    int            // exchanges that were sent at the moment and waited as well
+	Process     string
+	Samples     int
+	WithOthers  int            // samples in which at least one other node was asked together with the slow call
+	ByChance    float64        // samples that would be so by chance
+	Nodes       map[string]int // asked together with slow calls
+	MaxNodes    int            // nodes asked together with one call
+	MaxReplyNs  int64          // longest reply of those
+	AlsoWaiting int            // exchanges that were sent at the moment and waited as well
 }
 
 // Fanouts sorts the samples of slow calls to this node by the process that waited. Calls about the cluster itself go to
@@ -61,7 +58,7 @@ func (n *Node) Fanouts() map[string]*Fanout {
 	out := map[string]*Fanout{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
 		g := fanoutSample{recording.DetailOf[recording.BesideDetail](e), e.DurationNs}
-		if g.Process == "" || g.waitedNs <= 0 || AboutCluster(g.Op) {
+		if g.Process == "" || g.waitedNs <= 0 || IsAdminCommand(g.Op) {
 			continue
 		}
 		f := out[g.Process]
@@ -75,7 +72,7 @@ func (n *Node) Fanouts() map[string]*Fanout {
 }
 
 // AboutCluster knows the commands by which clients learn of the cluster and of their connections.
-func AboutCluster(op string) bool {
+func IsAdminCommand(op string) bool {
 	name, _, _ := strings.Cut(op, " ")
 	switch name {
 	case "CLUSTER", "INFO", "PING", "HELLO", "AUTH", "CLIENT", "COMMAND", "CONFIG", "READONLY", "SELECT", "ROLE":
@@ -90,26 +87,26 @@ func (f *Fanout) take(g fanoutSample) {
 	for _, o := range g.Others {
 		chance += g.byChance(o)
 		switch {
-		case g.together(o):
+		case g.concurrent(o):
 			with++
 			f.Nodes[o.Node]++
-			f.TookNs = max(f.TookNs, o.TookNs)
-		case o.Waiting && math.Abs(float64(o.AfterNs)) <= simultaneous*float64(g.waitedNs):
-			f.Late++
+			f.MaxReplyNs = max(f.MaxReplyNs, o.TookNs)
+		case o.Waiting && math.Abs(float64(o.AfterNs)) <= maxSendGap*float64(g.waitedNs):
+			f.AlsoWaiting++
 		}
 	}
-	f.Chance += min(chance, 1)
-	f.Most = max(f.Most, with+1)
+	f.ByChance += min(chance, 1)
+	f.MaxNodes = max(f.MaxNodes, with+1)
 	if with > 0 {
-		f.Held++
+		f.WithOthers++
 	}
 }
 
 // Share is the part of the waits that was one of a fan-out, without what chance gives; 0 where that could be all of it.
 func (f *Fanout) Share() float64 {
-	beyond := float64(f.Held) - f.Chance
-	if f.Held < FanoutSamples || beyond < 3*math.Sqrt(f.Chance) || float64(f.Samples) <= f.Chance {
+	beyond := float64(f.WithOthers) - f.ByChance
+	if f.WithOthers < MinFanoutSamples || beyond < 3*math.Sqrt(f.ByChance) || float64(f.Samples) <= f.ByChance {
 		return 0
 	}
-	return beyond / (float64(f.Samples) - f.Chance)
+	return beyond / (float64(f.Samples) - f.ByChance)
 }

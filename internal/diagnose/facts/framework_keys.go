@@ -8,7 +8,8 @@ import (
 )
 
 // walking are commands that walk the keyspace, or a collection in which a framework keeps its keys.
-var walking = Words("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION SORT")
+var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
+	"SORT")
 
 // frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
 var frameworkNames = [][2]string{
@@ -28,12 +29,12 @@ var frameworkNames = [][2]string{
 // FrameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
 // which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
 // library. Empty where neither tells.
-func (n *Node) FrameworkBehind(s account.Suspect) string {
+func (n *Node) FrameworkOf(s account.Suspect) string {
 	name, _, _ := strings.Cut(s.Command, " ")
-	if !walking[name] {
+	if !walkingCommands[name] {
 		return ""
 	}
-	forms, others := Tally{}, 0
+	forms, others := NameCounts{}, 0
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		d := recording.DetailOf[recording.SlowlogDetail](e)
 		switch {

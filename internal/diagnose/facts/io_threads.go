@@ -10,9 +10,9 @@ import (
 type IOThreads struct {
 	Configured int     // with the main thread
 	CPUs       float64 // that the server may use: by its affinity, or fewer by its quota
-	Quota      bool    // the quota is the bound
+	ByQuota    bool    // the quota is the bound
 	Run, Wait  float64 // cores, all I/O threads together
-	Known      bool    // seen on the host
+	Measured   bool    // seen on the host
 }
 
 // Total is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
@@ -26,32 +26,18 @@ func (n *Node) IOThreads() IOThreads {
 	for _, l := range n.Cgroup.Levels {
 		if l.QuotaUs > 0 && l.PeriodUs > 0 {
 			if q := float64(l.QuotaUs) / float64(l.PeriodUs); t.CPUs == 0 || q < t.CPUs {
-				t.CPUs, t.Quota = q, true
+				t.CPUs, t.ByQuota = q, true
 			}
 		}
 	}
 	for _, name := range n.Rec.Names(recording.SourceHost, n.Address, "thread.io_th") {
 		switch {
 		case strings.HasSuffix(name, ".run_ns"):
-			t.Known = true
+			t.Measured = true
 			t.Run += Rate(n.Host(name)) / 1e9
 		case strings.HasSuffix(name, ".delay_ns"):
 			t.Wait += Rate(n.Host(name)) / 1e9
 		}
 	}
 	return t
-}
-
-// Bounds: threads that hardly run disturb nobody, and threads that get a CPU when they want one are not too many.
-const (
-	IOThreadsRun = 0.1 // cores, all together
-)
-
-// OthersCores is what other processes used of the server's CPUs.
-func (n *Node) OthersCores() float64 {
-	cores := 0.0
-	for _, w := range n.Neighbours() {
-		cores += w.Cores
-	}
-	return cores
 }

@@ -14,7 +14,7 @@ const (
 
 // kernelBeyond is the CPU time in nanoseconds that the main thread spent in the kernel beyond what its sockets and
 // forks need: faults, and the making of room for them. ok is false where the server does not tell (before 6.2).
-func (n *Node) kernelBeyond() (ns float64, ok bool) {
+func (n *Node) excessKernelNs() (ns float64, ok bool) {
 	sys := n.Info("used_cpu_sys_main_thread")
 	reads, writes := n.Info("total_reads_processed"), n.Info("total_writes_processed")
 	if len(sys) < 2 || len(reads) < 2 {
@@ -29,8 +29,8 @@ func (n *Node) kernelBeyond() (ns float64, ok bool) {
 }
 
 // KernelShare is its part of the main thread's CPU time.
-func (n *Node) KernelShare() float64 {
-	beyond, ok := n.kernelBeyond()
+func (n *Node) ExcessKernelShare() float64 {
+	beyond, ok := n.excessKernelNs()
 	if !ok {
 		return 0
 	}

@@ -13,26 +13,26 @@ import (
 
 // Threads is what the threads of a calling process went through, each wait exact in time.
 type Threads struct {
-	PID         int
-	Throttled   Spans // at least one of them had used up the quota; all of a cgroup do together
-	Queued      Spans // at least one of them was ready and had no CPU
-	Collecting  Spans // its runtime collected garbage
-	ThrottledNs int64 // sums over its threads
-	QueuedNs    int64
-	By          map[string]int64 // who had the CPU meanwhile
-	OwnNs       int64            // of queuedNs: its own threads had it
-	quotas      map[quota]int64  // time throttled, by what held them, where that is known
-	HeldComm    map[string]int64 // time throttled, by the name of the thread
+	PID               int
+	Throttled         Spans // at least one of them had used up the quota; all of a cgroup do together
+	Queued            Spans // at least one of them was ready and had no CPU
+	Collecting        Spans // its runtime collected garbage
+	ThrottledNs       int64 // sums over its threads
+	QueuedNs          int64
+	CPUHolders        map[string]int64 // who had the CPU meanwhile
+	QueuedBehindOwnNs int64            // of queuedNs: its own threads had it
+	quotas            map[Quota]int64  // time throttled, by what held them, where that is known
+	ThrottledByComm   map[string]int64 // time throttled, by the name of the thread
 }
 
 // quota is a CPU quota in cores, and the cgroup that has it.
-type quota struct {
+type Quota struct {
 	Cgroup string
 	Cores  float64
 }
 
 // HeldBy is the quota that the threads were throttled by for most of that time; the zero quota where none is known.
-func (t *Threads) HeldBy() (most quota) {
+func (t *Threads) MainQuota() (most Quota) {
 	for q, ns := range t.quotas {
 		if best := t.quotas[most]; ns > best || ns == best && q.Cgroup < most.Cgroup {
 			most = q
@@ -44,7 +44,7 @@ func (t *Threads) HeldBy() (most quota) {
 // Spans are stretches of time, disjoint and in order.
 type Spans [][2]int64
 
-func Merge(list Spans) Spans {
+func MergeSpans(list Spans) Spans {
 	sort.Slice(list, func(i, j int) bool { return list[i][0] < list[j][0] })
 	var out Spans
 	for _, s := range list {
@@ -58,14 +58,14 @@ func Merge(list Spans) Spans {
 }
 
 // In is how much of [from, to) they cover.
-func (s Spans) In(from, to int64) (ns int64) {
+func (s Spans) OverlapNs(from, to int64) (ns int64) {
 	for i := sort.Search(len(s), func(i int) bool { return s[i][1] > from }); i < len(s) && s[i][0] < to; i++ {
 		ns += min(s[i][1], to) - max(s[i][0], from)
 	}
 	return ns
 }
 
-func (s Spans) Ns() (ns int64) {
+func (s Spans) TotalNs() (ns int64) {
 	for _, x := range s {
 		ns += x[1] - x[0]
 	}
@@ -73,7 +73,7 @@ func (s Spans) Ns() (ns int64) {
 }
 
 // ThreadsOf collects the waits of every calling process, once.
-func (c *Case) ThreadsOf() map[int]*Threads {
+func (c *Case) ProcessThreads() map[int]*Threads {
 	if c.threads == nil {
 		c.threads = collectThreads(c.Rec)
 	}
@@ -90,7 +90,10 @@ func collectThreads(rec *recording.Recording) map[int]*Threads {
 		}
 		t := out[pid]
 		if t == nil {
-			t = &Threads{PID: pid, By: map[string]int64{}, quotas: map[quota]int64{}, HeldComm: map[string]int64{}}
+			t = &Threads{
+				PID: pid, CPUHolders: map[string]int64{}, quotas: map[Quota]int64{},
+				ThrottledByComm: map[string]int64{},
+			}
 			out[pid] = t
 		}
 		s := [2]int64{e.TimeNs, e.TimeNs + e.DurationNs}
@@ -98,30 +101,30 @@ func collectThreads(rec *recording.Recording) map[int]*Threads {
 		case recording.KindThrottled:
 			t.Throttled, t.ThrottledNs = append(t.Throttled, s), t.ThrottledNs+e.DurationNs
 			d := recording.DetailOf[recording.ThreadDetail](e)
-			t.HeldComm[d.Comm] += e.DurationNs
+			t.ThrottledByComm[d.Comm] += e.DurationNs
 			if d.Cgroup != "" {
-				t.quotas[quota{d.Cgroup, d.Cores}] += e.DurationNs
+				t.quotas[Quota{d.Cgroup, d.Cores}] += e.DurationNs
 			}
 		case recording.KindCollection:
 			t.Collecting = append(t.Collecting, s)
 		case recording.KindRunQueue:
 			t.Queued, t.QueuedNs = append(t.Queued, s), t.QueuedNs+e.DurationNs
 			if by := recording.DetailOf[recording.ThreadDetail](e).By; by != nil && by.PID != 0 {
-				t.By[fmt.Sprintf("%s[%d]", by.Comm, by.PID)] += e.DurationNs
+				t.CPUHolders[fmt.Sprintf("%s[%d]", by.Comm, by.PID)] += e.DurationNs
 				if by.PID == pid {
-					t.OwnNs += e.DurationNs
+					t.QueuedBehindOwnNs += e.DurationNs
 				}
 			}
 		}
 	}
 	for _, t := range out {
-		t.Throttled, t.Queued, t.Collecting = Merge(t.Throttled), Merge(t.Queued), Merge(t.Collecting)
+		t.Throttled, t.Queued, t.Collecting = MergeSpans(t.Throttled), MergeSpans(t.Queued), MergeSpans(t.Collecting)
 	}
 	return out
 }
 
 // Late is what a cause explains of the time between replies and their readers, and of which processes.
-type Late struct {
+type LateReads struct {
 	Claim
 	PIDs []int // those that lost most first
 	ns   map[int]int64
@@ -129,9 +132,9 @@ type Late struct {
 
 // late claims time of slow calls at their client's end: of measures one segment. It is nil where it was too rare for a
 // pattern. The whole process stands where all of its threads do, or the only one that calls.
-func (n *Node) LateCalls(whole bool, of func(*Threads, account.Segment) int64) *Late {
-	all := n.ThreadsOf()
-	l := &Late{ns: map[int]int64{}}
+func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
+	all := n.ProcessThreads()
+	l := &LateReads{ns: map[int]int64{}}
 	calls, stood := map[int]int64{}, map[int]Spans{}
 	l.Claim = n.ClaimOf(func(a account.Account) int64 {
 		pid := PIDOf(a.Call.Client)
@@ -149,7 +152,7 @@ func (n *Node) LateCalls(whole bool, of func(*Threads, account.Segment) int64) *
 			}
 			part := of(t, s)
 			ns += part
-			if part > 0 && (whole || n.Loop(pid)) {
+			if part > 0 && (whole || n.HasSingleReader(pid)) {
 				stood[pid] = append(stood[pid], [2]int64{s.ToNs - part, s.ToNs})
 			}
 		}
@@ -166,7 +169,7 @@ func (n *Node) LateCalls(whole bool, of func(*Threads, account.Segment) int64) *
 		return l.ns[l.PIDs[i]] > l.ns[l.PIDs[j]] || l.ns[l.PIDs[i]] == l.ns[l.PIDs[j]] && l.PIDs[i] < l.PIDs[j]
 	})
 	if l.Calls < HealthyMinCalls || l.MaxNs < HealthyMaxNs && !n.often(calls, stood) &&
-		float64(l.Users.Calls) <= HealthyMaxShare*float64(l.Users.Of) {
+		float64(l.Users.Calls) <= HealthyMaxShare*float64(l.Users.AllCalls) {
 		return nil
 	}
 	return l
@@ -176,12 +179,12 @@ func (n *Node) LateCalls(whole bool, of func(*Threads, account.Segment) int64) *
 // for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
 func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
 	for _, s := range stood {
-		if float64(Merge(s).Ns()) > HealthyMaxShare*n.Seconds()*1e9 {
+		if float64(MergeSpans(s).TotalNs()) > HealthyMaxShare*n.Seconds()*1e9 {
 			return true
 		}
 	}
 	for _, c := range n.Callers() {
-		if k := late[c.PID]; k > 0 && float64(k) > HealthyMaxShare*float64(c.Calls()) {
+		if k := late[c.PID]; k > 0 && float64(k) > HealthyMaxShare*float64(c.AppCalls()) {
 			return true
 		}
 	}
@@ -200,13 +203,13 @@ func PIDOf(client string) int {
 
 // Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known:
 // in a runtime that moves work between threads (Go, the JVM's pools) it was not the one to wait for.
-func Unread(s account.Segment) bool {
+func IsReplyUnread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
 }
 
 // Loop reports whether one thread reads all replies of a process: its time between a reply and the read is that
 // thread's.
-func (n *Node) Loop(pid int) bool {
+func (n *Node) HasSingleReader(pid int) bool {
 	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, pid)
 	if readers, ok := n.Rec.Series(recording.SourceTap, subject, "readers").Last(); ok {
 		return readers == 1
@@ -216,12 +219,12 @@ func (n *Node) Loop(pid int) bool {
 }
 
 // Process is a series about a client's process.
-func (n *Node) Process(pid int, name string) recording.Series {
+func (n *Node) ProcessSeries(pid int, name string) recording.Series {
 	return n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), name)
 }
 
 // CallerOf finds a process among the callers.
-func (n *Node) CallerOf(pid int) *Caller {
+func (n *Node) CallerByPID(pid int) *Caller {
 	for _, c := range n.Callers() {
 		if c.PID == pid {
 			return c
@@ -246,7 +249,7 @@ func (n *Node) CgroupOf(pid int) string {
 }
 
 // SlowConns is how many connections of a process had slow calls.
-func (n *Node) SlowConns(pid int) int {
+func (n *Node) SlowConnCount(pid int) int {
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {
 		if PIDOf(a.Call.Client) == pid {
@@ -257,12 +260,12 @@ func (n *Node) SlowConns(pid int) int {
 }
 
 // ThrottledOf is the throttled part of the time between a reply and its reader.
-func ThrottledOf(t *Threads, s account.Segment) int64 {
+func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
 	switch {
 	case s.State == account.Throttled:
 		return s.Ns()
-	case Unread(s):
-		return t.Throttled.In(s.FromNs, s.ToNs)
+	case IsReplyUnread(s):
+		return t.Throttled.OverlapNs(s.FromNs, s.ToNs)
 	}
 	return 0
 }
@@ -278,7 +281,7 @@ func StringField(body, name string) string {
 }
 
 // TellsCollections reports whether the runtime of a process tells when it collects garbage.
-func (n *Node) TellsCollections(pid int) bool {
+func (n *Node) ReportsCollections(pid int) bool {
 	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
 		"collector.watched")) > 0
 }

@@ -34,7 +34,7 @@ var byLibName = [][2]string{
 }
 
 // ofRuntime are the libraries that a program of this name can have, where no more is known of it.
-var ofRuntime = map[string][]string{
+var librariesOfRuntime = map[string][]string{
 	"python": {"redis-py", "valkey-py", "aioredis", "valkey-glide"},
 	"java":   {"jedis", "lettuce", "redisson", "valkey-glide"},
 	"node":   {"node-redis", "ioredis", "iovalkey", "valkey-glide"},
@@ -59,8 +59,8 @@ func libraryNamed(name string) string {
 func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 	for _, c := range n.Callers() {
 		for _, k := range c.Conns {
-			if k.Greeting != nil {
-				out = append(out, k.Greeting)
+			if k.Handshake != nil {
+				out = append(out, k.Handshake)
 			}
 		}
 	}
@@ -117,10 +117,10 @@ func (n *Node) Libraries() (out []recording.Library) {
 }
 
 // Runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
-func (n *Node) Runtimes() (names []string) {
+func (n *Node) PossibleLibraries() (names []string) {
 	for _, c := range n.Callers() {
 		before := len(names)
-		for name, list := range ofRuntime {
+		for name, list := range librariesOfRuntime {
 			if strings.HasPrefix(c.Comm, name) {
 				names = append(names, list...)
 			}
@@ -142,7 +142,7 @@ func number(version string) string {
 }
 
 // MajorOf is the first number of a version; empty where there is none.
-func MajorOf(version string) string {
+func MajorVersion(version string) string {
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	if _, err := strconv.Atoi(major); err != nil {
 		return ""
@@ -151,9 +151,9 @@ func MajorOf(version string) string {
 }
 
 // UsesBelow reports whether a library is in use in a version below a major one.
-func (n *Node) UsesBelow(name string, major int) (version string, ok bool) {
+func (n *Node) UsesVersionBelow(name string, major int) (version string, ok bool) {
 	for _, l := range n.Libraries() {
-		if m, err := strconv.Atoi(MajorOf(l.Version)); l.Name == name && err == nil && m < major {
+		if m, err := strconv.Atoi(MajorVersion(l.Version)); l.Name == name && err == nil && m < major {
 			return l.Version, true
 		}
 	}

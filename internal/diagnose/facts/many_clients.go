@@ -14,7 +14,7 @@ const (
 const manyForInfo = 10_000
 
 // IsCrowdWork reports whether a command's time grew with the connections, and there are many.
-func (n *Node) IsCrowdWork(command string) bool {
+func (n *Node) GrowsWithClients(command string) bool {
 	clients, _ := n.Info("connected_clients").Max()
 	switch name, sub, _ := strings.Cut(command, " "); name {
 	case "CLIENT":

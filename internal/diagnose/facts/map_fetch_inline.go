@@ -6,35 +6,35 @@ import (
 
 // stepsMost is the most MOVED replies after which a library that waits for the map fetches it: redis-py's
 // reinitialize_steps is 5, and a call may fail twice.
-const stepsMost = 12.0
+const maxMovedPerFetch = 12.0
 
 // inline is what is known of waits for the map.
 type InlineFetch struct {
-	Library    string // the one that waits, empty where none is known to
-	Concurrent string // the one that does not, where most of what asks for the map is known to be of such
-	Fetchers   fetchers
+	Library           string // the one that waits, empty where none is known to
+	ConcurrentLibrary string // the one that does not, where most of what asks for the map is known to be of such
+	Fetchers          MapFetchers
 	// by how its process treats connections: it does not say its name (before 7.2 the server does not keep it)
-	Guessed   bool
-	Calls     float64
-	usec      float64
-	MapConns  int   // connections that were opened for the map alone
-	MapLifeNs int64 // how long they lived, in the median
-	DataConns int   // connections that were opened for calls
-	OpeningNs int64 // what each cost before its first call, in the median
-	opened    float64
-	By        Tally
+	Guessed       bool
+	Calls         float64
+	usec          float64
+	MapConns      int   // connections that were opened for the map alone
+	MapConnLifeNs int64 // how long they lived, in the median
+	DataConns     int   // connections that were opened for calls
+	OpeningNs     int64 // what each cost before its first call, in the median
+	opened        float64
+	Requesters    NameCounts
 }
 
 func (c *Case) InlineFetches() (in InlineFetch) {
-	in.By = Tally{}
+	in.Requesters = NameCounts{}
 	var lives, openings []*Conn
 	lettuce := false
-	comms, names, askers := Tally{}, 0.0, map[int]int{}
+	comms, names, askers := NameCounts{}, 0.0, map[int]int{}
 	for _, n := range c.Nodes {
-		r := n.Refreshing()
-		in.Calls, in.usec, in.opened = in.Calls+r.Calls, in.usec+r.Usec, in.opened+r.Opened
-		for who, k := range r.By {
-			in.By[who] += k
+		r := n.MapRefresh()
+		in.Calls, in.usec, in.opened = in.Calls+r.Calls, in.usec+r.Usec, in.opened+r.ConnsOpened
+		for who, k := range r.Requesters {
+			in.Requesters[who] += k
 			if pid := PIDOf(who); pid > 0 {
 				askers[pid] += k
 			}
@@ -44,10 +44,10 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 		for _, caller := range n.Callers() {
 			for _, k := range caller.Opened() {
 				switch {
-				case k.forMap():
+				case k.openedForMap():
 					lives = append(lives, k)
 					askers[caller.PID]++
-				case k.Greeting != nil:
+				case k.Handshake != nil:
 					openings = append(openings, k)
 				default:
 					continue
@@ -56,17 +56,17 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 			}
 		}
 	}
-	in.MapConns, in.MapLifeNs = len(lives), SpreadOf(lives, func(k *Conn) int64 {
+	in.MapConns, in.MapConnLifeNs = len(lives), PercentilesOf(lives, func(k *Conn) int64 {
 		return k.CloseNs - k.OpenNs +
 			k.DialNs
-	}).Mid
-	in.DataConns, in.OpeningNs = len(openings), SpreadOf(openings, (*Conn).OpeningNs).Mid
+	}).Median
+	in.DataConns, in.OpeningNs = len(openings), PercentilesOf(openings, (*Conn).OpeningNs).Median
 	in.Fetchers = c.fetchers(askers)
-	in.Library, in.Concurrent = in.Fetchers.waiting(), in.Fetchers.other()
+	in.Library, in.ConcurrentLibrary = in.Fetchers.inlineLibrary(), in.Fetchers.concurrentLibrary()
 	switch {
-	case in.Library != "" || in.Concurrent != "":
+	case in.Library != "" || in.ConcurrentLibrary != "":
 	case lettuce:
-		in.Concurrent = "lettuce"
+		in.ConcurrentLibrary = "lettuce"
 	default:
 		in.guess(comms, names, c.othersNamed())
 	}
@@ -74,21 +74,21 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 }
 
 // forMap: it was opened for nothing but a question or two, and closed.
-func (k *Conn) forMap() bool {
-	return k.Greeting == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= mapCalls
+func (k *Conn) openedForMap() bool {
+	return k.Handshake == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= maxMapConnCalls
 }
 
 // guess knows node-redis and redis-py by how they fetch the map. ioredis opens a connection for it, too, but gives it a
 // name, and does not wait. Where other connections have names, too, that of the application's choice may be on all:
 // then the two look alike.
-func (in *InlineFetch) guess(comms Tally, names float64, othersNamed bool) {
+func (in *InlineFetch) guess(comms NameCounts, names float64, othersNamed bool) {
 	for comm := range comms {
 		opened := strings.HasPrefix(comm, "node") && float64(in.MapConns) >= in.Calls/2
 		switch {
 		case opened && names < in.Calls/2:
 			in.Library, in.Guessed = "node-redis", true
 		case opened && !othersNamed:
-			in.Concurrent, in.Guessed = "ioredis", true
+			in.ConcurrentLibrary, in.Guessed = "ioredis", true
 		case strings.HasPrefix(comm, "python") && float64(in.DataConns) >= in.Calls/2:
 			in.Library, in.Guessed = "redis-py", true
 		}
@@ -109,12 +109,13 @@ func (c *Case) othersNamed() bool {
 
 // mapCalls is how many a connection has that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice, CLIENT SETNAME,
 // SELECT, and the question.
-const mapCalls = 8
+const maxMapConnCalls = 8
 
 // ownNames is how many connections of slowpath itself have names, beside the probe's fresh ones.
-const ownNames = 4
+const ownNamedConns = 4
 
 // Waited reports whether the libraries of the case wait for the map, so far as can be told.
-func (in InlineFetch) Waited(moved float64) bool {
-	return in.Library != "" && in.Calls > 0 && in.Calls <= perMoved*1.25*moved && in.Calls*stepsMost >= moved
+func (in InlineFetch) WaitsForMap(moved float64) bool {
+	return in.Library != "" && in.Calls > 0 && in.Calls <= maxFetchesPerMoved*1.25*moved &&
+		in.Calls*maxMovedPerFetch >= moved
 }

@@ -21,34 +21,34 @@ var waitsForMap = map[string]bool{
 }
 
 // fetchers are the libraries that fetch the map, with those that wait for it and those that do not apart.
-type fetchers struct {
-	wait, Concurrent Tally
-	Source, How      string // where they are known from
+type MapFetchers struct {
+	inline, Concurrent NameCounts
+	Source, KnownFrom  string // where they are known from
 }
 
 // waiting is the library that waits, empty where most of what is known speaks of others.
-func (f fetchers) waiting() string {
-	if f.wait.Sum() > f.Concurrent.Sum() {
-		return f.wait.Top(1)[0]
+func (f MapFetchers) inlineLibrary() string {
+	if f.inline.Total() > f.Concurrent.Total() {
+		return f.inline.Top(1)[0]
 	}
 	return ""
 }
 
 // other is the library that does not wait.
-func (f fetchers) other() string {
-	if len(f.Concurrent) > 0 && f.waiting() == "" {
+func (f MapFetchers) concurrentLibrary() string {
+	if len(f.Concurrent) > 0 && f.inlineLibrary() == "" {
 		return f.Concurrent.Top(1)[0]
 	}
 	return ""
 }
 
-func (f fetchers) known() bool { return len(f.wait)+len(f.Concurrent) > 0 }
+func (f MapFetchers) known() bool { return len(f.inline)+len(f.Concurrent) > 0 }
 
-func (f fetchers) add(library string, weight int) {
+func (f MapFetchers) add(library string, weight int) {
 	switch waits, known := waitsForMap[library]; {
 	case !known:
 	case waits:
-		f.wait[library] += weight
+		f.inline[library] += weight
 	default:
 		f.Concurrent[library] += weight
 	}
@@ -56,11 +56,14 @@ func (f fetchers) add(library string, weight int) {
 
 // fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call
 // themselves; else at all processes that call the nodes.
-func (c *Case) fetchers(askers map[int]int) fetchers {
+func (c *Case) fetchers(askers map[int]int) MapFetchers {
 	if f := c.fetchersOf(askers, "the processes that ask for the map"); f.known() {
 		return f
 	}
-	f := fetchers{wait: Tally{}, Concurrent: Tally{}, Source: recording.SourceServer, How: "CLIENT LIST"}
+	f := MapFetchers{
+		inline: NameCounts{}, Concurrent: NameCounts{}, Source: recording.SourceServer,
+		KnownFrom: "CLIENT LIST",
+	}
 	for _, n := range c.Nodes {
 		for _, cl := range n.Clients() {
 			f.add(libraryOfClient(cl), 1)
@@ -71,7 +74,7 @@ func (c *Case) fetchers(askers map[int]int) fetchers {
 	}
 	all := map[int]int{}
 	for _, n := range c.Nodes {
-		for _, caller := range n.Users() {
+		for _, caller := range n.ClientCallers() {
 			all[caller.PID]++
 		}
 		// without the kernel source: the processes that the host's files show connections of
@@ -85,15 +88,15 @@ func (c *Case) fetchers(askers map[int]int) fetchers {
 }
 
 // fetchersOf looks at processes on this host.
-func (c *Case) fetchersOf(pids map[int]int, who string) fetchers {
-	f := fetchers{wait: Tally{}, Concurrent: Tally{}, Source: recording.SourceHost, How: who}
+func (c *Case) fetchersOf(pids map[int]int, who string) MapFetchers {
+	f := MapFetchers{inline: NameCounts{}, Concurrent: NameCounts{}, Source: recording.SourceHost, KnownFrom: who}
 	own := c.librariesByPID()
 	for pid, weight := range pids {
-		one := fetchers{wait: Tally{}, Concurrent: Tally{}}
+		one := MapFetchers{inline: NameCounts{}, Concurrent: NameCounts{}}
 		for name := range own[pid] {
 			one.add(name, weight)
 		}
-		if len(one.wait) > 0 && len(one.Concurrent) > 0 {
+		if len(one.inline) > 0 && len(one.Concurrent) > 0 {
 			continue // it has both: which of them asks is not known
 		}
 		for name := range own[pid] {
@@ -105,11 +108,11 @@ func (c *Case) fetchersOf(pids map[int]int, who string) fetchers {
 
 // librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open;
 // else what is installed for it.
-func (c *Case) librariesByPID() map[int]Tally {
-	ranks := [3]map[int]Tally{{}, {}, {}}
+func (c *Case) librariesByPID() map[int]NameCounts {
+	ranks := [3]map[int]NameCounts{{}, {}, {}}
 	put := func(rank, pid int, name string) {
 		if ranks[rank][pid] == nil {
-			ranks[rank][pid] = Tally{}
+			ranks[rank][pid] = NameCounts{}
 		}
 		ranks[rank][pid][name]++
 	}
@@ -177,7 +180,7 @@ func libraryOfClient(c Client) string {
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func (n *Node) namesSet() float64 {
-	own := float64(n.OwnCalls(n.StartNs, n.EndNs).Fresh) + ownNames
+	own := float64(n.ProbeCalls(n.StartNs, n.EndNs).Fresh) + ownNamedConns
 	by := n.tapCallsBy("CLIENT SETNAME")
 	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
 		n.Growth("cmdstat_client|setname.calls"))-own, 0)

@@ -12,21 +12,21 @@ import (
 )
 
 // Refreshing is how the clients of a node ask it for the map of the cluster, without slowpath's own questions.
-type Refreshing struct {
-	Command cost.Command // the one that takes most; before 7.0 the likely one
-	Lumped  bool         // before 7.0 commandstats count all subcommands of CLUSTER as one
-	Calls   float64
-	Usec    float64
-	Share   float64 // of the time of the main thread
-	Work    float64 // of the CPU time that the main thread used
-	Infos   float64 // INFO, calls
-	Opened  float64 // connections
-	Moved   float64 // MOVED replies of all nodes; -1: not counted (before 6.2)
+type MapRefresh struct {
+	Command           cost.Command // the one that takes most; before 7.0 the likely one
+	SubcommandsMerged bool         // before 7.0 commandstats count all subcommands of CLUSTER as one
+	Calls             float64
+	Usec              float64
+	Share             float64 // of the time of the main thread
+	CPUShare          float64 // of the CPU time that the main thread used
+	InfoCalls         float64 // INFO, calls
+	ConnsOpened       float64 // connections
+	Moved             float64 // MOVED replies of all nodes; -1: not counted (before 6.2)
 	// who asks is Lettuce, by its names, or because each CLUSTER NODES comes with a new connection and an INFO
-	Lettuce bool
-	Fresh   bool  // as many connections were opened as the map was asked for
-	By      Tally // processes or hosts that ask
-	Library string
+	Lettuce    bool
+	OnNewConns bool       // as many connections were opened as the map was asked for
+	Requesters NameCounts // processes or hosts that ask
+	Library    string
 }
 
 // mapCommands are the commands that write the map, as commandstats, SLOWLOG and the kernel source have them.
@@ -46,8 +46,8 @@ func IsMapCommand(command string) bool {
 }
 
 // Refreshing counts.
-func (n *Node) Refreshing() (r Refreshing) {
-	r.By, r.Moved = Tally{}, n.Case.movedReplies()
+func (n *Node) MapRefresh() (r MapRefresh) {
+	r.Requesters, r.Moved = NameCounts{}, n.Case.movedReplies()
 	most := -1.0
 	for name, command := range mapCommands {
 		stat := "cmdstat_" + strings.ToLower(strings.ReplaceAll(name, " ", "|"))
@@ -58,20 +58,20 @@ func (n *Node) Refreshing() (r Refreshing) {
 		}
 	}
 	if s := n.Info("cmdstat_cluster.calls"); len(s) > 0 && most < 0 {
-		r.Lumped = true
+		r.SubcommandsMerged = true
 		r.Calls, r.Usec = max(s.Growth()-n.Growth("self.polls"), 0), n.Growth("cmdstat_cluster.usec")
 		r.Command = n.likelyMapCommand()
 	}
 	r.Calls = max(r.Calls-n.ownMaps(), 0)
 	r.Share = r.Usec / 1e6 / n.Seconds()
 	if cores, _, ok := n.MainCores(); ok && cores > 0 {
-		r.Work = min(1, r.Share/cores)
+		r.CPUShare = min(1, r.Share/cores)
 	}
-	r.Infos = max(n.Growth("cmdstat_info.calls")-n.Growth("self.polls"), 0)
-	r.Opened = max(n.Growth("total_connections_received")-n.OwnCalls(n.StartNs, n.EndNs).Fresh, 0)
-	r.Fresh = About(r.Opened, r.Calls)
-	n.whoRefreshes(&r)
-	r.Lettuce = r.Lettuce || r.Fresh && r.Command == cost.Nodes && About(r.Infos, r.Calls)
+	r.InfoCalls = max(n.Growth("cmdstat_info.calls")-n.Growth("self.polls"), 0)
+	r.ConnsOpened = max(n.Growth("total_connections_received")-n.ProbeCalls(n.StartNs, n.EndNs).Fresh, 0)
+	r.OnNewConns = SameCount(r.ConnsOpened, r.Calls)
+	n.findRequesters(&r)
+	r.Lettuce = r.Lettuce || r.OnNewConns && r.Command == cost.Nodes && SameCount(r.InfoCalls, r.Calls)
 	if r.Lettuce {
 		r.Library = "lettuce"
 	}
@@ -90,10 +90,10 @@ func (n *Node) ownMaps() (count float64) {
 }
 
 // About: two counts of the same thing, one of which may have begun a little earlier.
-func About(a, b float64) bool { return b > 0 && a >= 0.8*b && a <= 1.25*b }
+func SameCount(a, b float64) bool { return b > 0 && a >= 0.8*b && a <= 1.25*b }
 
 // PerCall is what one call takes of the main thread.
-func (r Refreshing) PerCall() time.Duration {
+func (r MapRefresh) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
 
@@ -141,7 +141,7 @@ func (n *Node) tapCallsBy(op string) map[string]int64 {
 
 // whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by
 // the server the clients whose last command it was or that name themselves so.
-func (n *Node) whoRefreshes(r *Refreshing) {
+func (n *Node) findRequesters(r *MapRefresh) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		if d := recording.DetailOf[recording.WorkDetail](e); IsMapCommand(d.Op) {
 			r.add(d.Process, d.Client, n)
@@ -155,7 +155,7 @@ func (n *Node) whoRefreshes(r *Refreshing) {
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		if d := recording.DetailOf[recording.SlowlogDetail](e); IsMapCommand(d.Command) {
 			r.Lettuce = r.Lettuce || d.Name == lettuceName
-			if len(r.By) == 0 {
+			if len(r.Requesters) == 0 {
 				r.add("", d.Client, n)
 			}
 		}
@@ -168,7 +168,7 @@ func (n *Node) whoRefreshes(r *Refreshing) {
 		if c.LibName != "" {
 			r.Library = strings.TrimSpace(c.LibName + " " + c.LibVer)
 		}
-		if len(r.By) == 0 {
+		if len(r.Requesters) == 0 {
 			r.add("", c.Addr, n)
 		}
 	}
@@ -176,15 +176,15 @@ func (n *Node) whoRefreshes(r *Refreshing) {
 
 // add counts a question. Lettuce names its threads, and of a JVM the kernel has the name of the thread that opened the
 // connection.
-func (r *Refreshing) add(process, client string, n *Node) {
+func (r *MapRefresh) add(process, client string, n *Node) {
 	switch {
 	case process != "":
 		if !n.ownPIDs()[PIDOf(process)] {
-			r.By[process]++
+			r.Requesters[process]++
 			r.Lettuce = r.Lettuce || strings.HasPrefix(process, "lettuce-")
 		}
 	case client != "":
-		r.By[HostOf(client)]++
+		r.Requesters[HostOf(client)]++
 	}
 }
 
@@ -219,23 +219,22 @@ func (n *Node) MapSize() (s cost.Size, replicas int) {
 
 // Bounds of a storm.
 const (
-	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the map too often was noticed at 18 %.
-	RefreshShare = 0.05
-	// RefreshRate is how often a node is asked, at least: one client in its period asks a few times per minute.
-	RefreshRate = 1.0 // per second
+	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the
+	// map too often was noticed at 18 %.
+	MinRefreshShare = 0.05
 	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
-	perMoved = 1.0
+	maxFetchesPerMoved = 1.0
 )
 
 // ByEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
 // that asks all nodes each is asked once.
-func (r Refreshing) ByEvents() bool { return r.Moved > 0 && r.Calls <= perMoved*r.Moved }
+func (r MapRefresh) FollowsMoved() bool { return r.Moved > 0 && r.Calls <= maxFetchesPerMoved*r.Moved }
 
 // RefreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
 // little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
 // (M/G/1), and a thread without time left makes them queue for each other.
-func (n *Node) RefreshPattern(r Refreshing) float64 {
-	if r.Share < RefreshShare {
+func (n *Node) RefreshWaitShare(r MapRefresh) float64 {
+	if r.Share < MinRefreshShare {
 		return 0
 	}
 	wait := r.Share * float64(r.PerCall()) / 2 / max(1-r.Share, 0.05)
@@ -246,9 +245,9 @@ func (n *Node) RefreshPattern(r Refreshing) float64 {
 	share := wait / max(wait+alone, 1)
 	if d, ok := n.Demand(); ok && d.Total() >= SaturatedDemand {
 		if q, known := n.Queue(); known {
-			share = max(share, q.Share()*r.Work)
+			share = max(share, q.Share()*r.CPUShare)
 		}
-		share = max(share, r.Work*SaturatedRun)
+		share = max(share, r.CPUShare*SaturatedRun)
 	}
 	return min(share, 1)
 }

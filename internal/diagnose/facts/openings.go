@@ -12,28 +12,28 @@ import (
 func (k *Conn) Opening() Span {
 	from := k.OpenNs - k.DialNs
 	to := from + max(k.OpeningNs(), 1)
-	if k.Greeting == nil {
-		to = max(to, k.IntroNs)
+	if k.Handshake == nil {
+		to = max(to, k.SlowHandshakeEndNs)
 	}
 	return Span{from, to}
 }
 
 // OpeningsOf are those of some connections, the first to begin first.
-func OpeningsOf(conns []*Conn) []Span {
+func Openings(conns []*Conn) []Span {
 	var out []Span
 	for _, k := range conns {
 		out = append(out, k.Opening())
 	}
-	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.FromNs, b.FromNs) })
 	return out
 }
 
 // SideBySide is how many of some stretches of time overlap, at most.
-func SideBySide(list []Span) (most int) {
+func MaxOverlap(list []Span) (most int) {
 	var ends []int64
 	for _, s := range list { // they are sorted by their begin
-		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.From })
-		ends = append(ends, s.To)
+		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.FromNs })
+		ends = append(ends, s.ToNs)
 		most = max(most, len(ends))
 	}
 	return most
@@ -42,50 +42,41 @@ func SideBySide(list []Span) (most int) {
 // A herd is at least so many connections that one reason makes be opened together, and so many of them at the same
 // moment. A pool that grows with its traffic opens a few.
 const (
-	HerdLeast  = 20
-	HerdAtOnce = 8
+	MinHerd           = 20
+	MinHerdConcurrent = 8
 )
-
-// MedianOf is the median of some values; 0 of none.
-func MedianOf(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
-}
 
 // Driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
 // given back, or the pool was cold.
-func (n *Node) Driven(callers []*Caller) map[*Conn]bool {
+func (n *Node) OpenedForKnownReason(callers []*Caller) map[*Conn]bool {
 	out := map[*Conn]bool{}
 	mark := func(conns []*Conn) {
 		for _, k := range conns {
 			out[k] = true
 		}
 	}
-	for _, l := range n.MassLosses(callers) {
-		if len(l.Back) >= HerdLeast {
-			mark(l.Back)
+	for _, l := range n.MassDisconnects(callers) {
+		if len(l.Reopened) >= MinHerd {
+			mark(l.Reopened)
 		}
 	}
-	for _, s := range n.Stampedes(callers) {
+	for _, s := range n.DialBursts(callers) {
 		mark(s.Conns)
 	}
-	for _, r := range n.Stale(callers) {
-		mark(r.Fresh)
+	for _, r := range n.StaleRedials(callers) {
+		mark(r.Dialled)
 	}
 	for _, l := range n.Leaks(callers) {
-		mark(l.Fresh)
+		mark(l.Dialled)
 	}
 	return out
 }
 
 // openTimes are the moments at which connections were opened, by the client's end, the first one first.
-type openTimes map[string][]int64
+type OpenTimes map[string][]int64
 
-func (n *Node) OpenTimes() openTimes {
-	o := openTimes{}
+func (n *Node) OpenTimes() OpenTimes {
+	o := OpenTimes{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
 		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
 			o[d.Client] = append(o[d.Client], e.TimeNs)
@@ -95,13 +86,13 @@ func (n *Node) OpenTimes() openTimes {
 }
 
 // last is the place of the last of an end before a moment; -1 where there is none.
-func (o openTimes) last(client string, before int64) int {
+func (o OpenTimes) last(client string, before int64) int {
 	list := o[client]
 	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
 }
 
 // Within reports whether a call began on a connection that had been opened so little before.
-func (o openTimes) Within(c recording.Call, ns int64) bool {
+func (o OpenTimes) OpenedJustBefore(c recording.Call, ns int64) bool {
 	if c.Source != recording.SourceTap {
 		return c.Conn == "fresh"
 	}

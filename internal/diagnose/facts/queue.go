@@ -3,14 +3,13 @@ package facts
 const (
 	SaturatedDemand = 0.9
 	SaturatedRun    = 0.5 // below, it is not its own work that fills the time
-	MostlyOther     = 0.5 // of the busy time that went to slow commands or jobs
 )
 
 // Queue is what a call of the probe waited behind others.
 type Queue struct {
-	MedianNs int64 // of the calls on the kept connection
-	AloneNs  int64 // what a call takes that waits for nobody
-	WaitNs   int64
+	MedianNs   int64 // of the calls on the kept connection
+	UnqueuedNs int64 // what a call takes that waits for nobody
+	WaitNs     int64
 }
 
 func (q Queue) Share() float64 {
@@ -28,7 +27,7 @@ func (n *Node) Queue() (Queue, bool) {
 		return Queue{}, false
 	}
 	fresh, _ := n.Ledger.Path(n.Address, "fresh")
-	q := Queue{MedianNs: kept.P50Ns, AloneNs: max(kept.MinNs, fresh.ConnectMinNs)}
-	q.WaitNs = max(q.MedianNs-q.AloneNs, 0)
+	q := Queue{MedianNs: kept.P50Ns, UnqueuedNs: max(kept.MinNs, fresh.ConnectMinNs)}
+	q.WaitNs = max(q.MedianNs-q.UnqueuedNs, 0)
 	return q, true
 }

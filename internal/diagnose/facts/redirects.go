@@ -8,37 +8,32 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// Bounds: fewer are a key or two in passing.
-const (
-	RedirectShare = 0.01 // of the calls
-	RedirectMin   = 10   // in the watch
-)
-
 // redirects is what was sent on in a cluster.
-type redirects struct {
+type Redirects struct {
 	Ask, TryAgain float64 // replies; 0 where they are not counted (before 6.2)
 	Asking        float64 // ASKING, the call after an ASK
 	Moved         float64
-	Data          float64 // calls of applications that were carried out
-	Counted       bool    // whether errors are counted by their kind
-	Open          []string
+	DataCalls     float64 // calls of applications that were carried out
+	ErrorsCounted bool    // whether errors are counted by their kind
+	OpenSlots     []string
 }
 
-func (c *Case) Redirects() (r redirects) {
+func (c *Case) Redirects() (r Redirects) {
 	r.Moved = c.movedReplies()
-	r.Counted = r.Moved >= 0
+	r.ErrorsCounted = r.Moved >= 0
 	r.Moved = max(r.Moved, 0)
 	for _, n := range c.Nodes {
 		r.Ask += n.Growth("errorstat_ASK.count")
 		r.TryAgain += n.Growth("errorstat_TRYAGAIN.count")
 		r.Asking += max(n.Growth("cmdstat_asking.calls"), float64(n.TapCalls("ASKING")))
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			if base, ok := strings.CutSuffix(name, ".calls"); ok && DataCommand(strings.TrimPrefix(base, "cmdstat_")) &&
+			if base, ok := strings.CutSuffix(name, ".calls"); ok && IsDataCommand(strings.TrimPrefix(base,
+				"cmdstat_")) &&
 				base != "cmdstat_asking" {
-				r.Data += n.Growth(name)
+				r.DataCalls += n.Growth(name)
 			}
 		}
-		r.Open = append(r.Open, n.openSlots()...)
+		r.OpenSlots = append(r.OpenSlots, n.openSlots()...)
 	}
 	return r
 }
@@ -71,17 +66,18 @@ func (n *Node) openSlots() (out []string) {
 	return out
 }
 
-// Trips is what a call and a question for the map take, in nanoseconds.
-func (c *Case) Trips(r Refreshing) (call, question float64) {
+// CallAndMapNs are the median time in nanoseconds of a call to a node of the cluster, and the time of a call that
+// fetches the map, whose server time is that of the refreshes.
+func (c *Case) CallAndMapNs(r MapRefresh) (callNs, mapNs float64) {
 	for _, n := range c.Nodes {
-		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && call == 0 {
-			call = float64(kept.P50Ns)
+		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && callNs == 0 {
+			callNs = float64(kept.P50Ns)
 		}
 	}
-	if call == 0 {
-		call = float64(assumedCallNs)
+	if callNs == 0 {
+		callNs = float64(assumedCallNs)
 	}
-	return call, call + float64(r.PerCall())
+	return callNs, callNs + float64(r.PerCall())
 }
 
 // OwnersChanged counts signs that slots changed their owners during the watch.

@@ -7,7 +7,7 @@ import (
 )
 
 // Refusals counts the connections of this watch that were refused.
-func (n *Node) Refusals() int {
+func (n *Node) MaxclientsRefusals() int {
 	refused := 0
 	for _, e := range n.Rec.Events {
 		if e.Kind != recording.KindError || e.Subject != n.Address {

@@ -16,7 +16,7 @@ func (n *Node) answersEvery() int64 {
 }
 
 // lastHeard is the last sign of life of any node: what is asked last is asked until a silent node has had its time.
-func (c *Case) lastHeard() (last int64) {
+func (c *Case) lastAnswerOfAny() (last int64) {
 	for _, n := range c.Nodes {
 		last = max(last, n.lastAnswer(c.EndNs))
 	}
@@ -63,7 +63,7 @@ func (n *Node) firstAnswer(after int64) (first int64) {
 }
 
 // TurnedAway counts connections that this node's host refused after a time, because nobody listened.
-func (n *Node) TurnedAway(after int64) (count int) {
+func (n *Node) RefusedSince(after int64) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {
 			count++

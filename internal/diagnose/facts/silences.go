@@ -13,21 +13,21 @@ const (
 	UnansweredRetransmits = 2
 	// IdleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
 	// gaps of busy callers.
-	IdleLong = int64(1e9)
+	LongIdleNs = int64(1e9)
 )
 
 // Silence is a request that had no answer.
-type Silence struct {
+type UnansweredRequest struct {
 	Client, Caller string
 	SentNs, ToNs   int64 // until its caller gave up, or the last that was seen of it
-	Again          int   // times it was retransmitted
-	WasIdleNs      int64 // the connection's pause before
-	GivenUp        bool
+	Retransmits    int   // times it was retransmitted
+	IdleBeforeNs   int64 // the connection's pause before
+	ClosedByClient bool
 }
 
 // Silences are the requests of clients on this host that were retransmitted and never answered.
-func (n *Node) Silences() []Silence {
-	byConn := map[string]*Silence{}
+func (n *Node) UnansweredRequests() []UnansweredRequest {
+	byConn := map[string]*UnansweredRequest{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time
 		d := recording.DetailOf[recording.RetransmitDetail](e)
 		if d.From != recording.Client || d.State != "established" {
@@ -36,10 +36,10 @@ func (n *Node) Silences() []Silence {
 		s := byConn[d.Client]
 		// what is retransmitted now was sent after the last time: an answer came between
 		if s == nil || e.TimeNs > s.ToNs {
-			s = &Silence{Client: d.Client, SentNs: e.TimeNs}
+			s = &UnansweredRequest{Client: d.Client, SentNs: e.TimeNs}
 			byConn[d.Client] = s
 		}
-		s.Again++
+		s.Retransmits++
 		s.ToNs = e.TimeNs + e.DurationNs
 	}
 	if len(byConn) == 0 {
@@ -53,16 +53,16 @@ func (n *Node) Silences() []Silence {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if s := byConn[d.Client]; s != nil && d.Side == recording.Client && d.Waiting > 0 {
-			s.ToNs, s.GivenUp = e.TimeNs, true
+			s.ToNs, s.ClosedByClient = e.TimeNs, true
 		}
 	}
-	var out []Silence
-	for _, l := range n.Lanes() {
+	var out []UnansweredRequest
+	for _, l := range n.Timelines() {
 		s := byConn[l.Client]
 		if s == nil || l.OpenNs > s.SentNs || l.CloseNs > 0 && l.CloseNs < s.SentNs {
 			continue
 		}
-		s.Caller, s.WasIdleNs = l.caller, l.idleBefore(s.SentNs)
+		s.Caller, s.IdleBeforeNs = l.caller, l.idleBefore(s.SentNs)
 		out = append(out, *s)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].SentNs < out[j].SentNs })
@@ -71,11 +71,11 @@ func (n *Node) Silences() []Silence {
 
 // idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
 // within a second; one that was there before the watch and never used in it was idle all that time.
-func (l Lane) idleBefore(sentNs int64) int64 {
+func (l ConnTimeline) idleBefore(sentNs int64) int64 {
 	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if s := l.Steps[i]; s.To <= sentNs+int64(100e6) {
-			if sentNs-s.To > IdleLong {
-				return sentNs - s.To
+		if s := l.Steps[i]; s.ToNs <= sentNs+int64(100e6) {
+			if sentNs-s.ToNs > LongIdleNs {
+				return sentNs - s.ToNs
 			}
 			return s.IdleNs
 		}

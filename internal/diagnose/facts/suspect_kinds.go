@@ -44,15 +44,15 @@ func (n *Node) KindOf(s account.Suspect) Kind {
 	switch {
 	case n.isTLSHandshake(s):
 		return KindTLSHandshake
-	case n.FrameworkBehind(s) != "":
+	case n.FrameworkOf(s) != "":
 		return KindFrameworkKeys
-	case forking[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
+	case forkCommands[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return KindFork
-	case s.Command == "CONFIG SET" && n.Rose("evicted_keys", s) > 0:
+	case s.Command == "CONFIG SET" && n.GrowthAround("evicted_keys", s) > 0:
 		return KindEviction // a lower maxmemory is reached at once
-	case flushes[name]:
+	case flushCommands[name]:
 		return KindFlush
-	case scripts[name]:
+	case scriptCommands[name]:
 		return KindScriptOrMulti
 	case name == "EXEC":
 		if inner, ok := n.longestWithin(s); ok {
@@ -61,13 +61,13 @@ func (n *Node) KindOf(s account.Suspect) Kind {
 		return KindScriptOrMulti
 	case IsMapCommand(s.Command):
 		return KindMapCommand // or moved-refresh-storm: they look at these themselves
-	case n.IsCrowdWork(s.Command):
+	case n.GrowsWithClients(s.Command):
 		return KindClientListing
 	case account.Introspection(s.Command):
 		return KindIntrospection
 	case n.isBulk(s):
 		return KindBulkTransfer
-	case s.ArgCount > Oversized && MultiKey[name]:
+	case s.ArgCount > MinOversizedBatch && MultiKeyCommands[name]:
 		return KindManyKeys
 	case s.ArgCount >= manyArguments:
 		return KindSlowCommand
@@ -80,23 +80,23 @@ func (n *Node) KindOf(s account.Suspect) Kind {
 }
 
 // HeldBy claims what slow calls waited for commands of a cause.
-func (n *Node) HeldBy(kind Kind) Held {
-	return n.Held(func(s account.Suspect) bool { return n.KindOf(s) == kind })
+func (n *Node) ClaimOfKind(kind Kind) SuspectClaim {
+	return n.ClaimOfSuspects(func(s account.Suspect) bool { return n.KindOf(s) == kind })
 }
 
 var (
-	flushes = Words("FLUSHALL FLUSHDB")
-	forking = Words("BGSAVE BGREWRITEAOF SYNC PSYNC")
-	scripts = Words("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
+	flushCommands  = WordSet("FLUSHALL FLUSHDB")
+	forkCommands   = WordSet("BGSAVE BGREWRITEAOF SYNC PSYNC")
+	scriptCommands = WordSet("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
 	// freeing are commands of constant time that drop a whole value, and take as long as it is big where it is freed at
 	// once. GET and its like drop a key whose time has come.
-	freeing = Words(`DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX MSET COPY RESTORE MOVE`)
+	freeingCommands = WordSet(`DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX MSET COPY RESTORE MOVE`)
 	// returning are commands that send the values they find: bytes may be what takes the time, not the number of
 	// elements.
-	returning = Words(`GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP SMEMBERS SRANDMEMBER SPOP ZRANGE
+	replyingCommands = WordSet(`GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP SMEMBERS SRANDMEMBER SPOP ZRANGE
 ZREVRANGE ZRANGEBYSCORE XRANGE XREVRANGE XREAD XREADGROUP DUMP SORT SORT_RO SUNION SINTER SDIFF EVAL`)
 	// taking are commands whose arguments may be big.
-	taking = Words(`SET SETEX PSETEX SETNX GETSET MSET MSETNX APPEND SETRANGE HSET HMSET HSETNX LPUSH RPUSH LPUSHX RPUSHX SADD ZADD XADD RESTORE PUBLISH
+	storingCommands = WordSet(`SET SETEX PSETEX SETNX GETSET MSET MSETNX APPEND SETRANGE HSET HMSET HSETNX LPUSH RPUSH LPUSHX RPUSHX SADD ZADD XADD RESTORE PUBLISH
 SETBIT PFADD PFMERGE BITOP`)
 )
 
@@ -106,14 +106,14 @@ const (
 	// GB/s, walking small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s, HGETALL of 200 fields of
 	// 100 kB 1.7 GB/s, SMEMBERS of 10^6 members 0.07 GB/s).
 	bulkBytesPerNs = 1.0
-	BulkArgBytes   = 1 << 20
-	BigFreeBytes   = 1 << 20
+	MinBulkBytes   = 1 << 20
+	MinFreeBytes   = 1 << 20
 )
 
 // isBulk reports whether a command's time went into the bytes of its arguments or its reply.
 func (n *Node) isBulk(s account.Suspect) bool {
 	name, _, _ := strings.Cut(s.Command, " ")
-	if s.ArgBytes >= BulkArgBytes && float64(s.ArgBytes) >= bulkBytesPerNs/10*float64(s.DurationNs) {
+	if s.ArgBytes >= MinBulkBytes && float64(s.ArgBytes) >= bulkBytesPerNs/10*float64(s.DurationNs) {
 		return true
 	}
 	ns := float64(s.DurationNs) * float64(max(s.Count, 1))
@@ -124,20 +124,22 @@ func (n *Node) isBulk(s account.Suspect) bool {
 	if account.ConstantTime(s.Command) {
 		need /= 10 // it has nothing else to do than to copy, however slowly
 	}
-	return returning[name] && n.Rose("total_net_output_bytes", s) >= need*ns && n.Rose("total_net_output_bytes",
-		s) >= BulkArgBytes ||
-		taking[name] && n.Rose("total_net_input_bytes", s) >= need*ns && n.Rose("total_net_input_bytes",
-			s) >= BulkArgBytes
+	return replyingCommands[name] && n.GrowthAround("total_net_output_bytes", s) >= need*ns &&
+		n.GrowthAround("total_net_output_bytes",
+			s) >= MinBulkBytes ||
+		storingCommands[name] && n.GrowthAround("total_net_input_bytes", s) >= need*ns &&
+			n.GrowthAround("total_net_input_bytes",
+				s) >= MinBulkBytes
 }
 
 // usecNs is the time that commandstats counted for the command around the suspect.
 func (n *Node) usecNs(s account.Suspect) float64 {
 	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|")) + ".usec"
-	return n.Rose(name, s) * 1000
+	return n.GrowthAround(name, s) * 1000
 }
 
 // Rose is by how much a counter rose in the polls around a suspect.
-func (n *Node) Rose(field string, s account.Suspect) float64 {
+func (n *Node) GrowthAround(field string, s account.Suspect) float64 {
 	total := 0.0
 	for _, st := range n.Info(field).Steps() {
 		if st.ToNs > s.FromNs && st.FromNs < s.ToNs {
@@ -150,22 +152,22 @@ func (n *Node) Rose(field string, s account.Suspect) float64 {
 // isFree reports whether a command of constant time was long because it freed something big.
 func (n *Node) isFree(name string, s account.Suspect) bool {
 	if !account.ConstantTime(s.Command) {
-		return strings.HasSuffix(name, "STORE") && n.MemoryFell(s) >= BigFreeBytes &&
-			n.MemoryFell(s) >= float64(s.DurationNs)/20
+		return strings.HasSuffix(name, "STORE") && n.MemoryFall(s) >= MinFreeBytes &&
+			n.MemoryFall(s) >= float64(s.DurationNs)/20
 	}
-	fell := n.MemoryFell(s) >= BigFreeBytes
+	fell := n.MemoryFall(s) >= MinFreeBytes
 	switch {
-	case freeing[name] && name != "SET" && name != "MSET":
-		return s.Busy || fell || !n.Hosted()
-	case freeing[name]:
+	case freeingCommands[name] && name != "SET" && name != "MSET":
+		return s.Busy || fell || !n.HostWatched()
+	case freeingCommands[name]:
 		return fell || s.Busy && s.DurationNs >= account.SeenBusyNs
 	default:
-		return fell && n.Rose("expired_keys", s) > 0
+		return fell && n.GrowthAround("expired_keys", s) > 0
 	}
 }
 
 // MemoryFell is the largest fall of used_memory between two polls around a suspect.
-func (n *Node) MemoryFell(s account.Suspect) float64 {
+func (n *Node) MemoryFall(s account.Suspect) float64 {
 	m := n.Info("used_memory")
 	most := 0.0
 	for i := 1; i < len(m); i++ {
@@ -179,12 +181,12 @@ func (n *Node) MemoryFell(s account.Suspect) float64 {
 // script reports that a command ran inside of a script: the server counts and logs it beside the script.
 func (n *Node) script(s account.Suspect) (Kind, bool) {
 	name, _, _ := strings.Cut(s.Command, " ")
-	if scripts[name] || name == "EXEC" {
+	if scriptCommands[name] || name == "EXEC" {
 		return KindOther, false
 	}
 	for _, o := range n.Ledger.Suspects {
 		outer, _, _ := strings.Cut(o.Command, " ")
-		if o.Node == s.Node && scripts[outer] && o.Holds(s) {
+		if o.Node == s.Node && scriptCommands[outer] && o.Holds(s) {
 			return KindScriptOrMulti, true
 		}
 	}
@@ -212,7 +214,7 @@ func (n *Node) forkedWithin(command account.Suspect) bool {
 }
 
 // ClientsWith are the clients that match, each once.
-func (n *Node) ClientsWith(match func(Client) bool) []Client {
+func (n *Node) DistinctClients(match func(Client) bool) []Client {
 	seen := map[string]bool{}
 	var out []Client
 	for _, c := range n.Clients() {
@@ -226,10 +228,10 @@ func (n *Node) ClientsWith(match func(Client) bool) []Client {
 
 // Monitors are the clients that run MONITOR.
 func (n *Node) Monitors() []Client {
-	return n.ClientsWith(func(c Client) bool { return strings.Contains(c.Flags, "O") })
+	return n.DistinctClients(func(c Client) bool { return strings.Contains(c.Flags, "O") })
 }
 
-func Words(s string) map[string]bool {
+func WordSet(s string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(s) {
 		m[w] = true
@@ -245,7 +247,7 @@ func IsMigration(s account.Suspect) bool {
 }
 
 // IsServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
-func IsServer(process string) bool {
+func IsServerProcess(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
 	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
 		"keydb-serv")
@@ -255,8 +257,8 @@ const (
 	// Oversized is the number of commands, or keys, from which on a batch is one: 1000 take about a millisecond of the
 	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
 	// instance 10k"; measured gains end near 100).
-	Oversized = 1000
+	MinOversizedBatch = 1000
 )
 
 // MultiKey are the commands that take any number of keys, members or fields, at a constant price each.
-var MultiKey = Words(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)
+var MultiKeyCommands = WordSet(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)

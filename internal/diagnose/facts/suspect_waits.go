@@ -10,21 +10,21 @@ import (
 )
 
 // Held is the time that slow calls waited while the event loop did something else, with what it did.
-type Held struct {
+type SuspectClaim struct {
 	Claim
 	Suspects []account.Suspect // each once, those that were waited for longest first
 }
 
 // Held claims the time that slow calls spent on suspects that match.
-func (n *Node) Held(match func(account.Suspect) bool) Held {
-	return n.HeldLess(match, func(account.Segment) int64 { return 0 })
+func (n *Node) ClaimOfSuspects(match func(account.Suspect) bool) SuspectClaim {
+	return n.ClaimOfSuspectsExcept(match, func(account.Segment) int64 { return 0 })
 }
 
 // HeldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
-func (n *Node) HeldLess(match func(account.Suspect) bool, less func(account.Segment) int64) Held {
-	w := n.WaitsFor(match)
-	return w.Held(n.ClaimOf(func(a account.Account) int64 {
-		ns := w.Of(a)
+func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func(account.Segment) int64) SuspectClaim {
+	w := n.WaitsForSuspects(match)
+	return w.Claim(n.ClaimOf(func(a account.Account) int64 {
+		ns := w.OfCall(a)
 		for _, s := range a.Segments {
 			if w.Matches(s.Suspect) {
 				left := less(s)
@@ -36,13 +36,13 @@ func (n *Node) HeldLess(match func(account.Suspect) bool, less func(account.Segm
 	}))
 }
 
-func (n *Node) WaitsFor(match func(account.Suspect) bool) *waits {
-	return &waits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
+func (n *Node) WaitsForSuspects(match func(account.Suspect) bool) *SuspectWaits {
+	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
 }
 
 // Held joins a claim with the suspects that were waited for.
-func (w *waits) Held(cl Claim) Held {
-	h := Held{Claim: cl}
+func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
+	h := SuspectClaim{Claim: cl}
 	indexes := make([]int, 0, len(w.byNs))
 	for i := range w.byNs {
 		indexes = append(indexes, i)
@@ -60,14 +60,14 @@ func (w *waits) Held(cl Claim) Held {
 }
 
 // waits adds up for which suspects slow calls waited.
-type waits struct {
+type SuspectWaits struct {
 	n     *Node
 	match func(account.Suspect) bool
 	known map[int]bool // match may be costly, and a suspect has many segments
 	byNs  map[int]int64
 }
 
-func (w *waits) Matches(i int) bool {
+func (w *SuspectWaits) Matches(i int) bool {
 	if i < 0 {
 		return false
 	}
@@ -81,7 +81,7 @@ func (w *waits) Matches(i int) bool {
 
 // byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
 // the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
-func byTheClock(s account.Suspect) bool {
+func includesRunQueue(s account.Suspect) bool {
 	switch s.Kind {
 	case account.KindExpire, account.KindFork:
 		return true
@@ -93,7 +93,7 @@ func byTheClock(s account.Suspect) bool {
 
 // Of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
 // middle, whoever waits for it waits for that too.
-func (w *waits) Of(a account.Account) int64 {
+func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	var ns int64
 	room := map[int]int64{} // by how much more than this the suspects may have lasted
 	for _, s := range a.Segments {
@@ -103,7 +103,7 @@ func (w *waits) Of(a account.Account) int64 {
 		ns += s.Ns()
 		w.byNs[s.Suspect] += s.Ns()
 		p := w.n.Ledger.Suspects[s.Suspect]
-		if _, seen := room[s.Suspect]; !seen && byTheClock(p) {
+		if _, seen := room[s.Suspect]; !seen && includesRunQueue(p) {
 			room[s.Suspect] = p.DurationNs * int64(max(p.Count, 1))
 		}
 		room[s.Suspect] -= s.Ns()
@@ -118,20 +118,20 @@ func (w *waits) Of(a account.Account) int64 {
 // Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
 // random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) Matters() bool {
-	return c.MaxNs >= materialNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+	return c.MaxNs >= maxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
 }
 
 // Pattern reports whether so many calls were affected that it is no accident.
-func (f Felt) Pattern() bool {
+func (f Affected) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
 }
 
 // materialNs is the longest wait that may happen now and then in a system that is well.
-const materialNs = int64(20e6)
+const maxHealthyWaitNs = int64(20e6)
 
 // sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that
 // the thread was on the CPU for it; the server's record of the same says it twice.
-func sureOf(s account.Suspect) float64 {
+func tapConfidence(s account.Suspect) float64 {
 	switch {
 	case s.Busy && s.Told != "":
 		return 0.97
@@ -143,7 +143,7 @@ func sureOf(s account.Suspect) float64 {
 
 // Confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
 // occurrence, or only sums between two polls.
-func (h Held) Confidence(n *Node) float64 {
+func (h SuspectClaim) Confidence(n *Node) float64 {
 	best := 0.0
 	for _, s := range h.Suspects {
 		c := map[string]float64{
@@ -151,12 +151,12 @@ func (h Held) Confidence(n *Node) float64 {
 			recording.SourceTap: 0.9,
 		}[s.Source]
 		if s.Source == recording.SourceTap {
-			c = sureOf(s)
-		} else if n.Hosted() && s.Busy {
+			c = tapConfidence(s)
+		} else if n.HostWatched() && s.Busy {
 			c = 0.95
-		} else if n.Hosted() && s.Source == "info" {
+		} else if n.HostWatched() && s.Source == "info" {
 			c = 0.9 // a sum over many turns of the loop
-		} else if n.Hosted() && s.DurationNs < account.SeenBusyNs {
+		} else if n.HostWatched() && s.DurationNs < account.SeenBusyNs {
 			c += 0.05
 		}
 		best = max(best, c)
@@ -164,13 +164,9 @@ func (h Held) Confidence(n *Node) float64 {
 	return best
 }
 
-// StalledTimes: commands that lasted so much longer than the CPU time of their thread did not work all of that time. A
-// second's CPU time is known to some milliseconds, and what the thread does between commands only makes it more.
-const StalledTimes = 1.5
-
 // notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
 // for a peer or a disk.
-var notOnlyWork = map[string]bool{
+var nestedOrWaiting = map[string]bool{
 	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
 	"fcall_ro": true, "exec": true,
 	"migrate": true, "save": true, "debug": true,
@@ -193,14 +189,14 @@ func (n *Node) PolledCPUNs(cores float64) int64 {
 func (n *Node) CommandsNs() (ns int64) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
-			!notOnlyWork[command] {
+			!nestedOrWaiting[command] {
 			ns += int64(n.Growth(name) * 1000)
 		}
 	}
 	return ns
 }
 
-func Times(n int) string {
+func TimesText(n int) string {
 	if n == 1 {
 		return "once"
 	}

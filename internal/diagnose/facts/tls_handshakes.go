@@ -5,21 +5,21 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TLSHandshakes are the turns of the main thread in which a new connection's first bytes were read: the server's signature is
-// made in it.
+// TLSHandshakes are the turns of the main thread in which a new connection's first bytes were read: the server's
+// signature is made in it.
 type TLSHandshakes struct {
-	Spans   Spans
-	Count   float64
-	OnCPUNs float64
-	from    map[int64]bool // when each began
+	Spans     Spans
+	Count     float64
+	OnCPUNs   float64
+	startedAt map[int64]bool // when each began
 }
 
 // TLSHandshakes are found once: every suspect is asked about them.
 func (n *Node) TLSHandshakes() *TLSHandshakes {
-	if n.greeted != nil {
-		return n.greeted
+	if n.tlsHandshakes != nil {
+		return n.tlsHandshakes
 	}
-	n.greeted = &TLSHandshakes{from: map[int64]bool{}}
+	n.tlsHandshakes = &TLSHandshakes{startedAt: map[int64]bool{}}
 	opened := n.OpenTimes()
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		d := recording.DetailOf[recording.WorkDetail](e)
@@ -28,16 +28,16 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 			continue
 		}
 		opened[d.Client] = append(list[:at:at], list[at+1:]...) // what it does later is no handshake
-		n.greeted.Spans = append(n.greeted.Spans, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
-		n.greeted.Count++
-		n.greeted.OnCPUNs += float64(d.OnCPUNs)
-		n.greeted.from[e.TimeNs] = true
+		n.tlsHandshakes.Spans = append(n.tlsHandshakes.Spans, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
+		n.tlsHandshakes.Count++
+		n.tlsHandshakes.OnCPUNs += float64(d.OnCPUNs)
+		n.tlsHandshakes.startedAt[e.TimeNs] = true
 	}
-	n.greeted.Spans = Merge(n.greeted.Spans)
-	return n.greeted
+	n.tlsHandshakes.Spans = MergeSpans(n.tlsHandshakes.Spans)
+	return n.tlsHandshakes
 }
 
 // isTLSHandshake: what the kernel source has no name for was a handshake.
 func (n *Node) isTLSHandshake(s account.Suspect) bool {
-	return s.Source == recording.SourceTap && s.Command == "?" && n.TLSHandshakes().from[s.FromNs]
+	return s.Source == recording.SourceTap && s.Command == "?" && n.TLSHandshakes().startedAt[s.FromNs]
 }

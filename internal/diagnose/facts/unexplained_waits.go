@@ -6,11 +6,11 @@ import (
 
 // Waited claims the time in which slow calls waited for the server and nothing says for what: calls queued behind such
 // a call are among them.
-func (n *Node) Waited() Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsWaiting(s) })
+func (n *Node) UnexplainedWaits() Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsUnexplainedWait(s) })
 }
 
-func IsWaiting(s account.Segment) bool {
+func IsUnexplainedWait(s account.Segment) bool {
 	switch {
 	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake,
 		s.State == account.Withheld:

@@ -9,7 +9,7 @@ import (
 
 // Since reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A server
 // that does not say is taken for a new one.
-func Since(n *Node, major, minor int) bool {
+func ServerAtLeast(n *Node, major, minor int) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	var a, b int
 	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil || name == "valkey" {
@@ -19,7 +19,7 @@ func Since(n *Node, major, minor int) bool {
 }
 
 // AtLeast compares "9.23.0" with a version; one that does not read is taken for an old one.
-func AtLeast(version string, major, minor int) bool {
+func VersionAtLeast(version string, major, minor int) bool {
 	var a, b int
 	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
 		return major == 0 && minor == 0

@@ -35,7 +35,7 @@ func All(topic Topic) int { return len(table[topic]) }
 func inUse(used []recording.Library, rows []Row) (out []string) {
 	for _, e := range rows {
 		for _, l := range used {
-			major := facts.MajorOf(l.Version)
+			major := facts.MajorVersion(l.Version)
 			own := slices.ContainsFunc(rows, func(o Row) bool { return o.Library == l.Name && o.Version == major })
 			if l.Name == e.Library && (e.Version == major && major != "" || e.Version == "" && (!own || major == "")) {
 				out = append(out, e.Text+foundIn(l))
@@ -59,7 +59,7 @@ func foundIn(l recording.Library) string {
 
 // possible are the texts for the libraries that the callers could use.
 func possible(n *facts.Node, rows []Row) (out []string) {
-	runtimes, handshakes := n.Runtimes(), n.Handshakes()
+	runtimes, handshakes := n.PossibleLibraries(), n.Handshakes()
 	ofRuntime := func(e Row) bool { return runtimes == nil || slices.Contains(runtimes, e.Library) }
 	seen := func(e Row) bool {
 		return handshakes == nil || slices.ContainsFunc(handshakes,

@@ -101,11 +101,11 @@ func Of(topic Topic, library string) (text string, ok bool) {
 // Defaults says what the library that a client of the node names, by CLIENT SETINFO, does where nothing is set; empty
 // where that is not known.
 func Defaults(n *facts.Node) string {
-	for _, c := range n.ClientsWith(func(c facts.Client) bool { return c.LibName != "" }) {
+	for _, c := range n.DistinctClients(func(c facts.Client) bool { return c.LibName != "" }) {
 		for _, e := range table[RetryDefaults] {
 			major, minor, _ := strings.Cut(e.Version, ".")
 			if strings.HasPrefix(strings.ToLower(c.LibName), e.Library) &&
-				facts.AtLeast(c.LibVer, number(major), number(minor)) {
+				facts.VersionAtLeast(c.LibVer, number(major), number(minor)) {
 				return fmt.Sprintf("%s %s %s", c.LibName, c.LibVer, e.Text)
 			}
 		}

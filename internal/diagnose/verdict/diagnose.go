@@ -85,7 +85,7 @@ func states(l *account.Ledger) []State {
 func excess(c *facts.Case) Excess {
 	e := Excess{Ns: c.Ledger.ExcessNs}
 	for _, n := range c.Nodes {
-		e.UnexplainedNs += n.Open().Ns
+		e.UnexplainedNs += n.Unexplained().Ns
 	}
 	e.UnexplainedNs = min(e.UnexplainedNs, e.Ns) // by rounding
 	return e

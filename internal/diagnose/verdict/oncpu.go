@@ -105,7 +105,7 @@ func sampledIn(rec *recording.Recording, l *account.Ledger, subject string) (OnC
 	}
 	slow := slowTimes(l, o)
 	from, to := rec.Window()
-	o.Slow.Ns = slow.Ns()
+	o.Slow.Ns = slow.TotalNs()
 	o.Rest.Ns = max(0, to-from-o.Slow.Ns)
 	return o, slow
 }
@@ -146,7 +146,7 @@ func slowTimes(l *account.Ledger, o OnCPU) facts.Spans {
 			out = append(out, [2]int64{a.Call.IntendedNs, a.Call.EndNs})
 		}
 	}
-	return facts.Merge(out)
+	return facts.MergeSpans(out)
 }
 
 // seenIn is a function with its samples on both sides. depth is the deepest place at which it stood.

@@ -62,7 +62,7 @@ func order(fs []cause.Finding, slowness float64) []cause.Finding {
 func slowness(c *facts.Case) float64 {
 	var lookups int64
 	for _, n := range c.Nodes {
-		lookups += n.LookupNs(n.Callers())
+		lookups += n.DNSQueryNs(n.Callers())
 	}
 	calls := float64(max(c.Ledger.Users.TotalNs, 1))
 	return c.Ledger.Slowness() * calls / (calls + float64(lookups))

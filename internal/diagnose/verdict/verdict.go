@@ -76,7 +76,7 @@ func slowOf(l *account.Ledger) string {
 func ownFault(c *facts.Case) float64 {
 	var open int64
 	for _, n := range c.Nodes {
-		open += n.Open().Ns
+		open += n.Unexplained().Ns
 	}
 	waited := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.delay_ns").Growth()
 	return waited / float64(max(open, 1))

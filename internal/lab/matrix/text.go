@@ -37,7 +37,7 @@ func JSON(w io.Writer, m *Matrix) error { return layout.JSON(w, "the matrix", m)
 
 var widths = []int{14, 9, 8, 8, 8} // columns: the client, and its numbers
 
-// print writes the numbers, and beside or below them what they mean.
+// print writes the numbers, and after or below them what they mean.
 func (c Cell) print(p *layout.Page) {
 	row, colour := layout.Pad(p.Shorten(p.Text(c.Client), widths[0]), widths[0]), layout.Dim
 	if c.Measured() {

@@ -26,7 +26,7 @@ func JSON(w io.Writer, what string, v any) error {
 }
 
 // harmless escapes what encoding/json leaves as it is and a terminal would obey: DEL, the C1 controls, and characters
-// that reverse the direction of writing. They stand only inside strings, so the value stays the same.
+// that reverse the direction of writing. They are only inside strings, so the value stays the same.
 func harmless(doc []byte) []byte {
 	out := make([]byte, 0, len(doc))
 	for _, r := range string(doc) {

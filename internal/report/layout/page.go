@@ -1,5 +1,5 @@
-// Package layout lays texts out for a terminal: width, wrapping, columns and colour. It makes texts of strangers safe to
-// print.
+// Package layout lays texts out for a terminal: width, wrapping, columns and colour. It makes texts of strangers safe
+// to print.
 package layout
 
 import (

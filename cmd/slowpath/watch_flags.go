@@ -23,22 +23,22 @@ type watchFlags struct {
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
-	whom      whomFlags
+	processes processFlags
 	profile   profileFlags
 }
 
 func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f := c.Flags()
-	usual := ""
+	note := ""
 	if duration == 0 {
-		usual = " (default)"
+		note = " (default)"
 	}
-	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+usual)
+	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+note)
 	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
-	w.whom.add(f)
+	w.processes.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
 		"clusters of many nodes)")
@@ -66,7 +66,7 @@ func parseSlow(s string) (time.Duration, error) {
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Whom: w.whom.ProcessFilter,
+		NoTap: w.noTap, Timeout: w.timeout, Whom: w.processes.ProcessFilter,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -74,8 +74,8 @@ func (w *watchFlags) options() (source.Options, error) {
 	if err := positive("timeout", w.timeout); err != nil {
 		return o, err
 	}
-	if w.noTap && w.whom.ProcessFilter != (tap.ProcessFilter{}) {
-		return o, usagef("%s tells the kernel source whose calls to keep: leave --no-tap out", w.whom)
+	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {
+		return o, usagef("%s is for the kernel source: leave --no-tap out", w.processes)
 	}
 	if _, err := parseSlow(w.slow); err != nil {
 		return o, err

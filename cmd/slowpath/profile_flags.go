@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// profileFlags say into which applications to look.
+// profileFlags say which applications to profile.
 type profileFlags struct {
 	pprof  []string
 	cpu    []string
@@ -21,7 +22,7 @@ type profileFlags struct {
 }
 
 func (p *profileFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.pprof, "pprof", nil, "look into the application at this `address` of Go's net/http/pprof, or "+
+	f.StringArrayVar(&p.pprof, "pprof", nil, "profile the application at this `address` of Go's net/http/pprof, or "+
 		"into the JVM of this pid; may be repeated")
 	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the "+
 		"servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
@@ -51,7 +52,7 @@ func (p *profileFlags) fill(o *source.Options) error {
 		return nil
 	}
 	if len(targets) == 0 {
-		return usagef("--frames tells what the stacks of --pprof mean: name an application, or leave it out")
+		return usagef("--frames says what the stacks of --pprof mean: name an application, or leave it out")
 	}
 	text, err := os.ReadFile(p.frames)
 	if err != nil {
@@ -66,6 +67,9 @@ func (p *profileFlags) fill(o *source.Options) error {
 
 // sampledProcess reads "cpu", which gives 0, or "cpu:PID".
 func sampledProcess(text string) (int, error) {
+	if runtime.GOOS != "linux" {
+		return 0, missingLinux("--profile", "an eBPF program takes the samples")
+	}
 	rest, ok := strings.CutPrefix(text, "cpu")
 	if ok && rest == "" {
 		return 0, nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -15,8 +17,8 @@ import (
 	"slowpath/internal/load/experiment"
 )
 
-// searchFlags are the flags of bench that make more than one load.
-type searchFlags struct {
+// experimentFlags are the flags of bench that make more than one load.
+type experimentFlags struct {
 	sweep, findMax, compare string
 	gain, precision         string
 	repeat, confirm         int
@@ -32,7 +34,7 @@ type searchFlags struct {
 	startsWith float64 // calls per second of the first load of --find-max
 }
 
-func (f *searchFlags) add(fl *pflag.FlagSet) {
+func (f *experimentFlags) add(fl *pflag.FlagSet) {
 	f.given = fl
 	fl.StringVar(&f.sweep, "sweep", "", "a load at each of many values of a `setting`, and the knee: "+
 		"connections=1..1000, pipeline=1,2,4,8, threads=…, rate=1000..100000/12, value-size=…")
@@ -52,13 +54,13 @@ func (f *searchFlags) add(fl *pflag.FlagSet) {
 		"fails, of which most must agree")
 }
 
-// asked tells whether more than one load is to be made.
-func (f *searchFlags) asked() bool {
+// asked reports whether more than one load is to be made.
+func (f *experimentFlags) asked() bool {
 	return f.sweep != "" || f.findMax != "" || f.repeat > 0 || f.compare != ""
 }
 
-// How long each load of a search is, unless --for says it: short ones for many values, longer ones where quantiles are
-// held to a limit.
+// How long each load of an experiment is, unless --for says it: short ones for many values, longer ones where quantiles
+// are held to a limit.
 const (
 	sweepLasts   = 2 * time.Second
 	findMaxLasts = 5 * time.Second
@@ -74,7 +76,7 @@ const (
 )
 
 // check reads the flags, and sets of those of the load what they have left open.
-func (f *searchFlags) check(b *benchFlags) error {
+func (f *experimentFlags) check(b *benchFlags) error {
 	if f.given.Changed("repeat") && (f.repeat < 1 || f.repeat > mostRepeats) {
 		return usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
 	}
@@ -98,7 +100,7 @@ func (f *searchFlags) check(b *benchFlags) error {
 }
 
 // checkAlone refuses flags that do not go together.
-func (f *searchFlags) checkAlone() error {
+func (f *experimentFlags) checkAlone() error {
 	given := func(names ...string) string {
 		i := slices.IndexFunc(names, f.given.Changed)
 		if i < 0 {
@@ -111,8 +113,8 @@ func (f *searchFlags) checkAlone() error {
 		without []string
 		why     string
 	}{
-		{"sweep", []string{"find-max", "compare"}, "each is a search of its own"},
-		{"find-max", []string{"compare", "repeat"}, "each is a search of its own"},
+		{"sweep", []string{"find-max", "compare"}, "each is an experiment of its own"},
+		{"find-max", []string{"compare", "repeat"}, "each is an experiment of its own"},
 		{"sweep", []string{"requests", "ramp", "schedule"}, "--for says how long each load is"},
 		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long " +
 			"each load is"},
@@ -125,7 +127,8 @@ func (f *searchFlags) checkAlone() error {
 		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat and --compare", other)
 	}
 	if f.given.Changed("verify") && f.asked() {
-		return usagef("--verify is for one load, since each of a search draws its values anew: leave out --sweep, " +
+		return usagef("--verify is for one load, since each of an experiment draws its values anew: leave out " +
+			"--sweep, " +
 			"--find-max, --repeat and --compare")
 	}
 	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
@@ -139,7 +142,7 @@ func (f *searchFlags) checkAlone() error {
 	return nil
 }
 
-func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
+func (f *experimentFlags) checkSweep(b *benchFlags) (err error) {
 	if f.axis, err = experiment.ParseAxis(f.sweep); err != nil {
 		return usagef("--sweep %w", err)
 	}
@@ -158,7 +161,7 @@ func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
 	}
 	f.repeat = cmp.Or(f.repeat, sweepRepeats)
 	b.load.Duration = cmp.Or(b.load.Duration, sweepLasts)
-	for _, v := range f.axis.Values { // refused now, and not in the middle
+	for _, v := range f.axis.Values { // refused now, and not half way
 		one := f.at(*b, v)
 		if _, err := one.options(); err != nil {
 			return err
@@ -168,7 +171,7 @@ func (f *searchFlags) checkSweep(b *benchFlags) (err error) {
 }
 
 // at is the flags with a value of the axis.
-func (f *searchFlags) at(b benchFlags, value int) benchFlags {
+func (f *experimentFlags) at(b benchFlags, value int) benchFlags {
 	switch f.axis.Name {
 	case experiment.Connections:
 		b.load.Connections = value
@@ -184,7 +187,7 @@ func (f *searchFlags) at(b benchFlags, value int) benchFlags {
 	return b
 }
 
-func (f *searchFlags) checkFindMax(b *benchFlags) (err error) {
+func (f *experimentFlags) checkFindMax(b *benchFlags) (err error) {
 	if f.limit, err = experiment.ParseLimit(f.findMax); err != nil {
 		return usagef("--find-max %w", err)
 	}
@@ -205,7 +208,7 @@ func (f *searchFlags) checkFindMax(b *benchFlags) (err error) {
 	return nil
 }
 
-func (f *searchFlags) checkRepeats(b *benchFlags) error {
+func (f *experimentFlags) checkRepeats(b *benchFlags) error {
 	if b.load.Requests == 0 && b.schedule == "" && b.replay.file == "" {
 		b.load.Duration = cmp.Or(b.load.Duration, repeatLasts)
 	}

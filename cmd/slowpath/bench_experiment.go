@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -14,29 +16,29 @@ import (
 	"slowpath/internal/report"
 )
 
-// searching is a search under way.
-type searching struct {
+// experimenting is an experiment under way: loads that belong together.
+type experimenting struct {
 	*benching
-	search *searchFlags
-	loads  uint64
+	experiment *experimentFlags
+	loads      uint64
 }
 
-// makeSearch makes the loads of --sweep, --find-max, --repeat and --compare, and prints what they show.
-func (b *benching) makeSearch(ctx context.Context) error {
-	s := &searching{benching: b, search: &b.flags.search}
-	s.search.eachLasts = lasts(&b.options.Load)
+// makeExperiment makes the loads of --sweep, --find-max, --repeat and --compare, and prints what they show.
+func (b *benching) makeExperiment(ctx context.Context) error {
+	s := &experimenting{benching: b, experiment: &b.flags.experiment}
+	s.experiment.eachLasts = lasts(&b.options.Load)
 	defer b.app.progressDone()
 	switch {
-	case s.search.sweep != "":
+	case s.experiment.sweep != "":
 		return s.runSweep(ctx)
-	case s.search.findMax != "":
+	case s.experiment.findMax != "":
 		return s.runFindMax(ctx)
 	}
 	return s.runRepeats(ctx)
 }
 
-func (s *searching) runSweep(ctx context.Context) error {
-	f := s.search
+func (s *experimenting) runSweep(ctx context.Context) error {
+	f := s.experiment
 	sweep, err := experiment.MakeSweep(ctx, experiment.SweepOptions{
 		Setup: s.setup(), Axis: f.axis, Repeats: f.repeat,
 		Gain: f.gainShare, Seed: s.flags.load.Seed,
@@ -57,15 +59,15 @@ func (s *searching) runSweep(ctx context.Context) error {
 	return report.Sweep(s.app.stdout, sweep, s.app.style())
 }
 
-// mostLoads of --find-max: a search that needs more does not come to an end on this machine.
-const mostLoads = 80
+// maxLoads of --find-max: one that needs more does not come to an end on this machine.
+const maxLoads = 80
 
-func (s *searching) runFindMax(ctx context.Context) error {
-	f := s.search
+func (s *experimenting) runFindMax(ctx context.Context) error {
+	f := s.experiment
 	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
 		Setup: s.setup(), Limit: f.limit,
 		Start: f.startsWith, MaxPerSecond: engine.MaxPerSecond,
-		Precision: f.closeness, Confirm: f.confirm, MaxRuns: mostLoads,
+		Precision: f.closeness, Confirm: f.confirm, MaxRuns: maxLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
 			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
@@ -73,8 +75,8 @@ func (s *searching) runFindMax(ctx context.Context) error {
 			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmup)*part))
 		},
 		Progress: func(n experiment.Step) {
-			s.app.progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose, format.Rate(n.PerSecond),
-				bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
+			s.app.progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose,
+				format.Rate(n.PerSecond), bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		},
 	})
 	if err != nil {
@@ -97,8 +99,8 @@ func bound(perSecond float64) string {
 	return format.Rate(perSecond)
 }
 
-func (s *searching) runRepeats(ctx context.Context) error {
-	f := s.search
+func (s *experimenting) runRepeats(ctx context.Context) error {
+	f := s.experiment
 	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{
 		Setup: s.setup(), Repeats: f.repeat,
 		Open: s.options.Load.Open(), Baseline: f.baseline,
@@ -119,24 +121,26 @@ func (s *searching) runRepeats(ctx context.Context) error {
 }
 
 // left is how long so many loads take.
-func (s *searching) left(loads int) time.Duration {
-	return (time.Duration(loads) * (s.search.eachLasts + s.search.warmup)).Round(time.Second)
+func (s *experimenting) left(loads int) time.Duration {
+	return (time.Duration(loads) * (s.experiment.eachLasts + s.experiment.warmup)).Round(time.Second)
 }
 
-func (s *searching) setup() experiment.Setup {
+func (s *experimenting) setup() experiment.Setup {
 	return experiment.Setup{
 		Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options),
-		DurationNs: int64(s.search.eachLasts), WarmUpNs: int64(s.search.warmup),
+		DurationNs: int64(s.experiment.eachLasts), WarmUpNs: int64(s.experiment.warmup),
 	}
 }
 
 // measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are
 // not the same keys again.
-func (s *searching) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
-	return s.measureAfter(ctx, flags, s.search.warmup)
+func (s *experimenting) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
+	return s.measureAfter(ctx, flags, s.experiment.warmup)
 }
 
-func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmup time.Duration) (experiment.Run, error) {
+func (s *experimenting) measureAfter(ctx context.Context, flags benchFlags, warmup time.Duration) (experiment.Run,
+	error,
+) {
 	s.loads++
 	flags.load.Seed += s.loads
 	if warmup > 0 {
@@ -153,7 +157,7 @@ func (s *searching) measureAfter(ctx context.Context, flags benchFlags, warmup t
 	return runOf(r), nil
 }
 
-func (s *searching) one(ctx context.Context, flags benchFlags) (*bench.Result, error) {
+func (s *experimenting) one(ctx context.Context, flags benchFlags) (*bench.Result, error) {
 	o, err := flags.options()
 	if err != nil {
 		return nil, err
@@ -163,8 +167,8 @@ func (s *searching) one(ctx context.Context, flags benchFlags) (*bench.Result, e
 	return bench.Run(ctx, o)
 }
 
-// runOf gives the figures of a load that searches use. A generator that only shares the server's CPUs is told by
-// limited_by: how fast both are together is still what was asked.
+// runOf gives the results of a load that experiments use. A generator that only shares the server's CPUs is seen in
+// limited_by: how fast both are together is still what was asked for.
 func runOf(r *bench.Result) experiment.Run {
 	var failed int64
 	for _, n := range r.Errors {

@@ -64,7 +64,7 @@ func ownFlags(c *cobra.Command) map[string]bool {
 	return own
 }
 
-// mark tells the flags that were added after own to the help.
+// mark marks the flags that were added after own, for the help.
 func mark(f *pflag.FlagSet, own map[string]bool) {
 	f.SortFlags = false
 	for _, name := range flagNames(f) {
@@ -93,7 +93,7 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 }
 
 // recordingsOf decides whether the arguments name recordings, none where they are targets. A name that is a file is a
-// recording; what looks like one and is not there is an error, and not a host for DNS to look for.
+// recording; what looks like one and is not there is an error, and not a host name to resolve.
 func recordingsOf(args []string) (files []string, err error) {
 	for _, arg := range args {
 		if strings.Contains(arg, "://") {

@@ -1,54 +1,51 @@
+//go:build linux
+
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 )
 
-// whomFlags say whose calls the kernel source passes on.
-type whomFlags struct{ tap.ProcessFilter }
-
-func (w *whomFlags) add(f *pflag.FlagSet) {
-	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")
-	f.StringVar(&w.Comm, "comm", "", "only calls from or to processes of this `name`, as in ps")
-	f.StringVar(&w.Container, "container", "", "only calls from or to this container: begin of its `id`, or part of "+
-		"its cgroup's path")
+// traced are the servers to be traced: those that the command line names, else those of this host, else 127.0.0.1:6379.
+// Notes say what cannot be seen of them. Where none is named, pid must be one of them or call one.
+func (a *app) traced(cmd *cobra.Command, pid int, args []string) ([]tap.Node, []string, error) {
+	nodes, notes, err := a.resolved(cmd.Context(), args)
+	if err == nil && a.unnamed(args) && pid != 0 {
+		err = callsNone(cmd, nodes, pid)
+	}
+	return nodes, notes, err
 }
 
-// check refuses what cannot be met.
-func (w *whomFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"pid", "comm", "container"} {
-		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
-			return usagef("--%s is empty: name one, or leave it out for all", name)
+func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
+	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
+		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
+			return nodes, nil, err
 		}
+		notes = append(notes, "no server was found that listens on this host")
 	}
-	if w.PID < 0 {
-		return usagef("--pid %d: must not be negative", w.PID)
+	targets, err := a.targets(ctx, args)
+	if err != nil {
+		return nil, nil, err
 	}
-	if strings.ContainsRune(w.Comm, '/') {
-		return usagef("--comm %s is a path: give the name alone, as ps -o comm shows it", w.Comm)
+	nodes, more, err := trace.Resolve(ctx, nil, targets)
+	if errors.Is(err, trace.ErrSocket) {
+		err = usage(err)
 	}
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", w.PID)); w.PID != 0 && err != nil {
-		return usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
-	}
-	return nil
+	return nodes, append(notes, more...), err
 }
 
-// unnamed says that the command line names no server.
-func (a *app) unnamed(args []string) bool {
-	return len(args) == 0 && a.where.Host == "" && a.where.Port == 0 && a.where.Socket == "" && a.where.URI == ""
-}
-
-// serverOf gives the targets that --pid stands for where none is named: a server's own addresses. To the peers of a
+// serverOf gives the targets that --pid means where none is named: a server's own addresses. To the peers of a
 // client nothing is sent before the user has said which of them is the server.
 func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, error) {
 	if pid == 0 || !a.unnamed(args) {
@@ -83,7 +80,7 @@ func ownNetwork(pid int) bool {
 // maxPeers are named in an error, at most.
 const maxPeers = 8
 
-// notNamed tells which servers could be meant.
+// notNamed is an error that lists which servers could be meant.
 func notNamed(cmd *cobra.Command, pid int) error {
 	p, peers, err := host.Connected(nil, pid)
 	if err != nil {

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/source/tap"
+)
+
+func (a *app) bench() *cobra.Command  { return needsLinux("bench", shortBench, whyBench) }
+func (a *app) matrix() *cobra.Command { return needsLinux("matrix", shortMatrix, whyLab) }
+func (a *app) lab() *cobra.Command    { return needsLinux("lab", shortLab, whyLab) }
+
+// serverOf: check has refused a pid.
+func (a *app) serverOf(_ *cobra.Command, _ int, args []string) ([]string, error) { return args, nil }
+
+// traced: a recording can be traced, a live server cannot.
+func (a *app) traced(*cobra.Command, int, []string) ([]tap.Node, []string, error) {
+	return nil, nil, missingLinux("trace of a live server", whyTrace)
+}

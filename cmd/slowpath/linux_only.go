@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// What Linux is needed for, and why. Elsewhere slowpath does what it can without the kernel and the files of the host:
+// commands_other.go.
+const (
+	shortBench  = "A load generator that is honest and says what limited the result"
+	shortMatrix = "Client libraries against server versions: calls per second, latency, errors, findings"
+	shortLab    = "Make real incidents on real servers, and grade the verdicts"
+
+	whyBench = "its event loops are made of epoll"
+	whyTrace = "calls are seen by eBPF programs"
+	whyLab   = "its faults are made with cgroups, namespaces and signals"
+)
+
+// needsLinux is a command that says so, whatever its flags and arguments.
+func needsLinux(use, short, why string) *cobra.Command {
+	return &cobra.Command{
+		Use:                use,
+		Short:              short,
+		Long:               fmt.Sprintf("%s needs Linux: %s.", use, why),
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Contains(args, "--help") {
+				return cmd.Help()
+			}
+			return missingLinux("slowpath "+use, why)
+		},
+	}
+}
+
+// missingLinux says that this system lacks what a command or a flag needs.
+func missingLinux(what, why string) error {
+	return fmt.Errorf("%s needs Linux, which is %w here (%s): %s", what, errMissing, runtime.GOOS, why)
+}

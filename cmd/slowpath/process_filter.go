@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/source/tap"
+)
+
+// processFlags say which processes the kernel source keeps calls of.
+type processFlags struct{ tap.ProcessFilter }
+
+func (w *processFlags) add(f *pflag.FlagSet) {
+	f.IntVar(&w.PID, "pid", 0, "only calls from or to this `process`; without TARGET also which server that is")
+	f.StringVar(&w.Comm, "comm", "", "only calls from or to processes of this `name`, as in ps")
+	f.StringVar(&w.Container, "container", "", "only calls from or to this container: begin of its `id`, or part of "+
+		"its cgroup's path")
+}
+
+// check refuses what cannot be met.
+func (w *processFlags) check(cmd *cobra.Command) error {
+	for _, name := range []string{"pid", "comm", "container"} {
+		f := cmd.Flags().Lookup(name)
+		if f.Changed && runtime.GOOS != "linux" {
+			return missingLinux("--"+name, whyTrace)
+		}
+		if f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
+			return usagef("--%s is empty: name one, or leave it out for all", name)
+		}
+	}
+	if w.PID < 0 {
+		return usagef("--pid %d: must not be negative", w.PID)
+	}
+	if strings.ContainsRune(w.Comm, '/') {
+		return usagef("--comm %s is a path: give the name alone, as ps -o comm shows it", w.Comm)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", w.PID)); w.PID != 0 && err != nil {
+		return usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
+	}
+	return nil
+}
+
+// unnamed says that the command line names no server.
+func (a *app) unnamed(args []string) bool {
+	return len(args) == 0 && a.where.Host == "" && a.where.Port == 0 && a.where.Socket == "" && a.where.URI == ""
+}

@@ -1,0 +1,37 @@
+package facts
+
+import "slowpath/internal/recording"
+
+// SYNTimeoutNs is the time in nanoseconds after which the kernel retransmits a SYN that had no answer
+// (TCP_TIMEOUT_INIT).
+const SYNTimeoutNs = 1e9
+
+// Dials are the connections that the kernel source saw the clients of this host make to a node.
+type Dials struct {
+	// Count is the number of connections.
+	Count int
+	// Late is the number of those that took a second or longer, so that their SYN was retransmitted.
+	Late int
+	// MaxLateNs is the duration of the longest of Late.
+	MaxLateNs int64
+	// LateByProgram is the number of Late by the name of the program.
+	LateByProgram map[string]int64
+}
+
+// Dials are the connections that clients of this host made to the node during the watch.
+func (n *Node) Dials() Dials {
+	dials := Dials{LateByProgram: map[string]int64{}}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
+		d := recording.DetailOf[recording.ConnDetail](e)
+		if d.Side != recording.Client || d.DialNs <= 0 {
+			continue
+		}
+		dials.Count++
+		if d.DialNs >= int64(SYNTimeoutNs*0.9) {
+			dials.Late++
+			dials.MaxLateNs = max(dials.MaxLateNs, d.DialNs)
+			dials.LateByProgram[d.Comm]++
+		}
+	}
+	return dials
+}

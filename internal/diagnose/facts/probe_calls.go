@@ -1,0 +1,93 @@
+package facts
+
+import (
+	"slices"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+	"slowpath/internal/stats"
+)
+
+// CommandsPerFresh is how many commands the probe sends on a fresh connection: HELLO, CLIENT SETNAME, and the call.
+const CommandsPerFresh = 3
+
+// commandsPerPoll is about how many commands a poll of the server source sends.
+const commandsPerPoll = 4
+
+// ProbeCalls are how many calls the probe made in a stretch of time.
+type ProbeCalls struct {
+	// Fresh is the number of calls on fresh connections, each of which the server counts as a connection.
+	Fresh float64
+	// Kept is the number of calls on the connection that the probe keeps.
+	Kept float64
+}
+
+// ProbeCalls are the probe's calls to the node that began in [fromNs, toNs).
+func (n *Node) ProbeCalls(fromNs, toNs int64) (p ProbeCalls) {
+	for _, c := range n.Rec.Calls {
+		if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < fromNs || c.StartNs >= toNs {
+			continue
+		}
+		if c.Conn == "fresh" {
+			p.Fresh++
+		} else {
+			p.Kept++
+		}
+	}
+	return p
+}
+
+// OwnCommandsPerSecond is how many commands per second are the probe's, those of its handshakes included.
+func (n *Node) OwnCommandsPerSecond() float64 {
+	kept, _ := n.Ledger.Path(n.Address, "kept")
+	fresh, _ := n.Ledger.Path(n.Address, "fresh")
+	return (float64(kept.Calls) + CommandsPerFresh*float64(fresh.Calls)) / n.Seconds()
+}
+
+// Where the probe made no fresh or no kept calls: on any path a connection costs about one and a half commands.
+const (
+	assumedOpeningNs = int64(150_000)
+	assumedCallNs    = int64(100_000)
+)
+
+// ConnectionCost is what a connection and a command cost the probe, in the median.
+type ConnectionCost struct {
+	// OpeningNs is the time in nanoseconds for a connection: the TCP connect, TLS, and what the first reply took longer
+	// than one on an open connection, since the server had to accept the connection.
+	OpeningNs int64
+	// CallNs is the time in nanoseconds of a command on an open connection.
+	CallNs int64
+	// TLS says that the probe speaks TLS.
+	TLS bool
+}
+
+// ConnectionCost is measured by the probe's calls on fresh and on kept connections; where one of them is missing, times
+// of a fast path are assumed.
+func (n *Node) ConnectionCost() ConnectionCost {
+	kept, ok := n.Ledger.Path(n.Address, "kept")
+	var openings []int64
+	tls := false
+	for _, c := range n.Rec.Calls {
+		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" || c.Error != "" {
+			continue
+		}
+		var ns int64
+		for _, s := range n.Rec.Segments[c.ID] {
+			switch s.State {
+			case account.Dial:
+				ns += s.ToNs - s.FromNs
+			case account.TLS:
+				ns += s.ToNs - s.FromNs
+				tls = true
+			case account.Handshake:
+				ns += max(0, s.ToNs-s.FromNs-kept.P50Ns)
+			}
+		}
+		openings = append(openings, ns)
+	}
+	if len(openings) == 0 || !ok || kept.P50Ns <= 0 {
+		return ConnectionCost{assumedOpeningNs, assumedCallNs, tls}
+	}
+	slices.Sort(openings)
+	return ConnectionCost{stats.MedianUpper(openings), kept.P50Ns, tls}
+}
