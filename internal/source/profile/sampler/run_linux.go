@@ -29,9 +29,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// past is a deadline that has passed: reading does not wait, as the program wakes nobody.
-var past = time.Unix(1, 0)
-
 // drain takes what is in the ring buffer.
 func (s *Sampler) drain() error {
 	var record ringbuf.Record
