@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -38,11 +37,7 @@ func explainEverysec(n *facts.Node) *Finding {
 	}
 	pending := fsyncPending(n)
 	if open := n.Waited(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
-		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
-				s.State == account.Blocked &&
-				facts.DiskCalls[facts.CallOf(s)]
-		}), 0.75
+		cl, confidence = n.Claim(maybeOnDisk), 0.75
 		if delayed == 0 {
 			confidence = 0.55
 		}

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -36,11 +35,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	}
 	if open := n.Waited(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
-		cl, confidence = n.Claim(func(_ account.Account, s account.Segment) bool {
-			return facts.IsWaiting(s) && s.State != account.Busy || s.Actor == account.Server &&
-				s.State == account.Blocked &&
-				facts.DiskCalls[facts.CallOf(s)]
-		}), 0.6
+		cl, confidence = n.Claim(maybeOnDisk), 0.6
 		if n.Hosted() {
 			confidence = 0.45
 		}

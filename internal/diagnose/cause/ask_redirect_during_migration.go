@@ -12,7 +12,7 @@ import (
 // command with several of its keys costs a TRYAGAIN and a pause of the library.
 var askRedirect = Cause{
 	ID:    "ask-redirect-during-migration",
-	Title: "Slots are migrating: calls are answered ASK and repeated on the other node",
+	Title: "Slots are migrating: calls get ASK and are repeated on the other node",
 	Layer: "client",
 	Needs: Needs{
 		T0: "ASK and TRYAGAIN in errorstats (since 6.2), ASKING in commandstats " +

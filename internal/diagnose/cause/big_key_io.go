@@ -41,10 +41,10 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	}
 	f.supportCommands(n, commands)
 	f.supportWaits(n, h, "big values")
-	for _, d := range []struct{ field, text string }{{"total_net_output_bytes", "sent"}, {
-		"total_net_input_bytes",
-		"received",
-	}} {
+	for _, d := range []struct{ field, text string }{
+		{"total_net_output_bytes", "sent"},
+		{"total_net_input_bytes", "received"},
+	} {
 		bytes := n.Growth(d.field)
 		each := bytes / max(1, n.Growth("total_commands_processed"))
 		if bytes/n.Seconds() >= 1e6 {

@@ -60,7 +60,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	others := others(t, c.Name)
 	own := float64(t.OwnNs) / float64(max(t.QueuedNs, 1))
 	f.support(recording.SourceTap, own, "of the time",
-		"its CPUs ran meanwhile: in %.0f %% of that time its own threads%s", own*100, others.text(t))
+		"meanwhile its CPUs ran its own threads for %.0f %% of that time%s", own*100, others.text(t))
 	if t.ThrottledNs > 0 {
 		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
 			"its cgroup was throttled, too: %s of its threads' time", facts.Dur(t.ThrottledNs))
@@ -109,7 +109,7 @@ func others(t *facts.Threads, self string) rivals {
 func (r rivals) text(t *facts.Threads) string {
 	s := ""
 	for _, name := range r {
-		s += fmt.Sprintf(", in %.0f %% %s", float64(t.By[name])*100/float64(t.QueuedNs), name)
+		s += fmt.Sprintf(", %s for %.0f %%", name, float64(t.By[name])*100/float64(t.QueuedNs))
 	}
 	return s
 }

@@ -111,6 +111,6 @@ func loopFix(c *facts.Caller) []string {
 		out = all
 	}
 	return append(out,
-		"To see what it does meanwhile: py-spy dump --pid "+fmt.Sprint(c.PID)+", node --cpu-prof, jstack; perf top "+
-			"-p "+fmt.Sprint(c.PID))
+		fmt.Sprintf("To see what it does meanwhile: py-spy dump --pid %d, node --cpu-prof, jstack; perf top -p %d",
+			c.PID, c.PID))
 }

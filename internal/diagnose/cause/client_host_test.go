@@ -76,7 +76,7 @@ func TestClientCPUSaturated(t *testing.T) {
 	explainEdge(t, find("client-cpu-saturated"), []edgeCase{
 		{
 			name: "T2: its own threads", rec: busy(stalls(recording.Receive).threaded(4), own), found: true, min: 0.9,
-			evidence: "100 % of that time its own threads", fix: "more CPUs",
+			evidence: "its own threads for 100 % of that time", fix: "more CPUs",
 		},
 		{
 			name: "T2: a neighbour", rec: busy(stalls(recording.RunQueue), neighbour), found: true,

@@ -158,7 +158,9 @@ func TestWriteBlock(t *testing.T) {
 		{name: "T0: nobody is blocked", rec: well("redis 7.0.15")},
 		{
 			name: "T0: NOREPLICAS",
-			rec:  well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(map[string]string{"min-replicas-to-write": "1"}), found: true, min: 0.95, evidence: "500 writes got NOREPLICAS", fix: "min-replicas-to-write 0",
+			rec: well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(
+				map[string]string{"min-replicas-to-write": "1"}),
+			found: true, min: 0.95, evidence: "500 writes got NOREPLICAS", fix: "min-replicas-to-write 0",
 		},
 		{
 			name: "T0: replicas missing on an old server",

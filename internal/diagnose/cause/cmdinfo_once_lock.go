@@ -31,7 +31,7 @@ const (
 	redialsPer      = 0.5 // connections for each COMMAND
 )
 
-// commandLoopOf compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.
+// commandLoop compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.
 type commandLoop struct {
 	asked, usec   float64 // COMMAND
 	data, dataUs  float64 // what applications ask for
@@ -109,8 +109,10 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		l.redials < redialsPer*l.asked {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: l.usec / max(l.usec+l.dataUs, 1) /
-		float64(len(n.Case.Nodes))}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
+	}
 	f.support(source, asked, "calls",
 		"%.0f COMMANDs (%.3g per second); on all nodes together %.0f for %.0f calls of the application: %.2g for each",
 		asked, asked/n.Seconds(), l.asked, l.data, l.asked/l.data)

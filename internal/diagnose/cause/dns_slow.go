@@ -76,16 +76,16 @@ func spreadOfQueries(all []facts.LookedUp) facts.Spread {
 	return facts.SpreadOfNs(ns)
 }
 
-// explainOwnNames judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
+// explainOwnQueries judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
 // they run here.
 func explainOwnQueries(n *facts.Node) *Finding {
 	cl := n.Claim(func(a account.Account, s account.Segment) bool {
 		return a.Call.Source == recording.SourceProbe && s.State == account.Dial && s.Culprit == "dns"
 	})
-	usual := ownQueries(n)
+	lookup := ownQueries(n)
 	c := n.Churn()
-	share := float64(usual.Mid) / (float64(usual.Mid) + max(c.Commands, 1)*float64(c.CallNs))
-	always := usual.Mid >= slowQueryNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
+	share := float64(lookup.Mid) / (float64(lookup.Mid) + max(c.Commands, 1)*float64(c.CallNs))
+	always := lookup.Mid >= slowQueryNs && c.PerSecond*n.Seconds() >= facts.MinRedials && share >= facts.MinShare
 	if !cl.Matters() && !always {
 		return nil
 	}
@@ -97,9 +97,9 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	}
 	if always {
 		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
-		f.support(recording.SourceProbe, float64(usual.Mid), "ns",
+		f.support(recording.SourceProbe, float64(lookup.Mid), "ns",
 			"a new connection of the probe waits %s for the lookup of the server's "+
-				"name (up to %s); a call on an open one takes %s", facts.Dur(usual.Mid), facts.Dur(usual.High),
+				"name (up to %s); a call on an open one takes %s", facts.Dur(lookup.Mid), facts.Dur(lookup.High),
 			facts.Dur(c.CallNs))
 		f.support(recording.SourceServer, c.PerSecond, "per second",
 			"callers open %.3g connections per second, for %.1f commands each", c.PerSecond, c.Commands)
@@ -111,10 +111,10 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	return f
 }
 
-// slowNameNs: a DNS server in the same network answers within a millisecond, from its cache.
+// slowQueryNs: a DNS server in the same network answers within a millisecond, from its cache.
 const slowQueryNs = int64(2e6)
 
-// ownLookups are those of the probe's new connections.
+// ownQueries are those of the probe's new connections.
 func ownQueries(n *facts.Node) facts.Spread {
 	var ns []int64
 	for _, c := range n.Rec.Calls {

@@ -50,9 +50,8 @@ func findingOfLosses(l facts.LostTime, n *facts.Node, ns int64, confidence float
 // is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
 // the spans belong to it: they are handshakes, or waited behind handshakes.
 func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
-	confidence float64) (*Finding,
-	facts.Claim,
-) {
+	confidence float64,
+) (*Finding, facts.Claim) {
 	meanwhile := func(a account.Account) int64 { return spans.In(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
 	l := n.LostTime(callers)

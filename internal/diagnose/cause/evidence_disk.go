@@ -6,6 +6,15 @@ import (
 	"slowpath/internal/recording"
 )
 
+// maybeOnDisk reports whether the server may have waited for the disk: it was seen blocked there, or nothing else is
+// known of the wait.
+func maybeOnDisk(_ account.Account, s account.Segment) bool {
+	if facts.IsWaiting(s) && s.State != account.Busy {
+		return true
+	}
+	return s.Actor == account.Server && s.State == account.Blocked && facts.DiskCalls[facts.CallOf(s)]
+}
+
 // supportBlocked says in which system calls the main thread was blocked.
 func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 	ns, stretches, longest := map[string]int64{}, map[string]int{}, map[string]int64{}

@@ -84,8 +84,10 @@ func explainOrphan(n *facts.Node) *Finding {
 	}
 	w := facts.Span{From: t.FromNs(n.Case), To: t.EndNs(n.Case)}
 	lost := w.To - w.From // of at least one caller
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: float64(lost) /
-		float64(max(lost+n.Ledger.Users.ExcessNs, 1))}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
+	}
 	if t.Open {
 		f.Title = "A master stopped answering, and no node has taken over its slots yet"
 		f.support(recording.SourceServer, float64(lost), "ns",

@@ -131,7 +131,8 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 	}
 	if proxies > 0 {
 		fix = append(fix,
-			`twemproxy: hash_tag: "{}" in its pool, so that the keys of one MGET can be on one server (it waits for all its servers); timeout: limits the wait, and the call fails`)
+			"twemproxy: hash_tag: \"{}\" in its pool, so that the keys of one MGET can be on one server "+
+				"(it waits for all its servers); timeout: limits the wait, and the call fails")
 	}
 	fix = append(fix,
 		"Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: "+

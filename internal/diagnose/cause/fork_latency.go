@@ -84,7 +84,8 @@ func forkFix(why string) []string {
 				"replica can miss (64mb-1gb; the default is 1 MB)")
 	default:
 		fix = append(fix,
-			`Take snapshots on a replica and turn them off here: CONFIG SET save "", and no BGSAVE from cron jobs at busy hours`)
+			"Take snapshots on a replica and turn them off here: CONFIG SET save \"\", "+
+				"and no BGSAVE from cron jobs at busy hours")
 	}
 	return append(fix,
 		"On old Xen instances, change to an HVM/Nitro type; if transparent "+

@@ -57,8 +57,8 @@ func explainHandshakes(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	trips, work := facts.SpreadOf(fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) }), facts.SpreadOf(fresh,
-		(*facts.Conn).Work)
+	trips := facts.SpreadOf(fresh, func(k *facts.Conn) int64 { return int64(k.Trips()) })
+	work := facts.SpreadOf(fresh, (*facts.Conn).Work)
 	f.support(recording.SourceTap, float64(trips.Mid), "round trips",
 		"each of %d new connections of %s took %s before its first command, where one is enough: %s", len(fresh),
 		most.Name, counted(trips.Mid, "round trip"), facts.GreetingOf(fresh))

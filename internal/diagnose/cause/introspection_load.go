@@ -14,7 +14,7 @@ import (
 // everything, MEMORY USAGE of big keys.
 var introspectionLoad = Cause{
 	ID:    "introspection-load",
-	Title: "Monitoring commands are what loads the server",
+	Title: "Monitoring commands load the server",
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
@@ -150,8 +150,10 @@ func add(c facts.Claim, o facts.Claim) facts.Claim {
 			Calls: max(a.Calls, b.Calls), Of: a.Of, Share: max(a.Share, b.Share), MaxNs: max(a.MaxNs, b.MaxNs),
 		}
 	}
-	return facts.Claim{Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs), Users: add(c.Users,
-		o.Users), Probe: add(c.Probe, o.Probe)}
+	return facts.Claim{
+		Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs),
+		Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe),
+	}
 }
 
 // supportTimeOf says how much of the server's time the commands took during the watch.

@@ -129,8 +129,8 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.Refreshing) 
 	return f
 }
 
-// supportWaits says whether calls that get MOVED wait for the map: then each of them takes longer (inline-rediscovery),
-// else the cost is the load alone.
+// supportWaitsForMap says whether calls that get MOVED wait for the map: then each of them takes longer
+// (inline-rediscovery), else the cost is the load alone.
 func (f *Finding) supportWaitsForMap(in facts.InlineFetch) {
 	switch {
 	case in.Library != "" && in.Guessed:

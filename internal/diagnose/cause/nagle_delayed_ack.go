@@ -51,7 +51,7 @@ type nagledConns struct {
 	excessNs int64
 }
 
-func nagled(n *facts.Node, usualNs int64) (g nagledConns) {
+func nagled(n *facts.Node, baselineNs int64) (g nagledConns) {
 	for _, c := range n.Lanes() {
 		if c.Calls < nagledCalls {
 			continue
@@ -68,18 +68,18 @@ func nagled(n *facts.Node, usualNs int64) (g nagledConns) {
 		if used > 0 && float64(steady) >= steadyPart*float64(used) {
 			g.conns = append(g.conns, c)
 			g.calls += c.Calls
-			g.excessNs += max(0, c.InFlightNs-c.Calls*usualNs)
+			g.excessNs += max(0, c.InFlightNs-c.Calls*baselineNs)
 		}
 	}
 	return g
 }
 
 func explainNagle(n *facts.Node) *Finding {
-	usual := int64(0)
+	baseline := int64(0)
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		usual = kept.P50Ns
+		baseline = kept.P50Ns
 	}
-	if usual*4 >= delackMinNs {
+	if baseline*4 >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms prove nothing
 	}
 	who, ops := facts.Tally{}, facts.Tally{}
@@ -91,7 +91,7 @@ func explainNagle(n *facts.Node) *Finding {
 		}
 		return ns
 	})
-	g := nagled(n, usual)
+	g := nagled(n, baseline)
 	if cl.Calls < facts.HealthyMinCalls && len(g.conns) == 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func explainNagle(n *facts.Node) *Finding {
 		}
 		f.support(recording.SourceTap, float64(g.meanNs()), "ns",
 			"%s with %s per call in every second (%d calls), others take %s: %s", counted(len(g.conns), "connection"),
-			facts.Dur(g.meanNs()), g.calls, facts.Dur(usual), who.List(3))
+			facts.Dur(g.meanNs()), g.calls, facts.Dur(baseline), who.List(3))
 	}
 	f.weighACKs(n, calls)
 	if d, ok := n.Demand(); ok && d.Sure && d.Total() < facts.IdleEnough {

@@ -55,8 +55,8 @@ func hangs(n *facts.Node) []hang {
 	}
 	for _, s := range n.Rec.Snapshots {
 		var w recording.Waiter
-		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter || json.Unmarshal([]byte(s.Body),
-			&w) != nil || w.Node != n.Address {
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter ||
+			json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
 			continue
 		}
 		wait, ok := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_ns").Last()
@@ -80,8 +80,7 @@ func hangs(n *facts.Node) []hang {
 		}
 	}
 	slices.SortFunc(out, func(a, b hang) int {
-		return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client,
-			b.client))
+		return cmp.Or(cmp.Compare(b.waitNs, a.waitNs), cmp.Compare(a.client, b.client))
 	})
 	return out
 }
@@ -126,8 +125,10 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		waited += l.InFlightNs
 	}
 	worst := hangs[0]
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: float64(lost) / float64(lost+min(waited,
-		n.Ledger.ExcessNs))}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.85,
+		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
+	}
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
 		counted(len(hangs), "connection"), facts.Dur(worst.waitNs), worst.client, who.List(3))

@@ -57,8 +57,7 @@ func explainLoss(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.9)
 	seen := n.Claim(func(a account.Account, s account.Segment) bool {
-		return s.State == account.Retransmit &&
-			match(a, s)
+		return s.State == account.Retransmit && match(a, s)
 	})
 	if n.Hosted() && (seen.Ns > 0 || replies) {
 		f.Confidence = 0.95

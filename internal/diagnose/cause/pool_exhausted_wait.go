@@ -184,8 +184,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply ||
-			m.State == stacks.Send
+		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
 		f.support(recording.SourceProfile, float64(n.Count), w.App.Units(),
 			"%s: meanwhile %d send, or wait for a reply: that many connections are in use", w.App.Called(), n.Count)

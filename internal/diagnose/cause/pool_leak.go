@@ -121,8 +121,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	var used int64
 	if r, ok := w.App.Waits(func(m stacks.Meaning) bool {
-		return m.State == stacks.Reply ||
-			m.State == stacks.Send
+		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
 		used = r.Count
 	}

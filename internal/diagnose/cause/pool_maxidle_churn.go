@@ -46,8 +46,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
-	idle, work := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs }), facts.SpreadOf(all.Ended,
-		(*facts.Conn).Work)
+	idle := facts.SpreadOf(all.Ended, func(k *facts.Conn) int64 { return k.IdleNs })
+	work := facts.SpreadOf(all.Ended, (*facts.Conn).Work)
 	f.support(recording.SourceTap, float64(len(all.Ended))/n.Seconds(), "per second",
 		"%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", all.Name,
 		float64(len(all.Opened()))/n.Seconds(), float64(len(all.Ended))/n.Seconds(), float64(all.Calls())/n.Seconds())

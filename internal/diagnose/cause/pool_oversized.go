@@ -66,8 +66,10 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	under := worst.Calls * float64(worst.CallNs) / 1e9
 	needed := max(roomForBursts*worst.Calls*float64(alone)/1e9, poolUsual)
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85, ExcessShare: queued / max(all, 1) *
-		(1 - needed/max(under, needed))}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.85,
+		ExcessShare: queued / max(all, 1) * (1 - needed/max(under, needed)),
+	}
 	f.support(recording.SourceTap, under, "calls",
 		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",
 		worst.Name, len(worst.Used), under, worst.Calls, facts.Dur(worst.CallNs))

@@ -141,11 +141,11 @@ func herdByCounters(n *facts.Node) *Finding {
 	if len(received) < 3 {
 		return nil
 	}
-	var usual []float64
+	var growths []float64
 	for i := 1; i < len(received); i++ {
-		usual = append(usual, max(received[i].Value-received[i-1].Value, 0))
+		growths = append(growths, max(received[i].Value-received[i-1].Value, 0))
 	}
-	typical := facts.MedianOf(usual)
+	typical := facts.MedianOf(growths)
 	var spans facts.Spans
 	most, restarts := 0.0, 0
 	for i := 1; i < len(received); i++ {
@@ -156,10 +156,8 @@ func herdByCounters(n *facts.Node) *Finding {
 			came = received[i].Value
 		}
 		open, _ := n.Info("connected_clients").At(to)
-		if came < facts.HerdLeast+3*typical || open < came/3 || !restarted && !ownCut(n, facts.Span{
-			From: from,
-			To:   to,
-		}) {
+		cut := restarted || ownCut(n, facts.Span{From: from, To: to})
+		if came < facts.HerdLeast+3*typical || open < came/3 || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {

@@ -160,7 +160,7 @@ func ownRefused(n *facts.Node, code string) (own float64) {
 	return own
 }
 
-// usersWellIn counts the users' recorded calls without an error during some spans.
+// usersServedIn counts the users' recorded calls without an error during some spans.
 func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error == "" && when.In(c.IntendedNs,
@@ -232,8 +232,8 @@ func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanish
 // wasReplica reports whether the node said that it is a replica, at any time.
 func wasReplica(n *facts.Node) bool {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" && facts.StringField(s.Body,
-			"role") == "slave" {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" &&
+			facts.StringField(s.Body, "role") == "slave" {
 			return true
 		}
 	}

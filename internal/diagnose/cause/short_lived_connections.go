@@ -63,8 +63,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	}
 	f.supportShortLived(n)
 	if found, _, _ := facts.MostOf(slices.DeleteFunc(n.Pooled(n.Callers()), func(r facts.Redial) bool {
-		return !r.Overflows() ||
-			!r.Reused()
+		return !r.Overflows() || !r.Reused()
 	})); len(found) > 0 {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, float64(len(found)), "processes",

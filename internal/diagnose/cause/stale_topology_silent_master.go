@@ -38,8 +38,10 @@ func explainStaleTopology(n *facts.Node) *Finding {
 	if t.DownNs > 0 && t.TakenNs > 0 {
 		before = n.LostIn(facts.Span{From: t.DownNs, To: t.TakenNs})
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.95, ExcessShare: float64(s.Ns) /
-		float64(s.Ns+before+n.Ledger.Users.ExcessNs)}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Confidence: 0.95,
+		ExcessShare: float64(s.Ns) / float64(s.Ns+before+n.Ledger.Users.ExcessNs),
+	}
 	if s.Lasting { // it was so until the end of the watch
 		f.ExcessShare = max(f.ExcessShare, float64(s.Ns)/float64(s.Ns+n.Ledger.Users.ExcessNs),
 			finding(n, claimSince(n, t), 1).ExcessShare)

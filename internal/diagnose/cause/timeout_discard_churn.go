@@ -41,8 +41,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	unanswered := n.Unanswered(callers) // no timeout would have been long enough for those either
 	for _, r := range n.Redials(callers, func(k *facts.Conn) bool {
-		return k.GaveUp() && !lost[k.Client] &&
-			!unanswered[k]
+		return k.GaveUp() && !lost[k.Client] && !unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
 		for _, k := range r.Ended {
