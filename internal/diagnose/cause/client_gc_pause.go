@@ -37,7 +37,7 @@ func explainClientGC(n *facts.Node) *Finding {
 	t := n.ProcessThreads()[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {
-		longest = max(longest, s[1]-s[0])
+		longest = max(longest, s.ToNs-s.FromNs)
 	}
 	f.support(recording.SourceTap, fmt.Sprintf("its runtime tells of %d collections of 1 ms and more, %s in all, the "+
 		"longest %s", len(t.Collecting), facts.Dur(t.Collecting.TotalNs()), facts.Dur(longest)),

@@ -43,7 +43,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 			continue
 		}
 		herds, back = append(herds, l), append(back, l.Reopened...)
-		spells = append(spells, [2]int64{l.FromNs, untilBack(&l)})
+		spells = append(spells, facts.Span{FromNs: l.FromNs, ToNs: untilBack(&l)})
 	}
 	if len(herds) == 0 {
 		return nil
@@ -175,7 +175,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		if most = max(most, came); restarted {
 			restarts++
 		}
-		spells = append(spells, [2]int64{from, to})
+		spells = append(spells, facts.Span{FromNs: from, ToNs: to})
 	}
 	if len(spells) == 0 {
 		return nil

@@ -246,28 +246,3 @@ func (b *callerTable) callers() []*Caller {
 	sort.SliceStable(out, func(i, j int) bool { return out[i].InFlightNs() > out[j].InFlightNs() })
 	return out
 }
-
-// commOf is the name of a process, where the host source looked at it, else that of one of its threads.
-func (n *Node) commOf(pid int, thread string) string {
-	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
-	if ok {
-		if comm := StringField(s.Body, "comm"); comm != "" {
-			return comm
-		}
-	}
-	return thread
-}
-
-// ownPIDs are slowpath's own processes. One that the host source did not meet is not known.
-func (n *Node) ownPIDs() map[int]bool {
-	out := map[int]bool{}
-	for _, s := range n.Rec.Snapshots {
-		var who struct{ Self bool }
-		if s.Name == "process" && json.Unmarshal([]byte(s.Body), &who) == nil && who.Self {
-			if pid, err := strconv.Atoi(strings.TrimPrefix(s.Subject, recording.ProcessPrefix)); err == nil {
-				out[pid] = true
-			}
-		}
-	}
-	return out
-}

@@ -16,6 +16,7 @@ type Case struct {
 	StartNs, EndNs int64
 	Nodes          []*Node
 	Applications   []*Application // that were profiled
+	Processes      []ProcessSnapshot
 	threads        map[int]*Threads
 	overhead       *Overhead // see LostTimeOfAll
 }
@@ -29,6 +30,7 @@ type Node struct {
 	Cgroup        Cgroup
 	tlsHandshakes *TLSHandshakes
 	ClusterViews  []ClusterView
+	InfoTexts     []InfoText
 	callers       []*Caller
 	churn         *Churn
 }
@@ -64,7 +66,10 @@ type Cgroup struct {
 }
 
 func New(rec *recording.Recording) *Case {
-	c := &Case{Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec)}
+	c := &Case{
+		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
+		Processes: processSnapshotsOf(rec),
+	}
 	c.StartNs, c.EndNs = rec.Window()
 	for _, a := range rec.Nodes() {
 		c.Nodes = append(c.Nodes, newNode(c, a))
@@ -73,7 +78,10 @@ func New(rec *recording.Recording) *Case {
 }
 
 func newNode(c *Case, address string) *Node {
-	n := &Node{Case: c, Address: address, config: map[string]string{}, ClusterViews: clusterViewsOf(c.Rec, address)}
+	n := &Node{
+		Case: c, Address: address, config: map[string]string{}, ClusterViews: clusterViewsOf(c.Rec, address),
+		InfoTexts: infoTextsOf(c.Rec, address),
+	}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceServer, address, "config"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.config) // a damaged snapshot is as good as none
 	}

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -31,18 +30,11 @@ var blockingCommands = WordSet("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZ
 
 func (n *Node) Pause() Pause {
 	p := Pause{PauseCalls: n.Growth("cmdstat_client|pause.calls"), ClientsMayBlock: n.blocksByChoice()}
-	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "info" {
-			continue
+	for _, text := range n.InfoTexts {
+		if r := text.PausedReason; r != "" && r != "none" {
+			p.Reason, p.Actions = r, text.PausedActions
 		}
-		var text map[string]string
-		if json.Unmarshal([]byte(s.Body), &text) != nil {
-			continue
-		}
-		if r := text["paused_reason"]; r != "" && r != "none" {
-			p.Reason, p.Actions = r, text["paused_actions"]
-		}
-		if st := text["master_failover_state"]; st != "" && st != "no-failover" {
+		if st := text.FailoverState; st != "" && st != "no-failover" {
 			p.Failover = true
 		}
 	}

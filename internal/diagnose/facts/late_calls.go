@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"fmt"
 	"sort"
 	"strconv"
@@ -42,14 +41,14 @@ func (t *Threads) MainQuota() (most Quota) {
 }
 
 // Spans are stretches of time, disjoint and in order.
-type Spans [][2]int64
+type Spans []Span
 
 func MergeSpans(list Spans) Spans {
-	sort.Slice(list, func(i, j int) bool { return list[i][0] < list[j][0] })
+	sort.Slice(list, func(i, j int) bool { return list[i].FromNs < list[j].FromNs })
 	var out Spans
 	for _, s := range list {
-		if k := len(out) - 1; k >= 0 && s[0] <= out[k][1] {
-			out[k][1] = max(out[k][1], s[1])
+		if k := len(out) - 1; k >= 0 && s.FromNs <= out[k].ToNs {
+			out[k].ToNs = max(out[k].ToNs, s.ToNs)
 			continue
 		}
 		out = append(out, s)
@@ -59,15 +58,15 @@ func MergeSpans(list Spans) Spans {
 
 // In is how much of [from, to) they cover.
 func (s Spans) OverlapNs(from, to int64) (ns int64) {
-	for i := sort.Search(len(s), func(i int) bool { return s[i][1] > from }); i < len(s) && s[i][0] < to; i++ {
-		ns += min(s[i][1], to) - max(s[i][0], from)
+	for i := sort.Search(len(s), func(i int) bool { return s[i].ToNs > from }); i < len(s) && s[i].FromNs < to; i++ {
+		ns += min(s[i].ToNs, to) - max(s[i].FromNs, from)
 	}
 	return ns
 }
 
 func (s Spans) TotalNs() (ns int64) {
 	for _, x := range s {
-		ns += x[1] - x[0]
+		ns += x.ToNs - x.FromNs
 	}
 	return ns
 }
@@ -96,7 +95,7 @@ func collectThreads(rec *recording.Recording) map[int]*Threads {
 			}
 			out[pid] = t
 		}
-		s := [2]int64{e.TimeNs, e.TimeNs + e.DurationNs}
+		s := Span{e.TimeNs, e.TimeNs + e.DurationNs}
 		switch e.Kind {
 		case recording.KindThrottled:
 			t.Throttled, t.ThrottledNs = append(t.Throttled, s), t.ThrottledNs+e.DurationNs
@@ -153,7 +152,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 			part := of(t, s)
 			ns += part
 			if part > 0 && (whole || n.HasSingleReader(pid)) {
-				stood[pid] = append(stood[pid], [2]int64{s.ToNs - part, s.ToNs})
+				stood[pid] = append(stood[pid], Span{s.ToNs - part, s.ToNs})
 			}
 		}
 		if ns*10 >= a.ExcessNs && ns > 0 {
@@ -191,36 +190,10 @@ func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
 	return false
 }
 
-// PIDOf is the process of "redis-cli[1234]".
-func PIDOf(client string) int {
-	_, text, _ := strings.Cut(strings.TrimSuffix(client, "]"), "[")
-	pid, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return pid
-}
-
 // Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known:
 // in a runtime that moves work between threads (Go, the JVM's pools) it was not the one to wait for.
 func IsReplyUnread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
-}
-
-// Loop reports whether one thread reads all replies of a process: its time between a reply and the read is that
-// thread's.
-func (n *Node) HasSingleReader(pid int) bool {
-	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, pid)
-	if readers, ok := n.Rec.Series(recording.SourceTap, subject, "readers").Last(); ok {
-		return readers == 1
-	}
-	threads, ok := n.Rec.Series(recording.SourceHost, subject, "threads").Max()
-	return ok && threads == 1
-}
-
-// Process is a series about a client's process.
-func (n *Node) ProcessSeries(pid int, name string) recording.Series {
-	return n.Rec.Series(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), name)
 }
 
 // CallerOf finds a process among the callers.
@@ -237,15 +210,6 @@ func (n *Node) CallerByPID(pid int) *Caller {
 		}
 	}
 	return &Caller{Name: fmt.Sprintf("process %d", pid), PID: pid}
-}
-
-// CgroupOf is the CPU cgroup of a client's process; empty where the host source did not look.
-func (n *Node) CgroupOf(pid int) string {
-	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
-	if !ok {
-		return ""
-	}
-	return StringField(s.Body, "cgroup")
 }
 
 // SlowConns is how many connections of a process had slow calls.
@@ -268,20 +232,4 @@ func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
 		return t.Throttled.OverlapNs(s.FromNs, s.ToNs)
 	}
 	return 0
-}
-
-// StringField is a field of a JSON object, empty where it has none.
-func StringField(body, name string) string {
-	var all map[string]any
-	if json.Unmarshal([]byte(body), &all) != nil {
-		return ""
-	}
-	text, _ := all[name].(string)
-	return text
-}
-
-// TellsCollections reports whether the runtime of a process tells when it collects garbage.
-func (n *Node) ReportsCollections(pid int) bool {
-	return len(n.Rec.Series(recording.SourceTap, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
-		"collector.watched")) > 0
 }

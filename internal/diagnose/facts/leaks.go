@@ -83,7 +83,7 @@ func (n *Node) leakOf(c *Caller, driven map[*Conn]bool) Leak {
 	var idle Spans
 	for _, k := range c.Conns {
 		if r, ok := rests[k]; ok && anyWithin(dials, r) {
-			l.Leaked, idle = append(l.Leaked, k), append(idle, [2]int64{r.FromNs, r.ToNs})
+			l.Leaked, idle = append(l.Leaked, k), append(idle, r)
 		}
 	}
 	idle = MergeSpans(idle)

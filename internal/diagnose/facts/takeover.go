@@ -240,13 +240,12 @@ func (n *Node) followed(master *Node, before int64) bool {
 	if of, ok := n.masterBefore(before); ok && master.isNode(of) {
 		return true
 	}
-	for _, s := range n.Rec.Snapshots { // a replica without cluster names its master in INFO
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "info" || s.TimeNs >= before {
+	for _, text := range n.InfoTexts { // a replica without cluster names its master in INFO
+		if text.TimeNs >= before || text.MasterHost == "" {
 			continue
 		}
-		port, ok := n.Info("master_port").At(s.TimeNs)
-		if host := StringField(s.Body, "master_host"); ok && host != "" && net.JoinHostPort(host,
-			strconv.Itoa(int(port))) == master.Address {
+		port, ok := n.Info("master_port").At(text.TimeNs)
+		if ok && net.JoinHostPort(text.MasterHost, strconv.Itoa(int(port))) == master.Address {
 			return true
 		}
 	}
