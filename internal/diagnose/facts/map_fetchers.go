@@ -148,14 +148,6 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 	return out
 }
 
-// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
-func libraryOfClient(c Client) string {
-	if c.LibName == "" {
-		return libraryNamed(c.Name)
-	}
-	return libraryNamed(c.LibName)
-}
-
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func (n *Node) namesSet() float64 {

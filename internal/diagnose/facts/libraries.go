@@ -54,6 +54,14 @@ func libraryNamed(name string) string {
 	return ""
 }
 
+// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
+func libraryOfClient(c Client) string {
+	if c.LibName == "" {
+		return libraryNamed(c.Name)
+	}
+	return libraryNamed(c.LibName)
+}
+
 // Handshakes are those of the node's new connections.
 func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 	for _, c := range n.Callers() {

@@ -3,21 +3,12 @@ package facts
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"slowpath/internal/recording"
 )
-
-// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
-func (n *Node) Callers() []*Caller {
-	if n.callers == nil {
-		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
-	}
-	return slices.Clone(n.callers)
-}
 
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
@@ -185,27 +176,6 @@ func (b *callerTable) knows(address string, at int64) bool {
 		}
 	}
 	return false
-}
-
-func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
-	subject := recording.ConnPrefix + c.Client
-	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
-		"idle_ns")
-	prompt := rec.Series(recording.SourceTap, subject, "prompt")
-	var out []ConnSample
-	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
-		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
-			continue // another connection of the same address
-		}
-		k, _ := calls.At(p.TimeNs)
-		i, _ := idle.At(p.TimeNs)
-		u := ConnSample{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
-		if v, ok := prompt.At(p.TimeNs); ok {
-			u.BackToBack = int64(v)
-		}
-		out = append(out, u)
-	}
-	return out
 }
 
 // callers groups the connections.
