@@ -48,7 +48,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	for addr, ws := range byConn {
 		var list facts.Spans
 		for _, w := range ws {
-			list = append(list, [2]int64{w.FromNs, w.ToNs})
+			list = append(list, facts.Span{FromNs: w.FromNs, ToNs: w.ToNs})
 		}
 		held[addr] = facts.MergeSpans(list)
 	}

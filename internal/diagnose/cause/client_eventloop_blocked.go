@@ -69,7 +69,7 @@ func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 		}
 		for _, s := range a.Segments {
 			if s.Actor == account.Client && facts.IsReplyUnread(s) {
-				all = append(all, [2]int64{s.FromNs, s.ToNs})
+				all = append(all, facts.Span{FromNs: s.FromNs, ToNs: s.ToNs})
 				conns[a.Call.Conn] = true
 			}
 		}

@@ -36,7 +36,7 @@ func explainClientGC(n *facts.Node) *Finding {
 	t := n.ProcessThreads()[c.PID]
 	longest := int64(0)
 	for _, s := range t.Collecting {
-		longest = max(longest, s[1]-s[0])
+		longest = max(longest, s.ToNs-s.FromNs)
 	}
 	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 		"its runtime reported %s of at least 1 ms, %s in all, up to %s", counted(len(t.Collecting), "collection"),

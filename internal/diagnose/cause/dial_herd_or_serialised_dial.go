@@ -49,7 +49,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 		cost += costNs(s)
 		conns = append(conns, s.Conns...)
 		for _, k := range s.Conns {
-			spans = append(spans, [2]int64{k.Opening().FromNs, k.Opening().ToNs})
+			spans = append(spans, facts.Span{FromNs: k.Opening().FromNs, ToNs: k.Opening().ToNs})
 		}
 		if costNs(s) > costNs(worst) {
 			worst = s

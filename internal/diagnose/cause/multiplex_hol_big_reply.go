@@ -48,7 +48,7 @@ func explainBigReply(n *facts.Node) *Finding {
 			return 0
 		}
 		// Until the last byte of the big one came in; the time until the server began to send it is the server's.
-		ns := facts.Spans{{b.StartNs, b.EndNs}}.SegmentsNs(a, passing)
+		ns := facts.Spans{{FromNs: b.StartNs, ToNs: b.EndNs}}.SegmentsNs(a, passing)
 		if ns > 0 {
 			behind[a.Call.Conn]++
 			bytes = max(bytes, b.ReplyBytes)

@@ -62,7 +62,7 @@ func (b *batch) op() string {
 }
 
 func (b *batch) take(d recording.WorkDetail, from, to int64) {
-	b.works = append(b.works, [2]int64{from, to})
+	b.works = append(b.works, facts.Span{FromNs: from, ToNs: to})
 	if d.Sends {
 		return
 	}
@@ -76,7 +76,7 @@ func (b *batch) take(d recording.WorkDetail, from, to int64) {
 	b.longestNs = max(b.longestNs, to-from)
 }
 
-func (b *batch) lastNs() int64 { return b.works[len(b.works)-1][1] }
+func (b *batch) lastNs() int64 { return b.works[len(b.works)-1].ToNs }
 
 // batches joins the activities of a server into what came at once on each connection.
 func batches(n *facts.Node) []*batch {

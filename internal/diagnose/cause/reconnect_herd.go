@@ -42,7 +42,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 			continue
 		}
 		herds, back = append(herds, l), append(back, l.Reopened...)
-		spans = append(spans, [2]int64{l.FromNs, untilBack(&l)})
+		spans = append(spans, facts.Span{FromNs: l.FromNs, ToNs: untilBack(&l)})
 	}
 	if len(herds) == 0 {
 		return nil
@@ -171,7 +171,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		if most = max(most, came); restarted {
 			restarts++
 		}
-		spans = append(spans, [2]int64{from, to})
+		spans = append(spans, facts.Span{FromNs: from, ToNs: to})
 	}
 	if len(spans) == 0 {
 		return nil

@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -183,7 +185,7 @@ func whenRefusing(n *facts.Node, code string) facts.Spans {
 			func(float64) bool { return true }, true)...))
 	}
 	if wasReplica(n) {
-		return facts.Spans{{n.StartNs, n.EndNs}}
+		return facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}
 	}
 	return nil
 }
@@ -205,7 +207,7 @@ func probeRefused(n *facts.Node, code string) (out facts.Spans) {
 		if last > 0 && last < from {
 			from = last
 		}
-		out, last = append(out, [2]int64{from, c.EndNs}), c.EndNs
+		out, last = append(out, facts.Span{FromNs: from, ToNs: c.EndNs}), c.EndNs
 	}
 	return facts.MergeSpans(out)
 }
@@ -224,20 +226,14 @@ func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanish
 		if vanishes {
 			to = min(to, p.TimeNs+int64(facts.PollIntervalNs))
 		}
-		out = append(out, [2]int64{p.TimeNs, to})
+		out = append(out, facts.Span{FromNs: p.TimeNs, ToNs: to})
 	}
 	return facts.MergeSpans(out)
 }
 
 // wasReplica reports whether the node said that it is a replica, at any time.
 func wasReplica(n *facts.Node) bool {
-	for _, s := range n.Rec.Snapshots {
-		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "info" &&
-			facts.StringField(s.Body, "role") == "slave" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.InfoTexts, func(t facts.InfoText) bool { return t.Role == "slave" })
 }
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"sort"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -76,19 +75,4 @@ func (n *Node) HasLatencyEvent(events map[string]bool) bool {
 		}
 	}
 	return false
-}
-
-// SortedByNs lists the keys, those with the largest value first.
-func KeysByValue(m map[string]int64) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool {
-		if m[keys[i]] != m[keys[j]] {
-			return m[keys[i]] > m[keys[j]]
-		}
-		return keys[i] < keys[j]
-	})
-	return keys
 }

@@ -2,10 +2,9 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
-
-	"slowpath/internal/recording"
 )
 
 // Caller is who calls a node: a process on this host, or, where only the server's end of its connections was seen, a
@@ -17,81 +16,6 @@ type Caller struct {
 	Conns []*Conn // in order of their begin
 
 	roundTripNs int64 // what callNs gave
-}
-
-// Conn is a connection of a caller as the kernel saw it. Times in nanoseconds.
-type Conn struct {
-	Client          string // its address
-	OpenNs          int64  // 0: before the watch
-	CloseNs         int64  // 0: after it
-	DialNs          int64
-	Calls           int64 // answered, with those of its handshake
-	InFlightNs      int64 // with a call in flight
-	IdleNs          int64 // at its end: since the last byte
-	AgeNs           int64 // at its end
-	ClosedBy        string
-	Unanswered      int    // calls without a reply at its end,
-	UnansweredOp    string // the first of them, empty where unknown,
-	UnansweredBytes int64  // and the length of its request
-	// when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
-	ServerClosedNs     int64
-	ServerClosedIdleNs int64 // then: since the last byte
-	Handshake          *recording.HandshakeDetail
-	FirstReplyNs       int64 // from the SYN to the reply of the first command that does work
-	SlowHandshakeEndNs int64 // end of the last slow command by which it introduced itself; 0: none was slow
-	Samples            []ConnSample
-}
-
-// use is the state of a connection at a time, since it was first seen.
-type ConnSample struct {
-	TimeNs, Calls, InFlightNs, IdleNs int64
-	BackToBack                        int64 // calls sent right after the reply before; -1: not counted
-}
-
-// Work is how many of the calls were asked for by the application.
-func (c *Conn) AppCalls() int64 {
-	if c.Handshake == nil {
-		return c.Calls
-	}
-	return max(c.Calls-int64(len(c.Handshake.Ops)), 0)
-}
-
-// Trips are the round trips of its handshake.
-func (c *Conn) HandshakeRoundTrips() int {
-	if c.Handshake == nil {
-		return 0
-	}
-	return max(c.Handshake.Trips, 0)
-}
-
-// OpeningNs is what the connection cost before its first command that does work: the dial, which the server's end does
-// not see, and the round trips of the handshake.
-func (c *Conn) OpeningNs() int64 {
-	return c.DialNs + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
-}
-
-// TripNs is a round trip of its first ones; 0 where they were not seen.
-func (c *Conn) HandshakeRoundTripNs() int64 {
-	if c.Handshake == nil {
-		return 0
-	}
-	return max(c.FirstReplyNs-c.DialNs-c.Handshake.RestNs, 0) / int64(c.HandshakeRoundTrips()+1)
-}
-
-// spentNs is the time that its caller spent on it. The server's end does not see how long calls are on their way.
-func (c *Conn) spentNs() int64 {
-	if c.Handshake != nil && c.Handshake.Side == recording.Server {
-		return max(c.InFlightNs, c.OpeningNs()+c.AppCalls()*c.HandshakeRoundTripNs())
-	}
-	return c.DialNs + c.InFlightNs
-}
-
-// GaveUp: the client closed it while it waited for a reply.
-func (c *Conn) ClosedWaiting() bool { return c.ClosedBy == recording.Client && c.Unanswered > 0 }
-
-// PutAway: the client closed it between calls.
-func (c *Conn) ClosedIdle() bool {
-	return c.ClosedBy == recording.Client && c.Unanswered == 0 && c.AppCalls() > 0
 }
 
 func (c *Caller) InFlightNs() (ns int64) {
@@ -166,14 +90,6 @@ func (c *Caller) MaxConcurrent() (most int) {
 	return most
 }
 
-// spentByCallers is the time of all callers of the node on their connections.
-func spentByCallers(callers []*Caller) (ns int64) {
-	for _, c := range callers {
-		ns += c.spentNs()
-	}
-	return max(ns, 1)
-}
-
 // CallerNames lists callers for people.
 func CallerNames(callers []*Caller) string {
 	var out []string
@@ -186,22 +102,50 @@ func CallerNames(callers []*Caller) string {
 	return strings.Join(out, ", ")
 }
 
-// Spread is the 10th, 50th and 90th of a hundred values.
-type Percentiles struct{ P10, Median, P90 int64 }
-
-func PercentilesOf(conns []*Conn, of func(*Conn) int64) Percentiles {
-	var ns []int64
-	for _, c := range conns {
-		ns = append(ns, of(c))
+// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
+func (n *Node) Callers() []*Caller {
+	if n.callers == nil {
+		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
 	}
-	return PercentilesOfNs(ns)
+	return slices.Clone(n.callers)
 }
 
-func PercentilesOfNs(ns []int64) Percentiles {
-	if len(ns) == 0 {
-		return Percentiles{}
+// servers are the processes of all watched servers: nodes that call each other.
+func (c *Case) servers() map[int]bool {
+	out := map[int]bool{}
+	for _, n := range c.Nodes {
+		if pid, ok := n.Info("process_id").Last(); ok {
+			out[int(pid)] = true
+		}
 	}
-	sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] })
-	at := func(q int) int64 { return ns[(len(ns)-1)*q/100] }
-	return Percentiles{at(10), at(50), at(90)}
+	return out
+}
+
+// IsServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
+func IsServerProcess(process string) bool {
+	comm, _, _ := strings.Cut(process, "[")
+	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
+		"keydb-serv")
+}
+
+// Users are the callers of a node that are no nodes themselves.
+func (n *Node) ClientCallers() []*Caller {
+	servers := n.servers()
+	return slices.DeleteFunc(n.Callers(), func(c *Caller) bool { return servers[c.PID] || IsServerProcess(c.Comm) })
+}
+
+// CallerOf finds a process among the callers.
+func (n *Node) CallerByPID(pid int) *Caller {
+	for _, c := range n.Callers() {
+		if c.PID == pid {
+			return c
+		}
+	}
+	for _, call := range n.Rec.Calls { // its connections were not seen
+		if call.Client != "" && PIDOf(call.Client) == pid {
+			comm, _, _ := strings.Cut(call.Client, "[")
+			return &Caller{Name: call.Client, PID: pid, Comm: comm}
+		}
+	}
+	return &Caller{Name: fmt.Sprintf("process %d", pid), PID: pid}
 }

@@ -82,3 +82,42 @@ func (n *Node) InState(state string) Claim {
 func (n *Node) Unexplained() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
+
+// TapClaim claims of the slow calls that the kernel source saw; explained gives the nanoseconds of one call.
+func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
+	return n.ClaimOf(func(a account.Account) int64 {
+		if a.Call.Source != recording.SourceTap {
+			return 0
+		}
+		return explained(a)
+	})
+}
+
+// Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
+// random, so that three of its calls say much; of the users' thousands of calls three say nothing.
+func (c Claim) Matters() bool {
+	return c.MaxNs >= maxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+}
+
+// Pattern reports whether so many calls were affected that it is no accident.
+func (f Affected) Pattern() bool {
+	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
+}
+
+// materialNs is the longest wait that may happen now and then in a system that is well.
+const maxHealthyWaitNs = int64(20e6)
+
+// Waited claims the time in which slow calls waited for the server and nothing says for what: calls queued behind such
+// a call are among them.
+func (n *Node) UnexplainedWaits() Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsUnexplainedWait(s) })
+}
+
+func IsUnexplainedWait(s account.Segment) bool {
+	switch {
+	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake,
+		s.State == account.Withheld:
+		return true
+	}
+	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0
+}

@@ -49,7 +49,7 @@ func (n *Node) dnsQueries() map[int]*DNSClient {
 			out[pid] = &DNSClient{}
 		}
 		a := out[pid]
-		a.queries = append(a.queries, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
+		a.queries = append(a.queries, Span{e.TimeNs, e.TimeNs + e.DurationNs})
 		if d := recording.DetailOf[recording.LookupDetail](e); !d.Answered || e.DurationNs >= UnansweredQueryNs {
 			a.Unanswered++
 			a.MaxUnansweredNs = max(a.MaxUnansweredNs, e.DurationNs)
@@ -67,7 +67,7 @@ func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 			continue
 		}
 		a.Caller = c
-		sort.Slice(a.queries, func(i, j int) bool { return a.queries[i][1] < a.queries[j][1] })
+		sort.Slice(a.queries, func(i, j int) bool { return a.queries[i].ToNs < a.queries[j].ToNs })
 		used := make([]bool, len(a.queries))
 		for _, k := range c.Opened() {
 			if i, ok := queryBefore(a.queries, used, k.OpenNs-k.DialNs); ok {
@@ -81,12 +81,12 @@ func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 
 // behind finds the lookup that ended last before a dial began; each is for one dial.
 func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
-	for i := sort.Search(len(all), func(i int) bool { return all[i][1] > dial }) - 1; i >= 0 &&
-		dial-all[i][1] <= maxQueryToDialNs; i-- {
+	for i := sort.Search(len(all), func(i int) bool { return all[i].ToNs > dial }) - 1; i >= 0 &&
+		dial-all[i].ToNs <= maxQueryToDialNs; i-- {
 		if !used[i] {
 			used[i] = true
-			for j := i - 1; j >= 0 && all[i][1]-all[j][1] <= maxQueryToDialNs; j-- {
-				if d := all[i][0] - all[j][0]; d >= -maxTwinGapNs && d <= maxTwinGapNs {
+			for j := i - 1; j >= 0 && all[i].ToNs-all[j].ToNs <= maxQueryToDialNs; j-- {
+				if d := all[i].FromNs - all[j].FromNs; d >= -maxTwinGapNs && d <= maxTwinGapNs {
 					used[j] = true
 					break
 				}
@@ -99,13 +99,14 @@ func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 
 // before is the time of a lookup with the one that it repeats: what ended as it began.
 func queryWithRetries(all Spans, i int) int64 {
-	from := all[i][0]
+	from := all[i].FromNs
 	for j := i - 1; j >= 0; j-- {
-		if d := from - all[j][1]; d >= -int64(1e6) && d <= int64(1e6) && all[j][1]-all[j][0] >= UnansweredQueryNs/2 {
-			from = all[j][0]
+		if d := from - all[j].ToNs; d >= -int64(1e6) && d <= int64(1e6) &&
+			all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 {
+			from = all[j].FromNs
 		}
 	}
-	return all[i][1] - from
+	return all[i].ToNs - from
 }
 
 func (a *DNSClient) QueryNs() (ns int64) {

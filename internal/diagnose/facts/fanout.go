@@ -2,7 +2,6 @@ package facts
 
 import (
 	"math"
-	"strings"
 
 	"slowpath/internal/recording"
 )
@@ -69,16 +68,6 @@ func (n *Node) Fanouts() map[string]*Fanout {
 		f.take(g)
 	}
 	return out
-}
-
-// AboutCluster knows the commands by which clients learn of the cluster and of their connections.
-func IsAdminCommand(op string) bool {
-	name, _, _ := strings.Cut(op, " ")
-	switch name {
-	case "CLUSTER", "INFO", "PING", "HELLO", "AUTH", "CLIENT", "COMMAND", "CONFIG", "READONLY", "SELECT", "ROLE":
-		return true
-	}
-	return false
 }
 
 func (f *Fanout) take(g fanoutSample) {

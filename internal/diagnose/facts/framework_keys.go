@@ -7,10 +7,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// walking are commands that walk the keyspace, or a collection in which a framework keeps its keys.
-var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
-	"SORT")
-
 // frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
 var frameworkNames = [][2]string{
 	{"spring-data-redis", "Spring Data Redis"},

@@ -1,10 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
-
 	"slowpath/internal/recording"
 )
 
@@ -78,10 +74,8 @@ func (c *Case) fetchers(askers map[int]int) MapFetchers {
 			all[caller.PID]++
 		}
 		// without the kernel source: the processes that the host's files show connections of
-		for _, s := range n.Rec.Snapshots {
-			if pid, ok := processOf(s); ok {
-				all[pid] = max(all[pid], 1)
-			}
+		for _, p := range n.Processes {
+			all[p.PID] = max(all[p.PID], 1)
 		}
 	}
 	return c.fetchersOf(all, "the processes that call")
@@ -134,18 +128,13 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 			}
 		}
 	}
-	for _, s := range c.Rec.Snapshots {
-		pid, ok := processOf(s)
-		var who struct{ Libraries []recording.Library }
-		if !ok || json.Unmarshal([]byte(s.Body), &who) != nil {
-			continue
-		}
-		for _, l := range who.Libraries {
+	for _, p := range c.Processes {
+		for _, l := range p.Libraries {
 			rank := 1
 			if l.How == recording.LibraryInstalled {
 				rank = 2
 			}
-			put(rank, pid, l.Name)
+			put(rank, p.PID, l.Name)
 		}
 	}
 	out := ranks[0]
@@ -157,24 +146,6 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 		}
 	}
 	return out
-}
-
-// processOf is the process that a snapshot of the host source describes.
-func processOf(s recording.Snapshot) (pid int, ok bool) {
-	text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
-	if !ok || s.Source != recording.SourceHost || s.Name != "process" {
-		return 0, false
-	}
-	_, err := fmt.Sscan(text, &pid)
-	return pid, err == nil
-}
-
-// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
-func libraryOfClient(c Client) string {
-	if c.LibName == "" {
-		return libraryNamed(c.Name)
-	}
-	return libraryNamed(c.LibName)
 }
 
 // namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has

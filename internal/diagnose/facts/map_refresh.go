@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"slowpath/internal/recording"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
@@ -27,22 +25,6 @@ type MapRefresh struct {
 	OnNewConns bool       // as many connections were opened as the map was asked for
 	Requesters NameCounts // processes or hosts that ask
 	Library    string
-}
-
-// mapCommands are the commands that write the map, as commandstats, SLOWLOG and the kernel source have them.
-var mapCommands = map[string]cost.Command{
-	"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots,
-	"CLUSTER SHARDS": cost.Shards,
-}
-
-// lettuceName is what Lettuce calls the connections over which it refreshes its topology
-// (DefaultClusterTopologyRefresh).
-const lettuceName = "lettuce#ClusterTopologyRefresh"
-
-// IsMapCommand: of a server before 7.0 commandstats say CLUSTER of all subcommands.
-func IsMapCommand(command string) bool {
-	_, ok := mapCommands[command]
-	return ok || command == "CLUSTER"
 }
 
 // Refreshing counts.
@@ -118,91 +100,6 @@ func (n *Node) likelyMapCommand() cost.Command {
 	return best
 }
 
-// TapCalls is how many calls of a command the kernel source saw, at the end that saw most.
-func (n *Node) TapCalls(op string) int64 {
-	by := n.tapCallsBy(op)
-	return max(by[recording.Client], by[recording.Server])
-}
-
-// tapCallsBy counts by the end that saw them: at the client's slowpath's own are not among them.
-func (n *Node) tapCallsBy(op string) map[string]int64 {
-	by := map[string]int64{}
-	for _, h := range n.Rec.Histograms {
-		side, of, ok := strings.Cut(h.Op, " ")
-		if !ok || of != op || h.Source != recording.SourceTap || h.Node != n.Address && h.Node != "" {
-			continue
-		}
-		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
-			by[side] += one.TotalCount()
-		}
-	}
-	return by
-}
-
-// whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by
-// the server the clients whose last command it was or that name themselves so.
-func (n *Node) findRequesters(r *MapRefresh) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
-		if d := recording.DetailOf[recording.WorkDetail](e); IsMapCommand(d.Op) {
-			r.add(d.Process, d.Client, n)
-		}
-	}
-	for _, c := range n.Rec.Calls {
-		if c.Source == recording.SourceTap && c.Node == n.Address && IsMapCommand(c.Op) {
-			r.add(c.Client, c.Conn, n)
-		}
-	}
-	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
-		if d := recording.DetailOf[recording.SlowlogDetail](e); IsMapCommand(d.Command) {
-			r.Lettuce = r.Lettuce || d.Name == lettuceName
-			if len(r.Requesters) == 0 {
-				r.add("", d.Client, n)
-			}
-		}
-	}
-	for _, c := range n.Clients() {
-		if c.Name != lettuceName && !IsMapCommand(strings.ToUpper(strings.ReplaceAll(c.Cmd, "|", " "))) {
-			continue
-		}
-		r.Lettuce = r.Lettuce || c.Name == lettuceName || strings.HasPrefix(strings.ToLower(c.LibName), "lettuce")
-		if c.LibName != "" {
-			r.Library = strings.TrimSpace(c.LibName + " " + c.LibVer)
-		}
-		if len(r.Requesters) == 0 {
-			r.add("", c.Addr, n)
-		}
-	}
-}
-
-// add counts a question. Lettuce names its threads, and of a JVM the kernel has the name of the thread that opened the
-// connection.
-func (r *MapRefresh) add(process, client string, n *Node) {
-	switch {
-	case process != "":
-		if !n.ownPIDs()[PIDOf(process)] {
-			r.Requesters[process]++
-			r.Lettuce = r.Lettuce || strings.HasPrefix(process, "lettuce-")
-		}
-	case client != "":
-		r.Requesters[HostOf(client)]++
-	}
-}
-
-// movedReplies are those of all nodes of the case, -1 where none of them counts errors by their kind.
-func (c *Case) movedReplies() float64 {
-	total, counted := 0.0, false
-	for _, n := range c.Nodes {
-		total += n.Growth("errorstat_MOVED.count")
-		// A server from 6.2 on has the fields of errors as soon as there was one, and others of its version from the
-		// start.
-		counted = counted || len(n.Info("errorstat_MOVED.count")) > 0 || len(n.Info("total_error_replies")) > 0
-	}
-	if !counted {
-		return -1
-	}
-	return total
-}
-
 // MapSize is the size of the map that the node holds, as far as it told.
 func (n *Node) MapSize() (s cost.Size, replicas int) {
 	if snap, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "cluster-nodes"); ok {
@@ -215,39 +112,4 @@ func (n *Node) MapSize() (s cost.Size, replicas int) {
 	masters, _ := n.Info("cluster_size").Last()
 	s = cost.Size{Nodes: int(nodes), Masters: int(masters), Ranges: int(masters), Entries: int(nodes)}
 	return s, s.Nodes - s.Masters
-}
-
-// Bounds of a storm.
-const (
-	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the
-	// map too often was noticed at 18 %.
-	MinRefreshShare = 0.05
-	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
-	maxFetchesPerMoved = 1.0
-)
-
-// ByEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
-// that asks all nodes each is asked once.
-func (r MapRefresh) FollowsMoved() bool { return r.Moved > 0 && r.Calls <= maxFetchesPerMoved*r.Moved }
-
-// RefreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
-// little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
-// (M/G/1), and a thread without time left makes them queue for each other.
-func (n *Node) RefreshWaitShare(r MapRefresh) float64 {
-	if r.Share < MinRefreshShare {
-		return 0
-	}
-	wait := r.Share * float64(r.PerCall()) / 2 / max(1-r.Share, 0.05)
-	alone := wait
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
-		alone = float64(kept.P50Ns)
-	}
-	share := wait / max(wait+alone, 1)
-	if d, ok := n.Demand(); ok && d.Total() >= SaturatedDemand {
-		if q, known := n.Queue(); known {
-			share = max(share, q.Share()*r.CPUShare)
-		}
-		share = max(share, r.CPUShare*SaturatedRun)
-	}
-	return min(share, 1)
 }

@@ -8,16 +8,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Opening is the time from the dial of a connection to its first command that does work.
-func (k *Conn) Opening() Span {
-	from := k.OpenNs - k.DialNs
-	to := from + max(k.OpeningNs(), 1)
-	if k.Handshake == nil {
-		to = max(to, k.SlowHandshakeEndNs)
-	}
-	return Span{from, to}
-}
-
 // OpeningsOf are those of some connections, the first to begin first.
 func Openings(conns []*Conn) []Span {
 	var out []Span
@@ -26,17 +16,6 @@ func Openings(conns []*Conn) []Span {
 	}
 	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.FromNs, b.FromNs) })
 	return out
-}
-
-// SideBySide is how many of some stretches of time overlap, at most.
-func MaxOverlap(list []Span) (most int) {
-	var ends []int64
-	for _, s := range list { // they are sorted by their begin
-		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.FromNs })
-		ends = append(ends, s.ToNs)
-		most = max(most, len(ends))
-	}
-	return most
 }
 
 // A herd is at least so many connections that one reason makes be opened together, and so many of them at the same

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
-	"slowpath/internal/wire/cluster"
 )
 
 // redirects is what was sent on in a cluster.
@@ -41,18 +40,11 @@ func (c *Case) Redirects() (r Redirects) {
 // openSlots are the moves that a node of its own says are under way.
 func (n *Node) openSlots() (out []string) {
 	seen := map[string]bool{}
-	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "cluster-nodes" {
-			continue
-		}
-		m, err := cluster.ParseNodes(s.Body)
-		if err != nil {
-			continue // it was cut short
-		}
-		for _, node := range m.Nodes {
+	for _, v := range n.ClusterViews {
+		for _, node := range v.Map.Nodes {
 			for _, move := range node.Migrating {
 				to := move.NodeID
-				if o, ok := m.Node(move.NodeID); ok {
+				if o, ok := v.Map.Node(move.NodeID); ok {
 					to = o.Addr()
 				}
 				text := fmt.Sprintf("slot %d from %s to %s", move.Slot, n.Address, to)

@@ -62,22 +62,6 @@ func (n *Node) firstAnswer(after int64) (first int64) {
 	return first
 }
 
-// TurnedAway counts connections that this node's host refused after a time, because nobody listened.
-func (n *Node) RefusedSince(after int64) (count int) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {
-			count++
-		}
-	}
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after && strings.Contains(c.Error,
-			"connection refused") {
-			count++
-		}
-	}
-	return count
-}
-
 // stoppedSince is for how long the node's process was stopped after a time.
 func (n *Node) stoppedSince(ns int64) (stopped int64) {
 	for _, source := range []string{recording.SourceTap, recording.SourceHost} {

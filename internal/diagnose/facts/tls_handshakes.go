@@ -28,7 +28,7 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 			continue
 		}
 		opened[d.Client] = append(list[:at:at], list[at+1:]...) // what it does later is no handshake
-		n.tlsHandshakes.Spans = append(n.tlsHandshakes.Spans, [2]int64{e.TimeNs, e.TimeNs + e.DurationNs})
+		n.tlsHandshakes.Spans = append(n.tlsHandshakes.Spans, Span{e.TimeNs, e.TimeNs + e.DurationNs})
 		n.tlsHandshakes.Count++
 		n.tlsHandshakes.OnCPUNs += float64(d.OnCPUNs)
 		n.tlsHandshakes.startedAt[e.TimeNs] = true

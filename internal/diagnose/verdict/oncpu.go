@@ -128,8 +128,8 @@ func (o OnCPU) each(rec *recording.Recording, slow facts.Spans, take func(s stac
 		}
 		for _, s := range p.Stacks {
 			i, found := slices.BinarySearchFunc(slow, s.TimeNs,
-				func(i [2]int64, at int64) int { return cmp.Compare(i[0], at) })
-			take(s, found || i > 0 && s.TimeNs < slow[i-1][1], samples, cpu)
+				func(s facts.Span, at int64) int { return cmp.Compare(s.FromNs, at) })
+			take(s, found || i > 0 && s.TimeNs < slow[i-1].ToNs, samples, cpu)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func slowTimes(l *account.Ledger, o OnCPU) facts.Spans {
 	any := o.Node == "" && !slices.ContainsFunc(l.Slow, ofIt) // neither a server nor a client that was seen
 	for _, a := range l.Slow {
 		if any || ofIt(a) {
-			out = append(out, [2]int64{a.Call.IntendedNs, a.Call.EndNs})
+			out = append(out, facts.Span{FromNs: a.Call.IntendedNs, ToNs: a.Call.EndNs})
 		}
 	}
 	return facts.MergeSpans(out)

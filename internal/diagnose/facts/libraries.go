@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +54,14 @@ func libraryNamed(name string) string {
 	return ""
 }
 
+// libraryOfClient is the library that a line of CLIENT LIST names; empty where it names none.
+func libraryOfClient(c Client) string {
+	if c.LibName == "" {
+		return libraryNamed(c.Name)
+	}
+	return libraryNamed(c.LibName)
+}
+
 // Handshakes are those of the node's new connections.
 func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 	for _, c := range n.Callers() {
@@ -80,13 +87,8 @@ func (n *Node) Libraries() (out []recording.Library) {
 		}
 	}
 	var installed []recording.Library
-	for _, s := range n.Rec.Snapshots {
-		var who struct{ Libraries []recording.Library }
-		if s.Source != recording.SourceHost || s.Name != "process" || !strings.HasPrefix(s.Subject,
-			recording.ProcessPrefix) || json.Unmarshal([]byte(s.Body), &who) != nil {
-			continue
-		}
-		for _, l := range who.Libraries {
+	for _, p := range n.Processes {
+		for _, l := range p.Libraries {
 			if l.How == recording.LibraryInstalled {
 				installed = append(installed, l)
 			} else {

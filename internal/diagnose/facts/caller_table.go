@@ -3,21 +3,12 @@ package facts
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"slowpath/internal/recording"
 )
-
-// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
-func (n *Node) Callers() []*Caller {
-	if n.callers == nil {
-		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
-	}
-	return slices.Clone(n.callers)
-}
 
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
@@ -187,27 +178,6 @@ func (b *callerTable) knows(address string, at int64) bool {
 	return false
 }
 
-func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
-	subject := recording.ConnPrefix + c.Client
-	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
-		"idle_ns")
-	prompt := rec.Series(recording.SourceTap, subject, "prompt")
-	var out []ConnSample
-	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
-		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
-			continue // another connection of the same address
-		}
-		k, _ := calls.At(p.TimeNs)
-		i, _ := idle.At(p.TimeNs)
-		u := ConnSample{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
-		if v, ok := prompt.At(p.TimeNs); ok {
-			u.BackToBack = int64(v)
-		}
-		out = append(out, u)
-	}
-	return out
-}
-
 // callers groups the connections.
 func (b *callerTable) callers() []*Caller {
 	local, own := map[string]bool{}, b.node.ownPIDs()
@@ -244,30 +214,5 @@ func (b *callerTable) callers() []*Caller {
 		sort.SliceStable(c.Conns, func(i, j int) bool { return c.Conns[i].OpenNs < c.Conns[j].OpenNs })
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].InFlightNs() > out[j].InFlightNs() })
-	return out
-}
-
-// commOf is the name of a process, where the host source looked at it, else that of one of its threads.
-func (n *Node) commOf(pid int, thread string) string {
-	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid), "process")
-	if ok {
-		if comm := StringField(s.Body, "comm"); comm != "" {
-			return comm
-		}
-	}
-	return thread
-}
-
-// ownPIDs are slowpath's own processes. One that the host source did not meet is not known.
-func (n *Node) ownPIDs() map[int]bool {
-	out := map[int]bool{}
-	for _, s := range n.Rec.Snapshots {
-		var who struct{ Self bool }
-		if s.Name == "process" && json.Unmarshal([]byte(s.Body), &who) == nil && who.Self {
-			if pid, err := strconv.Atoi(strings.TrimPrefix(s.Subject, recording.ProcessPrefix)); err == nil {
-				out[pid] = true
-			}
-		}
-	}
 	return out
 }

@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"slowpath/internal/recording"
 )
@@ -64,16 +63,6 @@ func (n *Node) MassDisconnects(callers []*Caller) []MassDisconnect {
 		out[i].findReopened(until)
 	}
 	return out
-}
-
-// IdleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
-func (n *Node) IdleLimitNs() int64 {
-	text, _ := n.Config("timeout")
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seconds * 1e9
 }
 
 // findReturn takes what the callers opened until then and kept. It may be more than they are known to have lost:

@@ -68,17 +68,3 @@ func (n *Node) UnansweredRequests() []UnansweredRequest {
 	sort.Slice(out, func(i, j int) bool { return out[i].SentNs < out[j].SentNs })
 	return out
 }
-
-// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
-// within a second; one that was there before the watch and never used in it was idle all that time.
-func (l ConnTimeline) idleBefore(sentNs int64) int64 {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if s := l.Steps[i]; s.ToNs <= sentNs+int64(100e6) {
-			if sentNs-s.ToNs > LongIdleNs {
-				return sentNs - s.ToNs
-			}
-			return s.IdleNs
-		}
-	}
-	return 0
-}

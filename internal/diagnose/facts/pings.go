@@ -3,8 +3,6 @@ package facts
 import (
 	"strings"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"slowpath/internal/recording"
 )
 
@@ -54,24 +52,6 @@ func (n *Node) tapPings() Pings {
 	return p
 }
 
-// introduces reports whether a command is one by which connections introduce themselves.
-func isHandshakeCommand(op string) bool {
-	switch op {
-	case "AUTH", "HELLO", "SELECT", "READONLY":
-		return true
-	}
-	return strings.HasPrefix(op, "CLIENT ") || strings.HasPrefix(op, "COMMAND")
-}
-
-// HistogramSum is the number of the calls of a histogram, and their time in nanoseconds.
-func HistogramSum(hdr []byte) (count float64, ns int64) {
-	h, err := hdrhistogram.Decode(hdr)
-	if err != nil {
-		return 0, 0
-	}
-	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
-}
-
 // countedPings reads commandstats.
 func (n *Node) countedPings() Pings {
 	p := Pings{Source: recording.SourceServer}
@@ -97,15 +77,4 @@ func (n *Node) countedPings() Pings {
 	}
 	p.Others = max(p.Others-ownOthers, 0)
 	return p
-}
-
-// DataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
-func IsDataCommand(name string) bool {
-	base, _, _ := strings.Cut(name, "|")
-	switch base {
-	case "ping", "auth", "hello", "select", "readonly", "client", "command", "info", "slowlog", "latency", "config",
-		"cluster", "memory", "acl", "replconf", "psync", "role":
-		return false
-	}
-	return true
 }

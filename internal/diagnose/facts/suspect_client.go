@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"net"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -48,24 +47,6 @@ func (n *Node) whoByServer(s account.Suspect) string {
 func sameAs(cmd, command string) bool {
 	cmd = strings.ToUpper(strings.ReplaceAll(cmd, "|", " "))
 	return cmd != "" && (cmd == command || strings.HasPrefix(command, cmd+" "))
-}
-
-func LibraryText(c Client) string {
-	parts := strings.TrimSpace(c.LibName + " " + c.LibVer)
-	if c.Name != "" {
-		parts = strings.TrimPrefix(parts+", name "+c.Name, ", ")
-	}
-	if parts == "" {
-		return ""
-	}
-	return " (" + parts + ")"
-}
-
-func HostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return addr
 }
 
 // FromText is " from ADDRESS" for the fix, or nothing.

@@ -1,8 +1,6 @@
 package facts
 
-import (
-	"slowpath/internal/recording"
-)
+import "slowpath/internal/recording"
 
 // ErrorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
 // server tells again after a start.
@@ -22,5 +20,17 @@ func (n *Node) ErrorCount(code string) (float64, bool) {
 		len(n.Info("total_error_replies")) > 0
 }
 
-// PollEvery is how often the server source asks, in nanoseconds.
-const PollIntervalNs = 1e9
+// movedReplies are those of all nodes of the case, -1 where none of them counts errors by their kind.
+func (c *Case) movedReplies() float64 {
+	total, counted := 0.0, false
+	for _, n := range c.Nodes {
+		total += n.Growth("errorstat_MOVED.count")
+		// A server from 6.2 on has the fields of errors as soon as there was one, and others of its version from the
+		// start.
+		counted = counted || len(n.Info("errorstat_MOVED.count")) > 0 || len(n.Info("total_error_replies")) > 0
+	}
+	if !counted {
+		return -1
+	}
+	return total
+}

@@ -1,9 +1,7 @@
 package facts
 
 import (
-	"fmt"
 	"sort"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
@@ -36,27 +34,9 @@ func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func
 	}))
 }
 
-func (n *Node) WaitsForSuspects(match func(account.Suspect) bool) *SuspectWaits {
-	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
-}
-
-// Held joins a claim with the suspects that were waited for.
-func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
-	h := SuspectClaim{Claim: cl}
-	indexes := make([]int, 0, len(w.byNs))
-	for i := range w.byNs {
-		indexes = append(indexes, i)
-	}
-	sort.Slice(indexes, func(a, b int) bool {
-		if w.byNs[indexes[a]] != w.byNs[indexes[b]] {
-			return w.byNs[indexes[a]] > w.byNs[indexes[b]]
-		}
-		return indexes[a] < indexes[b]
-	})
-	for _, i := range indexes {
-		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
-	}
-	return h
+// HeldBy claims what slow calls waited for commands of a cause.
+func (n *Node) ClaimOfKind(kind Kind) SuspectClaim {
+	return n.ClaimOfSuspects(func(s account.Suspect) bool { return n.KindOf(s) == kind })
 }
 
 // waits adds up for which suspects slow calls waited.
@@ -65,6 +45,10 @@ type SuspectWaits struct {
 	match func(account.Suspect) bool
 	known map[int]bool // match may be costly, and a suspect has many segments
 	byNs  map[int]int64
+}
+
+func (n *Node) WaitsForSuspects(match func(account.Suspect) bool) *SuspectWaits {
+	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
 }
 
 func (w *SuspectWaits) Matches(i int) bool {
@@ -77,18 +61,6 @@ func (w *SuspectWaits) Matches(i int) bool {
 		w.known[i] = is
 	}
 	return is
-}
-
-// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
-// the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
-func includesRunQueue(s account.Suspect) bool {
-	switch s.Kind {
-	case account.KindExpire, account.KindFork:
-		return true
-	case account.KindCommand, account.KindFree:
-		return (s.Busy || !s.Stopped) && s.DurationNs >= account.SeenBusyNs
-	}
-	return false
 }
 
 // Of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
@@ -115,19 +87,36 @@ func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
-// Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
-// random, so that three of its calls say much; of the users' thousands of calls three say nothing.
-func (c Claim) Matters() bool {
-	return c.MaxNs >= maxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
+// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
+// the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
+func includesRunQueue(s account.Suspect) bool {
+	switch s.Kind {
+	case account.KindExpire, account.KindFork:
+		return true
+	case account.KindCommand, account.KindFree:
+		return (s.Busy || !s.Stopped) && s.DurationNs >= account.SeenBusyNs
+	}
+	return false
 }
 
-// Pattern reports whether so many calls were affected that it is no accident.
-func (f Affected) Pattern() bool {
-	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
+// Held joins a claim with the suspects that were waited for.
+func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
+	h := SuspectClaim{Claim: cl}
+	indexes := make([]int, 0, len(w.byNs))
+	for i := range w.byNs {
+		indexes = append(indexes, i)
+	}
+	sort.Slice(indexes, func(a, b int) bool {
+		if w.byNs[indexes[a]] != w.byNs[indexes[b]] {
+			return w.byNs[indexes[a]] > w.byNs[indexes[b]]
+		}
+		return indexes[a] < indexes[b]
+	})
+	for _, i := range indexes {
+		h.Suspects = append(h.Suspects, w.n.Ledger.Suspects[i])
+	}
+	return h
 }
-
-// materialNs is the longest wait that may happen now and then in a system that is well.
-const maxHealthyWaitNs = int64(20e6)
 
 // sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that
 // the thread was on the CPU for it; the server's record of the same says it twice.
@@ -162,43 +151,4 @@ func (h SuspectClaim) Confidence(n *Node) float64 {
 		best = max(best, c)
 	}
 	return best
-}
-
-// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
-// for a peer or a disk.
-var nestedOrWaiting = map[string]bool{
-	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
-	"fcall_ro": true, "exec": true,
-	"migrate": true, "save": true, "debug": true,
-}
-
-// PolledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
-// by the cores that it used.
-func (n *Node) PolledCPUNs(cores float64) int64 {
-	polls := n.Info("used_cpu_user")
-	if len(polls) < 2 {
-		polls = n.Info("used_cpu_user_main_thread")
-	}
-	if len(polls) < 2 {
-		return int64(cores * n.Seconds() * 1e9)
-	}
-	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
-}
-
-// CommandsNs is how long all commands lasted in the watch that only work, by the server's clock.
-func (n *Node) CommandsNs() (ns int64) {
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
-			!nestedOrWaiting[command] {
-			ns += int64(n.Growth(name) * 1000)
-		}
-	}
-	return ns
-}
-
-func TimesText(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }

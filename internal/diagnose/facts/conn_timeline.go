@@ -2,12 +2,8 @@ package facts
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-
-	"slowpath/internal/diagnose/account"
-	"slowpath/internal/recording"
 )
 
 // Lane is a connection with who calls on it, and its use second by second.
@@ -21,6 +17,20 @@ type ConnTimeline struct {
 type TimelineStep struct {
 	Span
 	Calls, InFlightNs, IdleNs int64
+}
+
+// stepsOf is the use of a connection from look to look.
+func stepsOf(c *Conn, startNs int64) (out []TimelineStep) {
+	last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
+	for _, u := range c.Samples {
+		out = append(out, TimelineStep{
+			Span{last.TimeNs, u.TimeNs},
+			u.Calls - last.Calls, u.InFlightNs - last.InFlightNs,
+			u.IdleNs - last.IdleNs,
+		})
+		last = u
+	}
+	return out
 }
 
 // Whose is the address of a connection with the process behind it, where that is known.
@@ -54,53 +64,16 @@ func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	return float64(max(ns, 1))
 }
 
-// TapClaim claims of the slow calls that the kernel source saw; explained gives the nanoseconds of one call.
-func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
-	return n.ClaimOf(func(a account.Account) int64 {
-		if a.Call.Source != recording.SourceTap {
-			return 0
-		}
-		return explained(a)
-	})
-}
-
-// Within is the part of a call's segments that match, in some stretches of time.
-func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (ns int64) {
-	for _, g := range a.Segments {
-		if match(g) {
-			ns += s.OverlapNs(g.FromNs, g.ToNs)
+// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
+// within a second; one that was there before the watch and never used in it was idle all that time.
+func (l ConnTimeline) idleBefore(sentNs int64) int64 {
+	for i := len(l.Steps) - 1; i >= 0; i-- {
+		if s := l.Steps[i]; s.ToNs <= sentNs+int64(100e6) {
+			if sentNs-s.ToNs > LongIdleNs {
+				return sentNs - s.ToNs
+			}
+			return s.IdleNs
 		}
 	}
-	return ns
-}
-
-// Tally counts names.
-type NameCounts map[string]int
-
-func (t NameCounts) Total() (all int) {
-	for _, k := range t {
-		all += k
-	}
-	return all
-}
-
-// Top are the most frequent names.
-func (t NameCounts) Top(n int) []string {
-	var names []string
-	for name := range t {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b)) })
-	return names[:min(n, len(names))]
-}
-
-// List joins the most frequent names for people.
-func (t NameCounts) List(n int) string {
-	s := strings.Join(t.Top(n), ", ")
-	if more := len(t) - n; more > 0 {
-		s += fmt.Sprintf(" and %d more", more)
-	}
-	return s
+	return 0
 }

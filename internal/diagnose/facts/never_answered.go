@@ -1,12 +1,9 @@
 package facts
 
 import (
-	"slices"
-	"sort"
+	"slowpath/internal/recording"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"slowpath/internal/recording"
 )
 
 // Unanswered are the connections on which a call waited for a reply that would never have come, until its caller gave
@@ -58,11 +55,6 @@ func closedWaiting(callers []*Caller) (list []*Conn, ageNs int64) {
 	return list, PercentilesOf(list, func(k *Conn) int64 { return k.IdleNs }).Median
 }
 
-// MeantToWait are commands whose reply may be long in coming on a server that is well.
-var LongWaitCommands = WordSet("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
-	"WAITAOF " +
-	"SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
-
 // JustInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls
 // were counted.
 func (n *Node) AnsweredBeforeTimeout(timeoutNs int64) (calls float64, seen bool) {
@@ -89,92 +81,4 @@ func (n *Node) AnsweredBeforeTimeout(timeoutNs int64) (calls float64, seen bool)
 		}
 	}
 	return float64(count), all > 0
-}
-
-// answers are signs that the server answered somebody.
-type answers struct {
-	requests []request  // of single calls, from the request to the reply, by their begin
-	steps    []connStep // of connections from one look to the next
-}
-
-type request struct {
-	conn     string
-	from, to int64
-}
-
-type connStep struct {
-	conn *Conn
-	TimelineStep
-}
-
-func (n *Node) answers(callers []*Caller) (a answers) {
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Error == "" {
-			a.requests = append(a.requests, request{c.Conn, c.StartNs, c.EndNs})
-		}
-	}
-	for _, c := range callers {
-		for _, k := range c.Conns {
-			if k.Handshake != nil { // its first round trips
-				a.requests = append(a.requests, request{k.Client, k.OpenNs, k.OpenNs + k.FirstReplyNs - k.DialNs})
-			}
-			for _, s := range stepsOf(k, n.StartNs) {
-				a.steps = append(a.steps, connStep{k, s})
-			}
-		}
-	}
-	sort.Slice(a.requests, func(i, j int) bool { return a.requests[i].from < a.requests[j].from })
-	return a
-}
-
-// during reports whether others than a connection were answered what they asked between two times.
-func (a answers) during(not *Conn, from, to int64) bool {
-	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
-		if s.from < t {
-			return -1
-		}
-		return 1
-	})
-	for _, s := range a.requests[at:] {
-		if s.from >= to {
-			break
-		}
-		if s.conn != not.Client && s.to < to {
-			return true
-		}
-	}
-	return a.flowed(not, from, to)
-}
-
-// flowed reports whether the calls on other connections cannot have stood still between two times: with the calls that
-// came at their rate in that time, each of them waiting for its end, they would have been in flight for longer than
-// they were in the whole looks around it.
-func (a answers) flowed(not *Conn, from, to int64) bool {
-	t := float64(to - from)
-	var perNs, inFlight float64
-	for _, l := range a.steps {
-		if l.conn == not || l.FromNs > from || l.ToNs < to {
-			continue
-		}
-		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
-		inFlight += float64(l.InFlightNs)
-	}
-	return perNs*t >= minExpectedCalls && inFlight < perNs*t*t/2/2
-}
-
-// flowedCalls should have come meanwhile: that none of so many did by chance has a probability below 1 % (Poisson).
-const minExpectedCalls = 5
-
-// stepsOf is the use of a connection from look to look.
-func stepsOf(c *Conn, startNs int64) (out []TimelineStep) {
-	last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
-	for _, u := range c.Samples {
-		out = append(out, TimelineStep{
-			Span{last.TimeNs, u.TimeNs},
-			u.Calls - last.Calls, u.InFlightNs - last.InFlightNs,
-			u.IdleNs - last.IdleNs,
-		})
-		last = u
-	}
-	return out
 }

@@ -1,0 +1,80 @@
+package facts
+
+import (
+	"slices"
+	"sort"
+)
+
+// answers are signs that the server answered somebody.
+type answers struct {
+	requests []request  // of single calls, from the request to the reply, by their begin
+	steps    []connStep // of connections from one look to the next
+}
+
+type request struct {
+	conn     string
+	from, to int64
+}
+
+type connStep struct {
+	conn *Conn
+	TimelineStep
+}
+
+func (n *Node) answers(callers []*Caller) (a answers) {
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Error == "" {
+			a.requests = append(a.requests, request{c.Conn, c.StartNs, c.EndNs})
+		}
+	}
+	for _, c := range callers {
+		for _, k := range c.Conns {
+			if k.Handshake != nil { // its first round trips
+				a.requests = append(a.requests, request{k.Client, k.OpenNs, k.OpenNs + k.FirstReplyNs - k.DialNs})
+			}
+			for _, s := range stepsOf(k, n.StartNs) {
+				a.steps = append(a.steps, connStep{k, s})
+			}
+		}
+	}
+	sort.Slice(a.requests, func(i, j int) bool { return a.requests[i].from < a.requests[j].from })
+	return a
+}
+
+// during reports whether others than a connection were answered what they asked between two times.
+func (a answers) during(not *Conn, from, to int64) bool {
+	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
+		if s.from < t {
+			return -1
+		}
+		return 1
+	})
+	for _, s := range a.requests[at:] {
+		if s.from >= to {
+			break
+		}
+		if s.conn != not.Client && s.to < to {
+			return true
+		}
+	}
+	return a.flowed(not, from, to)
+}
+
+// flowed reports whether the calls on other connections cannot have stood still between two times: with the calls that
+// came at their rate in that time, each of them waiting for its end, they would have been in flight for longer than
+// they were in the whole looks around it.
+func (a answers) flowed(not *Conn, from, to int64) bool {
+	t := float64(to - from)
+	var perNs, inFlight float64
+	for _, l := range a.steps {
+		if l.conn == not || l.FromNs > from || l.ToNs < to {
+			continue
+		}
+		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
+		inFlight += float64(l.InFlightNs)
+	}
+	return perNs*t >= minExpectedCalls && inFlight < perNs*t*t/2/2
+}
+
+// flowedCalls should have come meanwhile: that none of so many did by chance has a probability below 1 % (Poisson).
+const minExpectedCalls = 5

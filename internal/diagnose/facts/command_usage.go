@@ -1,0 +1,123 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// CommandsPerSecond is the server's own rate of commands.
+func (n *Node) CommandsPerSecond() float64 { return n.PerSecond("total_commands_processed") }
+
+// CommandUse is what one command took of the main thread.
+type CommandUse struct {
+	Name  string
+	Calls float64
+	Usec  float64
+}
+
+// TopCommand is the command that took most of the main thread's time in all.
+func (n *Node) TopCommand() (top CommandUse) {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		base, ok := strings.CutSuffix(name, ".usec")
+		if usec := n.Growth(name); ok && usec > top.Usec {
+			top = CommandUse{
+				strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " ")),
+				n.Growth(base + ".calls"), usec,
+			}
+		}
+	}
+	return top
+}
+
+// BytesPerCommand is what a command and its reply weigh on average.
+func (n *Node) BytesPerCommand() float64 {
+	bytes := n.Growth("total_net_output_bytes") + n.Growth("total_net_input_bytes")
+	return bytes / max(n.Growth("total_commands_processed"), 1)
+}
+
+// heavy is a command that takes long each time, not often.
+const longCommandUsec = 1000
+
+// HeavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
+// what another cause is named for.
+func (n *Node) LongWorkShare() float64 {
+	usec := 0.0
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		base, ok := strings.CutSuffix(name, ".usec")
+		if !ok {
+			continue
+		}
+		all, calls := n.Growth(name), n.Growth(base+".calls")
+		if calls > 0 && all/calls >= longCommandUsec {
+			usec += all
+		}
+	}
+	ms := n.Growth("expire_cycle_cpu_milliseconds") + n.Growth("total_eviction_exceeded_time") +
+		n.Growth("total_active_defrag_time")
+	return (usec/1e6 + ms/1e3) / n.Seconds()
+}
+
+// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
+// for a peer or a disk.
+var nestedOrWaiting = map[string]bool{
+	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
+	"fcall_ro": true, "exec": true,
+	"migrate": true, "save": true, "debug": true,
+}
+
+// CommandsNs is how long all commands lasted in the watch that only work, by the server's clock.
+func (n *Node) CommandsNs() (ns int64) {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
+			!nestedOrWaiting[command] {
+			ns += int64(n.Growth(name) * 1000)
+		}
+	}
+	return ns
+}
+
+// ProbeWorkNs is the server's own time for a call such as the probe makes.
+func (n *Node) ProbeWorkNs() int64 {
+	usec, calls := 0.0, 0.0
+	for _, c := range []string{"ping", "get"} {
+		usec += n.Growth("cmdstat_" + c + ".usec")
+		calls += n.Growth("cmdstat_" + c + ".calls")
+	}
+	if calls == 0 {
+		return 0
+	}
+	return int64(usec / calls * 1000)
+}
+
+// TapCalls is how many calls of a command the kernel source saw, at the end that saw most.
+func (n *Node) TapCalls(op string) int64 {
+	by := n.tapCallsBy(op)
+	return max(by[recording.Client], by[recording.Server])
+}
+
+// tapCallsBy counts by the end that saw them: at the client's slowpath's own are not among them.
+func (n *Node) tapCallsBy(op string) map[string]int64 {
+	by := map[string]int64{}
+	for _, h := range n.Rec.Histograms {
+		side, of, ok := strings.Cut(h.Op, " ")
+		if !ok || of != op || h.Source != recording.SourceTap || h.Node != n.Address && h.Node != "" {
+			continue
+		}
+		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
+			by[side] += one.TotalCount()
+		}
+	}
+	return by
+}
+
+// HistogramSum is the number of the calls of a histogram, and their time in nanoseconds.
+func HistogramSum(hdr []byte) (count float64, ns int64) {
+	h, err := hdrhistogram.Decode(hdr)
+	if err != nil {
+		return 0, 0
+	}
+	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
+}

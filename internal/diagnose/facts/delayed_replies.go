@@ -1,0 +1,49 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// DelayedReplies is the time in which the server had read calls of its users, and slept before it answered them: calls
+// of commands that never block by themselves, on connections where no command before them does.
+type DelayedReplies struct {
+	Claim
+	// MaxNsByOp is the longest delay in nanoseconds by command.
+	MaxNsByOp map[string]int64
+}
+
+// KeptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
+// that never block of themselves, on connections where no command before them does. By command it tells how long they
+// waited.
+func (n *Node) DelayedReplies() DelayedReplies {
+	byOp, behind := map[string]int64{}, map[string][]Span{}
+	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
+		conn := recording.DetailOf[recording.WaiterDetail](e).Client
+		behind[conn] = append(behind[conn], Span{e.TimeNs, e.TimeNs + e.DurationNs})
+	}
+	cl := n.ClaimOf(func(a account.Account) int64 {
+		name, _, _ := strings.Cut(a.Call.Op, " ")
+		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || blockingCommands[name] ||
+			overlap(behind[a.Call.Conn], Span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) &&
+			!storingCommands[name] {
+			return 0
+		}
+		var ns int64
+		read := false
+		for _, s := range a.Segments {
+			read = read || s.Actor == account.Server && s.State == account.Exec
+			if read && (s.State == account.Withheld || s.State == account.Unexplained) &&
+				s.Ns() >= minIdleServerWaitNs {
+				ns += s.Ns()
+			}
+		}
+		if ns > 0 {
+			byOp[a.Call.Op] = max(byOp[a.Call.Op], ns)
+		}
+		return ns
+	})
+	return DelayedReplies{cl, byOp}
+}

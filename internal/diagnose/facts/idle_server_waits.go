@@ -1,0 +1,133 @@
+package facts
+
+import (
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// Withheld is time that calls waited for a server that was not seen busy, stopped or waiting for a CPU.
+type IdleServerWait struct {
+	Claim
+	AllBlocked       bool    // nothing came through meanwhile
+	HostWatched      bool    // the main thread was watched
+	SleepShare       float64 // part of the time around these calls that it slept
+	WakeupsPerSecond float64 // per second
+	// part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
+	LoggedShare float64
+}
+
+// Asleep: its event loop turned and had nothing to do.
+func (w IdleServerWait) LoopIdle() bool {
+	return w.HostWatched && w.SleepShare >= 0.6 && w.WakeupsPerSecond >= 2 && w.LoggedShare < 0.5
+}
+
+// minWithheld is the shortest wait that is not merely a hiccup.
+const minIdleServerWaitNs = int64(20e6)
+
+// Withheld looks at the slow calls that nothing explains.
+func (n *Node) IdleServerWait() IdleServerWait {
+	w := IdleServerWait{HostWatched: n.HostWatched()}
+	open := func(a account.Account, s account.Segment) bool {
+		return IsUnexplainedWait(s) && (s.Actor != account.Server || s.State == account.Withheld) &&
+			a.ExcessNs >= minIdleServerWaitNs
+	}
+	w.Claim = n.Claim(open)
+	if w.Claim.Ns == 0 {
+		return w
+	}
+	stalls := n.stalls()
+	w.AllBlocked = n.nothingPassed(stalls)
+	w.LoggedShare = n.loggedShare(stalls)
+	if w.HostWatched {
+		w.SleepShare, w.WakeupsPerSecond = n.sleep(stalls)
+	}
+	return w
+}
+
+// loggedShare is how much of some stretches the server's records of long commands could fill.
+func (n *Node) loggedShare(stalls []Span) float64 {
+	var all, logged int64
+	for _, s := range stalls {
+		all += s.ToNs - s.FromNs
+	}
+	for _, s := range n.Ledger.Suspects {
+		if s.Node == n.Address && s.Kind == account.KindCommand && !s.Merged && s.DurationNs >= minIdleServerWaitNs {
+			logged += s.DurationNs * int64(max(s.Count, 1))
+		}
+	}
+	return float64(logged) / float64(max(all, 1))
+}
+
+// stalls joins the slow calls into stretches in which at least one waited.
+func (n *Node) stalls() []Span {
+	var out []Span
+	for _, a := range n.Ledger.Slow { // ordered by their begin
+		if a.Call.Node != n.Address || a.Call.Source != recording.SourceProbe || a.ExcessNs < minIdleServerWaitNs {
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && a.Call.IntendedNs <= out[k].ToNs {
+			out[k].ToNs = max(out[k].ToNs, a.Call.EndNs)
+			continue
+		}
+		out = append(out, Span{a.Call.IntendedNs, a.Call.EndNs})
+	}
+	return out
+}
+
+// nothingPassed reports whether no call that began in a stall came back before its end, but for the last moment: a
+// connection that lost a segment waits alone.
+func (n *Node) nothingPassed(stalls []Span) bool {
+	others := 0
+	for _, c := range n.Rec.Calls {
+		if c.Node != n.Address || c.Source != recording.SourceProbe {
+			continue
+		}
+		for _, s := range stalls {
+			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			if c.StartNs <= s.FromNs+margin/2 || c.StartNs >= s.ToNs-margin {
+				continue
+			}
+			if c.EndNs < s.ToNs-margin && c.Error == "" {
+				return false
+			}
+			if c.Conn == "fresh" {
+				others++
+			}
+		}
+	}
+	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
+		for _, s := range stalls {
+			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			if p.TimeNs > s.FromNs+margin/2 && p.TimeNs < s.ToNs-margin {
+				if p.TimeNs+p.DurationNs < s.ToNs-margin {
+					return false
+				}
+				others++
+			}
+		}
+	}
+	return others > 0
+}
+
+// sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per
+// second of the whole watch.
+func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
+	run, delay := n.Host("main.run_ns"), n.Host("main.delay_ns")
+	var all, busy float64
+	for i := 1; i < len(run); i++ {
+		from, to := run[i-1].TimeNs, run[i].TimeNs
+		within := overlap(stalls, Span{from, to})
+		if within == 0 || to <= from {
+			continue
+		}
+		d0, _ := delay.At(from)
+		d1, _ := delay.At(to)
+		// What it ran outside of the stalls is not known to be outside: this bounds the sleep from below.
+		all += float64(within)
+		busy += min(float64(within), run[i].Value-run[i-1].Value+d1-d0)
+	}
+	if all == 0 {
+		return 0, 0
+	}
+	return 1 - busy/all, Rate(n.Host("main.voluntary_switches"))
+}

@@ -1,0 +1,37 @@
+package facts
+
+import (
+	"encoding/json"
+
+	"slowpath/internal/recording"
+)
+
+// InfoText is the part of a reply of INFO that is text, from the server source's snapshot "info".
+type InfoText struct {
+	// TimeNs is when the reply came, in nanoseconds since the Unix epoch.
+	TimeNs int64 `json:"-"`
+	// Role is "master" or "slave".
+	Role string `json:"role"`
+	// MasterHost is the host name or the address of the master of a replica.
+	MasterHost string `json:"master_host"`
+	// FailoverState is the state of a FAILOVER that the server carries out: "no-failover" for none.
+	FailoverState string `json:"master_failover_state"`
+	// PausedReason is why clients are paused, "none" where they are not (valkey 8.1 and later).
+	PausedReason string `json:"paused_reason"`
+	// PausedActions are the commands that are paused: all, or writes.
+	PausedActions string `json:"paused_actions"`
+}
+
+// infoTextsOf are those of a node, in order of time. A damaged snapshot is left out.
+func infoTextsOf(rec *recording.Recording, address string) (out []InfoText) {
+	for _, s := range rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != address || s.Name != "info" {
+			continue
+		}
+		text := InfoText{TimeNs: s.TimeNs}
+		if json.Unmarshal([]byte(s.Body), &text) == nil {
+			out = append(out, text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package facts
+
+import (
+	"sort"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// Late is what a cause explains of the time between replies and their readers, and of which processes.
+type LateReads struct {
+	Claim
+	PIDs []int // those that lost most first
+	ns   map[int]int64
+}
+
+// late claims time of slow calls at their client's end: of measures one segment. It is nil where it was too rare for a
+// pattern. The whole process stands where all of its threads do, or the only one that calls.
+func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
+	all := n.ProcessThreads()
+	l := &LateReads{ns: map[int]int64{}}
+	calls, stood := map[int]int64{}, map[int]Spans{}
+	l.Claim = n.ClaimOf(func(a account.Account) int64 {
+		pid := PIDOf(a.Call.Client)
+		if pid == 0 {
+			return 0
+		}
+		t := all[pid]
+		if t == nil {
+			t = &Threads{PID: pid}
+		}
+		var ns int64
+		for _, s := range a.Segments {
+			if s.Actor != account.Client {
+				continue
+			}
+			part := of(t, s)
+			ns += part
+			if part > 0 && (whole || n.HasSingleReader(pid)) {
+				stood[pid] = append(stood[pid], Span{s.ToNs - part, s.ToNs})
+			}
+		}
+		if ns*10 >= a.ExcessNs && ns > 0 {
+			calls[pid]++
+			l.ns[pid] += ns
+		}
+		return ns
+	})
+	for pid := range l.ns {
+		l.PIDs = append(l.PIDs, pid)
+	}
+	sort.Slice(l.PIDs, func(i, j int) bool {
+		return l.ns[l.PIDs[i]] > l.ns[l.PIDs[j]] || l.ns[l.PIDs[i]] == l.ns[l.PIDs[j]] && l.PIDs[i] < l.PIDs[j]
+	})
+	if l.Calls < HealthyMinCalls || l.MaxNs < HealthyMaxNs && !n.often(calls, stood) &&
+		float64(l.Users.Calls) <= HealthyMaxShare*float64(l.Users.AllCalls) {
+		return nil
+	}
+	return l
+}
+
+// often reports whether the late calls of some process are more than what a healthy one may have, or whether it stood
+// for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
+func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
+	for _, s := range stood {
+		if float64(MergeSpans(s).TotalNs()) > HealthyMaxShare*n.Seconds()*1e9 {
+			return true
+		}
+	}
+	for _, c := range n.Callers() {
+		if k := late[c.PID]; k > 0 && float64(k) > HealthyMaxShare*float64(c.AppCalls()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known:
+// in a runtime that moves work between threads (Go, the JVM's pools) it was not the one to wait for.
+func IsReplyUnread(s account.Segment) bool {
+	return s.State == recording.Receive || s.State == recording.OffCPU
+}
+
+// ThrottledOf is the throttled part of the time between a reply and its reader.
+func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
+	switch {
+	case s.State == account.Throttled:
+		return s.Ns()
+	case IsReplyUnread(s):
+		return t.Throttled.OverlapNs(s.FromNs, s.ToNs)
+	}
+	return 0
+}
+
+// SlowConns is how many connections of a process had slow calls.
+func (n *Node) SlowConnCount(pid int) int {
+	conns := map[string]bool{}
+	for _, a := range n.Ledger.Slow {
+		if PIDOf(a.Call.Client) == pid {
+			conns[a.Call.Conn] = true
+		}
+	}
+	return len(conns)
+}

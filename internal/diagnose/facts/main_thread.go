@@ -1,0 +1,95 @@
+package facts
+
+import (
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// Hosted reports whether the server's main thread was watched through the files of its host.
+func (n *Node) HostWatched() bool { return len(n.Host("main.run_ns")) > 0 }
+
+// Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see
+// the thread.
+func (n *Node) Exact(state string) []account.Segment {
+	var out []account.Segment
+	for _, s := range n.Ledger.Exact(n.Address) {
+		if s.State == state {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// SeenExactly reports whether the kernel source saw the server's main thread.
+func (n *Node) SeenExactly() bool { return n.Ledger.Exact(n.Address) != nil }
+
+// StateSource is the best source that saw what the server's main thread was doing.
+func (n *Node) StateSource() string {
+	switch {
+	case n.SeenExactly():
+		return recording.SourceTap
+	case n.HostWatched():
+		return recording.SourceHost
+	}
+	return recording.SourceServer
+}
+
+// StateNs adds up the time that the host source saw the main thread in a state during the watch, slow calls or not.
+func (n *Node) StateNs(kind string) int64 {
+	var ns int64
+	for _, e := range n.Events(recording.SourceHost, kind) {
+		share := recording.DetailOf[recording.ThreadDetail](e).Share
+		if share <= 0 || share > 1 {
+			share = 1
+		}
+		ns += int64(float64(e.DurationNs) * share)
+	}
+	return ns
+}
+
+// Waits is some waits of a thread taken together.
+type WaitSum struct {
+	Count     int
+	Ns, MaxNs int64
+}
+
+func SumWaits(segs []account.Segment) (w WaitSum) {
+	for _, s := range segs {
+		w.Count++
+		w.Ns += s.Ns()
+		w.MaxNs = max(w.MaxNs, s.Ns())
+	}
+	return w
+}
+
+// MainCores is the CPU time that the main thread used per second, 0..1: by the host's schedstat where it was watched,
+// else by INFO (used_cpu_*_main_thread since 6.2, before that of the whole process). ok is false where neither is
+// known.
+func (n *Node) MainCores() (cores float64, source string, ok bool) {
+	if s := n.Host("main.run_ns"); len(s) >= 2 {
+		return Rate(s) / 1e9, recording.SourceHost, true
+	}
+	for _, f := range [][2]string{
+		{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"},
+		{"used_cpu_user", "used_cpu_sys"},
+	} {
+		u, s := n.Info(f[0]), n.Info(f[1])
+		if len(u) >= 2 && len(s) >= 2 {
+			return min(Rate(u)+Rate(s), 1), recording.SourceServer, true
+		}
+	}
+	return 0, "", false
+}
+
+// PolledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
+// by the cores that it used.
+func (n *Node) PolledCPUNs(cores float64) int64 {
+	polls := n.Info("used_cpu_user")
+	if len(polls) < 2 {
+		polls = n.Info("used_cpu_user_main_thread")
+	}
+	if len(polls) < 2 {
+		return int64(cores * n.Seconds() * 1e9)
+	}
+	return int64(cores * float64(polls[len(polls)-1].TimeNs-polls[0].TimeNs))
+}

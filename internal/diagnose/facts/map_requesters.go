@@ -1,0 +1,60 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// lettuceName is what Lettuce calls the connections over which it refreshes its topology
+// (DefaultClusterTopologyRefresh).
+const lettuceName = "lettuce#ClusterTopologyRefresh"
+
+// whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by
+// the server the clients whose last command it was or that name themselves so.
+func (n *Node) findRequesters(r *MapRefresh) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
+		if d := recording.DetailOf[recording.WorkDetail](e); IsMapCommand(d.Op) {
+			r.add(d.Process, d.Client, n)
+		}
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Source == recording.SourceTap && c.Node == n.Address && IsMapCommand(c.Op) {
+			r.add(c.Client, c.Conn, n)
+		}
+	}
+	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
+		if d := recording.DetailOf[recording.SlowlogDetail](e); IsMapCommand(d.Command) {
+			r.Lettuce = r.Lettuce || d.Name == lettuceName
+			if len(r.Requesters) == 0 {
+				r.add("", d.Client, n)
+			}
+		}
+	}
+	for _, c := range n.Clients() {
+		if c.Name != lettuceName && !IsMapCommand(strings.ToUpper(strings.ReplaceAll(c.Cmd, "|", " "))) {
+			continue
+		}
+		r.Lettuce = r.Lettuce || c.Name == lettuceName || strings.HasPrefix(strings.ToLower(c.LibName), "lettuce")
+		if c.LibName != "" {
+			r.Library = strings.TrimSpace(c.LibName + " " + c.LibVer)
+		}
+		if len(r.Requesters) == 0 {
+			r.add("", c.Addr, n)
+		}
+	}
+}
+
+// add counts a question. Lettuce names its threads, and of a JVM the kernel has the name of the thread that opened the
+// connection.
+func (r *MapRefresh) add(process, client string, n *Node) {
+	switch {
+	case process != "":
+		if !n.ownPIDs()[PIDOf(process)] {
+			r.Requesters[process]++
+			r.Lettuce = r.Lettuce || strings.HasPrefix(process, "lettuce-")
+		}
+	case client != "":
+		r.Requesters[HostOf(client)]++
+	}
+}

@@ -1,0 +1,105 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// ProcessSnapshot is what the host source saw of a process that calls a node, or uses its CPUs.
+type ProcessSnapshot struct {
+	// PID is the id of the process.
+	PID int `json:"-"`
+	// Comm is the name of its main thread.
+	Comm string `json:"comm"`
+	// Cgroup is the path of its CPU cgroup.
+	Cgroup string `json:"cgroup"`
+	// Self says that it is slowpath.
+	Self bool `json:"self"`
+	// Libraries are the client libraries that it has.
+	Libraries []recording.Library `json:"libraries"`
+}
+
+// processSnapshotsOf are those of a recording, in order of time. A damaged snapshot is left out.
+func processSnapshotsOf(rec *recording.Recording) (out []ProcessSnapshot) {
+	for _, s := range rec.Snapshots {
+		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+		pid, err := strconv.Atoi(text)
+		if !ok || err != nil || s.Source != recording.SourceHost || s.Name != "process" {
+			continue
+		}
+		p := ProcessSnapshot{PID: pid}
+		if json.Unmarshal([]byte(s.Body), &p) == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// process is the last snapshot of a process; the zero one where there is none.
+func (c *Case) process(pid int) (last ProcessSnapshot) {
+	for _, p := range c.Processes {
+		if p.PID == pid {
+			last = p
+		}
+	}
+	return last
+}
+
+// commOf is the name of a process, where the host source saw it, else that of one of its threads.
+func (c *Case) commOf(pid int, thread string) string {
+	if comm := c.process(pid).Comm; comm != "" {
+		return comm
+	}
+	return thread
+}
+
+// CgroupOf is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.
+func (c *Case) CgroupOf(pid int) string { return c.process(pid).Cgroup }
+
+// ownPIDs are slowpath's own processes, as far as the host source saw them.
+func (c *Case) ownPIDs() map[int]bool {
+	out := map[int]bool{}
+	for _, p := range c.Processes {
+		if p.Self {
+			out[p.PID] = true
+		}
+	}
+	return out
+}
+
+// processSubject is the subject of samples and events about a process.
+func processSubject(pid int) string { return fmt.Sprintf("%s%d", recording.ProcessPrefix, pid) }
+
+// ProcessSeries is a series of the host source about a client's process.
+func (c *Case) ProcessSeries(pid int, name string) recording.Series {
+	return c.Rec.Series(recording.SourceHost, processSubject(pid), name)
+}
+
+// HasSingleReader reports whether one thread reads all replies of a process: the time between a reply and its read is
+// then that thread's.
+func (c *Case) HasSingleReader(pid int) bool {
+	if readers, ok := c.Rec.Series(recording.SourceTap, processSubject(pid), "readers").Last(); ok {
+		return readers == 1
+	}
+	threads, ok := c.ProcessSeries(pid, "threads").Max()
+	return ok && threads == 1
+}
+
+// ReportsCollections reports whether the kernel source sees when the runtime of a process collects garbage.
+func (c *Case) ReportsCollections(pid int) bool {
+	return len(c.Rec.Series(recording.SourceTap, processSubject(pid), "collector.watched")) > 0
+}
+
+// PIDOf is the id of the process in "redis-cli[1234]"; 0 where the text has none.
+func PIDOf(client string) int {
+	_, text, _ := strings.Cut(strings.TrimSuffix(client, "]"), "[")
+	pid, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return pid
+}

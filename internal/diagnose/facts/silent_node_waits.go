@@ -1,0 +1,132 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"slowpath/internal/recording"
+)
+
+// settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within
+// milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
+const settleNs = int64(2e9)
+
+// Stuck is who waits for a silent node in a stretch of time.
+type SilentNodeWaits struct {
+	Ns             int64      // of waiting, each connection for itself
+	Callers        NameCounts // connections by caller
+	RequestsUnread bool       // their requests were seen to lie unread
+	Dialled        int        // connections that were made to it in that time
+	GivenUp        int        // and were closed by their client, or without an answer
+	LongestNs      int64      // of those waits
+	Lasting        bool       // some waited to the end
+}
+
+// StuckAfter is who still waits for an old master when others have its slots, and had the time to tell.
+func (n *Node) WaitsAfterTakeover(t Takeover) SilentNodeWaits {
+	if t.Pending {
+		return SilentNodeWaits{}
+	}
+	w := Span{t.TakenNs + settleNs, t.BackNs}
+	if t.TakenNs == 0 { // so it was before the watch
+		w.FromNs = n.StartNs
+	}
+	if t.BackNs == 0 {
+		w.ToNs = n.EndNs
+	}
+	s := SilentNodeWaits{Callers: NameCounts{}}
+	n.addUnread(w, &s)
+	n.addConns(w, &s)
+	return s
+}
+
+// LostIn is the time that callers lost in a stretch: all of it on each connection that they had in use when it began. A
+// call that is tried again at once has no place where it waits, but nor has its caller what it asked for.
+func (n *Node) BlockedNs(w Span) (ns int64) {
+	for _, c := range n.ClientCallers() {
+		used := 0
+		for _, k := range c.Conns {
+			if k.AppCalls() > 0 && k.OpenNs < w.FromNs && (k.CloseNs == 0 || k.CloseNs >= w.FromNs) {
+				used++
+			}
+		}
+		ns += int64(used) * (w.ToNs - w.FromNs)
+	}
+	s := SilentNodeWaits{Callers: NameCounts{}}
+	n.addUnread(w, &s)
+	return max(ns, s.Ns)
+}
+
+// stuckUnread adds those whose requests lie in the server's sockets.
+func (n *Node) addUnread(w Span, s *SilentNodeWaits) {
+	var before []recording.Unread
+	servers, own, at := n.servers(), n.ownPIDs(), w.FromNs
+	count := func(to int64) {
+		for _, u := range before {
+			if servers[u.PID] || own[u.PID] || IsServerProcess(u.Comm) || to <= at {
+				continue
+			}
+			name := u.Host
+			if u.PID != 0 {
+				name = fmt.Sprintf("%s[%d]", u.Comm, u.PID)
+			}
+			s.RequestsUnread = true
+			s.Ns += int64(u.Connections) * (to - at)
+			s.LongestNs = max(s.LongestNs, to-at)
+			s.Lasting = s.Lasting || to == w.ToNs
+			s.Callers[name] = max(s.Callers[name], u.Connections)
+		}
+		at = max(at, to)
+	}
+	for _, snap := range n.Rec.Snapshots {
+		if snap.Source != recording.SourceHost || snap.Subject != n.Address || snap.Name != recording.SnapshotUnread {
+			continue
+		}
+		count(min(snap.TimeNs, w.ToNs))
+		before = nil
+		_ = json.Unmarshal([]byte(snap.Body), &before) // a damaged snapshot is as good as none
+	}
+	count(w.ToNs)
+}
+
+// stuckConns adds those whose connections the kernel source saw: made after the takeover and never answered, or given
+// up while a call waited.
+func (n *Node) addConns(w Span, s *SilentNodeWaits) {
+	for _, c := range n.ClientCallers() {
+		for _, k := range c.Conns {
+			end := k.CloseNs
+			if end == 0 || end > w.ToNs {
+				end = w.ToNs
+			}
+			switch {
+			case k.OpenNs >= w.FromNs && k.OpenNs < w.ToNs && k.Calls == 0:
+				s.Dialled++
+				s.addWait(c, k.OpenNs, end)
+				s.Lasting = s.Lasting || end == w.ToNs
+			case k.CloseNs > w.FromNs && k.ClosedWaiting() && k.CloseNs-k.IdleNs >= w.FromNs-settleNs:
+				s.addWait(c, max(w.FromNs, k.CloseNs-k.IdleNs), end)
+			default:
+				continue
+			}
+			if k.CloseNs > 0 && k.ClosedBy == recording.Client {
+				s.GivenUp++
+			}
+		}
+	}
+	for _, one := range n.UnansweredRequests() {
+		if one.Retransmits >= UnansweredRetransmits && one.ToNs > w.FromNs && one.SentNs >= w.FromNs-settleNs {
+			s.Ns += one.ToNs - max(one.SentNs, w.FromNs)
+			s.LongestNs = max(s.LongestNs, one.ToNs-one.SentNs)
+			s.Callers[one.Caller]++
+		}
+	}
+}
+
+func (s *SilentNodeWaits) addWait(c *Caller, from, to int64) {
+	if to <= from {
+		return
+	}
+	s.Ns += to - from
+	s.LongestNs = max(s.LongestNs, to-from)
+	s.Callers[c.Name]++
+}

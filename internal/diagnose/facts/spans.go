@@ -1,0 +1,71 @@
+package facts
+
+import (
+	"slices"
+	"sort"
+
+	"slowpath/internal/diagnose/account"
+)
+
+// Span is a stretch of time.
+type Span struct{ FromNs, ToNs int64 }
+
+// Spans are stretches of time, disjoint and in order.
+type Spans []Span
+
+func MergeSpans(list Spans) Spans {
+	sort.Slice(list, func(i, j int) bool { return list[i].FromNs < list[j].FromNs })
+	var out Spans
+	for _, s := range list {
+		if k := len(out) - 1; k >= 0 && s.FromNs <= out[k].ToNs {
+			out[k].ToNs = max(out[k].ToNs, s.ToNs)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// In is how much of [from, to) they cover.
+func (s Spans) OverlapNs(from, to int64) (ns int64) {
+	for i := sort.Search(len(s), func(i int) bool { return s[i].ToNs > from }); i < len(s) && s[i].FromNs < to; i++ {
+		ns += min(s[i].ToNs, to) - max(s[i].FromNs, from)
+	}
+	return ns
+}
+
+func (s Spans) TotalNs() (ns int64) {
+	for _, x := range s {
+		ns += x.ToNs - x.FromNs
+	}
+	return ns
+}
+
+// Within is the part of a call's segments that match, in some stretches of time.
+func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (ns int64) {
+	for _, g := range a.Segments {
+		if match(g) {
+			ns += s.OverlapNs(g.FromNs, g.ToNs)
+		}
+	}
+	return ns
+}
+
+func overlap(stalls []Span, with Span) int64 {
+	var ns int64
+	for _, s := range stalls {
+		ns += max(0, min(s.ToNs, with.ToNs)-max(s.FromNs, with.FromNs))
+	}
+	return ns
+}
+
+// SideBySide is how many of some stretches of time overlap, at most.
+func MaxOverlap(list []Span) (most int) {
+	var ends []int64
+	for _, s := range list { // they are sorted by their begin
+		ends = slices.DeleteFunc(ends, func(to int64) bool { return to <= s.FromNs })
+		ends = append(ends, s.ToNs)
+		most = max(most, len(ends))
+	}
+	return most
+}
