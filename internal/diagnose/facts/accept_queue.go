@@ -4,20 +4,30 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Backlog is what is known of the queue of a listening socket.
+// AcceptQueue is what is known of the queue of a server's listening socket: connections that the kernel has made and
+// the server has not accepted yet.
 type AcceptQueue struct {
-	Drops              float64 // in the whole network namespace
-	MaxQueue           float64
-	Limit              float64
-	FreshRetransmitted int  // connections of the probe that had to retransmit
-	KeptRetransmitted  int  // calls on open connections that had to
-	LateDials          int  // connections of clients on this host whose SYN was retransmitted before they were made
-	KeptSlow           bool // the loop itself was held up: then that is why nobody was let in
-	DropsAreOwn        bool // the drops are this server's
+	// Drops is the number of connections that were dropped since a queue was full, in the whole network namespace.
+	Drops float64
+	// MaxQueue is the largest length of the queue that was seen.
+	MaxQueue float64
+	// Limit is the length at which the queue is full; 0 where it is unknown.
+	Limit float64
+	// FreshRetransmitted is the number of the probe's new connections that had to retransmit.
+	FreshRetransmitted int
+	// KeptRetransmitted is the number of the probe's calls on open connections that had to retransmit.
+	KeptRetransmitted int
+	// LateDials is the number of connections of clients on this host whose SYN was retransmitted before they were made.
+	LateDials int
+	// KeptSlow says that more than 10 % of the probe's calls on its kept connection were slow: the event loop itself
+	// was held up, and accepted nobody for that reason.
+	KeptSlow bool
+	// DropsAreOwn says that the drops are this server's, and not another's in its network namespace.
+	DropsAreOwn bool
 }
 
-// Overflow gathers the evidence. ListenOverflows counts for the whole network namespace; that the drops are this
-// server's shows in its own queue, or in the probe's own connections.
+// AcceptQueue gathers the evidence of an overflow. ListenOverflows counts for the whole network namespace; that the
+// drops are this server's shows in its own queue, or in the probe's own connections.
 func (n *Node) AcceptQueue() AcceptQueue {
 	b := AcceptQueue{Drops: n.Host("net.ListenOverflows").Growth()}
 	b.MaxQueue, _ = n.Host("listen.queue").Max()
@@ -52,6 +62,6 @@ func (n *Node) AcceptQueue() AcceptQueue {
 	return b
 }
 
-// UsualBacklog is the least that servers and kernels have had as their default (somaxconn 128 before Linux 5.4;
-// tcp-backlog 511).
+// DefaultBacklog is the smallest default length of the queue that servers and kernels have had (somaxconn 128 before
+// Linux 5.4; tcp-backlog 511).
 const DefaultBacklog = 128

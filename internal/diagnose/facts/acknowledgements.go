@@ -6,22 +6,35 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Acks is what the kernel source saw of replies to clients at other addresses, of which it may have seen the server's
-// end alone. The clients' kernels acknowledge them without their processes: what is late is the path, the client's
-// host, or a window that is closed.
+// Acknowledgements is what the kernel source saw of replies to clients at other addresses, of which it may see the
+// server's end alone. The clients' kernels acknowledge them without their processes: what is late is the path, the
+// client's host, or a window that is closed.
 type Acknowledgements struct {
-	// late ones by what happened meanwhile: segments were retransmitted; the client's window was closed; neither
-	Retransmitted, WindowClosed, Other int
-	MaxRetransmittedNs, MaxOtherNs     int64
-	Conns                              int
-	// least round trip of the connection in the middle; 0 where unknown
-	MinRTTNs          int64
-	LateConns         map[string]bool // by the client's address: those with late ones,
-	ClosedWindowConns map[string]bool // and those whose client closed its window, late or not
-	OtherBytes        int64           // of the longest of Plain
-	OtherClient       string
+	// Retransmitted is the number of late acknowledgements during which segments were retransmitted.
+	Retransmitted int
+	// WindowClosed is the number of late acknowledgements during which the client's window was closed.
+	WindowClosed int
+	// Other is the number of late acknowledgements with neither.
+	Other int
+	// MaxRetransmittedNs is the longest of Retransmitted, in nanoseconds.
+	MaxRetransmittedNs int64
+	// MaxOtherNs is the longest of Other, in nanoseconds.
+	MaxOtherNs int64
+	// Conns is the number of connections whose round trip is known.
+	Conns int
+	// MinRTTNs is the median over the connections of their shortest round trip; 0 where it is unknown.
+	MinRTTNs int64
+	// LateConns are the addresses of clients with late acknowledgements.
+	LateConns map[string]bool
+	// ClosedWindowConns are the addresses of clients that closed their window, late or not.
+	ClosedWindowConns map[string]bool
+	// OtherBytes is how many bytes were not acknowledged in the longest of Other.
+	OtherBytes int64
+	// OtherClient is the address of the client of the longest of Other.
+	OtherClient string
 }
 
+// Acknowledgements are those of the node's replies.
 func (n *Node) Acknowledgements() Acknowledgements {
 	a := Acknowledgements{LateConns: map[string]bool{}, ClosedWindowConns: map[string]bool{}}
 	least := map[string]int64{}

@@ -11,16 +11,19 @@ type answers struct {
 	steps    []connStep // of connections from one look to the next
 }
 
+// request is a call from its send to its reply.
 type request struct {
 	conn     string
 	from, to int64
 }
 
+// connStep is the use of a connection from one sample to the next.
 type connStep struct {
 	conn *Conn
 	TimelineStep
 }
 
+// answers collects the calls and the samples of the node's connections.
 func (n *Node) answers(callers []*Caller) (a answers) {
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Error == "" {

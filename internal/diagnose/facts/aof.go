@@ -7,12 +7,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// aof is how the server keeps its append-only file.
+// AOFConfig is how the server keeps its append-only file.
 type AOFConfig struct {
+	// Enabled says that there is an append-only file.
 	Enabled bool
-	Fsync   string // always, everysec, no; empty where CONFIG is forbidden
+	// Fsync is appendfsync: always, everysec or no; empty where CONFIG is forbidden.
+	Fsync string
 }
 
+// AOF is read from INFO and CONFIG GET.
 func (n *Node) AOF() AOFConfig {
 	var a AOFConfig
 	if v, ok := n.Info("aof_enabled").Max(); ok {
@@ -25,12 +28,12 @@ func (n *Node) AOF() AOFConfig {
 	return a
 }
 
-// DiskCalls are the system calls by which the main thread waits for the disk under an append-only file.
+// DiskSyscalls are the system calls in which the main thread waits for the disk because of an append-only file.
 var DiskSyscalls = WordSet("write pwrite64 writev pwritev fsync fdatasync sync_file_range ftruncate fallocate rename " +
 	"renameat renameat2 unlink unlinkat openat open close lseek")
 
-// OnDisk claims the time that slow calls waited while the main thread was blocked on the disk, seen by the host or told
-// by LATENCY.
+// DiskClaim claims the time that slow calls waited while the main thread was blocked on the disk: in a segment that
+// matches, or in one that the server's LATENCY reported.
 func (n *Node) DiskClaim(match func(account.Segment) bool) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.Suspect >= 0 && n.Ledger.Suspects[s.Suspect].Kind == account.KindAOF {
@@ -40,19 +43,20 @@ func (n *Node) DiskClaim(match func(account.Segment) bool) Claim {
 	})
 }
 
-// DiskCall reports whether a blocked segment is in one of the calls.
+// InSyscall matches blocked segments that are in one of some system calls.
 func InSyscall(calls map[string]bool) func(account.Segment) bool {
 	return func(s account.Segment) bool { return calls[SyscallOf(s)] }
 }
 
-// CallOf is the system call of a blocked segment, whose culprit may go on with the file: "fdatasync of appendonly.aof
-// on vda".
+// SyscallOf is the system call of a blocked segment, whose culprit may continue with the file: "fdatasync of
+// appendonly.aof on vda".
 func SyscallOf(s account.Segment) string {
 	call, _, _ := strings.Cut(s.Culprit, " of ")
 	return call
 }
 
-// SyncsInMain: only appendfsync always makes the main thread call fdatasync() again and again.
+// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() three times or more: only appendfsync
+// always makes it do so again and again.
 func (n *Node) SyncsInMainThread() bool {
 	count := 0
 	for _, s := range n.Exact(account.Blocked) {
@@ -68,6 +72,7 @@ func (n *Node) SyncsInMainThread() bool {
 	return count >= 3 || n.HasLatencyEvent(WordSet("aof-fsync-always"))
 }
 
+// HasLatencyEvent reports whether LATENCY had one of some events during the watch.
 func (n *Node) HasLatencyEvent(events map[string]bool) bool {
 	for _, e := range n.Events(recording.SourceServer, recording.KindLatency) {
 		if events[recording.DetailOf[recording.LatencyDetail](e).Event] {

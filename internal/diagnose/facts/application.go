@@ -10,38 +10,48 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// Application is a program whose goroutines or threads were looked at: what each was doing, moment by moment, as far as
-// the frames of known client libraries tell.
+// Application is a program that was profiled: its goroutines or threads by what they were doing in each profile, as far
+// as the frames of known client libraries show it.
 type Application struct {
 	recording.Profiled
-	Subject   string
+	// Subject is the application's subject in the recording.
+	Subject string
+	// Snapshots are the profiles of all goroutines or threads, in order of time.
 	Snapshots []StackSnapshot
-	Delays    map[string][]Delay // by kind of profile: mutex, block; the longest first
+	// Delays are what goroutines were held up, by the kind of the profile (mutex, block), the longest first.
+	Delays map[string][]Delay
 }
 
-// Moment is one reading of all goroutines or threads.
+// StackSnapshot is one profile of all goroutines or threads.
 type StackSnapshot struct {
-	TimeNs    int64
-	Threads   int64
-	Calls     int64 // in calls of known libraries, where one leaves out what works beside them
+	// TimeNs is when it was taken, in nanoseconds since the Unix epoch.
+	TimeNs int64
+	// Threads is the number of goroutines or threads.
+	Threads int64
+	// Calls is the number of those that were in calls of known libraries, without background work of the libraries.
+	Calls     int64
 	byMeaning map[string]*stackCount
 }
 
-// Meant is how many goroutines or threads had stacks of one meaning.
+// stackCount is how many goroutines or threads had stacks of one meaning.
 type stackCount struct {
 	stacks.Meaning
-	count        int64
-	libraryFrame string // the library's outermost frame in one of them, which tells its version
+	count int64
+	// the library's outermost frame in one of them, which shows its version
+	libraryFrame string
 }
 
-// Delay is what goroutines were held up in stacks of one meaning during the watch; an empty meaning is all that nothing
-// is known of.
+// Delay is what goroutines were held up in stacks of one meaning during the watch; an empty meaning is all stacks that
+// are not known.
 type Delay struct {
 	stacks.Meaning
-	Ns, Count int64
+	// Ns is the time in nanoseconds that they were held up.
+	Ns int64
+	// Count is how often they were held up.
+	Count int64
 }
 
-// applicationsOf reads all profiles of a recording. One that does not read was cut short, and is left out.
+// applicationsOf reads all profiles of a recording. One that does not parse was cut short, and is left out.
 func applicationsOf(rec *recording.Recording) []*Application {
 	table := tableOf(rec)
 	bySubject := map[string]*Application{}
@@ -76,7 +86,7 @@ func applicationsOf(rec *recording.Recording) []*Application {
 	return out
 }
 
-// tableOf is the user's own table of frames, and then that of this program.
+// tableOf is the user's own table of frames, followed by the built-in one.
 func tableOf(rec *recording.Recording) stacks.Table {
 	var own stacks.Table
 	if s, ok := rec.SnapshotOf(recording.SourceProfile, recording.SubjectSelf, recording.SnapshotFrames); ok {
@@ -128,18 +138,25 @@ func delaysOf(table stacks.Table, p *stacks.Profile) []Delay {
 	return out
 }
 
-// Wait is what an application waited for, over the moments of the watch.
+// ThreadWait is what goroutines or threads of an application waited for, over the snapshots of the watch.
 type ThreadWait struct {
-	App          *Application
-	Meaning      stacks.Meaning // of the one that most waited for
+	// App is the application.
+	App *Application
+	// Meaning is that of the stacks which most of them had.
+	Meaning stacks.Meaning
+	// LibraryFrame is the library's outermost frame in one of those stacks, which shows its version.
 	LibraryFrame string
-	Snapshots    int     // in which any waited
-	Count        int64   // goroutines or threads in the median moment
-	Calls        int64   // that were in calls then
-	Share        float64 // of those
+	// Snapshots is the number of snapshots in which any waited.
+	Snapshots int
+	// Count is how many goroutines or threads waited in the median snapshot.
+	Count int64
+	// Calls is how many of them were in calls in the median snapshot.
+	Calls int64
+	// Share is Count as a share of Calls.
+	Share float64
 }
 
-// Lasting says that it was so for most of the watch, and not when it began only.
+// Lasting says that some waited in most snapshots, and not only when the watch began.
 func (w ThreadWait) Lasting() bool { return w.Count > 0 && 2*w.Snapshots > len(w.App.Snapshots) }
 
 // Waits sums up the stacks whose meaning matches; ok is false where there were none.
@@ -174,7 +191,7 @@ func (a *Application) Waits(match func(stacks.Meaning) bool) (w ThreadWait, ok b
 	return w, true
 }
 
-// WorstWait is the one of all applications in which the largest part of the calls waits.
+// WorstWait is the wait of the application in which the largest share of the calls waits.
 func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst ThreadWait, ok bool) {
 	for _, a := range c.Applications {
 		if w, found := a.Waits(match); found && w.Lasting() && (!ok || w.Share > worst.Share) {
@@ -184,7 +201,7 @@ func (c *Case) WorstWait(match func(stacks.Meaning) bool) (worst ThreadWait, ok 
 	return worst, ok
 }
 
-// Called is the name of an application for people.
+// DisplayName is the application's name in messages: "shop[1234]".
 func (a *Application) DisplayName() string {
 	switch {
 	case a.PID != 0:
@@ -195,7 +212,7 @@ func (a *Application) DisplayName() string {
 	return a.Name
 }
 
-// Units are what a runtime calls its threads of work.
+// ThreadNoun is what its runtime calls its threads: "goroutines" or "threads".
 func (a *Application) ThreadNoun() string {
 	if a.Runtime == "jvm" {
 		return "threads"
@@ -203,9 +220,11 @@ func (a *Application) ThreadNoun() string {
 	return "goroutines"
 }
 
+// IsPoolWait reports whether a stack waits for a connection of a pool.
 func IsPoolWait(m stacks.Meaning) bool { return m.State == stacks.PoolWait }
 
-// SameCallers says that every process that calls is one of the applications, by its name: comm has 15 characters of it.
+// CallersAreAmong reports whether every process that calls is one of the applications, by its name, of which comm has
+// 15 characters.
 func (c *Case) CallersAreAmong(apps []*Application) bool {
 	known := map[string]bool{}
 	for _, a := range apps {

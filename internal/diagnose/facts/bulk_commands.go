@@ -7,16 +7,20 @@ import (
 )
 
 const (
+
+	// manyArguments is the number of arguments from which a command is slow because of them.
 	manyArguments = 1000
-	// A command that moves bytes at this rate spends its time on moving them: a copy into fresh memory runs at 1.3-10
-	// GB/s, walking small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s, HGETALL of 200 fields of
-	// 100 kB 1.7 GB/s, SMEMBERS of 10^6 members 0.07 GB/s).
+	// bulkBytesPerNs: a command that moves bytes at this rate spends its time on moving them. A copy into fresh memory
+	// runs at 1.3-10 GB/s, a walk over small elements at less than half of that (measured: GET of 10 MB 1.3 GB/s,
+	// HGETALL of 200 fields of 100 kB 1.7 GB/s, SMEMBERS of 10^6 members 0.07 GB/s).
 	bulkBytesPerNs = 1.0
-	MinBulkBytes   = 1 << 20
-	MinFreeBytes   = 1 << 20
+	// MinBulkBytes is the least size in bytes of an argument or a reply that counts as big.
+	MinBulkBytes = 1 << 20
+	// MinFreeBytes is the least fall of used_memory in bytes that counts as a freed big value.
+	MinFreeBytes = 1 << 20
 )
 
-// isBulk reports whether a command's time went into the bytes of its arguments or its reply.
+// isBulk reports whether a command's time was spent on the bytes of its arguments or of its reply.
 func (n *Node) isBulk(s account.Suspect) bool {
 	name, _, _ := strings.Cut(s.Command, " ")
 	if s.ArgBytes >= MinBulkBytes && float64(s.ArgBytes) >= bulkBytesPerNs/10*float64(s.DurationNs) {
@@ -38,7 +42,7 @@ func (n *Node) isBulk(s account.Suspect) bool {
 				s) >= MinBulkBytes
 }
 
-// usecNs is the time that commandstats counted for the command around the suspect.
+// usecNs is the time in nanoseconds that commandstats counted for a command around the suspect.
 func (n *Node) usecNs(s account.Suspect) float64 {
 	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|")) + ".usec"
 	return n.GrowthAround(name, s) * 1000
@@ -62,8 +66,8 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 }
 
 const (
-	// Oversized is the number of commands, or keys, from which on a batch is one: 1000 take about a millisecond of the
-	// loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a reasonable number, for
-	// instance 10k"; measured gains end near 100).
+	// MinOversizedBatch is the number of commands, or keys, from which a batch is too large: 1000 take about a
+	// millisecond of the event loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a
+	// reasonable number, for instance 10k"; measured gains end near 100).
 	MinOversizedBatch = 1000
 )

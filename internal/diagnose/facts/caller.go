@@ -7,17 +7,23 @@ import (
 	"strings"
 )
 
-// Caller is who calls a node: a process on this host, or, where only the server's end of its connections was seen, a
+// Caller is a process on this host that calls a node, or, where only the server's end of its connections was seen, a
 // host.
 type Caller struct {
-	Name  string // "redigo[29867]", or "10.0.0.7"
-	PID   int    // 0: not on this host
-	Comm  string
-	Conns []*Conn // in order of their begin
+	// Name is "redigo[29867]" for a process, or "10.0.0.7" for a host.
+	Name string
+	// PID is the id of the process; 0 where it is not on this host.
+	PID int
+	// Comm is the name of the process.
+	Comm string
+	// Conns are its connections, in order of their begin.
+	Conns []*Conn
 
-	roundTripNs int64 // what callNs gave
+	// roundTripNs is the cached result of RoundTripNs.
+	roundTripNs int64
 }
 
+// InFlightNs is the time in nanoseconds that its connections had a call in flight, each connection for itself.
 func (c *Caller) InFlightNs() (ns int64) {
 	for _, k := range c.Conns {
 		ns += k.InFlightNs
@@ -25,7 +31,7 @@ func (c *Caller) InFlightNs() (ns int64) {
 	return ns
 }
 
-// spentNs is the time that the caller spent on its connections: dialling, and waiting for replies.
+// spentNs is the time in nanoseconds that it spent on its connections: dialling, and waiting for replies.
 func (c *Caller) spentNs() (ns int64) {
 	for _, k := range c.Conns {
 		ns += k.spentNs()
@@ -33,7 +39,7 @@ func (c *Caller) spentNs() (ns int64) {
 	return ns
 }
 
-// Calls are those of the application.
+// AppCalls is the number of calls that the application asked for.
 func (c *Caller) AppCalls() (calls int64) {
 	for _, k := range c.Conns {
 		calls += k.AppCalls()
@@ -41,7 +47,7 @@ func (c *Caller) AppCalls() (calls int64) {
 	return calls
 }
 
-// CallNs is the mean time of a round trip.
+// RoundTripNs is the mean time of a round trip on its connections, in nanoseconds.
 func (c *Caller) RoundTripNs() int64 {
 	if c.roundTripNs > 0 {
 		return c.roundTripNs
@@ -54,11 +60,12 @@ func (c *Caller) RoundTripNs() int64 {
 	return c.roundTripNs
 }
 
-// Opened are the connections that were made during the watch.
+// Opened are the connections that it opened during the watch.
 func (c *Caller) Opened() []*Conn {
 	return c.ConnsWhere(func(k *Conn) bool { return k.OpenNs > 0 })
 }
 
+// ConnsWhere are the connections that match.
 func (c *Caller) ConnsWhere(match func(*Conn) bool) (out []*Conn) {
 	for _, k := range c.Conns {
 		if match(k) {
@@ -68,7 +75,7 @@ func (c *Caller) ConnsWhere(match func(*Conn) bool) (out []*Conn) {
 	return out
 }
 
-// AtOnce is how many connections were open side by side, at most.
+// MaxConcurrent is the largest number of its connections that were open at the same time.
 func (c *Caller) MaxConcurrent() (most int) {
 	type step struct {
 		at int64
@@ -90,7 +97,7 @@ func (c *Caller) MaxConcurrent() (most int) {
 	return most
 }
 
-// CallerNames lists callers for people.
+// CallerNames lists callers for a message, at most three by name.
 func CallerNames(callers []*Caller) string {
 	var out []string
 	for _, c := range callers[:min(3, len(callers))] {
@@ -102,7 +109,7 @@ func CallerNames(callers []*Caller) string {
 	return strings.Join(out, ", ")
 }
 
-// Callers are all who call the node, those with most time in flight first. Slowpath itself is none.
+// Callers are all who call the node, those with most time in flight first; slowpath is none of them.
 func (n *Node) Callers() []*Caller {
 	if n.callers == nil {
 		n.callers = append([]*Caller{}, n.findCallers()...) // none are found once, too
@@ -110,7 +117,7 @@ func (n *Node) Callers() []*Caller {
 	return slices.Clone(n.callers)
 }
 
-// servers are the processes of all watched servers: nodes that call each other.
+// servers are the processes of all watched servers, which call each other.
 func (c *Case) servers() map[int]bool {
 	out := map[int]bool{}
 	for _, n := range c.Nodes {
@@ -121,20 +128,20 @@ func (c *Case) servers() map[int]bool {
 	return out
 }
 
-// IsServer knows servers by the names of their processes: "redis-server[12]", or "redis-server" alone.
+// IsServerProcess reports whether a process is a server, by its name: "redis-server[12]", or "redis-server" alone.
 func IsServerProcess(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
 	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
 		"keydb-serv")
 }
 
-// Users are the callers of a node that are no nodes themselves.
+// ClientCallers are the callers of a node that are no servers.
 func (n *Node) ClientCallers() []*Caller {
 	servers := n.servers()
 	return slices.DeleteFunc(n.Callers(), func(c *Caller) bool { return servers[c.PID] || IsServerProcess(c.Comm) })
 }
 
-// CallerOf finds a process among the callers.
+// CallerByPID finds a process among the callers; one whose connections were not seen has no connections.
 func (n *Node) CallerByPID(pid int) *Caller {
 	for _, c := range n.Callers() {
 		if c.PID == pid {

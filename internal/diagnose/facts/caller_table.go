@@ -31,7 +31,7 @@ func (n *Node) findCallers() []*Caller {
 	return b.callers()
 }
 
-// callerTable puts the connections of a node together. Where both ends of one are on this host, the client's counts.
+// callerTable collects the connections of a node. Where both ends of one are on this host, the client's end counts.
 type callerTable struct {
 	node      *Node
 	all       []*Conn
@@ -39,6 +39,7 @@ type callerTable struct {
 	of        map[*Conn]recording.ConnDetail
 }
 
+// event adds the begin or the end of a connection.
 func (b *callerTable) event(e recording.Event) {
 	switch e.Kind {
 	case recording.KindOpen:
@@ -64,6 +65,7 @@ func (b *callerTable) event(e recording.Event) {
 	}
 }
 
+// handshake adds the handshake of a new connection.
 func (b *callerTable) handshake(e recording.Event) {
 	d := recording.DetailOf[recording.HandshakeDetail](e)
 	for _, c := range b.byAddress[d.Side+d.Client] {
@@ -74,8 +76,8 @@ func (b *callerTable) handshake(e recording.Event) {
 	}
 }
 
-// introductions adds what connections went through that no command has followed on yet: their greeting is told with the
-// first that does work.
+// slowHandshakes adds the slow handshakes of connections that had no other command yet: a handshake is reported with
+// the first command after it.
 func (b *callerTable) slowHandshakes() {
 	for _, call := range b.node.Rec.Calls {
 		if call.Source != recording.SourceTap || call.Node != b.node.Address || !isHandshakeCommand(call.Op) {
@@ -91,6 +93,7 @@ func (b *callerTable) slowHandshakes() {
 	}
 }
 
+// add begins a connection.
 func (b *callerTable) add(d recording.ConnDetail) *Conn {
 	c := &Conn{Client: d.Client}
 	b.byAddress[d.Side+d.Client] = append(b.byAddress[d.Side+d.Client], c)
@@ -99,8 +102,8 @@ func (b *callerTable) add(d recording.ConnDetail) *Conn {
 	return c
 }
 
-// usage adds what the samples say of connections while they are open. Whose those are that were there before the watch
-// is in a snapshot.
+// samples adds the samples of open connections. Which process has a connection that was there before the watch is in a
+// snapshot.
 func (b *callerTable) samples() {
 	rec := b.node.Rec
 	for _, s := range rec.Snapshots {
@@ -125,8 +128,8 @@ func (b *callerTable) samples() {
 	}
 }
 
-// join adds to connections within this host what only the server's end told: the kernel source parses their bytes
-// there.
+// joinEnds adds to connections within this host what only the server's end has, where the kernel source parses their
+// bytes.
 func (b *callerTable) joinEnds() {
 	for _, c := range b.all {
 		if b.of[c].Side != recording.Client {
@@ -156,7 +159,7 @@ func (b *callerTable) joinEnds() {
 	}
 }
 
-// otherEnd is the server's view of a connection: that of the same address whose life began next to it.
+// otherEnd is the server's end of a connection: that of the same address which began closest to it.
 func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
 	apart := func(s *Conn) int64 { return max(s.OpenNs-c.OpenNs, c.OpenNs-s.OpenNs) }
 	for _, s := range b.byAddress[recording.Server+c.Client] {
@@ -178,7 +181,7 @@ func (b *callerTable) knows(address string, at int64) bool {
 	return false
 }
 
-// callers groups the connections.
+// callers groups the connections by process or host.
 func (b *callerTable) callers() []*Caller {
 	local, own := map[string]bool{}, b.node.ownPIDs()
 	for _, c := range b.all {

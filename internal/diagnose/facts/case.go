@@ -7,32 +7,45 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Case is a recording with its accounts: what causes judge.
+// Case is a recording with its accounts: what the causes judge.
 type Case struct {
-	Rec            *recording.Recording
-	Ledger         *account.Ledger
+	// Rec is the recording.
+	Rec *recording.Recording
+	// Ledger is the accounts of its slow calls.
+	Ledger *account.Ledger
+	// StartNs and EndNs are the begin and the end of the watch, in nanoseconds since the Unix epoch.
 	StartNs, EndNs int64
-	Nodes          []*Node
-	Applications   []*Application // that were profiled
-	Processes      []ProcessSnapshot
-	threads        map[int]*Threads
-	overhead       *Overhead // see LostTimeOfAll
+	// Nodes are the watched servers.
+	Nodes []*Node
+	// Applications are the programs that were profiled.
+	Applications []*Application
+	// Processes are the host source's snapshots of calling processes, in order of time.
+	Processes []ProcessSnapshot
+	threads   map[int]*Threads
+	// overhead is the cached result of TotalOverhead.
+	overhead *Overhead
 }
 
-// Node is one watched server within a case.
+// Node is one watched server of a case.
 type Node struct {
 	*Case
-	Address       string
-	config        map[string]string
-	AllClients    []Client
+	// Address is its host and port.
+	Address string
+	config  map[string]string
+	// AllClients are the lines of all its snapshots of CLIENT LIST, slowpath's own connections included.
+	AllClients []Client
+	// Cgroup is where its limits are set.
 	Cgroup        Cgroup
 	tlsHandshakes *TLSHandshakes
-	ClusterViews  []ClusterView
-	InfoTexts     []InfoText
-	callers       []*Caller
-	churn         *Churn
+	// ClusterViews are its cluster maps, in order of time.
+	ClusterViews []ClusterView
+	// InfoTexts are the texts of its INFO, in order of time.
+	InfoTexts []InfoText
+	callers   []*Caller
+	churn     *Churn
 }
 
+// New computes the accounts of a recording, and decodes its snapshots.
 func New(rec *recording.Recording) *Case {
 	c := &Case{
 		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
@@ -67,7 +80,7 @@ func newNode(c *Case, address string) *Node {
 // Seconds is the length of the watch.
 func (c *Case) Seconds() float64 { return max(float64(c.EndNs-c.StartNs)/1e9, 1e-9) }
 
-// CallSource is the source of the slow calls: the users' own where the kernel source saw any.
+// CallSource is the source of the slow calls: the kernel source where it saw any, else the probe.
 func (n *Node) CallSource() string {
 	if n.Ledger.Users.Slow > 0 {
 		return recording.SourceTap

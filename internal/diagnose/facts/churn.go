@@ -2,25 +2,32 @@ package facts
 
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
-	MinChurn          = 10.0  // connections per second that are closed again …
-	minChurnShare     = 0.15  // … when they are this part of what callers wait for
-	manyChurn         = 100.0 // connections per second that are a burden whatever else the server does …
-	maxCommandsOfMany = 200.0 // … unless each is used for this many commands
-	// commands that a caller is taken to send on a connection that it does not keep, where others send most
+	// MinChurn is the rate of connections that are opened and closed again, per second, from which they can matter.
+	MinChurn = 10.0
+	// minChurnShare is the least share of the callers' time that opening them must take.
+	minChurnShare = 0.15
+	// manyChurn is the rate per second that is a burden whatever else the server does …
+	manyChurn = 100.0
+	// … unless each connection is used for this many commands.
+	maxCommandsOfMany = 200.0
+	// fewCommands is what a caller is assumed to send on a connection that it does not keep, where others send most.
 	fewCommands = 5.0
 )
 
-// Churn is the coming and going of connections, without slowpath's own.
+// Churn is connections that are opened and closed all the time, without slowpath's own.
 type Churn struct {
 	ConnectionCost
-	PerSecond       float64 // connections that were opened and closed again
-	CommandsPerConn float64 // per such connection, all commands of the server counted
-	// of the application on such a connection, the one in the middle, as the kernel source saw them; 0: not seen
+	// PerSecond is the rate of connections that were opened and closed again.
+	PerSecond float64
+	// CommandsPerConn is how many commands the server executed per such connection, all commands counted.
+	CommandsPerConn float64
+	// AppCallsPerConn is the median number of calls of the application on such a connection, as the kernel source saw
+	// them; 0 where it did not.
 	AppCallsPerConn float64
 }
 
-// Many: so many come and go that some callers must open one for each few commands, even if others keep theirs and send
-// most.
+// Many reports whether so many come and go (manyChurn) that some callers must open one for each few commands
+// (fewCommands), even if others keep theirs and send most.
 func (c Churn) Many() bool {
 	return c.PerSecond >= manyChurn && c.CommandsPerConn <= maxCommandsOfMany && c.AppCallsPerConn <= fewCommands
 }
@@ -37,15 +44,15 @@ func (c Churn) Share() float64 {
 	return float64(c.OpeningNs) / (float64(c.OpeningNs) + commands*float64(c.CallNs))
 }
 
-// Matters: callers notice it, or the server does.
+// Matters reports whether callers notice it (MinChurn and minChurnShare), or the server does (Many).
 func (c Churn) Matters() bool {
 	return c.PerSecond >= MinChurn && c.Share() >= minChurnShare || c.Many()
 }
 
-// MinClosed connections are worth a line of evidence.
+// MinClosedConns is the least number of closed connections that is worth a line of evidence.
 const MinClosedConns = 10
 
-// Churn counts connections that came and went. Those that stayed are a pool that grows.
+// Churn counts connections that were opened and closed again. Those that stayed are a pool that grows.
 func (n *Node) Churn() Churn {
 	if n.churn == nil {
 		c := n.findChurn()

@@ -7,20 +7,28 @@ import (
 
 // Claim is what a cause explains of the slow calls.
 type Claim struct {
-	Calls int   // slow calls with at least a tenth of their excess explained
-	Ns    int64 // excess explained, each call by its weight
-	MaxNs int64 // most in one call
-	// Of these the calls of the server's users, which the kernel source sees, and the others: the probe's, and commands
-	// that the server logged.
+	// Calls is the number of slow calls with at least 10 % of their excess explained.
+	Calls int
+	// Ns is the excess that is explained, in nanoseconds, each call by its weight.
+	Ns int64
+	// MaxNs is the most that is explained of one call, in nanoseconds.
+	MaxNs int64
+	// Users are the affected calls of the server's clients, which the kernel source sees; Probe all others: the
+	// probe's, and commands that the server logged.
 	Users, Probe Affected
 }
 
-// Felt is what one kind of caller felt of something.
+// Affected is the calls of one kind of caller that something affected.
 type Affected struct {
-	Calls    int     // slow calls
-	AllCalls int     // all calls, slow or not
-	Share    float64 // of them; where only a part of the slow calls was recorded, those stand for the rest
-	MaxNs    int64   // most in one call
+	// Calls is the number of slow calls.
+	Calls int
+	// AllCalls is the number of all calls, slow or not.
+	AllCalls int
+	// Share is the affected share of AllCalls; where only a part of the slow calls was recorded, those stand for the
+	// rest.
+	Share float64
+	// MaxNs is the most that was explained of one call, in nanoseconds.
+	MaxNs int64
 }
 
 // Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
@@ -36,7 +44,8 @@ func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
 	})
 }
 
-// ClaimOf adds up what a cause explains of each of this node's slow calls; of each call at most its excess.
+// ClaimOf adds up the nanoseconds that are explained of each of this node's slow calls; of each call at most its
+// excess.
 func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 	var cl Claim
 	weighted := 0.0
@@ -78,12 +87,12 @@ func (n *Node) InState(state string) Claim {
 	})
 }
 
-// Open claims the time that nothing explains.
+// Unexplained claims the time that no source explains.
 func (n *Node) Unexplained() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
 
-// TapClaim claims of the slow calls that the kernel source saw; explained gives the nanoseconds of one call.
+// TapClaim is ClaimOf the slow calls that the kernel source saw.
 func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 	return n.ClaimOf(func(a account.Account) int64 {
 		if a.Call.Source != recording.SourceTap {
@@ -93,26 +102,29 @@ func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 	})
 }
 
-// Matters reports whether a claim is worth a finding: one short stall is no pattern. The probe calls rarely and at
+// Matters reports whether a claim is worth a finding: a call waited for at least maxHealthyWaitNs, at least
+// HealthyMinCalls of the probe's calls were affected, or the users' calls have a pattern. The probe calls rarely and at
 // random, so that three of its calls say much; of the users' thousands of calls three say nothing.
 func (c Claim) Matters() bool {
 	return c.MaxNs >= maxHealthyWaitNs || c.Probe.Calls >= HealthyMinCalls || c.Users.Pattern()
 }
 
-// Pattern reports whether so many calls were affected that it is no accident.
+// Pattern reports whether so many calls were affected that it is no accident: at least HealthyMinCalls, and more than
+// HealthyMaxShare of all.
 func (f Affected) Pattern() bool {
 	return f.Calls >= HealthyMinCalls && f.Share > HealthyMaxShare
 }
 
-// materialNs is the longest wait that may happen now and then in a system that is well.
+// maxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.
 const maxHealthyWaitNs = int64(20e6)
 
-// Waited claims the time in which slow calls waited for the server and nothing says for what: calls queued behind such
-// a call are among them.
+// UnexplainedWaits claims the time in which slow calls waited for the server and no source says for what. Calls that
+// queued behind such a call are among them.
 func (n *Node) UnexplainedWaits() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsUnexplainedWait(s) })
 }
 
+// IsUnexplainedWait reports whether a segment is a wait whose reason no source saw.
 func IsUnexplainedWait(s account.Segment) bool {
 	switch {
 	case s.State == account.Unexplained, s.State == account.PoolWait, s.State == account.Handshake,

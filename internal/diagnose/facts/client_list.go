@@ -9,20 +9,33 @@ import (
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
 type Client struct {
-	ID      int64  `json:"id"`
-	Addr    string `json:"addr"`
-	Name    string `json:"name"`
-	Age     int64  `json:"age"`  // seconds
-	Idle    int64  `json:"idle"` // seconds
-	Flags   string `json:"flags"`
-	Cmd     string `json:"cmd"`
-	Qbuf    int64  `json:"qbuf"`
-	OMem    int64  `json:"omem"`
+	// ID is the client's id.
+	ID int64 `json:"id"`
+	// Addr is its address.
+	Addr string `json:"addr"`
+	// Name is what CLIENT SETNAME gave it.
+	Name string `json:"name"`
+	// Age is the age of the connection in seconds.
+	Age int64 `json:"age"`
+	// Idle is the time since its last command in seconds.
+	Idle int64 `json:"idle"`
+	// Flags are those of CLIENT LIST: b for a blocked client, O for MONITOR.
+	Flags string `json:"flags"`
+	// Cmd is its last command: "client|list", before 7.0 "client".
+	Cmd string `json:"cmd"`
+	// Qbuf is the size of its query buffer in bytes.
+	Qbuf int64 `json:"qbuf"`
+	// OMem is the size of its output buffer in bytes.
+	OMem int64 `json:"omem"`
+	// LibName is the name of its library (CLIENT SETINFO).
 	LibName string `json:"lib_name"`
-	LibVer  string `json:"lib_ver"`
-	Self    bool   `json:"self"` // a connection of slowpath
+	// LibVer is the version of its library.
+	LibVer string `json:"lib_ver"`
+	// Self says that it is a connection of slowpath.
+	Self bool `json:"self"`
 }
 
+// ParseClients reads a snapshot "clients". Lines that do not parse are left out.
 func ParseClients(body string) []Client {
 	var out []Client
 	sc := bufio.NewScanner(strings.NewReader(body))
@@ -36,7 +49,7 @@ func ParseClients(body string) []Client {
 	return out
 }
 
-// Clients are all lines of CLIENT LIST that the watch kept, without slowpath's own connections.
+// Clients are all lines of CLIENT LIST that were recorded, without slowpath's own connections.
 func (n *Node) Clients() []Client {
 	var out []Client
 	for _, c := range n.AllClients {
@@ -47,7 +60,7 @@ func (n *Node) Clients() []Client {
 	return out
 }
 
-// ClientsWith are the clients that match, each once.
+// DistinctClients are the clients that match, each address once.
 func (n *Node) DistinctClients(match func(Client) bool) []Client {
 	seen := map[string]bool{}
 	var out []Client
@@ -65,13 +78,14 @@ func (n *Node) Monitors() []Client {
 	return n.DistinctClients(func(c Client) bool { return strings.Contains(c.Flags, "O") })
 }
 
-// Listed reports whether CLIENT LIST was seen with all its lines (the snapshot holds 2 000): who is not in it is not
-// there.
+// AllClientsListed reports whether CLIENT LIST was recorded with all its lines. The snapshot holds 2 000: with fewer
+// clients, one that is not in it does not exist.
 func (n *Node) AllClientsListed() bool {
 	most, ok := n.Info("connected_clients").Max()
 	return len(n.Clients()) > 0 && (!ok || most <= 2000)
 }
 
+// LibraryText is " (LIBRARY VERSION, name NAME)" of a client for a message; empty where nothing is known.
 func LibraryText(c Client) string {
 	parts := strings.TrimSpace(c.LibName + " " + c.LibVer)
 	if c.Name != "" {
@@ -83,6 +97,7 @@ func LibraryText(c Client) string {
 	return " (" + parts + ")"
 }
 
+// HostOf is the host of an address.
 func HostOf(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host

@@ -9,21 +9,31 @@ import (
 
 // Pause is what a server says of holding its clients back.
 type Pause struct {
-	PauseCalls float64 // CLIENT PAUSE calls that commandstats counted (7.0 and later)
-	// CLIENT commands of others where subcommands are not counted by themselves (before 7.0)
-	ClientCommands  float64
-	Reason, Actions string // of INFO, valkey 8.1 and later
-	Failover        bool
-	MaxBlocked      float64 // most clients that were blocked beyond those that always are
-	BlockedShare    float64 // part of the looks at which some were
-	ClientsMayBlock bool    // clients wait in commands that block of themselves
-	BlockedClient   string  // a client that is blocked in a command that never blocks
-	BlockedCommand  string
+	// PauseCalls is the number of CLIENT PAUSE calls in commandstats (7.0 and later).
+	PauseCalls float64
+	// ClientCommands is the number of CLIENT commands of others, where subcommands are not counted apart (before 7.0).
+	ClientCommands float64
+	// Reason and Actions are paused_reason and paused_actions of INFO (valkey 8.1 and later).
+	Reason, Actions string
+	// Failover says that a FAILOVER was under way.
+	Failover bool
+	// MaxBlocked is the largest number of clients that were blocked beyond those that always are.
+	MaxBlocked float64
+	// BlockedShare is the share of the polls at which some were.
+	BlockedShare float64
+	// ClientsMayBlock says that clients use commands that block by themselves (BLPOP, XREAD …).
+	ClientsMayBlock bool
+	// BlockedClient is the address of a client that is blocked in a command that never blocks by itself; empty where
+	// there is none.
+	BlockedClient string
+	// BlockedCommand is that command.
+	BlockedCommand string
 }
 
-// Certain: the server itself says that there was a pause.
+// Reported reports whether the server itself says that there was a pause.
 func (p Pause) Reported() bool { return p.PauseCalls > 0 || p.Reason != "" }
 
+// Pause is read from commandstats, INFO and CLIENT LIST.
 func (n *Node) Pause() Pause {
 	p := Pause{PauseCalls: n.Growth("cmdstat_client|pause.calls"), ClientsMayBlock: n.blocksByChoice()}
 	for _, text := range n.InfoTexts {
@@ -71,8 +81,8 @@ func (n *Node) clientCommands() float64 {
 	return max(calls.Growth()-own, 0)
 }
 
-// blockedMore is how many more clients were blocked at most than at least, and at which part of the looks. A sample is
-// written when it changes, so every poll has a value in force.
+// blockedMore is how many more clients were blocked at most than at least, and at which share of the polls. A sample is
+// written when it changes, so that every poll has a value.
 func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	blocked := n.Info("blocked_clients")
 	least, ok := blocked.Min()
@@ -98,8 +108,8 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	return most, high / float64(len(polls))
 }
 
-// blocksByChoice reports whether a command in which clients wait of their own will was ever done. One that still waits
-// is not counted by commandstats, only CLIENT LIST shows it.
+// blocksByChoice reports whether a command that blocks by itself was ever executed. One that still waits is not counted
+// by commandstats, only CLIENT LIST shows it.
 func (n *Node) blocksByChoice() bool {
 	for command := range blockingCommands {
 		if calls, ok := n.Info("cmdstat_" + strings.ToLower(command) + ".calls").Last(); ok && calls > 0 {

@@ -10,25 +10,37 @@ import (
 
 // Threads is what the threads of a calling process went through, each wait exact in time.
 type Threads struct {
-	PID               int
-	Throttled         Spans // at least one of them had used up the quota; all of a cgroup do together
-	Queued            Spans // at least one of them was ready and had no CPU
-	Collecting        Spans // its runtime collected garbage
-	ThrottledNs       int64 // sums over its threads
-	QueuedNs          int64
-	CPUHolders        map[string]int64 // who had the CPU meanwhile
-	QueuedBehindOwnNs int64            // of queuedNs: its own threads had it
-	quotas            map[Quota]int64  // time throttled, by what held them, where that is known
-	ThrottledByComm   map[string]int64 // time throttled, by the name of the thread
+	// PID is the id of the process.
+	PID int
+	// Throttled is when at least one thread had used up the CPU quota; all threads of a cgroup do together.
+	Throttled Spans
+	// Queued is when at least one thread was in the run queue.
+	Queued Spans
+	// Collecting is when the runtime collected garbage.
+	Collecting Spans
+	// ThrottledNs is the time of Throttled in nanoseconds, summed over the threads.
+	ThrottledNs int64
+	// QueuedNs is the time of Queued in nanoseconds, summed over the threads.
+	QueuedNs int64
+	// CPUHolders is the time in nanoseconds by the process that had the CPU while a thread was in the run queue.
+	CPUHolders map[string]int64
+	// QueuedBehindOwnNs is the part of QueuedNs in which threads of the same process had the CPU.
+	QueuedBehindOwnNs int64
+	// time throttled by quota, where that is known
+	quotas map[Quota]int64
+	// ThrottledByComm is the time throttled in nanoseconds by the name of the thread.
+	ThrottledByComm map[string]int64
 }
 
-// quota is a CPU quota in cores, and the cgroup that has it.
+// Quota is a CPU quota.
 type Quota struct {
+	// Cgroup is the path of the cgroup that has it.
 	Cgroup string
-	Cores  float64
+	// Cores is the quota in cores.
+	Cores float64
 }
 
-// HeldBy is the quota that the threads were throttled by for most of that time; the zero quota where none is known.
+// MainQuota is the quota that throttled the threads for most of that time; the zero Quota where none is known.
 func (t *Threads) MainQuota() (most Quota) {
 	for q, ns := range t.quotas {
 		if best := t.quotas[most]; ns > best || ns == best && q.Cgroup < most.Cgroup {
@@ -38,7 +50,7 @@ func (t *Threads) MainQuota() (most Quota) {
 	return most
 }
 
-// ThreadsOf collects the waits of every calling process, once.
+// ProcessThreads are the waits of every calling process by its id.
 func (c *Case) ProcessThreads() map[int]*Threads {
 	if c.threads == nil {
 		c.threads = collectThreads(c.Rec)

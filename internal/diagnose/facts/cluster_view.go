@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// masterBefore is whom this node last followed before a time.
+// masterBefore is the master that this node last followed before a time.
 func (n *Node) masterBefore(ns int64) (master cluster.Node, ok bool) {
 	for _, v := range n.ClusterViews {
 		me, known := v.Map.Node(v.SelfID)
@@ -21,18 +21,21 @@ func (n *Node) masterBefore(ns int64) (master cluster.Node, ok bool) {
 	return master, ok
 }
 
+// watched reports whether a line of CLUSTER NODES is that of a watched node.
 func (c *Case) watched(line cluster.Node) bool {
 	return slices.ContainsFunc(c.Nodes, func(n *Node) bool { return n.isNode(line) })
 }
 
-// view is what a node told of the cluster.
+// ClusterView is the cluster map that a node reported.
 type ClusterView struct {
 	cluster.Map
 	timeNs int64
-	SelfID string // id of who told
+	// SelfID is the id of the node that reported it.
+	SelfID string
 }
 
-// viewsOf are the maps that a node told, in order.
+// clusterViewsOf are the maps that a node reported, in order of time. One that does not parse was cut short, and is
+// left out.
 func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView) {
 	for _, s := range rec.Snapshots {
 		if s.Source != recording.SourceServer || s.Subject != address || s.Name != "cluster-nodes" {
@@ -53,7 +56,7 @@ func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView
 	return out
 }
 
-// isNode reports whether a line of CLUSTER NODES is of this node: by its id where it told that itself, else by its
+// isNode reports whether a line of CLUSTER NODES is of this node: by its id where it reported that itself, else by its
 // address.
 func (n *Node) isNode(line cluster.Node) bool {
 	if len(n.ClusterViews) > 0 && n.ClusterViews[0].SelfID != "" {
@@ -62,7 +65,7 @@ func (n *Node) isNode(line cluster.Node) bool {
 	return line.Addr() == n.Address
 }
 
-// lastSeen is how others last saw this node.
+// lastSeen is the last line about this node in the maps of others.
 func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	for _, other := range n.Nodes {
 		for _, v := range other.ClusterViews {
@@ -79,7 +82,7 @@ func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	return line, atNs
 }
 
-// SlotsBefore is how many slots this node had when it was first told of.
+// SlotsBefore is how many slots this node had in the first map that names it.
 func (n *Node) SlotsBefore() int {
 	for _, of := range append([]*Node{n}, n.Nodes...) {
 		for _, v := range of.ClusterViews {

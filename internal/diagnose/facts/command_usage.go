@@ -8,14 +8,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// CommandsPerSecond is the server's own rate of commands.
+// CommandsPerSecond is the server's own count of commands per second.
 func (n *Node) CommandsPerSecond() float64 { return n.PerSecond("total_commands_processed") }
 
-// CommandUse is what one command took of the main thread.
+// CommandUse is what one command took of the main thread during the watch.
 type CommandUse struct {
-	Name  string
+	// Name is the command: "CLIENT LIST".
+	Name string
+	// Calls is the number of its calls.
 	Calls float64
-	Usec  float64
+	// Usec is the time of all of them in microseconds.
+	Usec float64
 }
 
 // TopCommand is the command that took most of the main thread's time in all.
@@ -32,17 +35,18 @@ func (n *Node) TopCommand() (top CommandUse) {
 	return top
 }
 
-// BytesPerCommand is what a command and its reply weigh on average.
+// BytesPerCommand is the mean size in bytes of a command with its reply.
 func (n *Node) BytesPerCommand() float64 {
 	bytes := n.Growth("total_net_output_bytes") + n.Growth("total_net_input_bytes")
 	return bytes / max(n.Growth("total_commands_processed"), 1)
 }
 
-// heavy is a command that takes long each time, not often.
+// longCommandUsec is the mean time in microseconds from which a command is long by itself, and not because it is sent
+// often.
 const longCommandUsec = 1000
 
-// HeavyShare is the part of the watch that the loop spent on commands of a millisecond and more and on its own jobs:
-// what another cause is named for.
+// LongWorkShare is the part of the watch that the event loop spent on commands that take a millisecond and more, and on
+// its own jobs: other causes than saturation are named for that.
 func (n *Node) LongWorkShare() float64 {
 	usec := 0.0
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
@@ -60,15 +64,15 @@ func (n *Node) LongWorkShare() float64 {
 	return (usec/1e6 + ms/1e3) / n.Seconds()
 }
 
-// notOnlyWork are the commands whose time in commandstats holds that of others, which is counted there too, or waits
-// for a peer or a disk.
+// nestedOrWaiting are the commands whose time in commandstats holds that of other commands, which is counted there too,
+// or waits for a peer or the disk.
 var nestedOrWaiting = map[string]bool{
 	"eval": true, "evalsha": true, "eval_ro": true, "evalsha_ro": true, "fcall": true,
 	"fcall_ro": true, "exec": true,
 	"migrate": true, "save": true, "debug": true,
 }
 
-// CommandsNs is how long all commands lasted in the watch that only work, by the server's clock.
+// CommandsNs is how long all commands that only work lasted during the watch, in nanoseconds of the server's clock.
 func (n *Node) CommandsNs() (ns int64) {
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
@@ -79,7 +83,7 @@ func (n *Node) CommandsNs() (ns int64) {
 	return ns
 }
 
-// ProbeWorkNs is the server's own time for a call such as the probe makes.
+// ProbeWorkNs is the server's own mean time in nanoseconds for a call such as the probe makes.
 func (n *Node) ProbeWorkNs() int64 {
 	usec, calls := 0.0, 0.0
 	for _, c := range []string{"ping", "get"} {
@@ -98,7 +102,7 @@ func (n *Node) TapCalls(op string) int64 {
 	return max(by[recording.Client], by[recording.Server])
 }
 
-// tapCallsBy counts by the end that saw them: at the client's slowpath's own are not among them.
+// tapCallsBy counts them by the end that saw them; at the client's end slowpath's own are not among them.
 func (n *Node) tapCallsBy(op string) map[string]int64 {
 	by := map[string]int64{}
 	for _, h := range n.Rec.Histograms {
@@ -113,7 +117,7 @@ func (n *Node) tapCallsBy(op string) map[string]int64 {
 	return by
 }
 
-// HistogramSum is the number of the calls of a histogram, and their time in nanoseconds.
+// HistogramSum is the number of calls in a histogram, and their time in nanoseconds.
 func HistogramSum(hdr []byte) (count float64, ns int64) {
 	h, err := hdrhistogram.Decode(hdr)
 	if err != nil {

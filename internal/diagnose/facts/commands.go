@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// introduces reports whether a command is one by which connections introduce themselves.
+// isHandshakeCommand reports whether a command belongs to the handshake of a connection.
 func isHandshakeCommand(op string) bool {
 	switch op {
 	case "AUTH", "HELLO", "SELECT", "READONLY":
@@ -16,7 +16,8 @@ func isHandshakeCommand(op string) bool {
 	return strings.HasPrefix(op, "CLIENT ") || strings.HasPrefix(op, "COMMAND")
 }
 
-// DataCommand: not PING, not of a handshake, and not what slowpath and monitors ask.
+// IsDataCommand reports whether a command, as commandstats names it, is none of PING, of a handshake, and of what
+// slowpath and monitoring tools ask.
 func IsDataCommand(name string) bool {
 	base, _, _ := strings.Cut(name, "|")
 	switch base {
@@ -27,7 +28,8 @@ func IsDataCommand(name string) bool {
 	return true
 }
 
-// AboutCluster knows the commands by which clients learn of the cluster and of their connections.
+// IsAdminCommand reports whether a command is about the cluster, the server or the connection. Clients send such
+// commands to all nodes.
 func IsAdminCommand(op string) bool {
 	name, _, _ := strings.Cut(op, " ")
 	switch name {
@@ -37,23 +39,24 @@ func IsAdminCommand(op string) bool {
 	return false
 }
 
-// mapCommands are the commands that write the map, as commandstats, SLOWLOG and the kernel source have them.
+// mapCommands are the commands that reply with the cluster map, as SLOWLOG and the kernel source name them.
 var mapCommands = map[string]cost.Command{
 	"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots,
 	"CLUSTER SHARDS": cost.Shards,
 }
 
-// IsMapCommand: of a server before 7.0 commandstats say CLUSTER of all subcommands.
+// IsMapCommand reports whether a command replies with the cluster map. Commandstats of a server before 7.0 say CLUSTER
+// of all subcommands.
 func IsMapCommand(command string) bool {
 	_, ok := mapCommands[command]
 	return ok || command == "CLUSTER"
 }
 
-// mayBlock are the commands in which a client waits of its own will.
+// blockingCommands are the commands that block by themselves.
 var blockingCommands = WordSet("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
 	"WAITAOF")
 
-// MeantToWait are commands whose reply may be long in coming on a server that is well.
+// LongWaitCommands are the commands whose reply may take long on a healthy server.
 var LongWaitCommands = WordSet("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
 	"WAITAOF " +
 	"SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
@@ -62,27 +65,27 @@ var (
 	flushCommands  = WordSet("FLUSHALL FLUSHDB")
 	forkCommands   = WordSet("BGSAVE BGREWRITEAOF SYNC PSYNC")
 	scriptCommands = WordSet("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
-	// freeing are commands of constant time that drop a whole value, and take as long as it is big where it is freed at
-	// once. GET and its like drop a key whose time has come.
+	// freeingCommands are commands of constant time that drop a whole value, and take long where a big one is freed at
+	// once. GET and the like drop an expired key.
 	freeingCommands = WordSet(`DEL UNLINK GETDEL RENAME RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT SET SETEX PSETEX GETSET GETEX MSET COPY RESTORE MOVE`)
-	// returning are commands that send the values they find: bytes may be what takes the time, not the number of
-	// elements.
+	// replyingCommands are commands that reply with the values they find: bytes may be what takes the time, not the
+	// number of elements.
 	replyingCommands = WordSet(`GET GETRANGE SUBSTR GETSET GETDEL GETEX MGET HGET HMGET HGETALL HVALS LRANGE LINDEX LPOP RPOP SMEMBERS SRANDMEMBER SPOP ZRANGE
 ZREVRANGE ZRANGEBYSCORE XRANGE XREVRANGE XREAD XREADGROUP DUMP SORT SORT_RO SUNION SINTER SDIFF EVAL`)
-	// taking are commands whose arguments may be big.
+	// storingCommands are commands whose arguments may be big.
 	storingCommands = WordSet(`SET SETEX PSETEX SETNX GETSET MSET MSETNX APPEND SETRANGE HSET HMSET HSETNX LPUSH RPUSH LPUSHX RPUSHX SADD ZADD XADD RESTORE PUBLISH
 SETBIT PFADD PFMERGE BITOP`)
 )
 
-// MultiKey are the commands that take any number of keys, members or fields, at a constant price each.
+// MultiKeyCommands are the commands that take any number of keys, members or fields, at a constant cost each.
 var MultiKeyCommands = WordSet(`MGET MSET MSETNX DEL UNLINK EXISTS TOUCH HMGET HSET HMSET HDEL SADD SREM SMISMEMBER ZADD ZREM ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL`)
 
-// walking are commands that walk the keyspace, or a collection in which a framework keeps its keys.
+// walkingCommands are the commands that walk the keyspace, or a collection in which a framework keeps its keys.
 var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
 	"SORT")
 
-// IsMigration reports whether a command moves a value from server to server. RESTORE-ASKING is sent by MIGRATE alone,
-// in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
+// IsMigration reports whether a suspect is a command that moves a value from server to server. RESTORE-ASKING is sent
+// by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
 func IsMigration(s account.Suspect) bool {
 	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
 		s.Command == "RESTORE")

@@ -8,7 +8,7 @@ func (n *Node) Config(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// ConfigInt is a parameter of CONFIG GET as a number, 0 where it is unknown.
+// ConfigInt is a parameter of CONFIG GET as a number; 0 where it is unknown.
 func (n *Node) ConfigInt(name string) int {
 	text, _ := n.Config(name)
 	v, err := strconv.Atoi(text)
@@ -18,7 +18,7 @@ func (n *Node) ConfigInt(name string) int {
 	return v
 }
 
-// IdleLimitNs is the server's parameter timeout; 0 where it has none, or does not tell.
+// IdleLimitNs is the server's parameter timeout in nanoseconds; 0 where it has none, or it is unknown.
 func (n *Node) IdleLimitNs() int64 {
 	text, _ := n.Config("timeout")
 	seconds, err := strconv.ParseInt(text, 10, 64)
@@ -28,7 +28,7 @@ func (n *Node) IdleLimitNs() int64 {
 	return seconds * 1e9
 }
 
-// NodeTimeoutMs is cluster-node-timeout of any node that tells it, in milliseconds; 0 where there is no cluster.
+// NodeTimeoutMs is cluster-node-timeout in milliseconds, of any node that reports it; 0 where there is no cluster.
 func (n *Node) NodeTimeoutMs() int {
 	if len(n.ClusterViews) == 0 && n.SlotsBefore() == 0 {
 		return 0

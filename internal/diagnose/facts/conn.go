@@ -6,35 +6,63 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Conn is a connection of a caller as the kernel saw it. Times in nanoseconds.
+// Conn is a connection of a caller as the kernel saw it. Its times are in nanoseconds.
 type Conn struct {
-	Client          string // its address
-	OpenNs          int64  // 0: before the watch
-	CloseNs         int64  // 0: after it
-	DialNs          int64
-	Calls           int64 // answered, with those of its handshake
-	InFlightNs      int64 // with a call in flight
-	IdleNs          int64 // at its end: since the last byte
-	AgeNs           int64 // at its end
-	ClosedBy        string
-	Unanswered      int    // calls without a reply at its end,
-	UnansweredOp    string // the first of them, empty where unknown,
-	UnansweredBytes int64  // and the length of its request
-	// when the server, or what stands before it, closed it; 0: it did not. Its client may notice much later
-	ServerClosedNs     int64
-	ServerClosedIdleNs int64 // then: since the last byte
-	Handshake          *recording.HandshakeDetail
-	FirstReplyNs       int64 // from the SYN to the reply of the first command that does work
-	SlowHandshakeEndNs int64 // end of the last slow command by which it introduced itself; 0: none was slow
-	Samples            []ConnSample
+	// Client is the address of the client's end.
+	Client string
+	// OpenNs is when it was made; 0 for before the watch.
+	OpenNs int64
+	// CloseNs is when it was closed; 0 for after the watch.
+	CloseNs int64
+	// DialNs is how long the connect took.
+	DialNs int64
+	// Calls is the number of calls that were answered, those of its handshake included.
+	Calls int64
+	// InFlightNs is the time with a call in flight.
+	InFlightNs int64
+	// IdleNs is the time from its last byte to its end.
+	IdleNs int64
+	// AgeNs is its age at its end.
+	AgeNs int64
+	// ClosedBy is the end that closed it: recording.Client or recording.Server.
+	ClosedBy string
+	// Unanswered is the number of calls without a reply at its end.
+	Unanswered int
+	// UnansweredOp is the first of them; empty where it is unknown.
+	UnansweredOp string
+	// UnansweredBytes is the length of the request of UnansweredOp.
+	UnansweredBytes int64
+	// ServerClosedNs is when the server, or a proxy before it, closed the connection; 0 where it did not. The client
+	// may notice much later.
+	ServerClosedNs int64
+	// ServerClosedIdleNs is the time from the last byte to ServerClosedNs.
+	ServerClosedIdleNs int64
+	// Handshake is its handshake; nil where it was not seen.
+	Handshake *recording.HandshakeDetail
+	// FirstReplyNs is the time from the SYN to the reply of the first command of the application.
+	FirstReplyNs int64
+	// SlowHandshakeEndNs is the end of the last slow command of its handshake; 0 where none was slow.
+	SlowHandshakeEndNs int64
+	// Samples are the samples of its use, in order of time.
+	Samples []ConnSample
 }
 
-// use is the state of a connection at a time, since it was first seen.
+// ConnSample is what a connection had done up to a time since it was first seen. Its times are in nanoseconds.
 type ConnSample struct {
-	TimeNs, Calls, InFlightNs, IdleNs int64
-	BackToBack                        int64 // calls sent right after the reply before; -1: not counted
+	// TimeNs is when the sample was taken.
+	TimeNs int64
+	// Calls is the number of calls that were answered.
+	Calls int64
+	// InFlightNs is the time with a call in flight.
+	InFlightNs int64
+	// IdleNs is the time without one.
+	IdleNs int64
+	// BackToBack is the number of calls that were sent right after the reply before them; -1 where they were not
+	// counted.
+	BackToBack int64
 }
 
+// connSamples are the samples of a connection.
 func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
 	subject := recording.ConnPrefix + c.Client
 	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
@@ -56,7 +84,7 @@ func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
 	return out
 }
 
-// Work is how many of the calls were asked for by the application.
+// AppCalls is the number of calls that the application asked for: all but those of the handshake.
 func (c *Conn) AppCalls() int64 {
 	if c.Handshake == nil {
 		return c.Calls
@@ -64,7 +92,7 @@ func (c *Conn) AppCalls() int64 {
 	return max(c.Calls-int64(len(c.Handshake.Ops)), 0)
 }
 
-// Trips are the round trips of its handshake.
+// HandshakeRoundTrips is the number of round trips of the handshake.
 func (c *Conn) HandshakeRoundTrips() int {
 	if c.Handshake == nil {
 		return 0
@@ -72,13 +100,13 @@ func (c *Conn) HandshakeRoundTrips() int {
 	return max(c.Handshake.Trips, 0)
 }
 
-// OpeningNs is what the connection cost before its first command that does work: the dial, which the server's end does
-// not see, and the round trips of the handshake.
+// OpeningNs is what the connection cost before the first command of the application, in nanoseconds: the dial, which
+// the server's end does not see, and the round trips of the handshake.
 func (c *Conn) OpeningNs() int64 {
 	return c.DialNs + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
 }
 
-// Opening is the time from the dial of a connection to its first command that does work.
+// Opening is the time from the dial to the first command of the application.
 func (k *Conn) Opening() Span {
 	from := k.OpenNs - k.DialNs
 	to := from + max(k.OpeningNs(), 1)
@@ -88,7 +116,7 @@ func (k *Conn) Opening() Span {
 	return Span{from, to}
 }
 
-// TripNs is a round trip of its first ones; 0 where they were not seen.
+// HandshakeRoundTripNs is the mean round trip of the handshake in nanoseconds; 0 where it was not seen.
 func (c *Conn) HandshakeRoundTripNs() int64 {
 	if c.Handshake == nil {
 		return 0
@@ -96,7 +124,8 @@ func (c *Conn) HandshakeRoundTripNs() int64 {
 	return max(c.FirstReplyNs-c.DialNs-c.Handshake.RestNs, 0) / int64(c.HandshakeRoundTrips()+1)
 }
 
-// spentNs is the time that its caller spent on it. The server's end does not see how long calls are on their way.
+// spentNs is the time in nanoseconds that its caller spent on it. The server's end does not see the time that calls
+// take on the path.
 func (c *Conn) spentNs() int64 {
 	if c.Handshake != nil && c.Handshake.Side == recording.Server {
 		return max(c.InFlightNs, c.OpeningNs()+c.AppCalls()*c.HandshakeRoundTripNs())
@@ -104,20 +133,21 @@ func (c *Conn) spentNs() int64 {
 	return c.DialNs + c.InFlightNs
 }
 
-// GaveUp: the client closed it while it waited for a reply.
+// ClosedWaiting reports whether the client closed it while it waited for a reply: a call timed out, or its program
+// ended.
 func (c *Conn) ClosedWaiting() bool { return c.ClosedBy == recording.Client && c.Unanswered > 0 }
 
-// PutAway: the client closed it between calls.
+// ClosedIdle reports whether the client closed it between calls.
 func (c *Conn) ClosedIdle() bool {
 	return c.ClosedBy == recording.Client && c.Unanswered == 0 && c.AppCalls() > 0
 }
 
-// aheadTimes: a connection whose first call came later than this times its own round trips was opened ahead of it
-// (MinIdleConns, a warm-up).
+// maxFirstCallDelay: a connection whose first call came later than this many times its own round trips was opened ahead
+// of use (MinIdleConns, a warm-up).
 const maxFirstCallDelay = 2
 
-// Ahead: it was open before a call wanted it. Its own round trips count as well as usual ones, since in a crowd they
-// take longer.
+// OpenedAheadOfUse reports whether it was open before a call needed it. Its own round trips count as well as the
+// caller's mean of callNs, since they take longer when many connections are opened at a time.
 func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
 	switch {
 	case k.Handshake == nil:
@@ -130,7 +160,7 @@ func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
 	return k.FirstReplyNs-k.DialNs > maxFirstCallDelay*int64(k.HandshakeRoundTrips()+1)*callNs
 }
 
-// lastUse is when the last call of a connection ended, as far as is known: its use is looked at once a second.
+// lastUseNs is when the last call of a connection ended, as far as its samples, one per second, show it.
 func (k *Conn) lastUseNs() int64 {
 	at := k.Opening().ToNs
 	for i, u := range k.Samples {
@@ -141,11 +171,11 @@ func (k *Conn) lastUseNs() int64 {
 	return at
 }
 
-// rest is the time in which a pool would have given a connection to a caller instead of dialling. Next to its close,
-// the pool may have been about to close it.
+// idleSpan is the time in which a pool would have given a closed connection to a caller instead of dialling. Right
+// before the close, the pool may have been about to close it.
 func (c *Conn) idleSpan() Span { return Span{c.CloseNs - c.IdleNs + minIdleNs, c.CloseNs - minIdleNs} }
 
-// GreetingOf is the handshake that most of the connections began with.
+// CommonHandshake is the handshake that most of the connections began with, as a list of commands.
 func CommonHandshake(conns []*Conn) string {
 	count, best := map[string]int{}, ""
 	for _, k := range conns {

@@ -6,20 +6,27 @@ import (
 	"strings"
 )
 
-// Lane is a connection with who calls on it, and its use second by second.
+// ConnTimeline is the use of a connection, step by step.
 type ConnTimeline struct {
 	*Conn
-	caller string // "app[1234]"
-	Steps  []TimelineStep
+	// "app[1234]"
+	caller string
+	// Steps are the use between samples, in order of time.
+	Steps []TimelineStep
 }
 
-// LaneStep is the use of a connection between two looks, at least a second. Times in nanoseconds.
+// TimelineStep is the use of a connection between two samples, at least a second.
 type TimelineStep struct {
 	Span
-	Calls, InFlightNs, IdleNs int64
+	// Calls is the number of calls that were answered.
+	Calls int64
+	// InFlightNs is the time with a call in flight, in nanoseconds.
+	InFlightNs int64
+	// IdleNs is the time without one, in nanoseconds.
+	IdleNs int64
 }
 
-// stepsOf is the use of a connection from look to look.
+// stepsOf is the use of a connection from sample to sample.
 func stepsOf(c *Conn, startNs int64) (out []TimelineStep) {
 	last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
 	for _, u := range c.Samples {
@@ -33,7 +40,7 @@ func stepsOf(c *Conn, startNs int64) (out []TimelineStep) {
 	return out
 }
 
-// Whose is the address of a connection with the process behind it, where that is known.
+// ClientLabel is the address of a client with its process, where that is known: "10.0.0.7:40312 (app[1234])".
 func ClientLabel(client, process string) string {
 	if process == "" || strings.HasPrefix(client, process) {
 		return client
@@ -41,9 +48,10 @@ func ClientLabel(client, process string) string {
 	return client + " (" + process + ")"
 }
 
+// Label is the ClientLabel of the connection.
 func (l ConnTimeline) Label() string { return ClientLabel(l.Client, l.caller) }
 
-// Lanes are the connections of callers, those with most time in flight first.
+// Timelines are the connections of all callers, those with most time in flight first.
 func (n *Node) Timelines() []ConnTimeline {
 	var out []ConnTimeline
 	for _, caller := range n.Callers() {
@@ -55,7 +63,7 @@ func (n *Node) Timelines() []ConnTimeline {
 	return out
 }
 
-// InFlight is the time in nanoseconds that callers waited for replies, each connection for itself.
+// TotalInFlightNs is the time in nanoseconds that callers waited for replies, each connection for itself; 1 at least.
 func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	ns := int64(0)
 	for _, l := range lanes {
@@ -64,8 +72,9 @@ func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	return float64(max(ns, 1))
 }
 
-// idleBefore is how long the connection was idle when it sent at a time. A look at it is taken then, if there was none
-// within a second; one that was there before the watch and never used in it was idle all that time.
+// idleBefore is how long the connection was idle in nanoseconds when it sent at a time. A sample is taken then, if
+// there was none within a second; a connection that was open before the watch and not used during it was idle all that
+// time.
 func (l ConnTimeline) idleBefore(sentNs int64) int64 {
 	for i := len(l.Steps) - 1; i >= 0; i-- {
 		if s := l.Steps[i]; s.ToNs <= sentNs+int64(100e6) {

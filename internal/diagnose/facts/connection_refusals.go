@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Refusals counts the connections of this watch that were refused.
+// MaxclientsRefusals counts slowpath's own connections that the server refused because of maxclients.
 func (n *Node) MaxclientsRefusals() int {
 	refused := 0
 	for _, e := range n.Rec.Events {
@@ -24,7 +24,7 @@ func (n *Node) MaxclientsRefusals() int {
 	return refused
 }
 
-// TurnedAway counts connections that this node's host refused after a time, because nobody listened.
+// RefusedSince counts the connections that this node's host refused after a time, because nobody listened.
 func (n *Node) RefusedSince(after int64) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {

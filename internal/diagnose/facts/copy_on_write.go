@@ -5,28 +5,39 @@ import (
 )
 
 const (
-	// CopyNs is what a first write to a page of 4 kB takes where nothing tells it: the fault, the copy and the cache
-	// misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main thread's CPU time in the
-	// kernel against its faults, in the lab's incident of this name).
+	// DefaultFaultNs is what the first write to a page of 4 kB takes in nanoseconds, where no recording shows it: the
+	// fault, the copy and the cache misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main
+	// thread's CPU time in the kernel against its faults, in the lab's incident cow-faults-after-fork).
 	DefaultFaultNs = 3000
-	maxFaultNs     = 20_000 // of a page of 4 kB, anywhere
-	// copyShare of the main thread's CPU time while a child lives, from which on the copies are felt.
+	// maxFaultNs is the most that a page of 4 kB takes anywhere.
+	maxFaultNs = 20_000
+	// minCopyShare is the share of the main thread's CPU time while a child lives, from which copies delay calls.
 	minCopyShare = 0.15
-	// aroundNs is how far apart the looks of two sources may be: INFO and the host's files are not read at the same
-	// time.
+	// pollToleranceNs is how far apart the polls of two sources may be: INFO and the host's files are not read at the
+	// same time.
 	pollToleranceNs = int64(200e6)
-	// copyTimes as many faults with a child as without: growing memory faults as well.
+	// minFaultRatio is how many times as many faults there must be with a child as without one: growing memory faults
+	// as well.
 	minFaultRatio = 3
 )
 
-// Copies are the faults of the main thread.
+// PageCopies are the page faults of the main thread, which copy pages while a child of a fork lives.
 type PageCopies struct {
-	WithChildSeconds, WithoutChildSeconds float64 // seconds
-	faults, faultsAlone                   float64 // in these
-	runNs                                 float64 // CPU time while a child lived
-	FaultNs                               float64 // of one fault
-	Measured                              bool    // eachNs is of this recording
-	spans                                 []copySpan
+	// WithChildSeconds is the time in which a child lived.
+	WithChildSeconds float64
+	// WithoutChildSeconds is the time in which none did.
+	WithoutChildSeconds float64
+	// faults with a child
+	faults float64
+	// faults without a child
+	faultsAlone float64
+	// CPU time while a child lived
+	runNs float64
+	// FaultNs is the time of one fault in nanoseconds.
+	FaultNs float64
+	// Measured says that FaultNs is computed from this recording.
+	Measured bool
+	spans    []copySpan
 }
 
 // copyStep is a stretch in which a child lived, with the part of the main thread's CPU time that went into copies.
@@ -35,6 +46,7 @@ type copySpan struct {
 	share float64
 }
 
+// Share is the share of the main thread's CPU time that copies took while a child lived.
 func (c PageCopies) Share() float64 { return min(1, c.faults*c.FaultNs/max(c.runNs, 1)) }
 
 // PerSecond is how often the main thread faulted while a child lived, and without one.
@@ -42,14 +54,15 @@ func (c PageCopies) PerSecond() (with, alone float64) {
 	return c.faults / max(c.WithChildSeconds, 1e-9), c.faultsAlone / max(c.WithoutChildSeconds, 1e-9)
 }
 
-// Felt reports whether copies took a good part of the main thread's time: not where it faults as often without a child,
-// since its memory grows then.
+// Matters reports whether copies took a good part of the main thread's time (minCopyShare), and it faults much less
+// without a child (minFaultRatio): else its memory grows.
 func (c PageCopies) Matters() bool {
 	with, alone := c.PerSecond()
 	return c.WithChildSeconds > 0 && c.Share() >= minCopyShare && (c.WithoutChildSeconds == 0 ||
 		with >= minFaultRatio*alone)
 }
 
+// PageCopies are those of the main thread during the watch.
 func (n *Node) PageCopies() (c PageCopies) {
 	faults, run := n.Host("main.minflt"), n.Host("main.run_ns")
 	c.FaultNs = DefaultFaultNs
@@ -97,7 +110,7 @@ func (n *Node) childLived(from, to int64) bool {
 	return v > 0
 }
 
-// In is the part of a stretch of the main thread's work that went into copies, in nanoseconds.
+// NsWithin is the part of a stretch of the main thread's work that copies took, in nanoseconds.
 func (c PageCopies) NsWithin(from, to int64) (ns int64) {
 	for _, s := range c.spans {
 		if w := min(to, s.ToNs) - max(from, s.FromNs); w > 0 {

@@ -42,7 +42,7 @@ var ClientTools = map[string]bool{
 	"valkey-benchmark": true, "memtier_benchmark": true,
 }
 
-// Neighbours are the processes that used most of the server's CPUs over the watch, largest first.
+// Neighbours are the processes that used most of the server's CPUs, by their mean over the watch, largest first.
 func (n *Node) Neighbours() []recording.Neighbour {
 	byPID := map[int]recording.Neighbour{}
 	events := n.Events(recording.SourceHost, recording.KindNeighbours)

@@ -4,19 +4,24 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Demand is how much of the time the main thread had something to do, in cores: it ran, or it was ready and another
-// task had the CPU.
+// Demand is the demand of the main thread for CPU time, in cores: the share of the time in which it had something to
+// do.
 type Demand struct {
-	Run      float64 // on a CPU
-	Wait     float64 // in the run queue, without what its cgroup was throttled; 0 where only the server was asked
-	Source   string
-	Measured bool // by the host's schedstat, or by the event loop's own clock (redis and valkey >= 7.2)
+	// Run is the time on a CPU.
+	Run float64
+	// Wait is the time in the run queue, without what its cgroup was throttled; 0 where only the server was asked.
+	Wait float64
+	// Source is where it is known from.
+	Source string
+	// Measured says that it is known from the host's schedstat, or from the event loop's own clock (redis and valkey
+	// 7.2 and later).
+	Measured bool
 }
 
 // Total is the part of the time in which the thread had work.
 func (d Demand) Total() float64 { return min(d.Run+d.Wait, 1) }
 
-// Demand is the main thread's over the watch; ok is false where nothing tells.
+// Demand is the mean over the watch; ok is false where no source has it.
 func (n *Node) Demand() (d Demand, ok bool) {
 	if run := n.Host("main.run_ns"); len(run) >= 2 {
 		wait := Rate(n.Host("main.delay_ns"))/1e9 - float64(n.StateNs(recording.KindThrottled))/1e9/n.Seconds()

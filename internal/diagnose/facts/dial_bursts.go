@@ -7,23 +7,25 @@ import (
 )
 
 const (
-	// rowLeast is how many dials one behind the other are no chance.
+	// minSerialDials is how many dials one after the other are no chance.
 	minSerialDials = 8
-	// rowGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
+	// maxSerialGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
 	// microseconds.
 	maxSerialGap = 0.2
-	// rowDialNs is the time from which a dial is worth waiting for.
+	// minSerialDialNs is the time in nanoseconds from which a dial is worth waiting for.
 	minSerialDialNs = int64(1e6)
 )
 
-// Stampede is connections that one caller opened together.
+// DialBurst is a group of connections that one caller opened together to fill its pool.
 type DialBurst struct {
 	*Caller
-	Conns  []*Conn
-	Serial bool // one after the other
+	// Conns are the connections.
+	Conns []*Conn
+	// Serial says that they were dialled one after the other, and not at the same time.
+	Serial bool
 }
 
-// Stampedes are the herds and rows of dials in which callers filled their pools.
+// DialBursts are the groups of dials with which callers filled their pools, without connections that replace others.
 func (n *Node) DialBursts(callers []*Caller) []DialBurst {
 	back := map[*Conn]bool{}
 	for _, l := range n.MassDisconnects(callers) {
@@ -53,7 +55,7 @@ func (n *Node) DialBursts(callers []*Caller) []DialBurst {
 	return out
 }
 
-// herdsOf are the groups of connections whose openings overlap.
+// concurrentBursts are the groups of connections whose openings overlap.
 func (c *Caller) concurrentBursts(fresh []*Conn) (out []DialBurst) {
 	var group []*Conn
 	until := int64(0)
@@ -74,7 +76,7 @@ func (c *Caller) concurrentBursts(fresh []*Conn) (out []DialBurst) {
 	return out
 }
 
-// rowsOf are the runs of dials of which each began when the one before was done.
+// serialBursts are the runs of dials of which each began when the one before was done.
 func (c *Caller) serialBursts(fresh []*Conn) (out []DialBurst) {
 	var row []*Conn
 	flush := func() {

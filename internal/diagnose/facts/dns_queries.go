@@ -8,33 +8,39 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of lookups.
 const (
-	// dialBehind: who looks a name up in order to dial does so at once. The rest of a lookup of two questions may end a
-	// little later.
+	// maxQueryToDialNs is the longest time from an answer to the dial that it was for. A query of two questions may end
+	// a little later.
 	maxQueryToDialNs = int64(20e6)
-	// twin: the questions for IPv4 and IPv6 are sent one behind the other, and one dial waits for both.
+	// maxTwinGapNs is the longest time between the questions for IPv4 and IPv6, which are sent one after the other, and
+	// both of which one dial waits for.
 	maxTwinGapNs = int64(500e3)
-	// lostQuestion: the shortest that resolvers wait before they ask again is 1 s (resolv.conf(5), options timeout), 5
-	// s by default.
+	// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options
+	// timeout); 5 s by default.
 	UnansweredQueryNs = int64(1e9)
 )
 
-// Asker is what a process waited for name servers.
+// DNSClient is a caller with the DNS queries that it waited for.
 type DNSClient struct {
 	*Caller
-	queries         Spans
-	Dials           []DialAfterQuery // those that came right behind a lookup
-	Unanswered      int              // questions that had no answer in time
-	MaxUnansweredNs int64            // most that one took
+	queries Spans
+	// Dials are the dials that came right after a query.
+	Dials []DialAfterQuery
+	// Unanswered is the number of questions that had no answer in time.
+	Unanswered int
+	// MaxUnansweredNs is the longest of those, in nanoseconds.
+	MaxUnansweredNs int64
 }
 
+// DialAfterQuery is a dial with the DNS query that it waited for.
 type DialAfterQuery struct {
-	Conn    *Conn
-	QueryNs int64 // of the lookup before it
+	// Conn is the connection.
+	Conn *Conn
+	// QueryNs is the duration of the query in nanoseconds, repetitions included.
+	QueryNs int64
 }
 
-// lookups are those of each process, one that asked several questions at once counted once.
+// dnsQueries are those of each process; several questions at once count as one query.
 func (n *Node) dnsQueries() map[int]*DNSClient {
 	out := map[int]*DNSClient{}
 	for _, e := range n.Rec.Events {
@@ -58,7 +64,7 @@ func (n *Node) dnsQueries() map[int]*DNSClient {
 	return out
 }
 
-// Askers are the callers of the node that looked names up before they dialled it.
+// DNSClients are the callers that made DNS queries before they dialled the node.
 func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 	all := n.dnsQueries()
 	for _, c := range callers {
@@ -79,7 +85,7 @@ func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 	return out
 }
 
-// behind finds the lookup that ended last before a dial began; each is for one dial.
+// queryBefore finds the query that ended last before a dial began; each query is for one dial.
 func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 	for i := sort.Search(len(all), func(i int) bool { return all[i].ToNs > dial }) - 1; i >= 0 &&
 		dial-all[i].ToNs <= maxQueryToDialNs; i-- {
@@ -97,7 +103,8 @@ func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 	return 0, false
 }
 
-// before is the time of a lookup with the one that it repeats: what ended as it began.
+// queryWithRetries is the duration in nanoseconds of a query with the one that it repeats: that which ended as it
+// began.
 func queryWithRetries(all Spans, i int) int64 {
 	from := all[i].FromNs
 	for j := i - 1; j >= 0; j-- {
@@ -109,6 +116,7 @@ func queryWithRetries(all Spans, i int) int64 {
 	return all[i].ToNs - from
 }
 
+// QueryNs is the time of all queries before dials, in nanoseconds.
 func (a *DNSClient) QueryNs() (ns int64) {
 	for _, d := range a.Dials {
 		ns += d.QueryNs
@@ -116,7 +124,7 @@ func (a *DNSClient) QueryNs() (ns int64) {
 	return ns
 }
 
-// LookupNs is what callers waited for names in order to dial this node.
+// DNSQueryNs is the time in nanoseconds that callers waited for DNS queries in order to dial this node.
 func (n *Node) DNSQueryNs(callers []*Caller) (ns int64) {
 	for _, a := range n.DNSClients(callers) {
 		ns += a.QueryNs()

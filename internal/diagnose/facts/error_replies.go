@@ -2,8 +2,8 @@ package facts
 
 import "slowpath/internal/recording"
 
-// ErrorsOf is by how much the server's count of an error rose; the counter appears with the first error, or when the
-// server tells again after a start.
+// ErrorCount is how many error replies with a code the server counted during the watch; ok is false where it does not
+// count them (before 6.2). The counter appears with the first error, or when the server answers again after a restart.
 func (n *Node) ErrorCount(code string) (float64, bool) {
 	s := n.Info("errorstat_" + code + ".count")
 	if len(s) > 0 {
@@ -20,7 +20,7 @@ func (n *Node) ErrorCount(code string) (float64, bool) {
 		len(n.Info("total_error_replies")) > 0
 }
 
-// movedReplies are those of all nodes of the case, -1 where none of them counts errors by their kind.
+// movedReplies is the number of MOVED replies of all nodes; -1 where none of them counts errors by code.
 func (c *Case) movedReplies() float64 {
 	total, counted := 0.0, false
 	for _, n := range c.Nodes {

@@ -6,13 +6,13 @@ import (
 	"slowpath/internal/recording"
 )
 
-// What the samples of other nodes must show. A sample is taken from the connections of a process while a slow call of
-// it waits.
+// What the samples of other nodes must show. A sample of a process's connections is taken while a slow call of it
+// waits.
 const (
-	// simultaneous is the part of a slow call's wait within which the others were sent: so small that calls which have
-	// nothing to do with each other seldom come so close and nothing after them, whatever their rate; see byChance.
+	// maxSendGap is the part of a slow call's wait within which the other calls must have been sent: so short that
+	// unrelated calls seldom come so close with none after them, at whatever rate; see byChance.
 	maxSendGap = 0.1
-	// FanoutSamples is how many looks make a pattern.
+	// MinFanoutSamples is how many samples make a pattern.
 	MinFanoutSamples = 3
 )
 
@@ -22,17 +22,17 @@ type fanoutSample struct {
 	waitedNs int64
 }
 
-// together says whether another node was sent to at the same moment, answered while the slow call waited, and asked
-// nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the other
-// has its reply before it sends the next.
+// concurrent reports whether another node was sent to at the same time, answered while the slow call waited, and was
+// sent nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the
+// other has its reply before it sends the next.
 func (g fanoutSample) concurrent(o recording.Beside) bool {
 	near := math.Abs(float64(o.AfterNs)) <= maxSendGap*float64(g.waitedNs)
 	return !o.Waiting && near && o.AfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
 }
 
-// byChance is the most likely that an exchange of calls that have nothing to do with each other looks like that, at
-// whatever rate they are sent: the last send of a Poisson process fell within w of the moment, and none came in the
-// time since, a. It is greatest at the rate ln((a+w)/a)/w.
+// byChance is the largest probability that an unrelated exchange looks like that, at whatever rate calls are sent: the
+// last send of a Poisson process fell within w of the slow call's, and none came in the time a since. It is largest at
+// the rate ln((a+w)/a)/w.
 func (g fanoutSample) byChance(o recording.Beside) float64 {
 	m := maxSendGap * float64(g.waitedNs)
 	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
@@ -41,18 +41,26 @@ func (g fanoutSample) byChance(o recording.Beside) float64 {
 
 // Fanout is what the samples of the slow calls of one process to one node show.
 type Fanout struct {
-	Process     string
-	Samples     int
-	WithOthers  int            // samples in which at least one other node was asked together with the slow call
-	ByChance    float64        // samples that would be so by chance
-	Nodes       map[string]int // asked together with slow calls
-	MaxNodes    int            // nodes asked together with one call
-	MaxReplyNs  int64          // longest reply of those
-	AlsoWaiting int            // exchanges that were sent at the moment and waited as well
+	// Process is the process that waited.
+	Process string
+	// Samples is the number of samples.
+	Samples int
+	// WithOthers is the number of samples in which at least one other node was asked together with the slow call.
+	WithOthers int
+	// ByChance is how many samples would look so by chance.
+	ByChance float64
+	// Nodes is how often each other node was asked together with a slow call.
+	Nodes map[string]int
+	// MaxNodes is the largest number of nodes that were asked together.
+	MaxNodes int
+	// MaxReplyNs is the longest time that another node took to reply, in nanoseconds.
+	MaxReplyNs int64
+	// AlsoWaiting is the number of exchanges with other nodes that were sent at the same time and waited as well.
+	AlsoWaiting int
 }
 
-// Fanouts sorts the samples of slow calls to this node by the process that waited. Calls about the cluster itself go to
-// all nodes by their nature.
+// Fanouts are the samples of slow calls to this node by the process that waited, without calls about the cluster
+// itself, which go to all nodes by their nature.
 func (n *Node) Fanouts() map[string]*Fanout {
 	out := map[string]*Fanout{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
@@ -70,6 +78,7 @@ func (n *Node) Fanouts() map[string]*Fanout {
 	return out
 }
 
+// take adds a sample.
 func (f *Fanout) take(g fanoutSample) {
 	f.Samples++
 	with, chance := 0, 0.0
@@ -91,7 +100,7 @@ func (f *Fanout) take(g fanoutSample) {
 	}
 }
 
-// Share is the part of the waits that was one of a fan-out, without what chance gives; 0 where that could be all of it.
+// Share is the share of the waits that belong to a fan-out, without those by chance; 0 where chance could be all of it.
 func (f *Fanout) Share() float64 {
 	beyond := float64(f.WithOthers) - f.ByChance
 	if f.WithOthers < MinFanoutSamples || beyond < 3*math.Sqrt(f.ByChance) || float64(f.Samples) <= f.ByChance {

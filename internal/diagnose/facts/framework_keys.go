@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// frameworkNames are parts of the lib-name by which frameworks are told: "jedis(spring-data-redis_v4.0.0)".
+// frameworkNames are parts of the lib-name by which frameworks are recognised: "jedis(spring-data-redis_v4.0.0)".
 var frameworkNames = [][2]string{
 	{"spring-data-redis", "Spring Data Redis"},
 	{"spring", "Spring"},
@@ -22,9 +22,9 @@ var frameworkNames = [][2]string{
 	{"flask", "Flask-Caching"},
 }
 
-// FrameworkBehind names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG,
-// which only its caller or, where that is not known, only all entries of the command may decide; or by the name of its
-// library. Empty where neither tells.
+// FrameworkOf names the framework that sent a command which walks keys: by the form of its pattern in SLOWLOG, by
+// entries of its client alone where the client is known, or by the name of its library. It is empty where neither shows
+// it.
 func (n *Node) FrameworkOf(s account.Suspect) string {
 	name, _, _ := strings.Cut(s.Command, " ")
 	if !walkingCommands[name] {

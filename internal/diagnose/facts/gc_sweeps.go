@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// Sweep is what the garbage collector of a caller's runtime closed in one go: connections that the program had lost.
-// Sockets of Go and of Java are closed when nothing refers to them any more.
+// GCSweep is connections that the garbage collector of a caller's runtime closed in one go, since the program had
+// leaked them. Sockets of Go and of Java are closed when nothing refers to them any more.
 type GCSweep struct {
 	Span
+	// Conns are the connections.
 	Conns []*Conn
 }
 
 const (
-	// sweepGapNs is between two closes of one sweep: they are made one after the other by one thread, which may lose
-	// its CPU for some slices. Measured: 39 connections of redigo within 3 ms (Go 1.26).
+	// maxSweepGapNs is the longest time between two closes of one sweep: they are made one after the other by one
+	// thread, which may lose its CPU for some time slices. Measured: 39 connections of redigo within 3 ms (Go 1.26).
 	maxSweepGapNs = int64(20e6)
-	// sweepLeft: a collector takes all that is lost by then. What it left and took later was still referred to by
-	// somebody.
+	// maxLeftShare is the largest share of leaked connections that a sweep may leave: a collector takes all that was
+	// leaked by then. What it left and took later was still referred to.
 	maxLeftShare = 0.1
 )
 
-// collected are the sweeps of a garbage collector: of connections that were passed over, after times without a call
-// that are no limit, and each of all that was lost by then. Client objects that are closed with all of their
-// connections leave those of others, a pool's reaper closes nothing early.
+// gcSweeps are the sweeps of a garbage collector: of connections that were idle during dials, whose idle times are no
+// limit, and each of all that was leaked by then. A client object that is closed with all of its connections leaves
+// those of others; a pool's reaper closes nothing early.
 func (c *Caller) gcSweeps(dials []int64) []GCSweep {
 	all := slices.DeleteFunc(c.closingSweeps(), func(s GCSweep) bool {
 		return len(IdleDuringDials(s.Conns,
@@ -53,7 +54,7 @@ func (c *Caller) gcSweeps(dials []int64) []GCSweep {
 	return all
 }
 
-// sweeps are the moments at which a caller closed several connections between calls, though it went on with others.
+// closingSweeps are the times at which a caller closed several connections between calls, while others stayed open.
 func (c *Caller) closingSweeps() []GCSweep {
 	ended := c.ConnsWhere((*Conn).ClosedIdle)
 	slices.SortStableFunc(ended, func(a, b *Conn) int { return cmp.Compare(a.CloseNs, b.CloseNs) })

@@ -5,26 +5,31 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Withheld is time that calls waited for a server that was not seen busy, stopped or waiting for a CPU.
+// IdleServerWait is the time that calls waited for a server that was not seen busy, stopped or in the run queue.
 type IdleServerWait struct {
 	Claim
-	AllBlocked       bool    // nothing came through meanwhile
-	HostWatched      bool    // the main thread was watched
-	SleepShare       float64 // part of the time around these calls that it slept
-	WakeupsPerSecond float64 // per second
-	// part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps, too
+	// AllBlocked says that no call came through meanwhile.
+	AllBlocked bool
+	// HostWatched says that the main thread was watched.
+	HostWatched bool
+	// SleepShare is the part of the time around these calls that the main thread slept.
+	SleepShare float64
+	// WakeupsPerSecond is how often it woke up.
+	WakeupsPerSecond float64
+	// LoggedShare is the part of these stretches for which the server has a command in its records: DEBUG SLEEP sleeps
+	// as well.
 	LoggedShare float64
 }
 
-// Asleep: its event loop turned and had nothing to do.
+// LoopIdle reports whether the event loop ran and had nothing to do.
 func (w IdleServerWait) LoopIdle() bool {
 	return w.HostWatched && w.SleepShare >= 0.6 && w.WakeupsPerSecond >= 2 && w.LoggedShare < 0.5
 }
 
-// minWithheld is the shortest wait that is not merely a hiccup.
+// minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
 const minIdleServerWaitNs = int64(20e6)
 
-// Withheld looks at the slow calls that nothing explains.
+// IdleServerWait is that of the slow calls which no source explains.
 func (n *Node) IdleServerWait() IdleServerWait {
 	w := IdleServerWait{HostWatched: n.HostWatched()}
 	open := func(a account.Account, s account.Segment) bool {
@@ -44,7 +49,7 @@ func (n *Node) IdleServerWait() IdleServerWait {
 	return w
 }
 
-// loggedShare is how much of some stretches the server's records of long commands could fill.
+// loggedShare is the share of some stretches that the server's records of long commands could fill.
 func (n *Node) loggedShare(stalls []Span) float64 {
 	var all, logged int64
 	for _, s := range stalls {
@@ -58,7 +63,7 @@ func (n *Node) loggedShare(stalls []Span) float64 {
 	return float64(logged) / float64(max(all, 1))
 }
 
-// stalls joins the slow calls into stretches in which at least one waited.
+// stalls joins the probe's slow calls into stretches in which at least one waited.
 func (n *Node) stalls() []Span {
 	var out []Span
 	for _, a := range n.Ledger.Slow { // ordered by their begin
@@ -74,7 +79,7 @@ func (n *Node) stalls() []Span {
 	return out
 }
 
-// nothingPassed reports whether no call that began in a stall came back before its end, but for the last moment: a
+// nothingPassed reports whether no call that began in a stall came back before its end, but for the last tenth: a
 // connection that lost a segment waits alone.
 func (n *Node) nothingPassed(stalls []Span) bool {
 	others := 0

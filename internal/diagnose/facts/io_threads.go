@@ -6,20 +6,26 @@ import (
 	"slowpath/internal/recording"
 )
 
-// IOThreads is what the I/O threads were given and what they took.
+// IOThreads is how many I/O threads the server has and what CPU time they demand.
 type IOThreads struct {
-	Configured int     // with the main thread
-	CPUs       float64 // that the server may use: by its affinity, or fewer by its quota
-	ByQuota    bool    // the quota is the bound
-	Run, Wait  float64 // cores, all I/O threads together
-	Measured   bool    // seen on the host
+	// Configured is io-threads, the main thread included.
+	Configured int
+	// CPUs is how many the server may use: by its affinity, or fewer by its quota.
+	CPUs float64
+	// ByQuota says that the quota is the bound.
+	ByQuota bool
+	// Run is the time on a CPU in cores, all I/O threads together.
+	Run float64
+	// Wait is the time in the run queue in cores, all I/O threads together.
+	Wait float64
+	// Measured says that the host source saw the threads.
+	Measured bool
 }
 
-// Total is what the I/O threads would have used: each that stands in the run queue is one more that the scheduler must
-// serve.
+// Total is what the I/O threads would have used: one in the run queue is one more that the scheduler must serve.
 func (t IOThreads) Total() float64 { return t.Run + t.Wait }
 
-// IOThreads reads CONFIG and the host's figures of each thread.
+// IOThreads are read from CONFIG and from the host's counters of each thread.
 func (n *Node) IOThreads() IOThreads {
 	t := IOThreads{Configured: n.ConfigInt("io-threads")}
 	t.CPUs, _ = n.Host("cpus_allowed").Last()

@@ -4,16 +4,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// What sockets take of a thread in the kernel. A GET needs a read, a write and a turn of epoll: 10.5 µs of CPU time in
-// the kernel, measured on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread against
-// total_reads_processed). It is meant as an upper bound.
 const (
+	// socketCallNs is the CPU time in the kernel of a read or a write with its share of epoll, as an upper bound.
+	// Measured for a GET: 10.5 µs on 7.0.15 over loopback in a virtual machine on an AMD EPYC (used_cpu_sys_main_thread
+	// against total_reads_processed).
 	socketCallNs = 7_000
+	// socketByteNs is that of a byte, as an upper bound.
 	socketByteNs = 0.5
 )
 
-// kernelBeyond is the CPU time in nanoseconds that the main thread spent in the kernel beyond what its sockets and
-// forks need: faults, and the making of room for them. ok is false where the server does not tell (before 6.2).
+// excessKernelNs is the CPU time in nanoseconds that the main thread spent in the kernel beyond what its sockets and
+// forks need: page faults, and making room for pages. ok is false where the server does not report it (before 6.2).
 func (n *Node) excessKernelNs() (ns float64, ok bool) {
 	sys := n.Info("used_cpu_sys_main_thread")
 	reads, writes := n.Info("total_reads_processed"), n.Info("total_writes_processed")
@@ -28,7 +29,7 @@ func (n *Node) excessKernelNs() (ns float64, ok bool) {
 	return max(ns, 0), true
 }
 
-// KernelShare is its part of the main thread's CPU time.
+// ExcessKernelShare is that time as a share of the main thread's CPU time.
 func (n *Node) ExcessKernelShare() float64 {
 	beyond, ok := n.excessKernelNs()
 	if !ok {

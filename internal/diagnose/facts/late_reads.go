@@ -7,15 +7,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Late is what a cause explains of the time between replies and their readers, and of which processes.
+// LateReads is what a cause explains of the time between replies and their reads, and of which processes.
 type LateReads struct {
 	Claim
-	PIDs []int // those that lost most first
+	// PIDs are the processes, those with the most time first.
+	PIDs []int
 	ns   map[int]int64
 }
 
-// late claims time of slow calls at their client's end: of measures one segment. It is nil where it was too rare for a
-// pattern. The whole process stands where all of its threads do, or the only one that calls.
+// LateReads claims time of slow calls at their client's end, of which of gives the nanoseconds for one segment. It is
+// nil where that was too rare for a pattern (HealthyMinCalls, HealthyMaxNs, HealthyMaxShare). whole says that all
+// threads of a process wait at the same time; else only those with a single reader do.
 func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
 	all := n.ProcessThreads()
 	l := &LateReads{ns: map[int]int64{}}
@@ -59,8 +61,8 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 	return l
 }
 
-// often reports whether the late calls of some process are more than what a healthy one may have, or whether it stood
-// for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
+// often reports whether the late calls of a process are more than what a healthy one may have (HealthyMaxShare), or
+// whether it stood still for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
 func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
 	for _, s := range stood {
 		if float64(MergeSpans(s).TotalNs()) > HealthyMaxShare*n.Seconds()*1e9 {
@@ -75,13 +77,14 @@ func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
 	return false
 }
 
-// Where a reply has arrived and is not read yet, these two say only that no wait of the thread that read it is known:
-// in a runtime that moves work between threads (Go, the JVM's pools) it was not the one to wait for.
+// IsReplyUnread reports whether a segment says only that a reply has arrived and is not read, with no wait known of the
+// thread that read it: in a runtime that moves work between threads (Go, the JVM's pools) that thread was not the one
+// to wait for.
 func IsReplyUnread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
 }
 
-// ThrottledOf is the throttled part of the time between a reply and its reader.
+// ThrottledUnreadNs is the throttled part in nanoseconds of a segment between a reply and its read.
 func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
 	switch {
 	case s.State == account.Throttled:
@@ -92,7 +95,7 @@ func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
 	return 0
 }
 
-// SlowConns is how many connections of a process had slow calls.
+// SlowConnCount is how many connections of a process had slow calls.
 func (n *Node) SlowConnCount(pid int) int {
 	conns := map[string]bool{}
 	for _, a := range n.Ledger.Slow {

@@ -5,24 +5,31 @@ import (
 	"sort"
 )
 
-// Bounds of a leak. One connection that is kept aside is a subscriber or a lock's.
 const (
+	// minLeaked is the least number of leaked connections: a single one that is kept apart is a subscriber's or a
+	// lock's.
 	minLeaked = MinRedials
-	// since its last call: longer than callers hold a connection between two calls of one piece of work
-	minIdleNs     = int64(100e6)
-	sampleDelayNs = int64(2e9) // before the end of the watch: what is used after the last look at it only seems unused
-	minDialShare  = 0.5        // of the openings happened beside an idle connection
+	// minIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
+	// two calls of one task.
+	minIdleNs = int64(100e6)
+	// sampleDelayNs is how long before the end of the watch samples may miss the last use.
+	sampleDelayNs = int64(2e9)
+	// minDialShare is the least share of the openings that must have happened while a leaked connection was idle.
+	minDialShare = 0.5
 )
 
-// Leak is what a caller has lost of its connections.
+// Leak is the connections that a caller's program took from its pool and did not give back.
 type Leak struct {
 	*Caller
-	Leaked []*Conn // not used again, though the pool had to open others meanwhile
-	// those of its runtime's garbage collector, which closes what is lost; none where there is no such thing
+	// Leaked are the connections that were not used again, though the pool had to open others meanwhile.
+	Leaked []*Conn
+	// GCSweeps are those of them that a garbage collector closed; none where the runtime does not do so.
 	GCSweeps []GCSweep
-	Dialled  []*Conn // those it opened on the way of calls, most of them beside lost ones
+	// Dialled are the connections that it opened while a call waited, most of them while leaked ones were idle.
+	Dialled []*Conn
 }
 
+// Leaks are those of the callers that leaked connections.
 func (n *Node) Leaks(callers []*Caller) (out []Leak) {
 	driven := map[*Conn]bool{}
 	for _, l := range n.MassDisconnects(callers) {
@@ -38,7 +45,7 @@ func (n *Node) Leaks(callers []*Caller) (out []Leak) {
 	return out
 }
 
-// leakOf is what one caller lost; nothing where most of its openings were not beside lost connections.
+// leakOf is what one caller leaked; nothing where most of its openings were not while leaked connections were idle.
 func (n *Node) leakOf(c *Caller, driven map[*Conn]bool) Leak {
 	l := Leak{Caller: c}
 	opened := c.Opened()
@@ -74,8 +81,8 @@ func (n *Node) leakOf(c *Caller, driven map[*Conn]bool) Leak {
 	return l
 }
 
-// resting are the connections that are still open at the end, each with the time in which it lay idle and another need
-// not have been opened.
+// idleSpans are the connections that are still open at the end of the watch, each with the time in which it was idle
+// and another need not have been opened.
 func (c *Caller) idleSpans(endNs int64) map[*Conn]Span {
 	out := map[*Conn]Span{}
 	for _, k := range c.Conns {
@@ -87,8 +94,8 @@ func (c *Caller) idleSpans(endNs int64) map[*Conn]Span {
 	return out
 }
 
-// PassedOver are those of some closed connections beside which others were dialled while they lay idle: the pool
-// thought them in use, or was not theirs.
+// IdleDuringDials are those of some closed connections that were idle while others were dialled: the pool thought them
+// in use, or they were not the pool's.
 func IdleDuringDials(ended []*Conn, dials []int64) (out []*Conn) {
 	for _, k := range ended {
 		if r := k.idleSpan(); anyWithin(dials, r) {
@@ -98,7 +105,7 @@ func IdleDuringDials(ended []*Conn, dials []int64) (out []*Conn) {
 	return out
 }
 
-// DialsOf are the moments at which some connections were dialled, in order.
+// DialTimes are when some connections were dialled, in nanoseconds since the Unix epoch, in order.
 func DialTimes(conns []*Conn) []int64 {
 	var out []int64
 	for _, k := range conns {
@@ -108,7 +115,7 @@ func DialTimes(conns []*Conn) []int64 {
 	return out
 }
 
-// anyWithin reports whether one of some moments, which are sorted, lies in a stretch of time.
+// anyWithin reports whether one of some sorted times lies in a stretch of time.
 func anyWithin(moments []int64, s Span) bool {
 	i := sort.Search(len(moments), func(i int) bool { return moments[i] > s.FromNs })
 	return i < len(moments) && moments[i] < s.ToNs

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// byLibName are client libraries by the beginning of what they call themselves (CLIENT SETINFO, or the name of
-// Lettuce's refresh), in lower case. redigo says nothing.
+// byLibName are client libraries by the beginning of the name that they report (CLIENT SETINFO, or the name of
+// Lettuce's refresh), in lower case. redigo reports none.
 var byLibName = [][2]string{
 	{"go-redis", "go-redis"},
 	{"rueidis", "rueidis"},
@@ -32,7 +32,7 @@ var byLibName = [][2]string{
 	{"glide", "valkey-glide"},
 }
 
-// ofRuntime are the libraries that a program of this name can have, where no more is known of it.
+// librariesOfRuntime are the libraries that a program of this name can have, where no more is known of it.
 var librariesOfRuntime = map[string][]string{
 	"python": {"redis-py", "valkey-py", "aioredis", "valkey-glide"},
 	"java":   {"jedis", "lettuce", "redisson", "valkey-glide"},
@@ -42,7 +42,7 @@ var librariesOfRuntime = map[string][]string{
 	"dotnet": {"stackexchange"},
 }
 
-// libraryNamed is the library that calls itself so, or whose name begins with the eight letters that the kernel source
+// libraryNamed is the library that reports a name, or whose name begins with the eight letters that the kernel source
 // keeps; empty for none.
 func libraryNamed(name string) string {
 	name = strings.ToLower(name)
@@ -74,9 +74,9 @@ func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 	return out
 }
 
-// Libraries are those that the node's clients use, as far as anything tells: what their processes are built of or have
-// open, what they call themselves, also to a server that does not know CLIENT SETINFO; else, what is installed for
-// them.
+// Libraries are those that the node's clients use, as far as any source shows it: what their processes are built with
+// or have open, what they report themselves, also to a server that does not know CLIENT SETINFO; else what is installed
+// for them.
 func (n *Node) Libraries() (out []recording.Library) {
 	add := func(l recording.Library) {
 		if !slices.ContainsFunc(out, func(o recording.Library) bool {
@@ -118,7 +118,8 @@ func (n *Node) Libraries() (out []recording.Library) {
 	return out
 }
 
-// Runtimes are the libraries that the callers' programs can have, by their names; nil where one is no runtime's.
+// PossibleLibraries are the libraries that the callers' programs can have, by the names of their runtimes; nil where
+// one is not known.
 func (n *Node) PossibleLibraries() (names []string) {
 	for _, c := range n.Callers() {
 		before := len(names)
@@ -143,7 +144,7 @@ func number(version string) string {
 	return strings.TrimRight(version[:end], ".")
 }
 
-// MajorOf is the first number of a version; empty where there is none.
+// MajorVersion is the first number of a version; empty where there is none.
 func MajorVersion(version string) string {
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	if _, err := strconv.Atoi(major); err != nil {
@@ -152,7 +153,7 @@ func MajorVersion(version string) string {
 	return major
 }
 
-// UsesBelow reports whether a library is in use in a version below a major one.
+// UsesVersionBelow reports whether a library is in use in a version below a major one, and in which.
 func (n *Node) UsesVersionBelow(name string, major int) (version string, ok bool) {
 	for _, l := range n.Libraries() {
 		if m, err := strconv.Atoi(MajorVersion(l.Version)); l.Name == name && err == nil && m < major {

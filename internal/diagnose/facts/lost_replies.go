@@ -10,31 +10,37 @@ import (
 // LostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer
 // after that. Neither process has a part in it. What a firewall or a queue drops at the server's own host counts there
 // as no retransmission, as it was never sent (net/ipv4/tcp_output.c, tcp_write_xmit), and the caller's end repeats a
-// request that had arrived: only the time tells.
+// request that had arrived: only the time shows it.
 type LostReplies struct {
-	Late int // on their way for RTO_MIN or longer
-	// of these, what arrived right after one end had retransmitted what the other had not acknowledged
+	// Late is the number of replies that were on the path for RTO_MIN or longer.
+	Late int
+	// Retransmitted is the number of Late that arrived right after one end had retransmitted what the other had not
+	// acknowledged.
 	Retransmitted int
-	LateByLess    int   // replies that were late by less, as a path or a host that holds packets up makes them
-	Instants      int   // apart from each other, at which those of Resent arrived
-	MaxNs         int64 // longest of Late
+	// LateByLess is the number of replies that were late by less, as a path or a host that holds packets up makes them.
+	LateByLess int
+	// Instants is the number of separate times at which those of Retransmitted arrived.
+	Instants int
+	// MaxNs is the longest of Late in nanoseconds.
+	MaxNs int64
 }
 
-// Proven: most replies that were late came when a timer had run out, at different times, and hardly any came earlier. A
-// host that stands still has its timers run out as well when it goes on, but for all connections at once.
+// Proven reports whether most late replies came when a timer had run out, at different times, and hardly any came
+// earlier. A host that stands still has its timers run out as well when it goes on, but for all connections at once.
 func (r LostReplies) Proven() bool {
 	return r.Instants >= minLossInstants && 2*r.Retransmitted >= r.Late && r.Late > r.LateByLess
 }
 
-// lostMoments is how often a timer must have brought a reply: a machine that was suspended once or twice looks the same
-// that often.
+// minLossInstants is how often a timer must have brought a reply: a machine that was suspended once or twice looks the
+// same that often.
 const minLossInstants = 3
 
-// OnItsWay reports whether a segment is that of a reply which was lost, by its length.
+// IsLostReply reports whether a segment is that of a lost reply, by its length.
 func IsLostReply(s account.Segment) bool {
 	return s.Actor == account.Network && s.State == account.Back && s.Ns() >= RTOMinNs*9/10
 }
 
+// LostReplies are those among the slow calls to this node.
 func (n *Node) LostReplies() (r LostReplies) {
 	resends := map[string][]int64{} // when they were retransmitted
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {

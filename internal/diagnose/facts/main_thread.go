@@ -5,11 +5,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Hosted reports whether the server's main thread was watched through the files of its host.
+// HostWatched reports whether the server's main thread was watched through the files of its host.
 func (n *Node) HostWatched() bool { return len(n.Host("main.run_ns")) > 0 }
 
-// Exact is what the kernel source saw of the server's main thread in a state, wait by wait; nil where it did not see
-// the thread.
+// Exact is what the kernel source saw of the server's main thread in a state, segment by segment; nil where it did not
+// see the thread.
 func (n *Node) Exact(state string) []account.Segment {
 	var out []account.Segment
 	for _, s := range n.Ledger.Exact(n.Address) {
@@ -23,7 +23,7 @@ func (n *Node) Exact(state string) []account.Segment {
 // SeenExactly reports whether the kernel source saw the server's main thread.
 func (n *Node) SeenExactly() bool { return n.Ledger.Exact(n.Address) != nil }
 
-// StateSource is the best source that saw what the server's main thread was doing.
+// StateSource is the best source that saw the states of the server's main thread.
 func (n *Node) StateSource() string {
 	switch {
 	case n.SeenExactly():
@@ -34,7 +34,8 @@ func (n *Node) StateSource() string {
 	return recording.SourceServer
 }
 
-// StateNs adds up the time that the host source saw the main thread in a state during the watch, slow calls or not.
+// StateNs is the time in nanoseconds that the host source saw the main thread in a state during the watch, whether
+// calls were slow or not.
 func (n *Node) StateNs(kind string) int64 {
 	var ns int64
 	for _, e := range n.Events(recording.SourceHost, kind) {
@@ -47,12 +48,17 @@ func (n *Node) StateNs(kind string) int64 {
 	return ns
 }
 
-// Waits is some waits of a thread taken together.
+// WaitSum adds up waits of a thread.
 type WaitSum struct {
-	Count     int
-	Ns, MaxNs int64
+	// Count is the number of waits.
+	Count int
+	// Ns is the time of all in nanoseconds.
+	Ns int64
+	// MaxNs is the longest in nanoseconds.
+	MaxNs int64
 }
 
+// SumWaits adds up segments.
 func SumWaits(segs []account.Segment) (w WaitSum) {
 	for _, s := range segs {
 		w.Count++
@@ -81,8 +87,8 @@ func (n *Node) MainCores() (cores float64, source string, ok bool) {
 	return 0, "", false
 }
 
-// PolledCPUNs is the CPU time of the thread between the first and the last time that the server told of its commands,
-// by the cores that it used.
+// PolledCPUNs is the CPU time in nanoseconds of a thread that uses some cores, between the first and the last poll of
+// INFO.
 func (n *Node) PolledCPUNs(cores float64) int64 {
 	polls := n.Info("used_cpu_user")
 	if len(polls) < 2 {

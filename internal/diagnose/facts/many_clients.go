@@ -5,15 +5,16 @@ import (
 )
 
 const (
-	// ManyClients is the number from which a list of all clients takes milliseconds: one line takes about 1 µs.
+	// ManyClients is the number of clients from which a list of all takes milliseconds: one line takes about 1 µs.
 	ManyClients = 1000
 )
 
-// manyForInfo is the number from which INFO counts: up to redis 4 it walked all clients, and where it is slow with so
-// many, it still does.
+// manyForInfo is the number of clients from which INFO counts: up to redis 4 it walked all clients, and where it is
+// slow with so many, it still does.
 const manyForInfo = 10_000
 
-// IsCrowdWork reports whether a command's time grew with the connections, and there are many.
+// GrowsWithClients reports whether a command's time grew with the number of clients, and there are many of them
+// (ManyClients; for INFO manyForInfo).
 func (n *Node) GrowsWithClients(command string) bool {
 	clients, _ := n.Info("connected_clients").Max()
 	switch name, sub, _ := strings.Cut(command, " "); name {

@@ -4,27 +4,38 @@ import (
 	"strings"
 )
 
-// stepsMost is the most MOVED replies after which a library that waits for the map fetches it: redis-py's
+// maxMovedPerFetch is the most MOVED replies after which a library that waits for the map fetches it: redis-py's
 // reinitialize_steps is 5, and a call may fail twice.
 const maxMovedPerFetch = 12.0
 
-// inline is what is known of waits for the map.
+// InlineFetch is what is known of calls that wait until their library has fetched the cluster map.
 type InlineFetch struct {
-	Library           string // the one that waits, empty where none is known to
-	ConcurrentLibrary string // the one that does not, where most of what asks for the map is known to be of such
-	Fetchers          MapFetchers
-	// by how its process treats connections: it does not say its name (before 7.2 the server does not keep it)
-	Guessed       bool
-	Calls         float64
-	usec          float64
-	MapConns      int   // connections that were opened for the map alone
-	MapConnLifeNs int64 // how long they lived, in the median
-	DataConns     int   // connections that were opened for calls
-	OpeningNs     int64 // what each cost before its first call, in the median
-	opened        float64
-	Requesters    NameCounts
+	// Library is the one that waits; empty where none is known to.
+	Library string
+	// ConcurrentLibrary is the one that does not wait, where most of what fetches the map is known to be that.
+	ConcurrentLibrary string
+	// Fetchers are all libraries that fetch the map.
+	Fetchers MapFetchers
+	// Guessed says that Library or ConcurrentLibrary is known only by how its process treats connections: it does not
+	// report its name (before 7.2 the server does not keep it).
+	Guessed bool
+	// Calls is the number of calls that fetched the map.
+	Calls float64
+	usec  float64
+	// MapConns is the number of connections that were opened for the map alone.
+	MapConns int
+	// MapConnLifeNs is how long they lived in nanoseconds, in the median.
+	MapConnLifeNs int64
+	// DataConns is the number of connections that were opened for calls.
+	DataConns int
+	// OpeningNs is what each of those cost before its first call in nanoseconds, in the median.
+	OpeningNs int64
+	opened    float64
+	// Requesters is how often each process or host was seen to fetch the map.
+	Requesters NameCounts
 }
 
+// InlineFetches are those of all nodes together.
 func (c *Case) InlineFetches() (in InlineFetch) {
 	in.Requesters = NameCounts{}
 	var lives, openings []*Conn
@@ -73,13 +84,13 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 	return in
 }
 
-// forMap: it was opened for nothing but a question or two, and closed.
+// openedForMap reports whether it was opened for nothing but a question or two, and closed.
 func (k *Conn) openedForMap() bool {
 	return k.Handshake == nil && k.CloseNs > 0 && k.Calls > 0 && k.Calls <= maxMapConnCalls
 }
 
-// guess knows node-redis and redis-py by how they fetch the map. ioredis opens a connection for it, too, but gives it a
-// name, and does not wait. Where other connections have names, too, that of the application's choice may be on all:
+// guess recognises node-redis and redis-py by how they fetch the map. ioredis opens a connection for it as well, but
+// gives it a name, and does not wait. Where other connections have names too, the application may name all of them:
 // then the two look alike.
 func (in *InlineFetch) guess(comms NameCounts, names float64, othersNamed bool) {
 	for comm := range comms {
@@ -107,14 +118,14 @@ func (c *Case) othersNamed() bool {
 	return false
 }
 
-// mapCalls is how many a connection has that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice, CLIENT SETNAME,
-// SELECT, and the question.
+// maxMapConnCalls is the most calls of a connection that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice,
+// CLIENT SETNAME, SELECT, and the question.
 const maxMapConnCalls = 8
 
-// ownNames is how many connections of slowpath itself have names, beside the probe's fresh ones.
+// ownNamedConns is how many connections of slowpath have names, without the probe's fresh ones.
 const ownNamedConns = 4
 
-// Waited reports whether the libraries of the case wait for the map, so far as can be told.
+// WaitsForMap reports whether the libraries of the case wait for the map after MOVED replies, as far as is known.
 func (in InlineFetch) WaitsForMap(moved float64) bool {
 	return in.Library != "" && in.Calls > 0 && in.Calls <= maxFetchesPerMoved*1.25*moved &&
 		in.Calls*maxMovedPerFetch >= moved

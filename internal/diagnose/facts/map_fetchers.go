@@ -9,20 +9,27 @@ import (
 //
 // They wait: node-redis awaits _slots.rediscover(client); redis-py calls nodes_manager.initialize() on the calling
 // thread; Jedis calls renewSlotCache there. They do not: ioredis sends the call on (tryConnection) and then calls
-// refreshSlotsCache; go-redis sends it on beside state.LazyReload; Lettuce refreshes adaptively on a thread of its own;
-// rueidis sends it on beside lazyRefresh. iovalkey and valkey-go are copies of two of them.
+// refreshSlotsCache; go-redis sends it on and calls state.LazyReload concurrently; Lettuce refreshes adaptively on a
+// thread of its own; rueidis sends it on and calls lazyRefresh concurrently. iovalkey and valkey-go are copies of two
+// of them.
 var waitsForMap = map[string]bool{
 	"node-redis": true, "redis-py": true, "jedis": true,
 	"ioredis": false, "iovalkey": false, "go-redis": false, "lettuce": false, "rueidis": false, "valkey-go": false,
 }
 
-// fetchers are the libraries that fetch the map, with those that wait for it and those that do not apart.
+// MapFetchers are the libraries that fetch the map: those that wait for it, and those that do not.
 type MapFetchers struct {
-	inline, Concurrent NameCounts
-	Source, KnownFrom  string // where they are known from
+	// by library: those that wait
+	inline NameCounts
+	// Concurrent counts the libraries that do not wait.
+	Concurrent NameCounts
+	// Source is the source that they are known from.
+	Source string
+	// KnownFrom says in words what shows them.
+	KnownFrom string
 }
 
-// waiting is the library that waits, empty where most of what is known speaks of others.
+// inlineLibrary is the library that waits; empty where most of what is known is others.
 func (f MapFetchers) inlineLibrary() string {
 	if f.inline.Total() > f.Concurrent.Total() {
 		return f.inline.Top(1)[0]
@@ -30,7 +37,7 @@ func (f MapFetchers) inlineLibrary() string {
 	return ""
 }
 
-// other is the library that does not wait.
+// concurrentLibrary is the library that does not wait.
 func (f MapFetchers) concurrentLibrary() string {
 	if len(f.Concurrent) > 0 && f.inlineLibrary() == "" {
 		return f.Concurrent.Top(1)[0]
@@ -50,8 +57,8 @@ func (f MapFetchers) add(library string, weight int) {
 	}
 }
 
-// fetchers looks at the processes that were seen to ask for the map, each by its weight; else at what the clients call
-// themselves; else at all processes that call the nodes.
+// fetchers are the libraries of the processes that were seen to fetch the map, each by its weight; else what the
+// clients report; else those of all processes that call the nodes.
 func (c *Case) fetchers(askers map[int]int) MapFetchers {
 	if f := c.fetchersOf(askers, "the processes that ask for the map"); f.known() {
 		return f
@@ -81,7 +88,7 @@ func (c *Case) fetchers(askers map[int]int) MapFetchers {
 	return c.fetchersOf(all, "the processes that call")
 }
 
-// fetchersOf looks at processes on this host.
+// fetchersOf are the libraries of processes on this host.
 func (c *Case) fetchersOf(pids map[int]int, who string) MapFetchers {
 	f := MapFetchers{inline: NameCounts{}, Concurrent: NameCounts{}, Source: recording.SourceHost, KnownFrom: who}
 	own := c.librariesByPID()
@@ -100,8 +107,8 @@ func (c *Case) fetchersOf(pids map[int]int, who string) MapFetchers {
 	return f
 }
 
-// librariesByPID are those of each process: what its connections call themselves; else what it is built of or has open;
-// else what is installed for it.
+// librariesByPID are those of each process: what its connections report; else what it is built with or has open; else
+// what is installed for it.
 func (c *Case) librariesByPID() map[int]NameCounts {
 	ranks := [3]map[int]NameCounts{{}, {}, {}}
 	put := func(rank, pid int, name string) {
@@ -148,7 +155,7 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 	return out
 }
 
-// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source has
+// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source sees
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func (n *Node) namesSet() float64 {
 	own := float64(n.ProbeCalls(n.StartNs, n.EndNs).Fresh) + ownNamedConns

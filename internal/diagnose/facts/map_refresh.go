@@ -9,25 +9,38 @@ import (
 	"slowpath/internal/wire/cluster"
 )
 
-// Refreshing is how the clients of a node ask it for the map of the cluster, without slowpath's own questions.
+// MapRefresh is how the clients of a node ask it for the cluster map, without slowpath's own questions.
 type MapRefresh struct {
-	Command           cost.Command // the one that takes most; before 7.0 the likely one
-	SubcommandsMerged bool         // before 7.0 commandstats count all subcommands of CLUSTER as one
-	Calls             float64
-	Usec              float64
-	Share             float64 // of the time of the main thread
-	CPUShare          float64 // of the CPU time that the main thread used
-	InfoCalls         float64 // INFO, calls
-	ConnsOpened       float64 // connections
-	Moved             float64 // MOVED replies of all nodes; -1: not counted (before 6.2)
-	// who asks is Lettuce, by its names, or because each CLUSTER NODES comes with a new connection and an INFO
-	Lettuce    bool
-	OnNewConns bool       // as many connections were opened as the map was asked for
-	Requesters NameCounts // processes or hosts that ask
-	Library    string
+	// Command is the command that takes most of the time; before 7.0 the likely one.
+	Command cost.Command
+	// SubcommandsMerged says that commandstats count all subcommands of CLUSTER as one (before 7.0).
+	SubcommandsMerged bool
+	// Calls is the number of questions.
+	Calls float64
+	// Usec is the time of all of them in microseconds.
+	Usec float64
+	// Share is that time as a share of the watch.
+	Share float64
+	// CPUShare is that time as a share of the CPU time that the main thread used.
+	CPUShare float64
+	// InfoCalls is the number of INFO calls.
+	InfoCalls float64
+	// ConnsOpened is the number of connections that were opened.
+	ConnsOpened float64
+	// Moved is the number of MOVED replies of all nodes; -1 where they are not counted (before 6.2).
+	Moved float64
+	// Lettuce says that Lettuce asks, by its names, or because each CLUSTER NODES comes with a new connection and an
+	// INFO.
+	Lettuce bool
+	// OnNewConns says that as many connections were opened as the map was asked for.
+	OnNewConns bool
+	// Requesters is how often each process or host was seen to ask.
+	Requesters NameCounts
+	// Library is the library that asks; empty where it is unknown.
+	Library string
 }
 
-// Refreshing counts.
+// MapRefresh is that of the watch.
 func (n *Node) MapRefresh() (r MapRefresh) {
 	r.Requesters, r.Moved = NameCounts{}, n.Case.movedReplies()
 	most := -1.0
@@ -71,16 +84,16 @@ func (n *Node) ownMaps() (count float64) {
 	return count
 }
 
-// About: two counts of the same thing, one of which may have begun a little earlier.
+// SameCount reports whether two counts are about equal, as of the same thing with different begins.
 func SameCount(a, b float64) bool { return b > 0 && a >= 0.8*b && a <= 1.25*b }
 
-// PerCall is what one call takes of the main thread.
+// PerCall is the time that one question takes of the main thread.
 func (r MapRefresh) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
 
-// likelyMapCommand is what CLUSTER stands for where the server does not tell: what the kernel source saw most, else
-// what SLOWLOG has, else NODES, which on such a server takes most.
+// likelyMapCommand is what CLUSTER stands for where the server does not say: what the kernel source saw most, else what
+// SLOWLOG has most, else NODES, which takes most on such a server.
 func (n *Node) likelyMapCommand() cost.Command {
 	seen := map[cost.Command]int64{}
 	for name, c := range mapCommands {
@@ -100,7 +113,7 @@ func (n *Node) likelyMapCommand() cost.Command {
 	return best
 }
 
-// MapSize is the size of the map that the node holds, as far as it told.
+// MapSize is the size of the cluster map that the node has, and its number of replicas, as far as it reported them.
 func (n *Node) MapSize() (s cost.Size, replicas int) {
 	if snap, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "cluster-nodes"); ok {
 		if m, err := cluster.ParseNodes(snap.Body); err == nil {

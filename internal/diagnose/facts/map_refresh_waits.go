@@ -1,21 +1,21 @@
 package facts
 
-// Bounds of a storm.
 const (
-	// RefreshShare of the main thread's time is more than bookkeeping may take: a cluster whose clients asked for the
-	// map too often was noticed at 18 %.
+	// MinRefreshShare is the share of the main thread's time from which map refreshes take too much: a cluster whose
+	// clients refreshed too often was noticed at 18 %.
 	MinRefreshShare = 0.05
-	// perMoved questions of a node follow from each MOVED reply, at most: a client asks one node, or each node once.
+	// maxFetchesPerMoved is the most questions to a node that follow from one MOVED reply: a client asks one node, or
+	// each node once.
 	maxFetchesPerMoved = 1.0
 )
 
-// ByEvents reports whether the map is asked for because slots moved: each MOVED reply can make a client ask, and of one
-// that asks all nodes each is asked once.
+// FollowsMoved reports whether the map is asked for because slots moved: no more than maxFetchesPerMoved questions for
+// each MOVED reply.
 func (r MapRefresh) FollowsMoved() bool { return r.Moved > 0 && r.Calls <= maxFetchesPerMoved*r.Moved }
 
-// RefreshPattern is the part of all calls' time that they wait for the map to be written, 0 where the map takes too
-// little of the thread: calls come in at random and meet half of a question with the probability of the thread's share
-// (M/G/1), and a thread without time left makes them queue for each other.
+// RefreshWaitShare is the share of all calls' time that they wait for map refreshes, 0 below MinRefreshShare: calls
+// come at random and wait for half of a refresh with the probability of the thread's share (M/G/1), and where the
+// thread has no time left, calls queue for each other.
 func (n *Node) RefreshWaitShare(r MapRefresh) float64 {
 	if r.Share < MinRefreshShare {
 		return 0

@@ -6,12 +6,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lettuceName is what Lettuce calls the connections over which it refreshes its topology
-// (DefaultClusterTopologyRefresh).
+// lettuceName is the name of the connections over which Lettuce refreshes its topology (DefaultClusterTopologyRefresh).
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
-// whoRefreshes finds who asks: by the kernel source the process of each question that was slow or held the thread, by
-// the server the clients whose last command it was or that name themselves so.
+// findRequesters finds who asks: by the kernel source the process of each question that was slow or held the thread, by
+// the server the clients whose last command it was or that are named so.
 func (n *Node) findRequesters(r *MapRefresh) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
 		if d := recording.DetailOf[recording.WorkDetail](e); IsMapCommand(d.Op) {

@@ -7,25 +7,29 @@ import (
 	"slowpath/internal/recording"
 )
 
-// loss is a moment at which many connections of a node were taken from their clients: the server ended, somebody killed
-// them, a proxy was restarted.
+// MassDisconnect is many connections of a node that were closed at about the same time, and not by their clients: the
+// server ended, they were killed, or a proxy was restarted.
 type MassDisconnect struct {
-	Span     // from the first to the last
-	Conns    []*Conn
-	Callers  []*Caller
-	Reopened []*Conn // what the same callers opened next, and kept
-	WithCall int     // lost with a call under way
+	Span // from the first to the last
+	// Conns are the connections.
+	Conns []*Conn
+	// Callers are those who had them.
+	Callers []*Caller
+	// Reopened are the connections that the same callers opened next, and kept.
+	Reopened []*Conn
+	// WithCall is the number of Conns with a call under way.
+	WithCall int
 }
 
 const (
-	// lossGapNs: what one reason ends, it ends without longer pauses.
+	// maxDisconnectGapNs is the longest pause between two closes for the same reason.
 	maxDisconnectGapNs = int64(300e6)
-	// backWithinNs is how long after a loss what is opened can be meant to replace it: longer than clients' backoffs.
+	// reopenWithinNs is how long after it a new connection can be its replacement: longer than clients' backoffs.
 	reopenWithinNs = int64(5e9)
 )
 
-// MassLosses are the losses of connections at which herds can begin. What the server's own limit of idle time ends is
-// none: it is missed one by one.
+// MassDisconnects are the times at which connections were closed by the other end. What the server's parameter timeout
+// closes is left out: its clients notice it one by one.
 func (n *Node) MassDisconnects(callers []*Caller) []MassDisconnect {
 	type cut struct {
 		*Conn
@@ -65,8 +69,8 @@ func (n *Node) MassDisconnects(callers []*Caller) []MassDisconnect {
 	return out
 }
 
-// findReturn takes what the callers opened until then and kept. It may be more than they are known to have lost:
-// connections that were not used in the watch are not known.
+// findReopened collects what the callers opened until then and kept. It may be more than they are known to have had:
+// connections that were not used during the watch are not known.
 func (l *MassDisconnect) findReopened(until int64) {
 	for _, c := range l.Callers {
 		for _, k := range c.Opened() {
@@ -78,7 +82,8 @@ func (l *MassDisconnect) findReopened(until int64) {
 	}
 }
 
-// Restarted reports whether the server was, about then; it tells in whole seconds.
+// RestartedDuring reports whether the server restarted in a stretch of time, or within 3 s of it: its uptime is in
+// whole seconds.
 func (n *Node) RestartedDuring(s Span) bool {
 	const about = int64(3e9)
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
@@ -89,7 +94,7 @@ func (n *Node) RestartedDuring(s Span) bool {
 	return false
 }
 
-// Refused counts the dials in a stretch of time that found nobody listening.
+// RefusedDials counts the dials in a stretch of time that were refused because nobody listened.
 func (n *Node) RefusedDials(s Span) (count int) {
 	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
 		d := recording.DetailOf[recording.ConnDetail](e)

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Tally counts names.
+// NameCounts is how often each name was seen.
 type NameCounts map[string]int
 
+// Total is the sum of all counts.
 func (t NameCounts) Total() (all int) {
 	for _, k := range t {
 		all += k
@@ -18,7 +19,7 @@ func (t NameCounts) Total() (all int) {
 	return all
 }
 
-// Top are the most frequent names.
+// Top are the n most frequent names, without the empty one.
 func (t NameCounts) Top(n int) []string {
 	var names []string
 	for name := range t {
@@ -30,7 +31,7 @@ func (t NameCounts) Top(n int) []string {
 	return names[:min(n, len(names))]
 }
 
-// List joins the most frequent names for people.
+// List joins the n most frequent names for a message: "a, b and 3 more".
 func (t NameCounts) List(n int) string {
 	s := strings.Join(t.Top(n), ", ")
 	if more := len(t) - n; more > 0 {
@@ -39,7 +40,7 @@ func (t NameCounts) List(n int) string {
 	return s
 }
 
-// SortedByNs lists the keys, those with the largest value first.
+// KeysByValue lists the keys, those with the largest value first.
 func KeysByValue(m map[string]int64) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -54,6 +55,7 @@ func KeysByValue(m map[string]int64) []string {
 	return keys
 }
 
+// WordSet is the set of the words of a text.
 func WordSet(s string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(s) {

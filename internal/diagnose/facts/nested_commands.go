@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// script reports that a command ran inside of a script: the server counts and logs it beside the script.
+// script reports that a command ran inside of a script: the server counts and logs it as well as the script.
 func (n *Node) script(s account.Suspect) (Kind, bool) {
 	name, _, _ := strings.Cut(s.Command, " ")
 	if scriptCommands[name] || name == "EXEC" {
@@ -21,7 +21,7 @@ func (n *Node) script(s account.Suspect) (Kind, bool) {
 	return KindOther, false
 }
 
-// longestWithin finds the command that was nearly all of an EXEC.
+// longestWithin finds a command that was nearly all of an EXEC.
 func (n *Node) longestWithin(exec account.Suspect) (account.Suspect, bool) {
 	for _, s := range n.Ledger.Suspects {
 		if s.Kind == account.KindCommand && s.Node == exec.Node && s.Command != "EXEC" && exec.Holds(s) {
@@ -31,7 +31,7 @@ func (n *Node) longestWithin(exec account.Suspect) (account.Suspect, bool) {
 	return account.Suspect{}, false
 }
 
-// forkedWithin reports that a command was nearly all of it a fork: CONFIG SET appendonly yes rewrites the file.
+// forkedWithin reports whether a command was nearly all of it a fork: CONFIG SET appendonly yes rewrites the file.
 func (n *Node) forkedWithin(command account.Suspect) bool {
 	for _, s := range n.Ledger.Suspects {
 		if s.Kind == account.KindFork && s.Node == command.Node && command.Holds(s) {

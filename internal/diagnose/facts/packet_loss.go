@@ -24,9 +24,10 @@ type PacketLoss struct {
 
 // Resent is what the kernel source saw of segments that were retransmitted on open connections at the server's port.
 type Retransmissions struct {
-	ByServer, ByClient int
-	Conns              int
-	MaxNs              int64 // longest time from the send before
+	ByServer int
+	ByClient int
+	Conns    int
+	MaxNs    int64 // longest time from the send before
 }
 
 func (n *Node) retransmissions() (r Retransmissions) {

@@ -16,9 +16,11 @@ const (
 
 // Pings compares PING with what callers ask for.
 type Pings struct {
-	Count, Others    float64
-	PingNs, OthersNs int64 // all together; 0 where only the server counted
-	Source           string
+	Count    float64
+	Others   float64
+	PingNs   int64
+	OthersNs int64
+	Source   string
 }
 
 // BorrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by

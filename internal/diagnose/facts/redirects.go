@@ -9,7 +9,8 @@ import (
 
 // redirects is what was sent on in a cluster.
 type Redirects struct {
-	Ask, TryAgain float64 // replies; 0 where they are not counted (before 6.2)
+	Ask           float64
+	TryAgain      float64
 	Asking        float64 // ASKING, the call after an ASK
 	Moved         float64
 	DataCalls     float64 // calls of applications that were carried out

@@ -18,8 +18,10 @@ const (
 
 // Silence is a request that had no answer.
 type UnansweredRequest struct {
-	Client, Caller string
-	SentNs, ToNs   int64 // until its caller gave up, or the last that was seen of it
+	Client         string
+	Caller         string
+	SentNs         int64
+	ToNs           int64
 	Retransmits    int   // times it was retransmitted
 	IdleBeforeNs   int64 // the connection's pause before
 	ClosedByClient bool
