@@ -66,6 +66,6 @@ func TestReceiverStall(t *testing.T) {
 			rec:  slow(2 << 20).host(map[string]float64{"sock.rwnd_limited_max_ns": 0.2e9}),
 		},
 		{name: "small replies fit into any window", rec: slow(5000).host(limited)},
-		{name: "nobody waited", rec: newPath().host(limited)},
+		{name: "no call waited", rec: newPath().host(limited)},
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// collectedAt loses a connection every 200 ms, as leaking does, in a process whose garbage collector closes what is
-// lost at those moments.
+// collectedAt loses a connection every 200 ms, as leaking does, in a process with a garbage collector that closes what
+// is lost at those moments.
 func collectedAt(change func(i int, l *life), moments ...int64) edge {
 	return leaking(func(i int, l *life) {
 		last := l.from + int64(10+i%4*10)*edgeMs // of its calls
