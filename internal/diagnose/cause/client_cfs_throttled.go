@@ -33,7 +33,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	t := n.ThreadsOf()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
-			"its threads were throttled %d times, %s in all; for %s at least one of them was", len(t.Throttled),
+			"its threads were throttled %s, %s in all; for %s at least one of them was", facts.Times(len(t.Throttled)),
 			facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.Ns()))
 	}
 	path := n.CgroupOf(c.PID)

@@ -128,7 +128,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 func (f *Finding) supportPause(p facts.Pause) {
 	if p.Counted > 0 {
 		f.support(recording.SourceServer, p.Counted, "calls",
-			"CLIENT PAUSE was called %.0f times during the watch (commandstats)", p.Counted)
+			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.Times(int(p.Counted)))
 	}
 	if p.Counted == 0 && p.Unnamed >= minStalls {
 		f.support(recording.SourceServer, p.Unnamed, "calls",

@@ -35,7 +35,7 @@ func TestFrameworkHiddenKeys(t *testing.T) {
 	explainEdge(t, find("framework-hidden-keys"), []edgeCase{
 		{
 			name: "T0: by the form of the pattern", rec: cleared("Spring Cache", "", true), found: true, min: 0.6,
-			evidence: "have the form of Spring Cache keys", fix: "BatchStrategies.scan(1000)",
+			evidence: "with patterns in the form of Spring Cache keys", fix: "BatchStrategies.scan(1000)",
 		},
 		{
 			name: "T0: it deletes what it found", rec: cleared("Flask-Caching", "", true), found: true,

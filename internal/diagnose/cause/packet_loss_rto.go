@@ -95,8 +95,8 @@ func explainLoss(n *facts.Node) *Finding {
 func (f *Finding) supportRetransmitted(r facts.Resent) {
 	if all := r.ByServer + r.ByClient; all > 0 {
 		f.support(recording.SourceTap, float64(all), "segments",
-			"on %s the retransmission timer expired, %d times at the server, %d "+
-				"times at clients of this host, after up to %s", counted(r.Conns, "connection"), r.ByServer, r.ByClient,
+			"on %s the retransmission timer expired, %s at the server, %s at clients of this host, after up to %s",
+			counted(r.Conns, "connection"), facts.Times(int(r.ByServer)), facts.Times(int(r.ByClient)),
 			facts.Dur(r.MaxNs))
 	}
 }
@@ -173,20 +173,23 @@ func (f *Finding) weighAcks(n *facts.Node) {
 	a := n.Acks()
 	if a.Lost > 0 {
 		f.support(recording.SourceTap, float64(a.Lost), "replies",
-			"%d replies to clients at other addresses were acknowledged late, up to %s "+
-				"after the send, with retransmissions meanwhile", a.Lost, facts.Dur(a.LostNs))
+			"%s to clients at other addresses acknowledged late, up to %s after the send, with retransmissions "+
+				"meanwhile",
+			counted(a.Lost, "reply", "replies"), facts.Dur(a.LostNs))
 	}
 	if a.Plain > a.Lost {
 		f.doubt(recording.SourceTap, float64(a.Plain), "replies",
-			"%d replies to clients at other addresses were acknowledged late with nothing retransmitted, the worst "+
-				"%s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's host",
-			a.Plain, facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient)
+			"%s to clients at other addresses acknowledged late with nothing retransmitted, the worst %s after the "+
+				"send, "+
+				"with %d bytes in flight to %s: a slow or queueing path, or a client's host",
+			counted(a.Plain, "reply", "replies"), facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient)
 	}
 }
 
 func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
-		"%d replies arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
-			"retransmitted: they were lost on the way to the caller", r.Late, facts.Dur(facts.RtoMinNs*9/10),
+		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
+			"retransmitted: they were lost on the way to the caller", counted(r.Late, "reply", "replies"),
+		facts.Dur(facts.RtoMinNs*9/10),
 		facts.Dur(r.MaxNs), r.Resent)
 }

@@ -77,13 +77,13 @@ func TestPacketLossRTO(t *testing.T) {
 		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true, min: 0.8},
 		{
 			name: "T2: replies to other hosts were acknowledged late, after they were retransmitted",
-			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses were " +
+			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses " +
 				"acknowledged late, up to 240 ms",
 		},
 		{
 			name: "T2: replies to other hosts were acknowledged late, and nothing was retransmitted",
-			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were " +
-				"acknowledged late with nothing retransmitted, the worst 240 ms after the send, with 9000 bytes in " +
+			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses acknowledged " +
+				"late with nothing retransmitted, the worst 240 ms after the send, with 9000 bytes in " +
 				"flight",
 		},
 		{

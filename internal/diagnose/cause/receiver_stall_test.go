@@ -39,7 +39,7 @@ func TestReceiverStall(t *testing.T) {
 	explainEdge(t, find("receiver-stall"), []edgeCase{
 		{
 			name: "the window closes", rec: slow(2 << 20).host(limited), found: true, min: 0.9,
-			evidence: "900 times a receiver", fix: "app[7]",
+			evidence: "closed their window 900 times", fix: "app[7]",
 		},
 		{
 			name: "the server's buffer is full as well", rec: newPath().seen(pathClient, "GET", 0, 2<<20,

@@ -47,7 +47,7 @@ func TestSweeps(t *testing.T) {
 	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
 			name: "T2: swept twice", rec: collectedAt(nil, 3*second, 5500*edgeMs), found: true, min: 0.85,
-			evidence: "neither an idle limit nor a pool does that, but a garbage collector", fix: "defer conn.Close()",
+			evidence: "a garbage collector does", fix: "defer conn.Close()",
 		},
 		{
 			name: "T2: seen from the server only", rec: collectedAt(func(_ int, l *life) { l.remote = true }, 3*second),
