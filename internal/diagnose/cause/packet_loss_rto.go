@@ -173,15 +173,15 @@ func (f *Finding) weighAcks(n *facts.Node) {
 	a := n.Acks()
 	if a.Lost > 0 {
 		f.support(recording.SourceTap, float64(a.Lost), "replies",
-			"%s to clients at other addresses acknowledged late, up to %s after the send, with retransmissions "+
-				"meanwhile",
+			"%s to clients at other addresses acknowledged late, up to %s after the send, "+
+				"with retransmissions meanwhile",
 			counted(a.Lost, "reply", "replies"), facts.Dur(a.LostNs))
 	}
 	if a.Plain > a.Lost {
 		f.doubt(recording.SourceTap, float64(a.Plain), "replies",
-			"%s to clients at other addresses acknowledged late with nothing retransmitted, the worst %s after the "+
-				"send, "+
-				"with %d bytes in flight to %s: a slow or queueing path, or a client's host",
+			"%s to clients at other addresses acknowledged late with nothing retransmitted, "+
+				"the worst %s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's "+
+				"host",
 			counted(a.Plain, "reply", "replies"), facts.Dur(a.PlainNs), a.PlainBytes, a.PlainClient)
 	}
 }
@@ -189,7 +189,6 @@ func (f *Finding) weighAcks(n *facts.Node) {
 func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
 		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
-			"retransmitted: they were lost on the way to the caller", counted(r.Late, "reply", "replies"),
-		facts.Dur(facts.RtoMinNs*9/10),
-		facts.Dur(r.MaxNs), r.Resent)
+			"retransmitted: they were lost on the way to the caller",
+		counted(r.Late, "reply", "replies"), facts.Dur(facts.RtoMinNs*9/10), facts.Dur(r.MaxNs), r.Resent)
 }

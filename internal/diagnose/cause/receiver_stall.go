@@ -96,8 +96,8 @@ func explainReceiver(n *facts.Node) *Finding {
 	f.supportPiles(n)
 	if retransmitted := n.Host("net.RetransSegs").Growth(); retransmitted > 0 {
 		f.support(recording.SourceHost, retransmitted, "segments",
-			"%s retransmitted: into a closed window that is a window probe, not a loss", counted(retransmitted,
-				"segment"))
+			"%s retransmitted: into a closed window that is a window probe, not a loss",
+			counted(retransmitted, "segment"))
 	}
 	reader := who.Top(1)[0]
 	f.Fix = []string{
