@@ -11,7 +11,7 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 	lost := func() edge {
 		e := well()
 		for _, at := range []int64{3_100, 6_100} {
-			e.freshCall(at*edgeMs, 1000*edgeMs, edgeMs/5).resent("fresh", at*edgeMs, (at+1001)*edgeMs, 0, 1)
+			e.freshCall(at*edgeMs, 1000*edgeMs, edgeMs/5).retransmitted("fresh", at*edgeMs, (at+1001)*edgeMs, 0, 1)
 		}
 		return e
 	}
@@ -52,7 +52,8 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 			min: 0.65,
 			max: 0.75,
 		},
-		{name: "T0: open connections lose too", rec: lost().call("kept", 4*edgeMs, 210*edgeMs).resent("kept", 4*edgeMs,
+		{name: "T0: open connections lose too", rec: lost().call("kept", 4*edgeMs, 210*edgeMs).retransmitted("kept",
+			4*edgeMs,
 			214*edgeMs, 1, 0)},
 		{name: "nothing lost", rec: well()},
 	})

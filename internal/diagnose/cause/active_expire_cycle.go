@@ -46,7 +46,7 @@ func explainExpire(n *facts.Node) *Finding {
 	}
 	if caps > 0 {
 		f.support(recording.SourceServer, caps, "cycles",
-			"it hit its time limit %.0f times (expired_time_cap_reached_count)", caps)
+			"it hit its time limit %s (expired_time_cap_reached_count)", facts.TimesText(int(caps)))
 	} else {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
 		f.Confidence = min(f.Confidence, 0.45)

@@ -32,7 +32,7 @@ func TestAOFFsyncAlways(t *testing.T) {
 		{"no AOF", newLoopCase().hosted(recording.KindBlocked, "fdatasync").info("aof_enabled", 0,
 			0).config("appendonly", "no", "appendfsync", "always"), 0, 0},
 		{"a page fault", aofCase(newLoopCase().hosted(recording.KindBlocked, "page-fault"), "always"), 0, 0},
-		{"a slow command beside it", aofCase(newLoopCase().busy().logged("KEYS", 2, 10), "always"), 0, 0},
+		{"and a slow command", aofCase(newLoopCase().busy().logged("KEYS", 2, 10), "always"), 0, 0},
 	})
 }
 

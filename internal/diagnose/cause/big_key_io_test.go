@@ -28,7 +28,7 @@ func TestBigKeyIO(t *testing.T) {
 	})
 }
 
-// Big but legitimate values hurt nobody.
+// Big but legitimate values slow no call.
 func TestBigValuesWithoutSlowCalls(t *testing.T) {
 	r := loopCase{recording.New()}
 	r.SetMeta(recording.MetaTarget, loopNode)

@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Small recordings of what the kernel source sees of callers, for the causes at the client's end. A process is named by
-// its comm and its pid; a connection by the port of the client's end.
+// Small recordings of what the kernel source sees of callers, for the causes on the client's side. A process is named
+// by its comm and its pid; a connection by the port of the client's end.
 
 const (
 	app    = 100 // a pid
@@ -31,7 +31,7 @@ type life struct {
 	by         string
 	firstAfter int64 // from the handshake to the first call
 	remote     bool  // the client is on another host
-	dialNs     int64 // 0: the usual
+	dialNs     int64 // 0: the default
 }
 
 const dialNs = int64(50e3)
@@ -81,7 +81,7 @@ func (e edge) conn(l life) edge {
 	return e
 }
 
-// used adds a connection that is there all the time, with what its samples say.
+// used adds a connection that is open all the time, with its samples.
 func (e edge) used(pid int, comm string, port int, callsPerSecond, busy float64) edge {
 	subject := recording.ConnPrefix + address(port)
 	e.Snapshot(recording.Snapshot{
@@ -120,7 +120,7 @@ func (e edge) allAt(end, op string, calls int, ns int64) edge {
 	return e
 }
 
-// slowCall is a call of the application that took long, with what its client's end did from its reply on.
+// slowCall is a slow call of the application, with what its client did from the reply on.
 func (e edge) slowCall(at, ns int64, port int, states ...recording.Segment) edge {
 	const served = int64(300e3)
 	segs := []recording.Segment{

@@ -42,7 +42,7 @@ func newClusterCase(server string) clusterCase {
 	return c
 }
 
-// view is what a node tells of the cluster: who has which slots, who is whose replica, and whom it holds for failed.
+// view is a node's view of the cluster: the slots of each node, its replicas, and the nodes that it has as failed.
 func (c clusterCase) view(node string, at int64, slots, replicas map[string]string, failed string) clusterCase {
 	var text strings.Builder
 	for _, one := range clusterNodes {
@@ -70,7 +70,7 @@ func (c clusterCase) config(node, body string) clusterCase {
 	return c
 }
 
-// up says that the probe and the server source had their answers from a node in [from, to), 20 and 1 per second.
+// up: the probe and the server source had their answers from a node in [from, to), 20 and 1 per second.
 func (c clusterCase) up(node string, from, to int64) clusterCase {
 	for at := from; at < to; at += 50e6 {
 		c.probe(node, at, 1e5+(at/50e6%7)*2e3, "")
@@ -127,7 +127,7 @@ func (c clusterCase) event(source, node, kind string, at, ns int64, detail any) 
 	return c
 }
 
-// taken says that the replica is seen as a master at a time, and what the others tell then.
+// taken: the replica is seen as a master at a time; and what the other nodes report then.
 func (c clusterCase) taken(at int64) clusterCase {
 	c.event(recording.SourceServer, newMaster, recording.KindRoleChange, at, 0, map[string]string{
 		"from": "slave",
@@ -147,7 +147,7 @@ func (c clusterCase) tellTaken(at int64) clusterCase {
 	return c
 }
 
-// unread says whose requests lie unread in the sockets of the old master from a time on.
+// unread: the clients with unread requests in the sockets of the old master from a time on.
 func (c clusterCase) unread(at int64, who ...recording.Unread) clusterCase {
 	c.Snapshot(recording.Snapshot{
 		TimeNs: at, Source: recording.SourceHost, Subject: oldMaster,
@@ -178,7 +178,7 @@ func (c clusterCase) stopped(from, to int64) clusterCase {
 	})
 }
 
-// tapped says that the kernel source took part.
+// tapped: the kernel source took part.
 func (c clusterCase) tapped() clusterCase {
 	tapUsed(c.Recording)
 	return c

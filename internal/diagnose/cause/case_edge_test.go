@@ -96,8 +96,8 @@ func (e edge) call(conn string, at, ns int64, segs ...recording.Segment) edge {
 	return e
 }
 
-// resent says that the socket of a call that began at a time retransmitted segments, or its SYN.
-func (e edge) resent(conn string, callStart, end int64, segments, syns int64) edge {
+// retransmitted: the socket of a call that began at a time retransmitted segments, or its SYN.
+func (e edge) retransmitted(conn string, callStart, end int64, segments, syns int64) edge {
 	return e.event(recording.SourceProbe, recording.KindTCPInfo, end, 0, recording.TCPDetail{
 		CallStartNs: callStart,
 		Conn:        conn, RetransDuring: segments, SynRetransDuring: syns,
@@ -122,7 +122,7 @@ func (e edge) snapshot(source, name string, body any) edge {
 	return e
 }
 
-// tapped says that the kernel source took part.
+// tapped: the kernel source took part.
 func (e edge) tapped() edge {
 	tapUsed(e.Recording)
 	return e

@@ -38,7 +38,7 @@ func (r hostCase) sample(subject, name string, from, to float64) hostCase {
 	return r
 }
 
-// stalled says that during each stall the main thread was in a state.
+// stalled: during each stall the main thread was in a state.
 func (r hostCase) stalled(kind string, d recording.ThreadDetail) hostCase {
 	d.Share = 1
 	for at := int64(1e9); at < 8e9; at += 100e6 {
@@ -91,7 +91,7 @@ func TestHostCauses(t *testing.T) {
 			verdict.Findings, "server-cpu-contention",
 		},
 		{"a quota that never bites", newHostCase(false).threads(1, 0.05).cgroup(0), verdict.Healthy, ""},
-		{"throttled, and nobody waited", newHostCase(false).threads(1, 0.05).cgroup(3), verdict.Healthy, ""},
+		{"throttled, and no call waited", newHostCase(false).threads(1, 0.05).cgroup(3), verdict.Healthy, ""},
 		{"a little delay", newHostCase(false).threads(1, 0.3), verdict.Healthy, ""},
 		// T0: the same stalls without the files of the host must not be called anything.
 		{"only a connection", newHostCase(true), verdict.Inconclusive, ""},

@@ -44,7 +44,7 @@ func newLoopCase() loopCase {
 	return r
 }
 
-// newFullLoopCase is a server whose main thread has work all of the time: its calls queue for 3 ms, none of them
+// newFullLoopCase is a server with a main thread that is busy all the time: its calls queue for 3 ms, none of them
 // for 5 ms.
 func newFullLoopCase() loopCase {
 	r := loopCase{recording.New()}

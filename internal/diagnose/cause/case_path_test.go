@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// What the causes of catalogue_path.go are tested on: the recordings of case_edge_test.go with what the kernel source
+// What the causes of the network path are tested on: the recordings of case_edge_test.go with what the kernel source
 // sees.
 
 const (
@@ -40,7 +40,7 @@ func (e edge) prompts(client string, each int64) edge {
 	return e
 }
 
-// looked is one look at the use of a connection.
+// looked is one sample of the use of a connection.
 func (e edge) looked(client string, at, calls, inFlightNs, idleNs int64) edge {
 	for name, v := range map[string]int64{"calls": calls, "in_flight_ns": inFlightNs, "idle_ns": idleNs} {
 		e.Sample(recording.Sample{

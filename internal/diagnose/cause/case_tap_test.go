@@ -12,7 +12,7 @@ import (
 
 const tapTID = 4711
 
-// What the kernel source writes about the main thread of a node.
+// What the kernel source records of the main thread of a node.
 func tapWait(r *recording.Recording, node, kind string, at, ns int64, d recording.ThreadDetail) {
 	d.TID, d.Share = tapTID, 1
 	r.Event(recording.Event{
@@ -205,7 +205,7 @@ func TestCulpritIsNamedWithItsProcess(t *testing.T) {
 	holds(t, "evidence", texts(d.Findings[0].Evidence), "SLOWLOG shows KEYS too")
 }
 
-// A handful of slow calls among the users' hundred thousand is no finding, and no reason to doubt that all is well.
+// A few slow calls among the users' hundred thousand are no finding, and the server is healthy.
 func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 	r := newHostCase(false).threads(1, 0.05)
 	tapUsed(r.Recording)
@@ -278,7 +278,8 @@ func TestEdgeCausesWithTheKernelSource(t *testing.T) {
 		})
 	}
 	explainEdge(t, find("short-lived-connections"), []edgeCase{
-		{name: "whose connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, half of " +
+		{name: "the processes of connections", rec: churn, found: true, min: 0.9, evidence: "with 2.0 commands each, " +
+			"half of " +
 			"them within 3 ms; 100 % of them by php-fpm"},
 	})
 }

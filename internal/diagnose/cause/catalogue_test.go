@@ -17,7 +17,7 @@ import (
 // layers are those that a cause can be of, from the host to the clients.
 var layers = []string{"server-host", "server", "persistence", "limits", "network", "client-host", "client"}
 
-// TestCatalogue: ids are stable names, unique, and everything that a reader or a script needs is there.
+// TestCatalogue: ids are stable and unique, and nothing that a reader or a script needs is missing.
 func TestCatalogue(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	seen := map[string]bool{}

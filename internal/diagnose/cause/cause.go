@@ -69,9 +69,14 @@ func (f *Finding) doubt(source string, value float64, unit, text string, args ..
 	f.Against = append(f.Against, Evidence{source, fmt.Sprintf(text, args...), value, unit})
 }
 
-// counted is a number of things: "1 connection", "2 connections".
-func counted[N ~int | ~int64 | ~float64](n N, thing string) string {
-	return format.Count(int64(math.RoundToEven(float64(n))), thing)
+// counted is a number of things: "1 connection", "2 connections". many is the plural of a thing that does not take an
+// s.
+func counted[N ~int | ~int64 | ~float64](n N, thing string, many ...string) string {
+	whole := int64(math.RoundToEven(float64(n)))
+	if len(many) > 0 && whole != 1 {
+		return fmt.Sprintf("%d %s", whole, many[0])
+	}
+	return format.Count(whole, thing)
 }
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.

@@ -33,7 +33,8 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	t := n.ProcessThreads()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
-			"its threads were throttled %d times, %s in all; for %s at least one of them was", len(t.Throttled),
+			"its threads were throttled %s, %s in all; for %s at least one of them was",
+			facts.TimesText(len(t.Throttled)),
 			facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.TotalNs()))
 	}
 	path := n.CgroupOf(c.PID)

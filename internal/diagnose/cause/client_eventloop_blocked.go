@@ -76,7 +76,7 @@ func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 	}
 	if all = facts.MergeSpans(all); len(all) > 0 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
-			"it happened %d times, %s on average, on %d of its connections", len(all),
+			"it happened %s, %s on average, on %d of its connections", facts.TimesText(len(all)),
 			facts.Dur(all.TotalNs()/int64(len(all))), len(conns))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// herded is a server whose sixty connections are closed by its end at three seconds, within 30 ms, and that are all
+// herded is a server that closes its sixty connections at three seconds, within 30 ms; they are all
 // back in the next.
 func herded(changeLost, changeBack func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
@@ -101,12 +101,12 @@ func TestReconnectHerdByCounters(t *testing.T) {
 		},
 		{name: "T0: killed, as slowpath's own were", rec: counted(false, true).event(recording.SourceProbe,
 			recording.KindError, 4*second+second/2, 0, cut), found: true, max: 0.7, evidence: "652 connections"},
-		{name: "T0: a burst of newcomers and nothing lost", rec: counted(false, true)},
+		{name: "T0: a burst of new connections, and none lost", rec: counted(false, true)},
 		{name: "T0: they did not stay", rec: counted(true, false)},
 	})
 }
 
-// cold is a process whose pool is empty at two seconds, when forty callers come; apart is what lies between their
+// cold is a process with an empty pool at two seconds, when forty callers come; apart is the time between their
 // dials.
 func cold(apart int64, change func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
@@ -189,7 +189,7 @@ func TestStaleConnServerTimeout(t *testing.T) {
 	})
 }
 
-// leaking takes a connection out of the pool every 200 ms for good, while one works on.
+// leaking takes a connection from the pool every 200 ms and keeps it, while another one is used.
 func leaking(change func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15").used(app, "app", 4999, 20, 0.1)
 	for i := range 30 {
@@ -216,7 +216,7 @@ func TestPoolLeak(t *testing.T) {
 	})
 }
 
-// TestHerdsAreToldApart: the first thing said is the truth, whatever else shows beside it.
+// TestHerdsAreToldApart: the first finding is the true cause, whatever else is found.
 func TestHerdsAreToldApart(t *testing.T) {
 	stale := reaped(func(i int, l *life) { l.by, l.idleNs = recording.Server, 300*edgeMs+int64(i%5)*20*edgeMs })
 	for name, tt := range map[string]struct {
@@ -253,7 +253,7 @@ func TestPoolOversized(t *testing.T) {
 			evidence: "400 connections",
 			against:  "wait in any case", fix: "smaller",
 		},
-		{name: "fifty: the server has just too much to do", rec: crowd(50, 0.97)},
+		{name: "fifty: the server has just too much work", rec: crowd(50, 0.97)},
 		{name: "a server with time to spare", rec: crowd(400, 0.5)},
 		{name: "idle ones", rec: newEdge("redis 7.0.15").mainThread(0.97, 0).kept(3*edgeMs, 0, 0).fresh(edgeMs/20,
 			3*edgeMs).info(map[string]float64{"total_commands_processed": 1e6}).used(app, "app", 1, 5000, 0.9)},

@@ -28,7 +28,7 @@ func (e edge) quota() edge {
 	return e
 }
 
-// heldBy is that the kernel source knows whose quota held the threads.
+// heldBy: the kernel source knows which cgroup's quota throttled the threads.
 func (e edge) heldBy(cgroup string, cores float64) edge {
 	for i, ev := range e.Events {
 		if ev.Kind == recording.KindThrottled {
@@ -62,7 +62,7 @@ func TestClientCFSThrottled(t *testing.T) {
 		{name: "its threads wait for others", rec: stalls(recording.RunQueue).waits(30, 80*edgeMs,
 			recording.KindRunQueue, neighbour)},
 		{name: "its loop computes", rec: stalls(recording.Receive)},
-		{name: "throttled, and nobody waited", rec: throttled(newEdge("redis 7.0.15").all("GET", 2000, 300e3))},
+		{name: "throttled, and no call waited", rec: throttled(newEdge("redis 7.0.15").all("GET", 2000, 300e3))},
 		{name: "two calls of two thousand", rec: newEdge("redis 7.0.15").all("GET", 2000, 300e3).slowCalls(2, 80*edgeMs,
 			recording.Throttled)},
 	})
@@ -108,7 +108,7 @@ func TestClientEventLoopBlocked(t *testing.T) {
 			evidence: "a lock, a file",
 		},
 		{
-			name:  "T2: its runtime tells of collections",
+			name:  "T2: its runtime reports collections",
 			rec:   stalls(recording.Receive).threaded(1).client(recording.SourceTap, "collector.watched", 1, 1),
 			found: true, min: 0.9, evidence: "reports collections, and had no long one",
 		},

@@ -132,7 +132,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 func (f *Finding) supportPause(p facts.Pause) {
 	if p.PauseCalls > 0 {
 		f.support(recording.SourceServer, p.PauseCalls, "calls",
-			"CLIENT PAUSE was called %.0f times during the watch (commandstats)", p.PauseCalls)
+			"CLIENT PAUSE was called %s during the watch (commandstats)", facts.TimesText(int(p.PauseCalls)))
 	}
 	if p.PauseCalls == 0 && p.ClientCommands >= minStalls {
 		f.support(recording.SourceServer, p.ClientCommands, "calls",

@@ -32,7 +32,8 @@ func TestClientPause(t *testing.T) {
 			evidence: "CLIENT PAUSE was called 10 times", fix: "CLIENT UNPAUSE",
 		},
 		{
-			name: "T1: and the loop turned", rec: asleep(paused("redis 7.0.15").info(counted)), found: true, min: 0.95,
+			name: "T1: and the event loop ran", rec: asleep(paused("redis 7.0.15").info(counted)), found: true,
+			min:      0.95,
 			evidence: "the event loop ran",
 		},
 		{
@@ -70,7 +71,7 @@ func TestClientPause(t *testing.T) {
 		{name: "T1: one connection waits alone", rec: asleep(newEdge("redis 5.0.6").kept(edgeMs/10, 210*edgeMs,
 			20).fresh(edgeMs/10, edgeMs/10))},
 		{
-			name: "T1: a nap without a turn of the loop",
+			name: "T1: asleep, and the event loop did not run",
 			rec: paused("redis 5.0.6").host(map[string]float64{
 				"main.run_ns": 1e8, "main.delay_ns": 0,
 				"main.voluntary_switches": 3,
@@ -109,23 +110,23 @@ func TestWriteBlock(t *testing.T) {
 			rec:  withheld().info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true, min: 0.9,
 			evidence: "the server read 10 calls of its clients, then slept before it answered, up to 500 ms: SET",
 		},
-		{name: "T2: the same, and nobody asked for it", rec: withheld()},
+		{name: "T2: the same without CLIENT PAUSE", rec: withheld()},
 		{
 			name: "T0: writers are paused",
 			rec:  blocked(well("redis 7.0.15")).info(map[string]float64{"cmdstat_client|pause.calls": 10}), found: true,
 			min: 0.9, evidence: "up to 2 clients blocked",
 		},
 		{
-			name: "T0: 6.2, no command blocks of itself", rec: blocked(well("redis 6.2.14")).snapshot("server",
+			name: "T0: 6.2, no blocking command", rec: blocked(well("redis 6.2.14")).snapshot("server",
 				"clients",
 				`{"id":3,"addr":"10.0.0.9:1","flags":"N","cmd":"get"}`), found: true, min: 0.7, max: 0.8,
 			evidence: "no client waits",
 		},
 		{name: "T0: CLIENT LIST is forbidden", rec: blocked(well("redis 6.2.14"))},
-		{name: "T0: workers that have never got anything", rec: well("redis 7.0.15").level("server", "blocked_clients",
+		{name: "T0: workers that never got a job", rec: well("redis 7.0.15").level("server", "blocked_clients",
 			10).snapshot("server", "clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`)},
 		{
-			name: "T0: a pause beside workers",
+			name: "T0: a pause, and workers as well",
 			rec: blocked(well("redis 7.0.15")).info(map[string]float64{
 				"cmdstat_client|pause.calls": 1,
 				"cmdstat_blpop.calls":        10,
@@ -148,14 +149,14 @@ func TestWriteBlock(t *testing.T) {
 				"clients", `{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"blpop"}`),
 		},
 		{
-			name: "T0: writers are paused, and the probe had other troubles",
+			name: "T0: writers are paused, and the probe's calls were slow for another reason",
 			rec: blocked(newEdge("redis 7.0.15").kept(edgeMs/10, 60*edgeMs, 25)).snapshot("server", "clients",
 				`{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"set"}`), found: true, min: 0.9,
 			evidence: "blocked (flag b) in SET",
 		},
 		{name: "T0: a module's threads work", rec: blocked(well("redis 8.0.2")).snapshot("server", "clients",
 			`{"id":3,"addr":"10.0.0.9:1","flags":"b","cmd":"ft.search"}`)},
-		{name: "T0: nobody is blocked", rec: well("redis 7.0.15")},
+		{name: "T0: no client is blocked", rec: well("redis 7.0.15")},
 		{
 			name: "T0: NOREPLICAS",
 			rec: well("redis 7.0.15").info(map[string]float64{"errorstat_NOREPLICAS.count": 500}).config(

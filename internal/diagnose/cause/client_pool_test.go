@@ -12,7 +12,7 @@ const callNs = int64(4e6)
 
 var greets = []string{"HELLO", "CLIENT SETINFO", "CLIENT SETINFO"}
 
-// reaped is a client that calls each 500 ms, whose pool has closed its connection by then.
+// reaped is a client that calls each 500 ms; its pool has closed the connection by then.
 func reaped(change func(i int, l *life)) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 18 {
@@ -29,7 +29,7 @@ func reaped(change func(i int, l *life)) edge {
 	return e
 }
 
-// jobs are four workers with a client each, which they make anew for every two calls.
+// jobs are four workers that create a client each for every two calls.
 func jobs() edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 36 {
@@ -62,7 +62,7 @@ func overflowing(change func(i int, l *life)) edge {
 	return e
 }
 
-// near is one whose server is near: dials cost little beside calls. One connection of each twenty was used for many
+// near is one near its server: dials cost little compared with calls. One connection of each twenty was used for many
 // calls.
 func near(change func(i int, l *life)) edge {
 	e := overflowing(func(i int, l *life) {
@@ -123,7 +123,7 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 		},
 		{name: "one call on each: no pool", rec: overflowing(func(_ int, l *life) { l.work = 1 })},
 		{name: "a limit on idle time", rec: reaped(nil)},
-		{name: "closed long after the last call: not for want of room", rec: overflowing(func(i int, l *life) {
+		{name: "closed long after the last call: not for lack of room", rec: overflowing(func(i int, l *life) {
 			l.to,
 				l.idleNs = l.from+int64(100+i%9*50)*edgeMs, int64(40+i%9*50)*edgeMs
 		})},
@@ -186,7 +186,7 @@ func TestHandshakeExtraRTTs(t *testing.T) {
 			fix: "DisableIdentity",
 		},
 		{name: "one round trip", rec: overflowing(nil)},
-		{name: "a pool that lives", rec: lives},
+		{name: "a pool that keeps its connections", rec: lives},
 		{name: "two connections", rec: newEdge("redis 7.0.15").used(app, "app", 4999, 500, 0.5).conn(life{
 			port: 1,
 			from: second, work: 900, ops: greets, trips: 2, callNs: callNs,
@@ -197,7 +197,7 @@ func TestHandshakeExtraRTTs(t *testing.T) {
 	})
 }
 
-// The pool's habit explains more than its handshakes, and the other way round for clients that are made for each job.
+// The pool's closing explains more than its handshakes; for clients made for each job it is the other way round.
 func TestRedialsAreToldApart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rec   edge
@@ -236,8 +236,11 @@ func TestPoolTestOnBorrow(t *testing.T) {
 		{name: "T0: health checks", rec: counted(20, 2000)},
 		{name: "T0: a monitor that pings", rec: counted(2000, 100)},
 		{name: "T0: only the probe's", rec: counted(200, 100).kept(edgeMs/10, 0, 0)},
-		{name: "T2: a PING per connection, and turns under TLS without a name", rec: newEdge("redis 7.0.15").all("PING",
-			2000, 3e6).all("?", 2000, 3e6)},
+		{
+			name: "T2: a PING per connection, and unnamed request/response turns under TLS",
+			rec: newEdge("redis 7.0.15").all("PING",
+				2000, 3e6).all("?", 2000, 3e6),
+		},
 		{name: "T2: keepalives", rec: newEdge("redis 7.0.15").all("PING", 30, 3e6).all("GET", 100, 3e6)},
 	})
 }
@@ -255,11 +258,11 @@ func TestPoolExhaustedWait(t *testing.T) {
 			name: "T2: three of three in use", rec: pool(3, 0.98), found: true, min: 0.75, evidence: "3 connections",
 			against: "one call after the other", fix: "PoolSize",
 		},
-		{name: "T2: one was given up, and another took its place", rec: pool(3, 0.98).conn(life{
+		{name: "T2: one was given up and replaced", rec: pool(3, 0.98).conn(life{
 			port: 1, to: second,
 			work: 400, callNs: edgeMs, waiting: 1,
 		}), found: true},
-		{name: "it had more, and put one away", rec: pool(3, 0.98).conn(life{
+		{name: "it had more, and closed one", rec: pool(3, 0.98).conn(life{
 			port: 1, from: second, to: 2 * second,
 			work: 400, callNs: edgeMs,
 		})},
@@ -295,8 +298,8 @@ func (e edge) usedAt(node string, port int) edge {
 	return e
 }
 
-// Handshakes weigh by the time of all callers: the few at a node that is hardly called are nothing beside what the
-// callers spend at another.
+// Handshakes weigh by the time of all callers: the few at a node that is hardly called are nothing compared with what
+// the callers spend at another.
 func TestHandshakesWeighByTheTimeOfAllNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		others int

@@ -61,7 +61,7 @@ func twoNodes(server string, one, other map[string]float64) edge {
 	return e.info(one)
 }
 
-// open is a slot on its way from edgeNode to otherNode.
+// open is a slot that migrates from edgeNode to otherNode.
 func (e edge) open() edge {
 	a, b := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	return e.snapshot(recording.SourceServer, "cluster-nodes",
@@ -106,7 +106,7 @@ func TestAskRedirect(t *testing.T) {
 			name: "no open slot was seen", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500}, gets),
 			found: true, max: 0.85, against: "no open slot",
 		},
-		{name: "a slot is open, and nobody asks for its keys", rec: twoNodes(now,
+		{name: "a slot is open, and no call is for its keys", rec: twoNodes(now,
 			map[string]float64{"cmdstat_get.calls": 2500}, map[string]float64{"cmdstat_get.calls": 2500}).open()},
 		{name: "a key or two in passing", rec: twoNodes(now, map[string]float64{
 			"errorstat_ASK.count": 11,
@@ -133,7 +133,8 @@ func TestMovedRefreshStorm(t *testing.T) {
 			min: 0.9, evidence: "0.88 for each MOVED", fix: "CLUSTER MIGRATESLOTS",
 		},
 		{
-			name: "and the map is dear", rec: twoNodes(now, slots(800, 700, 2400), changing), found: true, min: 0.9,
+			name: "and the map is expensive", rec: twoNodes(now, slots(800, 700, 2400), changing), found: true,
+			min:      0.9,
 			evidence: "16.8 % of its main thread's time",
 		},
 		{
@@ -147,10 +148,10 @@ func TestMovedRefreshStorm(t *testing.T) {
 			against: "stale for another reason",
 		},
 		{name: "periodic, with a MOVED now and then", rec: twoNodes(now, slots(90, 1000, 2400), changing)},
-		{name: "MOVED, and nobody asks for the map", rec: twoNodes(now, slots(800, 0, 0), changing)},
+		{name: "MOVED, and no client requests the map", rec: twoNodes(now, slots(800, 0, 0), changing)},
 		{name: "a slot that stays open", rec: twoNodes(now, slots(800, 700, 30),
 			map[string]float64{"cmdstat_get.calls": 4000, "errorstat_TRYAGAIN.count": 100}).open()},
-		{name: "MOVED, and the map is hardly asked for", rec: twoNodes(now, slots(800, 5, 30), changing)},
+		{name: "MOVED, and few map requests", rec: twoNodes(now, slots(800, 5, 30), changing)},
 		{name: "a few", rec: twoNodes(now, slots(20, 15, 30), changing)},
 		{name: "ASK", rec: twoNodes(now, map[string]float64{
 			"errorstat_ASK.count": 2500, "cmdstat_get.calls": 2500,
@@ -161,7 +162,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 			"cmdstat_get.calls":           4000,
 			"cmdstat_cluster|slots.calls": 100,
 		}).step("errorstat_MOVED.count", 800)},
-		{name: "for long after a failover", rec: twoNodes(now, slots(800, 700, 30),
+		{name: "long after a failover", rec: twoNodes(now, slots(800, 700, 30),
 			nil).info(map[string]float64{"cluster_current_epoch": 1}).event(recording.SourceServer,
 			recording.KindRoleChange, second, 0, struct{}{}), found: true, max: 0.7, against: "1 node changed role"},
 		{name: "a version that does not count errors", rec: twoNodes("redis 6.0.16",
@@ -188,13 +189,13 @@ func TestMigrateBigKeyBlocks(t *testing.T) {
 			Op: "MIGRATE", Args: 8,
 			OnCPUNs: loopStall / 3,
 		}), 0.8, 0},
-		{"RESTORE, whoever sent it", newLoopCase().busy().logged("RESTORE", 4, 30), 0.8, 0.9},
+		{"RESTORE of an unknown sender", newLoopCase().busy().logged("RESTORE", 4, 30), 0.8, 0.9},
 		{"another slow command", newLoopCase().busy().logged("SORT", 4, 30), 0, 0},
 		{"absent", newLoopCase().busy(), 0, 0},
 	})
 }
 
-// forTheMap are connections that a process opened to ask for the map, and closed.
+// forTheMap are connections that a process opened to request the map, and closed.
 func (e edge) forTheMap(count int) edge {
 	tapUsed(e.Recording)
 	for i := range count {
@@ -249,13 +250,13 @@ func TestInlineRediscovery(t *testing.T) {
 			nil).forTheMap(90).clientsOf(facts.Client{Addr: "10.0.0.9:1", Name: "ioredis-cluster(refresher)"})},
 		{name: "ioredis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("ioredis"))},
-		{name: "ioredis, by the names it gives, of which the client's end misses most", rec: twoNodes(old,
+		{name: "ioredis, by its connection names, most of them missed at the client", rec: twoNodes(old,
 			slots(100, 90, 30),
 			nil).forTheMap(90).info(map[string]float64{"cmdstat_client|setname.calls": 94}).all("CLIENT SETNAME", 35,
 			1e5)},
-		{name: "ioredis, by the names at the server's end", rec: twoNodes(old, slots(100, 90, 30),
+		{name: "ioredis, by its connection names at the server", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).allAt(recording.Server, "CLIENT SETNAME", 94, 1e5)},
-		{name: "names that are on all connections tell nothing", rec: twoNodes(old, slots(100, 90, 30),
+		{name: "names that are on all connections prove nothing", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).all("CLIENT SETNAME", 90, 1e5).clientsOf(facts.Client{
 			Addr: "10.0.0.9:1",
 			Name: "shop",
@@ -266,7 +267,7 @@ func TestInlineRediscovery(t *testing.T) {
 			min:      0.9,
 			evidence: "the processes that ask for the map: the library is node-redis",
 		},
-		{name: "the process that asks, and another that says its name", rec: twoNodes(now, slots(100, 90, 30),
+		{name: "the process that asks, and another that reports its name", rec: twoNodes(now, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("node-redis")).clientsOf(facts.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "go-redis",
@@ -274,7 +275,7 @@ func TestInlineRediscovery(t *testing.T) {
 		{name: "another way round", rec: twoNodes(now, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("ioredis")).clientsOf(py)},
 		{
-			name: "a process with both says which of them by its connections", rec: twoNodes(now, slots(100, 90, 30),
+			name: "a process with both, known by its connections", rec: twoNodes(now, slots(100, 90, 30),
 				nil).forTheMap(90).process(installed("ioredis"), installed("node-redis")).used(app, "node", 6000, 100,
 				0.1).
 				clientsOf(facts.Client{Addr: address(6000), LibName: "node-redis"}, py), found: true, min: 0.9,
@@ -296,19 +297,20 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{name: "a library that does not wait", rec: twoNodes(now, slots(100, 100, 30),
 			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"})},
-		{name: "nobody says its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
-		{name: "the map is asked for periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
-		{name: "MOVED, and the map is hardly asked for", rec: twoNodes(now, slots(1000, 2, 30), nil).clientsOf(py)},
+		{name: "no library reports its name", rec: twoNodes(now, slots(100, 100, 30), nil)},
+		{name: "the map is requested periodically", rec: twoNodes(now, slots(100, 900, 30), nil).clientsOf(node)},
+		{name: "MOVED, and few map requests", rec: twoNodes(now, slots(1000, 2, 30), nil).clientsOf(py)},
 		{name: "nothing moves", rec: twoNodes(now, slots(0, 100, 30), nil).clientsOf(node)},
 	})
 	explainWhole(t, find("moved-refresh-storm"), []wholeCase{
-		{name: "what waits for the map, and the servers do not feel it", rec: twoNodes(now, slots(100, 100, 30),
+		{name: "calls wait for the map, and the servers are hardly loaded", rec: twoNodes(now, slots(100, 100, 30),
 			nil).clientsOf(node)},
 		{
-			name: "what waits for the map and asks seldom", rec: twoNodes(now, slots(290, 21, 30), nil).clientsOf(py),
+			name: "calls wait for the map, and it is rarely requested", rec: twoNodes(now, slots(290, 21, 30),
+				nil).clientsOf(py),
 			found: true, max: 0.59, against: "that costs time as well",
 		},
-		{name: "ioredis asks as seldom, and none waits", rec: twoNodes(now, slots(290, 21, 30),
+		{name: "ioredis requests it as rarely, and no call waits", rec: twoNodes(now, slots(290, 21, 30),
 			nil).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "ioredis"}), found: true, min: 0.65},
 		{
 			name: "nor do they have time left", rec: twoNodes(now, slots(900, 800, 2400), nil).clientsOf(node),
@@ -318,7 +320,7 @@ func TestInlineRediscovery(t *testing.T) {
 			nil).forTheMap(90).process(installed("ioredis")), found: true, evidence: "the library is ioredis, which " +
 			"fetches the map in the background"},
 		{
-			name: "ioredis, by the names it gives", rec: twoNodes(old, slots(100, 90, 30),
+			name: "ioredis, by its connection names", rec: twoNodes(old, slots(100, 90, 30),
 				nil).forTheMap(90).all("CLIENT SETNAME", 35,
 				1e5).info(map[string]float64{"cmdstat_client|setname.calls": 94}), found: true,
 			evidence: "as ioredis does, in the background",
@@ -333,7 +335,7 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{name: "node-redis, by the process that asks", rec: twoNodes(old, slots(100, 90, 30),
 			nil).forTheMap(90).process(installed("node-redis"))},
-		{name: "Lettuce says its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(facts.Client{
+		{name: "Lettuce reports its name", rec: twoNodes(now, slots(100, 90, 30), nil).clientsOf(facts.Client{
 			Addr:    "10.0.0.9:1",
 			LibName: "lettuce",
 		}), found: true, evidence: "the library is lettuce"},

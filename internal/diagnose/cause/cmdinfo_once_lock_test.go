@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// asking is a server that is asked for COMMAND, for each call of the application and on a connection of its own.
+// asking is a server that gets COMMAND for each call of the application, on a new connection.
 func asking(server string, commands, gets, maps float64) edge {
 	return newEdge(server).info(map[string]float64{
 		"cmdstat_command.calls": commands, "cmdstat_command.usec": commands *
@@ -64,7 +64,7 @@ func TestCmdinfoOnceLock(t *testing.T) {
 		},
 		{name: "clients of a cluster that are made for each job", rec: asking("redis 6.0.16", 600, 600, 600)},
 		{name: "once for each client", rec: asking("redis 6.0.16", 600, 60_000, 0)},
-		{name: "someone asks now and then", rec: asking("redis 6.0.16", 15, 5, 0)},
+		{name: "COMMAND now and then", rec: asking("redis 6.0.16", 15, 5, 0)},
 		{
 			name: "on connections that stay",
 			rec: newEdge("redis 6.0.16").info(map[string]float64{
@@ -175,7 +175,7 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 	}
 }
 
-// TestOwnFrames: a table of the user's own says what the frames of another library mean.
+// TestOwnFrames: a table of the user says what the frames of another library mean.
 func TestOwnFrames(t *testing.T) {
 	rec := newEdge("redis 7.0.15").allAlong(map[string]int64{
 		"main.main > ours.(*Pool).Lease > sync.(*Mutex).Lock": 27,

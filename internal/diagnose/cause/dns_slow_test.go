@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// lookedUp adds a lookup of a process.
+// lookedUp adds a DNS query of a process.
 func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
 	e.Event(recording.Event{
 		TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d",
@@ -19,7 +19,7 @@ func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
 	return e
 }
 
-// named are connections of two calls each, and what it took to look their server up before each dial.
+// named are connections of two calls each, and the time of the DNS query before each dial.
 func named(pid int, ns, gap int64) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 36 {
@@ -64,11 +64,11 @@ func TestDNSSlow(t *testing.T) {
 	}
 	explainEdge(t, find("dns-slow"), []edgeCase{
 		{
-			name: "T2: each dial behind a lookup of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true,
+			name: "T2: each dial after a DNS query of 40 ms", rec: named(app, 40*edgeMs, edgeMs/10), found: true,
 			min:      0.9,
 			evidence: "36 connections of app[100] began with a DNS query", fix: "ndots:1",
 		},
-		{name: "T2: questions get lost", rec: lost, found: true, min: 0.9, evidence: "2 DNS requests without an " +
+		{name: "T2: DNS requests get lost", rec: lost, found: true, min: 0.9, evidence: "2 DNS requests without an " +
 			"answer within 2 s", fix: "single-request-reopen"},
 		{name: "T0: the probe waits for its own", rec: own, found: true, max: 0.85, evidence: "4 slow calls of the " +
 			"probe", against: "whether the callers"},
@@ -77,15 +77,15 @@ func TestDNSSlow(t *testing.T) {
 			evidence: "waits 40 ms for the lookup of the server's name",
 		},
 		{name: "T0: which callers do once", rec: kept},
-		{name: "another process looks names up", rec: named(app+1, 40*edgeMs, edgeMs/10)},
-		{name: "lookups of something else, long before the dials", rec: named(app, 40*edgeMs, 100*edgeMs)},
-		{name: "a quick name server", rec: named(app, edgeMs*13/10, edgeMs/10).used(app, "app", 4999, 2000, 0.5)},
-		{name: "connections without lookups", rec: jobs()},
+		{name: "another process sends DNS queries", rec: named(app+1, 40*edgeMs, edgeMs/10)},
+		{name: "DNS queries for something else, long before the dials", rec: named(app, 40*edgeMs, 100*edgeMs)},
+		{name: "a quick DNS server", rec: named(app, edgeMs*13/10, edgeMs/10).used(app, "app", 4999, 2000, 0.5)},
+		{name: "connections without DNS queries", rec: jobs()},
 		{name: "nothing", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0)},
 	})
 }
 
-// TestLookupsComeFirst: what new connections cost is less than what it takes to find their server.
+// TestLookupsComeFirst: new connections cost less than the DNS queries before them.
 func TestLookupsComeFirst(t *testing.T) {
 	rec := overflowing(nil)
 	for i := range 200 {

@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -31,9 +30,9 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 	if r.SubcommandsMerged {
 		what = "CLUSTER"
 	}
-	text := fmt.Sprintf("%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)",
-		what, r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
-	f.support(recording.SourceServer, r.Share, "of the time", "%s", text)
+	f.support(recording.SourceServer, r.Share, "of the time",
+		"%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)", what,
+		r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
 	if r.CPUShare > 0 {
 		f.support(recording.SourceServer, r.CPUShare, "of its work",
 			"that is %.0f %% of all the CPU time of that thread", r.CPUShare*100)

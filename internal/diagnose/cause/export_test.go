@@ -1,6 +1,6 @@
 package cause
 
-// What tests outside of the package hold against small recordings.
+// What tests outside the package need.
 var (
 	CommandLock        = commandLock
 	ExplainCommandLoop = explainCommandLoop

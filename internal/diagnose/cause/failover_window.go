@@ -163,8 +163,8 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 			facts.Dur(t.StoppedNs))
 	case t.ConnsRefused:
 		f.support(recording.SourceProbe, float64(n.RefusedSince(t.DownNs)), "connections",
-			"nothing listened at its address: %d connections were refused, so its process had ended",
-			n.RefusedSince(t.DownNs))
+			"nothing listened at its address: %s refused, so its process had ended",
+			counted(n.RefusedSince(t.DownNs), "connection"))
 	default:
 		f.doubt(recording.SourceProbe, 0, "",
 			"why it stopped answering was not seen: its port was not closed, and its process not watched")

@@ -29,12 +29,12 @@ func TestFailoverWindow(t *testing.T) {
 			against: "show whether callers with an old map still wait for it",
 		},
 		{
-			name:  "T2: it is silent, and nobody waits for it since",
+			name:  "T2: it is silent, and no caller waits for it",
 			rec:   gone("timeout of the call").taken(11e9).tapped(),
 			first: true, min: 0.85, max: 0.92, against: "why it stopped answering was not seen",
 		},
 		{
-			name: "T1: it was stopped for longer than the others wait, and nobody waits for it since",
+			name: "T1: it was stopped for longer than the other nodes wait, and no caller waits for it",
 			rec:  gone("timeout of the call").taken(11e9).stopped(5e9, 20e9), first: true, min: 0.9,
 			evidence: "its process was stopped for at least 15 s", fix: "Find what stopped the process",
 		},
@@ -45,7 +45,7 @@ func TestFailoverWindow(t *testing.T) {
 			evidence: "2 connections of its callers ended with it (app[77])",
 		},
 		{
-			name: "nobody has taken over when the watch ends", rec: suspected(gone(refusal)), first: true, min: 0.8,
+			name: "no node has taken over when the watch ends", rec: suspected(gone(refusal)), first: true, min: 0.8,
 			max: 0.9, evidence: "no node took over its 5461 slots by then", fix: "cluster-replica-validity-factor",
 		},
 		{name: "slowpath alone does not reach it", rec: gone(refusal)},
@@ -55,7 +55,7 @@ func TestFailoverWindow(t *testing.T) {
 		},
 		{name: "a handover: it answers all of the time", rec: newClusterCase("redis 7.0.15").upBut("").taken(11e9)},
 		{
-			name: "it was stopped, and went on before the others gave it up",
+			name: "it was stopped, and went on before the other nodes marked it as failed",
 			rec: newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0, 5e9).waits(oldMaster, 5e9, 8e9,
 				"").up(oldMaster, 8e9, clusterEnd).stopped(5e9, 8e9),
 		},
@@ -66,7 +66,7 @@ func TestFailoverWindow(t *testing.T) {
 			evidence: "the failover is over", against: "none is seen to wait for it now",
 		},
 		{
-			name: "over when the watch begins, and nobody calls it",
+			name: "over when the watch begins, and no client calls it",
 			rec:  newClusterCase("redis 7.0.15").upBut(oldMaster).tellTaken(2e9),
 		},
 	})
@@ -94,7 +94,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	}})
 }
 
-// What callers wait for after a takeover is no longer that the stopped process goes on.
+// After a takeover callers no longer wait for the stopped process to go on.
 func TestFrozenMasterThatWasReplaced(t *testing.T) {
 	c := newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0, 5e9).waits(oldMaster, 5e9, clusterEnd,
 		"timeout of the call").taken(11e9).stopped(5e9, 20e9)
@@ -104,7 +104,7 @@ func TestFrozenMasterThatWasReplaced(t *testing.T) {
 	checkCluster(t, "process-frozen", []clusterWant{{name: "not replaced", rec: c, first: true, min: 0.9}})
 }
 
-// A master that is gone when the watch begins is not watched; its replica tells.
+// A master that is gone when the watch begins is not watched; its replica reports it.
 func TestFailoverOfAMasterThatIsNotWatched(t *testing.T) {
 	orphan := func() clusterCase {
 		c := newClusterCase("redis 7.0.15").upBut(oldMaster)
@@ -125,7 +125,7 @@ func TestFailoverOfAMasterThatIsNotWatched(t *testing.T) {
 				"5461 slots 8 s later",
 		},
 		{
-			name: "taken over, and nobody is known to have called", rec: link(orphan(), 1e9, 9e9).taken(9e9),
+			name: "taken over, and no caller is known", rec: link(orphan(), 1e9, 9e9).taken(9e9),
 			first: true,
 			max:   0.8, against: "whether clients called it meanwhile is not known",
 		},
@@ -134,6 +134,6 @@ func TestFailoverOfAMasterThatIsNotWatched(t *testing.T) {
 			evidence: "no node had taken over its 5461 slots",
 		},
 		{name: "its link was down for a moment", rec: link(orphan(), 1e9, 3e9)},
-		{name: "its link is well", rec: orphan()},
+		{name: "its link is up", rec: orphan()},
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// fanoutCase is a cluster whose second node is throttled for 60 ms of each 100 ms, to which a client calls. others says
-// what the client had last asked of the other nodes, as one look at each of its slow calls shows it.
+// fanoutCase is a cluster with a second node that is throttled for 60 ms of each 100 ms, to which a client calls.
+// others gives the client's last requests to the other nodes, as one sample of each of its slow calls shows it.
 func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCase {
 	c := newClusterCase("redis 7.0.15")
 	tapUsed(c.Recording)
@@ -22,7 +22,7 @@ func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCa
 	return c
 }
 
-// stall is one throttled stretch of a node, in which a call of a client waits and is looked at after 40 ms.
+// stall is one throttled span of a node, in which a call of a client waits and is sampled after 40 ms.
 func (c clusterCase) stall(node, op, process string, at int64, others []recording.Beside) {
 	tapWait(c.Recording, node, recording.KindThrottled, at, 60e6, recording.ThreadDetail{})
 	c.Call(recording.Call{
@@ -44,8 +44,8 @@ func besides(afterNs, tookNs int64) []recording.Beside {
 	}}
 }
 
-// evenly are exchanges of calls that have nothing to do with the slow one: the last before the look came at any time in
-// the period of their callers.
+// evenly are exchanges of calls that have nothing to do with the slow one: the last before the sample came at any time
+// in the period of their callers.
 func evenly(look, periodNs int64) []recording.Beside {
 	phase := func(k int64) int64 { return 40e6 - (look*k%101)*periodNs/101 }
 	return []recording.Beside{{Node: clusterNodes[0], AfterNs: phase(37), TookNs: 2e5}, {
@@ -98,7 +98,7 @@ func TestFanoutSlowestShard(t *testing.T) {
 			func(look int64) []recording.Beside { return evenly(look, 50e6) })},
 		{name: "all nodes are slow", rec: fanoutCase("GET", always(waiting(1e4)))},
 		{name: "the others were late as well", rec: fanoutCase("GET", always(besides(2e4, 35e6)))},
-		{name: "a client that learns of the cluster", rec: fanoutCase("CLUSTER SLOTS", always(besides(2e4, 3e5)))},
+		{name: "a client that reads the cluster map", rec: fanoutCase("CLUSTER SLOTS", always(besides(2e4, 3e5)))},
 	})
 	for name, want := range map[string]struct {
 		rec             clusterCase

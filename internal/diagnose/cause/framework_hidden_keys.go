@@ -13,7 +13,7 @@ import (
 // harmless, such as clearing a cache. The mechanism at the server is that of slow-command.
 var frameworkHiddenKeys = Cause{
 	ID:    "framework-hidden-keys",
-	Title: "A framework sends a command that walks all keys, for a harmless-looking call, and all other calls wait",
+	Title: "A framework sends a command that walks all keys, for a harmless-looking call; all other calls wait",
 	Layer: "client",
 	Class: ServerStall,
 	Needs: Needs{
@@ -61,7 +61,8 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 	}
 	if entries > 0 {
 		f.support(recording.SourceServer, float64(entries), "commands",
-			"the patterns of %d entries of %s in SLOWLOG have the form of %s keys", entries, s.Command, framework)
+			"%s of %s in SLOWLOG with patterns in the form of %s keys", counted(entries, "entry", "entries"), s.Command,
+			framework)
 	}
 	for _, c := range n.Clients() {
 		if c.Addr == s.Client && c.LibName != "" {

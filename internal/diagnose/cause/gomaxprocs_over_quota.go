@@ -16,7 +16,7 @@ import (
 // client-cfs-throttled.
 var gomaxprocsOverQuota = Cause{
 	ID:    "gomaxprocs-over-quota",
-	Title: "The client's runtime runs more threads than its CPU quota has cores, so it is throttled in each period",
+	Title: "The client's runtime runs more threads than its CPU quota has cores, and is throttled in each period",
 	Layer: "client-host",
 	Needs: Needs{
 		T0: "nothing: the server is fine",

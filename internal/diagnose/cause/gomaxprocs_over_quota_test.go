@@ -59,11 +59,11 @@ func TestGomaxprocsOverQuota(t *testing.T) {
 		{name: "a quota that is too small for two threads", rec: overQuotaCase(0.2, 3, heeds)},
 		{name: "a quota that has room for them", rec: overQuotaCase(4, 4, heeds)},
 		{name: "the workers of a JVM", rec: overQuotaCase(1, 16, jvm)},
-		{name: "a program of which nothing is known", rec: overQuotaCase(1, 16, "")},
+		{name: "an unknown program", rec: overQuotaCase(1, 16, "")},
 		{name: "not throttled", rec: newEdge("redis 7.0.15").slowCalls(20, 60*edgeMs, recording.RunQueue)},
 	})
 	explainEdge(t, find("client-cfs-throttled"), []edgeCase{{
-		name: "its consequence is still told",
+		name: "its consequence is still reported",
 		rec: overQuotaCase(1, 16,
 			heeds), found: true,
 	}})

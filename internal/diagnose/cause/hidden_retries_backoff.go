@@ -13,7 +13,7 @@ import (
 // comes, gives up after its timeout, sleeps, and silently retries on another connection.
 var hiddenRetriesBackoff = Cause{
 	ID:    "hidden-retries-backoff",
-	Title: "The client retries silently: one call of the application is several, each with a full timeout and a pause",
+	Title: "The client retries silently: one call of the application is several attempts, each with a timeout",
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server answers each attempt promptly",

@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// retried is a caller whose attempts end after a timeout, each followed by another on a connection of its own; others
+// retried is a caller with attempts that end after a timeout, each followed by another on a new connection; others
 // are answered at once.
 func retried(timeout, pause int64, change func(i int, k *recording.ConnDetail, h *recording.HandshakeDetail)) edge {
 	e := newEdge("redis 7.0.15").kept(edgeMs/5, 0, 0).all("GET", 3000, edgeMs/5)
@@ -41,7 +41,7 @@ func retried(timeout, pause int64, change func(i int, k *recording.ConnDetail, h
 	return e
 }
 
-// stalled are attempts that all end together: nobody is answered meanwhile.
+// stalled are attempts that all end together: no call is answered meanwhile.
 func stalled(timeout int64) edge {
 	e := newEdge("redis 7.0.15")
 	for i := range 20 {
@@ -76,7 +76,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 				func(_ int, _ *recording.ConnDetail, h *recording.HandshakeDetail) { h.Op = "SET" }), found: true,
 			max: 0.65, against: "what followed was not seen",
 		},
-		{name: "the server is late, and most calls come in time", rec: busy()},
+		{name: "the server is late, and most replies come in time", rec: busy()},
 		{name: "the server answers nobody meanwhile", rec: stalled(300 * edgeMs)},
 		{name: "commands that are meant to wait", rec: retried(300*edgeMs, 20*edgeMs,
 			func(_ int, k *recording.ConnDetail, _ *recording.HandshakeDetail) { k.Op = "BLPOP" })},
@@ -95,7 +95,7 @@ func TestHiddenRetriesBackoff(t *testing.T) {
 	})
 }
 
-// Replies that never come and a timeout that is too short are told apart by what others got meanwhile.
+// Replies that never come, or a timeout that is too short: what others got meanwhile shows which.
 func TestRetriesAndTimeoutsAreToldApart(t *testing.T) {
 	explainEdge(t, find("timeout-discard-churn"), []edgeCase{
 		{name: "replies that never come", rec: retried(300*edgeMs, 20*edgeMs, nil)},

@@ -51,7 +51,7 @@ func TestIdleConnectionBlackholed(t *testing.T) {
 		{name: "lost three times, and answered", rec: silent(busy(), 4, true, 3, true)},
 		{name: "busy connections lose as well", rec: silent(busy(), 4, false, 3, false)},
 		{
-			name: "nobody has an answer", rec: silent(newPath(), 4, true, 3, false), found: true, max: 0.7,
+			name: "no connection has an answer", rec: silent(newPath(), 4, true, 3, false), found: true, max: 0.7,
 			against: "the whole path",
 		},
 		{name: "nothing lost", rec: busy()},

@@ -33,7 +33,7 @@ func TestIntrospectionLoad(t *testing.T) {
 	})
 }
 
-// polls are the rounds of the server source.
+// polls are the polls of the server source.
 func (r loopCase) polls() loopCase {
 	for s := range int64(11) {
 		r.server(s*1e9-2e6, 2e6, recording.KindPoll, struct{}{})

@@ -26,7 +26,7 @@ func (e edge) process(libraries ...recording.Library) edge {
 	return e
 }
 
-// listed adds a client that tells its library to the server.
+// listed adds a client that reports its library to the server.
 func (e edge) listed(name, version string) edge {
 	return e.snapshot(recording.SourceServer, "clients", facts.Client{
 		Addr: "10.0.0.1:1", LibName: name,
@@ -34,7 +34,7 @@ func (e edge) listed(name, version string) edge {
 	})
 }
 
-// greeted adds a connection of a client on another host, with what it begins with.
+// greeted adds a connection of a client on another host, with its handshake.
 func (e edge) greeted(port int, d recording.HandshakeDetail) edge {
 	client := fmt.Sprintf("10.9.9.9:%d", port)
 	d.Client, d.Side = client, recording.Server

@@ -29,11 +29,11 @@ func TestMaxClients(t *testing.T) {
 	well := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0) }
 	explainEdge(t, find("maxclients"), []edgeCase{
 		{
-			name: "T0: never let in", rec: refused(outside(), recording.SourceProbe), found: true, min: 0.95,
+			name: "T0: the probe is refused", rec: refused(outside(), recording.SourceProbe), found: true, min: 0.95,
 			evidence: "were refused", fix: "CONFIG SET maxclients",
 		},
 		{
-			name: "T1: and the files of the process are few", rec: refused(outside(),
+			name: "T1: and the process may open few files", rec: refused(outside(),
 				recording.SourceServer).level("host",
 				"fd.limit", 1024).level("host", "fd.count", 1020), found: true, min: 0.95, evidence: "1020 open files",
 			fix: "LimitNOFILE",

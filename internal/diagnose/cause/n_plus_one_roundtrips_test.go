@@ -20,7 +20,7 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 235), found: true, min: 0.8, max: 0.9, evidence: "each waits for the one " +
 			"before", fix: "MGET"},
-		{name: "as many calls, sent when it pleases their callers", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
+		{name: "as many calls, at random times", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 100)},
 		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs,
 			18*edgeMs).lane(pathOther, 50, 2*edgeMs, 18*edgeMs)},

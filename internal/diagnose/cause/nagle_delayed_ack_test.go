@@ -24,7 +24,7 @@ func TestNagleDelayedACK(t *testing.T) {
 			evidence: "170 delayed acknowledgements", fix: "TCP_NODELAY",
 		},
 		{
-			name: "42 ms, and nobody looked at the server's host", rec: steady(42), found: true, max: 0.8,
+			name: "42 ms, and the server's host was not watched", rec: steady(42), found: true, max: 0.8,
 			against: "not seen",
 		},
 		{

@@ -75,7 +75,7 @@ func TestNoSocketTimeout(t *testing.T) {
 			name: "T2: seen by the kernel source alone", rec: unheard(), found: true, min: 0.9,
 			evidence: "retransmitted 5 times",
 		},
-		{name: "a wait that a usual timeout ends", rec: hanging(list(alive(), "N", "get"), client, 4*second, 0)},
+		{name: "a wait that a default timeout ends", rec: hanging(list(alive(), "N", "get"), client, 4*second, 0)},
 		{name: "BLPOP", rec: hanging(list(alive(), "b", "blpop"), client, 30*second, 0)},
 		{name: "a subscriber", rec: hanging(list(alive(), "P", "subscribe"), client, 30*second, 0)},
 		{name: "answered in the end", rec: answered},

@@ -181,9 +181,8 @@ func (f *Finding) supportPipelines(piped []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, float64(largest.calls), "commands",
-		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %d reads: %s",
-		facts.TimesText(len(piped)),
-		largest.calls, largest.op(), float64(largest.bytes)/1e6, len(largest.works), conns.List(3))
+		"pipelines: %s, the largest of %d commands (%s) in %.1f MB, served in %s: %s", facts.TimesText(len(piped)),
+		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))
 	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
 		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
 		facts.Dur(largest.longestNs))
@@ -199,9 +198,8 @@ func (f *Finding) supportMulti(multi []*batch) {
 		}
 	}
 	f.support(recording.SourceTap, float64(largest.args-1), "keys",
-		"the largest is %s with %d keys: %s, up to %s each: %s", largest.op(), largest.args-1,
-		facts.TimesText(len(multi)),
-		facts.Dur(longest), conns.List(3))
+		"multi-key commands: %s, up to %s each, the largest %s with %d keys: %s", facts.TimesText(len(multi)),
+		facts.Dur(longest), largest.op(), largest.args-1, conns.List(3))
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.

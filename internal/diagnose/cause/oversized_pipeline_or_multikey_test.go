@@ -47,7 +47,7 @@ func TestOversizedPipeline(t *testing.T) {
 			Op: "SET", Calls: 1, Args: 3,
 			Bytes: 16384,
 		})},
-		{name: "nobody waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{
+		{name: "no call waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{
 			Op: "GET", Calls: 5000,
 			Args: 2, Bytes: 20000, Client: pathClient,
 		})},

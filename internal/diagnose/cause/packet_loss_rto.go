@@ -98,8 +98,8 @@ func explainLoss(n *facts.Node) *Finding {
 func (f *Finding) supportRetransmitted(r facts.Retransmissions) {
 	if all := r.ByServer + r.ByClient; all > 0 {
 		f.support(recording.SourceTap, float64(all), "segments",
-			"on %s the retransmission timer expired, %d times at the server, %d "+
-				"times at clients of this host, after up to %s", counted(r.Conns, "connection"), r.ByServer, r.ByClient,
+			"on %s the retransmission timer expired, %s at the server, %s at clients of this host, after up to %s",
+			counted(r.Conns, "connection"), facts.TimesText(int(r.ByServer)), facts.TimesText(int(r.ByClient)),
 			facts.Dur(r.MaxNs))
 	}
 }
@@ -176,20 +176,22 @@ func (f *Finding) weighAcks(n *facts.Node) {
 	a := n.Acknowledgements()
 	if a.Retransmitted > 0 {
 		f.support(recording.SourceTap, float64(a.Retransmitted), "replies",
-			"%d replies to clients at other addresses were acknowledged late, up to %s "+
-				"after the send, with retransmissions meanwhile", a.Retransmitted, facts.Dur(a.MaxRetransmittedNs))
+			"%s to clients at other addresses acknowledged late, up to %s after the send, "+
+				"with retransmissions meanwhile",
+			counted(a.Retransmitted, "reply", "replies"), facts.Dur(a.MaxRetransmittedNs))
 	}
 	if a.Other > a.Retransmitted {
 		f.doubt(recording.SourceTap, float64(a.Other), "replies",
-			"%d replies to clients at other addresses were acknowledged late with nothing retransmitted, the worst "+
-				"%s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's host",
-			a.Other, facts.Dur(a.MaxOtherNs), a.OtherBytes, a.OtherClient)
+			"%s to clients at other addresses acknowledged late with nothing retransmitted, "+
+				"the worst %s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's "+
+				"host",
+			counted(a.Other, "reply", "replies"), facts.Dur(a.MaxOtherNs), a.OtherBytes, a.OtherClient)
 	}
 }
 
 func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
-		"%d replies arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
-			"retransmitted: they were lost on the way to the caller", r.Late, facts.Dur(facts.RTOMinNs*9/10),
-		facts.Dur(r.MaxNs), r.Retransmitted)
+		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
+			"retransmitted: they were lost on the way to the caller",
+		counted(r.Late, "reply", "replies"), facts.Dur(facts.RTOMinNs*9/10), facts.Dur(r.MaxNs), r.Retransmitted)
 }

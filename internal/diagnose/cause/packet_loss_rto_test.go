@@ -10,9 +10,9 @@ func TestPacketLossRTO(t *testing.T) {
 	slow := func() edge {
 		return newEdge("redis 7.0.15").kept(edgeMs/10, 205*edgeMs, 20).fresh(edgeMs/10, edgeMs/5)
 	}
-	resent := func(e edge) edge {
+	retransmitted := func(e edge) edge {
 		for i := int64(19); i < 200; i += 20 {
-			e.resent("kept", i*50*edgeMs, i*50*edgeMs+205*edgeMs, 1, 0)
+			e.retransmitted("kept", i*50*edgeMs, i*50*edgeMs+205*edgeMs, 1, 0)
 		}
 		return e
 	}
@@ -24,12 +24,12 @@ func TestPacketLossRTO(t *testing.T) {
 		"net.RetransSegs": 100, "net.TCPTimeouts": 60, "net.TCPFastRetrans": 30,
 		"net.TCPLossProbes": 10,
 	}
-	acked := func(resent int64, sureNs int64) edge {
+	acked := func(retransmitted int64, sureNs int64) edge {
 		e := others(lossy)
 		for i := range int64(20) {
 			e.event(recording.SourceTap, recording.KindAcknowledged, i*400*edgeMs, 240*edgeMs,
 				recording.AckDetail{
-					Client: "10.9.0.1:1", Unacked: 9000, SureNs: sureNs, Resent: resent,
+					Client: "10.9.0.1:1", Unacked: 9000, SureNs: sureNs, Resent: retransmitted,
 					RTTMinNs: edgeMs,
 				})
 		}
@@ -37,12 +37,12 @@ func TestPacketLossRTO(t *testing.T) {
 	}
 	// Replies that were late on their way back, one each 400 ms, each after a pause of its own; some with a request
 	// that was retransmitted for nothing.
-	lateReplies := func(ms, apart int64, resent int) edge {
+	lateReplies := func(ms, apart int64, retransmitted int) edge {
 		e := newPath()
 		for i := range int64(20) {
 			at := i * apart * edgeMs
 			e.seen(pathClient, "GET", at, 100, part{"server", "exec", 1, ""}, part{"network", "back", ms, ""})
-			if int(i) < resent {
+			if int(i) < retransmitted {
 				e.event(recording.SourceTap, recording.KindRetransmit, at, ms*edgeMs+edgeMs/2,
 					recording.RetransmitDetail{
 						Client: pathClient, From: recording.Client, State: "established",
@@ -63,12 +63,12 @@ func TestPacketLossRTO(t *testing.T) {
 			400, 15), found: true, min: 0.9, evidence: "20 replies arrived at least 180 ms after the server had sent " +
 			"them, up to 206 ms; 15 of them right after"},
 		{
-			name: "T2: replies were late for longer than a timer runs, and nothing was retransmitted",
+			name: "T2: replies were late for longer than the timer, and nothing was retransmitted",
 			rec: lateReplies(206,
 				400, 0),
 		},
-		{name: "T2: replies were late by less than a timer runs", rec: lateReplies(90, 400, 15)},
-		{name: "T2: this machine stood still for a moment, and its timers ran out", rec: lateReplies(206, 1, 20)},
+		{name: "T2: replies were late by less than the timer", rec: lateReplies(90, 400, 15)},
+		{name: "T2: this machine stalled, and its timers expired", rec: lateReplies(206, 1, 20)},
 		{name: "T1: some connections are dead: all that was retransmitted went to them", rec: dead(24)},
 		{
 			name: "T1: some connections are dead, and others lose", rec: dead(9), found: true, max: 0.8,
@@ -77,21 +77,21 @@ func TestPacketLossRTO(t *testing.T) {
 		{name: "T1: what was retransmitted was acknowledged at last", rec: dead(0), found: true, min: 0.8},
 		{
 			name: "T2: replies to other hosts were acknowledged late, after they were retransmitted",
-			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses were " +
+			rec:  acked(1, 240*edgeMs), found: true, evidence: "20 replies to clients at other addresses " +
 				"acknowledged late, up to 240 ms",
 		},
 		{
 			name: "T2: replies to other hosts were acknowledged late, and nothing was retransmitted",
-			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses were " +
-				"acknowledged late with nothing retransmitted, the worst 240 ms after the send, with 9000 bytes in " +
+			rec:  acked(0, 240*edgeMs), found: true, against: "20 replies to clients at other addresses acknowledged " +
+				"late with nothing retransmitted, the worst 240 ms after the send, with 9000 bytes in " +
 				"flight",
 		},
 		{
-			name: "T0: the probe's socket retransmitted", rec: resent(slow()), found: true, min: 0.9, max: 0.92,
+			name: "T0: the probe's socket retransmitted", rec: retransmitted(slow()), found: true, min: 0.9, max: 0.92,
 			evidence: "10 of 10 slow calls", fix: "ethtool",
 		},
 		{
-			name: "T1: and the server slept", rec: resent(slow()).mainThread(0.05,
+			name: "T1: and the server slept", rec: retransmitted(slow()).mainThread(0.05,
 				0.01).host(map[string]float64{"net.RetransSegs": 10, "net.OutSegs": 1000}), found: true, min: 0.95,
 			evidence: "1.00 %",
 		},
@@ -105,12 +105,12 @@ func TestPacketLossRTO(t *testing.T) {
 		{name: "T1: others' retransmissions", rec: slow().mainThread(0.05,
 			0.01).host(map[string]float64{"net.RetransSegs": 10, "sock.retrans_total": 0})},
 		{name: "T1: the accept queue was full", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).freshCall(edgeMs,
-			1000*edgeMs, edgeMs).resent("fresh", edgeMs, 1002*edgeMs, 0, 1).
+			1000*edgeMs, edgeMs).retransmitted("fresh", edgeMs, 1002*edgeMs, 0, 1).
 			host(map[string]float64{"net.ListenOverflows": 40}).level("host", "listen.queue", 17).level("host",
 			"listen.backlog", 16)},
 		{
 			name: "T0: only SYNs are lost", rec: newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/10,
-				edgeMs/5).freshCall(edgeMs, 1000*edgeMs, edgeMs).resent("fresh", edgeMs, 1002*edgeMs, 0, 1),
+				edgeMs/5).freshCall(edgeMs, 1000*edgeMs, edgeMs).retransmitted("fresh", edgeMs, 1002*edgeMs, 0, 1),
 			found: true,
 			max:   0.6, against: "only new connections",
 		},
@@ -127,14 +127,14 @@ func TestPacketLossRTO(t *testing.T) {
 			max: 0.8,
 		},
 		{
-			name: "T1: others do not read: probes of the tail and of a closed window",
+			name: "T1: others do not read: tail loss probes and window probes",
 			rec: others(map[string]float64{
 				"net.RetransSegs": 100, "net.TCPTimeouts": 0, "net.TCPFastRetrans": 0,
 				"net.TCPLossProbes": 60, "sock.rwnd_limited_max_ns": 6e9,
 			}),
 		},
 		{
-			name: "T1: others do not read: questions into a closed window only",
+			name: "T1: others do not read: window probes only",
 			rec: others(map[string]float64{
 				"net.RetransSegs": 100, "net.TCPTimeouts": 0, "net.TCPFastRetrans": 0,
 				"net.TCPLossProbes": 0, "sock.rwnd_limited_max_ns": 6e9,
@@ -158,7 +158,7 @@ func TestPacketLossRTO(t *testing.T) {
 			"net.OutSegs": 1000, "sock.retrans_total": 30, "sock.rwnd_limited_max_ns": 6e9,
 		})},
 		{
-			name: "T1: probes of the tail for what had arrived (DSACK), while this host is late itself",
+			name: "T1: tail loss probes for segments that had arrived (DSACK), while this host is late itself",
 			rec: slow().mainThread(0.05, 0.01).host(map[string]float64{
 				"net.RetransSegs": 20, "net.TCPLossProbes": 25,
 				"net.TCPTimeouts": 0, "net.TCPFastRetrans": 1, "net.TCPDSACKRecvSegs": 20, "net.OutSegs": 500_000,
@@ -166,7 +166,7 @@ func TestPacketLossRTO(t *testing.T) {
 			}),
 		},
 		{
-			name: "T1: probes of the tail found losses, and one had arrived", rec: slow().mainThread(0.05,
+			name: "T1: tail loss probes found losses, and one segment had arrived", rec: slow().mainThread(0.05,
 				0.01).host(map[string]float64{
 				"net.RetransSegs": 20, "net.TCPLossProbes": 20,
 				"net.TCPTimeouts": 0, "net.TCPDSACKRecvSegs": 1, "net.OutSegs": 5000, "sock.retrans_total": 20,

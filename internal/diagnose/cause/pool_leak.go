@@ -89,7 +89,7 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 	idle := facts.PercentilesOf(all, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(all)), "connections",
 		"the process closed %d such connections together, up to %d within %s, after %s to %s without a call: "+
-			"neither an idle limit nor a pool does that, but a garbage collector", len(all), len(most.Conns),
+			"no idle limit and no pool does that; a garbage collector does", len(all), len(most.Conns),
 		facts.Dur(most.ToNs-most.FromNs), facts.Dur(idle.P10), facts.Dur(idle.P90))
 }
 

@@ -40,8 +40,8 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
-			"a call on a new connection takes %s more; on an open one %s in "+
-				"all: that is %.0f %% of the wait on a new one", facts.Dur(c.OpeningNs), facts.Dur(c.CallNs),
+			"a call on a new connection takes %s more than the %s on an open one: %.0f %% of its time",
+			facts.Dur(c.OpeningNs), facts.Dur(c.CallNs),
 			c.Share()*100)
 	}
 	if f == nil {

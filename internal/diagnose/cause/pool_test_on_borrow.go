@@ -47,7 +47,8 @@ func explainBorrowPings(n *facts.Node) *Finding {
 			facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100)
 		if callers := n.Callers(); len(callers) > 0 {
 			f.support(recording.SourceTap, float64(len(callers)), "callers",
-				"the callers are %s, with up to %d connections", facts.CallerNames(callers), callers[0].MaxConcurrent())
+				"the callers are %s, with up to %s", facts.CallerNames(callers), counted(callers[0].MaxConcurrent(),
+					"connection"))
 		}
 	} else {
 		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")

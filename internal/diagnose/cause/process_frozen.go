@@ -51,7 +51,8 @@ func explainFrozen(n *facts.Node) *Finding {
 			facts.Dur(w.MaxNs))
 	} else {
 		f.support(recording.SourceHost, float64(stops), "stops",
-			"the main thread was stopped %d times, %s in all", stops, facts.Dur(n.StateNs(recording.KindFrozen)))
+			"the main thread was stopped %s, %s in all", facts.TimesText(stops),
+			facts.Dur(n.StateNs(recording.KindFrozen)))
 	}
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
 		"%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))

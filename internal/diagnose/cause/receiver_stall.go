@@ -93,12 +93,14 @@ func explainReceiver(n *facts.Node) *Finding {
 	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
 		f.support(recording.SourceHost, zero, "times",
-			"%.0f times a receiver in this network namespace closed its window (TCPToZeroWindowAdv)", zero)
+			"receivers in this network namespace closed their window %s (TCPToZeroWindowAdv)",
+			facts.TimesText(int(zero)))
 	}
 	f.supportPiles(n)
-	if resent := n.Host("net.RetransSegs").Growth(); resent > 0 {
-		f.support(recording.SourceHost, resent, "segments",
-			"%.0f segments were retransmitted: into a closed window that is a window probe, not a loss", resent)
+	if retransmitted := n.Host("net.RetransSegs").Growth(); retransmitted > 0 {
+		f.support(recording.SourceHost, retransmitted, "segments",
+			"%s retransmitted: into a closed window that is a window probe, not a loss",
+			counted(retransmitted, "segment"))
 	}
 	reader := who.Top(1)[0]
 	f.Fix = []string{

@@ -39,7 +39,7 @@ func TestReceiverStall(t *testing.T) {
 	explainEdge(t, find("receiver-stall"), []edgeCase{
 		{
 			name: "the window closes", rec: slow(2 << 20).host(limited), found: true, min: 0.9,
-			evidence: "900 times a receiver", fix: "app[7]",
+			evidence: "closed their window 900 times", fix: "app[7]",
 		},
 		{
 			name: "the server's buffer is full as well", rec: newPath().seen(pathClient, "GET", 0, 2<<20,
@@ -66,6 +66,6 @@ func TestReceiverStall(t *testing.T) {
 			rec:  slow(2 << 20).host(map[string]float64{"sock.rwnd_limited_max_ns": 0.2e9}),
 		},
 		{name: "small replies fit into any window", rec: slow(5000).host(limited)},
-		{name: "nobody waited", rec: newPath().host(limited)},
+		{name: "no call waited", rec: newPath().host(limited)},
 	})
 }

@@ -41,7 +41,7 @@ func TestReplicaRouting(t *testing.T) {
 		}
 		return e
 	}
-	// It tells nothing while it loads, and then what it refused since its start.
+	// It reports nothing while it loads, and then what it refused since its start.
 	restarted := func(e edge) edge {
 		e.event(recording.SourceServer, recording.KindRestart, 2e9, 0, nil)
 		for _, v := range []float64{500, 510} {
@@ -80,7 +80,7 @@ func TestReplicaRouting(t *testing.T) {
 			name: "loading", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300, 50), found: true,
 			min: 0.9, evidence: "it refused 300 calls with LOADING", fix: "readiness probe",
 		},
-		{name: "loading, and whose calls", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING",
+		{name: "loading, and the callers", rec: tapErrors(errors(loading(replica("redis 7.0.15", "slave")), "LOADING",
 			300, 0), 5, "error reply"), found: true, min: 0.9, evidence: "its callers: app[7]"},
 		{
 			name: "loading, before 6.2", rec: tapErrors(loading(replica("redis 6.0.16", "slave")), 20, "error reply"),
@@ -118,10 +118,10 @@ func TestReplicaRouting(t *testing.T) {
 		},
 		{name: "CLUSTERDOWN of a node that does not load", rec: clusterDown(two(replica("redis 7.0.15", "slave")),
 			edgeNode, 80)},
-		{name: "only slowpath asks it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
-		{name: "a handful of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
+		{name: "only slowpath calls it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
+		{name: "a few of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
 		{name: "other errors of an old server", rec: tapErrors(replica("redis 6.0.16", "master"), 20, "error reply")},
-		{name: "it loads, and nobody asks it", rec: loading(replica("redis 7.0.15", "slave"))},
+		{name: "it loads, and no client calls it", rec: loading(replica("redis 7.0.15", "slave"))},
 		{name: "a replica that is read", rec: replica("redis 7.0.15",
 			"slave").info(map[string]float64{"total_commands_processed": 1e5})},
 	})

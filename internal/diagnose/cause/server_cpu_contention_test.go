@@ -8,10 +8,10 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Whether other processes have the server's CPU, or the kernel with its softirqs.
+// Other processes use the server's CPU, or the kernel with its softirqs.
 func TestServerCPUContentionAndSoftirqs(t *testing.T) {
-	// CPU 0, on which the main thread runs, in cores; the main thread stands as long in the run queue as it runs. Each
-	// of ten slow calls waits for a CPU that somebody had.
+	// CPU 0, on which the main thread runs, in cores; the main thread is in the run queue as long as it runs. Each
+	// of ten slow calls waits for a CPU that another thread had.
 	waiting := func(softirq, busy float64, by recording.Task) edge {
 		e := newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).mainThread(0.1, 0.3).level(recording.SourceHost, "main.cpu",
 			0).host(map[string]float64{"net.InSegs": 10_000, "net.OutSegs": 10_000})

@@ -47,7 +47,7 @@ func TestShortLivedConnections(t *testing.T) {
 			rec:  probed().info(map[string]float64{"total_connections_received": 500, "total_commands_processed": 1e6}),
 		},
 		{
-			name: "T0: a few churn beside a busy pool",
+			name: "T0: a few short connections and a busy pool",
 			rec: probed().info(map[string]float64{
 				"total_connections_received": 3000,
 				"total_commands_processed":   120_000,
@@ -79,7 +79,7 @@ func TestShortLivedConnections(t *testing.T) {
 	})
 }
 
-// BenchmarkChurn judges a watch in which each call has a connection of its own: twice the connections take twice the
+// BenchmarkChurn judges a watch in which each call opens a connection: twice the connections take twice the
 // time.
 func BenchmarkChurn(b *testing.B) {
 	for _, count := range []int{10_000, 20_000} {

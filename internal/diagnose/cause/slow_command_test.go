@@ -29,9 +29,9 @@ func TestSlowCommand(t *testing.T) {
 	})
 }
 
-// What page copies took of a command while a child saved is not the command's own.
+// The time of page copies in a command while a child saves is not the command's own.
 func TestSlowCommandWithoutCopies(t *testing.T) {
-	// Faults of the main thread in each second, with a child or without; a fault takes 3 µs where nothing tells it.
+	// Faults of the main thread in each second, with a child or without; a fault takes 3 µs where it was not measured.
 	faulting := func(with, without float64, child bool) loopCase {
 		r := newLoopCase().busy().logged("BITFIELD", 8002, 1e5)
 		faults, run := 0.0, 0.0
@@ -105,7 +105,7 @@ func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
 	}
 }
 
-// Where the host was not watched, a server that is throttled or frozen looks as if its commands were slow.
+// Where the host was not watched, the commands of a throttled or frozen server look slow.
 func TestSlowCommandOnAStalledServer(t *testing.T) {
 	checkLoop(t, "slow-command", []loopWant{
 		{

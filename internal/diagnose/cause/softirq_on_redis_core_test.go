@@ -7,7 +7,7 @@ import (
 )
 
 func TestSoftirqOnRedisCore(t *testing.T) {
-	// CPU 0 of two, by what has it: softirqs, and all together; in cores.
+	// The use of CPU 0 of two: softirqs, and all together; in cores.
 	cpu := func(e edge, softirq, busy float64, segments float64) edge {
 		for name, cores := range map[string]float64{
 			"cpu.0.softirq_ns": softirq, "cpu.softirq_ns": softirq * 1.05,

@@ -28,7 +28,7 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 	}
 	checkCluster(t, "stale-topology-silent-master", []clusterWant{
 		{
-			name: "T1: requests lie unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true, min: 0.9,
+			name: "T1: requests are unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true, min: 0.9,
 			evidence: "14 s, summed over connections (java[77])", fix: "Lettuce: ClusterTopologyRefreshOptions",
 		},
 		{
@@ -42,7 +42,8 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 			evidence: "since before the watch",
 		},
 		{
-			name: "T2: connections that are made and never answered", rec: vain(silent(), 14e9), first: true, min: 0.9,
+			name: "T2: connections that are opened and never answered", rec: vain(silent(), 14e9), first: true,
+			min:      0.9,
 			evidence: "4 connections opened to it after that never got a reply; 4 of them were given up",
 		},
 		{name: "T1: only slowpath waits", rec: own(silent().unread(6e9, recording.Unread{
@@ -53,17 +54,17 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 			PID: 8, Comm: "redis-server",
 			Connections: 1,
 		})},
-		{name: "T1: they left when another had its slots", rec: silent().unread(6e9, app).unread(12e9)},
-		{name: "T2: they tried before another had its slots", rec: vain(silent(), 6e9)},
-		{name: "T1: nobody has taken over", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0,
+		{name: "T1: they left when another node had its slots", rec: silent().unread(6e9, app).unread(12e9)},
+		{name: "T2: they tried before another node had its slots", rec: vain(silent(), 6e9)},
+		{name: "T1: no node has taken over", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0,
 			5e9).waits(oldMaster, 5e9, clusterEnd, "timeout of the call").stopped(5e9, 20e9).unread(6e9, app)},
 		{name: "T2: they are refused, and know", rec: vain(newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster,
 			0, 5e9).waits(oldMaster, 5e9, clusterEnd, "connection refused").taken(11e9), 14e9)},
-		{name: "T0: who waits for a silent server is not seen", rec: silent()},
+		{name: "T0: the clients of a silent server are not seen", rec: silent()},
 	})
 }
 
-// The part of the wait in which nobody had taken over is the failover's, and comes second.
+// The part of the wait before a node took over is the failover's, and comes second.
 func TestFailoverBesideStaleTopology(t *testing.T) {
 	c := newClusterCase("redis 7.0.15").upBut(oldMaster).up(oldMaster, 0, 5e9).waits(oldMaster, 5e9, clusterEnd,
 		"timeout of the call").taken(11e9).unread(6e9, recording.Unread{PID: 77, Comm: "java", Connections: 1})

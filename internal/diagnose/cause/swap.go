@@ -119,8 +119,8 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
 		f.support(recording.SourceHost, usage, "bytes",
-			"its cgroup %s is full: %.1f of %.1f MB, hit %.0f times", path, usage/1e6, limit/1e6,
-			series("memory.failcnt").Growth())
+			"its cgroup %s is full: %.1f of %.1f MB, hit %s", path, usage/1e6, limit/1e6,
+			facts.TimesText(int(series("memory.failcnt").Growth())))
 	}
 	return path
 }

@@ -35,7 +35,7 @@ func TestSwap(t *testing.T) {
 			name: "and the work of fetching", rec: swap(calls("page fault"), 20_000, 600e6).info(work), found: true,
 			min: 0.9, evidence: "91 %", fix: "swapoff",
 		},
-		{name: "swap from long ago that nobody touches", rec: swap(calls("fdatasync"), 0, 600e6)},
+		{name: "old swap that is not used", rec: swap(calls("fdatasync"), 0, 600e6)},
 		{name: "faults of files", rec: swap(calls("page fault"), 200, 0)},
 		{name: "the disk of the append-only file", rec: swap(calls("fdatasync"), 3, 1e6)},
 		{name: "nothing is slow", rec: swap(newPath(), 20_000, 600e6)},

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// collectedAt loses a connection every 200 ms, as leaking does, in a process whose garbage collector closes what is
-// lost at those moments.
+// collectedAt loses a connection every 200 ms, as leaking does, in a process with a garbage collector that closes what
+// is lost at those moments.
 func collectedAt(change func(i int, l *life), moments ...int64) edge {
 	return leaking(func(i int, l *life) {
 		last := l.from + int64(10+i%4*10)*edgeMs // of its calls
@@ -47,7 +47,7 @@ func TestSweeps(t *testing.T) {
 	explainEdge(t, find("pool-leak"), []edgeCase{
 		{
 			name: "T2: swept twice", rec: collectedAt(nil, 3*second, 5500*edgeMs), found: true, min: 0.85,
-			evidence: "neither an idle limit nor a pool does that, but a garbage collector", fix: "defer conn.Close()",
+			evidence: "a garbage collector does", fix: "defer conn.Close()",
 		},
 		{
 			name: "T2: seen from the server only", rec: collectedAt(func(_ int, l *life) { l.remote = true }, 3*second),

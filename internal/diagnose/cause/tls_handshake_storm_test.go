@@ -16,7 +16,7 @@ func greetedBy(connections, commands, run float64) edge {
 	})
 }
 
-// hello adds turns of the main thread that made handshakes, each ns long, as many as there is room for in a row, and
+// hello adds activities of the main thread that did handshakes, each ns long, as many as fit one after the other, and
 // calls that wait for ten of them.
 func (e edge) hello(count int, ns int64, waits bool) edge {
 	for i := range count {
@@ -52,8 +52,11 @@ func TestTLSHandshakeStorm(t *testing.T) {
 			edgeMs, true), found: true, min: 0.9, evidence: "each takes 1 ms"},
 		{name: "T2: bursts, between which it sleeps", rec: greetedBy(600, 2000, 0.1).kept(edgeMs/10, 0, 0).hello(600,
 			edgeMs, true), found: true, min: 0.9, evidence: "slow calls waited while it did handshakes"},
-		{name: "each caller pays for its own, and nobody waits", rec: quiet(greetedBy(1500, 1500, 0.1)).hello(1500,
-			edgeMs/3, false)},
+		{
+			name: "each caller waits for its own, and no other call waits",
+			rec: quiet(greetedBy(1500, 1500, 0.1)).hello(1500,
+				edgeMs/3, false),
+		},
 		{name: "without TLS", rec: quiet(newEdge("redis 7.0.15").mainThread(0.8,
 			0.1).info(map[string]float64{"total_connections_received": 6000, "total_commands_processed": 20_000}))},
 		{name: "few new connections, many commands", rec: quiet(greetedBy(30, 400_000, 0.9))},
@@ -61,6 +64,6 @@ func TestTLSHandshakeStorm(t *testing.T) {
 			name: "some new connections, and a thread that is busy with something else",
 			rec:  quiet(greetedBy(250, 2000, 0.9)),
 		},
-		{name: "a pool that breathes", rec: quiet(greetedBy(50, 10_000, 0.05))},
+		{name: "a pool that opens a few", rec: quiet(greetedBy(50, 10_000, 0.05))},
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// mapped is a node of a cluster with so many masters, as CLUSTER NODES has it.
+// mapped is a node of a cluster with so many masters in CLUSTER NODES.
 func (e edge) mapped(masters int) edge {
 	var b strings.Builder
 	for i := range masters {
@@ -56,7 +56,7 @@ func TestTopologyRefreshStorm(t *testing.T) {
 			min: 0.85, evidence: "CLUSTER SLOTS takes 24.0 %", fix: "Valkey",
 		},
 		{
-			name: "T0: go-redis says its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+			name: "T0: go-redis reports its name", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
 				2400).clientsOf(facts.Client{
 				Addr: "10.0.0.9:1", Cmd: "cluster|slots", LibName: "go-redis",
 				LibVer: "9.17.0",
@@ -74,12 +74,12 @@ func TestTopologyRefreshStorm(t *testing.T) {
 		{name: "because slots move", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
 			700).info(map[string]float64{"errorstat_MOVED.count": 1500})},
 		{
-			name: "a few MOVED beside", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
+			name: "and a few MOVED", rec: refreshed(now, "cmdstat_cluster|slots", 1000,
 				700).info(map[string]float64{"errorstat_MOVED.count": 20}), found: true,
 			against: "20 calls got MOVED",
 		},
 		{
-			name: "an old server whose map changes", rec: refreshed(old, "cmdstat_cluster", 1000,
+			name: "an old server with a changing map", rec: refreshed(old, "cmdstat_cluster", 1000,
 				668).info(map[string]float64{"cluster_current_epoch": 5}), found: true, max: 0.6,
 			against: "the map changed",
 		},
@@ -131,7 +131,7 @@ func TestSlowMapIsNoSlowCommand(t *testing.T) {
 	}
 }
 
-// asked is a question for the map that held the main thread, as the kernel source saw it.
+// asked is a map request that held the main thread, as the kernel source saw it.
 func (e edge) asked(op, process string) edge {
 	tapUsed(e.Recording)
 	return e.event(recording.SourceTap, recording.KindWork, second, 2*edgeMs, recording.WorkDetail{

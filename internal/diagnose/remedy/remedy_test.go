@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// known are the client libraries, with the versions that a row may name: major versions that have rows of their own,
-// and versions from which on a default is another. "other" is any library; hiredis and commons-pool2 are not client
-// libraries of their own, but their options are; python, node and java are runtimes.
+// known are the client libraries, with the versions that a row may name: major versions with their own rows, and
+// versions that change a default. "other" is any library; hiredis and commons-pool2 are parts of client libraries, but
+// have their own options; python, node and java are runtimes.
 var known = map[string][]string{
 	"go-redis": {"6", "7", "8", "9.22"}, "redigo": nil, "rueidis": nil, "jedis": nil, "lettuce": nil, "redisson": nil,
 	"redis-py": {"6.0", "8.0"}, "node-redis": nil, "ioredis": nil, "phpredis": nil, "predis": nil,

@@ -31,7 +31,7 @@ func judged(incident, tier string, d verdict.Diagnosis) string {
 }
 
 // TestCorpus: the recordings of the corpus are judged as they always were, with all sources, without the kernel source,
-// and by a connection alone. A change of this file is a change of behaviour: it is made on purpose, and looked at.
+// and by a connection alone. A change of this file is a change of behaviour: make it on purpose, and review it.
 func TestCorpus(t *testing.T) {
 	var lines []string
 	for _, incident := range corpus.Incidents() {

@@ -125,9 +125,10 @@ func blindSpots(rec *recording.Recording) []recording.BlindSpot {
 		}
 	}
 	if n := rec.Meta[recording.MetaDropped]; n != "" {
-		out = append(out,
-			recording.BlindSpot{What: n + " rows of evidence", Why: "the recording " +
-				"could not be written as fast as evidence came in", Enable: "record to a faster disk"})
+		out = append(out, recording.BlindSpot{
+			What: n + " rows of evidence", Why: "the recording could not be written as fast as evidence came in",
+			Enable: "record to a faster disk",
+		})
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// throttledCluster is a cluster whose calls take 1 ms, and at each of the throttled nodes one of them 101 ms, of which
+// throttledCluster is a cluster with calls of 1 ms; on each throttled node one of them takes 101 ms, of which
 // the cgroup of that node's server was throttled for 100.
 func throttledCluster(t *testing.T, nodes, throttled int) *recording.Recording {
 	t.Helper()

@@ -87,8 +87,8 @@ func TestOnCPU(t *testing.T) {
 	}
 }
 
-// TestChanceIsNotTold: functions that are seen at random stand out at most as often as three standard errors let them.
-func TestChanceIsNotTold(t *testing.T) {
+// TestChanceIsNotReported: functions that are seen at random differ at most as often as three standard errors allow.
+func TestChanceIsNotReported(t *testing.T) {
 	o := &OnCPU{Slow: Side{Samples: 30}, Rest: Side{Samples: 70}}
 	in := map[string]*seenIn{"main": {name: "main", slow: 30, rest: 70, depth: 1}, "a": {
 		name: "a", slow: 12, rest: 21,
