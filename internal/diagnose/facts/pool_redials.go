@@ -116,8 +116,7 @@ func (n *Node) StaleRedials(callers []*Caller) []Redial {
 	seen := 0
 	for _, c := range callers {
 		r := redialOf(c, func(k *Conn) bool {
-			return k.ServerClosedNs > 0 && k.Unanswered == 0 && k.AppCalls() > 0 &&
-				!once[k]
+			return k.ServerClosedNs > 0 && k.Unanswered == 0 && k.AppCalls() > 0 && !once[k]
 		})
 		idle := PercentilesOf(r.Closed, func(k *Conn) int64 { return k.ServerClosedIdleNs })
 		same := float64(idle.P10) >= minSharpness*float64(idle.Median) && idle.Median > r.RoundTripNs()

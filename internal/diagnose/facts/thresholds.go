@@ -4,10 +4,8 @@ import (
 	"time"
 )
 
-const (
-	// MinShare is the least share of the excess that a finding must explain: others are not why calls were slow.
-	MinShare = 0.1
-)
+// MinShare is the least share of the excess that a finding must explain: others are not why calls were slow.
+const MinShare = 0.1
 
 // What may stay unexplained in a system that is called healthy: now and then a call is delayed by something that no
 // source sees, and a verdict that reports each would be useless. Both HealthyMaxShare and HealthyMaxNs must hold.
