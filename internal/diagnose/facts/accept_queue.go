@@ -52,10 +52,10 @@ func (n *Node) AcceptQueue() AcceptQueue {
 	}
 	b.KeptSlow = slow*10 > kept
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
-	// A queue this short fills and drains between two looks at it; then it takes many newcomers, and no other loss, to
-	// lay the drops on it.
+	// A queue this short fills and drains between two polls; then the drops are attributed to it only if many
+	// connections come, and nothing else is lost.
 	short := b.Limit > 0 && b.Limit < DefaultBacklog && b.MaxQueue >= b.Limit/2 && n.Churn().Many()
-	// Each connection that came late was dropped once at least.
+	// Each late connection was dropped once at least.
 	b.LateDials = n.Dials().Late
 	late := b.LateDials > 0 && float64(b.LateDials) <= b.Drops
 	b.DropsAreOwn = b.Drops > 0 && (full || (b.FreshRetransmitted > 0 || short || late) && b.KeptRetransmitted == 0)

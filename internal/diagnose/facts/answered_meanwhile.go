@@ -44,7 +44,7 @@ func (n *Node) answers(callers []*Caller) (a answers) {
 	return a
 }
 
-// during reports whether others than a connection were answered what they asked between two times.
+// during reports whether calls on other connections were answered between two times.
 func (a answers) during(not *Conn, from, to int64) bool {
 	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
 		if s.from < t {
@@ -63,9 +63,9 @@ func (a answers) during(not *Conn, from, to int64) bool {
 	return a.flowed(not, from, to)
 }
 
-// flowed reports whether the calls on other connections cannot have stood still between two times: with the calls that
-// came at their rate in that time, each of them waiting for its end, they would have been in flight for longer than
-// they were in the whole looks around it.
+// flowed reports whether calls on other connections cannot have stood still between two times: if those that came at
+// their rate in that time had each waited for its end, they would have been in flight for longer than they were in the
+// whole steps around it.
 func (a answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
@@ -79,5 +79,6 @@ func (a answers) flowed(not *Conn, from, to int64) bool {
 	return perNs*t >= minExpectedCalls && inFlight < perNs*t*t/2/2
 }
 
-// flowedCalls should have come meanwhile: that none of so many did by chance has a probability below 1 % (Poisson).
+// minExpectedCalls is how many calls should have come meanwhile: that none of so many came by chance has a probability
+// below 1 % (Poisson).
 const minExpectedCalls = 5

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
+// Bounds of commands that move bytes.
 const (
-
 	// manyArguments is the number of arguments from which a command is slow because of them.
 	manyArguments = 1000
 	// bulkBytesPerNs: a command that moves bytes at this rate spends its time on moving them. A copy into fresh memory
@@ -34,12 +34,9 @@ func (n *Node) isBulk(s account.Suspect) bool {
 	if account.ConstantTime(s.Command) {
 		need /= 10 // it has nothing else to do than to copy, however slowly
 	}
-	return replyingCommands[name] && n.GrowthAround("total_net_output_bytes", s) >= need*ns &&
-		n.GrowthAround("total_net_output_bytes",
-			s) >= MinBulkBytes ||
-		storingCommands[name] && n.GrowthAround("total_net_input_bytes", s) >= need*ns &&
-			n.GrowthAround("total_net_input_bytes",
-				s) >= MinBulkBytes
+	least := max(need*ns, MinBulkBytes)
+	return replyingCommands[name] && n.GrowthAround("total_net_output_bytes", s) >= least ||
+		storingCommands[name] && n.GrowthAround("total_net_input_bytes", s) >= least
 }
 
 // usecNs is the time in nanoseconds that commandstats counted for a command around the suspect.
@@ -65,9 +62,7 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 	}
 }
 
-const (
-	// MinOversizedBatch is the number of commands, or keys, from which a batch is too large: 1000 take about a
-	// millisecond of the event loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a
-	// reasonable number, for instance 10k"; measured gains end near 100).
-	MinOversizedBatch = 1000
-)
+// MinOversizedBatch is the number of commands, or keys, from which a batch is too large: 1000 take about a
+// millisecond of the event loop, and a larger batch is hardly faster (redis.io, pipelining: "batches having each a
+// reasonable number, for instance 10k"; measured gains end near 100).
+const MinOversizedBatch = 1000

@@ -131,8 +131,8 @@ func (c *Case) servers() map[int]bool {
 // IsServerProcess reports whether a process is a server, by its name: "redis-server[12]", or "redis-server" alone.
 func IsServerProcess(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
-	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") || strings.HasPrefix(comm,
-		"keydb-serv")
+	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") ||
+		strings.HasPrefix(comm, "keydb-serv")
 }
 
 // ClientCallers are the callers of a node that are no servers.

@@ -12,17 +12,17 @@ import (
 
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
-	var greetings []recording.Event
+	var handshakes []recording.Event
 	for _, e := range n.Rec.Events {
 		switch {
 		case e.Source != recording.SourceTap || e.Subject != n.Address:
 		case e.Kind == recording.KindHandshake:
-			greetings = append(greetings, e) // they begin with the SYN, and so before the connection is open
+			handshakes = append(handshakes, e) // their time is that of the SYN, before the connection is open
 		default:
 			b.event(e)
 		}
 	}
-	for _, e := range greetings {
+	for _, e := range handshakes {
 		b.handshake(e)
 	}
 	b.slowHandshakes()
@@ -35,7 +35,7 @@ func (n *Node) findCallers() []*Caller {
 type callerTable struct {
 	node      *Node
 	all       []*Conn
-	byAddress map[string][]*Conn // by the end that saw it and the client's address, which is used again and again
+	byAddress map[string][]*Conn // by the end that saw it and the client's address, which later connections use again
 	of        map[*Conn]recording.ConnDetail
 }
 
@@ -49,10 +49,10 @@ func (b *callerTable) event(e recording.Event) {
 	case recording.KindClose:
 		d := recording.DetailOf[recording.ConnDetail](e)
 		if d.AgeNs == 0 && d.DialNs > 0 {
-			return // it was never made
+			return // the connect failed
 		}
 		list := b.byAddress[d.Side+d.Client]
-		if len(list) == 0 || list[len(list)-1].CloseNs > 0 { // it was there before the watch
+		if len(list) == 0 || list[len(list)-1].CloseNs > 0 { // it was open before the watch
 			list = append(list, b.add(d))
 		}
 		c := list[len(list)-1]
@@ -140,7 +140,7 @@ func (b *callerTable) joinEnds() {
 			continue
 		}
 		if s.ServerClosedNs > 0 {
-			// the client's socket may stay until it is looked at
+			// the client's socket may stay open until the client reads from it
 			c.ClosedBy, c.ServerClosedNs, c.ServerClosedIdleNs = recording.Server, s.ServerClosedNs,
 				s.ServerClosedIdleNs
 		}
@@ -199,7 +199,7 @@ func (b *callerTable) callers() []*Caller {
 		name := HostOf(c.Client)
 		key := name
 		if d.PID != 0 {
-			key = strconv.Itoa(d.PID) // comm is that of a thread, and those of a JVM have names of their own
+			key = strconv.Itoa(d.PID) // comm is the name of a thread, and threads of a JVM have different ones
 		}
 		caller := byName[key]
 		if caller == nil {

@@ -31,18 +31,19 @@ type Node struct {
 	*Case
 	// Address is its host and port.
 	Address string
-	config  map[string]string
 	// AllClients are the lines of all its snapshots of CLIENT LIST, slowpath's own connections included.
 	AllClients []Client
 	// Cgroup is where its limits are set.
-	Cgroup        Cgroup
-	tlsHandshakes *TLSHandshakes
+	Cgroup Cgroup
 	// ClusterViews are its cluster maps, in order of time.
 	ClusterViews []ClusterView
 	// InfoTexts are the texts of its INFO, in order of time.
 	InfoTexts []InfoText
-	callers   []*Caller
-	churn     *Churn
+
+	config        map[string]string // of CONFIG GET
+	callers       []*Caller         // cached, as is what follows
+	churn         *Churn
+	tlsHandshakes *TLSHandshakes
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

@@ -6,14 +6,22 @@ type Cgroup struct {
 	Version int `json:"version"`
 	// CPUPath is the path of the CPU cgroup.
 	CPUPath string `json:"cpu_path"`
-	// Levels are the cgroups from the server's up to the root, with their CPU quota and its period in microseconds.
-	Levels []struct {
-		Path     string `json:"path"`
-		QuotaUs  int64  `json:"quota_us"`
-		PeriodUs int64  `json:"period_us"`
-	} `json:"levels"`
-	// Pod is the Kubernetes pod, Container the container, and Unit the systemd unit; empty where there is none.
-	Pod       string `json:"pod"`
+	// Levels are the cgroups from the server's up to the root.
+	Levels []CgroupLevel `json:"levels"`
+	// Pod is the Kubernetes pod; empty where there is none.
+	Pod string `json:"pod"`
+	// Container is the container; empty where there is none.
 	Container string `json:"container"`
-	Unit      string `json:"unit"`
+	// Unit is the systemd unit; empty where there is none.
+	Unit string `json:"unit"`
+}
+
+// CgroupLevel is a cgroup with its CPU quota.
+type CgroupLevel struct {
+	// Path is the path of the cgroup.
+	Path string `json:"path"`
+	// QuotaUs is the CPU time per period, in microseconds; 0 or less for no quota.
+	QuotaUs int64 `json:"quota_us"`
+	// PeriodUs is the period of the quota, in microseconds.
+	PeriodUs int64 `json:"period_us"`
 }

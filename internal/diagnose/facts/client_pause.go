@@ -90,7 +90,7 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 		return 0, 0
 	}
 	if !byChoice {
-		least = 0 // those that are blocked at every look did not choose to be
+		least = 0 // no client blocks by itself: those that are blocked at every poll are paused, too
 	}
 	polls := n.Events(recording.SourceServer, recording.KindPoll)
 	high := 0.0

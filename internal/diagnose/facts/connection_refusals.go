@@ -16,8 +16,8 @@ func (n *Node) MaxclientsRefusals() int {
 		d := recording.DetailOf[recording.ErrorDetail](e)
 		// A server that ended, or a proxy, closes before the first reply as well: the hint at maxclients that slowpath
 		// then gives is no refusal.
-		if strings.Contains(d.Message, "maxclients is reached") || strings.Contains(d.Message,
-			"max number of clients") {
+		if strings.Contains(d.Message, "maxclients is reached") ||
+			strings.Contains(d.Message, "max number of clients") {
 			refused++
 		}
 	}
@@ -32,8 +32,8 @@ func (n *Node) RefusedSince(after int64) (count int) {
 		}
 	}
 	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after && strings.Contains(c.Error,
-			"connection refused") {
+		if c.Node == n.Address && c.Source == recording.SourceProbe && c.EndNs >= after &&
+			strings.Contains(c.Error, "connection refused") {
 			count++
 		}
 	}

@@ -40,7 +40,7 @@ type PageCopies struct {
 	spans    []copySpan
 }
 
-// copyStep is a stretch in which a child lived, with the part of the main thread's CPU time that went into copies.
+// copySpan is a stretch in which a child lived, with the share of the main thread's CPU time that copies took.
 type copySpan struct {
 	Span
 	share float64

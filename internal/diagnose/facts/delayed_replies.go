@@ -7,17 +7,15 @@ import (
 	"slowpath/internal/recording"
 )
 
-// DelayedReplies is the time in which the server had read calls of its users, and slept before it answered them: calls
-// of commands that never block by themselves, on connections where no command before them does.
+// DelayedReplies is the time in which the server had read calls of its clients, and slept before it answered: calls of
+// commands that never block by themselves, on connections where no command before them does.
 type DelayedReplies struct {
 	Claim
 	// MaxNsByOp is the longest delay in nanoseconds by command.
 	MaxNsByOp map[string]int64
 }
 
-// KeptBack claims the time in which the server had read calls of its users, and slept before it answered: of commands
-// that never block of themselves, on connections where no command before them does. By command it tells how long they
-// waited.
+// DelayedReplies are those among the slow calls that the kernel source saw.
 func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, behind := map[string]int64{}, map[string][]Span{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {

@@ -46,7 +46,7 @@ func (n *Node) DialBursts(callers []*Caller) []DialBurst {
 			}
 		}
 		if len(fresh) < minSerialDials || 2*ended > len(fresh) {
-			continue // they come and go: another habit of the pool, or of jobs
+			continue // they are opened and closed all the time, by the pool or by jobs
 		}
 		slices.SortStableFunc(fresh, func(a, b *Conn) int { return int(a.Opening().FromNs - b.Opening().FromNs) })
 		out = append(out, c.concurrentBursts(fresh)...)

@@ -10,12 +10,12 @@ func (n *Node) ErrorCount(code string) (float64, bool) {
 		all := s.Growth()
 		for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 			if e.TimeNs <= s[0].TimeNs {
-				return all + s[0].Value, true // since its start, in the watch
+				return all + s[0].Value, true // it restarted during the watch: all of them are new
 			}
 		}
 		return all, true
 	}
-	// It has others, so it counts them: or it is of a version that does.
+	// It counts other errors, or is of a version that counts them.
 	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 ||
 		len(n.Info("total_error_replies")) > 0
 }
@@ -25,8 +25,7 @@ func (c *Case) movedReplies() float64 {
 	total, counted := 0.0, false
 	for _, n := range c.Nodes {
 		total += n.Growth("errorstat_MOVED.count")
-		// A server from 6.2 on has the fields of errors as soon as there was one, and others of its version from the
-		// start.
+		// Since 6.2 a server has the field of an error after the first one, and total_error_replies from its start.
 		counted = counted || len(n.Info("errorstat_MOVED.count")) > 0 || len(n.Info("total_error_replies")) > 0
 	}
 	if !counted {

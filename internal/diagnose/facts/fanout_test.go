@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// FuzzFanout: whatever looks say, the share of a fan-out is one.
+// FuzzFanoutShare: whatever samples say, the share of a fan-out is between 0 and 1.
 func FuzzFanoutShare(f *testing.F) {
 	f.Add(int64(40e6), int64(1e4), int64(3e5), false)
 	f.Add(int64(1), int64(-1), int64(0), true)

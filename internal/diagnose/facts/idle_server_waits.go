@@ -127,7 +127,7 @@ func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
 		}
 		d0, _ := delay.At(from)
 		d1, _ := delay.At(to)
-		// What it ran outside of the stalls is not known to be outside: this bounds the sleep from below.
+		// All that it ran around a stall is counted as in it: this is a lower bound of the sleep.
 		all += float64(within)
 		busy += min(float64(within), run[i].Value-run[i-1].Value+d1-d0)
 	}

@@ -21,7 +21,7 @@ type LateReads struct {
 func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
 	all := n.ProcessThreads()
 	l := &LateReads{ns: map[int]int64{}}
-	calls, stood := map[int]int64{}, map[int]Spans{}
+	calls, waited := map[int]int64{}, map[int]Spans{}
 	l.Claim = n.ClaimOf(func(a account.Account) int64 {
 		pid := PIDOf(a.Call.Client)
 		if pid == 0 {
@@ -39,7 +39,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 			part := of(t, s)
 			ns += part
 			if part > 0 && (whole || n.HasSingleReader(pid)) {
-				stood[pid] = append(stood[pid], Span{s.ToNs - part, s.ToNs})
+				waited[pid] = append(waited[pid], Span{s.ToNs - part, s.ToNs})
 			}
 		}
 		if ns*10 >= a.ExcessNs && ns > 0 {
@@ -54,7 +54,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 	sort.Slice(l.PIDs, func(i, j int) bool {
 		return l.ns[l.PIDs[i]] > l.ns[l.PIDs[j]] || l.ns[l.PIDs[i]] == l.ns[l.PIDs[j]] && l.PIDs[i] < l.PIDs[j]
 	})
-	if l.Calls < HealthyMinCalls || l.MaxNs < HealthyMaxNs && !n.often(calls, stood) &&
+	if l.Calls < HealthyMinCalls || l.MaxNs < HealthyMaxNs && !n.often(calls, waited) &&
 		float64(l.Users.Calls) <= HealthyMaxShare*float64(l.Users.AllCalls) {
 		return nil
 	}
@@ -62,9 +62,9 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 }
 
 // often reports whether the late calls of a process are more than what a healthy one may have (HealthyMaxShare), or
-// whether it stood still for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
-func (n *Node) often(late map[int]int64, stood map[int]Spans) bool {
-	for _, s := range stood {
+// whether it waited~still for so long: what it wanted to call meanwhile was not even sent, and was delayed with them.
+func (n *Node) often(late map[int]int64, waited map[int]Spans) bool {
+	for _, s := range waited {
 		if float64(MergeSpans(s).TotalNs()) > HealthyMaxShare*n.Seconds()*1e9 {
 			return true
 		}

@@ -80,8 +80,7 @@ func (n *Node) Handshakes() (out []*recording.HandshakeDetail) {
 func (n *Node) Libraries() (out []recording.Library) {
 	add := func(l recording.Library) {
 		if !slices.ContainsFunc(out, func(o recording.Library) bool {
-			return o.Name == l.Name &&
-				(o.Version == l.Version || l.Version == "")
+			return o.Name == l.Name && (o.Version == l.Version || l.Version == "")
 		}) {
 			out = append(out, l)
 		}
@@ -111,7 +110,7 @@ func (n *Node) Libraries() (out []recording.Library) {
 		known := slices.ContainsFunc(out, func(o recording.Library) bool {
 			return slices.ContainsFunc(installed, func(i recording.Library) bool { return i.Name == o.Name })
 		})
-		if !known { // what it calls itself says which of them it is
+		if !known { // the name that it reports says which of them it is
 			add(l)
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"strings"
 )
 
-const (
-	// ManyClients is the number of clients from which a list of all takes milliseconds: one line takes about 1 µs.
-	ManyClients = 1000
-)
+// ManyClients is the number of clients from which a list of all takes milliseconds: one line takes about 1 µs.
+const ManyClients = 1000
 
 // manyForInfo is the number of clients from which INFO counts: up to redis 4 it walked all clients, and where it is
 // slow with so many, it still does.

@@ -67,10 +67,8 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 			}
 		}
 	}
-	in.MapConns, in.MapConnLifeNs = len(lives), PercentilesOf(lives, func(k *Conn) int64 {
-		return k.CloseNs - k.OpenNs +
-			k.DialNs
-	}).Median
+	life := func(k *Conn) int64 { return k.CloseNs - k.OpenNs + k.DialNs }
+	in.MapConns, in.MapConnLifeNs = len(lives), PercentilesOf(lives, life).Median
 	in.DataConns, in.OpeningNs = len(openings), PercentilesOf(openings, (*Conn).OpeningNs).Median
 	in.Fetchers = c.fetchers(askers)
 	in.Library, in.ConcurrentLibrary = in.Fetchers.inlineLibrary(), in.Fetchers.concurrentLibrary()

@@ -10,10 +10,10 @@ import (
 // MassDisconnect is many connections of a node that were closed at about the same time, and not by their clients: the
 // server ended, they were killed, or a proxy was restarted.
 type MassDisconnect struct {
-	Span // from the first to the last
+	Span // from the first to the last of them
 	// Conns are the connections.
 	Conns []*Conn
-	// Callers are those who had them.
+	// Callers are the callers of Conns.
 	Callers []*Caller
 	// Reopened are the connections that the same callers opened next, and kept.
 	Reopened []*Conn

@@ -6,10 +6,10 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Unanswered are the connections on which a call waited for a reply that would never have come, until its caller gave
-// up: the server answered others meanwhile, and hardly any call is answered shortly before the timeout. Where the
-// server is merely late, the wait of one that was given up is also that of others, and as many calls come just in time
-// as come too late: no cut through a distribution leaves nothing on its one side.
+// NeverAnswered are the connections on which a call waited for a reply that would never have come, until its caller
+// gave up: the server answered others meanwhile, and hardly any call is answered shortly before the timeout. Where the
+// server is merely late, other calls wait as long as one that was given up, and as many are answered just before the
+// timeout as are not: no threshold within a distribution leaves nothing on one side.
 func (n *Node) NeverAnswered(callers []*Caller) map[*Conn]bool {
 	given, age := closedWaiting(callers)
 	if len(given) < MinRedials {
@@ -35,15 +35,16 @@ func (n *Node) NeverAnswered(callers []*Caller) map[*Conn]bool {
 }
 
 const (
-	// justInTimeShare of those given up may have been answered between half of the timeout and the timeout. Calls that
-	// meet a server which stands still for as long as S at a random moment wait evenly between 0 and S: with a timeout
+	// maxAnsweredLateShare: so many of those given up, at most, may have been answered between half of the timeout and
+	// the timeout. Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout
 	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
 	maxAnsweredLateShare = 0.25
-	minProvenShare       = 0.5
+	// minProvenShare is the least share of those given up during which others were answered.
+	minProvenShare = 0.5
 )
 
-// givenUp are the connections that were closed with a call waiting, where its command is not one that waits by itself,
-// and the median wait.
+// closedWaiting are the connections that were closed with a call waiting whose command does not block by itself, and
+// the median wait in nanoseconds.
 func closedWaiting(callers []*Caller) (list []*Conn, ageNs int64) {
 	for _, c := range callers {
 		for _, k := range c.ConnsWhere((*Conn).ClosedWaiting) {
@@ -55,8 +56,8 @@ func closedWaiting(callers []*Caller) (list []*Conn, ageNs int64) {
 	return list, PercentilesOf(list, func(k *Conn) int64 { return k.IdleNs }).Median
 }
 
-// JustInTime is how many calls were answered between half of a timeout and the timeout; seen is false where no calls
-// were counted.
+// AnsweredBeforeTimeout is how many calls were answered between half of a timeout and the timeout; seen is false where
+// no calls were counted.
 func (n *Node) AnsweredBeforeTimeout(timeoutNs int64) (calls float64, seen bool) {
 	var count, all int64
 	for _, side := range []string{recording.Client, recording.Server} {

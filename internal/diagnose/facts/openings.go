@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// OpeningsOf are those of some connections, the first to begin first.
+// Openings are the times from dial to first command of some connections, sorted by their begin.
 func Openings(conns []*Conn) []Span {
 	var out []Span
 	for _, k := range conns {
@@ -18,15 +18,16 @@ func Openings(conns []*Conn) []Span {
 	return out
 }
 
-// A herd is at least so many connections that one reason makes be opened together, and so many of them at the same
-// moment. A pool that grows with its traffic opens a few.
 const (
-	MinHerd           = 20
+	// MinHerd is the least number of connections that are opened together for one reason: a pool that grows with its
+	// traffic opens a few.
+	MinHerd = 20
+	// MinHerdConcurrent is the least number of them that are opened at the same time.
 	MinHerdConcurrent = 8
 )
 
-// Driven are the connections that were opened for a reason that has a name of its own: others were taken away or not
-// given back, or the pool was cold.
+// OpenedForKnownReason are the connections that were opened for a reason that is a fact of its own: others were closed
+// by the other end or leaked, or the pool was filled.
 func (n *Node) OpenedForKnownReason(callers []*Caller) map[*Conn]bool {
 	out := map[*Conn]bool{}
 	mark := func(conns []*Conn) {
@@ -51,9 +52,11 @@ func (n *Node) OpenedForKnownReason(callers []*Caller) map[*Conn]bool {
 	return out
 }
 
-// openTimes are the moments at which connections were opened, by the client's end, the first one first.
+// OpenTimes are when connections were opened, by the address of the client's end, in nanoseconds since the Unix epoch,
+// in order.
 type OpenTimes map[string][]int64
 
+// OpenTimes are those that the kernel source saw at the server's end.
 func (n *Node) OpenTimes() OpenTimes {
 	o := OpenTimes{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
@@ -64,13 +67,13 @@ func (n *Node) OpenTimes() OpenTimes {
 	return o
 }
 
-// last is the place of the last of an end before a moment; -1 where there is none.
+// last is the index of the last one of a client's end before a time; -1 where there is none.
 func (o OpenTimes) last(client string, before int64) int {
 	list := o[client]
 	return sort.Search(len(list), func(i int) bool { return list[i] > before }) - 1
 }
 
-// Within reports whether a call began on a connection that had been opened so little before.
+// OpenedJustBefore reports whether a call began on a connection that had been opened less than ns nanoseconds before.
 func (o OpenTimes) OpenedJustBefore(c recording.Call, ns int64) bool {
 	if c.Source != recording.SourceTap {
 		return c.Conn == "fresh"

@@ -1,21 +1,28 @@
 package facts
 
-// LostTime is what the callers of a node lost of their time before and beside their commands. It is no part of the
-// calls that the kernel saw, which begin with a command's send.
+// Overhead is the time that the callers of a node lost before their commands and between them. It is no part of the
+// calls that the kernel source saw, which begin with the send of a command.
 type Overhead struct {
-	OpeningNs    int64 // new connections on the way of calls: dials and handshakes
-	UnansweredNs int64 // calls that were given up
-	PingNs       int64 // tests of connections
-	DNSQueryNs   int64 // questions to name servers before dials
-	ExcessNs     int64 // of the slow calls themselves
-	SpentNs      int64 // all their time on their connections
+	// OpeningNs is the time of dials and handshakes that calls waited for, in nanoseconds.
+	OpeningNs int64
+	// UnansweredNs is the time of calls that were given up, in nanoseconds.
+	UnansweredNs int64
+	// PingNs is the time of PINGs that test connections, in nanoseconds.
+	PingNs int64
+	// DNSQueryNs is the time of DNS queries before dials, in nanoseconds.
+	DNSQueryNs int64
+	// ExcessNs is the excess of the slow calls themselves, in nanoseconds.
+	ExcessNs int64
+	// SpentNs is all time that the callers spent on their connections, in nanoseconds.
+	SpentNs int64
 }
 
-// Part is that of the callers' time on their connections which they lost before and beside their commands.
+// Share is the share of the callers' time on their connections that they lost before their commands and between them.
 func (l Overhead) Share() float64 {
 	return min(float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs)/float64(max(l.SpentNs, 1)), 1)
 }
 
+// Overhead is that of some callers of the node.
 func (n *Node) Overhead(callers []*Caller) Overhead {
 	l := Overhead{SpentNs: spentByCallers(callers), ExcessNs: n.Ledger.Users.ExcessNs}
 	for _, c := range callers {
@@ -36,8 +43,8 @@ func (n *Node) Overhead(callers []*Caller) Overhead {
 	return l
 }
 
-// LostTimeOfAll are the losses of the callers of all nodes together: against them the shares that a cause has at each
-// node can be added up, and a few connections to a node that is hardly called weigh what they cost.
+// TotalOverhead is that of the callers of all nodes together: the shares that a cause has of it at each node can be
+// added up, and a few connections to a node that is hardly called count for what they cost.
 func (c *Case) TotalOverhead() Overhead {
 	if c.overhead == nil {
 		c.overhead = &Overhead{ExcessNs: c.Ledger.Users.ExcessNs}
@@ -53,7 +60,7 @@ func (c *Case) TotalOverhead() Overhead {
 	return *c.overhead
 }
 
-// spentByCallers is the time of all callers of the node on their connections.
+// spentByCallers is the time in nanoseconds that callers spent on their connections; 1 at least.
 func spentByCallers(callers []*Caller) (ns int64) {
 	for _, c := range callers {
 		ns += c.spentNs()

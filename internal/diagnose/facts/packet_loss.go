@@ -6,36 +6,47 @@ import (
 	"slowpath/internal/recording"
 )
 
-// RtoMinNs is the kernel's shortest retransmission timer; a tail loss probe comes no earlier for a single segment.
+// RTOMinNs is the kernel's shortest retransmission timer in nanoseconds; a tail loss probe comes no earlier for a
+// single segment.
 const RTOMinNs = int64(200e6)
 
-// PacketLoss is what the sockets at both ends counted.
+// PacketLoss is what the sockets at both ends counted of retransmissions.
 type PacketLoss struct {
-	Calls      int     // of the probe, during which its socket retransmitted
-	ServerSegs float64 // that the server's namespace retransmitted
-	LostSegs   float64 // of these, what its sockets took for lost
-	// retransmitted again and again by sockets that have had no acknowledgement until the end: not in ServerSegs and
-	// Lost
-	UnansweredSegs  float64
-	OutSegs         float64
-	SeenOnPort      bool // sockets at the server's port were seen sending again
+	// ServerSegs is the number of segments that the server's namespace retransmitted.
+	ServerSegs float64
+	// LostSegs is the number of those that its sockets took for lost.
+	LostSegs float64
+	// UnansweredSegs is the number of segments that were retransmitted again and again by sockets that had no
+	// acknowledgement until the end. They are not in ServerSegs and LostSegs.
+	UnansweredSegs float64
+	// OutSegs is the number of segments that the server's namespace sent.
+	OutSegs float64
+	// SeenOnPort says that sockets at the server's port were seen retransmitting.
+	SeenOnPort bool
+	// Retransmissions are those that the kernel source saw.
 	Retransmissions Retransmissions
 }
 
-// Resent is what the kernel source saw of segments that were retransmitted on open connections at the server's port.
+// Retransmissions is what the kernel source saw of segments that were retransmitted on open connections at the server's
+// port.
 type Retransmissions struct {
+	// ByServer is the number that the server retransmitted.
 	ByServer int
+	// ByClient is the number that clients retransmitted.
 	ByClient int
-	Conns    int
-	MaxNs    int64 // longest time from the send before
+	// Conns is the number of connections.
+	Conns int
+	// MaxNs is the longest time in nanoseconds from the send before.
+	MaxNs int64
 }
 
+// retransmissions are those of the node's connections.
 func (n *Node) retransmissions() (r Retransmissions) {
 	conns := map[string]bool{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
-		// A SYN that is retransmitted says that a connection was not let in; a timer below RTO_MIN is a probe of the
-		// tail, mostly for nothing.
+		// A retransmitted SYN says that a connection was not accepted; a timer below RTO_MIN is a tail loss probe,
+		// mostly spurious.
 		if strings.HasPrefix(d.State, "syn") || d.Why == recording.ResentProbe || e.DurationNs < RTOMinNs*9/10 {
 			continue
 		}
@@ -51,15 +62,9 @@ func (n *Node) retransmissions() (r Retransmissions) {
 	return r
 }
 
+// PacketLoss is that of the server's network namespace, and of its port.
 func (n *Node) PacketLoss() (l PacketLoss) {
-	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
-		d := recording.DetailOf[recording.TCPDetail](e)
-		if d.RetransDuring > 0 || d.SynRetransDuring > 0 {
-			l.Calls++
-		}
-	}
-	// SYNs that are retransmitted say that a connection was not let in, which a full accept queue does as well as a
-	// path that loses them.
+	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
 	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
 	l.LostSegs = n.lostSegs(l.ServerSegs)
 	l.UnansweredSegs = min(n.unansweredSegs(), l.ServerSegs)
@@ -74,32 +79,33 @@ func (n *Node) PacketLoss() (l PacketLoss) {
 	return l
 }
 
-// lost is how many of the segments that the server's namespace retransmitted its sockets took for lost: what a timer,
-// duplicate acknowledgements or the slow start after a timer retransmitted. The other ones are probes of the tail, and
-// questions into a window that its receiver has closed, which tcp_retransmit_timer sends before it counts a timeout
+// lostSegs is how many of the segments that the server's namespace retransmitted its sockets took for lost: what a
+// timer, duplicate acknowledgements or the slow start after a timer retransmitted. The others are tail loss probes, and
+// probes of a window that its receiver has closed, which tcp_retransmit_timer sends before it counts a timeout
 // (net/ipv4/tcp_timer.c, "Our retransmits become zero probes").
-func (n *Node) lostSegs(sentAgain float64) float64 {
+func (n *Node) lostSegs(retransmitted float64) float64 {
 	timeouts := n.Host("net.TCPTimeouts")
 	if len(timeouts) < 2 {
-		return sentAgain // not watched
+		return retransmitted // not watched
 	}
 	timed := max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
-	return min(max(sentAgain-n.SpuriousSegs(), 0),
+	return min(max(retransmitted-n.SpuriousSegs(), 0),
 		timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
 }
 
-// unansweredOpens is how many segments the server's sockets retransmitted on connections on which nothing comes back
-// any more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of
-// them through, or the tenth.
+// unansweredSegs is how many segments the server's sockets retransmitted on connections on which nothing comes back any
+// more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
+// through, or the tenth.
 func (n *Node) unansweredSegs() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }
 
-// Twice is how many segments the server's namespace retransmitted though its peers had them: they say so (DSACK, RFC
-// 2883). Nobody waited for those.
+// SpuriousSegs is how many segments the server's namespace retransmitted though its peers had them, as they report
+// (DSACK, RFC 2883). Nobody waited for those.
 func (n *Node) SpuriousSegs() float64 {
 	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())
 }
 
-// settled: the sum over the connections that are open now tells of losses only while they stay the same ones.
+// sameConns reports whether about the same connections were open all the time: only then does the sum over the open
+// ones show losses.
 func (n *Node) sameConns() bool {
 	open := n.Host("sock.established")
 	most, _ := open.Max()
@@ -107,10 +113,10 @@ func (n *Node) sameConns() bool {
 	return most-least <= 10+most/10
 }
 
-// WindowLimited is how long in nanoseconds the connection that was worst off waited for its peer's window during the
+// WindowLimitedNs is how long in nanoseconds the connection that waited most for its peer's window did so during the
 // watch.
 func (n *Node) WindowLimitedNs() (ns float64) {
-	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // falls are connections that ended
+	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // the value falls when a connection ends
 		ns += st.Delta
 	}
 	return ns

@@ -2,9 +2,17 @@ package facts
 
 import "sort"
 
-// Spread is the 10th, 50th and 90th of a hundred values.
-type Percentiles struct{ P10, Median, P90 int64 }
+// Percentiles are the 10th, the 50th and the 90th percentile of some values.
+type Percentiles struct {
+	// P10 is the value that 10 % do not exceed.
+	P10 int64
+	// Median is the value that half of them do not exceed.
+	Median int64
+	// P90 is the value that 90 % do not exceed.
+	P90 int64
+}
 
+// PercentilesOf are those of a property of some connections.
 func PercentilesOf(conns []*Conn, of func(*Conn) int64) Percentiles {
 	var ns []int64
 	for _, c := range conns {
@@ -13,6 +21,7 @@ func PercentilesOf(conns []*Conn, of func(*Conn) int64) Percentiles {
 	return PercentilesOfNs(ns)
 }
 
+// PercentilesOfNs are those of some values, which it sorts; zeros for none.
 func PercentilesOfNs(ns []int64) Percentiles {
 	if len(ns) == 0 {
 		return Percentiles{}

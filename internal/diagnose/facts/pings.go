@@ -6,25 +6,34 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of tests. A health check or a keepalive asks once in some seconds per connection, a test with each use. One
-// test belongs to one use at least, so that more PINGs than other commands are something else: a monitor, a benchmark.
+// Bounds of tests of connections. A health check or a keepalive asks once in some seconds per connection, a test with
+// each use. One test belongs to one use at least, so that more PINGs than other commands are something else: a monitor,
+// a benchmark.
 const (
-	minPingShare = 0.1  // of the other commands
-	maxPingShare = 1.05 // of them; clocks of two counters
-	minPingRate  = 5.0  // per second
+	// minPingShare is the least number of PINGs, as a share of the other commands.
+	minPingShare = 0.1
+	// maxPingShare is the largest; above 1 since the two counters are read at different times.
+	maxPingShare = 1.05
+	// minPingRate is the least rate of PINGs, per second.
+	minPingRate = 5.0
 )
 
-// Pings compares PING with what callers ask for.
+// Pings compares PING with the other commands of callers.
 type Pings struct {
-	Count    float64
-	Others   float64
-	PingNs   int64
+	// Count is the number of PINGs.
+	Count float64
+	// Others is the number of other commands.
+	Others float64
+	// PingNs is the time of all PINGs in nanoseconds; 0 where only the server counted.
+	PingNs int64
+	// OthersNs is that of the other commands.
 	OthersNs int64
-	Source   string
+	// Source is where it is known from.
+	Source string
 }
 
-// BorrowPings compares the callers' PINGs with their other commands: by what the kernel saw at their end, else by
-// commandstats.
+// BorrowPings are the callers' PINGs, by what the kernel source saw at their end, else by commandstats; ok says that
+// their number is that of a pool which tests each connection when it is borrowed.
 func (n *Node) BorrowPings() (Pings, bool) {
 	p := n.tapPings()
 	if p.Count+p.Others == 0 {
@@ -34,8 +43,8 @@ func (n *Node) BorrowPings() (Pings, bool) {
 	return p, ok
 }
 
-// tapPings reads the histograms of all calls of clients on this host. Those of handshakes are not what a pool tests,
-// and what has no name under TLS may be either.
+// tapPings reads the histograms of all calls of clients on this host. Handshakes are not what a pool tests, and what
+// has no name under TLS may be either.
 func (n *Node) tapPings() Pings {
 	p := Pings{Source: recording.SourceTap}
 	for _, h := range n.Rec.Histograms {

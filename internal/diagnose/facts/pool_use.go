@@ -3,12 +3,18 @@ package facts
 // PoolUse is how a caller uses its connections.
 type PoolUse struct {
 	*Caller
-	Used           []*Conn
-	BusyShare      float64 // of the time, with a call in flight: all connections together
-	MinBusyShare   float64 // that of the least used
-	GapNs          int64   // from a reply to the next send, on average
-	CallNs         int64
-	CallsPerSecond float64 // per second
+	// Used are the connections that were used until the end of the watch.
+	Used []*Conn
+	// BusyShare is the share of the time with a call in flight, all connections together.
+	BusyShare float64
+	// MinBusyShare is that of the least used connection.
+	MinBusyShare float64
+	// GapNs is the mean time from a reply to the next send, in nanoseconds.
+	GapNs int64
+	// CallNs is the mean time of a call, in nanoseconds.
+	CallNs int64
+	// CallsPerSecond is the rate of calls.
+	CallsPerSecond float64
 }
 
 // PoolUseOf sums up the connections of a caller that were used until the end; ok is false where too little was seen.

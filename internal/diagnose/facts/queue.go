@@ -1,17 +1,23 @@
 package facts
 
 const (
+	// SaturatedDemand is the demand of the main thread in cores from which it is saturated.
 	SaturatedDemand = 0.9
-	SaturatedRun    = 0.5 // below, it is not its own work that fills the time
+	// SaturatedRun is the least part of that which it runs itself: below, it is not its own work that fills the time.
+	SaturatedRun = 0.5
 )
 
 // Queue is what a call of the probe waited behind others.
 type Queue struct {
-	MedianNs   int64 // of the calls on the kept connection
-	UnqueuedNs int64 // what a call takes that waits for nobody
-	WaitNs     int64
+	// MedianNs is the median time of the calls on the kept connection, in nanoseconds.
+	MedianNs int64
+	// UnqueuedNs is the time of a call that does not queue, in nanoseconds.
+	UnqueuedNs int64
+	// WaitNs is the difference: the time in the queue, in nanoseconds.
+	WaitNs int64
 }
 
+// Share is the time in the queue as a share of the median call.
 func (q Queue) Share() float64 {
 	if q.MedianNs <= 0 {
 		return 0
@@ -19,8 +25,8 @@ func (q Queue) Share() float64 {
 	return float64(q.WaitNs) / float64(q.MedianNs)
 }
 
-// Queue compares the median call with one that waits for nobody: the fastest TCP connect (a round trip, and the making
-// of a socket) or the fastest call, whichever took longer.
+// Queue compares the median call with one that does not queue: the fastest TCP connect (a round trip, and the making of
+// a socket) or the fastest call, whichever took longer.
 func (n *Node) Queue() (Queue, bool) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls == 0 {

@@ -1,15 +1,17 @@
 package facts
 
-// Redial is a caller's habit of closing connections and opening others.
+// Redial is connections that a caller closed, and others that it opened.
 type Redial struct {
 	*Caller
-	Closed  []*Conn // the client closed them
-	Dialled []*Conn // it opened them on the way of a call: the first came right behind the handshake
+	// Closed are the connections that it closed, or that were closed.
+	Closed []*Conn
+	// Dialled are the connections that it opened while a call waited: the first call came right after the handshake.
+	Dialled []*Conn
 
 	seconds float64 // of the watch
 }
 
-// MinRedials: fewer are no habit.
+// MinRedials is the least number of redials that is a pattern.
 const MinRedials = HealthyMinCalls
 
 // Redials are the callers that closed connections for a reason and opened others.
@@ -25,6 +27,7 @@ func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 	return out
 }
 
+// redialOf are the connections that a caller closed for a reason, and those that it opened while calls waited.
 func redialOf(c *Caller, reason func(*Conn) bool) Redial {
 	r := Redial{Caller: c, Closed: c.ConnsWhere(reason)}
 	for _, k := range c.Opened() {
@@ -35,7 +38,7 @@ func redialOf(c *Caller, reason func(*Conn) bool) Redial {
 	return r
 }
 
-// CostNs is what those new connections cost that took the place of ended ones.
+// CostNs is what those new connections cost that replaced closed ones, in nanoseconds.
 func (r Redial) CostNs() int64 {
 	var ns int64
 	for _, k := range r.Dialled {

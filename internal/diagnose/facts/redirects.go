@@ -7,17 +7,25 @@ import (
 	"slowpath/internal/recording"
 )
 
-// redirects is what was sent on in a cluster.
+// Redirects is what the nodes of a cluster redirected.
 type Redirects struct {
-	Ask           float64
-	TryAgain      float64
-	Asking        float64 // ASKING, the call after an ASK
-	Moved         float64
-	DataCalls     float64 // calls of applications that were carried out
-	ErrorsCounted bool    // whether errors are counted by their kind
-	OpenSlots     []string
+	// Ask is the number of ASK replies; 0 where they are not counted (before 6.2).
+	Ask float64
+	// TryAgain is the number of TRYAGAIN replies; 0 where they are not counted.
+	TryAgain float64
+	// Asking is the number of ASKING, the call after an ASK.
+	Asking float64
+	// Moved is the number of MOVED replies; 0 where they are not counted.
+	Moved float64
+	// DataCalls is the number of calls of applications that were executed.
+	DataCalls float64
+	// ErrorsCounted says whether errors are counted by their code.
+	ErrorsCounted bool
+	// OpenSlots are the slot migrations under way: "slot 7 from 10.0.0.1:6379 to 10.0.0.2:6379".
+	OpenSlots []string
 }
 
+// Redirects are those of all nodes together.
 func (c *Case) Redirects() (r Redirects) {
 	r.Moved = c.movedReplies()
 	r.ErrorsCounted = r.Moved >= 0
@@ -38,7 +46,7 @@ func (c *Case) Redirects() (r Redirects) {
 	return r
 }
 
-// openSlots are the moves that a node of its own says are under way.
+// openSlots are the slot migrations that a node itself reports.
 func (n *Node) openSlots() (out []string) {
 	seen := map[string]bool{}
 	for _, v := range n.ClusterViews {
@@ -59,8 +67,8 @@ func (n *Node) openSlots() (out []string) {
 	return out
 }
 
-// CallAndMapNs are the median time in nanoseconds of a call to a node of the cluster, and the time of a call that
-// fetches the map, whose server time is that of the refreshes.
+// CallAndMapNs are the median time of a call to a node of the cluster, and the time of a call that fetches the map as
+// the refreshes do, in nanoseconds.
 func (c *Case) CallAndMapNs(r MapRefresh) (callNs, mapNs float64) {
 	for _, n := range c.Nodes {
 		if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && callNs == 0 {

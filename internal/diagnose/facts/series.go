@@ -5,7 +5,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Info is the series of an INFO field.
+// Info is the series of a field of INFO.
 func (n *Node) Info(field string) recording.Series {
 	return n.Rec.Series(recording.SourceServer, n.Address, field)
 }
@@ -22,7 +22,7 @@ func (n *Node) PerSecond(field string) float64 {
 	return s.Growth() / max(float64(s[len(s)-1].TimeNs-s[0].TimeNs)/1e9, 1e-9)
 }
 
-// Rose is by how much a counter rose in the polls around a suspect.
+// GrowthAround is by how much a counter of INFO rose in the polls around a suspect.
 func (n *Node) GrowthAround(field string, s account.Suspect) float64 {
 	total := 0.0
 	for _, st := range n.Info(field).Steps() {
@@ -33,7 +33,7 @@ func (n *Node) GrowthAround(field string, s account.Suspect) float64 {
 	return total
 }
 
-// MemoryFell is the largest fall of used_memory between two polls around a suspect.
+// MemoryFall is the largest fall of used_memory between two polls around a suspect, in bytes.
 func (n *Node) MemoryFall(s account.Suspect) float64 {
 	m := n.Info("used_memory")
 	most := 0.0
@@ -45,12 +45,12 @@ func (n *Node) MemoryFall(s account.Suspect) float64 {
 	return most
 }
 
-// Host is a series about the server's process, from the files of its host.
+// Host is a series of the host source about the server's process.
 func (n *Node) Host(name string) recording.Series {
 	return n.Rec.Series(recording.SourceHost, n.Address, name)
 }
 
-// Machine is a series about the whole host.
+// Machine is a series of the host source about the whole host.
 func (n *Node) Machine(name string) recording.Series {
 	return n.Rec.Series(recording.SourceHost, recording.SubjectMachine, name)
 }
@@ -63,10 +63,11 @@ func Rate(s recording.Series) float64 {
 	return s.Growth() / max(float64(s[len(s)-1].TimeNs-s[0].TimeNs)/1e9, 1e-9)
 }
 
+// LastValue is the last value of a series; 0 for an empty one.
 func LastValue(s recording.Series) float64 {
 	v, _ := s.Last()
 	return v
 }
 
-// PollEvery is how often the server source asks, in nanoseconds.
+// PollIntervalNs is how often the server source polls.
 const PollIntervalNs = 1e9

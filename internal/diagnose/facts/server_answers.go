@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// answersEvery is how often a node that is well is seen to answer, at least: the probe calls many times per second, the
-// server source once, and either may be late on a busy host.
+// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds: the probe calls many times per
+// second, the server source once, and either may be late on a busy host.
 func (n *Node) answersEvery() int64 {
 	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
 		return 500e6
@@ -15,7 +15,7 @@ func (n *Node) answersEvery() int64 {
 	return 2e9
 }
 
-// lastHeard is the last sign of life of any node: what is asked last is asked until a silent node has had its time.
+// lastAnswerOfAny is the last answer of any node: what is asked last is asked until a silent node has had its time.
 func (c *Case) lastAnswerOfAny() (last int64) {
 	for _, n := range c.Nodes {
 		last = max(last, n.lastAnswer(c.EndNs))
@@ -23,8 +23,8 @@ func (c *Case) lastAnswerOfAny() (last int64) {
 	return last
 }
 
-// eachAnswer are the times at which this node was seen to answer anybody, in no order: slowpath's own calls, INFO, and
-// calls of its users.
+// eachAnswer calls a function with each time at which this node was seen to answer anybody, in no order: slowpath's own
+// calls, INFO, and calls of its clients.
 func (n *Node) eachAnswer(each func(ns int64)) {
 	for _, p := range n.Info("uptime_in_seconds") {
 		each(p.TimeNs)
@@ -36,13 +36,13 @@ func (n *Node) eachAnswer(each func(ns int64)) {
 	}
 }
 
-// hadReply reports whether a call had a reply. The error of one that is a reply is its code, LOADING, or of the kernel
-// source's calls that it is one.
+// hadReply reports whether a call had a reply. An error that is a reply is its code, LOADING, or "error reply" of the
+// kernel source.
 func hadReply(c recording.Call) bool {
 	return !strings.Contains(c.Error, " ") || c.Error == "error reply"
 }
 
-// lastAnswer is its last sign of life before a time, 0 where there was none.
+// lastAnswer is the last answer before a time; 0 where there was none.
 func (n *Node) lastAnswer(before int64) (last int64) {
 	n.eachAnswer(func(ns int64) {
 		if ns <= before {
@@ -52,7 +52,7 @@ func (n *Node) lastAnswer(before int64) (last int64) {
 	return last
 }
 
-// firstAnswer is its first sign of life after a time, 0 where there was none.
+// firstAnswer is the first answer after a time; 0 where there was none.
 func (n *Node) firstAnswer(after int64) (first int64) {
 	n.eachAnswer(func(ns int64) {
 		if ns > after && (first == 0 || ns < first) {
@@ -62,7 +62,7 @@ func (n *Node) firstAnswer(after int64) (first int64) {
 	return first
 }
 
-// stoppedSince is for how long the node's process was stopped after a time.
+// stoppedSince is for how long the node's process was stopped after a time, in nanoseconds.
 func (n *Node) stoppedSince(ns int64) (stopped int64) {
 	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
 		var sum int64

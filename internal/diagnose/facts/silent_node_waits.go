@@ -7,22 +7,29 @@ import (
 	"slowpath/internal/recording"
 )
 
-// settledIn is how long after a takeover was seen callers may still be on their way: the others hear of it within
-// milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
+// settleNs is how long after a takeover was seen callers may still be about to switch: the other nodes hear of it
+// within milliseconds, the server source sees it within its second, and a call that waits then may do so for another.
 const settleNs = int64(2e9)
 
-// Stuck is who waits for a silent node in a stretch of time.
+// SilentNodeWaits is who waits for a silent node in a stretch of time.
 type SilentNodeWaits struct {
-	Ns             int64      // of waiting, each connection for itself
-	Callers        NameCounts // connections by caller
-	RequestsUnread bool       // their requests were seen to lie unread
-	Dialled        int        // connections that were made to it in that time
-	GivenUp        int        // and were closed by their client, or without an answer
-	LongestNs      int64      // of those waits
-	Lasting        bool       // some waited to the end
+	// Ns is the time that they waited in nanoseconds, each connection for itself.
+	Ns int64
+	// Callers are the numbers of waiting connections by caller.
+	Callers NameCounts
+	// RequestsUnread says that their requests were seen unread in the server's sockets.
+	RequestsUnread bool
+	// Dialled is the number of connections that were made to the node in that time.
+	Dialled int
+	// GivenUp is the number of connections that their client closed without an answer.
+	GivenUp int
+	// LongestNs is the longest wait in nanoseconds.
+	LongestNs int64
+	// Lasting says that some waited to the end of the stretch.
+	Lasting bool
 }
 
-// StuckAfter is who still waits for an old master when others have its slots, and had the time to tell.
+// WaitsAfterTakeover is who still waits for an old master when others have its slots, and had the time to report it.
 func (n *Node) WaitsAfterTakeover(t Takeover) SilentNodeWaits {
 	if t.Pending {
 		return SilentNodeWaits{}
@@ -40,8 +47,9 @@ func (n *Node) WaitsAfterTakeover(t Takeover) SilentNodeWaits {
 	return s
 }
 
-// LostIn is the time that callers lost in a stretch: all of it on each connection that they had in use when it began. A
-// call that is tried again at once has no place where it waits, but nor has its caller what it asked for.
+// BlockedNs is the time in nanoseconds that callers lost in a stretch in which the node was silent: all of it on each
+// connection that they had in use when it began. A call that is retried at once waits nowhere, but its caller does not
+// have what it asked for.
 func (n *Node) BlockedNs(w Span) (ns int64) {
 	for _, c := range n.ClientCallers() {
 		used := 0
@@ -57,7 +65,7 @@ func (n *Node) BlockedNs(w Span) (ns int64) {
 	return max(ns, s.Ns)
 }
 
-// stuckUnread adds those whose requests lie in the server's sockets.
+// addUnread adds those whose requests are unread in the server's sockets.
 func (n *Node) addUnread(w Span, s *SilentNodeWaits) {
 	var before []recording.Unread
 	servers, own, at := n.servers(), n.ownPIDs(), w.FromNs
@@ -89,8 +97,8 @@ func (n *Node) addUnread(w Span, s *SilentNodeWaits) {
 	count(w.ToNs)
 }
 
-// stuckConns adds those whose connections the kernel source saw: made after the takeover and never answered, or given
-// up while a call waited.
+// addConns adds those whose connections the kernel source saw: made after the takeover and never answered, or closed
+// while a call waited.
 func (n *Node) addConns(w Span, s *SilentNodeWaits) {
 	for _, c := range n.ClientCallers() {
 		for _, k := range c.Conns {
@@ -122,6 +130,7 @@ func (n *Node) addConns(w Span, s *SilentNodeWaits) {
 	}
 }
 
+// addWait adds the wait of one connection.
 func (s *SilentNodeWaits) addWait(c *Caller, from, to int64) {
 	if to <= from {
 		return

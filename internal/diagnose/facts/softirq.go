@@ -8,36 +8,43 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of softirqs.
 const (
-	// softirqShare of the CPU: less than a fifth makes nothing slow that was fast.
+	// minSoftirqShare is the share of the CPU from which softirqs delay the thread: less than a fifth makes nothing
+	// slow that was fast.
 	minSoftirqShare = 0.2
-	// SegmentNs is what a TCP segment in or out costs in softirqs, an upper bound (about 1 µs with a card's offloads, 2
-	// µs on loopback).
+	// SoftirqNsPerSegment is the time that a TCP segment in or out takes in softirqs, an upper bound (about 1 µs with a
+	// network card's offloads, 2 µs on loopback).
 	SoftirqNsPerSegment = 2000
 )
 
-// Ksoftirqd is the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c), "ksoftirqd/0".
+// KsoftirqdPrefix begins the name of the kernel's thread that handles on a CPU what softirqs left (kernel/softirq.c):
+// "ksoftirqd/0".
 const KsoftirqdPrefix = "ksoftirqd/"
 
-// Softirq is the time that one CPU spent on them.
+// Softirq is the time that softirqs took of the server's CPU.
 type Softirq struct {
-	CPU      int
-	series   recording.Series
-	Ns       float64 // of the watch
-	OwnNs    float64 // at most, that the TCP segments of the server's namespace need
-	OthersNs float64 // CPU time of that CPU that neither the server nor softirqs had
+	// CPU is the number of the CPU.
+	CPU    int
+	series recording.Series
+	// Ns is the time of softirqs during the watch, in nanoseconds.
+	Ns float64
+	// OwnNs is the most that the TCP segments of the server's network namespace need, in nanoseconds.
+	OwnNs float64
+	// OthersNs is the time in nanoseconds that neither the server nor softirqs had the CPU, while it was busy.
+	OthersNs float64
 }
 
-// Heavy reports whether softirqs had a good part of the CPU, beyond what the server's own packets need.
+// Heavy reports whether softirqs had a good part of the CPU (minSoftirqShare), beyond what the server's own packets
+// need.
 func (q Softirq) Heavy(n *Node) bool { return (q.Ns-q.OwnNs)/1e9/n.Seconds() >= minSoftirqShare }
 
-// Part of what the server did not have of the CPU.
+// ShareOfRest is the share of softirqs of the CPU time that the server did not have.
 func (q Softirq) ShareOfRest() float64 { return q.Ns / max(q.Ns+q.OthersNs, 1) }
 
+// ThreadName is that of the CPU's thread for softirqs: "ksoftirqd/0".
 func (q Softirq) ThreadName() string { return fmt.Sprintf("%s%d", KsoftirqdPrefix, q.CPU) }
 
-// Of is the part of a wait of the main thread for its CPU in which softirqs had it.
+// NsWithin is the part in nanoseconds of a wait of the main thread for its CPU in which softirqs had it.
 func (q Softirq) NsWithin(s account.Segment) int64 {
 	switch {
 	case strings.HasPrefix(s.Culprit, q.ThreadName()+"["):
@@ -48,9 +55,10 @@ func (q Softirq) NsWithin(s account.Segment) int64 {
 	return int64(q.ShareWithin(s.FromNs, s.ToNs) * float64(s.Ns())) // on top of another task
 }
 
+// Share is the share of the CPU that softirqs had during the watch.
 func (q Softirq) Share(n *Node) float64 { return q.Ns / 1e9 / n.Seconds() }
 
-// share of a stretch of time.
+// ShareWithin is the share of the CPU that softirqs had in a stretch of time.
 func (q Softirq) ShareWithin(from, to int64) float64 {
 	for i := 1; i < len(q.series); i++ {
 		if a, b := q.series[i-1], q.series[i]; b.TimeNs > from && a.TimeNs < to && b.TimeNs > a.TimeNs {
@@ -60,7 +68,7 @@ func (q Softirq) ShareWithin(from, to int64) float64 {
 	return 0
 }
 
-// Softirq is that of the CPU on which the main thread was seen most.
+// Softirq is that of the CPU on which the main thread was seen most; ok is false where the host source did not see it.
 func (n *Node) Softirq() (q Softirq, ok bool) {
 	at := n.Host("main.cpu")
 	if len(at) == 0 {

@@ -8,11 +8,17 @@ import (
 )
 
 // Span is a stretch of time.
-type Span struct{ FromNs, ToNs int64 }
+type Span struct {
+	// FromNs is its begin, in nanoseconds since the Unix epoch.
+	FromNs int64
+	// ToNs is its end.
+	ToNs int64
+}
 
 // Spans are stretches of time, disjoint and in order.
 type Spans []Span
 
+// MergeSpans sorts stretches of time and joins those that overlap.
 func MergeSpans(list Spans) Spans {
 	sort.Slice(list, func(i, j int) bool { return list[i].FromNs < list[j].FromNs })
 	var out Spans
@@ -26,7 +32,7 @@ func MergeSpans(list Spans) Spans {
 	return out
 }
 
-// In is how much of [from, to) they cover.
+// OverlapNs is how much of [from, to) they cover, in nanoseconds.
 func (s Spans) OverlapNs(from, to int64) (ns int64) {
 	for i := sort.Search(len(s), func(i int) bool { return s[i].ToNs > from }); i < len(s) && s[i].FromNs < to; i++ {
 		ns += min(s[i].ToNs, to) - max(s[i].FromNs, from)
@@ -34,6 +40,7 @@ func (s Spans) OverlapNs(from, to int64) (ns int64) {
 	return ns
 }
 
+// TotalNs is how long they are together, in nanoseconds.
 func (s Spans) TotalNs() (ns int64) {
 	for _, x := range s {
 		ns += x.ToNs - x.FromNs
@@ -41,7 +48,7 @@ func (s Spans) TotalNs() (ns int64) {
 	return ns
 }
 
-// Within is the part of a call's segments that match, in some stretches of time.
+// SegmentsNs is the part of a call's segments that match within them, in nanoseconds.
 func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (ns int64) {
 	for _, g := range a.Segments {
 		if match(g) {
@@ -51,6 +58,7 @@ func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (
 	return ns
 }
 
+// overlap is how much of a stretch of time some stretches cover, in nanoseconds, each for itself.
 func overlap(stalls []Span, with Span) int64 {
 	var ns int64
 	for _, s := range stalls {
@@ -59,7 +67,7 @@ func overlap(stalls []Span, with Span) int64 {
 	return ns
 }
 
-// SideBySide is how many of some stretches of time overlap, at most.
+// MaxOverlap is how many of some stretches, which are sorted by their begin, overlap at most.
 func MaxOverlap(list []Span) (most int) {
 	var ends []int64
 	for _, s := range list { // they are sorted by their begin

@@ -7,18 +7,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Held is the time that slow calls waited while the event loop did something else, with what it did.
+// SuspectClaim is the time that slow calls waited while the event loop did something else, with what it did.
 type SuspectClaim struct {
 	Claim
-	Suspects []account.Suspect // each once, those that were waited for longest first
+	// Suspects are what it did, each once, those that were waited for longest first.
+	Suspects []account.Suspect
 }
 
-// Held claims the time that slow calls spent on suspects that match.
+// ClaimOfSuspects claims the time that slow calls waited for suspects that match.
 func (n *Node) ClaimOfSuspects(match func(account.Suspect) bool) SuspectClaim {
 	return n.ClaimOfSuspectsExcept(match, func(account.Segment) int64 { return 0 })
 }
 
-// HeldLess leaves out of each segment what less finds in it of another cause, in nanoseconds.
+// ClaimOfSuspectsExcept does so without the nanoseconds that less finds of another cause in each segment.
 func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func(account.Segment) int64) SuspectClaim {
 	w := n.WaitsForSuspects(match)
 	return w.Claim(n.ClaimOf(func(a account.Account) int64 {
@@ -34,12 +35,12 @@ func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func
 	}))
 }
 
-// HeldBy claims what slow calls waited for commands of a cause.
+// ClaimOfKind claims the time that slow calls waited for commands of a kind.
 func (n *Node) ClaimOfKind(kind Kind) SuspectClaim {
 	return n.ClaimOfSuspects(func(s account.Suspect) bool { return n.KindOf(s) == kind })
 }
 
-// waits adds up for which suspects slow calls waited.
+// SuspectWaits adds up for which suspects slow calls waited.
 type SuspectWaits struct {
 	n     *Node
 	match func(account.Suspect) bool
@@ -47,10 +48,12 @@ type SuspectWaits struct {
 	byNs  map[int]int64
 }
 
+// WaitsForSuspects begins a sum over suspects that match.
 func (n *Node) WaitsForSuspects(match func(account.Suspect) bool) *SuspectWaits {
 	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
 }
 
+// Matches reports whether the suspect of an index matches; -1 does not.
 func (w *SuspectWaits) Matches(i int) bool {
 	if i < 0 {
 		return false
@@ -63,8 +66,8 @@ func (w *SuspectWaits) Matches(i int) bool {
 	return is
 }
 
-// Of is the time that one call waited. The time of a command is by the clock: where it was put off the CPU in its
-// middle, whoever waits for it waits for that too.
+// OfCall is the time in nanoseconds that one call waited. The time of a command is by the clock: where its thread was
+// off the CPU meanwhile, whoever waits for the command waits for that too.
 func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	var ns int64
 	room := map[int]int64{} // by how much more than this the suspects may have lasted
@@ -87,8 +90,8 @@ func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	return ns + min(a.In(account.Server, account.RunQueue), more)
 }
 
-// byTheClock reports whether the duration of a suspect holds the waits for a CPU in its middle. That is so of all that
-// the server measures itself; but a command is believed only where the thread was not kept from running for most of it.
+// includesRunQueue reports whether the duration of a suspect includes its waits for a CPU. That is so of all that the
+// server measures itself; but a command is believed only where the thread was not kept from running for most of it.
 func includesRunQueue(s account.Suspect) bool {
 	switch s.Kind {
 	case account.KindExpire, account.KindFork:
@@ -99,7 +102,7 @@ func includesRunQueue(s account.Suspect) bool {
 	return false
 }
 
-// Held joins a claim with the suspects that were waited for.
+// Claim joins a claim with the suspects that were waited for.
 func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
 	h := SuspectClaim{Claim: cl}
 	indexes := make([]int, 0, len(w.byNs))
@@ -118,8 +121,8 @@ func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
 	return h
 }
 
-// sureOf is how sure it is that a stretch of work that the kernel source saw was that work: its time is exact, and that
-// the thread was on the CPU for it; the server's record of the same says it twice.
+// tapConfidence is the confidence in an activity that the kernel source saw: its time is exact, and so is whether the
+// thread was on the CPU; the server's record of it says the same twice.
 func tapConfidence(s account.Suspect) float64 {
 	switch {
 	case s.Busy && s.Told != "":
@@ -130,7 +133,7 @@ func tapConfidence(s account.Suspect) float64 {
 	return 0.85
 }
 
-// Confidence by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
+// Confidence is by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
 // occurrence, or only sums between two polls.
 func (h SuspectClaim) Confidence(n *Node) float64 {
 	best := 0.0

@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// who names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and where it runs on this
-// host its process; where only commandstats has the command, the clients whose last command it was.
+// ClientText names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and its process
+// where it is on this host; where only commandstats have the command, a client whose last command it was.
 func (n *Node) ClientText(s account.Suspect) string {
 	who := n.whoByServer(s)
 	if s.Process == "" || who == "" {
@@ -43,13 +43,13 @@ func (n *Node) whoByServer(s account.Suspect) string {
 	return s.Client
 }
 
-// sameAs compares the cmd of CLIENT LIST ("client|list", before 7.0 "client") with a command.
+// sameAs reports whether the cmd of CLIENT LIST ("client|list", before 7.0 "client") is a command.
 func sameAs(cmd, command string) bool {
 	cmd = strings.ToUpper(strings.ReplaceAll(cmd, "|", " "))
 	return cmd != "" && (cmd == command || strings.HasPrefix(command, cmd+" "))
 }
 
-// FromText is " from ADDRESS" for the fix, or nothing.
+// FromText is " from ADDRESS" of the first suspect whose client is known; empty where none is.
 func (n *Node) FromText(ss []account.Suspect) string {
 	for _, s := range ss {
 		if who := n.ClientText(s); who != "" {

@@ -6,36 +6,51 @@ import (
 	"slowpath/internal/diagnose/account"
 )
 
-// Kind is what a command that others waited for did for so long. Several kinds look alike from afar, a busy loop and a
-// command in SLOWLOG; KindOf tells them apart in one place, so that no suspect is claimed by two causes.
+// Kind is what a command that others waited for did for so long. Several kinds look alike, a busy event loop and a
+// command in SLOWLOG; KindOf is the one place that distinguishes them, so that no suspect is claimed by two causes.
 type Kind int
 
 // Kinds of commands that hold the event loop.
 const (
-	KindOther         Kind = iota // its work does not explain its duration, or it holds nobody up
-	KindSlowCommand               // many elements
-	KindFrameworkKeys             // keys that a framework keeps beside those of its users
-	KindScriptOrMulti             // a script, or MULTI with many commands
-	KindFlush                     // FLUSHALL, FLUSHDB
-	KindFree                      // a big value was freed
-	KindBulkTransfer              // a big value was read or written
-	KindManyKeys                  // one command with many keys
-	KindEviction                  // keys were evicted to stay below maxmemory
-	KindFork                      // the fork of a snapshot or of a rewrite
-	KindMigrate                   // MIGRATE or RESTORE of a key
-	KindMapCommand                // CLUSTER NODES, SLOTS, SHARDS
-	KindClientListing             // commands whose work grows with the number of clients
-	KindIntrospection             // INFO, SLOWLOG, MONITOR and the like
-	KindTLSHandshake              // handshakes, which the server does in its event loop
+	// KindOther is none of the others: its work does not explain its duration, or it delays nobody.
+	KindOther Kind = iota
+	// KindSlowCommand works on many elements.
+	KindSlowCommand
+	// KindFrameworkKeys walks keys that a framework keeps in addition to those of its users.
+	KindFrameworkKeys
+	// KindScriptOrMulti is a script, or MULTI with many commands.
+	KindScriptOrMulti
+	// KindFlush is FLUSHALL or FLUSHDB.
+	KindFlush
+	// KindFree frees a big value.
+	KindFree
+	// KindBulkTransfer reads or writes a big value.
+	KindBulkTransfer
+	// KindManyKeys is one command with many keys.
+	KindManyKeys
+	// KindEviction evicts keys to stay below maxmemory.
+	KindEviction
+	// KindFork is the fork for a snapshot or for a rewrite.
+	KindFork
+	// KindMigrate is MIGRATE or RESTORE of a key.
+	KindMigrate
+	// KindMapCommand is CLUSTER NODES, SLOTS or SHARDS.
+	KindMapCommand
+	// KindClientListing is a command whose work grows with the number of clients.
+	KindClientListing
+	// KindIntrospection is INFO, SLOWLOG, MONITOR and the like.
+	KindIntrospection
+	// KindTLSHandshake is a TLS handshake, which the server does in its event loop.
+	KindTLSHandshake
 )
 
-// KindOf tells the kind of a suspect that is a command.
+// KindOf is the kind of a suspect that is a command.
 func (n *Node) KindOf(s account.Suspect) Kind {
 	if IsMigration(s) {
 		return KindMigrate // also where it slept: it waits for the other server
 	}
 	if s.Kind != account.KindCommand || s.Stopped && !s.Busy {
-		return KindOther // the time was not the command's: the thread was kept from running
+		return KindOther // the thread was kept from running: the time was not the command's
 	}
 	if outer, ok := n.script(s); ok {
 		return outer
@@ -49,7 +64,7 @@ func (n *Node) KindOf(s account.Suspect) Kind {
 	case forkCommands[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return KindFork
 	case s.Command == "CONFIG SET" && n.GrowthAround("evicted_keys", s) > 0:
-		return KindEviction // a lower maxmemory is reached at once
+		return KindEviction // the server evicts until it is below the new maxmemory before it replies
 	case flushCommands[name]:
 		return KindFlush
 	case scriptCommands[name]:
@@ -60,7 +75,7 @@ func (n *Node) KindOf(s account.Suspect) Kind {
 		}
 		return KindScriptOrMulti
 	case IsMapCommand(s.Command):
-		return KindMapCommand // or moved-refresh-storm: they look at these themselves
+		return KindMapCommand
 	case n.GrowsWithClients(s.Command):
 		return KindClientListing
 	case account.Introspection(s.Command):

@@ -7,27 +7,35 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Takeover is a master that fell silent, and who has its slots since. Times in nanoseconds; those of the server source
-// are a second late at most.
+// Takeover is a master that fell silent, and who has its slots since. Its times are in nanoseconds since the Unix
+// epoch; those of the server source are a second late at most.
 type Takeover struct {
-	DownNs       int64 // the last sign of life of the old master; 0: before the watch
-	TakenNs      int64 // its slots had a new master; 0: before the watch, or not yet
-	NewMaster    *Node // the new master, where it is watched
-	Pending      bool  // nobody had taken over when the watch ended
-	Slots        int   // 0: no cluster, or unknown
-	BackNs       int64 // the old master answers again; 0: not in the watch
-	ConnsRefused bool  // its host refused connections: the process was gone
-	StoppedNs    int64 // of the silence its process was stopped
+	// DownNs is when the old master last answered; 0 for before the watch.
+	DownNs int64
+	// TakenNs is when its slots had a new master; 0 for before the watch, or not yet.
+	TakenNs int64
+	// NewMaster is the new master, where it is watched.
+	NewMaster *Node
+	// Pending says that nobody had taken over when the watch ended.
+	Pending bool
+	// Slots is the number of its slots; 0 where there is no cluster, or it is unknown.
+	Slots int
+	// BackNs is when the old master answers again; 0 where it does not during the watch.
+	BackNs int64
+	// ConnsRefused says that its host refused connections: the process was gone.
+	ConnsRefused bool
+	// StoppedNs is for how long its process was stopped while it was silent, in nanoseconds.
+	StoppedNs int64
 }
 
-// Takeover tells of this node, an old master; ok is false where it kept its slots, or handed them over while it
+// Takeover is that of this node, an old master; ok is false where it kept its slots, or handed them over while it
 // answered.
 func (n *Node) Takeover() (t Takeover, ok bool) {
 	switch t.NewMaster, t.TakenNs = n.successor(); {
 	case t.NewMaster != nil:
 		t.DownNs = n.lastAnswer(t.TakenNs)
 		if t.TakenNs-t.DownNs < n.answersEvery() {
-			return t, false // it answered until then: a handover (CLUSTER FAILOVER)
+			return t, false // it answered until then: the slots were handed over (CLUSTER FAILOVER)
 		}
 	case n.replacedBeforeWatch():
 		t.DownNs = n.lastAnswer(n.EndNs)
@@ -43,8 +51,8 @@ func (n *Node) Takeover() (t Takeover, ok bool) {
 	return t, true
 }
 
-// Orphan is what a replica tells of a master that is not watched itself, because it could not be reached when the watch
-// began: its link to it is down, and it became the master itself, or nobody has.
+// TakeoverOfUnwatchedMaster is what a replica reports of a master that is not watched itself, because it could not be
+// reached when the watch began: the replica's link to it is down, and it became the master itself, or nobody has.
 func (n *Node) TakeoverOfUnwatchedMaster() (t Takeover, master string, ok bool) {
 	down := n.Info("master_link_down_since_seconds")
 	if len(down) == 0 {
@@ -62,13 +70,16 @@ func (n *Node) TakeoverOfUnwatchedMaster() (t Takeover, master string, ok bool) 
 		}
 	}
 	if t.Pending && down[len(down)-1].TimeNs < n.lastAnswer(n.EndNs)-2*PollIntervalNs {
-		return t, "", false // it has its master back
+		return t, "", false // its link to the master is up again
 	}
 	return t, old.Addr(), t.Slots > 0
 }
 
 // roleChange is the detail of a role-change event.
-type roleChange struct{ From, To string }
+type roleChange struct {
+	From string
+	To   string
+}
 
 func roleOf(e recording.Event) roleChange { return recording.DetailOf[roleChange](e) }
 
@@ -83,7 +94,7 @@ func (t Takeover) EndNs(c *Case) int64 {
 	return t.TakenNs
 }
 
-// successor is the watched node that was this one's replica and then its master, and when it was seen to be.
+// successor is the watched node that was this one's replica and then a master, and when it was seen to be.
 func (n *Node) successor() (*Node, int64) {
 	for _, r := range n.Nodes {
 		for _, e := range r.Events(recording.SourceServer, recording.KindRoleChange) {
@@ -112,21 +123,22 @@ func (n *Node) followed(master *Node, before int64) bool {
 	return false
 }
 
-// deposed reports that the others hold this node for failed, and its slots are another's: so it was before the watch.
+// replacedBeforeWatch reports whether the others hold this node for failed and another has its slots: that happened
+// before the watch.
 func (n *Node) replacedBeforeWatch() bool {
 	line, at := n.lastSeen()
 	return at > 0 && line.Failed() && line.Primary && len(line.Ranges) == 0 && n.lastAnswer(n.EndNs) == 0
 }
 
-// missed reports that this node had slots, fell silent for good, and others noticed, but nobody took over. A process
-// that is stopped is no case of it: as soon as it goes on it is the master again.
+// failedWithoutSuccessor reports whether this node had slots and fell silent for good, and others noticed, but nobody
+// took over. A process that is stopped is not meant: as soon as it goes on it is the master again.
 func (n *Node) failedWithoutSuccessor() bool {
 	last := n.lastAnswer(n.EndNs)
 	if last == 0 || n.lastAnswerOfAny()-last < n.answersEvery() || n.stoppedSince(last) > 0 {
 		return false
 	}
 	if replicas, _ := n.Info("connected_slaves").Max(); len(n.ClusterViews) == 0 && replicas > 0 {
-		// no cluster: a Sentinel or a person has to name another, which may not be watched
+		// without cluster, Sentinel or an operator promotes another node, which may not be watched
 		return n.RefusedSince(last) > 0
 	}
 	if n.SlotsBefore() == 0 {

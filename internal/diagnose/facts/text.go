@@ -2,7 +2,7 @@ package facts
 
 import "fmt"
 
-// Dur prints nanoseconds with three digits: 0.084 ms, 12.3 ms, 1.52 s.
+// Dur is a duration in nanoseconds with three digits: "84 µs", "12.3 ms", "1.52 s".
 func Dur(ns int64) string {
 	switch {
 	case ns >= 1e9:
@@ -14,6 +14,7 @@ func Dur(ns int64) string {
 	}
 }
 
+// TimesText is "once" or "3 times".
 func TimesText(n int) string {
 	if n == 1 {
 		return "once"

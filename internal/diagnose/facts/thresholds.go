@@ -4,14 +4,16 @@ import (
 	"time"
 )
 
-const (
-	MinShare = 0.1 // findings that explain less of the excess are left out: they are not why calls were slow
-)
+// MinShare is the least share of the excess that a finding must explain: others are not why calls were slow.
+const MinShare = 0.1
 
-// What may stay unexplained in a system that is called healthy: now and then a call is held up by something below every
-// source, and a verdict that cries over each would be useless. Both bounds must hold.
+// What may stay unexplained in a system that is called healthy: now and then a call is delayed by something that no
+// source sees, and a verdict that reports each would be useless. Both HealthyMaxShare and HealthyMaxNs must hold.
 const (
-	HealthyMaxShare = 0.01                          // of the calls slow
-	HealthyMaxNs    = int64(100 * time.Millisecond) // the slowest of them
-	HealthyMinCalls = 3                             // fewer slow calls than this are no pattern, whatever their share
+	// HealthyMaxShare is the largest share of slow calls in a healthy system.
+	HealthyMaxShare = 0.01
+	// HealthyMaxNs is the longest slow call in a healthy system, in nanoseconds.
+	HealthyMaxNs = int64(100 * time.Millisecond)
+	// HealthyMinCalls is the least number of slow calls that is a pattern, whatever their share.
+	HealthyMinCalls = 3
 )

@@ -5,16 +5,19 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TLSHandshakes are the turns of the main thread in which a new connection's first bytes were read: the server's
-// signature is made in it.
+// TLSHandshakes are the activities of the main thread in which a new connection's first bytes were read: the server's
+// signature is made then.
 type TLSHandshakes struct {
-	Spans     Spans
-	Count     float64
+	// Spans are when it did so.
+	Spans Spans
+	// Count is the number of handshakes.
+	Count float64
+	// OnCPUNs is the CPU time of all of them in nanoseconds.
 	OnCPUNs   float64
 	startedAt map[int64]bool // when each began
 }
 
-// TLSHandshakes are found once: every suspect is asked about them.
+// TLSHandshakes are found once, since every suspect is compared with them.
 func (n *Node) TLSHandshakes() *TLSHandshakes {
 	if n.tlsHandshakes != nil {
 		return n.tlsHandshakes
@@ -37,7 +40,7 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 	return n.tlsHandshakes
 }
 
-// isTLSHandshake: what the kernel source has no name for was a handshake.
+// isTLSHandshake reports whether an activity for which the kernel source has no name was a handshake.
 func (n *Node) isTLSHandshake(s account.Suspect) bool {
 	return s.Source == recording.SourceTap && s.Command == "?" && n.TLSHandshakes().startedAt[s.FromNs]
 }

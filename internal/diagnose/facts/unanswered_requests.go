@@ -6,28 +6,34 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Bounds of a black hole.
 const (
-	// A lost segment is retransmitted once; twice in a row and no answer is a path that is gone. The timer doubles:
-	// 200, 400, 800 ms.
+	// UnansweredRetransmits is the number of retransmissions from which a request has no answer: a lost segment is
+	// retransmitted once; two in a row without an answer are a path that is gone. The timer doubles: 200, 400, 800 ms.
 	UnansweredRetransmits = 2
-	// IdleLong is the least pause that counts as one. Those who forget do so after minutes; a second is far above the
-	// gaps of busy callers.
+	// LongIdleNs is the shortest pause in nanoseconds after which a path may have forgotten a connection. Those that
+	// forget do so after minutes; a second is far above the gaps of busy callers.
 	LongIdleNs = int64(1e9)
 )
 
-// Silence is a request that had no answer.
+// UnansweredRequest is a request that had no answer.
 type UnansweredRequest struct {
-	Client         string
-	Caller         string
-	SentNs         int64
-	ToNs           int64
-	Retransmits    int   // times it was retransmitted
-	IdleBeforeNs   int64 // the connection's pause before
+	// Client is the address of the client's end.
+	Client string
+	// Caller is the name of the caller.
+	Caller string
+	// SentNs is when it was sent, in nanoseconds since the Unix epoch.
+	SentNs int64
+	// ToNs is when its caller gave up, or the last that was seen of it.
+	ToNs int64
+	// Retransmits is how often it was retransmitted.
+	Retransmits int
+	// IdleBeforeNs is how long the connection had been idle, in nanoseconds.
+	IdleBeforeNs int64
+	// ClosedByClient says that its caller closed the connection.
 	ClosedByClient bool
 }
 
-// Silences are the requests of clients on this host that were retransmitted and never answered.
+// UnansweredRequests are those of clients on this host that were retransmitted and never answered.
 func (n *Node) UnansweredRequests() []UnansweredRequest {
 	byConn := map[string]*UnansweredRequest{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time

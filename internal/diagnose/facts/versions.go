@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Since reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A server
-// that does not say is taken for a new one.
+// ServerAtLeast reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A
+// server of an unknown version is assumed to be new.
 func ServerAtLeast(n *Node, major, minor int) bool {
 	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
 	var a, b int
@@ -18,7 +18,8 @@ func ServerAtLeast(n *Node, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// AtLeast compares "9.23.0" with a version; one that does not read is taken for an old one.
+// VersionAtLeast reports whether a version, such as "9.23.0", is at least another; one that does not parse is assumed
+// to be old.
 func VersionAtLeast(version string, major, minor int) bool {
 	var a, b int
 	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
