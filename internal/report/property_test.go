@@ -150,7 +150,9 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 				"share")})
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "worst") {
-			w := verdict.Worst{Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns()}
+			w := verdict.Worst{
+				Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns(),
+			}
 			for range rapid.IntRange(0, 12).Draw(t, "parts") {
 				w.Segments = append(w.Segments, verdict.Part{
 					Actor: text(), State: text(), FromNs: ns(), ToNs: ns(),

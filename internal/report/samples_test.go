@@ -239,7 +239,8 @@ func long() verdict.Diagnosis {
 	d := throttled()
 	d.Worst = d.Worst[:1]
 	pod := "/kubepods.slice/kubepods-burstable.slice/" +
-		"kubepods-burstable-pod2e1f9c1c_8a1d_4c1b_9d5f_0a1b2c3d4e5f.slice/cri-containerd-" + strings.Repeat("9f", 32) + ".scope"
+		"kubepods-burstable-pod2e1f9c1c_8a1d_4c1b_9d5f_0a1b2c3d4e5f.slice/cri-containerd-" +
+		strings.Repeat("9f", 32) + ".scope"
 	d.Worst[0].Segments[1].Culprit = pod
 	d.Findings = d.Findings[:1]
 	d.Findings[0].Evidence = []cause.Evidence{
