@@ -12,8 +12,6 @@ import (
 type Acknowledgements struct {
 	// Retransmitted is the number of late acknowledgements during which segments were retransmitted.
 	Retransmitted int
-	// WindowClosed is the number of late acknowledgements during which the client's window was closed.
-	WindowClosed int
 	// Other is the number of late acknowledgements with neither.
 	Other int
 	// MaxRetransmittedNs is the longest of Retransmitted, in nanoseconds.
@@ -52,7 +50,7 @@ func (n *Node) Acknowledgements() Acknowledgements {
 		a.LateConns[d.Client] = true
 		switch {
 		case d.Shut:
-			a.WindowClosed++ // what is retransmitted into a closed window is a question
+			// what is retransmitted into a closed window is a probe of it
 		case d.Resent > 0:
 			a.Retransmitted++
 			a.MaxRetransmittedNs = max(a.MaxRetransmittedNs, d.SureNs)

@@ -14,8 +14,6 @@ import (
 // as the frames of known client libraries show it.
 type Application struct {
 	recording.Profiled
-	// Subject is the application's subject in the recording.
-	Subject string
 	// Snapshots are the profiles of all goroutines or threads, in order of time.
 	Snapshots []StackSnapshot
 	// Delays are what goroutines were held up, by the kind of the profile (mutex, block), the longest first.
@@ -24,10 +22,6 @@ type Application struct {
 
 // StackSnapshot is one profile of all goroutines or threads.
 type StackSnapshot struct {
-	// TimeNs is when it was taken, in nanoseconds since the Unix epoch.
-	TimeNs int64
-	// Threads is the number of goroutines or threads.
-	Threads int64
 	// Calls is the number of those that were in calls of known libraries, without background work of the libraries.
 	Calls     int64
 	byMeaning map[string]*stackCount
@@ -63,7 +57,7 @@ func applicationsOf(rec *recording.Recording) []*Application {
 		a := bySubject[p.Subject]
 		if a == nil {
 			a = &Application{
-				Subject: p.Subject, Delays: map[string][]Delay{},
+				Delays:   map[string][]Delay{},
 				Profiled: recording.Profiled{Name: p.Subject},
 			}
 			if s, ok := rec.SnapshotOf(recording.SourceProfile, p.Subject, "application"); ok {
@@ -78,7 +72,7 @@ func applicationsOf(rec *recording.Recording) []*Application {
 		}
 		switch p.Kind {
 		case recording.ProfileGoroutine, recording.ProfileThreads:
-			a.Snapshots = append(a.Snapshots, stackSnapshotOf(table, p.TimeNs, read))
+			a.Snapshots = append(a.Snapshots, stackSnapshotOf(table, read))
 		case recording.ProfileMutex, recording.ProfileBlock:
 			a.Delays[p.Kind] = delaysOf(table, read)
 		}
@@ -95,12 +89,11 @@ func tableOf(rec *recording.Recording) stacks.Table {
 	return append(own, stacks.Builtin()...)
 }
 
-func stackSnapshotOf(table stacks.Table, at int64, p *stacks.Profile) StackSnapshot {
-	m := StackSnapshot{TimeNs: at, byMeaning: map[string]*stackCount{}}
+func stackSnapshotOf(table stacks.Table, p *stacks.Profile) StackSnapshot {
+	m := StackSnapshot{byMeaning: map[string]*stackCount{}}
 	column := max(p.Column("goroutine"), p.Column("threads"), 0)
 	for _, s := range p.Stacks {
 		count := s.Values[column]
-		m.Threads += count
 		what, known := table.Of(s.Frames)
 		if !known || what.State == stacks.Idle {
 			continue

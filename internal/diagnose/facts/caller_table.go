@@ -56,8 +56,8 @@ func (b *callerTable) event(e recording.Event) {
 			list = append(list, b.add(d))
 		}
 		c := list[len(list)-1]
-		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.AgeNs, c.ClosedBy, c.Unanswered = e.TimeNs, d.Calls, d.InFlightNs,
-			d.IdleNs, d.AgeNs, d.By, d.Waiting
+		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.ClosedBy, c.Unanswered = e.TimeNs, d.Calls, d.InFlightNs,
+			d.IdleNs, d.By, d.Waiting
 		c.UnansweredOp, c.UnansweredBytes = d.Op, d.OpBytes
 		if d.By == recording.Server {
 			c.ServerClosedNs, c.ServerClosedIdleNs = e.TimeNs, d.IdleNs

@@ -4,14 +4,10 @@ package facts
 type Cgroup struct {
 	// Version is the version of cgroups: 1 or 2.
 	Version int `json:"version"`
-	// CPUPath is the path of the CPU cgroup.
-	CPUPath string `json:"cpu_path"`
 	// Levels are the cgroups from the server's up to the root.
 	Levels []CgroupLevel `json:"levels"`
 	// Pod is the Kubernetes pod; empty where there is none.
 	Pod string `json:"pod"`
-	// Container is the container; empty where there is none.
-	Container string `json:"container"`
 	// Unit is the systemd unit; empty where there is none.
 	Unit string `json:"unit"`
 }

@@ -9,8 +9,6 @@ import (
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
 type Client struct {
-	// ID is the client's id.
-	ID int64 `json:"id"`
 	// Addr is its address.
 	Addr string `json:"addr"`
 	// Name is what CLIENT SETNAME gave it.

@@ -22,8 +22,6 @@ type Conn struct {
 	InFlightNs int64
 	// IdleNs is the time from its last byte to its end.
 	IdleNs int64
-	// AgeNs is its age at its end.
-	AgeNs int64
 	// ClosedBy is the end that closed it: recording.Client or recording.Server.
 	ClosedBy string
 	// Unanswered is the number of calls without a reply at its end.

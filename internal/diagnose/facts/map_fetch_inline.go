@@ -21,7 +21,6 @@ type InlineFetch struct {
 	Guessed bool
 	// Calls is the number of calls that fetched the map.
 	Calls float64
-	usec  float64
 	// MapConns is the number of connections that were opened for the map alone.
 	MapConns int
 	// MapConnLifeNs is how long they lived in nanoseconds, in the median.
@@ -30,7 +29,6 @@ type InlineFetch struct {
 	DataConns int
 	// OpeningNs is what each of those cost before its first call in nanoseconds, in the median.
 	OpeningNs int64
-	opened    float64
 	// Requesters is how often each process or host was seen to fetch the map.
 	Requesters NameCounts
 }
@@ -43,7 +41,7 @@ func (c *Case) InlineFetches() (in InlineFetch) {
 	comms, names, askers := NameCounts{}, 0.0, map[int]int{}
 	for _, n := range c.Nodes {
 		r := n.MapRefresh()
-		in.Calls, in.usec, in.opened = in.Calls+r.Calls, in.usec+r.Usec, in.opened+r.ConnsOpened
+		in.Calls += r.Calls
 		for who, k := range r.Requesters {
 			in.Requesters[who] += k
 			if pid := PIDOf(who); pid > 0 {
