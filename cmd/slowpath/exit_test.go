@@ -27,7 +27,7 @@ func TestExitCode(t *testing.T) {
 		{fmt.Errorf("reading: %w", resp.ErrNotRedis), exitConnect},
 		{profile.ErrUnreachable, exitConnect},
 		{context.Canceled, exitConnect},
-		{fmt.Errorf("the kernel source is %w", errMissing), exitMissing},
+		{fmt.Errorf("the tap is %w", errMissing), exitMissing},
 		{errors.New("something nobody thought of"), exitInternal},
 		{fmt.Errorf("writing the report: %w", fs.ErrPermission), exitInternal},
 	} {

@@ -39,7 +39,7 @@ func newHosts(t *testing.T) hosts {
 		t.Skip("needs root, for network namespaces")
 	}
 	if err := kernelSource(); err != nil {
-		t.Skip("needs the kernel source: ", err)
+		t.Skip("needs the tap: ", err)
 	}
 	for _, tool := range []string{"ip", "tc", "redis-server", "redis-cli"} {
 		if _, err := exec.LookPath(tool); err != nil {

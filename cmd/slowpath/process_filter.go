@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// processFlags say which processes the kernel source keeps calls of.
+// processFlags say which processes the tap keeps calls of.
 type processFlags struct{ tap.ProcessFilter }
 
 func (w *processFlags) add(f *pflag.FlagSet) {

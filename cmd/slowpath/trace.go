@@ -14,12 +14,12 @@ func (a *app) trace() *cobra.Command {
 		Use:   "trace [TARGET...|FILE...]",
 		Short: "The calls that the kernel sees, live: the slow ones, each with where its time went",
 		Long: `trace shows each slow call to a server as it happens: whose it was, where its time went, and what it
-waited for, down to the command and the client that held the server up. The kernel source (eBPF) sees the calls of
+waited for, down to the command and the client that held the server up. The tap (eBPF) sees the calls of
 all clients on this host, and of all clients of the servers on this host; nobody is asked anything. Calls that
 waited for the same thing share a block (--each: one for each call).
 
 A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server that listens on this host. A FILE
-is a recording that was made with the kernel source: its calls pass the same filters and exports. Of several, one is
+is a recording that was made with the tap: its calls pass the same filters and exports. Of several, one is
 of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
 
 Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be

@@ -18,7 +18,7 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// kernelSource tells, once, whether the kernel source can run here.
+// kernelSource tells, once, whether the tap can run here.
 var kernelSource = sync.OnceValue(func() error {
 	t, err := tap.Open(tap.Options{Clock: clock.New(), Files: host.Root{}, Sink: recording.New(), Nodes: []tap.Node{{
 		Address: "127.0.0.1:1",

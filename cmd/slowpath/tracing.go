@@ -280,7 +280,7 @@ func (t *tracing) replay(paths []string) error {
 	}
 	t.app.notes(notes)
 	if !rec.Used(recording.SourceTap) {
-		t.note("%s was made without the kernel source: it has no calls to show", paths[0])
+		t.note("%s was made without the tap: it has no calls to show", paths[0])
 	}
 	t.several = len(rec.Nodes()) > 1
 	var printErr error

@@ -37,7 +37,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
-	f.BoolVar(&w.noTap, "no-tap", false, "leave the kernel source (eBPF) out")
+	f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
 	w.processes.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
@@ -66,7 +66,7 @@ func parseSlow(s string) (time.Duration, error) {
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Whom: w.processes.ProcessFilter,
+		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -75,7 +75,7 @@ func (w *watchFlags) options() (source.Options, error) {
 		return o, err
 	}
 	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {
-		return o, usagef("%s is for the kernel source: leave --no-tap out", w.processes)
+		return o, usagef("%s is for the tap: leave --no-tap out", w.processes)
 	}
 	if _, err := parseSlow(w.slow); err != nil {
 		return o, err

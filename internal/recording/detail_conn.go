@@ -41,9 +41,9 @@ type HandshakeDetail struct {
 	Library string `json:"library,omitempty"`
 	Version string `json:"version,omitempty"`
 
-	Trips int `json:"trips"` // round trips that Ops took, one after the other
+	RoundTrips int `json:"trips"` // round trips that Ops took, one after the other
 	// from the last reply to Ops to the request of Op: long if no call waited for the connection
-	RestNs int64  `json:"rest_ns"`
+	IdleNs int64  `json:"rest_ns"`
 	Op     string `json:"op"`                 // the first real command
 	Bytes  int64  `json:"op_bytes,omitempty"` // of its request
 }
@@ -64,14 +64,14 @@ type RetransmitDetail struct {
 // acknowledgements are often late, such as on fully used CPUs, most of the probed segments have arrived: the peer
 // reports them as duplicates.
 func (d RetransmitDetail) Spurious() bool {
-	return d.Why == ResentProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
+	return d.Why == RetransmitTailProbe && d.Total > 1 && 2*d.Duplicates+1 >= d.Total
 }
 
 // Why TCP retransmitted.
 const (
-	ResentTimer = "timer" // no acknowledgement within the retransmission timeout (RTO)
-	ResentAcks  = "acks"  // acknowledgements of later segments show that this one is missing
-	ResentProbe = "probe" // tail loss probe (TLP)
+	RetransmitTimeout   = "timer" // no acknowledgement within the retransmission timeout (RTO)
+	RetransmitFast      = "acks"  // acknowledgements of later segments show that this one is missing
+	RetransmitTailProbe = "probe" // tail loss probe (TLP)
 )
 
 // AckDetail is the Detail of acknowledged. The client's kernel acknowledges, not its process; it may delay the
@@ -79,11 +79,11 @@ const (
 type AckDetail struct {
 	Client string `json:"client"`
 	// from the first byte that was not acknowledged when the reply was sent, to the end of the reply
-	Unacked int64 `json:"unacked_bytes"`
-	SureNs  int64 `json:"sure_ns"` // the part of the duration that a delayed ACK cannot explain
-	Resent  int64 `json:"resent"`  // segments that the server retransmitted meanwhile
+	Unacked       int64 `json:"unacked_bytes"`
+	MinWaitNs     int64 `json:"sure_ns"` // the part of the duration that a delayed ACK cannot explain
+	Retransmitted int64 `json:"resent"`  // segments that the server retransmitted meanwhile
 	// the client has advertised a zero window since its request came
-	Shut bool `json:"window_closed,omitempty"`
+	WindowClosed bool `json:"window_closed,omitempty"`
 	// minimum round trip of the connection in the last minutes; 0 if unknown
 	RTTMinNs int64 `json:"rtt_min_ns"`
 }

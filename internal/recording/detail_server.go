@@ -48,7 +48,7 @@ type TCPDetail struct {
 	NotsentBytes     int64  `json:"notsent_bytes"`
 	RwndLimitedNs    int64  `json:"rwnd_limited_ns"`
 	SynRetransDuring int64  `json:"syn_retrans_during,omitempty"`
-	Local            string `json:"local,omitempty"` // this end, as the kernel source names it
+	Local            string `json:"local,omitempty"` // this end, as the tap names it
 }
 
 // BlindSpot is what could not be seen, why, and how to enable it.

@@ -1,8 +1,8 @@
 package recording
 
-// WorkDetail is the Detail of work: one event-loop activity, such as serving one read, while other ready connections
-// wait. An empty Op is the loop's own work: timers, expiry, eviction, accepting, sending.
-type WorkDetail struct {
+// ActivityDetail is the Detail of work: one event-loop activity, such as serving one read, while other ready
+// connections wait. An empty Op is the loop's own work: timers, expiry, eviction, accepting, sending.
+type ActivityDetail struct {
 	Op       string `json:"op"`                // first command of the read, upper case, with its subcommand
 	Calls    int    `json:"calls"`             // commands that the read held
 	Args     int    `json:"args"`              // of the first, with the command itself
@@ -21,11 +21,11 @@ type CollectionDetail struct {
 	Runtime string `json:"runtime"` // whose USDT probes were hit: python, hotspot
 }
 
-// LookupDetail is the Detail of lookup.
-type LookupDetail struct {
-	Comm      string `json:"comm"`
-	Questions int    `json:"questions"` // queries sent on the socket; IPv4 and IPv6 count as two
-	Answered  bool   `json:"answered"`  // false: it was retried elsewhere, or given up
+// DNSQueryDetail is the Detail of lookup.
+type DNSQueryDetail struct {
+	Comm     string `json:"comm"`
+	Queries  int    `json:"questions"` // queries sent on the socket; IPv4 and IPv6 count as two
+	Answered bool   `json:"answered"`  // false: it was retried elsewhere, or given up
 }
 
 // InternalDetail is the Detail of internal.
@@ -35,29 +35,29 @@ type InternalDetail struct {
 	TID      int    `json:"tid"`
 }
 
-// WaiterDetail is the Detail of waiter. The event lasts from the request to the reply.
-type WaiterDetail struct {
+// BlockingCommandDetail is the Detail of waiter. The event lasts from the request to the reply.
+type BlockingCommandDetail struct {
 	Op      string `json:"op"`
 	Client  string `json:"client"`
 	Process string `json:"process,omitempty"`
 	Behind  int    `json:"behind"` // calls queued behind it on the same connection
 }
 
-// BesideDetail is the Detail of beside: the last calls of a slow call's process to other nodes, read while the slow
+// OtherNodesDetail is the Detail of beside: the last calls of a slow call's process to other nodes, read while the slow
 // call waited. The event lasts from the last request that the process sent to the slow node (the slow call or one
 // queued behind it) to the time of reading.
-type BesideDetail struct {
-	Op      string   `json:"op"`
-	Client  string   `json:"client"`
-	Process string   `json:"process,omitempty"`
-	Others  []Beside `json:"others"` // by node; empty if it called no other node in the last seconds
+type OtherNodesDetail struct {
+	Op      string          `json:"op"`
+	Client  string          `json:"client"`
+	Process string          `json:"process,omitempty"`
+	Others  []OtherNodeCall `json:"others"` // by node; empty if it called no other node in the last seconds
 }
 
 // Beside is the last call of a process to another node.
-type Beside struct {
+type OtherNodeCall struct {
 	Node string `json:"node"`
 	// from the begin of the event to the send of this request; negative: it was sent before
-	AfterNs int64 `json:"after_ns"`
+	SentAfterNs int64 `json:"after_ns"`
 	// to the read of its reply, the last one on that node; 0 if it still waits
 	TookNs  int64 `json:"took_ns"`
 	Waiting bool  `json:"waiting,omitempty"` // not answered yet

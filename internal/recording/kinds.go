@@ -24,10 +24,10 @@ const (
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve
 // (subject node) and of those that call (subject process:PID): each event is one wait, exact in time, with Share 1.
 const (
-	// tap, subject node: one event-loop activity of a serving thread; Detail WorkDetail
-	KindWork  = "work"
-	KindOpen  = "open"  // tap, subject node: a connection was made; Detail ConnDetail
-	KindClose = "close" // tap, subject node: a connection ended; Detail ConnDetail
+	// tap, subject node: one event-loop activity of a serving thread; Detail ActivityDetail
+	KindActivity = "work"
+	KindOpen     = "open"  // tap, subject node: a connection was made; Detail ConnDetail
+	KindClose    = "close" // tap, subject node: a connection ended; Detail ConnDetail
 	// tap, subject node: the commands of a new connection before its first real one; Detail HandshakeDetail
 	KindHandshake  = "handshake"
 	KindRetransmit = "retransmit" // tap, subject node: TCP retransmitted a segment; Detail RetransmitDetail
@@ -36,15 +36,15 @@ const (
 	KindAcknowledged = "acknowledged"
 	// tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindInternal = "internal"
-	// tap, subject node: a blocking command (BLPOP, XREAD BLOCK, WAIT), at its reply; Detail WaiterDetail
-	KindWaiter = "waiter"
+	// tap, subject node: a blocking command (BLPOP, XREAD BLOCK, WAIT), at its reply; Detail BlockingCommandDetail
+	KindBlockingCommand = "waiter"
 	// tap, subject node: the last calls of a slow call's process to other nodes, read while it waited; Detail
-	// BesideDetail
-	KindBeside = "beside"
+	// OtherNodesDetail
+	KindOtherNodes = "beside"
 	// tap, subject process:PID: garbage collection of a client's runtime, of 1 ms or more; Detail CollectionDetail
 	KindCollection = "collection"
-	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail LookupDetail
-	KindLookup = "lookup"
+	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail DNSQueryDetail
+	KindDNSQuery = "lookup"
 	// tap, subject node: the server's part of a slow call of slowpath itself; Detail ServedDetail
 	KindServed = "served"
 )

@@ -16,7 +16,7 @@ const (
 	MetaServer    = "server"         // "redis 7.0.15"
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
-	// MetaProcessFilter is a JSON Whom, if the kernel source recorded the calls of selected processes only.
+	// MetaProcessFilter is a JSON SelectedCalls, if the tap recorded the calls of selected processes only.
 	MetaProcessFilter = "whom"
 	// MetaSource + name is a JSON SourceStatus.
 	MetaSource = "source:"
@@ -24,8 +24,8 @@ const (
 	MetaDropped = "dropped_rows"
 )
 
-// Whom is the process filter of the kernel source, and how many calls it selected.
-type Whom struct {
+// SelectedCalls is the process filter of the tap, and how many calls it selected.
+type SelectedCalls struct {
 	Only    string   `json:"only"`           // as on the command line: --pid 123
 	Calls   int64    `json:"calls"`          // of the selected processes' connections, slow or not
 	Matched int      `json:"matched"`        // recorded calls of the selected processes
@@ -35,13 +35,13 @@ type Whom struct {
 }
 
 // Equal compares all but Seen.
-func (w Whom) Equal(o Whom) bool {
+func (w SelectedCalls) Equal(o SelectedCalls) bool {
 	return w.Only == o.Only && w.Calls == o.Calls && w.Matched == o.Matched && w.Others == o.Others &&
 		w.Unknown == o.Unknown
 }
 
-// WhomOf reads the process filter; false if all calls were selected.
-func WhomOf(meta map[string]string) (w Whom, ok bool) {
+// SelectedCallsOf reads the process filter; false if all calls were selected.
+func SelectedCallsOf(meta map[string]string) (w SelectedCalls, ok bool) {
 	text, ok := meta[MetaProcessFilter]
 	return w, ok && json.Unmarshal([]byte(text), &w) == nil
 }

@@ -36,7 +36,7 @@ const SnapshotServed = "served"
 
 // Waiter is the body of the host source's snapshot "waiter": the process of a connection on this host that waits for a
 // reply.
-type Waiter struct {
+type PendingCaller struct {
 	Node string `json:"node"`
 	PID  int    `json:"pid,omitempty"`
 	Comm string `json:"comm,omitempty"`
@@ -44,8 +44,8 @@ type Waiter struct {
 
 // Names of snapshots of the host source about callers.
 const (
-	SnapshotWaiter  = "waiter"
-	SnapshotRuntime = "runtime" // of a process: how many threads its runtime means to keep busy
+	SnapshotPendingCaller = "waiter"
+	SnapshotRuntime       = "runtime" // of a process: how many threads its runtime means to keep busy
 )
 
 // SnapshotUnread is the host source's list of Unread of a node: the clients that wait for a server whose main thread

@@ -20,15 +20,15 @@ func (p *page) headline(d verdict.Diagnosis) {
 	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
 	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
 	p.Facts("", latencies(d.Latency), layout.None)
-	if d.Whom != nil {
-		p.Facts("", processFilterFacts(*d.Whom), layout.None)
+	if d.SelectedCalls != nil {
+		p.Facts("", processFilterFacts(*d.SelectedCalls), layout.None)
 	}
 }
 
 // processFilterFacts say how many calls the process filter let pass, and where it let none pass, whose calls there
 // were.
-func processFilterFacts(w recording.Whom) []string {
-	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the kernel source would have kept", w.Matched,
+func processFilterFacts(w recording.SelectedCalls) []string {
+	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the tap would have kept", w.Matched,
 		w.Matched+w.Others+w.Unknown)}
 	if w.Unknown > 0 {
 		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before slowpath could read their names",
@@ -77,8 +77,8 @@ func watched(d verdict.Diagnosis) []string {
 	return out
 }
 
-// tierOf is the tier of evidence that a source belongs to (design: T0 a connection, T1 the host's files, T2 the
-// kernel).
+// tierOf is the tier of evidence that a source belongs to (docs/glossary.md: T0 a connection, T1 the host's files, T2
+// the kernel).
 var tierOf = map[string]int{recording.SourceHost: 1, recording.SourceTap: 2}
 
 // tiers names the sources that took part, by tier: "T0 probe, server".

@@ -49,8 +49,8 @@ func (r *run) openCPU() (*profile.CPU, error) {
 				all = append(all, profile.Process{PID: n.process.PID, Node: n.address})
 			}
 		}
-		if r.Whom.PID != 0 {
-			all = append(all, profile.Process{PID: r.Whom.PID})
+		if r.Processes.PID != 0 {
+			all = append(all, profile.Process{PID: r.Processes.PID})
 		}
 	}
 	for _, pid := range r.CPUOf {

@@ -52,7 +52,7 @@ func goredis6(t *testing.T, o clients.Options) profile.Target {
 	return ts[0]
 }
 
-// diagnose watches a server and an application without the kernel source, through a file as doctor does.
+// diagnose watches a server and an application without the tap, through a file as doctor does.
 func diagnose(t *testing.T, addr string, app profile.Target) verdict.Diagnosis {
 	t.Helper()
 	to, err := (&target.Options{}).Targets([]string{addr}, func(string) string { return "" })
@@ -102,7 +102,7 @@ func TestGoRedis6OnRedis6(t *testing.T) {
 		Workers: 30,
 	}))
 	foundIn(t, d, "cmdinfo-once-lock", "in calls of go-redis wait for the lock of Once.Do")
-	foundIn(t, d, "cmdinfo-once-lock", "delay at mutexes")
+	foundIn(t, d, "cmdinfo-once-lock", "mutex delay")
 	if len(d.Findings) > 0 && (d.Findings[0].Cause != "cmdinfo-once-lock" ||
 		!strings.Contains(strings.Join(d.Findings[0].Fix, " "), "go-redis v6")) {
 		t.Errorf("first is %+v", d.Findings[0])

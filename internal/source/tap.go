@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// openTap loads the kernel source for all nodes. Where it cannot run, the watch goes on without it, and the recording
+// openTap loads the tap for all nodes. Where it cannot run, the watch goes on without it, and the recording
 // says why and what would help.
 func (r *run) openTap() *tap.Tap {
 	if r.NoTap {
@@ -19,13 +19,13 @@ func (r *run) openTap() *tap.Tap {
 	r.Progress("loading the kernel programs")
 	nodes := r.tapNodes()
 	if len(nodes) == 0 {
-		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the kernel source")
-		r.filterUnavailable("calls over a unix socket are not seen by the kernel source", "name the server's HOST:PORT")
+		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the tap")
+		r.filterUnavailable("calls over a unix socket are not seen by the tap", "name the server's HOST:PORT")
 		return nil
 	}
 	o := tap.Options{
 		Clock: r.Clock, Files: r.FS, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
-		Processes: r.Whom,
+		Processes: r.Processes,
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
@@ -51,17 +51,17 @@ func (r *run) openTap() *tap.Tap {
 	return t
 }
 
-// filterUnavailable reports that calls cannot be filtered by process: only the kernel source knows whose a call is.
+// filterUnavailable reports that calls cannot be filtered by process: only the tap knows whose a call is.
 func (r *run) filterUnavailable(why, enable string) {
-	if r.Whom != (tap.ProcessFilter{}) {
+	if r.Processes != (tap.ProcessFilter{}) {
 		r.blind(r.nodes[0].address, recording.BlindSpot{
-			What: "which calls are those of " + r.Whom.String() + ": the report is about all calls",
+			What: "which calls are those of " + r.Processes.String() + ": the report is about all calls",
 			Why:  why, Enable: enable,
 		})
 	}
 }
 
-// runTap records what the kernel source sees until ctx ends.
+// runTap records what the tap sees until ctx ends.
 func (r *run) runTap(ctx context.Context, t *tap.Tap) {
 	defer t.Close()
 	r.runSource(ctx, "tap", r.nodes[0], func() error { return t.Run(ctx) })

@@ -30,13 +30,13 @@ type Options struct {
 	NoProbe   bool
 	NoHost    bool
 	NoTap     bool
-	Whom      tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
+	Processes tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
 	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
 	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
 	Clock     *clock.Real
 	FS        host.FS          // of this host; the real one when nil
 	Profiles  []profile.Target // applications to profile
-	CPU       bool             // sample the CPU time of the servers on this host, and of Whom.PID
+	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
 	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	ctx, cancel := Window(ctx, o.For)
 	defer cancel()
 	var end sync.WaitGroup
-	end.Go(func() { r.endWithProcess(ctx, o.Whom.PID, cancel) })
+	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
 	r.runAll(ctx, kernel)
 	end.Wait()
 	r.finish()

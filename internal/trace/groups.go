@@ -20,7 +20,7 @@ type Group struct {
 
 type groupKey struct{ node, actor, state, culprit, caller string }
 
-// groupOpenNs is how long a group stays open after the end of its last call. The kernel source waits 300 ms for the
+// groupOpenNs is how long a group stays open after the end of its last call. The tap waits 300 ms for the
 // other end of a call.
 const groupOpenNs = int64(600e6)
 

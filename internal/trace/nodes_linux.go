@@ -15,7 +15,7 @@ import (
 )
 
 // ErrSocket says that a target is a unix socket.
-var ErrSocket = errors.New("the kernel source sees TCP only, and not unix sockets")
+var ErrSocket = errors.New("the tap sees TCP only, and not unix sockets")
 
 // busOffset is between the port of a cluster's node and that of its bus.
 const busPortOffset = 10000

@@ -40,7 +40,7 @@ func (p *Perfetto) Call(c Call) {
 
 // Event adds work or a wait of a thread; other events are not exported.
 func (p *Perfetto) Event(e recording.Event) {
-	if e.Source == recording.SourceTap && (e.Kind == recording.KindWork || waitKinds[e.Kind]) && p.room(1) {
+	if e.Source == recording.SourceTap && (e.Kind == recording.KindActivity || waitKinds[e.Kind]) && p.room(1) {
 		p.events = append(p.events, e)
 	}
 }
@@ -141,8 +141,8 @@ func (f file) event(e recording.Event) {
 	_ = json.Unmarshal([]byte(e.Detail), &s.args) // a damaged detail leaves args empty
 	process := "server " + e.Subject
 	var tid int
-	if e.Kind == recording.KindWork {
-		d := recording.DetailOf[recording.WorkDetail](e)
+	if e.Kind == recording.KindActivity {
+		d := recording.DetailOf[recording.ActivityDetail](e)
 		s.name, tid = workName(d), d.TID
 		f.add(process, fmt.Sprintf("%s of thread %d", workTrack, tid), s)
 		return
@@ -158,7 +158,7 @@ func (f file) event(e recording.Event) {
 }
 
 // workName names a server's event-loop activity.
-func workName(d recording.WorkDetail) string {
+func workName(d recording.ActivityDetail) string {
 	switch {
 	case d.Sends:
 		return "send reply"

@@ -91,14 +91,14 @@ func TestPerfetto(t *testing.T) {
 	for _, c := range []Call{second, far, first} {
 		p.Call(c)
 	}
-	work := func(at int64, d recording.WorkDetail) {
+	work := func(at int64, d recording.ActivityDetail) {
 		p.Event(recording.Event{
 			TimeNs: begin + at, DurationNs: 8 * ms, Source: recording.SourceTap,
-			Subject: "127.0.0.1:6379", Kind: recording.KindWork, Detail: recording.Detail(d),
+			Subject: "127.0.0.1:6379", Kind: recording.KindActivity, Detail: recording.Detail(d),
 		})
 	}
-	work(0, recording.WorkDetail{Op: "KEYS", Calls: 3, TID: 42, Client: "127.0.0.1:48440"})
-	work(9*ms, recording.WorkDetail{TID: 42})
+	work(0, recording.ActivityDetail{Op: "KEYS", Calls: 3, TID: 42, Client: "127.0.0.1:48440"})
+	work(9*ms, recording.ActivityDetail{TID: 42})
 	p.Event(recording.Event{
 		TimeNs: begin + 2*ms, DurationNs: ms, Source: recording.SourceTap,
 		Subject: "127.0.0.1:6379", Kind: recording.KindThrottled, Detail: `{"tid":42}`,

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// Replay passes the rows of the kernel source in a recording to a watch, calls in the order of their ends.
+// Replay passes the rows of the tap in a recording to a watch, calls in the order of their ends.
 func Replay(r *recording.Recording, w *Watch) {
 	calls := slices.DeleteFunc(slices.Clone(r.Calls),
 		func(c recording.Call) bool { return c.Source != recording.SourceTap })
@@ -37,7 +37,7 @@ func Replay(r *recording.Recording, w *Watch) {
 	}
 }
 
-// SlowOf is the slow threshold of the kernel source in a recording.
+// SlowOf is the slow threshold of the tap in a recording.
 func SlowOf(r *recording.Recording) time.Duration {
 	if d, err := time.ParseDuration(r.Meta[recording.MetaSlow]); err == nil && d > 0 {
 		return d

@@ -14,17 +14,18 @@ import (
 
 // Summary sums up a trace.
 type Summary struct {
-	Seconds       float64
-	Calls         int64 // all that the kernel source timed, slow or not, filtered or not
-	Slow          int   // of these, calls of SlowNs or more
-	SlowNs        int64
-	Matched       int // slow calls that match the filter; the account is of these
-	Filtered      bool
-	ProcessFilter *recording.Whom // if only calls of selected processes are reported; Calls and Commands are of all
-	Commands      []Command       // by the time that slow calls took, then by calls
-	Account       []StateTime     // by time
-	Waits         []Wait          // by time
-	Replies       int64           // that were matched, counted at each end
+	Seconds  float64
+	Calls    int64 // all that the tap timed, slow or not, filtered or not
+	Slow     int   // of these, calls of SlowNs or more
+	SlowNs   int64
+	Matched  int // slow calls that match the filter; the account is of these
+	Filtered bool
+	// if only calls of selected processes are reported; Calls and Commands are of all
+	ProcessFilter *recording.SelectedCalls
+	Commands      []Command   // by the time that slow calls took, then by calls
+	Account       []StateTime // by time
+	Waits         []Wait      // by time
+	Replies       int64       // that were matched, counted at each end
 	// What is missing: replies that could not be matched to their request, reports lost between kernel and slowpath,
 	// slow calls above the limit of reports per second, and how often a connection carried bytes that the kernel
 	// programs do not understand (inline commands, TLS).
@@ -63,7 +64,7 @@ type aggregate struct {
 	waits         map[[3]string]*Wait
 	counters      map[string]float64
 	slow, matched int
-	processFilter *recording.Whom
+	processFilter *recording.SelectedCalls
 }
 
 type opAggregate struct {

@@ -1,4 +1,4 @@
-// Package trace shows single calls of the kernel source, live or from a recording: it filters them, groups those that
+// Package trace shows single calls of the tap, live or from a recording: it filters them, groups those that
 // waited for the same thing, sums them up, and exports them for Perfetto.
 package trace
 

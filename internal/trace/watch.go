@@ -114,7 +114,7 @@ func (w *Watch) SetMeta(key, value string) {
 	if w.Tee != nil {
 		w.Tee.SetMeta(key, value)
 	}
-	if filter, ok := recording.WhomOf(map[string]string{key: value}); ok {
+	if filter, ok := recording.SelectedCallsOf(map[string]string{key: value}); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.aggregate.processFilter = &filter

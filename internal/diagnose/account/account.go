@@ -29,9 +29,9 @@ import (
 
 // Account is one slow call and the partition of its time.
 type Account struct {
-	Call     recording.Call
-	UsualNs  int64 // the baseline: what a call of this command on this path takes while nothing is wrong
-	ExcessNs int64
+	Call       recording.Call
+	BaselineNs int64 // the baseline: what a call of this command on this path takes while nothing is wrong
+	ExcessNs   int64
 	// Weight is by how much its time counts in shares: 1 where only the probe called; see weigh.
 	Weight   float64
 	Segments []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
@@ -80,7 +80,7 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 		}
 		if baseline := all.baselineNs(c); ns > baseline {
 			out = append(out, Account{
-				Call: c, UsualNs: baseline, ExcessNs: ns - baseline, Segments: p.partition(c, baseline),
+				Call: c, BaselineNs: baseline, ExcessNs: ns - baseline, Segments: p.partition(c, baseline),
 			})
 		}
 	}

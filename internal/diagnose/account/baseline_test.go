@@ -19,8 +19,8 @@ func TestBaselineOfASlowSystem(t *testing.T) {
 	}
 	r.Index()
 	l := Build(r)
-	if len(l.Slow) != 90 || l.Slow[0].UsualNs != ms(0.2) {
-		t.Errorf("%d slow calls with baseline %d ns", len(l.Slow), l.Slow[0].UsualNs)
+	if len(l.Slow) != 90 || l.Slow[0].BaselineNs != ms(0.2) {
+		t.Errorf("%d slow calls with baseline %d ns", len(l.Slow), l.Slow[0].BaselineNs)
 	}
 }
 

@@ -4,11 +4,11 @@ import "slowpath/internal/recording"
 
 // Callers are all calls of one kind of caller, slow or not.
 type Callers struct {
-	Calls   int
-	Slow    int   // by the histograms; the tap reports only so many per second one by one
-	Told    int   // of the slow ones, those that have an account
-	TotalNs int64 // of all calls together
-	MaxNs   int64 // of the slow ones
+	Calls    int
+	Slow     int   // by the histograms; the tap reports only so many per second one by one
+	Recorded int   // of the slow ones, those that have an account
+	TotalNs  int64 // of all calls together
+	MaxNs    int64 // of the slow ones
 	// Of the users' calls: the median, and whether it was measured at the clients' end, which includes the network and
 	// the client's own part.
 	P50Ns      int64
@@ -24,7 +24,9 @@ func (c Callers) Few(share float64) bool {
 }
 
 // OfAll is how many of all calls n of the accounts stand for.
-func (c Callers) OfAll(n int) float64 { return float64(n) * float64(c.Slow) / float64(max(c.Told, 1)) }
+func (c Callers) OfAll(n int) float64 {
+	return float64(n) * float64(c.Slow) / float64(max(c.Recorded, 1))
+}
 
 // loadSlack: where the server received 1/loadSlack more calls than a load made, there were no others: the two counts
 // begin and end at slightly different times.
@@ -55,20 +57,20 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 		probe.TotalNs += p.TotalNs
 	}
 	users = countUsers(all, load, gets+load, slowGets+loadSlow)
-	if w, ok := recording.WhomOf(rec.Meta); ok { // the histograms hold the calls of other processes, too
+	if w, ok := recording.SelectedCallsOf(rec.Meta); ok { // the histograms hold the calls of other processes, too
 		users.TotalNs = int64(float64(users.TotalNs) * float64(w.Calls) / float64(max(users.Calls, 1)))
 		users.Calls, users.Slow = int(w.Calls), 0
 	}
 	for _, a := range slow {
 		p := callersOf(a, &users, &probe)
-		p.Told++
+		p.Recorded++
 		p.MaxNs = max(p.MaxNs, a.DurationNs())
 		if a.Call.Source == recording.SourceServer {
 			p.TotalNs += a.DurationNs()
 		}
 	}
-	probe.Slow = max(probe.Told, loadSlow)
-	users.Slow = max(users.Told, users.Slow)
+	probe.Slow = max(probe.Recorded, loadSlow)
+	users.Slow = max(users.Recorded, users.Slow)
 	users.Calls = max(users.Calls, users.Slow)
 	return users, probe
 }

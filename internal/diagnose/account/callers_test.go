@@ -14,7 +14,7 @@ import (
 func TestOnlySomeProcesses(t *testing.T) {
 	r := tap{recording.New()}
 	r.SetMeta(recording.MetaTarget, node)
-	filter := recording.Whom{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}
+	filter := recording.SelectedCalls{Only: "--pid 7", Calls: 400, Matched: 4, Others: 96}
 	r.SetMeta(recording.MetaProcessFilter, recording.Detail(filter))
 	r.latencies("client GET", ms(0.2), 9900)
 	r.latencies("client GET", ms(20), 100)
@@ -22,7 +22,7 @@ func TestOnlySomeProcesses(t *testing.T) {
 		r.call("10.0.0.8:1", "client", "GET", ms(float64(i*100)), ms(float64(i*100+20)))
 	}
 	r.Index()
-	if u := Build(r.Recording).Users; u.Calls != 400 || u.Slow != 4 || u.Told != 4 || u.TotalNs <= 0 {
+	if u := Build(r.Recording).Users; u.Calls != 400 || u.Slow != 4 || u.Recorded != 4 || u.TotalNs <= 0 {
 		t.Errorf("%+v", u)
 	}
 }
@@ -70,7 +70,7 @@ func loadRecording(t *testing.T, at string) *recording.Recording {
 func TestLoad(t *testing.T) {
 	const at = "10.0.0.1:6379"
 	l := Build(loadRecording(t, at))
-	if l.Latency.Calls != 1010 || l.Probe.Calls != 1010 || l.Probe.Slow != 10 || l.Probe.Told != 1 ||
+	if l.Latency.Calls != 1010 || l.Probe.Calls != 1010 || l.Probe.Slow != 10 || l.Probe.Recorded != 1 ||
 		l.Users.Calls != 0 {
 		t.Errorf("latency %+v, own %+v, users %+v", l.Latency, l.Probe, l.Users)
 	}
@@ -78,8 +78,8 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("%d accounts", len(l.Slow))
 	}
 	a := l.Slow[0]
-	if a.UsualNs < ms(0.09) || a.UsualNs > ms(0.11) || a.In(Server, Throttled) != ms(40) {
-		t.Errorf("baseline %d, segments %+v", a.UsualNs, a.Segments)
+	if a.BaselineNs < ms(0.09) || a.BaselineNs > ms(0.11) || a.In(Server, Throttled) != ms(40) {
+		t.Errorf("baseline %d, segments %+v", a.BaselineNs, a.Segments)
 	}
 }
 

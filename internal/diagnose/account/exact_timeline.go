@@ -21,7 +21,7 @@ func (t *mainThread) timeline(node string, suspects []Suspect) []Segment {
 	}
 	works := make([]Segment, 0, len(t.works))
 	for _, w := range t.works {
-		s := Segment{Server, Busy, w.TimeNs, w.TimeNs + w.DurationNs, workText(w.WorkDetail), -1}
+		s := Segment{Server, Busy, w.TimeNs, w.TimeNs + w.DurationNs, workText(w.ActivityDetail), -1}
 		if i, ok := suspectAt[w.TimeNs]; ok {
 			s.State, s.Culprit, s.Suspect = suspects[i].state(), suspects[i].Text, i
 		}

@@ -13,9 +13,9 @@ var stateRank = map[string]int{
 	recording.KindRunQueue: 3, recording.KindBusy: 4,
 }
 
-// SeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
+// MinSeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
 // longer than this cannot have gone unseen.
-const SeenBusyNs = int64(20e6)
+const MinSeenBusyNs = int64(20e6)
 
 // hostStates are the states of the main threads that the host source sampled.
 type hostStates struct {

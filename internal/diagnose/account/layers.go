@@ -130,7 +130,7 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 			return g.Suspect < 0 && g.Actor == Server &&
 				(g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
-		if watched && found == 0 && s.DurationNs > SeenBusyNs && !sleeps(s.Command) && !t.has(Server, RunQueue) {
+		if watched && found == 0 && s.DurationNs > MinSeenBusyNs && !sleeps(s.Command) && !t.has(Server, RunQueue) {
 			// Work this long would have been seen by the host source, unless waits for a CPU cut it up.
 			continue
 		}

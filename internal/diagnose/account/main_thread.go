@@ -20,7 +20,7 @@ type mainThread struct {
 // work is what the thread did from one socket event to the next.
 type work struct {
 	recording.Event
-	recording.WorkDetail
+	recording.ActivityDetail
 }
 
 // wait is a time in which the thread did not run.
@@ -38,8 +38,8 @@ func mainThreads(rec *recording.Recording) map[string]*mainThread {
 			strings.HasPrefix(e.Subject, recording.ProcessPrefix) {
 			continue
 		}
-		if e.Kind == recording.KindWork {
-			works[e.Subject] = append(works[e.Subject], work{e, recording.DetailOf[recording.WorkDetail](e)})
+		if e.Kind == recording.KindActivity {
+			works[e.Subject] = append(works[e.Subject], work{e, recording.DetailOf[recording.ActivityDetail](e)})
 		} else if _, ok := stateRank[e.Kind]; ok {
 			waits[e.Subject] = append(waits[e.Subject], wait{e, recording.DetailOf[recording.ThreadDetail](e)})
 		}

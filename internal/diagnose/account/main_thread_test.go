@@ -26,7 +26,7 @@ func (r tap) wait(kind string, from, to int64, d recording.ThreadDetail) {
 	})
 }
 
-func (r tap) work(from, to int64, d recording.WorkDetail) {
+func (r tap) work(from, to int64, d recording.ActivityDetail) {
 	if d.TID == 0 {
 		d.TID = mainTID
 	}
@@ -35,7 +35,7 @@ func (r tap) work(from, to int64, d recording.WorkDetail) {
 	}
 	r.Event(recording.Event{
 		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: node,
-		Kind: recording.KindWork, Detail: recording.Detail(d),
+		Kind: recording.KindActivity, Detail: recording.Detail(d),
 	})
 }
 
@@ -101,7 +101,7 @@ func TestThrottledByTheHostWhereTheKernelDoesNotReportIt(t *testing.T) {
 func TestOtherThreadsAreNotTheMainThread(t *testing.T) {
 	r := tap{base()}
 	r.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: node, Name: "process", Body: `{"pid":100}`})
-	r.work(ms(990), ms(990.5), recording.WorkDetail{Op: "GET", Calls: 1, Client: caller})
+	r.work(ms(990), ms(990.5), recording.ActivityDetail{Op: "GET", Calls: 1, Client: caller})
 	r.Event(recording.Event{
 		TimeNs: ms(1000), DurationNs: ms(80), Source: recording.SourceTap, Subject: node,
 		Kind:   recording.KindBlocked,
@@ -117,7 +117,10 @@ func TestOtherThreadsAreNotTheMainThread(t *testing.T) {
 func TestSegmentsOfATapCallAreKeptAndNamed(t *testing.T) {
 	r := tap{base()}
 	r.latencies("client GET", ms(0.1), 1000)
-	r.work(ms(1010), ms(1060), recording.WorkDetail{Op: "KEYS", Calls: 1, Args: 2, Client: caller, Process: "cron[9]"})
+	r.work(ms(1010), ms(1060), recording.ActivityDetail{
+		Op: "KEYS", Calls: 1, Args: 2, Client: caller,
+		Process: "cron[9]",
+	})
 	r.call("10.0.0.8:1", "both", "GET", ms(1000), ms(1070),
 		recording.Segment{Actor: Network, State: Out, FromNs: ms(1000), ToNs: ms(1001)},
 		recording.Segment{Actor: Server, State: Busy, FromNs: ms(1001), ToNs: ms(1065), Culprit: "KEYS"},
@@ -141,7 +144,7 @@ func TestSegmentsOfATapCallAreKeptAndNamed(t *testing.T) {
 	if held != ms(50) {
 		t.Errorf("%d ns are attributed to the suspect, want 50 ms", held)
 	}
-	if baseline := a.UsualNs; baseline < ms(0.09) || baseline > ms(0.11) {
+	if baseline := a.BaselineNs; baseline < ms(0.09) || baseline > ms(0.11) {
 		t.Errorf("baseline %d ns, want the median of all calls", baseline)
 	}
 }
@@ -161,7 +164,7 @@ func TestExactSegmentsPartitionTheCall(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "works") {
 			from := when.Draw(t, "from")
-			r.work(from, from+long.Draw(t, "d"), recording.WorkDetail{Op: rapid.SampledFrom([]string{
+			r.work(from, from+long.Draw(t, "d"), recording.ActivityDetail{Op: rapid.SampledFrom([]string{
 				"", "GET",
 				"KEYS",
 			}).Draw(t, "op"), Calls: rapid.IntRange(0, 3).Draw(t, "calls"), Client: caller})
@@ -213,7 +216,7 @@ func TestServerNotSeenByTheTap(t *testing.T) {
 			Body: `{"pid":100}`,
 		})
 		if saw {
-			tap{rec}.work(1, 2, recording.WorkDetail{Op: "GET"})
+			tap{rec}.work(1, 2, recording.ActivityDetail{Op: "GET"})
 		}
 		rec.Index()
 		if got := mainThreads(rec)[node] != nil; got != saw {

@@ -83,7 +83,7 @@ func TestServedCallsThatCannotBeToldApart(t *testing.T) {
 // Work that the tap reported one by one names the command that the call waited for, and is kept.
 func TestServedCallsKeepTheNamesOfWork(t *testing.T) {
 	r := tap{base()}
-	r.work(ms(1010), ms(1030), recording.WorkDetail{Op: "KEYS", Calls: 1, Args: 2, Client: "10.0.0.9:1"})
+	r.work(ms(1010), ms(1030), recording.ActivityDetail{Op: "KEYS", Calls: 1, Args: 2, Client: "10.0.0.9:1"})
 	r.served("PING", ms(1000), part(Server, Busy, ms(50)))
 	slowCall(r.Recording, ms(1000), ms(1050))
 	l, a := only(t, r.Recording)

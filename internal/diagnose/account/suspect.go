@@ -50,7 +50,7 @@ type Suspect struct {
 	Process string
 	Calls   int
 	OnCPUNs int64
-	Told    string
+	Record  string
 	sends   bool // the time went into one system call that sends
 	// Busy and Stopped: the host saw the main thread on the CPU, kept from it, for at least half of DurationNs in a row
 	// within the window. Both are false where nobody watched; busy stretches below 10 ms are not seen.

@@ -48,7 +48,7 @@ func checkWithHost(rec *recording.Recording, suspects []Suspect) {
 		ran, held := longest(at.busy, s), longest(at.held, s)
 		// A long command that shares its CPU with others may be off it for most of the time, and still be long by its
 		// own work.
-		s.Busy = ran >= s.DurationNs/2 || ran >= SeenBusyNs && ran >= s.DurationNs/8 && held < s.DurationNs/2
+		s.Busy = ran >= s.DurationNs/2 || ran >= MinSeenBusyNs && ran >= s.DurationNs/8 && held < s.DurationNs/2
 		s.Stopped = longest(at.stopped, s) >= s.DurationNs/2
 		if !s.Stopped {
 			continue

@@ -85,7 +85,7 @@ func (m *matcher) classify(w *Suspect) {
 		return
 	}
 	if i := m.job(*w); i >= 0 {
-		w.Kind, w.Told, w.Text = m.records[i].Kind, m.records[i].Source, m.records[i].Text
+		w.Kind, w.Record, w.Text = m.records[i].Kind, m.records[i].Source, m.records[i].Text
 		m.leftNs[i] -= w.OnCPUNs
 		return
 	}
@@ -138,7 +138,7 @@ func fits(w, s *Suspect) bool {
 // adopt takes over what the server's record says.
 func (m *matcher) adopt(w *Suspect, i int) {
 	s := m.records[i]
-	w.Kind, w.Told, w.Own = KindCommand, s.Source, s.Own && s.Source == bySlowlog
+	w.Kind, w.Record, w.Own = KindCommand, s.Source, s.Own && s.Source == bySlowlog
 	if s.Command != w.Command && !sameCommand(w.Command, s.Command) {
 		w.Command, w.Text = s.Command, s.Command
 		if w.Client != "" {

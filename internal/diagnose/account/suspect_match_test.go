@@ -8,7 +8,7 @@ import (
 
 // What several sources show of one thing is one suspect.
 func TestOneThingIsOneSuspect(t *testing.T) {
-	long := func(w recording.WorkDetail) tap {
+	long := func(w recording.ActivityDetail) tap {
 		r := tap{base()}
 		r.polled()
 		r.work(ms(1010), ms(1060), w)
@@ -31,7 +31,7 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		work    recording.WorkDetail
+		work    recording.ActivityDetail
 		records func(tap)
 		kind    string
 		command string
@@ -39,56 +39,60 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 	}{
 		{
 			"SLOWLOG and the kernel",
-			recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller},
+			recording.ActivityDetail{Op: "KEYS", Calls: 1, Client: caller},
 			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "KEYS", "slowlog",
 		},
-		{"and commandstats", recording.WorkDetail{Op: "KEYS", Calls: 1, Client: caller}, func(r tap) {
+		{"and commandstats", recording.ActivityDetail{Op: "KEYS", Calls: 1, Client: caller}, func(r tap) {
 			slowlog(r.Recording, "KEYS", ms(1000), ms(49))
 			step(r, "cmdstat_keys.calls", 1)
 			step(r, "cmdstat_keys.usec", 49_000)
 		}, KindCommand, "KEYS", "slowlog"},
-		{"the last read of a transaction", recording.WorkDetail{Op: "HSET", Calls: 155, Client: caller}, func(r tap) {
-			step(r, "cmdstat_exec.calls", 1)
-			step(r, "cmdstat_exec.usec", 45_000)
-		}, KindCommand, "EXEC", "commandstats"},
+		{
+			"the last read of a transaction",
+			recording.ActivityDetail{Op: "HSET", Calls: 155, Client: caller},
+			func(r tap) {
+				step(r, "cmdstat_exec.calls", 1)
+				step(r, "cmdstat_exec.usec", 45_000)
+			}, KindCommand, "EXEC", "commandstats",
+		},
 		{
 			"a transaction in one read",
-			recording.WorkDetail{Op: "MULTI", Calls: 155, Client: caller},
+			recording.ActivityDetail{Op: "MULTI", Calls: 155, Client: caller},
 			func(tap) {},
 			KindCommand, "EXEC", "",
 		},
 		{
 			"a pipeline of short commands",
-			recording.WorkDetail{Op: "GET", Calls: 10_000, Client: caller},
+			recording.ActivityDetail{Op: "GET", Calls: 10_000, Client: caller},
 			func(tap) {},
 			KindPipeline, "GET", "",
 		},
 		{
 			"a fork after a command",
-			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
+			recording.ActivityDetail{Op: "GET", Calls: 1, Client: caller},
 			func(r tap) { fork(r, ms(1000), ms(48)) }, KindFork, "GET", "info",
 		},
-		{"the expire cycle", recording.WorkDetail{}, func(r tap) {
+		{"the expire cycle", recording.ActivityDetail{}, func(r tap) {
 			step(r, "expire_cycle_cpu_milliseconds", 60)
 			step(r, "expired_keys", 60_000)
 		}, KindExpire, "", "info"},
 		{
 			"a command of constant time, without a record of it",
-			recording.WorkDetail{Op: "GET", Calls: 1, Client: caller},
+			recording.ActivityDetail{Op: "GET", Calls: 1, Client: caller},
 			func(tap) {}, KindLoop, "GET", "",
 		},
 		{
 			"a long command below SLOWLOG's threshold",
-			recording.WorkDetail{Op: "SMEMBERS", Calls: 1, Client: caller},
+			recording.ActivityDetail{Op: "SMEMBERS", Calls: 1, Client: caller},
 			func(tap) {}, KindCommand, "SMEMBERS", "",
 		},
 		{
 			"a big reply",
-			recording.WorkDetail{Sends: true, Bytes: 30 << 20, Client: caller},
+			recording.ActivityDetail{Sends: true, Bytes: 30 << 20, Client: caller},
 			func(tap) {}, KindBulk, "",
 			"",
 		},
-		{"slowpath's own question", recording.WorkDetail{Op: "INFO", Calls: 1, Client: caller}, func(r tap) {
+		{"slowpath's own question", recording.ActivityDetail{Op: "INFO", Calls: 1, Client: caller}, func(r tap) {
 			r.Snapshot(recording.Snapshot{
 				Source: recording.SourceServer, Subject: node, Name: "clients",
 				Body: `{"addr":"` + caller + `","self":true}` + "\n",
@@ -96,7 +100,7 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 		}, KindWatch, "INFO", ""},
 		{
 			"another connection's command in SLOWLOG",
-			recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.9:1"},
+			recording.ActivityDetail{Op: "SORT", Calls: 1, Client: "10.0.0.9:1"},
 			func(r tap) { slowlog(r.Recording, "KEYS", ms(1000), ms(49)) }, KindCommand, "SORT", "",
 		},
 	} {
@@ -115,9 +119,9 @@ func TestOneThingIsOneSuspect(t *testing.T) {
 			if len(live) != 1 {
 				t.Fatalf("%d suspects, want 1: %+v", len(live), live)
 			}
-			if s := live[0]; s.Kind != tt.kind || s.Command != tt.command || s.Told != tt.from ||
+			if s := live[0]; s.Kind != tt.kind || s.Command != tt.command || s.Record != tt.from ||
 				s.Source != recording.SourceTap {
-				t.Errorf("%s %q recorded by %q, want %s %q %q: %+v", s.Kind, s.Command, s.Told, tt.kind, tt.command,
+				t.Errorf("%s %q recorded by %q, want %s %q %q: %+v", s.Kind, s.Command, s.Record, tt.kind, tt.command,
 					tt.from, s)
 			}
 			probes := 0

@@ -17,7 +17,7 @@ func workSuspects(rec *recording.Recording, threads map[string]*mainThread) []Su
 		}
 		for _, w := range threads[node].works {
 			if w.OnCPUNs >= minSuspectNs {
-				out = append(out, newWorkSuspect(w.Event, w.WorkDetail))
+				out = append(out, newWorkSuspect(w.Event, w.ActivityDetail))
 			}
 		}
 	}
@@ -25,13 +25,13 @@ func workSuspects(rec *recording.Recording, threads map[string]*mainThread) []Su
 	return out
 }
 
-func newWorkSuspect(e recording.Event, d recording.WorkDetail) Suspect {
+func newWorkSuspect(e recording.Event, d recording.ActivityDetail) Suspect {
 	s := Suspect{
 		Kind: KindCommand, Node: e.Subject, Command: d.Op, ArgCount: d.Args, ArgBytes: d.Bytes,
 		Client: d.Client, Process: d.Process,
 		FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs, DurationNs: e.DurationNs, OnCPUNs: d.OnCPUNs, Count: 1,
 		Calls: d.Calls, Source: recording.SourceTap,
-		Text: workText(d), Busy: d.OnCPUNs >= e.DurationNs/2 || d.OnCPUNs >= SeenBusyNs,
+		Text: workText(d), Busy: d.OnCPUNs >= e.DurationNs/2 || d.OnCPUNs >= MinSeenBusyNs,
 		Stopped: d.OnCPUNs < e.DurationNs/2, sends: d.Sends,
 	}
 	if d.Op == "MULTI" {
@@ -41,7 +41,7 @@ func newWorkSuspect(e recording.Event, d recording.WorkDetail) Suspect {
 }
 
 // workText names what a thread did, for people.
-func workText(d recording.WorkDetail) string {
+func workText(d recording.ActivityDetail) string {
 	from := d.Client
 	if d.Process != "" {
 		from += " (" + d.Process + ")"

@@ -26,14 +26,14 @@ var blockingOnSharedConn = Cause{
 // waiter is the time in which a blocking command held a connection.
 type waiter struct {
 	facts.Span
-	recording.WaiterDetail
+	recording.BlockingCommandDetail
 }
 
 // waiters are those of this node, by connection.
 func waiters(n *facts.Node) map[string][]waiter {
 	out := map[string][]waiter{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
-		d := recording.DetailOf[recording.WaiterDetail](e)
+	for _, e := range n.Events(recording.SourceTap, recording.KindBlockingCommand) {
+		d := recording.DetailOf[recording.BlockingCommandDetail](e)
 		out[d.Client] = append(out[d.Client], waiter{facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs}, d})
 	}
 	return out

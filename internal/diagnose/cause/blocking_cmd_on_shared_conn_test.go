@@ -11,7 +11,7 @@ func TestBlockingCommandOnSharedConnection(t *testing.T) {
 		e := newPath()
 		for i := range int64(5) {
 			at := (2*i + 1) * 1000 * edgeMs
-			e.event(recording.SourceTap, recording.KindWaiter, at, 300*edgeMs, recording.WaiterDetail{
+			e.event(recording.SourceTap, recording.KindBlockingCommand, at, 300*edgeMs, recording.BlockingCommandDetail{
 				Op:     op,
 				Client: client, Process: "app[7]", Behind: 3,
 			})

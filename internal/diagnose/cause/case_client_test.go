@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Small recordings of what the kernel source sees of callers, for the causes on the client's side. A process is named
+// Small recordings of what the tap sees of callers, for the causes on the client's side. A process is named
 // by its comm and its pid; a connection by the port of the client's end.
 
 const (
@@ -54,7 +54,7 @@ func (e edge) conn(l life) edge {
 			d.DialNs+int64(l.trips+1)*l.callNs+l.firstAfter,
 			recording.HandshakeDetail{
 				Client: d.Client, PID: d.PID, Comm: d.Comm, Side: d.Side, DialNs: d.DialNs,
-				Ops: l.ops, Trips: l.trips, RestNs: max(l.firstAfter, 1), Op: "GET",
+				Ops: l.ops, RoundTrips: l.trips, IdleNs: max(l.firstAfter, 1), Op: "GET",
 			})
 	}
 	d.Calls = l.work + int64(len(l.ops))

@@ -156,7 +156,7 @@ func (c clusterCase) unread(at int64, who ...recording.Unread) clusterCase {
 	return c
 }
 
-// conn is a connection of an application to a node, as the kernel source saw it from the client's end.
+// conn is a connection of an application to a node, as the tap saw it from the client's end.
 func (c clusterCase) conn(node, client string, open, end int64, d recording.ConnDetail) clusterCase {
 	d.Client, d.Side, d.PID, d.Comm = client, recording.Client, 77, "app"
 	tapUsed(c.Recording)
@@ -178,7 +178,7 @@ func (c clusterCase) stopped(from, to int64) clusterCase {
 	})
 }
 
-// tapped: the kernel source took part.
+// tapped: the tap took part.
 func (c clusterCase) tapped() clusterCase {
 	tapUsed(c.Recording)
 	return c

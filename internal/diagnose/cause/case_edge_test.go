@@ -122,7 +122,7 @@ func (e edge) snapshot(source, name string, body any) edge {
 	return e
 }
 
-// tapped: the kernel source took part.
+// tapped: the tap took part.
 func (e edge) tapped() edge {
 	tapUsed(e.Recording)
 	return e

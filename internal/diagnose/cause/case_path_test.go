@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// What the causes of the network path are tested on: the recordings of case_edge_test.go with what the kernel source
+// What the causes of the network path are tested on: the recordings of case_edge_test.go with what the tap
 // sees.
 
 const (
@@ -58,7 +58,7 @@ type part struct {
 	culprit      string
 }
 
-// seen is a call of app[7] that the kernel source saw, in parts.
+// seen is a call of app[7] that the tap saw, in parts.
 func (e edge) seen(client, op string, at, replyBytes int64, parts ...part) edge {
 	c := recording.Call{
 		Source: recording.SourceTap, Conn: client, Op: op, Node: edgeNode, Slot: -1,
@@ -78,8 +78,8 @@ func (e edge) seen(client, op string, at, replyBytes int64, parts ...part) edge 
 }
 
 // worked is what the server did between two socket events.
-func (e edge) worked(at, ms int64, d recording.WorkDetail) edge {
-	return e.event(recording.SourceTap, recording.KindWork, at, ms*edgeMs, d)
+func (e edge) worked(at, ms int64, d recording.ActivityDetail) edge {
+	return e.event(recording.SourceTap, recording.KindActivity, at, ms*edgeMs, d)
 }
 
 // clients are the addresses of n connections.

@@ -12,7 +12,7 @@ import (
 
 const tapTID = 4711
 
-// What the kernel source records of the main thread of a node.
+// What the tap records of the main thread of a node.
 func tapWait(r *recording.Recording, node, kind string, at, ns int64, d recording.ThreadDetail) {
 	d.TID, d.Share = tapTID, 1
 	r.Event(recording.Event{
@@ -21,14 +21,14 @@ func tapWait(r *recording.Recording, node, kind string, at, ns int64, d recordin
 	})
 }
 
-func tapWork(r *recording.Recording, node string, at, ns int64, d recording.WorkDetail) {
+func tapWork(r *recording.Recording, node string, at, ns int64, d recording.ActivityDetail) {
 	d.TID = tapTID
 	if d.OnCPUNs == 0 {
 		d.OnCPUNs = ns
 	}
 	r.Event(recording.Event{
 		TimeNs: at, DurationNs: ns, Source: recording.SourceTap, Subject: node,
-		Kind: recording.KindWork, Detail: recording.Detail(d),
+		Kind: recording.KindActivity, Detail: recording.Detail(d),
 	})
 }
 
@@ -48,7 +48,7 @@ func tapLatencies(r *recording.Recording, node, op string, ns, calls int64) {
 	r.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: node, Op: op, HDR: b})
 }
 
-// tapped says that the kernel source saw the main thread in a state during each stall, and 20 calls of a client that
+// tapped says that the tap saw the main thread in a state during each stall, and 20 calls of a client that
 // waited.
 func (r hostCase) tapped(kind string, d recording.ThreadDetail) hostCase {
 	tapUsed(r.Recording)
@@ -101,8 +101,8 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 	}
 }
 
-// worked says that the kernel source saw the main thread serve one read in each stall.
-func (r loopCase) worked(w recording.WorkDetail) loopCase {
+// worked says that the tap saw the main thread serve one read in each stall.
+func (r loopCase) worked(w recording.ActivityDetail) loopCase {
 	tapUsed(r.Recording)
 	r.server(0, 1e6, recording.KindPoll, nil)
 	w.Client, w.Process = loopClient, "cron[9]"
@@ -130,46 +130,47 @@ func (r loopCase) blocked(syscall, file string) loopCase {
 func TestLoopCausesWithTheKernelSource(t *testing.T) {
 	for cause, tests := range map[string][]loopWant{
 		"slow-command": {
-			{"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Args: 4}), 0.95, 0},
+			{"by the kernel alone", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Args: 4}), 0.95, 0},
 			{
-				"with SLOWLOG", newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2, 10),
+				"with SLOWLOG", newLoopCase().worked(recording.ActivityDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2,
+					10),
 				0.97, 0,
 			},
-			{"throttled in its middle", newLoopCase().worked(recording.WorkDetail{
+			{"throttled in its middle", newLoopCase().worked(recording.ActivityDetail{
 				Op: "SORT", Args: 4,
 				OnCPUNs: 2e6,
 			}).blocked("x", ""), 0, 0},
-			{"of constant time", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}), 0, 0},
-			{"a pipeline", newLoopCase().worked(recording.WorkDetail{Op: "SORT", Calls: 30_000}), 0, 0},
+			{"of constant time", newLoopCase().worked(recording.ActivityDetail{Op: "GET", Args: 2}), 0, 0},
+			{"a pipeline", newLoopCase().worked(recording.ActivityDetail{Op: "SORT", Calls: 30_000}), 0, 0},
 		},
 		"lua-or-multi-long": {
-			{"a script", newLoopCase().worked(recording.WorkDetail{Op: "EVALSHA", Args: 4}), 0.95, 0},
-			{"the last read of a transaction", newLoopCase().worked(recording.WorkDetail{
+			{"a script", newLoopCase().worked(recording.ActivityDetail{Op: "EVALSHA", Args: 4}), 0.95, 0},
+			{"the last read of a transaction", newLoopCase().worked(recording.ActivityDetail{
 				Op:    "HSET",
 				Calls: 155,
 			}).counted("exec", 1, 58_000), 0.97, 0},
 		},
 		"flush-sync": {{
-			"by the kernel alone", newLoopCase().worked(recording.WorkDetail{Op: "FLUSHALL", Args: 1}),
+			"by the kernel alone", newLoopCase().worked(recording.ActivityDetail{Op: "FLUSHALL", Args: 1}),
 			0.95, 0,
 		}},
 		"sync-free-of-big-key": {
-			{"by commandstats and the kernel", newLoopCase().worked(recording.WorkDetail{
+			{"by commandstats and the kernel", newLoopCase().worked(recording.ActivityDetail{
 				Op:   "DEL",
 				Args: 2,
 			}).counted("del", 1, 58_000), 0.95, 0},
 		},
-		"big-key-io": {{"in one send", newLoopCase().worked(recording.WorkDetail{
+		"big-key-io": {{"in one send", newLoopCase().worked(recording.ActivityDetail{
 			Sends: true,
 			Bytes: 40 << 20,
 		}), 0.95, 0}},
-		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.WorkDetail{
+		"active-expire-cycle": {{"after a command", newLoopCase().worked(recording.ActivityDetail{
 			Op:   "GET",
 			Args: 2,
 		}).info("expire_cycle_cpu_milliseconds", 0, 60).info("expired_keys", 0,
 			1e5).info("expired_time_cap_reached_count", 0, 3), 0.95, 0}},
 		"fork-latency": {{
-			"after a command", newLoopCase().worked(recording.WorkDetail{Op: "GET", Args: 2}).forks(),
+			"after a command", newLoopCase().worked(recording.ActivityDetail{Op: "GET", Args: 2}).forks(),
 			0.95, 0,
 		}},
 		"aof-fsync-always": {
@@ -197,7 +198,7 @@ func (r loopCase) forks() loopCase {
 }
 
 func TestCulpritIsNamedWithItsProcess(t *testing.T) {
-	d := newLoopCase().worked(recording.WorkDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2,
+	d := newLoopCase().worked(recording.ActivityDetail{Op: "KEYS", Args: 2}).logged("KEYS", 2,
 		10).clients(`{"id":4,"addr":"` + loopClient + `","cmd":"keys","lib_name":"jedis","lib_ver":"5.1.0"}`).diagnose()
 	holds(t, "fix", strings.Join(d.Findings[0].Fix, "\n"), "KEYS from "+loopClient+" (cron[9], jedis 5.1.0) use SCAN")
 	holds(t, "evidence", texts(d.Findings[0].Evidence), "tap: KEYS held the main thread 6 times, up to 60 ms (60 ms "+
@@ -212,7 +213,7 @@ func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 	tapLatencies(r.Recording, hostNode, "client GET", 1e5, 100_000)
 	for i := range int64(50) {
 		at := i * 100e6
-		tapWork(r.Recording, hostNode, at, 8e6, recording.WorkDetail{Op: "SORT", Calls: 1, Client: "10.0.0.8:1"})
+		tapWork(r.Recording, hostNode, at, 8e6, recording.ActivityDetail{Op: "SORT", Calls: 1, Client: "10.0.0.8:1"})
 		r.Call(recording.Call{
 			Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: "GET", Node: hostNode, Side: "both",
 			IntendedNs: at, StartNs: at, EndNs: at + 8e6,

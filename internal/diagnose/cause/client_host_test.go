@@ -28,7 +28,7 @@ func (e edge) quota() edge {
 	return e
 }
 
-// heldBy: the kernel source knows which cgroup's quota throttled the threads.
+// heldBy: the tap knows which cgroup's quota throttled the threads.
 func (e edge) heldBy(cgroup string, cores float64) edge {
 	for i, ev := range e.Events {
 		if ev.Kind == recording.KindThrottled {

@@ -184,8 +184,8 @@ func TestMigrateBigKeyBlocks(t *testing.T) {
 		{"T0 MIGRATE in SLOWLOG", newLoopCase().logged("MIGRATE", 8, 30), 0.8, 0.9},
 		{"T0 RESTORE-ASKING in SLOWLOG", newLoopCase().logged("RESTORE-ASKING", 5, 30), 0.8, 0.9},
 		{"T1 MIGRATE", newLoopCase().busy().logged("MIGRATE", 8, 30), 0.9, 0},
-		{"T2 MIGRATE", newLoopCase().worked(recording.WorkDetail{Op: "MIGRATE", Args: 8}), 0.9, 0},
-		{"T2 MIGRATE that waits for the other server", newLoopCase().worked(recording.WorkDetail{
+		{"T2 MIGRATE", newLoopCase().worked(recording.ActivityDetail{Op: "MIGRATE", Args: 8}), 0.9, 0},
+		{"T2 MIGRATE that waits for the other server", newLoopCase().worked(recording.ActivityDetail{
 			Op: "MIGRATE", Args: 8,
 			OnCPUNs: loopStall / 3,
 		}), 0.8, 0},

@@ -69,7 +69,7 @@ func countsCommands(n *facts.Node) bool {
 	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
 }
 
-// add counts a node's commands by what the kernel source saw at the server.
+// add counts a node's commands by what the tap saw at the server.
 func (l *commandLoop) add(n *facts.Node) {
 	for _, h := range n.Rec.Histograms {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")

@@ -13,8 +13,8 @@ import (
 func (e edge) lookedUp(pid int, from, ns int64, answered bool) edge {
 	e.Event(recording.Event{
 		TimeNs: from, DurationNs: ns, Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d",
-			recording.ProcessPrefix, pid), Kind: recording.KindLookup,
-		Detail: recording.Detail(recording.LookupDetail{Comm: "app", Questions: 1, Answered: answered}),
+			recording.ProcessPrefix, pid), Kind: recording.KindDNSQuery,
+		Detail: recording.Detail(recording.DNSQueryDetail{Comm: "app", Queries: 1, Answered: answered}),
 	})
 	return e
 }

@@ -87,7 +87,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t.totalNs += float64(s.DurationNs) * float64(max(s.Count, 1))
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
-		t.reported[s.Told] = true
+		t.reported[s.Record] = true
 		if who := s.Process; who != "" {
 			t.clients[who] = true
 		} else if s.Client != "" {

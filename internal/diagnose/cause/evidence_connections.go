@@ -67,7 +67,7 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, c
 	return f, felt
 }
 
-// supportShortLived says what the kernel source saw of connections that opened and closed during the watch: of which
+// supportShortLived says what the tap saw of connections that opened and closed during the watch: of which
 // clients, and for how many commands.
 func (f *Finding) supportShortLived(n *facts.Node) {
 	byWho := map[string]int64{}

@@ -98,7 +98,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	}
 	f.Confidence = min(f.Confidence, saturatedCrowd)
 	f.doubt(recording.SourceServer, queued, "calls",
-		"up to %.0f calls are queued at a time, on %.0f connections: only the kernel source shows whether they "+
+		"up to %.0f calls are queued at a time, on %.0f connections: only the tap shows whether they "+
 			"come from one oversized pool (pool-oversized)", queued, open)
 }
 

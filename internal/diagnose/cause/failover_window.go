@@ -185,7 +185,7 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 	}
 	f.Confidence = min(f.Confidence, silentConfidence)
 	f.doubt(recording.SourceProbe, 0, "",
-		"the old master is still silent: only its host's files or the kernel source show "+
+		"the old master is still silent: only its host's files or the tap show "+
 			"whether callers with an old map still wait for it")
 }
 

@@ -9,7 +9,7 @@ import (
 
 // fanoutCase is a cluster with a second node that is throttled for 60 ms of each 100 ms, to which a client calls.
 // others gives the client's last requests to the other nodes, as one sample of each of its slow calls shows it.
-func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCase {
+func fanoutCase(op string, others func(look int64) []recording.OtherNodeCall) clusterCase {
 	c := newClusterCase("redis 7.0.15")
 	tapUsed(c.Recording)
 	for _, node := range clusterNodes {
@@ -23,7 +23,7 @@ func fanoutCase(op string, others func(look int64) []recording.Beside) clusterCa
 }
 
 // stall is one throttled span of a node, in which a call of a client waits and is sampled after 40 ms.
-func (c clusterCase) stall(node, op, process string, at int64, others []recording.Beside) {
+func (c clusterCase) stall(node, op, process string, at int64, others []recording.OtherNodeCall) {
 	tapWait(c.Recording, node, recording.KindThrottled, at, 60e6, recording.ThreadDetail{})
 	c.Call(recording.Call{
 		Source: recording.SourceTap, Conn: "10.0.0.7:1", Op: op, Node: node, Side: "both",
@@ -31,46 +31,46 @@ func (c clusterCase) stall(node, op, process string, at int64, others []recordin
 	},
 		recording.Segment{Actor: recording.Server, State: recording.Throttled, FromNs: at, ToNs: at + 60e6},
 		recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: at + 60e6, ToNs: at + 61e6})
-	c.event(recording.SourceTap, node, recording.KindBeside, at, 40e6, recording.BesideDetail{
+	c.event(recording.SourceTap, node, recording.KindOtherNodes, at, 40e6, recording.OtherNodesDetail{
 		Op:     op,
 		Client: "10.0.0.7:1", Process: process, Others: others,
 	})
 }
 
-func besides(afterNs, tookNs int64) []recording.Beside {
-	return []recording.Beside{{Node: clusterNodes[0], AfterNs: afterNs, TookNs: tookNs}, {
-		Node:    clusterNodes[2],
-		AfterNs: afterNs + 1e4, TookNs: tookNs,
+func besides(afterNs, tookNs int64) []recording.OtherNodeCall {
+	return []recording.OtherNodeCall{{Node: clusterNodes[0], SentAfterNs: afterNs, TookNs: tookNs}, {
+		Node:        clusterNodes[2],
+		SentAfterNs: afterNs + 1e4, TookNs: tookNs,
 	}}
 }
 
 // evenly are exchanges of calls that have nothing to do with the slow one: the last before the sample came at any time
 // in the period of their callers.
-func evenly(look, periodNs int64) []recording.Beside {
+func evenly(look, periodNs int64) []recording.OtherNodeCall {
 	phase := func(k int64) int64 { return 40e6 - (look*k%101)*periodNs/101 }
-	return []recording.Beside{{Node: clusterNodes[0], AfterNs: phase(37), TookNs: 2e5}, {
-		Node:    clusterNodes[2],
-		AfterNs: phase(53), TookNs: 2e5,
+	return []recording.OtherNodeCall{{Node: clusterNodes[0], SentAfterNs: phase(37), TookNs: 2e5}, {
+		Node:        clusterNodes[2],
+		SentAfterNs: phase(53), TookNs: 2e5,
 	}}
 }
 
 func TestFanoutSlowestShard(t *testing.T) {
-	waiting := func(at int64) []recording.Beside {
-		return []recording.Beside{{Node: clusterNodes[0], AfterNs: at, Waiting: true}, {
-			Node:    clusterNodes[2],
-			AfterNs: at, Waiting: true,
+	waiting := func(at int64) []recording.OtherNodeCall {
+		return []recording.OtherNodeCall{{Node: clusterNodes[0], SentAfterNs: at, Waiting: true}, {
+			Node:        clusterNodes[2],
+			SentAfterNs: at, Waiting: true,
 		}}
 	}
-	once := func(every int64) func(int64) []recording.Beside {
-		return func(look int64) []recording.Beside {
+	once := func(every int64) func(int64) []recording.OtherNodeCall {
+		return func(look int64) []recording.OtherNodeCall {
 			if look%every == 0 {
 				return besides(2e4, 3e5)
 			}
 			return besides(-90e6, 3e5)
 		}
 	}
-	always := func(o []recording.Beside) func(int64) []recording.Beside {
-		return func(int64) []recording.Beside { return o }
+	always := func(o []recording.OtherNodeCall) func(int64) []recording.OtherNodeCall {
+		return func(int64) []recording.OtherNodeCall { return o }
 	}
 	checkCluster(t, "fanout-slowest-shard", []clusterWant{
 		{
@@ -81,7 +81,7 @@ func TestFanoutSlowestShard(t *testing.T) {
 		},
 		{name: "sent a moment after the others, which had not answered", rec: fanoutCase("MGET",
 			always(besides(-1e5, 3e5))), first: true, min: 0.95},
-		{name: "two of three calls are", rec: fanoutCase("GET", func(look int64) []recording.Beside {
+		{name: "two of three calls are", rec: fanoutCase("GET", func(look int64) []recording.OtherNodeCall {
 			if look%3 == 0 {
 				return besides(-90e6, 3e5)
 			}
@@ -93,9 +93,9 @@ func TestFanoutSlowestShard(t *testing.T) {
 		{name: "a pipeline to one node", rec: fanoutCase("GET", always(nil))},
 		{name: "callers that go on with the others", rec: fanoutCase("GET", always(besides(39e6, 2e5)))},
 		{name: "independent callers, 1000 calls per second", rec: fanoutCase("GET",
-			func(look int64) []recording.Beside { return evenly(look, 1e6) })},
+			func(look int64) []recording.OtherNodeCall { return evenly(look, 1e6) })},
 		{name: "independent callers, 20 calls per second", rec: fanoutCase("GET",
-			func(look int64) []recording.Beside { return evenly(look, 50e6) })},
+			func(look int64) []recording.OtherNodeCall { return evenly(look, 50e6) })},
 		{name: "all nodes are slow", rec: fanoutCase("GET", always(waiting(1e4)))},
 		{name: "the others were late as well", rec: fanoutCase("GET", always(besides(2e4, 35e6)))},
 		{name: "a client that reads the cluster map", rec: fanoutCase("CLUSTER SLOTS", always(besides(2e4, 3e5)))},
@@ -109,7 +109,7 @@ func TestFanoutSlowestShard(t *testing.T) {
 			"its callers asked one node at a time: in 0 of 100 samples",
 		},
 		"all are slow": {fanoutCase("GET", always(waiting(1e4))), "server-cfs-throttled", ""},
-		"no looks":     {fanoutCase("GET", always(nil)).without(recording.KindBeside), "server-cfs-throttled", ""},
+		"no looks":     {fanoutCase("GET", always(nil)).without(recording.KindOtherNodes), "server-cfs-throttled", ""},
 	} {
 		t.Run("the node's own cause, "+name, func(t *testing.T) {
 			f, all := want.rec.find(want.first)

@@ -21,7 +21,7 @@ func retried(timeout, pause int64, change func(i int, k *recording.ConnDetail, h
 		}
 		h := recording.HandshakeDetail{
 			Client: k.Client, PID: app, Comm: "app", Side: recording.Client, DialNs: dialNs,
-			Trips: 1, Ops: []string{"HELLO"}, Op: "GET", Bytes: 25,
+			RoundTrips: 1, Ops: []string{"HELLO"}, Op: "GET", Bytes: 25,
 		}
 		k.Op, k.OpBytes, k.Waiting, k.By, k.Calls, k.IdleNs, k.InFlightNs = "GET", 25, 1, recording.Client, 20,
 			timeout+int64(i%3)*edgeMs/5, timeout

@@ -54,8 +54,8 @@ func hangs(n *facts.Node) []hang {
 		}
 	}
 	for _, s := range n.Rec.Snapshots {
-		var w recording.Waiter
-		if s.Source != recording.SourceHost || s.Name != recording.SnapshotWaiter ||
+		var w recording.PendingCaller
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotPendingCaller ||
 			json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
 			continue
 		}

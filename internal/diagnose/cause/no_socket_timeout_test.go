@@ -12,7 +12,7 @@ func hanging(e edge, client string, waitNs int64, again float64) edge {
 	subject := recording.ConnPrefix + client
 	e.Snapshot(recording.Snapshot{
 		TimeNs: second, Source: recording.SourceHost, Subject: subject,
-		Name: recording.SnapshotWaiter, Body: recording.Detail(recording.Waiter{
+		Name: recording.SnapshotPendingCaller, Body: recording.Detail(recording.PendingCaller{
 			Node: edgeNode, PID: app,
 			Comm: "app",
 		}),
@@ -41,7 +41,7 @@ func TestNoSocketTimeout(t *testing.T) {
 		return e.snapshot(recording.SourceServer, "clients",
 			`{"id":1,"addr":"`+client+`","flags":"`+flags+`","cmd":"`+cmd+`","lib_name":"redis-py","lib_ver":"7.1.0"}`)
 	}
-	unheard := func() edge { // seen by the kernel source alone
+	unheard := func() edge { // seen by the tap alone
 		e := list(alive().lane(client, 100, edgeMs/5, edgeMs), "N", "get")
 		for k := range int64(5) {
 			e.event(recording.SourceTap, recording.KindRetransmit, 2*second, 200*edgeMs<<k,
@@ -72,7 +72,7 @@ func TestNoSocketTimeout(t *testing.T) {
 			against: "CLIENT LIST is not known",
 		},
 		{
-			name: "T2: seen by the kernel source alone", rec: unheard(), found: true, min: 0.9,
+			name: "T2: seen by the tap alone", rec: unheard(), found: true, min: 0.9,
 			evidence: "retransmitted 5 times",
 		},
 		{name: "a wait that a default timeout ends", rec: hanging(list(alive(), "N", "get"), client, 4*second, 0)},

@@ -61,7 +61,7 @@ func (b *batch) op() string {
 	return "?"
 }
 
-func (b *batch) take(d recording.WorkDetail, from, to int64) {
+func (b *batch) take(d recording.ActivityDetail, from, to int64) {
 	b.works = append(b.works, facts.Span{FromNs: from, ToNs: to})
 	if d.Sends {
 		return
@@ -82,8 +82,8 @@ func (b *batch) lastNs() int64 { return b.works[len(b.works)-1].ToNs }
 func batches(n *facts.Node) []*batch {
 	open := map[string]*batch{}
 	var out []*batch
-	for _, e := range n.Events(recording.SourceTap, recording.KindWork) { // in order of time
-		d := recording.DetailOf[recording.WorkDetail](e)
+	for _, e := range n.Events(recording.SourceTap, recording.KindActivity) { // in order of time
+		d := recording.DetailOf[recording.ActivityDetail](e)
 		b := open[d.Client]
 		if d.Client == "" || d.Sends && b == nil {
 			continue
@@ -213,7 +213,7 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 	}
 	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
 		f.doubt(recording.SourceTap, dropped, "reports",
-			"%s of the kernel source lost: batches may be larger than they seem", counted(dropped, "report"))
+			"%s of the tap lost: batches may be larger than they seem", counted(dropped, "report"))
 	}
 	if piped {
 		return

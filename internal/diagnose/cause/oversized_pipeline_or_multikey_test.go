@@ -8,7 +8,7 @@ import (
 
 func TestOversizedPipeline(t *testing.T) {
 	// Six times the server works for 60 ms in reads of one connection, and others wait.
-	held := func(reads int64, d recording.WorkDetail) edge {
+	held := func(reads int64, d recording.ActivityDetail) edge {
 		e := newPath()
 		for i := range int64(6) {
 			at := (i + 1) * 1000 * edgeMs
@@ -25,7 +25,7 @@ func TestOversizedPipeline(t *testing.T) {
 	}
 	explainEdge(t, find("oversized-pipeline-or-multikey"), []edgeCase{
 		{
-			name: "a pipeline of 20000", rec: held(30, recording.WorkDetail{
+			name: "a pipeline of 20000", rec: held(30, recording.ActivityDetail{
 				Op: "GET", Calls: 680, Args: 2,
 				Bytes: 20474,
 			}),
@@ -33,34 +33,40 @@ func TestOversizedPipeline(t *testing.T) {
 			fix: "pipelines of 10.0.0.7:51000 (batch[9]) in pieces",
 		},
 		{
-			name: "MGET of 30000", rec: held(1, recording.WorkDetail{Op: "MGET", Calls: 1, Args: 30001, Bytes: 18000}),
+			name: "MGET of 30000", rec: held(1, recording.ActivityDetail{
+				Op: "MGET", Calls: 1, Args: 30001,
+				Bytes: 18000,
+			}),
 			found: true, min: 0.85, evidence: "MGET with 30000 keys", fix: "some 100 keys",
 		},
-		{name: "a slow command", rec: held(1, recording.WorkDetail{Op: "KEYS", Calls: 1, Args: 2, Bytes: 24})},
-		{name: "pipelines of 64", rec: held(30, recording.WorkDetail{Op: "GET", Calls: 64, Args: 2, Bytes: 2000})},
-		{name: "a script with many arguments is a script", rec: held(1, recording.WorkDetail{
+		{name: "a slow command", rec: held(1, recording.ActivityDetail{Op: "KEYS", Calls: 1, Args: 2, Bytes: 24})},
+		{name: "pipelines of 64", rec: held(30, recording.ActivityDetail{Op: "GET", Calls: 64, Args: 2, Bytes: 2000})},
+		{name: "a script with many arguments is a script", rec: held(1, recording.ActivityDetail{
 			Op: "EVAL", Calls: 1,
 			Args: 5000, Bytes: 18000,
 		})},
-		{name: "a transaction", rec: held(30, recording.WorkDetail{Op: "MULTI", Calls: 680, Args: 2, Bytes: 20474})},
-		{name: "big values in full reads", rec: held(30, recording.WorkDetail{
+		{name: "a transaction", rec: held(30, recording.ActivityDetail{
+			Op: "MULTI", Calls: 680, Args: 2,
+			Bytes: 20474,
+		})},
+		{name: "big values in full reads", rec: held(30, recording.ActivityDetail{
 			Op: "SET", Calls: 1, Args: 3,
 			Bytes: 16384,
 		})},
-		{name: "no call waited", rec: newPath().worked(1000*edgeMs, 10, recording.WorkDetail{
+		{name: "no call waited", rec: newPath().worked(1000*edgeMs, 10, recording.ActivityDetail{
 			Op: "GET", Calls: 5000,
 			Args: 2, Bytes: 20000, Client: pathClient,
 		})},
 	})
 }
 
-// Without the kernel source the server's records tell of commands with many keys; nothing of it is claimed by another
+// Without the tap the server's records tell of commands with many keys; nothing of it is claimed by another
 // cause.
 func TestOversizedMultikeyByRecords(t *testing.T) {
 	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
 		{"T1 by SLOWLOG", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0.95, 0},
 		{"T0 by SLOWLOG", newLoopCase().logged("MGET", 30_001, 1e5), 0.8, 0.9},
-		{"by the kernel", newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}), 0.89, 0},
+		{"by the kernel", newLoopCase().worked(recording.ActivityDetail{Op: "MGET", Args: 30_001}), 0.89, 0},
 		{"a thousand fields of big values are bytes", newLoopCase().busy().logged("HSET", 2001, 200<<20), 0, 0},
 		{"some keys", newLoopCase().busy().logged("MGET", 101, 1000), 0, 0},
 		{"arguments that are no keys", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), 0, 0},
@@ -69,9 +75,9 @@ func TestOversizedMultikeyByRecords(t *testing.T) {
 	})
 	for name, r := range map[string]loopCase{
 		"by SLOWLOG": newLoopCase().busy().logged("DEL", 100_000, 1e6),
-		"by the kernel": newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}).logged("MGET", 30_001,
+		"by the kernel": newLoopCase().worked(recording.ActivityDetail{Op: "MGET", Args: 30_001}).logged("MGET", 30_001,
 			1e5),
-		"bytes": newLoopCase().worked(recording.WorkDetail{Op: "HSET", Args: 2001, Bytes: 200 << 20}),
+		"bytes": newLoopCase().worked(recording.ActivityDetail{Op: "HSET", Args: 2001, Bytes: 200 << 20}),
 	} {
 		t.Run("claimed once "+name, func(t *testing.T) {
 			if d := r.diagnose(); len(d.Findings) != 1 || d.Findings[0].ExcessShare < 0.8 {

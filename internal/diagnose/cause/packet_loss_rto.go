@@ -68,7 +68,7 @@ func explainLoss(n *facts.Node) *Finding {
 	if seen.Ns > 0 {
 		how := "TCP_INFO"
 		if seen.Users.Calls > 0 {
-			how = "seen by the kernel source, or in TCP_INFO of the probe"
+			how = "seen by the tap, or in TCP_INFO of the probe"
 		}
 		f.support(n.CallSource(), float64(seen.Calls), "calls",
 			"%d of %d slow calls had retransmissions (%s), up to %s in one call", seen.Calls, len(n.Ledger.Slow), how,
@@ -87,7 +87,7 @@ func explainLoss(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, d.Total(), "of the time",
 			"the main thread was busy only %.0f %% of the time: the calls did not wait for the server", d.Total()*100)
 	}
-	if !back.Proven() { // the kernel source sees these at both ends
+	if !back.Proven() { // the tap sees these at both ends
 		f.weighAcks(n)
 		f.doubtLoss(n, cl, seen)
 	}

@@ -29,7 +29,7 @@ func TestPacketLossRTO(t *testing.T) {
 		for i := range int64(20) {
 			e.event(recording.SourceTap, recording.KindAcknowledged, i*400*edgeMs, 240*edgeMs,
 				recording.AckDetail{
-					Client: "10.9.0.1:1", Unacked: 9000, SureNs: sureNs, Resent: retransmitted,
+					Client: "10.9.0.1:1", Unacked: 9000, MinWaitNs: sureNs, Retransmitted: retransmitted,
 					RTTMinNs: edgeMs,
 				})
 		}
@@ -46,7 +46,7 @@ func TestPacketLossRTO(t *testing.T) {
 				e.event(recording.SourceTap, recording.KindRetransmit, at, ms*edgeMs+edgeMs/2,
 					recording.RetransmitDetail{
 						Client: pathClient, From: recording.Client, State: "established",
-						Why: recording.ResentProbe, Total: i + 1, Duplicates: i,
+						Why: recording.RetransmitTailProbe, Total: i + 1, Duplicates: i,
 					})
 			}
 		}

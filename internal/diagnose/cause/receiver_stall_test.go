@@ -29,7 +29,7 @@ func TestReceiverStall(t *testing.T) {
 				recording.Segment{Actor: "unknown", State: "unexplained", FromNs: at + edgeMs, ToNs: c.EndNs})
 			e.event(recording.SourceTap, recording.KindAcknowledged, c.EndNs, 100*edgeMs,
 				recording.AckDetail{
-					Client: pathClient, Unacked: 60_000, SureNs: 100 * edgeMs, Shut: shut,
+					Client: pathClient, Unacked: 60_000, MinWaitNs: 100 * edgeMs, WindowClosed: shut,
 					RTTMinNs: edgeMs / 5,
 				})
 		}

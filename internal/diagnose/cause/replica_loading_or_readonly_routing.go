@@ -41,7 +41,7 @@ const (
 // refused is what a node refused to callers for one reason.
 type refused struct {
 	code    string
-	calls   float64     // of users, by the server's count; where it has none, those that the kernel source kept
+	calls   float64     // of users, by the server's count; where it has none, those that the tap kept
 	down    float64     // of them with CLUSTERDOWN, because it loads
 	counted bool        // by the server
 	of      float64     // all of the users' calls at this node, served or not

@@ -14,7 +14,7 @@ func TestRTTFloor(t *testing.T) {
 	idle := map[string]float64{"used_cpu_user_main_thread": 0.1, "used_cpu_sys_main_thread": 0.1}
 	withClient := func(e edge, rttNs int64) edge {
 		return e.event(recording.SourceTap, recording.KindAcknowledged, edgeMs, 20*edgeMs,
-			recording.AckDetail{Client: "10.9.0.1:1", SureNs: edgeMs, RTTMinNs: rttNs})
+			recording.AckDetail{Client: "10.9.0.1:1", MinWaitNs: edgeMs, RTTMinNs: rttNs})
 	}
 	cut := far(edgeMs / 10).info(idle) // by the server, and each call has to dial again
 	for i := range 30 {

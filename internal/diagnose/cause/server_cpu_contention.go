@@ -166,7 +166,7 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 }
 
 // callersHeld is for which share of the main thread's time in the run queue the callers, or slowpath, had the CPU at
-// its end, and how long these waits were in all; 0 where the kernel source did not see them.
+// its end, and how long these waits were in all; 0 where the tap did not see them.
 func callersHeld(n *facts.Node) (share float64, waitedNs int64) {
 	callers := map[string]bool{}
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.ProcessPrefix) {

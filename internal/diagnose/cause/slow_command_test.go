@@ -20,7 +20,7 @@ func TestSlowCommand(t *testing.T) {
 		{"constant time", newLoopCase().busy().logged("GET", 2, 10), 0, 0},
 		{"many arguments", newLoopCase().busy().logged("BITFIELD", 8002, 1e5), 0.95, 0},
 		{"many keys", newLoopCase().busy().logged("DEL", 100_000, 1e6), 0, 0},
-		{"many keys, by the kernel", newLoopCase().worked(recording.WorkDetail{Op: "MGET", Args: 30_001}), 0, 0},
+		{"many keys, by the kernel", newLoopCase().worked(recording.ActivityDetail{Op: "MGET", Args: 30_001}), 0, 0},
 		{"inside of a script", newLoopCase().busy().logged("EVAL", 3, 40).logged("KEYS", 2, 10), 0, 0},
 		{
 			"the only command of a transaction", newLoopCase().busy().logged("KEYS", 2, 10).counted("exec", 1, 61_000),

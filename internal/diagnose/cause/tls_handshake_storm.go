@@ -48,7 +48,7 @@ const (
 
 // handshakeWork is what new connections took of the main thread.
 type handshakeWork struct {
-	spans  facts.Spans // of the kernel source: the first activity of each new connection
+	spans  facts.Spans // of the tap: the first activity of each new connection
 	count  float64     // new connections of others
 	costNs float64     // of the main thread's CPU time, each
 	cores  float64

@@ -26,7 +26,7 @@ func (e edge) hello(count int, ns int64, waits bool) edge {
 			Client: client,
 			Side:   recording.Server,
 		})
-		e.event(recording.SourceTap, recording.KindWork, at, ns, recording.WorkDetail{
+		e.event(recording.SourceTap, recording.KindActivity, at, ns, recording.ActivityDetail{
 			Op: "?", Calls: 1, Bytes: 1483,
 			Client: client, OnCPUNs: ns,
 		})

@@ -100,14 +100,14 @@ func mapChanged(n *facts.Node) bool {
 // refreshFix are the options: upgrade, fewer refreshes, replicas only; each with what it saves.
 func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 	size, replicas := n.MapSize()
-	habit, known := cost.HabitOf(r.Library)
-	a := cost.Asked{
+	habit, known := cost.PolicyOf(r.Library)
+	a := cost.NodeLoad{
 		Server: n.Rec.Meta[recording.MetaServer], Command: r.Command, Size: size, Replicas: replicas,
 		PerSecond: r.Calls / n.Seconds(), PerCall: r.PerCall(),
-		Everyone: habit.Everyone || !known && r.Command == cost.Nodes, Library: r.Library,
+		AskAll: habit.AskAll || !known && r.Command == cost.Nodes, Library: r.Library,
 	}
 	var fix []string
-	for _, w := range a.WaysOut() {
+	for _, w := range a.Options() {
 		title := w.Title
 		if w.ID == "longer-period" {
 			title = "ask less often, a fifth as often" // the period is not known here

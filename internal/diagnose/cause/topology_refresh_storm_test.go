@@ -131,10 +131,10 @@ func TestSlowMapIsNoSlowCommand(t *testing.T) {
 	}
 }
 
-// asked is a map request that held the main thread, as the kernel source saw it.
+// asked is a map request that held the main thread, as the tap saw it.
 func (e edge) asked(op, process string) edge {
 	tapUsed(e.Recording)
-	return e.event(recording.SourceTap, recording.KindWork, second, 2*edgeMs, recording.WorkDetail{
+	return e.event(recording.SourceTap, recording.KindActivity, second, 2*edgeMs, recording.ActivityDetail{
 		Op: op, Calls: 1,
 		Client: address(7000), Process: process, OnCPUNs: 2 * edgeMs,
 	})

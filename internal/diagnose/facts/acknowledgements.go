@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Acknowledgements is what the kernel source saw of replies to clients at other addresses, of which it may see the
+// Acknowledgements is what the tap saw of replies to clients at other addresses, of which it may see the
 // server's end alone. The clients' kernels acknowledge them without their processes: what is late is the path, the
 // client's host, or a window that is closed.
 type Acknowledgements struct {
@@ -41,23 +41,23 @@ func (n *Node) Acknowledgements() Acknowledgements {
 		if d.RTTMinNs > 0 {
 			least[d.Client] = d.RTTMinNs
 		}
-		if d.Shut {
+		if d.WindowClosed {
 			a.ClosedWindowConns[d.Client] = true
 		}
-		if d.SureNs < d.RTTMinNs+n.Ledger.ThresholdNs {
+		if d.MinWaitNs < d.RTTMinNs+n.Ledger.ThresholdNs {
 			continue
 		}
 		a.LateConns[d.Client] = true
 		switch {
-		case d.Shut:
+		case d.WindowClosed:
 			// what is retransmitted into a closed window is a probe of it
-		case d.Resent > 0:
+		case d.Retransmitted > 0:
 			a.Retransmitted++
-			a.MaxRetransmittedNs = max(a.MaxRetransmittedNs, d.SureNs)
+			a.MaxRetransmittedNs = max(a.MaxRetransmittedNs, d.MinWaitNs)
 		default:
 			a.Other++
-			if d.SureNs > a.MaxOtherNs {
-				a.MaxOtherNs, a.OtherBytes, a.OtherClient = d.SureNs, d.Unacked, d.Client
+			if d.MinWaitNs > a.MaxOtherNs {
+				a.MaxOtherNs, a.OtherBytes, a.OtherClient = d.MinWaitNs, d.Unacked, d.Client
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 	case freeingCommands[name] && name != "SET" && name != "MSET":
 		return s.Busy || fell || !n.HostWatched()
 	case freeingCommands[name]:
-		return fell || s.Busy && s.DurationNs >= account.SeenBusyNs
+		return fell || s.Busy && s.DurationNs >= account.MinSeenBusyNs
 	default:
 		return fell && n.GrowthAround("expired_keys", s) > 0
 	}

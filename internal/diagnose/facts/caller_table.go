@@ -128,7 +128,7 @@ func (b *callerTable) samples() {
 	}
 }
 
-// joinEnds adds to connections within this host what only the server's end has, where the kernel source parses their
+// joinEnds adds to connections within this host what only the server's end has, where the tap parses their
 // bytes.
 func (b *callerTable) joinEnds() {
 	for _, c := range b.all {

@@ -81,7 +81,7 @@ func newNode(c *Case, address string) *Node {
 // Seconds is the length of the watch.
 func (c *Case) Seconds() float64 { return max(float64(c.EndNs-c.StartNs)/1e9, 1e-9) }
 
-// CallSource is the source of the slow calls: the kernel source where it saw any, else the probe.
+// CallSource is the source of the slow calls: the tap where it saw any, else the probe.
 func (n *Node) CallSource() string {
 	if n.Ledger.Users.Slow > 0 {
 		return recording.SourceTap

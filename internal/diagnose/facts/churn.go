@@ -21,7 +21,7 @@ type Churn struct {
 	PerSecond float64
 	// CommandsPerConn is how many commands the server executed per such connection, all commands counted.
 	CommandsPerConn float64
-	// AppCallsPerConn is the median number of calls of the application on such a connection, as the kernel source saw
+	// AppCallsPerConn is the median number of calls of the application on such a connection, as the tap saw
 	// them; 0 where it did not.
 	AppCallsPerConn float64
 }

@@ -13,7 +13,7 @@ type Claim struct {
 	Ns int64
 	// MaxNs is the most that is explained of one call, in nanoseconds.
 	MaxNs int64
-	// Users are the affected calls of the server's clients, which the kernel source sees; Probe all others: the
+	// Users are the affected calls of the server's clients, which the tap sees; Probe all others: the
 	// probe's, and commands that the server logged.
 	Users, Probe Affected
 }
@@ -92,7 +92,7 @@ func (n *Node) Unexplained() Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.State == account.Unexplained })
 }
 
-// TapClaim is ClaimOf the slow calls that the kernel source saw.
+// TapClaim is ClaimOf the slow calls that the tap saw.
 func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
 	return n.ClaimOf(func(a account.Account) int64 {
 		if a.Call.Source != recording.SourceTap {

@@ -96,7 +96,7 @@ func (n *Node) ProbeWorkNs() int64 {
 	return int64(usec / calls * 1000)
 }
 
-// TapCalls is how many calls of a command the kernel source saw, at the end that saw most.
+// TapCalls is how many calls of a command the tap saw, at the end that saw most.
 func (n *Node) TapCalls(op string) int64 {
 	by := n.tapCallsBy(op)
 	return max(by[recording.Client], by[recording.Server])

@@ -39,7 +39,7 @@ func IsAdminCommand(op string) bool {
 	return false
 }
 
-// mapCommands are the commands that reply with the cluster map, as SLOWLOG and the kernel source name them.
+// mapCommands are the commands that reply with the cluster map, as SLOWLOG and the tap name them.
 var mapCommands = map[string]cost.Command{
 	"CLUSTER NODES": cost.Nodes, "CLUSTER SLOTS": cost.Slots,
 	"CLUSTER SHARDS": cost.Shards,

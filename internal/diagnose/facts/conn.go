@@ -95,7 +95,7 @@ func (c *Conn) HandshakeRoundTrips() int {
 	if c.Handshake == nil {
 		return 0
 	}
-	return max(c.Handshake.Trips, 0)
+	return max(c.Handshake.RoundTrips, 0)
 }
 
 // OpeningNs is what the connection cost before the first command of the application, in nanoseconds: the dial, which
@@ -119,7 +119,7 @@ func (c *Conn) HandshakeRoundTripNs() int64 {
 	if c.Handshake == nil {
 		return 0
 	}
-	return max(c.FirstReplyNs-c.DialNs-c.Handshake.RestNs, 0) / int64(c.HandshakeRoundTrips()+1)
+	return max(c.FirstReplyNs-c.DialNs-c.Handshake.IdleNs, 0) / int64(c.HandshakeRoundTrips()+1)
 }
 
 // spentNs is the time in nanoseconds that its caller spent on it. The server's end does not see the time that calls
@@ -150,8 +150,8 @@ func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
 	switch {
 	case k.Handshake == nil:
 		return false
-	case k.Handshake.RestNs > 0:
-		return k.Handshake.RestNs > (maxFirstCallDelay-1)*int64(k.HandshakeRoundTrips()+1)*max(callNs,
+	case k.Handshake.IdleNs > 0:
+		return k.Handshake.IdleNs > (maxFirstCallDelay-1)*int64(k.HandshakeRoundTrips()+1)*max(callNs,
 			k.HandshakeRoundTripNs())
 	}
 	// recorded before the rest was

@@ -15,11 +15,11 @@ type DelayedReplies struct {
 	MaxNsByOp map[string]int64
 }
 
-// DelayedReplies are those among the slow calls that the kernel source saw.
+// DelayedReplies are those among the slow calls that the tap saw.
 func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, behind := map[string]int64{}, map[string][]Span{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindWaiter) {
-		conn := recording.DetailOf[recording.WaiterDetail](e).Client
+	for _, e := range n.Events(recording.SourceTap, recording.KindBlockingCommand) {
+		conn := recording.DetailOf[recording.BlockingCommandDetail](e).Client
 		behind[conn] = append(behind[conn], Span{e.TimeNs, e.TimeNs + e.DurationNs})
 	}
 	cl := n.ClaimOf(func(a account.Account) int64 {

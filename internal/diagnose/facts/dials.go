@@ -6,7 +6,7 @@ import "slowpath/internal/recording"
 // (TCP_TIMEOUT_INIT).
 const SYNTimeoutNs = 1e9
 
-// Dials are the connections that the kernel source saw the clients of this host make to a node.
+// Dials are the connections that the tap saw the clients of this host make to a node.
 type Dials struct {
 	// Count is the number of connections.
 	Count int

@@ -44,7 +44,7 @@ type DialAfterQuery struct {
 func (n *Node) dnsQueries() map[int]*DNSClient {
 	out := map[int]*DNSClient{}
 	for _, e := range n.Rec.Events {
-		if e.Source != recording.SourceTap || e.Kind != recording.KindLookup {
+		if e.Source != recording.SourceTap || e.Kind != recording.KindDNSQuery {
 			continue
 		}
 		pid, err := strconv.Atoi(strings.TrimPrefix(e.Subject, recording.ProcessPrefix))
@@ -56,7 +56,7 @@ func (n *Node) dnsQueries() map[int]*DNSClient {
 		}
 		a := out[pid]
 		a.queries = append(a.queries, Span{e.TimeNs, e.TimeNs + e.DurationNs})
-		if d := recording.DetailOf[recording.LookupDetail](e); !d.Answered || e.DurationNs >= UnansweredQueryNs {
+		if d := recording.DetailOf[recording.DNSQueryDetail](e); !d.Answered || e.DurationNs >= UnansweredQueryNs {
 			a.Unanswered++
 			a.MaxUnansweredNs = max(a.MaxUnansweredNs, e.DurationNs)
 		}

@@ -18,22 +18,22 @@ const (
 
 // fanoutSample is a sample of a slow call that waited.
 type fanoutSample struct {
-	recording.BesideDetail
+	recording.OtherNodesDetail
 	waitedNs int64
 }
 
 // concurrent reports whether another node was sent to at the same time, answered while the slow call waited, and was
 // sent nothing more. The exchange must reach beyond the send of the slow call: a caller that asks one node after the
 // other has its reply before it sends the next.
-func (g fanoutSample) concurrent(o recording.Beside) bool {
-	near := math.Abs(float64(o.AfterNs)) <= maxSendGap*float64(g.waitedNs)
-	return !o.Waiting && near && o.AfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
+func (g fanoutSample) concurrent(o recording.OtherNodeCall) bool {
+	near := math.Abs(float64(o.SentAfterNs)) <= maxSendGap*float64(g.waitedNs)
+	return !o.Waiting && near && o.SentAfterNs+o.TookNs > 0 && o.TookNs <= g.waitedNs/2
 }
 
 // byChance is the largest probability that an unrelated exchange looks like that, at whatever rate calls are sent: the
 // last send of a Poisson process fell within w of the slow call's, and none came in the time a since. It is largest at
 // the rate ln((a+w)/a)/w.
-func (g fanoutSample) byChance(o recording.Beside) float64 {
+func (g fanoutSample) byChance(o recording.OtherNodeCall) float64 {
 	m := maxSendGap * float64(g.waitedNs)
 	w, a := m+min(float64(o.TookNs), m), float64(g.waitedNs)-m
 	return w / (a + w) * math.Pow(a/(a+w), a/w)
@@ -63,8 +63,8 @@ type Fanout struct {
 // itself, which go to all nodes by their nature.
 func (n *Node) Fanouts() map[string]*Fanout {
 	out := map[string]*Fanout{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindBeside) {
-		g := fanoutSample{recording.DetailOf[recording.BesideDetail](e), e.DurationNs}
+	for _, e := range n.Events(recording.SourceTap, recording.KindOtherNodes) {
+		g := fanoutSample{recording.DetailOf[recording.OtherNodesDetail](e), e.DurationNs}
 		if g.Process == "" || g.waitedNs <= 0 || IsAdminCommand(g.Op) {
 			continue
 		}
@@ -89,7 +89,7 @@ func (f *Fanout) take(g fanoutSample) {
 			with++
 			f.Nodes[o.Node]++
 			f.MaxReplyNs = max(f.MaxReplyNs, o.TookNs)
-		case o.Waiting && math.Abs(float64(o.AfterNs)) <= maxSendGap*float64(g.waitedNs):
+		case o.Waiting && math.Abs(float64(o.SentAfterNs)) <= maxSendGap*float64(g.waitedNs):
 			f.AlsoWaiting++
 		}
 	}

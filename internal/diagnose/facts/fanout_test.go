@@ -16,8 +16,8 @@ func FuzzFanoutShare(f *testing.F) {
 		}
 		o := Fanout{Nodes: map[string]int{}}
 		for range 10 {
-			o.take(fanoutSample{recording.BesideDetail{Others: []recording.Beside{{
-				Node: "a", AfterNs: after, TookNs: took,
+			o.take(fanoutSample{recording.OtherNodesDetail{Others: []recording.OtherNodeCall{{
+				Node: "a", SentAfterNs: after, TookNs: took,
 				Waiting: waiting,
 			}}}, waited})
 		}

@@ -42,7 +42,7 @@ var librariesOfRuntime = map[string][]string{
 	"dotnet": {"stackexchange"},
 }
 
-// libraryNamed is the library that reports a name, or whose name begins with the eight letters that the kernel source
+// libraryNamed is the library that reports a name, or whose name begins with the eight letters that the tap
 // keeps; empty for none.
 func libraryNamed(name string) string {
 	name = strings.ToLower(name)

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// LostReplies are replies that the kernel source saw the server send, and arrive no earlier than a retransmission timer
+// LostReplies are replies that the tap saw the server send, and arrive no earlier than a retransmission timer
 // after that. Neither process has a part in it. What a firewall or a queue drops at the server's own host counts there
 // as no retransmission, as it was never sent (net/ipv4/tcp_output.c, tcp_write_xmit), and the caller's end repeats a
 // request that had arrived: only the time shows it.

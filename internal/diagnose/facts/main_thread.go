@@ -8,7 +8,7 @@ import (
 // HostWatched reports whether the server's main thread was watched through the files of its host.
 func (n *Node) HostWatched() bool { return len(n.Host("main.run_ns")) > 0 }
 
-// Exact is what the kernel source saw of the server's main thread in a state, segment by segment; nil where it did not
+// Exact is what the tap saw of the server's main thread in a state, segment by segment; nil where it did not
 // see the thread.
 func (n *Node) Exact(state string) []account.Segment {
 	var out []account.Segment
@@ -20,7 +20,7 @@ func (n *Node) Exact(state string) []account.Segment {
 	return out
 }
 
-// SeenExactly reports whether the kernel source saw the server's main thread.
+// SeenExactly reports whether the tap saw the server's main thread.
 func (n *Node) SeenExactly() bool { return n.Ledger.Exact(n.Address) != nil }
 
 // StateSource is the best source that saw the states of the server's main thread.

@@ -80,7 +80,7 @@ func (c *Case) fetchers(askers map[int]int) MapFetchers {
 		for _, caller := range n.ClientCallers() {
 			all[caller.PID]++
 		}
-		// without the kernel source: the processes that the host's files show connections of
+		// without the tap: the processes that the host's files show connections of
 		for _, p := range n.Processes {
 			all[p.PID] = max(all[p.PID], 1)
 		}
@@ -155,7 +155,7 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 	return out
 }
 
-// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the kernel source sees
+// namesSet is how many connections of the node's clients gave themselves a name. Neither end of the tap sees
 // all of them: the client's misses those of a pipeline, the server's counts slowpath's own.
 func (n *Node) namesSet() float64 {
 	own := float64(n.ProbeCalls(n.StartNs, n.EndNs).Fresh) + ownNamedConns

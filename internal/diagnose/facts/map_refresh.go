@@ -92,7 +92,7 @@ func (r MapRefresh) PerCall() time.Duration {
 	return time.Duration(r.Usec / max(r.Calls, 1) * float64(time.Microsecond))
 }
 
-// likelyMapCommand is what CLUSTER stands for where the server does not say: what the kernel source saw most, else what
+// likelyMapCommand is what CLUSTER stands for where the server does not say: what the tap saw most, else what
 // SLOWLOG has most, else NODES, which takes most on such a server.
 func (n *Node) likelyMapCommand() cost.Command {
 	seen := map[cost.Command]int64{}

@@ -9,11 +9,11 @@ import (
 // lettuceName is the name of the connections over which Lettuce refreshes its topology (DefaultClusterTopologyRefresh).
 const lettuceName = "lettuce#ClusterTopologyRefresh"
 
-// findRequesters finds who asks: by the kernel source the process of each question that was slow or held the thread, by
+// findRequesters finds who asks: by the tap the process of each question that was slow or held the thread, by
 // the server the clients whose last command it was or that are named so.
 func (n *Node) findRequesters(r *MapRefresh) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
-		if d := recording.DetailOf[recording.WorkDetail](e); IsMapCommand(d.Op) {
+	for _, e := range n.Events(recording.SourceTap, recording.KindActivity) {
+		if d := recording.DetailOf[recording.ActivityDetail](e); IsMapCommand(d.Op) {
 			r.add(d.Process, d.Client, n)
 		}
 	}

@@ -56,7 +56,7 @@ func (n *Node) OpenedForKnownReason(callers []*Caller) map[*Conn]bool {
 // in order.
 type OpenTimes map[string][]int64
 
-// OpenTimes are those that the kernel source saw at the server's end.
+// OpenTimes are those that the tap saw at the server's end.
 func (n *Node) OpenTimes() OpenTimes {
 	o := OpenTimes{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {

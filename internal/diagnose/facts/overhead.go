@@ -1,7 +1,7 @@
 package facts
 
 // Overhead is the time that the callers of a node lost before their commands and between them. It is no part of the
-// calls that the kernel source saw, which begin with the send of a command.
+// calls that the tap saw, which begin with the send of a command.
 type Overhead struct {
 	// OpeningNs is the time of dials and handshakes that calls waited for, in nanoseconds.
 	OpeningNs int64

@@ -23,11 +23,11 @@ type PacketLoss struct {
 	OutSegs float64
 	// SeenOnPort says that sockets at the server's port were seen retransmitting.
 	SeenOnPort bool
-	// Retransmissions are those that the kernel source saw.
+	// Retransmissions are those that the tap saw.
 	Retransmissions Retransmissions
 }
 
-// Retransmissions is what the kernel source saw of segments that were retransmitted on open connections at the server's
+// Retransmissions is what the tap saw of segments that were retransmitted on open connections at the server's
 // port.
 type Retransmissions struct {
 	// ByServer is the number that the server retransmitted.
@@ -47,7 +47,7 @@ func (n *Node) retransmissions() (r Retransmissions) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
 		// A retransmitted SYN says that a connection was not accepted; a timer below RTO_MIN is a tail loss probe,
 		// mostly spurious.
-		if strings.HasPrefix(d.State, "syn") || d.Why == recording.ResentProbe || e.DurationNs < RTOMinNs*9/10 {
+		if strings.HasPrefix(d.State, "syn") || d.Why == recording.RetransmitTailProbe || e.DurationNs < RTOMinNs*9/10 {
 			continue
 		}
 		if d.From == recording.Server {

@@ -32,7 +32,7 @@ type Pings struct {
 	Source string
 }
 
-// BorrowPings are the callers' PINGs, by what the kernel source saw at their end, else by commandstats; ok says that
+// BorrowPings are the callers' PINGs, by what the tap saw at their end, else by commandstats; ok says that
 // their number is that of a pool which tests each connection when it is borrowed.
 func (n *Node) BorrowPings() (Pings, bool) {
 	p := n.tapPings()

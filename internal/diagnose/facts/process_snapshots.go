@@ -89,7 +89,7 @@ func (c *Case) HasSingleReader(pid int) bool {
 	return ok && threads == 1
 }
 
-// ReportsCollections reports whether the kernel source sees when the runtime of a process collects garbage.
+// ReportsCollections reports whether the tap sees when the runtime of a process collects garbage.
 func (c *Case) ReportsCollections(pid int) bool {
 	return len(c.Rec.Series(recording.SourceTap, processSubject(pid), "collector.watched")) > 0
 }

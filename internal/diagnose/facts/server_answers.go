@@ -37,7 +37,7 @@ func (n *Node) eachAnswer(each func(ns int64)) {
 }
 
 // hadReply reports whether a call had a reply. An error that is a reply is its code, LOADING, or "error reply" of the
-// kernel source.
+// tap.
 func hadReply(c recording.Call) bool {
 	return !strings.Contains(c.Error, " ") || c.Error == "error reply"
 }

@@ -97,7 +97,7 @@ func (n *Node) addUnread(w Span, s *SilentNodeWaits) {
 	count(w.ToNs)
 }
 
-// addConns adds those whose connections the kernel source saw: made after the takeover and never answered, or closed
+// addConns adds those whose connections the tap saw: made after the takeover and never answered, or closed
 // while a call waited.
 func (n *Node) addConns(w Span, s *SilentNodeWaits) {
 	for _, c := range n.ClientCallers() {

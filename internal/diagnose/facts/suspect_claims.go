@@ -97,7 +97,7 @@ func includesRunQueue(s account.Suspect) bool {
 	case account.KindExpire, account.KindFork:
 		return true
 	case account.KindCommand, account.KindFree:
-		return (s.Busy || !s.Stopped) && s.DurationNs >= account.SeenBusyNs
+		return (s.Busy || !s.Stopped) && s.DurationNs >= account.MinSeenBusyNs
 	}
 	return false
 }
@@ -121,11 +121,11 @@ func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
 	return h
 }
 
-// tapConfidence is the confidence in an activity that the kernel source saw: its time is exact, and so is whether the
+// tapConfidence is the confidence in an activity that the tap saw: its time is exact, and so is whether the
 // thread was on the CPU; the server's record of it says the same twice.
 func tapConfidence(s account.Suspect) float64 {
 	switch {
-	case s.Busy && s.Told != "":
+	case s.Busy && s.Record != "":
 		return 0.97
 	case s.Busy:
 		return 0.95
@@ -148,7 +148,7 @@ func (h SuspectClaim) Confidence(n *Node) float64 {
 			c = 0.95
 		} else if n.HostWatched() && s.Source == "info" {
 			c = 0.9 // a sum over many turns of the loop
-		} else if n.HostWatched() && s.DurationNs < account.SeenBusyNs {
+		} else if n.HostWatched() && s.DurationNs < account.MinSeenBusyNs {
 			c += 0.05
 		}
 		best = max(best, c)

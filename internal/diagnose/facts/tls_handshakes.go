@@ -24,8 +24,8 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 	}
 	n.tlsHandshakes = &TLSHandshakes{startedAt: map[int64]bool{}}
 	opened := n.OpenTimes()
-	for _, e := range n.Events(recording.SourceTap, recording.KindWork) {
-		d := recording.DetailOf[recording.WorkDetail](e)
+	for _, e := range n.Events(recording.SourceTap, recording.KindActivity) {
+		d := recording.DetailOf[recording.ActivityDetail](e)
 		list, at := opened[d.Client], opened.last(d.Client, e.TimeNs+e.DurationNs)
 		if d.Op != "?" || at < 0 {
 			continue
@@ -40,7 +40,7 @@ func (n *Node) TLSHandshakes() *TLSHandshakes {
 	return n.tlsHandshakes
 }
 
-// isTLSHandshake reports whether an activity for which the kernel source has no name was a handshake.
+// isTLSHandshake reports whether an activity for which the tap has no name was a handshake.
 func (n *Node) isTLSHandshake(s account.Suspect) bool {
 	return s.Source == recording.SourceTap && s.Command == "?" && n.TLSHandshakes().startedAt[s.FromNs]
 }

@@ -30,7 +30,7 @@ func judged(incident, tier string, d verdict.Diagnosis) string {
 	return b.String()
 }
 
-// TestCorpus: the recordings of the corpus are judged as they always were, with all sources, without the kernel source,
+// TestCorpus: the recordings of the corpus are judged as they always were, with all sources, without the tap,
 // and by a connection alone. A change of this file is a change of behaviour: make it on purpose, and review it.
 func TestCorpus(t *testing.T) {
 	var lines []string

@@ -22,24 +22,24 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	c := facts.New(rec)
 	d := Diagnosis{
 		Schema: Schema, Version: version, Target: targetOf(rec),
-		Window:     Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
-		Sources:    sources(rec),
-		Whom:       whomOf(rec),
-		Latency:    latencyOf(c.Ledger),
-		Findings:   order(explain(c), slowness(c)),
-		Account:    states(c.Ledger),
-		Excess:     excess(c),
-		Worst:      worst(c.Ledger),
-		OnCPU:      onCPU(rec, c.Ledger),
-		BlindSpots: blindSpots(rec),
-		Cost:       costOfWatch(c),
+		Window:        Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
+		Sources:       sources(rec),
+		SelectedCalls: selectedCallsOf(rec),
+		Latency:       latencyOf(c.Ledger),
+		Findings:      order(explain(c), slowness(c)),
+		Account:       states(c.Ledger),
+		Excess:        excess(c),
+		Worst:         worst(c.Ledger),
+		OnCPU:         onCPU(rec, c.Ledger),
+		BlindSpots:    blindSpots(rec),
+		Cost:          costOfWatch(c),
 	}
 	d.Verdict, d.Summary = verdict(c, d)
 	return d
 }
 
-func whomOf(rec *recording.Recording) *recording.Whom {
-	if w, ok := recording.WhomOf(rec.Meta); ok {
+func selectedCallsOf(rec *recording.Recording) *recording.SelectedCalls {
+	if w, ok := recording.SelectedCallsOf(rec.Meta); ok {
 		return &w
 	}
 	return nil

@@ -19,22 +19,23 @@ const (
 
 // Diagnosis is the whole answer, as `doctor --json` prints it.
 type Diagnosis struct {
-	Schema     string                   `json:"schema"`
-	Version    string                   `json:"version"`
-	Target     Target                   `json:"target"`
-	Window     Window                   `json:"window"`
-	Sources    []recording.SourceStatus `json:"sources"`
-	Whom       *recording.Whom          `json:"whom,omitempty"` // where only the calls of some processes were asked for
-	Latency    Latency                  `json:"latency"`
-	Verdict    string                   `json:"verdict"`
-	Summary    string                   `json:"summary"` // the verdict in one sentence
-	Findings   []cause.Finding          `json:"findings"`
-	Account    []State                  `json:"account"`
-	Excess     Excess                   `json:"excess"`
-	Worst      []Worst                  `json:"worst"`            // the slowest calls with their segments
-	OnCPU      []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
-	BlindSpots []recording.BlindSpot    `json:"blind_spots"`
-	Cost       []cause.Evidence         `json:"cost"` // what the watch itself cost
+	Schema  string                   `json:"schema"`
+	Version string                   `json:"version"`
+	Target  Target                   `json:"target"`
+	Window  Window                   `json:"window"`
+	Sources []recording.SourceStatus `json:"sources"`
+	// where only the calls of some processes were asked for
+	SelectedCalls *recording.SelectedCalls `json:"whom,omitempty"`
+	Latency       Latency                  `json:"latency"`
+	Verdict       string                   `json:"verdict"`
+	Summary       string                   `json:"summary"` // the verdict in one sentence
+	Findings      []cause.Finding          `json:"findings"`
+	Account       []State                  `json:"account"`
+	Excess        Excess                   `json:"excess"`
+	Worst         []Worst                  `json:"worst"`            // the slowest calls with their segments
+	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
+	BlindSpots    []recording.BlindSpot    `json:"blind_spots"`
+	Cost          []cause.Evidence         `json:"cost"` // what the watch itself cost
 }
 
 // Target is what was watched.
@@ -56,7 +57,7 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
-	// Calls of the server's users that the kernel source saw. The other values are of slowpath's own calls, where it
+	// Calls of the server's users that the tap saw. The other values are of slowpath's own calls, where it
 	// made any.
 	UserCalls     int   `json:"user_calls,omitempty"`
 	UserSlowCalls int   `json:"user_slow_calls,omitempty"`

@@ -24,7 +24,7 @@ func (p Plan) Cells() []Cell {
 
 // How long a cell takes, beside the time of its calls.
 const (
-	// setUp is for starting the client twice, and for doctor to load the kernel source and to judge.
+	// setUp is for starting the client twice, and for doctor to load the tap and to judge.
 	setUp        = 3 * time.Second
 	formsCluster = 6 * time.Second // three masters and three replicas that agree
 )

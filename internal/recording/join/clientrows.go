@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// clientRows copies rows of the client's recording into the server's: those of its kernel source, not those of the
+// clientRows copies rows of the client's recording into the server's: those of its tap, not those of the
 // probe, the server source and the host source, which would mix with the server's own.
 type clientRows struct {
 	server, client *recording.Recording
@@ -47,7 +47,7 @@ func (g clientRows) nodeName(name string) string {
 	return name
 }
 
-// addEvidence adds what the kernel source saw of the clients' end other than calls. It returns how many processes were
+// addEvidence adds what the tap saw of the clients' end other than calls. It returns how many processes were
 // left out because the server's host has other processes with the same number.
 func (g clientRows) addEvidence() (clash int) {
 	for _, h := range g.client.Histograms {

@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestEvidence: other rows of the client's kernel source are added, with the server's times and names.
+// TestEvidence: other rows of the client's tap are added, with the server's times and names.
 func TestEvidence(t *testing.T) {
 	w := newWorld()
 	const offset = int64(-4 * 3600e9)

@@ -14,7 +14,7 @@ type serverCoverage struct {
 	untilNs int64
 }
 
-// lossCounters are counters of the kernel source: if one is not 0, a slow call may be missing, since its report or the
+// lossCounters are counters of the tap: if one is not 0, a slow call may be missing, since its report or the
 // order of calls on its connection was lost.
 var lossCounters = []string{
 	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",

@@ -18,7 +18,7 @@ import (
 // Why recordings cannot be joined, and what to do.
 var (
 	ErrNoSequence = errors.New("has no TCP sequence numbers, by which calls are joined: it was made by an older " +
-		"slowpath, or without the kernel source; record again as root")
+		"slowpath, or without the tap; record again as root")
 	ErrNoServerEnd = errors.New("no recording has calls from the clients' end of which another has calls from the " +
 		"server's; record on the clients' host and on the server's at the same time")
 	ErrNAT = errors.New("no connection of one recording is in the other: NAT or a proxy between the hosts, or other " +

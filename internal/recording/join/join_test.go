@@ -295,7 +295,7 @@ func TestNothingToJoin(t *testing.T) {
 		reason error
 	}{
 		{"old", func(w *world) { w.client.Calls[0].Seq = 0 }, ErrNoSequence},
-		{"no kernel source", func(w *world) { w.server.Calls = nil }, ErrNoSequence},
+		{"no tap", func(w *world) { w.server.Calls = nil }, ErrNoSequence},
 		{"one end", func(w *world) { w.server.Calls[0].Side = recording.Client }, ErrNoServerEnd},
 		{"nothing slow there", func(w *world) {
 			w.server.Calls = nil

@@ -145,7 +145,7 @@ func (w *callerWatch) ports() (out []int) {
 func (w *callerWatch) record(s *Socket, local netip.AddrPort, pid int) {
 	if !w.known[local] {
 		w.known[local] = true
-		body := recording.Waiter{Node: w.Nodes[unmapped(s.Remote)], PID: pid}
+		body := recording.PendingCaller{Node: w.Nodes[unmapped(s.Remote)], PID: pid}
 		if pid != 0 {
 			if p, err := describe(w.FS, pid, Query{}, 0); err == nil {
 				body.Comm = p.Comm
@@ -153,7 +153,7 @@ func (w *callerWatch) record(s *Socket, local netip.AddrPort, pid int) {
 		}
 		w.Sink.Snapshot(recording.Snapshot{
 			TimeNs: w.Clock.Now(), Source: recording.SourceHost,
-			Subject: recording.ConnPrefix + local.String(), Name: recording.SnapshotWaiter,
+			Subject: recording.ConnPrefix + local.String(), Name: recording.SnapshotPendingCaller,
 			Body: recording.Detail(body),
 		})
 	}

@@ -91,7 +91,8 @@ func TestWatchCallers(t *testing.T) {
 		t.Error("a connection that was answered is said to wait")
 	}
 	for _, s := range m.snapshots {
-		if s.Name == recording.SnapshotWaiter && s.Subject == recording.ConnPrefix+waiting.RemoteAddr().String() {
+		if s.Name == recording.SnapshotPendingCaller &&
+			s.Subject == recording.ConnPrefix+waiting.RemoteAddr().String() {
 			return
 		}
 	}

@@ -16,7 +16,7 @@ func (r *recorder) acknowledged(e *kernelAckedEvent) {
 		Subject: n.Address, Kind: recording.KindAcknowledged,
 		Detail: recording.Detail(recording.AckDetail{
 			Client: client.String(), Unacked: int64(e.Unacked),
-			SureNs: int64(e.Sure), Resent: int64(e.Retransmitted), Shut: e.ZeroWindow != 0,
+			MinWaitNs: int64(e.Sure), Retransmitted: int64(e.Retransmitted), WindowClosed: e.ZeroWindow != 0,
 			RTTMinNs: int64(e.RttMinUs) * 1000,
 		}),
 	})

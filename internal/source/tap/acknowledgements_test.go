@@ -132,7 +132,7 @@ func TestAcknowledged(t *testing.T) {
 		if !ok {
 			t.Errorf("the reply of no slow call: %+v", e)
 		}
-		if d := details[local(good)][i]; d.Resent != 0 || d.Shut || d.Unacked != c.ReplyBytes {
+		if d := details[local(good)][i]; d.Retransmitted != 0 || d.WindowClosed || d.Unacked != c.ReplyBytes {
 			t.Errorf("%+v, of %+v", d, c)
 		}
 	}
@@ -140,7 +140,7 @@ func TestAcknowledged(t *testing.T) {
 		t.Fatalf("%d acknowledgements on the slow path: %+v", n, details[local(far)])
 	}
 	e, d := events[local(far)][0], details[local(far)][0]
-	if d.Unacked < bytes/2 || d.Unacked > 2*bytes || d.SureNs > e.DurationNs || d.Shut {
+	if d.Unacked < bytes/2 || d.Unacked > 2*bytes || d.MinWaitNs > e.DurationNs || d.WindowClosed {
 		t.Errorf("%d ns: %+v", e.DurationNs, d)
 	}
 	if e.DurationNs < onSlowPath(bytes) {
@@ -187,10 +187,10 @@ func TestAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	stop()
 	rec.Index()
 	_, details := acks(rec)
-	if d := details[c.LocalAddr().String()]; len(d) != 1 || !d[0].Shut {
+	if d := details[c.LocalAddr().String()]; len(d) != 1 || !d[0].WindowClosed {
 		t.Errorf("of the client that did not read: %+v", d)
 	}
-	if d := details[lost.conn.LocalAddr().String()]; len(d) != 1 || d[0].Resent == 0 || d[0].Shut {
+	if d := details[lost.conn.LocalAddr().String()]; len(d) != 1 || d[0].Retransmitted == 0 || d[0].WindowClosed {
 		t.Errorf("of the reply that was lost: %+v", d)
 	}
 }

@@ -105,8 +105,8 @@ func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call)
 	case blocks(c.Op) && asleepAfter(e) > (c.EndNs-c.StartNs)/2:
 		r.Sink.Event(recording.Event{
 			TimeNs: c.StartNs, DurationNs: c.EndNs - c.StartNs, Source: recording.SourceTap,
-			Subject: c.Node, Kind: recording.KindWaiter,
-			Detail: recording.Detail(recording.WaiterDetail{
+			Subject: c.Node, Kind: recording.KindBlockingCommand,
+			Detail: recording.Detail(recording.BlockingCommandDetail{
 				Op: c.Op, Client: c.Conn, Process: c.Client,
 				Behind: int(e.Ahead) - 1,
 			}),

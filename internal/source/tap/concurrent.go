@@ -105,8 +105,8 @@ func (r *recorder) emitConcurrent(now int64) {
 			}
 			r.Sink.Event(recording.Event{
 				TimeNs: start, DurationNs: v.at - start, Source: recording.SourceTap,
-				Subject: c.Node, Kind: recording.KindBeside,
-				Detail: recording.Detail(recording.BesideDetail{
+				Subject: c.Node, Kind: recording.KindOtherNodes,
+				Detail: recording.Detail(recording.OtherNodesDetail{
 					Op: c.Op, Client: c.Conn, Process: c.Client,
 					Others: v.otherNodes(k, start),
 				}),
@@ -116,7 +116,7 @@ func (r *recorder) emitConcurrent(now int64) {
 }
 
 // otherNodes are the last exchanges of the process of a slow call with each other node.
-func (v *snapshot) otherNodes(of processNode, start int64) (out []recording.Beside) {
+func (v *snapshot) otherNodes(of processNode, start int64) (out []recording.OtherNodeCall) {
 	for k, e := range v.exchanges {
 		if k.pid != of.pid || k.node == of.node {
 			continue
@@ -124,12 +124,12 @@ func (v *snapshot) otherNodes(of processNode, start int64) (out []recording.Besi
 		if s, slow := v.slow[k]; slow && s.StartNs >= e.from {
 			e = exchange{from: s.StartNs, to: v.at, waiting: true}
 		}
-		o := recording.Beside{Node: k.node, AfterNs: e.from - start, Waiting: e.waiting}
+		o := recording.OtherNodeCall{Node: k.node, SentAfterNs: e.from - start, Waiting: e.waiting}
 		if !e.waiting {
 			o.TookNs = max(e.to-e.from, 0)
 		}
 		out = append(out, o)
 	}
-	slices.SortFunc(out, func(a, b recording.Beside) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortFunc(out, func(a, b recording.OtherNodeCall) int { return strings.Compare(a.Node, b.Node) })
 	return out
 }

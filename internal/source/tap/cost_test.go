@@ -28,7 +28,7 @@ import (
 	"slowpath/internal/stats"
 )
 
-// BenchmarkCost: what the kernel source takes from a server at saturation. The server has one CPU, the load another;
+// BenchmarkCost: what the tap takes from a server at saturation. The server has one CPU, the load another;
 // the programs are attached and detached in turns, a quarter of a second each, while the load goes on, so that what
 // else the machine does hits both alike. Reported are medians over the pairs: the throughput with the programs to that
 // without, and the same of the server's CPU time per command. The same with programs that do nothing is what hooks cost

@@ -86,7 +86,7 @@ func (r *recorder) expireDNS(now int64) {
 func (r *recorder) emitDNS(q *dnsQuery, to int64, answered bool) {
 	r.Sink.Event(recording.Event{
 		TimeNs: q.from, DurationNs: to - q.from, Source: recording.SourceTap,
-		Subject: recording.ProcessPrefix + itoa(q.pid), Kind: recording.KindLookup,
-		Detail: recording.Detail(recording.LookupDetail{Comm: q.comm, Questions: q.sends, Answered: answered}),
+		Subject: recording.ProcessPrefix + itoa(q.pid), Kind: recording.KindDNSQuery,
+		Detail: recording.Detail(recording.DNSQueryDetail{Comm: q.comm, Queries: q.sends, Answered: answered}),
 	})
 }

@@ -23,7 +23,7 @@ type dnsSink struct {
 
 func (l dnsSink) Event(e recording.Event) {
 	l.Recording.Event(e)
-	if e.Kind == recording.KindLookup && e.Subject == fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid) {
+	if e.Kind == recording.KindDNSQuery && e.Subject == fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid) {
 		l.events <- e
 	}
 }
@@ -80,8 +80,8 @@ func TestDNS(t *testing.T) {
 	ask(server.LocalAddr().String())
 	select {
 	case e := <-sink.events:
-		d := recording.DetailOf[recording.LookupDetail](e)
-		if !d.Answered || d.Questions != 1 || e.DurationNs < int64(late) || !strings.HasPrefix(d.Comm, "tap.test") {
+		d := recording.DetailOf[recording.DNSQueryDetail](e)
+		if !d.Answered || d.Queries != 1 || e.DurationNs < int64(late) || !strings.HasPrefix(d.Comm, "tap.test") {
 			t.Errorf("%+v of %v", d, time.Duration(e.DurationNs))
 		}
 	case <-time.After(10 * time.Second):
@@ -145,8 +145,8 @@ func TestDNSQueries(t *testing.T) {
 		}
 		var got []string
 		for _, e := range rec.Events {
-			d := recording.DetailOf[recording.LookupDetail](e)
-			got = append(got, fmt.Sprintf("%d+%d %d %v", e.TimeNs/1e6, e.DurationNs/1e6, d.Questions, d.Answered))
+			d := recording.DetailOf[recording.DNSQueryDetail](e)
+			got = append(got, fmt.Sprintf("%d+%d %d %v", e.TimeNs/1e6, e.DurationNs/1e6, d.Queries, d.Answered))
 		}
 		if text := strings.Join(got, ", "); text != tt.want {
 			t.Errorf("%s: %s, want %s", name, text, tt.want)

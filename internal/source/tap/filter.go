@@ -18,8 +18,8 @@ type filter struct {
 	ProcessFilter
 	files   Files
 	checked map[int]checkedProcess
-	summary recording.Whom
-	written recording.Whom            // summary, as the recording has it
+	summary recording.SelectedCalls
+	written recording.SelectedCalls   // summary, as the recording has it
 	calls   int64                     // of the connections that have ended
 	open    map[netip.AddrPort]uint64 // calls so far of those that have not, by the client's end
 	others  map[string]int            // processes that are not selected, by what they are
@@ -40,8 +40,9 @@ const (
 
 func newFilter(p ProcessFilter, files Files) *filter {
 	return &filter{
-		ProcessFilter: p, files: files, checked: map[int]checkedProcess{}, summary: recording.Whom{Only: p.String()},
-		open: map[netip.AddrPort]uint64{}, others: map[string]int{},
+		ProcessFilter: p, files: files, checked: map[int]checkedProcess{},
+		summary: recording.SelectedCalls{Only: p.String()},
+		open:    map[netip.AddrPort]uint64{}, others: map[string]int{},
 	}
 }
 
@@ -138,7 +139,7 @@ func (f *filter) conn(e *kernelConnEvent, client netip.AddrPort, from, to proces
 }
 
 // summarize gives what is known up to now, and whether that is new.
-func (f *filter) summarize() (s recording.Whom, changed bool) {
+func (f *filter) summarize() (s recording.SelectedCalls, changed bool) {
 	f.summary.Calls = f.calls
 	for _, n := range f.open {
 		f.summary.Calls += int64(n)

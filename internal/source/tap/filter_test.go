@@ -112,7 +112,7 @@ func TestProcessFilter(t *testing.T) {
 			rec := stop()
 			cancel()
 
-			summary, ok := recording.WhomOf(rec.Meta)
+			summary, ok := recording.SelectedCallsOf(rec.Meta)
 			if !ok || summary.Matched != len(rec.Calls) || summary.Only != only.String() {
 				t.Errorf("%d calls, summary %+v (%v)", len(rec.Calls), summary, ok)
 			}

@@ -71,7 +71,7 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end i
 		Detail: recording.Detail(recording.HandshakeDetail{
 			Client: h.client.String(), PID: p.pid, Comm: p.comm,
 			Side: h.side, DialNs: h.dialNs,
-			Ops: h.ops, Library: h.library, Version: h.version, Trips: h.trips - 1, RestNs: rest, Op: op,
+			Ops: h.ops, Library: h.library, Version: h.version, RoundTrips: h.trips - 1, IdleNs: rest, Op: op,
 			Bytes: int64(e.ReqBytes),
 		}),
 	})

@@ -41,9 +41,12 @@ func TestHandshakes(t *testing.T) {
 	want := map[string]recording.HandshakeDetail{
 		one.conn.LocalAddr().String(): {
 			Ops: append(setInfo[:2:2], "CLIENT SETNAME"), Library: "go-redis",
-			Version: "9.23.0", Trips: 3, Op: "GET",
+			Version: "9.23.0", RoundTrips: 3, Op: "GET",
 		},
-		all.conn.LocalAddr().String():  {Ops: setInfo, Library: "lettuce", Version: "6.8.1.re", Trips: 0, Op: "GET"},
+		all.conn.LocalAddr().String(): {
+			Ops: setInfo, Library: "lettuce", Version: "6.8.1.re", RoundTrips: 0,
+			Op: "GET",
+		},
 		none.conn.LocalAddr().String(): {Op: "GET"},
 	}
 	got := map[string]recording.HandshakeDetail{}
@@ -52,7 +55,7 @@ func TestHandshakes(t *testing.T) {
 			t.Errorf("%s is recorded twice: %+v and %+v", d.Client, other, d)
 		}
 		got[d.Client] = recording.HandshakeDetail{
-			Ops: d.Ops, Library: d.Library, Version: d.Version, Trips: d.Trips,
+			Ops: d.Ops, Library: d.Library, Version: d.Version, RoundTrips: d.RoundTrips,
 			Op: d.Op,
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"slowpath/internal/source/host"
 )
 
-// openTap is a whole kernel source, and what it writes down.
+// openTap is a whole tap, and what it writes down.
 func openTap(t testing.TB, o Options) (*Tap, *recording.Recording) {
 	t.Helper()
 	rec := recording.New()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Reason is why the kernel source cannot run, without what the kernel said in detail.
+// Reason is why the tap cannot run, without what the kernel said in detail.
 func Reason(err error) string {
 	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrLinux} {
 		if errors.Is(err, known) {

@@ -34,11 +34,11 @@ func (r *recorder) retransmit(e *kernelRetransEvent) {
 func retransmitReason(e *kernelRetransEvent) string {
 	switch {
 	case e.CaState == kernelTcpCaStateTCP_CA_Loss || strings.Contains(tcpStates[e.State], "syn"):
-		return recording.ResentTimer
+		return recording.RetransmitTimeout
 	case e.CaState == kernelTcpCaStateTCP_CA_Recovery:
-		return recording.ResentAcks
+		return recording.RetransmitFast
 	}
-	return recording.ResentProbe
+	return recording.RetransmitTailProbe
 }
 
 // firstSent is when the retransmitted segment was sent before, in the kernel's time. Where an end's sends are not
@@ -48,7 +48,7 @@ func firstSent(e *kernelRetransEvent) uint64 {
 	switch {
 	case e.LastOut > 0:
 		return min(e.LastOut, e.Now)
-	case retransmitReason(e) == recording.ResentTimer:
+	case retransmitReason(e) == recording.RetransmitTimeout:
 		waited := uint64(e.RtoUs) * 1000 * (1<<(min(e.Backoff, 15)+1) - 1)
 		return e.Now - min(e.Now, waited)
 	}

@@ -20,46 +20,46 @@ func TestRetransmits(t *testing.T) {
 		"timer": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 1,
 			LastOut: 790e6, RtoUs: 204e3,
-		}, recording.ResentTimer, 210, false},
+		}, recording.RetransmitTimeout, 210, false},
 		"SYN": {
 			kernelRetransEvent{State: synSent, Total: 1, RtoUs: 1e6},
-			recording.ResentTimer, 1000, false,
+			recording.RetransmitTimeout, 1000, false,
 		},
 		"later segments were acknowledged": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Recovery, Total: 1,
 			LastOut: 995e6,
-		}, recording.ResentAcks, 5, false},
+		}, recording.RetransmitFast, 5, false},
 		"probe": {
 			kernelRetransEvent{State: established, Total: 1, LastOut: 995e6},
-			recording.ResentProbe, 5, false,
+			recording.RetransmitTailProbe, 5, false,
 		},
 		"probe, where all before had lost": {
 			kernelRetransEvent{State: established, Total: 9, LastOut: 995e6},
-			recording.ResentProbe, 5, false,
+			recording.RetransmitTailProbe, 5, false,
 		},
 		"probe, where none before had lost": {kernelRetransEvent{
 			State: established, Total: 9, Dups: 8,
 			LastOut: 995e6,
-		}, recording.ResentProbe, 5, true},
+		}, recording.RetransmitTailProbe, 5, true},
 		"timer, where none before had lost": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 9, Dups: 8,
 			LastOut: 700e6,
-		}, recording.ResentTimer, 300, false},
+		}, recording.RetransmitTimeout, 300, false},
 		"timer of an end that is not seen": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 1,
 			RtoUs: 200e3,
-		}, recording.ResentTimer, 200, false},
+		}, recording.RetransmitTimeout, 200, false},
 		"its second time": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 2,
 			RtoUs: 200e3, Backoff: 1,
-		}, recording.ResentTimer, 600, false},
+		}, recording.RetransmitTimeout, 600, false},
 		"and so long that the clock is less": {kernelRetransEvent{
 			State: established, CaState: kernelTcpCaStateTCP_CA_Loss, Total: 9,
 			RtoUs: 200e3, Backoff: 9,
-		}, recording.ResentTimer, 1000, false},
+		}, recording.RetransmitTimeout, 1000, false},
 		"probe of an end that is not seen": {
 			kernelRetransEvent{State: established, Total: 5, Dups: 4, RtoUs: 200e3},
-			recording.ResentProbe, 0, true,
+			recording.RetransmitTailProbe, 0, true,
 		},
 	} {
 		tt.e.Now = 1000e6

@@ -48,7 +48,7 @@ type concurrentEvents struct {
 }
 
 func (b *concurrentEvents) Event(e recording.Event) {
-	if e.Kind == recording.KindBeside {
+	if e.Kind == recording.KindOtherNodes {
 		b.n.Add(1)
 	}
 	b.Recording.Event(e)
@@ -87,16 +87,16 @@ func checkLooks(t *testing.T, seen *recording.Recording, slow Node, together boo
 	t.Helper()
 	overlapping, most := 0, 0
 	for _, e := range seen.Events {
-		if e.Kind != recording.KindBeside || e.Subject != slow.Address {
+		if e.Kind != recording.KindOtherNodes || e.Subject != slow.Address {
 			continue // on a busy machine another one can be slow, too
 		}
-		d := recording.DetailOf[recording.BesideDetail](e)
+		d := recording.DetailOf[recording.OtherNodesDetail](e)
 		if d.Op != "PING" || d.Client == "" || d.Process == "" || e.DurationNs < int64(DefaultSlow)/2 {
 			t.Errorf("%+v %+v", e, d)
 		}
 		with := 0
 		for _, o := range d.Others {
-			if !o.Waiting && o.AfterNs < e.DurationNs && o.AfterNs+o.TookNs > 0 {
+			if !o.Waiting && o.SentAfterNs < e.DurationNs && o.SentAfterNs+o.TookNs > 0 {
 				with++
 			}
 		}
@@ -185,9 +185,9 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("booked too early: %+v", rec.Events)
 	}
 	k.emitConcurrent(121*ms + keepSnapshots)
-	want := recording.Detail(recording.BesideDetail{
+	want := recording.Detail(recording.OtherNodesDetail{
 		Op: "GET", Process: "shop[7]",
-		Others: []recording.Beside{{Node: "a", TookNs: ms}, {Node: "b", Waiting: true}},
+		Others: []recording.OtherNodeCall{{Node: "a", TookNs: ms}, {Node: "b", Waiting: true}},
 	})
 	if len(rec.Events) != 1 || rec.Events[0].TimeNs != 100*ms || rec.Events[0].DurationNs != 20*ms ||
 		rec.Events[0].Subject != "x" || rec.Events[0].Detail != want {

@@ -1,4 +1,4 @@
-// Package tap is the kernel source: eBPF programs that see every Redis call on this host, from the server's end of a
+// Package tap is the tap: eBPF programs that see every Redis call on this host, from the server's end of a
 // connection, the client's, or both, without touching either.
 //
 // The programs (bpf/) run at tracepoints of sockets and of the scheduler. They match requests and replies by order and
@@ -91,11 +91,11 @@ const (
 	drainBytes = 1 << 20
 )
 
-// Why the kernel source cannot run.
+// Why the tap cannot run.
 var (
 	ErrPrivilege = errors.New("needs root, or CAP_BPF and CAP_PERFMON")
 	ErrNoBTF     = errors.New("the kernel has no type information (CONFIG_DEBUG_INFO_BTF; /sys/kernel/btf/vmlinux)")
-	ErrNoHook    = errors.New("the kernel lacks what the kernel source needs")
+	ErrNoHook    = errors.New("the kernel lacks what the tap needs")
 	ErrRejected  = errors.New("the kernel rejects the programs")
-	ErrLinux     = errors.New("the kernel source needs Linux")
+	ErrLinux     = errors.New("the tap needs Linux")
 )

@@ -8,7 +8,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Tap is a running kernel source.
+// Tap is a running tap.
 type Tap struct{}
 
 // Open says that there is no such source on this system.

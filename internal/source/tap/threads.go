@@ -96,7 +96,7 @@ func (r *recorder) activity(e *kernelActivityEvent) {
 		return
 	}
 	client := addrPort(a.Raddr, a.Rport)
-	d := recording.WorkDetail{
+	d := recording.ActivityDetail{
 		Calls: int(a.Calls), Args: int(a.Args), Bytes: int64(a.Bytes), Sends: a.Sends != 0,
 		TID: int(e.Tid),
 	}
@@ -126,7 +126,7 @@ func (r *recorder) activity(e *kernelActivityEvent) {
 	}
 	r.Sink.Event(recording.Event{
 		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address,
-		Kind: recording.KindWork, Detail: recording.Detail(d),
+		Kind: recording.KindActivity, Detail: recording.Detail(d),
 	})
 }
 

@@ -97,12 +97,12 @@ func asleepNow(pid int) bool {
 	return true
 }
 
-// needs skips where the kernel source cannot be, and fails where it should have been: a kernel that refuses the
+// needs skips where the tap cannot be, and fails where it should have been: a kernel that refuses the
 // programs is a fault.
 func needs(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, ErrPrivilege) || errors.Is(err, ErrNoHook) || errors.Is(err, ErrNoBTF) {
-		t.Skip("needs the kernel source: ", err)
+		t.Skip("needs the tap: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Tap is a running kernel source.
+// Tap is a running tap.
 type Tap struct {
 	Options
 	kernel      *loaded

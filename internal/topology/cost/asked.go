@@ -3,24 +3,24 @@ package cost
 import "time"
 
 // Asked is the load of map refreshes on one node, as a recording shows it: for estimates without a survey.
-type Asked struct {
+type NodeLoad struct {
 	Server    string // "redis 6.0.16"
 	Command   Command
 	Size      Size
 	Replicas  int
 	PerSecond float64       // calls on the node
 	PerCall   time.Duration // of the main thread
-	Everyone  bool          // each client asks all nodes
+	AskAll    bool          // each client asks all nodes
 	Library   string        // of the clients that refresh, as CLIENT LIST has it; empty if it is unknown
 }
 
-// WaysOut lists the options that are possible and save something, each with the share that it saves.
-func (a Asked) WaysOut() []Option {
+// Options lists the options that are possible and save something, each with the share that it saves.
+func (a NodeLoad) Options() []Option {
 	share := a.PerSecond * a.PerCall.Seconds()
-	policy, _ := HabitOf(a.Library)
+	policy, _ := PolicyOf(a.Library)
 	c := Cluster{
 		RefreshLoad: RefreshLoad{
-			Command: a.Command, Period: DefaultPeriod, AskAll: a.Everyone, PerNode: a.PerSecond,
+			Command: a.Command, Period: DefaultPeriod, AskAll: a.AskAll, PerNode: a.PerSecond,
 			Counted: true,
 		},
 		Size: a.Size, Replicas: a.Replicas, PerCall: a.PerCall, MasterShare: share, ReplicaShare: share, Policy: policy,

@@ -5,7 +5,7 @@ import "strings"
 // RefreshPolicy is how a library refreshes the map, read in its source.
 type RefreshPolicy struct {
 	Library         string // begins the library's name, in lower case
-	Everyone        bool   // asks all nodes at each refresh
+	AskAll          bool   // asks all nodes at each refresh
 	Refreshes       string
 	Longer, Trigger string // how to refresh less often, and on events only
 	Replicas        string // how to ask replicas only
@@ -15,7 +15,7 @@ type RefreshPolicy struct {
 // policies are those of the versions of 2025 and 2026, with notes on older ones.
 var policies = []RefreshPolicy{
 	{
-		Library: "lettuce", Everyone: true, Refreshes: "CLUSTER NODES and INFO of all nodes, on new connections; " +
+		Library: "lettuce", AskAll: true, Refreshes: "CLUSTER NODES and INFO of all nodes, on new connections; " +
 			"periodically only if the program enables it (60 s), and on events: by default from 7.0",
 		Longer: "ClusterTopologyRefreshOptions.enablePeriodicRefresh(Duration.ofMinutes(5))",
 		Trigger: "enableAllAdaptiveRefreshTriggers() instead of enablePeriodicRefresh (the default from Lettuce 7.0; " +
@@ -73,8 +73,8 @@ var policies = []RefreshPolicy{
 	},
 }
 
-// HabitOf finds the policy of a library by its name in CLIENT LIST.
-func HabitOf(library string) (RefreshPolicy, bool) {
+// PolicyOf finds the policy of a library by its name in CLIENT LIST.
+func PolicyOf(library string) (RefreshPolicy, bool) {
 	name := strings.ToLower(library)
 	for _, h := range policies {
 		if strings.HasPrefix(name, h.Library) || h.Library == "glide" && strings.Contains(name, "glide") {

@@ -79,16 +79,16 @@ func savingOptions(load cost.RefreshLoad, r *Refreshes, m *cost.Model, sum MapSu
 // policyInUse is the refresh policy of the library that refreshes.
 func policyInUse(load cost.RefreshLoad, r *Refreshes, list []Refresher, libs []Library) cost.RefreshPolicy {
 	if r.LettuceLike {
-		h, _ := cost.HabitOf("lettuce")
+		h, _ := cost.PolicyOf("lettuce")
 		return h
 	}
 	for _, l := range list {
-		if h, ok := cost.HabitOf(l.Library); ok && l.Refreshes > 0 {
+		if h, ok := cost.PolicyOf(l.Library); ok && l.Refreshes > 0 {
 			return h
 		}
 	}
 	for _, l := range libs {
-		if h, ok := cost.HabitOf(l.Library); ok && h.Everyone == load.AskAll {
+		if h, ok := cost.PolicyOf(l.Library); ok && h.AskAll == load.AskAll {
 			return h
 		}
 	}
@@ -105,8 +105,8 @@ func meanShare(list []NodeCost) (float64, bool) {
 
 func anyAsksAll(list []Refresher) bool {
 	return slices.ContainsFunc(list, func(r Refresher) bool {
-		h, ok := cost.HabitOf(r.Library)
-		return ok && h.Everyone && r.Refreshes > 0
+		h, ok := cost.PolicyOf(r.Library)
+		return ok && h.AskAll && r.Refreshes > 0
 	})
 }
 
@@ -114,8 +114,8 @@ func anyAsksAll(list []Refresher) bool {
 func onlyAskOne(libs []Library) bool {
 	one := false
 	for _, l := range libs {
-		if h, ok := cost.HabitOf(l.Library); ok {
-			if h.Everyone {
+		if h, ok := cost.PolicyOf(l.Library); ok {
+			if h.AskAll {
 				return false
 			}
 			one = true

@@ -50,7 +50,7 @@ func libraries(s *Survey) []Library {
 	}
 	out := []Library{}
 	for lib, n := range count {
-		h, _ := cost.HabitOf(lib)
+		h, _ := cost.PolicyOf(lib)
 		out = append(out, Library{
 			Library: lib, Connections: n, Hosts: len(hosts[lib]), Refreshes: h.Refreshes,
 			Option: h.Longer,

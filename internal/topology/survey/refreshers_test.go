@@ -58,7 +58,7 @@ func TestRefreshersOnNewConnections(t *testing.T) {
 		got[0].HostCount != 2 || got[0].Command != "cluster|nodes" || got[0].PeriodNs != 0 {
 		t.Errorf("%+v", got)
 	}
-	if h, ok := cost.HabitOf(got[0].Library); !ok || !h.Everyone {
+	if h, ok := cost.PolicyOf(got[0].Library); !ok || !h.AskAll {
 		t.Errorf("policy %+v, %v", h, ok)
 	}
 }
