@@ -23,7 +23,7 @@ var timeoutDiscardChurn = Incident{
 			return Scene{}, err
 		}
 		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('SET','order:'..i,'x') end",
-			90_000); err != nil {
+			130_000); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS",
