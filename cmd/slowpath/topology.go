@@ -43,8 +43,8 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
 	fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
 	fl.BoolVar(&f.all, "all", false, "list every shard")
-	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for connecting to each node, and for each of "+
-		"its replies")
+	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for connecting to each node")
+	fl.DurationVar(&f.callTimeout, "call-timeout", survey.DefaultTimeout, "for each reply of a node")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+survey.Schema)
 	a.targetFlags(c)
 	c.AddCommand(a.topologyWatch())
@@ -53,10 +53,10 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 
 // topologyFlags are the flags of topology.
 type topologyFlags struct {
-	window, timeout time.Duration
-	nodes           string
-	question        survey.Assumptions
-	all, asJSON     bool
+	window, timeout, callTimeout time.Duration
+	nodes                        string
+	question                     survey.Assumptions
+	all, asJSON                  bool
 }
 
 // maxWindow bounds a count, which keeps a listing per tick and node.
@@ -67,6 +67,9 @@ func (f *topologyFlags) check() error {
 		return usagef("--for %v: must be 0 (only the map) to %v", f.window, maxWindow)
 	}
 	if err := positive("timeout", f.timeout); err != nil {
+		return err
+	}
+	if err := positive("call-timeout", f.callTimeout); err != nil {
 		return err
 	}
 	if f.question.Clients < 0 {
@@ -102,7 +105,7 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		return err
 	}
 	o := survey.Options{
-		Target: targets[0], Window: f.window, Timeout: f.timeout,
+		Target: targets[0], Window: f.window, Timeout: f.timeout, CallTimeout: f.callTimeout,
 		Progress: func(s string) { a.progress("%s", s) },
 	}
 	seen, err := o.Run(ctx)

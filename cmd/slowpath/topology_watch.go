@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/topology/watch"
@@ -120,19 +121,21 @@ func readyLine(r watch.Ready, most string) string {
 			who = "one of the replicas"
 		}
 	}
-	return fmt.Sprintf("watching %d masters and %d replicas: %s to %s every %v, at most %s in all; Ctrl-C ends it",
-		r.Masters, r.Replicas, r.Command, who, beat.Round(time.Millisecond), most)
+	return fmt.Sprintf("watching %s and %s: %s to %s every %v, at most %s in all; Ctrl-C ends it",
+		format.Count(r.Masters, "master"), format.Count(r.Replicas, "replica"), r.Command, who,
+		beat.Round(time.Millisecond), most)
 }
 
 func watchSummary(s watch.Summary, published bool) string {
 	seconds := s.Took.Seconds()
-	text := fmt.Sprintf("in %v: %d slots moved, %d failovers, %d nodes joined, %d left; %d commands to %d nodes "+
+	text := fmt.Sprintf("in %v: %s moved, %s, %s joined, %d left; %s to %s "+
 		"(%.1f/s; at most %.1f/s to one node)",
-		s.Took.Round(time.Second/10), s.Slots, s.Kinds[watch.FailoverEnded], s.Kinds[watch.NodeJoined],
-		s.Kinds[watch.NodeLeft],
-		s.Commands, s.Nodes, float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
+		s.Took.Round(time.Second/10), format.Count(s.Slots, "slot"),
+		format.Count(s.Kinds[watch.FailoverEnded], "failover"), format.Count(s.Kinds[watch.NodeJoined], "node"),
+		s.Kinds[watch.NodeLeft], format.Count(s.Commands, "command"), format.Count(s.Nodes, "node"),
+		float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
 	if published {
-		text += fmt.Sprintf("; %d messages published", s.Published)
+		text += fmt.Sprintf("; %s published", format.Count(s.Published, "message"))
 	}
 	return text
 }

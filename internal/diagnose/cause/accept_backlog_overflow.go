@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -72,7 +73,7 @@ func (f *Finding) supportDials(n *facts.Node) {
 	if d := n.Dials(); d.Late > 0 {
 		f.support(recording.SourceTap, float64(d.Late), "connections",
 			"%d of %d connections of clients on this host took at least 1 s to open, up to %s; most are of %s", d.Late,
-			d.Count, facts.Dur(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
+			d.Count, format.Brief(d.MaxLateNs), facts.KeysByValue(d.LateByProgram)[0])
 	}
 }
 

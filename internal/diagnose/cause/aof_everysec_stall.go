@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -57,12 +58,12 @@ func explainEverysec(n *facts.Node) *Finding {
 	}
 	if pending >= longFsyncNs {
 		f.support(recording.SourceServer, float64(pending), "ns",
-			"an fsync was running for %s of the watch (aof_pending_bio_fsync)", facts.Dur(pending))
+			"an fsync was running for %s of the watch (aof_pending_bio_fsync)", format.Brief(pending))
 	}
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, everysecEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {

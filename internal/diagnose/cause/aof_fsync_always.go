@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -48,7 +49,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
 	f.Fix = []string{
 		"CONFIG SET appendfsync everysec   # a power cut loses about one second of writes at most",

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -73,22 +74,23 @@ func explainBlocking(n *facts.Node) *Finding {
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%d of %d slow calls (%s) were sent on a connection that %s held, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), ops.List(3), name, facts.Dur(cl.MaxNs))
+		len(n.Ledger.Slow), ops.List(3), name, format.Brief(cl.MaxNs))
 	who := facts.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
-		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), facts.Dur(w.ToNs-w.FromNs))
+		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), format.Brief(w.ToNs-w.FromNs))
 	if free := callsElsewhere(n, held); free > 0 {
 		f.support(recording.SourceTap, free, "calls",
 			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
 		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
-			"99 of 100 calls on the probe's own connection had their reply within %s", facts.Dur(kept.P99Ns))
+			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
 		f.Confidence = 0.6
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
-			"calls on their own connection are slow, too: half of the probe's take at least %s", facts.Dur(kept.P50Ns))
+			"calls on their own connection are slow, too: half of the probe's take at least %s",
+			format.Brief(kept.P50Ns))
 	}
 	f.Fix = blockingFix(w, who)
 	f.See = []string{

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -35,7 +36,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(t.Throttled)), "times",
 			"its threads were throttled %s, %s in all; for %s at least one of them was",
 			facts.TimesText(len(t.Throttled)),
-			facts.Dur(t.ThrottledNs), facts.Dur(t.Throttled.TotalNs()))
+			format.Brief(t.ThrottledNs), format.Brief(t.Throttled.TotalNs()))
 	}
 	path := n.CgroupOf(c.PID)
 	if t != nil && t.MainQuota().Cgroup != "" {

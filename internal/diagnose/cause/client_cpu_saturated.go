@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -51,7 +52,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	t := all[c.PID]
 	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
 		"its threads spent %s in the run queue in %.0f s, %.1f at a time, in waits of at least 0.2 ms",
-		facts.Dur(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
+		format.Brief(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
 	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
 		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
@@ -63,11 +64,11 @@ func explainClientCPU(n *facts.Node) *Finding {
 		"meanwhile its CPUs ran its own threads for %.0f %% of that time%s", own*100, others.text(t))
 	if t.ThrottledNs > 0 {
 		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
-			"its cgroup was throttled, too: %s of its threads' time", facts.Dur(t.ThrottledNs))
+			"its cgroup was throttled, too: %s of its threads' time", format.Brief(t.ThrottledNs))
 	}
 	if collected := t.Collecting.TotalNs(); collected > 0 {
 		f.doubt(recording.SourceTap, float64(collected), "ns",
-			"its runtime collected garbage for %s, which is part of its work", facts.Dur(collected))
+			"its runtime collected garbage for %s, which is part of its work", format.Brief(collected))
 	}
 	if n.MapRefresh().Requesters[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}

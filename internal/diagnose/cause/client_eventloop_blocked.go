@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -42,11 +43,11 @@ func explainClientLoop(n *facts.Node) *Finding {
 	})
 	if onCPU.Ns*2 >= l.Ns {
 		f.support(recording.SourceTap, float64(onCPU.Ns), "ns",
-			"that thread was on the CPU for %s of that time: it computes", facts.Dur(min(onCPU.Ns, l.Ns)))
+			"that thread was on the CPU for %s of that time: it computes", format.Brief(min(onCPU.Ns, l.Ns)))
 	} else {
 		f.support(recording.SourceTap, float64(l.Ns-onCPU.Ns), "ns",
 			"that thread slept for %s of that time, but not for its sockets: a lock, a file or a blocking call",
-			facts.Dur(l.Ns-onCPU.Ns))
+			format.Brief(l.Ns-onCPU.Ns))
 	}
 	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
@@ -77,7 +78,7 @@ func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
 	if all = facts.MergeSpans(all); len(all) > 0 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
 			"it happened %s, %s on average, on %d of its connections", facts.TimesText(len(all)),
-			facts.Dur(all.TotalNs()/int64(len(all))), len(conns))
+			format.Brief(all.TotalNs()/int64(len(all))), len(conns))
 	}
 }
 
@@ -87,7 +88,7 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	switch {
 	case t != nil && len(t.Collecting) > 0:
 		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
-			"not garbage collection: those of this process took another %s", facts.Dur(t.Collecting.TotalNs()))
+			"not garbage collection: those of this process took another %s", format.Brief(t.Collecting.TotalNs()))
 	case n.ReportsCollections(c.PID):
 		f.Confidence = 0.95
 		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -40,13 +41,13 @@ func explainClientGC(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 		"its runtime reported %s of at least 1 ms, %s in all, up to %s", counted(len(t.Collecting), "collection"),
-		facts.Dur(t.Collecting.TotalNs()), facts.Dur(longest))
+		format.Brief(t.Collecting.TotalNs()), format.Brief(longest))
 	if rss, ok := n.ProcessSeries(c.PID, "rss_bytes").Max(); ok {
 		f.support(recording.SourceHost, rss, "bytes", "its memory is %.0f MB", rss/1e6)
 	}
 	if t.ThrottledNs > 0 {
 		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
-			"its cgroup was throttled meanwhile: %s", facts.Dur(t.ThrottledNs))
+			"its cgroup was throttled meanwhile: %s", format.Brief(t.ThrottledNs))
 	}
 	f.Fix = collectorFix(c)
 	f.See = []string{

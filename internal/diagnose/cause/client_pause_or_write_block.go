@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -76,7 +77,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 	f.supportDelayedReplies(n.DelayedReplies())
 	f.support(n.CallSource(), float64(w.Claim.Calls), "calls",
 		"%d of %d slow calls got no reply for up to %s, and nothing on the host held up the server", w.Claim.Calls,
-		len(n.Ledger.Slow), facts.Dur(w.Claim.MaxNs))
+		len(n.Ledger.Slow), format.Brief(w.Claim.MaxNs))
 	if w.AllBlocked {
 		f.support(recording.SourceProbe, 0, "",
 			"while they waited no call on any connection got through; then all did within milliseconds")
@@ -208,6 +209,6 @@ func (f *Finding) supportDelayedReplies(d facts.DelayedReplies) {
 	ops := facts.KeysByValue(d.MaxNsByOp)
 	f.support(recording.SourceTap, float64(d.Calls), "calls",
 		"the server read %s of its clients, then slept before it answered, "+
-			"up to %s: %s, which never block by themselves", counted(d.Calls, "call"), facts.Dur(d.MaxNs),
+			"up to %s: %s, which never block by themselves", counted(d.Calls, "call"), format.Brief(d.MaxNs),
 		strings.Join(ops[:min(len(ops), 4)], ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -117,8 +118,8 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		"%.0f COMMANDs (%.3g per second); on all nodes together %.0f for %.0f calls of the application: %.2g for each",
 		asked, asked/n.Seconds(), l.asked, l.data, l.asked/l.data)
 	f.support(source, l.usec*1e3/l.asked, "ns",
-		"COMMAND takes %s of the server's time, a call of the application %s", facts.Dur(int64(l.usec*1e3/l.asked)),
-		facts.Dur(int64(l.dataUs*1e3/l.data)))
+		"COMMAND takes %s of the server's time, a call of the application %s", format.Brief(int64(l.usec*1e3/l.asked)),
+		format.Brief(int64(l.dataUs*1e3/l.data)))
 	if c := n.Churn(); c.PerSecond > 0 {
 		f.support(recording.SourceServer, c.PerSecond, "connections per second",
 			"%.3g new connections per second: one for each COMMAND", c.PerSecond)

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -50,11 +51,11 @@ func explainCow(n *facts.Node) *Finding {
 		f.Confidence = 0.92
 		f.support(recording.SourceServer, c.Share(), "of its CPU time",
 			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
-			facts.Dur(int64(c.FaultNs)))
+			format.Brief(int64(c.FaultNs)))
 	} else {
 		f.support(recording.SourceHost, c.Share(), "of its CPU time",
 			"at %s per page copy, as measured elsewhere, they took %.0f %% of its CPU time",
-			facts.Dur(facts.DefaultFaultNs),
+			format.Brief(int64(facts.DefaultFaultNs)),
 			100*c.Share())
 	}
 	most, _ := n.Info("current_cow_size").Max()
@@ -67,7 +68,7 @@ func explainCow(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%d of %d slow calls ran meanwhile or waited for a call that did; copies took up to %s of one call", cl.Calls,
-		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	if c.WithoutChildSeconds > 0 {
 		f.Confidence += 0.03
 	}

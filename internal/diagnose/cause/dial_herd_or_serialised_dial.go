@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -68,19 +69,19 @@ func explainDialHerd(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(list)), "connections",
 			"%s opened %s one after the other in %s: each SYN left right after "+
 				"the dial before it ended, none at the same time", worst.Name, counted(len(list), "connection"),
-			facts.Dur(took))
+			format.Brief(took))
 	} else {
 		f.support(recording.SourceTap, float64(len(list)), "connections",
 			"%s opened %s within %s, up to %d at the same time, each with a call right after its handshake", worst.Name,
-			counted(len(list), "connection"), facts.Dur(took), facts.MaxOverlap(list))
+			counted(len(list), "connection"), format.Brief(took), facts.MaxOverlap(list))
 	}
 	opening := facts.PercentilesOf(worst.Conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
-		"each took %s before its first command (p90 %s); a call takes %s", facts.Dur(opening.Median),
-		facts.Dur(opening.P90), facts.Dur(worst.RoundTripNs()))
+		"each took %s before its first command (p90 %s); a call takes %s", format.Brief(opening.Median),
+		format.Brief(opening.P90), format.Brief(worst.RoundTripNs()))
 	if alone := n.ConnectionCost().OpeningNs; float64(opening.Median) >= 2*float64(alone) && probedFresh(n) {
 		f.support(recording.SourceProbe, float64(alone), "ns",
-			"a connection of slowpath's own costs %s: opened together they slow each other down", facts.Dur(alone))
+			"a connection of slowpath's own costs %s: opened together they slow each other down", format.Brief(alone))
 	}
 	f.support(recording.SourceTap, float64(len(list)), "connections",
 		"none of them replaced a closed one, and most were kept: the pool was empty or too small, and filled")
@@ -116,7 +117,7 @@ func dialHerdFix(n *facts.Node, s facts.DialBurst) []string {
 	needed := int(float64(s.AppCalls())/n.Seconds()*float64(s.RoundTripNs())/1e9*2) + 2
 	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d are enough for %.3g calls per "+
 		"second of %s; warm up the pool before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
-		float64(s.AppCalls())/n.Seconds(), facts.Dur(s.RoundTripNs()))}
+		float64(s.AppCalls())/n.Seconds(), format.Brief(s.RoundTripNs()))}
 	topic := remedy.WarmPool
 	if s.Serial {
 		topic = remedy.OneDialAtATime

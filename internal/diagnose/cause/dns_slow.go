@@ -4,6 +4,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -46,20 +47,20 @@ func explainDNS(n *facts.Node) *Finding {
 	times := spreadOfQueries(worst.Dials)
 	f.support(recording.SourceTap, float64(times.Median), "ns",
 		"%s of %s began with a DNS query (port 53); the answers took %s to %s, median %s",
-		counted(len(worst.Dials), "connection"), worst.Name, facts.Dur(times.P10), facts.Dur(times.P90),
-		facts.Dur(times.Median))
+		counted(len(worst.Dials), "connection"), worst.Name, format.Brief(times.P10), format.Brief(times.P90),
+		format.Brief(times.Median))
 	var conns []*facts.Conn
 	for _, d := range worst.Dials {
 		conns = append(conns, d.Conn)
 	}
 	opening := facts.PercentilesOf(conns, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
-		"the connections themselves then took %s; a call on them takes %s", facts.Dur(opening.Median),
-		facts.Dur(worst.RoundTripNs()))
+		"the connections themselves then took %s; a call on them takes %s", format.Brief(opening.Median),
+		format.Brief(worst.RoundTripNs()))
 	if worst.Unanswered > 0 {
 		f.support(recording.SourceTap, float64(worst.Unanswered), "questions",
 			"%s without an answer within %s, and asked again: requests or answers get lost",
-			counted(worst.Unanswered, "DNS request"), facts.Dur(worst.MaxUnansweredNs))
+			counted(worst.Unanswered, "DNS request"), format.Brief(worst.MaxUnansweredNs))
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"the names in the queries were not read: they are taken for the server's because the dials came right after")
@@ -93,14 +94,15 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	if cl.Matters() {
 		f.support(recording.SourceProbe, float64(cl.MaxNs), "ns",
 			"%s of the probe on new connections waited for the lookup of the server's name, up to %s in one call",
-			counted(cl.Calls, "slow call"), facts.Dur(cl.MaxNs))
+			counted(cl.Calls, "slow call"), format.Brief(cl.MaxNs))
 	}
 	if always {
 		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
 		f.support(recording.SourceProbe, float64(lookup.Median), "ns",
 			"a new connection of the probe waits %s for the lookup of the server's "+
-				"name (up to %s); a call on an open one takes %s", facts.Dur(lookup.Median), facts.Dur(lookup.P90),
-			facts.Dur(c.CallNs))
+				"name (up to %s); a call on an open one takes %s", format.Brief(lookup.Median),
+			format.Brief(lookup.P90),
+			format.Brief(c.CallNs))
 		f.support(recording.SourceServer, c.PerSecond, "per second",
 			"callers open %.3g connections per second, for %.1f commands each", c.PerSecond, c.CommandsPerConn)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -119,5 +120,5 @@ func tenacityLimit(t int) string {
 	for range t - 10 {
 		us *= 1.15
 	}
-	return facts.Dur(int64(us * 1e3))
+	return format.Brief(int64(us * 1e3))
 }

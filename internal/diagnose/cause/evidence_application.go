@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -26,7 +27,7 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 	if ns > 0 {
 		f.support(recording.SourceProfile, float64(ns), "ns",
 			"%s: %s of its mutex delay during the watch was %s (%.1f %%; sums over all goroutines)", a.DisplayName(),
-			facts.Dur(ns), what, 100*float64(ns)/float64(all))
+			format.Brief(ns), what, 100*float64(ns)/float64(all))
 	}
 }
 

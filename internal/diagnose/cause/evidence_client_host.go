@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -17,7 +18,7 @@ func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string
 	}
 	f.support(recording.SourceTap, float64(l.Calls), "calls",
 		"the replies to %d of %d slow calls were in the sockets of %s%s, on %s, %s: up to %s in one call", l.Calls,
-		len(n.Ledger.Slow), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, facts.Dur(l.MaxNs))
+		len(n.Ledger.Slow), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, format.Brief(l.MaxNs))
 	return c
 }
 
@@ -37,6 +38,6 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 	if throttled > 0 {
 		f.support(recording.SourceHost, throttled, "periods",
 			"cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled, periods,
-			facts.Dur(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth())))
+			format.Brief(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth())))
 	}
 }

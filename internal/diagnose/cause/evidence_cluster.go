@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -32,7 +33,7 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 	}
 	f.support(recording.SourceServer, r.Share, "of the time",
 		"%s takes %.1f %% of the main thread's time: %.1f calls per second of %s each (commandstats)", what,
-		r.Share*100, r.Calls/n.Seconds(), facts.Dur(int64(r.PerCall())))
+		r.Share*100, r.Calls/n.Seconds(), format.Brief(int64(r.PerCall())))
 	if r.CPUShare > 0 {
 		f.support(recording.SourceServer, r.CPUShare, "of its work",
 			"that is %.0f %% of all the CPU time of that thread", r.CPUShare*100)

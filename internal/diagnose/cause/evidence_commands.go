@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -32,7 +33,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
-			counted(cheap, "command"), facts.Dur(longest))
+			counted(cheap, "command"), format.Brief(longest))
 		f.Confidence = min(f.Confidence, 0.4)
 	}
 	cores, source, ok := n.MainCores()
@@ -42,13 +43,13 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 		return
 	case float64(own) > minStalledRatio*float64(cpu) && own > int64(1e8):
 		f.doubt(source, cores*n.Seconds(), "s",
-			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", facts.Dur(own),
+			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", format.Brief(own),
 			cores*n.Seconds())
 	// most of their time may be of that
 	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
 		f.doubt(source, float64(used), "ns",
 			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
-				"of CPU time: something keeps it from running", facts.Dur(all), facts.Dur(used))
+				"of CPU time: something keeps it from running", format.Brief(all), format.Brief(used))
 	default:
 		return
 	}
@@ -60,7 +61,7 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string)
 	if h.Calls > 0 {
 		f.support(n.StateSource(), float64(h.Calls), "calls",
 			"%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what,
-			facts.Dur(h.MaxNs))
+			format.Brief(h.MaxNs))
 	}
 }
 
@@ -98,7 +99,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t := by[key]
 		if t.Source == recording.SourceTap {
 			text := fmt.Sprintf("%s held the main thread %s, up to %s (%s of it on the CPU)", t.Command,
-				facts.TimesText(t.count), facts.Dur(t.DurationNs), facts.Dur(t.onCPUNs))
+				facts.TimesText(t.count), format.Brief(t.DurationNs), format.Brief(t.onCPUNs))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
@@ -114,7 +115,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			continue
 		}
 		if t.Source == "slowlog" {
-			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, facts.Dur(t.DurationNs),
+			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, format.Brief(t.DurationNs),
 				facts.TimesText(t.count))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
@@ -124,7 +125,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		}
 		mean := int64(t.totalNs / float64(t.count))
 		f.support(recording.SourceServer, float64(mean), "ns",
-			"commandstats: %s took %s on average, %s while calls waited", t.Command, facts.Dur(mean),
+			"commandstats: %s took %s on average, %s while calls waited", t.Command, format.Brief(mean),
 			facts.TimesText(t.count))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -14,12 +15,13 @@ func (f *Finding) supportOpening(r facts.Redial) {
 	cost, trips := facts.PercentilesOf(r.Dialled, (*facts.Conn).OpeningNs),
 		facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return int64(k.HandshakeRoundTrips()) })
 	dial := facts.PercentilesOf(r.Dialled, func(k *facts.Conn) int64 { return k.DialNs })
-	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", facts.Dur(cost.Median),
-		facts.Dur(dial.Median))
+	text := fmt.Sprintf("a new connection costs %s before its first command (dial %s", format.Brief(cost.Median),
+		format.Brief(dial.Median))
 	if ops := facts.CommonHandshake(r.Dialled); ops != "" {
 		text += fmt.Sprintf(", then %s: %s", counted(trips.Median, "round trip"), ops)
 	}
-	f.support(recording.SourceTap, float64(cost.Median), "ns", "%s); a call takes %s", text, facts.Dur(r.RoundTripNs()))
+	f.support(recording.SourceTap, float64(cost.Median), "ns", "%s); a call takes %s", text,
+		format.Brief(r.RoundTripNs()))
 }
 
 // doubtRemote says that the calls were seen at the server only.
@@ -41,8 +43,8 @@ func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.support(recording.SourceTap, float64(ns), "ns",
-		"that took %s of the %s that the callers spent on their connections (%.0f %%)", facts.Dur(ns),
-		facts.Dur(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
+		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),
+		format.Brief(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
 	return f
 }
 
@@ -94,7 +96,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	who := facts.KeysByValue(byWho)[0]
 	f.support(recording.SourceTap, float64(closed), "connections",
 		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
-		counted(closed, "connection"), float64(calls)/float64(closed), facts.Dur(ages[len(ages)/2]),
+		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(ages[len(ages)/2]),
 		100*float64(byWho[who])/float64(closed), who)
 }
 

@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -46,7 +47,7 @@ func (f *Finding) supportBlockedIn(source string, ns map[string]int64, stretches
 		f.support(source, float64(ns[call]), "ns",
 			"the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
 			facts.TimesText(stretches[call]),
-			facts.Dur(ns[call]), facts.Dur(longest[call]))
+			format.Brief(ns[call]), format.Brief(longest[call]))
 	}
 }
 
@@ -61,7 +62,7 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 	}
 	for _, event := range facts.KeysByValue(longest) {
 		f.support(recording.SourceServer, float64(longest[event]), "ns",
-			"LATENCY: %s up to %s, in %d different seconds", event, facts.Dur(longest[event]), count[event])
+			"LATENCY: %s up to %s, in %d different seconds", event, format.Brief(longest[event]), count[event])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -62,14 +63,15 @@ func saturation(n *facts.Node) *Finding {
 	case known && queue.Share() >= 0.5:
 		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
 			"half of all calls wait in the queue for at least %s: the median is %s, "+
-				"a round trip and the work of one call take %s", facts.Dur(queue.WaitNs), facts.Dur(queue.MedianNs),
-			facts.Dur(queue.UnqueuedNs))
+				"a round trip and the work of one call take %s", format.Brief(queue.WaitNs),
+			format.Brief(queue.MedianNs),
+			format.Brief(queue.UnqueuedNs))
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.8
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
 			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
-			facts.Dur(queue.MedianNs), facts.Dur(queue.UnqueuedNs))
+			format.Brief(queue.MedianNs), format.Brief(queue.UnqueuedNs))
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
 		f.Confidence *= 0.9

@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -42,7 +43,7 @@ func explainFailover(n *facts.Node) *Finding {
 	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window ends later, and for another reason
 		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
 		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
-			"callers waited for the old master for another %s after that, summed over connections", facts.Dur(s.Ns))
+			"callers waited for the old master for another %s after that, summed over connections", format.Brief(s.Ns))
 	}
 	f.supportTakeover(n, t)
 	f.supportSilence(n, t)
@@ -92,11 +93,11 @@ func explainOrphan(n *facts.Node) *Finding {
 		f.Title = "A master stopped answering, and no node has taken over its slots yet"
 		f.support(recording.SourceServer, float64(lost), "ns",
 			"its master %s was gone when the watch began; %s later no node had taken over "+
-				"its %d slots (INFO master_link_status, role)", master, facts.Dur(lost), t.Slots)
+				"its %d slots (INFO master_link_status, role)", master, format.Brief(lost), t.Slots)
 	} else {
 		f.support(recording.SourceServer, float64(lost), "ns",
 			"its master %s was gone when the watch began; this node was seen "+
-				"as master of its %d slots %s later (INFO role)", master, t.Slots, facts.Dur(lost))
+				"as master of its %d slots %s later (INFO role)", master, t.Slots, format.Brief(lost))
 	}
 	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
 		f.Confidence = 0.9
@@ -145,13 +146,13 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 		}
 		f.support(recording.SourceServer, float64(took), "ns",
 			"it stopped answering %s before the end of the watch, and no node took over %s by then, %s",
-			facts.Dur(took), slots, why)
+			format.Brief(took), slots, why)
 		return
 	}
 	f.support(recording.SourceServer, float64(took), "ns",
 		"it stopped answering, and its replica %s was seen as the master of %s %s later (INFO role)",
 		t.NewMaster.Address,
-		slots, facts.Dur(took))
+		slots, format.Brief(took))
 }
 
 // supportSilence says why it stopped answering.
@@ -160,7 +161,7 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	case t.StoppedNs > 0:
 		f.support(n.StateSource(), float64(t.StoppedNs), "ns",
 			"its process was stopped for at least %s of that (a signal, a debugger or the freezer)",
-			facts.Dur(t.StoppedNs))
+			format.Brief(t.StoppedNs))
 	case t.ConnsRefused:
 		f.support(recording.SourceProbe, float64(n.RefusedSince(t.DownNs)), "connections",
 			"nothing listened at its address: %s refused, so its process had ended",

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -86,7 +87,7 @@ func (f *Finding) supportFanout(n *facts.Node, o *facts.Fanout) {
 		"in %d of %d samples of slow calls of %s that waited, it had asked other nodes at the same time "+
 			"(up to %d nodes in all), had their replies within %s, and sent them nothing more; "+
 			"independent calls would give at most %.0f such samples", o.WithOthers, o.Samples, o.Process, o.MaxNodes,
-		facts.Dur(o.MaxReplyNs), math.Ceil(o.ByChance))
+		format.Brief(o.MaxReplyNs), math.Ceil(o.ByChance))
 	if p := othersSlow(n, o.Process); p.all > 0 {
 		f.support(recording.SourceTap, float64(p.here), "calls",
 			"%.0f %% of its slow calls were to this node, one of %d that it uses", 100*float64(p.here)/float64(p.all),

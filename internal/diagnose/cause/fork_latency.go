@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -48,13 +49,13 @@ func explainFork(n *facts.Node) *Finding {
 		longest = h.Suspects[0].DurationNs // BGSAVE in SLOWLOG is as long as its fork
 	}
 	f.support(recording.SourceServer, float64(longest), "ns",
-		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), facts.Dur(longest),
+		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), format.Brief(longest),
 		forWhy(why))
 	f.supportWaits(n, h, "the fork")
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, perGB, "ns/GB",
-			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, facts.Dur(int64(perGB)))
+			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))
 	}
 	f.Fix = forkFix(why)
 	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork"}

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -67,8 +68,8 @@ func explainHandshakes(n *facts.Node) *Finding {
 		most.Name, counted(trips.Median, "round trip"), facts.CommonHandshake(fresh))
 	cost := facts.PercentilesOf(fresh, (*facts.Conn).OpeningNs)
 	f.support(recording.SourceTap, float64(cost.Median), "ns",
-		"that is %s, against %s for a call; each connection made %s", facts.Dur(cost.Median),
-		facts.Dur(most.RoundTripNs()),
+		"that is %s, against %s for a call; each connection made %s", format.Brief(cost.Median),
+		format.Brief(most.RoundTripNs()),
 		counted(work.Median, "call"))
 	f.support(recording.SourceTap, float64(len(fresh))/n.Seconds(), "per second",
 		"it opens %.3g connections per second", float64(len(fresh))/n.Seconds())

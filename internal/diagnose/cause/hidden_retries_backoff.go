@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -181,11 +182,11 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 	age := facts.PercentilesOf(a.unanswered, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(a.unanswered)), "calls",
 		"%s gave up %s after %s (%s to %s) and closed the connections; the server answered others meanwhile", a.Name,
-		counted(len(a.unanswered), "call"), facts.Dur(age.Median), facts.Dur(age.P10), facts.Dur(age.P90))
+		counted(len(a.unanswered), "call"), format.Brief(age.Median), format.Brief(age.P10), format.Brief(age.P90))
 	late, _ := n.AnsweredBeforeTimeout(age.Median)
 	f.support(recording.SourceTap, late, "calls",
 		"only %s took between %s and that: the replies given up on were not late, they never came",
-		counted(late, "call"), facts.Dur(age.Median/2))
+		counted(late, "call"), format.Brief(age.Median/2))
 	if known := remedy.Defaults(n); known != "" {
 		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
@@ -199,12 +200,12 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 	pause := a.pause()
 	f.support(recording.SourceTap, float64(len(a.followed)), "calls",
 		"after %d of these a new connection of the same process began with the same "+
-			"command of the same length, %s later (%s to %s)", len(a.followed), facts.Dur(pause.Median),
-		facts.Dur(pause.P10),
-		facts.Dur(pause.P90))
+			"command of the same length, %s later (%s to %s)", len(a.followed), format.Brief(pause.Median),
+		format.Brief(pause.P10),
+		format.Brief(pause.P90))
 	if most := a.longestChain(); most > 2 {
 		f.support(recording.SourceTap, float64(most), "attempts",
-			"up to %d attempts in a row: at least %s in one call", most, facts.Dur(int64(most-1)*age.Median))
+			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
 	}
 	if 2*len(a.followed) < len(a.unanswered) {
 		f.Confidence = 0.75
@@ -216,7 +217,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 
 func retriesFix(n *facts.Node, timeout facts.Percentiles) []string {
 	fix := []string{fmt.Sprintf("Decide how long a whole call may take, and make timeout x attempts + pauses "+
-		"fit: with %s and 3 retries it is at least %s", facts.Dur(timeout.Median), facts.Dur(4*timeout.Median))}
+		"fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median), format.Brief(4*timeout.Median))}
 	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
 	return append(fix,
 		"Count attempts in the application's metrics (hooks, OpenTelemetry), "+

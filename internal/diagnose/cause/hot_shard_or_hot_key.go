@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -65,7 +66,7 @@ func explainHotShard(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, own.perSecond, "per second",
 			"it served %.0f commands per second (median of its peers: %.0f): not more commands, but "+
 				"more expensive ones: %s per command, %s there", own.perSecond, ops,
-			facts.Dur(int64(1e9*own.cores/max(own.perSecond, 1))), facts.Dur(int64(1e9*cores/max(ops, 1))))
+			format.Brief(int64(1e9*own.cores/max(own.perSecond, 1))), format.Brief(int64(1e9*cores/max(ops, 1))))
 	}
 	uneven := f.supportSlots(own, peers, cores)
 	f.supportHotCommand(n, own, peers)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -78,14 +79,14 @@ func explainBlackhole(n *facts.Node) *Finding {
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
-		counted(len(gone), "request"), facts.Dur(longest), counted(again, "retransmission"), who.List(3))
+		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))
 	f.support(recording.SourceTap, float64(limit.IdleBeforeNs), "ns",
-		"all of these connections had been idle, for at least %s: %s", facts.Dur(limit.IdleBeforeNs),
+		"all of these connections had been idle, for at least %s: %s", format.Brief(limit.IdleBeforeNs),
 		facts.ClientLabel(limit.Client, limit.Caller))
 	if alive > 0 {
 		f.support(recording.SourceTap, float64(alive), "connections",
 			"%s had %s answered meanwhile; the longest pause was %s", counted(alive, "other connection"),
-			counted(calls, "call"), facts.Dur(longestAlive))
+			counted(calls, "call"), format.Brief(longestAlive))
 	}
 	if givenUp > 0 {
 		f.support(recording.SourceTap, float64(givenUp), "connections",
@@ -99,7 +100,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 	if longestAlive > limit.IdleBeforeNs {
 		f.Confidence -= 0.2
 		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
-			"another connection was idle for %s and still worked", facts.Dur(longestAlive))
+			"another connection was idle for %s and still worked", format.Brief(longestAlive))
 	}
 	if alive == 0 {
 		f.Confidence -= 0.3

@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -53,17 +54,17 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 		f.Confidence = 0.9
 		f.support(recording.SourceTap, float64(in.MapConns), "connections",
 			"%s opened for the map alone, closed after %s (median): that long a call waited that should take %s",
-			counted(in.MapConns, "connection"), facts.Dur(in.MapConnLifeNs), facts.Dur(int64(trip)))
+			counted(in.MapConns, "connection"), format.Brief(in.MapConnLifeNs), format.Brief(int64(trip)))
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
 		f.Confidence = 0.9
 		f.support(recording.SourceTap, float64(in.DataConns), "connections",
 			"%s reopened for calls, %s each before the first call (median): "+
 				"redis-py drops its free connections with the map", counted(in.DataConns, "connection"),
-			facts.Dur(in.OpeningNs))
+			format.Brief(in.OpeningNs))
 	}
 	f.support(recording.SourceServer, each, "ns",
-		"each adds about %s to its call; a call takes %s", facts.Dur(int64(each)), facts.Dur(int64(trip)))
+		"each adds about %s to its call; a call takes %s", format.Brief(int64(each)), format.Brief(int64(trip)))
 	switch {
 	case in.Guessed:
 		f.Confidence -= 0.2

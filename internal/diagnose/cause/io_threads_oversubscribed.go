@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -79,7 +80,7 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 	if own > 0 {
 		f.support(recording.SourceTap, float64(own), "ns",
 			"of %s in the run queue, %.0f %% ended when one of the server's own I/O threads left the CPU",
-			facts.Dur(all.Ns), 100*float64(own)/float64(all.Ns))
+			format.Brief(all.Ns), 100*float64(own)/float64(all.Ns))
 	}
 }
 

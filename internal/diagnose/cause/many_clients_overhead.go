@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -59,7 +60,7 @@ func explainManyClients(n *facts.Node) *Finding {
 		f.Confidence = max(f.Confidence, 0.9)
 		f.support(recording.SourceProbe, queued, "calls",
 			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
-			facts.Dur(q.MedianNs))
+			format.Brief(q.MedianNs))
 	}
 	f.Fix = []string{
 		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +

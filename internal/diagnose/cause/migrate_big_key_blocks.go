@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -61,13 +62,13 @@ func explainMigrate(n *facts.Node) *Finding {
 		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
 			f.support(recording.SourceServer, calls, "calls",
 				"%.0f %s during the watch, %s each on average (commandstats)", calls, strings.ToUpper(c),
-				facts.Dur(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls)))
+				format.Brief(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls)))
 		}
 	}
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
 		f.support(recording.SourceTap, float64(worst.OnCPUNs), "ns",
 			"in the longest, %s, the thread was on the CPU for %s: otherwise it slept, waiting for the other server",
-			facts.Dur(worst.DurationNs), facts.Dur(worst.OnCPUNs))
+			format.Brief(worst.DurationNs), format.Brief(worst.OnCPUNs))
 	}
 	if worst.Command != "MIGRATE" { // MIGRATE may sleep: it waits for the other server
 		f.doubtStalls(n, h)

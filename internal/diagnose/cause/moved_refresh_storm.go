@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -75,7 +76,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
 	f.support(recording.SourceServer, calls, "calls",
 		"the map was requested %.0f times (%s, %s of server time each): %.2g for each MOVED", calls, asked.Command,
-		facts.Dur(int64(usec*1e3/calls)), calls/r.Moved)
+		format.Brief(int64(usec*1e3/calls)), calls/r.Moved)
 	if asked.Share >= facts.MinRefreshShare {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -64,11 +65,11 @@ func explainBigReply(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%d of %d slow calls waited on their connection behind a big reply, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	who := facts.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, float64(bytes), "bytes",
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
-		float64(longest.ReplyBytes)/1e6, facts.Dur(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
+		float64(longest.ReplyBytes)/1e6, format.Brief(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
 	f.Fix = []string{
 		fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
@@ -122,11 +123,12 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if ok && kept.P50Ns < n.Ledger.ThresholdNs {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
-			"90 %% of the calls on the probe's own connection have their reply within %s", facts.Dur(kept.P90Ns))
+			"90 %% of the calls on the probe's own connection have their reply within %s", format.Brief(kept.P90Ns))
 	} else if ok {
 		f.Confidence -= 0.3
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
-			"calls on their own connection are slow, too: half of the probe's take at least %s", facts.Dur(kept.P50Ns))
+			"calls on their own connection are slow, too: half of the probe's take at least %s",
+			format.Brief(kept.P50Ns))
 	}
 	if elsewhere > 0 {
 		f.doubt(recording.SourceTap, float64(elsewhere), "calls",

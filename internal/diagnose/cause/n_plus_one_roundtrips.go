@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -70,12 +71,12 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		who.List(3))
 	f.support(recording.SourceTap, float64(waits/calls), "ns",
 		"a call takes %s on average; 100 in a row take %s, 100 in one MGET or pipeline about %s",
-		facts.Dur(waits/calls), facts.Dur(100*waits/calls), facts.Dur(waits/calls+100*work))
+		format.Brief(waits/calls), format.Brief(100*waits/calls), format.Brief(waits/calls+100*work))
 	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
-		"the round trip takes at least %s: it is nearly all of each call", facts.Dur(kept.MinNs))
+		"the round trip takes at least %s: it is nearly all of each call", format.Brief(kept.MinNs))
 	if work > 0 {
 		f.support(recording.SourceServer, float64(work), "ns",
-			"the server works %s on such a call (commandstats)", facts.Dur(work))
+			"the server works %s on such a call (commandstats)", format.Brief(work))
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Calls >= float64(calls)/2 {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -112,7 +113,7 @@ func explainNagle(n *facts.Node) *Finding {
 		}
 		f.support(recording.SourceTap, float64(g.meanNs()), "ns",
 			"%s with %s per call in every second (%d calls), others take %s: %s", counted(len(g.conns), "connection"),
-			facts.Dur(g.meanNs()), g.calls, facts.Dur(baseline), who.List(3))
+			format.Brief(g.meanNs()), g.calls, format.Brief(baseline), who.List(3))
 	}
 	f.weighACKs(n, calls)
 	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {

@@ -9,6 +9,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -132,10 +133,10 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	}
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
-		counted(len(hangs), "connection"), facts.Dur(worst.waitNs), worst.client, who.List(3))
+		counted(len(hangs), "connection"), format.Brief(worst.waitNs), worst.client, who.List(3))
 	f.support(worst.source, float64(worst.waitNs), "ns",
 		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
-		facts.Dur(timeoutsEndBy-1e9))
+		format.Brief(timeoutsEndBy-1e9))
 	if again >= facts.UnansweredRetransmits {
 		f.Confidence = 0.93
 		f.support(worst.source, float64(again), "times",

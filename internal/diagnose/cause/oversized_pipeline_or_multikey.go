@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -141,7 +142,8 @@ func explainOversized(n *facts.Node) *Finding {
 	f := finding(n, h.Claim, 0.95)
 	f.support(recording.SourceTap, float64(h.Calls), "calls",
 		"%d of %d slow calls waited while the server served such batches, up to %s in "+
-			"one call; %d of them are calls of other clients", h.Calls, len(n.Ledger.Slow), facts.Dur(h.MaxNs), others)
+			"one call; %d of them are calls of other clients", h.Calls, len(n.Ledger.Slow), format.Brief(h.MaxNs),
+		others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)
 	}
@@ -185,7 +187,7 @@ func (f *Finding) supportPipelines(piped []*batch) {
 		largest.calls, largest.op(), float64(largest.bytes)/1e6, counted(len(largest.works), "read"), conns.List(3))
 	f.support(recording.SourceTap, float64(largest.longestNs), "ns",
 		"each of their commands is short: the longest read of the largest, with some hundreds of them, took %s",
-		facts.Dur(largest.longestNs))
+		format.Brief(largest.longestNs))
 }
 
 func (f *Finding) supportMulti(multi []*batch) {
@@ -199,7 +201,7 @@ func (f *Finding) supportMulti(multi []*batch) {
 	}
 	f.support(recording.SourceTap, float64(largest.args-1), "keys",
 		"multi-key commands: %s, up to %s each, the largest %s with %d keys: %s", facts.TimesText(len(multi)),
-		facts.Dur(longest), largest.op(), largest.args-1, conns.List(3))
+		format.Brief(longest), largest.op(), largest.args-1, conns.List(3))
 }
 
 // doubtBatches says where something else made the loop slow meanwhile.

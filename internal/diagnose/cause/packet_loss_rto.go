@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -72,7 +73,7 @@ func explainLoss(n *facts.Node) *Finding {
 		}
 		f.support(n.CallSource(), float64(seen.Calls), "calls",
 			"%d of %d slow calls had retransmissions (%s), up to %s in one call", seen.Calls, len(n.Ledger.Slow), how,
-			facts.Dur(seen.MaxNs))
+			format.Brief(seen.MaxNs))
 	}
 	if back.Proven() {
 		f.supportReplies(back)
@@ -100,7 +101,7 @@ func (f *Finding) supportRetransmitted(r facts.Retransmissions) {
 		f.support(recording.SourceTap, float64(all), "segments",
 			"on %s the retransmission timer expired, %s at the server, %s at clients of this host, after up to %s",
 			counted(r.Conns, "connection"), facts.TimesText(int(r.ByServer)), facts.TimesText(int(r.ByClient)),
-			facts.Dur(r.MaxNs))
+			format.Brief(r.MaxNs))
 	}
 }
 
@@ -130,7 +131,8 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	if limited := n.WindowLimitedNs(); limited > 0 && l.LostSegs < l.ServerSegs {
 		f.doubt(recording.SourceHost, l.ServerSegs-l.LostSegs, "segments",
 			"%.0f of these were not lost, and receivers kept their window closed for up to %s "+
-				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs, facts.Dur(int64(limited)))
+				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs,
+			format.Brief(int64(limited)))
 	}
 	f.Fix, f.See = lossFix, lossSee
 	return f
@@ -178,14 +180,14 @@ func (f *Finding) weighAcks(n *facts.Node) {
 		f.support(recording.SourceTap, float64(a.Retransmitted), "replies",
 			"%s to clients at other addresses acknowledged late, up to %s after the send, "+
 				"with retransmissions meanwhile",
-			counted(a.Retransmitted, "reply", "replies"), facts.Dur(a.MaxRetransmittedNs))
+			counted(a.Retransmitted, "reply", "replies"), format.Brief(a.MaxRetransmittedNs))
 	}
 	if a.Other > a.Retransmitted {
 		f.doubt(recording.SourceTap, float64(a.Other), "replies",
 			"%s to clients at other addresses acknowledged late with nothing retransmitted, "+
 				"the worst %s after the send, with %d bytes in flight to %s: a slow or queueing path, or a client's "+
 				"host",
-			counted(a.Other, "reply", "replies"), facts.Dur(a.MaxOtherNs), a.OtherBytes, a.OtherClient)
+			counted(a.Other, "reply", "replies"), format.Brief(a.MaxOtherNs), a.OtherBytes, a.OtherClient)
 	}
 }
 
@@ -193,5 +195,5 @@ func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
 		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
 			"retransmitted: they were lost on the way to the caller",
-		counted(r.Late, "reply", "replies"), facts.Dur(facts.RTOMinNs*9/10), facts.Dur(r.MaxNs), r.Retransmitted)
+		counted(r.Late, "reply", "replies"), format.Brief(facts.RTOMinNs*9/10), format.Brief(r.MaxNs), r.Retransmitted)
 }

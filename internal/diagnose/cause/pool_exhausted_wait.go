@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -96,11 +97,11 @@ func explainPoolWait(n *facts.Node) *Finding {
 		counted(len(worst.Used), "connection"), worst.BusyShare*100, worst.MinBusyShare*100)
 	f.support(recording.SourceTap, float64(worst.GapNs), "ns",
 		"after a reply the next call was sent on the same connection within %s on average; a "+
-			"call takes %s: the next one was already waiting", facts.Dur(worst.GapNs), facts.Dur(worst.CallNs))
+			"call takes %s: the next one was already waiting", format.Brief(worst.GapNs), format.Brief(worst.CallNs))
 	f.support(recording.SourceTap, float64(worst.CallNs)*waits(worst), "ns",
 		"at %.4g calls per second that come at random, such a pool makes them "+
 			"wait about %s before they are sent (Erlang C)", worst.CallsPerSecond,
-		facts.Dur(int64(float64(worst.CallNs)*waits(worst))))
+		format.Brief(int64(float64(worst.CallNs)*waits(worst))))
 	if fresh := len(worst.Opened()); fresh == 0 {
 		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
 			"it opened no other connection in %.0f s: its limit is %d", n.Seconds(), len(worst.Used))
@@ -157,7 +158,7 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
 	size := int(u.CallsPerSecond*float64(u.CallNs)/1e9*2) + 2
 	fix := []string{fmt.Sprintf("Give the pool more than %s: %.4g calls per second of %s keep %.1f in "+
 		"use, and twice that leaves room for bursts: %d", counted(len(u.Used), "connection"), u.CallsPerSecond,
-		facts.Dur(u.CallNs), u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
+		format.Brief(u.CallNs), u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
 	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
 	return append(fix,
 		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+

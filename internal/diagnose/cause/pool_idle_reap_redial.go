@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -40,7 +41,8 @@ func explainIdleReap(n *facts.Node) *Finding {
 	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(idle.P10), "ns",
 		"%s closed %s, each after %s to %s without a call (median %s): an idle limit of %s", most.Name,
-		counted(len(most.Closed), "idle connection"), facts.Dur(idle.P10), facts.Dur(idle.P90), facts.Dur(idle.Median),
+		counted(len(most.Closed), "idle connection"), format.Brief(idle.P10), format.Brief(idle.P90),
+		format.Brief(idle.Median),
 		limitText(limit(most)))
 	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
 		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
@@ -64,7 +66,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 	}
 	f.doubtRemote(most.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
-		"the pool has to outlast pauses of %s and more", facts.Dur(idle.Median))},
+		"the pool has to outlast pauses of %s and more", format.Brief(idle.Median))},
 		remedy.For(n, remedy.KeepIdle, nil)...)
 	f.Fix = append(f.Fix,
 		"Stay below the server's timeout and what a load balancer on the path "+
@@ -96,9 +98,9 @@ func limit(r facts.Redial) (atLeast, atMost int64) {
 func limitText(atLeast, atMost int64) string {
 	switch {
 	case 2*atLeast < atMost:
-		return "at most " + facts.Dur(atMost)
+		return "at most " + format.Brief(atMost)
 	case float64(atMost-atLeast) <= limitNear*float64(atMost):
-		return "about " + facts.Dur((atLeast+atMost)/2)
+		return "about " + format.Brief((atLeast+atMost)/2)
 	}
-	return facts.Dur(atLeast) + " to " + facts.Dur(atMost)
+	return format.Brief(atLeast) + " to " + format.Brief(atMost)
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -90,7 +91,7 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 	f.support(recording.SourceTap, float64(len(all)), "connections",
 		"the process closed %d such connections together, up to %d within %s, after %s to %s without a call: "+
 			"no idle limit and no pool does that; a garbage collector does", len(all), len(most.Conns),
-		facts.Dur(most.ToNs-most.FromNs), facts.Dur(idle.P10), facts.Dur(idle.P90))
+		format.Brief(most.ToNs-most.FromNs), format.Brief(idle.P10), format.Brief(idle.P90))
 }
 
 var leakPages = []string{"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html", "https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool"}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -41,7 +42,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
 			"a call on a new connection takes %s more than the %s on an open one: %.0f %% of its time",
-			facts.Dur(c.OpeningNs), facts.Dur(c.CallNs),
+			format.Brief(c.OpeningNs), format.Brief(c.CallNs),
 			c.Share()*100)
 	}
 	if f == nil {
@@ -55,7 +56,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 		float64(most.AppCalls())/n.Seconds())
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
-		facts.Dur(idle.Median), facts.Dur(idle.P90))
+		format.Brief(idle.Median), format.Brief(idle.P90))
 	if passed := facts.IdleDuringDials(most.Closed, facts.DialTimes(most.Dialled)); len(passed) > 0 {
 		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
 			"%d of the %d had been idle while others were dialled: those were "+

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -73,10 +74,10 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceTap, under, "calls",
 		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",
-		worst.Name, len(worst.Used), under, worst.CallsPerSecond, facts.Dur(worst.CallNs))
+		worst.Name, len(worst.Used), under, worst.CallsPerSecond, format.Brief(worst.CallNs))
 	f.support(recording.SourceProbe, float64(alone), "ns",
 		"a call that waits for no other takes %s: %.2g in flight at a time are enough for as many per second",
-		facts.Dur(alone), worst.CallsPerSecond*float64(alone)/1e9)
+		format.Brief(alone), worst.CallsPerSecond*float64(alone)/1e9)
 	f.supportDemand(n, d)
 	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
 		"each connection makes %.3g calls per second", worst.CallsPerSecond/float64(len(worst.Used)))

@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -44,7 +45,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 		f.Confidence = 0.92
 		f.support(p.Source, share(p), "of the time",
 			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
-			facts.Dur(p.PingNs/int64(p.Count)), facts.Dur(p.OthersNs/int64(p.Others)), share(p)*100)
+			format.Brief(p.PingNs/int64(p.Count)), format.Brief(p.OthersNs/int64(p.Others)), share(p)*100)
 		if callers := n.Callers(); len(callers) > 0 {
 			f.support(recording.SourceTap, float64(len(callers)), "callers",
 				"the callers are %s, with up to %s", facts.CallerNames(callers), counted(callers[0].MaxConcurrent(),

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -47,15 +48,16 @@ func explainFrozen(n *facts.Node) *Finding {
 	}
 	if w := facts.SumWaits(n.Exact(account.Frozen)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Count), "stops",
-			"the main thread was stopped %s, %s in all, up to %s at a time", facts.TimesText(w.Count), facts.Dur(w.Ns),
-			facts.Dur(w.MaxNs))
+			"the main thread was stopped %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
+			format.Brief(w.Ns),
+			format.Brief(w.MaxNs))
 	} else {
 		f.support(recording.SourceHost, float64(stops), "stops",
 			"the main thread was stopped %s, %s in all", facts.TimesText(stops),
-			facts.Dur(n.StateNs(recording.KindFrozen)))
+			format.Brief(n.StateNs(recording.KindFrozen)))
 	}
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+		"%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -76,10 +77,10 @@ func explainReceiver(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
 		"%d of %d slow calls waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
-		cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, facts.Dur(cl.MaxNs), who.List(3))
+		cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))
 	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns",
 		"the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op,
-		float64(longest.Call.ReplyBytes)/1e6, facts.Dur(longest.DurationNs()),
+		float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),
 		float64(longest.Call.ReplyBytes)/1e6/(float64(longest.DurationNs())/1e9))
 	if len(acks.ClosedWindowConns) > 0 {
 		f.support(recording.SourceTap, float64(len(acks.ClosedWindowConns)), "clients",
@@ -89,7 +90,7 @@ func explainReceiver(n *facts.Node) *Finding {
 	if limited > 0 {
 		f.support(recording.SourceHost, limited, "ns",
 			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
-			facts.Dur(int64(limited)), n.Seconds())
+			format.Brief(int64(limited)), n.Seconds())
 	}
 	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
 		f.support(recording.SourceHost, zero, "times",

@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -63,15 +64,16 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	}
 	f.supportHerds(n, herds)
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
-		"a new connection then takes %s before its first command (p90 %s); a call takes %s", facts.Dur(opening.Median),
-		facts.Dur(opening.P90), facts.Dur(meanCallNs(callers)))
+		"a new connection then takes %s before its first command (p90 %s); a call takes %s",
+		format.Brief(opening.Median),
+		format.Brief(opening.P90), format.Brief(meanCallNs(callers)))
 	if ops := facts.CommonHandshake(back); ops != "" {
 		f.support(recording.SourceTap, float64(len(back)), "connections", "the handshake of each: %s", ops)
 	}
 	if felt.Calls > 0 {
 		f.support(n.CallSource(), float64(felt.Calls), "calls",
 			"%d of %d slow calls were in flight between a loss and the last reconnect, up to %s in one call",
-			felt.Calls, len(n.Ledger.Slow), facts.Dur(felt.MaxNs))
+			felt.Calls, len(n.Ledger.Slow), format.Brief(felt.MaxNs))
 	}
 	f.Fix = herdFix(n)
 	f.See = []string{
@@ -118,11 +120,11 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
 	}
 	f.support(recording.SourceTap, float64(len(worst.Conns)), "connections",
 		"%d connections of %s were closed by the server's end within %s, %d of them with a call in flight",
-		len(worst.Conns), facts.CallerNames(worst.Callers), facts.Dur(worst.ToNs-worst.FromNs), worst.WithCall)
+		len(worst.Conns), facts.CallerNames(worst.Callers), format.Brief(worst.ToNs-worst.FromNs), worst.WithCall)
 	openings := facts.Openings(worst.Reopened)
 	f.support(recording.SourceTap, float64(len(openings)), "connections",
 		"the same callers opened %d within %s, up to %d at the same time", len(openings),
-		facts.Dur(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings))
+		format.Brief(untilBack(&worst)-openings[0].FromNs), facts.MaxOverlap(openings))
 	if len(herds) > 1 {
 		f.support(recording.SourceTap, float64(len(herds)), "times",
 			"that happened %d times during the watch", len(herds))

@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -269,10 +270,10 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 			"it is a replica (INFO role:slave), and takes no writes (replica-read-only)")
 	case r.code == codeLoading && ns > 0:
 		f.support(recording.SourceServer, float64(ns), "ns",
-			"it was loading its data for %s of the watch (INFO loading:1)", facts.Dur(ns))
+			"it was loading its data for %s of the watch (INFO loading:1)", format.Brief(ns))
 	case r.code == codeMasterDown && ns > 0:
 		f.support(recording.SourceServer, float64(ns), "ns",
-			"its link to its master was down for at least %s of the watch (INFO master_link_status)", facts.Dur(ns))
+			"its link to its master was down for at least %s of the watch (INFO master_link_status)", format.Brief(ns))
 	default:
 		f.Confidence -= 0.1
 		f.doubt(recording.SourceServer, 0, "",

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -50,18 +51,19 @@ func explainFloor(n *facts.Node) *Finding {
 		}
 	}
 	f.support(recording.SourceProbe, float64(kept.MinNs), "ns",
-		"every call takes at least %s, median %s, p90 %s: a floor without a tail", facts.Dur(kept.MinNs),
-		facts.Dur(kept.P50Ns), facts.Dur(kept.P90Ns))
+		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(kept.MinNs),
+		format.Brief(kept.P50Ns), format.Brief(kept.P90Ns))
 	if workNs > 0 {
 		f.support(recording.SourceServer, float64(workNs), "ns",
-			"the server works %s on each of these calls (commandstats)", facts.Dur(workNs))
+			"the server works %s on each of these calls (commandstats)", format.Brief(workNs))
 	}
 	if known {
 		f.support(d.Source, d.Total(), "of the time", "its main thread is busy %.0f %% of the time", d.Total()*100)
 	}
 	if p50 := n.Ledger.Users.P50Ns; p50 >= floorNs && n.Ledger.Users.FromClient {
 		f.support(recording.SourceTap, float64(p50), "ns",
-			"half of the %d calls of clients on this host take at least %s, too", n.Ledger.Users.Calls, facts.Dur(p50))
+			"half of the %d calls of clients on this host take at least %s, too", n.Ledger.Users.Calls,
+			format.Brief(p50))
 	}
 	f.weighDistance(n)
 	f.whereFloor(n)
@@ -83,13 +85,13 @@ func (f *Finding) whereFloor(n *facts.Node) {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Confidence = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
-			"a TCP connect takes %s: it is the distance, no process takes part in it", facts.Dur(fresh.ConnectMinNs))
+			"a TCP connect takes %s: it is the distance, no process takes part in it", format.Brief(fresh.ConnectMinNs))
 		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes only %s: what answers it is near, and forwards calls slowly or far away",
-			facts.Dur(fresh.ConnectMinNs))
+			format.Brief(fresh.ConnectMinNs))
 		f.Fix = append([]string{
 			"Measure the server itself and the hop before it together: slowpath doctor PROXY:PORT SERVER:PORT",
 			"Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)",
@@ -126,10 +128,10 @@ func (f *Finding) weighDistance(n *facts.Node) {
 	case a.MinRTTNs >= floorNs:
 		f.support(recording.SourceTap, float64(a.MinRTTNs), "ns",
 			"the best round trip of clients at other addresses is %s, too (TCP; median of %s)",
-			facts.Dur(a.MinRTTNs), counted(a.Conns, "connection"))
+			format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
 	case a.Conns > 0:
 		f.doubt(recording.SourceTap, float64(a.MinRTTNs), "ns",
 			"the best round trip of clients at other addresses is only %s (TCP; median of %s)",
-			facts.Dur(a.MinRTTNs), counted(a.Conns, "connection"))
+			format.Brief(a.MinRTTNs), counted(a.Conns, "connection"))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -34,11 +35,11 @@ func explainThrottled(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.99)
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
 		"%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow),
-		facts.Dur(cl.MaxNs))
+		format.Brief(cl.MaxNs))
 	if w := facts.SumWaits(n.Exact(account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Ns), "ns",
 			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
-			facts.Dur(w.Ns), facts.Dur(w.MaxNs))
+			format.Brief(w.Ns), format.Brief(w.MaxNs))
 	}
 	path := ""
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -51,7 +52,7 @@ func explainThrottled(n *facts.Node) *Finding {
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
 		f.support(recording.SourceHost, throttled, "periods",
 			"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", path, throttled, periods,
-			facts.Dur(int64(ns)))
+			format.Brief(int64(ns)))
 		quota, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
 		period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
 		if quota > 0 && period > 0 {

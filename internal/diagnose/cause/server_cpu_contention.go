@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -50,14 +51,14 @@ func explainContention(n *facts.Node) *Finding {
 	if cl.Calls > 0 {
 		f.support(n.StateSource(), float64(cl.Calls), "calls",
 			"%d of %d slow calls waited while the main thread was in the run queue, up to %s in one call", cl.Calls,
-			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+			len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits
 	}
 	f.support(recording.SourceHost, delay, "ns",
 		"for every 1 s on the CPU the main thread was in the run queue for %s; %s in %.0f s (/proc/PID/schedstat)",
-		facts.Dur(int64(delay/max(run, 1)*1e9)), facts.Dur(int64(delay)), n.Seconds())
+		format.Brief(int64(delay/max(run, 1)*1e9)), format.Brief(int64(delay)), n.Seconds())
 	f.supportHolders(n)
 	who := n.Neighbours()
 	if len(who) > 0 {
@@ -104,7 +105,7 @@ func (f *Finding) supportHolders(n *facts.Node) {
 		}
 	}
 	text := fmt.Sprintf("the main thread waited in the run queue %s for at least 0.2 ms, %s in all, up to %s at a time",
-		facts.TimesText(all.Count), facts.Dur(all.Ns), facts.Dur(all.MaxNs))
+		facts.TimesText(all.Count), format.Brief(all.Ns), format.Brief(all.MaxNs))
 	if len(names) > 0 {
 		text += "; its CPU meanwhile ran " + strings.Join(names, ", ")
 	}

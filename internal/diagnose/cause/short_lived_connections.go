@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -50,7 +51,8 @@ func explainShortLived(n *facts.Node) *Finding {
 	if _, ok := n.Ledger.Path(n.Address, "fresh"); ok {
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",
 			"a new connection costs %s before its first command (%s), a command on an "+
-				"open one %s: %.0f %% of what callers wait for", facts.Dur(c.OpeningNs), what, facts.Dur(c.CallNs),
+				"open one %s: %.0f %% of what callers wait for", format.Brief(c.OpeningNs), what,
+			format.Brief(c.CallNs),
 			share*100)
 	}
 	if tw := n.Host("sock.time_wait"); len(tw) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -43,7 +44,7 @@ func explainSlowCommand(n *facts.Node) *Finding {
 	if copiesNs > 0 {
 		f.doubt(recording.SourceHost, float64(copiesNs), "ns",
 			"while a child process saved, page copies (minor faults of the main thread) made up to %s of the "+
-				"wait of one call: that part is not counted here", facts.Dur(copiesNs))
+				"wait of one call: that part is not counted here", format.Brief(copiesNs))
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
 	f.Fix = slowCommandFix(n, name, worst)

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -62,7 +63,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 		f.Confidence = 0.97
 		f.support(recording.SourceTap, float64(waits.Calls), "calls",
 			"%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow),
-			q.ThreadName(), facts.Dur(waits.MaxNs))
+			q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {

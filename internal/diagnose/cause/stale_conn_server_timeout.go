@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -39,7 +40,7 @@ func explainStale(n *facts.Node) *Finding {
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"the server's end closed %s of %s, each after %s to %s without a call",
-		counted(len(most.Closed), "idle connection"), most.Name, facts.Dur(idle.P10), facts.Dur(idle.P90))
+		counted(len(most.Closed), "idle connection"), most.Name, format.Brief(idle.P10), format.Brief(idle.P90))
 	limit := n.IdleLimitNs()
 	switch _, known := n.Config("timeout"); {
 	case limit > 0:
@@ -56,7 +57,7 @@ func explainStale(n *facts.Node) *Finding {
 	}
 	if late := lateNotice(most.Closed); late.Median > 0 {
 		f.support(recording.SourceTap, float64(late.Median), "ns",
-			"the client's socket stayed open for another %s (median), until the next call", facts.Dur(late.Median))
+			"the client's socket stayed open for another %s (median), until the next call", format.Brief(late.Median))
 	}
 	f.supportOpening(most)
 	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
@@ -120,10 +121,10 @@ func staleFix(n *facts.Node, limit, idleNs int64) []string {
 	} else {
 		fix = append(fix,
 			fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout "+
-				"client and timeout server; AWS NLB 350 s) above %s", facts.Dur(idleNs)))
+				"client and timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs)))
 	}
 	return append(append(fix,
 		fmt.Sprintf("or let the pool close first, and refill ahead: an idle "+
-			"limit below %s, with some connections kept ready", facts.Dur(idleNs))),
+			"limit below %s, with some connections kept ready", format.Brief(idleNs))),
 		remedy.For(n, remedy.CloseFirst, remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
 }

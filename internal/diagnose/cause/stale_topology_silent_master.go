@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -49,7 +50,7 @@ func explainStaleTopology(n *facts.Node) *Finding {
 	f.supportStuck(n, t, s)
 	if ms := n.NodeTimeoutMs(); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {
 		f.support(recording.SourceServer, float64(t.TakenNs-t.DownNs), "ns",
-			"the failover itself took %s (cluster-node-timeout is %d ms)", facts.Dur(t.TakenNs-t.DownNs), ms)
+			"the failover itself took %s (cluster-node-timeout is %d ms)", format.Brief(t.TakenNs-t.DownNs), ms)
 	}
 	f.Fix = staleTopologyFix(n, t)
 	f.See = []string{
@@ -79,7 +80,7 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNo
 			ago(n.EndNs-t.TakenNs))
 	}
 	f.support(source, float64(s.Ns), "ns",
-		"callers wait for this node, %s: %s, summed over connections (%s)", when, facts.Dur(s.Ns), s.Callers.List(3))
+		"callers wait for this node, %s: %s, summed over connections (%s)", when, format.Brief(s.Ns), s.Callers.List(3))
 	if s.RequestsUnread {
 		f.support(recording.SourceHost, 0, "",
 			"their requests are unread in its sockets: its host's kernel "+
@@ -88,15 +89,15 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNo
 	if s.Dialled > 0 {
 		f.support(recording.SourceTap, float64(s.Dialled), "connections",
 			"%s opened to it after that never got a reply; %d of them were given up, after up to %s",
-			counted(s.Dialled, "connection"), s.GivenUp, facts.Dur(s.LongestNs))
+			counted(s.Dialled, "connection"), s.GivenUp, format.Brief(s.LongestNs))
 	}
 	if t.StoppedNs > 0 {
 		f.support(n.StateSource(), float64(t.StoppedNs), "ns",
-			"its process was stopped for at least %s (a signal, a debugger or the freezer)", facts.Dur(t.StoppedNs))
+			"its process was stopped for at least %s (a signal, a debugger or the freezer)", format.Brief(t.StoppedNs))
 	}
 }
 
-func ago(ns int64) string { return facts.Dur(ns) + " before the end of the watch" }
+func ago(ns int64) string { return format.Brief(ns) + " before the end of the watch" }
 
 func staleTopologyFix(n *facts.Node, t facts.Takeover) []string {
 	fix := remedy.For(n, remedy.LeaveSilentMaster, nil)

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -76,7 +77,7 @@ func explainSwap(n *facts.Node) *Finding {
 	if blocked.Calls > 0 {
 		f.support(recording.SourceTap, float64(blocked.Calls), "calls",
 			"%d of %d slow calls waited while it was blocked in page faults, up to %s in one call", blocked.Calls,
-			len(n.Ledger.Slow), facts.Dur(blocked.MaxNs))
+			len(n.Ledger.Slow), format.Brief(blocked.MaxNs))
 	}
 	if work > 0 {
 		f.support(recording.SourceServer, work, "of its CPU time",
@@ -85,7 +86,7 @@ func explainSwap(n *facts.Node) *Finding {
 	}
 	if some := n.Machine("psi.memory.some_us").Growth(); some > 0 {
 		f.support(recording.SourceHost, some*1e3, "ns",
-			"for %s of %.0f s tasks of this host waited for memory (PSI)", facts.Dur(int64(some*1e3)), n.Seconds())
+			"for %s of %.0f s tasks of this host waited for memory (PSI)", format.Brief(int64(some*1e3)), n.Seconds())
 	}
 	used, rss := facts.LastValue(n.Info("used_memory")), facts.LastValue(n.Info("used_memory_rss"))
 	if used > 0 && rss > 0 && rss < used {

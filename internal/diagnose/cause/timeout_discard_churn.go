@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -65,24 +66,24 @@ func explainTimeouts(n *facts.Node) *Finding {
 		100*float64(len(all.Closed))/float64(max(all.AppCalls(), 1)))
 	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
 		f.support(recording.SourceTap, float64(age.P10), "ns",
-			"the calls given up were %s to %s old (median %s): a timeout of about %s", facts.Dur(age.P10),
-			facts.Dur(age.P90), facts.Dur(age.Median), facts.Dur(age.P10))
+			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),
+			format.Brief(age.P90), format.Brief(age.Median), format.Brief(age.P10))
 	} else {
 		f.Confidence = 0.8
 		f.doubt(recording.SourceTap, float64(age.Median), "ns",
 			"the calls given up were %s to %s old: not one timeout, but callers "+
-				"that go away, or deadlines of whole requests", facts.Dur(age.P10), facts.Dur(age.P90))
+				"that go away, or deadlines of whole requests", format.Brief(age.P10), format.Brief(age.P90))
 	}
 	f.supportOpening(all)
 	f.support(recording.SourceTap, float64(cost+given), "ns",
-		"%s of waiting was for nothing, and %s went into new connections", facts.Dur(given), facts.Dur(cost))
+		"%s of waiting was for nothing, and %s went into new connections", format.Brief(given), format.Brief(cost))
 	longest := int64(0)
 	for _, e := range n.Events(recording.SourceServer, recording.KindSlowlog) {
 		longest = max(longest, e.DurationNs)
 	}
 	if longest >= age.P10 {
 		f.support(recording.SourceServer, float64(longest), "ns",
-			"SLOWLOG has commands of up to %s: calls that wait for those are given up", facts.Dur(longest))
+			"SLOWLOG has commands of up to %s: calls that wait for those are given up", format.Brief(longest))
 	}
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
@@ -90,7 +91,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	f.doubtRemote(all.Caller)
 	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest healthy calls: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", facts.Dur(age.P10))},
+		"99.9th percentile, and find out what made them slow", format.Brief(age.P10))},
 		remedy.For(n, remedy.LongerTimeout, nil)...)
 	f.Fix = append(f.Fix,
 		"A circuit breaker or a retry limit, so that a slow moment does not become a storm of dials")

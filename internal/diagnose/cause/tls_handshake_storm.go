@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -129,11 +130,11 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		"%.0f new connections per second (total_connections_received; slowpath's own are not counted), under TLS",
 		h.count/n.Seconds())
 	f.support(h.source, h.costNs, "ns",
-		"each takes %s of the main thread's CPU time before its first command", facts.Dur(int64(h.costNs)))
+		"each takes %s of the main thread's CPU time before its first command", format.Brief(int64(h.costNs)))
 	if cl.Calls > 0 {
 		f.support(recording.SourceTap, float64(cl.Calls), "calls",
 			"%d of %d slow calls waited while it did handshakes of others, up to %s in one call", cl.Calls,
-			len(n.Ledger.Slow), facts.Dur(cl.MaxNs))
+			len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
@@ -172,7 +173,7 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 	sort.Slice(phases, func(i, j int) bool { return phases[i] < phases[j] })
 	f.support(recording.SourceProbe, float64(phases[len(phases)/2]), "ns",
 		"a new connection of the probe waits %s for its TLS handshake, up to %s, and %s for TCP's",
-		facts.Dur(phases[len(phases)/2]), facts.Dur(phases[len(phases)-1]), facts.Dur(dials[len(dials)/2]))
+		format.Brief(phases[len(phases)/2]), format.Brief(phases[len(phases)-1]), format.Brief(dials[len(dials)/2]))
 }
 
 func handshakeStormFix(n *facts.Node) []string {

@@ -26,7 +26,8 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
 		return Healthy,
 			fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
-				facts.Dur(l.ThresholdNs), facts.Dur(l.Latency.P50Ns), facts.Dur(l.Latency.MaxNs)) + unseenClients(c)
+				format.Brief(l.ThresholdNs), format.Brief(l.Latency.P50Ns),
+				format.Brief(l.Latency.MaxNs)) + unseenClients(c)
 	}
 	slowest := int64(0)
 	for _, a := range l.Slow {
@@ -39,16 +40,16 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	}
 	if few && slowest < facts.HealthyMaxNs || own > 0.5 {
 		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(l), seconds,
-			facts.Dur(slowest))
+			format.Brief(slowest))
 		if !(few && slowest < facts.HealthyMaxNs) {
 			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
-				"this host did not run slowpath itself in time.", slowOf(l), facts.Dur(slowest))
+				"this host did not run slowpath itself in time.", slowOf(l), format.Brief(slowest))
 		}
 		return Healthy, s + unseenClients(c)
 	}
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
-			seconds, facts.Dur(slowest))
+			seconds, format.Brief(slowest))
 }
 
 // unseenClients says that a healthy server was judged by slowpath's own calls alone.

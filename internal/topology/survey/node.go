@@ -21,7 +21,8 @@ const clientName = "slowpath-topology"
 // node is a connection to one node, and what it replied.
 type node struct {
 	target      target.Target
-	timeout     time.Duration
+	timeout     time.Duration // for connecting
+	callTimeout time.Duration // for a reply
 	session     *session.Session
 	state       *NodeState
 	unsupported map[string]bool // commands that a server of the same version has refused
@@ -77,7 +78,7 @@ func (n *node) send(ctx context.Context, cmds ...[]string) ([]resp.Value, error)
 	if n.session == nil {
 		return nil, errors.New("not connected")
 	}
-	bounded, cancel := context.WithTimeout(ctx, n.timeout)
+	bounded, cancel := context.WithTimeout(ctx, n.callTimeout)
 	defer cancel()
 	for _, args := range cmds {
 		n.state.Sent[sentName(args)]++
@@ -182,7 +183,7 @@ const batches = 5
 
 // measure measures a command.
 func (n *node) measure(ctx context.Context, c cost.Command) {
-	bounded, cancel := context.WithTimeout(ctx, 2*n.timeout)
+	bounded, cancel := context.WithTimeout(ctx, 2*n.callTimeout)
 	defer cancel()
 	m, err := measureLowest(bounded, n.session, c, batches)
 	if err != nil {

@@ -21,14 +21,16 @@ var ErrNoMap = errors.New("no map of the cluster")
 
 // Options say which cluster to survey, and how.
 type Options struct {
-	Target   target.Target
-	Window   time.Duration // how long to count refreshes; 0: not at all
-	Timeout  time.Duration // of a connection, and of a command; 0: DefaultTimeout
-	Progress func(string)  // called with a line about each step; may be nil
+	Target      target.Target
+	Window      time.Duration // how long to count refreshes; 0: not at all
+	Timeout     time.Duration // for connecting to a node; 0: DefaultTimeout
+	CallTimeout time.Duration // for a reply of a node; 0: DefaultTimeout
+	Progress    func(string)  // called with a line about each step; may be nil
 }
 
 const (
-	// DefaultTimeout is for one node: a node that does not answer must not delay a survey of hundreds of nodes.
+	// DefaultTimeout is for one node, to connect and for each reply: a node that does not answer must not delay a
+	// survey of hundreds of nodes.
 	DefaultTimeout = 3 * time.Second
 
 	maxConcurrent = 32 // nodes that are queried at the same time
@@ -41,6 +43,9 @@ const (
 func (o Options) Run(ctx context.Context) (*Survey, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = DefaultTimeout
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -71,7 +76,10 @@ type surveyor struct {
 }
 
 func (sv *surveyor) add(t target.Target) *node {
-	n := &node{target: t, timeout: sv.Timeout, state: &NodeState{Addr: t.Addr(), Sent: map[string]int{}}}
+	n := &node{
+		target: t, timeout: sv.Timeout, callTimeout: sv.CallTimeout,
+		state: &NodeState{Addr: t.Addr(), Sent: map[string]int{}},
+	}
 	sv.nodes = append(sv.nodes, n)
 	sv.survey.Nodes = append(sv.survey.Nodes, n.state)
 	return n
