@@ -116,7 +116,7 @@ func TestPoolMaxIdleChurn(t *testing.T) {
 			fix: "MaxIdle",
 		},
 		{name: "T2: near its server", rec: near(nil), found: true, min: 0.85, evidence: "a call on a new connection " +
-			"takes 0.2 ms more", fix: "MaxIdle"},
+			"takes 200 µs more", fix: "MaxIdle"},
 		{
 			name: "near its server, two calls on each at most",
 			rec:  near(func(i int, l *life) { l.work = 1 + int64(i%2) }),

@@ -76,7 +76,7 @@ func TestFanoutSlowestShard(t *testing.T) {
 		{
 			name: "sent with the others", rec: fanoutCase("GET", always(besides(2e4, 3e5))), first: true, min: 0.95,
 			evidence: "in 100 of 100 samples of slow calls of shop[7] that waited, it had asked other nodes at the " +
-				"same time (up to 3 nodes in all), had their replies within 0.3 ms",
+				"same time (up to 3 nodes in all), had their replies within 300 µs",
 			fix: "one hash tag, {user:7}:name",
 		},
 		{name: "sent a moment after the others, which had not answered", rec: fanoutCase("MGET",

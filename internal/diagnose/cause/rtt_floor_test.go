@@ -29,7 +29,7 @@ func TestRTTFloor(t *testing.T) {
 		},
 		{
 			name: "T2: other clients are near", rec: withClient(far(19*edgeMs).info(idle), edgeMs/5), found: true,
-			against: "best round trip of clients at other addresses is only 0.2 ms",
+			against: "best round trip of clients at other addresses is only 200 µs",
 		},
 		{
 			name: "T0: distance", rec: far(19 * edgeMs).info(idle), found: true, min: 0.9,
