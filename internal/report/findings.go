@@ -36,9 +36,9 @@ func claim(f cause.Finding) []string {
 			out = append(out, s)
 		}
 	}
+	out = append(out, format.Percent(f.ExcessShare)+" of the lost time")
 	if f.Of > 0 {
-		out = append(out, format.Percent(f.ExcessShare)+" of the excess", fmt.Sprintf("%d of %s", f.SlowCalls,
-			format.Count(f.Of, "slow call")))
+		out = append(out, fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
 	}
 	return append(out, "confidence "+format.Percent(f.Confidence))
 }

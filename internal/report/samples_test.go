@@ -62,7 +62,7 @@ func throttled() verdict.Diagnosis {
 	d := healthy()
 	d.Verdict = verdict.Findings
 	d.Summary = "The server's cgroup has too little CPU quota: the kernel stops it until the next period: it " +
-		"explains 91 % of the excess of 38 slow calls."
+		"explains 91 % of the time that callers lost (38 slow calls)."
 	d.Latency = verdict.Latency{
 		Calls: 2980, SlowCalls: 38, SlowThresholdNs: 5 * ms, P50Ns: 190_000, P99Ns: 61 * ms,
 		P999Ns: 84 * ms, MaxNs: 84_912_000,

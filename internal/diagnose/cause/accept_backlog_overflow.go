@@ -21,6 +21,7 @@ var acceptBacklogOverflow = Cause{
 		T2: "connections of clients on this host that took at least 1 s to " +
 			"open, by process; at most as many as were dropped",
 	},
+	Loses:   facts.LostOpening,
 	Explain: explainBacklog,
 }
 

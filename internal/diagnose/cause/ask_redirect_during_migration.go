@@ -19,6 +19,7 @@ var askRedirect = Cause{
 			"of the other node, open slots in CLUSTER NODES",
 		T2: "how many of the calls were ASKING",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,
 }

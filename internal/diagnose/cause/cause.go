@@ -25,6 +25,10 @@ type Cause struct {
 	// of them is found too, it comes first.
 	After      []string
 	AfterClass []Class
+	// Loses is the kind of time that callers lose by it, where they lose more than the excess of slow calls.
+	Loses facts.LossKind
+	// Steady: every call takes as long, all the time, so that it is no loss beside what other causes explain.
+	Steady bool
 	// Explain says what the recording shows of the cause on one node; nil for nothing. It must not use the findings of
 	// other causes.
 	Explain func(*facts.Node) *Finding
@@ -51,7 +55,10 @@ func (c Cause) Roots() (ids []string) {
 
 // finding starts the finding of a cause from what it claims.
 func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
-	f := &Finding{SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence}
+	f := &Finding{
+		SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence,
+		Claims: []Claimed{{Node: n, Calls: slices.Clone(cl.PerCall)}},
+	}
 	if n.Ledger.ExcessNs > 0 {
 		f.ClaimedShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))
 		f.ExcessShare = f.ClaimedShare

@@ -17,6 +17,7 @@ var dnsSlow = Cause{
 		T0: "new connections of the probe that wait for the lookup of the server's name",
 		T2: "DNS queries of the callers' processes (port 53), how long they took, and the dials right after them",
 	},
+	Loses:   facts.LostOpening,
 	Explain: explainDNS,
 }
 

@@ -42,6 +42,7 @@ func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float
 	}
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f.lose(n, facts.LostOpening, float64(ns))
 	f.support(recording.SourceTap, float64(ns), "ns",
 		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),
 		format.Brief(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
@@ -66,6 +67,7 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, c
 	f.SlowCalls = 0 // most of its cost is before the calls
 	all := l.OpeningNs + l.UnansweredNs + l.PingNs + l.ExcessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))
+	f.lose(n, facts.LostOpening, float64(cost))
 	return f, felt
 }
 

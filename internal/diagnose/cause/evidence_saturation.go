@@ -56,7 +56,8 @@ func saturation(n *facts.Node) *Finding {
 	if known && queue.Share() < hardlyWait && d.Run < facts.SaturatedDemand {
 		return nil // it has just enough work: no call waits
 	}
-	f.ExcessShare = max(f.ExcessShare, queue.Share()) * own
+	f.ExcessShare = max(f.ExcessShare, queue.Share())
+	f.scale(own)
 	f.Confidence *= 1 - heavy
 	f.supportDemand(n, d)
 	switch {

@@ -37,11 +37,12 @@ func explainFailover(n *facts.Node) *Finding {
 	f := finding(n, keptWaiting(n, t), 0.95)
 	lost := n.BlockedNs(window)
 	f.ExcessShare = max(f.ExcessShare, float64(lost)/float64(max(lost+n.Ledger.Users.ExcessNs, 1)))
+	f.lose(n, facts.LostSilent, float64(lost))
 	if f.ExcessShare == 0 {
 		return nil // it had no callers
 	}
 	if s := n.WaitsAfterTakeover(t); s.Ns > 0 { // for them the window ends later, and for another reason
-		f.ExcessShare *= float64(lost) / float64(lost+s.Ns)
+		f.scale(float64(lost) / float64(lost+s.Ns))
 		f.doubt(recording.SourceTap, float64(s.Ns), "ns",
 			"callers waited for the old master for another %s after that, summed over connections", format.Brief(s.Ns))
 	}
@@ -89,6 +90,7 @@ func explainOrphan(n *facts.Node) *Finding {
 		Of: len(n.Ledger.Slow), Confidence: 0.75,
 		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
 	}
+	f.lose(n, facts.LostSilent, float64(lost))
 	if t.Pending {
 		f.Title = "A master stopped answering, and no node has taken over its slots yet"
 		f.support(recording.SourceServer, float64(lost), "ns",

@@ -1,29 +1,104 @@
 package cause
 
+import "slowpath/internal/diagnose/facts"
+
 // Finding is a cause with the share of the excess that it explains.
 type Finding struct {
-	Cause       string     `json:"cause"`
-	Layer       string     `json:"layer"`
-	Title       string     `json:"title"`
-	SlowCalls   int        `json:"slow_calls"`
-	Of          int        `json:"of"`
-	ExcessShare float64    `json:"excess_share"` // 0..1 of the excess of all slow calls
-	Confidence  float64    `json:"confidence"`   // 0..1
+	Cause     string `json:"cause"`
+	Layer     string `json:"layer"`
+	Title     string `json:"title"`
+	SlowCalls int    `json:"slow_calls"`
+	Of        int    `json:"of"`
+	// ExcessShare is the share of the time that callers lost, 0..1. Each nanosecond counts for one finding at most: the
+	// shares of all findings add up to 1 at most. A cause sets what it would explain alone.
+	ExcessShare float64    `json:"excess_share"`
+	Confidence  float64    `json:"confidence"` // 0..1
 	Evidence    []Evidence `json:"evidence"`
 	Against     []Evidence `json:"against"`
 	Fix         []string   `json:"fix"`
 	See         []string   `json:"see"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
-	// ClaimedShare is the part of ExcessShare that comes from the time of slow calls alone, not from a pattern of all
-	// calls; over several nodes these parts add up.
-	ClaimedShare float64 `json:"-"`
+	// ClaimedShare is what the finding would explain of the lost time if it were the only one. A cause sets the part of
+	// ExcessShare that comes from the time of slow calls alone, not from a pattern of all calls.
+	ClaimedShare float64 `json:"claimed_share"`
+	// Claims are the time that it explains, by node.
+	Claims []Claimed `json:"-"`
+	// Steady is that of its cause.
+	Steady bool `json:"-"`
 	// Leads: the finding comes before the causes that it consists of, since most slow calls show its pattern.
 	Leads bool `json:"-"`
 	// Independent: by the evidence it is no consequence of any cause in After.
 	Independent bool `json:"-"`
 	// IndependentOf are the causes in After of which, by the evidence, it is no consequence.
 	IndependentOf []string `json:"-"`
+}
+
+// Claimed is the time of a node's callers that a finding explains.
+type Claimed struct {
+	Node *facts.Node // nil: callers of no single node
+	// Calls is what it explains of slow calls.
+	Calls []facts.CallNs
+	// Losses is what it explains of other time.
+	Losses []facts.Loss
+}
+
+// claim is the finding's claim on the callers of a node.
+func (f *Finding) claim(n *facts.Node) *Claimed {
+	for i := range f.Claims {
+		if f.Claims[i].Node == n {
+			return &f.Claims[i]
+		}
+	}
+	f.Claims = append(f.Claims, Claimed{Node: n})
+	return &f.Claims[len(f.Claims)-1]
+}
+
+// lose claims time that callers of a node (nil: of no single one) lost outside of slow calls.
+func (f *Finding) lose(n *facts.Node, kind facts.LossKind, ns float64) {
+	c := f.claim(n)
+	c.Losses = append(c.Losses, facts.Loss{Kind: kind, Ns: ns})
+}
+
+// mostPattern: a pattern that takes all of the callers' time takes this share of it and of what they do besides.
+const mostPattern = 0.95
+
+// ClaimPattern claims what a finding explains beyond slow calls, where its cause has not claimed that itself: its share
+// of the time of the callers of n.
+func (f *Finding) ClaimPattern(n *facts.Node, kind facts.LossKind) {
+	for _, c := range f.Claims {
+		if len(c.Losses) > 0 {
+			return
+		}
+	}
+	if f.ExcessShare <= f.ClaimedShare {
+		return
+	}
+	calls := n.CallTimeNs()
+	if kind == "" {
+		slow := 0.0
+		for _, c := range f.claim(n).Calls {
+			slow += c.Ns * n.Ledger.Slow[c.Index].Weight
+		}
+		f.lose(n, facts.LostInCalls, max(f.ExcessShare*calls-slow, 0))
+		return
+	}
+	part := min(f.ExcessShare, mostPattern)
+	f.lose(n, kind, part/(1-part)*calls)
+}
+
+// scale leaves only a part of what the finding explains.
+func (f *Finding) scale(part float64) {
+	f.ExcessShare *= part
+	f.ClaimedShare *= part
+	for _, c := range f.Claims {
+		for i := range c.Calls {
+			c.Calls[i].Ns *= part
+		}
+		for i := range c.Losses {
+			c.Losses[i].Ns *= part
+		}
+	}
 }
 
 // Evidence is a fact and its source.

@@ -20,6 +20,7 @@ var handshakeExtraRTTs = Cause{
 		T2: "the round trips of each handshake, one after the other",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
+	Loses:   facts.LostWaiting,
 	Explain: explainHandshakes,
 }
 

@@ -77,6 +77,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 		}
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
+	f.lose(n, facts.LostSilent, float64(lost))
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
 		counted(len(gone), "request"), format.Brief(longest), counted(again, "retransmission"), who.List(3))

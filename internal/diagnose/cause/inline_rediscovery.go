@@ -19,6 +19,7 @@ var inlineRediscovery = Cause{
 		T2: "connections opened for the map alone, or reopened after it, and how long each takes",
 	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
+	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainInline,
 }

@@ -154,7 +154,7 @@ func add(c facts.Claim, o facts.Claim) facts.Claim {
 	}
 	return facts.Claim{
 		Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs),
-		Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe),
+		Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe), PerCall: facts.MergeCalls(c.PerCall, o.PerCall),
 	}
 }
 

@@ -23,6 +23,7 @@ var maxClients = Cause{
 		T1: "open file descriptors against the limit of the process",
 		T2: "connections that the server closed at once, by process",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainMaxClients,
 }
 

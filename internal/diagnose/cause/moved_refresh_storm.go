@@ -20,6 +20,7 @@ var movedRefreshStorm = Cause{
 	},
 	// one change of the map, of which many clients learn late
 	After:   []string{"failover-window", "stale-topology-silent-master"},
+	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
 	Whole:   explainMoved,
 }

@@ -60,7 +60,9 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.58}
-	f.ExcessShare = min(1, (1-1.0/chainCalls)*float64(waits)/facts.TotalInFlightNs(n.Timelines()))
+	avoidable := (1 - 1.0/chainCalls) * float64(waits)
+	f.ExcessShare = min(1, avoidable/facts.TotalInFlightNs(n.Timelines()))
+	f.lose(n, facts.LostInCalls, avoidable)
 	who := facts.NameCounts{}
 	for _, c := range chains {
 		who[c.Label()] = int(c.Calls)

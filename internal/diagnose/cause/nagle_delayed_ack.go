@@ -109,6 +109,7 @@ func explainNagle(n *facts.Node) *Finding {
 			who[c.Label()] += int(c.Calls)
 		}
 		if share := float64(g.excessNs) / facts.TotalInFlightNs(n.Timelines()); share > f.ExcessShare {
+			f.lose(n, facts.LostInCalls, max(float64(g.excessNs-cl.Ns), 0))
 			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
 		}
 		f.support(recording.SourceTap, float64(g.meanNs()), "ns",

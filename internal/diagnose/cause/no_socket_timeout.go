@@ -131,6 +131,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		Of: len(n.Ledger.Slow), Confidence: 0.85,
 		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
 	}
+	f.lose(n, facts.LostSilent, float64(lost))
 	f.support(worst.source, float64(len(hangs)), "connections",
 		"%s still waiting for a reply at the end of the watch, the longest for %s (%s), never given up: %s",
 		counted(len(hangs), "connection"), format.Brief(worst.waitNs), worst.client, who.List(3))

@@ -22,6 +22,7 @@ var packetLossRTO = Cause{
 			"which calls; replies that arrived only after a retransmission timer expired at one end; replies " +
 			"to other hosts that were acknowledged late after a retransmission",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainLoss,
 }
 

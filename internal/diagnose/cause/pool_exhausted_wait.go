@@ -28,6 +28,7 @@ var poolExhaustedWait = Cause{
 		"client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause", "blocking-cmd-on-shared-conn",
 		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainPoolWait,
 	Whole:   poolWaitSeen,
 }
@@ -92,6 +93,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
+	f.lose(n, facts.LostWaiting, waiting*n.Seconds()*1e9)
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
 		counted(len(worst.Used), "connection"), worst.BusyShare*100, worst.MinBusyShare*100)

@@ -23,6 +23,7 @@ var poolLeak = Cause{
 		T2: "new connections right before calls while others of the same process are idle and never used again: " +
 			"they stay open, or a garbage collector closes them together after different times",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainLeak,
 	Whole:   leakSeen,
 }

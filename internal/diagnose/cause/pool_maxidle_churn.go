@@ -22,6 +22,7 @@ var poolMaxIdleChurn = Cause{
 			"process stay open, and new ones right before calls",
 	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
+	Loses:   facts.LostOpening,
 	Explain: explainMaxIdle,
 }
 

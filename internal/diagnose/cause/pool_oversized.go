@@ -72,6 +72,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		Of: len(n.Ledger.Slow), Confidence: 0.85,
 		ExcessShare: queued / max(all, 1) * (1 - needed/max(under, needed)),
 	}
+	f.lose(n, facts.LostInCalls, queued*(1-needed/max(under, needed))*n.Seconds()*1e9)
 	f.support(recording.SourceTap, under, "calls",
 		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",
 		worst.Name, len(worst.Used), under, worst.CallsPerSecond, format.Brief(worst.CallNs))

@@ -25,6 +25,7 @@ var replicaRouting = Cause{
 	},
 	// A restart makes callers reconnect as well.
 	After:   []string{"failover-window"},
+	Loses:   facts.LostWaiting,
 	Explain: explainRouting,
 }
 

@@ -18,6 +18,7 @@ var rttFloor = Cause{
 			"the best round trip of clients on other hosts",
 	},
 	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
+	Steady:  true,
 	Explain: explainFloor,
 }
 
@@ -43,7 +44,7 @@ func explainFloor(n *facts.Node) *Finding {
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
 	if part := n.Overhead(n.Callers()).Share(); part > 0 {
-		f.ExcessShare *= 1 - part // it is in the round trips of new connections, too, but those can be avoided
+		f.scale(1 - part) // it is in the round trips of new connections, too, but those can be avoided
 		if part >= facts.MinShare {
 			f.doubt(recording.SourceTap, part, "of their time",
 				"the callers lose %.0f %% of their time on connections outside their calls: "+

@@ -140,7 +140,7 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	}
 	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
 	f.Confidence *= 1 - own/2
-	f.ExcessShare *= 1 - own
+	f.scale(1 - own)
 	f.doubt(recording.SourceHost, t.Total(), "cores",
 		"its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured,
 		t.Total(), t.CPUs, own*100)
@@ -151,7 +151,7 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
 		if share > 0.5 {
-			f.ExcessShare *= 1 - share
+			f.scale(1 - share)
 			f.doubt(recording.SourceTap, share, "of the waits",
 				"for %.0f %% of its waits its own callers or slowpath had the CPU", share*100)
 		}
@@ -161,7 +161,7 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 	if c.Callers <= c.Others {
 		return
 	}
-	f.ExcessShare *= c.Others / (c.Callers + c.Others)
+	f.scale(c.Others / (c.Callers + c.Others))
 	f.doubt(recording.SourceHost, c.Callers, "cores",
 		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", c.Callers, c.Others)
 }
@@ -212,7 +212,7 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 		f.doubt(recording.SourceHost, share, "of the waits", "%s", text)
 	}
 	if q.Heavy(n) {
-		f.ExcessShare *= 1 - share
+		f.scale(1 - share)
 	}
 }
 
@@ -223,7 +223,7 @@ func (f *Finding) doubtChurn(n *facts.Node) {
 	if !c.Many() {
 		return
 	}
-	f.ExcessShare *= 1 - c.Share()
+	f.scale(1 - c.Share())
 	f.doubt(recording.SourceServer, c.PerSecond, "per second",
 		"callers open %.0f connections per second, which takes %.0f %% of their time with or without a free CPU",
 		c.PerSecond, c.Share()*100)

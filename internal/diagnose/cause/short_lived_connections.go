@@ -23,10 +23,13 @@ var shortLivedConnections = Cause{
 			"long it took, how many commands it was used for",
 	},
 	// A refused caller comes back with another connection. A pool that keeps too few opens new ones for others' calls.
+	// Callers that all lost their connections come back together.
 	After: []string{
+		"reconnect-herd",
 		"maxclients", "pool-maxidle-churn", "cmdinfo-once-lock", "tls-handshake-storm",
 		"topology-refresh-storm", "replica-loading-or-readonly-routing", "failover-window",
 	},
+	Loses:   facts.LostOpening,
 	Explain: explainShortLived,
 }
 

@@ -20,6 +20,7 @@ var staleConnServerTimeout = Cause{
 		T2: "connections that the server's end closes after the same time without a call, and " +
 			"new ones of the same callers right before calls",
 	},
+	Loses:   facts.LostOpening,
 	Explain: explainStale,
 }
 

@@ -43,9 +43,11 @@ func explainStaleTopology(n *facts.Node) *Finding {
 		Of: len(n.Ledger.Slow), Confidence: 0.95,
 		ExcessShare: float64(s.Ns) / float64(s.Ns+before+n.Ledger.Users.ExcessNs),
 	}
+	f.lose(n, facts.LostSilent, float64(s.Ns))
 	if s.Lasting { // it was so until the end of the watch
-		f.ExcessShare = max(f.ExcessShare, float64(s.Ns)/float64(s.Ns+n.Ledger.Users.ExcessNs),
-			finding(n, claimSince(n, t), 1).ExcessShare)
+		since := finding(n, claimSince(n, t), 1)
+		f.ExcessShare = max(f.ExcessShare, float64(s.Ns)/float64(s.Ns+n.Ledger.Users.ExcessNs), since.ExcessShare)
+		f.claim(n).Calls = since.claim(n).Calls
 	}
 	f.supportStuck(n, t, s)
 	if ms := n.NodeTimeoutMs(); ms > 0 && t.DownNs > 0 && t.TakenNs > 0 {

@@ -13,6 +13,8 @@ type Claim struct {
 	Ns int64
 	// MaxNs is the most that is explained of one call, in nanoseconds.
 	MaxNs int64
+	// PerCall is what is explained of each call.
+	PerCall []CallNs
 	// Users are the affected calls of the server's clients, which the tap sees; Probe all others: the
 	// probe's, and commands that the server logged.
 	Users, Probe Affected
@@ -49,7 +51,7 @@ func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
 func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 	var cl Claim
 	weighted := 0.0
-	for _, a := range n.Ledger.Slow {
+	for i, a := range n.Ledger.Slow {
 		if a.Call.Node != n.Address {
 			continue
 		}
@@ -57,6 +59,7 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 		if ns <= 0 {
 			continue
 		}
+		cl.PerCall = append(cl.PerCall, CallNs{i, float64(ns)})
 		weighted += float64(ns) * a.Weight
 		cl.MaxNs = max(cl.MaxNs, ns)
 		of := &cl.Probe

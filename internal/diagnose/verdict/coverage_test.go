@@ -121,10 +121,21 @@ func ofIncidents(lines map[string]string, id string) string {
 // checkShares: no share and no confidence is below 0 or above 1, and the parts of the account are of the same whole.
 func checkShares(t *testing.T, key string, d verdict.Diagnosis) {
 	t.Helper()
+	explained := 0.0
 	for _, f := range d.Findings {
+		if f.Because == "" {
+			explained += f.ExcessShare
+		}
+		if f.ClaimedShare < f.ExcessShare-1e-9 {
+			t.Errorf("%s: %s explains %v of the lost time, and claims only %v", key, f.Cause, f.ExcessShare,
+				f.ClaimedShare)
+		}
 		if !(f.ExcessShare >= 0 && f.ExcessShare <= 1) || !(f.Confidence >= 0 && f.Confidence <= 1) {
 			t.Errorf("%s: %s has the share %v, confidence %v", key, f.Cause, f.ExcessShare, f.Confidence)
 		}
+	}
+	if explained > 1.001 {
+		t.Errorf("%s: the findings explain %v of the lost time", key, explained)
 	}
 	sum := 0.0
 	for _, s := range d.Account {

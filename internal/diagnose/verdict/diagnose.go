@@ -5,6 +5,7 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -26,14 +27,13 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Sources:       sources(rec),
 		SelectedCalls: selectedCallsOf(rec),
 		Latency:       latencyOf(c.Ledger),
-		Findings:      order(explain(c), slowness(c)),
 		Account:       states(c.Ledger),
-		Excess:        excess(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(rec),
 		Cost:          costOfWatch(c),
 	}
+	d.Findings, d.Excess = findings(c)
 	d.Verdict, d.Summary = verdict(c, d)
 	return d
 }
@@ -82,14 +82,37 @@ func states(l *account.Ledger) []State {
 	return out
 }
 
-func excess(c *facts.Case) Excess {
-	e := Excess{Ns: c.Ledger.ExcessNs}
-	for _, n := range c.Nodes {
-		e.UnexplainedNs += n.Unexplained().Ns
-	}
-	e.UnexplainedNs = min(e.UnexplainedNs, e.Ns) // by rounding
-	return e
+// findings are those of all causes in their order, with their shares of the time that callers lost.
+func findings(c *facts.Case) ([]cause.Finding, Excess) {
+	found := order(explain(c), claimWeight(slowness(c)))
+	lost := shareLostTime(c, found)
+	addConsequences(found)
+	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
+	found = slices.DeleteFunc(found, func(f cause.Finding) bool {
+		return f.ExcessShare < minOwnShare && (f.Steady || f.Because == "" && f.ClaimedShare > 0 && !consistsOf)
+	})
+	return order(found, weight), Excess{Ns: int64(lost.ns + 0.5), UnexplainedNs: int64(lost.unexplained + 0.5)}
 }
+
+// addConsequences adds to the share of a finding those of its consequences: without it callers would not have lost that
+// time either. A consequence comes behind its root cause.
+func addConsequences(found []cause.Finding) {
+	at := map[string]int{}
+	for i, f := range found {
+		at[f.Cause] = i
+	}
+	for i := len(found) - 1; i >= 0; i-- {
+		f := found[i]
+		if root, ok := at[f.Because]; ok && root < i {
+			found[root].ExcessShare = min(1, found[root].ExcessShare+f.ExcessShare)
+			found[root].ClaimedShare = max(found[root].ClaimedShare, found[root].ExcessShare)
+		}
+	}
+}
+
+// minOwnShare: a finding that explains less of the lost time than this, beyond what others explain, is not worth a
+// line, unless it is a consequence of another, or another consists of it.
+const minOwnShare = 0.01
 
 func worst(l *account.Ledger) []Worst {
 	slow := append([]account.Account(nil), l.Slow...)

@@ -67,11 +67,11 @@ type Latency struct {
 	MaxNs         int64 `json:"max_ns"`
 }
 
-// Excess is the time of all slow calls above the baseline, each call by its weight
-// (docs/decisions/0008-whose-excess.md), in nanoseconds.
+// Excess is the time that callers lost, in nanoseconds: of slow calls what is above the baseline, each call by its
+// weight (docs/decisions/0008-whose-excess.md), and what they lost elsewhere (docs/decisions/0018-lost-time.md).
 type Excess struct {
 	Ns int64 `json:"ns"`
-	// UnexplainedNs is the part of it that no source saw: of each call its unexplained time, but at most its excess.
+	// UnexplainedNs is the part of it that no finding explains.
 	UnexplainedNs int64 `json:"unexplained_ns"`
 }
 

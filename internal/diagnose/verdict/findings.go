@@ -31,6 +31,7 @@ func explain(c *facts.Case) []cause.Finding {
 		var found []onNode
 		for _, n := range c.Nodes {
 			if f := why.Explain(n); f != nil && f.Confidence >= minConfidence {
+				f.ClaimPattern(n, why.Loses)
 				found = append(found, onNode{n.Address, f})
 			}
 		}
@@ -44,7 +45,8 @@ func explain(c *facts.Case) []cause.Finding {
 		if f == nil {
 			continue
 		}
-		f.Cause, f.Layer = why.ID, why.Layer
+		f.ClaimPattern(c.Nodes[0], why.Loses)
+		f.Cause, f.Layer, f.Steady = why.ID, why.Layer, why.Steady
 		if f.Title == "" {
 			f.Title = why.Title
 		}
@@ -85,10 +87,12 @@ func join(found []onNode, several bool) *cause.Finding {
 	}
 	shown := mostAffected(found)
 	all := *shown[0].Finding
-	all.SlowCalls, all.ExcessShare, all.Confidence = 0, 0, 0
-	all.Evidence, all.Against, all.Fix, all.See = nil, nil, nil, nil
+	all.SlowCalls, all.ExcessShare, all.ClaimedShare, all.Confidence = 0, 0, 0, 0
+	all.Evidence, all.Against, all.Fix, all.See, all.Claims = nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
+		all.Claims = append(all.Claims, f.Claims...)
+		all.ClaimedShare = min(1, all.ClaimedShare+f.ClaimedShare)
 		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
 		all.Confidence = max(all.Confidence, f.Confidence)
 		all.Leads = all.Leads || f.Leads

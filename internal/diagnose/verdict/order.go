@@ -8,17 +8,26 @@ import (
 	"slowpath/internal/diagnose/facts"
 )
 
-// order sorts findings by share times confidence, then puts every consequence behind its root cause. The share of a
-// finding of slow calls is scaled by the part of all call time that their excess is; the share of a finding that rests
-// on a pattern of all calls (a queue, a connection per call) is not.
-func order(fs []cause.Finding, slowness float64) []cause.Finding {
-	weight := func(f cause.Finding) float64 {
-		w := f.ExcessShare * f.Confidence
-		if f.SlowCalls > 0 {
-			w *= slowness
+// weight is share times confidence.
+func weight(f cause.Finding) float64 { return f.ExcessShare * f.Confidence }
+
+// claimWeight decides in which order findings take from the lost time. The share of a finding of slow calls is scaled
+// by the part of all call time that their excess is; the share of a finding that rests on a pattern of all calls (a
+// queue, a connection per call) is not. What is so all the time takes last.
+func claimWeight(slowness float64) func(cause.Finding) float64 {
+	return func(f cause.Finding) float64 {
+		switch {
+		case f.Steady:
+			return 0
+		case f.SlowCalls > 0:
+			return weight(f) * slowness
 		}
-		return w
+		return weight(f)
 	}
+}
+
+// order sorts findings by weight, then puts every consequence behind its root cause.
+func order(fs []cause.Finding, weight func(cause.Finding) float64) []cause.Finding {
 	sort.SliceStable(fs, func(i, j int) bool {
 		if fs[i].Leads != fs[j].Leads {
 			return fs[i].Leads

@@ -96,9 +96,9 @@ func answered(c *facts.Case) bool {
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := f.Title
+	s += fmt.Sprintf(": it explains %.0f %% of the time that callers lost", f.ExcessShare*100)
 	if f.Of > 0 && f.SlowCalls > 0 {
-		s += fmt.Sprintf(": it explains %.0f %% of the excess of %s", f.ExcessShare*100,
-			format.Count(f.Of, "slow call"))
+		s += fmt.Sprintf(" (%s)", format.Count(f.Of, "slow call"))
 	}
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s

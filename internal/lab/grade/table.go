@@ -21,7 +21,7 @@ func Line(w io.Writer, r Result) {
 		}
 		fmt.Fprintf(w, "%s %-28s said %s", mark, r.Incident, r.Got)
 		if r.Confidence > 0 {
-			fmt.Fprintf(w, " (%.0f %% of the excess, confidence %.2f)", r.Share*100, r.Confidence)
+			fmt.Fprintf(w, " (%.0f %% of the lost time, confidence %.2f)", r.Share*100, r.Confidence)
 		}
 		if len(r.Others) > 0 {
 			fmt.Fprintf(w, ", then %s", strings.Join(r.Others, ", "))

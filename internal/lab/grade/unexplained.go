@@ -9,17 +9,17 @@ import (
 	"slowpath/internal/stats"
 )
 
-// Unexplained is the share of the excess of slow calls that no source explained, over the runs with slow calls.
+// Unexplained is the share of the time that callers lost which no finding explains, over the runs with slow calls.
 type Unexplained struct {
 	Runs     int     `json:"runs"`
-	Share    float64 `json:"share"`  // of the excess of all runs together
+	Share    float64 `json:"share"`  // of the lost time of all runs together
 	Median   float64 `json:"median"` // of the shares of the runs; of an even number of runs the higher one of two
 	MedianOf string  `json:"median_of"`
 	Worst    float64 `json:"worst"`
 	WorstOf  string  `json:"worst_of"` // incident
 }
 
-// Unexplained returns the share of the excess that no source explained; ok is false without excess.
+// Unexplained returns the share of the lost time that no finding explains; ok is false where none was lost.
 func (r Result) Unexplained() (share float64, ok bool) {
 	if r.Excess.Ns <= 0 {
 		return 0, false
@@ -63,13 +63,13 @@ func unexplainedTable(w io.Writer, s Summary) {
 	if len(rs) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%-32s %12s %12s\n", "incident", "excess", "unexplained")
+	fmt.Fprintf(w, "\n%-32s %12s %12s\n", "incident", "lost", "unexplained")
 	for _, r := range slices.Backward(rs) {
 		share, _ := r.Unexplained()
 		fmt.Fprintf(w, "%-32s %10.2f s %10.1f %%\n", r.Incident, float64(r.Excess.Ns)/1e9, share*100)
 	}
 	u := s.Unexplained
-	fmt.Fprintf(w, "\nunexplained: %.1f %% of the excess of %d runs together; median %.1f %% (%s), worst %.1f %% "+
+	fmt.Fprintf(w, "\nunexplained: %.1f %% of the lost time of %d runs together; median %.1f %% (%s), worst %.1f %% "+
 		"(%s)\n",
 		u.Share*100, u.Runs, u.Median*100, u.MedianOf, u.Worst*100, u.WorstOf)
 }

@@ -13,10 +13,11 @@ import (
 const (
 	node = "127.0.0.1:6379"
 	ms   = int64(1e6)
+	base = ms / 2
 )
 
-// run is a graded recording of calls of 1 ms, which is the baseline, and of slow ones: of each its time, and how long
-// of that the server was throttled.
+// run is a graded recording of calls of half a millisecond, which is the baseline, and of slow ones: of each its time
+// above that, and how long of it the server was throttled.
 func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 	t.Helper()
 	rec := recording.New()
@@ -28,11 +29,11 @@ func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 		}, segs...)
 	}
 	for i := range int64(50) {
-		call(i*10*ms, ms)
+		call(i*10*ms, base)
 	}
 	for i, s := range slow {
 		from := 1000*ms + int64(i)*1000*ms
-		call(from, s[0], recording.Segment{
+		call(from, s[0]+base, recording.Segment{
 			Actor: recording.Server, State: recording.Throttled, FromNs: from,
 			ToNs: from + s[1],
 		})
@@ -49,10 +50,10 @@ func TestUnexplainedShareOfTheExcess(t *testing.T) {
 		slow            [][2]int64
 		ns, unexplained int64
 	}{
-		{"all of the excess seen", [][2]int64{{101 * ms, 101 * ms}}, 100 * ms, 0},
-		{"half of it", [][2]int64{{101 * ms, 51 * ms}}, 100 * ms, 50 * ms},
-		{"nothing seen: the baseline is no excess", [][2]int64{{101 * ms, 0}}, 100 * ms, 100 * ms},
-		{"several calls add up", [][2]int64{{101 * ms, 51 * ms}, {51 * ms, 51 * ms}}, 150 * ms, 50 * ms},
+		{"all of the excess seen", [][2]int64{{100 * ms, 100 * ms}}, 100 * ms, 0},
+		{"half of it", [][2]int64{{100 * ms, 50 * ms}}, 100 * ms, 50 * ms},
+		{"nothing seen: the baseline is no excess", [][2]int64{{100 * ms, 0}}, 100 * ms, 100 * ms},
+		{"several calls add up", [][2]int64{{100 * ms, 50 * ms}, {50 * ms, 50 * ms}}, 150 * ms, 50 * ms},
 		{"no slow call", nil, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,10 +67,10 @@ func TestUnexplainedShareOfTheExcess(t *testing.T) {
 
 func TestUnexplainedOfAGrading(t *testing.T) {
 	s := Summarise([]Result{
-		run(t, "half", "x", [2]int64{101 * ms, 51 * ms}),
-		run(t, "seen", "x", [2]int64{301 * ms, 301 * ms}),
-		run(t, "tenth", "x", [2]int64{101 * ms, 91 * ms}),
-		run(t, "healthy-idle", incident.HealthyCause, [2]int64{101 * ms, 0}),
+		run(t, "half", "x", [2]int64{100 * ms, 50 * ms}),
+		run(t, "seen", "x", [2]int64{300 * ms, 300 * ms}),
+		run(t, "tenth", "x", [2]int64{100 * ms, 90 * ms}),
+		run(t, "healthy-idle", incident.HealthyCause, [2]int64{100 * ms, 0}),
 		run(t, "nothing slow", "x"),
 		{Incident: "skipped", Truth: "x", Skipped: "no root"},
 	})
@@ -81,7 +82,7 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 	Table(&out, s)
 	for _, line := range []string{
 		"half                                   0.10 s       50.0 %",
-		"unexplained: 12.0 % of the excess of 3 runs together; median 10.0 % (tenth), worst 50.0 % (half)",
+		"unexplained: 12.0 % of the lost time of 3 runs together; median 10.0 % (tenth), worst 50.0 % (half)",
 	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no line %q in:\n%s", line, out.String())

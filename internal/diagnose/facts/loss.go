@@ -1,0 +1,106 @@
+package facts
+
+import (
+	"slices"
+
+	"slowpath/internal/recording"
+)
+
+// LossKind is a kind of time that callers lose outside of slow calls.
+type LossKind string
+
+// Kinds of losses.
+const (
+	// LostInCalls: calls that are not slow take longer than they need (queues, distance, one after the other).
+	LostInCalls LossKind = "in calls"
+	// LostOpening: connections are opened and tested (DNS, dial, TLS, handshake, PING).
+	LostOpening LossKind = "opening connections"
+	// LostWaiting: calls wait in the client before they are sent, for a connection or a retry, or are sent twice.
+	LostWaiting LossKind = "waiting in the client"
+	// LostSilent: calls wait for a reply that never comes.
+	LostSilent LossKind = "waiting for no reply"
+)
+
+// Loss is time that callers lost outside of slow calls, in nanoseconds of all callers together.
+type Loss struct {
+	Kind LossKind
+	Ns   float64
+}
+
+// LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; known is false where
+// no source counts it.
+func (n *Node) LostNs(kind LossKind) (ns float64, known bool) {
+	switch kind {
+	case LostInCalls:
+		return max(n.CallTimeNs()-float64(n.slowExcessNs()), 0), true
+	case LostOpening, LostSilent:
+		if n.Ledger.Users.Calls == 0 {
+			return 0, false
+		}
+		l := n.Overhead(n.Callers())
+		if kind == LostSilent {
+			return float64(l.UnansweredNs), true
+		}
+		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs), true
+	}
+	return 0, false
+}
+
+// CallTimeNs is the time of all calls to the node, slow or not, in nanoseconds: of its users where the tap saw them,
+// else of slowpath's own.
+func (n *Node) CallTimeNs() float64 {
+	if ns := TotalInFlightNs(n.Timelines()); ns > 1 {
+		return ns
+	}
+	if users := n.Ledger.Users; users.Calls > 0 {
+		return float64(users.TotalNs) / float64(len(n.Nodes))
+	}
+	var ns int64
+	for _, p := range n.Ledger.Paths {
+		if p.Node == n.Address {
+			ns += p.TotalNs
+		}
+	}
+	for _, c := range n.Rec.Calls {
+		if c.Source == recording.SourceProbe && c.Node == n.Address && c.Error != "" {
+			ns += max(c.EndNs-c.IntendedNs, n.Ledger.ThresholdNs) // a call that fails is as bad as one that is slow
+		}
+	}
+	return float64(ns)
+}
+
+// slowExcessNs is the excess of the slow calls that CallTimeNs counts, in nanoseconds.
+func (n *Node) slowExcessNs() (ns int64) {
+	users := n.Ledger.Users.Calls > 0
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node == n.Address && (a.Call.Source == recording.SourceTap) == users {
+			ns += a.ExcessNs
+		}
+	}
+	return ns
+}
+
+// CallNs is what something explains of a slow call.
+type CallNs struct {
+	// Index is the call's place in the ledger's slow calls.
+	Index int
+	// Ns is the time in nanoseconds, at most the excess of the call.
+	Ns float64
+}
+
+// MergeCalls adds up what two claims explain of each call.
+func MergeCalls(a, b []CallNs) []CallNs {
+	out := slices.Clone(a)
+	at := map[int]int{}
+	for i, c := range out {
+		at[c.Index] = i
+	}
+	for _, c := range b {
+		if i, ok := at[c.Index]; ok {
+			out[i].Ns += c.Ns
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
