@@ -75,7 +75,7 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 	dup := newDuplicates(rec)
 	for _, c := range rec.Calls {
 		ns := feltNs(rec, c)
-		if ns < all.thresholdNs || dup.ofClientView(c) {
+		if ns < all.slowNs(c) || dup.ofClientView(c) {
 			continue
 		}
 		if baseline := all.baselineNs(c); ns > baseline {

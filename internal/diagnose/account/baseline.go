@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"time"
 
 	"slowpath/internal/recording"
@@ -18,16 +19,36 @@ const (
 // threshold is the time from which a call is slow: as set by --slow, or automatic.
 func (a *latencies) threshold(set string) int64 {
 	if d, err := time.ParseDuration(set); err == nil && d > 0 {
+		a.set = true
 		return int64(d)
 	}
 	fastest := int64(0) // of the slowest path
 	for _, p := range a.paths {
-		fastest = max(fastest, p.MinNs)
+		if p.Conn != connFresh || !a.hasKept() {
+			fastest = max(fastest, p.MinNs)
+		}
 	}
 	if h := a.tap.observed(); len(a.paths) == 0 && h != nil {
 		fastest = h.Min()
 	}
 	return min(max(int64(autoFloor), autoTimes*fastest), int64(autoCeiling))
+}
+
+// connFresh is the path of calls on new connections. They take the round trips of a handshake more than others.
+const connFresh = "fresh"
+
+// hasKept reports whether there are calls on connections that were open before.
+func (a *latencies) hasKept() bool {
+	return slices.ContainsFunc(a.paths, func(p Path) bool { return p.Conn != connFresh })
+}
+
+// slowNs is the time from which a call is slow. With an automatic threshold it is the path's own where that is longer.
+func (a *latencies) slowNs(c recording.Call) int64 {
+	if c.Conn != connFresh || a.set {
+		return a.thresholdNs
+	}
+	p, _ := findPath(a.paths, c.Node, c.Conn)
+	return min(max(a.thresholdNs, autoTimes*p.MinNs), int64(autoCeiling))
 }
 
 // feltNs is a call's time as a caller that always gets a CPU would have felt it: from when it was due to the reply in
@@ -57,7 +78,7 @@ func (a *latencies) baselineNs(c recording.Call) int64 {
 	if !ok {
 		return 0
 	}
-	if p.P50Ns >= a.thresholdNs {
+	if p.P50Ns >= a.slowNs(c) {
 		return p.MinNs
 	}
 	return p.P50Ns

@@ -34,6 +34,7 @@ type latencies struct {
 	load        map[string]*hdrhistogram.Histogram // by node
 	tap         tapHistograms
 	thresholdNs int64
+	set         bool // the threshold was set by the user
 }
 
 func readLatencies(rec *recording.Recording) *latencies {

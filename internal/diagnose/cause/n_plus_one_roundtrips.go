@@ -14,8 +14,8 @@ var nPlusOneRoundtrips = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T2: "connections with a call in flight most of the time, one at a time and hundreds per second, each sent " +
-			"right after the reply before, on a path where the round trip is nearly all of each call",
+		T2: "connections with one call at a time, hundreds per second, each sent right after the reply before, on a " +
+			"path where the round trip is nearly all of each call",
 	},
 	// callers that wait for a connection send right away, too
 	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow"},
@@ -46,8 +46,8 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	var calls, waits, all int64
 	sure, prompt := true, 1.0
 	for _, c := range n.Timelines() {
-		k := chain(c, kept.MinNs)
 		share, counted := promptShare(c)
+		k := chain(c, kept.MinNs, leastWait(counted))
 		if k.Calls == 0 || counted && share < dependent {
 			continue
 		}
@@ -116,9 +116,18 @@ func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
 	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
 }
 
-// chain is the use of a connection if it had one call after the other in flight, most of the time from its first to its
-// last second.
-func chain(l facts.ConnTimeline, trip int64) (sum facts.TimelineStep) {
+// leastWait is the least share of its time that a caller waits for replies. Where it was counted which calls were sent
+// right after the reply before, a caller that works for most of the time between its chains has them, too.
+func leastWait(counted bool) float64 {
+	if counted {
+		return facts.MinShare
+	}
+	return mostlyWaits
+}
+
+// chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from
+// its first to its last second.
+func chain(l facts.ConnTimeline, trip int64, least float64) (sum facts.TimelineStep) {
 	if len(l.Steps) == 0 {
 		return sum
 	}
@@ -128,7 +137,7 @@ func chain(l facts.ConnTimeline, trip int64) (sum facts.TimelineStep) {
 	}
 	all := float64(sum.InFlightNs + sum.IdleNs)
 	each := float64(sum.InFlightNs) / float64(max(sum.Calls, 1))
-	if float64(sum.InFlightNs) < mostlyWaits*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
+	if float64(sum.InFlightNs) < least*all || float64(sum.Calls) < chainCalls*float64(sum.ToNs-sum.FromNs)/1e9 ||
 		each < oneAtATime*float64(trip) || each > notQueueing*float64(trip) {
 		return facts.TimelineStep{}
 	}

@@ -25,7 +25,8 @@ var noSocketTimeout = Cause{
 			"client libraries, while the server answers others",
 		T2: "requests retransmitted again and again, at doubling intervals, on connections that nobody closes",
 	},
-	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto"},
+	// A connection that overflowed the accept queue is open at the client's end only: what is sent on it waits.
+	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto", "accept-backlog-overflow"},
 	Explain: explainNoTimeout,
 }
 

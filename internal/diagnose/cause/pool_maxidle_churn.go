@@ -58,7 +58,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
 		format.Brief(idle.Median), format.Brief(idle.P90))
-	if passed := facts.IdleDuringDials(most.Closed, facts.DialTimes(most.Dialled)); len(passed) > 0 {
+	if passed := most.IdleDuringDials(); len(passed) > 0 {
 		f.doubt(recording.SourceTap, float64(len(passed)), "connections",
 			"%d of the %d had been idle while others were dialled: those were "+
 				"of another pool, or leaked by the application", len(passed), len(most.Closed))

@@ -18,6 +18,8 @@ type Caller struct {
 	Comm string
 	// Conns are its connections, in order of their begin.
 	Conns []*Conn
+	// Processes is the number of processes (or hosts) that a Caller of programOf stands for; 0 for a single one.
+	Processes int
 
 	// roundTripNs is the cached result of RoundTripNs.
 	roundTripNs int64
@@ -75,14 +77,21 @@ func (c *Caller) ConnsWhere(match func(*Conn) bool) (out []*Conn) {
 	return out
 }
 
-// MaxConcurrent is the largest number of its connections that were open at the same time.
+// MaxConcurrent is the largest number of its connections, those of one process, that were open at the same time.
 func (c *Caller) MaxConcurrent() (most int) {
+	for _, conns := range byOwner(c.Conns) {
+		most = max(most, maxConcurrent(conns))
+	}
+	return most
+}
+
+func maxConcurrent(conns []*Conn) (most int) {
 	type step struct {
 		at int64
 		by int
 	}
 	var steps []step
-	for _, k := range c.Conns {
+	for _, k := range conns {
 		steps = append(steps, step{k.OpenNs, 1})
 		if k.CloseNs > 0 {
 			steps = append(steps, step{k.CloseNs, -1})

@@ -211,6 +211,7 @@ func (b *callerTable) callers() []*Caller {
 			byName[key] = caller
 			out = append(out, caller)
 		}
+		c.owner = caller
 		caller.Conns = append(caller.Conns, c)
 	}
 	for _, c := range out {

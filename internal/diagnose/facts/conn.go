@@ -43,6 +43,8 @@ type Conn struct {
 	SlowHandshakeEndNs int64
 	// Samples are the samples of its use, in order of time.
 	Samples []ConnSample
+
+	owner *Caller // the process or host whose connection it is
 }
 
 // ConnSample is what a connection had done up to a time since it was first seen. Its times are in nanoseconds.

@@ -50,7 +50,7 @@ func (r Redial) SpareShare() float64 {
 		// until then the pool may be closing what it did not use
 		from, ready := k.OpenNs-k.DialNs, k.OpenNs+max(k.OpeningNs(), r.RoundTripNs())
 		for _, o := range r.Conns {
-			if o != k && o.CloseNs > ready && o.CloseNs-o.IdleNs <= from {
+			if o != k && o.owner == k.owner && o.CloseNs > ready && o.CloseNs-o.IdleNs <= from {
 				spare++
 				break
 			}
@@ -97,7 +97,16 @@ func (r Redial) PoolOverflows() bool {
 	much := float64(len(r.Closed)) > min(minDialsPerCall*float64(r.AppCalls()), manyChurn*r.seconds)
 	soon := PercentilesOf(r.Closed, func(k *Conn) int64 { return k.IdleNs }).Median <= maxCloseDelay*r.RoundTripNs()
 	return !r.afterSameIdleTime() && soon && r.MaxConcurrent() > 1 && work.P90 > work.P10 && much &&
-		float64(len(IdleDuringDials(r.Closed, DialTimes(r.Dialled)))) <= maxPassedShare*float64(len(r.Closed))
+		float64(len(r.IdleDuringDials())) <= maxPassedShare*float64(len(r.Closed))
+}
+
+// IdleDuringDials are the closed connections that were idle while the same process dialled others.
+func (r Redial) IdleDuringDials() (out []*Conn) {
+	dialled := byOwner(r.Dialled)
+	for owner, closed := range byOwner(r.Closed) {
+		out = append(out, IdleDuringDials(closed, DialTimes(dialled[owner]))...)
+	}
+	return out
 }
 
 // StaleRedials are the callers whose connections the other end closed for being idle, and that opened others when they

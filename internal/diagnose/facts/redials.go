@@ -14,18 +14,32 @@ type Redial struct {
 // MinRedials is the least number of redials that is a pattern.
 const MinRedials = HealthyMinCalls
 
-// Redials are the callers that closed connections for a reason and opened others.
+// Redials are the callers that closed connections for a reason and opened others. Callers that each did so too seldom
+// count together with those that run the same program.
 func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 	var out []Redial
-	for _, c := range callers {
+	var few []*Caller
+	add := func(c *Caller) (count int) {
 		r := redialOf(c, reason)
 		r.seconds = n.Seconds()
-		if k := min(len(r.Closed), len(r.Dialled)); k >= MinRedials {
+		if count = r.count(); count >= MinRedials {
 			out = append(out, r)
 		}
+		return count
+	}
+	for _, c := range callers {
+		if count := add(c); count > 0 && count < MinRedials {
+			few = append(few, c)
+		}
+	}
+	for _, c := range programs(few) {
+		add(c)
 	}
 	return out
 }
+
+// count is how often a closed connection was replaced by a new one.
+func (r Redial) count() int { return min(len(r.Closed), len(r.Dialled)) }
 
 // redialOf are the connections that a caller closed for a reason, and those that it opened while calls waited.
 func redialOf(c *Caller, reason func(*Conn) bool) Redial {
@@ -44,7 +58,7 @@ func (r Redial) CostNs() int64 {
 	for _, k := range r.Dialled {
 		ns += k.OpeningNs()
 	}
-	return ns * int64(min(len(r.Closed), len(r.Dialled))) / int64(max(len(r.Dialled), 1))
+	return ns * int64(r.count()) / int64(max(len(r.Dialled), 1))
 }
 
 // RedialSum are the redials of several callers.

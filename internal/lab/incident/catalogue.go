@@ -78,6 +78,7 @@ var clientIncidents = []Incident{
 	poolExhaustedWait,
 	poolIdleReapRedial,
 	poolIdleReapRedialV8,
+	poolIdleReapRedialFleet,
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,

@@ -16,7 +16,10 @@ var poolIdleReapRedial = Incident{
 	Title: "go-redis clients with ConnMaxIdleTime 400 ms that call twice a second, 4 ms from their server",
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.reapedPools(ctx, clients.GoRedis9, 3, 2, 400*time.Millisecond)
+		return l.reapedPools(ctx, reapedPools{
+			program: clients.GoRedis9, instances: 3, rate: 2, idleLimit: 400 * time.Millisecond,
+			distance: 4 * time.Millisecond,
+		})
 	},
 }
 
@@ -28,23 +31,47 @@ var poolIdleReapRedialV8 = Incident{
 	Args:  []string{"-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.reapedPools(ctx, clients.GoRedis8, 4, 0.3, 2*time.Second)
+		return l.reapedPools(ctx, reapedPools{
+			program: clients.GoRedis8, instances: 4, rate: 0.3, idleLimit: 2 * time.Second,
+			distance: 4 * time.Millisecond,
+		})
 	},
 }
 
-// reapedPools starts instances of an application. Each makes rate calls per second, with pauses longer than the idle
-// limit of its pool.
-func (l *Lab) reapedPools(ctx context.Context, program clients.Name, instances int, rate float64,
-	idleLimit time.Duration,
-) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
+// poolIdleReapRedialFleet: each process does it once in ten seconds. Only all of them together show a pattern.
+var poolIdleReapRedialFleet = Incident{
+	ID:    "pool-idle-reap-redial-fleet",
+	Cause: "pool-idle-reap-redial",
+	Title: "Ten processes of go-redis v8, 8 ms from their server, 1.1 calls/s each: one in ten dials again",
+	Args:  []string{"-a", labPassword},
+	Watch: 15 * time.Second,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		return l.reapedPools(ctx, reapedPools{
+			program: clients.GoRedis8, instances: 10, rate: 1.1, random: true, idleLimit: 2 * time.Second,
+			distance: 8 * time.Millisecond,
+		})
+	},
+}
+
+// reapedPools are processes whose pools close connections that were idle for idleLimit.
+type reapedPools struct {
+	program   clients.Name
+	instances int
+	rate      float64 // calls per second of each
+	random    bool    // they come at random, and only some after more than idleLimit
+	idleLimit time.Duration
+	distance  time.Duration
+}
+
+func (l *Lab) reapedPools(ctx context.Context, p reapedPools) (Scene, error) {
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, p.distance)
 	if err != nil {
 		return Scene{}, err
 	}
-	for range instances {
-		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
+	for range p.instances {
+		if err := l.Client(ctx, clientSpec{Program: p.program, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
-			Rate: rate, IdleLimit: idleLimit,
+			Rate: p.rate, Random: p.random, IdleLimit: p.idleLimit,
 		}}); err != nil {
 			return Scene{}, err
 		}
