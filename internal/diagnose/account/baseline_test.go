@@ -37,3 +37,28 @@ func TestDistanceIsNotSlow(t *testing.T) {
 		t.Errorf("%d slow calls at threshold %d", len(l.Slow), l.ThresholdNs)
 	}
 }
+
+// A call on a new connection takes the round trips of its handshake, too: it is slow later than others, which are not
+// slow later because of it.
+func TestEachPathHasItsThreshold(t *testing.T) {
+	r := recording.New()
+	r.SetMeta(recording.MetaTarget, node)
+	call := func(at, ns int64, conn string) {
+		r.Call(recording.Call{
+			Source: recording.SourceProbe, Conn: conn, Op: "GET", Node: node, IntendedNs: at, StartNs: at, EndNs: at + ns,
+		})
+	}
+	for i := range 100 {
+		at := ms(float64(i * 100))
+		call(at, ms(9), "kept")
+		call(at, ms(27), "fresh")
+	}
+	call(ms(20_000), ms(30), "kept")
+	call(ms(20_000), ms(60), "fresh")
+	call(ms(21_000), ms(90), "fresh")
+	r.Index()
+	l := Build(r)
+	if l.ThresholdNs != ms(27) || len(l.Slow) != 2 || l.Slow[0].Call.Conn != "kept" || l.Slow[1].DurationNs() != ms(90) {
+		t.Errorf("threshold %d, slow: %+v", l.ThresholdNs, l.Slow)
+	}
+}

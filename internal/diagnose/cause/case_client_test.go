@@ -31,6 +31,7 @@ type life struct {
 	by         string
 	firstAfter int64 // from the handshake to the first call
 	remote     bool  // the client is on another host
+	pid        int   // 0: app
 	dialNs     int64 // 0: the default
 }
 
@@ -39,6 +40,9 @@ const dialNs = int64(50e3)
 // conn adds a connection.
 func (e edge) conn(l life) edge {
 	d := recording.ConnDetail{Client: address(l.port), PID: app, Comm: "app", Side: recording.Client, DialNs: dialNs}
+	if l.pid > 0 {
+		d.PID = l.pid
+	}
 	if l.remote {
 		d.Client, d.PID, d.Comm, d.Side, d.DialNs = fmt.Sprintf("10.9.9.9:%d", l.port), 0, "", recording.Server, 0
 	}

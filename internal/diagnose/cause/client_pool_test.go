@@ -97,6 +97,10 @@ func TestPoolIdleReapRedial(t *testing.T) {
 			}
 		}), found: true, evidence: "an idle limit of about 258 ms"},
 		{
+			name: "T2: nine processes, each twice", rec: reaped(func(i int, l *life) { l.pid = app + 1 + i%9 }),
+			found: true, evidence: "app (9 processes) closed 18 idle connections",
+		},
+		{
 			name: "T2: seen from the server only", rec: reaped(func(_ int, l *life) { l.remote = true }), found: true,
 			max: 0.85, evidence: "10.9.9.9", against: "other hosts",
 		},

@@ -20,6 +20,13 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 		{name: "each call sent right after the reply before", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 235), found: true, min: 0.8, max: 0.9, evidence: "each waits for the one " +
 			"before", fix: "MGET"},
+		{
+			name: "pages of 150 calls in a row, 46 % of the time", rec: far().lane(pathClient, 230, 2*edgeMs,
+				2*edgeMs+edgeMs/3).prompts(pathClient, 228), found: true, min: 0.8, evidence: "waiting 46 % of the time",
+			fix: "MGET",
+		},
+		{name: "half of the time, at random times", rec: far().lane(pathClient, 230, 2*edgeMs,
+			2*edgeMs+edgeMs/3).prompts(pathClient, 60)},
 		{name: "as many calls, at random times", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 100)},
 		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs,

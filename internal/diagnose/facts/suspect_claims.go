@@ -133,10 +133,26 @@ func tapConfidence(s account.Suspect) float64 {
 	return 0.85
 }
 
+// fewOfBusyTime reports whether the main thread is busy all the time, most of it with other things than the suspects.
+// That it was on the CPU when one of them was logged says nothing then.
+func (h SuspectClaim) fewOfBusyTime(n *Node) bool {
+	var ns int64
+	for _, s := range h.Suspects {
+		ns += s.DurationNs * int64(max(s.Count, 1))
+	}
+	d, known := n.Demand()
+	return known && d.Run >= SaturatedDemand && float64(ns) < d.Run*n.Seconds()*1e9/2
+}
+
+// alwaysBusyConfidence is the confidence in a suspect without an exact time where the main thread is busy all the time
+// anyway: calls wait in its queue, whatever it does.
+const alwaysBusyConfidence = 0.6
+
 // Confidence is by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each
 // occurrence, or only sums between two polls.
 func (h SuspectClaim) Confidence(n *Node) float64 {
 	best := 0.0
+	always := h.fewOfBusyTime(n)
 	for _, s := range h.Suspects {
 		c := map[string]float64{
 			"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75,
@@ -144,6 +160,8 @@ func (h SuspectClaim) Confidence(n *Node) float64 {
 		}[s.Source]
 		if s.Source == recording.SourceTap {
 			c = tapConfidence(s)
+		} else if always {
+			c = min(c, alwaysBusyConfidence)
 		} else if n.HostWatched() && s.Busy {
 			c = 0.95
 		} else if n.HostWatched() && s.Source == "info" {
