@@ -152,7 +152,7 @@ const alwaysBusyConfidence = 0.6
 // occurrence, or only sums between two polls.
 func (h SuspectClaim) Confidence(n *Node) float64 {
 	best := 0.0
-	always := h.fewOfBusyTime(n)
+	always := n.HostWatched() && h.fewOfBusyTime(n)
 	for _, s := range h.Suspects {
 		c := map[string]float64{
 			"slowlog": 0.85, "latency": 0.85, "info": 0.8, "commandstats": 0.75,
