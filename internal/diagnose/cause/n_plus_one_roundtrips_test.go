@@ -22,8 +22,8 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 			"before", fix: "MGET"},
 		{
 			name: "pages of 150 calls in a row, 46 % of the time", rec: far().lane(pathClient, 230, 2*edgeMs,
-				2*edgeMs+edgeMs/3).prompts(pathClient, 228), found: true, min: 0.8, evidence: "waiting 46 % of the time",
-			fix: "MGET",
+				2*edgeMs+edgeMs/3).prompts(pathClient, 228), found: true, min: 0.8,
+			evidence: "waiting 46 % of the time", fix: "MGET",
 		},
 		{name: "half of the time, at random times", rec: far().lane(pathClient, 230, 2*edgeMs,
 			2*edgeMs+edgeMs/3).prompts(pathClient, 60)},

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// programOf is several processes (or hosts) that run the same program as one Caller, whose connections are those of all.
-// Each of them may do something too seldom to be a pattern. It is the first of them with respect to what only one
+// programOf is several processes (or hosts) that run the same program as one Caller, whose connections are those of
+// all. Each of them may do something too seldom to be a pattern. It is the first of them with respect to what only one
 // process has, such as its id.
 func programOf(callers []*Caller) *Caller {
 	c := &Caller{
