@@ -58,7 +58,8 @@ func TestEachPathHasItsThreshold(t *testing.T) {
 	call(ms(21_000), ms(90), "fresh")
 	r.Index()
 	l := Build(r)
-	if l.ThresholdNs != ms(27) || len(l.Slow) != 2 || l.Slow[0].Call.Conn != "kept" || l.Slow[1].DurationNs() != ms(90) {
+	if l.ThresholdNs != ms(27) || len(l.Slow) != 2 || l.Slow[0].Call.Conn != "kept" ||
+		l.Slow[1].DurationNs() != ms(90) {
 		t.Errorf("threshold %d, slow: %+v", l.ThresholdNs, l.Slow)
 	}
 }
