@@ -45,7 +45,8 @@ func TestEachPathHasItsThreshold(t *testing.T) {
 	r.SetMeta(recording.MetaTarget, node)
 	call := func(at, ns int64, conn string) {
 		r.Call(recording.Call{
-			Source: recording.SourceProbe, Conn: conn, Op: "GET", Node: node, IntendedNs: at, StartNs: at, EndNs: at + ns,
+			Source: recording.SourceProbe, Conn: conn, Op: "GET", Node: node, IntendedNs: at,
+			StartNs: at, EndNs: at + ns,
 		})
 	}
 	for i := range 100 {
