@@ -56,4 +56,6 @@ type BlindSpot struct {
 	What   string `json:"what"`
 	Why    string `json:"why"`
 	Enable string `json:"enable"`
+	// Share is how much of the whole it is, from 0 to 1, where that is known.
+	Share float64 `json:"share,omitempty"`
 }

@@ -18,6 +18,7 @@ const (
 	KindError      = "error"      // probe or server, subject node: a reply or network error; Detail ErrorDetail
 	KindTCPInfo    = "tcp-info"   // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
 	KindBlindSpot  = "blind-spot" // any source; Detail BlindSpot
+	KindUnseen     = "unseen"     // tap, recording: how much was missed or dropped; Detail Unseen
 	KindNeighbours = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 

@@ -9,6 +9,8 @@ const (
 	SourceLoad   = "load"
 	// SourceProfile reads profiles of applications: what their goroutines and threads wait for.
 	SourceProfile = "profile"
+	// SourceRecording is the recording itself: rows that it could not take, or keep. All sources rest on them.
+	SourceRecording = "recording"
 )
 
 // Names of the source load: the connection of all of its calls, which have one baseline; the two prefixes of the op of

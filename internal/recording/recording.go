@@ -197,3 +197,9 @@ var (
 	_ ProfileSink = (*Recording)(nil)
 	_ ProfileSink = (*Writer)(nil)
 )
+
+// OwnCallsApart reports whether the tap's counts are of users' calls alone. In older recordings the server's end counts
+// slowpath's own calls, too.
+func (r *Recording) OwnCallsApart() bool {
+	return len(r.Series(SourceTap, SubjectSelf, "tap.calls.own")) > 0
+}

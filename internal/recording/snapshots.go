@@ -91,3 +91,7 @@ func OwnNeighbour(comm string) string { return comm + selfMark }
 
 // Self reports whether the neighbour is slowpath itself.
 func (n Neighbour) Self() bool { return strings.HasSuffix(n.Command, selfMark) }
+
+// SnapshotObserver is written once by the tap for a connection that turned out to be one of another slowpath, which
+// watches the same server: neither a user nor a load.
+const SnapshotObserver = "observer"

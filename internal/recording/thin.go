@@ -53,8 +53,12 @@ func (w *Writer) thinOnce() (bool, error) {
 		q := fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER "+
 			"(ORDER BY rowid) AS place FROM %[1]s) WHERE place %% 2 = 0 AND place <= %[2]d)", table, rows/2)
 		for _, q := range []string{q, "DELETE FROM segment WHERE call_id NOT IN (SELECT id FROM call)", "VACUUM"} {
-			if _, err := w.db.Exec(q); err != nil {
+			result, err := w.db.Exec(q)
+			if err != nil {
 				return false, err
+			}
+			if n, err := result.RowsAffected(); err == nil && q != "VACUUM" {
+				w.thinned += n
 			}
 		}
 		return true, nil

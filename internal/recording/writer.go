@@ -30,7 +30,9 @@ type Writer struct {
 	flushReq chan chan error
 	stop     chan struct{}
 	done     chan struct{}
+	queued   atomic.Int64 // rows, those that were dropped among them
 	dropped  atomic.Int64
+	thinned  int64 // rows that were deleted again
 	nextCall atomic.Int64
 	maxDisk  int64
 	once     sync.Once
@@ -133,6 +135,7 @@ func (w *Writer) Profile(p Profile) {
 func (w *Writer) SetMeta(key, value string) { w.put(row{insertMeta, []any{key, value}}) }
 
 func (w *Writer) put(r row) {
+	w.queued.Add(1)
 	select {
 	case w.rows <- r:
 	default:
@@ -159,11 +162,33 @@ func (w *Writer) Close() error {
 		if n := w.dropped.Load(); n > 0 {
 			w.keep(execute(w.db, insertMeta, MetaDropped, strconv.FormatInt(n, 10)))
 		}
+		for _, u := range w.unseen() {
+			w.keep(execute(w.db, insertEvent, time.Now().UnixNano(), 0, SourceRecording, SubjectSelf, KindUnseen,
+				Detail(u)))
+		}
 		w.keep(execute(w.db, "PRAGMA wal_checkpoint(TRUNCATE)"))
 		w.keep(execute(w.db, "PRAGMA journal_mode=DELETE"))
 		w.keep(w.db.Close())
 	})
 	return w.firstErr()
+}
+
+// unseen is what the file does not have although sources wrote it.
+func (w *Writer) unseen() (out []Unseen) {
+	all := float64(w.queued.Load())
+	if n := w.dropped.Load(); n > 0 {
+		out = append(out, Unseen{
+			What: "rows of evidence", Count: float64(n), Of: all,
+			Why: "the recording could not be written as fast as evidence came in", Enable: "record to a faster disk",
+		})
+	}
+	if w.thinned > 0 {
+		out = append(out, Unseen{
+			What: "older rows of evidence", Count: float64(w.thinned), Of: all,
+			Why: "the recording reached its limit, and its oldest rows were thinned", Enable: "a larger --max-disk",
+		})
+	}
+	return out
 }
 
 func (w *Writer) run() {

@@ -101,6 +101,9 @@ func connect(ctx context.Context, o Options, sink recording.Sink, t target.Targe
 	n.remote, n.identity, n.hashTag = g.Remote, g.Identity, g.HashTag
 	if s != nil {
 		defer s.Close()
+		if err == nil && !o.NoTap {
+			n.observers = listObservers(ctx, o, s, g.Identity)
+		}
 	}
 	if err != nil {
 		if n, err = n.acceptFailure(o, sink, err); err != nil {
@@ -114,6 +117,13 @@ func connect(ctx context.Context, o Options, sink recording.Sink, t target.Targe
 		})
 	}
 	return n, nil
+}
+
+// listObservers asks before the watch who else watches, so that not one of their calls counts as a user's.
+func listObservers(ctx context.Context, o Options, s *session.Session, id server.Identity) []server.Client {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	return server.Observers(ctx, s, id)
 }
 
 func peerPID(s *session.Session) int {

@@ -23,6 +23,7 @@ type node struct {
 	hostWhy    string        // why the process is not known
 	hostEnable string        // and what would help
 	hashTag    string        // Greeting.HashTag
+	observers  []server.Client
 }
 
 func (n node) kind() string {

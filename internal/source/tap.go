@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
+	"slowpath/internal/source/server"
 	"slowpath/internal/source/tap"
 )
 
@@ -46,6 +47,9 @@ func (r *run) openTap() *tap.Tap {
 	}
 	if err := tap.Drop(); err != nil {
 		r.Progress(err.Error())
+	}
+	for _, n := range r.nodes {
+		observersOf(t, n)(n.observers)
 	}
 	r.status(recording.SourceTap, true, "")
 	return t
@@ -95,4 +99,18 @@ func (r *run) calledNodes() map[netip.AddrPort]string {
 		}
 	}
 	return out
+}
+
+// observersOf tells the tap which of a node's clients watch it, too: those that were there before the watch.
+func observersOf(kernel *tap.Tap, n node) func([]server.Client) {
+	if kernel == nil {
+		return nil
+	}
+	return func(clients []server.Client) {
+		for _, c := range clients {
+			if a, err := netip.ParseAddrPort(c.Addr); err == nil && c.Observes() {
+				kernel.Observe(n.address, a)
+			}
+		}
+	}
 }

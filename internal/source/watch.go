@@ -97,6 +97,9 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	defer cancel()
 	var end sync.WaitGroup
 	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
+	if kernel != nil {
+		ctx = target.WithCookies(ctx, kernel.Own)
+	}
 	r.runAll(ctx, kernel)
 	end.Wait()
 	r.finish()
@@ -167,7 +170,7 @@ func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 		wg.Go(func() { r.runTap(ctx, kernel) })
 	}
 	for _, n := range r.nodes {
-		wg.Go(func() { r.runNode(ctx, n, rate) })
+		wg.Go(func() { r.runNode(ctx, n, rate, kernel) })
 	}
 	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
 		wg.Go(func() {
@@ -184,11 +187,13 @@ func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 
 // runNode runs the sources of one node until ctx ends: its server, the probe with this many calls per second, and its
 // host where its process is here.
-func (r *run) runNode(ctx context.Context, n node, rate float64) {
+func (r *run) runNode(ctx context.Context, n node, rate float64, kernel *tap.Tap) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		r.runSource(ctx, "server", n, func() error {
-			return server.Watch(ctx, server.Options{Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink})
+			return server.Watch(ctx, server.Options{
+				Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(kernel, n),
+			})
 		})
 	})
 	if !r.NoProbe {

@@ -56,6 +56,9 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 	for _, p := range all.paths {
 		probe.TotalNs += p.TotalNs
 	}
+	if rec.OwnCallsApart() {
+		gets, slowGets = 0, 0
+	}
 	users = countUsers(all, load, gets+load, slowGets+loadSlow)
 	if w, ok := recording.SelectedCallsOf(rec.Meta); ok { // the histograms hold the calls of other processes, too
 		users.TotalNs = int64(float64(users.TotalNs) * float64(w.Calls) / float64(max(users.Calls, 1)))

@@ -11,7 +11,10 @@ import (
 )
 
 func (n *Node) findCallers() []*Caller {
-	b := callerTable{node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{}}
+	b := callerTable{
+		node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{},
+		observers: map[*Conn]bool{},
+	}
 	var handshakes []recording.Event
 	for _, e := range n.Rec.Events {
 		switch {
@@ -28,6 +31,7 @@ func (n *Node) findCallers() []*Caller {
 	b.slowHandshakes()
 	b.samples()
 	b.joinEnds()
+	b.findObservers()
 	return b.callers()
 }
 
@@ -37,6 +41,7 @@ type callerTable struct {
 	all       []*Conn
 	byAddress map[string][]*Conn // by the end that saw it and the client's address, which later connections use again
 	of        map[*Conn]recording.ConnDetail
+	observers map[*Conn]bool
 }
 
 // event adds the begin or the end of a connection.
@@ -181,6 +186,23 @@ func (b *callerTable) knows(address string, at int64) bool {
 	return false
 }
 
+// findObservers finds the connections of others that watch the server.
+func (b *callerTable) findObservers() {
+	for _, s := range b.node.Rec.Snapshots {
+		if s.Source != recording.SourceTap || s.Name != recording.SnapshotObserver {
+			continue
+		}
+		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		for _, side := range []string{recording.Client, recording.Server} {
+			for _, c := range b.byAddress[side+address] {
+				if c.OpenNs <= s.TimeNs && (c.CloseNs == 0 || c.CloseNs >= s.TimeNs) {
+					b.observers[c] = true
+				}
+			}
+		}
+	}
+}
+
 // callers groups the connections by process or host.
 func (b *callerTable) callers() []*Caller {
 	local, own := map[string]bool{}, b.node.ownPIDs()
@@ -193,7 +215,7 @@ func (b *callerTable) callers() []*Caller {
 	var out []*Caller
 	for _, c := range b.all {
 		d := b.of[c]
-		if own[d.PID] || d.Side != recording.Client && local[c.Client] {
+		if own[d.PID] || b.observers[c] || d.Side != recording.Client && local[c.Client] {
 			continue
 		}
 		name := HostOf(c.Client)

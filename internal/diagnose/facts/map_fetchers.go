@@ -160,6 +160,10 @@ func (c *Case) librariesByPID() map[int]NameCounts {
 func (n *Node) namesSet() float64 {
 	own := float64(n.ProbeCalls(n.StartNs, n.EndNs).Fresh) + ownNamedConns
 	by := n.tapCallsBy("CLIENT SETNAME")
+	if n.Rec.OwnCallsApart() {
+		return max(float64(by[recording.Client]), float64(by[recording.Server]),
+			n.Growth("cmdstat_client|setname.calls")-own, 0)
+	}
 	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
 		n.Growth("cmdstat_client|setname.calls"))-own, 0)
 }

@@ -3,7 +3,6 @@
 package verdict
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -30,7 +29,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Account:       states(c.Ledger),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
-		BlindSpots:    blindSpots(rec),
+		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}
 	d.Findings, d.Excess = findings(c)
@@ -134,24 +133,17 @@ func worst(l *account.Ledger) []Worst {
 	return out
 }
 
-func blindSpots(rec *recording.Recording) []recording.BlindSpot {
-	out := []recording.BlindSpot{}
-	seen := map[recording.BlindSpot]bool{}
-	for _, e := range rec.Events {
-		if e.Kind != recording.KindBlindSpot {
-			continue
-		}
-		var b recording.BlindSpot
-		if json.Unmarshal([]byte(e.Detail), &b) == nil && !seen[b] {
-			seen[b] = true
+// blindSpots are all that was not seen, as far as it matters.
+func blindSpots(c *facts.Case) []recording.BlindSpot {
+	out := append([]recording.BlindSpot{}, reportedSpots(c.Rec)...)
+	out = append(out, unseenSpots(c.Rec)...)
+	for _, n := range c.Nodes {
+		if b, ok := unixSpot(n); ok {
 			out = append(out, b)
 		}
 	}
-	if n := rec.Meta[recording.MetaDropped]; n != "" {
-		out = append(out, recording.BlindSpot{
-			What: n + " rows of evidence", Why: "the recording could not be written as fast as evidence came in",
-			Enable: "record to a faster disk",
-		})
+	if b, ok := droppedSpot(c.Rec); ok {
+		out = append(out, b)
 	}
 	return out
 }

@@ -27,6 +27,7 @@ type onNode struct {
 // explain asks every cause about every node, and joins what it says of several nodes into one finding.
 func explain(c *facts.Case) []cause.Finding {
 	out := []cause.Finding{}
+	unseen := unseenOf(c.Rec)
 	for _, why := range cause.Catalogue() {
 		var found []onNode
 		for _, n := range c.Nodes {
@@ -43,6 +44,9 @@ func explain(c *facts.Case) []cause.Finding {
 			f = why.Whole(c, f)
 		}
 		if f == nil {
+			continue
+		}
+		if doubtUnseen(f, unseen); f.Confidence < minConfidence {
 			continue
 		}
 		f.ClaimPattern(c.Nodes[0], why.Loses)

@@ -33,6 +33,12 @@ type Client struct {
 	Self    bool   `json:"self,omitempty"` // a connection of slowpath
 }
 
+// Observes reports whether the client is a slowpath that watches the server, by its name: neither a user nor a load.
+// The tap's programs know the same names (is_observer_name of bpf/resp.h).
+func (c Client) Observes() bool {
+	return c.Name == "slowpath" || c.Name == ClientName || c.Name == "slowpath-topology"
+}
+
 // maxClientLines bounds a CLIENT LIST; listing more would cost the server more than any budget allows.
 const maxClientLines = 200_000
 

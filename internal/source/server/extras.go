@@ -120,6 +120,9 @@ func (w *watch) askClients(ctx context.Context, last bool) error {
 		return nil
 	}
 	clients := ParseClients(replies[0].Text())
+	if w.Listed != nil {
+		w.Listed(clients)
+	}
 	w.snapshot(at.done, SnapshotClients, clientLines(clients))
 	w.snapshot(at.done, SnapshotClientCounts, recording.Detail(countClients(clients)))
 	return nil

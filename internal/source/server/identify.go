@@ -23,13 +23,38 @@ type Identity struct {
 	// in a cluster, the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
 	Nodes []string
 	// those of masters that the other nodes flag as failed: one whose process hangs still has callers that wait for it
-	Failed []string
+	Failed  []string
+	clients float64
+}
+
+// fewClients is up to how many clients CLIENT LIST is asked for outside of a budget: they take the server a millisecond
+// at most (see perClient).
+const fewClients = 200
+
+// Observers lists which clients watch the server, too: empty where the server does not say, or has too many clients to
+// be asked at once.
+func Observers(ctx context.Context, s *session.Session, id Identity) (observers []Client) {
+	if id.clients == 0 || id.clients > fewClients {
+		return nil
+	}
+	v, err := s.Do(ctx, "CLIENT", "LIST")
+	if err != nil {
+		return nil
+	}
+	for _, c := range ParseClients(v.Text()) {
+		if c.Observes() {
+			observers = append(observers, c)
+		}
+	}
+	return observers
 }
 
 // Identify asks a server what it is. An error is one of the connection; what the server refuses to say stays empty,
 // except that a server which is loading or busy is ErrLoading or ErrBusy of package session.
 func Identify(ctx context.Context, s *session.Session) (Identity, error) {
-	replies, err := s.Pipeline(ctx, [][]string{{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "cluster"}})
+	replies, err := s.Pipeline(ctx, [][]string{
+		{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "cluster"}, {"INFO", "clients"},
+	})
 	if err != nil {
 		return Identity{}, fmt.Errorf("identifying the server: %w", err)
 	}
@@ -54,7 +79,7 @@ func identityOf(in info) Identity {
 		Server: product(in.text), Mode: in.text["redis_mode"], Role: in.text["role"],
 		RunID:     in.text["run_id"],
 		ProcessID: int(in.numbers["process_id"]), TCPPort: int(in.numbers["tcp_port"]),
-		ClusterEnabled: in.numbers["cluster_enabled"] == 1,
+		ClusterEnabled: in.numbers["cluster_enabled"] == 1, clients: in.numbers["connected_clients"],
 	}
 	if id.Mode == "" {
 		id.Mode = in.text["server_mode"] // valkey 8.1

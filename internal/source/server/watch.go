@@ -22,8 +22,9 @@ type Options struct {
 	Node   string // subject of all that is written
 	Clock  clock.Clock
 	Sink   recording.Sink
-	Every  time.Duration // between polls, at least; 0 is a second
-	Budget float64       // share of the server's time that the watch may use; 0 is 0.001
+	Every  time.Duration  // between polls, at least; 0 is a second
+	Listed func([]Client) // called with each CLIENT LIST; nil: nobody wants to know
+	Budget float64        // share of the server's time that the watch may use; 0 is 0.001
 }
 
 const (

@@ -7,8 +7,8 @@ import "slowpath/internal/recording"
 // acknowledged records when a reply arrived in the kernel of a client on another host.
 func (r *recorder) acknowledged(e *kernelAckedEvent) {
 	client, server := endsOf(&e.Addr)
-	n, ok := r.node(server, e.Addr.Role, e.Tgid)
-	if !ok || r.clients[client].pid == r.self {
+	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
+	if !ok || e.Addr.Observer != notObserver {
 		return
 	}
 	r.Sink.Event(recording.Event{

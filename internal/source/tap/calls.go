@@ -48,7 +48,7 @@ func blocks(op string) bool { return blocking[strings.TrimSuffix(op, several)] }
 // call records a call that was slow, or one of the sample.
 func (r *recorder) call(e *kernelCallEvent) {
 	client, server := endsOf(&e.Addr)
-	n, ok := r.node(server, e.Role, e.Tgid)
+	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
 	if !ok {
 		return
 	}
@@ -62,7 +62,7 @@ func (r *recorder) call(e *kernelCallEvent) {
 		e.Flags &^= flagPaired // what the other end knows
 	}
 	r.learnClient(e.Role, client, e.Tgid, comm(e.Comm))
-	if r.clients[client].pid == r.self {
+	if e.Addr.Observer != notObserver {
 		r.ownCall(n, e, client)
 		return
 	}

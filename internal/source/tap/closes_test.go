@@ -36,10 +36,12 @@ func TestCloses(t *testing.T) {
 	nobody := l.Addr().(*net.TCPAddr).AddrPort()
 	l.Close()
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.recorder.self = -1 // this process is the client
 	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
-	tap.recorder.Nodes = tap.Nodes
-	if err := tap.kernel.coll.Maps["ports"].Put(uint32(nobody.Port()), uint8(1)); err != nil {
+	tap.recorder.numbered = tap.Nodes
+	watchPort(t, tap.kernel, int(nobody.Port()))
+	if err := tap.kernel.coll.Maps[kernelMapNodes].Put(kernelNodeKey{
+		Addr: nobody.Addr().As16(), Id: uint32(nobody.Port()), Net: anyNet,
+	}, uint32(len(tap.Nodes))); err != nil {
 		t.Fatal(err)
 	}
 	type want struct{ by, reason string }

@@ -17,7 +17,6 @@ import (
 func TestCloseTellsWhatWaited(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.recorder.self = -1 // this process is the client
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)

@@ -51,12 +51,12 @@ func (s *snapshots) add(v *snapshot) { s.list = append(s.list, v) }
 // addExchange adds the last exchange of a connection to a snapshot.
 func (r *recorder) addExchange(v *snapshot, c *kernelConnSnapshot) {
 	client, server := endsOf(&c.Addr)
-	n, ok := r.node(server, c.Addr.Role, c.Tgid)
+	n, ok := r.nodeOf(&c.Addr, server, c.Tgid)
 	pid := c.Tgid
 	if c.Addr.Role == roleServer {
 		pid = uint32(r.clients[client].pid)
 	}
-	if !ok || c.From == 0 || pid == 0 || int(pid) == r.self {
+	if !ok || c.From == 0 || pid == 0 || c.Addr.Observer != notObserver {
 		return
 	}
 	k := processNode{pid, n.Address}

@@ -11,7 +11,7 @@ import (
 // conn records that a connection opened or closed, and how it is used.
 func (r *recorder) conn(e *kernelConnEvent) {
 	client, server := endsOf(&e.Addr)
-	n, ok := r.node(server, e.Role, e.Tgid)
+	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
 	if ok && e.Role == roleServer && e.Tgid != 0 {
 		r.serving[e.Tgid] = n
 	}
@@ -26,7 +26,11 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	if client.Addr() != server.Addr() {
 		r.otherHost(e.Role)
 	}
-	if r.filter != nil && r.clients[client].pid != r.self {
+	if e.Addr.Observer != notObserver {
+		r.observer(e, client)
+		return
+	}
+	if r.filter != nil {
 		r.filter.conn(e, client, r.clients[client], process{pid: serverOf(e.Role, e.Tgid, n)}, r.Clock.Now())
 	}
 	d := r.connDetail(e, client)
@@ -42,16 +46,35 @@ func (r *recorder) conn(e *kernelConnEvent) {
 			defer delete(r.localClients, client)
 		}
 	case evStatus:
+		r.passOpen(e.Conn)
 		r.usage(e, n)
 		return
 	}
-	if r.clients[client].pid == r.self {
-		return // slowpath's own
-	}
-	r.Sink.Event(recording.Event{
+	event := recording.Event{
 		TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: n.Address, Kind: kind,
 		Detail: recording.Detail(d),
-	})
+	}
+	if e.Type == evOpen {
+		put(r, r.opens, e.Conn, heldOpen{event, r.time(e.Now) + joinWithin})
+		return
+	}
+	r.passOpen(e.Conn)
+	r.Sink.Event(event)
+}
+
+// heldOpen is that a connection opened. It is held until it is known whether it is one of an observer: that shows in
+// its first commands.
+type heldOpen struct {
+	event recording.Event
+	due   int64
+}
+
+// passOpen records that a connection opened, where that was held.
+func (r *recorder) passOpen(conn uint64) {
+	if h, held := r.opens[conn]; held {
+		delete(r.opens, conn)
+		r.Sink.Event(h.event)
+	}
 }
 
 // otherHost has the programs watch what only connections between two addresses need.
@@ -107,9 +130,6 @@ func (r *recorder) closed(e *kernelConnEvent, client netip.AddrPort, d *recordin
 // usage is how a client uses one of its connections, and that a server's end of one is watched; see docs/recording.md.
 func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	client, _ := endsOf(&e.Addr)
-	if r.clients[client].pid == r.self {
-		return
-	}
 	subject := recording.ConnPrefix + client.String()
 	if e.Role == roleServer {
 		if e.Aligned != 0 && !r.ordered[e.Conn] {

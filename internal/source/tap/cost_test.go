@@ -226,9 +226,7 @@ func added(b *testing.B, pipeline int) {
 	k, err := loadWith(constants{"slow_ns": uint64(time.Hour)})
 	needs(b, err)
 	defer k.Close()
-	if err := k.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
-		b.Fatal(err)
-	}
+	watchPort(b, k, port)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	request := bytes.Repeat([]byte("*2\r\n$3\r\nGET\r\n$16\r\nkey:__rand_int__\r\n"), pipeline)

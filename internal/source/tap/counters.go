@@ -38,6 +38,7 @@ type tally struct {
 	ops      map[uint16]nodeOp
 	hists    map[uint32][]uint32
 	dropped  int
+	taken    int64 // events
 }
 
 // nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those
@@ -69,6 +70,10 @@ func (t *Tap) readOps() {
 	}
 }
 
+// alwaysWritten are counters of which the recording has a 0, too: events were lost, or could have been; and slowpath's
+// own calls, which recordings without this counter have among those of the users.
+var alwaysWritten = map[kernelCounter]bool{kernelCounterC_DROPPED: true, kernelCounterC_CALLS_OWN: true}
+
 // count writes once per second what the programs counted and how long all calls took.
 func (t *Tap) count() {
 	now := t.Clock.Now()
@@ -77,7 +82,7 @@ func (t *Tap) count() {
 		if err != nil {
 			continue
 		}
-		if v != t.tally.counters[i] || i == int(kernelCounterC_DROPPED) {
+		if v != t.tally.counters[i] || alwaysWritten[kernelCounter(i)] {
 			t.tally.counters[i] = v
 			t.sampleSelf(now, "tap."+name, float64(v))
 		}

@@ -33,6 +33,10 @@ const (
 	flagQuiet   = kernelCallFlagF_QUIET
 	flagPieces  = kernelCallFlagF_PIECES
 
+	notObserver   = uint8(kernelObserverNO_OBSERVER)
+	ownObserver   = uint8(kernelObserverOWN)
+	otherObserver = uint8(kernelObserverOTHER)
+
 	roleServer = kernelRoleSERVER
 	roleClient = kernelRoleCLIENT
 

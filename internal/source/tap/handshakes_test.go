@@ -18,7 +18,6 @@ import (
 func TestHandshakes(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.recorder.self = -1 // this process is the client
 	unknown := "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n"
 
 	one := newTalk(t, port) // waits for each reply
@@ -101,7 +100,6 @@ func TestHandshakeBegun(t *testing.T) {
 func TestLibrariesLeaveRoom(t *testing.T) {
 	port := startServer(t)
 	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.recorder.self = -1 // this process is the client
 	names := newTalk(t, port)
 	for i := range 200 { // OPS of bpf/types.h are 128
 		names.ask("-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n", "CLIENT", "SETINFO", "LIB-NAME",

@@ -61,14 +61,18 @@ type kernelActivityEvent struct {
 }
 
 type kernelAddr struct {
-	_      structs.HostLayout
-	Family uint16
-	Lport  uint16
-	Rport  uint16
-	Role   kernelRole
-	Tls    uint8
-	Laddr  [16]uint8
-	Raddr  [16]uint8
+	_        structs.HostLayout
+	Family   uint16
+	Lport    uint16
+	Rport    uint16
+	Role     kernelRole
+	Tls      uint8
+	Laddr    [16]uint8
+	Raddr    [16]uint8
+	Net      uint32
+	Node     uint16
+	Observer uint8
+	Unused   uint8
 }
 
 type kernelCallEvent struct {
@@ -176,26 +180,38 @@ type kernelConn struct {
 	MarksFull     uint64
 	ZeroWindow    uint64
 	Node          uint32
-	Family        uint16
-	Lport         uint16
-	Rport         uint16
-	Role          uint8
-	Aligned       uint8
-	Tls           uint8
-	Ignore        uint8
-	ReplyOff      uint8
-	Exchanges     uint8
-	PassiveClose  uint8
-	Strict        uint8
-	Waiter        uint8
-	Light         uint8
-	Ordinary      uint8
-	Remote        uint8
-	AcksSeen      uint8
-	Laddr         [16]uint8
-	Raddr         [16]uint8
-	_             [1]byte
-	Req           struct {
+	Net           uint32
+	InSeq         uint32
+	OutSeq        uint32
+	At            struct {
+		_      structs.HostLayout
+		Laddr  [16]uint8
+		Raddr  [16]uint8
+		Family uint16
+		Lport  uint16
+		Rport  uint16
+		Unused uint16
+	}
+	InKnown      uint8
+	OutKnown     uint8
+	NodeChecked  uint8
+	Observer     uint8
+	Announces    uint8
+	Role         uint8
+	Aligned      uint8
+	Tls          uint8
+	Ignore       uint8
+	ReplyOff     uint8
+	Exchanges    uint8
+	PassiveClose uint8
+	Strict       uint8
+	Waiter       uint8
+	Light        uint8
+	Ordinary     uint8
+	Remote       uint8
+	AcksSeen     uint8
+	_            [6]byte
+	Req          struct {
 		_        structs.HostLayout
 		Skip     uint64
 		Bytes    uint64
@@ -328,25 +344,39 @@ type kernelConnSnapshot struct {
 type kernelCounter uint32
 
 const (
-	kernelCounterC_CALLS_SERVER kernelCounter = 0
-	kernelCounterC_CALLS_CLIENT kernelCounter = 1
-	kernelCounterC_UNALIGNED    kernelCounter = 2
-	kernelCounterC_MERGED       kernelCounter = 3
-	kernelCounterC_DROPPED      kernelCounter = 4
-	kernelCounterC_NO_MEMORY    kernelCounter = 5
-	kernelCounterC_THREADS_FULL kernelCounter = 6
-	kernelCounterC_IOVECS       kernelCounter = 7
-	kernelCounterC_GARBAGE      kernelCounter = 8
-	kernelCounterC_SLOW         kernelCounter = 9
-	kernelCounterC_SAMPLED      kernelCounter = 10
-	kernelCounterC_EXCESS       kernelCounter = 11
-	kernelCounterC_PUSH         kernelCounter = 12
-	kernelCounterC_OPS_FULL     kernelCounter = 13
-	kernelCounterC_ALIGNED      kernelCounter = 14
-	kernelCounterC_NO_BUFFER    kernelCounter = 15
-	kernelCounterC_UNREPORTED   kernelCounter = 16
-	kernelCounterC_LATE_ACKS    kernelCounter = 17
-	kernelCounterC_MAX          kernelCounter = 18
+	kernelCounterC_CALLS_SERVER   kernelCounter = 0
+	kernelCounterC_CALLS_CLIENT   kernelCounter = 1
+	kernelCounterC_UNALIGNED      kernelCounter = 2
+	kernelCounterC_MERGED         kernelCounter = 3
+	kernelCounterC_DROPPED        kernelCounter = 4
+	kernelCounterC_NO_MEMORY      kernelCounter = 5
+	kernelCounterC_THREADS_FULL   kernelCounter = 6
+	kernelCounterC_IOVECS         kernelCounter = 7
+	kernelCounterC_GARBAGE        kernelCounter = 8
+	kernelCounterC_SLOW           kernelCounter = 9
+	kernelCounterC_SAMPLED        kernelCounter = 10
+	kernelCounterC_EXCESS         kernelCounter = 11
+	kernelCounterC_PUSH           kernelCounter = 12
+	kernelCounterC_OPS_FULL       kernelCounter = 13
+	kernelCounterC_ALIGNED        kernelCounter = 14
+	kernelCounterC_NO_BUFFER      kernelCounter = 15
+	kernelCounterC_UNREPORTED     kernelCounter = 16
+	kernelCounterC_LATE_ACKS      kernelCounter = 17
+	kernelCounterC_CALLS_OWN      kernelCounter = 18
+	kernelCounterC_CALLS_OBSERVER kernelCounter = 19
+	kernelCounterC_UNPARSED       kernelCounter = 20
+	kernelCounterC_LOST           kernelCounter = 21
+	kernelCounterC_GAPS           kernelCounter = 22
+	kernelCounterC_CONNS          kernelCounter = 23
+	kernelCounterC_CONNS_FULL     kernelCounter = 24
+	kernelCounterC_UNFOLLOWED     kernelCounter = 25
+	kernelCounterC_PAIRS_FULL     kernelCounter = 26
+	kernelCounterC_AMBIGUOUS      kernelCounter = 27
+	kernelCounterC_THREADS        kernelCounter = 28
+	kernelCounterC_ENDS_FULL      kernelCounter = 29
+	kernelCounterC_SEGMENTS       kernelCounter = 30
+	kernelCounterC_MARKS_FULL     kernelCounter = 31
+	kernelCounterC_MAX            kernelCounter = 32
 )
 
 type kernelDnsEvent struct {
@@ -411,7 +441,7 @@ const (
 	kernelHistSizeHIST      kernelHistSize = 1024
 )
 
-type kernelLimit uint32
+type kernelLimit int32
 
 const (
 	kernelLimitMARKS     kernelLimit = 8
@@ -421,7 +451,9 @@ const (
 	kernelLimitENDS      kernelLimit = 512
 	kernelLimitEND_SLOTS kernelLimit = 64
 	kernelLimitTHREADS   kernelLimit = 4096
-	kernelLimitPAIRS     kernelLimit = 16384
+	kernelLimitCONNS     kernelLimit = 20000
+	kernelLimitPAIRS     kernelLimit = 20000
+	kernelLimitNO_SLOT   kernelLimit = -1
 	kernelLimitOPS       kernelLimit = 128
 	kernelLimitFUNCTIONS kernelLimit = 32
 	kernelLimitCARRY     kernelLimit = 48
@@ -433,24 +465,41 @@ type kernelNodeKey struct {
 	_    structs.HostLayout
 	Addr [16]uint8
 	Id   uint32
+	Net  uint32
+}
+
+type kernelObserver uint32
+
+const (
+	kernelObserverNO_OBSERVER kernelObserver = 0
+	kernelObserverOWN         kernelObserver = 1
+	kernelObserverOTHER       kernelObserver = 2
+)
+
+type kernelObserverKey struct {
+	_    structs.HostLayout
+	Addr [16]uint8
+	Port uint32
+	Node uint32
 }
 
 type kernelOffcpuEvent struct {
-	_       structs.HostLayout
-	Type    kernelEventType
-	State   kernelThreadState
-	Unused  uint16
-	Tid     uint32
-	Tgid    uint32
-	Syscall int32
-	From    uint64
-	To      uint64
-	ByTid   uint32
-	ByTgid  uint32
-	Arg     int32
-	Unused2 uint32
-	Comm    [16]uint8
-	ByComm  [16]uint8
+	_         structs.HostLayout
+	Type      kernelEventType
+	State     kernelThreadState
+	ByOutside uint8
+	Unused    uint8
+	Tid       uint32
+	Tgid      uint32
+	Syscall   int32
+	From      uint64
+	To        uint64
+	ByTid     uint32
+	ByTgid    uint32
+	Arg       int32
+	Unused2   uint32
+	Comm      [16]uint8
+	ByComm    [16]uint8
 }
 
 type kernelOpKey struct {
@@ -487,8 +536,11 @@ type kernelPair struct {
 	Slot         uint32
 	Tls          uint32
 	Split        uint32
-	Own          uint32
+	Observer     uint32
 	Flags        uint32
+	Refs         uint32
+	Ambiguous    uint32
+	Ends         [2]uint64
 	ClkClient    kernelClocks
 }
 
@@ -498,7 +550,7 @@ type kernelPairKey struct {
 	Server [16]uint8
 	Cport  uint16
 	Sport  uint16
-	Unused uint32
+	Net    uint32
 }
 
 type kernelRetransEvent struct {
@@ -585,6 +637,8 @@ type kernelThread struct {
 	Clk      kernelClocks
 	Tid      uint32
 	Tgid     uint32
+	Pid      uint32
+	Unused   uint32
 	Syscall  int32
 	Arg      int32
 	Server   uint32
@@ -666,11 +720,14 @@ const (
 	kernelMapCounters            = "counters"
 	kernelMapEnds                = "ends"
 	kernelMapEvents              = "events"
-	kernelMapFreeSlots           = "free_slots"
+	kernelMapFreePairs           = "free_pairs"
+	kernelMapFreeThreads         = "free_threads"
 	kernelMapGlobals             = "globals"
 	kernelMapHists               = "hists"
 	kernelMapNodes               = "nodes"
+	kernelMapObservers           = "observers"
 	kernelMapOps                 = "ops"
+	kernelMapOwnSockets          = "own_sockets"
 	kernelMapPairSlots           = "pair_slots"
 	kernelMapPairs               = "pairs"
 	kernelMapPorts               = "ports"
@@ -712,16 +769,20 @@ const (
 	kernelVarKeepFunctionEvent   = "keep_function_event"
 	kernelVarKeepHistSize        = "keep_hist_size"
 	kernelVarKeepLimit           = "keep_limit"
+	kernelVarKeepObserver        = "keep_observer"
 	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
 	kernelVarMaxConns            = "max_conns"
 	kernelVarMaxOps              = "max_ops"
+	kernelVarMaxPairs            = "max_pairs"
+	kernelVarMaxThreads          = "max_threads"
 	kernelVarMinActivityNs       = "min_activity_ns"
 	kernelVarMinOffcpuNs         = "min_offcpu_ns"
+	kernelVarNoPair              = "no_pair"
 	kernelVarNoTlsParser         = "no_tls_parser"
-	kernelVarOwnTgid             = "own_tgid"
+	kernelVarPidNamespace        = "pid_namespace"
 	kernelVarSamplePerTick       = "sample_per_tick"
 	kernelVarSlowBurst           = "slow_burst"
 	kernelVarSlowNs              = "slow_ns"
@@ -801,22 +862,25 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
-	Conns      *ebpf.MapSpec `ebpf:"conns"`
-	Counters   *ebpf.MapSpec `ebpf:"counters"`
-	Ends       *ebpf.MapSpec `ebpf:"ends"`
-	Events     *ebpf.MapSpec `ebpf:"events"`
-	FreeSlots  *ebpf.MapSpec `ebpf:"free_slots"`
-	Globals    *ebpf.MapSpec `ebpf:"globals"`
-	Hists      *ebpf.MapSpec `ebpf:"hists"`
-	Nodes      *ebpf.MapSpec `ebpf:"nodes"`
-	Ops        *ebpf.MapSpec `ebpf:"ops"`
-	PairSlots  *ebpf.MapSpec `ebpf:"pair_slots"`
-	Pairs      *ebpf.MapSpec `ebpf:"pairs"`
-	Ports      *ebpf.MapSpec `ebpf:"ports"`
-	Scratches  *ebpf.MapSpec `ebpf:"scratches"`
-	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
-	Threads    *ebpf.MapSpec `ebpf:"threads"`
-	TlsParsers *ebpf.MapSpec `ebpf:"tls_parsers"`
+	Conns       *ebpf.MapSpec `ebpf:"conns"`
+	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Ends        *ebpf.MapSpec `ebpf:"ends"`
+	Events      *ebpf.MapSpec `ebpf:"events"`
+	FreePairs   *ebpf.MapSpec `ebpf:"free_pairs"`
+	FreeThreads *ebpf.MapSpec `ebpf:"free_threads"`
+	Globals     *ebpf.MapSpec `ebpf:"globals"`
+	Hists       *ebpf.MapSpec `ebpf:"hists"`
+	Nodes       *ebpf.MapSpec `ebpf:"nodes"`
+	Observers   *ebpf.MapSpec `ebpf:"observers"`
+	Ops         *ebpf.MapSpec `ebpf:"ops"`
+	OwnSockets  *ebpf.MapSpec `ebpf:"own_sockets"`
+	PairSlots   *ebpf.MapSpec `ebpf:"pair_slots"`
+	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
+	Ports       *ebpf.MapSpec `ebpf:"ports"`
+	Scratches   *ebpf.MapSpec `ebpf:"scratches"`
+	Tasks       *ebpf.MapSpec `ebpf:"tasks"`
+	Threads     *ebpf.MapSpec `ebpf:"threads"`
+	TlsParsers  *ebpf.MapSpec `ebpf:"tls_parsers"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
@@ -834,16 +898,20 @@ type kernelVariableSpecs struct {
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
+	KeepObserver        *ebpf.VariableSpec `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
 	MaxConns            *ebpf.VariableSpec `ebpf:"max_conns"`
 	MaxOps              *ebpf.VariableSpec `ebpf:"max_ops"`
+	MaxPairs            *ebpf.VariableSpec `ebpf:"max_pairs"`
+	MaxThreads          *ebpf.VariableSpec `ebpf:"max_threads"`
 	MinActivityNs       *ebpf.VariableSpec `ebpf:"min_activity_ns"`
 	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
+	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
-	OwnTgid             *ebpf.VariableSpec `ebpf:"own_tgid"`
+	PidNamespace        *ebpf.VariableSpec `ebpf:"pid_namespace"`
 	SamplePerTick       *ebpf.VariableSpec `ebpf:"sample_per_tick"`
 	SlowBurst           *ebpf.VariableSpec `ebpf:"slow_burst"`
 	SlowNs              *ebpf.VariableSpec `ebpf:"slow_ns"`
@@ -872,22 +940,25 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
-	Conns      *ebpf.Map `ebpf:"conns"`
-	Counters   *ebpf.Map `ebpf:"counters"`
-	Ends       *ebpf.Map `ebpf:"ends"`
-	Events     *ebpf.Map `ebpf:"events"`
-	FreeSlots  *ebpf.Map `ebpf:"free_slots"`
-	Globals    *ebpf.Map `ebpf:"globals"`
-	Hists      *ebpf.Map `ebpf:"hists"`
-	Nodes      *ebpf.Map `ebpf:"nodes"`
-	Ops        *ebpf.Map `ebpf:"ops"`
-	PairSlots  *ebpf.Map `ebpf:"pair_slots"`
-	Pairs      *ebpf.Map `ebpf:"pairs"`
-	Ports      *ebpf.Map `ebpf:"ports"`
-	Scratches  *ebpf.Map `ebpf:"scratches"`
-	Tasks      *ebpf.Map `ebpf:"tasks"`
-	Threads    *ebpf.Map `ebpf:"threads"`
-	TlsParsers *ebpf.Map `ebpf:"tls_parsers"`
+	Conns       *ebpf.Map `ebpf:"conns"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Ends        *ebpf.Map `ebpf:"ends"`
+	Events      *ebpf.Map `ebpf:"events"`
+	FreePairs   *ebpf.Map `ebpf:"free_pairs"`
+	FreeThreads *ebpf.Map `ebpf:"free_threads"`
+	Globals     *ebpf.Map `ebpf:"globals"`
+	Hists       *ebpf.Map `ebpf:"hists"`
+	Nodes       *ebpf.Map `ebpf:"nodes"`
+	Observers   *ebpf.Map `ebpf:"observers"`
+	Ops         *ebpf.Map `ebpf:"ops"`
+	OwnSockets  *ebpf.Map `ebpf:"own_sockets"`
+	PairSlots   *ebpf.Map `ebpf:"pair_slots"`
+	Pairs       *ebpf.Map `ebpf:"pairs"`
+	Ports       *ebpf.Map `ebpf:"ports"`
+	Scratches   *ebpf.Map `ebpf:"scratches"`
+	Tasks       *ebpf.Map `ebpf:"tasks"`
+	Threads     *ebpf.Map `ebpf:"threads"`
+	TlsParsers  *ebpf.Map `ebpf:"tls_parsers"`
 }
 
 func (m *kernelMaps) Close() error {
@@ -896,11 +967,14 @@ func (m *kernelMaps) Close() error {
 		m.Counters,
 		m.Ends,
 		m.Events,
-		m.FreeSlots,
+		m.FreePairs,
+		m.FreeThreads,
 		m.Globals,
 		m.Hists,
 		m.Nodes,
+		m.Observers,
 		m.Ops,
+		m.OwnSockets,
 		m.PairSlots,
 		m.Pairs,
 		m.Ports,
@@ -926,16 +1000,20 @@ type kernelVariables struct {
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`
+	KeepObserver        *ebpf.Variable `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
 	MaxConns            *ebpf.Variable `ebpf:"max_conns"`
 	MaxOps              *ebpf.Variable `ebpf:"max_ops"`
+	MaxPairs            *ebpf.Variable `ebpf:"max_pairs"`
+	MaxThreads          *ebpf.Variable `ebpf:"max_threads"`
 	MinActivityNs       *ebpf.Variable `ebpf:"min_activity_ns"`
 	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
+	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
-	OwnTgid             *ebpf.Variable `ebpf:"own_tgid"`
+	PidNamespace        *ebpf.Variable `ebpf:"pid_namespace"`
 	SamplePerTick       *ebpf.Variable `ebpf:"sample_per_tick"`
 	SlowBurst           *ebpf.Variable `ebpf:"slow_burst"`
 	SlowNs              *ebpf.Variable `ebpf:"slow_ns"`

@@ -95,6 +95,13 @@ func closeAll(links []link.Link) error {
 // constants are set in the programs before they are loaded, by name.
 type constants map[string]any
 
+// sizedBy are the maps that have as many entries as a constant says.
+var sizedBy = map[string][]string{
+	kernelVarMaxOps:     {kernelMapOps},
+	kernelVarMaxThreads: {kernelMapThreads, kernelMapFreeThreads},
+	kernelVarMaxPairs:   {kernelMapPairs, kernelMapPairSlots, kernelMapFreePairs},
+}
+
 // specWith is the specification of the programs with their constants, and the sizes of maps that depend on them.
 func specWith(c constants) (*ebpf.CollectionSpec, error) {
 	spec, err := loadKernel()
@@ -106,8 +113,15 @@ func specWith(c constants) (*ebpf.CollectionSpec, error) {
 			return nil, fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
+	for name, maps := range sizedBy {
+		if n, ok := c[name].(uint32); ok {
+			for _, m := range maps {
+				spec.Maps[m].MaxEntries = n
+			}
+		}
+	}
 	if n, ok := c[kernelVarMaxOps].(uint32); ok {
-		spec.Maps[kernelMapOps].MaxEntries, spec.Maps[kernelMapHists].MaxEntries = n, 2*n
+		spec.Maps[kernelMapHists].MaxEntries = 2 * n
 	}
 	return spec, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/cilium/ebpf"
 )
@@ -33,8 +35,30 @@ func opsFor(nodes int) uint32 {
 // loopback addresses reach a server of this host whatever address it is known by.
 var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// nameNodes has the programs find the nodes as recorder.node does: by process, by address, and on this host by loopback
-// address. Where two share an address, it is the first's.
+// anyNet stands for a network namespace that could not be found out.
+const anyNet = ^uint32(0)
+
+// netOf is the number of a process's network namespace, "thread-self" for slowpath's own.
+func netOf(files Files, pid string) uint32 {
+	if n := namespaceNumber(files, "/proc/"+pid+"/ns/net"); n != 0 {
+		return n
+	}
+	return anyNet
+}
+
+// namespaceNumber reads a link such as "net:[4026531840]"; 0 where that is not possible.
+func namespaceNumber(files Files, name string) uint32 {
+	text, err := files.Readlink(name)
+	if err != nil {
+		return 0
+	}
+	_, number, _ := strings.Cut(strings.TrimSuffix(text, "]"), ":[")
+	n, _ := strconv.ParseUint(number, 10, 32)
+	return uint32(n)
+}
+
+// nameNodes has the programs find the nodes: by process, by address, and on this host by loopback address or by port in
+// the network namespace of the process. Where two share an address, it is the first's.
 func (t *Tap) nameNodes() error {
 	number := map[string]uint32{}
 	for i, a := range t.tally.nodes {
@@ -47,23 +71,34 @@ func (t *Tap) nameNodes() error {
 		}
 		return nil
 	}
-	at := func(a netip.Addr, port int, n Node) error {
+	at := func(a netip.Addr, port int, net uint32, n Node) error {
 		if !a.IsValid() || port == 0 {
 			return nil
 		}
-		return put(kernelNodeKey{Addr: a.As16(), Id: uint32(port)}, n)
+		if !a.IsLoopback() {
+			net = 0
+		}
+		return put(kernelNodeKey{Addr: a.As16(), Id: uint32(port), Net: net}, n)
 	}
 	var errs []error
+	own := netOf(t.Files, "thread-self")
 	for _, n := range t.Nodes {
-		errs = append(errs, at(n.Remote.Addr(), int(n.Remote.Port()), n))
+		errs = append(errs, at(n.Remote.Addr(), int(n.Remote.Port()), own, n))
 		if n.PID != 0 {
 			errs = append(errs, put(kernelNodeKey{Id: uint32(n.PID)}, n))
 		}
 	}
 	for _, n := range t.Nodes {
-		for _, a := range loopback {
-			if n.PID != 0 {
-				errs = append(errs, at(a, int(n.Remote.Port()), n), at(a, n.Port, n))
+		if n.PID == 0 {
+			continue
+		}
+		net := netOf(t.Files, strconv.Itoa(n.PID))
+		for _, port := range []int{int(n.Remote.Port()), n.Port} {
+			for _, a := range loopback {
+				errs = append(errs, at(a, port, net, n))
+			}
+			if port != 0 {
+				errs = append(errs, put(kernelNodeKey{Id: uint32(port), Net: net}, n))
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // ownCall records the server's view of a slow call of slowpath itself. It is no call of the server's users; the account
 // takes from it what the server did while the probe waited for it.
 func (r *recorder) ownCall(n Node, e *kernelCallEvent, client netip.AddrPort) {
-	if e.Role != roleServer || e.Flags&(flagFresh|flagMerged|flagSampled) != 0 {
+	if e.Addr.Observer != ownObserver || e.Role != roleServer || e.Flags&(flagFresh|flagMerged|flagSampled) != 0 {
 		return
 	}
 	this := [3]uint64{e.Conn, e.At[0], e.At[3]}

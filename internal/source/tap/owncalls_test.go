@@ -5,7 +5,6 @@ package tap
 import (
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 
 	"slowpath/internal/clock"
@@ -16,17 +15,16 @@ import (
 // TestOwnCallsAreReported: slowpath's own slow calls are reported from the server's end however many others are.
 func TestOwnCallsAreReported(t *testing.T) {
 	port := startServer(t)
-	for _, tt := range []struct {
-		name string
-		own  uint32
-		want bool
-	}{{"own", uint32(os.Getpid()), true}, {"another's", 0, false}} {
-		t.Run(tt.name, func(t *testing.T) {
+	for name, want := range map[string]bool{"own": true, "another's": false} {
+		t.Run(name, func(t *testing.T) {
 			r := openRaw(t, port, constants{
-				"own_tgid": tt.own, "slow_ns": uint64(15e6), "slow_burst": uint32(0),
-				"slow_per_tick": uint32(0),
+				"slow_ns": uint64(15e6), "slow_burst": uint32(0), "slow_per_tick": uint32(0),
 			})
-			k := newTalk(t, port)
+			k := talkBy(t, port, func(cookie uint64) {
+				if want {
+					needs(t, r.coll.Maps[kernelMapOwnSockets].Put(cookie, uint8(1)))
+				}
+			})
 			for range 10 { // the first ones of a connection are reported in any case
 				k.ask("+PONG\r\n", "PING")
 			}
@@ -38,8 +36,8 @@ func TestOwnCallsAreReported(t *testing.T) {
 				got = got || e.Role == roleServer && e.Flags&flagFresh == 0 &&
 					client == k.conn.LocalAddr().(*net.TCPAddr).AddrPort()
 			}
-			if got != tt.want {
-				t.Errorf("reported: %v, want %v; %v", got, tt.want, counts)
+			if got != want || (counts["calls.own"] == 11) != want || (counts["calls.server"] == 0) != want {
+				t.Errorf("reported: %v, want %v; %v", got, want, counts)
 			}
 		})
 	}
@@ -65,7 +63,7 @@ func TestServedBooksTheServersView(t *testing.T) {
 	}
 	e.Clk[1].Ns[throttled], e.Clk[2].Ns[throttled], e.Clk[3].Ns[throttled] = 5e6, 5e6, 5e6
 	client, _ := endsOf(&e.Addr)
-	b.clients[client] = process{b.self, "slowpath"}
+	e.Addr.Observer = ownObserver
 	b.call(e)
 	b.call(e) // another command of the same read, answered by the same send
 	e.At[3]++

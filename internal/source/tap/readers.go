@@ -28,7 +28,7 @@ func (r readers) add(pid, tid uint32) int {
 // reader records which thread read a reply, and reports a process that left one unread for as long as a slow call
 // takes.
 func (r *recorder) reader(e *kernelCallEvent) {
-	if e.Role != roleClient || e.Tgid == 0 || int(e.Tgid) == r.self {
+	if e.Role != roleClient || e.Tgid == 0 || e.Addr.Observer != notObserver {
 		return
 	}
 	if k := r.readers.add(e.Tgid, e.Tid); k > 0 {

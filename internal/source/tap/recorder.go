@@ -5,7 +5,7 @@ package tap
 import (
 	"fmt"
 	"net/netip"
-	"os"
+	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -14,10 +14,11 @@ import (
 // recorder turns the events of the programs into rows of the recording, and keeps what later events refer to.
 type recorder struct {
 	Options
-	self   int // slowpath's own process
 	time   func(uint64) int64
 	opOf   func(uint16) nodeOp
 	filter *filter // nil: all calls are passed on
+	// the nodes by the numbers that the programs have for them, beginning with 1
+	numbered []Node
 
 	// Processes and threads.
 	names   map[uint32]string     // processes by number
@@ -30,6 +31,8 @@ type recorder struct {
 	localClients    map[netip.AddrPort]bool    // clients' ends on this host that are watched
 	retransmissions map[netip.AddrPort][]span
 	handshakes      map[uint64]*handshake // under way
+	opens           map[uint64]heldOpen   // that they opened is not recorded yet
+	observers       map[uint64]bool       // of other observers, as the recording has it
 	reportedPID     map[uint64]int        // process at the client's end, as the recording has it
 	ordered         map[uint64]bool       // the recording has that the order of calls at their server's end is known
 
@@ -64,15 +67,21 @@ func (p process) String() string {
 
 func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *recorder {
 	r := &recorder{
-		Options: o, self: os.Getpid(), time: time, opOf: opOf,
+		Options: o, time: time, opOf: opOf,
 		names: map[uint32]string{}, threads: map[uint32]*threadLog{}, serving: map[uint32]Node{}, readers: readers{},
 		clients: map[netip.AddrPort]process{}, localClients: map[netip.AddrPort]bool{},
 		retransmissions: map[netip.AddrPort][]span{}, handshakes: map[uint64]*handshake{},
-		reportedPID: map[uint64]int{}, ordered: map[uint64]bool{},
+		reportedPID: map[uint64]int{}, ordered: map[uint64]bool{}, observers: map[uint64]bool{},
+		opens:       map[uint64]heldOpen{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
 	}
 	r.snapshots.several = len(addressesOf(o.Nodes)) > 1
+	for _, address := range addressesOf(o.Nodes) {
+		r.numbered = append(r.numbered, o.Nodes[slices.IndexFunc(o.Nodes, func(n Node) bool {
+			return n.Address == address
+		})])
+	}
 	if o.Processes != (ProcessFilter{}) {
 		r.filter = newFilter(o.Processes, o.Files)
 	}
@@ -99,7 +108,15 @@ func (r *recorder) ports() []int {
 	return out
 }
 
-// node finds the watched server of a connection.
+// nodeOf is the watched server of a connection, as the programs found it.
+func (r *recorder) nodeOf(a *kernelAddr, server netip.AddrPort, tgid uint32) (Node, bool) {
+	if n := int(a.Node); n > 0 && n <= len(r.numbered) {
+		return r.numbered[n-1], true
+	}
+	return r.node(server, a.Role, tgid)
+}
+
+// node finds it by its addresses and its process.
 func (r *recorder) node(server netip.AddrPort, role kernelRole, tgid uint32) (Node, bool) {
 	for _, n := range r.Nodes {
 		if role == roleServer && n.PID != 0 && n.PID == int(tgid) {

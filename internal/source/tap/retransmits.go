@@ -11,7 +11,7 @@ import (
 // retransmit records that TCP retransmitted a segment.
 func (r *recorder) retransmit(e *kernelRetransEvent) {
 	client, server := endsOf(&e.Addr)
-	n, ok := r.node(server, e.Addr.Role, 0)
+	n, ok := r.nodeOf(&e.Addr, server, 0)
 	if !ok || !r.records(e.Addr.Role) {
 		return
 	}

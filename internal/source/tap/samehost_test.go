@@ -164,9 +164,7 @@ func TestAttachDetach(t *testing.T) {
 			}
 			ours = append(ours, id)
 		}
-		if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
-			t.Fatal(err)
-		}
+		watchPort(t, l, port)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -271,6 +271,11 @@ func (r *recorder) settle(now int64) {
 			r.pass(v.call, v.segs)
 		}
 	}
+	for conn, h := range r.opens {
+		if now >= h.due {
+			r.passOpen(conn)
+		}
+	}
 	r.expireDNS(now)
 	r.emitConcurrent(now)
 	r.expire(now)

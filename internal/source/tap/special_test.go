@@ -9,8 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // talk is a connection whose replies are known beforehand.
@@ -20,8 +23,21 @@ type talk struct {
 	want []stamped
 }
 
-func newTalk(t *testing.T, port int) *talk {
-	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+func newTalk(t *testing.T, port int) *talk { return talkBy(t, port, nil) }
+
+// talkBy calls a function with the cookie of the socket before it connects, if there is one.
+func talkBy(t *testing.T, port int, made func(cookie uint64)) *talk {
+	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		if made == nil {
+			return nil
+		}
+		return raw.Control(func(fd uintptr) {
+			cookie, err := unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_COOKIE)
+			needs(t, err)
+			made(cookie)
+		})
+	}}
+	c, err := d.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,9 @@ type Options struct {
 	// Quota, if set, says which cgroup's CPU quota a thread was just throttled by, and that quota in cores; "" where it
 	// is not known.
 	Quota func(tid int) (cgroup string, cores float64)
+	// Connections is how many connections are followed at a time; 0: DefaultConnections. See its cost in
+	// docs/overhead.md.
+	Connections int
 	// Side is the only end of connections to record, recording.Server or recording.Client: containers of one kernel are
 	// two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string
@@ -84,6 +87,8 @@ type Options struct {
 const (
 	DefaultSlow    = 5 * time.Millisecond
 	DefaultMinWork = 200 * time.Microsecond
+	// DefaultConnections are as many as a server takes by default, twice: each has two ends.
+	DefaultConnections = 20_000
 	// drainEvery is how often the ring buffer is emptied. The programs wake nobody, so that the watched threads do not
 	// pay for it.
 	drainEvery = 50 * time.Millisecond

@@ -4,6 +4,7 @@ package tap
 
 import (
 	"context"
+	"net/netip"
 
 	"slowpath/internal/recording"
 )
@@ -19,6 +20,12 @@ func (t *Tap) Run(context.Context) error { return ErrLinux }
 
 // Close does nothing.
 func (t *Tap) Close() error { return nil }
+
+// Own does nothing.
+func (t *Tap) Own(uint64) {}
+
+// Observe does nothing.
+func (t *Tap) Observe(string, netip.AddrPort) {}
 
 // Blind lists what cannot be seen.
 func (t *Tap) Blind() []recording.BlindSpot { return nil }

@@ -190,7 +190,10 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 		}
 		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
 		culprit = process{d.By.PID, d.By.Comm}.String()
-		if d.By.PID == 0 {
+		switch {
+		case e.ByOutside != 0:
+			culprit = d.By.Comm + " of another PID namespace"
+		case d.By.PID == 0:
 			culprit = "the idle task (the CPU was late to wake up)"
 		}
 	case throttled:

@@ -182,7 +182,8 @@ func (w *plaintextWatch) Close() error {
 // underTLS has the plaintext of a process at an end of a TLS connection watched. A client's is not needed where the
 // server's end, on the same address, reads it for both.
 func (r *recorder) underTLS(a *kernelAddr, pid uint32, n Node) {
-	if a.Tls == 0 || pid == 0 || int(pid) == r.self || r.onTLS == nil || a.Role == roleClient && a.Laddr == a.Raddr {
+	if a.Tls == 0 || pid == 0 || r.onTLS == nil ||
+		a.Role == roleClient && (a.Laddr == a.Raddr || a.Observer != notObserver) {
 		return
 	}
 	r.onTLS(a, pid, n)

@@ -369,9 +369,7 @@ func testNotSwapped(t *testing.T, more []string) {
 	const rounds = 150
 	pid, port, plain := startTLS(t, more...)
 	r := openRaw(t, port, allCalls())
-	if err := r.coll.Maps["ports"].Put(uint32(plain), uint8(1)); err != nil {
-		t.Fatal(err)
-	}
+	watchPort(t, r.loaded, plain)
 	r.hook(t, pid, roleServer)
 	commands := []string{
 		"GET", "STRLEN", "LLEN", "SCARD", "HLEN", "ZCARD", "EXISTS", "TTL", "TYPE", "LRANGE",

@@ -146,15 +146,32 @@ func openRaw(t testing.TB, port int, c constants) *raw {
 	t.Helper()
 	l, err := loadWith(c)
 	needs(t, err)
-	if err := l.coll.Maps["ports"].Put(uint32(port), uint8(1)); err != nil {
-		t.Fatal(err)
-	}
+	watchPort(t, l, port)
 	r := &raw{loaded: l, port: port, stop: make(chan struct{}), done: make(chan struct{})}
 	if r.ring, err = ringbuf.NewReader(l.coll.Maps["events"]); err != nil {
 		t.Fatal(err)
 	}
 	go r.read()
 	return r
+}
+
+// watchPort has the programs watch a port of whatever process, at whatever address.
+func watchPort(t testing.TB, l *loaded, port int) {
+	t.Helper()
+	err := l.coll.Maps[kernelMapPorts].Put(uint32(port), uint8(1))
+	key := kernelNodeKey{Id: uint32(port), Net: anyNet}
+	for _, ip := range []string{"127.0.0.1", "127.0.0.2", "::1"} {
+		key.Addr = netip.MustParseAddr(ip).As16()
+		err = errors.Join(err, l.coll.Maps[kernelMapNodes].Put(key, uint32(1)))
+	}
+	key.Net = 0
+	for i := range 256 {
+		key.Addr = netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}).As16() // those of newOtherHost
+		err = errors.Join(err, l.coll.Maps[kernelMapNodes].Put(key, uint32(1)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (r *raw) read() {

@@ -38,6 +38,9 @@ func Open(o Options) (t *Tap, err error) {
 	if o.MinWork == 0 {
 		o.MinWork = DefaultMinWork
 	}
+	if o.Connections == 0 {
+		o.Connections = DefaultConnections
+	}
 	monotonic, err := o.Clock.Monotonic()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kernel's clock: %w", err)
@@ -99,7 +102,9 @@ func constantsOf(o Options) constants {
 	return constants{
 		kernelVarSlowNs: uint64(o.Slow), kernelVarMinActivityNs: uint64(o.MinWork),
 		kernelVarMinOffcpuNs: uint64(o.MinWork), kernelVarSamplePerTick: perTick,
-		kernelVarOwnTgid: uint32(os.Getpid()), kernelVarMaxOps: opsFor(len(addressesOf(o.Nodes))),
+		kernelVarPidNamespace: ownPIDNamespace(o.Files), kernelVarMaxOps: opsFor(len(addressesOf(o.Nodes))),
+		kernelVarMaxConns: uint32(o.Connections), kernelVarMaxPairs: uint32(o.Connections),
+		kernelVarMaxThreads: threadsFor(o.Connections),
 	}
 }
 
@@ -163,6 +168,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	}
 	defer alarm.Close() //nolint:errcheck // a timer
 	counted := t.Clock.Now()
+	told := counted
 	for {
 		more, err := t.drain(drainBytes)
 		if err != nil {
@@ -175,6 +181,10 @@ func (t *Tap) Run(ctx context.Context) error {
 			t.count()
 			counted = now
 		}
+		if now-told >= int64(unseenEvery) {
+			t.writeUnseen() // a watch may be killed
+			told = now
+		}
 		if ctx.Err() != nil {
 			return t.finish()
 		}
@@ -183,6 +193,9 @@ func (t *Tap) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// unseenEvery is how often a long watch records what it did not see.
+const unseenEvery = 30 * time.Second
 
 // finish passes on the rest at the end of a watch.
 func (t *Tap) finish() error {
@@ -193,6 +206,7 @@ func (t *Tap) finish() error {
 	t.recorder.waitLimit.report(t.Options)
 	t.recorder.settle(endOfWatch)
 	t.count()
+	t.writeUnseen()
 	return nil
 }
 
@@ -212,6 +226,7 @@ func (t *Tap) drain(most int) (more bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("reading the ring buffer: %w", err)
 		}
+		t.tally.taken++
 		most -= unix.BPF_RINGBUF_HDR_SZ + len(rec.RawSample)
 		t.take(rec.RawSample)
 	}

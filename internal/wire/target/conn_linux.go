@@ -20,6 +20,12 @@ func stampArrivals(fd uintptr) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 }
 
+// cookieOf is the kernel's number of a socket, which no other socket ever has.
+func cookieOf(fd uintptr) (cookie uint64, ok bool) {
+	cookie, err := unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_COOKIE)
+	return cookie, err == nil
+}
+
 // HoldStamps keeps the kernel's stamping of received packets enabled until release is called. The kernel enables it
 // with a delay after the first such socket is opened, from a work queue (net/core/dev.c, net_enable_timestamp), and
 // disables it with the last: on a machine with busy CPUs the replies of half a second had no time of arrival.

@@ -152,6 +152,7 @@ func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error
 		if strings.HasPrefix(network, "tcp") {
 			// Before connect, so that the first segment has its time too.
 			_ = raw.Control(stampArrivals)
+			tellCookie(ctx, raw)
 		}
 		return nil
 	}}
@@ -170,6 +171,28 @@ func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error
 		}
 	}
 	return nil, explainConnect(t, failures)
+}
+
+// cookieKey is the context's key for the function of WithCookies.
+type cookieKey struct{}
+
+// WithCookies gives a context with which dials call a function with the cookie (SO_COOKIE) of each TCP socket before it
+// connects. A cookie is of one socket of this kernel, whatever namespaces and addresses are between its two ends.
+// Systems without cookies never call it.
+func WithCookies(ctx context.Context, made func(cookie uint64)) context.Context {
+	return context.WithValue(ctx, cookieKey{}, made)
+}
+
+func tellCookie(ctx context.Context, raw syscall.RawConn) {
+	made, _ := ctx.Value(cookieKey{}).(func(uint64))
+	if made == nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if cookie, ok := cookieOf(fd); ok {
+			made(cookie)
+		}
+	})
 }
 
 // shareOf gives each remaining address an equal part of the time, so that a first one which drops packets does not use

@@ -46,9 +46,9 @@ static __always_inline void end_activity(struct thread *t, u64 now)
 static __always_inline void serves(struct thread *t, struct conn *c)
 {
 	t->activity.conn = c->cookie;
-	t->activity.rport = c->rport;
-	t->activity.lport = c->lport;
-	__builtin_memcpy(t->activity.raddr, c->raddr, 16);
+	t->activity.rport = c->at.rport;
+	t->activity.lport = c->at.lport;
+	__builtin_memcpy(t->activity.raddr, c->at.raddr, 16);
 }
 
 /* sends_to: the activity under way ended with the sending of a large reply. */

@@ -9,6 +9,7 @@
 	 (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
 
 #define SETINFO WORD('S', 'E', 'T', 'I', 'N', 'F', 'O', 0)
+#define SETNAME WORD('S', 'E', 'T', 'N', 'A', 'M', 'E', 0)
 
 /* feed describes the system call whose bytes are parsed. */
 struct feed {
@@ -28,8 +29,10 @@ __noinline int lose_order(struct conn *c, u32 reason)
 {
 	if (!c)
 		return 0;
-	if (c->aligned)
+	if (c->aligned) {
 		count(reason, 1);
+		count(C_LOST, c->outstanding);
+	}
 	c->aligned = 0;
 	c->exchanges = 0;
 	c->head = c->tail = 0;
@@ -269,6 +272,8 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 		count(C_PUSH, 1);
 		return 0;
 	}
+	if (c->name[0] == CLIENT_COMMAND && c->sub == SETNAME && c->announces)
+		observes(c, OTHER);
 	memo_op(c);
 	struct mark *m = NULL;
 	u64 start = c->send_start ? c->send_start : f->now;
@@ -298,7 +303,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	p->args = s->args;
 	p->flags = 0;
 	p->unused = 0;
-	barrier();
+	in_order(&c->tail);
 	c->tail = tail + 1;
 	return 0;
 }
@@ -397,9 +402,8 @@ static __always_inline void at_client(struct call_event *e, struct conn *c, stru
 		e->clk[2] = m->clk;
 	else
 		e->clk[2] = e->clk[3];
-	u32 slot = c->pair;
-	struct pair *pair = bpf_map_lookup_elem(&pairs, &slot);
-	if (pair && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
+	struct pair *pair = pair_of(c);
+	if (pair && !pair->ambiguous && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
 		e->pair = *pair;
 		e->flags |= F_PAIRED;
 	}
@@ -456,14 +460,14 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 {
 	if (!c || !f)
 		return 0;
-	u32 key = c->pair;
-	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	struct pair *pair = pair_of(c);
 	struct thread *t = thread_of(f->slot);
 	if (!pair || !pair->client || !t)
 		return 0;
 	struct pending *p = &c->ring[first & (RING - 1)];
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	pair->settled = NOT_SETTLED;
+	in_order(&pair->settled);
 	pair->seq_from = p->seq - p->bytes;
 	pair->seq_to = c->requested_seq;
 	pair->arrived = p->start;
@@ -494,7 +498,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	}
 	pair->requested_seq = c->requested_seq;
 	pair->replied_seq = replied_seq;
-	barrier();
+	in_order(&pair->settled);
 	if (!c->outstanding && !c->rep.started)
 		pair->settled = c->aligned ? ALL_ANSWERED_ALIGNED : ALL_ANSWERED;
 	return 0;
@@ -505,8 +509,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 {
 	if (!c)
 		return 0;
-	u32 key = c->pair;
-	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	struct pair *pair = pair_of(c);
 	struct thread *t = thread_of(slot);
 	if (!pair || !t)
 		return 0;
@@ -556,11 +559,15 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		c->in_flight_ns += f->now - c->in_flight_since;
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
 	c->last_ns = ns;
-	if (c->aligned) {
+	if (c->observer) {
+		count(c->observer == OWN ? C_CALLS_OWN : C_CALLS_OBSERVER, 1);
+		if (c->observer == OWN && c->aligned && ns >= slow_ns)
+			report_call(c, f, c->head, 0, seq);
+	} else if (c->aligned) {
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
 		if (ns >= slow_ns) {
-			if (may_report(f->now) || is_own_call(c))
+			if (may_report(f->now))
 				report_call(c, f, c->head, 0, seq);
 		} else if (sample(f->now)) {
 			count(C_SAMPLED, 1);
@@ -580,7 +587,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
  * report. It gives how many. */
 __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 {
-	if (!c || !f || c->head == c->tail || !c->aligned || sample_per_tick || (c->opened && c->calls < HANDSHAKE_CALLS))
+	if (!c || !f || c->head == c->tail || !c->aligned || c->observer || sample_per_tick || (c->opened && c->calls < HANDSHAKE_CALLS))
 		return 0;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;

@@ -27,12 +27,12 @@ __noinline int read_clocks(u32 slot, u64 now, struct clocks *out)
 		return 0;
 	for (int try = 0; try < 3; try++) {
 		u32 seq = *(volatile u32 *)&t->seq;
-		barrier();
+		in_order(&t->seq);
 		*out = t->clk;
 		u32 state = *(volatile u32 *)&t->state;
 		u64 since = *(volatile u64 *)&t->since;
 		u64 waking = *(volatile u64 *)&t->waking;
-		barrier();
+		in_order(&t->seq);
 		if (seq & 1 || *(volatile u32 *)&t->seq != seq)
 			continue;
 		if (state < CLOCKS && now > since) {
@@ -53,13 +53,13 @@ __noinline int read_clocks(u32 slot, u64 now, struct clocks *out)
 static __always_inline void enter(struct thread *t, u32 state, u64 now)
 {
 	t->seq++;
-	barrier();
+	in_order(&t->seq);
 	u32 was = t->state;
 	if (was < CLOCKS && now > t->since)
 		t->clk.ns[was] += now - t->since;
 	t->state = state;
 	t->since = now;
-	barrier();
+	in_order(&t->seq);
 	t->seq++;
 }
 
@@ -68,15 +68,16 @@ static __noinline u32 new_slot(void)
 	u32 slot = 0;
 	struct shared *g = shared();
 	if (!g)
-		return THREADS;
-	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		return NO_SLOT;
+	if (bpf_map_pop_elem(&free_threads, &slot)) {
 		slot = __sync_fetch_and_add(&g->next_thread, 1);
-		if (slot >= THREADS) {
+		if (slot >= max_threads) {
 			__sync_fetch_and_add(&g->next_thread, -1);
 			count(C_THREADS_FULL, 1);
-			return THREADS;
+			return NO_SLOT;
 		}
 	}
+	count(C_THREADS, 1);
 	return slot;
 }
 
@@ -87,7 +88,7 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 	u32 *slot = bpf_task_storage_get(&tasks, task, 0, 0);
 	if (!slot) {
 		u32 fresh = new_slot();
-		if (fresh >= THREADS)
+		if (fresh == (u32)NO_SLOT)
 			return NULL;
 		struct thread *t = thread_of(fresh);
 		if (!t)
@@ -97,8 +98,9 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->since = now;
 		t->waking = 0;
 		__builtin_memset(&t->clk, 0, sizeof(t->clk));
-		t->tid = task->pid;
-		t->tgid = task->tgid;
+		t->pid = task->pid;
+		t->tid = shown_tid_of(task);
+		t->tgid = shown_tgid_of(task);
 		t->syscall = 0;
 		t->server = server;
 		t->open = NO_ACTIVITY;
@@ -108,10 +110,12 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 			struct shared *g = shared();
 			if (g)
 				t->ends = __sync_fetch_and_add(&g->next_ends, 1);
+			if (t->ends >= END_SLOTS)
+				count(C_ENDS_FULL, 1);
 		}
 		slot = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (!slot) {
-			bpf_map_push_elem(&free_slots, &fresh, 0);
+			bpf_map_push_elem(&free_threads, &fresh, 0);
 			count(C_NO_MEMORY, 1);
 			return NULL;
 		}
@@ -176,8 +180,9 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	e->syscall = t->syscall;
 	e->from = from;
 	e->to = to;
-	e->by_tid = by->pid;
-	e->by_tgid = by->tgid;
+	e->by_tid = shown_tid_of(by);
+	e->by_tgid = shown_tgid_of(by);
+	e->by_outside = by->pid && !e->by_tid;
 	e->arg = t->arg;
 	e->unused2 = 0;
 	__builtin_memcpy(e->comm, task->comm, 16);
@@ -307,7 +312,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	u32 s = *slot;
 	bpf_task_storage_delete(&tasks, task);
-	bpf_map_push_elem(&free_slots, &s, 0);
+	bpf_map_push_elem(&free_threads, &s, 0);
 	return 0;
 }
 

@@ -8,12 +8,11 @@ static __always_inline int report_collection(u8 ended)
 	struct collection_event *e = reserve(struct collection_event);
 	if (!e)
 		return 0;
-	u64 pid_tgid = bpf_get_current_pid_tgid();
 	e->type = EV_COLLECTION;
 	e->ended = ended;
 	e->unused = 0;
-	e->tid = pid_tgid;
-	e->tgid = pid_tgid >> 32;
+	e->tid = shown_tid();
+	e->tgid = shown_tgid();
 	e->unused2 = 0;
 	e->now = monotonic_ns();
 	submit(e);

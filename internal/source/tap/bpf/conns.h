@@ -3,18 +3,6 @@
 #ifndef SLOWPATH_CONNS_H
 #define SLOWPATH_CONNS_H
 
-static __always_inline bool watched_port(u16 port)
-{
-	u32 key = port;
-	u8 *on = bpf_map_lookup_elem(&ports, &key);
-	return on && *on;
-}
-
-static __always_inline u16 swap16(u16 v)
-{
-	return v << 8 | v >> 8;
-}
-
 /* role_of is which end of a connection a socket is; 0: it is not watched. */
 static __always_inline u32 role_of(const struct sock *sk)
 {
@@ -28,82 +16,9 @@ static __always_inline u32 role_of(const struct sock *sk)
 	return 0;
 }
 
-static __always_inline void addresses(const struct sock *sk, u8 *local, u8 *remote, u16 *lport, u16 *rport, u16 *family)
-{
-	*family = sk->__sk_common.skc_family;
-	*lport = sk->__sk_common.skc_num;
-	*rport = swap16(sk->__sk_common.skc_dport);
-	__builtin_memset(local, 0, 16);
-	__builtin_memset(remote, 0, 16);
-	if (*family == AF_INET6) {
-		BPF_CORE_READ_INTO((struct in6_addr *)local, sk, __sk_common.skc_v6_rcv_saddr);
-		BPF_CORE_READ_INTO((struct in6_addr *)remote, sk, __sk_common.skc_v6_daddr);
-	} else { /* as IPv4 mapped into IPv6 */
-		local[10] = local[11] = remote[10] = remote[11] = 0xff;
-		*(u32 *)(local + 12) = sk->__sk_common.skc_rcv_saddr;
-		*(u32 *)(remote + 12) = sk->__sk_common.skc_daddr;
-	}
-}
-
 static __always_inline struct conn *conn_of(const struct sock *sk)
 {
 	return bpf_sk_storage_get(&conns, (void *)sk, 0, 0);
-}
-
-/* find_pair gives both ends of a connection on this host the same slot in pairs. */
-__noinline int find_pair(struct conn *c)
-{
-	struct pair_key k = {};
-	if (!c)
-		return PAIRS;
-	if (c->role == SERVER) {
-		__builtin_memcpy(k.client, c->raddr, 16);
-		__builtin_memcpy(k.server, c->laddr, 16);
-		k.cport = c->rport;
-		k.sport = c->lport;
-	} else {
-		__builtin_memcpy(k.client, c->laddr, 16);
-		__builtin_memcpy(k.server, c->raddr, 16);
-		k.cport = c->lport;
-		k.sport = c->rport;
-	}
-	u32 *have = bpf_map_lookup_elem(&pair_slots, &k);
-	if (have)
-		return *have;
-	struct shared *g = shared();
-	if (!g)
-		return PAIRS;
-	u32 slot = __sync_fetch_and_add(&g->next_pair, 1) & (PAIRS - 1);
-	if (bpf_map_update_elem(&pair_slots, &k, &slot, BPF_NOEXIST)) {
-		have = bpf_map_lookup_elem(&pair_slots, &k);
-		return have ? *have : PAIRS;
-	}
-	return slot;
-}
-
-__noinline int delete_pair(struct conn *c)
-{
-	struct pair_key k = {};
-	if (!c || c->role != SERVER)
-		return 0;
-	__builtin_memcpy(k.client, c->raddr, 16);
-	__builtin_memcpy(k.server, c->laddr, 16);
-	k.cport = c->rport;
-	k.sport = c->lport;
-	return bpf_map_delete_elem(&pair_slots, &k);
-}
-
-/* same_host: both ends have the same address, so that both are sockets of this host. */
-static __always_inline bool same_host(struct conn *c)
-{
-	u64 *l = (u64 *)c->laddr, *r = (u64 *)c->raddr;
-	return l[0] == r[0] && l[1] == r[1];
-}
-
-/* both_here is the same for a socket whose connection has not been found yet. It knows IPv4 only. */
-static __always_inline bool both_here(const struct sock *sk)
-{
-	return sk->__sk_common.skc_daddr && sk->__sk_common.skc_daddr == sk->__sk_common.skc_rcv_saddr;
 }
 
 /* skip_light: the socket is the client's end of a connection whose server's end parses for both. */
@@ -112,40 +27,164 @@ static __always_inline bool skip_light(const struct sock *sk)
 	return !strict_all && both_here(sk) && !watched_port(sk->__sk_common.skc_num);
 }
 
-static __always_inline void pair_up(struct conn *c)
+static __always_inline void key_of(struct conn *c, struct pair_key *k)
 {
-	u32 slot = find_pair(c);
-	c->pair = slot;
-	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
-	if (p && c->role == CLIENT) {
-		p->client = 1;
-		p->own = 0;
+	bool server = c->role == SERVER;
+	__builtin_memcpy(k->client, server ? c->at.raddr : c->at.laddr, 16);
+	__builtin_memcpy(k->server, server ? c->at.laddr : c->at.raddr, 16);
+	k->cport = server ? c->at.rport : c->at.lport;
+	k->sport = server ? c->at.lport : c->at.rport;
+	k->net = same_host(&c->at) ? c->net : 0;
+}
+
+static __always_inline struct pair *pair_of(struct conn *c)
+{
+	u32 slot = c->pair;
+	return bpf_map_lookup_elem(&pairs, &slot);
+}
+
+const struct pair no_pair;
+
+/* new_pair takes a slot that no connection has. */
+static __noinline u32 new_pair(void)
+{
+	u32 slot = 0;
+	struct shared *g = shared();
+	if (!g)
+		return NO_SLOT;
+	if (bpf_map_pop_elem(&free_pairs, &slot)) {
+		slot = __sync_fetch_and_add(&g->next_pair, 1);
+		if (slot >= max_pairs) {
+			__sync_fetch_and_add(&g->next_pair, -1);
+			return NO_SLOT;
+		}
 	}
+	bpf_map_update_elem(&pairs, &slot, &no_pair, 0);
+	return slot;
 }
 
-/* ignore_own ignores the client's end of a connection of slowpath, and notes that for the server's end. */
-static __always_inline void ignore_own(struct conn *c)
+/* find_pair gives both ends of a connection on this host the same slot in pairs. */
+__noinline int find_pair(struct conn *c)
 {
-	u32 slot = c->pair;
-	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
-	if (p)
-		p->own = 1;
-	c->ignore = 1;
+	struct pair_key k = {};
+	if (!c)
+		return NO_SLOT;
+	key_of(c, &k);
+	u32 *have = bpf_map_lookup_elem(&pair_slots, &k);
+	if (have)
+		return *have;
+	u32 slot = new_pair();
+	if (slot == (u32)NO_SLOT) {
+		count(C_PAIRS_FULL, 1);
+		return NO_SLOT;
+	}
+	if (bpf_map_update_elem(&pair_slots, &k, &slot, BPF_NOEXIST)) { /* the other end was first */
+		bpf_map_push_elem(&free_pairs, &slot, 0);
+		have = bpf_map_lookup_elem(&pair_slots, &k);
+		return have ? *have : NO_SLOT;
+	}
+	return slot;
 }
 
-/* is_own_call: the call is one of slowpath itself. There are few. */
-static __always_inline bool is_own_call(struct conn *c)
+/* leave_pair gives the slot back once both ends have left it. */
+__noinline int leave_pair(struct conn *c)
 {
+	struct pair_key k = {};
+	if (!c)
+		return 0;
+	struct pair *p = pair_of(c);
 	u32 slot = c->pair;
-	struct pair *p = bpf_map_lookup_elem(&pairs, &slot);
-	return p && p->own;
+	c->pair = NO_SLOT;
+	if (!p || __sync_fetch_and_add(&p->refs, -1) != 1)
+		return 0;
+	key_of(c, &k);
+	bpf_map_delete_elem(&pair_slots, &k);
+	bpf_map_push_elem(&free_pairs, &slot, 0);
+	return 0;
 }
 
-static __always_inline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now)
+/* pair_up has an end of a connection find the other. A third end is one of another connection with the same addresses,
+ * in other namespaces: no end can be told from another, and none is given anything. */
+__noinline int pair_up(struct conn *c)
+{
+	if (!c || c->pair != (u32)NO_SLOT)
+		return 0;
+	c->pair = find_pair(c);
+	struct pair *p = pair_of(c);
+	if (!p)
+		return 0;
+	u64 *end = &p->ends[c->role == CLIENT];
+	if (__sync_val_compare_and_swap(end, 0, c->cookie)) {
+		count(C_AMBIGUOUS, 1);
+		p->ambiguous = 1;
+		p->client = 0;
+		c->pair = NO_SLOT;
+		return 0;
+	}
+	__sync_fetch_and_add(&p->refs, 1);
+	if (c->role == CLIENT)
+		p->client = !p->ambiguous && !c->observer;
+	if (c->observer)
+		p->observer = c->observer;
+	else
+		c->observer = p->observer;
+	return 0;
+}
+
+/* observes notes that a connection is one of an observer: its calls are not those of a user. The other end learns it
+ * from the pair. */
+static __always_inline void observes(struct conn *c, u32 who)
+{
+	struct pair *p = pair_of(c);
+	if (!c->observer) {
+		c->observer = who;
+		c->published = 0; /* it is reported at once */
+	}
+	if (p && !p->ambiguous)
+		p->observer = c->observer;
+}
+
+/* learn_observer looks whether a connection is one of an observer: by what the other end knows, and by what the server
+ * listed. */
+__noinline int learn_observer(struct conn *c)
+{
+	struct observer_key k = {};
+	if (!c || c->observer)
+		return 0;
+	struct pair *p = pair_of(c);
+	if (p && p->observer && !p->ambiguous) {
+		c->observer = p->observer;
+		return 0;
+	}
+	bool server = c->role == SERVER;
+	__builtin_memcpy(k.addr, server ? c->at.raddr : c->at.laddr, 16);
+	k.port = server ? c->at.rport : c->at.lport;
+	k.node = c->node;
+	u64 *listed = bpf_map_lookup_elem(&observers, &k);
+	if (listed && c->opened < *listed)
+		observes(c, OTHER);
+	return 0;
+}
+
+/* is_own_socket: slowpath itself made the socket. */
+static __always_inline bool is_own_socket(const struct sock *sk)
+{
+	u64 cookie = bpf_get_socket_cookie((void *)sk);
+	return bpf_map_lookup_elem(&own_sockets, &cookie);
+}
+
+/* create follows a connection, if it is one of a watched server. */
+static __noinline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now)
 {
 	struct shared *g = shared();
-	if (!g || g->conns >= max_conns) {
-		count(C_NO_MEMORY, 1);
+	struct between at;
+	addresses(sk, &at);
+	u32 net = net_of(sk), node = node_at(&at, role, net);
+	if (!g || node == NO_NODE)
+		return NULL;
+	if (g->conns >= max_conns) {
+		if (fresh)
+			count(C_CONNS_FULL, 1);
 		return NULL;
 	}
 	struct conn *c = bpf_sk_storage_get(&conns, (void *)sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -154,30 +193,44 @@ static __always_inline struct conn *create(const struct sock *sk, u32 role, bool
 		return NULL;
 	}
 	__sync_fetch_and_add(&g->conns, 1);
+	count(C_CONNS, 1);
 	c->role = role;
 	c->cookie = __sync_fetch_and_add(&g->next_cookie, 1) + 1;
 	c->aligned = fresh;
 	c->opened = fresh ? now : 0;
 	c->last_in = c->last_out = now;
 	c->published = now;
-	c->slot = THREADS;
-	addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
-	c->light = role == CLIENT && !strict_all && same_host(c);
-	c->remote = role == SERVER && !same_host(c);
+	c->slot = c->pair = NO_SLOT;
+	c->at = at;
+	c->net = net;
+	c->node = node;
+	c->light = role == CLIENT && !strict_all && same_host(&at);
+	c->remote = role == SERVER && !same_host(&at);
 	c->strict = strict_all || !fresh;
-	pair_up(c);
+	if (role == CLIENT && is_own_socket(sk)) {
+		c->observer = OWN;
+		c->ignore = 1;
+	}
+	if (at.lport && sk->__sk_common.skc_state != TCP_SYN_SENT) { /* before, its port may not be chosen yet */
+		pair_up(c);
+		learn_observer(c);
+	}
 	return c;
 }
 
 static __always_inline void fill_addr(struct addr *a, struct conn *c)
 {
-	a->family = c->family;
-	a->lport = c->lport;
-	a->rport = c->rport;
+	a->family = c->at.family;
+	a->lport = c->at.lport;
+	a->rport = c->at.rport;
 	a->role = c->role;
 	a->tls = c->tls;
-	__builtin_memcpy(a->laddr, c->laddr, 16);
-	__builtin_memcpy(a->raddr, c->raddr, 16);
+	__builtin_memcpy(a->laddr, c->at.laddr, 16);
+	__builtin_memcpy(a->raddr, c->at.raddr, 16);
+	a->net = c->net;
+	a->node = c->node;
+	a->observer = c->observer;
+	a->unused = 0;
 }
 
 /* closer_of tells which end closed a connection first. A reset that was received shows in sk_err, which is set before
@@ -234,7 +287,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
 	__builtin_memset(e->comm, 0, 16);
-	if (bpf_get_current_pid_tgid() >> 32 == c->tgid) /* other tasks may run the code that opens and closes */
+	if (c->tgid && shown_tgid() == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
@@ -250,14 +303,13 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 		if (!role)
 			return 0;
 		if (newstate == TCP_SYN_SENT && role == CLIENT) {
-			u32 tgid = bpf_get_current_pid_tgid() >> 32;
 			c = create(sk, CLIENT, true, now);
 			if (!c)
 				return 0;
 			c->opened = 0;
 			c->dialled = now;
-			c->tgid = tgid;
-			c->tid = (u32)bpf_get_current_pid_tgid();
+			c->tgid = shown_tgid();
+			c->tid = shown_tid();
 		} else if (newstate == TCP_ESTABLISHED && oldstate == TCP_SYN_RECV && role == SERVER) {
 			c = create(sk, SERVER, true, now);
 			if (c)
@@ -268,15 +320,17 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 	if (newstate == TCP_ESTABLISHED) {
 		c->opened = now;
 		/* the local port and address may be chosen after the SYN */
-		addresses(sk, c->laddr, c->raddr, &c->lport, &c->rport, &c->family);
-		c->light = c->role == CLIENT && !strict_all && same_host(c);
+		addresses(sk, &c->at);
+		c->light = c->role == CLIENT && !strict_all && same_host(&c->at);
 		pair_up(c);
+		learn_observer(c);
 		report_conn(c, EV_OPEN, 0, now);
 	} else if (newstate == TCP_CLOSE_WAIT) {
 		c->passive_close = 1;
 	} else if (newstate == TCP_CLOSE) {
+		learn_observer(c);
 		report_conn(c, EV_CLOSE, (u32)sk->sk_err << 16 | (u16)oldstate, now);
-		delete_pair(c);
+		leave_pair(c);
 		struct shared *g = shared();
 		if (g)
 			__sync_fetch_and_add(&g->conns, -1);
@@ -326,17 +380,19 @@ static __always_inline int ready(const struct sock *sk)
 	u64 now = monotonic_ns();
 	u32 seq = tp->rcv_nxt;
 	u32 tail = c->mark_tail;
+	count(C_SEGMENTS, 1);
 	if (tail - c->mark_head >= MARKS) { /* more segments than marks: the last mark also counts for the rest */
 		struct mark *last = &c->marks[(tail - 1) & (MARKS - 1)];
 		last->seq = seq;
 		c->marks_full = now;
+		count(C_MARKS_FULL, 1);
 		return 0;
 	}
 	struct mark *m = &c->marks[tail & (MARKS - 1)];
 	m->seq = seq;
 	m->ns = now;
 	read_clocks(c->slot, now, &m->clk);
-	barrier();
+	in_order(&c->mark_tail);
 	c->mark_tail = tail + 1;
 	return 0;
 }

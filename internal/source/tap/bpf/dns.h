@@ -18,7 +18,7 @@ static __always_inline int report_dns(const struct sock *sk, u8 answer)
 	e->type = EV_DNS;
 	e->answer = answer;
 	e->unused = 0;
-	e->tgid = bpf_get_current_pid_tgid() >> 32;
+	e->tgid = shown_tgid();
 	e->now = monotonic_ns();
 	e->sock = (u64)sk;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));

@@ -37,6 +37,16 @@ enum {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
+
+/* in_order keeps the accesses to memory before it before those after it, as another CPU sees them: between the two ends
+ * of a connection, and between a thread's clocks and who reads them. x86 keeps stores in order, and loads in order, by
+ * itself; only the compiler must be held. arm64 does not: there a BPF atomic that gives the old value is fully ordered
+ * (Documentation/bpf/standardization/instruction-set.rst), and any address will do. */
+#if defined(__TARGET_ARCH_x86)
+#define in_order(word) barrier()
+#else
+#define in_order(word) ((void)__sync_val_compare_and_swap((word), 0, 0))
+#endif
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 #define BPF_RB_NO_WAKEUP 1
 
@@ -51,9 +61,33 @@ struct cfs_rq {
 	u64 throttled_clock_self_time; /* since 6.6: how long its tasks were throttled, up to the last release */
 } CORE;
 
+struct ns_common {
+	unsigned int inum;
+} CORE;
+
+struct net {
+	struct ns_common ns;
+} CORE;
+
+struct pid_namespace {
+	struct ns_common ns;
+} CORE;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 */
+} CORE;
+
 struct task_struct {
 	int pid;
 	int tgid;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
 	char comm[16];
 	int on_rq;
 	unsigned int __state;
@@ -63,8 +97,14 @@ struct task_struct {
 } CORE;
 
 struct in6_addr {
-	u8 bytes[16];
-};
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+} CORE;
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
 
 struct sock_common {
 	__be32 skc_daddr;
@@ -73,6 +113,7 @@ struct sock_common {
 	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 } CORE;

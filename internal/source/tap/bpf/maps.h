@@ -10,9 +10,11 @@ const volatile u64 status_ns = 1000000000;  /* connections report themselves thi
 const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick (see TICK_SHIFT) */
 const volatile u32 slow_per_tick = 1;       /* slow calls reported per CPU and tick in the long run */
 const volatile u32 slow_burst = 1000;       /* and at once */
-const volatile u32 own_tgid = 0;            /* slowpath itself: its own end of its connections is not watched */
+const volatile u32 pid_namespace = 0;       /* number of slowpath's, where that is not the root's: see shown_pid */
 const volatile u32 strict_all = 0;          /* parse at both ends of every connection */
-const volatile u32 max_conns = 20000;
+const volatile u32 max_conns = CONNS;
+const volatile u32 max_threads = THREADS;   /* the sizes of threads and free_threads, */
+const volatile u32 max_pairs = PAIRS;       /* and of pairs, pair_slots and free_pairs go with it */
 const volatile u32 max_ops = OPS;           /* the sizes of ops and hists go with it */
 
 struct {
@@ -48,7 +50,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, THREADS);
 	__type(value, u32);
-} free_slots SEC(".maps");
+} free_threads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -83,11 +85,13 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
-/* The two ends of a connection on this host: key is the client's port and the addresses, value a slot in pairs. */
+/* The two ends of a connection on this host: key is the client's port and the addresses, value a slot in pairs. Where
+ * both addresses are the same, both sockets are in one network namespace, and another one may have the same addresses:
+ * net is its number. Elsewhere it is 0, since the ends may be in two namespaces. */
 struct pair_key {
 	u8 client[16], server[16];
 	u16 cport, sport;
-	u32 unused;
+	u32 net;
 };
 
 struct {
@@ -103,6 +107,35 @@ struct {
 	__type(key, u32);
 	__type(value, struct pair);
 } pairs SEC(".maps");
+
+/* slots of pairs whose both ends have closed */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, PAIRS);
+	__type(value, u32);
+} free_pairs SEC(".maps");
+
+/* Sockets of slowpath itself, by cookie (SO_COOKIE). They are looked up when their connection begins. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u8);
+} own_sockets SEC(".maps");
+
+/* Clients that the server listed as observers, as it knows their addresses, and when: a connection that began later only
+ * has the address of one. */
+struct observer_key {
+	u8 addr[16];
+	u32 port, node;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct observer_key);
+	__type(value, u64);
+} observers SEC(".maps");
 
 /* Numbers that all programs share. */
 struct shared {

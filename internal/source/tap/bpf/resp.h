@@ -115,6 +115,15 @@ static __always_inline bool has_subcommands(u64 name)
 	       name == WORD('X', 'I', 'N', 'F', 'O', 0, 0, 0) || name == WORD('O', 'B', 'J', 'E', 'C', 'T', 0, 0);
 }
 
+/* is_observer_name: by such a name a connection of slowpath announces itself (CLIENT SETNAME). slowpath bench is a load
+ * like any other. */
+static __always_inline bool is_observer_name(u64 first, u64 second)
+{
+	return first == WORD('S', 'L', 'O', 'W', 'P', 'A', 'T', 'H') &&
+	       (!second || second == WORD('-', 'W', 'A', 'T', 'C', 'H', 0, 0) ||
+		second == WORD('-', 'T', 'O', 'P', 'O', 'L', 'O', 'G'));
+}
+
 /* keep_word keeps a bulk string of a request that is part of what identifies the command. */
 static __always_inline void keep_word(struct parse *q, struct stream *s, u32 body, s64 len)
 {
@@ -128,10 +137,12 @@ static __always_inline void keep_word(struct parse *q, struct stream *s, u32 bod
 		break;
 	case WANT_SUBCOMMAND:
 		c->sub = word(q, body, len);
-		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) || c->sub == SETINFO ? WANT_ARGUMENT : WANT_NOTHING;
+		s->want = c->sub == WORD('R', 'E', 'P', 'L', 'Y', 0, 0, 0) || c->sub == SETINFO || c->sub == SETNAME ?
+				  WANT_ARGUMENT : WANT_NOTHING;
 		break;
 	case WANT_ARGUMENT:
 		c->arg = word(q, body, len);
+		c->announces = is_observer_name(c->arg, word(q, body + 8, len - 8));
 		s->want = c->sub == SETINFO ? WANT_LIBRARY : WANT_NOTHING;
 		break;
 	case WANT_LIBRARY: /* the name of a client library, or its version: a command of its own, see op_of */

@@ -7,9 +7,11 @@
 #include <bpf/bpf_tracing.h>
 #include "types.h"
 #include "maps.h"
+#include "pids.h"
 #include "clocks.h"
-#include "conns.h"
+#include "addresses.h"
 #include "nodes.h"
+#include "conns.h"
 #include "activities.h"
 #include "calls.h"
 #include "resp.h"
@@ -34,6 +36,7 @@ KEEP(struct, dns_event);
 KEEP(struct, collection_event);
 KEEP(struct, conn_snapshot);
 KEEP(enum, limit);
+KEEP(enum, observer);
 KEEP(enum, tick);
 KEEP(enum, hist_size);
 KEEP(enum, counter);
@@ -120,9 +123,8 @@ static __always_inline void settle(struct conn *c, u64 now)
  * what it sends now is the beginning of a request, and what it reads next the reply. */
 static __always_inline void align_by_server(struct conn *c, struct feed *f)
 {
-	u32 key = c->pair;
-	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
-	if (pair && pair->settled == ALL_ANSWERED_ALIGNED && pair->requested_seq == f->seq &&
+	struct pair *pair = pair_of(c);
+	if (pair && !pair->ambiguous && pair->settled == ALL_ANSWERED_ALIGNED && pair->requested_seq == f->seq &&
 	    pair->replied_seq == f->copied) {
 		c->aligned = 1;
 		count(C_ALIGNED, 1);
@@ -132,8 +134,9 @@ static __always_inline void align_by_server(struct conn *c, struct feed *f)
 /* requests: bytes of requests were read (server) or sent (client). */
 static __always_inline void requests(struct conn *c, struct feed *f)
 {
-	if (!c->node)
-		c->node = node_of(c);
+	check_node(c);
+	if (c->ignore)
+		return;
 	u64 last = c->last_in > c->last_out ? c->last_in : c->last_out;
 	if (!c->aligned && f->now - last > RESYNC_PAUSE_NS)
 		lose_order(c, C_GARBAGE); /* a message that began before this pause will not be completed */
@@ -144,10 +147,12 @@ static __always_inline void requests(struct conn *c, struct feed *f)
 	}
 	if (!c->tls && parse_syscall(c, f))
 		return;
-	if (!c->tls)
-		lose_order(c, C_GARBAGE);
-	else
+	if (c->tls) {
 		tls_request(c, f);
+		return;
+	}
+	count(C_UNPARSED, 1);
+	lose_order(c, C_GARBAGE);
 }
 
 /* replies: bytes of replies were sent (server) or read (client). */
@@ -188,10 +193,13 @@ static __always_inline void status(struct conn *c, u64 now)
 	if (now - c->published < status_ns)
 		return;
 	c->published = now;
+	learn_observer(c);
 	report_conn(c, EV_STATUS, 0, now);
 }
 
-static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
+/* conn_here gives the connection of a socket that was just used. Where there is no room for it, calls are counted, about
+ * one for each system call with requests: a server's reads, and a client's sends. */
+static __always_inline struct conn *conn_here(struct sock *sk, u32 requests_of, u64 now)
 {
 	struct conn *c = conn_of(sk);
 	if (c)
@@ -199,7 +207,17 @@ static __always_inline struct conn *conn_here(struct sock *sk, u64 now)
 	u32 role = role_of(sk);
 	if (!role || sk->__sk_common.skc_state != TCP_ESTABLISHED)
 		return NULL;
+	struct shared *g = shared();
+	if (g && g->conns >= max_conns && role == requests_of)
+		count(C_UNFOLLOWED, 1);
 	return create(sk, role, false, now);
+}
+
+/* used_by notes which thread uses an end of a connection. */
+static __always_inline void used_by(struct conn *c, struct thread *t)
+{
+	c->tid = t ? t->tid : shown_tid();
+	c->tgid = t ? t->tgid : shown_tgid();
 }
 
 /* read_requests: a server read. */
@@ -244,13 +262,15 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 /* light_read: the client's end of a connection on this host read a reply. */
 static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 {
-	u32 key = c->pair;
-	struct pair *pair = bpf_map_lookup_elem(&pairs, &key);
+	struct pair *pair = pair_of(c);
 	if (!pair)
 		return;
 	pair->slot = slot;
-	if (pair->settled != ALL_ANSWERED_ALIGNED || pair->replied_seq != seq || pair->arrived <= c->in_flight_since)
-		return; /* more is to come, or the server's end has not published it yet */
+	if (pair->settled != ALL_ANSWERED_ALIGNED)
+		return; /* more is to come, or the server's end has not published it yet, */
+	in_order(&pair->settled);
+	if (pair->replied_seq != seq || pair->arrived <= c->in_flight_since || pair->observer)
+		return; /* or it is no call of a user */
 	u64 ns = now - pair->arrived;
 	if (c->in_flight_since && pair->arrived > c->last_in)
 		paused(c, pair->arrived - c->last_in);
@@ -277,7 +297,7 @@ static __always_inline struct thread *thread_here(struct conn *c, u64 pid_tgid, 
 {
 	*slot = c->slot;
 	struct thread *t = thread_of(*slot);
-	return t && t->tid == (u32)pid_tgid ? t : current_thread(now, slot, c->role == SERVER);
+	return t && t->pid == (u32)pid_tgid ? t : current_thread(now, slot, c->role == SERVER);
 }
 
 /* received: a thread read from a socket. */
@@ -286,7 +306,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	if (ret <= 0 || flags & MSG_PEEK)
 		return 0;
 	u64 now = monotonic_ns();
-	struct conn *c = conn_here(sk, now);
+	struct conn *c = conn_here(sk, SERVER, now);
 	if (!c || c->ignore)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -295,16 +315,15 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	u64 pid_tgid = bpf_get_current_pid_tgid();
 	u32 slot;
 	struct thread *t = thread_here(c, pid_tgid, now, &slot);
-	if (c->role == CLIENT && pid_tgid >> 32 == own_tgid) {
-		ignore_own(c);
-		return 0;
-	}
-	c->tid = pid_tgid;
-	c->tgid = pid_tgid >> 32;
+	used_by(c, t);
 	u32 seq = tp->copied_seq;
 	if (c->light) {
 		light_read(c, slot, seq, now);
 	} else {
+		if (c->in_known && c->in_seq != seq - (u32)ret)
+			lose_order(c, C_GAPS);
+		c->in_known = 1;
+		c->in_seq = seq;
 		struct feed f = {
 			.now = now,
 			.len = ret,
@@ -339,7 +358,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 	if (ret <= 0 || skip_light(sk))
 		return 0;
 	u64 now = monotonic_ns();
-	struct conn *c = conn_here(sk, now);
+	struct conn *c = conn_here(sk, CLIENT, now);
 	if (!c || c->ignore || c->light)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -357,13 +376,12 @@ static __always_inline int sent(struct sock *sk, int ret)
 		.request = c->role == CLIENT,
 		.copied = tp->copied_seq,
 	};
+	if (c->out_known && c->out_seq != f.seq)
+		lose_order(c, C_GAPS);
+	c->out_known = 1;
+	c->out_seq = f.seq + ret;
 	if (c->role == CLIENT) {
-		if (pid_tgid >> 32 == own_tgid) {
-			ignore_own(c);
-			return 0;
-		}
-		c->tid = pid_tgid;
-		c->tgid = pid_tgid >> 32;
+		used_by(c, t);
 		if (!c->outstanding && c->calls && c->last_in < now)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		requests(c, &f);

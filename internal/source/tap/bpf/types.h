@@ -16,8 +16,10 @@ enum limit {
 	SENTS = 8,        /* replies per connection that are not acknowledged */
 	ENDS = 512,       /* ends of activities, per thread of a server, */
 	END_SLOTS = 64,   /* and how many threads have them */
-	THREADS = 4096,   /* watched at a time */
-	PAIRS = 16384,    /* connections with both ends on this host */
+	THREADS = 4096,   /* watched at a time, by default, */
+	CONNS = 20000,    /* connections, by default, */
+	PAIRS = 20000,    /* and those that have a slot for what one end tells the other */
+	NO_SLOT = -1,     /* of a thread or a pair */
 	OPS = 128,        /* commands that are told apart, for one node */
 	FUNCTIONS = 32,   /* of the server that are hooked */
 	CARRY = 48,       /* bytes of a token that the next system call completes */
@@ -99,7 +101,9 @@ struct thread {
 	u64 held_in; /* while throttled: address of its cfs_rq, */
 	u64 held_ns; /* and the throttled time of that when it began */
 	struct clocks clk;
-	u32 tid, tgid;
+	u32 tid, tgid; /* as slowpath's /proc has them, 0: not there */
+	u32 pid;     /* its thread number in the root namespace */
+	u32 unused;
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
 	s32 arg;     /* and its first argument: the file, where it is about one */
 	u32 server;  /* it serves */
@@ -197,6 +201,13 @@ struct sent {
 	u16 zero_window;   /* and its client took no more bytes for a while before the send */
 };
 
+/* between is a connection's addresses as one of its ends has them. */
+struct between {
+	u8 laddr[16], raddr[16];
+	u16 family, lport, rport;
+	u16 unused;
+} __attribute__((aligned(8))); /* addresses are compared as words */
+
 struct conn {
 	u64 cookie;
 	u64 opened;       /* 0: it was there before */
@@ -230,8 +241,14 @@ struct conn {
 	u32 sent_head, sent_tail;
 	u64 marks_full;   /* when bytes last came for which no mark was left */
 	u64 zero_window;  /* server: when its client last said that it takes no more bytes */
-	u32 node;         /* see nodes.h; 0: not known yet */
-	u16 family, lport, rport;
+	u32 node;         /* see nodes.h */
+	u32 net;          /* number of its network namespace */
+	u32 in_seq, out_seq; /* TCP sequence numbers behind what was read and sent, */
+	struct between at;
+	u8 in_known, out_known; /* where these are known */
+	u8 node_checked;  /* server: its process was looked at, too */
+	u8 observer;      /* enum observer */
+	u8 announces;     /* the request in progress has the name of an observer */
 	u8 role;
 	u8 aligned;       /* it is known which reply belongs to which request */
 	u8 tls;
@@ -245,7 +262,6 @@ struct conn {
 	u8 ordinary;      /* the last request has exactly one reply, and changes nothing for others */
 	u8 remote;        /* server: its client has another address, */
 	u8 acks_seen;     /* and acknowledgements of it are seen: acked is known */
-	u8 laddr[16], raddr[16];
 	struct stream req, rep;
 	struct shape shape;
 	struct reply_shape reply_shape;
@@ -286,6 +302,9 @@ struct op_key {
 	u64 node;
 };
 
+/* Who watches by a connection, and is no user of the server: slowpath itself, or another one. */
+enum observer { NO_OBSERVER, OWN, OTHER };
+
 /* How far the server's end has answered what it read (pair.settled). */
 enum settled {
 	NOT_SETTLED,
@@ -309,8 +328,11 @@ struct pair {
 	u32 slot;        /* of the client's thread, and its clocks at send */
 	u32 tls;
 	u32 split;       /* the clocks are known; they are not copied for a call that was short at the server */
-	u32 own;         /* the client is slowpath itself */
+	u32 observer;    /* enum observer */
 	u32 flags;       /* F_QUIET, F_PIECES */
+	u32 refs;        /* ends that have it */
+	u32 ambiguous;   /* connections of several namespaces have its addresses: nothing of it is used */
+	u64 ends[2];     /* cookies of the server's connection and the client's */
 	struct clocks clk_client;
 };
 
@@ -345,6 +367,10 @@ struct addr {
 	enum role role;
 	u8 tls;
 	u8 laddr[16], raddr[16];
+	u32 net;
+	u16 node;
+	u8 observer;
+	u8 unused;
 };
 
 struct call_event {
@@ -383,7 +409,8 @@ struct activity_event {
 struct offcpu_event {
 	enum event_type type;
 	enum thread_state state;
-	u16 unused;
+	u8 by_outside; /* of slowpath's PID namespace: it has no number */
+	u8 unused;
 	u32 tid, tgid;
 	s32 syscall;
 	u64 from, to;
@@ -513,6 +540,20 @@ enum counter {
 	C_NO_BUFFER,
 	C_UNREPORTED,
 	C_LATE_ACKS,
+	C_CALLS_OWN,      /* of slowpath itself, at the server's end, */
+	C_CALLS_OBSERVER, /* and of other observers */
+	C_UNPARSED,       /* system calls with requests that could not be read */
+	C_LOST,           /* calls that waited for their replies when the order was lost */
+	C_GAPS,           /* bytes that no system call showed: splice, io_uring, or a missed event */
+	C_CONNS,          /* connections that were followed, */
+	C_CONNS_FULL,     /* and new ones that were not, */
+	C_UNFOLLOWED,     /* with reads by their servers and sends by their clients */
+	C_PAIRS_FULL,
+	C_AMBIGUOUS,      /* connections whose addresses another one has, too */
+	C_THREADS,        /* that were given clocks */
+	C_ENDS_FULL,      /* threads of servers without room for the ends of activities */
+	C_SEGMENTS,       /* that came into a socket, */
+	C_MARKS_FULL,     /* and those whose arrival was given to the segment before */
 	C_MAX,
 };
 

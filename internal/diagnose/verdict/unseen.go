@@ -1,0 +1,130 @@
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// minUnseen is the least share that a diagnosis says something of. A confidence is printed with two decimals, and what
+// was not seen lowers it by its share at most: less than this changes no digit.
+const minUnseen = 0.005
+
+// unseenOf are the rows of a recording about what was not seen, by source. A row is written again while a watch goes
+// on: the last one counts.
+func unseenOf(rec *recording.Recording) map[string][]recording.Unseen {
+	out := map[string][]recording.Unseen{}
+	for _, e := range rec.Events { // in order of time
+		if e.Kind != recording.KindUnseen {
+			continue
+		}
+		u := recording.DetailOf[recording.Unseen](e)
+		if u.What == "" {
+			continue
+		}
+		list, known := out[e.Source], false
+		for i := range list {
+			if known = list[i].What == u.What; known {
+				list[i] = u
+				break
+			}
+		}
+		if !known {
+			list = append(list, u)
+		}
+		out[e.Source] = list
+	}
+	return out
+}
+
+// unseenSpots are the rows that matter, as blind spots, in the order of the sources.
+func unseenSpots(rec *recording.Recording) (out []recording.BlindSpot) {
+	all := unseenOf(rec)
+	for _, source := range []string{
+		recording.SourceTap, recording.SourceHost, recording.SourceServer, recording.SourceProbe,
+		recording.SourceRecording,
+	} {
+		for _, u := range all[source] {
+			if u.Share() >= minUnseen {
+				out = append(out, recording.BlindSpot{What: u.What, Why: u.Why, Enable: u.Enable, Share: u.Share()})
+			}
+		}
+	}
+	return out
+}
+
+// unseenShare is the largest part that one of the sources missed of anything. Every source rests on the recording.
+func unseenShare(all map[string][]recording.Unseen, sources map[string]bool) (share float64) {
+	for source, list := range all {
+		if !sources[source] && source != recording.SourceRecording {
+			continue
+		}
+		for _, u := range list {
+			if !u.Weighted {
+				share = max(share, u.Share())
+			}
+		}
+	}
+	return share
+}
+
+// doubtUnseen lowers the confidence in a finding by the part that the sources of its evidence did not see: at worst all
+// of that speaks against it.
+func doubtUnseen(f *cause.Finding, all map[string][]recording.Unseen) {
+	sources := map[string]bool{}
+	for _, e := range f.Evidence {
+		sources[e.Source] = true
+	}
+	if share := unseenShare(all, sources); share >= minUnseen {
+		f.Confidence *= 1 - share
+	}
+}
+
+// unixSpot is that the tap does not see clients over Unix sockets, where a node has some.
+func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
+	u := n.UnixClients()
+	if u.Most == 0 || u.Share < minUnseen || !n.Rec.Used(recording.SourceTap) {
+		return b, false
+	}
+	of := "of its clients"
+	if u.ByCommands {
+		of = "of its commands"
+	}
+	return recording.BlindSpot{
+		What: fmt.Sprintf("calls of %s over Unix sockets at %s, %.0f %% %s", format.Count(u.Most, "client"), n.Address,
+			100*u.Share, of),
+		Why: "the tap sees calls over TCP", Enable: "let these clients use TCP while you watch", Share: u.Share,
+	}, true
+}
+
+// droppedSpot is the blind spot of recordings that have the number of their dropped rows alone.
+func droppedSpot(rec *recording.Recording) (b recording.BlindSpot, ok bool) {
+	n := rec.Meta[recording.MetaDropped]
+	if n == "" || len(unseenOf(rec)[recording.SourceRecording]) > 0 {
+		return b, false
+	}
+	return recording.BlindSpot{
+		What: n + " rows of evidence", Why: "the recording could not be written as fast as evidence came in",
+		Enable: "record to a faster disk",
+	}, true
+}
+
+// reportedSpots are the blind spots that sources reported themselves.
+func reportedSpots(rec *recording.Recording) (out []recording.BlindSpot) {
+	seen := map[recording.BlindSpot]bool{}
+	for _, e := range rec.Events {
+		if e.Kind != recording.KindBlindSpot {
+			continue
+		}
+		var b recording.BlindSpot
+		if json.Unmarshal([]byte(e.Detail), &b) == nil && !seen[b] {
+			seen[b] = true
+			out = append(out, b)
+		}
+	}
+	return out
+}
