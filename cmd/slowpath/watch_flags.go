@@ -23,8 +23,10 @@ type watchFlags struct {
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
-	processes processFlags
-	profile   profileFlags
+	// of the tap, at a time
+	connections int
+	processes   processFlags
+	profile     profileFlags
 }
 
 func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
@@ -38,6 +40,8 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
+	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
+		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
 	w.processes.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
@@ -66,7 +70,7 @@ func parseSlow(s string) (time.Duration, error) {
 func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
-		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter,
+		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter, Connections: w.connections,
 	}
 	if err := notNegative("for", w.duration); err != nil {
 		return o, err
@@ -76,6 +80,9 @@ func (w *watchFlags) options() (source.Options, error) {
 	}
 	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {
 		return o, usagef("%s is for the tap: leave --no-tap out", w.processes)
+	}
+	if w.connections < 1 || w.connections > tap.MaxConnections {
+		return o, usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
 	}
 	if _, err := parseSlow(w.slow); err != nil {
 		return o, err

@@ -101,6 +101,7 @@ func connect(ctx context.Context, o Options, sink recording.Sink, t target.Targe
 	n.remote, n.identity, n.hashTag = g.Remote, g.Identity, g.HashTag
 	if s != nil {
 		defer s.Close()
+		n.unnamed = s.NameRefused
 		if err == nil && !o.NoTap {
 			n.observers = listObservers(ctx, o, s, g.Identity)
 		}

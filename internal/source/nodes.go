@@ -24,6 +24,7 @@ type node struct {
 	hostEnable string        // and what would help
 	hashTag    string        // Greeting.HashTag
 	observers  []server.Client
+	unnamed    bool // it accepts no name of a connection: a proxy that sends the calls of all over its own connections
 }
 
 func (n node) kind() string {

@@ -26,7 +26,7 @@ func (r *run) openTap() *tap.Tap {
 	}
 	o := tap.Options{
 		Clock: r.Clock, Files: r.FS, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
-		Processes: r.Processes,
+		Processes: r.Processes, Connections: r.Connections,
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
@@ -50,6 +50,14 @@ func (r *run) openTap() *tap.Tap {
 	}
 	for _, n := range r.nodes {
 		observersOf(t, n)(n.observers)
+		if n.unnamed && len(nodes) > 1 {
+			r.blind(n.address, recording.BlindSpot{
+				What: "which calls of the proxy at " + n.address + " to the other nodes are slowpath's own",
+				Why: "it takes no CLIENT SETNAME, and sends the calls of all its clients over the same connections: " +
+					"they count as its clients'",
+				Enable: "--no-probe, or watch the server without the proxy",
+			})
+		}
 	}
 	r.status(recording.SourceTap, true, "")
 	return t

@@ -23,22 +23,24 @@ import (
 
 // Options of a watch.
 type Options struct {
-	Targets   []target.Target
-	For       time.Duration // 0: until the context ends
-	Slow      string        // "auto" or a duration
-	Version   string        // of this program
-	NoProbe   bool
-	NoHost    bool
-	NoTap     bool
-	Processes tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
-	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
-	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
-	Clock     *clock.Real
-	FS        host.FS          // of this host; the real one when nil
-	Profiles  []profile.Target // applications to profile
-	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
-	CPUOf     []int            // processes whose CPU time is sampled, too
-	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
+	Targets []target.Target
+	For     time.Duration // 0: until the context ends
+	Slow    string        // "auto" or a duration
+	Version string        // of this program
+	NoProbe bool
+	NoHost  bool
+	NoTap   bool
+	// Connections is how many ends of connections the tap follows at a time; 0: its default.
+	Connections int
+	Processes   tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
+	ProbeRate   float64           // calls per second and node; 0: probe.DefaultRate
+	Timeout     time.Duration     // for the first connection to each target; 0: DefaultTimeout
+	Clock       *clock.Real
+	FS          host.FS          // of this host; the real one when nil
+	Profiles    []profile.Target // applications to profile
+	CPU         bool             // sample the CPU time of the servers on this host, and of Processes.PID
+	CPUOf       []int            // processes whose CPU time is sampled, too
+	Frames      string           // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
 	// Started, if set, is called when the servers were reached and the watch begins, with their number.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net"
 	"strings"
+
+	"slowpath/internal/recording"
 )
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
@@ -56,6 +58,26 @@ func (n *Node) Clients() []Client {
 		}
 	}
 	return out
+}
+
+// watchName is the name of the one connection to a node by which a slowpath reads what the server reports.
+const watchName = "slowpath-watch"
+
+// OtherObservers is how many other slowpaths watched the node at a time, at most.
+func (n *Node) OtherObservers() (most int) {
+	for _, s := range n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
+			continue
+		}
+		count := 0
+		for _, c := range ParseClients(s.Body) {
+			if c.Name == watchName {
+				count++
+			}
+		}
+		most = max(most, count-1) // one is that of this watch
+	}
+	return most
 }
 
 // DistinctClients are the clients that match, each address once.

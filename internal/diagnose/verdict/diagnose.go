@@ -161,11 +161,33 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			})
 		}
 	}
+	out = append(out, otherObservers(c)...)
 	if s := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.cpu_ns"); len(s) > 0 {
 		ns, _ := s.Last()
 		out = append(out, cause.Evidence{
 			Source: recording.SourceHost, Value: ns, Unit: "ns",
 			Text: fmt.Sprintf("slowpath itself used %.2f %% of one core", ns/1e7/c.Seconds()),
+		})
+	}
+	return out
+}
+
+// otherObservers are others that watched as well. They cost the servers something, too, and are no users.
+func otherObservers(c *facts.Case) (out []cause.Evidence) {
+	for _, n := range c.Nodes {
+		if k := n.OtherObservers(); k > 0 {
+			out = append(out, cause.Evidence{
+				Source: recording.SourceServer, Value: float64(k), Unit: "observers",
+				Text: fmt.Sprintf("%d more slowpath watched %s as well", k, n.Address),
+			})
+		}
+	}
+	calls, _ := c.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.calls.observer").Last()
+	if calls > 0 {
+		out = append(out, cause.Evidence{
+			Source: recording.SourceTap, Value: calls, Unit: "calls",
+			Text: fmt.Sprintf("%.0f calls of other slowpaths, or of this one through a proxy, count neither as users' nor "+
+				"as load", calls),
 		})
 	}
 	return out

@@ -89,6 +89,8 @@ const (
 	DefaultMinWork = 200 * time.Microsecond
 	// DefaultConnections are as many as a server takes by default, twice: each has two ends.
 	DefaultConnections = 20_000
+	// MaxConnections bounds that: 8 GiB of memory if all are open.
+	MaxConnections = 1_000_000
 	// drainEvery is how often the ring buffer is emptied. The programs wake nobody, so that the watched threads do not
 	// pay for it.
 	drainEvery = 50 * time.Millisecond

@@ -39,7 +39,9 @@ func Open(ctx context.Context, t target.Target, name string) (*Session, Opening,
 	s, opening, err := open(ctx, t, name)
 	if errors.Is(err, errNameRefused) {
 		// Proxies such as twemproxy close the connection on a command that they do not know.
-		s, opening, err = open(ctx, t, "")
+		if s, opening, err = open(ctx, t, ""); s != nil {
+			s.NameRefused = true
+		}
 	}
 	return s, opening, err
 }

@@ -23,6 +23,8 @@ type Session struct {
 	reader *resp.Reader
 	out    []byte
 	broken error // why nothing more can be sent
+	// NameRefused says that the peer closed the connection at CLIENT SETNAME, so that this one has no name.
+	NameRefused bool
 }
 
 // Timing is when a call was sent and answered, with the clock's monotonic reading.

@@ -97,6 +97,7 @@ struct pair_key {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PAIRS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct pair_key);
 	__type(value, u32);
 } pair_slots SEC(".maps");
