@@ -186,8 +186,8 @@ func otherObservers(c *facts.Case) (out []cause.Evidence) {
 	if calls > 0 {
 		out = append(out, cause.Evidence{
 			Source: recording.SourceTap, Value: calls, Unit: "calls",
-			Text: fmt.Sprintf("%.0f calls of other slowpaths, or of this one through a proxy, count neither as users' nor "+
-				"as load", calls),
+			Text: fmt.Sprintf("%.0f calls of other slowpaths, or of this one through a proxy, count neither as users' "+
+				"nor as load", calls),
 		})
 	}
 	return out

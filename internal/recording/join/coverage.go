@@ -18,7 +18,7 @@ type serverCoverage struct {
 // order of calls on its connection was lost.
 var lossCounters = []string{
 	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",
-	"tap.iovecs", "tap.no_memory", "tap.threads_full",
+	"tap.iovecs", "tap.no_memory", "tap.threads_full", "tap.gaps", "tap.conns_full", "tap.unfollowed",
 }
 
 // newServerCoverage returns nil if any slow call may be missing.

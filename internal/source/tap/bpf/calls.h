@@ -587,7 +587,8 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
  * report. It gives how many. */
 __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 {
-	if (!c || !f || c->head == c->tail || !c->aligned || c->observer || sample_per_tick || (c->opened && c->calls < HANDSHAKE_CALLS))
+	if (!c || !f || c->head == c->tail || !c->aligned || c->observer || sample_per_tick ||
+	    (c->opened && c->calls < HANDSHAKE_CALLS))
 		return 0;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;

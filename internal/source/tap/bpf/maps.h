@@ -124,8 +124,8 @@ struct {
 	__type(value, u8);
 } own_sockets SEC(".maps");
 
-/* Clients that the server listed as observers, as it knows their addresses, and when: a connection that began later only
- * has the address of one. */
+/* Clients that the server listed as observers, as it knows their addresses, and when: a connection that began later
+ * only has the address of one. */
 struct observer_key {
 	u8 addr[16];
 	u32 port, node;

@@ -1,6 +1,6 @@
-/* Nodes: which of the watched servers a connection belongs to. That is found out when it begins, so that no call pays for
- * it, and a connection of another server takes no memory. Each command of each node has a number of its own, which keeps
- * their histograms apart. */
+/* Nodes: which of the watched servers a connection belongs to. That is found out when it begins, so that no call pays
+ * for it, and a connection of another server takes no memory. Each command of each node has a number of its own, which
+ * keeps their histograms apart. */
 #ifndef SLOWPATH_NODES_H
 #define SLOWPATH_NODES_H
 

@@ -197,8 +197,8 @@ static __always_inline void status(struct conn *c, u64 now)
 	report_conn(c, EV_STATUS, 0, now);
 }
 
-/* conn_here gives the connection of a socket that was just used. Where there is no room for it, calls are counted, about
- * one for each system call with requests: a server's reads, and a client's sends. */
+/* conn_here gives the connection of a socket that was just used. Where there is no room for it, calls are counted,
+ * about one for each system call with requests: a server's reads, and a client's sends. */
 static __always_inline struct conn *conn_here(struct sock *sk, u32 requests_of, u64 now)
 {
 	struct conn *c = conn_of(sk);

@@ -1,0 +1,127 @@
+//go:build linux
+
+package tap
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/recording"
+)
+
+// TestGaps: a client that takes a reply from its socket by splice shows it to no system call that is followed. The
+// order of its calls is lost, which is counted, and known again later; no call is matched with another's reply.
+func TestGaps(t *testing.T) {
+	port := startServer(t)
+	r := openRaw(t, port, constants{
+		"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60,
+	})
+	k := newTalk(t, port)
+	const before, after = 10, 60
+	for range before {
+		k.ask("$-1\r\n", "GET", "no-such-key")
+	}
+	k.send("PING")
+	splice(t, k.conn.(*net.TCPConn), len("+PONG\r\n"))
+	for range after {
+		k.ask(":0\r\n", "STRLEN", "no-such-key")
+	}
+	calls, counts := r.finish(t)
+	if counts["gaps"] != 1 || counts["lost"] != 2 { // that one, and the next
+		t.Errorf("the gap was not seen: %v", counts)
+	}
+	if counts["calls.server"] != before+1+after {
+		t.Errorf("the server's end read and wrote everything: %v", counts)
+	}
+	known := 0
+	for _, e := range calls {
+		if e.Role != roleClient {
+			continue
+		}
+		want := len("$-1\r\n")
+		if e.Number > before {
+			want = len(":0\r\n")
+			known++
+		}
+		if int(e.RepBytes) != want {
+			t.Errorf("call %d has a reply of %d bytes, want %d", e.Number, e.RepBytes, want)
+		}
+	}
+	if known == 0 || known > after {
+		t.Errorf("%d of %d calls after the gap were reported: %v", known, after, counts)
+	}
+}
+
+// splice moves bytes from a socket to a pipe.
+func splice(t *testing.T, c *net.TCPConn, bytes int) {
+	t.Helper()
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pr.Close()
+	defer pw.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bytes > 0 {
+		var n int64
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			n, failed = unix.Splice(int(fd), nil, int(pw.Fd()), nil, bytes, unix.SPLICE_F_NONBLOCK)
+			return !errors.Is(failed, unix.EAGAIN)
+		})
+		if err = errors.Join(err, failed); err != nil || n == 0 {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		bytes -= int(n)
+	}
+}
+
+// TestOtherHostIPv6: the acknowledgements of a client at another address are seen over IPv6, too, and its calls are
+// counted at both ends.
+func TestOtherHostIPv6(t *testing.T) {
+	h := newOtherHost(t)
+	h.run(t, "ip addr add fd00:5109::1/64 nodad dev "+h.device)
+	h.run(t, "ip -n "+h.name+" addr add fd00:5109::2/64 nodad dev "+h.device+"p")
+	h.here = "fd00:5109::1"
+	port := startServerAt(t, h.here)
+	tap, rec := openAt(t, h.here, port, Options{Slow: 20 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- tap.Run(ctx) }()
+	const calls = 50
+	k := &talk{t: t, conn: h.dial(t, port)}
+	for range calls {
+		k.ask("$-1\r\n", "GET", "no-such-key")
+	}
+	for deadline := time.Now().Add(time.Minute); len(tap.kernel.late) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody watches acknowledgements")
+		}
+		k.ask("$-1\r\n", "GET", "no-such-key")
+	}
+	k.ask("+OK\r\n", "DEBUG", "SLEEP", "0.03")
+	k.ask("+OK\r\n", "DEBUG", "SLEEP", "0.03")
+	k.conn.Close()
+	atRest(t, port)
+	cancel()
+	if err := errors.Join(<-done, tap.Close()); err != nil {
+		t.Fatal(err)
+	}
+	rec.Index()
+	if n := len(rec.EventsOf(recording.SourceTap, "server", recording.KindAcknowledged)); n == 0 {
+		t.Error("no acknowledgement of a slow call's reply was seen")
+	}
+	got := countsOf(t, rec)
+	if got["server server GET"] < calls || got["server client GET"] < calls {
+		t.Errorf("%d calls made: %v", calls, got)
+	}
+}
