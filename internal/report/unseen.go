@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -18,7 +19,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 	}
 	p.Section("What could not be seen")
 	for _, b := range spots[:min(len(spots), maxSpots)] {
-		s := b.What
+		s := whatOf(b)
 		if b.Why != "" {
 			s += " — " + b.Why
 		}
@@ -36,7 +37,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 func (p *page) unseenBriefly(d verdict.Diagnosis) {
 	var parts []string
 	for _, b := range spotsOf(d) {
-		s := b.What
+		s := whatOf(b)
 		if b.Why != "" {
 			s += " (" + b.Why + ")"
 		}
@@ -45,6 +46,14 @@ func (p *page) unseenBriefly(d verdict.Diagnosis) {
 	if len(parts) > 0 {
 		p.Paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", layout.Dim)
 	}
+}
+
+// whatOf says what was not seen, and how much of it.
+func whatOf(b recording.BlindSpot) string {
+	if b.Share == 0 {
+		return b.What
+	}
+	return b.What + ", " + format.Percent(b.Share)
 }
 
 // spotsOf are the blind spots, and the sources that took no part for a reason that no blind spot gives.

@@ -90,13 +90,13 @@ func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 	if u.Most == 0 || u.Share < minUnseen || !n.Rec.Used(recording.SourceTap) {
 		return b, false
 	}
-	of := "of its clients"
+	of := "clients"
 	if u.ByCommands {
-		of = "of its commands"
+		of = "commands"
 	}
 	return recording.BlindSpot{
-		What: fmt.Sprintf("calls of %s over Unix sockets at %s, %.0f %% %s", format.Count(u.Most, "client"), n.Address,
-			100*u.Share, of),
+		What: fmt.Sprintf("calls of %s over Unix sockets, of all %s of %s", format.Count(u.Most, "client"), of,
+			n.Address),
 		Why: "the tap sees calls over TCP", Enable: "let these clients use TCP while you watch", Share: u.Share,
 	}, true
 }

@@ -12,7 +12,7 @@ import (
 // callKey is a call as both ends of its connection know it: the client's end, and the sequence number of the byte after
 // its request.
 type callKey struct {
-	client netip.AddrPort
+	client clientEnd
 	server netip.AddrPort
 	seq    uint32
 }
@@ -160,7 +160,7 @@ func (r *recorder) pass(c recording.Call, segs []recording.Segment) {
 
 // selected decides whether a call is one of the selected processes. One that is not, and that both ends report, is
 // counted at the client's.
-func (r *recorder) selected(e *kernelCallEvent, client netip.AddrPort, n Node) bool {
+func (r *recorder) selected(e *kernelCallEvent, client clientEnd, n Node) bool {
 	server := serverOf(e.Role, e.Tgid, n)
 	if e.Flags&flagPaired != 0 {
 		server = int(e.Pair.Tgid)

@@ -3,7 +3,6 @@
 package tap
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func (r *recorder) addExchange(v *snapshot, c *kernelConnSnapshot) {
 // addSlowCall notes a slow call of a client of this host in the snapshots that were taken while it waited, once it had
 // been slow by then. Both ends' views count: where the server's end parses for both, the client's has only the first of
 // calls that were answered together.
-func (r *recorder) addSlowCall(c recording.Call, client netip.AddrPort) {
+func (r *recorder) addSlowCall(c recording.Call, client clientEnd) {
 	if r.clients[client].pid == 0 {
 		return
 	}

@@ -3,8 +3,6 @@
 package tap
 
 import (
-	"net/netip"
-
 	"slowpath/internal/recording"
 )
 
@@ -89,7 +87,7 @@ func (r *recorder) otherHost(role kernelRole) {
 	}
 }
 
-func (r *recorder) connDetail(e *kernelConnEvent, client netip.AddrPort) recording.ConnDetail {
+func (r *recorder) connDetail(e *kernelConnEvent, client clientEnd) recording.ConnDetail {
 	d := recording.ConnDetail{
 		Client: client.String(), PID: r.clients[client].pid, Comm: r.clients[client].comm,
 		Side:  sideOf(e.Role),
@@ -106,7 +104,7 @@ func (r *recorder) connDetail(e *kernelConnEvent, client netip.AddrPort) recordi
 	return d
 }
 
-func (r *recorder) opened(e *kernelConnEvent, client netip.AddrPort, n Node, d recording.ConnDetail) {
+func (r *recorder) opened(e *kernelConnEvent, client clientEnd, n Node, d recording.ConnDetail) {
 	delete(r.ended, client) // the port is used again
 	put(r, r.handshakes, e.Conn, &handshake{
 		node: n, client: client, side: d.Side, dialNs: d.DialNs,
@@ -114,7 +112,7 @@ func (r *recorder) opened(e *kernelConnEvent, client netip.AddrPort, n Node, d r
 	})
 }
 
-func (r *recorder) closed(e *kernelConnEvent, client netip.AddrPort, d *recording.ConnDetail) {
+func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.ConnDetail) {
 	d.Reason = closeReason(e)
 	d.By = closedBy(e)
 	d.Waiting = int(e.Outstanding)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -19,10 +18,10 @@ type filter struct {
 	files   Files
 	checked map[int]checkedProcess
 	summary recording.SelectedCalls
-	written recording.SelectedCalls   // summary, as the recording has it
-	calls   int64                     // of the connections that have ended
-	open    map[netip.AddrPort]uint64 // calls so far of those that have not, by the client's end
-	others  map[string]int            // processes that are not selected, by what they are
+	written recording.SelectedCalls // summary, as the recording has it
+	calls   int64                   // of the connections that have ended
+	open    map[clientEnd]uint64    // calls so far of those that have not, by the client's end
+	others  map[string]int          // processes that are not selected, by what they are
 }
 
 // checkedProcess is what was found about a process at a time.
@@ -42,7 +41,7 @@ func newFilter(p ProcessFilter, files Files) *filter {
 	return &filter{
 		ProcessFilter: p, files: files, checked: map[int]checkedProcess{},
 		summary: recording.SelectedCalls{Only: p.String()},
-		open:    map[netip.AddrPort]uint64{}, others: map[string]int{},
+		open:    map[clientEnd]uint64{}, others: map[string]int{},
 	}
 }
 
@@ -119,14 +118,14 @@ func (f *filter) leaveOut(known bool) {
 
 // countCalls notes how many calls a connection of a selected process has had: from the client's end, where that is on
 // this host.
-func (f *filter) countCalls(role kernelRole, calls uint64, client netip.AddrPort, here bool) {
+func (f *filter) countCalls(role kernelRole, calls uint64, client clientEnd, here bool) {
 	if role == roleClient || !here {
 		f.open[client] = max(f.open[client], calls)
 	}
 }
 
 // conn does countCalls for what a connection reports of itself, and at its end.
-func (f *filter) conn(e *kernelConnEvent, client netip.AddrPort, from, to process, now int64) {
+func (f *filter) conn(e *kernelConnEvent, client clientEnd, from, to process, now int64) {
 	here := from.pid != 0
 	if e.Role == roleServer && here || !f.check(from, now).selected && !f.check(to, now).selected {
 		return

@@ -3,7 +3,6 @@
 package tap
 
 import (
-	"net/netip"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -12,7 +11,7 @@ import (
 // handshake is a new connection's commands until the first that does work.
 type handshake struct {
 	node    Node
-	client  netip.AddrPort
+	client  clientEnd
 	side    string
 	dialNs  int64
 	from    int64

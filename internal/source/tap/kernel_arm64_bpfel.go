@@ -46,7 +46,7 @@ type kernelActivity struct {
 	Bytes   uint32
 	Args    uint32
 	Sends   uint32
-	Unused  uint32
+	Net     uint32
 }
 
 type kernelActivityEvent struct {

@@ -29,7 +29,7 @@ func (t *Tap) Observe(node string, client netip.AddrPort) {
 
 // observer takes what is reported of a connection that is no user's. The recording may have something of one that was
 // there before the watch; so it is told once.
-func (r *recorder) observer(e *kernelConnEvent, client netip.AddrPort) {
+func (r *recorder) observer(e *kernelConnEvent, client clientEnd) {
 	delete(r.handshakes, e.Conn)
 	delete(r.opens, e.Conn)
 	if e.Type == evClose {

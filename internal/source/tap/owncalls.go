@@ -3,14 +3,12 @@
 package tap
 
 import (
-	"net/netip"
-
 	"slowpath/internal/recording"
 )
 
 // ownCall records the server's view of a slow call of slowpath itself. It is no call of the server's users; the account
 // takes from it what the server did while the probe waited for it.
-func (r *recorder) ownCall(n Node, e *kernelCallEvent, client netip.AddrPort) {
+func (r *recorder) ownCall(n Node, e *kernelCallEvent, client clientEnd) {
 	if e.Addr.Observer != ownObserver || e.Role != roleServer || e.Flags&(flagFresh|flagMerged|flagSampled) != 0 {
 		return
 	}

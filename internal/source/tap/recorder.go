@@ -27,9 +27,9 @@ type recorder struct {
 	readers readers
 
 	// Connections, by the address of their client, or by the number that the programs gave them.
-	clients         map[netip.AddrPort]process // at the clients' ends
-	localClients    map[netip.AddrPort]bool    // clients' ends on this host that are watched
-	retransmissions map[netip.AddrPort][]span
+	clients         map[clientEnd]process // at the clients' ends
+	localClients    map[clientEnd]bool    // clients' ends on this host that are watched
+	retransmissions map[clientEnd][]span
 	handshakes      map[uint64]*handshake // under way
 	opens           map[uint64]heldOpen   // that they opened is not recorded yet
 	observers       map[uint64]bool       // of other observers, as the recording has it
@@ -69,8 +69,8 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 	r := &recorder{
 		Options: o, time: time, opOf: opOf,
 		names: map[uint32]string{}, threads: map[uint32]*threadLog{}, serving: map[uint32]Node{}, readers: readers{},
-		clients: map[netip.AddrPort]process{}, localClients: map[netip.AddrPort]bool{},
-		retransmissions: map[netip.AddrPort][]span{}, handshakes: map[uint64]*handshake{},
+		clients: map[clientEnd]process{}, localClients: map[clientEnd]bool{},
+		retransmissions: map[clientEnd][]span{}, handshakes: map[uint64]*handshake{},
 		reportedPID: map[uint64]int{}, ordered: map[uint64]bool{}, observers: map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
@@ -144,13 +144,23 @@ func serverOf(role kernelRole, tgid uint32, n Node) int {
 	return n.PID
 }
 
+// clientEnd is the client's end of a connection: its address, and where that is one of the server's host, the number of
+// the network namespace, since another one may have the same address.
+type clientEnd struct {
+	netip.AddrPort
+	net uint32
+}
+
 // endsOf a connection, whichever end saw it.
-func endsOf(a *kernelAddr) (client, server netip.AddrPort) {
+func endsOf(a *kernelAddr) (client clientEnd, server netip.AddrPort) {
 	l, r := addrPort(a.Laddr, a.Lport), addrPort(a.Raddr, a.Rport)
 	if a.Role == roleServer {
-		return r, l
+		l, r = r, l
 	}
-	return l, r
+	if a.Laddr != a.Raddr {
+		return clientEnd{AddrPort: l}, r
+	}
+	return clientEnd{l, a.Net}, r
 }
 
 // records reports whether what this end of connections saw is to be recorded.
@@ -164,7 +174,7 @@ func sideOf(role kernelRole) string {
 }
 
 // learnClient keeps which process has the client's end of a connection.
-func (r *recorder) learnClient(role kernelRole, client netip.AddrPort, tgid uint32, comm string) {
+func (r *recorder) learnClient(role kernelRole, client clientEnd, tgid uint32, comm string) {
 	if role != roleClient || tgid == 0 {
 		return
 	}

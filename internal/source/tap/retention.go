@@ -2,21 +2,21 @@
 
 package tap
 
-import "net/netip"
+import "cmp"
 
 // retention is what the recorder needs to drop what nothing refers to any more, so that a long watch of connections
-// that come and go does not grow. The programs watch 20 000 connections at once (max_conns of bpf/maps.h).
+// that come and go does not grow.
 type retention struct {
-	ended     map[netip.AddrPort]int64 // connections that ended: when they are dropped
-	conns     map[uint32]int           // how many clients' ends each process has
-	idle      map[uint32]bool          // processes that had some
-	onDropped func(pid uint32)         // called with a process that is dropped; nil: nobody wants to know
-	swept     int64                    // when threads were last checked
-	dropped   int                      // what was lost since there was no room for it
+	ended     map[clientEnd]int64 // connections that ended: when they are dropped
+	conns     map[uint32]int      // how many clients' ends each process has
+	idle      map[uint32]bool     // processes that had some
+	onDropped func(pid uint32)    // called with a process that is dropped; nil: nobody wants to know
+	swept     int64               // when threads were last checked
+	dropped   int                 // what was lost since there was no room for it
 }
 
 func newRetention() retention {
-	return retention{ended: map[netip.AddrPort]int64{}, conns: map[uint32]int{}, idle: map[uint32]bool{}}
+	return retention{ended: map[clientEnd]int64{}, conns: map[uint32]int{}, idle: map[uint32]bool{}}
 }
 
 const (
@@ -26,16 +26,19 @@ const (
 	// keepThread is how long a thread is kept after its last interval. Nothing that old is searched for (see longest).
 	keepThread = int64(120e9)
 
-	maxConns      = 40_000 // those that ended lately among them
-	maxIdle       = 4096   // processes without a connection
-	maxThreadLogs = 8192   // threads with long intervals
+	maxIdle       = 4096 // processes without a connection
+	maxThreadLogs = 8192 // threads with long intervals
 )
 
+// maxConns is how many connections are kept, those that ended lately among them: the programs follow half as many ends
+// at a time.
+func (r *recorder) maxConns() int { return 2 * cmp.Or(r.Connections, DefaultConnections) }
+
 // addClient notes that a process has the client's end of a connection.
-func (r *recorder) addClient(client netip.AddrPort, p process) {
+func (r *recorder) addClient(client clientEnd, p process) {
 	before, known := r.clients[client]
 	if !known {
-		if len(r.clients) >= maxConns {
+		if len(r.clients) >= r.maxConns() {
 			r.makeRoom()
 		}
 		r.conns[uint32(p.pid)]++
@@ -49,7 +52,7 @@ func (r *recorder) addClient(client netip.AddrPort, p process) {
 }
 
 // endConn has a connection dropped a little later than it ended.
-func (r *recorder) endConn(client netip.AddrPort, at int64) { r.ended[client] = at + keepFor }
+func (r *recorder) endConn(client clientEnd, at int64) { r.ended[client] = at + keepFor }
 
 // expire drops what nothing refers to any more.
 func (r *recorder) expire(now int64) {
@@ -75,7 +78,7 @@ func (r *recorder) expire(now int64) {
 	}
 }
 
-func (r *recorder) dropConn(client netip.AddrPort) {
+func (r *recorder) dropConn(client clientEnd) {
 	p, known := r.clients[client]
 	delete(r.ended, client)
 	delete(r.clients, client)
@@ -119,7 +122,7 @@ func (r *recorder) makeRoom() {
 
 // put adds to a map by connection, and makes room in one that is full as above.
 func put[K comparable, V any](r *recorder, m map[K]V, conn K, v V) {
-	if _, known := m[conn]; !known && len(m) >= maxConns {
+	if _, known := m[conn]; !known && len(m) >= r.maxConns() {
 		for other := range m {
 			delete(m, other)
 			r.dropped++

@@ -158,12 +158,12 @@ func TestChurn(t *testing.T) {
 // it counted.
 func TestChurnWithoutEnds(t *testing.T) {
 	c, _ := newChurner()
-	const conns = maxConns + 5000
+	const conns = 2*DefaultConnections + 5000
 	for range conns {
 		c.one(false)
 	}
 	for name, n := range c.sizes() {
-		if n > maxConns+maxIdle {
+		if n > 2*DefaultConnections+maxIdle {
 			t.Errorf("%d %s", n, name)
 		}
 	}

@@ -59,7 +59,7 @@ func TestDefaultMode(t *testing.T) {
 	for _, e := range calls {
 		client, _ := endsOf(&e.Addr)
 		i := slices.IndexFunc(all,
-			func(s *stamper) bool { return s.conn.LocalAddr().(*net.TCPAddr).AddrPort() == client })
+			func(s *stamper) bool { return s.conn.LocalAddr().(*net.TCPAddr).AddrPort() == client.AddrPort })
 		if i < 0 || e.Flags&flagFresh != 0 {
 			continue
 		}
@@ -68,7 +68,7 @@ func TestDefaultMode(t *testing.T) {
 			t.Errorf("call %d of %v at end %d: %d bytes asked, %d replied, is not what was made", e.Number, client,
 				e.Role, e.ReqBytes, e.RepBytes)
 		}
-		if client == first && all[0].calls[e.Number-1].op == "DEBUG" {
+		if client.AddrPort == first && all[0].calls[e.Number-1].op == "DEBUG" {
 			seen[e.Role]++
 			if ns := e.At[3] - e.At[0]; ns < 30e6 {
 				t.Errorf("a call of 30 ms took %d ns", ns)

@@ -147,7 +147,7 @@ func TestConcurrent(t *testing.T) {
 	rec := recording.New()
 	a, b, x := netip.MustParseAddrPort("10.0.0.1:6379"), netip.MustParseAddrPort("10.0.0.2:6379"),
 		netip.MustParseAddrPort("10.0.0.3:6379")
-	client := netip.MustParseAddrPort("10.0.0.9:1000")
+	client := clientEnd{AddrPort: netip.MustParseAddrPort("10.0.0.9:1000")}
 	k := newRecorder(Options{
 		Clock: clock.New(), Sink: rec, Slow: 5 * time.Millisecond,
 		Nodes: []Node{{Address: "a", Remote: a}, {Address: "b", Remote: b}, {Address: "x", Remote: x}},
@@ -179,7 +179,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	k.addSlowCall(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 119 * ms}, client) // it had ended
 	k.addSlowCall(recording.Call{Node: "x", Op: "GET", StartNs: 110 * ms, EndNs: 150 * ms},
-		netip.MustParseAddrPort("10.0.0.9:2000"))
+		clientEnd{AddrPort: netip.MustParseAddrPort("10.0.0.9:2000")})
 	k.emitConcurrent(120*ms + keepSnapshots)
 	if len(rec.Events) != 0 {
 		t.Errorf("booked too early: %+v", rec.Events)

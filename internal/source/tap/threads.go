@@ -95,7 +95,7 @@ func (r *recorder) activity(e *kernelActivityEvent) {
 	if !ok || !r.records(roleServer) {
 		return
 	}
-	client := addrPort(a.Raddr, a.Rport)
+	client := clientEnd{addrPort(a.Raddr, a.Rport), a.Net}
 	d := recording.ActivityDetail{
 		Calls: int(a.Calls), Args: int(a.Args), Bytes: int64(a.Bytes), Sends: a.Sends != 0,
 		TID: int(e.Tid),

@@ -420,11 +420,11 @@ func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts ma
 	next := map[key]int{}
 	for _, e := range calls {
 		client, _ := endsOf(&e.Addr)
-		s := byEnd[client]
+		s := byEnd[client.AddrPort]
 		if s == nil || e.Flags&flagMerged != 0 {
 			continue
 		}
-		k := key{client, e.Role}
+		k := key{client.AddrPort, e.Role}
 		i := next[k]
 		if before {
 			i = slices.IndexFunc(s.calls, func(c stamped) bool {

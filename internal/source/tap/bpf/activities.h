@@ -49,6 +49,7 @@ static __always_inline void serves(struct thread *t, struct conn *c)
 	t->activity.rport = c->at.rport;
 	t->activity.lport = c->at.lport;
 	__builtin_memcpy(t->activity.raddr, c->at.raddr, 16);
+	t->activity.net = c->remote ? 0 : c->net;
 }
 
 /* sends_to: the activity under way ended with the sending of a large reply. */

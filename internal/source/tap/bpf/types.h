@@ -75,7 +75,7 @@ struct activity {
 	u32 bytes;       /* read, or sent */
 	u32 args;        /* of the first command */
 	u32 sends;       /* it is the sending of a reply */
-	u32 unused;
+	u32 net;         /* number of the network namespace, where client and server have the same address; else 0 */
 };
 
 /* activity_end is kept until the replies of the activity are sent. */

@@ -19,8 +19,8 @@ var notLost = []kernelCounter{
 	kernelCounterC_GARBAGE, kernelCounterC_EXCESS, kernelCounterC_IOVECS, kernelCounterC_NO_BUFFER,
 }
 
-// TestLedgerIsComplete: every counter of the programs is one of a loss, or known to be none.
-func TestLedgerIsComplete(t *testing.T) {
+// TestLossesAreComplete: every counter of the programs is one of a loss, or known to be none.
+func TestLossesAreComplete(t *testing.T) {
 	lost := []kernelCounter{kernelCounterC_DROPPED}
 	for _, l := range losses {
 		lost = append(lost, l.count...)
@@ -32,11 +32,11 @@ func TestLedgerIsComplete(t *testing.T) {
 	}
 }
 
-// TestLedger: what was lost of how much.
-func TestLedger(t *testing.T) {
+// TestUnseen: what was lost of how much.
+func TestUnseen(t *testing.T) {
 	k := &Tap{recorder: &recorder{}, tally: tally{counters: make([]uint64, kernelCounterC_MAX)}}
 	if got := k.unseen(); len(got) != 0 {
-		t.Errorf("nothing was lost, and the ledger has %+v", got)
+		t.Errorf("nothing was lost, and there is %+v", got)
 	}
 	for c, n := range map[kernelCounter]uint64{
 		kernelCounterC_CALLS_SERVER: 60, kernelCounterC_UNALIGNED: 15, kernelCounterC_LOST: 5,

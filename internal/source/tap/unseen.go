@@ -79,7 +79,7 @@ var losses = []loss{
 	},
 }
 
-// unseen gives the rows of the ledger: what was lost up to now.
+// unseen is what was lost up to now.
 func (t *Tap) unseen() (out []recording.Unseen) {
 	sum := func(counters []kernelCounter) (n float64) {
 		for _, c := range counters {
@@ -116,7 +116,7 @@ func (t *Tap) unseen() (out []recording.Unseen) {
 	return out
 }
 
-// writeUnseen brings the ledger of the recording up to date.
+// writeUnseen records it.
 func (t *Tap) writeUnseen() {
 	now := t.Clock.Now()
 	for _, u := range t.unseen() {

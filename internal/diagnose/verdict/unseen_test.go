@@ -1,0 +1,70 @@
+package verdict_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+)
+
+// TestUnseenLowersConfidence: what a source did not see lowers the confidence of the findings whose evidence is of that
+// source, by its share, and of no other; and it is a blind spot with that share. What stands for the rest, and what is
+// too little to change a digit, does not.
+func TestUnseenLowersConfidence(t *testing.T) {
+	const incident = "slow-command"
+	before := verdict.Diagnose(corpus.Open(t, incident), "test")
+	for name, tt := range map[string]struct {
+		source string
+		unseen recording.Unseen
+		times  float64
+		listed bool
+	}{
+		"calls of the tap": {recording.SourceTap, recording.Unseen{What: "calls", Count: 20, Of: 100}, 0.8, true},
+		"rows": {
+			recording.SourceRecording, recording.Unseen{What: "rows of evidence", Count: 1, Of: 10}, 0.9, true,
+		},
+		"a part for the whole": {
+			recording.SourceTap, recording.Unseen{What: "calls", Count: 90, Of: 100, Weighted: true}, 1, true,
+		},
+		"little": {recording.SourceTap, recording.Unseen{What: "calls", Count: 4, Of: 1000}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := corpus.Open(t, incident)
+			_, end := rec.Window()
+			for _, u := range []recording.Unseen{{What: tt.unseen.What, Count: 99, Of: 100}, tt.unseen} {
+				end++ // the last row counts
+				rec.Event(recording.Event{
+					TimeNs: end, Source: tt.source, Subject: recording.SubjectSelf, Kind: recording.KindUnseen,
+					Detail: recording.Detail(u),
+				})
+			}
+			rec.Index()
+			d := verdict.Diagnose(rec, "test")
+			seen := 0
+			for _, f := range d.Findings {
+				i := slices.IndexFunc(before.Findings, func(o cause.Finding) bool { return o.Cause == f.Cause })
+				want := before.Findings[i].Confidence
+				if tt.source == recording.SourceRecording || slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool {
+					return e.Source == tt.source
+				}) {
+					want *= tt.times
+					seen++
+				}
+				if math.Abs(f.Confidence-want) > 1e-9 {
+					t.Errorf("%s: confidence %v, want %v", f.Cause, f.Confidence, want)
+				}
+			}
+			if seen == 0 {
+				t.Error("no finding has evidence of that source")
+			}
+			i := slices.IndexFunc(d.BlindSpots, func(b recording.BlindSpot) bool { return b.What == tt.unseen.What })
+			if (i >= 0) != tt.listed || i >= 0 && d.BlindSpots[i].Share != tt.unseen.Share() {
+				t.Errorf("blind spots: %+v", d.BlindSpots)
+			}
+		})
+	}
+}
