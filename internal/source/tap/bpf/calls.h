@@ -112,9 +112,10 @@ __noinline int add_latency(u32 op, u32 role, u64 ns, u32 n)
 /* arrival finds when the byte before seq came into the socket. */
 static __always_inline struct mark *arrival(struct conn *c, u32 seq)
 {
-	u32 head = c->mark_head;
+	u32 head = c->mark_head, tail = c->mark_tail;
+	in_order(&c->mark_tail);
 	for (int n = 0; n < MARKS; n++) {
-		if (head == c->mark_tail)
+		if (head == tail)
 			return NULL;
 		struct mark *m = &c->marks[head & (MARKS - 1)];
 		if ((s32)(m->seq - seq) >= 0) {
@@ -129,9 +130,10 @@ static __always_inline struct mark *arrival(struct conn *c, u32 seq)
 /* read_up_to drops the marks of bytes that have been read. */
 static __always_inline void read_up_to(struct conn *c, u32 seq)
 {
-	u32 head = c->mark_head;
+	u32 head = c->mark_head, tail = c->mark_tail;
+	in_order(&c->mark_tail);
 	for (int n = 0; n < MARKS; n++) {
-		if (head == c->mark_tail || (s32)(c->marks[head & (MARKS - 1)].seq - seq) > 0)
+		if (head == tail || (s32)(c->marks[head & (MARKS - 1)].seq - seq) > 0)
 			break;
 		head++;
 	}
@@ -404,8 +406,11 @@ static __always_inline void at_client(struct call_event *e, struct conn *c, stru
 		e->clk[2] = e->clk[3];
 	struct pair *pair = pair_of(c);
 	if (pair && !pair->ambiguous && (s32)(p->seq - pair->seq_from) > 0 && (s32)(pair->seq_to - p->seq) >= 0) {
+		in_order(&pair->settled);
 		e->pair = *pair;
-		e->flags |= F_PAIRED;
+		in_order(&pair->settled);
+		if (e->pair.seq_from == pair->seq_from && e->pair.seq_to == pair->seq_to) /* it was not written meanwhile */
+			e->flags |= F_PAIRED;
 	}
 }
 
@@ -552,6 +557,7 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 		f->bad = 1;
 		return 0;
 	}
+	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	__sync_fetch_and_add(&c->outstanding, -1);
 	c->calls++;
@@ -590,6 +596,7 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	if (!c || !f || c->head == c->tail || !c->aligned || c->observer || sample_per_tick ||
 	    (c->opened && c->calls < HANDSHAKE_CALLS))
 		return 0;
+	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
 	if (ns >= slow_ns)
