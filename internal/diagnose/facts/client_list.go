@@ -80,6 +80,13 @@ func (n *Node) OtherObservers() (most int) {
 	return most
 }
 
+// Observed reports whether calls of observers reached the node that are not those of this watch's probe of it: of other
+// slowpaths, or of this one through a proxy. What the server counts holds them.
+func (n *Node) Observed() bool {
+	calls, _ := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.calls.observer").Last()
+	return calls > 0 || n.OtherObservers() > 0
+}
+
 // DistinctClients are the clients that match, each address once.
 func (n *Node) DistinctClients(match func(Client) bool) []Client {
 	seen := map[string]bool{}

@@ -37,6 +37,9 @@ type Pings struct {
 func (n *Node) BorrowPings() (Pings, bool) {
 	p := n.tapPings()
 	if p.Count+p.Others == 0 {
+		if n.Observed() {
+			return p, false // the server counts the PINGs of observers, too
+		}
 		p = n.countedPings()
 	}
 	ok := p.Count >= minPingShare*p.Others && p.Count <= maxPingShare*p.Others && p.Count >= minPingRate*n.Seconds()
