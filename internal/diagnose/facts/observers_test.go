@@ -50,7 +50,9 @@ func TestUnixClients(t *testing.T) {
 		server, tap map[string]float64
 		want        facts.UnixClients
 	}{
-		"none": {tcpClient + watcher, map[string]float64{"total_commands_processed": 1000}, counted, facts.UnixClients{}},
+		"none": {
+			tcpClient + watcher, map[string]float64{"total_commands_processed": 1000}, counted, facts.UnixClients{},
+		},
 		"by commands": {
 			tcpClient + unixClient + unixClient + watcher,
 			map[string]float64{"total_commands_processed": 1000},

@@ -48,9 +48,8 @@ func TestUnseenLowersConfidence(t *testing.T) {
 			for _, f := range d.Findings {
 				i := slices.IndexFunc(before.Findings, func(o cause.Finding) bool { return o.Cause == f.Cause })
 				want := before.Findings[i].Confidence
-				if tt.source == recording.SourceRecording || slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool {
-					return e.Source == tt.source
-				}) {
+				rests := func(e cause.Evidence) bool { return e.Source == tt.source }
+				if tt.source == recording.SourceRecording || slices.ContainsFunc(f.Evidence, rests) {
 					want *= tt.times
 					seen++
 				}

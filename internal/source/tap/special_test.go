@@ -177,8 +177,8 @@ func TestSpecialCommands(t *testing.T) {
 				for _, role := range []kernelRole{roleServer, roleClient} {
 					var got []stamped
 					for _, e := range calls {
-						if client, _ := endsOf(&e.Addr); client.AddrPort == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() &&
-							e.Role == role {
+						client, _ := endsOf(&e.Addr)
+						if client.AddrPort == k.conn.LocalAddr().(*net.TCPAddr).AddrPort() && e.Role == role {
 							got = append(got, stamped{request: int(e.ReqBytes), reply: int(e.RepBytes)})
 						}
 					}
