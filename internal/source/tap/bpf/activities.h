@@ -29,7 +29,7 @@ static __always_inline void end_activity(struct thread *t, u64 now)
 	}
 	t->open = NO_ACTIVITY;
 	if (t->activity.conn && !t->activity.sends) {
-		u32 slot = t->ends;
+		u32 slot = t->ends - 1;
 		struct ends *all = bpf_map_lookup_elem(&ends, &slot);
 		if (all) {
 			struct activity_end *end = &all->at[t->number & (ENDS - 1)];

@@ -367,7 +367,7 @@ static __always_inline u32 reply_flags(struct conn *c, struct batch *b, u64 now)
 /* end_of gives when a thread ended its activity for a batch, if it did between the read and now. */
 static __always_inline struct activity_end *end_of(struct thread *t, struct batch *b, u64 now)
 {
-	u32 slot = t->ends;
+	u32 slot = t->ends - 1;
 	struct ends *all = bpf_map_lookup_elem(&ends, &slot);
 	if (!all)
 		return NULL;

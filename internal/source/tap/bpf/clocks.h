@@ -81,6 +81,19 @@ static __noinline u32 new_slot(void)
 	return slot;
 }
 
+/* take_ends gives a server's thread room for the ends of its activities: that of the thread that had its slot before,
+ * if that had some. */
+static __always_inline void take_ends(struct thread *t)
+{
+	struct shared *g = shared();
+	if (t->ends || !g)
+		return;
+	if (g->next_ends >= END_SLOTS)
+		count(C_ENDS_FULL, 1);
+	else
+		t->ends = __sync_fetch_and_add(&g->next_ends, 1) + 1;
+}
+
 /* current_thread gives the clocks of the running thread, and starts them if there are none. */
 static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, bool server)
 {
@@ -105,14 +118,8 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->server = server;
 		t->open = NO_ACTIVITY;
 		t->ssl = 0;
-		t->ends = END_SLOTS;
-		if (server) {
-			struct shared *g = shared();
-			if (g)
-				t->ends = __sync_fetch_and_add(&g->next_ends, 1);
-			if (t->ends >= END_SLOTS)
-				count(C_ENDS_FULL, 1);
-		}
+		if (server)
+			take_ends(t);
 		slot = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (!slot) {
 			bpf_map_push_elem(&free_threads, &fresh, 0);

@@ -159,7 +159,7 @@ __noinline int learn_observer(struct conn *c)
 	bool server = c->role == SERVER;
 	__builtin_memcpy(k.addr, server ? c->at.raddr : c->at.laddr, 16);
 	k.port = server ? c->at.rport : c->at.lport;
-	k.node = c->node;
+	k.node = c->node & ~BY_PORT;
 	u64 *listed = bpf_map_lookup_elem(&observers, &k);
 	if (listed && c->opened < *listed)
 		observes(c, OTHER);
@@ -173,8 +173,9 @@ static __always_inline bool is_own_socket(const struct sock *sk)
 	return bpf_map_lookup_elem(&own_sockets, &cookie);
 }
 
-/* create follows a connection, if it is one of a watched server. */
-static __noinline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now)
+/* create follows a connection, if it is one of a watched server. Where there is no room for it, a counter says so;
+ * C_MAX: none. */
+static __noinline struct conn *create(const struct sock *sk, u32 role, bool fresh, u64 now, u32 no_room)
 {
 	struct shared *g = shared();
 	struct between at;
@@ -183,8 +184,7 @@ static __noinline struct conn *create(const struct sock *sk, u32 role, bool fres
 	if (!g || node == NO_NODE)
 		return NULL;
 	if (g->conns >= max_conns) {
-		if (fresh)
-			count(C_CONNS_FULL, 1);
+		count(no_room, 1);
 		return NULL;
 	}
 	struct conn *c = bpf_sk_storage_get(&conns, (void *)sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -303,7 +303,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 		if (!role)
 			return 0;
 		if (newstate == TCP_SYN_SENT && role == CLIENT) {
-			c = create(sk, CLIENT, true, now);
+			c = create(sk, CLIENT, true, now, C_CONNS_FULL);
 			if (!c)
 				return 0;
 			c->opened = 0;
@@ -311,7 +311,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 			c->tgid = shown_tgid();
 			c->tid = shown_tid();
 		} else if (newstate == TCP_ESTABLISHED && oldstate == TCP_SYN_RECV && role == SERVER) {
-			c = create(sk, SERVER, true, now);
+			c = create(sk, SERVER, true, now, C_CONNS_FULL);
 			if (c)
 				report_conn(c, EV_OPEN, 0, now);
 		}

@@ -9,7 +9,7 @@ enum { PID_LEVELS = 8 };
 /* OUTSIDE is a task that slowpath's namespace does not have. */
 enum { OUTSIDE = 0 };
 
-/* number_in gives a task's number in slowpath's namespace. */
+/* number_in_own gives a task's number in slowpath's namespace. */
 static __noinline u32 number_in_own(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);

@@ -207,10 +207,7 @@ static __always_inline struct conn *conn_here(struct sock *sk, u32 requests_of, 
 	u32 role = role_of(sk);
 	if (!role || sk->__sk_common.skc_state != TCP_ESTABLISHED)
 		return NULL;
-	struct shared *g = shared();
-	if (g && g->conns >= max_conns && role == requests_of)
-		count(C_UNFOLLOWED, 1);
-	return create(sk, role, false, now);
+	return create(sk, role, false, now, role == requests_of ? C_UNFOLLOWED : C_MAX);
 }
 
 /* used_by notes which thread uses an end of a connection. */

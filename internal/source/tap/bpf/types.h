@@ -109,7 +109,7 @@ struct thread {
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
 	u32 open;    /* enum phase of the activity */
-	u32 ends;    /* slot in ends */
+	u32 ends;    /* slot in ends, from 1 on, which stays with this thread's slot; 0: none */
 	struct activity activity;
 	u64 entered[FUNCTIONS]; /* when it entered a function of the server */
 	u64 ssl;     /* while it is in SSL_read or SSL_write: the object, */
