@@ -5,8 +5,10 @@ package tap
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -55,6 +57,41 @@ func TestGaps(t *testing.T) {
 	}
 	if known == 0 || known > after {
 		t.Errorf("%d of %d calls after the gap were reported: %v", known, after, counts)
+	}
+}
+
+// TestSendfile: a request that a client sends by sendfile is in no buffer of a system call that is read. It is counted
+// as one that was not seen, and the calls after it are matched again.
+func TestSendfile(t *testing.T) {
+	port := startServer(t)
+	r := openRaw(t, port, constants{
+		"strict_all": uint32(1), "sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60,
+	})
+	k := newTalk(t, port)
+	k.ask("$-1\r\n", "GET", "no-such-key")
+	f, err := os.Create(filepath.Join(t.TempDir(), "request"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err = f.WriteString(command("PING")); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		_, err = k.conn.(*net.TCPConn).ReadFrom(f) // by sendfile
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.expect("+PONG\r\n")
+	const after = 60
+	for range after {
+		k.ask(":0\r\n", "STRLEN", "no-such-key")
+	}
+	_, counts := r.finish(t)
+	if counts["no_buffer"] == 0 || counts["unparsed"] != 1 || counts["calls.server"] != 2+after ||
+		counts["calls.client"] < after/2 || counts["calls.client"] > 1+after {
+		t.Errorf("%v", counts)
 	}
 }
 
