@@ -1,8 +1,11 @@
 package verdict
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
@@ -99,6 +102,31 @@ func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 			n.Address),
 		Why: "the tap sees calls over TCP", Enable: "let these clients use TCP while you watch", Share: u.Share,
 	}, true
+}
+
+// mostlyUnseen says of a healthy server that most of something was not seen; empty: nothing of the kind.
+func mostlyUnseen(c *facts.Case) string {
+	const most = 0.5
+	var spots []recording.BlindSpot
+	for _, list := range unseenOf(c.Rec) {
+		for _, u := range list {
+			if !u.Weighted && u.Share() > most {
+				spots = append(spots, recording.BlindSpot{What: u.What, Share: u.Share()})
+			}
+		}
+	}
+	for _, n := range c.Nodes {
+		if b, ok := unixSpot(n); ok && b.Share > most {
+			spots = append(spots, b)
+		}
+	}
+	if len(spots) == 0 {
+		return ""
+	}
+	worst := slices.MaxFunc(spots, func(a, b recording.BlindSpot) int {
+		return cmp.Or(cmp.Compare(a.Share, b.Share), strings.Compare(b.What, a.What))
+	})
+	return fmt.Sprintf(" Most was not seen: %s, %s.", worst.What, format.Percent(worst.Share))
 }
 
 // droppedSpot is the blind spot of recordings that have the number of their dropped rows alone.

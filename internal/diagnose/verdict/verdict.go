@@ -52,9 +52,12 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 			seconds, format.Brief(slowest))
 }
 
-// unseenClients says that a healthy server was judged by slowpath's own calls alone.
+// unseenClients says that a healthy server was judged by slowpath's own calls alone, or mostly.
 func unseenClients(c *facts.Case) string {
-	if c.Ledger.Latency.Calls == 0 || c.Rec.Used(recording.SourceTap) {
+	if c.Rec.Used(recording.SourceTap) {
+		return mostlyUnseen(c)
+	}
+	if c.Ledger.Latency.Calls == 0 {
 		return ""
 	}
 	return " These are slowpath's own calls: what clients wait for at their end was not seen."
