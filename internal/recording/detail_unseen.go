@@ -8,9 +8,9 @@ type Unseen struct {
 	Of     float64 `json:"of"` // the whole: what was seen, and Count
 	Why    string  `json:"why"`
 	Enable string  `json:"enable,omitempty"`
-	// Weighted says that what was kept stands for the rest: the whole was counted, and a part of it recorded one by
-	// one. A verdict rests on such a part as on the whole.
-	Weighted bool `json:"weighted,omitempty"`
+	// Counted says that what it is about was counted all the same: only a detail is missing, or a part was recorded
+	// one by one and stands for the rest. It is no reason to doubt a verdict.
+	Counted bool `json:"counted,omitempty"`
 }
 
 // Share is the part of the whole that was not seen, from 0 to 1.

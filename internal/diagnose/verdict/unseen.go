@@ -60,29 +60,24 @@ func unseenSpots(rec *recording.Recording) (out []recording.BlindSpot) {
 	return out
 }
 
-// unseenShare is the largest part that one of the sources missed of anything. Every source rests on the recording.
-func unseenShare(all map[string][]recording.Unseen, sources map[string]bool) (share float64) {
-	for source, list := range all {
-		if !sources[source] && source != recording.SourceRecording {
-			continue
-		}
-		for _, u := range list {
-			if !u.Weighted {
-				share = max(share, u.Share())
-			}
+// missedBy is the largest part that a source missed of anything, and did not count either.
+func missedBy(list []recording.Unseen) (share float64) {
+	for _, u := range list {
+		if !u.Counted {
+			share = max(share, u.Share())
 		}
 	}
 	return share
 }
 
-// doubtUnseen lowers the confidence in a finding by the part that the sources of its evidence did not see: at worst all
-// of that speaks against it.
+// doubtUnseen lowers the confidence in a finding by what the sources of its evidence missed, each by its part of the
+// evidence: at worst all of that speaks against it. What the recording lost may be of any source.
 func doubtUnseen(f *cause.Finding, all map[string][]recording.Unseen) {
-	sources := map[string]bool{}
+	sum, lost := 0.0, missedBy(all[recording.SourceRecording])
 	for _, e := range f.Evidence {
-		sources[e.Source] = true
+		sum += max(missedBy(all[e.Source]), lost)
 	}
-	if share := unseenShare(all, sources); share >= minUnseen {
+	if share := sum / float64(max(len(f.Evidence), 1)); share >= minUnseen {
 		f.Confidence *= 1 - share
 	}
 }
@@ -110,7 +105,7 @@ func mostlyUnseen(c *facts.Case) string {
 	var spots []recording.BlindSpot
 	for _, list := range unseenOf(c.Rec) {
 		for _, u := range list {
-			if !u.Weighted && u.Share() > most {
+			if !u.Counted && u.Share() > most {
 				spots = append(spots, recording.BlindSpot{What: u.What, Share: u.Share()})
 			}
 		}

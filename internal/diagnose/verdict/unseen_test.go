@@ -11,9 +11,9 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestUnseenLowersConfidence: what a source did not see lowers the confidence of the findings whose evidence is of that
-// source, by its share, and of no other; and it is a blind spot with that share. What stands for the rest, and what is
-// too little to change a digit, does not.
+// TestUnseenLowersConfidence: what a source did not see lowers the confidence of a finding by its share, as far as the
+// evidence is of that source; and it is a blind spot with that share. What was counted all the same, and what is too
+// little to change a digit, does not.
 func TestUnseenLowersConfidence(t *testing.T) {
 	const incident = "slow-command"
 	before := verdict.Diagnose(corpus.Open(t, incident), "test")
@@ -28,7 +28,7 @@ func TestUnseenLowersConfidence(t *testing.T) {
 			recording.SourceRecording, recording.Unseen{What: "rows of evidence", Count: 1, Of: 10}, 0.9, true,
 		},
 		"a part for the whole": {
-			recording.SourceTap, recording.Unseen{What: "calls", Count: 90, Of: 100, Weighted: true}, 1, true,
+			recording.SourceTap, recording.Unseen{What: "calls", Count: 90, Of: 100, Counted: true}, 1, true,
 		},
 		"little": {recording.SourceTap, recording.Unseen{What: "calls", Count: 4, Of: 1000}, 1, false},
 	} {
@@ -48,11 +48,14 @@ func TestUnseenLowersConfidence(t *testing.T) {
 			for _, f := range d.Findings {
 				i := slices.IndexFunc(before.Findings, func(o cause.Finding) bool { return o.Cause == f.Cause })
 				want := before.Findings[i].Confidence
-				rests := func(e cause.Evidence) bool { return e.Source == tt.source }
-				if tt.source == recording.SourceRecording || slices.ContainsFunc(f.Evidence, rests) {
-					want *= tt.times
-					seen++
+				rests := 0
+				for _, e := range f.Evidence {
+					if tt.source == recording.SourceRecording || e.Source == tt.source {
+						rests++
+					}
 				}
+				want *= 1 - (1-tt.times)*float64(rests)/float64(len(f.Evidence))
+				seen += rests
 				if math.Abs(f.Confidence-want) > 1e-9 {
 					t.Errorf("%s: confidence %v, want %v", f.Cause, f.Confidence, want)
 				}

@@ -2,13 +2,17 @@
 
 package tap
 
-import "slowpath/internal/recording"
+import (
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 // loss is something that the programs, or the recorder, could not follow or keep. Count and whole are sums of counters.
 type loss struct {
 	what, why, enable string
 	count, whole      []kernelCounter
-	weighted          bool
+	counted           bool // see recording.Unseen
 }
 
 // userCalls are all calls of users that were followed to their end, at either end.
@@ -34,46 +38,48 @@ var losses = []loss{
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_UNFOLLOWED},
 	},
 	{
-		what: "connections from their begin on", whole: []kernelCounter{kernelCounterC_CONNS},
+		what: "connections from their begin on", counted: true, whole: []kernelCounter{kernelCounterC_CONNS},
 		why:    "there were more connections than the tap was to follow, or the kernel had no memory for them",
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_CONNS_FULL, kernelCounterC_NO_MEMORY},
 	},
 	{
-		what: "times of single calls in long pipelines", whole: userCalls,
+		what: "times of single calls in long pipelines", counted: true, whole: userCalls,
 		why:    "more different requests waited on a connection than the tap keeps for one",
 		enable: "", count: []kernelCounter{kernelCounterC_MERGED},
 	},
 	{
-		what: "names of commands", whole: userCalls, why: "there were more different commands than the tap tells apart",
+		what: "names of commands", counted: true, whole: userCalls,
+		why:    "there were more different commands than the tap tells apart",
 		enable: "watch one node", count: []kernelCounter{kernelCounterC_OPS_FULL},
 	},
 	{
-		what: "the client's end of connections", whole: []kernelCounter{kernelCounterC_CONNS},
+		what: "the client's end of connections", counted: true, whole: []kernelCounter{kernelCounterC_CONNS},
 		why:    "there were more connections than slots for what one end tells the other",
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_PAIRS_FULL},
 	},
 	{
-		what: "which two ends belong together", whole: []kernelCounter{kernelCounterC_CONNS},
+		what: "which two ends belong together", counted: true, whole: []kernelCounter{kernelCounterC_CONNS},
 		why:    "connections of several network namespaces have the same addresses and ports",
 		enable: "watch from inside one of them (--container)", count: []kernelCounter{kernelCounterC_AMBIGUOUS},
 	},
 	{
-		what: "what the threads of calls waited for", whole: userCalls,
+		what: "what the threads of calls waited for", counted: true, whole: userCalls,
 		why:    "there were more threads than the tap keeps clocks for",
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_THREADS_FULL},
 	},
 	{
-		what: "when servers' threads had done their work", whole: []kernelCounter{kernelCounterC_THREADS},
+		what: "when servers' threads had done their work", counted: true,
+		whole:  []kernelCounter{kernelCounterC_THREADS},
 		why:    "there were more threads of servers than have room for that",
 		enable: "watch one node", count: []kernelCounter{kernelCounterC_ENDS_FULL},
 	},
 	{
-		what: "when single segments arrived", whole: []kernelCounter{kernelCounterC_SEGMENTS},
+		what: "when single segments arrived", counted: true, whole: []kernelCounter{kernelCounterC_SEGMENTS},
 		why:    "more segments lay unread in a socket than the tap keeps times for",
 		enable: "", count: []kernelCounter{kernelCounterC_MARKS_FULL},
 	},
 	{
-		what: "slow calls, one by one", whole: []kernelCounter{kernelCounterC_SLOW}, weighted: true,
+		what: "slow calls, one by one", whole: []kernelCounter{kernelCounterC_SLOW}, counted: true,
 		why:    "there were more of them than are reported; all of them are counted",
 		enable: "a higher --slow", count: []kernelCounter{kernelCounterC_UNREPORTED},
 	},
@@ -95,10 +101,10 @@ func (t *Tap) unseen() (out []recording.Unseen) {
 	for _, l := range losses {
 		n := sum(l.count)
 		u := recording.Unseen{
-			What: l.what, Count: n, Of: sum(l.whole) + n, Why: l.why, Enable: l.enable, Weighted: l.weighted,
+			What: l.what, Count: n, Of: sum(l.whole) + n, Why: l.why, Enable: l.enable, Counted: l.counted,
 		}
-		if l.weighted {
-			u.Of = sum(l.whole) // those that were counted are among them
+		if slices.Contains(l.whole, kernelCounterC_SLOW) || slices.Contains(l.whole, kernelCounterC_SEGMENTS) {
+			u.Of = sum(l.whole) // it is among these
 		}
 		add(u)
 	}

@@ -45,9 +45,9 @@ func TestUnseen(t *testing.T) {
 		k.tally.counters[c] = n
 	}
 	k.tally.taken = 3
-	want := map[float64]bool{0.25: false, 0.4: true} // share, weighted
+	want := map[float64]bool{0.25: false, 0.4: true} // share, counted
 	for _, u := range k.unseen() {
-		if weighted, ok := want[u.Share()]; !ok || weighted != u.Weighted {
+		if counted, ok := want[u.Share()]; !ok || counted != u.Counted {
 			t.Errorf("%+v, share %v", u, u.Share())
 		}
 	}
