@@ -16,8 +16,16 @@ type ConnDetail struct {
 	Reason     string `json:"reason,omitempty"`   // close: one of Close…; empty for a regular close by FIN
 	Waiting    int    `json:"waiting,omitempty"`  // close: calls without a reply,
 	Op         string `json:"op,omitempty"`       // the first of them, if known,
-	OpBytes    int64  `json:"op_bytes,omitempty"` // and the size of its request
+	OpBytes    int64  `json:"op_bytes,omitempty"` // the size of its request,
+	Blocking   bool   `json:"blocking,omitempty"` // and whether it waits by design
+	Nagle      string `json:"nagle,omitempty"`    // close, client: one of Nagle…; empty if unknown
 }
+
+// Whether the kernel of a client holds a small segment back while another is not acknowledged: not with TCP_NODELAY.
+const (
+	NagleOn  = "on"
+	NagleOff = "off"
+)
 
 // Reasons of a close.
 const (

@@ -30,6 +30,10 @@ type Conn struct {
 	UnansweredOp string
 	// UnansweredBytes is the length of the request of UnansweredOp.
 	UnansweredBytes int64
+	// unansweredBlocking says that it waits by design.
+	unansweredBlocking bool
+	// Nagle is recording.NagleOn or NagleOff, by the client's socket; empty where that was not seen.
+	Nagle string
 	// ServerClosedNs is when the server, or a proxy before it, closed the connection; 0 where it did not. The client
 	// may notice much later.
 	ServerClosedNs int64
@@ -134,8 +138,11 @@ func (c *Conn) spentNs() int64 {
 }
 
 // ClosedWaiting reports whether the client closed it while it waited for a reply: a call timed out, or its program
-// ended.
-func (c *Conn) ClosedWaiting() bool { return c.ClosedBy == recording.Client && c.Unanswered > 0 }
+// ended. A wait by design is not given up: its consumer ends.
+func (c *Conn) ClosedWaiting() bool {
+	return c.ClosedBy == recording.Client && c.Unanswered > 0 && !c.unansweredBlocking &&
+		!blockingCommands[c.UnansweredOp]
+}
 
 // ClosedIdle reports whether the client closed it between calls.
 func (c *Conn) ClosedIdle() bool {

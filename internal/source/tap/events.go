@@ -33,6 +33,8 @@ const (
 	flagQuiet   = kernelCallFlagF_QUIET
 	flagPieces  = kernelCallFlagF_PIECES
 
+	flagBlocking = kernelCallFlagF_BLOCKING
+
 	roleServer = kernelRoleSERVER
 	roleClient = kernelRoleCLIENT
 

@@ -98,14 +98,18 @@ type kernelCallEvent struct {
 type kernelCallFlag uint16
 
 const (
-	kernelCallFlagF_SAMPLED kernelCallFlag = 1
-	kernelCallFlagF_MERGED  kernelCallFlag = 2
-	kernelCallFlagF_FRESH   kernelCallFlag = 4
-	kernelCallFlagF_ERROR   kernelCallFlag = 8
-	kernelCallFlagF_TLS     kernelCallFlag = 16
-	kernelCallFlagF_PAIRED  kernelCallFlag = 32
-	kernelCallFlagF_QUIET   kernelCallFlag = 64
-	kernelCallFlagF_PIECES  kernelCallFlag = 128
+	kernelCallFlagF_SAMPLED  kernelCallFlag = 1
+	kernelCallFlagF_MERGED   kernelCallFlag = 2
+	kernelCallFlagF_FRESH    kernelCallFlag = 4
+	kernelCallFlagF_ERROR    kernelCallFlag = 8
+	kernelCallFlagF_TLS      kernelCallFlag = 16
+	kernelCallFlagF_PAIRED   kernelCallFlag = 32
+	kernelCallFlagF_QUIET    kernelCallFlag = 64
+	kernelCallFlagF_PIECES   kernelCallFlag = 128
+	kernelCallFlagF_BLOCKING kernelCallFlag = 256
+	kernelCallFlagF_OPENING  kernelCallFlag = 512
+	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
+	kernelCallFlagF_NO_CALL  kernelCallFlag = 1792
 )
 
 type kernelClocks struct {
@@ -141,6 +145,7 @@ type kernelConn struct {
 	LastIn        uint64
 	LastOut       uint64
 	Calls         uint64
+	NoCalls       uint64
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
@@ -164,6 +169,7 @@ type kernelConn struct {
 	Head          uint32
 	Tail          uint32
 	Outstanding   uint32
+	Blocking      uint32
 	BatchNo       uint32
 	MarkHead      uint32
 	MarkTail      uint32
@@ -172,7 +178,6 @@ type kernelConn struct {
 	Acked         uint32
 	SentHead      uint32
 	SentTail      uint32
-	_             [4]byte
 	MarksFull     uint64
 	ZeroWindow    uint64
 	Node          uint32
@@ -187,14 +192,17 @@ type kernelConn struct {
 	Exchanges     uint8
 	PassiveClose  uint8
 	Strict        uint8
-	Waiter        uint8
+	Alert         uint8
+	MayBlock      uint8
+	Nagle         uint8
+	Tickets       uint8
 	Light         uint8
 	Ordinary      uint8
 	Remote        uint8
 	AcksSeen      uint8
 	Laddr         [16]uint8
 	Raddr         [16]uint8
-	_             [1]byte
+	_             [6]byte
 	Req           struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -296,11 +304,11 @@ type kernelConnEvent struct {
 	Outstanding uint32
 	Error       uint16
 	State       kernelTcpState
-	Unused      uint8
+	Nagle       kernelNagle
 	Op          uint16
 	Args        uint16
 	ReqBytes    uint32
-	Unused2     uint32
+	Blocking    uint32
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -309,6 +317,7 @@ type kernelConnEvent struct {
 	LastIn      uint64
 	LastOut     uint64
 	Calls       uint64
+	NoCalls     uint64
 	InFlightNs  uint64
 	IdleNs      uint64
 	Prompt      uint64
@@ -346,7 +355,9 @@ const (
 	kernelCounterC_NO_BUFFER    kernelCounter = 15
 	kernelCounterC_UNREPORTED   kernelCounter = 16
 	kernelCounterC_LATE_ACKS    kernelCounter = 17
-	kernelCounterC_MAX          kernelCounter = 18
+	kernelCounterC_BLOCKING     kernelCounter = 18
+	kernelCounterC_NOT_REDIS    kernelCounter = 19
+	kernelCounterC_MAX          kernelCounter = 20
 )
 
 type kernelDnsEvent struct {
@@ -427,6 +438,14 @@ const (
 	kernelLimitCARRY     kernelLimit = 48
 	kernelLimitWINDOW    kernelLimit = 4096
 	kernelLimitMASK      kernelLimit = 8191
+)
+
+type kernelNagle uint8
+
+const (
+	kernelNagleNAGLE_UNKNOWN kernelNagle = 0
+	kernelNagleNAGLE_ON      kernelNagle = 1
+	kernelNagleNAGLE_OFF     kernelNagle = 2
 )
 
 type kernelNodeKey struct {
@@ -638,14 +657,14 @@ type kernelTlsParser struct {
 		Name   [2]uint64
 		Sub    uint64
 		Args   uint32
-		Unused uint32
+		Blocks uint32
 	}
 	Next struct {
 		_      structs.HostLayout
 		Name   [2]uint64
 		Sub    uint64
 		Args   uint32
-		Unused uint32
+		Blocks uint32
 	}
 	Skip     uint64
 	Left     uint32

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,10 @@ type talk struct {
 	want []stamped
 }
 
-func newTalk(t *testing.T, port int) *talk {
-	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+func newTalk(t *testing.T, port int) *talk { return dialTalk(t, "127.0.0.1", port) }
+
+func dialTalk(t *testing.T, address string, port int) *talk {
+	c, err := net.Dial("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +81,22 @@ func unread(t *testing.T, port int, c net.Conn) (n int) {
 	}
 	t.Fatal("the server has no such connection")
 	return 0
+}
+
+// alone waits until the server has closed all other connections.
+func (k *talk) alone() {
+	k.t.Helper()
+	got := make([]byte, 4096)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		k.send("INFO", "clients")
+		n, err := k.conn.Read(got)
+		if err != nil || time.Now().After(deadline) {
+			k.t.Fatalf("others are still connected: %q, %v", got[:n], err)
+		}
+		if strings.Contains(string(got[:n]), "connected_clients:1\r\n") {
+			return
+		}
+	}
 }
 
 // ask makes a call that must be seen with these sizes.
