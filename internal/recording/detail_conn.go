@@ -49,7 +49,8 @@ type HandshakeDetail struct {
 	Library string `json:"library,omitempty"`
 	Version string `json:"version,omitempty"`
 
-	RoundTrips int `json:"trips"` // round trips that Ops took, one after the other
+	RoundTrips int   `json:"trips"`            // round trips that Ops took, one after the other
+	TLSNs      int64 `json:"tls_ns,omitempty"` // for replies to the flights of the TLS handshake before them
 	// from the last reply to Ops to the request of Op: long if no call waited for the connection
 	IdleNs int64  `json:"rest_ns"`
 	Op     string `json:"op"`                 // the first real command

@@ -104,10 +104,18 @@ func (c *Conn) HandshakeRoundTrips() int {
 	return max(c.Handshake.RoundTrips, 0)
 }
 
+// tlsNs is the time of its TLS handshake that its client waited for the server, in nanoseconds.
+func (c *Conn) tlsNs() int64 {
+	if c.Handshake == nil {
+		return 0
+	}
+	return max(c.Handshake.TLSNs, 0)
+}
+
 // OpeningNs is what the connection cost before the first command of the application, in nanoseconds: the dial, which
-// the server's end does not see, and the round trips of the handshake.
+// the server's end does not see, the TLS handshake, and the round trips of the handshake.
 func (c *Conn) OpeningNs() int64 {
-	return c.DialNs + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
+	return c.DialNs + c.tlsNs() + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
 }
 
 // Opening is the time from the dial to the first command of the application.
@@ -125,7 +133,7 @@ func (c *Conn) HandshakeRoundTripNs() int64 {
 	if c.Handshake == nil {
 		return 0
 	}
-	return max(c.FirstReplyNs-c.DialNs-c.Handshake.IdleNs, 0) / int64(c.HandshakeRoundTrips()+1)
+	return max(c.FirstReplyNs-c.DialNs-c.tlsNs()-c.Handshake.IdleNs, 0) / int64(c.HandshakeRoundTrips()+1)
 }
 
 // spentNs is the time in nanoseconds that its caller spent on it. The server's end does not see the time that calls

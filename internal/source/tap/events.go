@@ -34,6 +34,7 @@ const (
 	flagPieces  = kernelCallFlagF_PIECES
 
 	flagBlocking = kernelCallFlagF_BLOCKING
+	flagOpening  = kernelCallFlagF_OPENING
 
 	roleServer = kernelRoleSERVER
 	roleClient = kernelRoleCLIENT

@@ -109,7 +109,8 @@ const (
 	kernelCallFlagF_BLOCKING kernelCallFlag = 256
 	kernelCallFlagF_OPENING  kernelCallFlag = 512
 	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
-	kernelCallFlagF_NO_CALL  kernelCallFlag = 1792
+	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
+	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
 
 type kernelClocks struct {

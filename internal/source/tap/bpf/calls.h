@@ -533,7 +533,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
 	pair->tls = c->tls;
-	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_CALL);
+	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_TIME);
 	read_clocks(pair->slot, f->now, &pair->clk_client);
 	struct activity_end *end = end_of(t, b, f->now);
 	if (end) {
@@ -654,12 +654,15 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	}
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = answered(c, p, f->now, 1);
-	if (!c->aligned || p->flags & F_UNSURE)
+	if (!c->aligned || p->flags & F_UNSURE) {
 		count(C_UNALIGNED, 1);
-	else if (p->flags & F_NO_CALL)
+		if (c->tls && is_new(c))
+			report_call(c, f, c->head, F_FRESH, seq); /* the handshake is over by now */
+	} else if (p->flags & F_NO_CALL) {
 		pop_other(c, f, p, ns, seq);
-	else
+	} else {
 		pop_usual(c, f, p, ns, seq);
+	}
 	if (__sync_fetch_and_add(&p->count, -1) == 1)
 		c->head++;
 	return 0;
@@ -673,7 +676,7 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 		return 0;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
-	if (ns >= slow_ns || p->flags & F_NO_CALL)
+	if (ns >= slow_ns || p->flags & F_NO_TIME)
 		return 0;
 	if (n > p->count)
 		n = p->count;

@@ -274,10 +274,10 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	if (!c->calls || calls > RING)
 		calls = 1;
 	c->calls = pair->calls;
-	if (pair->flags & F_NO_CALL) {
+	if (pair->flags & F_NO_CALL)
 		c->no_calls += calls;
+	if (pair->flags & F_NO_TIME)
 		return;
-	}
 	count(C_CALLS_CLIENT, calls);
 	add_latency(pair->op, CLIENT, ns, calls);
 	if (ns >= slow_ns) {

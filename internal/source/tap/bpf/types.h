@@ -340,7 +340,7 @@ struct pair {
 	u32 tls;
 	u32 split;       /* the clocks are known; they are not copied for a call that was short at the server */
 	u32 own;         /* the client is slowpath itself */
-	u32 flags;       /* F_QUIET, F_PIECES, and those of F_NO_CALL */
+	u32 flags;       /* F_QUIET, F_PIECES, and those of F_NO_TIME */
 	struct clocks clk_client;
 };
 
@@ -371,7 +371,8 @@ enum call_flag : u16 {
 	F_BLOCKING = 256, /* it waits by design: it is neither slow nor usual */
 	F_OPENING = 512, /* a flight of a TLS handshake */
 	F_UNSURE = 1024, /* it is not known that this is the reply to this request */
-	F_NO_CALL = F_BLOCKING | F_OPENING | F_UNSURE, /* in no histogram */
+	F_NO_CALL = F_BLOCKING | F_OPENING,
+	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };
 
 struct addr {
