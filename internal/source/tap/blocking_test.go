@@ -173,3 +173,40 @@ func checkWaits(t *testing.T, rec *recording.Recording, waits int, k, shared *ta
 		t.Errorf("the end of the connection was seen at %v", seen)
 	}
 }
+
+// TestTLSWaitsByDesign: under TLS the names of commands tell which of them wait by design, wherever they stand in a turn.
+func TestTLSWaitsByDesign(t *testing.T) {
+	pid, port, _ := startTLS(t)
+	r := openRaw(t, port, allCalls())
+	r.hook(t, pid, roleServer)
+	k := newTLSTalk(t, port)
+	var want []bool
+	ask := func(waits bool, reply string, requests ...[]string) {
+		t.Helper()
+		var text strings.Builder
+		for _, args := range requests {
+			text.WriteString(command(args...))
+		}
+		k.write(text.String())
+		k.expect(reply)
+		want = append(want, waits)
+	}
+	none := "*-1\r\n"
+	ask(false, "+PONG\r\n", []string{"PING"})
+	ask(true, none, []string{"blpop", "list", "0.01"})
+	ask(true, none, []string{"XREAD", "COUNT", "2", "BLOCK", "10", "STREAMS", "s", "$"})
+	ask(false, none, []string{"XREAD", "COUNT", "2", "STREAMS", "s", "0"})
+	ask(true, "+PONG\r\n"+none, []string{"PING"}, []string{"BRPOP", "BLOCK", "0.01"})
+	ask(false, ":0\r\n", []string{"LLEN", "BLOCK"})
+	names := r.names(t)
+	calls, counts := r.finish(t)
+	var got []bool
+	for _, e := range calls {
+		if e.Role == roleServer && names[e.Op] != "?" {
+			got = append(got, e.Flags&flagBlocking != 0)
+		}
+	}
+	if !slices.Equal(got, want) || counts["blocking"] != 3 {
+		t.Errorf("got %v, want %v; %v", got, want, counts)
+	}
+}

@@ -84,7 +84,8 @@ __noinline int tls_request(struct conn *c, struct feed *f, u32 type, u32 seq)
 	s->push = !is_of_turn(c, f, type, len);
 	if (s->push)
 		return 0;
-	s->push = c->alert = type == TLS_DATA && len == TLS_SEALED_ALERT && (!c->outstanding || c->alert);
+	s->push = type == TLS_DATA && len == TLS_SEALED_ALERT;
+	c->alert = s->push && (!c->outstanding || c->alert);
 	if (c->outstanding) {
 		struct pending *p = &c->ring[(c->tail - 1) & (RING - 1)];
 		p->bytes += s->bytes;
@@ -185,6 +186,7 @@ static long tls_record(u32 n, struct parse *q)
 		c->req_first = m ? m->ns : c->role == CLIENT ? c->send_start : 0;
 		s->bytes = len + TLS_HEADER;
 		s->args = type;
+		s->push = 1; /* until it is complete */
 	} else {
 		tls_reply(c, f, type, len, seq_at(q, body));
 	}
