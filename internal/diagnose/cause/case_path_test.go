@@ -34,7 +34,8 @@ func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
 func (e edge) ends(client, nagle string) edge {
 	b, _ := json.Marshal(recording.ConnEnds{Node: edgeNode, PID: 7, Comm: "app", Nagle: nagle})
 	e.Snapshot(recording.Snapshot{
-		TimeNs: edgeMs, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: "ends", Body: string(b),
+		TimeNs: edgeMs, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: "ends",
+		Body: string(b),
 	})
 	return e
 }

@@ -116,11 +116,12 @@ func explainNagle(n *facts.Node) *Finding {
 		cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3))
 	if seen := g.seen(); seen > 0 {
 		f.support(recording.SourceTap, float64(seen), "connections",
-			"%d of the %s of these calls have no TCP_NODELAY: the kernel of the client holds small pieces back", seen,
-			counted(len(g.conns), "connection"))
+			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
+			counted(len(g.conns), "connection"), seen)
 	} else {
 		f.Confidence = 0.8
-		f.doubt(recording.SourceTap, 0, "", "whether these clients set TCP_NODELAY was not seen: they run on other hosts")
+		f.doubt(recording.SourceTap, 0, "",
+			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
 	f.weighACKs(n, int64(cl.Calls))
 	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {

@@ -22,7 +22,8 @@ func TestNagleDelayedACK(t *testing.T) {
 	on, off := recording.NagleOn, recording.NagleOff
 	pauses := acks(newPath(), 12)
 	for i := range int64(20) { // a program that pauses between the pieces, for any time
-		pauses.seen(pathClient, "SET", i*400*edgeMs, 5, part{"network", "out", 20 + 3*i, ""}, part{"server", "exec", 1, ""})
+		pauses.seen(pathClient, "SET", i*400*edgeMs, 5, part{"network", "out", 20 + 3*i, ""},
+			part{"server", "exec", 1, ""})
 	}
 	explainEdge(t, find("nagle-delayed-ack"), []edgeCase{
 		{
@@ -34,8 +35,8 @@ func TestNagleDelayedACK(t *testing.T) {
 			evidence: "10 of 10 slow calls (SET)", against: "not seen",
 		},
 		{
-			name: "from another host, without delayed acknowledgements", rec: acks(calls("out", 41, ""), 3), found: true,
-			max: 0.5, against: "only 3",
+			name: "from another host, without delayed acknowledgements", rec: acks(calls("out", 41, ""), 3),
+			found: true, max: 0.5, against: "only 3",
 		},
 		{name: "with TCP_NODELAY", rec: acks(calls("out", 41, off), 12)},
 		{name: "a program that pauses while it sends", rec: pauses},

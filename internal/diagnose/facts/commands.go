@@ -54,10 +54,11 @@ func IsMapCommand(command string) bool {
 }
 
 // blockingCommands are the commands that wait by design.
-var blockingCommands = WordSet(recording.BlockingCommands)
+var blockingCommands = WordSet(strings.Join(recording.BlockingCommands(), " "))
 
 // LongWaitCommands are the commands whose reply, or next message, may take long on a healthy server.
-var LongWaitCommands = WordSet(recording.BlockingCommands + " SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
+var LongWaitCommands = WordSet(strings.Join(recording.BlockingCommands(), " ") +
+	" SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
 
 var (
 	flushCommands  = WordSet("FLUSHALL FLUSHDB")

@@ -33,7 +33,7 @@ func TestBlockingCommandsAreTheSame(t *testing.T) {
 		}
 	}
 	var want []string
-	for name := range strings.FieldsSeq(recording.BlockingCommands) {
+	for _, name := range recording.BlockingCommands() {
 		want = append(want, name[:min(len(name), 8)])
 	}
 	slices.Sort(got)
@@ -174,7 +174,8 @@ func checkWaits(t *testing.T, rec *recording.Recording, waits int, k, shared *ta
 	}
 }
 
-// TestTLSWaitsByDesign: under TLS the names of commands tell which of them wait by design, wherever they stand in a turn.
+// TestTLSWaitsByDesign: under TLS the names of commands tell which of them wait by design, wherever they stand in a
+// turn.
 func TestTLSWaitsByDesign(t *testing.T) {
 	pid, port, _ := startTLS(t)
 	r := openRaw(t, port, allCalls())

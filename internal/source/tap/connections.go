@@ -70,7 +70,8 @@ func (r *recorder) connDetail(e *kernelConnEvent, client netip.AddrPort) recordi
 	d := recording.ConnDetail{
 		Client: client.String(), PID: r.clients[client].pid, Comm: r.clients[client].comm,
 		Side:  sideOf(e.Role),
-		Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
+		Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
+		IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
 	}
 	if e.Opened != 0 {
 		d.AgeNs = int64(e.Now - e.Opened)

@@ -64,7 +64,8 @@ func testTLSIdleClose(t *testing.T, address string, version uint16) {
 			continue // its server's end parses for both
 		}
 		if calls := int(e.Calls - e.NoCalls); calls != w.calls || int(e.Outstanding) != w.waiting {
-			t.Errorf("at end %d of %d calls %d and %d waiting were seen; %v", e.Role, w.calls, calls, e.Outstanding, counts)
+			t.Errorf("at end %d of %d calls %d and %d waiting were seen; %v", e.Role, w.calls, calls, e.Outstanding,
+				counts)
 		}
 		if e.ClosedBy == kernelClosedByCLOSED_BY_NEITHER || e.Now-max(e.LastIn, e.LastOut) < uint64(pause) {
 			t.Errorf("end %d, with %d calls, was closed by %d after %d ns", e.Role, w.calls, e.ClosedBy,
@@ -101,7 +102,9 @@ func TestNoRequest(t *testing.T) {
 func checkNoRequest(t *testing.T, header, request string, split bool, calls int) {
 	t.Helper()
 	port := proxied(t, header)
-	r := openRaw(t, port, constants{"sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, "strict_all": uint32(1)})
+	r := openRaw(t, port, constants{
+		"sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60, "strict_all": uint32(1),
+	})
 	serverPIDs.Store(port, 0) // it is this process, which need not rest
 	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -157,8 +160,8 @@ func checkNoRequest(t *testing.T, header, request string, split bool, calls int)
 	}
 }
 
-// proxied starts a server that takes a header, as one with the PROXY protocol does, and answers PING. Where there are no
-// requests it closes, as Redis does when it sees HTTP.
+// proxied starts a server that takes a header, as one with the PROXY protocol does, and answers PING until its client
+// sends no more.
 func proxied(t *testing.T, header string) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,9 +1,9 @@
 /* TLS hides requests and replies: of a connection only request/response turns are seen, from the first record with
- * requests to the first with replies. Records of other types are none: alerts, such as the close_notify before the end of
- * an idle connection, session tickets, and those of the handshake, whose flights are turns of their own. The TLS library knows what was requested in a turn. When SSL_read of a server
- * returns, or SSL_write of a client, the plaintext is in the memory of the thread, and the socket that the call read or
- * wrote shows which connection it belongs to. Libraries that get the socket's bytes instead of the socket are never
- * matched: their turns have no name. */
+ * requests to the first with replies. Records of other types are none: alerts, such as the close_notify before the end
+ * of an idle connection, session tickets, and those of the handshake, whose flights are turns of their own. The TLS
+ * library knows what was requested in a turn. When SSL_read of a server returns, or SSL_write of a client, the
+ * plaintext is in the memory of the thread, and the socket that the call read or wrote shows which connection it
+ * belongs to. Libraries that get the bytes instead of the socket are never matched: their turns have no name. */
 #ifndef SLOWPATH_TLS_H
 #define SLOWPATH_TLS_H
 
@@ -51,7 +51,7 @@ __noinline int begin_tls_turn(struct conn *c, u32 slot)
 static __always_inline void tls_opened(struct conn *c, struct feed *f)
 {
 	c->tls = TLS_OPEN;
-	c->tickets = c->role == CLIENT; /* a server sends them before it reads the first request, unless it has read that too */
+	c->tickets = c->role == CLIENT; /* a server sends them before it reads the first request, see tls_request */
 	f->finished = 1;
 }
 
@@ -142,7 +142,8 @@ static __always_inline bool answers(struct conn *c, struct feed *f, u32 type, u3
 	return type == TLS_DATA ? !opening && len != TLS_SEALED_ALERT : opening;
 }
 
-/* tls_reply: the header of a record of the server. len is the number of bytes behind it, seq that of the byte after it. */
+/* tls_reply: the header of a record of the server. len is the number of bytes behind it, seq that of the byte after
+ * the header. */
 __noinline int tls_reply(struct conn *c, struct feed *f, u32 type, u32 len, u32 seq)
 {
 	if (!c || !f)
