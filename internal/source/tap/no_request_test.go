@@ -17,37 +17,51 @@ import (
 // the connection; the handshake and its session tickets are no calls either. At the client's end a ticket may be taken
 // for the reply to the first request, whose time is therefore left out.
 func TestTLSIdleClose(t *testing.T) {
-	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+	cert, key := selfSigned(t, t.TempDir())
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*tls.Config{
+		"1.2": {MaxVersion: tls.VersionTLS12}, "1.3": {},
+		"1.3 with a client's certificate": {Certificates: []tls.Certificate{pair}},
+	} {
+		more := []string{"--bind", "127.0.0.1", "127.0.0.2"}
+		if c.Certificates != nil {
+			more = append(more, "--tls-auth-clients", "yes", "--tls-ca-cert-file", cert)
+		}
+		c.InsecureSkipVerify = true //nolint:gosec // the test's own server
 		for _, address := range []string{"127.0.0.1", "127.0.0.2"} { // within this host, as from another
-			t.Run(name+" "+address, func(t *testing.T) { testTLSIdleClose(t, address, version) })
+			t.Run(name+" "+address, func(t *testing.T) { testTLSIdleClose(t, address, c, more) })
 		}
 	}
 }
 
-func testTLSIdleClose(t *testing.T, address string, version uint16) {
+func testTLSIdleClose(t *testing.T, address string, config *tls.Config, more []string) {
 	const pause = 300 * time.Millisecond
-	_, port, plain := startTLS(t, "--bind", "127.0.0.1", "127.0.0.2")
-	r := openRaw(t, port, constants{"slow_ns": uint64(10e6)})
+	_, port, plain := startTLS(t, more...)
 	other := newTalk(t, plain)
 	want := map[netip.AddrPort]struct{ calls, waiting int }{}
 	dial := func(calls, waiting int) *talk {
-		c, err := tls.Dial("tcp", net.JoinHostPort(address, strconv.Itoa(port)), &tls.Config{
-			InsecureSkipVerify: true, MaxVersion: version, //nolint:gosec // the test's own server
-		})
+		c, err := tls.Dial("tcp", net.JoinHostPort(address, strconv.Itoa(port)), config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want[c.LocalAddr().(*net.TCPAddr).AddrPort()] = struct{ calls, waiting int }{calls, waiting}
 		return &talk{t: t, conn: c}
 	}
+	old := dial(5, 0)
+	old.ask("+PONG\r\n", "PING")
+	r := openRaw(t, port, constants{"slow_ns": uint64(10e6)})
 	idle, used, waiting := dial(0, 0), dial(5, 0), dial(0, 1)
 	for range 5 {
 		used.ask("+PONG\r\n", "PING")
+		old.ask("+PONG\r\n", "PING")
 	}
 	waiting.send("BLPOP", "list", "0")
 	atRest(t, port)
 	time.Sleep(pause)
-	for _, k := range []*talk{idle, used, waiting} {
+	for _, k := range []*talk{idle, used, waiting, old} {
 		k.conn.Close()
 	}
 	other.alone()
