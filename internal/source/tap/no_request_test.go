@@ -30,7 +30,7 @@ func TestTLSIdleClose(t *testing.T) {
 		if c.Certificates != nil {
 			more = append(more, "--tls-auth-clients", "yes", "--tls-ca-cert-file", cert)
 		}
-		c.InsecureSkipVerify = true //nolint:gosec // the test's own server
+		c.InsecureSkipVerify = true                                  //nolint:gosec // the test's own server
 		for _, address := range []string{"127.0.0.1", "127.0.0.2"} { // within this host, as from another
 			t.Run(name+" "+address, func(t *testing.T) { testTLSIdleClose(t, address, c, more) })
 		}
