@@ -16,7 +16,7 @@ import (
 var healthyBlockingConsumers = Incident{
 	ID:    "healthy-blocking-consumers",
 	Cause: HealthyCause,
-	Title: "consumers with BLPOP and XREAD BLOCK, for which something comes every 40 ms or never, beside other calls",
+	Title: "consumers that wait in BLPOP and XREAD BLOCK for entries every 40 ms, or for nothing",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -163,7 +163,8 @@ func checkWaits(t *testing.T, rec *recording.Recording, waits int, k, shared *ta
 		}
 		seen[d.Side] = true
 		usual := int64(len(k.want) - 2) // without WAIT and BLPOP
-		if d.InFlightNs >= int64(waits)*int64(byDesign)/2 || d.Side == recording.Server && d.Calls != usual || d.Calls > usual {
+		wrong := d.Side == recording.Server && d.Calls != usual || d.Calls > usual
+		if wrong || d.InFlightNs >= int64(waits)*int64(byDesign)/2 {
 			t.Errorf("at the %s's end %d calls and %d ns in flight, want %d and little: %d waited", d.Side, d.Calls,
 				d.InFlightNs, usual, waits)
 		}
