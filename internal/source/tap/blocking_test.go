@@ -202,6 +202,9 @@ func TestTLSWaitsByDesign(t *testing.T) {
 	ask(false, none, []string{"XREAD", "COUNT", "2", "STREAMS", "s", "0"})
 	ask(true, "+PONG\r\n"+none, []string{"PING"}, []string{"BRPOP", "BLOCK", "0.01"})
 	ask(false, ":0\r\n", []string{"LLEN", "BLOCK"})
+	k.write(command("BLPOP", "list", "0")) // its consumer ends
+	atRest(t, port)
+	k.conn.Close()
 	names := r.names(t)
 	calls, counts := r.finish(t)
 	var got []bool
@@ -210,7 +213,12 @@ func TestTLSWaitsByDesign(t *testing.T) {
 			got = append(got, e.Flags&flagBlocking != 0)
 		}
 	}
-	if !slices.Equal(got, want) || counts["blocking"] != 3 {
+	for _, e := range r.closes {
+		if e.Role == roleServer && (e.Outstanding != 1 || e.Blocking == 0) {
+			t.Errorf("at the end %d requests had no reply, blocking %d", e.Outstanding, e.Blocking)
+		}
+	}
+	if !slices.Equal(got, want) || counts["blocking"] != 3 || len(r.closes) == 0 {
 		t.Errorf("got %v, want %v; %v", got, want, counts)
 	}
 }

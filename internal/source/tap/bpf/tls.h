@@ -101,6 +101,16 @@ __noinline int tls_request(struct conn *c, struct feed *f, u32 type, u32 seq)
 	return 0;
 }
 
+/* tls_blocks reports whether a request of the turn under way waits by design. */
+static __always_inline bool tls_blocks(struct conn *c)
+{
+	if (!c->tls || !c->ssl)
+		return false;
+	struct tls_key k = {.ssl = c->ssl, .tgid = c->tgid};
+	struct tls_parser *v = bpf_map_lookup_elem(&tls_parsers, &k);
+	return v && v->conn == c->cookie && v->calls && v->first.blocks;
+}
+
 /* name_turn names the turn that is answered, if its plaintext was seen: by its first command, with the subcommand "+"
  * if it has several. */
 __noinline int name_turn(struct conn *c)
