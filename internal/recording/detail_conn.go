@@ -16,8 +16,16 @@ type ConnDetail struct {
 	Reason     string `json:"reason,omitempty"`   // close: one of Close…; empty for a regular close by FIN
 	Waiting    int    `json:"waiting,omitempty"`  // close: calls without a reply,
 	Op         string `json:"op,omitempty"`       // the first of them, if known,
-	OpBytes    int64  `json:"op_bytes,omitempty"` // and the size of its request
+	OpBytes    int64  `json:"op_bytes,omitempty"` // the size of its request,
+	Blocking   bool   `json:"blocking,omitempty"` // and whether it waits by design
+	Nagle      string `json:"nagle,omitempty"`    // close, client: one of Nagle…; empty if unknown
 }
+
+// Whether the kernel of a client holds a small segment back while another is not acknowledged: not with TCP_NODELAY.
+const (
+	NagleOn  = "on"
+	NagleOff = "off"
+)
 
 // Reasons of a close.
 const (
@@ -41,7 +49,8 @@ type HandshakeDetail struct {
 	Library string `json:"library,omitempty"`
 	Version string `json:"version,omitempty"`
 
-	RoundTrips int `json:"trips"` // round trips that Ops took, one after the other
+	RoundTrips int   `json:"trips"`            // round trips that Ops took, one after the other
+	TLSNs      int64 `json:"tls_ns,omitempty"` // for replies to the flights of the TLS handshake before them
 	// from the last reply to Ops to the request of Op: long if no call waited for the connection
 	IdleNs int64  `json:"rest_ns"`
 	Op     string `json:"op"`                 // the first real command

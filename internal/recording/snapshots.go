@@ -28,6 +28,8 @@ type ConnEnds struct {
 	Node string `json:"node"`
 	PID  int    `json:"pid"`
 	Comm string `json:"comm"`
+	// one of Nagle…; empty if unknown
+	Nagle string `json:"nagle,omitempty"`
 }
 
 // SnapshotServed is written once for each connection that was used for a second: its server's end is watched, so every

@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"slowpath/internal/recording"
@@ -26,6 +27,16 @@ func (e edge) lane(client string, calls, eachNs, idleNs int64) edge {
 	for s := int64(1); s <= 10; s++ {
 		e.looked(client, s*1e9, s*calls, s*calls*eachNs, s*calls*idleNs)
 	}
+	return e
+}
+
+// ends is the process of a connection, and whether its kernel holds small segments back.
+func (e edge) ends(client, nagle string) edge {
+	b, _ := json.Marshal(recording.ConnEnds{Node: edgeNode, PID: 7, Comm: "app", Nagle: nagle})
+	e.Snapshot(recording.Snapshot{
+		TimeNs: edgeMs, Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: "ends",
+		Body: string(b),
+	})
 	return e
 }
 

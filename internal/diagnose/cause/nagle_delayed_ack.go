@@ -5,7 +5,6 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -18,61 +17,75 @@ var nagleDelayedACK = Cause{
 	Needs: Needs{
 		T0: "nothing: the probe sends each request at once",
 		T1: "delayed acknowledgements (DelayedACKs) about as frequent as such calls",
-		T2: "calls with a request that left 40 ms after its last byte was written, on a path that takes much less",
+		T2: "requests that arrived 40 ms after they were begun, on a path that takes much less; for clients on this " +
+			"host, that their sockets do not have TCP_NODELAY",
 	},
 	Explain: explainNagle,
 }
 
 const (
 	// The delayed acknowledgement comes after 40 ms (TCP_DELACK_MIN of include/net/tcp.h) or up to a tick of the timer
-	// later, 10 ms at HZ=100.
+	// later, 10 ms at HZ=100. It takes one way to the sender, and the last piece the other.
 	delackMinNs = int64(39e6)
 	delackMaxNs = int64(51e6)
-	// steadyPart of the seconds in which a connection's calls take that long on average.
-	steadyPart  = 0.8
-	nagledCalls = 10
+	// steadyPart: so many of the requests that were late, at least, are late by that. A program that pauses while it
+	// writes a request may pause for any time.
+	steadyPart = 0.8
 )
 
-// delayed reports whether a time is that of a delayed acknowledgement.
-func delayed(ns int64) bool { return ns >= delackMinNs && ns <= delackMaxNs }
+// lateRequest is the time of a call from when its request was begun to its arrival. Time when the process at either end
+// did not run does not count: the kernels do this.
+func lateRequest(a account.Account) int64 {
+	if a.In(account.Network, account.Retransmit) > 0 {
+		return 0
+	}
+	return a.In(account.Network, account.Out)
+}
 
-// delayedOut is the time of a call from the write of its request to its arrival, if it is that of a delayed
-// acknowledgement. Time when the process at either end did not run does not count: the kernels do this.
-func delayedOut(a account.Account) int64 {
-	if out := a.In(account.Network, account.Out); delayed(out) && a.In(account.Network, account.Retransmit) == 0 {
-		return out
+// nagled are the connections whose requests wait for delayed acknowledgements.
+type nagled struct {
+	node    *facts.Node
+	tripNs  int64
+	sockets map[string]string // whether they may, by their sockets
+	conns   map[string]bool
+}
+
+func nagledConns(n *facts.Node, tripNs int64) nagled {
+	g := nagled{n, tripNs, n.NagleConns(), map[string]bool{}}
+	late, delayed := facts.NameCounts{}, facts.NameCounts{}
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Source != recording.SourceTap || lateRequest(a) < n.Ledger.ThresholdNs {
+			continue
+		}
+		late[a.Call.Conn]++
+		if g.delayedNs(a) > 0 {
+			delayed[a.Call.Conn]++
+		}
+	}
+	for conn, many := range delayed {
+		if float64(many) >= steadyPart*float64(late[conn]) && g.sockets[conn] != recording.NagleOff {
+			g.conns[conn] = true
+		}
+	}
+	return g
+}
+
+// delayedNs is the time by which a request was late, if it is that of a delayed acknowledgement.
+func (g nagled) delayedNs(a account.Account) int64 {
+	if ns := lateRequest(a); ns >= delackMinNs && ns <= delackMaxNs+g.tripNs {
+		return ns
 	}
 	return 0
 }
 
-// nagledConns are connections on which all calls take as long as a delayed acknowledgement.
-type nagledConns struct {
-	conns    []facts.ConnTimeline
-	calls    int64
-	excessNs int64
-}
-
-func nagled(n *facts.Node, baselineNs int64) (g nagledConns) {
-	for _, c := range n.Timelines() {
-		if c.Calls < nagledCalls {
-			continue
-		}
-		steady, used := 0, 0
-		for _, s := range c.Steps {
-			if s.Calls > 0 {
-				used++
-				if delayed(s.InFlightNs / s.Calls) {
-					steady++
-				}
-			}
-		}
-		if used > 0 && float64(steady) >= steadyPart*float64(used) {
-			g.conns = append(g.conns, c)
-			g.calls += c.Calls
-			g.excessNs += max(0, c.InFlightNs-c.Calls*baselineNs)
+// seen is how many of the connections are known to lack TCP_NODELAY.
+func (g nagled) seen() (many int) {
+	for conn := range g.conns {
+		if g.sockets[conn] == recording.NagleOn {
+			many++
 		}
 	}
-	return g
+	return many
 }
 
 func explainNagle(n *facts.Node) *Finding {
@@ -83,50 +96,39 @@ func explainNagle(n *facts.Node) *Finding {
 	if baseline*4 >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms prove nothing
 	}
+	g := nagledConns(n, baseline)
 	who, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
-		ns := delayedOut(a)
-		if ns > 0 {
-			who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
-			ops[a.Call.Op]++
+		ns := g.delayedNs(a)
+		if !g.conns[a.Call.Conn] || ns == 0 {
+			return 0
 		}
+		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
+		ops[a.Call.Op]++
 		return ns
 	})
-	g := nagled(n, baseline)
-	if cl.Calls < facts.HealthyMinCalls && len(g.conns) == 0 {
+	if cl.Calls < facts.HealthyMinCalls {
 		return nil
 	}
-	f := finding(n, cl, 0.9)
-	if cl.Calls >= facts.HealthyMinCalls {
-		f.support(recording.SourceTap, float64(cl.Calls), "calls",
-			"%d of %d slow calls (%s) arrived 40 ms after their last byte was written, with nothing retransmitted: %s",
-			cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3))
+	f := finding(n, cl, 0.93)
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%d of %d slow calls (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
+		cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3))
+	if seen := g.seen(); seen > 0 {
+		f.support(recording.SourceTap, float64(seen), "connections",
+			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
+			counted(len(g.conns), "connection"), seen)
+	} else {
+		f.Confidence = 0.8
+		f.doubt(recording.SourceTap, 0, "",
+			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
-	calls := int64(cl.Calls)
-	if len(g.conns) > 0 {
-		calls = max(calls, g.calls)
-		for _, c := range g.conns {
-			who[c.Label()] += int(c.Calls)
-		}
-		if share := float64(g.excessNs) / facts.TotalInFlightNs(n.Timelines()); share > f.ExcessShare {
-			f.lose(n, facts.LostInCalls, max(float64(g.excessNs-cl.Ns), 0))
-			f.ExcessShare, f.SlowCalls = share, 0 // of all waiting of callers, not of the slow calls alone
-		}
-		f.support(recording.SourceTap, float64(g.meanNs()), "ns",
-			"%s with %s per call in every second (%d calls), others take %s: %s", counted(len(g.conns), "connection"),
-			format.Brief(g.meanNs()), g.calls, format.Brief(baseline), who.List(3))
-	}
-	f.weighACKs(n, calls)
+	f.weighACKs(n, int64(cl.Calls))
 	if d, ok := n.Demand(); ok && d.Measured && d.Total() < maxIdleDemand {
 		f.support(d.Source, d.Total(), "of the time",
 			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
 	}
-	f.Fix = []string{
-		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies on the path: Lettuce < 6.0 "+
-			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; "+
-			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
-		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
-	}
+	f.Fix = nagleFix(who)
 	f.See = []string{
 		"https://www.rfc-editor.org/rfc/rfc896", "https://man7.org/linux/man-pages/man7/tcp.7.html",
 		"https://github.com/dragonflydb/dragonfly/pull/1910",
@@ -134,12 +136,13 @@ func explainNagle(n *facts.Node) *Finding {
 	return f
 }
 
-func (g nagledConns) meanNs() int64 {
-	ns := int64(0)
-	for _, c := range g.conns {
-		ns += c.InFlightNs
+func nagleFix(who facts.NameCounts) []string {
+	return []string{
+		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies on the path: Lettuce < 6.0 "+
+			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; "+
+			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
+		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
 	}
-	return ns / max(g.calls, 1)
 }
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.
@@ -150,7 +153,7 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 		f.Confidence -= 0.15
 		f.doubt(recording.SourceHost, 0, "", "whether the server's host delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
-		f.Confidence += 0.06
+		f.Confidence += 0.05
 		f.support(recording.SourceHost, acks.Growth(), "segments",
 			"the server's network namespace sent %s (DelayedACKs) for %d such calls",
 			counted(acks.Growth(), "delayed acknowledgement"), calls)

@@ -56,7 +56,7 @@ func (c *Caller) RoundTripNs() int64 {
 	}
 	var trips, ns int64
 	for _, k := range c.Conns {
-		trips, ns = trips+int64(k.HandshakeRoundTrips())+k.AppCalls(), ns+k.spentNs()-k.DialNs
+		trips, ns = trips+int64(k.HandshakeRoundTrips())+k.AppCalls(), ns+k.spentNs()-k.DialNs-k.tlsNs()
 	}
 	c.roundTripNs = ns / max(trips, 1)
 	return c.roundTripNs

@@ -63,7 +63,8 @@ func (b *callerTable) event(e recording.Event) {
 		c := list[len(list)-1]
 		c.CloseNs, c.Calls, c.InFlightNs, c.IdleNs, c.ClosedBy, c.Unanswered = e.TimeNs, d.Calls, d.InFlightNs,
 			d.IdleNs, d.By, d.Waiting
-		c.UnansweredOp, c.UnansweredBytes = d.Op, d.OpBytes
+		c.UnansweredOp, c.UnansweredBytes, c.unansweredBlocking = d.Op, d.OpBytes, d.Blocking
+		c.Nagle = d.Nagle
 		if d.By == recording.Server {
 			c.ServerClosedNs, c.ServerClosedIdleNs = e.TimeNs, d.IdleNs
 		}
@@ -118,8 +119,12 @@ func (b *callerTable) samples() {
 			continue
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
-		if !b.knows(address, s.TimeNs) {
-			b.add(recording.ConnDetail{Client: address, Side: recording.Client, PID: ends.PID, Comm: ends.Comm})
+		c := b.clientsEnd(address, s.TimeNs)
+		if c == nil {
+			c = b.add(recording.ConnDetail{Client: address, Side: recording.Client, PID: ends.PID, Comm: ends.Comm})
+		}
+		if c.Nagle == "" {
+			c.Nagle = ends.Nagle
 		}
 	}
 	for _, c := range b.all {
@@ -155,6 +160,7 @@ func (b *callerTable) joinEnds() {
 		if c.UnansweredOp == "" {
 			c.UnansweredOp, c.UnansweredBytes = s.UnansweredOp, s.UnansweredBytes
 		}
+		c.unansweredBlocking = c.unansweredBlocking || s.unansweredBlocking
 		c.Calls, c.InFlightNs = max(c.Calls, s.Calls), max(c.InFlightNs, s.InFlightNs)
 		if s.Handshake != nil && (c.Handshake == nil || len(s.Handshake.Ops) > len(c.Handshake.Ops)) {
 			g := *s.Handshake
@@ -176,14 +182,14 @@ func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
 	return best
 }
 
-// knows reports whether a connection of an address was open at a time.
-func (b *callerTable) knows(address string, at int64) bool {
+// clientsEnd is that of the connection of an address that was open at a time; nil where it is not known.
+func (b *callerTable) clientsEnd(address string, at int64) *Conn {
 	for _, c := range b.byAddress[recording.Client+address] {
 		if c.OpenNs <= at && (c.CloseNs == 0 || c.CloseNs >= at) {
-			return true
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // findObservers finds the connections of others that watch the server.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
 	"slowpath/internal/topology/cost"
 )
 
@@ -52,14 +53,12 @@ func IsMapCommand(command string) bool {
 	return ok || command == "CLUSTER"
 }
 
-// blockingCommands are the commands that block by themselves.
-var blockingCommands = WordSet("BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
-	"WAITAOF")
+// blockingCommands are the commands that wait by design.
+var blockingCommands = WordSet(strings.Join(recording.BlockingCommands(), " "))
 
-// LongWaitCommands are the commands whose reply may take long on a healthy server.
-var LongWaitCommands = WordSet("BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT " +
-	"WAITAOF " +
-	"SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
+// LongWaitCommands are the commands whose reply, or next message, may take long on a healthy server.
+var LongWaitCommands = WordSet(strings.Join(recording.BlockingCommands(), " ") +
+	" SUBSCRIBE PSUBSCRIBE SSUBSCRIBE MONITOR")
 
 var (
 	flushCommands  = WordSet("FLUSHALL FLUSHDB")

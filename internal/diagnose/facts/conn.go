@@ -30,6 +30,10 @@ type Conn struct {
 	UnansweredOp string
 	// UnansweredBytes is the length of the request of UnansweredOp.
 	UnansweredBytes int64
+	// unansweredBlocking says that it waits by design.
+	unansweredBlocking bool
+	// Nagle is recording.NagleOn or NagleOff, by the client's socket; empty where that was not seen.
+	Nagle string
 	// ServerClosedNs is when the server, or a proxy before it, closed the connection; 0 where it did not. The client
 	// may notice much later.
 	ServerClosedNs int64
@@ -100,10 +104,18 @@ func (c *Conn) HandshakeRoundTrips() int {
 	return max(c.Handshake.RoundTrips, 0)
 }
 
+// tlsNs is the time of its TLS handshake that its client waited for the server, in nanoseconds.
+func (c *Conn) tlsNs() int64 {
+	if c.Handshake == nil {
+		return 0
+	}
+	return max(c.Handshake.TLSNs, 0)
+}
+
 // OpeningNs is what the connection cost before the first command of the application, in nanoseconds: the dial, which
-// the server's end does not see, and the round trips of the handshake.
+// the server's end does not see, the TLS handshake, and the round trips of the handshake.
 func (c *Conn) OpeningNs() int64 {
-	return c.DialNs + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
+	return c.DialNs + c.tlsNs() + c.HandshakeRoundTripNs()*int64(c.HandshakeRoundTrips())
 }
 
 // Opening is the time from the dial to the first command of the application.
@@ -121,7 +133,7 @@ func (c *Conn) HandshakeRoundTripNs() int64 {
 	if c.Handshake == nil {
 		return 0
 	}
-	return max(c.FirstReplyNs-c.DialNs-c.Handshake.IdleNs, 0) / int64(c.HandshakeRoundTrips()+1)
+	return max(c.FirstReplyNs-c.DialNs-c.tlsNs()-c.Handshake.IdleNs, 0) / int64(c.HandshakeRoundTrips()+1)
 }
 
 // spentNs is the time in nanoseconds that its caller spent on it. The server's end does not see the time that calls
@@ -134,8 +146,11 @@ func (c *Conn) spentNs() int64 {
 }
 
 // ClosedWaiting reports whether the client closed it while it waited for a reply: a call timed out, or its program
-// ended.
-func (c *Conn) ClosedWaiting() bool { return c.ClosedBy == recording.Client && c.Unanswered > 0 }
+// ended. A wait by design is not given up: its consumer ends.
+func (c *Conn) ClosedWaiting() bool {
+	return c.ClosedBy == recording.Client && c.Unanswered > 0 && !c.unansweredBlocking &&
+		!blockingCommands[c.UnansweredOp]
+}
 
 // ClosedIdle reports whether the client closed it between calls.
 func (c *Conn) ClosedIdle() bool {

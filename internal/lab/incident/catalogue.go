@@ -79,6 +79,7 @@ var clientIncidents = []Incident{
 	poolIdleReapRedial,
 	poolIdleReapRedialV8,
 	poolIdleReapRedialFleet,
+	poolIdleReapRedialTLS,
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,
@@ -162,4 +163,6 @@ var healthyLoads = []Incident{
 	healthyBigValues,
 	healthyBGSave,
 	healthyCluster,
+	healthyBlockingConsumers,
+	healthyTLSPool,
 }

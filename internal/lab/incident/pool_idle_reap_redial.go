@@ -53,6 +53,23 @@ var poolIdleReapRedialFleet = Incident{
 	},
 }
 
+// poolIdleReapRedialTLS closes each connection with an alert of TLS, which nobody answers: no call is given up.
+var poolIdleReapRedialTLS = Incident{
+	ID:    "pool-idle-reap-redial-tls",
+	Cause: "pool-idle-reap-redial",
+	Title: "go-redis v8 clients under TLS with IdleTimeout 2 s that call every 3.3 s, 4 ms from their server",
+	Args:  []string{"--insecure", "-a", labPassword},
+	Watch: 20 * time.Second,
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		scene, err := l.reapedPools(ctx, reapedPools{
+			program: clients.GoRedis8, instances: 4, rate: 0.3, idleLimit: 2 * time.Second,
+			distance: 4 * time.Millisecond, tls: true,
+		})
+		scene.Target = "rediss://" + scene.Target
+		return scene, err
+	},
+}
+
 // reapedPools are processes whose pools close connections that were idle for idleLimit.
 type reapedPools struct {
 	program   clients.Name
@@ -61,17 +78,18 @@ type reapedPools struct {
 	random    bool    // they come at random, and only some after more than idleLimit
 	idleLimit time.Duration
 	distance  time.Duration
+	tls       bool
 }
 
 func (l *Lab) reapedPools(ctx context.Context, p reapedPools) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, p.distance)
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword, TLS: p.tls}, p.distance)
 	if err != nil {
 		return Scene{}, err
 	}
 	for range p.instances {
 		if err := l.Client(ctx, clientSpec{Program: p.program, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
-			Rate: p.rate, Random: p.random, IdleLimit: p.idleLimit,
+			Rate: p.rate, Random: p.random, IdleLimit: p.idleLimit, TLS: p.tls,
 		}}); err != nil {
 			return Scene{}, err
 		}

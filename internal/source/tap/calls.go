@@ -4,7 +4,6 @@ package tap
 
 import (
 	"net/netip"
-	"strings"
 
 	"slowpath/internal/recording"
 )
@@ -34,16 +33,6 @@ type clientView struct {
 
 // joinWithin is how long after the end of a call the view of one end waits for that of the other.
 const joinWithin = int64(300e6)
-
-// blocking are commands that block by design.
-var blocking = map[string]bool{
-	"BLPOP": true, "BRPOP": true, "BLMOVE": true, "BRPOPLPUSH": true, "BZPOPMIN": true,
-	"BZPOPMAX": true, "BLMPOP": true,
-	"BZMPOP": true, "XREAD": true, "XREADGROUP": true, "WAIT": true, "WAITAOF": true,
-}
-
-// blocks reports whether a command blocks by design, alone or as the first of a request/response turn under TLS.
-func blocks(op string) bool { return blocking[strings.TrimSuffix(op, several)] }
 
 // call records a call that was slow, or one of the sample.
 func (r *recorder) call(e *kernelCallEvent) {
@@ -89,7 +78,7 @@ func (r *recorder) call(e *kernelCallEvent) {
 	if e.Flags&flagError != 0 {
 		c.Error = "error reply"
 	}
-	if e.Flags&flagSampled == 0 && !blocks(c.Op) {
+	if e.Flags&(flagSampled|flagBlocking) == 0 {
 		r.addSlowCall(c, client)
 	}
 	if e.Role == roleServer {
@@ -102,7 +91,7 @@ func (r *recorder) call(e *kernelCallEvent) {
 func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call) {
 	segs := r.serverSegments(e)
 	switch {
-	case blocks(c.Op) && asleepAfter(e) > (c.EndNs-c.StartNs)/2:
+	case e.Flags&flagBlocking != 0:
 		r.Sink.Event(recording.Event{
 			TimeNs: c.StartNs, DurationNs: c.EndNs - c.StartNs, Source: recording.SourceTap,
 			Subject: c.Node, Kind: recording.KindBlockingCommand,
@@ -121,8 +110,6 @@ func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call)
 
 func (r *recorder) callAtClient(e *kernelCallEvent, k callKey, c recording.Call, n Node) {
 	switch {
-	case blocks(c.Op):
-		delete(r.serverViews, k)
 	case r.Side == "" && r.serverViews[k] == nil && e.Flags&flagPaired == 0 && r.serves(n):
 		r.clientViews[k] = &clientView{e, c, c.EndNs + joinWithin}
 	default:

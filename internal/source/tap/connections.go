@@ -91,7 +91,8 @@ func (r *recorder) connDetail(e *kernelConnEvent, client clientEnd) recording.Co
 	d := recording.ConnDetail{
 		Client: client.String(), PID: r.clients[client].pid, Comm: r.clients[client].comm,
 		Side:  sideOf(e.Role),
-		Calls: int64(e.Calls), InFlightNs: int64(e.InFlightNs), IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
+		Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
+		IdleNs: int64(e.Now - max(e.LastIn, e.LastOut)),
 	}
 	if e.Opened != 0 {
 		d.AgeNs = int64(e.Now - e.Opened)
@@ -115,7 +116,7 @@ func (r *recorder) opened(e *kernelConnEvent, client clientEnd, n Node, d record
 func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.ConnDetail) {
 	d.Reason = closeReason(e)
 	d.By = closedBy(e)
-	d.Waiting = int(e.Outstanding)
+	d.Waiting, d.Blocking, d.Nagle = int(e.Outstanding), e.Blocking != 0, nagleNames[e.Nagle]
 	if e.Op != 0 {
 		d.Op, d.OpBytes = r.opOf(e.Op).name, int64(e.ReqBytes)
 	}
@@ -123,6 +124,12 @@ func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.Con
 	delete(r.reportedPID, e.Conn)
 	delete(r.ordered, e.Conn)
 	r.endConn(client, r.time(e.Now))
+}
+
+// nagleNames are what the recording says of a client's socket.
+var nagleNames = map[kernelNagle]string{
+	kernelNagleNAGLE_ON:  recording.NagleOn,
+	kernelNagleNAGLE_OFF: recording.NagleOff,
 }
 
 // usage is how a client uses one of its connections, and that a server's end of one is watched; see docs/recording.md.
@@ -145,11 +152,13 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 		r.Sink.Snapshot(recording.Snapshot{
 			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject,
 			Name: "ends",
-			Body: recording.Detail(recording.ConnEnds{Node: n.Address, PID: p.pid, Comm: p.comm}),
+			Body: recording.Detail(recording.ConnEnds{
+				Node: n.Address, PID: p.pid, Comm: p.comm, Nagle: nagleNames[e.Nagle],
+			}),
 		})
 	}
 	for name, v := range map[string]uint64{
-		"calls": e.Calls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
+		"calls": e.Calls - e.NoCalls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
 		"prompt": e.Prompt,
 	} {
 		r.Sink.Sample(recording.Sample{

@@ -19,7 +19,9 @@ type handshake struct {
 	library string // name of the client library, by CLIENT SETINFO,
 	version string // and its version
 	trips   int
-	last    int64 // end of the last
+	flights int // of the TLS handshake before the commands,
+	tlsNs   int64
+	last    int64 // end of the last command or flight
 }
 
 // handshakeCommands are the commands by which clients introduce themselves.
@@ -40,8 +42,12 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end i
 	if h == nil {
 		return
 	}
-	if e.Number != uint64(len(h.ops))+1 {
+	if e.Number != uint64(len(h.ops)+h.flights)+1 {
 		delete(r.handshakes, e.Conn)
+		return
+	}
+	if e.Flags&flagOpening != 0 {
+		h.flights, h.tlsNs, h.last = h.flights+1, h.tlsNs+end-start, end
 		return
 	}
 	ready := h.last
@@ -70,7 +76,8 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end i
 		Detail: recording.Detail(recording.HandshakeDetail{
 			Client: h.client.String(), PID: p.pid, Comm: p.comm,
 			Side: h.side, DialNs: h.dialNs,
-			Ops: h.ops, Library: h.library, Version: h.version, RoundTrips: h.trips - 1, IdleNs: rest, Op: op,
+			Ops: h.ops, Library: h.library, Version: h.version, RoundTrips: h.trips - 1, TLSNs: h.tlsNs,
+			IdleNs: rest, Op: op,
 			Bytes: int64(e.ReqBytes),
 		}),
 	})

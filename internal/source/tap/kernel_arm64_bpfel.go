@@ -102,14 +102,19 @@ type kernelCallEvent struct {
 type kernelCallFlag uint16
 
 const (
-	kernelCallFlagF_SAMPLED kernelCallFlag = 1
-	kernelCallFlagF_MERGED  kernelCallFlag = 2
-	kernelCallFlagF_FRESH   kernelCallFlag = 4
-	kernelCallFlagF_ERROR   kernelCallFlag = 8
-	kernelCallFlagF_TLS     kernelCallFlag = 16
-	kernelCallFlagF_PAIRED  kernelCallFlag = 32
-	kernelCallFlagF_QUIET   kernelCallFlag = 64
-	kernelCallFlagF_PIECES  kernelCallFlag = 128
+	kernelCallFlagF_SAMPLED  kernelCallFlag = 1
+	kernelCallFlagF_MERGED   kernelCallFlag = 2
+	kernelCallFlagF_FRESH    kernelCallFlag = 4
+	kernelCallFlagF_ERROR    kernelCallFlag = 8
+	kernelCallFlagF_TLS      kernelCallFlag = 16
+	kernelCallFlagF_PAIRED   kernelCallFlag = 32
+	kernelCallFlagF_QUIET    kernelCallFlag = 64
+	kernelCallFlagF_PIECES   kernelCallFlag = 128
+	kernelCallFlagF_BLOCKING kernelCallFlag = 256
+	kernelCallFlagF_OPENING  kernelCallFlag = 512
+	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
+	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
+	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
 
 type kernelClocks struct {
@@ -145,6 +150,7 @@ type kernelConn struct {
 	LastIn        uint64
 	LastOut       uint64
 	Calls         uint64
+	NoCalls       uint64
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
@@ -168,6 +174,7 @@ type kernelConn struct {
 	Head          uint32
 	Tail          uint32
 	Outstanding   uint32
+	Blocking      uint32
 	BatchNo       uint32
 	MarkHead      uint32
 	MarkTail      uint32
@@ -176,7 +183,6 @@ type kernelConn struct {
 	Acked         uint32
 	SentHead      uint32
 	SentTail      uint32
-	_             [4]byte
 	MarksFull     uint64
 	ZeroWindow    uint64
 	Node          uint32
@@ -205,12 +211,15 @@ type kernelConn struct {
 	Exchanges    uint8
 	PassiveClose uint8
 	Strict       uint8
-	Waiter       uint8
+	Alert        uint8
+	MayBlock     uint8
+	Nagle        uint8
+	Tickets      uint8
 	Light        uint8
 	Ordinary     uint8
 	Remote       uint8
 	AcksSeen     uint8
-	_            [6]byte
+	_            [3]byte
 	Req          struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -312,11 +321,11 @@ type kernelConnEvent struct {
 	Outstanding uint32
 	Error       uint16
 	State       kernelTcpState
-	Unused      uint8
+	Nagle       kernelNagle
 	Op          uint16
 	Args        uint16
 	ReqBytes    uint32
-	Unused2     uint32
+	Blocking    uint32
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -325,6 +334,7 @@ type kernelConnEvent struct {
 	LastIn      uint64
 	LastOut     uint64
 	Calls       uint64
+	NoCalls     uint64
 	InFlightNs  uint64
 	IdleNs      uint64
 	Prompt      uint64
@@ -376,7 +386,9 @@ const (
 	kernelCounterC_ENDS_FULL      kernelCounter = 29
 	kernelCounterC_SEGMENTS       kernelCounter = 30
 	kernelCounterC_MARKS_FULL     kernelCounter = 31
-	kernelCounterC_MAX            kernelCounter = 32
+	kernelCounterC_BLOCKING       kernelCounter = 32
+	kernelCounterC_NOT_REDIS      kernelCounter = 33
+	kernelCounterC_MAX            kernelCounter = 34
 )
 
 type kernelDnsEvent struct {
@@ -459,6 +471,14 @@ const (
 	kernelLimitCARRY     kernelLimit = 48
 	kernelLimitWINDOW    kernelLimit = 4096
 	kernelLimitMASK      kernelLimit = 8191
+)
+
+type kernelNagle uint8
+
+const (
+	kernelNagleNAGLE_UNKNOWN kernelNagle = 0
+	kernelNagleNAGLE_ON      kernelNagle = 1
+	kernelNagleNAGLE_OFF     kernelNagle = 2
 )
 
 type kernelNodeKey struct {
@@ -692,14 +712,14 @@ type kernelTlsParser struct {
 		Name   [2]uint64
 		Sub    uint64
 		Args   uint32
-		Unused uint32
+		Blocks uint32
 	}
 	Next struct {
 		_      structs.HostLayout
 		Name   [2]uint64
 		Sub    uint64
 		Args   uint32
-		Unused uint32
+		Blocks uint32
 	}
 	Skip     uint64
 	Left     uint32

@@ -20,7 +20,7 @@ func TestOwnCallsAreReported(t *testing.T) {
 			r := openRaw(t, port, constants{
 				"slow_ns": uint64(15e6), "slow_burst": uint32(0), "slow_per_tick": uint32(0),
 			})
-			k := talkBy(t, port, func(cookie uint64) {
+			k := dialTalk(t, "127.0.0.1", port, func(cookie uint64) {
 				if want {
 					needs(t, r.coll.Maps[kernelMapOwnSockets].Put(cookie, uint8(1)))
 				}

@@ -166,11 +166,6 @@ func (r *recorder) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, 
 	return merged(segs)
 }
 
-// asleepAfter is the time in nanoseconds that the server slept between a call's own work and its reply.
-func asleepAfter(e *kernelCallEvent) int64 {
-	return int64(e.Clk[3].Ns[asleep] - e.Clk[1].Ns[asleep])
-}
-
 // joined makes one call of the client's view and what is known of the server's. The parts of both that overlap are the
 // server's.
 func (r *recorder) joined(e *kernelCallEvent, k callKey, c recording.Call) (recording.Call, []recording.Segment) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,10 +24,10 @@ type talk struct {
 	want []stamped
 }
 
-func newTalk(t *testing.T, port int) *talk { return talkBy(t, port, nil) }
+func newTalk(t *testing.T, port int) *talk { return dialTalk(t, "127.0.0.1", port, nil) }
 
-// talkBy calls a function with the cookie of the socket before it connects, if there is one.
-func talkBy(t *testing.T, port int, made func(cookie uint64)) *talk {
+// dialTalk calls a function with the cookie of the socket before it connects, if there is one.
+func dialTalk(t *testing.T, address string, port int, made func(cookie uint64)) *talk {
 	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
 		if made == nil {
 			return nil
@@ -37,7 +38,7 @@ func talkBy(t *testing.T, port int, made func(cookie uint64)) *talk {
 			made(cookie)
 		})
 	}}
-	c, err := d.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	c, err := d.Dial("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,22 @@ func unread(t *testing.T, port int, c net.Conn) (n int) {
 	}
 	t.Fatal("the server has no such connection")
 	return 0
+}
+
+// alone waits until the server has closed all other connections.
+func (k *talk) alone() {
+	k.t.Helper()
+	got := make([]byte, 4096)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		k.send("INFO", "clients")
+		n, err := k.conn.Read(got)
+		if err != nil || time.Now().After(deadline) {
+			k.t.Fatalf("others are still connected: %q, %v", got[:n], err)
+		}
+		if strings.Contains(string(got[:n]), "connected_clients:1\r\n") {
+			return
+		}
+	}
 }
 
 // ask makes a call that must be seen with these sizes.

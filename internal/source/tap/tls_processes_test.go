@@ -98,14 +98,6 @@ for line in sys.stdin:
 	}
 }
 
-func TestBlocks(t *testing.T) {
-	for op, want := range map[string]bool{"BLPOP": true, "BLPOP +": true, "GET": false, "GET +": false, "+": false} {
-		if blocks(op) != want {
-			t.Errorf("%q: %v", op, !want)
-		}
-	}
-}
-
 // callNames is a sink that passes on the names of calls.
 type callNames struct {
 	*recording.Recording

@@ -112,11 +112,12 @@ func needs(t testing.TB, err error) {
 // raw is the programs without the recorder: every event as the kernel made it.
 type raw struct {
 	*loaded
-	port  int
-	ring  *ringbuf.Reader
-	calls []kernelCallEvent
-	stop  chan struct{}
-	done  chan struct{}
+	port   int
+	ring   *ringbuf.Reader
+	calls  []kernelCallEvent
+	closes []kernelConnEvent
+	stop   chan struct{}
+	done   chan struct{}
 }
 
 // ringBytes among constants is the size of the ring buffer, a power of two.
@@ -184,6 +185,9 @@ func (r *raw) read() {
 				var e kernelCallEvent
 				copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), rec.RawSample)
 				r.calls = append(r.calls, e)
+			}
+			if kernelEventType(rec.RawSample[0]) == evClose {
+				dispatch(rec.RawSample, func(e *kernelConnEvent) { r.closes = append(r.closes, *e) })
 			}
 		}
 		if last {

@@ -15,7 +15,8 @@ var notLost = []kernelCounter{
 	kernelCounterC_CALLS_SERVER, kernelCounterC_CALLS_CLIENT, kernelCounterC_CALLS_OWN, kernelCounterC_CALLS_OBSERVER,
 	kernelCounterC_SLOW, kernelCounterC_SAMPLED, kernelCounterC_ALIGNED, kernelCounterC_LATE_ACKS,
 	kernelCounterC_CONNS, kernelCounterC_THREADS, kernelCounterC_SEGMENTS,
-	kernelCounterC_PUSH, // connections without calls
+	kernelCounterC_PUSH, kernelCounterC_NOT_REDIS, // connections without calls
+	kernelCounterC_BLOCKING,
 	kernelCounterC_GARBAGE, kernelCounterC_EXCESS, kernelCounterC_IOVECS, kernelCounterC_NO_BUFFER,
 }
 

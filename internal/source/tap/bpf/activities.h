@@ -64,7 +64,8 @@ static __always_inline void sends_to(struct thread *t, struct conn *c, u32 bytes
  * read in two parts. */
 static __always_inline bool reads_on(struct thread *t, struct conn *c, u32 bytes)
 {
-	if (!c->tls || !c->outstanding || t->open != UNDER_WAY || t->activity.conn != c->cookie)
+	bool begun = c->outstanding || c->req.skip || c->req.carry_len;
+	if (!c->tls || !begun || t->open != UNDER_WAY || t->activity.conn != c->cookie)
 		return false;
 	t->activity.bytes += bytes;
 	return true;

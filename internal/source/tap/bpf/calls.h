@@ -10,6 +10,9 @@
 
 #define SETINFO WORD('S', 'E', 'T', 'I', 'N', 'F', 'O', 0)
 #define SETNAME WORD('S', 'E', 'T', 'N', 'A', 'M', 'E', 0)
+#define BLOCK WORD('B', 'L', 'O', 'C', 'K', 0, 0, 0)
+#define XREAD WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0)
+#define XREADGROUP WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O')
 
 /* feed describes the system call whose bytes are parsed. */
 struct feed {
@@ -22,6 +25,7 @@ struct feed {
 	u32 batch; /* requests: the batch under way, BATCHES before the first */
 	u32 request;
 	u32 copied; /* requests of a client: TCP sequence number behind what it has read */
+	u32 finished; /* TLS 1.3: the client's Finished is among the bytes */
 };
 
 /* lose_order drops the requests that wait: it is no longer known which reply belongs to which request. */
@@ -36,8 +40,8 @@ __noinline int lose_order(struct conn *c, u32 reason)
 	c->aligned = 0;
 	c->exchanges = 0;
 	c->head = c->tail = 0;
-	c->outstanding = 0;
-	c->reply_off = 0;
+	c->outstanding = c->blocking = 0;
+	c->reply_off = c->alert = 0;
 	__builtin_memset(&c->req, 0, sizeof(c->req));
 	__builtin_memset(&c->rep, 0, sizeof(c->rep));
 	return 0;
@@ -140,13 +144,33 @@ static __always_inline void read_up_to(struct conn *c, u32 seq)
 	c->mark_head = head;
 }
 
-/* is_waiter: commands that block by design, so that their reply may come much later than others on the connection. */
-static __always_inline bool is_waiter(u64 name)
+/* may_block: commands that wait by design, XREAD and XREADGROUP with the option BLOCK. A test compares the list with
+ * recording.BlockingCommands. */
+static __always_inline bool may_block(u64 name)
 {
-	u8 first = name;
-	return first == 'B' || name == WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0) ||
-	       name == WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O') ||
-	       name == WORD('W', 'A', 'I', 'T', 0, 0, 0, 0) || name == WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0);
+	switch (name) {
+	case WORD('B', 'L', 'P', 'O', 'P', 0, 0, 0):
+	case WORD('B', 'R', 'P', 'O', 'P', 0, 0, 0):
+	case WORD('B', 'L', 'M', 'O', 'V', 'E', 0, 0):
+	case WORD('B', 'L', 'M', 'P', 'O', 'P', 0, 0):
+	case WORD('B', 'R', 'P', 'O', 'P', 'L', 'P', 'U'):
+	case WORD('B', 'Z', 'M', 'P', 'O', 'P', 0, 0):
+	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'A', 'X'):
+	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'I', 'N'):
+	case WORD('W', 'A', 'I', 'T', 0, 0, 0, 0):
+	case WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0):
+	case XREAD:
+	case XREADGROUP:
+		return true;
+	}
+	return false;
+}
+
+/* blocks_by_design reports whether a request waits by design: option is BLOCK, if it has that. In MULTI or a script it
+ * does not wait; then its reply comes at once, and only its time is not counted. */
+static __always_inline bool blocks_by_design(u64 name, u64 option)
+{
+	return may_block(name) && ((name != XREAD && name != XREADGROUP) || option == BLOCK);
 }
 
 /* has_no_calls: commands after which a connection carries messages that are no replies. */
@@ -156,6 +180,9 @@ static __always_inline bool has_no_calls(u64 name)
 	case WORD('S', 'U', 'B', 'S', 'C', 'R', 'I', 'B'):
 	case WORD('P', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
 	case WORD('S', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
+	case WORD('U', 'N', 'S', 'U', 'B', 'S', 'C', 'R'): /* of one that was there before, */
+	case WORD('P', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
+	case WORD('S', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
 	case WORD('M', 'O', 'N', 'I', 'T', 'O', 'R', 0):
 	case WORD('S', 'Y', 'N', 'C', 0, 0, 0, 0):
 	case WORD('P', 'S', 'Y', 'N', 'C', 0, 0, 0):
@@ -207,7 +234,7 @@ static __always_inline void memo_op(struct conn *c)
 	if (c->memo[0] == name && c->memo[1] == c->name[1] && c->memo_sub == c->sub && c->memo_op)
 		return;
 	c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
-	c->waiter = is_waiter(name);
+	c->may_block = may_block(name);
 	if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) ||
 	    (name == CLIENT_COMMAND && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
 		c->strict = 1; /* there may be pushes after it */
@@ -234,7 +261,7 @@ static __always_inline u32 new_batch(struct conn *c, struct feed *f, struct thre
 }
 
 /* add_to_last adds n requests to the last entry of the ring, if they are equal to those in it or the ring is full. */
-static __always_inline bool add_to_last(struct conn *c, u64 first, u32 batch, u32 seq, u32 n)
+static __always_inline bool add_to_last(struct conn *c, u64 first, u32 batch, u32 seq, u32 n, u32 flags)
 {
 	u32 tail = c->tail;
 	if (tail == c->head)
@@ -242,7 +269,7 @@ static __always_inline bool add_to_last(struct conn *c, u64 first, u32 batch, u3
 	struct stream *s = &c->req;
 	struct pending *last = &c->ring[(tail - 1) & (RING - 1)];
 	bool same = last->op == c->memo_op && last->start == first && last->bytes == (u32)s->bytes &&
-		    last->batch == batch && last->args == (u16)s->args;
+		    last->batch == batch && last->args == (u16)s->args && last->flags == flags;
 	u32 waiting = last->count;
 	/* count is 0: a thread that reads has just taken the last */
 	if ((!same && tail - c->head < RING) || !waiting ||
@@ -253,7 +280,26 @@ static __always_inline bool add_to_last(struct conn *c, u64 first, u32 batch, u3
 		count(C_MERGED, 1);
 	}
 	last->seq = seq;
+	if (last->flags & F_BLOCKING)
+		__sync_fetch_and_add(&c->blocking, n);
 	return true;
+}
+
+/* flags_of are those of the request that has just ended. */
+static __always_inline u32 flags_of(struct conn *c)
+{
+	u32 flags = c->aligned ? 0 : F_UNSURE;
+	if (c->may_block && blocks_by_design(c->name[0], c->arg))
+		flags |= F_BLOCKING;
+	if (c->tls == NO_TLS)
+		return flags;
+	if (c->tls != TLS_OPEN)
+		return F_OPENING;
+	if (c->tickets) {
+		c->tickets = 0;
+		flags |= F_UNSURE;
+	}
+	return flags;
 }
 
 /* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the
@@ -288,12 +334,15 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	u32 batch = f->batch;
 	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start)
 		batch = new_batch(c, f, t, m, start);
-	if (!c->outstanding)
+	u32 flags = flags_of(c);
+	if (!(flags & F_BLOCKING) && c->outstanding == c->blocking)
 		c->in_flight_since = first;
 	c->ordinary = 1;
 	__sync_fetch_and_add(&c->outstanding, n); /* another thread of a client may read meanwhile */
-	if (add_to_last(c, first, batch, seq, n))
+	if (add_to_last(c, first, batch, seq, n, flags))
 		return 0;
+	if (flags & F_BLOCKING)
+		__sync_fetch_and_add(&c->blocking, n);
 	u32 tail = c->tail;
 	struct pending *p = &c->ring[tail & (RING - 1)];
 	p->start = first;
@@ -303,7 +352,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	p->op = c->memo_op;
 	p->batch = batch;
 	p->args = s->args;
-	p->flags = 0;
+	p->flags = flags;
 	p->unused = 0;
 	in_order(&c->tail);
 	c->tail = tail + 1;
@@ -493,7 +542,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
 	pair->tls = c->tls;
-	pair->flags = reply_flags(c, b, f->now);
+	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_TIME);
 	read_clocks(pair->slot, f->now, &pair->clk_client);
 	struct activity_end *end = end_of(t, b, f->now);
 	if (end) {
@@ -547,6 +596,60 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	return 0;
 }
 
+/* answered keeps the sums of a connection: n requests of the ring's entry p have their replies. */
+static __always_inline u64 answered(struct conn *c, struct pending *p, u64 now, u32 n)
+{
+	u64 ns = now > p->start ? now - p->start : 0;
+	__sync_fetch_and_add(&c->outstanding, -n);
+	c->calls += n;
+	if (p->flags & F_NO_CALL)
+		c->no_calls += n;
+	if (p->flags & F_BLOCKING) {
+		__sync_fetch_and_add(&c->blocking, -n);
+		c->last_ns = 0;
+		return ns;
+	}
+	if (c->outstanding == c->blocking && now > c->in_flight_since)
+		c->in_flight_ns += now - c->in_flight_since;
+	c->last_ns = ns;
+	return ns;
+}
+
+/* is_new: the first calls of a new connection are its handshake. */
+static __always_inline bool is_new(struct conn *c)
+{
+	return c->opened && c->calls <= HANDSHAKE_CALLS;
+}
+
+/* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow. */
+static __always_inline void pop_usual(struct conn *c, struct feed *f, struct pending *p, u64 ns, u32 seq)
+{
+	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
+	add_latency(p->op, c->role, ns, 1);
+	if (ns >= slow_ns) {
+		if (may_report(f->now))
+			report_call(c, f, c->head, 0, seq);
+	} else if (sample(f->now)) {
+		count(C_SAMPLED, 1);
+		report_call(c, f, c->head, F_SAMPLED, seq);
+	} else if (is_new(c)) {
+		report_call(c, f, c->head, F_FRESH, seq);
+	}
+}
+
+/* pop_other reports a flight of a TLS handshake, or a command that waited by design: others may have waited behind it.
+ * Half of the tokens are left to slow calls. */
+static __always_inline void pop_other(struct conn *c, struct feed *f, struct pending *p, u64 ns, u32 seq)
+{
+	bool blocking = p->flags & F_BLOCKING;
+	if (blocking)
+		count(C_BLOCKING, 1);
+	if (blocking && c->role == SERVER && ns >= slow_ns && take_token(f->now, slow_burst / 2))
+		report_call(c, f, c->head, 0, seq);
+	else if (is_new(c) || (sample_per_tick && sample(f->now)))
+		report_call(c, f, c->head, F_FRESH, seq);
+}
+
 /* pop_reply matches a complete reply. seq is that of the byte after it. */
 __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 {
@@ -559,30 +662,19 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	}
 	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
-	__sync_fetch_and_add(&c->outstanding, -1);
-	c->calls++;
-	if (!c->outstanding && f->now > c->in_flight_since)
-		c->in_flight_ns += f->now - c->in_flight_since;
-	u64 ns = f->now > p->start ? f->now - p->start : 0;
-	c->last_ns = ns;
+	u64 ns = answered(c, p, f->now, 1);
 	if (c->observer) {
 		count(c->observer == OWN ? C_CALLS_OWN : C_CALLS_OBSERVER, 1);
 		if (c->observer == OWN && c->aligned && ns >= slow_ns)
 			report_call(c, f, c->head, 0, seq);
-	} else if (c->aligned) {
-		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
-		add_latency(p->op, c->role, ns, 1);
-		if (ns >= slow_ns) {
-			if (may_report(f->now))
-				report_call(c, f, c->head, 0, seq);
-		} else if (sample(f->now)) {
-			count(C_SAMPLED, 1);
-			report_call(c, f, c->head, F_SAMPLED, seq);
-		} else if (c->opened && c->calls <= HANDSHAKE_CALLS) {
-			report_call(c, f, c->head, F_FRESH, seq);
-		}
-	} else {
+	} else if (!c->aligned || p->flags & F_UNSURE) {
 		count(C_UNALIGNED, 1);
+		if (c->tls && is_new(c))
+			report_call(c, f, c->head, F_FRESH, seq); /* the handshake is over by now */
+	} else if (p->flags & F_NO_CALL) {
+		pop_other(c, f, p, ns, seq);
+	} else {
+		pop_usual(c, f, p, ns, seq);
 	}
 	if (__sync_fetch_and_add(&p->count, -1) == 1)
 		c->head++;
@@ -599,17 +691,13 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
-	if (ns >= slow_ns)
+	if (ns >= slow_ns || p->flags & F_NO_TIME)
 		return 0;
 	if (n > p->count)
 		n = p->count;
 	if (n > c->outstanding)
 		n = c->outstanding;
-	__sync_fetch_and_add(&c->outstanding, -n);
-	c->calls += n;
-	if (!c->outstanding && f->now > c->in_flight_since)
-		c->in_flight_ns += f->now - c->in_flight_since;
-	c->last_ns = ns;
+	answered(c, p, f->now, n);
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, n);
 	add_latency(p->op, c->role, ns, n);
 	if (__sync_fetch_and_add(&p->count, -n) == n)

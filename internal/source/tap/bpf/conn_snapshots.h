@@ -25,7 +25,7 @@ static __always_inline u64 last_arrival(const struct conn *c)
 		u64 last = c->marks[(c->mark_tail - 1) & (MARKS - 1)].ns;
 		return c->marks_full > last ? c->marks_full : last;
 	}
-	return c->outstanding ? c->batches[(c->batch_no - 1) & (BATCHES - 1)].arrived : 0;
+	return c->outstanding != c->blocking ? c->batches[(c->batch_no - 1) & (BATCHES - 1)].arrived : 0;
 }
 
 SEC("iter/bpf_sk_storage_map")
@@ -44,11 +44,11 @@ int on_conn_snapshot(struct bpf_iter__bpf_sk_storage_map *it)
 			return 0;
 		e.outstanding = 1;
 	} else {
-		e.outstanding = c->outstanding;
-		if (e.now - c->last_in > LONG_IDLE && !e.outstanding)
+		e.outstanding = c->outstanding - c->blocking; /* what waits by design says nothing of its node */
+		if (!e.outstanding && (e.now - c->last_in > LONG_IDLE || !c->last_ns))
 			return 0;
 		e.from = c->in_flight_since;
-		if (c->outstanding && c->tail != c->head)
+		if (e.outstanding && c->tail != c->head)
 			e.from = c->ring[(c->tail - 1) & (RING - 1)].start;
 		e.to = c->last_in;
 	}

@@ -247,6 +247,9 @@ static __always_inline enum closed_by closer_of(const struct conn *c, u32 oldsta
 	return oldstate == TCP_ESTABLISHED && reset ? CLOSED_BY_PEER : CLOSED_BY_NEITHER;
 }
 
+/* See tls.h. */
+static __always_inline bool tls_blocks(struct conn *c);
+
 /* report_conn reports what happened to a connection; before is its state before a close, with the error of its socket
  * in the upper half. */
 __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
@@ -261,18 +264,20 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->aligned = c->aligned;
 	e->error = before >> 16;
 	e->state = before;
+	e->outstanding = c->alert ? 0 : c->outstanding;
 	e->op = e->args = 0;
-	e->req_bytes = e->unused = e->unused2 = 0;
-	if (type == EV_CLOSE && c->aligned && c->outstanding && c->head != c->tail) {
+	e->req_bytes = e->blocking = 0;
+	e->nagle = c->nagle;
+	if (type == EV_CLOSE && e->outstanding && c->head != c->tail) {
 		struct pending *p = &c->ring[c->head & (RING - 1)];
-		e->op = p->op;
+		e->blocking = p->flags & F_BLOCKING || tls_blocks(c);
+		e->op = c->aligned ? p->op : 0;
 		e->args = p->args;
 		e->req_bytes = p->bytes;
 	}
 	e->closed_by = type == EV_CLOSE ? closer_of(c, e->state, e->error) : CLOSED_BY_NEITHER;
 	e->tid = c->tid;
 	e->tgid = c->tgid;
-	e->outstanding = c->outstanding;
 	fill_addr(&e->addr, c);
 	e->conn = c->cookie;
 	e->now = now;
@@ -282,7 +287,8 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->last_out = c->last_out;
 	e->calls = c->calls;
 	e->in_flight_ns = c->in_flight_ns;
-	if (c->outstanding && now > c->in_flight_since)
+	e->no_calls = c->no_calls;
+	if (e->outstanding != c->blocking && now > c->in_flight_since)
 		e->in_flight_ns += now - c->in_flight_since;
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
@@ -291,6 +297,14 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 		bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
+}
+
+/* nagle_of is whether the kernel holds back small segments of a socket (tcp_nagle_check of net/ipv4/tcp_output.c). */
+static __always_inline enum nagle nagle_of(struct tcp_sock *tp)
+{
+	if (!bpf_core_field_exists(tp->nonagle))
+		return NAGLE_UNKNOWN;
+	return BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle) & TCP_NAGLE_OFF ? NAGLE_OFF : NAGLE_ON;
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -329,6 +343,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 		c->passive_close = 1;
 	} else if (newstate == TCP_CLOSE) {
 		learn_observer(c);
+		c->nagle = nagle_of((struct tcp_sock *)sk);
 		report_conn(c, EV_CLOSE, (u32)sk->sk_err << 16 | (u16)oldstate, now);
 		leave_pair(c);
 		struct shared *g = shared();

@@ -71,7 +71,7 @@ static __always_inline bool same_replies(struct conn *c, struct feed *f)
  * later (a send without a request) makes the connection a strict one. */
 static __always_inline bool small_reply(struct conn *c, struct feed *f)
 {
-	if (c->strict || !c->aligned || c->outstanding != 1 || c->waiter || f->len > WINDOW || c->rep.started ||
+	if (c->strict || !c->aligned || c->outstanding != 1 || c->may_block || f->len > WINDOW || c->rep.started ||
 	    sample_per_tick || c->calls < HANDSHAKE_CALLS)
 		return false;
 	struct pending *p = &c->ring[c->head & (RING - 1)];

@@ -143,6 +143,7 @@ struct tcp_sock {
 	u32 srtt_us;
 	u32 rttvar_us;
 	u32 dsack_dups; /* since 5.0 */
+	u8 nonagle : 4;
 	struct minmax rtt_min;
 } CORE;
 
@@ -226,6 +227,9 @@ enum {
 #error "no declaration of pt_regs for this architecture"
 #endif
 enum { NR_io_uring_enter = 426, NR_epoll_pwait2 = 441 };
+
+/* Bits of nonagle, include/net/tcp.h. */
+enum { TCP_NAGLE_OFF = 1 };
 
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
 enum { MSG_PEEK = 2 };

@@ -124,6 +124,26 @@ static __always_inline bool is_observer_name(u64 first, u64 second)
 		second == WORD('-', 'T', 'O', 'P', 'O', 'L', 'O', 'G'));
 }
 
+/* wanted_after_name is what the bulk string after the name of a command is. */
+static __always_inline u8 wanted_after_name(u64 name)
+{
+	if (name == XREAD || name == XREADGROUP)
+		return WANT_OPTION;
+	return has_subcommands(name) ? WANT_SUBCOMMAND : WANT_NOTHING;
+}
+
+/* wanted_after_option follows the options of XREAD and XREADGROUP: GROUP has two values, COUNT and BLOCK one. */
+static __always_inline u8 wanted_after_option(u64 option)
+{
+	if (option == WORD('G', 'R', 'O', 'U', 'P', 0, 0, 0))
+		return WANT_OPTION_AFTER_TWO;
+	if (option == WORD('C', 'O', 'U', 'N', 'T', 0, 0, 0))
+		return WANT_OPTION_AFTER_ONE;
+	if (option == BLOCK || option == WORD('S', 'T', 'R', 'E', 'A', 'M', 'S', 0))
+		return WANT_NOTHING;
+	return WANT_OPTION;
+}
+
 /* keep_word keeps a bulk string of a request that is part of what identifies the command. */
 static __always_inline void keep_word(struct parse *q, struct stream *s, u32 body, s64 len)
 {
@@ -133,7 +153,7 @@ static __always_inline void keep_word(struct parse *q, struct stream *s, u32 bod
 		c->name[0] = word(q, body, len);
 		c->name[1] = word(q, body + 8, len - 8);
 		c->sub = c->arg = 0;
-		s->want = has_subcommands(c->name[0]) ? WANT_SUBCOMMAND : WANT_NOTHING;
+		s->want = wanted_after_name(c->name[0]);
 		break;
 	case WANT_SUBCOMMAND:
 		c->sub = word(q, body, len);
@@ -144,6 +164,19 @@ static __always_inline void keep_word(struct parse *q, struct stream *s, u32 bod
 		c->arg = word(q, body, len);
 		c->announces = is_observer_name(c->arg, word(q, body + 8, len - 8));
 		s->want = c->sub == SETINFO ? WANT_LIBRARY : WANT_NOTHING;
+		break;
+	case WANT_OPTION: {
+		u64 option = word(q, body, len);
+		s->want = wanted_after_option(option);
+		if (option == BLOCK)
+			c->arg = BLOCK;
+		break;
+	}
+	case WANT_OPTION_AFTER_ONE:
+		s->want = WANT_OPTION;
+		break;
+	case WANT_OPTION_AFTER_TWO:
+		s->want = WANT_OPTION_AFTER_ONE;
 		break;
 	case WANT_LIBRARY: /* the name of a client library, or its version: a command of its own, see op_of */
 		c->name[1] = word(q, body, len);
@@ -268,9 +301,26 @@ static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32
 	r->error = error;
 }
 
-static __always_inline bool has_name(struct conn *c)
+/* is_no_request: an inline command that is an empty line, the header of a proxy (PROXY protocol, version 1), or a
+ * request of HTTP, as health checks of load balancers send it: then the connection has no calls. */
+static __always_inline bool is_no_request(struct parse *q, u32 end)
 {
-	return c->name[0] != 0;
+	struct conn *c = q->c;
+	if (!c->name[0])
+		return true;
+	if (c->calls || c->outstanding || end < 10)
+		return false;
+	u64 last = eight(q, end - 10);
+	bool http = last == WORD('H', 'T', 'T', 'P', '/', '1', '.', '0') ||
+		    last == WORD('H', 'T', 'T', 'P', '/', '1', '.', '1');
+	if (!http && c->name[0] != WORD('P', 'R', 'O', 'X', 'Y', 0, 0, 0))
+		return false;
+	count(C_NOT_REDIS, 1);
+	if (http) {
+		c->ignore = 1;
+		q->f->bad = 1;
+	}
+	return true;
 }
 
 static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, bool request)
@@ -290,7 +340,7 @@ static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, 
 	s->left--;
 	if (s->left)
 		return MORE;
-	if (request && !has_name(q->c)) { /* an empty line: no request */
+	if (request && is_no_request(q, end)) {
 		s->started = 0;
 		return MORE;
 	}
@@ -376,11 +426,39 @@ static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p
 	return true;
 }
 
+/* tls_length is the number of bytes behind the header of a TLS record at p; 0: that is none. */
+static __always_inline u32 tls_length(struct parse *q, u32 p)
+{
+	u8 type = byte(q, p);
+	u32 len = (u32)byte(q, p + 3) << 8 | byte(q, p + 4);
+	return type >= TLS_CHANGE_CIPHER && type <= TLS_DATA && byte(q, p + 1) == TLS_VERSION && len <= TLS_RECORD_MAX ? len
+															 : 0;
+}
+
+static __always_inline bool is_tls_record(struct parse *q, u32 p)
+{
+	return p + TLS_HEADER <= q->f->total && tls_length(q, p);
+}
+
+/* proxy_header skips the header of the PROXY protocol, version 2, with which a proxy may begin a connection. */
+static __always_inline bool proxy_header(struct parse *q, struct stream *s, u32 p)
+{
+	u32 total = q->f->total;
+	if (q->c->calls || q->c->outstanding || !q->c->aligned || p + 16 > total ||
+	    eight(q, p) != 0x510a0d000a0d0a0d || (u32)eight(q, p + 8) != 0x0a544955)
+		return false;
+	u32 end = p + 16 + ((u32)byte(q, p + 14) << 8 | byte(q, p + 15));
+	s->skip = end > total ? end - total : 0;
+	q->f->i = end > total ? total : end;
+	count(C_NOT_REDIS, 1);
+	return true;
+}
+
 /* inline_command takes the first token of a request that is no array: an inline command, or an empty line. */
 static __always_inline long inline_command(struct parse *q, struct stream *s, u32 p, u8 ch)
 {
-	if ((ch == TLS_HANDSHAKE || ch == TLS_DATA) && byte(q, p + 1) == TLS_VERSION)
-		q->c->tls = 1;
+	if (is_tls_record(q, p))
+		q->c->tls = ch == TLS_HANDSHAKE ? TLS_OPENING : TLS_OPEN;
 	if (!q->c->aligned || ch > 0x7e || (ch < 0x20 && ch != '\r' && ch != '\n')) {
 		q->f->bad = 1;
 		return STOP;
@@ -437,6 +515,8 @@ static long request_token(u32 n, struct parse *q)
 	if (s->line)
 		return line_token(q, s, p, true);
 	u8 ch = byte(q, p);
+	if (!s->started && ch == '\r' && proxy_header(q, s, p))
+		return MORE;
 	if (s->left) {
 		if (ch != '$') {
 			q->f->bad = 1;
@@ -522,6 +602,10 @@ static long reply_token(u32 n, struct parse *q)
 	return STOP;
 }
 
+/* See tls.h. */
+static long tls_record(u32 n, struct parse *q);
+static __always_inline void tls_record_done(struct conn *c, struct feed *f, struct stream *s);
+
 /* tokens parses what is in the window. The verifier checks a global function once, and not for each of its callers. */
 __noinline int tokens(struct conn *c, struct feed *f)
 {
@@ -531,7 +615,9 @@ __noinline int tokens(struct conn *c, struct feed *f)
 	struct parse q = {.c = c, .f = f, .w = bpf_map_lookup_elem(&scratches, &zero), .message = LIMIT};
 	if (!q.w)
 		return 0;
-	if (f->request)
+	if (c->tls)
+		bpf_loop(LIMIT, tls_record, &q, 0);
+	else if (f->request)
 		bpf_loop(LIMIT, request_token, &q, 0);
 	else
 		bpf_loop(LIMIT, reply_token, &q, 0);
@@ -573,7 +659,9 @@ static long window(u32 n, struct windows *q)
 		s->skip -= some;
 		f->pos += some;
 		f->seq += some;
-		if (!s->skip && !s->left)
+		if (!s->skip && q->c->tls)
+			tls_record_done(q->c, f, s);
+		else if (!s->skip && !s->left && s->started)
 			message_done(q->c, f, s, f->request, f->seq);
 		return MORE;
 	}

@@ -145,14 +145,24 @@ static __always_inline void requests(struct conn *c, struct feed *f)
 		if (c->role == CLIENT)
 			align_by_server(c, f);
 	}
-	if (!c->tls && parse_syscall(c, f))
+	u32 len = f->len, seq = f->seq;
+	bool known = c->tls;
+	if (parse_syscall(c, f) || c->ignore)
 		return;
-	if (c->tls) {
-		tls_request(c, f);
-		return;
+	if (!known && c->tls) { /* the parser had taken it for garbage */
+		if (!c->aligned)
+			lose_order(c, C_GARBAGE);
+		__builtin_memset(&c->req, 0, sizeof(c->req));
+		c->aligned = c->strict = 1;
+		f->len = len;
+		f->seq = seq;
+		f->pos = f->bad = 0;
+		if (parse_syscall(c, f))
+			return;
 	}
 	count(C_UNPARSED, 1);
 	lose_order(c, C_GARBAGE);
+	c->tls = NO_TLS; /* until a record begins with a read */
 }
 
 /* replies: bytes of replies were sent (server) or read (client). */
@@ -160,13 +170,14 @@ static __always_inline void replies(struct conn *c, struct feed *f)
 {
 	if (!c->outstanding && !c->aligned)
 		return; /* to a request that was not seen */
-	if (c->tls) {
-		tls_reply(c, f);
-		return;
+	if (!parse_syscall(c, f)) {
+		if (c->tls)
+			__builtin_memset(&c->rep, 0, sizeof(c->rep)); /* a record will begin with another call */
+		else
+			lose_order(c, C_GARBAGE);
 	}
-	if (!parse_syscall(c, f))
-		lose_order(c, C_GARBAGE);
-	settle(c, f->now);
+	if (!c->tls)
+		settle(c, f->now);
 }
 
 /* client_replies: a client read. A reply that came faster than any round trip answered an earlier request than the one
@@ -188,12 +199,13 @@ static __always_inline void paused(struct conn *c, u64 ns)
 		c->prompt++;
 }
 
-static __always_inline void status(struct conn *c, u64 now)
+static __always_inline void status(struct conn *c, struct tcp_sock *tp, u64 now)
 {
 	if (now - c->published < status_ns)
 		return;
 	c->published = now;
 	learn_observer(c);
+	c->nagle = nagle_of(tp);
 	report_conn(c, EV_STATUS, 0, now);
 }
 
@@ -271,13 +283,17 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	u64 ns = now - pair->arrived;
 	if (c->in_flight_since && pair->arrived > c->last_in)
 		paused(c, pair->arrived - c->last_in);
-	c->last_ns = ns;
+	c->last_ns = pair->flags & F_BLOCKING ? 0 : ns;
 	c->in_flight_since = pair->arrived;
-	c->in_flight_ns += ns;
+	c->in_flight_ns += c->last_ns;
 	u32 calls = pair->calls - (u32)c->calls;
 	if (!c->calls || calls > RING)
 		calls = 1;
 	c->calls = pair->calls;
+	if (pair->flags & F_NO_CALL)
+		c->no_calls += calls;
+	if (pair->flags & F_NO_TIME)
+		return;
 	count(C_CALLS_CLIENT, calls);
 	add_latency(pair->op, CLIENT, ns, calls);
 	if (ns >= slow_ns) {
@@ -336,8 +352,9 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 		read_up_to(c, seq);
 	}
 	c->slot = slot;
-	c->last_in = now;
-	status(c, now);
+	if (!no_data(c, c->role == SERVER ? &c->req : &c->rep))
+		c->last_in = now;
+	status(c, tp, now);
 	return 0;
 }
 
@@ -388,9 +405,10 @@ static __always_inline int sent(struct sock *sk, int ret)
 		if (c->remote && (c->calls != calls || c->tls))
 			await_ack(c, tp, now);
 	}
-	c->last_out = now;
+	if (!no_data(c, c->role == CLIENT ? &c->req : &c->rep))
+		c->last_out = now;
 	c->send_start = 0;
-	status(c, now);
+	status(c, tp, now);
 	return 0;
 }
 

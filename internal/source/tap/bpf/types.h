@@ -38,8 +38,30 @@ enum { SAME = 32 };
 
 enum { REPLY_OFF = 1, REPLY_SKIP = 2 };
 
-/* First bytes of TLS records, and the second. */
-enum { TLS_HANDSHAKE = 22, TLS_DATA = 23, TLS_VERSION = 3 };
+/* Types of TLS records, the first byte; the second is that of the version. */
+enum {
+	TLS_CHANGE_CIPHER = 20, /* the least */
+	TLS_HANDSHAKE = 22,
+	TLS_DATA = 23,
+	TLS_VERSION = 3,
+	TLS_HEADER = 5,
+	TLS_RECORD_MAX = 16384 + 2048, /* bytes behind the header (RFC 5246, 6.2.3) */
+	/* From TLS 1.3 on the type is sealed, too: a record has its content, one byte of type, and a tag of 16 bytes
+	 * (RFC 8446, 5.2). An alert has 2 bytes, Finished has 4 and a hash. */
+	TLS_SEALED_ALERT = 2 + 1 + 16,
+	TLS_SEALED_FINISHED_256 = 4 + 32 + 1 + 16,
+	TLS_SEALED_FINISHED_384 = 4 + 48 + 1 + 16,
+};
+
+/* How far a connection under TLS is (conn.tls). Up to TLS 1.2 the types of all records are visible. From TLS 1.3 on
+ * the server's first sealed records, and those of the client up to its Finished, are of the handshake. */
+enum tls_phase : u8 {
+	NO_TLS,
+	TLS_OPENING,
+	TLS_SERVER_SEALED, /* the server sends sealed records, before any of the client's: it is TLS 1.3; */
+	TLS_CLIENT_SEALED, /* so does the client; its Finished was not seen */
+	TLS_OPEN,          /* sealed records are requests and replies */
+};
 
 /* So many bytes of plaintext are parsed at a time: "$16\r\n" in its longest form, and a name. */
 enum { TOKEN = 32 };
@@ -169,6 +191,9 @@ enum wanted {
 	WANT_SUBCOMMAND,
 	WANT_ARGUMENT, /* of CLIENT REPLY or SETINFO, */
 	WANT_LIBRARY,  /* and what a client library says of itself by the latter */
+	WANT_OPTION,   /* of XREAD or XREADGROUP, up to STREAMS, */
+	WANT_OPTION_AFTER_ONE, /* or after one value of the option before it, */
+	WANT_OPTION_AFTER_TWO, /* or two */
 };
 
 /* shape is a request that came before, as far as another must have the same bytes to be parsed like it: everything up
@@ -214,7 +239,8 @@ struct conn {
 	u64 dialled;      /* client: when the SYN was sent */
 	u64 send_start;   /* when the send system call in progress began */
 	u64 last_in, last_out;
-	u64 calls;        /* completed */
+	u64 calls;        /* completed, */
+	u64 no_calls;     /* and how many of them are F_NO_CALL */
 	u64 in_flight_ns, in_flight_since;
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
 	u64 last_ns;      /* client: what the last call took, */
@@ -233,6 +259,7 @@ struct conn {
 	u32 tid, tgid;
 	u32 head, tail;   /* of the ring: [head, tail) wait */
 	u32 outstanding;
+	u32 blocking;     /* of these, requests that block by design: they have no part in in_flight_ns */
 	u32 batch_no;
 	u32 mark_head, mark_tail;
 	u32 pair;
@@ -251,13 +278,16 @@ struct conn {
 	u8 announces;     /* the request in progress has the name of an observer */
 	u8 role;
 	u8 aligned;       /* it is known which reply belongs to which request */
-	u8 tls;
+	u8 tls;           /* enum tls_phase */
 	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
 	u8 reply_off;     /* CLIENT REPLY: REPLY_OFF, REPLY_SKIP (the next has none) */
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 passive_close; /* the peer closed first */
 	u8 strict;        /* all its replies are parsed */
-	u8 waiter;        /* the command of memo_op blocks by design */
+	u8 alert;         /* TLS: the request in flight has 2 bytes: without a reply it was an alert */
+	u8 may_block;     /* the command of memo_op is one that waits by design */
+	u8 nagle;         /* enum nagle of this end's socket */
+	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
 	u8 ordinary;      /* the last request has exactly one reply, and changes nothing for others */
 	u8 remote;        /* server: its client has another address, */
@@ -276,7 +306,7 @@ struct command {
 	u64 name[2];
 	u64 sub;
 	u32 args;
-	u32 unused;
+	u32 blocks;
 };
 
 /* tls_parser is the parser's place in the plaintext of a connection under TLS, and the requests of its turn. */
@@ -329,7 +359,7 @@ struct pair {
 	u32 tls;
 	u32 split;       /* the clocks are known; they are not copied for a call that was short at the server */
 	u32 observer;    /* enum observer */
-	u32 flags;       /* F_QUIET, F_PIECES */
+	u32 flags;       /* F_QUIET, F_PIECES, and those of F_NO_TIME */
 	u32 refs;        /* ends that have it */
 	u32 ambiguous;   /* connections of several namespaces have its addresses: nothing of it is used */
 	u64 ends[2];     /* cookies of the server's connection and the client's */
@@ -360,6 +390,11 @@ enum call_flag : u16 {
 	/* Between the read of the request and its reply the server */
 	F_QUIET = 64,   /* sent nothing on the connection, and had no rest of a reply to send; */
 	F_PIECES = 128, /* sent this reply, or one before it, in pieces. */
+	F_BLOCKING = 256, /* it waits by design: it is neither slow nor usual */
+	F_OPENING = 512, /* a flight of a TLS handshake */
+	F_UNSURE = 1024, /* it is not known that this is the reply to this request */
+	F_NO_CALL = F_BLOCKING | F_OPENING,
+	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };
 
 struct addr {
@@ -423,6 +458,9 @@ struct offcpu_event {
 
 enum closed_by : u8 { CLOSED_BY_NEITHER, CLOSED_BY_THIS_END, CLOSED_BY_PEER };
 
+/* Whether the kernel holds back a small segment while another is not acknowledged (RFC 896). */
+enum nagle : u8 { NAGLE_UNKNOWN, NAGLE_ON, NAGLE_OFF };
+
 /* open, close and status of a connection */
 struct conn_event {
 	enum event_type type;
@@ -433,16 +471,17 @@ struct conn_event {
 	u32 outstanding;
 	u16 error;             /* close: sk_err, */
 	enum tcp_state state;  /* and the state before */
-	u8 unused;
+	enum nagle nagle;
 	u16 op, args;          /* close: the first request that had no reply, */
 	u32 req_bytes;         /* and its length */
-	u32 unused2;
+	u32 blocking;          /* and whether it blocks by design */
 	struct addr addr;
 	u64 conn;
 	u64 now;
 	u64 opened, dialled;
 	u64 last_in, last_out;
 	u64 calls;
+	u64 no_calls;
 	u64 in_flight_ns;
 	u64 idle_ns, prompt;
 	u8 comm[16];
@@ -554,6 +593,8 @@ enum counter {
 	C_ENDS_FULL,      /* threads of servers without room for the ends of activities */
 	C_SEGMENTS,       /* that came into a socket, */
 	C_MARKS_FULL,     /* and those whose arrival was given to the segment before */
+	C_BLOCKING,
+	C_NOT_REDIS,
 	C_MAX,
 };
 
