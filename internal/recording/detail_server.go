@@ -57,3 +57,9 @@ type BlindSpot struct {
 	Why    string `json:"why"`
 	Enable string `json:"enable"`
 }
+
+// ServerProcess is the Detail of process-ended and process-found.
+type ServerProcess struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+}

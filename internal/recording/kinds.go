@@ -18,7 +18,10 @@ const (
 	KindError      = "error"      // probe or server, subject node: a reply or network error; Detail ErrorDetail
 	KindTCPInfo    = "tcp-info"   // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
 	KindBlindSpot  = "blind-spot" // any source; Detail BlindSpot
-	KindNeighbours = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
+	// host, subject node: the process of the server has ended; the process that listens there now; Detail ServerProcess
+	KindProcessEnded = "process-ended"
+	KindProcessFound = "process-found"
+	KindNeighbours   = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve

@@ -204,12 +204,7 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 	}
 	if n.process != nil {
 		wg.Go(func() {
-			r.runSource(ctx, "host", n, func() error {
-				return host.Watch(ctx, host.Options{
-					FS: r.FS, Clock: r.Clock, Sink: r.sink, Node: n.address,
-					Process: *n.process, Port: n.process.Port,
-				})
-			})
+			r.runSource(ctx, "host", n, func() error { return r.watchHost(ctx, n) })
 		})
 	}
 	wg.Wait()

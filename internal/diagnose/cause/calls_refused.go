@@ -1,0 +1,193 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// callsRefused: the server answers with an error that says that it, or its configuration, does not serve such calls
+// now. A call that fails is the slowest of all.
+var callsRefused = Cause{
+	ID:    "calls-refused",
+	Title: "The server refuses calls: they get an error instead of a reply",
+	Layer: "server",
+	Needs: Needs{
+		T0: "error replies to slowpath's own calls; errorstat_NAME, and rejected_calls of commandstats (6.2 and later), " +
+			"beyond those of slowpath",
+		T2: "the error replies to the clients' own calls, by error and command, of any version",
+	},
+	// It starts with its data on disk.
+	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
+	Explain: explainRefused,
+}
+
+func explainRefused(n *facts.Node) *Finding {
+	if _, failedOver := n.Takeover(); failedOver {
+		return nil
+	}
+	var worst *refusedFor
+	for _, r := range n.RefusedCalls() {
+		if one := judgeRefusal(n, r); one != nil && (worst == nil || one.share > worst.share) {
+			worst = one
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: worst.share, Confidence: worst.confidence, Title: worst.title()}
+	f.supportRefusals(n, *worst)
+	f.supportRefusedCommands(n, worst.Code)
+	f.supportClusterState(n, worst.Code)
+	f.Fix, f.See = worst.remedy.fix, worst.remedy.see
+	return f
+}
+
+// refusedFor is what a node refused with one error, and why that is no part of a healthy application.
+type refusedFor struct {
+	facts.RefusedCalls
+	remedy     refusal
+	users      bool // it is a pattern of the clients' calls; else of slowpath's own
+	share      float64
+	confidence float64
+}
+
+func (r refusedFor) title() string {
+	if r.remedy.title == "" {
+		return fmt.Sprintf("Most calls get an error reply: %s", r.Code)
+	}
+	return fmt.Sprintf("Calls are refused: %s (%s)", r.remedy.title, r.Code)
+}
+
+// judgeRefusal decides whether error replies are a finding; nil for no.
+//
+// An error that says that the server does not serve the call (a row of refusals) depends on no data: no application is
+// built on it, so that it counts from the same share on as slow calls do. All other errors are answers to what was
+// asked (WRONGTYPE, NOSCRIPT, BUSYGROUP, an error of the application's own script): applications live with them, and
+// only where more than half of all calls get one, they do not.
+func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
+	remedy, known := refusalOf(r.Code)
+	switch {
+	case remedy.elsewhere, r.Code == clusterDownCode && n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0:
+		return nil // a replica that loads its data at its start answers CLUSTERDOWN as well
+	case !known:
+		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
+			return nil
+		}
+		return &refusedFor{r, refusal{fix: otherErrorsFix}, true, r.UsersShare(), 0.6}
+	}
+	usersHave := r.Users >= facts.HealthyMinCalls && r.UsersShare() > facts.HealthyMaxShare
+	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare
+	if remedy.login { // slowpath's own user may lack what others have
+		ownHave = ownHave && r.OwnBefore
+		usersHave = usersHave && n.RefusedCommands().Total() >= facts.HealthyMinCalls
+	}
+	switch {
+	case usersHave && remedy.users:
+		return nil // another cause has what clients were refused with it
+	case usersHave:
+		return &refusedFor{r, remedy, true, r.UsersShare(), 0.95}
+	case ownHave:
+		return &refusedFor{r, remedy, false, r.OwnShare(), 0.9}
+	}
+	return nil
+}
+
+// mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
+const mostCalls = 0.5
+
+// answeredInStead reports whether clients sent the script itself after a server did not know it by its hash: EVALSHA,
+// NOSCRIPT, EVAL is how libraries call scripts.
+func answeredInStead(n *facts.Node, code string) bool {
+	if code != "NOSCRIPT" {
+		return false
+	}
+	sent := 0.0
+	for _, name := range []string{"eval", "eval_ro", "script", "script|load"} {
+		sent += n.Growth("cmdstat_" + name + ".calls")
+	}
+	missing, _ := n.ErrorCount(code)
+	return 2*sent >= missing
+}
+
+var otherErrorsFix = []string{
+	"Log the error replies in the application: their text says which command and why",
+	"redis-cli -h HOST -p PORT and one of the commands shows the whole text",
+}
+
+func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
+	if r.Users > 0 {
+		source, how := recording.SourceServer, "errorstat_"+r.Code+"; slowpath's own are not counted"
+		if !r.Counted {
+			source, how = recording.SourceTap, "seen in the clients' connections"
+		}
+		f.support(source, r.Users, "calls", "%s of %.0f of its clients got %s, %.2g %% (%s)",
+			counted(r.Users, "call"), max(r.UsersOf, r.Users), r.Code, 100*r.UsersShare(), how)
+	}
+	if r.Own > 0 {
+		f.support(recording.SourceProbe, float64(r.Own), "calls", "%d of %d of slowpath's own calls got %s", r.Own,
+			r.OwnOf, r.Code)
+	}
+	if r.FromNs > 0 {
+		f.support(recording.SourceServer, float64(max(r.FromNs-n.StartNs, 0)), "ns", "the first was seen %s",
+			sinceStart(n, r.FromNs))
+	}
+	if !r.users {
+		f.doubt(recording.SourceServer, 0, "", "no calls of clients were seen to get it: there may be none now")
+	}
+}
+
+// supportRefusedCommands names the commands that were refused.
+func (f *Finding) supportRefusedCommands(n *facts.Node, code string) {
+	if ops := n.TapErrors()[code]; len(ops) > 0 {
+		f.support(recording.SourceTap, float64(ops.Total()), "calls", "it answered clients with %s to: %s", code,
+			countsText(ops))
+		return
+	}
+	if ops := n.RefusedCommands(); len(ops) > 0 {
+		f.support(recording.SourceServer, float64(ops.Total()), "calls",
+			"commands that it refused, for whatever reason: %s (rejected_calls)", countsText(ops))
+	}
+}
+
+// countsText lists the most frequent names with their counts.
+func countsText(counts facts.NameCounts) string {
+	var out []string
+	for _, name := range counts.Top(4) {
+		out = append(out, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	if more := len(counts) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// supportClusterState says what the node reports of its cluster, where that is down.
+func (f *Finding) supportClusterState(n *facts.Node, code string) {
+	if code != clusterDownCode {
+		return
+	}
+	assigned, ok := n.Info("cluster_slots_assigned").Last()
+	if ok && assigned < allSlots {
+		f.support(recording.SourceServer, allSlots-assigned, "slots", "%.0f of %d slots have no node (CLUSTER INFO)",
+			allSlots-assigned, allSlots)
+	}
+	for _, field := range []string{"cluster_slots_pfail", "cluster_slots_fail"} {
+		if slots, _ := n.Info(field).Max(); slots > 0 {
+			f.support(recording.SourceServer, slots, "slots", "%.0f slots belong to nodes that do not answer (%s)", slots,
+				field)
+		}
+	}
+	if silent := n.SilentMasters(); len(silent) > 0 {
+		f.support(recording.SourceServer, float64(len(silent)), "nodes",
+			"%s with slots %s not answer: %s (CLUSTER NODES)", counted(len(silent), "master"),
+			map[bool]string{true: "does", false: "do"}[len(silent) == 1], strings.Join(silent[:min(len(silent), 4)], ", "))
+	}
+}
+
+const (
+	clusterDownCode = "CLUSTERDOWN"
+	allSlots        = 16384
+)
