@@ -28,6 +28,9 @@ func explainRefused(n *facts.Node) *Finding {
 	if _, failedOver := n.Takeover(); failedOver {
 		return nil
 	}
+	if f := explainClusterDown(n); f != nil {
+		return f
+	}
 	var worst *refusedFor
 	for _, r := range n.RefusedCalls() {
 		if one := judgeRefusal(n, r); one != nil && (worst == nil || one.share > worst.share) {
@@ -38,6 +41,8 @@ func explainRefused(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: worst.share, Confidence: worst.confidence, Title: worst.title()}
+	// A call that fails is the slowest of all.
+	f.Leads = worst.share > slowCallShare(n)
 	f.supportRefusals(n, *worst)
 	f.supportRefusedCommands(n, worst.Code)
 	f.supportClusterState(n, worst.Code)
@@ -70,20 +75,20 @@ func (r refusedFor) title() string {
 func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	remedy, known := refusalOf(r.Code)
 	switch {
-	case remedy.elsewhere, r.Code == clusterDownCode && n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0:
-		return nil // a replica that loads its data at its start answers CLUSTERDOWN as well
+	case remedy.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
+		return nil
 	case !known:
 		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
 			return nil
 		}
 		return &refusedFor{r, refusal{fix: otherErrorsFix}, true, r.UsersShare(), 0.6}
 	}
-	usersHave := r.Users >= facts.HealthyMinCalls && r.UsersShare() > facts.HealthyMaxShare
-	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare
-	if remedy.login { // slowpath's own user may lack what others have
-		ownHave = ownHave && r.OwnBefore
-		usersHave = usersHave && n.RefusedCommands().Total() >= facts.HealthyMinCalls
+	if remedy.login {
+		r.Users = min(r.Users, refusedData(n, r))
 	}
+	usersHave := r.Users >= facts.HealthyMinCalls && r.UsersShare() > facts.HealthyMaxShare
+	// Slowpath's own user may lack what others have, unless it had it before.
+	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!remedy.login || r.OwnBefore)
 	switch {
 	case usersHave && remedy.users:
 		return nil // another cause has what clients were refused with it
@@ -94,6 +99,70 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	}
 	return nil
 }
+
+// refusedData is how many calls of clients for data were refused, at most. Libraries and monitoring try commands about
+// the server and the connection, CONFIG GET or CLIENT SETINFO, and go on without them.
+func refusedData(n *facts.Node, r facts.RefusedCalls) (calls float64) {
+	if r.Counted {
+		return float64(n.RefusedCommands().Total())
+	}
+	for op, count := range n.TapErrors()[r.Code] {
+		if facts.IsDataCommand(strings.ToLower(strings.ReplaceAll(op, " ", "|"))) {
+			calls += float64(count)
+		}
+	}
+	return calls
+}
+
+// explainedElsewhere reports whether CLUSTERDOWN is a part of something else: a master is gone and its replica takes
+// over, or a replica loads its data at its start, before it has heard from the other nodes.
+func explainedElsewhere(n *facts.Node) bool {
+	for _, one := range n.Nodes {
+		_, failedOver := one.Takeover()
+		_, _, gone := one.TakeoverOfUnwatchedMaster()
+		if failedOver || gone {
+			return true
+		}
+	}
+	return n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0
+}
+
+// slowCallShare is the part of all calls that was slow: of clients where they were seen, else of slowpath's own.
+func slowCallShare(n *facts.Node) float64 {
+	of := n.Ledger.Users
+	if of.Calls == 0 {
+		of = n.Ledger.Probe
+	}
+	return float64(of.Slow) / float64(max(of.Calls, 1))
+}
+
+// explainClusterDown is for a node that says itself that its cluster is down, whether or not anybody calls it: it then
+// refuses all commands with keys (cluster.c, getNodeByQuery).
+func explainClusterDown(n *facts.Node) *Finding {
+	down := n.ClusterDownNs()
+	if down < clusterStartNs || explainedElsewhere(n) {
+		return nil
+	}
+	remedy, _ := refusalOf(clusterDownCode)
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: min(1, float64(down)/float64(n.EndNs-n.StartNs)), Confidence: 0.95}
+	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
+	f.Leads = f.ExcessShare > slowCallShare(n)
+	f.support(recording.SourceServer, float64(down), "ns",
+		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys", facts.Dur(down))
+	for _, r := range n.RefusedCalls() {
+		if r.Code == clusterDownCode {
+			f.supportRefusals(n, refusedFor{r, remedy, true, 0, 0})
+		}
+	}
+	f.supportRefusedCommands(n, clusterDownCode)
+	f.supportClusterState(n, clusterDownCode)
+	f.Fix, f.See = remedy.fix, remedy.see
+	return f
+}
+
+// clusterStartNs is for how long a node that starts says that its cluster is down, though it is not
+// (CLUSTER_WRITABLE_DELAY, 2 s), and the server source's interval.
+const clusterStartNs = int64(3e9)
 
 // mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
 const mostCalls = 0.5

@@ -35,6 +35,7 @@ func explainRestarted(n *facts.Node) *Finding {
 	cl := n.ClaimOf(func(a account.Account) int64 { return lost.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
 	f := finding(n, cl, 0.97)
 	f.ExcessShare = max(f.ExcessShare, float64(lost.TotalNs())/float64(n.EndNs-n.StartNs))
+	f.Title = "The server was restarted during the watch"
 	if len(restarts) > 1 {
 		f.Title = fmt.Sprintf("The server was restarted %s during the watch", facts.TimesText(len(restarts)))
 	}

@@ -70,10 +70,10 @@ func withoutRestarts(outages []facts.Outage, restarts []facts.Restart) []facts.O
 }
 
 var unavailableTitle = map[facts.Failure]string{
-	facts.FailedRefused:     "The server was gone: its port refused connections, nothing listened there",
-	facts.FailedClosed:      "The server was gone: connections to its port were closed before any reply",
+	facts.FailedRefused:     "The server was gone: its port refused connections",
+	facts.FailedClosed:      "The server was gone: connections were closed before any reply",
 	facts.FailedUnreachable: "The server was gone: its address did not answer at all",
-	facts.FailedNoReply:     "The server stopped answering: connections are accepted, and no call gets a reply",
+	facts.FailedNoReply:     "The server stopped answering: calls get no reply",
 }
 
 // confidenceOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
@@ -116,8 +116,6 @@ func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst fa
 	if worst.Attempts > 0 {
 		f.support(recording.SourceProbe, float64(worst.Attempts), "connections", "%s meanwhile: %s",
 			counted(worst.Attempts, "new connection"), what)
-	} else {
-		f.support(recording.SourceProbe, 0, "connections", "new connections were %s", what)
 	}
 	if more := len(outages) - 1; more > 0 {
 		f.support(recording.SourceProbe, float64(more), "outages", "it was gone %s more during the watch",
@@ -132,8 +130,8 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []string {
 		fix = []string{
 			"Find out why the process ended or stopped listening: its log, journalctl -u UNIT, " +
 				"dmesg | grep -i 'out of memory', kubectl describe pod",
-			fmt.Sprintf("If its process runs: ss -ltn shows whether it listens at %s; a firewall that rejects looks the "+
-				"same (iptables -S | grep REJECT)", n.Address),
+			fmt.Sprintf("ss -ltnp on its host shows what listens at %s; a firewall that rejects connections looks the "+
+				"same as nothing", n.Address),
 			"Let it be started again at once: Restart=always (systemd), --restart=always (docker)",
 		}
 	case facts.FailedClosed:

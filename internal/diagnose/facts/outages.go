@@ -42,8 +42,8 @@ func (n *Node) findOutages() []Outage {
 		}
 		kinds[s][f.kind]++
 	}
-	if s, kind := n.silenceAtEnd(answers); kind != "" && len(kinds[s]) == 0 {
-		kinds[s] = map[Failure]int{kind: 0}
+	if s, waiting := n.silenceAtEnd(answers); len(waiting) > 0 && len(kinds[s]) == 0 {
+		kinds[s] = waiting
 	}
 	for s, by := range kinds {
 		if s.ToNs-s.FromNs < n.answersEvery() || n.answeredUsers(s) {
@@ -117,25 +117,29 @@ func isRefusedDial(d recording.ConnDetail) bool {
 }
 
 // silenceAtEnd is the time from the last answer to the end of the watch, where calls of the probe waited for most of it
-// and no attempt had failed yet; the kind is empty where there is none.
-func (n *Node) silenceAtEnd(answers []int64) (s Span, kind Failure) {
+// and no attempt had failed yet, with the attempts that still waited; none where there is no such time.
+func (n *Node) silenceAtEnd(answers []int64) (s Span, waiting map[Failure]int) {
 	s = between(answers, n.EndNs, Span{n.StartNs, n.EndNs})
 	if s.ToNs-s.FromNs < minSilenceNs {
-		return s, ""
+		return s, nil
 	}
 	for _, c := range n.Rec.Calls {
 		if c.Node != n.Address || c.Source != recording.SourceProbe || c.Error != unfinished ||
 			c.EndNs-c.StartNs < minSilenceNs/2 {
 			continue
 		}
+		if waiting == nil {
+			waiting = map[Failure]int{FailedNoReply: 0}
+		}
 		switch {
-		case c.Conn == "fresh" && dialling(n.Rec.Segments[c.ID], c.EndNs):
-			return s, FailedUnreachable
-		case c.Conn == "fresh" || kind == "":
-			kind = FailedNoReply
+		case c.Conn != "fresh":
+		case dialling(n.Rec.Segments[c.ID], c.EndNs):
+			waiting[FailedUnreachable]++
+		default:
+			waiting[FailedNoReply]++
 		}
 	}
-	return s, kind
+	return s, waiting
 }
 
 // dialling reports whether a call still waited for its connection when it ended.

@@ -20,7 +20,8 @@ type RefusedCalls struct {
 	Counted bool
 	// Own is the number of slowpath's own calls with it, OwnOf of all of the same commands.
 	Own, OwnOf int
-	// OwnBefore says that such a call of slowpath succeeded before the first one that failed.
+	// OwnBefore says that a call of slowpath with the same command, on the same kind of connection, succeeded before the
+	// first one that failed.
 	OwnBefore bool
 	// FromNs is when the first one was seen: an own call exactly, the server's count to a second.
 	FromNs int64
@@ -84,27 +85,34 @@ func (n *Node) refusedWith(code string) RefusedCalls {
 
 // ownRefusals counts slowpath's own calls with an error.
 func (n *Node) ownRefusals(r *RefusedCalls) {
-	calls, failed := map[string]int{}, map[string]int{}
+	type path struct{ calls, failed, before int }
+	paths := map[string]*path{}
 	for _, c := range n.Rec.Calls { // in order of their begin
 		if c.Node != n.Address || c.Source != recording.SourceProbe {
 			continue
 		}
-		path := c.Conn + " " + c.Op
-		calls[path]++
+		p := paths[c.Conn+" "+c.Op]
+		if p == nil {
+			p = &path{}
+			paths[c.Conn+" "+c.Op] = p
+		}
+		p.calls++
 		switch {
 		case c.Error == r.Code:
-			if failed[path]++; r.FromNs == 0 {
+			if p.failed++; r.FromNs == 0 {
 				r.FromNs = c.StartNs
 			}
-		case c.Error == "" && failed[path] == 0:
-			r.OwnBefore = true
+		case c.Error == "" && p.failed == 0:
+			p.before++
 		}
 	}
-	for path, count := range failed {
-		r.Own += count
-		r.OwnOf += calls[path]
+	for _, p := range paths {
+		if p.failed > 0 {
+			r.Own += p.failed
+			r.OwnOf += p.calls
+			r.OwnBefore = r.OwnBefore || p.before > 0
+		}
 	}
-	r.OwnBefore = r.OwnBefore && r.Own > 0
 }
 
 // OwnErrorReplies is how many of the error replies that the server counted were to slowpath, at most: for the probe also

@@ -7,8 +7,6 @@ import (
 // Restart is a restart of the server during the watch. Its times are nanoseconds since the Unix epoch.
 type Restart struct {
 	Span // from the last answer of the old process to the first of the new one
-	// StartedNs is when the new process started, exact to a second; 0 where it is not known.
-	StartedNs int64
 	// PIDBefore and PIDAfter are its process ids, 0 where the host was not watched.
 	PIDBefore, PIDAfter int
 	// RunIDBefore and RunIDAfter are the run ids that INFO gave.
@@ -23,27 +21,31 @@ const uptimeErrorNs = int64(2e9)
 
 // Restarts are those of the node, by the server's own account (run_id, uptime), or by its process.
 func (n *Node) Restarts() (out []Restart) {
-	answers := n.answerTimes()
+	answers, watch := n.answerTimes(), Span{n.StartNs, n.EndNs}
 	loading := n.RefusingSpans("LOADING")
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 		d := recording.DetailOf[restartDetail](e)
-		r := Restart{Span: gapNear(answers, e.TimeNs, Span{n.StartNs, n.EndNs}), StartedNs: e.TimeNs,
-			RunIDBefore: d.RunIDBefore, RunIDAfter: d.RunIDAfter}
-		out = append(out, r)
+		out = append(out, Restart{
+			Span: gapNear(answers, beginOfLoading(loading, e.TimeNs), watch), RunIDBefore: d.RunIDBefore,
+			RunIDAfter: d.RunIDAfter,
+		})
 	}
 	ended := n.Events(recording.SourceHost, recording.KindProcessEnded)
 	for i, e := range n.Events(recording.SourceHost, recording.KindProcessFound) {
 		if i >= len(ended) {
 			break
 		}
-		before := recording.DetailOf[recording.ServerProcess](ended[i]).PID
-		after := recording.DetailOf[recording.ServerProcess](e).PID
-		if j := restartAt(out, ended[i].TimeNs, e.TimeNs); j >= 0 {
-			out[j].PIDBefore, out[j].PIDAfter = before, after
-			continue
+		r := Restart{
+			Span:      gapNear(answers, ended[i].TimeNs, watch),
+			PIDBefore: recording.DetailOf[recording.ServerProcess](ended[i]).PID,
+			PIDAfter:  recording.DetailOf[recording.ServerProcess](e).PID,
 		}
-		out = append(out, Restart{Span: Span{ended[i].TimeNs, e.TimeNs}, StartedNs: e.TimeNs, PIDBefore: before,
-			PIDAfter: after})
+		if len(out) > i { // the host knows better when it was
+			r.RunIDBefore, r.RunIDAfter = out[i].RunIDBefore, out[i].RunIDAfter
+			out[i] = r
+		} else {
+			out = append(out, r)
+		}
 	}
 	for i := range out {
 		until := n.EndNs
@@ -61,14 +63,15 @@ type restartDetail struct {
 	RunIDAfter  string `json:"run_id_after"`
 }
 
-// restartAt finds the restart that the end of a process and the begin of the next one belong to; -1: none.
-func restartAt(list []Restart, endedNs, foundNs int64) int {
-	for i, r := range list {
-		if r.PIDBefore == 0 && endedNs <= r.ToNs+uptimeErrorNs && foundNs >= r.FromNs-uptimeErrorNs {
-			return i
+// beginOfLoading is when the server began to load its data at a time, or the time itself. While it loads, INFO may be
+// late by seconds.
+func beginOfLoading(loading Spans, atNs int64) int64 {
+	for _, s := range loading {
+		if s.FromNs < atNs && s.ToNs > atNs-uptimeErrorNs {
+			return s.FromNs
 		}
 	}
-	return -1
+	return atNs
 }
 
 // gapNear is the longest time without an answer near another time, within a stretch.

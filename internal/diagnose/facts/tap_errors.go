@@ -43,14 +43,22 @@ func (n *Node) findTapErrors() map[string]NameCounts {
 	return best
 }
 
-// RefusedCommands are the commands that were refused before they were executed, by the server's own count
+// RefusedCommands are the commands of clients that were refused before they were executed, by the server's own count
 // (rejected_calls of commandstats, 6.2 and later), without those that manage a connection.
 func (n *Node) RefusedCommands() NameCounts {
 	out := NameCounts{}
+	own := NameCounts{}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Source == recording.SourceProbe && failureOf(c.Error) == FailedReply {
+			own[c.Op]++
+		}
+	}
 	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
 		op, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".rejected_calls")
-		if count := n.growthSinceStart(name); ok && count > 0 && IsDataCommand(op) {
-			out[strings.ToUpper(strings.ReplaceAll(op, "|", " "))] += int(count)
+		command := strings.ToUpper(strings.ReplaceAll(op, "|", " "))
+		count := int(n.growthSinceStart(name)) - own[command]
+		if ok && count > 0 && IsDataCommand(op) {
+			out[command] += count
 		}
 	}
 	return out
