@@ -52,7 +52,9 @@ const (
 const ErrorRepliesPrefix = "error_replies."
 
 // ErrorRepliesName is the name of such a sample.
-func ErrorRepliesName(side, op, code string) string { return ErrorRepliesPrefix + side + "." + op + "." + code }
+func ErrorRepliesName(side, op, code string) string {
+	return ErrorRepliesPrefix + side + "." + op + "." + code
+}
 
 // ParseErrorReplies is its reverse. A command may hold a dot, a side and a code do not.
 func ParseErrorReplies(name string) (side, op, code string, ok bool) {
