@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -148,7 +149,7 @@ func explainClusterDown(n *facts.Node) *Finding {
 	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
 	f.Leads = f.ExcessShare > slowCallShare(n)
 	f.support(recording.SourceServer, float64(down), "ns",
-		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys", facts.Dur(down))
+		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys", format.Duration(down))
 	for _, r := range n.RefusedCalls() {
 		if r.Code == clusterDownCode {
 			f.supportRefusals(n, refusedFor{r, remedy, true, 0, 0})

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -9,7 +10,7 @@ import (
 
 // sinceStart is a time of the watch for people.
 func sinceStart(n *facts.Node, ns int64) string {
-	return facts.Dur(max(ns-n.StartNs, 0)) + " after the watch began"
+	return format.Duration(max(ns-n.StartNs, 0)) + " after the watch began"
 }
 
 func (f *Finding) supportOwnFailures(n *facts.Node) {

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -43,7 +44,7 @@ func explainRestarted(n *facts.Node) *Finding {
 	if loading > 0 {
 		f.Title += ", and refused calls while it loaded its data"
 		f.support(recording.SourceServer, float64(loading), "ns",
-			"it then loaded its data for %s, and refused calls meanwhile (LOADING)", facts.Dur(loading))
+			"it then loaded its data for %s, and refused calls meanwhile (LOADING)", format.Duration(loading))
 	}
 	f.supportOwnFailures(n)
 	f.supportLostCalls(n, stretch)
@@ -99,7 +100,7 @@ func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
 	f.support(source, float64(len(restarts)), "restarts", "%s, %s: %s", facts.TimesText(len(restarts)),
 		sinceStart(n, r.FromNs), how)
 	f.support(recording.SourceProbe, float64(r.ToNs-r.FromNs), "ns", "it answered nobody for %s meanwhile",
-		facts.Dur(r.ToNs-r.FromNs))
+		format.Duration(r.ToNs-r.FromNs))
 }
 
 func restartFix(n *facts.Node, loadingNs int64) []string {

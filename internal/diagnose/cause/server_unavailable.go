@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -112,7 +113,7 @@ func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst fa
 	}
 	took := worst.ToNs - worst.FromNs
 	f.support(recording.SourceProbe, float64(took), "ns", "its last answer came %s; for %s it answered nobody, and %s",
-		sinceStart(n, worst.FromNs), facts.Dur(took), end)
+		sinceStart(n, worst.FromNs), format.Duration(took), end)
 	if worst.Attempts > 0 {
 		f.support(recording.SourceProbe, float64(worst.Attempts), "connections", "%s meanwhile: %s",
 			counted(worst.Attempts, "new connection"), what)

@@ -151,6 +151,7 @@ type kernelConn struct {
 	Sub           uint64
 	Arg           uint64
 	Ssl           uint64
+	ErrorName     [2]uint64
 	Memo          [2]uint64
 	MemoSub       uint64
 	Published     uint64
@@ -239,11 +240,11 @@ type kernelConn struct {
 		Unused   uint32
 	}
 	ReplyShape struct {
-		_     structs.HostLayout
-		Head  uint64
-		Mask  uint64
-		Len   uint32
-		Error uint32
+		_      structs.HostLayout
+		Head   uint64
+		Mask   uint64
+		Len    uint32
+		Unused uint32
 	}
 	Marks [8]struct {
 		_      structs.HostLayout
@@ -346,7 +347,8 @@ const (
 	kernelCounterC_NO_BUFFER    kernelCounter = 15
 	kernelCounterC_UNREPORTED   kernelCounter = 16
 	kernelCounterC_LATE_ACKS    kernelCounter = 17
-	kernelCounterC_MAX          kernelCounter = 18
+	kernelCounterC_ERRORS_FULL  kernelCounter = 18
+	kernelCounterC_MAX          kernelCounter = 19
 )
 
 type kernelDnsEvent struct {
@@ -369,6 +371,13 @@ type kernelEnds struct {
 		Number uint32
 		Unused uint32
 	}
+}
+
+type kernelErrorKey struct {
+	_    structs.HostLayout
+	Name [2]uint64
+	Op   uint32
+	Role uint32
 }
 
 type kernelEventType uint8
@@ -423,6 +432,7 @@ const (
 	kernelLimitTHREADS   kernelLimit = 4096
 	kernelLimitPAIRS     kernelLimit = 16384
 	kernelLimitOPS       kernelLimit = 128
+	kernelLimitERRORS    kernelLimit = 1024
 	kernelLimitFUNCTIONS kernelLimit = 32
 	kernelLimitCARRY     kernelLimit = 48
 	kernelLimitWINDOW    kernelLimit = 4096
@@ -665,6 +675,7 @@ const (
 	kernelMapConns               = "conns"
 	kernelMapCounters            = "counters"
 	kernelMapEnds                = "ends"
+	kernelMapErrors              = "errors"
 	kernelMapEvents              = "events"
 	kernelMapFreeSlots           = "free_slots"
 	kernelMapGlobals             = "globals"
@@ -709,6 +720,7 @@ const (
 	kernelVarKeepConnSnapshot    = "keep_conn_snapshot"
 	kernelVarKeepCounter         = "keep_counter"
 	kernelVarKeepDnsEvent        = "keep_dns_event"
+	kernelVarKeepErrorKey        = "keep_error_key"
 	kernelVarKeepFunctionEvent   = "keep_function_event"
 	kernelVarKeepHistSize        = "keep_hist_size"
 	kernelVarKeepLimit           = "keep_limit"
@@ -804,6 +816,7 @@ type kernelMapSpecs struct {
 	Conns      *ebpf.MapSpec `ebpf:"conns"`
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
 	Ends       *ebpf.MapSpec `ebpf:"ends"`
+	Errors     *ebpf.MapSpec `ebpf:"errors"`
 	Events     *ebpf.MapSpec `ebpf:"events"`
 	FreeSlots  *ebpf.MapSpec `ebpf:"free_slots"`
 	Globals    *ebpf.MapSpec `ebpf:"globals"`
@@ -831,6 +844,7 @@ type kernelVariableSpecs struct {
 	KeepConnSnapshot    *ebpf.VariableSpec `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.VariableSpec `ebpf:"keep_counter"`
 	KeepDnsEvent        *ebpf.VariableSpec `ebpf:"keep_dns_event"`
+	KeepErrorKey        *ebpf.VariableSpec `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
@@ -875,6 +889,7 @@ type kernelMaps struct {
 	Conns      *ebpf.Map `ebpf:"conns"`
 	Counters   *ebpf.Map `ebpf:"counters"`
 	Ends       *ebpf.Map `ebpf:"ends"`
+	Errors     *ebpf.Map `ebpf:"errors"`
 	Events     *ebpf.Map `ebpf:"events"`
 	FreeSlots  *ebpf.Map `ebpf:"free_slots"`
 	Globals    *ebpf.Map `ebpf:"globals"`
@@ -895,6 +910,7 @@ func (m *kernelMaps) Close() error {
 		m.Conns,
 		m.Counters,
 		m.Ends,
+		m.Errors,
 		m.Events,
 		m.FreeSlots,
 		m.Globals,
@@ -923,6 +939,7 @@ type kernelVariables struct {
 	KeepConnSnapshot    *ebpf.Variable `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.Variable `ebpf:"keep_counter"`
 	KeepDnsEvent        *ebpf.Variable `ebpf:"keep_dns_event"`
+	KeepErrorKey        *ebpf.Variable `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`

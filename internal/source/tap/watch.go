@@ -54,6 +54,7 @@ func Open(o Options) (t *Tap, err error) {
 	t = &Tap{Options: o, kernel: l, offset: offset, tally: tally{
 		counters: make([]uint64, len(l.counters)),
 		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
+		errors: map[kernelErrorKey]uint64{},
 	}}
 	t.recorder = newRecorder(o, t.time, t.opOf)
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)

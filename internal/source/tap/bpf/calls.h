@@ -539,6 +539,24 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	return 0;
 }
 
+/* count_error counts an error reply by its command and its first word. */
+__noinline int count_error(struct conn *c, u32 op)
+{
+	if (!c || is_own_call(c))
+		return 0;
+	struct error_key k = {.name = {c->error_name[0], c->error_name[1]}, .op = op, .role = c->role};
+	u64 one = 1, *have = bpf_map_lookup_elem(&errors, &k);
+	if (!have && !bpf_map_update_elem(&errors, &k, &one, BPF_NOEXIST))
+		return 0;
+	if (!have)
+		have = bpf_map_lookup_elem(&errors, &k);
+	if (have)
+		__sync_fetch_and_add(have, 1);
+	else
+		count(C_ERRORS_FULL, 1);
+	return 0;
+}
+
 /* pop_reply matches a complete reply. seq is that of the byte after it. */
 __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 {
@@ -559,6 +577,8 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	if (c->aligned) {
 		count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 		add_latency(p->op, c->role, ns, 1);
+		if (c->rep.error)
+			count_error(c, p->op);
 		if (ns >= slow_ns) {
 			if (may_report(f->now) || is_own_call(c))
 				report_call(c, f, c->head, 0, seq);

@@ -33,6 +33,7 @@ KEEP(struct, function_event);
 KEEP(struct, dns_event);
 KEEP(struct, collection_event);
 KEEP(struct, conn_snapshot);
+KEEP(struct, error_key);
 KEEP(enum, limit);
 KEEP(enum, tick);
 KEEP(enum, hist_size);

@@ -19,6 +19,7 @@ enum limit {
 	THREADS = 4096,   /* watched at a time */
 	PAIRS = 16384,    /* connections with both ends on this host */
 	OPS = 128,        /* commands that are told apart, for one node */
+	ERRORS = 1024,    /* kinds of error replies that are told apart, by command, end and first word */
 	FUNCTIONS = 32,   /* of the server that are hooked */
 	CARRY = 48,       /* bytes of a token that the next system call completes */
 	WINDOW = 4096,    /* bytes that are parsed at a time, */
@@ -183,7 +184,7 @@ struct shape {
 struct reply_shape {
 	u64 head, mask;
 	u32 len;
-	u32 error;
+	u32 unused;
 };
 
 /* sent is the end of a reply on its way to a client at another address, until it is acknowledged. */
@@ -212,6 +213,7 @@ struct conn {
 	u64 name[2];
 	u64 sub, arg;
 	u64 ssl;          /* TLS: the library's object that read or wrote the turn in progress; 0: not known */
+	u64 error_name[2]; /* first word of the error reply in progress; 0: it is no name */
 	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
@@ -284,6 +286,13 @@ struct op_key {
 	u64 name[2];
 	u64 sub;
 	u64 node;
+};
+
+/* key of the counts of error replies: the first word of the error, and whose reply it was */
+struct error_key {
+	u64 name[2];
+	u32 op;
+	u32 role;
 };
 
 /* How far the server's end has answered what it read (pair.settled). */
@@ -513,6 +522,7 @@ enum counter {
 	C_NO_BUFFER,
 	C_UNREPORTED,
 	C_LATE_ACKS,
+	C_ERRORS_FULL,
 	C_MAX,
 };
 
