@@ -16,8 +16,8 @@ var callsRefused = Cause{
 	Title: "The server refuses calls: they get an error instead of a reply",
 	Layer: "server",
 	Needs: Needs{
-		T0: "error replies to slowpath's own calls; errorstat_NAME, and rejected_calls of commandstats (6.2 and later), " +
-			"beyond those of slowpath",
+		T0: "error replies to slowpath's own calls; errorstat_NAME, and rejected_calls of commandstats (6.2 and " +
+			"later), beyond those of slowpath",
 		T2: "the error replies to the clients' own calls, by error and command, of any version",
 	},
 	// It starts with its data on disk.
@@ -79,6 +79,7 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	case remedy.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
 		return nil
 	case !known:
+		r.Users = min(r.Users, otherErrors(n, r))
 		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
 			return nil
 		}
@@ -115,6 +116,20 @@ func refusedData(n *facts.Node, r facts.RefusedCalls) (calls float64) {
 	return calls
 }
 
+// otherErrors is how many calls of clients for data failed with an error that is no refusal, at most.
+func otherErrors(n *facts.Node, r facts.RefusedCalls) float64 {
+	if !r.Counted {
+		return refusedData(n, r)
+	}
+	failed := float64(n.FailedCommands().Total())
+	for _, one := range n.RefusedCalls() {
+		if _, known := refusalOf(one.Code); known {
+			failed -= one.Users
+		}
+	}
+	return failed
+}
+
 // explainedElsewhere reports whether CLUSTERDOWN is a part of something else: a master is gone and its replica takes
 // over, or a replica loads its data at its start, before it has heard from the other nodes.
 func explainedElsewhere(n *facts.Node) bool {
@@ -145,11 +160,13 @@ func explainClusterDown(n *facts.Node) *Finding {
 		return nil
 	}
 	remedy, _ := refusalOf(clusterDownCode)
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: min(1, float64(down)/float64(n.EndNs-n.StartNs)), Confidence: 0.95}
+	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.95}
 	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
 	f.Leads = f.ExcessShare > slowCallShare(n)
 	f.support(recording.SourceServer, float64(down), "ns",
-		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys", format.Duration(down))
+		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
+		format.Duration(down))
 	for _, r := range n.RefusedCalls() {
 		if r.Code == clusterDownCode {
 			f.supportRefusals(n, refusedFor{r, remedy, true, 0, 0})
@@ -246,14 +263,14 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	}
 	for _, field := range []string{"cluster_slots_pfail", "cluster_slots_fail"} {
 		if slots, _ := n.Info(field).Max(); slots > 0 {
-			f.support(recording.SourceServer, slots, "slots", "%.0f slots belong to nodes that do not answer (%s)", slots,
-				field)
+			f.support(recording.SourceServer, slots, "slots", "%.0f slots belong to nodes that do not answer (%s)",
+				slots, field)
 		}
 	}
 	if silent := n.SilentMasters(); len(silent) > 0 {
 		f.support(recording.SourceServer, float64(len(silent)), "nodes",
-			"%s with slots %s not answer: %s (CLUSTER NODES)", counted(len(silent), "master"),
-			map[bool]string{true: "does", false: "do"}[len(silent) == 1], strings.Join(silent[:min(len(silent), 4)], ", "))
+			"the other nodes have %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
+			strings.Join(silent[:min(len(silent), 4)], ", "))
 	}
 }
 

@@ -50,7 +50,10 @@ func explainRestarted(n *facts.Node) *Finding {
 	f.supportLostCalls(n, stretch)
 	f.supportProcessEnd(n)
 	f.Fix = restartFix(n, loading)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/", "https://redis.io/docs/latest/operate/oss_and_stack/management/admin/#upgrading-or-restarting-a-redis-instance-without-downtime"}
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
+	}
 	return f
 }
 
@@ -105,14 +108,14 @@ func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
 
 func restartFix(n *facts.Node, loadingNs int64) []string {
 	fix := []string{
-		"Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl -u UNIT, " +
-			"dmesg | grep -i 'out of memory', kubectl describe pod (Last State)",
+		"Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), " +
+			"journalctl -u UNIT, dmesg | grep -i 'out of memory', kubectl describe pod (Last State)",
 		"Before a planned restart fail over to a replica: FAILOVER (6.2 and later), CLUSTER FAILOVER, or " +
 			"SENTINEL FAILOVER",
 	}
 	if loadingNs > 0 {
-		fix = append(fix, "Loading takes as long as the data is large: fail over to a replica that has it, and restart "+
-			"this server as its replica; send callers to it only when INFO says loading:0")
+		fix = append(fix, "Loading takes as long as the data is large: fail over to a replica that has it, and "+
+			"restart this server as its replica; send callers to it only when INFO says loading:0")
 	}
 	return append(fix, "Let clients retry for longer than the restart takes, with backoff and jitter")
 }

@@ -20,7 +20,8 @@ var serverUnavailable = Cause{
 		T0: "slowpath's own connections that are refused, closed, or get no answer, while nothing else is answered " +
 			"either",
 		T1: "whether its process has ended",
-		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by process",
+		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by " +
+			"process",
 	},
 	Explain: explainUnavailable,
 }
@@ -137,8 +138,8 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []string {
 		}
 	case facts.FailedClosed:
 		fix = []string{
-			"Look at what listens there: a proxy or a load balancer without a live server behind it closes connections " +
-				"at once",
+			"Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
+				"connections at once",
 			"Find out why the server ended: its log, journalctl -u UNIT, dmesg | grep -i 'out of memory'",
 		}
 	case facts.FailedUnreachable:

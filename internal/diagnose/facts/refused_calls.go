@@ -20,8 +20,8 @@ type RefusedCalls struct {
 	Counted bool
 	// Own is the number of slowpath's own calls with it, OwnOf of all of the same commands.
 	Own, OwnOf int
-	// OwnBefore says that a call of slowpath with the same command, on the same kind of connection, succeeded before the
-	// first one that failed.
+	// OwnBefore says that a call of slowpath with the same command, on the same kind of connection, succeeded before
+	// the first one that failed.
 	OwnBefore bool
 	// FromNs is when the first one was seen: an own call exactly, the server's count to a second.
 	FromNs int64
@@ -115,8 +115,8 @@ func (n *Node) ownRefusals(r *RefusedCalls) {
 	}
 }
 
-// OwnErrorReplies is how many of the error replies that the server counted were to slowpath, at most: for the probe also
-// those to a fresh connection's handshake, and for the server source one in each poll (CLUSTER INFO).
+// OwnErrorReplies is how many of the error replies that the server counted were to slowpath, at most: for the probe
+// also those to a fresh connection's handshake, and for the server source one in each poll (CLUSTER INFO).
 func (n *Node) OwnErrorReplies(code string) (own float64) {
 	for _, c := range n.Rec.Calls {
 		switch {

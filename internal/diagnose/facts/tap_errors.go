@@ -45,20 +45,29 @@ func (n *Node) findTapErrors() map[string]NameCounts {
 
 // RefusedCommands are the commands of clients that were refused before they were executed, by the server's own count
 // (rejected_calls of commandstats, 6.2 and later), without those that manage a connection.
-func (n *Node) RefusedCommands() NameCounts {
+func (n *Node) RefusedCommands() NameCounts { return n.countCommands("rejected_calls") }
+
+// FailedCommands are those, and the commands of clients that failed while they were executed (failed_calls).
+func (n *Node) FailedCommands() NameCounts { return n.countCommands("rejected_calls", "failed_calls") }
+
+// countCommands adds up counters of commandstats by command, without slowpath's own calls that got an error.
+func (n *Node) countCommands(counters ...string) NameCounts {
 	out := NameCounts{}
-	own := NameCounts{}
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceProbe && failureOf(c.Error) == FailedReply {
-			own[c.Op]++
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+		for _, counter := range counters {
+			op, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), "."+counter)
+			if count := int(n.growthSinceStart(name)); ok && count > 0 && IsDataCommand(op) {
+				out[strings.ToUpper(strings.ReplaceAll(op, "|", " "))] += count
+			}
 		}
 	}
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		op, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".rejected_calls")
-		command := strings.ToUpper(strings.ReplaceAll(op, "|", " "))
-		count := int(n.growthSinceStart(name)) - own[command]
-		if ok && count > 0 && IsDataCommand(op) {
-			out[command] += count
+	for _, c := range n.Rec.Calls {
+		if out[c.Op] == 0 || c.Node != n.Address || c.Source != recording.SourceProbe ||
+			failureOf(c.Error) != FailedReply {
+			continue
+		}
+		if out[c.Op]--; out[c.Op] == 0 {
+			delete(out, c.Op)
 		}
 	}
 	return out

@@ -20,8 +20,8 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Inconclusive, "Inconclusive: nothing was seen. No call was made, and the server gave no information."
 	}
 	if failed := failedCalls(c); failed != "" {
-		return Inconclusive, fmt.Sprintf("Inconclusive: %s failed in %s, and nothing that was seen explains it.", failed,
-			seconds)
+		return Inconclusive,
+			fmt.Sprintf("Inconclusive: %s failed in %s, and nothing that was seen explains it.", failed, seconds)
 	}
 	if len(l.Slow) == 0 {
 		if l.Latency.Calls == 0 {

@@ -72,9 +72,8 @@ var callsRefusedTwoDead = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		l.Load(ctx, traffic.Spec{Addr: c.Nodes[0].Addr, Conns: 4, Rate: 200, Command: func(r *rand.Rand, _ int) []string {
-			return []string{"GET", tag + itoa(r.IntN(1000))}
-		}})
+		get := func(r *rand.Rand, _ int) []string { return []string{"GET", tag + itoa(r.IntN(1000))} }
+		l.Load(ctx, traffic.Spec{Addr: c.Nodes[0].Addr, Conns: 4, Rate: 200, Command: get})
 		for _, dead := range c.Nodes[2:] {
 			if err := dead.Kill(ctx); err != nil {
 				return Scene{}, err
@@ -89,7 +88,8 @@ func (l *Lab) awaitClusterDown(ctx context.Context, node *fleet.Instance) error 
 	ctx, cancel := context.WithTimeout(ctx, failoverTimeout)
 	defer cancel()
 	for begin := time.Now(); ; {
-		if v, err := node.Do(ctx, "CLUSTER", "INFO"); err == nil && strings.Contains(fmt.Sprint(v), "cluster_state:fail") {
+		v, err := node.Do(ctx, "CLUSTER", "INFO")
+		if err == nil && strings.Contains(fmt.Sprint(v), "cluster_state:fail") {
 			l.Logf("%s says cluster_state:fail after %v", node.Addr, time.Since(begin).Round(time.Millisecond))
 			return nil
 		}

@@ -273,7 +273,8 @@ func TestNodesDieAndFreeze(t *testing.T) {
 	frozen, dead := w.cluster.Nodes[4], w.cluster.Nodes[0]
 	unreachable := func(node int) func(Event) bool {
 		return func(e Event) bool {
-			return e.Kind == NodeUnreachable && e.Node == w.ids[node] && e.From == w.cluster.Nodes[node].Addr && e.To == ""
+			return e.Kind == NodeUnreachable && e.Node == w.ids[node] && e.From == w.cluster.Nodes[node].Addr &&
+				e.To == ""
 		}
 	}
 	back := func(node int) func(Event) bool {

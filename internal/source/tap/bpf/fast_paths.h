@@ -75,8 +75,8 @@ static __always_inline bool sends_error(void)
 }
 
 /* small_reply takes a send that is the whole reply to the only request that waits, without reading more of it than its
- * first byte: one small buffer, written at once, on a connection that was never seen to carry anything but replies. Whatever contradicts it
- * later (a send without a request) makes the connection a strict one. */
+ * first byte: one small buffer, written at once, on a connection that was never seen to carry anything but replies.
+ * Whatever contradicts it later (a send without a request) makes the connection a strict one. */
 static __always_inline bool small_reply(struct conn *c, struct feed *f)
 {
 	if (c->strict || !c->aligned || c->outstanding != 1 || c->waiter || f->len > WINDOW || c->rep.started ||
