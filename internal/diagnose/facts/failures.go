@@ -100,6 +100,8 @@ func (n *Node) ownFailures() OwnFailures {
 		switch {
 		case c.Error == unfinished && silent.OverlapNs(c.IntendedNs, c.EndNs) > 0:
 			reason = string(FailedNoReply)
+		case isRedirect(c.Error):
+			reason = ""
 		case reason == string(FailedReply):
 			reason = c.Error
 		}
@@ -110,6 +112,10 @@ func (n *Node) ownFailures() OwnFailures {
 	}
 	return f
 }
+
+// isRedirect reports whether an error reply sends a call of a cluster to another node: the slot that the probe reads
+// moves. Clients follow it.
+func isRedirect(code string) bool { return code == "MOVED" || code == "ASK" || code == "TRYAGAIN" }
 
 // LostCalls are calls of the server's users that never had a reply, because their connection was taken from them.
 type LostCalls struct {

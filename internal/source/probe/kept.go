@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"slowpath/internal/clock"
@@ -117,11 +118,12 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 	return end
 }
 
-// mayNotRead reports that slowpath's own user may not GET. That is no fault of the server: from then the probe only
-// sends PING. A user that could read before, and now cannot, is one.
+// mayNotRead reports that slowpath's own user may not GET, or that this server has no such command (a Sentinel). That
+// is no fault: from then the probe only sends PING. Where a GET was served before, it is one.
 func (p *prober) mayNotRead(op string, err error) bool {
 	var refusal *resp.ServerError
-	if op != "GET" || p.served || !errors.As(err, &refusal) || refusal.Code != "NOPERM" {
+	if op != "GET" || p.served || !errors.As(err, &refusal) || refusal.Code != "NOPERM" &&
+		!strings.Contains(strings.ToLower(refusal.Message), "unknown command") {
 		p.served = p.served || op == "GET" && err == nil
 		return false
 	}
@@ -130,7 +132,7 @@ func (p *prober) mayNotRead(op string, err error) bool {
 		TimeNs: p.Clock.Now(), Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindBlindSpot,
 		Detail: recording.Detail(recording.BlindSpot{
 			What:   "calls that read a key (GET of a random key under slowpath:): slowpath only sends PING",
-			Why:    "the server refused it: NOPERM",
+			Why:    "the server refused it: " + refusal.Code,
 			Enable: "let the user have it: ACL SETUSER <user> +get ~slowpath:*",
 		}),
 	})

@@ -126,6 +126,8 @@ func errText(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &se) && se.Code == "":
+		return "error reply" // without a code, as proxies give it
 	case errors.As(err, &se):
 		return se.Code
 	default:
