@@ -74,7 +74,8 @@ func TestCallsRefused(t *testing.T) {
 			min: 0.9, evidence: "200 calls of 1000", fix: "ACL LOG",
 		},
 		{
-			name: "T0: slowpath is refused as well", rec: refusing("CLUSTERDOWN", 0).ownErrors("GET", "CLUSTERDOWN", 2e9),
+			name:  "T0: slowpath is refused as well",
+			rec:   refusing("CLUSTERDOWN", 0).ownErrors("GET", "CLUSTERDOWN", 2e9),
 			found: true, min: 0.85, evidence: "of slowpath's own calls got CLUSTERDOWN",
 			against: "no calls of clients", fix: "--cluster check",
 		},
@@ -136,10 +137,12 @@ func TestFailedCallsAreNotHealthy(t *testing.T) {
 		"none fail":               {refusing("ERR", 0), verdict.Healthy, "none of"},
 		"errors that are answers": {refusing("WRONGTYPE", 200), verdict.Healthy, "none of"},
 		"slowpath's user may do nothing": {
-			refusing("NOPERM", 0).ownErrors("GET", "NOPERM", 0), verdict.Inconclusive, "of slowpath's own calls (NOPERM)",
+			refusing("NOPERM", 0).ownErrors("GET", "NOPERM", 0), verdict.Inconclusive,
+			"of slowpath's own calls (NOPERM)",
 		},
 		"connections fail, open ones are served": {
-			refusing("ERR", 0).failing(noReplyText, 1e9, 9e9), verdict.Inconclusive, "of slowpath's own calls (no reply)",
+			refusing("ERR", 0).failing(noReplyText, 1e9, 9e9), verdict.Inconclusive,
+			"of slowpath's own calls (no reply)",
 		},
 		"the server is gone": {
 			goneAt(6e9, edgeEnd).failing(refusedText, 6.1e9, edgeEnd), verdict.Findings, "its port refused connections",

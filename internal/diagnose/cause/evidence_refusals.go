@@ -63,7 +63,8 @@ var refusals = []refusal{
 		code: "MISCONF", title: "the last save to disk failed, so writes are refused",
 		fix: []string{
 			"See why it failed: its log, rdb_last_bgsave_status and aof_last_write_status in INFO persistence; a " +
-				"full or read-only disk (df -h DIR), the directory's owner, no memory for the fork (vm.overcommit_memory=1)",
+				"full or read-only disk (df -h DIR), the directory's owner, no memory for the fork " +
+				"(vm.overcommit_memory=1)",
 			"Then BGSAVE: writes are accepted as soon as one save succeeds",
 			"CONFIG SET stop-writes-on-bgsave-error no, if the data may be lost",
 		},

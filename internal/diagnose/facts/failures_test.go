@@ -48,7 +48,9 @@ func TestFailureOf(t *testing.T) {
 			_ = c.(*net.TCPConn).SetLinger(0)
 			c.Close()
 		}), FailedClosed},
-		"no Redis": {listener(func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }), FailedOther},
+		"no Redis": {listener(func(c net.Conn) {
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+		}), FailedOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to, err := target.Parse(tt.target)
