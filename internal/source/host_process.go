@@ -29,6 +29,9 @@ func (r *run) watchHost(ctx context.Context, n node) error {
 			return nil // nothing to watch any more, which is no error of this source
 		}
 		r.processEvent(n, recording.KindProcessFound, next)
+		if r.kernel != nil {
+			r.kernel.Restarted(n.address, next.PID)
+		}
 		p = next
 	}
 }

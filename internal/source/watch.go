@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if err != nil {
 		return err
 	}
-	kernel := r.openTap() // takes a second, which must not count as time of the watch
+	r.kernel = r.openTap() // takes a second, which must not count as time of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
 	}
@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	defer cancel()
 	var end sync.WaitGroup
 	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
-	r.runAll(ctx, kernel)
+	r.runAll(ctx)
 	end.Wait()
 	r.finish()
 	return nil
@@ -122,6 +122,7 @@ type run struct {
 	sink     recording.ProfileSink
 	nodes    []node
 	cpu      time.Duration   // CPU time of this process at the start
+	kernel   *tap.Tap        // nil where it does not run
 	profiles *profile.Source // nil where no application was named
 	cpuClock *profile.CPU    // nil where no CPU time is sampled
 }
@@ -147,7 +148,7 @@ func (r *run) describe() {
 }
 
 // runAll runs every source of every node until ctx ends.
-func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
+func (r *run) runAll(ctx context.Context) {
 	var wg sync.WaitGroup
 	rate := r.ProbeRate
 	if rate == 0 {
@@ -163,8 +164,8 @@ func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 	if r.cpuClock != nil {
 		wg.Go(func() { r.runSource(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
 	}
-	if kernel != nil {
-		wg.Go(func() { r.runTap(ctx, kernel) })
+	if r.kernel != nil {
+		wg.Go(func() { r.runTap(ctx, r.kernel) })
 	}
 	for _, n := range r.nodes {
 		wg.Go(func() { r.runNode(ctx, n, rate) })
