@@ -22,6 +22,7 @@ var callsRefused = Cause{
 	},
 	// It starts with its data on disk.
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
+	Loses:   facts.LostWaiting,
 	Explain: explainRefused,
 }
 

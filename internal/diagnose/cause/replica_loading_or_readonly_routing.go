@@ -21,7 +21,7 @@ var replicaRouting = Cause{
 		T2: "the callers' own calls that got an error meanwhile, and which " +
 			"callers; before Redis 6.2 the only sign of them",
 	},
-After:   []string{"failover-window", "server-restarted"},
+	After:   []string{"failover-window", "server-restarted"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRouting,
 }

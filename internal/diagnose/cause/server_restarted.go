@@ -21,6 +21,7 @@ var serverRestarted = Cause{
 		T1: "the end of its process, and the next one that listens there",
 		T2: "the connections that its end closed with calls unanswered, and those refused meanwhile, by process",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainRestarted,
 }
 

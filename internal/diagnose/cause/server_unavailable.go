@@ -23,6 +23,7 @@ var serverUnavailable = Cause{
 		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by " +
 			"process",
 	},
+	Loses:   facts.LostWaiting,
 	Explain: explainUnavailable,
 }
 
