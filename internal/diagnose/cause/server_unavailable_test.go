@@ -87,6 +87,12 @@ func TestServerUnavailable(t *testing.T) {
 			min: 0.95, evidence: "then it answered again",
 		},
 		{
+			name: "T0: gone just before the end, without the probe",
+			rec: newEdge("redis 7.0.15").polledUntil(9e9).event(recording.SourceServer, recording.KindError, 9.9e9, 0,
+				recording.ErrorDetail{Phase: "connect", Message: refusedText}), found: true, min: 0.95,
+			evidence: "for 1.00 s it answered nobody",
+		},
+		{
 			name: "T0: connections are reset", rec: goneAt(6e9, edgeEnd).failing(closedText, 6.1e9, edgeEnd),
 			found: true, min: 0.9, evidence: "closed or reset before a reply", fix: "a proxy or a load balancer",
 		},

@@ -46,7 +46,9 @@ func (n *Node) findOutages() []Outage {
 		kinds[s] = waiting
 	}
 	for s, by := range kinds {
-		if s.ToNs-s.FromNs < n.answersEvery() || n.answeredUsers(s) {
+		// A port that refuses, and is not seen to answer again, needs no time to prove it.
+		sure := by[FailedRefused] > 0 && s.ToNs == n.EndNs
+		if s.ToNs-s.FromNs < n.answersEvery() && !sure || n.answeredUsers(s) {
 			continue
 		}
 		o := Outage{Span: s, Over: s.ToNs < n.EndNs}
