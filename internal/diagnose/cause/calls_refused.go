@@ -47,6 +47,9 @@ func explainRefused(n *facts.Node) *Finding {
 	f.Leads = worst.share > slowCallShare(n)
 	f.supportRefusals(n, *worst)
 	f.supportRefusedCommands(n, worst.Code)
+	if worst.users {
+		f.supportRefusedUsers(n)
+	}
 	f.supportClusterState(n, worst.Code)
 	f.Fix, f.See = worst.remedy.fix, worst.remedy.see
 	return f

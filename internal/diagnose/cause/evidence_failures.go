@@ -55,3 +55,23 @@ func (f *Finding) supportProcessEnd(n *facts.Node) {
 		f.doubt(recording.SourceHost, 0, "", "why was not seen: the host of the server was not watched")
 	}
 }
+
+// supportRefusedUsers names the callers whose calls got an error, where those were seen, else all callers.
+func (f *Finding) supportRefusedUsers(n *facts.Node) {
+	who := facts.NameCounts{}
+	for _, c := range n.Rec.Calls {
+		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && c.Client != "" {
+			who[c.Client]++
+		}
+	}
+	if len(who) == 0 {
+		for _, c := range n.ClientCallers() {
+			if c.AppCalls() > 0 {
+				who[c.Name] += int(c.AppCalls())
+			}
+		}
+	}
+	if len(who) > 0 {
+		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(3))
+	}
+}

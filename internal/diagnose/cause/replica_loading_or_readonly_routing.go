@@ -67,7 +67,7 @@ func explainRouting(n *facts.Node) *Finding {
 	f.ExcessShare = max(f.ExcessShare, worst.share())
 	f.supportRefused(n, worst)
 	f.supportState(n, worst)
-	f.supportRefusedUsers(n, worst)
+	f.supportRefusedUsers(n)
 	f.Title, f.Fix = routingTitle[worst.code], routingFix(n, worst)
 	if n.WasReplica() { // callers of a replica can ask another node while it starts
 		f.IndependentOf = []string{"server-restarted"}
@@ -199,26 +199,6 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 	if restarts := len(n.Events(recording.SourceServer, recording.KindRestart)); restarts > 0 {
 		f.support(recording.SourceServer, float64(restarts), "restarts",
 			"it was restarted %s during the watch", facts.TimesText(restarts))
-	}
-}
-
-// supportRefusedUsers names its callers.
-func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
-	who := facts.NameCounts{}
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && c.Client != "" {
-			who[c.Client]++
-		}
-	}
-	if len(who) == 0 {
-		for _, c := range n.ClientCallers() {
-			if c.AppCalls() > 0 {
-				who[c.Name] += int(c.AppCalls())
-			}
-		}
-	}
-	if len(who) > 0 {
-		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(3))
 	}
 }
 
