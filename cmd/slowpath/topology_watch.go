@@ -21,7 +21,7 @@ func (a *app) topologyWatch() *cobra.Command {
 	var f topologyWatchFlags
 	c := &cobra.Command{
 		Use:   "watch [TARGET...]",
-		Short: "Slot moves, failovers, joins and leaves, nodes that die, as they are seen",
+		Short: "Slot moves, failovers, joins, leaves, dead nodes, as they are seen",
 		Long: `watch follows the map of a cluster and prints each change as soon as it is seen: slot-moved,
 failover-started, failover-ended, node-joined, node-left, node-unreachable, node-back. A TARGET is any node of the
 cluster; several are seeds of the same one, of which one must answer.
