@@ -96,8 +96,8 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	// Slowpath's own user may lack what others have, unless it had it before.
 	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!remedy.login || r.OwnBefore)
 	switch {
-	case usersHave && remedy.users:
-		return nil // another cause has what clients were refused with it
+	case remedy.users && (usersHave || refusedWhileLoading(n)):
+		return nil // another cause has what clients were refused
 	case usersHave:
 		return &refusedFor{r, remedy, true, r.UsersShare(), 0.95}
 	case ownHave:
@@ -185,6 +185,19 @@ func explainClusterDown(n *facts.Node) *Finding {
 // clusterStartNs is for how long a node that starts says that its cluster is down, though it is not
 // (CLUSTER_WRITABLE_DELAY, 2 s), and the server source's interval.
 const clusterStartNs = int64(3e9)
+
+// refusedWhileLoading reports whether clients got CLUSTERDOWN while the node loaded its data at its start, before it
+// had heard from the other nodes: commands with keys get that in place of LOADING.
+func refusedWhileLoading(n *facts.Node) bool {
+	loading := n.RefusingSpans("LOADING")
+	calls := -n.OwnErrorReplies(clusterDownCode)
+	for _, step := range n.ErrorRises(clusterDownCode) {
+		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
+			calls += step.Delta
+		}
+	}
+	return calls >= facts.HealthyMinCalls
+}
 
 // mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
 const mostCalls = 0.5

@@ -123,6 +123,11 @@ func TestCallsRefused(t *testing.T) {
 			name: "not enough replicas, which another cause has",
 			rec:  refusing("NOREPLICAS", 300).rejected("set", 300),
 		},
+		{
+			name: "a replica of a cluster that loads its data at its start, which another cause has",
+			rec: refusing("CLUSTERDOWN", 80).ownErrors("PING", "LOADING", 2e9).
+				snapshot(recording.SourceServer, "info", map[string]string{"role": "slave"}),
+		},
 		{name: "an old server, and no tap", rec: newEdge("redis 6.0.16").kept(edgeMs/10, 0, 0)},
 	})
 }
