@@ -286,7 +286,7 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	}
 	if silent := n.SilentMasters(); len(silent) > 0 {
 		f.support(recording.SourceServer, float64(len(silent)), "nodes",
-			"the other nodes have %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
+			"its cluster map has %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
 			strings.Join(silent[:min(len(silent), 4)], ", "))
 	}
 }
