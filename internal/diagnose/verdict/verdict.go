@@ -101,11 +101,13 @@ func slowOf(l *account.Ledger) string {
 		l.Probe.Slow, l.Probe.Calls)
 }
 
-// ownFault compares the time that slowpath's own threads spent in the run queue of this host with the excess that no
-// finding explains, which is all of it where there is none. The probe knows when its process was late in reading a
-// reply, but not whether it was held up before it sent.
+// ownFault compares the time that slowpath's own threads spent in the run queue of this host with the unexplained
+// excess. The probe knows when its process was late in reading a reply, but not whether it was held up before it sent.
 func ownFault(c *facts.Case) float64 {
-	open := c.Ledger.ExcessNs
+	var open int64
+	for _, n := range c.Nodes {
+		open += n.Unexplained().Ns
+	}
 	waited := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.delay_ns").Growth()
 	return waited / float64(max(open, 1))
 }
