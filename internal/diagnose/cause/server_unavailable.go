@@ -73,10 +73,10 @@ func withoutRestarts(outages []facts.Outage, restarts []facts.Restart) []facts.O
 }
 
 var unavailableTitle = map[facts.Failure]string{
-	facts.FailedRefused:     "The server was gone: its port refused connections",
-	facts.FailedClosed:      "The server was gone: connections were closed before any reply",
-	facts.FailedUnreachable: "The server was gone: its address did not answer at all",
-	facts.FailedNoReply:     "The server stopped answering: calls get no reply",
+	facts.FailedRefused:     "The server was gone, and its port refused connections",
+	facts.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
+	facts.FailedUnreachable: "The server was gone, and its address did not answer at all",
+	facts.FailedNoReply:     "The server stopped answering, though its host accepts connections",
 }
 
 // confidenceOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
@@ -133,7 +133,7 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []string {
 		fix = []string{
 			"Find out why the process ended or stopped listening: its log, journalctl -u UNIT, " +
 				"dmesg | grep -i 'out of memory', kubectl describe pod",
-			fmt.Sprintf("ss -ltnp on its host shows what listens at %s; a firewall that rejects connections looks the "+
+			fmt.Sprintf("See on its host what listens at %s (ss -ltnp): a firewall that rejects connections looks the "+
 				"same as nothing", n.Address),
 			"Let it be started again at once: Restart=always (systemd), --restart=always (docker)",
 		}
