@@ -76,7 +76,7 @@ var unavailableTitle = map[facts.Failure]string{
 	facts.FailedRefused:     "The server was gone, and its port refused connections",
 	facts.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
 	facts.FailedUnreachable: "The server was gone, and its address did not answer at all",
-	facts.FailedNoReply:     "The server stopped answering, though its host accepts connections",
+	facts.FailedNoReply:     "The server stopped answering calls",
 }
 
 // confidenceOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
