@@ -52,8 +52,8 @@ func causesDocument(all []cause.Cause) []byte {
 Made from `+"`cause.Catalogue()`"+` by `+"`make docs`"+`; do not edit. The ids are stable: scripts match on them.
 
 %d causes. *T0* is the evidence from a connection alone, *T1* that from the host's files, *T2* that from the tap.
-There are also the verdicts `+"`healthy`"+` (nothing was slow, or too little to call it a pattern) and
-`+"`inconclusive`"+` (calls were slow, and nothing that was seen explains them).
+There are also the verdicts `+"`healthy`"+` (no call failed, and none was slow, or too few to call it a pattern)
+and `+"`inconclusive`"+` (calls were slow or failed, and nothing that was seen explains them).
 
 | id | title | layer |
 |---|---|---|

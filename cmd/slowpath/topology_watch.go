@@ -21,10 +21,10 @@ func (a *app) topologyWatch() *cobra.Command {
 	var f topologyWatchFlags
 	c := &cobra.Command{
 		Use:   "watch [TARGET...]",
-		Short: "Slot moves, failovers, joins and leaves, as they are seen",
+		Short: "Slot moves, failovers, joins, leaves, dead nodes, as they are seen",
 		Long: `watch follows the map of a cluster and prints each change as soon as it is seen: slot-moved,
-failover-started, failover-ended, node-joined, node-left. A TARGET is any node of the cluster; several are seeds of
-the same one, of which one must answer.
+failover-started, failover-ended, node-joined, node-left, node-unreachable, node-back. A TARGET is any node of the
+cluster; several are seeds of the same one, of which one must answer.
 
 It spares the cluster. It asks replicas first, where they hear of moved slots at once (from Redis 6.2 on), else
 every master; with the command that was measured to cost them least; and reads the whole map only when the hash of a
@@ -128,12 +128,12 @@ func readyLine(r watch.Ready, most string) string {
 
 func watchSummary(s watch.Summary, published bool) string {
 	seconds := s.Took.Seconds()
-	text := fmt.Sprintf("in %v: %s moved, %s, %s joined, %d left; %s to %s "+
+	text := fmt.Sprintf("in %v: %s moved, %s, %s joined, %d left, %d became unreachable; %s to %s "+
 		"(%.1f/s; at most %.1f/s to one node)",
 		s.Took.Round(time.Second/10), format.Count(s.Slots, "slot"),
 		format.Count(s.Kinds[watch.FailoverEnded], "failover"), format.Count(s.Kinds[watch.NodeJoined], "node"),
-		s.Kinds[watch.NodeLeft], format.Count(s.Commands, "command"), format.Count(s.Nodes, "node"),
-		float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
+		s.Kinds[watch.NodeLeft], s.Kinds[watch.NodeUnreachable], format.Count(s.Commands, "command"),
+		format.Count(s.Nodes, "node"), float64(s.Commands)/seconds, float64(s.Busiest)/seconds)
 	if published {
 		text += fmt.Sprintf("; %s published", format.Count(s.Published, "message"))
 	}

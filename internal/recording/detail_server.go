@@ -59,3 +59,9 @@ type BlindSpot struct {
 	// Share is how much of the whole it is, from 0 to 1, where that is known.
 	Share float64 `json:"share,omitempty"`
 }
+
+// ServerProcess is the Detail of process-ended and process-found.
+type ServerProcess struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+}

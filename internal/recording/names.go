@@ -1,5 +1,7 @@
 package recording
 
+import "strings"
+
 // Values of the column source.
 const (
 	SourceProbe  = "probe"
@@ -46,3 +48,23 @@ const (
 	ProfileThreads   = "threads"   // JVM: the stack of each thread, at one time
 	ProfileCPUClock  = "cpu-clock" // any process: samples of its threads on the CPU, by the kernel, with their times
 )
+
+// ErrorRepliesPrefix begins the names of the samples of the tap that count error replies; then come the end of the
+// connection that counted, the command, and the first word of the error: "error_replies.server.CLIENT LIST.NOPERM".
+const ErrorRepliesPrefix = "error_replies."
+
+// ErrorRepliesName is the name of such a sample.
+func ErrorRepliesName(side, op, code string) string {
+	return ErrorRepliesPrefix + side + "." + op + "." + code
+}
+
+// ParseErrorReplies is its reverse. A command may hold a dot, a side and a code do not.
+func ParseErrorReplies(name string) (side, op, code string, ok bool) {
+	rest, ok := strings.CutPrefix(name, ErrorRepliesPrefix)
+	side, rest, sided := strings.Cut(rest, ".")
+	last := strings.LastIndexByte(rest, '.')
+	if !ok || !sided || last < 0 {
+		return "", "", "", false
+	}
+	return side, rest[:last], rest[last+1:], true
+}

@@ -111,6 +111,9 @@ func latencies(l verdict.Latency) []string {
 		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
 			" of slowpath"}
 	}
+	if l.FailedCalls > 0 {
+		calls = append(calls, fmt.Sprintf("%d of slowpath's failed", l.FailedCalls))
+	}
 	return append(calls, slow, "p50 "+format.Duration(l.P50Ns), "p99 "+format.Duration(l.P99Ns),
 		"max "+format.Duration(l.MaxNs))
 }

@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if err != nil {
 		return err
 	}
-	kernel := r.openTap() // takes a second, which must not count as time of the watch
+	r.kernel = r.openTap() // takes a second, which must not count as time of the watch
 	if o.Started != nil {
 		o.Started(len(nodes))
 	}
@@ -99,10 +99,10 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	defer cancel()
 	var end sync.WaitGroup
 	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
-	if kernel != nil {
-		ctx = target.WithCookies(ctx, kernel.Own)
+	if r.kernel != nil {
+		ctx = target.WithCookies(ctx, r.kernel.Own)
 	}
-	r.runAll(ctx, kernel)
+	r.runAll(ctx)
 	end.Wait()
 	r.finish()
 	return nil
@@ -127,6 +127,7 @@ type run struct {
 	sink     recording.ProfileSink
 	nodes    []node
 	cpu      time.Duration   // CPU time of this process at the start
+	kernel   *tap.Tap        // nil where it does not run
 	profiles *profile.Source // nil where no application was named
 	cpuClock *profile.CPU    // nil where no CPU time is sampled
 }
@@ -152,7 +153,7 @@ func (r *run) describe() {
 }
 
 // runAll runs every source of every node until ctx ends.
-func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
+func (r *run) runAll(ctx context.Context) {
 	var wg sync.WaitGroup
 	rate := r.ProbeRate
 	if rate == 0 {
@@ -168,11 +169,11 @@ func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 	if r.cpuClock != nil {
 		wg.Go(func() { r.runSource(ctx, "CPU profile", r.nodes[0], func() error { return r.cpuClock.Run(ctx) }) })
 	}
-	if kernel != nil {
-		wg.Go(func() { r.runTap(ctx, kernel) })
+	if r.kernel != nil {
+		wg.Go(func() { r.runTap(ctx, r.kernel) })
 	}
 	for _, n := range r.nodes {
-		wg.Go(func() { r.runNode(ctx, n, rate, kernel) })
+		wg.Go(func() { r.runNode(ctx, n, rate) })
 	}
 	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
 		wg.Go(func() {
@@ -189,12 +190,12 @@ func (r *run) runAll(ctx context.Context, kernel *tap.Tap) {
 
 // runNode runs the sources of one node until ctx ends: its server, the probe with this many calls per second, and its
 // host where its process is here.
-func (r *run) runNode(ctx context.Context, n node, rate float64, kernel *tap.Tap) {
+func (r *run) runNode(ctx context.Context, n node, rate float64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		r.runSource(ctx, "server", n, func() error {
 			return server.Watch(ctx, server.Options{
-				Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(kernel, n),
+				Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
 			})
 		})
 	})
@@ -211,12 +212,7 @@ func (r *run) runNode(ctx context.Context, n node, rate float64, kernel *tap.Tap
 	}
 	if n.process != nil {
 		wg.Go(func() {
-			r.runSource(ctx, "host", n, func() error {
-				return host.Watch(ctx, host.Options{
-					FS: r.FS, Clock: r.Clock, Sink: r.sink, Node: n.address,
-					Process: *n.process, Port: n.process.Port,
-				})
-			})
+			r.runSource(ctx, "host", n, func() error { return r.watchHost(ctx, n) })
 		})
 	}
 	wg.Wait()

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"slices"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -23,8 +21,7 @@ var replicaRouting = Cause{
 		T2: "the callers' own calls that got an error meanwhile, and which " +
 			"callers; before Redis 6.2 the only sign of them",
 	},
-	// A restart makes callers reconnect as well.
-	After:   []string{"failover-window"},
+	After:   []string{"failover-window", "server-restarted"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRouting,
 }
@@ -70,8 +67,11 @@ func explainRouting(n *facts.Node) *Finding {
 	f.ExcessShare = max(f.ExcessShare, worst.share())
 	f.supportRefused(n, worst)
 	f.supportState(n, worst)
-	f.supportRefusedUsers(n, worst)
+	f.supportRefusedUsers(n)
 	f.Title, f.Fix = routingTitle[worst.code], routingFix(n, worst)
+	if n.WasReplica() { // callers of a replica can ask another node while it starts
+		f.IndependentOf = []string{"server-restarted"}
+	}
 	if worst.down > 0 {
 		f.Title = "Calls go to a node that is loading its data, and are refused (CLUSTERDOWN, LOADING)"
 	}
@@ -94,7 +94,7 @@ func turnedDown(n *facts.Node, code string) refused {
 	r := refused{code: code, when: whenRefusing(n, code)}
 	served := max(n.Info("total_commands_processed").Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
 	if r.calls, r.counted = n.ErrorCount(code); r.counted {
-		r.calls = max(r.calls-ownRefused(n, code), 0)
+		r.calls = max(r.calls-n.OwnErrorReplies(code), 0)
 		if code == codeLoading {
 			r.down = downByLoading(n, r.when)
 			r.calls += r.down
@@ -124,44 +124,23 @@ func downByLoading(n *facts.Node, loading facts.Spans) float64 {
 		}
 	}
 	calls := 0.0
-	for _, step := range risesOf(n, codeClusterDown) {
+	for _, step := range n.ErrorRises(codeClusterDown) {
 		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
 			calls += step.Delta
 		}
 	}
-	return max(calls-ownRefused(n, codeClusterDown), 0)
+	return max(calls-n.OwnErrorReplies(codeClusterDown), 0)
 }
 
-// risesOf are the rises of the server's count of an error, including one that restarted from zero.
-func risesOf(n *facts.Node, code string) (out []recording.Step) {
-	s := n.Info("errorstat_" + code + ".count")
-	for i, p := range s[min(1, len(s)):] {
-		before := s[i]
-		d := p.Value - before.Value
-		if d < 0 {
-			d = p.Value // since its start
-		}
-		out = append(out, recording.Step{FromNs: before.TimeNs, ToNs: p.TimeNs, Delta: d})
+// whenRefusing is when the node was in the state in which it gives an error.
+func whenRefusing(n *facts.Node, code string) facts.Spans {
+	switch {
+	case code != codeReadOnly:
+		return n.RefusingSpans(code)
+	case n.WasReplica():
+		return facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}
 	}
-	return out
-}
-
-// ownRefused is how many of slowpath's own calls were refused, at most: for the probe also a fresh connection's
-// handshake, and for the server source one in each poll (CLUSTER INFO).
-func ownRefused(n *facts.Node, code string) (own float64) {
-	for _, c := range n.Rec.Calls {
-		switch {
-		case c.Node != n.Address || c.Source != recording.SourceProbe || c.Error != code:
-		case c.Conn == "fresh":
-			own += facts.CommandsPerFresh
-		default:
-			own++
-		}
-	}
-	if own > 0 {
-		own += float64(len(n.Events(recording.SourceServer, recording.KindPoll)))
-	}
-	return own
+	return nil
 }
 
 // usersServedIn counts the users' recorded calls without an error during some spans.
@@ -173,69 +152,6 @@ func usersServedIn(n *facts.Node, when facts.Spans) (count int) {
 		}
 	}
 	return count
-}
-
-// whenRefusing is when the node was in the state in which it gives an error, according to INFO.
-func whenRefusing(n *facts.Node, code string) facts.Spans {
-	switch code {
-	case codeLoading:
-		return facts.MergeSpans(append(probeRefused(n, code), spansOf(n, n.Info("loading"),
-			func(v float64) bool { return v > 0 },
-			false)...))
-	case codeMasterDown:
-		return facts.MergeSpans(append(probeRefused(n, code), spansOf(n, n.Info("master_link_down_since_seconds"),
-			func(float64) bool { return true }, true)...))
-	}
-	if wasReplica(n) {
-		return facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}
-	}
-	return nil
-}
-
-// probeRefused is when the probe's own calls were refused: from one to the next, while none succeeded between them.
-func probeRefused(n *facts.Node, code string) (out facts.Spans) {
-	last := int64(0) // end of the refused call before; 0: none since the last success
-	for _, c := range n.Rec.Calls {
-		if c.Node != n.Address || c.Source != recording.SourceProbe {
-			continue
-		}
-		if c.Error != code {
-			if c.Error == "" {
-				last = 0
-			}
-			continue
-		}
-		from := c.StartNs
-		if last > 0 && last < from {
-			from = last
-		}
-		out, last = append(out, facts.Span{FromNs: from, ToNs: c.EndNs}), c.EndNs
-	}
-	return facts.MergeSpans(out)
-}
-
-// spansOf are the spans from a matching point of a series to the next point, or to the end of the watch. The points of
-// a field that exists only in that state hold until the next poll, a second later.
-func spansOf(n *facts.Node, s recording.Series, match func(float64) bool, vanishes bool) (out facts.Spans) {
-	for i, p := range s {
-		if !match(p.Value) {
-			continue
-		}
-		to := n.EndNs
-		if i+1 < len(s) {
-			to = s[i+1].TimeNs
-		}
-		if vanishes {
-			to = min(to, p.TimeNs+int64(facts.PollIntervalNs))
-		}
-		out = append(out, facts.Span{FromNs: p.TimeNs, ToNs: to})
-	}
-	return facts.MergeSpans(out)
-}
-
-// wasReplica reports whether the node said that it is a replica, at any time.
-func wasReplica(n *facts.Node) bool {
-	return slices.ContainsFunc(n.InfoTexts, func(t facts.InfoText) bool { return t.Role == "slave" })
 }
 
 func (f *Finding) supportRefused(n *facts.Node, r refused) {
@@ -266,7 +182,7 @@ func (f *Finding) supportRefused(n *facts.Node, r refused) {
 func (f *Finding) supportState(n *facts.Node, r refused) {
 	ns := r.when.TotalNs()
 	switch {
-	case r.code == codeReadOnly && wasReplica(n):
+	case r.code == codeReadOnly && n.WasReplica():
 		f.support(recording.SourceServer, 0, "",
 			"it is a replica (INFO role:slave), and takes no writes (replica-read-only)")
 	case r.code == codeLoading && ns > 0:
@@ -286,26 +202,6 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 	}
 }
 
-// supportRefusedUsers names its callers.
-func (f *Finding) supportRefusedUsers(n *facts.Node, r refused) {
-	who := facts.NameCounts{}
-	for _, c := range n.Rec.Calls {
-		if c.Node == n.Address && c.Source == recording.SourceTap && c.Error != "" && c.Client != "" {
-			who[c.Client]++
-		}
-	}
-	if len(who) == 0 {
-		for _, c := range n.ClientCallers() {
-			if c.AppCalls() > 0 {
-				who[c.Name] += int(c.AppCalls())
-			}
-		}
-	}
-	if len(who) > 0 {
-		f.support(recording.SourceTap, float64(len(who)), "callers", "its callers: %s", who.List(3))
-	}
-}
-
 func routingFix(n *facts.Node, r refused) []string {
 	switch r.code {
 	case codeReadOnly:
@@ -322,7 +218,7 @@ func routingFix(n *facts.Node, r refused) []string {
 	}
 	fix := []string{"Send callers to a node only when it has its data: a readiness probe that checks INFO for " +
 		"loading:0 and master_link_status:up, not PING alone"}
-	if wasReplica(n) {
+	if n.WasReplica() {
 		fix = append(fix,
 			"Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), client-output-buffer-limit "+
 				"replica larger than the data; a replica with its own RDB or AOF needs only what it missed",

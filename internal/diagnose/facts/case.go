@@ -44,6 +44,8 @@ type Node struct {
 	callers       []*Caller         // cached, as is what follows
 	churn         *Churn
 	tlsHandshakes *TLSHandshakes
+	outages       []Outage
+	tapErrors     map[string]NameCounts
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

@@ -95,3 +95,17 @@ func (n *Node) SlotsBefore() int {
 	}
 	return 0
 }
+
+// SilentMasters are the addresses of masters with slots that this node's last cluster map has as failed, or as possibly
+// failed.
+func (n *Node) SilentMasters() (out []string) {
+	if len(n.ClusterViews) == 0 {
+		return nil
+	}
+	for _, one := range n.ClusterViews[len(n.ClusterViews)-1].Nodes {
+		if one.Primary && len(one.Ranges) > 0 && (one.Failed() || one.HasFlag("fail?")) {
+			out = append(out, one.Addr())
+		}
+	}
+	return out
+}

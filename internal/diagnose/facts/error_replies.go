@@ -7,13 +7,12 @@ import "slowpath/internal/recording"
 func (n *Node) ErrorCount(code string) (float64, bool) {
 	s := n.Info("errorstat_" + code + ".count")
 	if len(s) > 0 {
-		all := s.Growth()
 		for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 			if e.TimeNs <= s[0].TimeNs {
-				return all + s[0].Value, true // it restarted during the watch: all of them are new
+				return s.Growth() + s[0].Value, true // it restarted during the watch: all of them are new
 			}
 		}
-		return all, true
+		return n.growthSinceStart("errorstat_" + code + ".count"), true
 	}
 	// It counts other errors, or is of a version that counts them.
 	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 ||

@@ -16,6 +16,8 @@ type InfoText struct {
 	MasterHost string `json:"master_host"`
 	// FailoverState is the state of a FAILOVER that the server carries out: "no-failover" for none.
 	FailoverState string `json:"master_failover_state"`
+	// ClusterState is "ok" or "fail"; empty without a cluster.
+	ClusterState string `json:"cluster_state"`
 	// PausedReason is why clients are paused, "none" where they are not (valkey 8.1 and later).
 	PausedReason string `json:"paused_reason"`
 	// PausedActions are the commands that are paused: all, or writes.
@@ -34,4 +36,21 @@ func infoTextsOf(rec *recording.Recording, address string) (out []InfoText) {
 		}
 	}
 	return out
+}
+
+// ClusterDownNs is for how long the node said, until its last answer, that its cluster is down, in nanoseconds.
+func (n *Node) ClusterDownNs() int64 {
+	since := int64(0)
+	for _, t := range n.InfoTexts {
+		switch {
+		case t.ClusterState != "fail":
+			since = 0
+		case since == 0:
+			since = max(t.TimeNs, n.StartNs)
+		}
+	}
+	if since == 0 {
+		return 0
+	}
+	return max(min(n.lastAnswer(n.EndNs), n.EndNs)-since, 0)
 }

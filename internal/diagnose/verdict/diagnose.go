@@ -25,7 +25,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Window:        Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:       sources(rec),
 		SelectedCalls: selectedCallsOf(rec),
-		Latency:       latencyOf(c.Ledger),
+		Latency:       latencyOf(c),
 		Account:       states(c.Ledger),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
@@ -65,9 +65,11 @@ func sources(rec *recording.Recording) []recording.SourceStatus {
 	return []recording.SourceStatus{}
 }
 
-func latencyOf(l *account.Ledger) Latency {
+func latencyOf(c *facts.Case) Latency {
+	l := c.Ledger
 	return Latency{
-		Calls: l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
+		FailedCalls: c.OwnFailures().Failed,
+		Calls:       l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
 		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns,
 		P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs,
 	}

@@ -59,12 +59,15 @@ type Latency struct {
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
 	// Calls of the server's users that the tap saw. The other values are of slowpath's own calls, where it
 	// made any.
-	UserCalls     int   `json:"user_calls,omitempty"`
-	UserSlowCalls int   `json:"user_slow_calls,omitempty"`
-	P50Ns         int64 `json:"p50_ns"`
-	P99Ns         int64 `json:"p99_ns"`
-	P999Ns        int64 `json:"p999_ns"`
-	MaxNs         int64 `json:"max_ns"`
+	UserCalls     int `json:"user_calls,omitempty"`
+	UserSlowCalls int `json:"user_slow_calls,omitempty"`
+	// FailedCalls is how many of slowpath's own calls failed: an error reply, a broken connection, no connection, or no
+	// reply during an outage.
+	FailedCalls int   `json:"failed_calls,omitempty"`
+	P50Ns       int64 `json:"p50_ns"`
+	P99Ns       int64 `json:"p99_ns"`
+	P999Ns      int64 `json:"p999_ns"`
+	MaxNs       int64 `json:"max_ns"`
 }
 
 // Excess is the time that callers lost, in nanoseconds: of slow calls what is above the baseline, each call by its

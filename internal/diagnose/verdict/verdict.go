@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -17,6 +18,10 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	l := c.Ledger
 	if l.Latency.Calls == 0 && len(c.Nodes) > 0 && !answered(c) {
 		return Inconclusive, "Inconclusive: nothing was seen. No call was made, and the server gave no information."
+	}
+	if failed := failedCalls(c); failed != "" {
+		return Inconclusive,
+			fmt.Sprintf("Inconclusive: %s failed in %s, and nothing that was seen explains it.", failed, seconds)
 	}
 	if len(l.Slow) == 0 {
 		if l.Latency.Calls == 0 {
@@ -50,6 +55,29 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
 			seconds, format.Brief(slowest))
+}
+
+// failedCalls says how many calls failed, for no cause that was found: slowpath's own, and those of clients whose
+// connections the server's end closed. Error replies to clients are no failures here: most are answers that an
+// application expects.
+func failedCalls(c *facts.Case) string {
+	var parts []string
+	if own := c.OwnFailures(); own.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d of slowpath's own calls (%s)", own.Failed, own.Calls,
+			own.Reasons.List(3)))
+	}
+	lost, refused := 0, 0
+	for _, n := range c.Nodes {
+		l := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
+		lost, refused = lost+l.Calls, refused+l.RefusedDials
+	}
+	if lost >= facts.HealthyMinCalls {
+		parts = append(parts, fmt.Sprintf("%d calls of clients, whose connections the server's end closed,", lost))
+	}
+	if refused >= facts.HealthyMinCalls {
+		parts = append(parts, fmt.Sprintf("%d connections of clients, which were refused,", refused))
+	}
+	return strings.Join(parts, " and ")
 }
 
 // unseenClients says that a healthy server was judged by slowpath's own calls alone, or mostly.

@@ -24,6 +24,7 @@ var hostIncidents = []Incident{
 	throttledShardAlone,
 	serverCPUContention,
 	processFrozen,
+	processFrozenSince,
 }
 
 // loopIncidents: something holds the event loop of the server.
@@ -62,6 +63,13 @@ var edgeIncidents = []Incident{
 	writeBlockNoReplicas,
 	manyClientsOverhead,
 	maxClients,
+	serverUnavailable,
+	serverRestarted,
+	serverRestartedLoading,
+	callsRefused,
+	callsRefusedFull,
+	callsRefusedNoSlots,
+	callsRefusedTwoDead,
 	rttFloor,
 }
 

@@ -36,3 +36,17 @@ var processFrozen = Incident{
 		return Scene{Target: s.Addr}, nil
 	},
 }
+
+// processFrozenSince stops the server for longer than the watch: no call gets a reply.
+var processFrozenSince = Incident{
+	ID:    "process-frozen-since",
+	Cause: "process-frozen",
+	Title: "SIGSTOP of the server before doctor starts, until it ends",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		s, err := l.loadedServer(ctx)
+		if err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: s.Addr}, l.freeze(s)
+	},
+}

@@ -138,9 +138,11 @@ var netCounters = map[string]bool{
 func (w *watch) network() {
 	for _, file := range []string{"netstat", "snmp"} {
 		b, ok := w.read(w.proc("net/" + file))
-		if !ok {
+		if _, runs := w.read(w.proc("stat")); !ok && runs {
 			w.blind("TCP counters of the server's namespace", fmt.Sprintf("/proc/%d/net/%s may not be read",
 				w.Process.PID, file), "run as root")
+		}
+		if !ok {
 			continue
 		}
 		eachNetCounter(b, func(group, name string, v int64) {

@@ -11,6 +11,9 @@ import (
 // ErrNotHere means that no process on this host is at the other end of the connection.
 var ErrNotHere = errors.New("no process on this host serves this address")
 
+// ErrGone means that the watched process ended.
+var ErrGone = errors.New("the watched process has ended")
+
 // Query describes the process to locate. The fields are tried from the most certain to the least: PeerPID, the
 // connection Local-Remote, UnixPath, Listen.
 type Query struct {

@@ -17,9 +17,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// ErrGone means that the watched process ended.
-var ErrGone = errors.New("the watched process has ended")
-
 // Watch writes what the host's files say about a process to the sink until the context ends. What may not be read
 // becomes a blind spot. It fails only when the process cannot be watched at all; when the process ends, it answers
 // ErrGone.

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"slowpath/internal/clock"
@@ -100,6 +101,9 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 		start, end = begin, p.Clock.Now()
 		p.errorEvent(end, "command", err)
 	}
+	if p.mayNotRead(args[0], err) {
+		return end
+	}
 	c := recording.Call{
 		Source: recording.SourceProbe, Conn: Kept, Op: args[0], ArgCount: len(args),
 		RequestBytes: int64(t.RequestBytes), ReplyBytes: int64(t.ReplyBytes),
@@ -112,6 +116,27 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 		return 0
 	}
 	return end
+}
+
+// mayNotRead reports that slowpath's own user may not GET, or that this server has no such command (a Sentinel). That
+// is no fault: from then the probe only sends PING. Where a GET was served before, it is one.
+func (p *prober) mayNotRead(op string, err error) bool {
+	var refusal *resp.ServerError
+	if op != "GET" || p.served || !errors.As(err, &refusal) || refusal.Code != "NOPERM" &&
+		!strings.Contains(strings.ToLower(refusal.Message), "unknown command") {
+		p.served = p.served || op == "GET" && err == nil
+		return false
+	}
+	p.PingOnly = true
+	p.Sink.Event(recording.Event{
+		TimeNs: p.Clock.Now(), Source: recording.SourceProbe, Subject: p.Node, Kind: recording.KindBlindSpot,
+		Detail: recording.Detail(recording.BlindSpot{
+			What:   "calls that read a key (GET of a random key under slowpath:): slowpath only sends PING",
+			Why:    "the server refused it: " + refusal.Code,
+			Enable: "let the user have it: ACL SETUSER <user> +get ~slowpath:*",
+		}),
+	})
+	return true
 }
 
 // waits are the segments that the probe knows itself: before the send, and between the kernel's receipt of the reply

@@ -82,7 +82,8 @@ func Watch(ctx context.Context, o Options) error {
 
 type prober struct {
 	Options
-	hists *histograms
+	hists  *histograms
+	served bool // a GET was answered without an error
 }
 
 // command alternates between a command that touches no data and one that reads a key which does not exist.
@@ -125,6 +126,8 @@ func errText(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &se) && se.Code == "":
+		return "error reply" // without a code, as proxies give it
 	case errors.As(err, &se):
 		return se.Code
 	default:

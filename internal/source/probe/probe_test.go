@@ -223,6 +223,44 @@ func TestServerRestarts(t *testing.T) {
 	})
 }
 
+// A user that may not GET costs the server's users nothing: the probe sends PING, and says what it could not do. A user
+// that could and now cannot is refused, and that is recorded.
+func TestUserThatMayNotRead(t *testing.T) {
+	i := redis(t)
+	may := func(rule string) {
+		t.Helper()
+		if _, err := i.Do(t.Context(), "ACL", "SETUSER", "default", rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isSpot := func(e recording.Event) bool { return e.Kind == recording.KindBlindSpot }
+	errorsOf := func(rec *recording.Recording) (codes []string) {
+		for _, c := range rec.Calls {
+			if c.Error != "" && c.Error != Unfinished {
+				codes = append(codes, c.Error)
+			}
+		}
+		return slices.Compact(codes)
+	}
+	may("-get")
+	rec := run(t, Options{Node: i.Addr, Rate: 50}, func(p *probing) {
+		p.until("a blind spot", func(r *recording.Recording) bool { return slices.ContainsFunc(r.Events, isSpot) })
+		p.answered(5, p.clock.Now())
+	})
+	if codes := errorsOf(rec); len(codes) > 0 {
+		t.Errorf("calls with %q", codes)
+	}
+	may("+get")
+	rec = run(t, Options{Node: i.Addr, Rate: 50}, func(p *probing) {
+		p.answered(5, 0)
+		may("-get")
+		p.until("an error", func(r *recording.Recording) bool { return len(errorsOf(r)) > 0 })
+	})
+	if codes := errorsOf(rec); !slices.Equal(codes, []string{"NOPERM"}) || slices.ContainsFunc(rec.Events, isSpot) {
+		t.Errorf("calls with %q; events %v", codes, rec.Events)
+	}
+}
+
 // A server that is gone and stays so: what is due waits for a connection, and that is recorded, not left open.
 func TestServerGone(t *testing.T) {
 	i := redis(t)

@@ -37,6 +37,7 @@ type tally struct {
 	nodes    []string // addresses, in the order of their numbers
 	ops      map[uint16]nodeOp
 	hists    map[uint32][]uint32
+	errors   map[kernelErrorKey]uint64
 	dropped  int
 	taken    int64 // events
 }
@@ -93,6 +94,7 @@ func (t *Tap) count() {
 	}
 	t.writeFilter()
 	t.readOps()
+	t.countErrors(now)
 	for op, c := range t.tally.ops {
 		if c.node == "" {
 			continue
@@ -105,6 +107,32 @@ func (t *Tap) count() {
 			t.histogram(uint32(op)*2+uint32(i), c.node, side+" "+c.name, now)
 		}
 	}
+}
+
+// countErrors writes how many error replies there were, by command and first word of the error: "?" where that is none
+// of the server's.
+func (t *Tap) countErrors(now int64) {
+	var k kernelErrorKey
+	var count uint64
+	for it := t.kernel.coll.Maps[kernelMapErrors].Iterate(); it.Next(&k, &count); {
+		op, side := t.tally.ops[uint16(k.Op)], sideOf(kernelRole(k.Role))
+		if op.node == "" || count == t.tally.errors[k] || t.Side != "" && t.Side != side {
+			continue
+		}
+		t.tally.errors[k] = count
+		t.Sink.Sample(recording.Sample{
+			TimeNs: now, Source: recording.SourceTap, Subject: op.node,
+			Name: recording.ErrorRepliesName(side, op.name, errorCode(k)), Value: float64(count),
+		})
+	}
+}
+
+// errorCode is the first word of an error reply; "?" where that is no name.
+func errorCode(k kernelErrorKey) string {
+	if code := word(k.Name[0]) + word(k.Name[1]); code != "" {
+		return code
+	}
+	return "?"
 }
 
 func (t *Tap) sampleSelf(now int64, name string, value float64) {

@@ -36,8 +36,8 @@ const (
 	notObserver   = uint8(kernelObserverNO_OBSERVER)
 	ownObserver   = uint8(kernelObserverOWN)
 	otherObserver = uint8(kernelObserverOTHER)
-	flagBlocking = kernelCallFlagF_BLOCKING
-	flagOpening  = kernelCallFlagF_OPENING
+	flagBlocking  = kernelCallFlagF_BLOCKING
+	flagOpening   = kernelCallFlagF_OPENING
 
 	roleServer = kernelRoleSERVER
 	roleClient = kernelRoleCLIENT

@@ -161,6 +161,7 @@ type kernelConn struct {
 	Sub           uint64
 	Arg           uint64
 	Ssl           uint64
+	ErrorName     [2]uint64
 	Memo          [2]uint64
 	MemoSub       uint64
 	Published     uint64
@@ -264,11 +265,11 @@ type kernelConn struct {
 		Unused   uint32
 	}
 	ReplyShape struct {
-		_     structs.HostLayout
-		Head  uint64
-		Mask  uint64
-		Len   uint32
-		Error uint32
+		_      structs.HostLayout
+		Head   uint64
+		Mask   uint64
+		Len    uint32
+		Unused uint32
 	}
 	Marks [8]struct {
 		_      structs.HostLayout
@@ -388,7 +389,8 @@ const (
 	kernelCounterC_MARKS_FULL     kernelCounter = 31
 	kernelCounterC_BLOCKING       kernelCounter = 32
 	kernelCounterC_NOT_REDIS      kernelCounter = 33
-	kernelCounterC_MAX            kernelCounter = 34
+	kernelCounterC_ERRORS_FULL    kernelCounter = 34
+	kernelCounterC_MAX            kernelCounter = 35
 )
 
 type kernelDnsEvent struct {
@@ -411,6 +413,13 @@ type kernelEnds struct {
 		Number uint32
 		Unused uint32
 	}
+}
+
+type kernelErrorKey struct {
+	_    structs.HostLayout
+	Name [2]uint64
+	Op   uint32
+	Role uint32
 }
 
 type kernelEventType uint8
@@ -467,6 +476,7 @@ const (
 	kernelLimitPAIRS     kernelLimit = 20000
 	kernelLimitNO_SLOT   kernelLimit = -1
 	kernelLimitOPS       kernelLimit = 128
+	kernelLimitERRORS    kernelLimit = 1024
 	kernelLimitFUNCTIONS kernelLimit = 32
 	kernelLimitCARRY     kernelLimit = 48
 	kernelLimitWINDOW    kernelLimit = 4096
@@ -739,6 +749,7 @@ const (
 	kernelMapConns               = "conns"
 	kernelMapCounters            = "counters"
 	kernelMapEnds                = "ends"
+	kernelMapErrors              = "errors"
 	kernelMapEvents              = "events"
 	kernelMapFreePairs           = "free_pairs"
 	kernelMapFreeThreads         = "free_threads"
@@ -786,6 +797,7 @@ const (
 	kernelVarKeepConnSnapshot    = "keep_conn_snapshot"
 	kernelVarKeepCounter         = "keep_counter"
 	kernelVarKeepDnsEvent        = "keep_dns_event"
+	kernelVarKeepErrorKey        = "keep_error_key"
 	kernelVarKeepFunctionEvent   = "keep_function_event"
 	kernelVarKeepHistSize        = "keep_hist_size"
 	kernelVarKeepLimit           = "keep_limit"
@@ -885,6 +897,7 @@ type kernelMapSpecs struct {
 	Conns       *ebpf.MapSpec `ebpf:"conns"`
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
 	Ends        *ebpf.MapSpec `ebpf:"ends"`
+	Errors      *ebpf.MapSpec `ebpf:"errors"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	FreePairs   *ebpf.MapSpec `ebpf:"free_pairs"`
 	FreeThreads *ebpf.MapSpec `ebpf:"free_threads"`
@@ -915,6 +928,7 @@ type kernelVariableSpecs struct {
 	KeepConnSnapshot    *ebpf.VariableSpec `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.VariableSpec `ebpf:"keep_counter"`
 	KeepDnsEvent        *ebpf.VariableSpec `ebpf:"keep_dns_event"`
+	KeepErrorKey        *ebpf.VariableSpec `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
@@ -963,6 +977,7 @@ type kernelMaps struct {
 	Conns       *ebpf.Map `ebpf:"conns"`
 	Counters    *ebpf.Map `ebpf:"counters"`
 	Ends        *ebpf.Map `ebpf:"ends"`
+	Errors      *ebpf.Map `ebpf:"errors"`
 	Events      *ebpf.Map `ebpf:"events"`
 	FreePairs   *ebpf.Map `ebpf:"free_pairs"`
 	FreeThreads *ebpf.Map `ebpf:"free_threads"`
@@ -986,6 +1001,7 @@ func (m *kernelMaps) Close() error {
 		m.Conns,
 		m.Counters,
 		m.Ends,
+		m.Errors,
 		m.Events,
 		m.FreePairs,
 		m.FreeThreads,
@@ -1017,6 +1033,7 @@ type kernelVariables struct {
 	KeepConnSnapshot    *ebpf.Variable `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.Variable `ebpf:"keep_counter"`
 	KeepDnsEvent        *ebpf.Variable `ebpf:"keep_dns_event"`
+	KeepErrorKey        *ebpf.Variable `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`

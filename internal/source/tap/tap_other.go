@@ -18,6 +18,9 @@ func Open(Options) (*Tap, error) { return nil, ErrLinux }
 // Run does nothing.
 func (t *Tap) Run(context.Context) error { return ErrLinux }
 
+// Restarted does nothing.
+func (t *Tap) Restarted(string, int) {}
+
 // Close does nothing.
 func (t *Tap) Close() error { return nil }
 

@@ -79,6 +79,10 @@ var losses = []loss{
 		enable: "", count: []kernelCounter{kernelCounterC_MARKS_FULL},
 	},
 	{
+		what: "names of error replies", whole: userCalls, why: "there were more kinds of them than the tap tells apart",
+		enable: "watch one node", count: []kernelCounter{kernelCounterC_ERRORS_FULL},
+	},
+	{
 		what: "slow calls, one by one", whole: []kernelCounter{kernelCounterC_SLOW}, counted: true,
 		why:    "there were more of them than are reported; all of them are counted",
 		enable: "a higher --slow", count: []kernelCounter{kernelCounterC_UNREPORTED},

@@ -27,6 +27,7 @@ type Tap struct {
 	tally       tally
 	collections *collectionWatch
 	plaintexts  *plaintextWatch
+	restarts    chan restart
 	snapshots   *snapshotReader // nil: the kernel has no such iterator, or there is one node only
 }
 
@@ -54,9 +55,11 @@ func Open(o Options) (t *Tap, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &Tap{Options: o, kernel: l, offset: offset, tally: tally{
+	o.Nodes = slices.Clone(o.Nodes)
+	t = &Tap{Options: o, kernel: l, offset: offset, restarts: make(chan restart, maxRestarts), tally: tally{
 		counters: make([]uint64, len(l.counters)),
 		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
+		errors: map[kernelErrorKey]uint64{},
 	}}
 	t.recorder = newRecorder(o, t.time, t.opOf)
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
@@ -114,15 +117,21 @@ func (t *Tap) watchNodes() {
 		t.watchSends()
 	}
 	for _, n := range t.Nodes {
-		if n.PID == 0 || t.kernel.coll.Programs[kernelProgOnFunctionEntry] == nil {
-			continue
-		}
-		if err := t.hookFunctions(n.PID); err != nil {
+		if err := t.watchNode(n); err != nil {
 			t.kernel.addBlind("functions inside of "+n.Address, err.Error(),
 				"a binary that names its functions (Debian's does)")
 		}
-		_ = t.plaintexts.watch(n.PID, roleServer) // that it cannot be watched matters once it speaks TLS
 	}
+}
+
+// watchNode attaches what is specific to a server on this host.
+func (t *Tap) watchNode(n Node) error {
+	if n.PID == 0 || t.kernel.coll.Programs[kernelProgOnFunctionEntry] == nil {
+		return nil
+	}
+	err := t.hookFunctions(n.PID)
+	_ = t.plaintexts.watch(n.PID, roleServer) // that it cannot be watched matters once it speaks TLS
+	return err
 }
 
 // Close detaches the programs. Nothing of them stays in the kernel.
@@ -175,6 +184,7 @@ func (t *Tap) Run(ctx context.Context) error {
 			return err
 		}
 		t.snapshot()
+		t.followRestarts()
 		now := t.Clock.Now()
 		t.recorder.settle(now)
 		if now-counted >= int64(time.Second) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -256,13 +257,51 @@ func TestFailoverOfAKilledMaster(t *testing.T) {
 	if started.From != dead.Addr || started.To != "" || ended.From != dead.Addr || ended.To != w.cluster.Nodes[3].Addr {
 		t.Errorf("%+v, %+v", started, ended)
 	}
-	// It comes back as a replica, which is no event, and can take over again.
+	// It comes back as a replica, which is no failover, and can take over again.
 	if err := dead.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.takeOver(dead)
 	w.awaitEvent("the way back", ours(FailoverEnded, w.ids[0]))
-	w.only(FailoverStarted, FailoverEnded)
+	w.only(FailoverStarted, FailoverEnded, NodeUnreachable, NodeBack)
+}
+
+// TestNodesDieAndFreeze: a node that does not answer is reported once, before the cluster does anything about it, and
+// so is its return: of a replica that is stopped, which no failover shows, and of a master that was killed.
+func TestNodesDieAndFreeze(t *testing.T) {
+	w := watchCluster(t, servers.Redis7015, 3, 1, fleet.Spec{Config: []string{"cluster-node-timeout 60000"}}, Options{})
+	frozen, dead := w.cluster.Nodes[4], w.cluster.Nodes[0]
+	unreachable := func(node int) func(Event) bool {
+		return func(e Event) bool {
+			return e.Kind == NodeUnreachable && e.Node == w.ids[node] && e.From == w.cluster.Nodes[node].Addr &&
+				e.To == ""
+		}
+	}
+	back := func(node int) func(Event) bool {
+		return func(e Event) bool {
+			return e.Kind == NodeBack && e.Node == w.ids[node] && e.To == w.cluster.Nodes[node].Addr && e.From == ""
+		}
+	}
+	if err := syscall.Kill(frozen.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(frozen.PID, syscall.SIGCONT) })
+	w.awaitEvent("the stopped replica", unreachable(4))
+	if err := syscall.Kill(frozen.PID, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEvent("its return", back(4))
+	if err := dead.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEvent("the killed master", unreachable(0))
+	if err := dead.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEvent("the restarted master", back(0))
+	if all := w.seenEvents(); len(all) != 4 {
+		t.Errorf("got %v", all)
+	}
 }
 
 func TestNodeJoinsAndIsForgotten(t *testing.T) {
@@ -297,7 +336,8 @@ func TestNodeJoinsAndIsForgotten(t *testing.T) {
 		e.From != fresh.Addr {
 		t.Errorf("%+v", e)
 	}
-	if all := w.seenEvents(); len(all) != 2 {
+	unheard := func(e Event) bool { return e.Kind == NodeUnreachable } // killed before it was forgotten
+	if all := slices.DeleteFunc(w.seenEvents(), unheard); len(all) != 2 {
 		t.Errorf("got %v", all)
 	}
 }

@@ -18,6 +18,9 @@ const (
 	FailoverEnded   Kind = "failover-ended"
 	NodeJoined      Kind = "node-joined"
 	NodeLeft        Kind = "node-left"
+	// NodeUnreachable: a node does not answer this watch, whatever the others hold of it.
+	NodeUnreachable Kind = "node-unreachable"
+	NodeBack        Kind = "node-back"
 )
 
 // Event is one change of the map.
@@ -25,9 +28,11 @@ type Event struct {
 	Time  time.Time
 	Kind  Kind
 	Slots []cluster.Range // that moved or fail over
-	From  string          // host:port of the old owner, the failing master or the node that left; else empty
-	To    string          // host:port of the new owner or the node that joined; empty where there is none (yet)
-	Node  string          // id of the new owner, the failing master, or the node that joined or left
+	// host:port of the old owner, the failing master, the node that left or does not answer; else empty
+	From string
+	To   string // host:port of the new owner, the node that joined or is back; empty where there is none (yet)
+	// id of the new owner, the failing master, or the node that joined, left, does not answer or is back
+	Node string
 }
 
 // MarshalJSON writes the line of `slowpath topology watch --json`: always all six fields, some of them empty.
@@ -55,7 +60,7 @@ func (e Event) String() string {
 			return fmt.Sprintf("%-16s %s is back, with its slots %s", e.Kind, e.To, slots)
 		}
 		return fmt.Sprintf("%-16s %s from %s to %s", e.Kind, slots, e.From, orNoOwner(e.To))
-	case NodeLeft:
+	case NodeLeft, NodeUnreachable:
 		return fmt.Sprintf("%-16s %s, %s", e.Kind, e.From, e.Node)
 	}
 	return fmt.Sprintf("%-16s %s, %s", e.Kind, e.To, e.Node)

@@ -48,6 +48,7 @@ type poller struct {
 	err            error     // of the last response
 	unreachable    bool      // the last attempt failed
 	fails          int       // in a row
+	reported       bool      // node-unreachable was emitted
 	next           time.Time // no request before this
 	polledAt       time.Time // last poll
 	urgentAt       time.Time // last urgent request

@@ -124,9 +124,12 @@ func (w *watcher) handle(r response, live bool) error {
 	}
 	if r.err != nil {
 		w.handleError(p, r)
-		return nil
+		return w.emitUnreachable(p, r.at, live)
 	}
 	p.fails, p.unreachable, p.err = 0, false, nil
+	if err := w.emitBack(p, r.at); err != nil {
+		return err
+	}
 	w.schedule.broadcast = w.allBroadcast()
 	if r.costs != nil && r.costs[r.costs.cheapest()] < refusedCost {
 		w.schedule.command = r.costs.cheapest()
@@ -136,6 +139,29 @@ func (w *watcher) handle(r response, live bool) error {
 		return nil
 	}
 	return w.handleMap(p, *r.view, r.at, live)
+}
+
+// failsToReport is after how many failed attempts in a row a node counts as unreachable: the first may be a connection
+// that was closed, by CLIENT KILL or a proxy.
+const failsToReport = 2
+
+// emitUnreachable reports a node that does not answer this watch, once until it answers again. The cluster itself marks
+// it as failed only after cluster-node-timeout, and a replica never has a failover.
+func (w *watcher) emitUnreachable(p *poller, at time.Time, live bool) error {
+	if !live || p.reported || !p.unreachable || p.fails < failsToReport || w.schedule.find(p.id) != p {
+		return nil
+	}
+	p.reported = true
+	return w.emit(p, []Event{{Time: at, Kind: NodeUnreachable, From: p.target.Addr(), Node: p.id}})
+}
+
+// emitBack reports that such a node answers again.
+func (w *watcher) emitBack(p *poller, at time.Time) error {
+	if !p.reported {
+		return nil
+	}
+	p.reported = false
+	return w.emit(p, []Event{{Time: at, Kind: NodeBack, To: p.target.Addr(), Node: p.id}})
 }
 
 // allBroadcast reports whether all nodes broadcast moves. One node of an older version is enough to miss a move: it
@@ -179,7 +205,8 @@ func (w *watcher) relocate(p *poller) {
 	if addr := w.state.addr(p.id); addr != "" && addr != p.target.Addr() {
 		p.stop()
 		w.schedule.remove(p)
-		w.addPoller(p.id, p.target.WithAddr(addr)).fails = p.fails
+		next := w.addPoller(p.id, p.target.WithAddr(addr))
+		next.fails, next.reported = p.fails, p.reported
 	}
 }
 

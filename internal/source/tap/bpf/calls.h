@@ -596,6 +596,24 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	return 0;
 }
 
+/* count_error counts an error reply by its command and its first word. */
+__noinline int count_error(struct conn *c, u32 op)
+{
+	if (!c)
+		return 0;
+	struct error_key k = {.name = {c->error_name[0], c->error_name[1]}, .op = op, .role = c->role};
+	u64 one = 1, *have = bpf_map_lookup_elem(&errors, &k);
+	if (!have && !bpf_map_update_elem(&errors, &k, &one, BPF_NOEXIST))
+		return 0;
+	if (!have)
+		have = bpf_map_lookup_elem(&errors, &k);
+	if (have)
+		__sync_fetch_and_add(have, 1);
+	else
+		count(C_ERRORS_FULL, 1);
+	return 0;
+}
+
 /* answered keeps the sums of a connection: n requests of the ring's entry p have their replies. */
 static __always_inline u64 answered(struct conn *c, struct pending *p, u64 now, u32 n)
 {
@@ -663,11 +681,14 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = answered(c, p, f->now, 1);
+	bool sure = c->aligned && !(p->flags & F_UNSURE);
+	if (sure && c->rep.error && !c->observer)
+		count_error(c, p->op);
 	if (c->observer) {
 		count(c->observer == OWN ? C_CALLS_OWN : C_CALLS_OBSERVER, 1);
 		if (c->observer == OWN && c->aligned && ns >= slow_ns)
 			report_call(c, f, c->head, 0, seq);
-	} else if (!c->aligned || p->flags & F_UNSURE) {
+	} else if (!sure) {
 		count(C_UNALIGNED, 1);
 		if (c->tls && is_new(c))
 			report_call(c, f, c->head, F_FRESH, seq); /* the handshake is over by now */

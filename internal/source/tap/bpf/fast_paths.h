@@ -62,13 +62,21 @@ static __always_inline bool same_replies(struct conn *c, struct feed *f)
 	if (p != len)
 		return false;
 	c->rep.bytes = one;
-	c->rep.error = c->reply_shape.error;
+	c->rep.error = 0;
 	return pop_replies(c, f, n) != 0;
 }
 
-/* small_reply takes a send that is the whole reply to the only request that waits, without reading its bytes: one small
- * buffer, written at once, on a connection that was never seen to carry anything but replies. Whatever contradicts it
- * later (a send without a request) makes the connection a strict one. */
+/* sends_error: the buffer of the system call under way begins with an error reply. */
+static __always_inline bool sends_error(void)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u8 first = 0;
+	return !bpf_probe_read_user(&first, 1, (void *)REG_ARG2(regs)) && first == '-';
+}
+
+/* small_reply takes a send that is the whole reply to the only request that waits, without reading more of it than its
+ * first byte: one small buffer, written at once, on a connection that was never seen to carry anything but replies.
+ * Whatever contradicts it later (a send without a request) makes the connection a strict one. */
 static __always_inline bool small_reply(struct conn *c, struct feed *f)
 {
 	if (c->strict || !c->aligned || c->outstanding != 1 || c->may_block || f->len > WINDOW || c->rep.started ||
@@ -76,8 +84,9 @@ static __always_inline bool small_reply(struct conn *c, struct feed *f)
 		return false;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now - p->start;
-	if (ns >= slow_ns || !single_write(f->len))
+	if (ns >= slow_ns || !single_write(f->len) || sends_error())
 		return false;
+	c->rep.error = 0;
 	c->rep.bytes = f->len;
 	return pop_replies(c, f, 1) == 1;
 }

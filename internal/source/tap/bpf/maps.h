@@ -66,6 +66,15 @@ struct {
 	__type(value, u32);
 } ops SEC(".maps");
 
+/* error replies, those to slowpath left out */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ERRORS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct error_key);
+	__type(value, u64);
+} errors SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, OPS * 2);

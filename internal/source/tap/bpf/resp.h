@@ -290,7 +290,7 @@ static __always_inline bool is_first_token(struct parse *q, u32 p)
 	return q->message == p;
 }
 
-static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32 len, u32 error)
+static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32 len)
 {
 	struct reply_shape *r = &q->c->reply_shape;
 	if (head > 8)
@@ -298,7 +298,6 @@ static __always_inline void remember_reply(struct parse *q, u32 p, u32 head, u32
 	r->mask = low(head);
 	r->head = eight(q, p) & r->mask;
 	r->len = len;
-	r->error = error;
 }
 
 /* is_no_request: an inline command that is an empty line, the header of a proxy (PROXY protocol, version 1), or a
@@ -345,8 +344,8 @@ static __always_inline int line_token(struct parse *q, struct stream *s, u32 p, 
 		return MORE;
 	}
 	message_done(q->c, q->f, s, request, seq_at(q, end));
-	if (only)
-		remember_reply(q, p, end - p, end - p, s->error);
+	if (only && !s->error) /* errors are counted one by one */
+		remember_reply(q, p, end - p, end - p);
 	return MORE;
 }
 
@@ -383,7 +382,7 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 		if (!s->left)
 			message_done(q->c, q->f, s, request, seq_at(q, body));
 		if (only)
-			remember_reply(q, p, body - p, body - p, 0);
+			remember_reply(q, p, body - p, body - p);
 		return MORE;
 	}
 	u32 end = body + (u32)len + 2;
@@ -393,7 +392,7 @@ static __always_inline int bulk_token(struct parse *q, struct stream *s, u32 p, 
 	if (request && whole && q->message < LIMIT)
 		remember_request(q->c, q->message, q->head, q->key, q->value << 16 | end);
 	if (only)
-		remember_reply(q, p, body - p, end - p, 0);
+		remember_reply(q, p, body - p, end - p);
 	return MORE;
 }
 
@@ -419,7 +418,7 @@ static __always_inline bool equal_reply(struct parse *q, struct stream *s, u32 p
 	if (!shape->len || s->started || end > q->f->total || (eight(q, p) & shape->mask) != shape->head)
 		return false;
 	s->bytes = shape->len;
-	s->error = shape->error;
+	s->error = 0;
 	if (!pop_replies(q->c, q->f, 1))
 		return false;
 	q->f->i = end;
@@ -534,6 +533,24 @@ static long request_token(u32 n, struct parse *q)
 	return ch == '*' ? request_header(q, s, p) : inline_command(q, s, p, ch);
 }
 
+/* error_name keeps the first word of an error reply, from p on. What is no name in upper case, of 16 letters at most,
+ * may be data of an application's own script, and is not kept. */
+static __always_inline void error_name(struct parse *q, u32 p)
+{
+	struct conn *c = q->c;
+	bool more = true, name = false;
+	c->error_name[0] = c->error_name[1] = 0;
+	for (u32 n = 0; n < 17 && more; n++) {
+		u8 ch = p + n < q->f->total ? byte(q, p + n) : 0;
+		more = ch >= 'A' && ch <= 'Z' && n < 16;
+		name = ch == ' ' || ch == '\r';
+		if (more)
+			c->error_name[n >> 3 & 1] |= (u64)ch << ((n & 7) * 8);
+	}
+	if (!name)
+		c->error_name[0] = c->error_name[1] = 0;
+}
+
 /* reply_header takes the "*3\r\n" of an array, or of another type with elements. */
 static __always_inline long reply_header(struct parse *q, struct stream *s, u32 p, u8 ch)
 {
@@ -577,6 +594,8 @@ static long reply_token(u32 n, struct parse *q)
 		q->message = p;
 		s->push = ch == '>';
 		s->error = ch == '-' || ch == '!';
+		if (s->error)
+			error_name(q, p + 1);
 	}
 	switch (ch) {
 	case '+':

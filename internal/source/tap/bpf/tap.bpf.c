@@ -35,6 +35,7 @@ KEEP(struct, function_event);
 KEEP(struct, dns_event);
 KEEP(struct, collection_event);
 KEEP(struct, conn_snapshot);
+KEEP(struct, error_key);
 KEEP(enum, limit);
 KEEP(enum, observer);
 KEEP(enum, tick);

@@ -21,6 +21,7 @@ enum limit {
 	PAIRS = 20000,    /* and those that have a slot for what one end tells the other */
 	NO_SLOT = -1,     /* of a thread or a pair */
 	OPS = 128,        /* commands that are told apart, for one node */
+	ERRORS = 1024,    /* kinds of error replies that are told apart, by command, end and first word */
 	FUNCTIONS = 32,   /* of the server that are hooked */
 	CARRY = 48,       /* bytes of a token that the next system call completes */
 	WINDOW = 4096,    /* bytes that are parsed at a time, */
@@ -212,7 +213,7 @@ struct shape {
 struct reply_shape {
 	u64 head, mask;
 	u32 len;
-	u32 error;
+	u32 unused;
 };
 
 /* sent is the end of a reply on its way to a client at another address, until it is acknowledged. */
@@ -249,6 +250,7 @@ struct conn {
 	u64 name[2];
 	u64 sub, arg;
 	u64 ssl;          /* TLS: the library's object that read or wrote the turn in progress; 0: not known */
+	u64 error_name[2]; /* first word of the error reply in progress; 0: it is no name */
 	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
@@ -334,6 +336,13 @@ struct op_key {
 
 /* Who watches by a connection, and is no user of the server: slowpath itself, or another one. */
 enum observer { NO_OBSERVER, OWN, OTHER };
+
+/* key of the counts of error replies: the first word of the error, and whose reply it was */
+struct error_key {
+	u64 name[2];
+	u32 op;
+	u32 role;
+};
 
 /* How far the server's end has answered what it read (pair.settled). */
 enum settled {
@@ -595,6 +604,7 @@ enum counter {
 	C_MARKS_FULL,     /* and those whose arrival was given to the segment before */
 	C_BLOCKING,
 	C_NOT_REDIS,
+	C_ERRORS_FULL,
 	C_MAX,
 };
 

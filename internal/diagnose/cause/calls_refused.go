@@ -1,0 +1,297 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// callsRefused: the server answers with an error that says that it, or its configuration, does not serve such calls
+// now. A call that fails is the slowest of all.
+var callsRefused = Cause{
+	ID:    "calls-refused",
+	Title: "The server refuses calls: they get an error instead of a reply",
+	Layer: "server",
+	Needs: Needs{
+		T0: "error replies to slowpath's own calls; errorstat_NAME, and rejected_calls of commandstats (6.2 and " +
+			"later), beyond those of slowpath",
+		T2: "the error replies to the clients' own calls, by error and command, of any version",
+	},
+	// It starts with its data on disk.
+	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
+	Loses:   facts.LostWaiting,
+	Explain: explainRefused,
+}
+
+func explainRefused(n *facts.Node) *Finding {
+	if _, failedOver := n.Takeover(); failedOver {
+		return nil
+	}
+	if f := explainClusterDown(n); f != nil {
+		return f
+	}
+	var worst *refusedFor
+	for _, r := range n.RefusedCalls() {
+		if one := judgeRefusal(n, r); one != nil && (worst == nil || one.share > worst.share) {
+			worst = one
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: worst.share, Confidence: worst.confidence, Title: worst.title()}
+	// A call that fails is the slowest of all.
+	f.Leads = worst.share > slowCallShare(n)
+	f.supportRefusals(n, *worst)
+	f.supportRefusedCommands(n, worst.Code)
+	if worst.users {
+		f.supportRefusedUsers(n)
+	}
+	f.supportClusterState(n, worst.Code)
+	f.Fix, f.See = worst.remedy.fix, worst.remedy.see
+	return f
+}
+
+// refusedFor is what a node refused with one error, and why that is no part of a healthy application.
+type refusedFor struct {
+	facts.RefusedCalls
+	remedy     refusal
+	users      bool // it is a pattern of the clients' calls; else of slowpath's own
+	share      float64
+	confidence float64
+}
+
+func (r refusedFor) title() string {
+	if r.remedy.title == "" {
+		return fmt.Sprintf("Most calls get an error reply: %s", r.Code)
+	}
+	return fmt.Sprintf("Calls are refused: %s (%s)", r.remedy.title, r.Code)
+}
+
+// judgeRefusal decides whether error replies are a finding; nil for no.
+//
+// An error that says that the server does not serve the call (a row of refusals) depends on no data: no application is
+// built on it, so that it counts from the same share on as slow calls do. All other errors are answers to what was
+// asked (WRONGTYPE, NOSCRIPT, BUSYGROUP, an error of the application's own script): applications live with them, and
+// only where more than half of all calls get one, they do not.
+func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
+	remedy, known := refusalOf(r.Code)
+	switch {
+	case remedy.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
+		return nil
+	case !known:
+		r.Users = min(r.Users, otherErrors(n, r))
+		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
+			return nil
+		}
+		return &refusedFor{r, refusal{fix: otherErrorsFix}, true, r.UsersShare(), 0.6}
+	}
+	if remedy.login {
+		r.Users = min(r.Users, refusedData(n, r))
+	}
+	usersHave := r.Users >= facts.HealthyMinCalls && r.UsersShare() > facts.HealthyMaxShare
+	// Slowpath's own user may lack what others have, unless it had it before.
+	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!remedy.login || r.OwnBefore)
+	switch {
+	case remedy.users && (usersHave || refusedWhileLoading(n)):
+		return nil // another cause has what clients were refused
+	case usersHave:
+		return &refusedFor{r, remedy, true, r.UsersShare(), 0.95}
+	case ownHave:
+		return &refusedFor{r, remedy, false, r.OwnShare(), 0.9}
+	}
+	return nil
+}
+
+// refusedData is how many calls of clients for data were refused, at most. Libraries and monitoring try commands about
+// the server and the connection, CONFIG GET or CLIENT SETINFO, and go on without them.
+func refusedData(n *facts.Node, r facts.RefusedCalls) (calls float64) {
+	if r.Counted {
+		return float64(n.RefusedCommands().Total())
+	}
+	for op, count := range n.TapErrors()[r.Code] {
+		if facts.IsDataCommand(strings.ToLower(strings.ReplaceAll(op, " ", "|"))) {
+			calls += float64(count)
+		}
+	}
+	return calls
+}
+
+// otherErrors is how many calls of clients for data failed with an error that is no refusal, at most.
+func otherErrors(n *facts.Node, r facts.RefusedCalls) float64 {
+	if !r.Counted {
+		return refusedData(n, r)
+	}
+	failed := float64(n.FailedCommands().Total())
+	for _, one := range n.RefusedCalls() {
+		if _, known := refusalOf(one.Code); known {
+			failed -= one.Users
+		}
+	}
+	return failed
+}
+
+// explainedElsewhere reports whether CLUSTERDOWN is a part of something else: a master is gone and its replica takes
+// over, or a replica loads its data at its start, before it has heard from the other nodes.
+func explainedElsewhere(n *facts.Node) bool {
+	for _, one := range n.Nodes {
+		_, failedOver := one.Takeover()
+		_, _, gone := one.TakeoverOfUnwatchedMaster()
+		if failedOver || gone {
+			return true
+		}
+	}
+	return n.WasReplica() && n.RefusingSpans("LOADING").TotalNs() > 0
+}
+
+// slowCallShare is the part of all calls that was slow: of clients where they were seen, else of slowpath's own.
+func slowCallShare(n *facts.Node) float64 {
+	of := n.Ledger.Users
+	if of.Calls == 0 {
+		of = n.Ledger.Probe
+	}
+	return float64(of.Slow) / float64(max(of.Calls, 1))
+}
+
+// explainClusterDown is for a node that says itself that its cluster is down, whether or not anybody calls it: it then
+// refuses all commands with keys (cluster.c, getNodeByQuery).
+func explainClusterDown(n *facts.Node) *Finding {
+	down := n.ClusterDownNs()
+	if down < clusterStartNs || explainedElsewhere(n) {
+		return nil
+	}
+	remedy, _ := refusalOf(clusterDownCode)
+	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.95}
+	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
+	f.Leads = f.ExcessShare > slowCallShare(n)
+	f.support(recording.SourceServer, float64(down), "ns",
+		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
+		format.Duration(down))
+	for _, r := range n.RefusedCalls() {
+		if r.Code == clusterDownCode {
+			f.supportRefusals(n, refusedFor{r, remedy, true, 0, 0})
+		}
+	}
+	f.supportRefusedCommands(n, clusterDownCode)
+	f.supportClusterState(n, clusterDownCode)
+	f.Fix, f.See = remedy.fix, remedy.see
+	return f
+}
+
+// clusterStartNs is for how long a node that starts says that its cluster is down, though it is not
+// (CLUSTER_WRITABLE_DELAY, 2 s), and the server source's interval.
+const clusterStartNs = int64(3e9)
+
+// refusedWhileLoading reports whether clients got CLUSTERDOWN while the node loaded its data at its start, before it
+// had heard from the other nodes: commands with keys get that in place of LOADING.
+func refusedWhileLoading(n *facts.Node) bool {
+	loading := n.RefusingSpans("LOADING")
+	calls := -n.OwnErrorReplies(clusterDownCode)
+	for _, step := range n.ErrorRises(clusterDownCode) {
+		if loading.OverlapNs(step.FromNs, step.ToNs) > 0 {
+			calls += step.Delta
+		}
+	}
+	return calls >= facts.HealthyMinCalls
+}
+
+// mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
+const mostCalls = 0.5
+
+// answeredInStead reports whether clients sent the script itself after a server did not know it by its hash: EVALSHA,
+// NOSCRIPT, EVAL is how libraries call scripts.
+func answeredInStead(n *facts.Node, code string) bool {
+	if code != "NOSCRIPT" {
+		return false
+	}
+	sent := 0.0
+	for _, name := range []string{"eval", "eval_ro", "script", "script|load"} {
+		sent += n.Growth("cmdstat_" + name + ".calls")
+	}
+	missing, _ := n.ErrorCount(code)
+	return 2*sent >= missing
+}
+
+var otherErrorsFix = []string{
+	"Log the error replies in the application: their text says which command and why",
+	"redis-cli -h HOST -p PORT and one of the commands shows the whole text",
+}
+
+func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
+	if r.Users > 0 {
+		source, how := recording.SourceServer, "errorstat_"+r.Code+"; slowpath's own are not counted"
+		if !r.Counted {
+			source, how = recording.SourceTap, "seen in the clients' connections"
+		}
+		f.support(source, r.Users, "calls", "%s of %.0f of its clients got %s, %.2g %% (%s)",
+			counted(r.Users, "call"), max(r.UsersOf, r.Users), r.Code, 100*r.UsersShare(), how)
+	}
+	if r.Own > 0 {
+		f.support(recording.SourceProbe, float64(r.Own), "calls", "%d of %d of slowpath's own calls got %s", r.Own,
+			r.OwnOf, r.Code)
+	}
+	if r.FromNs > 0 {
+		f.support(recording.SourceServer, float64(max(r.FromNs-n.StartNs, 0)), "ns", "the first was seen %s",
+			sinceStart(n, r.FromNs))
+	}
+	if !r.users {
+		f.doubt(recording.SourceServer, 0, "", "no calls of clients were seen to get it: there may be none now")
+	}
+}
+
+// supportRefusedCommands names the commands that were refused.
+func (f *Finding) supportRefusedCommands(n *facts.Node, code string) {
+	if ops := n.TapErrors()[code]; len(ops) > 0 {
+		f.support(recording.SourceTap, float64(ops.Total()), "calls", "it answered clients with %s to: %s", code,
+			countsText(ops))
+		return
+	}
+	if ops := n.RefusedCommands(); len(ops) > 0 {
+		f.support(recording.SourceServer, float64(ops.Total()), "calls",
+			"commands that it refused, for whatever reason: %s (rejected_calls)", countsText(ops))
+	}
+}
+
+// countsText lists the most frequent names with their counts.
+func countsText(counts facts.NameCounts) string {
+	var out []string
+	for _, name := range counts.Top(4) {
+		out = append(out, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	if more := len(counts) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// supportClusterState says what the node reports of its cluster, where that is down.
+func (f *Finding) supportClusterState(n *facts.Node, code string) {
+	if code != clusterDownCode {
+		return
+	}
+	assigned, ok := n.Info("cluster_slots_assigned").Last()
+	if ok && assigned < allSlots {
+		f.support(recording.SourceServer, allSlots-assigned, "slots", "%.0f of %d slots have no node (CLUSTER INFO)",
+			allSlots-assigned, allSlots)
+	}
+	for _, field := range []string{"cluster_slots_pfail", "cluster_slots_fail"} {
+		if slots, _ := n.Info(field).Max(); slots > 0 {
+			f.support(recording.SourceServer, slots, "slots", "%.0f slots belong to nodes that do not answer (%s)",
+				slots, field)
+		}
+	}
+	if silent := n.SilentMasters(); len(silent) > 0 {
+		f.support(recording.SourceServer, float64(len(silent)), "nodes",
+			"its cluster map has %s with slots as failed: %s (CLUSTER NODES)", counted(len(silent), "master"),
+			strings.Join(silent[:min(len(silent), 4)], ", "))
+	}
+}
+
+const (
+	clusterDownCode = "CLUSTERDOWN"
+	allSlots        = 16384
+)

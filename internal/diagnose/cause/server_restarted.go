@@ -1,0 +1,122 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// serverRestarted: the server ended and was started again during the watch. Connections broke, new ones were refused
+// until it listened again, and calls were refused until it had loaded its data.
+var serverRestarted = Cause{
+	ID:    "server-restarted",
+	Title: "The server was restarted during the watch",
+	Layer: "server",
+	Needs: Needs{
+		T0: "another run_id, or an uptime that went back (INFO); LOADING errors after it",
+		T1: "the end of its process, and the next one that listens there",
+		T2: "the connections that its end closed with calls unanswered, and those refused meanwhile, by process",
+	},
+	Loses:   facts.LostWaiting,
+	Explain: explainRestarted,
+}
+
+func explainRestarted(n *facts.Node) *Finding {
+	if _, failedOver := n.Takeover(); failedOver {
+		return nil // another node has its place: its restart is not what callers waited for
+	}
+	restarts := n.Restarts()
+	if len(restarts) == 0 {
+		return nil
+	}
+	lost, loading, stretch := lostByRestarts(n, restarts)
+	cl := n.ClaimOf(func(a account.Account) int64 { return lost.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
+	f := finding(n, cl, 0.97)
+	f.ExcessShare = max(f.ExcessShare, float64(lost.TotalNs())/float64(n.EndNs-n.StartNs))
+	f.Title = "The server was restarted during the watch"
+	if len(restarts) > 1 {
+		f.Title = fmt.Sprintf("The server was restarted %s during the watch", facts.TimesText(len(restarts)))
+	}
+	f.supportRestarts(n, restarts)
+	if loading > 0 {
+		f.Title += ", and refused calls while it loaded its data"
+		f.support(recording.SourceServer, float64(loading), "ns",
+			"it then loaded its data for %s, and refused calls meanwhile (LOADING)", format.Duration(loading))
+	}
+	f.supportOwnFailures(n)
+	f.supportLostCalls(n, stretch)
+	f.supportProcessEnd(n)
+	f.Fix = restartFix(n, loading)
+	f.See = []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
+	}
+	return f
+}
+
+// lostByRestarts is when calls could not be served because of restarts, how much of it was loading, and the stretch
+// from the first to the last. Callers of a replica can ask another node while it loads.
+func lostByRestarts(n *facts.Node, restarts []facts.Restart) (lost facts.Spans, loadingNs int64, all facts.Span) {
+	all = facts.Span{FromNs: restarts[0].FromNs, ToNs: restarts[0].ToNs}
+	loading := n.RefusingSpans("LOADING")
+	for i, r := range restarts {
+		all.FromNs, all.ToNs = min(all.FromNs, r.FromNs), max(all.ToNs, r.ToNs)
+		lost = append(lost, r.Span)
+		if n.WasReplica() {
+			continue
+		}
+		until := n.EndNs
+		if i+1 < len(restarts) {
+			until = restarts[i+1].FromNs
+		}
+		loadingNs += r.LoadingNs
+		for _, s := range loading {
+			if s.ToNs > r.FromNs && s.FromNs < until {
+				lost = append(lost, facts.Span{FromNs: max(s.FromNs, r.FromNs), ToNs: min(s.ToNs, until)})
+			}
+		}
+	}
+	slices.SortFunc(lost, func(a, b facts.Span) int { return int(a.FromNs - b.FromNs) })
+	return facts.MergeSpans(lost), loadingNs, all
+}
+
+func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
+	r := restarts[0]
+	for _, one := range restarts {
+		if one.ToNs-one.FromNs > r.ToNs-r.FromNs {
+			r = one
+		}
+	}
+	source, how := recording.SourceServer, "INFO has another run_id"
+	switch {
+	case r.RunIDAfter == "" && r.PIDAfter != 0:
+		source, how = recording.SourceHost, "another process listens there"
+	case r.RunIDBefore == "" || r.RunIDAfter == "":
+		how = "its uptime went back (INFO)"
+	}
+	if r.PIDBefore != 0 && r.PIDAfter != 0 {
+		how += fmt.Sprintf(", its process id is %d instead of %d", r.PIDAfter, r.PIDBefore)
+	}
+	f.support(source, float64(len(restarts)), "restarts", "%s, %s: %s", facts.TimesText(len(restarts)),
+		sinceStart(n, r.FromNs), how)
+	f.support(recording.SourceProbe, float64(r.ToNs-r.FromNs), "ns", "it answered nobody for %s meanwhile",
+		format.Duration(r.ToNs-r.FromNs))
+}
+
+func restartFix(n *facts.Node, loadingNs int64) []string {
+	fix := []string{
+		"Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), " +
+			"journalctl -u UNIT, dmesg | grep -i 'out of memory', kubectl describe pod (Last State)",
+		"Before a planned restart fail over to a replica: FAILOVER (6.2 and later), CLUSTER FAILOVER, or " +
+			"SENTINEL FAILOVER",
+	}
+	if loadingNs > 0 {
+		fix = append(fix, "Loading takes as long as the data is large: fail over to a replica that has it, and "+
+			"restart this server as its replica; send callers to it only when INFO says loading:0")
+	}
+	return append(fix, "Let clients retry for longer than the restart takes, with backoff and jitter")
+}

@@ -1,0 +1,159 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// serverUnavailable: for a while the server answered nobody, and attempts to reach it failed. What its caller's kernel
+// was told says where to look.
+var serverUnavailable = Cause{
+	ID:    "server-unavailable",
+	Title: "The server could not be reached: calls failed",
+	Layer: "server",
+	Needs: Needs{
+		T0: "slowpath's own connections that are refused, closed, or get no answer, while nothing else is answered " +
+			"either",
+		T1: "whether its process has ended",
+		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by " +
+			"process",
+	},
+	Loses:   facts.LostWaiting,
+	Explain: explainUnavailable,
+}
+
+func explainUnavailable(n *facts.Node) *Finding {
+	if _, failedOver := n.Takeover(); failedOver {
+		return nil // what callers lost has an end: another node takes its place, or should
+	}
+	outages := withoutRestarts(n.Outages(), n.Restarts())
+	if len(outages) == 0 || n.MaxclientsRefusals() > 0 {
+		return nil
+	}
+	var gone facts.Spans
+	worst := outages[0]
+	for _, o := range outages {
+		gone = append(gone, o.Span)
+		if o.ToNs-o.FromNs > worst.ToNs-worst.FromNs {
+			worst = o
+		}
+	}
+	gone = facts.MergeSpans(gone)
+	cl := n.ClaimOf(func(a account.Account) int64 { return gone.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
+	if worst.Kind == facts.FailedNoReply && stoodStill(n, gone, cl) {
+		return nil // it was alive: what it did, or what kept it from running, is known
+	}
+	f := finding(n, cl, confidenceOf(worst.Kind))
+	f.ExcessShare = max(f.ExcessShare, float64(gone.TotalNs())/float64(n.EndNs-n.StartNs))
+	f.Title = unavailableTitle[worst.Kind]
+	f.supportOutages(n, outages, worst)
+	f.supportOwnFailures(n)
+	f.supportLostCalls(n, facts.Span{FromNs: outages[0].FromNs, ToNs: outages[len(outages)-1].ToNs})
+	f.supportProcessEnd(n)
+	f.Fix = unavailableFix(n, worst)
+	f.See = []string{
+		"https://man7.org/linux/man-pages/man2/connect.2.html",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
+	}
+	return f
+}
+
+// withoutRestarts are the outages that did not end with a restart of the server: those are known better.
+func withoutRestarts(outages []facts.Outage, restarts []facts.Restart) []facts.Outage {
+	return slices.DeleteFunc(slices.Clone(outages), func(o facts.Outage) bool {
+		return slices.ContainsFunc(restarts, func(r facts.Restart) bool {
+			return r.FromNs < o.ToNs && r.ToNs > o.FromNs
+		})
+	})
+}
+
+var unavailableTitle = map[facts.Failure]string{
+	facts.FailedRefused:     "The server was gone, and its port refused connections",
+	facts.FailedClosed:      "The server was gone, and connections to it were closed before any reply",
+	facts.FailedUnreachable: "The server was gone, and its address did not answer at all",
+	facts.FailedNoReply:     "The server stopped answering calls",
+}
+
+// confidenceOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
+// is not.
+func confidenceOf(kind facts.Failure) float64 {
+	switch kind {
+	case facts.FailedRefused:
+		return 0.98
+	case facts.FailedClosed, facts.FailedUnreachable:
+		return 0.9
+	}
+	return 0.7
+}
+
+// stoodStill reports whether most of what calls waited during some spans is explained: by a state of the main thread,
+// or by a command.
+func stoodStill(n *facts.Node, gone facts.Spans, all facts.Claim) bool {
+	open := n.ClaimOf(func(a account.Account) int64 {
+		return gone.SegmentsNs(a, func(s account.Segment) bool {
+			return facts.IsUnexplainedWait(s) || s.State == account.Dial
+		})
+	})
+	return 2*open.Ns < all.Ns
+}
+
+func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst facts.Outage) {
+	what := map[facts.Failure]string{
+		facts.FailedRefused:     "refused",
+		facts.FailedClosed:      "closed or reset before a reply",
+		facts.FailedUnreachable: "not answered",
+		facts.FailedNoReply:     "accepted and not answered",
+	}[worst.Kind]
+	end := "it had not answered again when the watch ended"
+	if worst.Over {
+		end = "then it answered again"
+	}
+	took := worst.ToNs - worst.FromNs
+	f.support(recording.SourceProbe, float64(took), "ns", "its last answer came %s; for %s it answered nobody, and %s",
+		sinceStart(n, worst.FromNs), format.Duration(took), end)
+	if worst.Attempts > 0 {
+		f.support(recording.SourceProbe, float64(worst.Attempts), "connections", "%s meanwhile: %s",
+			counted(worst.Attempts, "new connection"), what)
+	}
+	if more := len(outages) - 1; more > 0 {
+		f.support(recording.SourceProbe, float64(more), "outages", "it was gone %s more during the watch",
+			facts.TimesText(more))
+	}
+}
+
+func unavailableFix(n *facts.Node, worst facts.Outage) []string {
+	var fix []string
+	switch worst.Kind {
+	case facts.FailedRefused:
+		fix = []string{
+			"Find out why the process ended or stopped listening: its log, journalctl -u UNIT, " +
+				"dmesg | grep -i 'out of memory', kubectl describe pod",
+			fmt.Sprintf("See on its host what listens at %s (ss -ltnp): a firewall that rejects connections looks the "+
+				"same as nothing", n.Address),
+			"Let it be started again at once: Restart=always (systemd), --restart=always (docker)",
+		}
+	case facts.FailedClosed:
+		fix = []string{
+			"Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
+				"connections at once",
+			"Find out why the server ended: its log, journalctl -u UNIT, dmesg | grep -i 'out of memory'",
+		}
+	case facts.FailedUnreachable:
+		fix = []string{
+			"Check that the host is up (ping, its console), and the path to it: a firewall or a security group that " +
+				"drops packets, a route, an address that has moved",
+		}
+	default:
+		fix = []string{
+			"See on its host what the process does: state T or D in /proc/PID/status, a full disk, a debugger, " +
+				"SIGSTOP, a frozen container; run slowpath there as root",
+			"Timeouts for replies in the clients: without one a call to a silent server waits for ever",
+		}
+	}
+	return append(fix, "A replica with a failover (Sentinel, cluster) takes over when the server is gone")
+}

@@ -1,0 +1,99 @@
+package facts
+
+import (
+	"slowpath/internal/recording"
+)
+
+// Restart is a restart of the server during the watch. Its times are nanoseconds since the Unix epoch.
+type Restart struct {
+	Span // from the last answer of the old process to the first of the new one
+	// PIDBefore and PIDAfter are its process ids, 0 where the host was not watched.
+	PIDBefore, PIDAfter int
+	// RunIDBefore and RunIDAfter are the run ids that INFO gave.
+	RunIDBefore, RunIDAfter string
+	// LoadingNs is for how long it then refused calls while it loaded its data.
+	LoadingNs int64
+}
+
+// uptimeErrorNs is how far from its begin a restart may be reported: INFO gives the uptime in whole seconds, and is
+// asked once per second.
+const uptimeErrorNs = int64(2e9)
+
+// Restarts are those of the node, by the server's own account (run_id, uptime), or by its process.
+func (n *Node) Restarts() (out []Restart) {
+	answers, watch := n.answerTimes(), Span{n.StartNs, n.EndNs}
+	loading := n.RefusingSpans("LOADING")
+	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
+		d := recording.DetailOf[restartDetail](e)
+		out = append(out, Restart{
+			Span: gapNear(answers, beginOfLoading(loading, e.TimeNs), watch), RunIDBefore: d.RunIDBefore,
+			RunIDAfter: d.RunIDAfter,
+		})
+	}
+	ended := n.Events(recording.SourceHost, recording.KindProcessEnded)
+	for i, e := range n.Events(recording.SourceHost, recording.KindProcessFound) {
+		if i >= len(ended) {
+			break
+		}
+		r := Restart{
+			Span:      gapNear(answers, ended[i].TimeNs, watch),
+			PIDBefore: recording.DetailOf[recording.ServerProcess](ended[i]).PID,
+			PIDAfter:  recording.DetailOf[recording.ServerProcess](e).PID,
+		}
+		if len(out) > i { // the host knows better when it was
+			r.RunIDBefore, r.RunIDAfter = out[i].RunIDBefore, out[i].RunIDAfter
+			out[i] = r
+		} else {
+			out = append(out, r)
+		}
+	}
+	for i := range out {
+		until := n.EndNs
+		if i+1 < len(out) {
+			until = out[i+1].FromNs
+		}
+		out[i].LoadingNs = loading.OverlapNs(out[i].FromNs, until)
+	}
+	return out
+}
+
+// restartDetail is the detail of a restart event.
+type restartDetail struct {
+	RunIDBefore string `json:"run_id_before"`
+	RunIDAfter  string `json:"run_id_after"`
+}
+
+// beginOfLoading is when the server began to load its data at a time, or the time itself. While it loads, INFO may be
+// late by seconds.
+func beginOfLoading(loading Spans, atNs int64) int64 {
+	for _, s := range loading {
+		if s.FromNs < atNs && s.ToNs > atNs-uptimeErrorNs {
+			return s.FromNs
+		}
+	}
+	return atNs
+}
+
+// gapNear is the longest time without an answer near another time, within a stretch.
+func gapNear(answers []int64, atNs int64, within Span) (gap Span) {
+	last := within.FromNs
+	for _, a := range append(answers, within.ToNs) {
+		a = min(a, within.ToNs)
+		if last <= atNs+uptimeErrorNs && a >= atNs-uptimeErrorNs && a-last > gap.ToNs-gap.FromNs {
+			gap = Span{last, a}
+		}
+		last = max(last, a)
+	}
+	return gap
+}
+
+// OOMKills is how many processes the kernel killed in the server's cgroup because it had reached its memory limit.
+func (n *Node) OOMKills() (killed float64) {
+	for _, name := range []string{"memory.oom_kill", "memory.events.oom_kill"} {
+		for _, level := range n.Cgroup.Levels {
+			subject := recording.CgroupPrefix + level.Path
+			killed = max(killed, n.Rec.Series(recording.SourceHost, subject, name).Growth())
+		}
+	}
+	return killed
+}

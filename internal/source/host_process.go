@@ -1,0 +1,62 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
+)
+
+// locateEvery is how often the process of a server that has ended is looked for. That takes some milliseconds where
+// this host has hundreds of processes.
+const locateEvery = 500 * time.Millisecond
+
+// watchHost runs the host source of a node until ctx ends. A restarted server is another process: it is watched as soon
+// as it listens at the address of the one before.
+func (r *run) watchHost(ctx context.Context, n node) error {
+	for p := *n.process; ; {
+		err := host.Watch(ctx, host.Options{
+			FS: r.FS, Clock: r.Clock, Sink: r.sink, Node: n.address, Process: p, Port: p.Port,
+		})
+		if !errors.Is(err, host.ErrGone) || ctx.Err() != nil {
+			return err
+		}
+		r.processEvent(n, recording.KindProcessEnded, p)
+		next, ok := r.awaitProcess(ctx, n, p.PID)
+		if !ok {
+			return nil // nothing to watch any more, which is no error of this source
+		}
+		r.processEvent(n, recording.KindProcessFound, next)
+		if r.kernel != nil {
+			r.kernel.Restarted(n.address, next.PID)
+		}
+		p = next
+	}
+}
+
+// awaitProcess waits for another process that listens at the address of a node; ok is false where ctx ended before.
+func (r *run) awaitProcess(ctx context.Context, n node, before int) (p host.Process, ok bool) {
+	tick := time.NewTicker(locateEvery)
+	defer tick.Stop()
+	q := host.Query{Network: n.target.Network, Listen: listenAddress(n.target), UnixPath: n.target.Path}
+	for {
+		p, err := host.Locate(r.FS, q)
+		if err == nil && p.PID != before && !p.Foreign {
+			return p, true
+		}
+		select {
+		case <-ctx.Done():
+			return p, false
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *run) processEvent(n node, kind string, p host.Process) {
+	r.sink.Event(recording.Event{
+		TimeNs: r.Clock.Now(), Source: recording.SourceHost, Subject: n.address, Kind: kind,
+		Detail: recording.Detail(recording.ServerProcess{PID: p.PID, Comm: p.Comm}),
+	})
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package source
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
+	"slowpath/internal/wire/target"
+)
+
+// eventSink passes on events.
+type eventSink struct {
+	recording.ProfileSink
+	mu     sync.Mutex
+	events []recording.Event
+}
+
+func (s *eventSink) Event(e recording.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+func (s *eventSink) Sample(recording.Sample)     {}
+func (s *eventSink) Snapshot(recording.Snapshot) {}
+
+func (s *eventSink) process(kind string) (p recording.ServerProcess, seen bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if e.Kind == kind {
+			return recording.DetailOf[recording.ServerProcess](e), true
+		}
+	}
+	return p, false
+}
+
+// TestHostFollowsARestart: the host source says that the server's process ended, and goes on with the next one.
+func TestHostFollowsARestart(t *testing.T) {
+	i := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	to, err := target.Parse(i.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node{target: to, address: to.Addr()}
+	n.locate(host.Root{}, host.Query{Network: to.Network, Listen: listenAddress(to)})
+	if n.process == nil || n.process.PID != i.PID {
+		t.Skipf("the process of %s was not found: %s", i.Addr, n.hostWhy)
+	}
+	sink := &eventSink{}
+	r := &run{Options: Options{FS: host.Root{}, Clock: clock.New()}, sink: sink}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.watchHost(ctx, n) }()
+	await := func(kind string) recording.ServerProcess {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			if p, seen := sink.process(kind); seen {
+				return p
+			}
+		}
+		t.Fatal("waited too long for ", kind)
+		return recording.ServerProcess{}
+	}
+	before := i.PID
+	if err := i.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := await(recording.KindProcessEnded); p.PID != before || p.Comm != "redis-server" {
+		t.Errorf("%+v ended, %d did", p, before)
+	}
+	if err := i.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := await(recording.KindProcessFound); p.PID != i.PID {
+		t.Errorf("%+v was found, it is %d", p, i.PID)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
