@@ -70,7 +70,8 @@ func testWaitsByDesign(t *testing.T, address string) {
 	old.send("BRPOP", "old", "0")
 	old.taken(port)
 	tap, rec := openAt(t, address, port, Options{Slow: 10 * time.Millisecond})
-	other, k, shared := dialTalk(t, address, port, nil), dialTalk(t, address, port, nil), dialTalk(t, address, port, nil)
+	other, k := dialTalk(t, address, port, nil), dialTalk(t, address, port, nil)
+	shared := dialTalk(t, address, port, nil)
 	pushed := func(k *talk, push ...string) {
 		t.Helper()
 		k.taken(port)
