@@ -43,7 +43,7 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 	if err := fillDocuments(ctx, s, documents, 3); err != nil {
 		return Scene{}, err
 	}
-	addr, err := fault.Proxy{Server: s.Addr, AcceptDelay: 300 * time.Millisecond}.Start(ctx, l)
+	addr, err := (&fault.Proxy{Server: s.Addr, AcceptDelay: 300 * time.Millisecond}).Start(ctx, l)
 	if err != nil {
 		return Scene{}, err
 	}

@@ -36,7 +36,7 @@ func slowNames(suffix, title string, program clients.Name, delay time.Duration, 
 			if err != nil {
 				return Scene{}, err
 			}
-			prefix, err := fault.NameServer{Delay: delay, LoseEvery: loseEvery}.Start(l)
+			prefix, err := (&fault.NameServer{Delay: delay, LoseEvery: loseEvery}).Start(l)
 			if err != nil {
 				return Scene{}, err
 			}

@@ -40,7 +40,7 @@ func lostReplies(program clients.Name, o clients.Options, oneIn int) func(contex
 		if err := fillDocuments(ctx, s, documents, 3); err != nil {
 			return Scene{}, err
 		}
-		addr, err := fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}.Start(ctx, l)
+		addr, err := (&fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}

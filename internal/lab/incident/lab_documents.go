@@ -61,6 +61,6 @@ func (l *Lab) distantServer(ctx context.Context, spec fleet.Spec, delay time.Dur
 	if err := fillDocuments(ctx, s, documents, 3); err != nil {
 		return nil, "", err
 	}
-	addr, err = fault.Proxy{Server: s.Addr, ReplyDelay: delay}.Start(ctx, l)
+	addr, err = (&fault.Proxy{Server: s.Addr, ReplyDelay: delay}).Start(ctx, l)
 	return s, addr, err
 }

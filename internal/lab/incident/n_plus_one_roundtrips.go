@@ -21,7 +21,7 @@ var nPlusOneRoundtrips = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		far, err := fault.Proxy{Server: s.Addr, ReplyDelay: 2 * time.Millisecond}.Start(ctx, l)
+		far, err := (&fault.Proxy{Server: s.Addr, ReplyDelay: 2 * time.Millisecond}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}

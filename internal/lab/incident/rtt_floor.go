@@ -19,7 +19,7 @@ var rttFloor = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		far, err := fault.Proxy{Server: s.Addr, ReplyDelay: 8 * time.Millisecond}.Start(ctx, l)
+		far, err := (&fault.Proxy{Server: s.Addr, ReplyDelay: 8 * time.Millisecond}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
