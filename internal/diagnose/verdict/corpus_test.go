@@ -36,7 +36,7 @@ func TestCorpus(t *testing.T) {
 	var lines []string
 	for _, incident := range corpus.Incidents() {
 		rec := corpus.Open(t, incident)
-		for _, tier := range corpus.Tiers {
+		for _, tier := range recording.Tiers {
 			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
 			checkShares(t, incident+" "+tier.Name, d)
 			lines = append(lines, judged(incident, tier.Name, d))
