@@ -67,7 +67,7 @@ func Make(ctx context.Context, seed uint64, record Recorder, file string, log io
 	defer cancel()
 	l, err := incident.New(r.Scenario.Server, log)
 	if err == nil {
-		err = r.make(ctx, l, record, file)
+		err = r.make(ctx, l, turnLength, record, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
 		if closing := l.Close(done); err == nil && closing != nil {
@@ -83,7 +83,7 @@ func Make(ctx context.Context, seed uint64, record Recorder, file string, log io
 	return r
 }
 
-func (r *Run) make(ctx context.Context, l *incident.Lab, record Recorder, file string) error {
+func (r *Run) make(ctx context.Context, l *incident.Lab, turn time.Duration, record Recorder, file string) error {
 	s, err := build(ctx, l, r.Scenario)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, record Recorder, file s
 	if err := wait(ctx, warmUp); err != nil {
 		return err
 	}
-	if r.Turns, err = s.play(ctx, r.Seed); err != nil {
+	if r.Turns, err = s.play(ctx, r.Seed, turn); err != nil {
 		return err
 	}
 	if err := s.set(ctx, 1<<len(s.scenario.Faults)-1); err != nil {
@@ -113,14 +113,14 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, record Recorder, file s
 }
 
 // play switches the faults in turns.
-func (s *stage) play(ctx context.Context, seed uint64) (turns []Turn, err error) {
+func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (turns []Turn, err error) {
 	for _, block := range plan(seed, len(s.scenario.Faults)) {
 		for _, set := range block {
 			if err := s.set(ctx, maskOf(set, len(s.scenario.Faults))); err != nil {
 				return nil, err
 			}
 			t := newTurn(set, len(s.scenario.Faults), time.Now())
-			if err := wait(ctx, turnLength); err != nil {
+			if err := wait(ctx, length); err != nil {
 				return nil, err
 			}
 			t.EndNs = time.Now().UnixNano()
@@ -137,9 +137,7 @@ func (s *stage) measure(turns []Turn) error {
 		if err != nil {
 			return err
 		}
-		for i := range turns {
-			turns[i].count(measured)
-		}
+		count(turns, measured)
 	}
 	return nil
 }

@@ -14,11 +14,15 @@ type Cost struct {
 	Cause string `json:"cause"`
 	// CostNs is the time by which an operation took longer, by the median of Hodges and Lehmann; it lies in Interval.
 	CostNs   float64    `json:"cost_ns"`
-	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds
-	P        float64    `json:"p"`        // of no cost, by Wilcoxon's signed ranks
-	Pairs    int        `json:"pairs"`    // of turns
-	Hurts    bool       `json:"hurts"`    // the interval is above 0
+	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds; 0 and 0 with too few pairs
+	// P is the probability of such turns if there is no cost: the smaller one of the tests of two values, doubled.
+	P     float64 `json:"p"`
+	Pairs int     `json:"pairs"` // of turns
+	Hurts bool    `json:"hurts"` // P is at most alpha
 }
+
+// alpha is how often the test says of a fault that does nothing that it hurts, at most.
+const alpha = 0.025
 
 // Truth is a cause that cost the callers time.
 type Truth struct {
@@ -28,7 +32,7 @@ type Truth struct {
 	Interval [2]float64 `json:"interval"`
 }
 
-// costs tests each fault. Without faults there is one result, of turns that differ in nothing: it shows how often the
+// costs tests each fault by Wilcoxon's signed ranks of pairs of turns. Without faults there is one result, of turns that differ in nothing: it shows how often the
 // test is wrong.
 func costs(faults []Fault, turns []Turn) []Cost {
 	causes := []string{incident.HealthyCause}
@@ -40,10 +44,13 @@ func costs(faults []Fault, turns []Turn) []Cost {
 	}
 	var out []Cost
 	for i, cause := range causes {
-		p := stats.ComparePairs(differences(turns, len(faults), i))
+		log := stats.ComparePairs(differences(turns, len(faults), i, meanLog))
+		rank := stats.ComparePairs(differences(turns, len(faults), i, meanRank))
+		p := min(1, 2*min(log.P, rank.P))
+		cost := stats.ComparePairs(differences(turns, len(faults), i, meanNs))
 		out = append(out, Cost{
-			Cause: cause, CostNs: p.Shift, Interval: [2]float64{finite(p.Low), finite(p.High)}, P: p.P, Pairs: p.Pairs,
-			Hurts: p.Low > 0,
+			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
+			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
 		})
 	}
 	return out
@@ -55,8 +62,10 @@ func truth(costs []Cost) []Truth {
 	sum := 0.0
 	for _, c := range costs {
 		if c.Hurts && c.Cause != incident.HealthyCause {
-			out = append(out, Truth{Cause: c.Cause, CostNs: c.CostNs, Interval: c.Interval})
-			sum += c.CostNs
+			// what hurts costs something, even where the noise hides how much
+			cost := max(c.CostNs, 1)
+			out = append(out, Truth{Cause: c.Cause, CostNs: cost, Interval: c.Interval})
+			sum += cost
 		}
 	}
 	if len(out) == 0 {
