@@ -18,6 +18,7 @@ import (
 type Fault struct {
 	Name  string // unique; equal to the cause where there is one fault of it
 	Cause string
+	Also  []string // causes by which the same fault can as well be called
 	Needs Needs
 	// Draw draws the strength.
 	Draw func(r *rand.Rand) Strength

@@ -28,6 +28,7 @@ var shortLivedConnections = Incident{
 var clientPerCall = Fault{
 	Name:  "short-lived-connections",
 	Cause: "short-lived-connections",
+	Also:  []string{"handshake-extra-rtts"},
 	Needs: Needs{
 		Topologies: []Topology{Standalone, Replicated, Namespaced}, Callers: []clients.Name{clients.GoRedis9},
 	},

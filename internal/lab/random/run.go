@@ -25,7 +25,7 @@ type Run struct {
 	Findings []Finding            `json:"findings"` // at T2
 	Tiers    map[string]Judgement `json:"tiers"`
 	Costs    []Cost               `json:"costs"` // of all faults
-	Turns    []Turn               `json:"turns"`
+	Trials   []Trial              `json:"trials"`
 	Seconds  float64              `json:"seconds"`
 	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
 	Error    string               `json:"error,omitempty"`
@@ -67,7 +67,7 @@ func Make(ctx context.Context, seed uint64, record Recorder, file string, log io
 	defer cancel()
 	l, err := incident.New(r.Scenario.Server, log)
 	if err == nil {
-		err = r.make(ctx, l, turnLength, record, file)
+		err = r.make(ctx, l, trialLength, record, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
 		if closing := l.Close(done); err == nil && closing != nil {
@@ -83,7 +83,7 @@ func Make(ctx context.Context, seed uint64, record Recorder, file string, log io
 	return r
 }
 
-func (r *Run) make(ctx context.Context, l *incident.Lab, turn time.Duration, record Recorder, file string) error {
+func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, record Recorder, file string) error {
 	s, err := build(ctx, l, r.Scenario)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, turn time.Duration, rec
 	if err := wait(ctx, warmUp); err != nil {
 		return err
 	}
-	if r.Turns, err = s.play(ctx, r.Seed, turn); err != nil {
+	if r.Trials, err = s.play(ctx, r.Seed, trial); err != nil {
 		return err
 	}
 	if err := s.set(ctx, 1<<len(s.scenario.Faults)-1); err != nil {
@@ -103,41 +103,41 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, turn time.Duration, rec
 	if err := s.set(ctx, 0); err != nil {
 		return err
 	}
-	if err := s.measure(r.Turns); err != nil {
+	if err := s.measure(r.Trials); err != nil {
 		return err
 	}
-	r.Costs = costs(s.scenario.Faults, r.Turns)
+	r.Costs = costs(s.scenario.Faults, r.Trials)
 	r.Truth = truth(r.Costs)
 	r.Share = r.Truth[0].Share
 	return nil
 }
 
-// play switches the faults in turns.
-func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (turns []Turn, err error) {
+// play makes the trials one after the other.
+func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (trials []Trial, err error) {
 	for _, block := range plan(seed, len(s.scenario.Faults)) {
 		for _, set := range block {
 			if err := s.set(ctx, maskOf(set, len(s.scenario.Faults))); err != nil {
 				return nil, err
 			}
-			t := newTurn(set, len(s.scenario.Faults), time.Now())
+			t := newTrial(set, len(s.scenario.Faults), time.Now())
 			if err := wait(ctx, length); err != nil {
 				return nil, err
 			}
 			t.EndNs = time.Now().UnixNano()
-			turns = append(turns, t)
+			trials = append(trials, t)
 		}
 	}
-	return turns, nil
+	return trials, nil
 }
 
-// measure ends the callers and counts what they measured in the turns.
-func (s *stage) measure(turns []Turn) error {
+// measure ends the callers and counts what they measured in the trials.
+func (s *stage) measure(trials []Trial) error {
 	for _, c := range s.callers {
 		measured, err := c.stop()
 		if err != nil {
 			return err
 		}
-		count(turns, measured)
+		count(trials, measured)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package random grades verdicts on incidents that nobody chose: servers, callers, faults and their strengths are drawn.
-// What a fault costs the callers is measured, with and without it in turns, by their own clocks; that is the truth which
+// What a fault costs the callers is measured by their own clocks, in trials with and without it; that is the truth which
 // the verdict is compared with.
 package random
 

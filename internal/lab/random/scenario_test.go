@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/lab/incident"
 )
 
-// TestDrawIsReproducible: a seed decides the scenario and the order of its turns; another one makes another.
+// TestDrawIsReproducible: a seed decides the scenario and the order of its trials; another one makes another.
 func TestDrawIsReproducible(t *testing.T) {
 	seen := map[string]uint64{}
 	for seed := range uint64(300) {
@@ -87,7 +87,7 @@ func TestDrawDrawsAll(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	for faults, want := range map[int]int{0: 2 * pairs, 1: 2 * pairs, 2: 2 * pairs} {
-		turns := 0
+		trials := 0
 		for _, block := range plan(7, faults) {
 			sorted := slices.Sorted(slices.Values(block))
 			for i, set := range sorted {
@@ -95,10 +95,10 @@ func TestPlan(t *testing.T) {
 					t.Errorf("%d faults: block %v", faults, block)
 				}
 			}
-			turns += len(block)
+			trials += len(block)
 		}
-		if turns != want {
-			t.Errorf("%d faults: %d turns, want %d", faults, turns, want)
+		if trials != want {
+			t.Errorf("%d faults: %d trials, want %d", faults, trials, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func pausedAndFar() Scenario {
 	}
 }
 
-// TestRun makes a real scenario, with shorter turns: the fault that pauses the callers is the truth, and named first.
+// TestRun makes a real scenario, with shorter trials: the fault that pauses the callers is the truth, and named first.
 func TestRun(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	file := filepath.Join(t.TempDir(), "1.slowpath")

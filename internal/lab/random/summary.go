@@ -22,7 +22,7 @@ type Report struct {
 	Brier         float64         `json:"brier"`
 	ShareError    float64         `json:"share_error"`
 	Unexplained   float64         `json:"unexplained"`
-	FalseAlarms   Rate            `json:"false_alarms_of_test"` // of turns that differ in nothing
+	FalseAlarms   Rate            `json:"false_alarms_of_test"` // of trials that differ in nothing
 	Failed        int             `json:"failed"`               // runs that were skipped or failed
 	Tiers         map[string]Tier `json:"tiers"`
 	Runs          []Run           `json:"runs"`

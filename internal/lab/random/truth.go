@@ -9,15 +9,15 @@ import (
 	"slowpath/internal/stats"
 )
 
-// Cost is what a fault cost the callers, by turns with and without it.
+// Cost is what a fault cost the callers, by trials with and without it.
 type Cost struct {
 	Cause string `json:"cause"`
 	// CostNs is the time by which an operation took longer, by the median of Hodges and Lehmann; it lies in Interval.
 	CostNs   float64    `json:"cost_ns"`
 	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds; 0 and 0 with too few pairs
-	// P is the probability of such turns if there is no cost: the smaller one of the tests of two values, doubled.
+	// P is the probability of such trials if there is no cost: the smaller one of the tests of two values, doubled.
 	P     float64 `json:"p"`
-	Pairs int     `json:"pairs"` // of turns
+	Pairs int     `json:"pairs"` // of trials
 	Hurts bool    `json:"hurts"` // P is at most alpha
 }
 
@@ -32,9 +32,9 @@ type Truth struct {
 	Interval [2]float64 `json:"interval"`
 }
 
-// costs tests each fault by Wilcoxon's signed ranks of pairs of turns. Without faults there is one result, of turns that differ in nothing: it shows how often the
-// test is wrong.
-func costs(faults []Fault, turns []Turn) []Cost {
+// costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
+// that differ in nothing: it shows how often the test is wrong.
+func costs(faults []Fault, trials []Trial) []Cost {
 	causes := []string{incident.HealthyCause}
 	if len(faults) > 0 {
 		causes = nil
@@ -44,10 +44,10 @@ func costs(faults []Fault, turns []Turn) []Cost {
 	}
 	var out []Cost
 	for i, cause := range causes {
-		log := stats.ComparePairs(differences(turns, len(faults), i, meanLog))
-		rank := stats.ComparePairs(differences(turns, len(faults), i, meanRank))
+		log := stats.ComparePairs(differences(trials, len(faults), i, meanLog))
+		rank := stats.ComparePairs(differences(trials, len(faults), i, meanRank))
 		p := min(1, 2*min(log.P, rank.P))
-		cost := stats.ComparePairs(differences(turns, len(faults), i, meanNs))
+		cost := stats.ComparePairs(differences(trials, len(faults), i, meanNs))
 		out = append(out, Cost{
 			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,

@@ -11,15 +11,15 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// turnsOf are turns as play makes them. took is the mean time of an operation in ms, by the faults that are on.
-func turnsOf(seed uint64, faults int, took func(set int) float64) (turns []Turn) {
+// trialsOf are trials as play makes them. took is the mean time of an operation in ms, by the faults that are on.
+func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Trial) {
 	for _, block := range plan(seed, faults) {
 		for _, set := range block {
 			ns := took(set) * 1e6
-			turns = append(turns, Turn{Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns, mask: set})
+			trials = append(trials, Trial{Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns, mask: set})
 		}
 	}
-	return turns
+	return trials
 }
 
 // TestTruthOfTwoFaults: the costs of two faults are those that were put in, also where both together cost more, and a
@@ -31,7 +31,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		a, b := rapid.Float64Range(1, 20).Draw(t, "a"), rapid.Float64Range(1, 20).Draw(t, "b")
 		both := rapid.Float64Range(0, 5).Draw(t, "both")
-		turns := turnsOf(seed, 2, func(set int) float64 {
+		trials := trialsOf(seed, 2, func(set int) float64 {
 			took := 1 + 0.001*r.Float64()
 			took += a*float64(set&1) + b*float64(set>>1)
 			if set == 3 {
@@ -39,7 +39,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 			}
 			return took
 		})
-		got := truth(costs(faults, turns))
+		got := truth(costs(faults, trials))
 		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-1) > 1e-9 || got[0].CostNs < got[1].CostNs {
 			t.Fatalf("truth %+v", got)
 		}
@@ -53,20 +53,20 @@ func TestTruthOfTwoFaults(t *testing.T) {
 				t.Errorf("%+v, want %g ms and half of %g", one, want, both)
 			}
 		}
-		alone := truth(costs(faults, turnsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
+		alone := truth(costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
 		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
 			t.Errorf("only the first hurts: %+v", alone)
 		}
 	})
 }
 
-// TestNoFaultIsHealthy: turns that differ in nothing are seldom said to differ, and never make a truth.
+// TestNoFaultIsHealthy: trials that differ in nothing are seldom said to differ, and never make a truth.
 func TestNoFaultIsHealthy(t *testing.T) {
 	const runs = 2000
 	wrong := 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c := costs(nil, turnsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }))
+		c := costs(nil, trialsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }))
 		if c[0].Hurts {
 			wrong++
 		}
@@ -87,12 +87,12 @@ func TestStallsOfOthers(t *testing.T) {
 	found := 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		var turns []Turn
+		var trials []Trial
 		var made clients.Summary
 		for _, block := range plan(seed, 1) {
 			for _, set := range block {
 				start := int64(len(made.Slices)) * int64(slice)
-				turn := Turn{mask: set, StartNs: start - int64(settling)}
+				trial := Trial{mask: set, StartNs: start - int64(settling)}
 				for range 17 {
 					ms := (1 + 0.2*float64(set)) * math.Exp(0.1*r.NormFloat64())
 					if r.IntN(10) == 0 {
@@ -100,12 +100,12 @@ func TestStallsOfOthers(t *testing.T) {
 					}
 					made.Slices = append(made.Slices, protocol.Slice{Operations: 20, Ns: int64(20 * ms * 1e6)})
 				}
-				turn.EndNs = int64(len(made.Slices)) * int64(slice)
-				turns = append(turns, turn)
+				trial.EndNs = int64(len(made.Slices)) * int64(slice)
+				trials = append(trials, trial)
 			}
 		}
-		count(turns, made)
-		if costs([]Fault{{Cause: "x"}}, turns)[0].Hurts {
+		count(trials, made)
+		if costs([]Fault{{Cause: "x"}}, trials)[0].Hurts {
 			found++
 		}
 	}
@@ -115,22 +115,22 @@ func TestStallsOfOthers(t *testing.T) {
 	}
 }
 
-// TestCountSlices: a slice counts for the turn that it is in as a whole.
+// TestCountSlices: a slice counts for the trial that it is in as a whole.
 func TestCountSlices(t *testing.T) {
 	const ms = int64(1e6)
-	turns := []Turn{{StartNs: 1000 * ms, EndNs: 2000 * ms}}
+	trials := []Trial{{StartNs: 1000 * ms, EndNs: 2000 * ms}}
 	all := make([]protocol.Slice, 60)
 	for i := range all {
 		all[i] = protocol.Slice{Operations: 2, Ns: 2 * ms}
 	}
-	all[21].Failed = 1                                             // 1060 ms: the turn settles
-	all[23].Failed, all[39].Failed, all[40].Failed = 10, 100, 1000 // 1160, 1960 ms, and 2010 ms in the next turn
-	count(turns, clients.Summary{StartUnix: 10 * ms, Slices: all})
-	turn := turns[0]
-	if turn.Operations != 2*16 || turn.Failed != 10 || turn.Ns != 2*16*ms {
-		t.Errorf("%+v", turn)
+	all[21].Failed = 1                                             // 1060 ms: the trial settles
+	all[23].Failed, all[39].Failed, all[40].Failed = 10, 100, 1000 // 1160, 1960 ms, and 2010 ms in the next trial
+	count(trials, clients.Summary{StartUnix: 10 * ms, Slices: all})
+	trial := trials[0]
+	if trial.Operations != 2*16 || trial.Failed != 10 || trial.Ns != 2*16*ms {
+		t.Errorf("%+v", trial)
 	}
-	if math.Abs(turn.LogNs-math.Log(1e6)) > 1e-9 || math.Abs(turn.Rank-0.5) > 1e-9 {
-		t.Errorf("mean logarithm %g, mean rank %g", turn.LogNs, turn.Rank)
+	if math.Abs(trial.LogNs-math.Log(1e6)) > 1e-9 || math.Abs(trial.Rank-0.5) > 1e-9 {
+		t.Errorf("mean logarithm %g, mean rank %g", trial.LogNs, trial.Rank)
 	}
 }

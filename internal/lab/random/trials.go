@@ -10,17 +10,17 @@ import (
 	"slowpath/internal/lab/clients"
 )
 
-// Faults are switched in turns of a second: callers notice most faults several times in it, and eight pairs of turns
-// take 16 s. The first part of a turn is not counted: what the turn before has begun goes on in it.
+// A trial takes a second: callers notice most faults several times in it, and eight pairs of trials
+// take 16 s. The first part of a trial is not counted: what the trial before has begun goes on in it.
 const (
-	turnLength = time.Second
-	settling   = 150 * time.Millisecond
-	pairs      = 8
-	slice      = 50 * time.Millisecond
+	trialLength = time.Second
+	settling    = 150 * time.Millisecond
+	pairs       = 8
+	slice       = 50 * time.Millisecond
 )
 
-// Turn is a time with the same faults, and what the callers measured in it.
-type Turn struct {
+// Trial is a time with the same faults, and what the callers measured in it.
+type Trial struct {
 	Faults     []int `json:"faults"` // indexes of the faults that were on
 	StartNs    int64 `json:"start_ns"`
 	EndNs      int64 `json:"end_ns"`
@@ -29,7 +29,7 @@ type Turn struct {
 	Ns         int64 `json:"ns"`         // from when they were due until the callers had results
 	// LogNs is the mean of the logarithms of the slices' times of an operation in ns. Rank is the mean of their ranks
 	// among all slices of their caller, from 0 to 1. Stalls that others on this host cause are few and long: they hide
-	// less in LogNs than in Ns, and least in Rank, which in turn hardly shows a fault that is short.
+	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
 	LogNs float64 `json:"log_ns"`
 	Rank  float64 `json:"rank"`
 	mask  int     // the faults as bits
@@ -37,8 +37,8 @@ type Turn struct {
 	ranks []float64
 }
 
-// plan is the order of the turns: blocks that have each set of faults once, in random order. One block has a pair of
-// turns for one fault, and two for each of two faults: with and without it, both with and without the other. Without a
+// plan is the order of the trials: blocks that have each set of faults once, in random order. One block has a pair of
+// trials for one fault, and two for each of two faults: with and without it, both with and without the other. Without a
 // fault the pair differs in nothing.
 func plan(seed uint64, faults int) (blocks [][]int) {
 	r := rand.New(rand.NewPCG(seed, 0x7475726e)) // any constant, but another one than that of Draw
@@ -60,9 +60,9 @@ func maskOf(set, faults int) int {
 	return set
 }
 
-// newTurn is a turn that begins. set tells the turns of a block apart.
-func newTurn(set, faults int, start time.Time) Turn {
-	t := Turn{Faults: []int{}, StartNs: start.UnixNano(), mask: set}
+// newTrial is a trial that begins. set tells the trials of a block apart.
+func newTrial(set, faults int, start time.Time) Trial {
+	t := Trial{Faults: []int{}, StartNs: start.UnixNano(), mask: set}
 	for i := range faults {
 		if set>>i&1 == 1 {
 			t.Faults = append(t.Faults, i)
@@ -71,32 +71,32 @@ func newTurn(set, faults int, start time.Time) Turn {
 	return t
 }
 
-// count adds what a caller measured to all turns. Slices at the edges of a turn belong to none.
-func count(turns []Turn, measured clients.Summary) {
+// count adds what a caller measured to all trials. Slices at the edges of a trial belong to none.
+func count(trials []Trial, measured clients.Summary) {
 	type counted struct {
-		turn *Turn
-		took float64 // time of an operation in ns
+		trial *Trial
+		took  float64 // time of an operation in ns
 	}
 	var all []counted
-	for i := range turns {
+	for i := range trials {
 		for k, s := range measured.Slices {
 			from := measured.StartUnix + int64(k)*int64(slice)
-			if from < turns[i].StartNs+int64(settling) || from+int64(slice) > turns[i].EndNs || s.Operations == 0 {
+			if from < trials[i].StartNs+int64(settling) || from+int64(slice) > trials[i].EndNs || s.Operations == 0 {
 				continue
 			}
-			turns[i].Operations += s.Operations
-			turns[i].Failed += s.Failed
-			turns[i].Ns += s.Ns
-			all = append(all, counted{&turns[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
+			trials[i].Operations += s.Operations
+			trials[i].Failed += s.Failed
+			trials[i].Ns += s.Ns
+			all = append(all, counted{&trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
 		}
 	}
 	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.took, b.took) })
 	for rank, c := range all {
-		c.turn.took = append(c.turn.took, math.Log(c.took))
-		c.turn.ranks = append(c.turn.ranks, (float64(rank)+0.5)/float64(len(all)))
+		c.trial.took = append(c.trial.took, math.Log(c.took))
+		c.trial.ranks = append(c.trial.ranks, (float64(rank)+0.5)/float64(len(all)))
 	}
-	for i := range turns {
-		turns[i].LogNs, turns[i].Rank = mean(turns[i].took), mean(turns[i].ranks)
+	for i := range trials {
+		trials[i].LogNs, trials[i].Rank = mean(trials[i].took), mean(trials[i].ranks)
 	}
 }
 
@@ -109,9 +109,9 @@ func mean(values []float64) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-// measured gives a value of turns with operations, and NaN of others.
-func measured(value func(Turn) float64) func(Turn) float64 {
-	return func(t Turn) float64 {
+// measured gives a value of trials with operations, and NaN of others.
+func measured(value func(Trial) float64) func(Trial) float64 {
+	return func(t Trial) float64 {
 		if t.Operations == 0 {
 			return math.NaN()
 		}
@@ -120,21 +120,21 @@ func measured(value func(Turn) float64) func(Turn) float64 {
 }
 
 var (
-	meanNs   = measured(func(t Turn) float64 { return float64(t.Ns) / float64(t.Operations) })
-	meanLog  = measured(func(t Turn) float64 { return t.LogNs })
-	meanRank = measured(func(t Turn) float64 { return t.Rank })
+	meanNs   = measured(func(t Trial) float64 { return float64(t.Ns) / float64(t.Operations) })
+	meanLog  = measured(func(t Trial) float64 { return t.LogNs })
+	meanRank = measured(func(t Trial) float64 { return t.Rank })
 )
 
-// differences is by how much a value is higher with a fault, for each pair of turns of the same block that differ in
+// differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.
-func differences(turns []Turn, faults, fault int, value func(Turn) float64) (out []float64) {
+func differences(trials []Trial, faults, fault int, value func(Trial) float64) (out []float64) {
 	sets := 2
 	if faults == 2 {
 		sets = 4
 	}
-	for start := 0; start+sets <= len(turns); start += sets {
+	for start := 0; start+sets <= len(trials); start += sets {
 		took := make([]float64, sets)
-		for _, t := range turns[start : start+sets] {
+		for _, t := range trials[start : start+sets] {
 			took[t.mask] = value(t)
 		}
 		for set := range sets {
