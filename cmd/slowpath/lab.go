@@ -125,8 +125,8 @@ cause.
 
 With --random it draws servers, callers, faults and their strengths instead; the seed decides all of it. Each run
 switches the faults on and off again and again, and measures at the callers what each fault costs them: what costs
-nothing is not part of the truth. Then it records the callers with all faults on, and judges the recording with all sources (T2),
-without the tap (T1), and with a connection alone (T0). A run takes about half a minute.
+nothing is not part of the truth. Then it records the callers with all faults on, and judges the recording with all
+sources (T2), without the tap (T1), and with a connection alone (T0). A run takes about half a minute.
 
 With --dir each run is kept: the same command goes on where it was interrupted.`,
 		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command

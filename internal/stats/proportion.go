@@ -6,8 +6,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Proportion gives the interval of a share of which count of n were seen (Wilson, 1927), at Confidence. Of nothing it is
-// [0, 1].
+// Proportion gives the interval of a share of which count of n were seen (Wilson, 1927), at Confidence. Of nothing it
+// is [0, 1].
 func Proportion(count, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1

@@ -42,8 +42,8 @@ func TestComparePairs(t *testing.T) {
 	}
 }
 
-// TestComparePairsProperties: a shift of all differences shifts the estimate and its interval, and the interval is above
-// 0 where the test says so.
+// TestComparePairsProperties: a shift of all differences shifts the estimate and its interval, and the interval is
+// above 0 where the test says so.
 func TestComparePairsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SliceOfN(rapid.Float64Range(-100, 100), 1, 14).Draw(t, "differences")

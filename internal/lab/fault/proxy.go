@@ -128,8 +128,8 @@ func pass(to io.Writer, from io.Reader, delay func() time.Duration, keep func(da
 	}
 }
 
-// delayedWriter writes each chunk of data some time after it came. Chunks wait in a queue, so that many are on their way
-// at a time, as on a long line. Where nothing is delayed it writes at once.
+// delayedWriter writes each chunk of data some time after it came. Chunks wait in a queue, so that many are on their
+// way at a time, as on a long line. Where nothing is delayed it writes at once.
 type delayedWriter struct {
 	to    io.Writer
 	delay func() time.Duration

@@ -33,6 +33,7 @@ var handshakeExtraRTTs = Incident{
 var clientPerCallFar = Fault{
 	Name:   "handshake-extra-rtts",
 	Cause:  "handshake-extra-rtts",
+	Also:   []string{"short-lived-connections"},
 	Needs:  Needs{Topologies: []Topology{Proxied}, Callers: []clients.Name{clients.GoRedis9}},
 	Draw:   func(r *rand.Rand) Strength { return Strength{"calls_per_client": float64(1 + r.IntN(4))} },
 	Base:   func(o *clients.Options, _ Strength) { o.DB = 2 },

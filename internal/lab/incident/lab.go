@@ -67,7 +67,8 @@ func (l *Lab) Register(e fleet.Entry) error {
 // Logf writes a line to the log.
 func (l *Lab) Logf(format string, args ...any) { fmt.Fprintf(l.Log, format+"\n", args...) }
 
-// Part is a lab that ends just before this one, or earlier. What is started in it may be started from another goroutine.
+// Part is a lab that ends just before this one, or earlier. What is started in it may be started from another
+// goroutine.
 func (l *Lab) Part() *Lab {
 	in := *l
 	in.cleanup = nil

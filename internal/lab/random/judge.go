@@ -81,7 +81,7 @@ func (r *Run) right(f cause.Finding, all []cause.Finding) bool {
 
 // isTrue tells whether a cause cost the callers time.
 func (r *Run) isTrue(id string) bool {
-	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.Cause == id })
+	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.is(id) })
 }
 
 // Healthy tells whether no fault cost the callers time.

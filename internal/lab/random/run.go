@@ -107,7 +107,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 		return err
 	}
 	r.Costs = costs(s.scenario.Faults, r.Trials)
-	r.Truth = truth(r.Costs)
+	r.Truth = truth(s.scenario.Faults, r.Costs)
 	r.Share = r.Truth[0].Share
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package random grades verdicts on incidents that nobody chose: servers, callers, faults and their strengths are drawn.
-// What a fault costs the callers is measured by their own clocks, in trials with and without it; that is the truth which
-// the verdict is compared with.
+// Package random grades verdicts on incidents that nobody chose: servers, callers, faults and their strengths are
+// drawn. What a fault costs the callers is measured by their own clocks, in trials with and without it; that is the
+// truth which the verdict is compared with.
 package random
 
 import (
@@ -187,7 +187,7 @@ const busiest = 0.3
 
 func (c *Caller) draw(r *rand.Rand, delayMs float64) {
 	c.Workers = 2 + r.IntN(11)
-	c.PerSecond = float64(int(40 * expBetween(r, 1, 15)))
+	c.PerSecond = float64(int(100 * expBetween(r, 1, 8)))
 	if c.Program == clients.RedisPy || c.Program == clients.PyAsync { // a call takes its interpreter longer
 		c.PerSecond = min(c.PerSecond, 200)
 	}

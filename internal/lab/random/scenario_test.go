@@ -36,7 +36,8 @@ func TestDrawFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Draw(rapid.Uint64().Draw(t, "seed"))
 		for _, c := range s.Callers {
-			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 20 || c.Reads < 1 || c.Items < 1 {
+			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 20 || c.Reads < 1 ||
+				c.Items < 1 {
 				t.Errorf("caller %+v of %s, %s", c, s.Server, s.Topology)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/lab/grade"
 )
 
-// Series is a number of runs whose seeds follow each other. Its directory keeps the recording and the result of each, so
-// that a series can be continued, and judged again.
+// Series is a number of runs whose seeds follow each other. Its directory keeps the recording and the result of each,
+// so that a series can be continued, and judged again.
 type Series struct {
 	Dir       string
 	Seed      uint64

@@ -78,7 +78,8 @@ func (s *stage) startTopology(ctx context.Context, spec fleet.Spec) (err error) 
 	l := s.lab
 	switch s.scenario.Topology {
 	case incident.Clustered:
-		spec.Config = append(spec.Config, "cluster-node-timeout 60000") // nodes that are busy for seconds keep their slots
+		// nodes that are busy for seconds keep their slots
+		spec.Config = append(spec.Config, "cluster-node-timeout 60000")
 		var c *fleet.Cluster
 		if c, err = l.Cluster(ctx, 3, 0, spec); err != nil {
 			return err
@@ -154,7 +155,8 @@ func (s *stage) startOthers(ctx context.Context) error {
 	}
 	if s.scenario.Others.Connections > 0 {
 		s.lab.Load(ctx, traffic.Spec{
-			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.scenario.Others.Connections, Rate: s.scenario.Others.PerSecond, Command: command,
+			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.scenario.Others.Connections, Rate: s.scenario.Others.PerSecond,
+			Command: command,
 		})
 	}
 	return nil

@@ -185,11 +185,11 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 	one := c.of(t.Cause)
 	one.truths++
 	c.truths++
-	if j.First == t.Cause {
+	if t.is(j.First) {
 		one.first++
 	}
 	for _, f := range j.Findings {
-		if f.Cause == t.Cause {
+		if t.is(f.Cause) {
 			one.named++
 			c.named++
 			c.shares++

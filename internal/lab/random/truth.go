@@ -26,7 +26,8 @@ const alpha = 0.025
 
 // Truth is a cause that cost the callers time.
 type Truth struct {
-	Cause    string     `json:"cause"` // or healthy, where no fault did
+	Cause    string     `json:"cause"`          // or healthy, where no fault did
+	Also     []string   `json:"also,omitempty"` // causes by which the same fault can as well be called
 	CostNs   float64    `json:"cost_ns"`
 	Share    float64    `json:"share"` // of the time that all faults together cost
 	Interval [2]float64 `json:"interval"`
@@ -57,14 +58,14 @@ func costs(faults []Fault, trials []Trial) []Cost {
 }
 
 // truth are the faults that hurt, the most expensive first.
-func truth(costs []Cost) []Truth {
+func truth(faults []Fault, costs []Cost) []Truth {
 	var out []Truth
 	sum := 0.0
-	for _, c := range costs {
+	for i, c := range costs {
 		if c.Hurts && c.Cause != incident.HealthyCause {
 			// what hurts costs something, even where the noise hides how much
 			cost := max(c.CostNs, 1)
-			out = append(out, Truth{Cause: c.Cause, CostNs: cost, Interval: c.Interval})
+			out = append(out, Truth{Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Interval: c.Interval})
 			sum += cost
 		}
 	}
@@ -77,6 +78,9 @@ func truth(costs []Cost) []Truth {
 	slices.SortStableFunc(out, func(a, b Truth) int { return cmp.Compare(b.CostNs, a.CostNs) })
 	return out
 }
+
+// is tells whether a cause names this truth.
+func (t Truth) is(cause string) bool { return t.Cause == cause || slices.Contains(t.Also, cause) }
 
 // finite replaces an open end by 0: JSON has no infinity. Such an interval comes with too few pairs only.
 func finite(v float64) float64 {

@@ -16,7 +16,10 @@ func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Tri
 	for _, block := range plan(seed, faults) {
 		for _, set := range block {
 			ns := took(set) * 1e6
-			trials = append(trials, Trial{Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns, mask: set})
+			trials = append(trials, Trial{
+				Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns,
+				mask: set,
+			})
 		}
 	}
 	return trials
@@ -39,7 +42,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 			}
 			return took
 		})
-		got := truth(costs(faults, trials))
+		got := truth(faults, costs(faults, trials))
 		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-1) > 1e-9 || got[0].CostNs < got[1].CostNs {
 			t.Fatalf("truth %+v", got)
 		}
@@ -53,7 +56,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 				t.Errorf("%+v, want %g ms and half of %g", one, want, both)
 			}
 		}
-		alone := truth(costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
+		alone := truth(faults, costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
 		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
 			t.Errorf("only the first hurts: %+v", alone)
 		}
@@ -70,7 +73,7 @@ func TestNoFaultIsHealthy(t *testing.T) {
 		if c[0].Hurts {
 			wrong++
 		}
-		if got := truth(c); len(got) != 1 || got[0].Cause != healthy {
+		if got := truth(nil, c); len(got) != 1 || got[0].Cause != healthy {
 			t.Fatalf("truth %+v", got)
 		}
 	}

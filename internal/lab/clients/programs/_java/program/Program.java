@@ -146,8 +146,8 @@ final class Program {
     }
 
     /**
-     * Makes operations at the worker's share of the rate. A worker that is late does not catch up with a burst: it makes
-     * the last operation that is due, and misses those before it.
+     * Makes operations at the worker's share of the rate. A worker that is late does not catch up with a burst: it
+     * makes the last operation that is due, and misses those before it.
      */
     private void work(int id) {
         List<Long> waits = measured.slices.worker();

@@ -130,7 +130,7 @@ function parse(line) {
   throw new Error("schema, addresses or commands");
 }
 
-// readOptions reads the first line. Further ones go to change(options), until the input ends, at which the program ends.
+// readOptions reads the first line. Further ones go to change(options), until the input ends, and so the program.
 async function readOptions(stop, change) {
   let text = "", first;
   const line = new Promise((resolve) => {
