@@ -107,7 +107,7 @@ func TestSeries(t *testing.T) {
 	if err != nil || len(runs) != 1 || made != 1 || runs[0].Seed != 4 || runs[0].Version != "2" {
 		t.Fatalf("%d runs, %v: %+v", made, err, runs)
 	}
-	if again, err := s.load(4); err != nil || again.Version != "2" || again.Truth[0] != kept.Truth[0] {
+	if again, err := s.load(4); err != nil || again.Version != "2" || again.Truth[0].Cause != kept.Truth[0].Cause {
 		t.Errorf("kept: %+v, %v", again, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
