@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
 )
 
 var update = flag.Bool("update", false, "write testdata/corpus.golden again")
