@@ -68,9 +68,12 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 	if err != nil {
 		return err
 	}
-	if cmd.Context().Err() != nil && keep {
-		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; to go on: slowpath lab grade --random %d --seed %d "+
-			"--dir %s\n", len(runs), r.runs, r.runs, r.seed, dir)
+	if cmd.Context().Err() != nil {
+		goOn := "with --dir a series can be continued"
+		if keep {
+			goOn = fmt.Sprintf("to go on: slowpath lab grade --random %d --seed %d --dir %s", r.runs, r.seed, dir)
+		}
+		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; %s\n", len(runs), r.runs, goOn)
 	}
 	return a.printRandom(random.Summarise(runs, r.seed, r.runs, version), f.asJSON)
 }
