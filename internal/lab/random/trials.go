@@ -28,13 +28,14 @@ type Trial struct {
 	Failed     int64 `json:"failed"`     // of these, at the first attempt or not made in time
 	Ns         int64 `json:"ns"`         // from when they were due until the callers had results
 	// LogNs is the mean of the logarithms of the slices' times of an operation in ns. Rank is the mean of their ranks
-	// among all slices of their caller, from 0 to 1. Stalls that others on this host cause are few and long: they hide
+	// among all slices of their caller, from 0 to 1. Both are means of the callers', so that one with few operations
+	// counts as much as one with many. Stalls that others on this host cause are few and long: they hide
 	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
 	LogNs float64 `json:"log_ns"`
 	Rank  float64 `json:"rank"`
 	mask  int     // the faults as bits
-	took  []float64
-	ranks []float64
+	// of each caller
+	logs, ranks []float64
 }
 
 // plan is the order of the trials: blocks that have each set of faults once, in random order. One block has a pair of
@@ -91,12 +92,14 @@ func count(trials []Trial, measured clients.Summary) {
 		}
 	}
 	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.took, b.took) })
+	logs, ranks := map[*Trial][]float64{}, map[*Trial][]float64{}
 	for rank, c := range all {
-		c.trial.took = append(c.trial.took, math.Log(c.took))
-		c.trial.ranks = append(c.trial.ranks, (float64(rank)+0.5)/float64(len(all)))
+		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
+		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
 	}
-	for i := range trials {
-		trials[i].LogNs, trials[i].Rank = mean(trials[i].took), mean(trials[i].ranks)
+	for t := range logs {
+		t.logs, t.ranks = append(t.logs, mean(logs[t])), append(t.ranks, mean(ranks[t]))
+		t.LogNs, t.Rank = mean(t.logs), mean(t.ranks)
 	}
 }
 
