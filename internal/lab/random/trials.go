@@ -28,7 +28,7 @@ type Trial struct {
 	Failed     int64 `json:"failed"`     // of these, at the first attempt or not made in time
 	Ns         int64 `json:"ns"`         // from when they were due until the callers had results
 	// LogNs is the mean of the logarithms of the slices' times of an operation in ns. Rank is the mean of their ranks
-	// among all slices of their caller, from 0 to 1. Both are means of the callers', so that one with few operations
+	// among all slices of their caller, from 0 to 1. Both are means over the callers, so that one with few operations
 	// counts as much as one with many. Stalls that others on this host cause are few and long: they hide
 	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
 	LogNs float64 `json:"log_ns"`
