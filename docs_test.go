@@ -23,6 +23,7 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
+	"slowpath/internal/lab/random"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/topology/survey"
@@ -226,6 +227,7 @@ func TestJSONDocument(t *testing.T) {
 	}{
 		{verdict.Schema, verdict.Diagnosis{}},
 		{grade.Schema, grade.Summary{}},
+		{grade.Schema, random.Report{}},
 		{trace.Schema, trace.Call{}},
 		{bench.Schema, bench.Result{}},
 		{survey.Schema, survey.Report{}},

@@ -73,6 +73,7 @@ var layers = map[string]int{
 	"internal/lab/incident":                  5,
 	"internal/lab/corpus":                    6,
 	"internal/lab/grade":                     7,
+	"internal/lab/random":                    8,
 
 	"cmd/slowpath": 9,
 }

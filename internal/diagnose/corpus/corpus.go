@@ -23,19 +23,6 @@ const Suffix = ".slowpath.zst"
 // maxRecordingBytes bounds a recording that is unpacked.
 const maxRecordingBytes = 64 << 20
 
-// Tier is what a recording is judged by.
-type Tier struct {
-	Name    string   // T2, T1, T0
-	Without []string // sources whose rows are left out
-}
-
-// Tiers are all of them, the one that sees most first.
-var Tiers = []Tier{
-	{Name: "T2"},
-	{Name: "T1", Without: []string{recording.SourceTap}},
-	{Name: "T0", Without: []string{recording.SourceTap, recording.SourceHost}},
-}
-
 //go:embed testdata/*.slowpath.zst
 var files embed.FS
 

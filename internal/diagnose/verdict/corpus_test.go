@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
 )
 
 var update = flag.Bool("update", false, "write testdata/corpus.golden again")
@@ -36,7 +37,7 @@ func TestCorpus(t *testing.T) {
 	var lines []string
 	for _, incident := range corpus.Incidents() {
 		rec := corpus.Open(t, incident)
-		for _, tier := range corpus.Tiers {
+		for _, tier := range recording.Tiers {
 			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
 			checkShares(t, incident+" "+tier.Name, d)
 			lines = append(lines, judged(incident, tier.Name, d))

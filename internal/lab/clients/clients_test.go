@@ -190,3 +190,52 @@ func TestProgramsEndWithTheLab(t *testing.T) {
 		})
 	}
 }
+
+// TestProgramsChange: a program goes on with other options without a failed call, and sums up operations by when they
+// were due. pyasync keeps its connections.
+func TestProgramsChange(t *testing.T) {
+	s := serve(t)
+	o := Options{
+		Addresses: []string{s.Addr}, Password: "secret", Name: "before", Workers: 2, Rate: 100, Keys: 10, PoolSize: 4,
+		MaxIdle: 4, Slice: 50 * time.Millisecond, Commands: mix,
+	}
+	for _, c := range Catalogue() {
+		t.Run(string(c.Name), func(t *testing.T) {
+			run := start(t, c.Name, o)
+			ready(t, run)
+			after := o
+			after.Name, after.Chain = "after", 3
+			if err := run.Change(after); err != nil {
+				t.Fatal(err)
+			}
+			if c.Name != PyAsync {
+				awaitName(t, s, "after")
+			}
+			sum, err := run.Stop(endTimeout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all protocol.Slice
+			for _, one := range sum.Slices {
+				all.Operations += one.Operations
+				all.Failed += one.Failed
+				all.Ns += one.Ns
+			}
+			if all.Operations == 0 || all.Ns <= 0 || sum.Errors > 0 {
+				t.Errorf("%+v of %v", all, sum)
+			}
+		})
+	}
+}
+
+// awaitName waits until a connection has a name that none had before.
+func awaitName(t *testing.T, s *fleet.Instance, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		list, err := s.Do(t.Context(), "CLIENT", "LIST")
+		if text, _ := list.(string); err == nil && strings.Contains(text, " name="+name+" ") {
+			return
+		}
+	}
+	t.Errorf("no connection named %s", name)
+}

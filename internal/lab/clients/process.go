@@ -29,7 +29,7 @@ var (
 type Process struct {
 	PID    int
 	name   Name
-	stdin  io.Closer
+	stdin  io.WriteCloser
 	stdout output          // the summary; valid after exited
 	stderr strings.Builder // valid after exited
 	once   sync.Once       // closes ready
@@ -58,11 +58,7 @@ func (o *output) Write(p []byte) (int, error) {
 // threads.
 func (p Program) Start(dir string, o Options, prefix ...string) (*Process, error) {
 	failed := func(err error) (*Process, error) { return nil, fmt.Errorf("starting the client %s: %w", p.Name, err) }
-	o.Schema = protocol.Schema
-	if err := o.Check(); err != nil {
-		return failed(err)
-	}
-	line, err := json.Marshal(o)
+	line, err := optionsLine(o)
 	if err != nil {
 		return failed(err)
 	}
@@ -84,7 +80,7 @@ func (p Program) Start(dir string, o Options, prefix ...string) (*Process, error
 		return failed(err)
 	}
 	run.PID, run.stdin = cmd.Process.Pid, stdin
-	_, writeErr := stdin.Write(append(line, '\n'))
+	_, writeErr := stdin.Write(line)
 	go func() {
 		run.listen(stderr)
 		run.err = cmd.Wait()
@@ -96,6 +92,28 @@ func (p Program) Start(dir string, o Options, prefix ...string) (*Process, error
 		return failed(fmt.Errorf("%w: %s", writeErr, run.stderr.String()))
 	}
 	return run, nil
+}
+
+// optionsLine is options as a program reads them.
+func optionsLine(o Options) ([]byte, error) {
+	o.Schema = protocol.Schema
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(o)
+	return append(line, '\n'), err
+}
+
+// Change lets the program go on with other options. Its workers stay; it opens its library again.
+func (r *Process) Change(o Options) error {
+	line, err := optionsLine(o)
+	if err == nil {
+		_, err = r.stdin.Write(line)
+	}
+	if err != nil {
+		return fmt.Errorf("other options for the client %s: %w", r.name, err)
+	}
+	return nil
 }
 
 // listen reads standard error until it ends: it waits for the line "ready" or "ready HOST:PORT" and keeps other lines.

@@ -21,19 +21,31 @@ type Cgroup struct {
 // quotaPeriod is the kernel's default period of CPU quotas.
 const quotaPeriod = 100 * time.Millisecond
 
-// CPUCgroup makes an empty cgroup whose processes may use quota of CPU time in each period of 100 ms.
+// CPUCgroup makes an empty cgroup whose processes may use quota of CPU time in each period of 100 ms; 0 means no limit.
 func CPUCgroup(l Lab, name string, quota time.Duration) (*Cgroup, error) {
 	g, err := newCgroup(l, name, "cpu", "cpu.cfs_quota_us")
 	if err != nil {
 		return nil, err
 	}
+	return g, g.SetQuota(quota)
+}
+
+// SetQuota sets the CPU time of each period of 100 ms; 0 means no limit.
+func (g *Cgroup) SetQuota(quota time.Duration) error {
+	period, limit := strconv.FormatInt(quotaPeriod.Microseconds(), 10), strconv.FormatInt(quota.Microseconds(), 10)
 	if g.v2 {
-		return g, g.write("cpu.max", fmt.Sprintf("%d %d", quota.Microseconds(), quotaPeriod.Microseconds()))
+		if quota == 0 {
+			limit = "max"
+		}
+		return g.write("cpu.max", limit+" "+period)
 	}
-	if err := g.write("cpu.cfs_period_us", strconv.FormatInt(quotaPeriod.Microseconds(), 10)); err != nil {
-		return nil, err
+	if quota == 0 {
+		limit = "-1"
 	}
-	return g, g.write("cpu.cfs_quota_us", strconv.FormatInt(quota.Microseconds(), 10))
+	if err := g.write("cpu.cfs_period_us", period); err != nil {
+		return err
+	}
+	return g.write("cpu.cfs_quota_us", limit)
 }
 
 // MemoryCgroup makes an empty cgroup with a limit of memory, and none of swap.

@@ -149,7 +149,7 @@ func TestSwapFile(t *testing.T) {
 // TestNameServer asks it three times, and gets no answer to the second query.
 func TestNameServer(t *testing.T) {
 	l := newLab(t)
-	argv, err := NameServer{Delay: time.Millisecond, LoseEvery: 2}.Start(l)
+	argv, err := (&NameServer{Delay: time.Millisecond, LoseEvery: 2}).Start(l)
 	need(t, err)
 	_, addr, _ := strings.Cut(readFile(t, argv[len(argv)-1]), "nameserver ")
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

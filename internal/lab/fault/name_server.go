@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -19,7 +20,12 @@ import (
 type NameServer struct {
 	Delay     time.Duration // of each answer
 	LoseEvery int           // every LoseEvery-th query gets no answer; 0: all get one
+
+	late atomic.Int64 // added to Delay, in nanoseconds
 }
+
+// SetLate changes how much later than Delay answers come.
+func (n *NameServer) SetLate(d time.Duration) { n.late.Store(int64(d)) }
 
 // labName is the name by which clients of the lab dial a server. RFC 2606 reserves .test for tests.
 const labName = "redis.lab.test"
@@ -32,7 +38,7 @@ func ByName(addr string) string {
 
 // Start starts the name server on a loopback address. A client uses it if argv is executed before its own command: argv
 // makes a mount namespace with another /etc/resolv.conf, and keeps the pid.
-func (n NameServer) Start(l Lab) (argv []string, err error) {
+func (n *NameServer) Start(l Lab) (argv []string, err error) {
 	if err := needRoot("a name server at port 53"); err != nil {
 		return nil, err
 	}
@@ -66,7 +72,7 @@ func (n NameServer) Start(l Lab) (argv []string, err error) {
 
 // resolver is a NameServer that runs.
 type resolver struct {
-	NameServer
+	*NameServer
 	conn    net.PacketConn
 	queries int
 	ended   sync.WaitGroup
@@ -89,7 +95,7 @@ func (r *resolver) serve() {
 			continue
 		}
 		r.ended.Go(func() {
-			time.Sleep(r.Delay) // the fault itself
+			time.Sleep(r.Delay + time.Duration(r.late.Load())) // the fault itself
 			_, _ = r.conn.WriteTo(answer, from)
 		})
 	}

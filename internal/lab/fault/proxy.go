@@ -26,10 +26,28 @@ type Proxy struct {
 	// LoseOf limits the loss to connections whose requests contain it, such as a client's name: doctor's own calls are
 	// passed on.
 	LoseOf string
+
+	now atomic.Pointer[Path] // what it does to data now; nil: as the fields say
+}
+
+// Path is what a proxy does to data.
+type Path struct {
+	ReplyDelay time.Duration
+	LoseOneIn  int
+}
+
+// Change changes what a running proxy does to data that comes from now on.
+func (p *Proxy) Change(now Path) { p.now.Store(&now) }
+
+func (p *Proxy) path() Path {
+	if now := p.now.Load(); now != nil {
+		return *now
+	}
+	return Path{p.ReplyDelay, p.LoseOneIn}
 }
 
 // Start starts the proxy on loopback and returns its address. It ends with the lab.
-func (p Proxy) Start(ctx context.Context, l Lab) (addr string, err error) {
+func (p *Proxy) Start(ctx context.Context, l Lab) (addr string, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("starting a proxy: %w", err)
@@ -53,7 +71,7 @@ func (p Proxy) Start(ctx context.Context, l Lab) (addr string, err error) {
 }
 
 // serve passes one connection on, until either end closes it or ctx ends.
-func (p Proxy) serve(ctx context.Context, client net.Conn) {
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	select {
 	case <-time.After(p.AcceptDelay):
@@ -67,12 +85,12 @@ func (p Proxy) serve(ctx context.Context, client net.Conn) {
 	end := func() { client.Close(); server.Close() }
 	defer end()
 	defer context.AfterFunc(ctx, end)()
-	var loses atomic.Bool
+	var loses atomic.Bool // replies, where the proxy loses any
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer end()
-		pass(server, client, p.RequestDelay, func(data []byte) bool {
-			if p.LoseOneIn > 0 && bytes.Contains(data, []byte(p.LoseOf)) {
+		pass(server, client, func() time.Duration { return p.RequestDelay }, func(data []byte) bool {
+			if !loses.Load() && bytes.Contains(data, []byte(p.LoseOf)) {
 				loses.Store(true)
 			}
 			return true
@@ -81,19 +99,20 @@ func (p Proxy) serve(ctx context.Context, client net.Conn) {
 	both.Go(func() {
 		defer end()
 		// What a server writes at once are the replies to what it was asked at once.
-		pass(client, server, p.ReplyDelay, func([]byte) bool { return !loses.Load() || rand.IntN(p.LoseOneIn) > 0 })
+		pass(client, server, func() time.Duration { return p.path().ReplyDelay }, func([]byte) bool {
+			oneIn := p.path().LoseOneIn
+			return oneIn == 0 || !loses.Load() || rand.IntN(oneIn) > 0
+		})
 	})
 	both.Wait()
 }
 
 // pass reads and writes until either fails. It writes the data that keep allows. Reading and writing is what most
 // proxies do, where io.Copy between two connections would splice.
-func pass(to io.Writer, from io.Reader, delay time.Duration, keep func(data []byte) bool) {
-	if delay > 0 {
-		late := delayed(to, delay)
-		defer late.close()
-		to = late
-	}
+func pass(to io.Writer, from io.Reader, delay func() time.Duration, keep func(data []byte) bool) {
+	late := delayed(to, delay)
+	defer late.close()
+	to = late
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -109,10 +128,12 @@ func pass(to io.Writer, from io.Reader, delay time.Duration, keep func(data []by
 	}
 }
 
-// delayedWriter writes each chunk of data a fixed time after it came. Chunks wait in a queue, so that many are on their
-// way at a time, as on a long line.
+// delayedWriter writes each chunk of data some time after it came. Chunks wait in a queue, so that many are on their
+// way at a time, as on a long line. Where nothing is delayed it writes at once.
 type delayedWriter struct {
-	delay time.Duration
+	to    io.Writer
+	delay func() time.Duration
+	onWay atomic.Int32 // chunks in the queue, or being written
 	queue chan chunk
 	ended chan struct{} // closed when all is written, or a write has failed
 }
@@ -125,8 +146,8 @@ type chunk struct {
 // chunksOnTheWay bounds the queue: 64 MB of chunks of 64 kB.
 const chunksOnTheWay = 1024
 
-func delayed(to io.Writer, delay time.Duration) *delayedWriter {
-	w := &delayedWriter{delay: delay, queue: make(chan chunk, chunksOnTheWay), ended: make(chan struct{})}
+func delayed(to io.Writer, delay func() time.Duration) *delayedWriter {
+	w := &delayedWriter{to: to, delay: delay, queue: make(chan chunk, chunksOnTheWay), ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		for c := range w.queue {
@@ -134,6 +155,7 @@ func delayed(to io.Writer, delay time.Duration) *delayedWriter {
 			if _, err := to.Write(c.data); err != nil {
 				return
 			}
+			w.onWay.Add(-1)
 		}
 	}()
 	return w
@@ -143,8 +165,13 @@ func delayed(to io.Writer, delay time.Duration) *delayedWriter {
 var errWrite = errors.New("the other end has closed")
 
 func (w *delayedWriter) Write(data []byte) (int, error) {
+	delay := w.delay()
+	if delay == 0 && w.onWay.Load() == 0 {
+		return w.to.Write(data)
+	}
+	w.onWay.Add(1)
 	select {
-	case w.queue <- chunk{bytes.Clone(data), time.Now().Add(w.delay)}:
+	case w.queue <- chunk{bytes.Clone(data), time.Now().Add(delay)}:
 		return len(data), nil
 	case <-w.ended:
 		return 0, errWrite

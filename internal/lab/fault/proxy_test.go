@@ -11,7 +11,7 @@ import (
 )
 
 // through starts a server that treats each connection by serve, a proxy before it, and a client of the proxy.
-func through(t *testing.T, p Proxy, serve func(net.Conn)) net.Conn {
+func through(t *testing.T, p *Proxy, serve func(net.Conn)) net.Conn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func through(t *testing.T, p Proxy, serve func(net.Conn)) net.Conn {
 // has none. The upper bound is generous.
 func TestProxyDelaysEachDirection(t *testing.T) {
 	const delay = 2 * time.Second
-	for name, p := range map[string]Proxy{
+	for name, p := range map[string]*Proxy{
 		"neither":  {},
 		"requests": {RequestDelay: delay},
 		"replies":  {ReplyDelay: delay},
@@ -91,7 +91,7 @@ func TestProxyDelayKeepsOrderAndThroughput(t *testing.T) {
 		size     = 64 << 10
 		delay    = 100 * time.Millisecond
 	)
-	for name, p := range map[string]Proxy{"requests": {RequestDelay: delay}, "replies": {ReplyDelay: delay}} {
+	for name, p := range map[string]*Proxy{"requests": {RequestDelay: delay}, "replies": {ReplyDelay: delay}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			send := func(c net.Conn) error {
@@ -135,7 +135,7 @@ func TestProxyDelayKeepsOrderAndThroughput(t *testing.T) {
 
 // TestProxyPassesOnWhatCameBeforeTheEnd: a server that replies and closes is no reason to lose its delayed reply.
 func TestProxyPassesOnWhatCameBeforeTheEnd(t *testing.T) {
-	client := through(t, Proxy{ReplyDelay: 200 * time.Millisecond}, func(c net.Conn) { _, _ = c.Write([]byte("bye")) })
+	client := through(t, &Proxy{ReplyDelay: 200 * time.Millisecond}, func(c net.Conn) { _, _ = c.Write([]byte("bye")) })
 	if got, err := io.ReadAll(client); err != nil || string(got) != "bye" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -144,7 +144,7 @@ func TestProxyPassesOnWhatCameBeforeTheEnd(t *testing.T) {
 func TestProxyDelaysNewConnections(t *testing.T) {
 	const delay = 300 * time.Millisecond
 	start := time.Now()
-	client := through(t, Proxy{AcceptDelay: delay}, func(c net.Conn) { _, _ = c.Write([]byte("x")) })
+	client := through(t, &Proxy{AcceptDelay: delay}, func(c net.Conn) { _, _ = c.Write([]byte("x")) })
 	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestProxyDelaysNewConnections(t *testing.T) {
 func TestProxyLosesReplies(t *testing.T) {
 	const replies = 100 * 64 << 10
 	for name, some := range map[string]bool{"orders": true, "doctor": false} {
-		client := through(t, Proxy{LoseOneIn: 2, LoseOf: "orders"}, func(c net.Conn) {
+		client := through(t, &Proxy{LoseOneIn: 2, LoseOf: "orders"}, func(c net.Conn) {
 			request := make([]byte, len(name))
 			if _, err := io.ReadFull(c, request); err == nil {
 				_, _ = c.Write(make([]byte, replies))

@@ -51,7 +51,7 @@ func NewSlowDisk(ctx context.Context, l Lab, bytesPerSecond int) (*SlowDisk, err
 	if err := d.make(ctx, base, image); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCannot, err)
 	}
-	return d, d.limit(bytesPerSecond)
+	return d, d.Limit(bytesPerSecond)
 }
 
 func (d *SlowDisk) make(ctx context.Context, base, image string) error {
@@ -105,9 +105,9 @@ func (d *SlowDisk) Procs() string { return filepath.Join(d.cgroup, "cgroup.procs
 
 // Unlimit lifts the limit. Do so before a server ends that writes to the disk: it waits for it in a sleep that no
 // signal interrupts.
-func (d *SlowDisk) Unlimit() error { return d.limit(0) }
+func (d *SlowDisk) Unlimit() error { return d.Limit(0) }
 
-// limit sets the write rate; 0 means none.
-func (d *SlowDisk) limit(bytesPerSecond int) error {
+// Limit sets the write rate; 0 means none.
+func (d *SlowDisk) Limit(bytesPerSecond int) error {
 	return os.WriteFile(filepath.Join(d.cgroup, throttle), fmt.Appendf(nil, "%s %d", d.device, bytesPerSecond), 0o644)
 }

@@ -19,7 +19,7 @@ var askRedirect = Incident{
 		return l.halfMoved(ctx, clients.GoRedis9, []clients.Command{
 			{Args: []string{"GET", keyOfSlot(0, "doc:{n}")}},
 			{Args: []string{"GET", "doc:{n}"}},
-		}, documents)
+		}, Documents)
 	},
 }
 
@@ -32,7 +32,7 @@ var askRedirectTryAgain = Incident{
 		return l.halfMoved(ctx, clients.IORedis, []clients.Command{{Args: []string{
 			"MGET", keyOfSlot(0, "doc:1"),
 			keyOfSlot(0, "doc:99"),
-		}}, {Args: []string{"GET", "doc:{n}"}, Weight: 9}}, documents/2)
+		}}, {Args: []string{"GET", "doc:{n}"}, Weight: 9}}, Documents/2)
 	},
 }
 
@@ -49,7 +49,7 @@ func (l *Lab) halfMoved(ctx context.Context, library clients.Name, commands []cl
 		return Scene{}, err
 	}
 	var keys []string
-	for n := range documents {
+	for n := range Documents {
 		keys = append(keys, keyOfSlot(0, "doc:"+itoa(n)))
 		if _, err := r.call(0, "SET", keys[n], "a document"); err != nil {
 			return Scene{}, fmt.Errorf("filling: %w", err)
@@ -61,11 +61,11 @@ func (l *Lab) halfMoved(ctx context.Context, library clients.Name, commands []cl
 	if err := r.migrate(0, 1, keys[:moved]...); err != nil {
 		return Scene{}, err
 	}
-	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{
+	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, ClientSpec{
 		Program: library,
 		Options: clients.Options{
 			Addresses: c.Addrs(), Mode: protocol.Cluster,
-			Commands: commands, Keys: documents, Workers: 10, Rate: 500,
+			Commands: commands, Keys: Documents, Workers: 10, Rate: 500,
 		},
 	})
 }

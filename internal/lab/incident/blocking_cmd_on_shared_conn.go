@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
@@ -34,5 +35,21 @@ var blockingOnSharedConn = Incident{
 		})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// waitOnSharedConn waits for a stream on the connection that others share.
+var waitOnSharedConn = Fault{
+	Name:  "blocking-cmd-on-shared-conn",
+	Cause: "blocking-cmd-on-shared-conn",
+	Needs: Needs{Callers: []clients.Name{SharedConn}},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"block_ms": between(r, 3, 300), "gap_ms": between(r, 100, 500)}
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.startCallers(ctx, 1, s.millis("gap_ms"), func(ctx context.Context) error {
+			return st.Own.shared.do(ctx, "XREAD", "BLOCK", itoa(s.int("block_ms")), "STREAMS", "events", "$")
+		})
+		return nil
 	},
 }

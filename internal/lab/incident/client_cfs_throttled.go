@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -24,14 +25,26 @@ var clientCFSThrottled = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 20); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 20); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, Cgroup: g,
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 4, DecodesPerCall: 1,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 4, DecodesPerCall: 1,
 			},
 		})
+	},
+}
+
+// clientQuota gives the first caller a CPU quota.
+var clientQuota = Fault{
+	Name:  "client-cfs-throttled",
+	Cause: "client-cfs-throttled",
+	Needs: Needs{Callers: processes},
+	Draw:  func(r *rand.Rand) Strength { return Strength{"quota_ms": between(r, 2, 60)} },
+	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(context.Context) error { return st.ClientQuota.SetQuota(0) })
+		return st.ClientQuota.SetQuota(s.millis("quota_ms"))
 	},
 }

@@ -24,13 +24,13 @@ var clientCPUSaturated = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 20); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 20); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 30,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 30, PoolSize: 30,
 				DecodesPerCall: 4, Procs: 8,
 			},
 		})

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -18,15 +19,28 @@ var clientEventLoopBlocked = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 3); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.PyAsync, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: 2, Burst: 8, Rate: 200,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 2, Burst: 8, Rate: 200,
 				BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond,
 			},
 		})
+	},
+}
+
+// blockedEventLoop computes on the event loop of the client.
+var blockedEventLoop = Fault{
+	Name:  "client-eventloop-blocked",
+	Cause: "client-eventloop-blocked",
+	Needs: Needs{Callers: []clients.Name{clients.PyAsync}},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"every_ms": between(r, 100, 400), "block_ms": between(r, 1, 120)}
+	},
+	Caller: func(o *clients.Options, s Strength) {
+		o.BlockEvery, o.BlockFor = s.millis("every_ms"), s.millis("block_ms")
 	},
 }

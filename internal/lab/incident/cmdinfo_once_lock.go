@@ -21,10 +21,10 @@ var cmdinfoOnceLock = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis6,
 			Options: clients.Options{
-				Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50,
+				Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: Documents, Workers: 50,
 			},
 		})
 	},
@@ -41,8 +41,8 @@ var cmdinfoOnceLockProfile = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		p, err := l.ClientProcess(ctx, clientSpec{Program: clients.GoRedis6, Options: clients.Options{
-			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: documents, Workers: 50,
+		p, err := l.ClientProcess(ctx, ClientSpec{Program: clients.GoRedis6, Options: clients.Options{
+			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: Documents, Workers: 50,
 			Listen: "127.0.0.1:0",
 		}})
 		if err != nil {
@@ -73,10 +73,10 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 				}
 				addrs = append(addrs, s.Addr)
 			}
-			return Scene{Target: addrs[0]}, l.Client(ctx, clientSpec{
+			return Scene{Target: addrs[0]}, l.Client(ctx, ClientSpec{
 				Program: clients.GoRedis8,
 				Options: clients.Options{
-					Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: documents, Workers: workers,
+					Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: Documents, Workers: workers,
 					Rate: rate,
 				},
 			})

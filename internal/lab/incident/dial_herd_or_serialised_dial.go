@@ -40,21 +40,21 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 	if err != nil {
 		return Scene{}, err
 	}
-	if err := fillDocuments(ctx, s, documents, 3); err != nil {
+	if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 		return Scene{}, err
 	}
-	addr, err := fault.Proxy{Server: s.Addr, AcceptDelay: 300 * time.Millisecond}.Start(ctx, l)
+	addr, err := (&fault.Proxy{Server: s.Addr, AcceptDelay: 300 * time.Millisecond}).Start(ctx, l)
 	if err != nil {
 		return Scene{}, err
 	}
-	spec := clientSpec{Program: program, Options: clients.Options{
-		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+	spec := ClientSpec{Program: program, Options: clients.Options{
+		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
 		Workers: workers, PoolSize: workers, Rate: float64(5 * workers),
 	}}
 	if err := l.Client(ctx, spec); err != nil {
 		return Scene{}, err
 	}
-	others := l.part()
+	others := l.Part()
 	l.everyAfter(ctx, 2500*time.Millisecond, func(ctx context.Context) error { return others.Client(ctx, spec) })
 	return Scene{Target: addr}, nil
 }

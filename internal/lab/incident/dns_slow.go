@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -36,12 +37,25 @@ func slowNames(suffix, title string, program clients.Name, delay time.Duration, 
 			if err != nil {
 				return Scene{}, err
 			}
-			prefix, err := fault.NameServer{Delay: delay, LoseEvery: loseEvery}.Start(l)
+			prefix, err := (&fault.NameServer{Delay: delay, LoseEvery: loseEvery}).Start(l)
 			if err != nil {
 				return Scene{}, err
 			}
-			o.Addresses, o.Commands, o.Keys = []string{fault.ByName(s.Addr)}, mixedReads(), documents
-			return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, Prefix: prefix, Options: o})
+			o.Addresses, o.Commands, o.Keys = []string{fault.ByName(s.Addr)}, mixedReads(), Documents
+			return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: program, Prefix: prefix, Options: o})
 		},
 	}
+}
+
+// slowNameServer answers late.
+var slowNameServer = Fault{
+	Name:  "dns-slow",
+	Cause: "dns-slow",
+	Needs: Needs{Topologies: []Topology{Standalone}, Names: true, With: clientPerCall.Name},
+	Draw:  func(r *rand.Rand) Strength { return Strength{"delay_ms": between(r, 1, 100)} },
+	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(context.Context) error { st.Names.SetLate(0); return nil })
+		st.Names.SetLate(s.millis("delay_ms"))
+		return nil
+	},
 }

@@ -2,6 +2,8 @@ package incident
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -27,13 +29,51 @@ var evictionCycle = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Get(10_000)})
-		value := strings.Repeat("v", 8<<20)
-		k := 0
-		l.Every(ctx, 300*time.Millisecond, func(ctx context.Context) error {
-			k++
-			_, err := s.Do(ctx, "SET", "report:"+itoa(k), value)
-			return err
-		})
+		l.writeReports(ctx, s, 300*time.Millisecond, 8<<20)
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// writeReports writes big values, each into a key of its own.
+func (l *Lab) writeReports(ctx context.Context, s *fleet.Instance, gap time.Duration, bytes int) {
+	value := strings.Repeat("v", bytes)
+	l.Every(ctx, gap, func(ctx context.Context) error {
+		_, err := s.Do(ctx, "SET", fmt.Sprintf("report:%d", time.Now().UnixNano()), value)
+		return err
+	})
+}
+
+// bytesPerSmallKey is less than what a small key takes in any version, which is 80 to 100 bytes.
+const bytesPerSmallKey = 70
+
+// bigWrites writes big values into a server that is full of small keys.
+var bigWrites = Fault{
+	Name:  "eviction-cycle",
+	Cause: "eviction-cycle",
+	Needs: Needs{Topologies: oneServer},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"value_mb": between(r, 0.05, 4), "every_ms": between(r, 300, 700)}
+	},
+	Config: func(l *Lab, _ Strength) []string {
+		return append([]string{"maxmemory-policy allkeys-lru"}, l.since(6, 2, "maxmemory-eviction-tenacity 100")...)
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
+		evicted := preparedFor * 2 * s["value_mb"] * (1 << 20)
+		if err := fillKeys(ctx, st.Server, int(evicted/bytesPerSmallKey)); err != nil {
+			return err
+		}
+		info, err := st.Server.Do(ctx, "INFO", "memory")
+		if err != nil {
+			return err
+		}
+		text, _ := info.(string)
+		_, rest, _ := strings.Cut(text, "used_memory:")
+		used, _, _ := strings.Cut(rest, "\r\n")
+		_, err = st.Server.Do(ctx, "CONFIG", "SET", "maxmemory", used)
+		return err
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.writeReports(ctx, st.Server, s.millis("every_ms"), int(s["value_mb"]*(1<<20)))
+		return nil
 	},
 }

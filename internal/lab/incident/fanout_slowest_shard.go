@@ -19,7 +19,7 @@ var fanoutPipeline = Incident{
 	Cause: "fanout-slowest-shard",
 	Title: "pipelines of go-redis v9 over six masters, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.throttledShard(ctx, 6, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+		return l.throttledShard(ctx, 6, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8,
 			Rate: 400, Random: true,
 		}})
@@ -32,7 +32,7 @@ var fanoutMGET = Incident{
 	Cause: "fanout-slowest-shard",
 	Title: "rueidis.MGet of 48 keys over three masters, one of which its CPU quota throttles",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.throttledShard(ctx, 3, clientSpec{Program: clients.Rueidis, Options: clients.Options{
+		return l.throttledShard(ctx, 3, ClientSpec{Program: clients.Rueidis, Options: clients.Options{
 			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true,
 		}})
 	},
@@ -67,11 +67,11 @@ var fanoutProxy = Incident{
 		for _, s := range shards[1:] {
 			scene.Args = append(scene.Args, s.Addr)
 		}
-		return scene, l.Client(ctx, clientSpec{
+		return scene, l.Client(ctx, ClientSpec{
 			Program: clients.Redigo,
 			Options: clients.Options{
 				Addresses: []string{proxy.Addr},
-				Commands:  []clients.Command{{Args: mget(48, "{n}:profile")}}, Keys: documents, Workers: 8, PoolSize: 8,
+				Commands:  []clients.Command{{Args: mget(48, "{n}:profile")}}, Keys: Documents, Workers: 8, PoolSize: 8,
 				Rate: 400, Random: true,
 			},
 		})
@@ -79,7 +79,7 @@ var fanoutProxy = Incident{
 }
 
 // throttledShard starts a cluster of masters, one of which is throttled, and a client.
-func (l *Lab) throttledShard(ctx context.Context, masters int, s clientSpec) (Scene, error) {
+func (l *Lab) throttledShard(ctx context.Context, masters int, s ClientSpec) (Scene, error) {
 	c, err := l.Cluster(ctx, masters, 0, fleet.Spec{})
 	if err != nil {
 		return Scene{}, err
@@ -87,7 +87,7 @@ func (l *Lab) throttledShard(ctx context.Context, masters int, s clientSpec) (Sc
 	if err := l.throttle(ctx, c.Nodes[masters-1]); err != nil {
 		return Scene{}, err
 	}
-	s.Options.Addresses, s.Options.Mode, s.Options.Keys = c.Addrs(), protocol.Cluster, documents
+	s.Options.Addresses, s.Options.Mode, s.Options.Keys = c.Addrs(), protocol.Cluster, Documents
 	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, s)
 }
 

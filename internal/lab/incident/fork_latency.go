@@ -3,11 +3,11 @@ package incident
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
@@ -28,12 +28,9 @@ var forkLatency = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(10_000)})
-		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
-			if _, err := s.Do(ctx, "BGSAVE"); err != nil {
-				return nil // refused: the server has not noticed yet that the last child has ended
-			}
-			return endChildren(s.PID)
-		})
+		if err := snapshots.On(ctx, l, &Stage{Server: s}, Strength{"every_ms": 600}); err != nil {
+			return Scene{}, err
+		}
 		return Scene{Target: s.Addr}, nil
 	},
 }
@@ -50,4 +47,27 @@ func endChildren(pid int) error {
 		}
 	}
 	return nil
+}
+
+// snapshots forks again and again. The child is killed at once.
+var snapshots = Fault{
+	Name:  "fork-latency",
+	Cause: "fork-latency",
+	Needs: Needs{Topologies: oneServer},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"memory_mb": between(r, 20, 1200), "every_ms": between(r, 400, 700)}
+	},
+	Config: func(*Lab, Strength) []string { return []string{"stop-writes-on-bgsave-error no"} },
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
+		return fillBig(ctx, st.Server, "blob:", s.int("memory_mb"), 1<<20)
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Every(ctx, s.millis("every_ms"), func(ctx context.Context) error {
+			if _, err := st.Server.Do(ctx, "BGSAVE"); err != nil {
+				return nil // refused: the server has not noticed yet that the last child has ended
+			}
+			return endChildren(st.Server.PID)
+		})
+		return nil
+	},
 }

@@ -24,8 +24,8 @@ var frameworkHiddenKeys = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: clients.SpringCache, Options: clients.Options{
-			Addresses: []string{s.Addr}, Keys: documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
+		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: clients.SpringCache, Options: clients.Options{
+			Addresses: []string{s.Addr}, Keys: Documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
 			Commands: []clients.Command{
 				{Args: []string{"GET", "prices:{n}"}, Weight: 150},
 				{Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48},

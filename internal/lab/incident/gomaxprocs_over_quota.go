@@ -39,13 +39,13 @@ func manyProcs(quota time.Duration, procs, workers int) func(context.Context, *L
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 20); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 20); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, Cgroup: g,
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: documents, Workers: workers,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: workers,
 				PoolSize: workers, DecodesPerCall: 2, Procs: procs,
 			},
 		})

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -20,10 +21,21 @@ var handshakeExtraRTTs = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(),
-			Keys:    documents,
+			Keys:    Documents,
 			Workers: 4, Rate: 40, CallsPerClient: 2,
 		}})
 	},
+}
+
+// clientPerCallFar makes a new client for every few calls, at some distance from the server.
+var clientPerCallFar = Fault{
+	Name:   "handshake-extra-rtts",
+	Cause:  "handshake-extra-rtts",
+	Also:   []string{"short-lived-connections"},
+	Needs:  Needs{Topologies: []Topology{Proxied}, Callers: []clients.Name{clients.GoRedis9}},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"calls_per_client": float64(1 + r.IntN(4))} },
+	Base:   func(o *clients.Options, _ Strength) { o.DB = 2 },
+	Caller: clientPerCall.Caller,
 }

@@ -40,7 +40,7 @@ var healthyBlockingConsumers = Incident{
 			{clients.IORedis, []string{"BRPOP", "nothing", "queue", "0"}},
 			{clients.Jedis, []string{"BLMOVE", "none", "other", "LEFT", "RIGHT", "1"}},
 		} {
-			if err := l.Client(ctx, clientSpec{Program: c.program, Options: clients.Options{
+			if err := l.Client(ctx, ClientSpec{Program: c.program, Options: clients.Options{
 				Addresses: []string{s.Addr}, Commands: []clients.Command{{Args: c.args}}, Workers: 2,
 			}}); err != nil {
 				return Scene{}, err

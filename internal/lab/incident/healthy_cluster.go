@@ -22,12 +22,12 @@ var healthyCluster = Incident{
 		reads := clients.Options{
 			Addresses: c.Addrs(), Mode: protocol.Cluster,
 			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}, {Args: []string{"SET", "doc:{n}", "x"}}},
-			Keys:     documents, Workers: 4, Rate: 200,
+			Keys:     Documents, Workers: 4, Rate: 200,
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.NodeRedis, Options: reads}); err != nil {
+		if err := l.Client(ctx, ClientSpec{Program: clients.NodeRedis, Options: reads}); err != nil {
 			return Scene{}, err
 		}
 		reads.TopologyRefresh = time.Second
-		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: reads})
+		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: reads})
 	},
 }

@@ -28,8 +28,8 @@ var healthyTLSPool = Incident{
 			{clients.RedisPy, clients.Options{Workers: 4, Rate: 100}},
 		} {
 			o := c.options
-			o.Addresses, o.TLS, o.Commands, o.Keys = []string{s.Addr}, true, mixedReads(), documents
-			if err := l.Client(ctx, clientSpec{Program: c.program, Options: o}); err != nil {
+			o.Addresses, o.TLS, o.Commands, o.Keys = []string{s.Addr}, true, mixedReads(), Documents
+			if err := l.Client(ctx, ClientSpec{Program: c.program, Options: o}); err != nil {
 				return Scene{}, err
 			}
 		}

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -37,18 +38,36 @@ func lostReplies(program clients.Name, o clients.Options, oneIn int) func(contex
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 3); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 			return Scene{}, err
 		}
-		addr, err := fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}.Start(ctx, l)
+		addr, err := (&fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
-		o.Addresses, o.Name, o.Keys = []string{addr}, "orders", documents
+		o.Addresses, o.Name, o.Keys = []string{addr}, "orders", Documents
 		o.Commands = []clients.Command{
 			{Args: []string{"GET", "doc:{n}"}, Weight: 3},
 			{Args: []string{"SET", "order:{n}", "paid"}},
 		}
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: program, Options: o})
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: program, Options: o})
 	}
+}
+
+// lostRepliesOfProxy loses replies, which libraries ask for again after their timeout.
+var lostRepliesOfProxy = Fault{
+	Name:  "hidden-retries-backoff",
+	Cause: "hidden-retries-backoff",
+	Needs: Needs{
+		Topologies: []Topology{Proxied}, Callers: []clients.Name{clients.GoRedis8, clients.GoRedis9, clients.RedisPy},
+	},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"lose_one_in": between(r, 30, 1000), "read_timeout_ms": between(r, 50, 300)}
+	},
+	Base: func(o *clients.Options, s Strength) { o.ReadTimeout = s.millis("read_timeout_ms") },
+	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
+		st.changePath(l, func(now *fault.Path) { now.LoseOneIn = s.int("lose_one_in") },
+			func(now *fault.Path) { now.LoseOneIn = 0 })
+		return nil
+	},
 }

@@ -52,7 +52,7 @@ func (l *Lab) hotShard(ctx context.Context, library clients.Name, workers int, m
 			m.Args[k] = strings.Replace(arg, "{hot}", tag, 1)
 		}
 	}
-	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, clientSpec{Program: library, Options: clients.Options{
+	return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, ClientSpec{Program: library, Options: clients.Options{
 		Addresses: c.Addrs(), Mode: "cluster", Commands: mix, Keys: 50, Workers: workers, PoolSize: workers,
 	}})
 }

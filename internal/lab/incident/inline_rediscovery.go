@@ -41,14 +41,14 @@ func (l *Lab) movingSlot(ctx context.Context, library clients.Name) (Scene, erro
 	if err != nil {
 		return Scene{}, err
 	}
-	if err := l.Client(ctx, clientSpec{Program: library, Options: clients.Options{
+	if err := l.Client(ctx, ClientSpec{Program: library, Options: clients.Options{
 		Addresses: c.Addrs(),
 		Mode:      protocol.Cluster,
 		Commands: []clients.Command{
 			{Args: []string{"GET", keyOfSlot(0, "doc:{n}")}},
 			{Args: []string{"GET", "doc:{n}"}},
 		},
-		Keys: documents, Workers: 4, Rate: 200,
+		Keys: Documents, Workers: 4, Rate: 200,
 	}}); err != nil {
 		return Scene{}, err
 	}

@@ -3,6 +3,7 @@ package incident
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 
 	"slowpath/internal/lab/fleet"
@@ -69,4 +70,24 @@ func (l *Lab) runMonitor(ctx context.Context, addr string) error {
 	}()
 	l.Defer(func(context.Context) error { c.Close(); <-done; return nil })
 	return nil
+}
+
+// exporter asks for CLIENT LIST and INFO, with many clients connected.
+var exporter = Fault{
+	Name:  "introspection-load",
+	Cause: "introspection-load",
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{
+			"clients": between(r, 10, 800), "client_lists_per_second": between(r, 2, 80),
+			"infos_per_second": between(r, 2, 100),
+		}
+	},
+	Prepare: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		return l.holdIdle(ctx, st.Server.Addr, s.int("clients"))
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Load(ctx, st.load(2, s["client_lists_per_second"], traffic.Always("CLIENT", "LIST")))
+		l.Load(ctx, st.load(2, s["infos_per_second"], traffic.Always("INFO", "all")))
+		return nil
+	},
 }

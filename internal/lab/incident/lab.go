@@ -67,8 +67,9 @@ func (l *Lab) Register(e fleet.Entry) error {
 // Logf writes a line to the log.
 func (l *Lab) Logf(format string, args ...any) { fmt.Fprintf(l.Log, format+"\n", args...) }
 
-// part is a lab that ends just before this one. What is started in it may be started from another goroutine.
-func (l *Lab) part() *Lab {
+// Part is a lab that ends just before this one, or earlier. What is started in it may be started from another
+// goroutine.
+func (l *Lab) Part() *Lab {
 	in := *l
 	in.cleanup = nil
 	l.Defer(in.Close)

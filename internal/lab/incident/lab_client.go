@@ -15,8 +15,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// clientSpec is a client process of an incident.
-type clientSpec struct {
+// ClientSpec is a client process of an incident.
+type ClientSpec struct {
 	Program clients.Name
 	Options clients.Options
 	Cgroup  *fault.Cgroup // in which it is started, if any
@@ -33,13 +33,13 @@ const (
 // Client starts a client process and waits for its first reply. The process ends with the lab: its standard input is a
 // pipe of this process, and the registry finds it by its directory. At the end it writes its own measurements to the
 // lab's log: they prove the incident without the tool that is graded by it.
-func (l *Lab) Client(ctx context.Context, s clientSpec) error {
+func (l *Lab) Client(ctx context.Context, s ClientSpec) error {
 	_, err := l.ClientProcess(ctx, s)
 	return err
 }
 
 // ClientProcess is Client, and returns the process.
-func (l *Lab) ClientProcess(ctx context.Context, s clientSpec) (*clients.Process, error) {
+func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process, error) {
 	cache, err := clients.OpenCache("")
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (l *Lab) clientDir(name clients.Name) (string, error) {
 }
 
 // prefix is what is executed before the program and keeps the pid, so that all of its threads inherit it.
-func (s clientSpec) prefix() []string {
+func (s ClientSpec) prefix() []string {
 	var argv []string
 	if s.Cgroup != nil {
 		argv = append(argv, "sh", "-c", `echo $$ > "$1" || exit 70; shift; exec "$@"`, "sh", s.Cgroup.Procs())

@@ -30,6 +30,22 @@ func (l *Lab) clusterOf(ctx context.Context, server servers.Name, masters, repli
 	return c, nil
 }
 
+// Replicated starts a server with one replica.
+func (l *Lab) Replicated(ctx context.Context, spec fleet.Spec) (*fleet.Instance, error) {
+	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.Fleet.StartReplicated(ctx, bin, 1, spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all {
+		l.Defer(i.Stop)
+	}
+	return all[0], nil
+}
+
 // nodeTimeout is the cluster-node-timeout of clusters of the lab, in milliseconds: a failover takes about a second
 // longer. The default is 15 s.
 const nodeTimeout = 3000
@@ -49,8 +65,8 @@ func (l *Lab) callersOfCluster(ctx context.Context, library clients.Name, o clie
 	if err != nil {
 		return nil, err
 	}
-	o.Addresses, o.Mode, o.Commands, o.Keys = c.Addrs(), "cluster", readsAndWrites(), documents
-	return c, l.Client(ctx, clientSpec{Program: library, CPU: otherCPU(), Options: o})
+	o.Addresses, o.Mode, o.Commands, o.Keys = c.Addrs(), "cluster", readsAndWrites(), Documents
+	return c, l.Client(ctx, ClientSpec{Program: library, CPU: otherCPU(), Options: o})
 }
 
 // tagOf returns a hash tag whose slot a node has.

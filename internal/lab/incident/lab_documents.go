@@ -11,25 +11,34 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// documents is how many keys doc:N the clients of the lab read.
-const documents = 100
+// Documents is how many keys doc:N the clients of the lab read.
+const Documents = 100
 
 // labPassword is the password of servers whose clients log in.
 const labPassword = "lab"
 
 // fillDocuments stores n JSON documents with a number of items of about 60 bytes each, for clients to decode.
 func fillDocuments(ctx context.Context, s *fleet.Instance, n, items int) error {
-	doc := make([]string, items)
-	for i := range doc {
-		doc[i] = fmt.Sprintf(`{"id":%d,"name":"item %d","price":%d.25,"tags":["a","b"]}`, i, i, i*7)
-	}
-	value := "[" + strings.Join(doc, ",") + "]"
 	for i := range n {
-		if _, err := s.Do(ctx, "SET", "doc:"+itoa(i), value); err != nil {
+		if _, err := s.Do(ctx, "SET", "doc:"+itoa(i), Document(items)); err != nil {
 			return fmt.Errorf("filling: %w", err)
 		}
 	}
 	return nil
+}
+
+// Document is a JSON document with a number of items of about 60 bytes each.
+func Document(items int) string {
+	doc := make([]string, items)
+	for i := range doc {
+		doc[i] = fmt.Sprintf(`{"id":%d,"name":"item %d","price":%d.25,"tags":["a","b"]}`, i, i, i*7)
+	}
+	return "[" + strings.Join(doc, ",") + "]"
+}
+
+// FillDocuments stores all documents, with a number of items each.
+func FillDocuments(ctx context.Context, s *fleet.Instance, items int) error {
+	return fillDocuments(ctx, s, Documents, items)
 }
 
 // smallReads are GETs of the documents.
@@ -58,9 +67,9 @@ func (l *Lab) distantServer(ctx context.Context, spec fleet.Spec, delay time.Dur
 	if s, err = l.Start(ctx, spec); err != nil {
 		return nil, "", err
 	}
-	if err := fillDocuments(ctx, s, documents, 3); err != nil {
+	if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 		return nil, "", err
 	}
-	addr, err = fault.Proxy{Server: s.Addr, ReplyDelay: delay}.Start(ctx, l)
+	addr, err = (&fault.Proxy{Server: s.Addr, ReplyDelay: delay}).Start(ctx, l)
 	return s, addr, err
 }

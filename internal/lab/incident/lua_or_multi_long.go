@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 
 	"slowpath/internal/lab/fleet"
@@ -19,7 +20,7 @@ var luaLong = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
-		script := "local n=0 for i=1,3000000 do n=n+i%7 end for i=1,5000 do redis.call('GET','lab:'..i) end return n"
+		script := counting(3_000_000) + " for i=1,5000 do redis.call('GET','lab:'..i) end return n"
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: 3, Command: traffic.Always("EVAL", script, "0")})
 		return Scene{Target: s.Addr}, nil
 	},
@@ -54,4 +55,21 @@ func transaction(n int) func(*rand.Rand, int) []string {
 			return []string{"HSET", "order:" + itoa(r.IntN(1000)), "field", itoa(k)}
 		}
 	}
+}
+
+// counting is a script that counts.
+func counting(n int) string { return fmt.Sprintf("local n=0 for i=1,%d do n=n+i%%7 end", n) }
+
+// longScripts runs scripts; 3 million steps take about 50 ms.
+var longScripts = Fault{
+	Name:  "lua-or-multi-long",
+	Cause: "lua-or-multi-long",
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"steps": between(r, 5_000, 8_000_000), "per_second": between(r, 2, 6)}
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		script := counting(s.int("steps")) + " return n"
+		l.Load(ctx, st.load(1, s["per_second"], traffic.Always("EVAL", script, "0")))
+		return nil
+	},
 }

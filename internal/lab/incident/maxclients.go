@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/fleet"
@@ -22,5 +23,17 @@ var maxClients = Incident{
 		}
 		l.connectBursts(ctx, s.Addr, 2, 100*time.Millisecond)
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// idleConnections fill a server, so that new ones are refused.
+var idleConnections = Fault{
+	Name:   "maxclients",
+	Cause:  "maxclients",
+	Needs:  Needs{Topologies: oneServer, With: "short-lived-connections"},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"idle": between(r, 60, 240)} },
+	Config: func(*Lab, Strength) []string { return []string{"maxclients 160"} },
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		return l.holdIdle(ctx, st.Server.Addr, s.int("idle"))
 	},
 }

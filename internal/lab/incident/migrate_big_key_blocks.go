@@ -30,10 +30,10 @@ var migrateBigKeyBlocks = Incident{
 		if err := fillHash(ctx, c.Nodes[0], key, 300_000); err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+		if err := l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: c.Addrs(),
 			Mode:      protocol.Cluster,
-			Commands:  []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Keys: documents, Workers: 10,
+			Commands:  []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Keys: Documents, Workers: 10,
 			Rate: 600,
 		}}); err != nil {
 			return Scene{}, err
@@ -62,13 +62,13 @@ var migrateBigKeyStandalone = Incident{
 			200_000); err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, to, documents, 3); err != nil {
+		if err := fillDocuments(ctx, to, Documents, 3); err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{
+		if err := l.Client(ctx, ClientSpec{
 			Program: clients.Redigo,
 			Options: clients.Options{
-				Addresses: []string{to.Addr}, Commands: smallReads(), Keys: documents, Workers: 10,
+				Addresses: []string{to.Addr}, Commands: smallReads(), Keys: Documents, Workers: 10,
 				PoolSize: 10, MaxIdle: 10, Rate: 300,
 			},
 		}); err != nil {

@@ -52,10 +52,10 @@ func (l *Lab) reshard(ctx context.Context, library clients.Name, processes int) 
 		slots, reads = append(slots, slot), append(reads, readsOfSlot(uint16(slot))...)
 	}
 	for range processes {
-		if err := l.Client(ctx, clientSpec{Program: library, Options: clients.Options{
+		if err := l.Client(ctx, ClientSpec{Program: library, Options: clients.Options{
 			Addresses: c.Addrs(),
 			Mode:      protocol.Cluster,
-			Commands:  reads, Keys: documents, Workers: 2, Rate: readRate,
+			Commands:  reads, Keys: Documents, Workers: 2, Rate: readRate,
 		}}); err != nil {
 			return Scene{}, err
 		}

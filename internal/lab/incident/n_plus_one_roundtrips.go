@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 )
@@ -21,7 +22,7 @@ var nPlusOneRoundtrips = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		far, err := fault.Proxy{Server: s.Addr, ReplyDelay: 2 * time.Millisecond}.Start(ctx, l)
+		far, err := (&fault.Proxy{Server: s.Addr, ReplyDelay: 2 * time.Millisecond}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -47,4 +48,22 @@ func oneByOne(c *caller, each *timings, n int) error {
 		}
 	}
 	return nil
+}
+
+// oneKeyAtATime asks for keys one after the other, instead of all at once.
+var oneKeyAtATime = Fault{
+	Name:  "n-plus-one-roundtrips",
+	Cause: "n-plus-one-roundtrips",
+	Needs: Needs{Topologies: []Topology{Standalone, Proxied}, Callers: []clients.Name{
+		clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.RedisPy, clients.NodeRedis, clients.Jedis,
+	}},
+	Draw: func(r *rand.Rand) Strength { return Strength{"keys": between(r, 5, 100)} },
+	Base: func(o *clients.Options, s Strength) {
+		all := []string{"MGET"}
+		for range s.int("keys") {
+			all = append(all, "doc:{n}")
+		}
+		o.Workers, o.Rate, o.Commands = 4, 8, []clients.Command{{Args: all}}
+	},
+	Caller: func(o *clients.Options, s Strength) { o.Chain, o.Commands = s.int("keys"), smallReads() },
 }

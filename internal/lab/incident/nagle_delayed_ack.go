@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
 )
@@ -52,4 +53,17 @@ func setInTwoWrites(c *caller, bytes int) error {
 		return err
 	}
 	return c.reply()
+}
+
+// noNoDelay takes TCP_NODELAY from clients that write twice.
+var noNoDelay = Fault{
+	Name:  "nagle-delayed-ack",
+	Cause: "nagle-delayed-ack",
+	Needs: Needs{Callers: []clients.Name{TwoWrites}},
+	Draw:  func(*rand.Rand) Strength { return Strength{} },
+	On: func(_ context.Context, l *Lab, st *Stage, _ Strength) error {
+		l.Defer(func(context.Context) error { st.Own.nagle.Store(false); return nil })
+		st.Own.nagle.Store(true)
+		return nil
+	},
 }

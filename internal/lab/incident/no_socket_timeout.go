@@ -53,12 +53,12 @@ func dropped(program clients.Name, o clients.Options, conns int) func(context.Co
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 3); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 5, Rate: 200, Command: traffic.Mixed(10_000)})
-		o.Addresses, o.Name, o.Commands, o.Keys = []string{s.Addr}, "orders", smallReads(), documents
-		if err := l.Client(ctx, clientSpec{Program: program, Options: o}); err != nil {
+		o.Addresses, o.Name, o.Commands, o.Keys = []string{s.Addr}, "orders", smallReads(), Documents
+		if err := l.Client(ctx, ClientSpec{Program: program, Options: o}); err != nil {
 			return Scene{}, err
 		}
 		ports, err := portsOf(ctx, s, o.Name, conns)

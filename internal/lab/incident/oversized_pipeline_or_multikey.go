@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	batchConns    = 12
-	batchCommands = 20_000
-	multiKeys     = 30_000
-	batchKeys     = 200_000
+	multiKeys = 30_000
+	batchKeys = 200_000
 )
 
 // oversizedPipeline runs a batch job and a small load: once per second, 12 connections each send 20 000 commands at
@@ -37,7 +35,7 @@ var oversizedPipeline = Incident{
 		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"),
 			l.timings("other callers")
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
-		if err := l.batchJob(ctx, s.Addr, pipelines); err != nil {
+		if err := l.batchJob(ctx, s.Addr, 12, 20_000, time.Second, pipelines); err != nil {
 			return Scene{}, err
 		}
 		err = l.startCaller(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
@@ -53,10 +51,12 @@ var oversizedPipeline = Incident{
 
 func batchKey() string { return "fill:" + itoa(rand.IntN(batchKeys)) }
 
-// batchJob sends a pipeline on all of its connections at the same time, once per second.
-func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
+// batchJob sends a pipeline on all of its connections at the same time, about once per gap.
+func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands int,
+	gap time.Duration, took *timings,
+) error {
 	var conns []*caller
-	for range batchConns {
+	for range connections {
 		c, err := dialCaller(ctx, net.Dialer{}, addr)
 		if err != nil {
 			return err
@@ -64,12 +64,12 @@ func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
 		l.Defer(func(context.Context) error { c.Close(); return nil })
 		conns = append(conns, c)
 	}
-	l.startCallers(ctx, 1, time.Second, func(ctx context.Context) error {
+	l.startCallers(ctx, 1, gap, func(ctx context.Context) error {
 		ends := make(chan error, len(conns))
 		for _, c := range conns {
 			go func() {
 				defer c.endWith(ctx)()
-				ends <- took.time(c.batch)
+				ends <- took.time(func() error { return c.batch(commands) })
 			}()
 		}
 		var errs []error
@@ -82,18 +82,35 @@ func (l *Lab) batchJob(ctx context.Context, addr string, took *timings) error {
 }
 
 // batch is one pipeline: all commands are sent before the first reply is read.
-func (c *caller) batch() error {
+func (c *caller) batch(commands int) error {
 	var out []byte
-	for range batchCommands {
+	for range commands {
 		out = resp.AppendCommand(out, "GET", batchKey())
 	}
 	if _, err := c.Write(out); err != nil {
 		return err
 	}
-	for range batchCommands {
+	for range commands {
 		if err := c.reply(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bigPipelines are those of a batch job.
+var bigPipelines = Fault{
+	Name:  "oversized-pipeline-or-multikey",
+	Cause: "oversized-pipeline-or-multikey",
+	Needs: Needs{Topologies: []Topology{Standalone, Replicated, Namespaced, Proxied}},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"connections": float64(1 + r.IntN(12)), "commands": between(r, 200, 30_000)}
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, _ Strength) error {
+		return fillKeys(ctx, st.Server, batchKeys)
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		return l.batchJob(ctx, st.Server.Addr, s.int("connections"), s.int("commands"), 400*time.Millisecond,
+			l.timings("pipelines"))
+	},
 }

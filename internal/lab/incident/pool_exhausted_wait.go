@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -19,9 +20,20 @@ var poolExhaustedWait = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 30, PoolSize: 3, Rate: 1500,
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Addresses: []string{addr}, Commands: smallReads(), Keys: Documents, Workers: 30, PoolSize: 3, Rate: 1500,
 			Random: true,
 		}})
 	},
+}
+
+// smallPool has fewer connections than callers.
+var smallPool = Fault{
+	Name:  "pool-exhausted-wait",
+	Cause: "pool-exhausted-wait",
+	Needs: Needs{Callers: []clients.Name{
+		clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Jedis, clients.NodeRedis,
+	}},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"pool_size": float64(1 + r.IntN(4))} },
+	Caller: func(o *clients.Options, s Strength) { o.PoolSize = min(o.PoolSize, s.int("pool_size")) },
 }

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -87,12 +88,27 @@ func (l *Lab) reapedPools(ctx context.Context, p reapedPools) (Scene, error) {
 		return Scene{}, err
 	}
 	for range p.instances {
-		if err := l.Client(ctx, clientSpec{Program: p.program, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
+		if err := l.Client(ctx, ClientSpec{Program: p.program, Options: clients.Options{
+			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: Documents, Workers: 1,
 			Rate: p.rate, Random: p.random, IdleLimit: p.idleLimit, TLS: p.tls,
 		}}); err != nil {
 			return Scene{}, err
 		}
 	}
 	return Scene{Target: addr}, nil
+}
+
+// idleLimit closes connections in the gaps between calls.
+var idleLimit = Fault{
+	Name:  "pool-idle-reap-redial",
+	Cause: "pool-idle-reap-redial",
+	Needs: Needs{
+		Topologies: []Topology{Standalone, Replicated, Proxied}, Callers: []clients.Name{
+			clients.GoRedis9,
+			clients.Redigo,
+		},
+	},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"idle_limit_ms": between(r, 20, 200)} },
+	Base:   func(o *clients.Options, _ Strength) { o.Workers, o.Rate, o.Random = 1, 10, false },
+	Caller: func(o *clients.Options, s Strength) { o.IdleLimit = s.millis("idle_limit_ms") },
 }

@@ -36,8 +36,8 @@ func (l *Lab) leak(ctx context.Context, program clients.Name) (Scene, error) {
 	if err != nil {
 		return Scene{}, err
 	}
-	return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
-		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+	return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: program, Options: clients.Options{
+		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
 		Workers: 10, Rate: 120, Random: true, PoolSize: 500, MaxIdle: 500, LeakEvery: 15,
 	}})
 }

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -20,9 +21,18 @@ var poolMaxIdleChurn = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.Redigo, Options: clients.Options{
+			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
 			Workers: 20, Rate: 500, Random: true, MaxIdle: 1,
 		}})
 	},
+}
+
+// smallIdlePool keeps fewer idle connections than there are callers.
+var smallIdlePool = Fault{
+	Name:   "pool-maxidle-churn",
+	Cause:  "pool-maxidle-churn",
+	Needs:  Needs{Topologies: []Topology{Standalone, Replicated, Proxied}, Callers: []clients.Name{clients.Redigo}},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"max_idle": float64(1 + r.IntN(3))} },
+	Caller: func(o *clients.Options, s Strength) { o.MaxIdle = s.int("max_idle") },
 }

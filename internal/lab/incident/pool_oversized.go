@@ -41,7 +41,7 @@ func (l *Lab) crowdedPool(ctx context.Context, program clients.Name, conns int) 
 	if _, err := s.Do(ctx, "SETBIT", "seen:0", itoa(seenBits-1), "1"); err != nil {
 		return Scene{}, err
 	}
-	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: program, CPU: otherCPU(), Options: clients.Options{
+	return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: program, CPU: otherCPU(), Options: clients.Options{
 		Addresses: []string{s.Addr}, Commands: []clients.Command{{Args: []string{"BITCOUNT", "seen:0"}}},
 		Workers: conns, PoolSize: conns, MaxIdle: conns,
 		PoolTimeout: 10 * time.Second,

@@ -18,8 +18,8 @@ var poolTestOnBorrow = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.Redigo, Options: clients.Options{
-			Addresses: []string{addr}, Commands: smallReads(), Keys: documents, Workers: 10, Rate: 200, MaxIdle: 10,
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.Redigo, Options: clients.Options{
+			Addresses: []string{addr}, Commands: smallReads(), Keys: Documents, Workers: 10, Rate: 200, MaxIdle: 10,
 			TestOnBorrow: true,
 		}})
 	},

@@ -3,8 +3,8 @@ package incident
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"syscall"
-	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
@@ -21,19 +21,32 @@ var processFrozen = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
-		l.Defer(func(context.Context) error { return syscall.Kill(s.PID, syscall.SIGCONT) })
-		l.Every(ctx, 2*time.Second, func(ctx context.Context) error {
-			if err := syscall.Kill(s.PID, syscall.SIGSTOP); err != nil {
-				return fmt.Errorf("stopping %d: %w", s.PID, err)
+		if err := freezePulses.On(ctx, l, &Stage{Server: s}, Strength{"every_ms": 2000, "stop_ms": 400}); err != nil {
+			return Scene{}, err
+		}
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// freezePulses stops the server again and again.
+var freezePulses = Fault{
+	Name:  "process-frozen",
+	Cause: "process-frozen",
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"every_ms": between(r, 300, 900), "stop_ms": between(r, 1, 250)}
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		pid := st.Server.PID
+		l.Defer(func(context.Context) error { return syscall.Kill(pid, syscall.SIGCONT) })
+		l.Every(ctx, s.millis("every_ms"), func(ctx context.Context) error {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				return fmt.Errorf("stopping %d: %w", pid, err)
 			}
-			defer syscall.Kill(s.PID, syscall.SIGCONT)
-			select {
-			case <-ctx.Done():
-			case <-time.After(400 * time.Millisecond):
-			}
+			defer syscall.Kill(pid, syscall.SIGCONT)
+			pause(ctx, s.millis("stop_ms"))
 			return nil
 		})
-		return Scene{Target: s.Addr}, nil
+		return nil
 	},
 }
 

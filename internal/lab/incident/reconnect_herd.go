@@ -21,13 +21,13 @@ var reconnectHerd = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, documents, 3); err != nil {
+		if err := fillDocuments(ctx, s, Documents, 3); err != nil {
 			return Scene{}, err
 		}
 		for range 3 { // instances of the application
-			if err := l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			if err := l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 				Addresses: []string{s.Addr}, Password: labPassword, Name: "orders", Commands: smallReads(),
-				Keys:    documents,
+				Keys:    Documents,
 				Workers: 200, PoolSize: 200, MinIdle: 200, Rate: 1000, Random: true,
 			}}); err != nil {
 				return Scene{}, err
@@ -56,9 +56,9 @@ var reconnectHerdKilled = Incident{
 			return Scene{}, err
 		}
 		for range 2 {
-			if err := l.Client(ctx, clientSpec{Program: clients.Jedis, Options: clients.Options{
+			if err := l.Client(ctx, ClientSpec{Program: clients.Jedis, Options: clients.Options{
 				Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(),
-				Keys:    documents,
+				Keys:    Documents,
 				Workers: 150, PoolSize: 150, MinIdle: 150, Rate: 4000, Random: true,
 			}}); err != nil {
 				return Scene{}, err

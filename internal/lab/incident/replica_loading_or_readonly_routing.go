@@ -33,14 +33,14 @@ var replicaLoading = Incident{
 		if err := save(ctx, c.Nodes[c.Masters]); err != nil { // it loads this file when it starts
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{
+		if err := l.Client(ctx, ClientSpec{
 			Program: clients.RedisPy, CPU: otherCPU(),
 			Options: clients.Options{
 				Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
 				Commands: []clients.Command{
 					{Args: []string{"GET", tag + "{n}"}, Weight: 2},
 					{Args: []string{"GET", "doc:{n}"}},
-				}, Keys: documents, Workers: 10, Rate: 400,
+				}, Keys: Documents, Workers: 10, Rate: 400,
 			},
 		}); err != nil {
 			return Scene{}, err
@@ -106,11 +106,11 @@ var replicaReadOnly = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: replica.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: replica.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, CPU: otherCPU(),
 			Options: clients.Options{
 				Addresses: []string{replica.Addr},
-				Commands:  readsAndWrites(), Keys: documents, Workers: 20, Rate: 300, Random: true,
+				Commands:  readsAndWrites(), Keys: Documents, Workers: 20, Rate: 300, Random: true,
 			},
 		})
 	},
@@ -126,11 +126,11 @@ var replicaMasterDown = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{
+		if err := l.Client(ctx, ClientSpec{
 			Program: clients.RedisPy, CPU: otherCPU(),
 			Options: clients.Options{
 				Addresses: []string{replica.Addr},
-				Commands:  smallReads(), Keys: documents, Workers: 10, Rate: 200,
+				Commands:  smallReads(), Keys: Documents, Workers: 10, Rate: 200,
 			},
 		}); err != nil {
 			return Scene{}, err

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/fault"
@@ -25,5 +26,17 @@ var serverCFSThrottled = Incident{
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Command: traffic.Get(1000)})
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// serverQuota gives the server a CPU quota.
+var serverQuota = Fault{
+	Name:  "server-cfs-throttled",
+	Cause: "server-cfs-throttled",
+	Needs: Needs{Quota: true},
+	Draw:  func(r *rand.Rand) Strength { return Strength{"quota_ms": between(r, 2, 60)} },
+	On: func(_ context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Defer(func(context.Context) error { return st.Quota.SetQuota(0) })
+		return st.Quota.SetQuota(s.millis("quota_ms"))
 	},
 }

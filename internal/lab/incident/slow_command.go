@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/fleet"
@@ -28,4 +29,26 @@ var slowCommand = Incident{
 		})
 		return Scene{Target: s.Addr}, nil
 	},
+}
+
+// keysCommands runs KEYS.
+var keysCommands = Fault{
+	Name:  "slow-command",
+	Cause: "slow-command",
+	Needs: Needs{Topologies: oneServer},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"keys": between(r, 500, 1_000_000), "per_second": between(r, 2, 8)}
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
+		return fillKeys(ctx, st.Server, s.int("keys"))
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Load(ctx, st.load(1, s["per_second"], traffic.Always("KEYS", "nothing:*")))
+		return nil
+	},
+}
+
+// load is a load on the server itself, from other callers.
+func (st *Stage) load(conns int, rate float64, command func(*rand.Rand, int) []string) traffic.Spec {
+	return traffic.Spec{Addr: st.Server.Addr, TLS: st.TLS, Conns: conns, Rate: rate, Command: command}
 }

@@ -55,8 +55,8 @@ func (l *Lab) staleServer(ctx context.Context, program clients.Name) (Scene, err
 		return Scene{}, err
 	}
 	for range 4 { // instances of the application
-		if err := l.Client(ctx, clientSpec{Program: program, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: documents, Workers: 1,
+		if err := l.Client(ctx, ClientSpec{Program: program, Options: clients.Options{
+			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: Documents, Workers: 1,
 			Rate: 0.4,
 		}}); err != nil {
 			return Scene{}, err

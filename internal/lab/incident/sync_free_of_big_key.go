@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/fleet"
@@ -65,5 +66,37 @@ var syncFreeByExpiry = Incident{
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
 		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// bigFrees deletes hashes that were filled before, or lets them expire.
+var bigFrees = Fault{
+	Name:  "sync-free-of-big-key",
+	Cause: "sync-free-of-big-key",
+	Needs: Needs{Topologies: oneServer},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"fields": between(r, 1_000, 150_000), "by_expiry": float64(r.IntN(2))}
+	},
+	Config: func(l *Lab, _ Strength) []string {
+		return append(l.since(6, 0, "lazyfree-lazy-user-del no"), "lazyfree-lazy-expire no")
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
+		for h := range preparedFor {
+			if err := fillHash(ctx, st.Server, "cart:"+itoa(h), s.int("fields")); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
+			free := []string{"DEL", "cart:" + itoa(int(st.used.Add(1)-1))}
+			if s["by_expiry"] > 0 {
+				free = []string{"PEXPIRE", free[1], "5"}
+			}
+			_, err := st.Server.Do(ctx, free...)
+			return err
+		})
+		return nil
 	},
 }

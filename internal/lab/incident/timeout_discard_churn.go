@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -28,10 +29,19 @@ var timeoutDiscardChurn = Incident{
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Password: labPassword, Conns: 1, Rate: 5, Command: traffic.Always("KEYS",
 			"invoice:*")})
-		return Scene{Target: addr}, l.Client(ctx, clientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: documents,
+		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
+			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
 			Workers: 30, PoolSize: 30, Rate: 600, Random: true,
 			ReadTimeout: 10 * time.Millisecond,
 		}})
 	},
+}
+
+// shortTimeout gives up calls that are a little late.
+var shortTimeout = Fault{
+	Name:   "timeout-discard-churn",
+	Cause:  "timeout-discard-churn",
+	Needs:  Needs{Callers: []clients.Name{clients.GoRedis8, clients.GoRedis9}, With: keysCommands.Name},
+	Draw:   func(r *rand.Rand) Strength { return Strength{"read_timeout_ms": between(r, 3, 30)} },
+	Caller: func(o *clients.Options, s Strength) { o.ReadTimeout = s.millis("read_timeout_ms") },
 }

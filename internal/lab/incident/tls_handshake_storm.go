@@ -2,6 +2,8 @@ package incident
 
 import (
 	"context"
+	"crypto/tls"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
@@ -20,16 +22,16 @@ var tlsHandshakeStorm = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := l.Client(ctx, clientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{
-			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 4,
+		if err := l.Client(ctx, ClientSpec{Program: clients.RedisPy, CPU: otherCPU(), Options: clients.Options{
+			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 4,
 			Rate: 200,
 		}}); err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 60,
+				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 60,
 				CallsPerClient: 2, DialTimeout: 10 * time.Second,
 			},
 		})
@@ -47,11 +49,28 @@ var tlsHandshakeStormRedigo = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, clientSpec{
+		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.Redigo, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: documents, Workers: 30,
+				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 30,
 			},
 		})
+	},
+}
+
+// handshakes opens TLS connections on behalf of other callers.
+var handshakes = Fault{
+	Name:  "tls-handshake-storm",
+	Cause: "tls-handshake-storm",
+	Needs: Needs{Topologies: []Topology{Encrypted}, OneCPU: true},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"callers": between(r, 2, 60), "gap_ms": between(r, 20, 200)}
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		anyCertificate := &tls.Config{InsecureSkipVerify: true} // it is the lab's own
+		l.startCallers(ctx, s.int("callers"), s.millis("gap_ms"), func(ctx context.Context) error {
+			return pingOnce(ctx, st.Server.Addr, anyCertificate)
+		})
+		return nil
 	},
 }

@@ -47,16 +47,16 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 		return Scene{}, err
 	}
 	reads := clients.Options{
-		Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: documents, Workers: 20,
+		Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: Documents, Workers: 20,
 		PoolSize: 20, Rate: 500,
 	}
-	if err := l.Client(ctx, clientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
+	if err := l.Client(ctx, ClientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
 		return Scene{}, err
 	}
 	asks := reads
 	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20,
 		refreshingClients, period, true
-	return Scene{Target: s.Addr}, l.Client(ctx, clientSpec{Program: library, CPU: otherCPU(), Options: asks})
+	return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: library, CPU: otherCPU(), Options: asks})
 }
 
 // startMap starts a server of a version that knows a cluster of nodes, none of which runs.

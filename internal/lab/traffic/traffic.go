@@ -5,6 +5,7 @@ package traffic
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,6 +20,7 @@ import (
 type Spec struct {
 	Addr     string // HOST:PORT; or a path of a unix socket
 	Password string
+	TLS      bool // the server's certificate is not verified: it is the lab's own
 	Conns    int
 	Pipeline int     // commands per write, at least 1
 	Rate     float64 // commands per second over all connections; 0: as fast as replies come
@@ -91,7 +93,7 @@ func (l *Load) connection(ctx context.Context, s Spec, r *rand.Rand, p *pace, k 
 	if s.PerCall && !p.wait(ctx) {
 		return nil
 	}
-	c, err := dial(ctx, s.Addr)
+	c, err := dial(ctx, s)
 	if err != nil {
 		return fmt.Errorf("load on %s: %w", s.Addr, err)
 	}
@@ -150,12 +152,16 @@ func (l *Load) batch(w *bufio.Writer, in *resp.Reader, cmds [][]string) error {
 	return nil
 }
 
-func dial(ctx context.Context, addr string) (net.Conn, error) {
+func dial(ctx context.Context, s Spec) (net.Conn, error) {
 	network := "tcp"
-	if addr[0] == '/' {
+	if s.Addr[0] == '/' {
 		network = "unix"
 	}
-	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, addr)
+	d := &net.Dialer{Timeout: 10 * time.Second}
+	if !s.TLS {
+		return d.DialContext(ctx, network, s.Addr)
+	}
+	return (&tls.Dialer{NetDialer: d, Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, network, s.Addr)
 }
 
 // pace spaces the batches of one connection evenly.

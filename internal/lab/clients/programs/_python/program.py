@@ -21,15 +21,35 @@ WORDS = {
 }
 
 
-def options():
-    """Reads exactly one line: anything more in Python's own buffer would hide the end of the input."""
+class Lines:
+    """The lines of standard input, without Python's own buffer."""
+
+    def __init__(self):
+        self.rest, self.ended = b"", False
+
+    def read(self):
+        """Reads once, and returns the lines that are complete."""
+        part = os.read(0, 1 << 16)
+        self.ended = not part
+        *lines, self.rest = (self.rest + part).split(b"\n")
+        return lines + ([self.rest] if self.ended else [])
+
+
+def parse(line):
+    o = json.loads(line)
+    if o["schema"] != SCHEMA or not o["addresses"] or not o["commands"]:
+        raise ValueError("schema, addresses or commands")
+    return o
+
+
+def options(lines):
+    """Waits for the first line."""
     try:
-        o = json.loads(sys.stdin.buffer.readline())
-        if o["schema"] != SCHEMA or not o["addresses"] or not o["commands"]:
-            raise ValueError("schema, addresses or commands")
+        while not (first := lines.read()):
+            pass
+        return parse(first[0])
     except (ValueError, KeyError, TypeError) as e:
         sys.exit("reading the options from standard input: %r" % e)
-    return o
 
 
 def unsupported(what):
@@ -113,11 +133,57 @@ class Tally:
             self.kinds[k] = self.kinds.get(k, 0) + 1
 
 
+class Slices:
+    """Operations by when they were due. One lasts until the next success of its worker (docs/clients.md)."""
+
+    LIMIT = 12_000
+
+    def __init__(self, start_ns, every_ns):
+        self.start, self.every = start_ns, every_ns  # of time.monotonic_ns
+        self.sums, self.all, self.lock = [], [], threading.Lock()
+
+    def worker(self):
+        waits = []  # when the operations were due that have no result
+        with self.lock:
+            self.all.append(waits)
+        return waits
+
+    def due(self, waits, at_s):
+        if self.every:
+            with self.lock:
+                waits.append(int(at_s * 1e9))
+
+    def succeeded(self, waits):
+        if self.every:
+            with self.lock:
+                self.end(waits, len(waits) - 1)
+
+    def end(self, waits, failed):
+        now = time.monotonic_ns()
+        for i, due in enumerate(waits):
+            k = (due - self.start) // self.every
+            if 0 <= k < self.LIMIT:
+                while len(self.sums) <= k:
+                    self.sums.append({"operations": 0, "failed": 0, "ns": 0})
+                self.sums[k]["operations"] += 1
+                self.sums[k]["failed"] += i < failed
+                self.sums[k]["ns"] += max(now - due, 0)
+        waits.clear()
+
+    def finish(self):
+        with self.lock:
+            for waits in self.all:
+                self.end(waits, len(waits))
+            return self.sums
+
+
 class Tallies:
     """A tally for each thread, so that threads do not wait for each other."""
 
-    def __init__(self, warmup_ns):
+    def __init__(self, o):
+        warmup_ns = o.get("warmup_ns", 0)
         self.start, self.unix = time.monotonic_ns() + warmup_ns, time.time_ns() + warmup_ns
+        self.slices = Slices(self.start, o.get("slice_ns", 0))
         self.own, self.all, self.lock = threading.local(), [], threading.Lock()
 
     def mine(self):
@@ -149,5 +215,5 @@ class Tallies:
             "errors_by_kind": kinds, "last_error": last, "start_unix_ns": self.unix,
             "ran_ns": max(time.monotonic_ns() - self.start, 0), "per_second": per_second,
             "histogram": sorted(buckets.items()), "max_ns": most, "cpu_ns": int((use.user + use.system) * 1e9),
-            "dials": -1, "pool": {"connections": 0, "idle": 0},
+            "dials": -1, "pool": {"connections": 0, "idle": 0}, "slices": self.slices.finish(),
         }

@@ -19,10 +19,10 @@ import program
 
 class Workload:
     def __init__(self, options):
-        self.o, self.mix = options, program.Mix(options)
+        self.o, self.mix = options, program.Mix(options)  # block and heap change with further lines
         if (options.get("mode") or "standalone") != "standalone" or options.get("listen"):
             program.unsupported("a cluster, or the HTTP service,")
-        self.tallies = program.Tallies(options.get("warmup_ns", 0))
+        self.tallies = program.Tallies(options)
         self.calls, self.answered = 0, False
         self.gcs = []
         self.stop = asyncio.Event()
@@ -44,30 +44,51 @@ class Workload:
         tasks = [asyncio.create_task(self.work(i)) for i in range(o["workers"])]
         if o.get("duration_ns"):
             self.loop.call_later((o.get("warmup_ns", 0) + o["duration_ns"]) / 1e9, self.stop.set)
-        if o.get("block_every_ns"):
-            tasks.append(asyncio.create_task(self.block()))
+        tasks.append(asyncio.create_task(self.block()))
         await self.stop.wait()
         await asyncio.wait(tasks, timeout=1)  # they end by themselves: redis-py 4.3.4 may swallow a cancellation
         gc.callbacks.remove(self.collected)
         self.report()
 
     def input(self):
-        if not os.read(0, 4096):  # the parent process closed it or ended
+        for line in lines.read():
+            if line:
+                self.change(line)
+        if lines.ended:  # the parent process closed it or ended
             self.loop.remove_reader(0)
             self.stop.set()
 
+    def change(self, line):
+        """Goes on with other options of the process. Those of the library stay."""
+        try:
+            o = program.parse(line)
+        except (ValueError, KeyError, TypeError) as e:
+            print("other options: %r" % e, file=sys.stderr)
+            return
+        for name in ("block_every_ns", "block_for_ns", "heap_per_call"):
+            self.o[name] = o.get(name, 0)
+
     async def work(self, i):
         """Makes bursts of concurrent calls at the worker's share of the rate, each call on its own connection."""
-        o = self.o
+        o, slices = self.o, self.tallies.slices
         burst = max(o.get("burst", 0), 1)
+        waits = [slices.worker() for _ in range(burst)]
         gap = o["workers"] * burst / o["rate_per_second"] if o.get("rate_per_second") else 0
         due = time.monotonic() + gap * i / o["workers"]
         while not self.stop.is_set():
             await asyncio.sleep(max(due - time.monotonic(), 0))
-            await asyncio.gather(*[self.call() for _ in range(burst)])
+            await asyncio.gather(*[self.operation(w, due) for w in waits])
             due += random.expovariate(1) * gap if o.get("random") else gap
-            if time.monotonic() - due > gap:  # late: do not catch up with more calls
-                due = time.monotonic()
+            while gap and time.monotonic() - due > gap:  # late: do not catch up with more calls
+                for w in waits:
+                    slices.due(w, due)
+                due += gap
+            due = due if gap else time.monotonic()
+
+    async def operation(self, waits, due):
+        self.tallies.slices.due(waits, due)
+        if not await self.call():
+            self.tallies.slices.succeeded(waits)
 
     async def call(self):
         args, tally, error = self.mix.draw(), self.tallies.mine(), None
@@ -82,12 +103,16 @@ class Workload:
             print("ready", file=sys.stderr, flush=True)
         self.calls += 1
         self.remember()
+        return error
 
     async def block(self):
         """Blocks the event loop: it sorts, encodes and signs rows while calls wait for their replies."""
-        every, block = self.o["block_every_ns"] / 1e9, self.o["block_for_ns"] / 1e9
         rows = [{"id": i, "name": "customer %d" % i, "total": random.random()} for i in range(300)]
         while not self.stop.is_set():
+            every, block = self.o.get("block_every_ns", 0) / 1e9, self.o.get("block_for_ns", 0) / 1e9
+            if not every:
+                await asyncio.sleep(0.02)  # until other options come
+                continue
             await asyncio.sleep(every)
             calls = [asyncio.create_task(self.call()) for _ in range(max(self.o.get("burst", 0), 1))]
             for _ in range(3):  # iterations: redis-py 4.3.4 sends in the third and has the replies in the seventh
@@ -134,7 +159,10 @@ class Workload:
 
 
 async def main():
-    await Workload(program.options()).run()
+    await Workload(program.options(lines)).run()
+
+
+lines = program.Lines()
 
 
 asyncio.run(main())

@@ -66,19 +66,32 @@ def connect(o):
 
 class Workload:
     def __init__(self, o):
-        self.o, self.mix, self.stop = o, program.Mix(o), threading.Event()
+        self.o, self.stop = o, threading.Event()
         try:
-            self.client = connect(o)  # a cluster client connects at once
+            self.now = (o, program.Mix(o), connect(o))  # a cluster client connects at once
         except ERRORS as e:
             program.unreachable(e)
-        self.tallies = program.Tallies(o.get("warmup_ns", 0))
+        self.tallies = program.Tallies(o)
         self.ready = threading.Lock()
 
+    def change(self, o):
+        """Goes on with other options. Connections that are in use are closed when they are not referred to any more."""
+        before, self.now = self.now, (o, program.Mix(o), connect(o))
+        pool = getattr(before[2], "connection_pool", None)
+        if pool:
+            pool.disconnect(inuse_connections=False)
+
+    def operation(self):
+        """Makes the calls of a chain."""
+        for _ in range(max(self.now[0].get("chain", 0), 1)):
+            self.call()
+
     def call(self):
-        args, tally = self.mix.draw(), self.tallies.mine()
+        _, mix, client = self.now
+        args, tally = mix.draw(), self.tallies.mine()
         start = time.monotonic_ns()
         try:
-            reply = self.client.execute_command(*args)
+            reply = client.execute_command(*args)
         except ERRORS as e:
             tally.add(start, e)
             raise
@@ -86,23 +99,29 @@ class Workload:
         return reply
 
     def work(self, i):
-        """Makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst."""
-        o = self.o
+        """Makes operations at the worker's share of the rate. A worker that is late does not catch up with a burst: it
+        makes the last operation that is due, and misses those before it."""
+        o, slices = self.o, self.tallies.slices
+        waits = slices.worker()
         gap = o["workers"] / o["rate_per_second"] if o.get("rate_per_second") else 0
         due = time.monotonic() + gap * i / o["workers"]
         while not self.stop.is_set():
             wait = due - time.monotonic()
             if wait > 0 and self.stop.wait(wait):
                 return
+            slices.due(waits, due)
             try:
-                self.call()
+                self.operation()
+                slices.succeeded(waits)
                 if not o.get("listen") and self.ready.acquire(blocking=False):
                     print("ready", file=sys.stderr, flush=True)
             except ERRORS:
                 pass  # counted
             due += random.expovariate(1) * gap if o.get("random") else gap
-            if time.monotonic() - due > gap:
-                due = time.monotonic()
+            while gap and time.monotonic() - due > gap:
+                slices.due(waits, due)
+                due += gap
+            due = due if gap else time.monotonic()
 
     def serve(self):
         """The HTTP service: all requests share one client, and each makes a call of the mix."""
@@ -161,11 +180,18 @@ class Workload:
         print(json.dumps(self.summary()), flush=True)
 
     def input(self):
-        while os.read(0, 4096):  # until the parent process closes it or ends
-            pass
+        while not lines.ended:  # until the parent process closes it or ends
+            for line in lines.read():
+                if not line:
+                    continue
+                try:
+                    self.change(program.parse(line))
+                except (ValueError, KeyError, TypeError, *ERRORS) as e:
+                    print("other options: %r" % e, file=sys.stderr)
         self.stop.set()
 
 
 count_dials()
-Workload(program.options()).run()
+lines = program.Lines()
+Workload(program.options(lines)).run()
 os._exit(0)

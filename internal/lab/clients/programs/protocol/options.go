@@ -34,6 +34,9 @@ const (
 // Options is what a client program reads from its standard input, as one line of JSON. A zero value means the default
 // of the library, unless a comment says otherwise. A program ignores what its library does not have; docs/clients.md
 // has the table.
+//
+// Each further line is options from then on: the program opens the library again, and closes the one before when its
+// calls have ended. Workers, rate, slices and times stay those of the first line.
 type Options struct {
 	Schema    string   `json:"schema"`
 	Addresses []string `json:"addresses"`      // HOST:PORT; several are seeds of one cluster, or the servers of a ring
@@ -57,6 +60,11 @@ type Options struct {
 	Warmup   time.Duration `json:"warmup_ns,omitempty"`   // calls that begin before this are not counted
 	Duration time.Duration `json:"duration_ns,omitempty"` // of the counted time; 0: until standard input ends
 	Listen   string        `json:"listen,omitempty"`      // HOST:PORT of the HTTP service; port 0: any free port
+	// length of the slices of time of Summary.Slices; 0: none
+	Slice time.Duration `json:"slice_ns,omitempty"`
+	// an operation is this many calls, one after the other; 0: one. All count in the histogram, the operation in
+	// Slices
+	Chain int `json:"chain,omitempty"`
 
 	PoolSize int `json:"pool_size,omitempty"` // connections at most, per node; redigo: MaxActive
 	MinIdle  int `json:"min_idle,omitempty"`  // idle connections that the pool keeps ready
@@ -116,8 +124,9 @@ func (o Options) Check() error {
 		return wrong("%d addresses for a standalone server; several are for mode cluster or ring", len(o.Addresses))
 	case len(o.Commands) == 0:
 		return wrong("no command")
-	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0 || o.Clients < 0 || o.Pipeline < 0:
-		return wrong("workers, rate, keys, clients, pipeline, duration and warm-up are not negative")
+	case o.Workers < 0 || o.Rate < 0 || o.Keys < 0 || o.Duration < 0 || o.Warmup < 0 || o.Clients < 0 ||
+		o.Pipeline < 0 || o.Slice < 0 || o.Chain < 0:
+		return wrong("workers, rate, keys, clients, pipeline, chain, durations and slices are not negative")
 	case o.Workers == 0 && o.Listen == "":
 		return wrong("neither workers nor an address to listen at: nobody would call")
 	case o.Listen != "" && o.CallsPerClient > 0:

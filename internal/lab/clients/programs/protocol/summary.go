@@ -31,6 +31,7 @@ type Summary struct {
 	GCs        int64            `json:"gcs,omitempty"`       // garbage collections of the whole heap,
 	GCTime     time.Duration    `json:"gc_ns,omitempty"`     // their time together,
 	GCMax      time.Duration    `json:"gc_max_ns,omitempty"` // and of the longest
+	Slices     []Slice          `json:"slices,omitempty"`    // from StartUnix, each as long as Options.Slice
 }
 
 // Second counts the calls that ended in one second.
@@ -100,6 +101,11 @@ func (s Summary) check() error {
 			return fmt.Errorf("errors_by_kind: %d of %q", n, kind)
 		}
 		kinds += n
+	}
+	for _, t := range s.Slices {
+		if t.Operations < 0 || t.Failed < 0 || t.Failed > t.Operations || t.Ns < 0 {
+			return fmt.Errorf("slices: %d operations, %d of them failed, of %d ns", t.Operations, t.Failed, t.Ns)
+		}
 	}
 	switch n := s.Histogram.Count(); {
 	case n != s.Calls || seconds != s.Calls:

@@ -118,6 +118,13 @@ func (c *worker) call(args []any) (string, error) {
 	return s, err
 }
 
+// closeOwn closes the worker's own client.
+func (c *worker) closeOwn() {
+	if c.own != nil {
+		_ = c.own.Close()
+	}
+}
+
 // pipeline sends commands of the mix at once. In a cluster the library sends each to the node of its key, and waits for
 // all.
 func (c *worker) pipeline(client redis.UniversalClient, first []any) error {

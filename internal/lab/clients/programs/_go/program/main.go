@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"lab/protocol"
 	"os"
 	"os/signal"
@@ -26,10 +25,7 @@ var (
 
 func main() {
 	in := bufio.NewReader(os.Stdin)
-	w, err := newWorkload(in)
-	if err == nil {
-		err = w.run(in)
-	}
+	err := run(in)
 	if err == nil {
 		return
 	}
@@ -43,8 +39,9 @@ func main() {
 	os.Exit(2)
 }
 
-func newWorkload(in *bufio.Reader) (*workload, error) {
-	w := &workload{}
+// read reads the options of one line.
+func read(in *bufio.Reader, c *counts) (*workload, error) {
+	w := &workload{counts: c}
 	line, err := in.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &w.Options)
@@ -64,11 +61,25 @@ func newWorkload(in *bufio.Reader) (*workload, error) {
 }
 
 // run ends after the duration, at SIGTERM, or when standard input ends, which is when the parent process ends.
-func (w *workload) run(in io.Reader) error {
+func run(in *bufio.Reader) error {
+	w, err := read(in, &counts{})
+	if err != nil {
+		return err
+	}
+	if w.Procs > 0 {
+		runtime.GOMAXPROCS(w.Procs)
+	}
+	if w.lib, err = open(w); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	start := time.Now().Add(w.Warmup)
+	w.tally, w.slices = protocol.NewTally(start), protocol.NewSlices(start, w.Slice)
+	p := &program{workload: w}
+	p.now.Store(w)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		p.follow(in)
 		stop()
 	}()
 	if w.Duration > 0 {
@@ -76,21 +87,13 @@ func (w *workload) run(in io.Reader) error {
 		defer cancel()
 		ctx = timed
 	}
-	if w.Procs > 0 {
-		runtime.GOMAXPROCS(w.Procs)
-	}
-	lib, err := open(w)
-	if err != nil {
-		return err
-	}
-	w.tally = protocol.NewTally(time.Now().Add(w.Warmup))
-	served, err := w.serve(ctx, lib)
+	served, err := w.serve(ctx, w.lib)
 	if err != nil {
 		return err
 	}
 	worked := make(chan struct{})
 	go func() {
-		w.work(ctx, lib)
+		p.work(ctx)
 		close(worked)
 	}()
 	<-ctx.Done()
@@ -99,8 +102,15 @@ func (w *workload) run(in io.Reader) error {
 	case <-time.After(time.Second): // a worker may still wait for DNS or a connection
 	}
 	served.Wait()
+	return p.report()
+}
+
+// report prints the summary.
+func (p *program) report() error {
+	w := p.now.Load()
 	sum := w.tally.Summary()
-	sum.Library, sum.Dials, sum.Pool = library(modulePath), w.dials.Load(), lib.pool()
+	sum.Slices = w.slices.Sums(time.Now())
+	sum.Library, sum.Dials, sum.Pool = library(modulePath), w.dials.Load(), w.lib.pool()
 	var use syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) == nil {
 		sum.CPU = time.Duration(use.Utime.Nano() + use.Stime.Nano())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -28,21 +29,62 @@ type caller interface {
 	call(args []any) (string, error)
 }
 
+// workload is what is done with one opening of the library.
 type workload struct {
 	protocol.Options
+	*counts
 	commands []protocol.Command // each as often as its weight
+	lib      client
+
+	busy   sync.RWMutex // read-locked by each operation
+	closed bool         // the library is closed, or about to be: another workload follows
+}
+
+// counts are those of the whole program.
+type counts struct {
 	dials    atomic.Int64
 	borrowed atomic.Int64
 	ready    sync.Once
 	tally    *protocol.Tally
+	slices   *protocol.Slices
+}
+
+// program is the first workload, and the one that runs now.
+type program struct {
+	*workload
+	now atomic.Pointer[workload]
+}
+
+// follow reads further lines, until standard input ends. Each is options from then on.
+func (p *program) follow(in *bufio.Reader) {
+	for {
+		if _, err := in.Peek(1); err != nil {
+			return
+		}
+		next, err := read(in, p.counts)
+		if err == nil {
+			next.lib, err = open(next)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			continue
+		}
+		before := p.now.Swap(next)
+		go func() {
+			before.busy.Lock() // when its operations have ended
+			before.closed = true
+			before.busy.Unlock()
+			before.lib.pool() // closes the library
+		}()
+	}
 }
 
 // work runs the workers until the context ends, and waits for them for a second at most: a library without a timeout
 // may wait for ever.
-func (w *workload) work(ctx context.Context, lib client) {
+func (p *program) work(ctx context.Context) {
 	var wg sync.WaitGroup
-	for id := range w.Workers {
-		wg.Go(func() { w.worker(ctx, id, lib.worker()) })
+	for id := range p.Workers {
+		wg.Go(func() { p.worker(ctx, id) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -56,23 +98,69 @@ func (w *workload) work(ctx context.Context, lib client) {
 	}
 }
 
-// worker makes calls at its share of the rate. A worker that is late does not catch up with a burst.
-func (w *workload) worker(ctx context.Context, id int, c caller) {
+// worker makes operations at its share of the rate. A worker that is late does not catch up with a burst: it makes the
+// last operation that is due, and misses those before it.
+func (p *program) worker(ctx context.Context, id int) {
 	gap := time.Duration(0)
-	if w.Rate > 0 {
-		gap = time.Duration(float64(w.Workers) / w.Rate * float64(time.Second))
+	if p.Rate > 0 {
+		gap = time.Duration(float64(p.Workers) / p.Rate * float64(time.Second))
 	}
-	next := time.Now().Add(gap * time.Duration(id) / time.Duration(w.Workers))
+	next := time.Now().Add(gap * time.Duration(id) / time.Duration(p.Workers))
+	waits, mine := p.slices.Worker(), &turn{}
+	defer mine.end()
 	for sleep(ctx, time.Until(next)) {
-		reply, _ := w.call(c)
-		w.decode(reply)
+		waits.Due(next)
+		if mine.operation(p) == nil {
+			waits.Succeeded(time.Now())
+		}
 		step := gap
-		if w.Random {
+		if p.Random {
 			step = time.Duration(rand.ExpFloat64() * float64(gap))
 		}
-		if next = next.Add(step); time.Since(next) > gap {
+		next = next.Add(step)
+		for gap > 0 && time.Since(next) > gap {
+			waits.Due(next)
+			next = next.Add(gap)
+		}
+		if gap == 0 {
 			next = time.Now()
 		}
+	}
+}
+
+// turn is what one worker has of the workload that runs.
+type turn struct {
+	of     *workload
+	caller caller
+}
+
+// operation makes one operation of the workload that runs now: the calls of a chain. Its error is that of the first
+// call that fails.
+func (t *turn) operation(p *program) (failed error) {
+	w := p.now.Load()
+	for w.busy.RLock(); w.closed; w.busy.RLock() {
+		w.busy.RUnlock()
+		w = p.now.Load()
+	}
+	defer w.busy.RUnlock()
+	if w != t.of {
+		t.end()
+		t.of, t.caller = w, w.lib.worker()
+	}
+	for range max(w.Chain, 1) {
+		reply, err := w.call(t.caller)
+		w.decode(reply)
+		if err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// end closes the client that the worker has of its own, if any.
+func (t *turn) end() {
+	if c, ok := t.caller.(interface{ closeOwn() }); ok {
+		c.closeOwn()
 	}
 }
 

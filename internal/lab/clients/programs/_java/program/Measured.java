@@ -18,8 +18,11 @@ final class Measured {
     private final ConcurrentLinkedQueue<Tally> all = new ConcurrentLinkedQueue<>();
     private final ThreadLocal<Tally> own;
 
-    Measured(long warmup) {
+    final Slices slices;
+
+    Measured(long warmup, long slice) {
         start = System.nanoTime() + warmup;
+        slices = new Slices(start, slice);
         unix = System.currentTimeMillis() * 1_000_000L + warmup;
         own = ThreadLocal.withInitial(() -> {
             Tally t = new Tally(start);
@@ -69,6 +72,7 @@ final class Measured {
         }
         out.put("gcs", collections);
         out.put("gc_ns", collecting);
+        out.put("slices", slices.finish());
         return GSON.toJson(out);
     }
 }

@@ -19,6 +19,8 @@ final class Options {
     long warmup_ns;
     long duration_ns;
     String listen;
+    long slice_ns;
+    int chain;
     int pool_size;
     int min_idle;
     int max_idle;

@@ -8,6 +8,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /** The common part of the client programs in Java (docs/clients.md): the workers, and how they start and end. */
 final class Program {
@@ -16,22 +17,62 @@ final class Program {
     private static final int CONNECT = 4;
 
     final Options o;
-    final Library library;
     final Measured measured;
     private final CountDownLatch stop;
-    private final List<String[]> mix = new ArrayList<>(); // each command as often as its weight
     private final AtomicBoolean ready = new AtomicBoolean();
+    private volatile Use now;
 
     private Program(Options o, Library library, CountDownLatch stop) {
         this.o = o;
-        this.library = library;
+        this.now = new Use(o, library);
         this.stop = stop;
-        this.measured = new Measured(o.warmup_ns);
-        for (Options.Command c : o.commands) {
-            for (int i = 0; i < Math.max(c.weight, 1); i++) {
-                mix.add(c.args);
+        this.measured = new Measured(o.warmup_ns, o.slice_ns);
+    }
+
+    /** A library with the options that it was opened with. */
+    private static final class Use {
+        final int chain;
+        final Library library;
+        final List<String[]> mix = new ArrayList<>(); // each command as often as its weight
+        final ReentrantReadWriteLock busy = new ReentrantReadWriteLock(); // read-locked by each operation
+        boolean closed;
+
+        Use(Options o, Library library) {
+            this.chain = Math.max(o.chain, 1);
+            this.library = library;
+            for (Options.Command c : o.commands) {
+                for (int i = 0; i < Math.max(c.weight, 1); i++) {
+                    mix.add(c.args);
+                }
             }
         }
+
+        /** Closes the library when its operations have ended. */
+        void close() {
+            busy.writeLock().lock();
+            closed = true;
+            busy.writeLock().unlock();
+            library.close();
+        }
+    }
+
+    Library library() {
+        return now.library;
+    }
+
+    /** Goes on with other options. */
+    private void change(String line, Library.Opener opener) {
+        Use before = now;
+        try {
+            Options next = Options.parse(line);
+            now = new Use(next, opener.open(next));
+        } catch (Exception e) {
+            System.err.println("other options: " + String.valueOf(e.getMessage()).replace('\n', ' '));
+            return;
+        }
+        Thread closing = new Thread(before::close, "close");
+        closing.setDaemon(true);
+        closing.start();
     }
 
     /** The whole program: it ends after the duration, at SIGTERM, or when standard input ends. */
@@ -44,16 +85,6 @@ final class Program {
             fail(BAD_OPTIONS, "reading the options from standard input: " + e.getMessage());
         }
         CountDownLatch stop = new CountDownLatch(1);
-        Thread input = new Thread(() -> {
-            try {
-                while (in.read() >= 0) {} // until the parent process closes it or ends
-            } catch (IOException e) {
-                // as at the end of the input
-            }
-            stop.countDown();
-        });
-        input.setDaemon(true);
-        input.start();
         Library library = null;
         try {
             library = opener.open(o);
@@ -63,7 +94,23 @@ final class Program {
             String cause = e.getCause() == null ? "" : ": " + e.getCause().getMessage();
             fail(CONNECT, "connecting: " + e.getMessage() + cause);
         }
-        new Program(o, library, stop).run();
+        Program p = new Program(o, library, stop);
+        Thread input = new Thread(() -> p.follow(in, opener));
+        input.setDaemon(true);
+        input.start();
+        p.run();
+    }
+
+    /** Reads further lines, until the parent process closes the input or ends. */
+    private void follow(BufferedReader in, Library.Opener opener) {
+        try {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                change(line, opener);
+            }
+        } catch (IOException e) {
+            // as at the end of the input
+        }
+        stop.countDown();
     }
 
     private static void fail(int code, String text) {
@@ -93,13 +140,17 @@ final class Program {
         for (Thread t : workers) {
             t.join(Math.max(1, (end - System.nanoTime()) / 1_000_000)); // it may wait for a reply for ever
         }
-        System.out.println(measured.summary(library));
+        System.out.println(measured.summary(library()));
         System.out.flush();
         Runtime.getRuntime().halt(0); // Lettuce takes two seconds to close
     }
 
-    /** Makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst. */
+    /**
+     * Makes operations at the worker's share of the rate. A worker that is late does not catch up with a burst: it
+     * makes the last operation that is due, and misses those before it.
+     */
     private void work(int id) {
+        List<Long> waits = measured.slices.worker();
         double gap = o.rate_per_second > 0 ? o.workers / o.rate_per_second * 1e9 : 0;
         double due = System.nanoTime() + gap * id / o.workers;
         try {
@@ -108,8 +159,10 @@ final class Program {
                 if (wait > 0 && stop.await(wait, TimeUnit.NANOSECONDS)) {
                     return;
                 }
+                measured.slices.due(waits, (long) due);
                 try {
-                    call();
+                    operation();
+                    measured.slices.succeeded(waits);
                     if (!ready.get() && ready.compareAndSet(false, true) && o.listen == null) {
                         System.err.println("ready");
                     }
@@ -117,7 +170,10 @@ final class Program {
                     // counted
                 }
                 due += o.random ? -Math.log(1 - ThreadLocalRandom.current().nextDouble()) * gap : gap;
-                if (System.nanoTime() - due > gap) {
+                for (; gap > 0 && System.nanoTime() - due > gap; due += gap) {
+                    measured.slices.due(waits, (long) due);
+                }
+                if (gap == 0) {
                     due = System.nanoTime();
                 }
             }
@@ -126,12 +182,45 @@ final class Program {
         }
     }
 
+    /** The library that is used now, read-locked. */
+    private Use use() {
+        while (true) {
+            Use use = now;
+            use.busy.readLock().lock();
+            if (!use.closed) {
+                return use;
+            }
+            use.busy.readLock().unlock();
+        }
+    }
+
+    /** Makes the calls of a chain. */
+    private void operation() throws Exception {
+        Use use = use();
+        try {
+            for (int i = 0; i < use.chain; i++) {
+                call(use);
+            }
+        } finally {
+            use.busy.readLock().unlock();
+        }
+    }
+
     /** Makes one call of the mix and counts it. */
     Object call() throws Exception {
-        String[] args = draw();
+        Use use = use();
+        try {
+            return call(use);
+        } finally {
+            use.busy.readLock().unlock();
+        }
+    }
+
+    private Object call(Use use) throws Exception {
+        String[] args = draw(use.mix);
         long start = System.nanoTime();
         try {
-            Object reply = library.call(args);
+            Object reply = use.library.call(args);
             measured.mine().add(start, null);
             return reply;
         } catch (Exception e) {
@@ -140,7 +229,7 @@ final class Program {
         }
     }
 
-    private String[] draw() {
+    private String[] draw(List<String[]> mix) {
         ThreadLocalRandom random = ThreadLocalRandom.current();
         String[] args = mix.get(random.nextInt(mix.size())).clone();
         for (int i = 0; i < args.length; i++) {

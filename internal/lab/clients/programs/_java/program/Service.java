@@ -32,7 +32,7 @@ final class Service {
                     }
                     break;
                 case "/stats":
-                    answer(exchange, 200, p.measured.summary(p.library));
+                    answer(exchange, 200, p.measured.summary(p.library()));
                     break;
                 default:
                     answer(exchange, 404, "");

@@ -68,33 +68,91 @@ class Tally {
     this.kinds[k] = (this.kinds[k] ?? 0) + 1;
   }
 
-  summary(library, dials, pool) {
+  summary(library, dials, pool, slices) {
     const cpu = process.cpuUsage();
     return JSON.stringify({
       schema: SCHEMA, library, calls: this.calls, errors: this.errors, errors_by_kind: this.kinds,
       last_error: this.lastError, start_unix_ns: 0, ran_ns: Math.max(now() - this.start, 0),
       per_second: this.perSecond, histogram: [...this.buckets].sort((a, b) => a[0] - b[0]), max_ns: this.max,
-      cpu_ns: (cpu.user + cpu.system) * 1000, dials, pool,
+      cpu_ns: (cpu.user + cpu.system) * 1000, dials, pool, slices: slices.finish(),
     }).replace('"start_unix_ns":0', `"start_unix_ns":${this.unix}`); // too large for JSON.stringify to write exactly
   }
 }
 
-// readOptions reads one line. It then waits for the end of the input, at which the program ends.
-async function readOptions(stop) {
-  let text = "";
-  const line = new Promise((resolve) => {
-    process.stdin.on("data", (chunk) => {
-      if (text.length < 1 << 20) text += chunk;
-      if (text.includes("\n")) resolve();
+// Slices sum up operations by when they were due. One lasts until the next success of its worker (docs/clients.md).
+class Slices {
+  static LIMIT = 12_000;
+
+  constructor(start, every) {
+    this.start = start;
+    this.every = every;
+    this.sums = [];
+    this.all = [];
+  }
+
+  // worker returns when the operations of a worker were due that have no result.
+  worker() {
+    const waits = [];
+    this.all.push(waits);
+    return waits;
+  }
+
+  due(waits, at) {
+    if (this.every) waits.push(at);
+  }
+
+  succeeded(waits) {
+    this.end(waits, waits.length - 1);
+  }
+
+  end(waits, failed) {
+    const at = now();
+    waits.forEach((due, i) => {
+      const k = Math.floor((due - this.start) / this.every);
+      if (k < 0 || k >= Slices.LIMIT) return;
+      while (this.sums.length <= k) this.sums.push({ operations: 0, failed: 0, ns: 0 });
+      this.sums[k].operations++;
+      this.sums[k].failed += Number(i < failed);
+      this.sums[k].ns += Math.round(Math.max(at - due, 0));
     });
-    process.stdin.on("end", () => { resolve(); stop(); });
-    process.stdin.on("error", () => { resolve(); stop(); });
+    waits.length = 0;
+  }
+
+  finish() {
+    for (const waits of this.all) this.end(waits, waits.length);
+    return this.sums;
+  }
+}
+
+function parse(line) {
+  const o = JSON.parse(line);
+  if (o.schema === SCHEMA && o.addresses?.length && o.commands?.length) return o;
+  throw new Error("schema, addresses or commands");
+}
+
+// readOptions reads the first line. Further ones go to change(options), until the input ends, and so the program.
+async function readOptions(stop, change) {
+  let text = "", first;
+  const line = new Promise((resolve) => {
+    const end = () => { resolve(text); stop(); };
+    process.stdin.on("data", (chunk) => {
+      text += chunk;
+      const lines = text.split("\n");
+      text = lines.pop().slice(0, 1 << 20);
+      if (first === undefined && lines.length) resolve(first = lines.shift());
+      for (const l of lines) {
+        try {
+          change(parse(l));
+        } catch (e) {
+          process.stderr.write(`other options: ${e.message}\n`);
+        }
+      }
+    });
+    process.stdin.on("end", end);
+    process.stdin.on("error", end);
   });
-  await line;
   try {
-    const o = JSON.parse(text.split("\n", 1)[0]);
-    if (o.schema === SCHEMA && o.addresses?.length && o.commands?.length) return o;
-    throw new Error("schema, addresses or commands");
+    return parse(await line);
   } catch (e) {
     return fail(2, `reading the options from standard input: ${e.message.replaceAll("\n", " ")}`);
   }
@@ -131,20 +189,31 @@ export async function run(library, open) {
   let stopping = false, stop;
   const stopped = new Promise((resolve) => { stop = () => { stopping = true; resolve(); }; });
   process.on("SIGTERM", stop);
-  const o = await readOptions(stop);
-  let client;
+  let current; // what operations use: { o, client, draw, busy }
+  const change = async (o) => {
+    const before = current;
+    try {
+      current = { o, client: await open(o), draw: mix(o), busy: 0 };
+    } catch (e) {
+      return process.stderr.write(`other options: ${e.message}\n`);
+    }
+    const close = () => (before.busy ? setTimeout(close, 10) : before.client.close());
+    close(); // when its operations have ended
+  };
+  const o = await readOptions(stop, change);
   try {
-    client = await open(o);
+    current = { o, client: await open(o), draw: mix(o), busy: 0 };
   } catch (e) {
     return fail(CONNECT_EXIT, `connecting: ${e.message}`);
   }
-  const draw = mix(o), tally = new Tally(o.warmup_ns ?? 0);
+  const tally = new Tally(o.warmup_ns ?? 0), slices = new Slices(tally.start, o.slice_ns ?? 0);
+  const summary = () => tally.summary(library, current.client.dials(), current.client.pool(), slices);
   let ready = false;
 
-  const call = async () => {
-    const args = draw(), start = now();
+  const call = async (use = current) => {
+    const args = use.draw(), start = now();
     try {
-      const reply = await client.call(args);
+      const reply = await use.client.call(args);
       tally.add(start);
       if (!ready && !o.listen) { ready = true; process.stderr.write("ready\n"); }
       return reply;
@@ -154,9 +223,21 @@ export async function run(library, open) {
     }
   };
 
-  // work makes calls at the worker's share of the rate. A worker that is late does not catch up with a burst.
+  // operation makes the calls of a chain.
+  const operation = async () => {
+    const use = current;
+    use.busy++;
+    try {
+      for (let k = 0; k < Math.max(use.o.chain ?? 0, 1); k++) await call(use);
+    } finally {
+      use.busy--;
+    }
+  };
+
+  // work makes operations at the worker's share of the rate. A worker that is late does not catch up with a burst: it
+  // makes the last operation that is due, and misses those before it.
   const work = async (i) => {
-    const gap = o.rate_per_second ? (o.workers / o.rate_per_second) * 1e9 : 0;
+    const gap = o.rate_per_second ? (o.workers / o.rate_per_second) * 1e9 : 0, waits = slices.worker();
     let due = now() + (gap * i) / o.workers;
     while (!stopping) {
       const wait = (due - now()) / 1e6;
@@ -164,20 +245,22 @@ export async function run(library, open) {
         await sleep(wait, stopped);
         if (stopping) return;
       }
-      await call().catch(() => {}); // counted
+      slices.due(waits, due);
+      await operation().then(() => slices.succeeded(waits), () => {}); // failures are counted
       due += o.random ? -Math.log(1 - Math.random()) * gap : gap;
-      if (now() - due > gap) due = now();
+      for (; gap && now() - due > gap; due += gap) slices.due(waits, due);
+      if (!gap) due = now();
     }
   };
 
-  if (o.listen) await serve(o, call, () => tally.summary(library, client.dials(), client.pool()));
+  if (o.listen) await serve(o, () => call(), summary);
   const workers = Array.from({ length: o.workers ?? 0 }, (_, i) => work(i));
   if (o.duration_ns) setTimeout(stop, ((o.warmup_ns ?? 0) + o.duration_ns) / 1e6);
   await stopped;
   const second = new Promise((resolve) => setTimeout(resolve, 1000)); // a reply may never come
   await Promise.race([Promise.all(workers), second]);
-  const text = tally.summary(library, client.dials(), client.pool());
-  client.close();
+  const text = summary();
+  current.client.close();
   process.stdout.write(text + "\n", () => process.exit(0));
 }
 

@@ -1,0 +1,94 @@
+package random
+
+import (
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+)
+
+// Finding is a finding of the diagnosis, compared with the truth.
+type Finding struct {
+	Cause      string  `json:"cause"`
+	Share      float64 `json:"share"` // of the excess
+	Confidence float64 `json:"confidence"`
+	Because    string  `json:"because,omitempty"`
+	// Right: the cause is true, or it is said to be a consequence of one that is.
+	Right bool `json:"right"`
+	// Made: a fault of this cause was on, whether or not it cost the callers anything.
+	Made bool `json:"made"`
+}
+
+// Judgement is what the diagnosis of a recording says by a tier.
+type Judgement struct {
+	Verdict  string    `json:"verdict"`
+	First    string    `json:"first"` // cause of the first finding, or the verdict without one
+	Findings []Finding `json:"findings"`
+	ExcessNs int64     `json:"excess_ns"`
+	// Unexplained is the share of the excess that no source saw.
+	Unexplained float64 `json:"unexplained"`
+}
+
+// Judge diagnoses the recording of a run by all tiers.
+func (r *Run) Judge(file, version string) error {
+	rec, err := recording.Open(file)
+	if err != nil {
+		return fmt.Errorf("seed %d: %w", r.Seed, err)
+	}
+	r.Version, r.Tiers = version, map[string]Judgement{}
+	for _, tier := range recording.Tiers {
+		r.Tiers[tier.Name] = r.judgement(verdict.Diagnose(rec.Without(tier.Without...), version))
+	}
+	best := r.Tiers[recording.Tiers[0].Name]
+	r.First, r.Findings = best.First, best.Findings
+	return nil
+}
+
+func (r *Run) judgement(d verdict.Diagnosis) Judgement {
+	j := Judgement{Verdict: d.Verdict, First: d.Verdict, Findings: []Finding{}, ExcessNs: d.Excess.Ns}
+	if d.Excess.Ns > 0 {
+		j.Unexplained = float64(d.Excess.UnexplainedNs) / float64(d.Excess.Ns)
+	}
+	for _, f := range d.Findings {
+		j.Findings = append(j.Findings, Finding{
+			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Because: f.Because,
+			Right: r.right(f, d.Findings),
+			Made:  slices.ContainsFunc(r.Scenario.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
+		})
+	}
+	if len(j.Findings) > 0 {
+		j.First = j.Findings[0].Cause
+	}
+	return j
+}
+
+// right tells whether a finding is true, or a consequence of one that is, directly or through other findings.
+func (r *Run) right(f cause.Finding, all []cause.Finding) bool {
+	for range all { // a chain has no more steps
+		if r.isTrue(f.Cause) {
+			return true
+		}
+		i := slices.IndexFunc(all, func(root cause.Finding) bool { return root.Cause == f.Because })
+		if i < 0 {
+			return r.isTrue(f.Because)
+		}
+		f = all[i]
+	}
+	return r.isTrue(f.Cause)
+}
+
+// isTrue tells whether a cause cost the callers time.
+func (r *Run) isTrue(id string) bool {
+	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.is(id) })
+}
+
+// Healthy tells whether no fault cost the callers time.
+func (r *Run) Healthy() bool { return r.isTrue(healthy) }
+
+// Failed tells whether there is nothing to judge.
+func (r *Run) Failed() bool { return r.Skipped != "" || r.Error != "" }
+
+// healthy is the truth without a fault that hurts, and the verdict that is right then.
+const healthy = verdict.Healthy

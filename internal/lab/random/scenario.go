@@ -1,0 +1,201 @@
+// Package random grades verdicts on incidents that nobody chose: servers, callers, faults and their strengths are
+// drawn. What a fault costs the callers is measured by their own clocks, in trials with and without it; that is the
+// truth which the verdict is compared with.
+package random
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+)
+
+// Scenario is what is made in one run. Its seed decides all of it.
+type Scenario struct {
+	Server   servers.Name      `json:"server"`
+	Topology incident.Topology `json:"topology"`
+	DelayMs  float64           `json:"delay_ms,omitempty"` // of each reply, by the proxy
+	Callers  []Caller          `json:"callers"`            // whose time is measured
+	Others   Others            `json:"others"`             // further callers
+	Noise    Noise             `json:"noise"`
+	Faults   []Fault           `json:"faults"`
+}
+
+// Caller is a program whose operations are measured.
+type Caller struct {
+	Program   clients.Name `json:"program"`
+	Workers   int          `json:"workers"`
+	PerSecond float64      `json:"per_second"` // operations of all workers
+	Poisson   bool         `json:"poisson,omitempty"`
+	Reads     int          `json:"reads"` // for each write
+	Items     int          `json:"items"` // of a value, about 60 bytes each
+}
+
+// Others are callers that are not measured.
+type Others struct {
+	Connections int     `json:"connections"`
+	PerSecond   float64 `json:"per_second"`
+}
+
+// Noise is what else the host does.
+type Noise struct {
+	CPUShare        float64 `json:"cpu_share,omitempty"` // of one CPU
+	DiskMBPerSecond float64 `json:"disk_mb_per_second,omitempty"`
+}
+
+// Fault is a fault with its strength.
+type Fault struct {
+	Name     string            `json:"name"`
+	Cause    string            `json:"cause"`
+	Strength incident.Strength `json:"strength"`
+}
+
+// kind is the fault in the lab's catalogue.
+func (f Fault) kind() incident.Fault {
+	k, _ := incident.FindFault(f.Name) // drawn from there
+	return k
+}
+
+// Draw draws the scenario of a seed.
+func Draw(seed uint64) Scenario {
+	r := rand.New(rand.NewPCG(seed, 0x736c6f77)) // any constant
+	kinds := drawFaults(r)
+	way := pick(r, ways(kinds))
+	s := Scenario{Server: way.server, Topology: way.topology, Callers: []Caller{{Program: way.program}}}
+	if s.Topology == incident.Proxied {
+		s.DelayMs = twoDigits(0.2 + 2.8*r.Float64())
+	}
+	if second := pick(r, clients.Known()); r.IntN(5) < 2 && fits(second, s.Topology, s.Server) {
+		s.Callers = append(s.Callers, Caller{Program: second})
+	}
+	for i := range s.Callers {
+		s.Callers[i].draw(r, s.DelayMs)
+	}
+	if r.IntN(10) < 7 {
+		s.Others = Others{Connections: 2 + r.IntN(9), PerSecond: float64(50 + r.IntN(1000))}
+	}
+	switch p := r.IntN(10); {
+	case p < 3:
+		s.Noise.CPUShare = twoDigits(0.02 + 0.13*r.Float64())
+	case p < 5:
+		s.Noise.DiskMBPerSecond = float64(1 + r.IntN(8))
+	}
+	s.Faults = []Fault{}
+	for _, k := range kinds {
+		s.Faults = append(s.Faults, Fault{k.Name, k.Cause, k.Draw(r)})
+	}
+	return s
+}
+
+// drawFaults draws none, one or two faults that one scenario can have.
+func drawFaults(r *rand.Rand) []incident.Fault {
+	n := r.IntN(3)
+	if n == 0 {
+		return nil
+	}
+	all := incident.Faults()
+	first := pick(r, all)
+	if with := first.Needs.With; with != "" {
+		other, _ := incident.FindFault(with) // a test looks for it
+		return []incident.Fault{other, first}
+	}
+	if n == 1 {
+		return []incident.Fault{first}
+	}
+	for range 100 {
+		if second := pick(r, all); together(first, second) {
+			return []incident.Fault{first, second}
+		}
+	}
+	return []incident.Fault{first}
+}
+
+// together tells whether a scenario can have both faults.
+func together(a, b incident.Fault) bool {
+	return a.Name != b.Name && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
+		len(ways([]incident.Fault{a, b})) > 0
+}
+
+// way is how the first caller can reach a server.
+type way struct {
+	server   servers.Name
+	topology incident.Topology
+	program  clients.Name
+}
+
+// ways are all that the faults allow.
+func ways(kinds []incident.Fault) (all []way) {
+	topologies := common(incident.Topologies, kinds, func(n incident.Needs) []incident.Topology { return n.Topologies })
+	callers := common(programs(), kinds, func(n incident.Needs) []clients.Name { return n.Callers })
+	for _, t := range topologies {
+		for _, server := range servers.Known() {
+			for _, program := range callers {
+				if fits(program, t, server) {
+					all = append(all, way{server, t, program})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// common are the values that all faults allow.
+func common[T comparable](all []T, kinds []incident.Fault, allowed func(incident.Needs) []T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(v T) bool {
+		return slices.ContainsFunc(kinds, func(k incident.Fault) bool {
+			some := allowed(k.Needs)
+			return some != nil && !slices.Contains(some, v)
+		})
+	})
+}
+
+// programs are all that can be the first caller.
+func programs() []clients.Name {
+	return append(clients.Known(), incident.SharedConn, incident.TwoWrites)
+}
+
+// encrypted are the programs that speak TLS.
+var encrypted = []clients.Name{
+	clients.GoRedis6, clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Rueidis, clients.RedisPy,
+}
+
+// fits tells whether a program can call a server in a topology. docs/clients.md has the pairs that cannot.
+func fits(program clients.Name, t incident.Topology, server servers.Name) bool {
+	of, err := servers.Lookup(server)
+	if err != nil || program == clients.SpringCache { // a framework, whose keys are its own
+		return false
+	}
+	switch {
+	case t == incident.Encrypted && (!of.TLS || !slices.Contains(encrypted, program)):
+		return false
+	case server == servers.Redis506 && (program == clients.RedisPy || program == clients.NodeRedis): // need RESP3
+		return false
+	case t != incident.Clustered:
+		return true
+	case program == clients.GoRedis6 || program == clients.GoRedis8: // not with the CLUSTER SLOTS of Redis 7
+		return false
+	}
+	c, err := clients.Lookup(program)
+	return err == nil && c.Has(protocol.Cluster)
+}
+
+// busiest is the share of its time that a worker may spend in calls without a fault. Otherwise operations are missed.
+const busiest = 0.3
+
+func (c *Caller) draw(r *rand.Rand, delayMs float64) {
+	c.Workers = 2 + r.IntN(11)
+	c.PerSecond = float64(int(100 * expBetween(r, 1, 8)))
+	if c.Program == clients.RedisPy || c.Program == clients.PyAsync { // a call takes its interpreter longer
+		c.PerSecond = min(c.PerSecond, 200)
+	}
+	const callMs = 0.7 // of a call on this host, with all of its noise
+	c.PerSecond = min(c.PerSecond, float64(int(busiest*float64(c.Workers)*1000/(callMs+delayMs))))
+	c.Poisson = r.IntN(2) == 0
+	c.Reads = 1 + r.IntN(9)
+	c.Items = int(expBetween(r, 1, 60))
+}
+
+func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }

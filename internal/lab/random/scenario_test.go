@@ -1,0 +1,105 @@
+package random
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"slowpath/internal/lab/incident"
+)
+
+// TestDrawIsReproducible: a seed decides the scenario and the order of its trials; another one makes another.
+func TestDrawIsReproducible(t *testing.T) {
+	seen := map[string]uint64{}
+	for seed := range uint64(300) {
+		s := Draw(seed)
+		if !reflect.DeepEqual(s, Draw(seed)) || !reflect.DeepEqual(plan(seed, len(s.Faults)), plan(seed,
+			len(s.Faults))) {
+			t.Fatalf("seed %d is not reproducible", seed)
+		}
+		body, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[string(body)]; ok {
+			t.Errorf("seeds %d and %d make the same", other, seed)
+		}
+		seen[string(body)] = seed
+	}
+}
+
+// TestDrawFits: each scenario has what its faults need.
+func TestDrawFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Draw(rapid.Uint64().Draw(t, "seed"))
+		for _, c := range s.Callers {
+			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 20 || c.Reads < 1 ||
+				c.Items < 1 {
+				t.Errorf("caller %+v of %s, %s", c, s.Server, s.Topology)
+			}
+		}
+		for i, f := range s.Faults {
+			n := f.kind().Needs
+			if n.Topologies != nil && !slices.Contains(n.Topologies, s.Topology) {
+				t.Errorf("%s in %s", f.Name, s.Topology)
+			}
+			if n.Callers != nil && !slices.Contains(n.Callers, s.Callers[0].Program) {
+				t.Errorf("%s with %s", f.Name, s.Callers[0].Program)
+			}
+			if n.With != "" && (i == 0 || s.Faults[0].Name != n.With) {
+				t.Errorf("%s without %s", f.Name, n.With)
+			}
+		}
+	})
+}
+
+// TestDrawDrawsAll: about a third of the scenarios has no fault, and each fault is drawn, weak and strong.
+func TestDrawDrawsAll(t *testing.T) {
+	const seeds = 3000
+	none, drawn := 0, map[string]int{}
+	for seed := range uint64(seeds) {
+		s := Draw(seed)
+		if len(s.Faults) == 0 {
+			none++
+		}
+		for _, f := range s.Faults {
+			drawn[f.Name]++
+		}
+	}
+	if none < seeds*3/10 || none > seeds*37/100 {
+		t.Errorf("%d of %d have no fault", none, seeds)
+	}
+	for _, f := range incident.Faults() {
+		if drawn[f.Name] < 10 {
+			t.Errorf("%s is drawn %d times of %d", f.Name, drawn[f.Name], seeds)
+		}
+		if other, ok := incident.FindFault(f.Needs.With); f.Needs.With != "" && (!ok || !together(other, f)) {
+			t.Errorf("%s needs %s, which does not go with it", f.Name, f.Needs.With)
+		}
+		if (f.On == nil) == (f.Caller == nil) {
+			t.Errorf("%s has On and Caller, or neither", f.Name)
+		}
+	}
+	t.Log(none, drawn)
+}
+
+func TestPlan(t *testing.T) {
+	for faults, want := range map[int]int{0: 2 * pairs, 1: 2 * pairs, 2: 2 * pairs} {
+		trials := 0
+		for _, block := range plan(7, faults) {
+			sorted := slices.Sorted(slices.Values(block))
+			for i, set := range sorted {
+				if i != set {
+					t.Errorf("%d faults: block %v", faults, block)
+				}
+			}
+			trials += len(block)
+		}
+		if trials != want {
+			t.Errorf("%d faults: %d trials, want %d", faults, trials, want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package random
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"slowpath/internal/lab/grade"
+)
+
+// Series is a number of runs whose seeds follow each other. Its directory keeps the recording and the result of each,
+// so that a series can be continued, and judged again.
+type Series struct {
+	Dir       string
+	Seed      uint64
+	N         int
+	Version   string
+	JudgeOnly bool // makes no run
+	Record    Recorder
+	Done      func(Run) // after each run
+}
+
+// stored is the file of a run.
+type stored struct {
+	Schema string `json:"schema"`
+	Run    Run    `json:"run"`
+}
+
+func (s Series) path(seed uint64, ext string) string {
+	return filepath.Join(s.Dir, fmt.Sprintf("%d%s", seed, ext))
+}
+
+// Play makes the runs that the directory does not have, and judges all. It ends early, without an error, when ctx ends.
+func (s Series) Play(ctx context.Context) (runs []Run, err error) {
+	for i := range uint64(s.N) {
+		seed := s.Seed + i
+		r, err := s.load(seed)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && s.JudgeOnly:
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			if r = s.make(ctx, seed); ctx.Err() != nil {
+				return runs, nil // interrupted
+			}
+		case err != nil:
+			return runs, err
+		}
+		if !r.Failed() {
+			if err := r.Judge(s.path(seed, ".slowpath"), s.Version); err != nil {
+				return runs, err
+			}
+		}
+		if r.Error == "" { // what failed is made again
+			if err := s.store(r); err != nil {
+				return runs, err
+			}
+		}
+		s.Done(r)
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// make makes a run. What the lab says about it is kept, too.
+func (s Series) make(ctx context.Context, seed uint64) Run {
+	file := s.path(seed, ".slowpath")
+	for _, old := range []string{file, file + "-wal", file + "-shm"} { // of a run that was interrupted
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Run{Seed: seed, Error: err.Error()}
+		}
+	}
+	var log io.Writer = io.Discard
+	if f, err := os.Create(s.path(seed, ".log")); err == nil {
+		defer f.Close()
+		log = f
+	}
+	return Make(ctx, seed, s.Record, file, log)
+}
+
+func (s Series) load(seed uint64) (Run, error) {
+	body, err := os.ReadFile(s.path(seed, ".json"))
+	if err != nil {
+		return Run{}, err
+	}
+	var kept stored
+	if err := json.Unmarshal(body, &kept); err != nil || kept.Schema != grade.Schema || kept.Run.Seed != seed ||
+		!kept.Run.Failed() && len(kept.Run.Truth) == 0 {
+		return Run{}, fmt.Errorf("%s is no result of seed %d (%v): remove it to make the run again",
+			s.path(seed, ".json"), seed, err)
+	}
+	return kept.Run, nil
+}
+
+// store writes a result so that it is whole or not there.
+func (s Series) store(r Run) error {
+	body, err := json.MarshalIndent(stored{grade.Schema, r}, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := s.path(r.Seed, ".json")
+	if err := os.WriteFile(path+".new", append(body, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

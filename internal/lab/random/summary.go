@@ -1,0 +1,243 @@
+package random
+
+import (
+	"math"
+
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/grade"
+	"slowpath/internal/recording"
+	"slowpath/internal/stats"
+)
+
+// Report is the result of all runs. The numbers at its top are those of the tier that sees most.
+type Report struct {
+	Schema        string          `json:"schema"`
+	Version       string          `json:"version"`
+	Seed          uint64          `json:"seed"` // of the first run
+	N             int             `json:"n"`    // runs that were asked for
+	FirstNamed    int             `json:"first_named"`
+	Named         int             `json:"named"`
+	FalseFindings int             `json:"false_findings"`
+	HealthyRuns   int             `json:"healthy_runs"`
+	Brier         float64         `json:"brier"`
+	ShareError    float64         `json:"share_error"`
+	Unexplained   float64         `json:"unexplained"`
+	FalseAlarms   Rate            `json:"false_alarms_of_test"` // of trials that differ in nothing
+	Failed        int             `json:"failed"`               // runs that were skipped or failed
+	Tiers         map[string]Tier `json:"tiers"`
+	Runs          []Run           `json:"runs"`
+}
+
+// Tier is how right the verdicts of a tier are.
+type Tier struct {
+	FaultRuns   int  `json:"fault_runs"`   // runs in which a fault cost the callers time
+	HealthyRuns int  `json:"healthy_runs"` // the others
+	FirstNamed  Rate `json:"first_named"`  // of fault runs: the first finding is true
+	Named       Rate `json:"named"`        // of true causes: they are among the findings
+	HealthyKept Rate `json:"healthy_kept"` // of healthy runs: the verdict is healthy
+	// FalseFindings are findings that are neither true nor a consequence of what is.
+	FalseFindings Rate `json:"false_findings"`
+	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
+	FalseOfFaults int `json:"false_of_faults"`
+	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best.
+	Brier float64 `json:"brier"`
+	// ShareError is the mean difference of the share of the excess and that of the truth, over named causes.
+	ShareError float64 `json:"share_error"`
+	// Unexplained is the median of the unexplained shares of the excess, over fault runs.
+	Unexplained float64                `json:"unexplained"`
+	Causes      map[string]CauseResult `json:"causes"`
+	Calibration []Bin                  `json:"calibration"`
+}
+
+// CauseResult is how right verdicts are about one cause.
+type CauseResult struct {
+	Truths int  `json:"truths"` // runs in which it cost the callers time
+	First  Rate `json:"first"`  // of these: it is the first finding
+	Named  Rate `json:"named"`  // of these: it is among the findings
+	False  int  `json:"false"`  // findings of it that are neither true nor a consequence of what is
+}
+
+// Rate is a share with its interval at 95 % (Wilson).
+type Rate struct {
+	Count int     `json:"count"`
+	Of    int     `json:"of"`
+	Share float64 `json:"share"` // 0 of nothing
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Bin are the findings with a confidence in a range.
+type Bin struct {
+	From       float64 `json:"from"`
+	To         float64 `json:"to"`
+	Confidence float64 `json:"confidence"` // their mean
+	Right      Rate    `json:"right"`
+}
+
+// bins are the ends of the ranges of confidence. Below 0.6 a verdict says "Probably".
+var bins = []float64{0, 0.3, 0.6, 0.8, 0.9, 1}
+
+func newRate(count, of int) Rate {
+	r := Rate{Count: count, Of: of}
+	if of > 0 {
+		r.Share = float64(count) / float64(of)
+	}
+	r.Low, r.High = stats.Proportion(count, of)
+	return r
+}
+
+// Summarise sums up runs.
+func Summarise(runs []Run, seed uint64, n int, version string) Report {
+	r := Report{
+		Schema: grade.Schema, Version: version, Seed: seed, N: n, Tiers: map[string]Tier{}, Runs: runs,
+		FalseAlarms: falseAlarms(runs),
+	}
+	var judged []Run
+	for _, run := range runs {
+		if run.Failed() {
+			r.Failed++
+			continue
+		}
+		judged = append(judged, run)
+	}
+	for _, tier := range recording.Tiers {
+		r.Tiers[tier.Name] = tierOf(judged, tier.Name)
+	}
+	best := r.Tiers[recording.Tiers[0].Name]
+	r.FirstNamed, r.Named, r.FalseFindings = best.FirstNamed.Count, best.Named.Count, best.FalseFindings.Count
+	r.HealthyRuns, r.Brier, r.ShareError, r.Unexplained = best.HealthyRuns, best.Brier, best.ShareError,
+		best.Unexplained
+	return r
+}
+
+// falseAlarms is how often the test says that a fault hurts which there is not.
+func falseAlarms(runs []Run) Rate {
+	wrong, of := 0, 0
+	for _, r := range runs {
+		if r.Failed() || len(r.Scenario.Faults) > 0 {
+			continue
+		}
+		of++
+		if r.Costs[0].Hurts {
+			wrong++
+		}
+	}
+	return newRate(wrong, of)
+}
+
+// counter counts the runs of a tier.
+type counter struct {
+	Tier
+	first, named, truths, kept, wrong, findings int
+	squares, shareErrors                        float64
+	shares                                      int
+	unexplained                                 []float64
+	binned                                      []binned
+	causes                                      map[string]*causeCount
+}
+
+type binned struct {
+	right, n   int
+	confidence float64
+}
+
+type causeCount struct{ truths, first, named, wrong int }
+
+func tierOf(runs []Run, name string) Tier {
+	c := &counter{binned: make([]binned, len(bins)-1), causes: map[string]*causeCount{}}
+	for i := range runs {
+		c.add(&runs[i], runs[i].Tiers[name])
+	}
+	return c.tier()
+}
+
+func (c *counter) of(cause string) *causeCount {
+	if c.causes[cause] == nil {
+		c.causes[cause] = &causeCount{}
+	}
+	return c.causes[cause]
+}
+
+func (c *counter) add(r *Run, j Judgement) {
+	for _, f := range j.Findings {
+		c.addFinding(f)
+	}
+	if r.Healthy() {
+		c.HealthyRuns++
+		if j.Verdict == verdict.Healthy {
+			c.kept++
+		}
+		return
+	}
+	c.FaultRuns++
+	if r.isTrue(j.First) {
+		c.first++
+	}
+	if j.ExcessNs > 0 {
+		c.unexplained = append(c.unexplained, j.Unexplained)
+	}
+	for _, t := range r.Truth {
+		c.addTruth(t, j)
+	}
+}
+
+func (c *counter) addTruth(t Truth, j Judgement) {
+	one := c.of(t.Cause)
+	one.truths++
+	c.truths++
+	if t.is(j.First) {
+		one.first++
+	}
+	for _, f := range j.Findings {
+		if t.is(f.Cause) {
+			one.named++
+			c.named++
+			c.shares++
+			c.shareErrors += math.Abs(f.Share - t.Share)
+			return
+		}
+	}
+}
+
+func (c *counter) addFinding(f Finding) {
+	c.findings++
+	right := 0.0
+	bin := len(bins) - 2
+	for bin > 0 && f.Confidence < bins[bin] {
+		bin--
+	}
+	b := &c.binned[bin]
+	b.n++
+	b.confidence += f.Confidence
+	switch {
+	case f.Right:
+		right = 1
+		b.right++
+	default:
+		c.wrong++
+		c.of(f.Cause).wrong++
+		if f.Made {
+			c.FalseOfFaults++
+		}
+	}
+	c.squares += (f.Confidence - right) * (f.Confidence - right)
+}
+
+func (c *counter) tier() Tier {
+	t := c.Tier
+	t.FirstNamed, t.Named = newRate(c.first, c.FaultRuns), newRate(c.named, c.truths)
+	t.HealthyKept, t.FalseFindings = newRate(c.kept, c.HealthyRuns), newRate(c.wrong, c.findings)
+	t.Brier = c.squares / float64(max(1, c.findings))
+	t.ShareError = c.shareErrors / float64(max(1, c.shares))
+	t.Unexplained = stats.Median(c.unexplained)
+	t.Causes, t.Calibration = map[string]CauseResult{}, []Bin{}
+	for cause, n := range c.causes {
+		t.Causes[cause] = CauseResult{n.truths, newRate(n.first, n.truths), newRate(n.named, n.truths), n.wrong}
+	}
+	for i, b := range c.binned {
+		t.Calibration = append(t.Calibration, Bin{
+			From: bins[i], To: bins[i+1], Confidence: b.confidence / float64(max(1, b.n)), Right: newRate(b.right, b.n),
+		})
+	}
+	return t
+}

@@ -1,0 +1,158 @@
+package random
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"slowpath/internal/lab/clients"
+)
+
+// A trial takes a second: callers notice most faults several times in it, and eight pairs of trials
+// take 16 s. The first part of a trial is not counted: what the trial before has begun goes on in it.
+const (
+	trialLength = time.Second
+	settling    = 150 * time.Millisecond
+	pairs       = 8
+	slice       = 50 * time.Millisecond
+)
+
+// Trial is a time with the same faults, and what the callers measured in it.
+type Trial struct {
+	Faults     []int `json:"faults"` // indexes of the faults that were on
+	StartNs    int64 `json:"start_ns"`
+	EndNs      int64 `json:"end_ns"`
+	Operations int64 `json:"operations"` // that were due
+	Failed     int64 `json:"failed"`     // of these, at the first attempt or not made in time
+	Ns         int64 `json:"ns"`         // from when they were due until the callers had results
+	// LogNs is the mean of the logarithms of the slices' times of an operation in ns. Rank is the mean of their ranks
+	// among all slices of their caller, from 0 to 1. Both are means over the callers, so that one with few operations
+	// counts as much as one with many. Stalls that others on this host cause are few and long: they hide
+	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
+	LogNs float64 `json:"log_ns"`
+	Rank  float64 `json:"rank"`
+	mask  int     // the faults as bits
+	// of each caller
+	logs, ranks []float64
+}
+
+// plan is the order of the trials: blocks that have each set of faults once, in random order. One block has a pair of
+// trials for one fault, and two for each of two faults: with and without it, both with and without the other. Without a
+// fault the pair differs in nothing.
+func plan(seed uint64, faults int) (blocks [][]int) {
+	r := rand.New(rand.NewPCG(seed, 0x7475726e)) // any constant, but another one than that of Draw
+	n, sets := pairs, 2
+	if faults == 2 {
+		n, sets = pairs/2, 4
+	}
+	for range n {
+		blocks = append(blocks, r.Perm(sets))
+	}
+	return blocks
+}
+
+// maskOf are the faults of a set. Without faults there is nothing to switch.
+func maskOf(set, faults int) int {
+	if faults == 0 {
+		return 0
+	}
+	return set
+}
+
+// newTrial is a trial that begins. set tells the trials of a block apart.
+func newTrial(set, faults int, start time.Time) Trial {
+	t := Trial{Faults: []int{}, StartNs: start.UnixNano(), mask: set}
+	for i := range faults {
+		if set>>i&1 == 1 {
+			t.Faults = append(t.Faults, i)
+		}
+	}
+	return t
+}
+
+// count adds what a caller measured to all trials. Slices at the edges of a trial belong to none.
+func count(trials []Trial, measured clients.Summary) {
+	type counted struct {
+		trial *Trial
+		took  float64 // time of an operation in ns
+	}
+	var all []counted
+	for i := range trials {
+		for k, s := range measured.Slices {
+			from := measured.StartUnix + int64(k)*int64(slice)
+			if from < trials[i].StartNs+int64(settling) || from+int64(slice) > trials[i].EndNs || s.Operations == 0 {
+				continue
+			}
+			trials[i].Operations += s.Operations
+			trials[i].Failed += s.Failed
+			trials[i].Ns += s.Ns
+			all = append(all, counted{&trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
+		}
+	}
+	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.took, b.took) })
+	logs, ranks := map[*Trial][]float64{}, map[*Trial][]float64{}
+	for rank, c := range all {
+		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
+		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
+	}
+	for t := range logs {
+		t.logs, t.ranks = append(t.logs, mean(logs[t])), append(t.ranks, mean(ranks[t]))
+		t.LogNs, t.Rank = mean(t.logs), mean(t.ranks)
+	}
+}
+
+// mean is 0 of nothing.
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}
+
+// measured gives a value of trials with operations, and NaN of others.
+func measured(value func(Trial) float64) func(Trial) float64 {
+	return func(t Trial) float64 {
+		if t.Operations == 0 {
+			return math.NaN()
+		}
+		return value(t)
+	}
+}
+
+var (
+	meanNs   = measured(func(t Trial) float64 { return float64(t.Ns) / float64(t.Operations) })
+	meanLog  = measured(func(t Trial) float64 { return t.LogNs })
+	meanRank = measured(func(t Trial) float64 { return t.Rank })
+)
+
+// differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
+// this fault alone.
+func differences(trials []Trial, faults, fault int, value func(Trial) float64) (out []float64) {
+	sets := 2
+	if faults == 2 {
+		sets = 4
+	}
+	for start := 0; start+sets <= len(trials); start += sets {
+		took := make([]float64, sets)
+		for _, t := range trials[start : start+sets] {
+			took[t.mask] = value(t)
+		}
+		for set := range sets {
+			if set>>fault&1 == 1 {
+				out = append(out, took[set]-took[set&^(1<<fault)])
+			}
+		}
+	}
+	return out
+}
+
+// twoDigits rounds to two places, so that a scenario can be read.
+func twoDigits(v float64) float64 { return math.Round(v*100) / 100 }
+
+// expBetween draws a number whose logarithm is uniform.
+func expBetween(r *rand.Rand, low, high float64) float64 {
+	return low * math.Pow(high/low, r.Float64())
+}

@@ -1,0 +1,91 @@
+package random
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/stats"
+)
+
+// Cost is what a fault cost the callers, by trials with and without it.
+type Cost struct {
+	Cause string `json:"cause"`
+	// CostNs is the time by which an operation took longer, by the median of Hodges and Lehmann; it lies in Interval.
+	CostNs   float64    `json:"cost_ns"`
+	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds; 0 and 0 with too few pairs
+	// P is the probability of such trials if there is no cost: the smaller one of the tests of two values, doubled.
+	P     float64 `json:"p"`
+	Pairs int     `json:"pairs"` // of trials
+	Hurts bool    `json:"hurts"` // P is at most alpha
+}
+
+// alpha is how often the test says of a fault that does nothing that it hurts, at most.
+const alpha = 0.025
+
+// Truth is a cause that cost the callers time.
+type Truth struct {
+	Cause    string     `json:"cause"`          // or healthy, where no fault did
+	Also     []string   `json:"also,omitempty"` // causes by which the same fault can as well be called
+	CostNs   float64    `json:"cost_ns"`
+	Share    float64    `json:"share"` // of the time that all faults together cost
+	Interval [2]float64 `json:"interval"`
+}
+
+// costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
+// that differ in nothing: it shows how often the test is wrong.
+func costs(faults []Fault, trials []Trial) []Cost {
+	causes := []string{incident.HealthyCause}
+	if len(faults) > 0 {
+		causes = nil
+		for _, f := range faults {
+			causes = append(causes, f.Cause)
+		}
+	}
+	var out []Cost
+	for i, cause := range causes {
+		log := stats.ComparePairs(differences(trials, len(faults), i, meanLog))
+		rank := stats.ComparePairs(differences(trials, len(faults), i, meanRank))
+		p := min(1, 2*min(log.P, rank.P))
+		cost := stats.ComparePairs(differences(trials, len(faults), i, meanNs))
+		out = append(out, Cost{
+			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
+			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
+		})
+	}
+	return out
+}
+
+// truth are the faults that hurt, the most expensive first.
+func truth(faults []Fault, costs []Cost) []Truth {
+	var out []Truth
+	sum := 0.0
+	for i, c := range costs {
+		if c.Hurts && c.Cause != incident.HealthyCause {
+			// what hurts costs something, even where the noise hides how much
+			cost := max(c.CostNs, 1)
+			out = append(out, Truth{Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Interval: c.Interval})
+			sum += cost
+		}
+	}
+	if len(out) == 0 {
+		return []Truth{{Cause: incident.HealthyCause}}
+	}
+	for i := range out {
+		out[i].Share = out[i].CostNs / sum
+	}
+	slices.SortStableFunc(out, func(a, b Truth) int { return cmp.Compare(b.CostNs, a.CostNs) })
+	return out
+}
+
+// is tells whether a cause names this truth.
+func (t Truth) is(cause string) bool { return t.Cause == cause || slices.Contains(t.Also, cause) }
+
+// finite replaces an open end by 0: JSON has no infinity. Such an interval comes with too few pairs only.
+func finite(v float64) float64 {
+	if math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}

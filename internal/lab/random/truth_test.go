@@ -1,0 +1,139 @@
+package random
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
+)
+
+// trialsOf are trials as play makes them. took is the mean time of an operation in ms, by the faults that are on.
+func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Trial) {
+	for _, block := range plan(seed, faults) {
+		for _, set := range block {
+			ns := took(set) * 1e6
+			trials = append(trials, Trial{
+				Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns,
+				mask: set,
+			})
+		}
+	}
+	return trials
+}
+
+// TestTruthOfTwoFaults: the costs of two faults are those that were put in, also where both together cost more, and a
+// fault that costs nothing is not part of the truth.
+func TestTruthOfTwoFaults(t *testing.T) {
+	faults := []Fault{{Cause: "slow-command"}, {Cause: "rtt-floor"}}
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		r := rand.New(rand.NewPCG(seed, 9))
+		a, b := rapid.Float64Range(1, 20).Draw(t, "a"), rapid.Float64Range(1, 20).Draw(t, "b")
+		both := rapid.Float64Range(0, 5).Draw(t, "both")
+		trials := trialsOf(seed, 2, func(set int) float64 {
+			took := 1 + 0.001*r.Float64()
+			took += a*float64(set&1) + b*float64(set>>1)
+			if set == 3 {
+				took += both
+			}
+			return took
+		})
+		got := truth(faults, costs(faults, trials))
+		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-1) > 1e-9 || got[0].CostNs < got[1].CostNs {
+			t.Fatalf("truth %+v", got)
+		}
+		for _, one := range got {
+			want := a
+			if one.Cause == "rtt-floor" {
+				want = b
+			}
+			// what both cost together is shared equally
+			if math.Abs(one.CostNs/1e6-want-both/2) > 0.01 || one.Interval[0] <= 0 {
+				t.Errorf("%+v, want %g ms and half of %g", one, want, both)
+			}
+		}
+		alone := truth(faults, costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
+		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
+			t.Errorf("only the first hurts: %+v", alone)
+		}
+	})
+}
+
+// TestNoFaultIsHealthy: trials that differ in nothing are seldom said to differ, and never make a truth.
+func TestNoFaultIsHealthy(t *testing.T) {
+	const runs = 2000
+	wrong := 0
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		c := costs(nil, trialsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }))
+		if c[0].Hurts {
+			wrong++
+		}
+		if got := truth(nil, c); len(got) != 1 || got[0].Cause != healthy {
+			t.Fatalf("truth %+v", got)
+		}
+	}
+	t.Logf("%d of %d", wrong, runs)
+	if wrong > runs*3/100 {
+		t.Errorf("%d of %d", wrong, runs)
+	}
+}
+
+// TestStallsOfOthers: a fault that makes every operation a fifth longer is found although others on the host stall a
+// tenth of the slices for a hundred times as long.
+func TestStallsOfOthers(t *testing.T) {
+	const runs = 200
+	found := 0
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		var trials []Trial
+		var made clients.Summary
+		for _, block := range plan(seed, 1) {
+			for _, set := range block {
+				start := int64(len(made.Slices)) * int64(slice)
+				trial := Trial{mask: set, StartNs: start - int64(settling)}
+				for range 17 {
+					ms := (1 + 0.2*float64(set)) * math.Exp(0.1*r.NormFloat64())
+					if r.IntN(10) == 0 {
+						ms *= 100
+					}
+					made.Slices = append(made.Slices, protocol.Slice{Operations: 20, Ns: int64(20 * ms * 1e6)})
+				}
+				trial.EndNs = int64(len(made.Slices)) * int64(slice)
+				trials = append(trials, trial)
+			}
+		}
+		count(trials, made)
+		if costs([]Fault{{Cause: "x"}}, trials)[0].Hurts {
+			found++
+		}
+	}
+	t.Logf("%d of %d", found, runs)
+	if found < runs*9/10 {
+		t.Errorf("found in %d of %d", found, runs)
+	}
+}
+
+// TestCountSlices: a slice counts for the trial that it is in as a whole.
+func TestCountSlices(t *testing.T) {
+	const ms = int64(1e6)
+	trials := []Trial{{StartNs: 1000 * ms, EndNs: 2000 * ms}}
+	all := make([]protocol.Slice, 60)
+	for i := range all {
+		all[i] = protocol.Slice{Operations: 2, Ns: 2 * ms}
+	}
+	all[21].Failed = 1                                             // 1060 ms: the trial settles
+	all[23].Failed, all[39].Failed, all[40].Failed = 10, 100, 1000 // 1160, 1960 ms, and 2010 ms in the next trial
+	count(trials, clients.Summary{StartUnix: 10 * ms, Slices: all})
+	trial := trials[0]
+	if trial.Operations != 2*16 || trial.Failed != 10 || trial.Ns != 2*16*ms {
+		t.Errorf("%+v", trial)
+	}
+	if math.Abs(trial.LogNs-math.Log(1e6)) > 1e-9 || math.Abs(trial.Rank-0.5) > 1e-9 {
+		t.Errorf("mean logarithm %g, mean rank %g", trial.LogNs, trial.Rank)
+	}
+}
