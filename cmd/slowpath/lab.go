@@ -38,8 +38,8 @@ a lab that was killed are removed when the next one starts.`,
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labUp(), a.labDown(),
-		a.labSink())
+	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labApps(), a.labUp(),
+		a.labDown(), a.labSink())
 	return c
 }
 
@@ -110,7 +110,7 @@ func (a *app) labRun() *cobra.Command {
 type gradeFlags struct {
 	server, only, keep string
 	runs               int
-	asJSON             bool
+	asJSON, apps       bool
 	doctorArgs         []string
 }
 
@@ -121,7 +121,12 @@ func (a *app) labGrade() *cobra.Command {
 		Short:   "Make all incidents and healthy loads, and count the right verdicts",
 		Example: "  slowpath lab grade --runs 3 --only healthy-idle,slow-command",
 		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.grade(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.apps {
+				return a.gradeApps(cmd.Context(), f)
+			}
+			return a.grade(cmd.Context(), f)
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers")
@@ -129,7 +134,9 @@ func (a *app) labGrade() *cobra.Command {
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
 	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
 	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema)
+	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", or with --apps "+grade.AppsSchema)
+	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
+		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
 	return c
 }
 
