@@ -48,7 +48,8 @@ func TestDeadProcess(t *testing.T) {
 	<-r.processes[0].exited
 	for range 2 {
 		stats, err := r.Stop()
-		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "had ended (signal: killed): ") || len(stats.Lines) == 0 {
+		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "had ended (signal: killed): ") ||
+			len(stats.Lines) == 0 {
 			t.Errorf("%v, %v", stats, err)
 		}
 	}
