@@ -45,8 +45,10 @@ bench: build ## benchmarks; the load generator and its peers: most of an hour (d
 	scripts/peers
 	scripts/honesty
 
-grade: deps build ## every incident and every healthy load, RUNS times (default 1)
+grade: deps build ## every incident, healthy load and application; incidents RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
+	@scripts/deps tests
+	bin/slowpath lab grade --apps
 
 docs: ## write the generated documents (docs/causes.md)
 	$(GO) test -count=1 -run '^TestCausesDocument$$' . -update

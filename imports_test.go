@@ -62,7 +62,11 @@ var layers = map[string]int{
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
-	"internal/lab/clients":                   1,
+	"internal/lab/toolchain":                 1,
+	"internal/lab/clients":                   2,
+	"internal/lab/apps/programs":             0,
+	"internal/lab/apps/programs/meter":       0,
+	"internal/lab/apps":                      2,
 	"internal/lab/servers":                   0,
 	"internal/lab/fleet":                     1,
 	"internal/lab/fleettest":                 2,

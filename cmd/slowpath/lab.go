@@ -38,8 +38,8 @@ a lab that was killed are removed when the next one starts.`,
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labUp(), a.labDown(),
-		a.labSink())
+	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labApps(), a.labUp(),
+		a.labDown(), a.labSink())
 	return c
 }
 
@@ -110,7 +110,7 @@ func (a *app) labRun() *cobra.Command {
 type gradeFlags struct {
 	server, only, keep string
 	runs               int
-	asJSON             bool
+	asJSON, apps       bool
 	doctorArgs         []string
 	random             randomFlags
 }
@@ -123,6 +123,9 @@ func (a *app) labGrade() *cobra.Command {
 		Long: `grade makes every incident and every healthy load, asks doctor, and compares the first finding with the
 cause.
 
+With --apps it runs the real applications of lab apps instead: each healthy, directly and behind proxies, then beside
+faults.
+
 With --random it draws servers, callers, faults and their strengths instead; the seed decides all of it. Each run
 switches the faults on and off again and again, and measures at the callers what each fault costs them: what costs
 nothing is not part of the truth. Then it records the callers with all faults on, and judges the recording with all
@@ -130,6 +133,7 @@ sources (T2), without the tap (T1), and with a connection alone (T0). A run take
 
 With --dir each run is kept: the same command goes on where it was interrupted.`,
 		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command
+  slowpath lab grade --apps --only app-celery
   slowpath lab grade --random 20 --seed 1 --dir random --json
   slowpath lab grade --random 20 --seed 1 --dir random --judge-only`,
 		Args: noArguments,
@@ -140,6 +144,9 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 			if f.random != (randomFlags{}) {
 				return usagef("--seed, --dir and --judge-only are for --random")
 			}
+			if f.apps {
+				return a.gradeApps(cmd.Context(), f)
+			}
 			return a.grade(cmd.Context(), f)
 		},
 	}
@@ -149,7 +156,9 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
 	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
 	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema)
+	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", or with --apps "+grade.AppsSchema)
+	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
+		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
 	f.random.add(fl)
 	return c
 }

@@ -1,11 +1,12 @@
 package clients
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"slowpath/internal/lab/toolchain"
 )
 
 // TestProgramsInGoAreClean runs go vet, since go vet of the main module ignores them.
@@ -17,9 +18,9 @@ func TestProgramsInGoAreClean(t *testing.T) {
 		t.Run(string(c.Name), func(t *testing.T) {
 			p := program(t, c.Name)
 			dir := filepath.Dir(p.Argv[0])
-			found, err := c.recipe.find(t.Context())
+			found, err := c.recipe.Find(t.Context())
 			if err == nil {
-				err = run(t.Context(), dir, goEnv, found["go"], "vet", "./...")
+				err = toolchain.Vet(t.Context(), found, dir)
 			}
 			if err != nil {
 				t.Error(err)
@@ -50,7 +51,8 @@ func TestVersionsAreThoseOfTheLockFiles(t *testing.T) {
 
 func TestMissingToolSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	c, err := OpenCache(t.TempDir())
+	dir := t.TempDir()
+	c, err := OpenCache(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestMissingToolSaysWhatToInstall(t *testing.T) {
 			t.Errorf("%v, built %v", tool, c.Built(client))
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(c.dir, "*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -83,49 +85,5 @@ func TestUnknownClients(t *testing.T) {
 	if _, err := c.Get(t.Context(), "./no/such/program", nil); err == nil || !strings.Contains(err.Error(),
 		"./no/such/program") {
 		t.Error(err)
-	}
-}
-
-func TestPythonWithoutTheLibrary(t *testing.T) {
-	// a shell has no such module either
-	_, err := findPython(t.Context(), "redis.asyncio", "apt-get install python3-redis", "no-such-python", "sh")
-	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "apt-get install python3-redis") {
-		t.Error(err)
-	}
-}
-
-// TestRegistryErrors: a download that fails is not an error of the program.
-func TestRegistryErrors(t *testing.T) {
-	if err := download(t.Context(), t.TempDir(), nil, "sh", "-c", "echo no route; exit 1"); !errors.Is(err,
-		ErrRegistry) || !strings.Contains(err.Error(), "no route") {
-		t.Error(err)
-	}
-	if err := run(t.Context(), t.TempDir(), nil, "sh", "-c", "exit 1"); err == nil || errors.Is(err, ErrRegistry) {
-		t.Error(err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := download(ended, t.TempDir(), nil, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) ||
-		errors.Is(err, ErrRegistry) {
-		t.Error(err)
-	}
-}
-
-func TestSourceHash(t *testing.T) {
-	a := source{"main.go": []byte("package main"), "go.mod": []byte("module lab")}
-	if a.hash() != (source{"go.mod": []byte("module lab"), "main.go": []byte("package main")}).hash() {
-		t.Error("the order of the files matters")
-	}
-	for _, b := range []source{
-		{"main.go": []byte("package main")},
-		{
-			"main.go": []byte("package mai"),
-			"go.mod":  []byte("module lab"),
-		},
-		{"main2.go": []byte("package main"), "go.mod": []byte("module lab")},
-	} {
-		if a.hash() == b.hash() {
-			t.Errorf("%v has the hash of another source", b)
-		}
 	}
 }

@@ -2,45 +2,29 @@ package clients
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/toolchain"
 )
 
 // Reasons outside of this program why a client is not available. They are the same as those of servers.
 var (
-	ErrTool     = servers.ErrTool
-	ErrRegistry = servers.ErrRegistry
+	ErrTool     = toolchain.ErrTool
+	ErrRegistry = toolchain.ErrRegistry
 )
 
 // Cache is a directory with one subdirectory for each name and source of a program. Several processes may share it.
-type Cache struct{ dir string }
+type Cache struct{ built *toolchain.Cache }
 
 // OpenCache makes the directory when it is missing. An empty dir means $XDG_CACHE_HOME/slowpath/clients, else
 // ~/.cache/slowpath/clients.
 func OpenCache(dir string) (*Cache, error) {
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("finding the cache directory: %w; set XDG_CACHE_HOME", err)
-		}
-		dir = filepath.Join(base, "slowpath", "clients")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the cache of clients: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("opening the cache of clients: %w", err)
-	}
-	return &Cache{dir}, nil
+	built, err := toolchain.OpenCache(dir, "clients")
+	return &Cache{built}, err
 }
 
 // Program is a client program that is ready to start.
@@ -86,65 +70,24 @@ func (c *Cache) get(ctx context.Context, client Client, progress io.Writer) ([]s
 	if err != nil {
 		return nil, err
 	}
-	found, err := client.recipe.find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := c.install(client.Name, s, func(dir string) error {
+	dir, tools, err := c.built.Get(ctx, string(client.Name), s, client.recipe.Toolchain, func() {
 		fmt.Fprintf(progress, "%s: building the client, %s %s\n", client.Name, client.Library, client.Version)
-		return client.recipe.build(ctx, found, dir, client.Name)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return client.recipe.argv(found, dir, client.Name), nil
+	return client.recipe.argv(tools, dir, client.Name), nil
 }
 
 // Built reports whether the cache has the program.
 func (c *Cache) Built(client Client) bool {
 	s, err := client.recipe.source(client.Name)
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(c.place(client.Name, s))
-	return err == nil
+	return err == nil && c.built.Built(string(client.Name), s)
 }
 
 // Tool returns nil if this host has the client's toolchain, and otherwise an error that matches ErrTool and says what
 // to install.
 func (c Client) Tool(ctx context.Context) error {
-	_, err := c.recipe.find(ctx)
+	_, err := c.recipe.Find(ctx)
 	return err
-}
-
-// place is the directory of the program of a source.
-func (c *Cache) place(name Name, s source) string {
-	return filepath.Join(c.dir, string(name)+"-"+s.hash())
-}
-
-// install returns the directory of a source in the cache. It builds in a temporary directory and renames that, so that
-// a build that was killed is never used as a program. Of two processes that build at once the first one wins.
-func (c *Cache) install(name Name, s source, build func(dir string) error) (string, error) {
-	final := c.place(name, s)
-	if _, err := os.Stat(final); err == nil {
-		return final, nil
-	}
-	tmp, err := os.MkdirTemp(c.dir, ".tmp-"+string(name)+"-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp) // does nothing after the rename
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return "", err
-	}
-	if err := s.write(tmp); err != nil {
-		return "", err
-	}
-	if err := build(tmp); err != nil {
-		return "", err
-	}
-	if err := os.Rename(tmp, final); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return final, nil
 }

@@ -1,71 +1,75 @@
 package clients
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
+
+	programs "slowpath/internal/lab/clients/programs"
+	"slowpath/internal/lab/toolchain"
 )
 
 // recipe builds and starts the programs of one toolchain.
 type recipe struct {
-	source func(Name) (source, error)
-	// find finds the tools. Errors match ErrTool and say what to install.
-	find func(context.Context) (tools, error)
-	// build builds the program in a directory that has its source.
-	build func(ctx context.Context, t tools, dir string, name Name) error
-	argv  func(t tools, dir string, name Name) []string
+	toolchain.Toolchain
+	source func(Name) (toolchain.Source, error)
+	argv   func(t toolchain.Tools, dir string, name Name) []string
 }
 
-// tools maps names of programs to their paths.
-type tools map[string]string
+func gather(pairs ...[2]string) (toolchain.Source, error) {
+	return toolchain.Gather(programs.Sources, pairs...)
+}
 
-// inPath finds programs in PATH. install says how to install what is missing.
-func inPath(install string, names ...string) (tools, error) {
-	t := tools{}
-	for _, name := range names {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s is not in PATH; %s", ErrTool, name, install)
+var goModule = recipe{
+	Toolchain: toolchain.Go,
+	source: func(name Name) (toolchain.Source, error) {
+		return gather([2]string{"", "_go/program"}, [2]string{"", "_go/" + string(name)},
+			[2]string{"protocol", "protocol"})
+	},
+	argv: func(_ toolchain.Tools, dir string, name Name) []string {
+		return []string{filepath.Join(dir, string(name))}
+	},
+}
+
+var mavenProject = recipe{
+	Toolchain: toolchain.Maven,
+	source: func(name Name) (toolchain.Source, error) {
+		pairs := [][2]string{{"", "_java/program"}, {"", "_java/" + string(name)}}
+		if strings.HasPrefix(string(name), "lettuce-") {
+			pairs = append(pairs, [2]string{"", "_java/lettuce"}) // one program for both versions
 		}
-		t[name] = path
-	}
-	return t, nil
+		return gather(pairs...)
+	},
+	argv: func(t toolchain.Tools, dir string, _ Name) []string { return toolchain.Java(t, dir, "Main") },
 }
 
-// outputLimit bounds how much of a tool's output an error contains, in bytes.
-const outputLimit = 1000
-
-// run executes a command in a directory. It has a process group of its own, so that a cancelled context also ends the
-// compilers that it starts.
-func run(ctx context.Context, dir string, env []string, argv ...string) error {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	end := bytes.TrimSpace(out)
-	end = end[max(0, len(end)-outputLimit):]
-	return fmt.Errorf("%s %s: %w: %s", argv[0], argv[1], err, strings.Join(strings.Fields(string(end)), " "))
+var nodePackage = recipe{
+	Toolchain: toolchain.Node,
+	source: func(name Name) (toolchain.Source, error) {
+		return gather([2]string{"", "_node/program"}, [2]string{"", "_node/" + string(name)})
+	},
+	argv: func(t toolchain.Tools, dir string, _ Name) []string {
+		return []string{t["node"], filepath.Join(dir, "main.mjs")}
+	},
 }
 
-// download is run for a command that fails only if a registry does.
-func download(ctx context.Context, dir string, env []string, argv ...string) error {
-	err := run(ctx, dir, env, argv...)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", ErrRegistry, err)
-	}
-	return err
+var pipPackage = recipe{
+	Toolchain: toolchain.Pip,
+	source: func(name Name) (toolchain.Source, error) {
+		s, err := pythonSource(name)
+		if err == nil {
+			err = s.Add(programs.Sources, "", "_python/"+string(name)+"-requirements.txt")
+		}
+		return s, err
+	},
+	argv: pythonArgv,
+}
+
+var debianPython = recipe{Toolchain: toolchain.DebianPython, source: pythonSource, argv: pythonArgv}
+
+func pythonSource(name Name) (toolchain.Source, error) {
+	return gather([2]string{"", "_python/program.py"}, [2]string{"", "_python/" + string(name) + ".py"})
+}
+
+func pythonArgv(t toolchain.Tools, dir string, name Name) []string {
+	return toolchain.Python(t, dir, filepath.Join(dir, string(name)+".py"))
 }

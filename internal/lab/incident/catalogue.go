@@ -8,14 +8,14 @@ func Catalogue() []Incident {
 		clusterIncidents, healthyLoads)
 }
 
-// Find returns the incident with an id.
+// Find returns the incident with an id, also one of an application.
 func Find(id string) (Incident, bool) {
 	for _, i := range Catalogue() {
 		if i.ID == id {
 			return i, true
 		}
 	}
-	return Incident{}, false
+	return findApp(id)
 }
 
 // hostIncidents: the process of the server does not run when it could.

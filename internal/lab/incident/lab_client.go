@@ -51,7 +51,7 @@ func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process
 	if err != nil {
 		return nil, err
 	}
-	dir, err := l.clientDir(s.Program)
+	dir, err := l.processDir("client-" + string(s.Program))
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +71,17 @@ func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process
 	return c, c.AwaitReady(ctx)
 }
 
-// clientDirs counts the directories of this process: an incident may have several clients.
-var clientDirs atomic.Int32
+// processDirs counts the directories of this process: an incident may have several clients.
+var processDirs atomic.Int32
 
-// clientDir makes the working directory of a client. By it the next lab finds the client if this lab is killed.
-func (l *Lab) clientDir(name clients.Name) (string, error) {
+// processDir makes the working directory of a client or an application. By it the next lab finds its processes if this
+// lab is killed.
+func (l *Lab) processDir(name string) (string, error) {
 	root, err := filepath.EvalSymlinks(os.TempDir()) // as in /proc/PID/cwd, by which the process is found
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, fmt.Sprintf("slowpath-client-%s-%d-%d", name, os.Getpid(), clientDirs.Add(1)))
+	dir := filepath.Join(root, fmt.Sprintf("slowpath-%s-%d-%d", name, os.Getpid(), processDirs.Add(1)))
 	for _, kind := range []fleet.Kind{fleet.KindDir, fleet.KindProcess} {
 		if err := l.Register(fleet.Entry{Kind: kind, Path: dir}); err != nil {
 			return "", err
@@ -90,15 +91,17 @@ func (l *Lab) clientDir(name clients.Name) (string, error) {
 }
 
 // prefix is what is executed before the program and keeps the pid, so that all of its threads inherit it.
-func (s ClientSpec) prefix() []string {
+func (s ClientSpec) prefix() []string { return append(prefix(s.Cgroup, s.CPU), s.Prefix...) }
+
+func prefix(g *fault.Cgroup, cpu string) []string {
 	var argv []string
-	if s.Cgroup != nil {
-		argv = append(argv, "sh", "-c", `echo $$ > "$1" || exit 70; shift; exec "$@"`, "sh", s.Cgroup.Procs())
+	if g != nil {
+		argv = append(argv, "sh", "-c", `echo $$ > "$1" || exit 70; shift; exec "$@"`, "sh", g.Procs())
 	}
-	if s.CPU != "" {
-		argv = append(argv, "taskset", "-c", s.CPU)
+	if cpu != "" {
+		argv = append(argv, "taskset", "-c", cpu)
 	}
-	return append(argv, s.Prefix...)
+	return argv
 }
 
 // otherCPU is a CPU for clients of a server that has CPU 0, so that they do not compete with it. A machine with one CPU

@@ -1,0 +1,90 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+)
+
+// gradeApps runs the applications that the flags name.
+func (a *app) gradeApps(ctx context.Context, f gradeFlags) error {
+	chosen, err := chooseApps(f.only)
+	if err != nil {
+		return err
+	}
+	if f.runs != 1 || len(f.doctorArgs) > 0 {
+		return usagef("--runs and --doctor-arg have no effect with --apps: leave them out")
+	}
+	if _, err := a.openLab(ctx, f.server, a.stderr); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir := f.keep
+	if dir == "" {
+		if dir, err = a.scratch.make(); err != nil {
+			return fmt.Errorf("making a place for recordings: %w; set TMPDIR, or give --keep DIRECTORY", err)
+		}
+		defer a.scratch.remove()
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--keep: %w", err)
+	}
+	var results []grade.AppResult
+	for _, one := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		path := filepath.Join(dir, fmt.Sprintf("%s-%s-1.slowpath", one.ID(), f.server))
+		r := grade.RunApp(ctx, one, servers.Name(f.server), grade.DoctorProcess(exe), path, io.Discard)
+		grade.AppLine(a.stderr, r)
+		results = append(results, r)
+	}
+	return a.appsSummary(grade.SummariseApps(results), f.asJSON)
+}
+
+func (a *app) appsSummary(s grade.AppsSummary, asJSON bool) error {
+	if !s.Passed() {
+		a.code = exitFindings
+	}
+	if asJSON {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	grade.AppsTable(a.stdout, s)
+	return nil
+}
+
+// chooseApps takes names of applications, with all that is done with them, and ids of incidents of applications.
+func chooseApps(only string) ([]incident.AppIncident, error) {
+	all := incident.AppIncidents()
+	if only == "" {
+		return all, nil
+	}
+	var chosen []incident.AppIncident
+	for _, name := range strings.Split(only, ",") {
+		name = strings.TrimSpace(name)
+		found := slices.DeleteFunc(slices.Clone(all), func(x incident.AppIncident) bool {
+			return x.ID() != name && string(x.App) != name
+		})
+		if len(found) == 0 {
+			return nil, usagef("no application or incident of one %q; see: slowpath lab apps", name)
+		}
+		chosen = append(chosen, found...)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,222 @@
+package grade
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/lab/apps"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/recording"
+)
+
+// AppsSchema names the JSON of an AppsSummary.
+const AppsSchema = "slowpath.grade-apps/v1"
+
+// AppResult is one graded run of an application.
+type AppResult struct {
+	App   apps.Name `json:"app"`
+	Path  string    `json:"path"`
+	Fault string    `json:"fault,omitempty"`
+	// Operations are those of the time of the watch, as the users of the application saw them.
+	Operations []apps.Operation `json:"operations"`
+	Tiers      []TierResult     `json:"tiers"` // of the same recording, the tier that sees most first
+	Seconds    float64          `json:"seconds"`
+	Skipped    string           `json:"skipped,omitempty"`
+	Error      string           `json:"error,omitempty"`
+}
+
+// TierResult is the verdict of a tier.
+type TierResult struct {
+	Tier       string   `json:"tier"`
+	Right      bool     `json:"right"`
+	Got        string   `json:"got"`
+	Confidence float64  `json:"confidence"`
+	Share      float64  `json:"excess_share"`
+	Others     []string `json:"others"`
+	SlowCalls  int      `json:"slow_calls"`
+}
+
+// tiers are what a recording is judged by: with all sources, without the tap, and by a connection alone.
+var tiers = []struct {
+	name    string
+	without []string
+}{
+	{"T2", nil},
+	{"T1", []string{recording.SourceTap}},
+	{"T0", []string{recording.SourceTap, recording.SourceHost}},
+}
+
+// RunApp makes the incident of an application, lets doctor watch it into a recording at a path, and judges that.
+func RunApp(ctx context.Context, a incident.AppIncident, server servers.Name, doctor Doctor, path string,
+	log io.Writer,
+) AppResult {
+	out := AppResult{App: a.App, Path: a.Path, Fault: a.Fault, Operations: []apps.Operation{}, Tiers: []TierResult{}}
+	var running *apps.Running
+	in := a.Incident()
+	in.Args = []string{"--record", path}
+	in.Make = func(ctx context.Context, l *incident.Lab) (scene incident.Scene, err error) {
+		scene, running, err = a.Make(ctx, l)
+		return scene, err
+	}
+	r := Run(ctx, in, server, func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
+		begin := time.Now()
+		d, err := doctor(ctx, args)
+		out.Operations = running.Stats().Since(begin).Operations()
+		return d, err
+	}, log)
+	out.Skipped, out.Error, out.Seconds = r.Skipped, r.Error, r.Seconds
+	if out.Skipped == "" && out.Error == "" {
+		if err := out.judge(path, in.Cause); err != nil {
+			out.Error = err.Error()
+		}
+	}
+	return out
+}
+
+// judge judges a recording at all tiers.
+func (r *AppResult) judge(path, truth string) error {
+	rec, err := recording.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading the recording: %w", err)
+	}
+	for _, t := range tiers {
+		one := Result{Truth: truth, Others: []string{}}
+		d := verdict.Diagnose(rec.Without(t.without...), "grade")
+		one.judge(d)
+		r.Tiers = append(r.Tiers, TierResult{
+			Tier: t.name, Right: one.Right(), Got: one.Got, Confidence: one.Confidence, Share: one.Share,
+			Others: one.Others, SlowCalls: d.Latency.SlowCalls,
+		})
+	}
+	return nil
+}
+
+// Passed reports whether the verdicts are right. With less than T2 a fault may stay unnamed; without a fault all tiers
+// count.
+func (r AppResult) Passed() bool {
+	return r.Error == "" && !slices.ContainsFunc(r.Tiers, func(t TierResult) bool {
+		return !t.Right && (r.Fault == "" || t.Tier == tiers[0].name)
+	})
+}
+
+// right reports whether a tier is right.
+func (r AppResult) right(tier string) bool {
+	return slices.ContainsFunc(r.Tiers, func(t TierResult) bool { return t.Tier == tier && t.Right })
+}
+
+// AppsSummary is the result of all runs.
+type AppsSummary struct {
+	Schema  string      `json:"schema"`
+	Results []AppResult `json:"results"`
+	Tiers   []AppsTally `json:"tiers"`
+	Skipped int         `json:"skipped"`
+	Failed  int         `json:"failed"` // runs that ended in an error
+}
+
+// AppsTally counts the right verdicts of a tier.
+type AppsTally struct {
+	Tier    string `json:"tier"`
+	Healthy int    `json:"healthy_kept"` // of the runs without a fault
+	Of      int    `json:"healthy"`
+	Named   int    `json:"named_first"` // of the runs with a fault
+	Faults  int    `json:"faults"`
+}
+
+// SummariseApps sums up the results of runs.
+func SummariseApps(rs []AppResult) AppsSummary {
+	s := AppsSummary{Schema: AppsSchema, Results: rs}
+	for _, t := range tiers {
+		s.Tiers = append(s.Tiers, tally(t.name, rs))
+	}
+	for _, r := range rs {
+		switch {
+		case r.Skipped != "":
+			s.Skipped++
+		case r.Error != "":
+			s.Failed++
+		}
+	}
+	return s
+}
+
+func tally(tier string, rs []AppResult) AppsTally {
+	t := AppsTally{Tier: tier}
+	for _, r := range rs {
+		if r.Skipped != "" || r.Error != "" {
+			continue
+		}
+		all, right := &t.Of, &t.Healthy
+		if r.Fault != "" {
+			all, right = &t.Faults, &t.Named
+		}
+		*all++
+		if r.right(tier) {
+			*right++
+		}
+	}
+	return t
+}
+
+// Passed reports whether all runs passed that were not skipped.
+func (s AppsSummary) Passed() bool {
+	return !slices.ContainsFunc(s.Results, func(r AppResult) bool { return r.Skipped == "" && !r.Passed() })
+}
+
+// AppLine prints a result as one line, and one for each operation.
+func AppLine(w io.Writer, r AppResult) {
+	beside := r.Fault
+	if beside == "" {
+		beside = "healthy"
+	}
+	name := fmt.Sprintf("%-16s %-10s %-22s", r.App, r.Path, beside)
+	switch {
+	case r.Skipped != "":
+		fmt.Fprintf(w, "skip  %s %s\n", name, r.Skipped)
+		return
+	case r.Error != "":
+		fmt.Fprintf(w, "FAIL  %s %s\n", name, r.Error)
+		return
+	}
+	mark := "ok   "
+	if !r.Passed() {
+		mark = "WRONG"
+	}
+	fmt.Fprintf(w, "%s %s", mark, name)
+	for _, t := range r.Tiers {
+		fmt.Fprintf(w, " %s %s", t.Tier, t)
+	}
+	fmt.Fprintf(w, "  [%.0f s]\n", r.Seconds)
+	for _, o := range r.Operations {
+		fmt.Fprintf(w, "        %s: %d, %d errors, p50 %v, p99 %v, max %v\n", o.Name, o.Done, o.Errors,
+			format.Duration(o.Histogram.Quantile(0.5)), format.Duration(o.Histogram.Quantile(0.99)),
+			format.Duration(o.Max))
+	}
+}
+
+// String is the verdict, with what was found.
+func (t TierResult) String() string {
+	text := t.Got
+	if t.Confidence > 0 {
+		text += fmt.Sprintf(" (%.0f %%, %.2f)", t.Share*100, t.Confidence)
+	}
+	if len(t.Others) > 0 {
+		text += " then " + strings.Join(t.Others, " ")
+	}
+	return text
+}
+
+// AppsTable prints the counts of each tier.
+func AppsTable(w io.Writer, s AppsSummary) {
+	fmt.Fprintf(w, "\n%-6s %18s %24s\n", "tier", "healthy kept", "fault named first")
+	for _, t := range s.Tiers {
+		fmt.Fprintf(w, "%-6s %9d of %5d %15d of %5d\n", t.Tier, t.Healthy, t.Of, t.Named, t.Faults)
+	}
+	fmt.Fprintf(w, "skipped: %d; failed: %d\n", s.Skipped, s.Failed)
+}
