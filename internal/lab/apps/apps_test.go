@@ -48,7 +48,7 @@ func program(t *testing.T, a App) Program {
 		t.Fatal(err)
 	}
 	if !c.Built(a) && !strings.Contains(strings.Join(quick, " "), a.Language) {
-		t.Skipf("not built; build it with: slowpath lab apps build %s", a.Name)
+		t.Skip("takes long to build; slowpath lab apps build does it")
 	}
 	p, err := c.Get(t.Context(), a.Name, t.Output())
 	if errors.Is(err, ErrTool) || errors.Is(err, ErrRegistry) {
