@@ -334,6 +334,9 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	if (c->light) {
 		light_read(c, slot, seq, now);
 	} else {
+		/* where the last bytes came with the FIN, that is counted, too (tcp_recvmsg_locked of net/ipv4/tcp.c) */
+		if (c->in_known && c->passive_close && c->in_seq + (u32)ret + 1 == seq)
+			seq--;
 		if (c->in_known && c->in_seq != seq - (u32)ret)
 			lose_order(c, C_GAPS);
 		c->in_known = 1;
