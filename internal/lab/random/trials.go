@@ -38,19 +38,40 @@ type Trial struct {
 	logs, ranks []float64
 }
 
-// plan is the order of the trials: blocks that have each set of faults once, in random order. One block has a pair of
-// trials for one fault, and two for each of two faults: with and without it, both with and without the other. Without a
-// fault the pair differs in nothing.
-func plan(seed uint64, faults int) (blocks [][]int) {
-	r := rand.New(rand.NewPCG(seed, 0x7475726e)) // any constant, but another one than that of Draw
-	n, sets := pairs, 2
-	if faults == 2 {
-		n, sets = pairs/2, 4
+// setsOf are the sets of faults that are tried, as bits. A pair of them differs in one fault alone. One fault is tried
+// with and without, two both with and without the other. What can hurt only with the other is tried with it only.
+func setsOf(faults []Fault) []int {
+	switch {
+	case len(faults) < 2: // without a fault the pair differs in nothing
+		return []int{0, 1}
+	case faults[1].kind().Needs.With != "":
+		return []int{0, 1, 3}
+	}
+	return []int{0, 1, 2, 3}
+}
+
+// plan is the order of the trials: blocks that have each set once, in random order, with as many pairs for each fault.
+func plan(seed uint64, faults []Fault) (blocks [][]int) {
+	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
+	sets := setsOf(faults)
+	n := pairs
+	if len(sets) == 4 { // a block has two pairs for each
+		n = pairs / 2
 	}
 	for range n {
-		blocks = append(blocks, r.Perm(sets))
+		block := slices.Clone(sets)
+		r.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
+		blocks = append(blocks, block)
 	}
 	return blocks
+}
+
+// lengthOf is how long a trial takes: three sets in eight blocks have to fit, too.
+func lengthOf(faults []Fault) time.Duration {
+	if len(setsOf(faults)) == 3 {
+		return trialLength * 3 / 4
+	}
+	return trialLength
 }
 
 // maskOf are the faults of a set. Without faults there is nothing to switch.
@@ -130,19 +151,16 @@ var (
 
 // differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.
-func differences(trials []Trial, faults, fault int, value func(Trial) float64) (out []float64) {
-	sets := 2
-	if faults == 2 {
-		sets = 4
-	}
-	for start := 0; start+sets <= len(trials); start += sets {
-		took := make([]float64, sets)
-		for _, t := range trials[start : start+sets] {
+func differences(trials []Trial, sets []int, fault int, value func(Trial) float64) (out []float64) {
+	for start := 0; start+len(sets) <= len(trials); start += len(sets) {
+		took := map[int]float64{}
+		for _, t := range trials[start : start+len(sets)] {
 			took[t.mask] = value(t)
 		}
-		for set := range sets {
-			if set>>fault&1 == 1 {
-				out = append(out, took[set]-took[set&^(1<<fault)])
+		for _, set := range sets {
+			without, ok := took[set&^(1<<fault)]
+			if ok && set>>fault&1 == 1 {
+				out = append(out, took[set]-without)
 			}
 		}
 	}
