@@ -67,7 +67,7 @@ func Make(ctx context.Context, seed uint64, record Recorder, file string, log io
 	defer cancel()
 	l, err := incident.New(r.Scenario.Server, log)
 	if err == nil {
-		err = r.make(ctx, l, lengthOf(r.Scenario.Faults), record, file)
+		err = r.make(ctx, l, trialLength, record, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
 		if closing := l.Close(done); err == nil && closing != nil {

@@ -10,12 +10,12 @@ import (
 	"slowpath/internal/lab/clients"
 )
 
-// A trial takes a second: callers notice most faults several times in it, and eight pairs of trials
-// take 16 s. The first part of a trial is not counted: what the trial before has begun goes on in it.
+// A run has 24 trials of 750 ms, 18 s together: callers notice most faults several times in each. The first part of a
+// trial is not counted: what the trial before has begun goes on in it.
 const (
-	trialLength = time.Second
+	trialLength = 750 * time.Millisecond
 	settling    = 150 * time.Millisecond
-	pairs       = 8
+	trialsOfRun = 24
 	slice       = 50 * time.Millisecond
 )
 
@@ -50,28 +50,16 @@ func setsOf(faults []Fault) []int {
 	return []int{0, 1, 2, 3}
 }
 
-// plan is the order of the trials: blocks that have each set once, in random order, with as many pairs for each fault.
+// plan is the order of the trials: blocks that have each set once, in random order.
 func plan(seed uint64, faults []Fault) (blocks [][]int) {
 	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
 	sets := setsOf(faults)
-	n := pairs
-	if len(sets) == 4 { // a block has two pairs for each
-		n = pairs / 2
-	}
-	for range n {
+	for range trialsOfRun / len(sets) {
 		block := slices.Clone(sets)
 		r.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
 		blocks = append(blocks, block)
 	}
 	return blocks
-}
-
-// lengthOf is how long a trial takes: three sets in eight blocks have to fit, too.
-func lengthOf(faults []Fault) time.Duration {
-	if len(setsOf(faults)) == 3 {
-		return trialLength * 3 / 4
-	}
-	return trialLength
 }
 
 // maskOf are the faults of a set. Without faults there is nothing to switch.
