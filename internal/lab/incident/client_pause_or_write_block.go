@@ -31,7 +31,7 @@ var pauses = Fault{
 	Name:  "client-pause-or-write-block",
 	Cause: "client-pause-or-write-block",
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"every_ms": between(r, 400, 900), "pause_ms": between(r, 1, 250)}
+		return Strength{"every_ms": between(r, 300, 600), "pause_ms": between(r, 1, 250)}
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		l.Every(ctx, s.millis("every_ms"), func(ctx context.Context) error {

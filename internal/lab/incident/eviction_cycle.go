@@ -52,7 +52,7 @@ var bigWrites = Fault{
 	Cause: "eviction-cycle",
 	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"value_mb": between(r, 0.05, 4), "every_ms": between(r, 300, 700)}
+		return Strength{"value_mb": between(r, 0.05, 4), "every_ms": between(r, 300, 600)}
 	},
 	Config: func(l *Lab, _ Strength) []string {
 		return append([]string{"maxmemory-policy allkeys-lru"}, l.since(6, 2, "maxmemory-eviction-tenacity 100")...)

@@ -36,7 +36,7 @@ var flushes = Fault{
 	Cause: "flush-sync",
 	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"keys": between(r, 500, 80_000), "databases": preparedFor, "per_second": between(r, 1.2, 1.7)}
+		return Strength{"keys": between(r, 500, 60_000), "databases": preparedFor, "per_second": between(r, 1.7, 2.5)}
 	},
 	Config: func(l *Lab, _ Strength) []string {
 		return append([]string{"databases 64"}, l.since(6, 2, "lazyfree-lazy-user-flush no")...)

@@ -55,7 +55,7 @@ var snapshots = Fault{
 	Cause: "fork-latency",
 	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"memory_mb": between(r, 20, 1200), "every_ms": between(r, 400, 700)}
+		return Strength{"memory_mb": between(r, 20, 1200), "every_ms": between(r, 300, 600)}
 	},
 	Config: func(*Lab, Strength) []string { return []string{"stop-writes-on-bgsave-error no"} },
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,8 +48,8 @@ func pingOnce(ctx context.Context, addr string, config *tls.Config) error {
 	return nil
 }
 
-// holdIdle opens n connections and keeps them idle until the incident ends. They come from several addresses of
-// loopback, since one address has about 28 000 ports.
+// holdIdle opens n connections and keeps them idle until the incident ends. To a server on loopback they come
+// from several addresses, since one address has about 28 000 ports.
 func (l *Lab) holdIdle(ctx context.Context, addr string, n int) error {
 	conns := make([]net.Conn, n)
 	l.Defer(func(context.Context) error {
@@ -64,8 +65,10 @@ func (l *Lab) holdIdle(ctx context.Context, addr string, n int) error {
 	var wg sync.WaitGroup
 	for d := range dialers {
 		wg.Go(func() {
-			from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+d))}
-			dialer := net.Dialer{LocalAddr: from, Timeout: 10 * time.Second}
+			dialer := net.Dialer{Timeout: 10 * time.Second}
+			if strings.HasPrefix(addr, "127.") {
+				dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+d))}
+			}
 			for i := d; i < n; i += dialers {
 				c, err := dialer.DialContext(ctx, "tcp", addr)
 				if err != nil {

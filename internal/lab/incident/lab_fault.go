@@ -100,7 +100,7 @@ func between(r *rand.Rand, low, high float64) float64 {
 }
 
 // preparedFor is how many prepared things a fault may use up in all of a run: it is on for about 20 s.
-const preparedFor = 36
+const preparedFor = 50
 
 // Faults lists the faults that can be drawn.
 func Faults() []Fault {

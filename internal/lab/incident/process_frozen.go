@@ -33,7 +33,7 @@ var freezePulses = Fault{
 	Name:  "process-frozen",
 	Cause: "process-frozen",
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"every_ms": between(r, 300, 900), "stop_ms": between(r, 1, 250)}
+		return Strength{"every_ms": between(r, 300, 600), "stop_ms": between(r, 1, 250)}
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		pid := st.Server.PID

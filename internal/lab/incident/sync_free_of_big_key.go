@@ -75,7 +75,7 @@ var bigFrees = Fault{
 	Cause: "sync-free-of-big-key",
 	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
-		return Strength{"fields": between(r, 1_000, 150_000), "by_expiry": float64(r.IntN(2))}
+		return Strength{"fields": between(r, 1_000, 100_000), "by_expiry": float64(r.IntN(2))}
 	},
 	Config: func(l *Lab, _ Strength) []string {
 		return append(l.since(6, 0, "lazyfree-lazy-user-del no"), "lazyfree-lazy-expire no")
@@ -89,7 +89,7 @@ var bigFrees = Fault{
 		return nil
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
+		l.Every(ctx, 500*time.Millisecond, func(ctx context.Context) error {
 			free := []string{"DEL", "cart:" + itoa(int(st.used.Add(1)-1))}
 			if s["by_expiry"] > 0 {
 				free = []string{"PEXPIRE", free[1], "5"}

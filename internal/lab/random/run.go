@@ -114,7 +114,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 
 // play makes the trials one after the other.
 func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (trials []Trial, err error) {
-	for _, block := range plan(seed, len(s.scenario.Faults)) {
+	for _, block := range plan(seed, s.scenario.Faults) {
 		for _, set := range block {
 			if err := s.set(ctx, maskOf(set, len(s.scenario.Faults))); err != nil {
 				return nil, err

@@ -16,8 +16,7 @@ func TestDrawIsReproducible(t *testing.T) {
 	seen := map[string]uint64{}
 	for seed := range uint64(300) {
 		s := Draw(seed)
-		if !reflect.DeepEqual(s, Draw(seed)) || !reflect.DeepEqual(plan(seed, len(s.Faults)), plan(seed,
-			len(s.Faults))) {
+		if !reflect.DeepEqual(s, Draw(seed)) || !reflect.DeepEqual(plan(seed, s.Faults), plan(seed, s.Faults)) {
 			t.Fatalf("seed %d is not reproducible", seed)
 		}
 		body, err := json.Marshal(s)
@@ -87,19 +86,29 @@ func TestDrawDrawsAll(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	for faults, want := range map[int]int{0: 2 * pairs, 1: 2 * pairs, 2: 2 * pairs} {
-		trials := 0
+	needs := []Fault{{Name: "short-lived-connections"}, {Name: "maxclients"}}
+	for _, faults := range [][]Fault{nil, make([]Fault, 1), make([]Fault, 2), needs} {
+		sets, with := setsOf(faults), map[int]int{}
 		for _, block := range plan(7, faults) {
-			sorted := slices.Sorted(slices.Values(block))
-			for i, set := range sorted {
-				if i != set {
-					t.Errorf("%d faults: block %v", faults, block)
+			if !slices.Equal(slices.Sorted(slices.Values(block)), sets) {
+				t.Errorf("%v: block %v", faults, block)
+			}
+			for fault := range max(1, len(faults)) {
+				for _, set := range sets {
+					if set>>fault&1 == 1 && slices.Contains(sets, set&^(1<<fault)) {
+						with[fault]++
+					}
 				}
 			}
-			trials += len(block)
 		}
-		if trials != want {
-			t.Errorf("%d faults: %d trials, want %d", faults, trials, want)
+		for fault, n := range with {
+			want := 12
+			if len(sets) == 3 {
+				want = 8
+			}
+			if n != want {
+				t.Errorf("%v: %d pairs for fault %d, want %d", faults, n, fault, want)
+			}
 		}
 	}
 }

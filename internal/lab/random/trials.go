@@ -10,12 +10,12 @@ import (
 	"slowpath/internal/lab/clients"
 )
 
-// A trial takes a second: callers notice most faults several times in it, and eight pairs of trials
-// take 16 s. The first part of a trial is not counted: what the trial before has begun goes on in it.
+// A run has 24 trials of 750 ms, 18 s together: callers notice most faults several times in each. The first part of a
+// trial is not counted: what the trial before has begun goes on in it.
 const (
-	trialLength = time.Second
+	trialLength = 750 * time.Millisecond
 	settling    = 150 * time.Millisecond
-	pairs       = 8
+	trialsOfRun = 24
 	slice       = 50 * time.Millisecond
 )
 
@@ -38,17 +38,26 @@ type Trial struct {
 	logs, ranks []float64
 }
 
-// plan is the order of the trials: blocks that have each set of faults once, in random order. One block has a pair of
-// trials for one fault, and two for each of two faults: with and without it, both with and without the other. Without a
-// fault the pair differs in nothing.
-func plan(seed uint64, faults int) (blocks [][]int) {
-	r := rand.New(rand.NewPCG(seed, 0x7475726e)) // any constant, but another one than that of Draw
-	n, sets := pairs, 2
-	if faults == 2 {
-		n, sets = pairs/2, 4
+// setsOf are the sets of faults that are tried, as bits. A pair of them differs in one fault alone. One fault is tried
+// with and without, two both with and without the other. What can hurt only with the other is tried with it only.
+func setsOf(faults []Fault) []int {
+	switch {
+	case len(faults) < 2: // without a fault the pair differs in nothing
+		return []int{0, 1}
+	case faults[1].kind().Needs.With != "":
+		return []int{0, 1, 3}
 	}
-	for range n {
-		blocks = append(blocks, r.Perm(sets))
+	return []int{0, 1, 2, 3}
+}
+
+// plan is the order of the trials: blocks that have each set once, in random order.
+func plan(seed uint64, faults []Fault) (blocks [][]int) {
+	r := rand.New(rand.NewPCG(seed, 0x7472696c)) // any constant, but another one than that of Draw
+	sets := setsOf(faults)
+	for range trialsOfRun / len(sets) {
+		block := slices.Clone(sets)
+		r.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
+		blocks = append(blocks, block)
 	}
 	return blocks
 }
@@ -130,19 +139,16 @@ var (
 
 // differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.
-func differences(trials []Trial, faults, fault int, value func(Trial) float64) (out []float64) {
-	sets := 2
-	if faults == 2 {
-		sets = 4
-	}
-	for start := 0; start+sets <= len(trials); start += sets {
-		took := make([]float64, sets)
-		for _, t := range trials[start : start+sets] {
+func differences(trials []Trial, sets []int, fault int, value func(Trial) float64) (out []float64) {
+	for start := 0; start+len(sets) <= len(trials); start += len(sets) {
+		took := map[int]float64{}
+		for _, t := range trials[start : start+len(sets)] {
 			took[t.mask] = value(t)
 		}
-		for set := range sets {
-			if set>>fault&1 == 1 {
-				out = append(out, took[set]-took[set&^(1<<fault)])
+		for _, set := range sets {
+			without, ok := took[set&^(1<<fault)]
+			if ok && set>>fault&1 == 1 {
+				out = append(out, took[set]-without)
 			}
 		}
 	}

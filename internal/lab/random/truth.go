@@ -45,10 +45,10 @@ func costs(faults []Fault, trials []Trial) []Cost {
 	}
 	var out []Cost
 	for i, cause := range causes {
-		log := stats.ComparePairs(differences(trials, len(faults), i, meanLog))
-		rank := stats.ComparePairs(differences(trials, len(faults), i, meanRank))
+		log := stats.ComparePairs(differences(trials, setsOf(faults), i, meanLog))
+		rank := stats.ComparePairs(differences(trials, setsOf(faults), i, meanRank))
 		p := min(1, 2*min(log.P, rank.P))
-		cost := stats.ComparePairs(differences(trials, len(faults), i, meanNs))
+		cost := stats.ComparePairs(differences(trials, setsOf(faults), i, meanNs))
 		out = append(out, Cost{
 			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,

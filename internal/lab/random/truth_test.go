@@ -13,7 +13,7 @@ import (
 
 // trialsOf are trials as play makes them. took is the mean time of an operation in ms, by the faults that are on.
 func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Trial) {
-	for _, block := range plan(seed, faults) {
+	for _, block := range plan(seed, make([]Fault, faults)) {
 		for _, set := range block {
 			ns := took(set) * 1e6
 			trials = append(trials, Trial{
@@ -92,7 +92,7 @@ func TestStallsOfOthers(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		var trials []Trial
 		var made clients.Summary
-		for _, block := range plan(seed, 1) {
+		for _, block := range plan(seed, make([]Fault, 1)) {
 			for _, set := range block {
 				start := int64(len(made.Slices)) * int64(slice)
 				trial := Trial{mask: set, StartNs: start - int64(settling)}
