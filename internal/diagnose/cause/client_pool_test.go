@@ -88,6 +88,12 @@ func TestPoolIdleReapRedial(t *testing.T) {
 			name: "T2: a call each half second", rec: reaped(nil), found: true, min: 0.9,
 			evidence: "an idle limit of at most 485 ms", fix: "MinIdleConns",
 		},
+		{name: "a process for each job", rec: reaped(func(i int, l *life) {
+			l.pid, l.idleNs, l.work = app+1+i, 2*edgeMs+int64(i%5)*edgeMs/5, 28
+		})},
+		{name: "a connection for each job", rec: reaped(func(i int, l *life) {
+			l.idleNs, l.work = 2*edgeMs+int64(i%5)*edgeMs/5, 28
+		})},
 		{name: "T2: calls at random", rec: reaped(func(i int, l *life) {
 			if i%3 == 0 { // two calls, with a pause that the pool allowed
 				l.work, l.idleNs = 2, 300*edgeMs

@@ -34,8 +34,11 @@ const minSharpness = 0.5
 const maxSpareShare = 0.5
 
 // ByIdleLimit reports whether the connections were closed after the same time without a call (minSharpness), and were
-// missed (maxSpareShare).
-func (r Redial) ByIdleLimit() bool { return r.afterSameIdleTime() && r.SpareShare() <= maxSpareShare }
+// missed (maxSpareShare). A job that closes its connection when it is done does so sooner than any limit (minIdleNs).
+func (r Redial) ByIdleLimit() bool {
+	idle := PercentilesOf(r.Closed, func(k *Conn) int64 { return k.IdleNs })
+	return idle.Median >= minIdleNs && r.afterSameIdleTime() && r.SpareShare() <= maxSpareShare
+}
 
 func (r Redial) afterSameIdleTime() bool {
 	idle := PercentilesOf(r.Closed, func(k *Conn) int64 { return k.IdleNs })

@@ -28,7 +28,7 @@ func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 		return count
 	}
 	for _, c := range callers {
-		if count := add(c); count > 0 && count < MinRedials {
+		if add(c) < MinRedials && redialOf(c, reason).again() {
 			few = append(few, c)
 		}
 	}
@@ -36,6 +36,18 @@ func (n *Node) Redials(callers []*Caller, reason func(*Conn) bool) []Redial {
 		add(c)
 	}
 	return out
+}
+
+// again reports whether a connection was opened after one was closed: a process that ends closes its connection, too.
+func (r Redial) again() bool {
+	for _, k := range r.Closed {
+		for _, d := range r.Dialled {
+			if k.CloseNs > 0 && d.OpenNs > k.CloseNs-k.IdleNs && d != k {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // count is how often a closed connection was replaced by a new one.
