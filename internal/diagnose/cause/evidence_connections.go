@@ -40,6 +40,11 @@ func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
+	return lossesOf(l, n, ns, confidence)
+}
+
+// lossesOf is findingOfLosses however little time it is.
+func lossesOf(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
 	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.lose(n, facts.LostOpening, float64(ns))

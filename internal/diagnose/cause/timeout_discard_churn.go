@@ -35,7 +35,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 	callers := n.Callers()
 	var found []*facts.Caller
 	var all facts.Redial
-	var cost, given int64
+	var cost, given, calls, failed int64
 	lost := map[string]bool{} // requests that were never acknowledged: no timeout would have been long enough
 	for _, s := range n.UnansweredRequests() {
 		lost[s.Client] = lost[s.Client] || s.Retransmits >= facts.UnansweredRetransmits
@@ -45,6 +45,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 		return k.ClosedWaiting() && !lost[k.Client] && !unanswered[k]
 	}) {
 		found, cost = append(found, r.Caller), cost+r.CostNs()
+		calls, failed = calls+r.AppCalls(), failed+int64(len(r.Closed))
 		for _, k := range r.Closed {
 			given += k.IdleNs // since the request was sent: waited for nothing
 		}
@@ -55,8 +56,12 @@ func explainTimeouts(n *facts.Node) *Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	f := findingOfLosses(n.Overhead(callers), n, cost+given, 0.93)
-	if f == nil {
+	l := n.Overhead(callers)
+	f := findingOfLosses(l, n, cost+given, 0.93)
+	switch { // a call that is given up has failed, however little time that took
+	case f == nil && float64(failed) > facts.HealthyMaxShare*float64(calls+failed):
+		f = lossesOf(l, n, cost+given, 0.93)
+	case f == nil:
 		return nil
 	}
 	age := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
