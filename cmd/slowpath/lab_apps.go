@@ -113,16 +113,10 @@ func (a *app) labAppsBuild() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var errs []error
-			for _, name := range names {
-				start := time.Now()
-				if _, err := cache.Get(cmd.Context(), name, a.stderr); err != nil {
-					errs = append(errs, missingTool(err))
-					continue
-				}
-				fmt.Fprintf(a.stdout, "%-16s ready in %.1f s\n", name, time.Since(start).Seconds())
-			}
-			return errors.Join(errs...)
+			return build(a.stdout, names, func(name apps.Name) error {
+				_, err := cache.Get(cmd.Context(), name, a.stderr)
+				return err
+			})
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -112,18 +113,26 @@ func (a *app) labClientsBuild() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var errs []error
-			for _, name := range names {
-				start := time.Now()
-				if _, err := cache.Get(cmd.Context(), name, a.stderr); err != nil {
-					errs = append(errs, missingTool(err))
-					continue
-				}
-				fmt.Fprintf(a.stdout, "%-14s ready in %.1f s\n", name, time.Since(start).Seconds())
-			}
-			return errors.Join(errs...)
+			return build(a.stdout, names, func(name clients.Name) error {
+				_, err := cache.Get(cmd.Context(), name, a.stderr)
+				return err
+			})
 		},
 	}
+}
+
+// build gets programs into a cache, and says how long each took. What cannot be built does not hold up the others.
+func build[Name ~string](w io.Writer, names []Name, get func(Name) error) error {
+	var errs []error
+	for _, name := range names {
+		start := time.Now()
+		if err := get(name); err != nil {
+			errs = append(errs, missingTool(err))
+			continue
+		}
+		fmt.Fprintf(w, "%-16s ready in %.1f s\n", name, time.Since(start).Seconds())
+	}
+	return errors.Join(errs...)
 }
 
 // clientNames are those of the arguments, or all.

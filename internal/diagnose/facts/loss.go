@@ -27,23 +27,22 @@ type Loss struct {
 	Ns   float64
 }
 
-// LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; known is false where
-// no source counts it.
-func (n *Node) LostNs(kind LossKind) (ns float64, known bool) {
-	switch kind {
-	case LostInCalls:
-		return max(n.CallTimeNs()-float64(n.slowExcessNs()), 0), true
-	case LostOpening, LostSilent:
-		if n.Ledger.Users.Calls == 0 {
-			return 0, false
-		}
-		l := n.Overhead(n.Callers())
-		if kind == LostSilent {
-			return float64(l.UnansweredNs), true
-		}
-		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs), true
+// LostNs is the time of a kind that callers of the node spent and can have lost, in nanoseconds; 0 where no source
+// counts it.
+func (n *Node) LostNs(kind LossKind) float64 {
+	if kind == LostInCalls {
+		return max(n.CallTimeNs()-float64(n.slowExcessNs()), 0)
 	}
-	return 0, false
+	if n.Ledger.Users.Calls == 0 {
+		return 0
+	}
+	switch l := n.Overhead(n.Callers()); kind {
+	case LostOpening:
+		return float64(l.OpeningNs + l.PingNs + l.DNSQueryNs)
+	case LostSilent:
+		return float64(l.UnansweredNs)
+	}
+	return 0
 }
 
 // CallTimeNs is the time of all calls to the node, slow or not, in nanoseconds: of its users where the tap saw them,

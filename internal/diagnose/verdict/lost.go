@@ -75,8 +75,7 @@ func (l *lostTime) widen(f cause.Finding) {
 		for kind, ns := range sums {
 			pool := lostPool{cl.Node, kind}
 			if _, seen := l.rest[pool]; !seen && cl.Node != nil {
-				known, _ := cl.Node.LostNs(kind)
-				l.rest[pool] = known
+				l.rest[pool] = cl.Node.LostNs(kind)
 			}
 			l.rest[pool] = max(l.rest[pool], ns)
 		}
