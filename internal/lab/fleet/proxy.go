@@ -82,7 +82,7 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (
 		return nil, fmt.Errorf("starting %s: %w", p.program, err)
 	}
 	g := newGroup()
-	dir := filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(ports[0]))
+	dir := f.newDir(g, ports[0])
 	i := &Instance{registry: f.Registry, Info: Info{
 		Group: g.id, Server: servers.Name(p.program), Role: "proxy",
 		Dir:     dir,

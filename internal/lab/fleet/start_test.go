@@ -132,6 +132,23 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
+// Nodes of a cluster start at the same time, and two may find the same free port.
+func TestPortTakenInTheSameGroup(t *testing.T) {
+	f, bin := newFleet(t), get(t, servers.Redis7015)
+	g := newGroup()
+	first, err := f.start(t.Context(), bin, Spec{}, g, "master")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Stop(context.Background())
+	if _, err := f.start(t.Context(), bin, Spec{Port: first.Port}, g, "master"); !errors.Is(err, errPortTaken) {
+		t.Errorf("another node has the port: %v", err)
+	}
+	if got := do(t, first, "SAVE"); got != "OK" {
+		t.Errorf("the first node has lost its directory: SAVE: %v", got)
+	}
+}
+
 func TestDeadlineOfStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
