@@ -15,7 +15,7 @@ type Finding struct {
 	Share      float64 `json:"share"` // of the excess
 	Confidence float64 `json:"confidence"`
 	Because    string  `json:"because,omitempty"`
-	// Right: the cause is true, or it is said to be a consequence of one that is.
+	// Right: the cause is true, or it is said to be a consequence of one that is, or the trials left it open.
 	Right bool `json:"right"`
 	// Made: a fault of this cause was on, whether or not it cost the callers anything.
 	Made bool `json:"made"`
@@ -67,7 +67,7 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 // right tells whether a finding is true, or a consequence of one that is, directly or through other findings.
 func (r *Run) right(f cause.Finding, all []cause.Finding) bool {
 	for range all { // a chain has no more steps
-		if r.isTrue(f.Cause) {
+		if r.isTrue(f.Cause) || r.isOpen(f.Cause) {
 			return true
 		}
 		i := slices.IndexFunc(all, func(root cause.Finding) bool { return root.Cause == f.Because })
@@ -84,7 +84,18 @@ func (r *Run) isTrue(id string) bool {
 	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.is(id) })
 }
 
-// Healthy tells whether no fault cost the callers time.
+// isOpen tells whether the trials left it open if a cause cost the callers time.
+func (r *Run) isOpen(id string) bool {
+	for i, c := range r.Costs {
+		if c.Open() && (c.Cause == id || i < len(r.Scenario.Faults) &&
+			slices.Contains(r.Scenario.Faults[i].kind().Also, id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Healthy tells whether no fault cost the callers time that they notice.
 func (r *Run) Healthy() bool { return r.isTrue(healthy) }
 
 // Failed tells whether there is nothing to judge.

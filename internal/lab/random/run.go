@@ -106,7 +106,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 	if err := s.measure(r.Trials); err != nil {
 		return err
 	}
-	r.Costs = costs(s.scenario.Faults, r.Trials)
+	r.Costs = costs(s.scenario.Faults, r.Trials, s.scenario.workers())
 	r.Truth = truth(s.scenario.Faults, r.Costs)
 	r.Share = r.Truth[0].Share
 	return nil

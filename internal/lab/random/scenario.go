@@ -90,6 +90,14 @@ func Draw(seed uint64) Scenario {
 	return s
 }
 
+// workers are those of all callers.
+func (s Scenario) workers() (n int) {
+	for _, c := range s.Callers {
+		n += c.Workers
+	}
+	return n
+}
+
 // drawFaults draws none, one or two faults that one scenario can have.
 func drawFaults(r *rand.Rand) []incident.Fault {
 	n := r.IntN(3)

@@ -2,6 +2,7 @@ package random
 
 import (
 	"math"
+	"slices"
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
@@ -34,7 +35,7 @@ type Tier struct {
 	HealthyRuns int  `json:"healthy_runs"` // the others
 	FirstNamed  Rate `json:"first_named"`  // of fault runs: the first finding is true
 	Named       Rate `json:"named"`        // of true causes: they are among the findings
-	HealthyKept Rate `json:"healthy_kept"` // of healthy runs: the verdict is healthy
+	HealthyKept Rate `json:"healthy_kept"` // of healthy runs: the verdict is healthy, or names what is open
 	// FalseFindings are findings that are neither true nor a consequence of what is.
 	FalseFindings Rate `json:"false_findings"`
 	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
@@ -164,7 +165,8 @@ func (c *counter) add(r *Run, j Judgement) {
 	}
 	if r.Healthy() {
 		c.HealthyRuns++
-		if j.Verdict == verdict.Healthy {
+		if j.Verdict == verdict.Healthy ||
+			len(j.Findings) > 0 && !slices.ContainsFunc(j.Findings, func(f Finding) bool { return !f.Right }) {
 			c.kept++
 		}
 		return

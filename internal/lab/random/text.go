@@ -28,16 +28,21 @@ func Line(w io.Writer, r Run) {
 			continue
 		}
 		fmt.Fprintf(w, " %s", r.Scenario.Faults[i])
-		if c.Hurts {
+		switch {
+		case c.Hurts && c.Noticed:
 			fmt.Fprintf(w, " costs %s per operation;", duration(c.CostNs))
-		} else {
+		case c.Hurts:
+			fmt.Fprintf(w, " costs %s per operation, which nobody notices;", duration(c.CostNs))
+		case c.Noticed:
+			fmt.Fprintf(w, " costs %s per operation, or nothing (p %.2f);", duration(c.CostNs), c.P)
+		default:
 			fmt.Fprint(w, " hurts nobody;")
 		}
 	}
 	for _, tier := range recording.Tiers {
 		j := r.Tiers[tier.Name]
 		mark := "WRONG"
-		if r.isTrue(j.First) {
+		if r.isTrue(j.First) || r.Healthy() && r.isOpen(j.First) {
 			mark = "ok"
 		}
 		fmt.Fprintf(w, " · %s %s: %s", tier.Name, mark, j)

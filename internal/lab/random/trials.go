@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // A run has 24 trials of 750 ms, 18 s together: callers notice most faults several times in each. The first part of a
@@ -33,7 +34,9 @@ type Trial struct {
 	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
 	LogNs float64 `json:"log_ns"`
 	Rank  float64 `json:"rank"`
-	mask  int     // the faults as bits
+	// LateSlices is the number of slices in which an operation failed, or took lateNs more than its caller's usual time.
+	LateSlices int `json:"late_slices"`
+	mask       int // the faults as bits
 	// of each caller
 	logs, ranks []float64
 }
@@ -84,6 +87,7 @@ func newTrial(set, faults int, start time.Time) Trial {
 // count adds what a caller measured to all trials. Slices at the edges of a trial belong to none.
 func count(trials []Trial, measured clients.Summary) {
 	type counted struct {
+		protocol.Slice
 		trial *Trial
 		took  float64 // time of an operation in ns
 	}
@@ -97,7 +101,7 @@ func count(trials []Trial, measured clients.Summary) {
 			trials[i].Operations += s.Operations
 			trials[i].Failed += s.Failed
 			trials[i].Ns += s.Ns
-			all = append(all, counted{&trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
+			all = append(all, counted{s, &trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
 		}
 	}
 	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.took, b.took) })
@@ -105,6 +109,10 @@ func count(trials []Trial, measured clients.Summary) {
 	for rank, c := range all {
 		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
 		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
+		// a quarter of the slices are quick also where half of the trials are slow
+		if usual := all[len(all)/4].took; c.Failed > 0 || float64(c.MaxNs) >= usual+float64(lateNs) {
+			c.trial.LateSlices++
+		}
 	}
 	for t := range logs {
 		t.logs, t.ranks = append(t.logs, mean(logs[t])), append(t.ranks, mean(ranks[t]))
@@ -136,6 +144,14 @@ var (
 	meanLog  = measured(func(t Trial) float64 { return t.LogNs })
 	meanRank = measured(func(t Trial) float64 { return t.Rank })
 )
+
+// countedSeconds is how long the part of a trial is that counts.
+func (t Trial) countedSeconds() float64 {
+	return max(time.Duration(t.EndNs-t.StartNs)-settling, 0).Seconds()
+}
+
+// latePerSecond is 0 where there was no operation: then none was late.
+func latePerSecond(t Trial) float64 { return float64(t.LateSlices) / max(t.countedSeconds(), 1e-9) }
 
 // differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.

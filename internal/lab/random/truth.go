@@ -15,11 +15,29 @@ type Cost struct {
 	// CostNs is the time by which an operation took longer, by the median of Hodges and Lehmann; it lies in Interval.
 	CostNs   float64    `json:"cost_ns"`
 	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds; 0 and 0 with too few pairs
-	// P is the probability of such trials if there is no cost: the smaller one of the tests of two values, doubled.
+	// P is the probability of such trials if there is no cost: the smallest one of the tests of three values, times three.
 	P     float64 `json:"p"`
 	Pairs int     `json:"pairs"` // of trials
 	Hurts bool    `json:"hurts"` // P is at most alpha
+	// Late is by how many the fault raises the slices of a second in which an operation failed or was late by lateNs.
+	Late float64 `json:"late_per_second"`
+	// Busy is the share of the workers' time that the fault takes.
+	Busy float64 `json:"busy_share"`
+	// Noticed: somebody notices so much, by one of the two.
+	Noticed bool `json:"noticed"`
 }
+
+// What somebody notices of a fault: the same as slowpath calls slow, and what it calls a loss between calls
+// (docs/decisions/0003-automatic-slow-threshold.md).
+const (
+	lateNs      = int64(5e6) // a call that takes 5 ms more than usual
+	latePerSec  = 0.2        // of them: one in 5 s, so that the watch of 8 s has some
+	noticedBusy = 0.1        // a tenth of the callers' time
+)
+
+// Open tells whether the trials do not decide: they show a cost that nobody notices, or one that can be chance. Then it
+// is right to name the fault, and not to name it.
+func (c Cost) Open() bool { return c.Hurts != c.Noticed }
 
 // alpha is how often the test says of a fault that does nothing that it hurts, at most.
 const alpha = 0.025
@@ -34,8 +52,8 @@ type Truth struct {
 }
 
 // costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
-// that differ in nothing: it shows how often the test is wrong.
-func costs(faults []Fault, trials []Trial) []Cost {
+// that differ in nothing: it shows how often the test is wrong. workers are those of all callers.
+func costs(faults []Fault, trials []Trial, workers int) []Cost {
 	causes := []string{incident.HealthyCause}
 	if len(faults) > 0 {
 		causes = nil
@@ -47,22 +65,36 @@ func costs(faults []Fault, trials []Trial) []Cost {
 	for i, cause := range causes {
 		log := stats.ComparePairs(differences(trials, setsOf(faults), i, meanLog))
 		rank := stats.ComparePairs(differences(trials, setsOf(faults), i, meanRank))
-		p := min(1, 2*min(log.P, rank.P))
+		late := stats.ComparePairs(differences(trials, setsOf(faults), i, latePerSecond))
+		p := min(1, 3*min(log.P, rank.P, late.P))
 		cost := stats.ComparePairs(differences(trials, setsOf(faults), i, meanNs))
-		out = append(out, Cost{
+		c := Cost{
 			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
-		})
+			Late: mean(differences(trials, setsOf(faults), i, latePerSecond)),
+			Busy: cost.Shift / 1e9 * perSecond(trials) / float64(max(workers, 1)),
+		}
+		c.Noticed = cause != incident.HealthyCause && (c.Late >= latePerSec || c.Busy >= noticedBusy)
+		out = append(out, c)
 	}
 	return out
 }
 
-// truth are the faults that hurt, the most expensive first.
+// perSecond is the number of operations per second in all trials.
+func perSecond(trials []Trial) float64 {
+	operations, seconds := int64(0), 0.0
+	for _, t := range trials {
+		operations, seconds = operations+t.Operations, seconds+t.countedSeconds()
+	}
+	return float64(operations) / max(seconds, 1e-9)
+}
+
+// truth are the faults that hurt so that it is noticed, the most expensive first.
 func truth(faults []Fault, costs []Cost) []Truth {
 	var out []Truth
 	sum := 0.0
 	for i, c := range costs {
-		if c.Hurts && c.Cause != incident.HealthyCause {
+		if c.Hurts && c.Noticed {
 			// what hurts costs something, even where the noise hides how much
 			cost := max(c.CostNs, 1)
 			out = append(out, Truth{Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Interval: c.Interval})

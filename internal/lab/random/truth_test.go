@@ -18,7 +18,7 @@ func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Tri
 			ns := took(set) * 1e6
 			trials = append(trials, Trial{
 				Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns,
-				mask: set,
+				LateSlices: int(took(set)), StartNs: 0, EndNs: int64(trialLength), mask: set,
 			})
 		}
 	}
@@ -42,7 +42,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 			}
 			return took
 		})
-		got := truth(faults, costs(faults, trials))
+		got := truth(faults, costs(faults, trials, 1))
 		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-1) > 1e-9 || got[0].CostNs < got[1].CostNs {
 			t.Fatalf("truth %+v", got)
 		}
@@ -56,7 +56,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 				t.Errorf("%+v, want %g ms and half of %g", one, want, both)
 			}
 		}
-		alone := truth(faults, costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })))
+		alone := truth(faults, costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) }), 1))
 		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
 			t.Errorf("only the first hurts: %+v", alone)
 		}
@@ -69,7 +69,7 @@ func TestNoFaultIsHealthy(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c := costs(nil, trialsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }))
+		c := costs(nil, trialsOf(seed, 0, func(int) float64 { return math.Exp(r.NormFloat64()) }), 1)
 		if c[0].Hurts {
 			wrong++
 		}
@@ -108,7 +108,7 @@ func TestStallsOfOthers(t *testing.T) {
 			}
 		}
 		count(trials, made)
-		if costs([]Fault{{Cause: "x"}}, trials)[0].Hurts {
+		if costs([]Fault{{Cause: "x"}}, trials, 1)[0].Hurts {
 			found++
 		}
 	}
@@ -135,5 +135,38 @@ func TestCountSlices(t *testing.T) {
 	}
 	if math.Abs(trial.LogNs-math.Log(1e6)) > 1e-9 || math.Abs(trial.Rank-0.5) > 1e-9 {
 		t.Errorf("mean logarithm %g, mean rank %g", trial.LogNs, trial.Rank)
+	}
+}
+
+// TestNoticed: what nobody notices is not the truth, however sure it is, and a finding of it is not wrong either.
+func TestNoticed(t *testing.T) {
+	faults := []Fault{{Cause: "short-lived-connections"}}
+	for name, c := range map[string]struct {
+		took    func(set int) float64 // ms
+		late    int                   // slices of a trial with the fault
+		hurts   bool
+		noticed bool
+	}{
+		"a little, always": {func(set int) float64 { return 0.3 + 0.1*float64(set) }, 0, true, false},
+		"much, always":     {func(set int) float64 { return 1 + 3*float64(set) }, 0, true, true},
+		"a few are late":   {func(int) float64 { return 0.3 }, 2, true, true},
+		"nothing":          {func(int) float64 { return 0.3 }, 0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trials := trialsOf(1, 1, c.took)
+			for i := range trials {
+				trials[i].LateSlices = c.late * trials[i].mask
+			}
+			const workers = 4 // each makes about 40 operations per second
+			r := Run{Costs: costs(faults, trials, workers), Scenario: Scenario{Faults: faults}}
+			r.Truth = truth(faults, r.Costs)
+			cost := r.Costs[0]
+			if cost.Hurts != c.hurts || cost.Noticed != c.noticed || r.Healthy() == c.noticed {
+				t.Errorf("%+v, healthy %v", cost, r.Healthy())
+			}
+			if open := r.isOpen("short-lived-connections"); open != (c.hurts && !c.noticed) {
+				t.Errorf("open: %v", open)
+			}
+		})
 	}
 }

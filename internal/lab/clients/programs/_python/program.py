@@ -164,10 +164,11 @@ class Slices:
             k = (due - self.start) // self.every
             if 0 <= k < self.LIMIT:
                 while len(self.sums) <= k:
-                    self.sums.append({"operations": 0, "failed": 0, "ns": 0})
+                    self.sums.append({"operations": 0, "failed": 0, "ns": 0, "max_ns": 0})
                 self.sums[k]["operations"] += 1
                 self.sums[k]["failed"] += i < failed
                 self.sums[k]["ns"] += max(now - due, 0)
+                self.sums[k]["max_ns"] = max(self.sums[k]["max_ns"], now - due)
         waits.clear()
 
     def finish(self):

@@ -10,6 +10,7 @@ type Slice struct {
 	Operations int64 `json:"operations"`
 	Failed     int64 `json:"failed"` // of these: without a result at the first attempt, or not made in time
 	Ns         int64 `json:"ns"`     // from when they were due until the application had a result
+	MaxNs      int64 `json:"max_ns"` // of one of them
 }
 
 // Slices sums up operations by when they were due. An operation lasts until the application has a result: one that
@@ -98,6 +99,7 @@ func (s *Slices) add(due time.Time, took time.Duration, failed int64) {
 	s.sums[i].Operations++
 	s.sums[i].Failed += failed
 	s.sums[i].Ns += int64(max(took, 0))
+	s.sums[i].MaxNs = max(s.sums[i].MaxNs, int64(took))
 }
 
 // Sums ends all operations that still wait, as failed, and returns the sums.

@@ -22,7 +22,10 @@ func TestSlices(t *testing.T) {
 	other.Succeeded(at(5))
 	other.Due(at(140)) // has no result at the end
 	got := s.Sums(at(200))
-	want := []Slice{{3, 2, int64(162 * time.Millisecond)}, {2, 1, int64(80 * time.Millisecond)}}
+	want := []Slice{
+		{3, 2, int64(162 * time.Millisecond), int64(100 * time.Millisecond)},
+		{2, 1, int64(80 * time.Millisecond), int64(60 * time.Millisecond)},
+	}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -9,7 +9,7 @@ final class Slices {
 
     private final long start; // of System.nanoTime
     private final long every;
-    private final List<long[]> sums = new ArrayList<>(); // operations, failed, ns
+    private final List<long[]> sums = new ArrayList<>(); // operations, failed, ns, max_ns
     private final List<List<Long>> all = new ArrayList<>();
 
     Slices(long start, long every) {
@@ -42,12 +42,13 @@ final class Slices {
                 continue;
             }
             while (sums.size() <= since / every) {
-                sums.add(new long[3]);
+                sums.add(new long[4]);
             }
             long[] sum = sums.get((int) (since / every));
             sum[0]++;
             sum[1] += i < failed ? 1 : 0;
             sum[2] += Math.max(now - waits.get(i), 0);
+            sum[3] = Math.max(sum[3], now - waits.get(i));
         }
         waits.clear();
     }
@@ -61,6 +62,7 @@ final class Slices {
             slice.put("operations", sum[0]);
             slice.put("failed", sum[1]);
             slice.put("ns", sum[2]);
+            slice.put("max_ns", sum[3]);
             out.add(slice);
         }
         return out;

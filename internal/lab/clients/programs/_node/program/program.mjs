@@ -108,12 +108,13 @@ class Slices {
   end(waits, failed) {
     const at = now();
     waits.forEach((due, i) => {
-      const k = Math.floor((due - this.start) / this.every);
+      const k = Math.floor((due - this.start) / this.every), took = Math.round(Math.max(at - due, 0));
       if (k < 0 || k >= Slices.LIMIT) return;
-      while (this.sums.length <= k) this.sums.push({ operations: 0, failed: 0, ns: 0 });
+      while (this.sums.length <= k) this.sums.push({ operations: 0, failed: 0, ns: 0, max_ns: 0 });
       this.sums[k].operations++;
       this.sums[k].failed += Number(i < failed);
-      this.sums[k].ns += Math.round(Math.max(at - due, 0));
+      this.sums[k].ns += took;
+      this.sums[k].max_ns = Math.max(this.sums[k].max_ns, took);
     });
     waits.length = 0;
   }
