@@ -11,7 +11,8 @@ import (
 // same data centre notices on a call that takes 0.2 ms, and above the timer and scheduling noise of a busy virtual
 // machine.
 const (
-	autoFloor   = 5 * time.Millisecond
+	// Noticed is the least automatic threshold, in nanoseconds of a call.
+	Noticed     = 5 * time.Millisecond
 	autoCeiling = 500 * time.Millisecond
 	autoTimes   = 3 // times the path's fastest calls, so that distance alone makes no call slow
 )
@@ -31,7 +32,7 @@ func (a *latencies) threshold(set string) int64 {
 	if h := a.tap.observed(); len(a.paths) == 0 && h != nil {
 		fastest = h.Min()
 	}
-	return min(max(int64(autoFloor), autoTimes*fastest), int64(autoCeiling))
+	return min(max(int64(Noticed), autoTimes*fastest), int64(autoCeiling))
 }
 
 // connFresh is the path of calls on new connections. They take the round trips of a handshake more than others.

@@ -213,14 +213,18 @@ func TestRedialsAreToldApart(t *testing.T) {
 		rec   edge
 		first string
 	}{
-		"reaped":    {reaped(nil), "pool-idle-reap-redial"},
-		"overflows": {overflowing(nil), "pool-maxidle-churn"},
-		"near":      {near(nil), "pool-maxidle-churn"},
-		"given up":  {overflowing(gaveUp), "timeout-discard-churn"},
-		"jobs":      {jobs(), "handshake-extra-rtts"},
+		"reaped":                      {reaped(nil), "pool-idle-reap-redial"},
+		"overflows":                   {overflowing(func(_ int, l *life) { l.dialNs = 5 * edgeMs }), "pool-maxidle-churn"},
+		"far too quick to be noticed": {overflowing(nil), ""},
+		"near":                        {near(nil), "pool-maxidle-churn"},
+		"given up":                    {overflowing(gaveUp), "timeout-discard-churn"},
+		"jobs":                        {jobs(), "handshake-extra-rtts"},
 	} {
 		tt.rec.Index()
 		d := verdict.Diagnose(tt.rec.Recording, "test")
+		if tt.first == "" && len(d.Findings) == 0 {
+			continue
+		}
 		if len(d.Findings) == 0 || d.Findings[0].Cause != tt.first {
 			t.Errorf("%s: %+v, want %s first", name, d.Findings, tt.first)
 		}

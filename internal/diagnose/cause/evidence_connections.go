@@ -34,13 +34,25 @@ func (f *Finding) doubtRemote(c *facts.Caller) {
 	}
 }
 
-// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it is too little to
-// notice.
+// findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it took little of it.
 func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
-	return lossesOf(l, n, ns, confidence)
+	f := lossesOf(l, n, ns, confidence)
+	f.Unnoticed = !n.OpeningsNoticed(longestOpening(n), float64(ns))
+	return f
+}
+
+// longestOpening is the 90th percentile of what new connections cost that calls waited for, in nanoseconds.
+func longestOpening(n *facts.Node) int64 {
+	var dialled []*facts.Conn
+	for _, c := range n.Callers() {
+		dialled = append(dialled, c.ConnsWhere(func(k *facts.Conn) bool {
+			return k.OpenNs > 0 && !k.OpenedAheadOfUse(c.RoundTripNs())
+		})...)
+	}
+	return facts.PercentilesOf(dialled, (*facts.Conn).OpeningNs).P90
 }
 
 // lossesOf is findingOfLosses however little time it is.

@@ -26,6 +26,8 @@ type Finding struct {
 	Claims []Claimed `json:"-"`
 	// Steady is that of its cause.
 	Steady bool `json:"-"`
+	// Unnoticed: it takes so little time that it is said as the consequence of another finding only.
+	Unnoticed bool `json:"-"`
 	// Leads: the finding comes before the causes that it consists of, since most slow calls show its pattern.
 	Leads bool `json:"-"`
 	// Independent: by the evidence it is no consequence of any cause in After.

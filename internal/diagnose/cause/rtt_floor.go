@@ -12,7 +12,8 @@ var rttFloor = Cause{
 	Title: "The network path takes the time: every call is equally slow, and the server does almost nothing",
 	Layer: "network",
 	Needs: Needs{
-		T0: "the fastest call takes as long as the median, at least 1 ms, while the server's own time is microseconds",
+		T0: "the fastest call takes as long as the median, and longer than anybody notices (5 ms, or --slow), while the " +
+			"server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
 		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",
@@ -30,7 +31,7 @@ const (
 
 func explainFloor(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < floorNs || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
 	workNs := n.ProbeWorkNs()

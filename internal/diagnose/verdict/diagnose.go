@@ -83,9 +83,24 @@ func states(l *account.Ledger) []State {
 	return out
 }
 
+// noticed leaves out what nobody notices, unless it is a consequence of something else. fs are in order.
+func noticed(fs []cause.Finding) (out []cause.Finding) {
+	for _, f := range fs {
+		because := slices.ContainsFunc(out, func(root cause.Finding) bool { return root.Cause == f.Because })
+		if f.Unnoticed && !because {
+			continue
+		}
+		if !because {
+			f.Because = ""
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 // findings are those of all causes in their order, with their shares of the time that callers lost.
 func findings(c *facts.Case) ([]cause.Finding, Excess) {
-	found := order(explain(c), claimWeight(slowness(c)))
+	found := noticed(order(explain(c), claimWeight(slowness(c))))
 	lost := shareLostTime(c, found)
 	addConsequences(found)
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })

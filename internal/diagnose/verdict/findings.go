@@ -100,6 +100,7 @@ func join(found []onNode, several bool) *cause.Finding {
 		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
 		all.Confidence = max(all.Confidence, f.Confidence)
 		all.Leads = all.Leads || f.Leads
+		all.Unnoticed = all.Unnoticed && f.Unnoticed
 		all.Independent = all.Independent && f.Independent
 		all.IndependentOf = slices.DeleteFunc(slices.Clone(all.IndependentOf),
 			func(root string) bool { return !slices.Contains(f.IndependentOf, root) })
