@@ -15,7 +15,8 @@ type Cost struct {
 	// CostNs is the time by which an operation took longer, by the median of Hodges and Lehmann; it lies in Interval.
 	CostNs   float64    `json:"cost_ns"`
 	Interval [2]float64 `json:"interval"` // at 95 %, in nanoseconds; 0 and 0 with too few pairs
-	// P is the probability of such trials if there is no cost: the smallest one of the tests of three values, times three.
+	// P is the probability of such trials if there is no cost: the smallest one of the tests of three values, times
+	// three.
 	P     float64 `json:"p"`
 	Pairs int     `json:"pairs"` // of trials
 	Hurts bool    `json:"hurts"` // P is at most alpha

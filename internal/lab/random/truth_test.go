@@ -56,7 +56,8 @@ func TestTruthOfTwoFaults(t *testing.T) {
 				t.Errorf("%+v, want %g ms and half of %g", one, want, both)
 			}
 		}
-		alone := truth(faults, costs(faults, trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) }), 1))
+		trials = trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })
+		alone := truth(faults, costs(faults, trials, 1))
 		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
 			t.Errorf("only the first hurts: %+v", alone)
 		}
