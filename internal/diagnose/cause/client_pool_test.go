@@ -255,6 +255,10 @@ func TestPoolTestOnBorrow(t *testing.T) {
 			rec: newEdge("redis 7.0.15").all("PING",
 				2000, 3e6).all("?", 2000, 3e6),
 		},
+		{
+			name: "T2: a connection for each PING", rec: overflowing(func(_ int, l *life) { l.work, l.ops = 1, nil }).all("PING",
+				200, 3e6).all("GET", 1000, 3e6),
+		},
 		{name: "T2: keepalives", rec: newEdge("redis 7.0.15").all("PING", 30, 3e6).all("GET", 100, 3e6)},
 	})
 }

@@ -63,7 +63,27 @@ func (n *Node) tapPings() Pings {
 			p.Others, p.OthersNs = p.Others+count, p.OthersNs+ns
 		}
 	}
+	return p.without(n.singleCalls())
+}
+
+// without leaves out PINGs, of the mean time.
+func (p Pings) without(count float64) Pings {
+	if left := max(p.Count-count, 0); p.Count > 0 {
+		p.PingNs = int64(float64(p.PingNs) * left / p.Count)
+		p.Count = left
+	}
 	return p
+}
+
+// singleCalls is the number of connections that were made and closed for one call. If that is a PING, as of a health
+// check, it tests nothing that is used then.
+func (n *Node) singleCalls() (count float64) {
+	for _, c := range n.Callers() {
+		count += float64(len(c.ConnsWhere(func(k *Conn) bool {
+			return k.OpenNs > 0 && k.CloseNs > 0 && k.AppCalls() == 1
+		})))
+	}
+	return count
 }
 
 // countedPings reads commandstats.
