@@ -151,7 +151,8 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers")
+	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers; with --random the only one "+
+		"that is drawn, instead of any")
 	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
 	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/lab/random"
+	"slowpath/internal/lab/servers"
 )
 
 // randomFlags are the flags of lab grade --random.
@@ -32,7 +33,7 @@ func (f *randomFlags) add(fl *pflag.FlagSet) {
 // gradeRandom makes random scenarios.
 func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 	r := f.random
-	for _, other := range []string{"server", "only", "keep", "runs", "doctor-arg"} {
+	for _, other := range []string{"only", "keep", "runs", "doctor-arg"} {
 		if cmd.Flags().Changed(other) {
 			return usagef("--%s does not go with --random, which draws all of it", other)
 		}
@@ -54,16 +55,20 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 	if err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
-	if _, err := a.openLab(cmd.Context(), defaultServer, a.stderr); err != nil {
+	if _, err := a.openLab(cmd.Context(), f.server, a.stderr); err != nil {
 		return err
+	}
+	var only servers.Name
+	if cmd.Flags().Changed("server") {
+		only = servers.Name(f.server)
 	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	runs, err := random.Series{
-		Dir: dir, Seed: r.seed, N: r.runs, Version: version, JudgeOnly: r.judgeOnly, Record: random.RecordProcess(exe),
-		Done: func(run random.Run) { random.Line(a.stderr, run) },
+		Dir: dir, Seed: r.seed, N: r.runs, Server: only, Version: version, JudgeOnly: r.judgeOnly,
+		Record: random.RecordProcess(exe), Done: func(run random.Run) { random.Line(a.stderr, run) },
 	}.Play(cmd.Context())
 	if err != nil {
 		return err
@@ -72,6 +77,9 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 		goOn := "with --dir a series can be continued"
 		if keep {
 			goOn = fmt.Sprintf("to go on: slowpath lab grade --random %d --seed %d --dir %s", r.runs, r.seed, dir)
+			if only != "" {
+				goOn += " --server " + f.server
+			}
 		}
 		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; %s\n", len(runs), r.runs, goOn)
 	}

@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// Scenario is what is made in one run. Its seed decides all of it.
+// Scenario is what is made in one run. Its seed decides all of it, and the only server that may be drawn, if any.
 type Scenario struct {
 	Server   servers.Name      `json:"server"`
 	Topology incident.Topology `json:"topology"`
@@ -59,11 +59,15 @@ func (f Fault) kind() incident.Fault {
 	return k
 }
 
-// Draw draws the scenario of a seed.
-func Draw(seed uint64) Scenario {
+// Draw draws the scenario of a seed, with one version of the server only, or with any if that is empty.
+func Draw(seed uint64, only servers.Name) Scenario {
 	r := rand.New(rand.NewPCG(seed, 0x736c6f77)) // any constant
-	kinds := drawFaults(r)
-	way := pick(r, ways(kinds))
+	known := servers.Known()
+	if only != "" {
+		known = []servers.Name{only}
+	}
+	kinds := drawFaults(r, known)
+	way := pick(r, ways(kinds, known))
 	s := Scenario{Server: way.server, Topology: way.topology, Callers: []Caller{{Program: way.program}}}
 	if s.Topology == incident.Proxied {
 		s.DelayMs = twoDigits(0.2 + 2.8*r.Float64())
@@ -98,13 +102,13 @@ func (s Scenario) workers() (n int) {
 	return n
 }
 
-// drawFaults draws none, one or two faults that one scenario can have.
-func drawFaults(r *rand.Rand) []incident.Fault {
+// drawFaults draws none, one or two faults that one scenario can have on some of the servers.
+func drawFaults(r *rand.Rand, known []servers.Name) []incident.Fault {
 	n := r.IntN(3)
 	if n == 0 {
 		return nil
 	}
-	all := incident.Faults()
+	all := possible(known)
 	first := pick(r, all)
 	if with := first.Needs.With; with != "" {
 		other, _ := incident.FindFault(with) // a test looks for it
@@ -114,17 +118,24 @@ func drawFaults(r *rand.Rand) []incident.Fault {
 		return []incident.Fault{first}
 	}
 	for range 100 {
-		if second := pick(r, all); together(first, second) {
+		if second := pick(r, all); together(first, second, known) {
 			return []incident.Fault{first, second}
 		}
 	}
 	return []incident.Fault{first}
 }
 
-// together tells whether a scenario can have both faults.
-func together(a, b incident.Fault) bool {
+// possible are the faults that a scenario can have on some of the servers.
+func possible(known []servers.Name) []incident.Fault {
+	return slices.DeleteFunc(incident.Faults(), func(f incident.Fault) bool {
+		return len(ways([]incident.Fault{f}, known)) == 0
+	})
+}
+
+// together tells whether a scenario can have both faults, on some of the servers.
+func together(a, b incident.Fault, known []servers.Name) bool {
 	return a.Name != b.Name && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
-		len(ways([]incident.Fault{a, b})) > 0
+		len(ways([]incident.Fault{a, b}, known)) > 0
 }
 
 // way is how the first caller can reach a server.
@@ -134,12 +145,12 @@ type way struct {
 	program  clients.Name
 }
 
-// ways are all that the faults allow.
-func ways(kinds []incident.Fault) (all []way) {
+// ways are all that the faults allow, to some of the servers.
+func ways(kinds []incident.Fault, known []servers.Name) (all []way) {
 	topologies := common(incident.Topologies, kinds, func(n incident.Needs) []incident.Topology { return n.Topologies })
 	callers := common(programs(), kinds, func(n incident.Needs) []clients.Name { return n.Callers })
 	for _, t := range topologies {
-		for _, server := range servers.Known() {
+		for _, server := range known {
 			for _, program := range callers {
 				if fits(program, t, server) {
 					all = append(all, way{server, t, program})

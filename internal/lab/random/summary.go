@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -14,6 +15,7 @@ import (
 type Report struct {
 	Schema        string          `json:"schema"`
 	Version       string          `json:"version"`
+	Only          servers.Name    `json:"only_server,omitempty"`
 	Seed          uint64          `json:"seed"` // of the first run
 	N             int             `json:"n"`    // runs that were asked for
 	FirstNamed    int             `json:"first_named"`
@@ -100,6 +102,9 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 			continue
 		}
 		judged = append(judged, run)
+	}
+	if len(runs) > 0 {
+		r.Only = runs[0].Only // a series has one
 	}
 	for _, tier := range recording.Tiers {
 		r.Tiers[tier.Name] = tierOf(judged, tier.Name)
