@@ -4,9 +4,11 @@
 package random
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 
+	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/incident"
@@ -24,7 +26,8 @@ type Scenario struct {
 	Faults   []Fault           `json:"faults"`
 }
 
-// Caller is a program whose operations are measured.
+// Caller is a program whose operations are measured. Only the visitors and the rate of a site are drawn: what it does is
+// its own.
 type Caller struct {
 	Program   clients.Name `json:"program"`
 	Workers   int          `json:"workers"`
@@ -135,7 +138,7 @@ func possible(known []servers.Name) []incident.Fault {
 // together tells whether a scenario can have both faults, on some of the servers.
 func together(a, b incident.Fault, known []servers.Name) bool {
 	return a.Name != b.Name && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
-		len(ways([]incident.Fault{a, b}, known)) > 0
+		(!a.Needs.Memory || !b.Needs.Memory) && len(ways([]incident.Fault{a, b}, known)) > 0
 }
 
 // way is how the first caller can reach a server.
@@ -173,7 +176,7 @@ func common[T comparable](all []T, kinds []incident.Fault, allowed func(incident
 
 // programs are all that can be the first caller.
 func programs() []clients.Name {
-	return append(clients.Known(), incident.SharedConn, incident.TwoWrites)
+	return append(append(clients.Known(), incident.SharedConn, incident.TwoWrites), sites...)
 }
 
 // encrypted are the programs that speak TLS.
@@ -188,6 +191,8 @@ func fits(program clients.Name, t incident.Topology, server servers.Name) bool {
 		return false
 	}
 	switch {
+	case slices.Contains(sites, program): // some need RESP3, and most trust only the CAs of the system
+		return server != servers.Redis506 && t != incident.Encrypted && t != incident.Clustered
 	case t == incident.Encrypted && (!of.TLS || !slices.Contains(encrypted, program)):
 		return false
 	case server == servers.Redis506 && (program == clients.RedisPy || program == clients.NodeRedis): // need RESP3
@@ -205,6 +210,11 @@ func fits(program clients.Name, t incident.Topology, server servers.Name) bool {
 const busiest = 0.3
 
 func (c *Caller) draw(r *rand.Rand, delayMs float64) {
+	if site, err := apps.Lookup(apps.Name(c.Program)); err == nil {
+		c.Workers, c.Poisson = apps.Visitors, true
+		c.PerSecond = math.Round(site.Rate * (0.5 + 0.7*r.Float64()))
+		return
+	}
 	c.Workers = 2 + r.IntN(11)
 	c.PerSecond = float64(int(100 * expBetween(r, 1, 8)))
 	if c.Program == clients.RedisPy || c.Program == clients.PyAsync { // a call takes its interpreter longer

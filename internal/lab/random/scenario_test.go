@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )
@@ -40,8 +41,9 @@ func TestDrawFits(t *testing.T) {
 			t.Errorf("%s instead of %s", s.Server, only)
 		}
 		for _, c := range s.Callers {
-			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 20 || c.Reads < 1 ||
-				c.Items < 1 {
+			isSite := slices.Contains(sites, c.Program)
+			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 15 ||
+				isSite == (c.Reads > 0) || isSite == (c.Items > 0) {
 				t.Errorf("caller %+v of %s, %s", c, s.Server, s.Topology)
 			}
 		}
@@ -63,9 +65,10 @@ func TestDrawFits(t *testing.T) {
 // TestDrawDrawsAll: about a third of the scenarios has no fault, and each fault is drawn, weak and strong.
 func TestDrawDrawsAll(t *testing.T) {
 	const seeds = 3000
-	none, drawn := 0, map[string]int{}
+	none, drawn, programs := 0, map[string]int{}, map[clients.Name]int{}
 	for seed := range uint64(seeds) {
 		s := Draw(seed, "")
+		programs[s.Callers[0].Program]++
 		if len(s.Faults) == 0 {
 			none++
 		}
@@ -87,8 +90,11 @@ func TestDrawDrawsAll(t *testing.T) {
 		if (f.On == nil) == (f.Caller == nil) {
 			t.Errorf("%s has On and Caller, or neither", f.Name)
 		}
+		if (f.Base != nil || f.Caller != nil) && f.Needs.Callers == nil {
+			t.Errorf("%s changes options of client libraries, and lets sites be callers, which have none", f.Name)
+		}
 	}
-	t.Log(none, drawn)
+	t.Log(none, drawn, programs)
 }
 
 func TestPlan(t *testing.T) {
