@@ -29,6 +29,7 @@ type Run struct {
 	Costs    []Cost               `json:"costs"` // of all faults
 	Trials   []Trial              `json:"trials"`
 	Seconds  float64              `json:"seconds"`
+	Machine  string               `json:"machine,omitempty"` // on which it was made
 	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
 	Error    string               `json:"error,omitempty"`
 }
@@ -63,7 +64,7 @@ const (
 // Make makes the scenario of a seed: it measures what the faults cost, and then records the callers with all faults on.
 func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, file string, log io.Writer) (r Run) {
 	begin := time.Now()
-	r = Run{Seed: seed, Only: only, Scenario: Draw(seed, only), Findings: []Finding{}}
+	r = Run{Seed: seed, Only: only, Scenario: Draw(seed, only), Findings: []Finding{}, Machine: machine()}
 	defer func() { r.Seconds = time.Since(begin).Seconds() }()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
