@@ -135,14 +135,14 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command
   slowpath lab grade --apps --only app-celery
   slowpath lab grade --random 20 --seed 1 --dir random --json
-  slowpath lab grade --random 20 --seed 1 --dir random --judge-only`,
+  slowpath lab grade --random 20 --seed 1 --dir random --judge-only --markdown accuracy.md`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("random") {
 				return a.gradeRandom(cmd, f)
 			}
-			if f.random != (randomFlags{}) {
-				return usagef("--seed, --dir and --judge-only are for --random")
+			if slices.ContainsFunc(flagsOfRandom, cmd.Flags().Changed) {
+				return usagef("--%s are for --random", strings.Join(flagsOfRandom, ", --"))
 			}
 			if f.apps {
 				return a.gradeApps(cmd.Context(), f)

@@ -28,7 +28,7 @@ var writeBlocks = Fault{
 	Name:  "write-block-no-replicas",
 	Cause: "client-pause-or-write-block",
 	Also:  []string{"calls-refused"}, // with NOREPLICAS
-	Needs: Needs{Topologies: oneServer},
+	Needs: Needs{Topologies: oneServer, Callers: writers},
 	Draw:  drawPulses,
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		l.pulses(ctx, st, s, "min-replicas-to-write", "9", "0")

@@ -26,8 +26,7 @@ type Scenario struct {
 	Faults   []Fault           `json:"faults"`
 }
 
-// Caller is a program whose operations are measured. Only the visitors and the rate of a site are drawn: what it does is
-// its own.
+// Caller is a program whose operations are measured. What a site does is its own; only its rate is drawn.
 type Caller struct {
 	Program   clients.Name `json:"program"`
 	Workers   int          `json:"workers"`

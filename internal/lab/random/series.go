@@ -62,6 +62,10 @@ func (s Series) Play(ctx context.Context) (runs []Run, err error) {
 				return runs, err
 			}
 		}
+		if len(runs) > 0 && runs[0].Only != r.Only {
+			return runs, fmt.Errorf("%s and %s were made with different choices of --server", s.path(runs[0].Seed, ".json"),
+				s.path(seed, ".json"))
+		}
 		s.Done(r)
 		runs = append(runs, r)
 	}
@@ -98,9 +102,10 @@ func (s Series) load(seed uint64) (Run, error) {
 	return kept.Run, s.drawnAlike(kept.Run)
 }
 
-// drawnAlike refuses a result of a series with another choice of servers: its seeds make other scenarios.
+// drawnAlike refuses a result of a series with another choice of servers: its seeds make other scenarios. Results that
+// are only judged may have any choice.
 func (s Series) drawnAlike(r Run) error {
-	if r.Only == s.Server {
+	if r.Only == s.Server || s.JudgeOnly && s.Server == "" {
 		return nil
 	}
 	choice := "without --server"

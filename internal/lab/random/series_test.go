@@ -116,6 +116,17 @@ func TestSeries(t *testing.T) {
 		t.Errorf("a directory of all servers goes on with one: %v", err)
 	}
 	s.Server = ""
+	other := kept
+	other.Seed, other.Only, other.Skipped = 5, servers.Valkey811, "nothing to judge"
+	if err := s.store(other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), "different choices") {
+		t.Errorf("a directory with two choices of servers: %v", err)
+	}
+	if err := os.Remove(s.path(5, ".json")); err != nil {
+		t.Fatal(err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.JudgeOnly = false
