@@ -26,7 +26,8 @@ func Markdown(w io.Writer, series []Report, command string) error {
 	d.line("A run draws servers, callers, noise and none, one or two faults from its seed, measures at the callers\n" +
 		"what each fault costs them, and compares the verdict with that:\n" +
 		"[how it is measured](truth.md#random-scenarios). T2 has all sources, T1 all but the tap, T0 a connection\n" +
-		"alone. Intervals are at 95 %% (Wilson).")
+		"alone. A fault whose cost nobody notices, or may be chance, is left open: it is right to name it, and not to.\n" +
+		"Intervals are at 95 %% (Wilson).")
 	for _, r := range series {
 		d.series(r)
 	}
@@ -197,7 +198,7 @@ func (d *document) tiers(r Report) {
 func (d *document) causes(r Report) {
 	d.title("### By cause")
 	d.line("\n*True*: runs in which it cost the callers time. *First*, *named*: of these, it is the first, or among\n" +
-		"the findings. *Right*: of the findings of it, the cause is true or a consequence of what is.")
+		"the findings. *Right*: of the findings of it, the cause is true, a consequence of what is, or open.")
 	columns, names := []string{"cause", "true"}, map[string]int{}
 	for _, tier := range recording.Tiers {
 		columns = append(columns, tier.Name+" first", tier.Name+" named", tier.Name+" right")

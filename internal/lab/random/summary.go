@@ -2,9 +2,7 @@ package random
 
 import (
 	"math"
-	"slices"
 
-	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
@@ -182,8 +180,7 @@ func (c *counter) add(r *Run, j Judgement) {
 			c.FalseInHealthy += wrong
 			c.healthyWrong++
 		}
-		if j.Verdict == verdict.Healthy ||
-			len(j.Findings) > 0 && !slices.ContainsFunc(j.Findings, func(f Finding) bool { return !f.Right }) {
+		if j.saysHealthy() {
 			c.kept++
 		}
 		return
