@@ -135,14 +135,14 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command
   slowpath lab grade --apps --only app-celery
   slowpath lab grade --random 20 --seed 1 --dir random --json
-  slowpath lab grade --random 20 --seed 1 --dir random --judge-only`,
+  slowpath lab grade --random 20 --seed 1 --dir random --judge-only --markdown accuracy.md`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("random") {
 				return a.gradeRandom(cmd, f)
 			}
-			if f.random != (randomFlags{}) {
-				return usagef("--seed, --dir and --judge-only are for --random")
+			if slices.ContainsFunc(flagsOfRandom, cmd.Flags().Changed) {
+				return usagef("--%s are for --random", strings.Join(flagsOfRandom, ", --"))
 			}
 			if f.apps {
 				return a.gradeApps(cmd.Context(), f)
@@ -151,7 +151,8 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers")
+	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers; with --random the only one "+
+		"that is drawn, instead of any")
 	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
 	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")

@@ -3,79 +3,140 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/lab/random"
+	"slowpath/internal/lab/servers"
 )
 
 // randomFlags are the flags of lab grade --random.
 type randomFlags struct {
 	runs      int
 	seed      uint64
-	dir       string
+	dirs      []string
 	judgeOnly bool
+	markdown  string
 }
 
 func (f *randomFlags) add(fl *pflag.FlagSet) {
 	fl.IntVar(&f.runs, "random", 0, "make this `number` of random scenarios instead of the incidents")
 	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of the first random scenario; the next one's is one more (default 0)")
-	fl.StringVar(&f.dir, "dir", "", "keep recordings and results of random scenarios in this `directory`; what it "+
-		"has is not made again")
+	fl.StringArrayVar(&f.dirs, "dir", nil, "keep recordings and results of random scenarios in this `directory`; what "+
+		"it has is not made again (with --judge-only and --markdown repeatable: a series each)")
 	fl.BoolVar(&f.judgeOnly, "judge-only", false, "judge the recordings in --dir again, and make none")
+	fl.StringVar(&f.markdown, "markdown", "", "write what random scenarios show to this `file`, as docs/accuracy.md")
+}
+
+// flagsOfRandom are those that only --random has.
+var flagsOfRandom = []string{"seed", "dir", "judge-only", "markdown"}
+
+// check refuses flags that do not go together.
+func (f randomFlags) check(changed func(string) bool, asJSON bool) error {
+	for _, other := range []string{"only", "keep", "runs", "doctor-arg"} {
+		if changed(other) {
+			return usagef("--%s does not go with --random, which draws all of it", other)
+		}
+	}
+	several := len(f.dirs) > 1
+	switch {
+	case f.runs < 1:
+		return usagef("--random %d: give at least 1", f.runs)
+	case f.judgeOnly && len(f.dirs) == 0:
+		return usagef("--judge-only needs the --dir with the recordings")
+	case several && (!f.judgeOnly || f.markdown == "" || asJSON):
+		return usagef("several --dir are for --judge-only with --markdown, without --json")
+	}
+	return nil
 }
 
 // gradeRandom makes random scenarios.
 func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
-	r := f.random
-	for _, other := range []string{"server", "only", "keep", "runs", "doctor-arg"} {
-		if cmd.Flags().Changed(other) {
-			return usagef("--%s does not go with --random, which draws all of it", other)
+	if err := f.random.check(cmd.Flags().Changed, f.asJSON); err != nil {
+		return err
+	}
+	if _, err := a.openLab(cmd.Context(), f.server, a.stderr); err != nil {
+		return err
+	}
+	var only servers.Name
+	if cmd.Flags().Changed("server") {
+		only = servers.Name(f.server)
+	}
+	dirs := f.random.dirs
+	if len(dirs) == 0 {
+		dir, err := os.MkdirTemp("", "slowpath-random-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		dirs = []string{dir}
+	}
+	var reports []random.Report
+	for _, dir := range dirs {
+		report, err := a.playSeries(cmd.Context(), f.random, dir, only)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, report)
+		if err := a.printRandom(report, f.asJSON); err != nil {
+			return err
 		}
 	}
-	switch {
-	case r.runs < 1:
-		return usagef("--random %d: give at least 1", r.runs)
-	case r.judgeOnly && r.dir == "":
-		return usagef("--judge-only needs the --dir with the recordings")
+	if f.random.markdown == "" {
+		return nil
 	}
-	dir, keep := r.dir, r.dir != ""
-	var err error
-	if keep {
-		err = os.MkdirAll(dir, 0o755)
-	} else {
-		dir, err = os.MkdirTemp("", "slowpath-random-")
-		defer os.RemoveAll(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("--dir: %w", err)
-	}
-	if _, err := a.openLab(cmd.Context(), defaultServer, a.stderr); err != nil {
-		return err
+	return writeFile(f.random.markdown, func(w io.Writer) error {
+		return random.Markdown(w, reports, f.random.command())
+	})
+}
+
+// playSeries makes or judges the series of a directory.
+func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only servers.Name) (random.Report, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return random.Report{}, fmt.Errorf("--dir: %w", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return err
+		return random.Report{}, err
 	}
 	runs, err := random.Series{
-		Dir: dir, Seed: r.seed, N: r.runs, Version: version, JudgeOnly: r.judgeOnly, Record: random.RecordProcess(exe),
-		Done: func(run random.Run) { random.Line(a.stderr, run) },
-	}.Play(cmd.Context())
+		Dir: dir, Seed: f.seed, N: f.runs, Server: only, Version: version, JudgeOnly: f.judgeOnly,
+		Record: random.RecordProcess(exe), Done: func(run random.Run) { random.Line(a.stderr, run) },
+	}.Play(ctx)
 	if err != nil {
-		return err
+		return random.Report{}, err
 	}
-	if cmd.Context().Err() != nil {
+	if ctx.Err() != nil {
 		goOn := "with --dir a series can be continued"
-		if keep {
-			goOn = fmt.Sprintf("to go on: slowpath lab grade --random %d --seed %d --dir %s", r.runs, r.seed, dir)
+		if len(f.dirs) > 0 {
+			goOn = fmt.Sprintf("to go on: slowpath lab grade --random %d --seed %d --dir %s", f.runs, f.seed, dir)
+			if only != "" {
+				goOn += " --server " + string(only)
+			}
 		}
-		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; %s\n", len(runs), r.runs, goOn)
+		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; %s\n", len(runs), f.runs, goOn)
 	}
-	return a.printRandom(random.Summarise(runs, r.seed, r.runs, version), f.asJSON)
+	return random.Summarise(runs, f.seed, f.runs, version), nil
+}
+
+// command judges the series again, and writes the same document. It has no directories of this machine.
+func (f randomFlags) command() string {
+	text := fmt.Sprintf("slowpath lab grade --random %d --seed %d --judge-only", f.runs, f.seed)
+	for _, dir := range f.dirs {
+		text += " --dir " + filepath.Base(dir)
+	}
+	file := f.markdown
+	if !filepath.IsLocal(file) {
+		file = filepath.Base(file)
+	}
+	return text + " --markdown " + file
 }
 
 // printRandom prints the results. The exit code says whether all verdicts were right that have all sources.

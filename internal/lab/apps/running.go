@@ -2,6 +2,7 @@ package apps
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // Options say which server an application uses.
@@ -22,6 +25,10 @@ type Options struct {
 	Password  string
 	CACert    string // file of the CA of the server's certificate: the application connects by TLS
 	Twemproxy bool   // the server at Addr is a twemproxy
+	// Rate is operations per second; 0: that of the catalogue.
+	Rate float64
+	// Slice is the length of the slices in which the operations of a web application are summed up; 0: none.
+	Slice time.Duration
 }
 
 var (
@@ -76,6 +83,7 @@ func (p Program) start(ctx context.Context, r *Running, dir string, o Options, p
 			return err
 		}
 	}
+	o.Rate = cmp.Or(o.Rate, p.Rate)
 	env := append(os.Environ(), p.environment(o, at.listen)...)
 	for _, argv := range p.recipe.argvs(at) {
 		one, err := startProcess(slices.Concat(prefix, argv), dir, env, r.collector)
@@ -87,7 +95,7 @@ func (p Program) start(ctx context.Context, r *Running, dir string, o Options, p
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if p.Web {
-		r.visitors = startVisitors("http://"+at.listen+"/", p.Rate, r.collector)
+		r.visitors = startVisitors("http://"+at.listen+"/", o, r.collector)
 	}
 	return r.awaitWork(ctx)
 }
@@ -118,7 +126,7 @@ func (p Program) environment(o Options, listen string) []string {
 		proxy = "twemproxy"
 	}
 	env := []string{
-		"REDIS_URL=" + server.String(), "APP_RATE=" + strconv.FormatFloat(p.Rate, 'f', -1, 64), "APP_PROXY=" + proxy,
+		"REDIS_URL=" + server.String(), "APP_RATE=" + strconv.FormatFloat(o.Rate, 'f', -1, 64), "APP_PROXY=" + proxy,
 		"APP_LISTEN=" + listen,
 	}
 	if o.CACert != "" {
@@ -186,6 +194,12 @@ func (r *Running) died(ctx context.Context) <-chan error {
 
 // Stats is what it has done so far, up to the last full second.
 func (r *Running) Stats() Stats { return r.collector.stats() }
+
+// Measured are the operations of a web application by when its visitors began them, in slices of Options.Slice from the
+// returned time on. It is for a web application that has been stopped.
+func (r *Running) Measured() (start time.Time, slices []protocol.Slice) {
+	return r.visitors.start, r.visitors.slices.Sums(time.Now())
+}
 
 // PIDs are those of its processes, without their children.
 func (r *Running) PIDs() []int {

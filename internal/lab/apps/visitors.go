@@ -12,27 +12,32 @@ import (
 	"time"
 
 	"slowpath/internal/lab/apps/programs/meter"
+	"slowpath/internal/lab/clients/programs/protocol"
 )
 
 // visitors view the pages of a web application. Each has its own session: it keeps its cookies and its connection.
 type visitors struct {
+	start  time.Time
+	slices *protocol.Slices
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
 
 const (
-	visitorCount = 8
-	pageTimeout  = 10 * time.Second
-	pageLimit    = 1 << 20 // bytes
+	// Visitors is how many a web application has.
+	Visitors    = 8
+	pageTimeout = 10 * time.Second
+	pageLimit   = 1 << 20 // bytes
 )
 
 // startVisitors starts them. They wait until the application listens, then view pages at a rate with exponential gaps.
-func startVisitors(url string, rate float64, out *collector) *visitors {
+func startVisitors(url string, o Options, out *collector) *visitors {
 	ctx, cancel := context.WithCancel(context.Background())
-	v := &visitors{cancel: cancel}
+	start := time.Now()
+	v := &visitors{start: start, slices: protocol.NewSlices(start, o.Slice), cancel: cancel}
 	m := meter.New(lineWriter{out})
 	v.ended.Go(func() { _ = m.Report(ctx.Done()) }) // a lineWriter never fails
-	for range visitorCount {
+	for range Visitors {
 		v.ended.Go(func() {
 			jar, _ := cookiejar.New(nil) // never fails
 			// Connections that a server has closed meanwhile are opened again by the transport.
@@ -43,10 +48,15 @@ func startVisitors(url string, rate float64, out *collector) *visitors {
 					return
 				}
 			}
-			gap := float64(time.Second) * visitorCount / rate
+			gap := float64(time.Second) * Visitors / o.Rate
+			waits := v.slices.Worker()
 			for pause(ctx, time.Duration(rand.ExpFloat64()*gap)) {
 				start := time.Now()
+				waits.Due(start)
 				err := view(ctx, visitor, url)
+				if err == nil {
+					waits.Succeeded(time.Now())
+				}
 				if ctx.Err() == nil { // else it was interrupted
 					m.Add("page", time.Since(start), err)
 				}

@@ -98,3 +98,15 @@ func (l *Lab) awaitClusterDown(ctx context.Context, node *fleet.Instance) error 
 		}
 	}
 }
+
+// fullMemory lets the server refuse writes for a while, again and again: its memory is full.
+var fullMemory = Fault{
+	Name:  "calls-refused",
+	Cause: "calls-refused",
+	Needs: Needs{Topologies: oneServer, Callers: writers, Memory: true},
+	Draw:  drawPulses,
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		l.pulses(ctx, st, s, "maxmemory", "500000", "0")
+		return nil
+	},
+}

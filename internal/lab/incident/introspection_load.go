@@ -3,6 +3,7 @@ package incident
 import (
 	"context"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 
@@ -88,6 +89,22 @@ var exporter = Fault{
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		l.Load(ctx, st.load(2, s["client_lists_per_second"], traffic.Always("CLIENT", "LIST")))
 		l.Load(ctx, st.load(2, s["infos_per_second"], traffic.Always("INFO", "all")))
+		return nil
+	},
+}
+
+// monitors copy all commands to MONITOR clients.
+var monitors = Fault{
+	Name:  "introspection-load-monitor",
+	Cause: "introspection-load",
+	Needs: Needs{Topologies: []Topology{Standalone, Replicated, Clustered, Proxied, Namespaced}},
+	Draw:  func(r *rand.Rand) Strength { return Strength{"monitors": math.Round(between(r, 1, 50))} },
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		for range s.int("monitors") {
+			if err := l.runMonitor(ctx, st.Server.Addr); err != nil {
+				return err
+			}
+		}
 		return nil
 	},
 }

@@ -41,6 +41,7 @@ type Needs struct {
 	Quota      bool           // the server is in a cgroup that can have a CPU quota
 	OneCPU     bool           // the server runs on CPU 0 only, the callers on another one
 	Names      bool           // callers find the server by a name server
+	Memory     bool           // it decides on maxmemory, which no other fault may then
 	With       string         // the name of a fault without which it can hurt nobody
 }
 
@@ -67,6 +68,7 @@ var oneServer = []Topology{Standalone, Replicated, Encrypted, Proxied, Namespace
 // Stage is what faults act on.
 type Stage struct {
 	Server      *fleet.Instance // in a cluster one of the masters
+	Cluster     *fleet.Cluster
 	TLS         bool
 	Quota       *fault.Cgroup // of the server
 	ClientQuota *fault.Cgroup // of the first caller
@@ -113,6 +115,7 @@ func Faults() []Fault {
 			smallIdlePool, idleLimit, slowNameServer, lostRepliesOfProxy, shortTimeout, oneKeyAtATime, bigPipelines,
 		},
 		[]Fault{waitOnSharedConn, noNoDelay},
+		[]Fault{bigMigrations, movingDocuments, hotNode, intersections, writeBlocks, fullMemory, monitors},
 	)
 }
 

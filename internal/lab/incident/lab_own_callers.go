@@ -24,6 +24,9 @@ const (
 // processes are the callers with a process of their own.
 var processes = func() []clients.Name { return clients.Known() }()
 
+// writers are the callers that are known to write.
+var writers = append(clients.Known(), TwoWrites)
+
 // OwnCallers are callers in this process that run.
 type OwnCallers struct {
 	start  time.Time

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -80,5 +81,28 @@ var migrateBigKeyStandalone = Incident{
 			return err
 		})
 		return Scene{Target: to.Addr}, nil
+	},
+}
+
+// bigMigrations move a hash back and forth between two masters.
+var bigMigrations = Fault{
+	Name:  "migrate-big-key-blocks",
+	Cause: "migrate-big-key-blocks",
+	Needs: Needs{Topologies: []Topology{Clustered}},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"fields": between(r, 500, 300_000), "every_ms": between(r, 300, 600)}
+	},
+	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
+		return fillHash(ctx, st.Server, keyOfSlot(0, "big"), s.int("fields"))
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		r, err := l.resharding(ctx, st.Cluster)
+		if err != nil {
+			return err
+		}
+		l.Every(ctx, s.millis("every_ms"), func(context.Context) error {
+			return r.moveToOther(0, keyOfSlot(0, "big"))
+		})
+		return nil
 	},
 }

@@ -2,11 +2,14 @@ package incident
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/wire/cluster"
 )
 
 // movedRefreshStorm moves slots all the time: calls to a slot that has moved get MOVED, and the library refreshes its
@@ -66,4 +69,51 @@ func (l *Lab) reshard(ctx context.Context, library clients.Name, processes int) 
 		return r.assign(to, slots...)
 	})
 	return Scene{Target: c.Nodes[0].Addr}, nil
+}
+
+// movingDocuments move slots with documents of the callers back and forth between two masters: calls get ASK while a
+// document moves, and MOVED afterwards.
+var movingDocuments = Fault{
+	Name:  "moved-refresh-storm",
+	Cause: "moved-refresh-storm",
+	Also:  []string{"ask-redirect-during-migration", "inline-rediscovery"},
+	Needs: Needs{Topologies: []Topology{Clustered}},
+	Draw: func(r *rand.Rand) Strength {
+		return Strength{"documents": math.Round(between(r, 1, 40)), "every_ms": between(r, 150, 600)}
+	},
+	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
+		r, err := l.resharding(ctx, st.Cluster)
+		if err != nil {
+			return err
+		}
+		documents := documentsOfTwo()
+		documents = documents[:min(s.int("documents"), len(documents))]
+		l.Every(ctx, s.millis("every_ms"), func(ctx context.Context) error {
+			for _, key := range documents {
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err := r.moveToOther(int(cluster.Slot([]byte(key))), key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return nil
+	},
+}
+
+// documentsOfTwo are the documents that the first two of three masters have at first, each alone in its slot.
+func documentsOfTwo() (keys []string) {
+	inSlot := map[uint16]int{}
+	for i := range Documents {
+		inSlot[cluster.Slot([]byte("doc:"+itoa(i)))]++
+	}
+	for i := range Documents {
+		key := "doc:" + itoa(i)
+		if slot := cluster.Slot([]byte(key)); slot < fleet.Slots*2/3-1 && inSlot[slot] == 1 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

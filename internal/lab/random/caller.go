@@ -2,10 +2,12 @@ package random
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/incident"
 )
@@ -28,6 +30,7 @@ type starter struct {
 var starters = []starter{
 	{func(n clients.Name) bool { return slices.Contains(clients.Known(), n) }, startProcess},
 	{func(n clients.Name) bool { return n == incident.SharedConn || n == incident.TwoWrites }, startOwn},
+	{func(n clients.Name) bool { return slices.Contains(sites, n) }, startSite},
 }
 
 // startCaller starts a caller and waits for its first result.
@@ -67,3 +70,43 @@ func startOwn(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, 
 func (o own) change(clients.Options) error { return nil }
 
 func (o own) stop() (clients.Summary, error) { return o.Stop(), nil }
+
+// site is a web application. An operation is a page, which its visitors in this process time: from when one asks for it
+// until it is there.
+type site struct{ *apps.Running }
+
+// sites are the web applications of the lab.
+var sites = func() (names []clients.Name) {
+	for _, a := range apps.Catalogue() {
+		if a.Web {
+			names = append(names, clients.Name(a.Name))
+		}
+	}
+	return names
+}()
+
+// warmUpOfSite is how long a site works before the first trial: pools fill, and JVMs compile what runs often.
+const warmUpOfSite = 4 * time.Second
+
+func startSite(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, error) {
+	r, err := s.lab.App(ctx, incident.AppSpec{
+		Name: apps.Name(spec.Program), Cgroup: spec.Cgroup, CPU: spec.CPU,
+		Options: apps.Options{Addr: spec.Options.Addresses[0], Rate: spec.Options.Rate, Slice: spec.Options.Slice},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return site{r}, wait(ctx, warmUpOfSite)
+}
+
+func (s site) change(clients.Options) error {
+	return errors.New("a site has no options of a client library")
+}
+
+func (s site) stop() (clients.Summary, error) {
+	if _, err := s.Stop(); errors.Is(err, apps.ErrEnded) { // others may be slow to end
+		return clients.Summary{}, err
+	}
+	start, measured := s.Measured()
+	return clients.Summary{StartUnix: start.UnixNano(), Slices: measured}, nil
+}

@@ -64,6 +64,12 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 	return j
 }
 
+// saysHealthy tells whether a judgement of a healthy run is right: it names nothing but what the trials left open.
+func (j Judgement) saysHealthy() bool {
+	return j.Verdict == verdict.Healthy ||
+		len(j.Findings) > 0 && !slices.ContainsFunc(j.Findings, func(f Finding) bool { return !f.Right })
+}
+
 // right tells whether a finding is true, or a consequence of one that is, directly or through other findings.
 func (r *Run) right(f cause.Finding, all []cause.Finding) bool {
 	for range all { // a chain has no more steps

@@ -12,12 +12,14 @@ import (
 
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
 )
 
 // Run is what was made and measured for one seed, and how its recording is judged.
 type Run struct {
 	Version  string               `json:"version"` // of the program that judged
 	Seed     uint64               `json:"seed"`
+	Only     servers.Name         `json:"only_server,omitempty"` // the only version that could be drawn
 	Scenario Scenario             `json:"scenario"`
 	Truth    []Truth              `json:"truth"`    // the most expensive first
 	Share    float64              `json:"share"`    // of the first truth
@@ -27,6 +29,7 @@ type Run struct {
 	Costs    []Cost               `json:"costs"` // of all faults
 	Trials   []Trial              `json:"trials"`
 	Seconds  float64              `json:"seconds"`
+	Machine  string               `json:"machine,omitempty"` // on which it was made
 	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
 	Error    string               `json:"error,omitempty"`
 }
@@ -59,9 +62,9 @@ const (
 )
 
 // Make makes the scenario of a seed: it measures what the faults cost, and then records the callers with all faults on.
-func Make(ctx context.Context, seed uint64, record Recorder, file string, log io.Writer) (r Run) {
+func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, file string, log io.Writer) (r Run) {
 	begin := time.Now()
-	r = Run{Seed: seed, Scenario: Draw(seed), Findings: []Finding{}}
+	r = Run{Seed: seed, Only: only, Scenario: Draw(seed, only), Findings: []Finding{}, Machine: machine()}
 	defer func() { r.Seconds = time.Since(begin).Seconds() }()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

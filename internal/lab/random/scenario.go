@@ -4,16 +4,18 @@
 package random
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 
+	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 )
 
-// Scenario is what is made in one run. Its seed decides all of it.
+// Scenario is what is made in one run. Its seed decides all of it, and the only server that may be drawn, if any.
 type Scenario struct {
 	Server   servers.Name      `json:"server"`
 	Topology incident.Topology `json:"topology"`
@@ -24,7 +26,7 @@ type Scenario struct {
 	Faults   []Fault           `json:"faults"`
 }
 
-// Caller is a program whose operations are measured.
+// Caller is a program whose operations are measured. What a site does is its own; only its rate is drawn.
 type Caller struct {
 	Program   clients.Name `json:"program"`
 	Workers   int          `json:"workers"`
@@ -59,11 +61,15 @@ func (f Fault) kind() incident.Fault {
 	return k
 }
 
-// Draw draws the scenario of a seed.
-func Draw(seed uint64) Scenario {
+// Draw draws the scenario of a seed, with one version of the server only, or with any if that is empty.
+func Draw(seed uint64, only servers.Name) Scenario {
 	r := rand.New(rand.NewPCG(seed, 0x736c6f77)) // any constant
-	kinds := drawFaults(r)
-	way := pick(r, ways(kinds))
+	known := servers.Known()
+	if only != "" {
+		known = []servers.Name{only}
+	}
+	kinds := drawFaults(r, known)
+	way := pick(r, ways(kinds, known))
 	s := Scenario{Server: way.server, Topology: way.topology, Callers: []Caller{{Program: way.program}}}
 	if s.Topology == incident.Proxied {
 		s.DelayMs = twoDigits(0.2 + 2.8*r.Float64())
@@ -98,13 +104,13 @@ func (s Scenario) workers() (n int) {
 	return n
 }
 
-// drawFaults draws none, one or two faults that one scenario can have.
-func drawFaults(r *rand.Rand) []incident.Fault {
+// drawFaults draws none, one or two faults that one scenario can have on some of the servers.
+func drawFaults(r *rand.Rand, known []servers.Name) []incident.Fault {
 	n := r.IntN(3)
 	if n == 0 {
 		return nil
 	}
-	all := incident.Faults()
+	all := possible(known)
 	first := pick(r, all)
 	if with := first.Needs.With; with != "" {
 		other, _ := incident.FindFault(with) // a test looks for it
@@ -114,17 +120,24 @@ func drawFaults(r *rand.Rand) []incident.Fault {
 		return []incident.Fault{first}
 	}
 	for range 100 {
-		if second := pick(r, all); together(first, second) {
+		if second := pick(r, all); together(first, second, known) {
 			return []incident.Fault{first, second}
 		}
 	}
 	return []incident.Fault{first}
 }
 
-// together tells whether a scenario can have both faults.
-func together(a, b incident.Fault) bool {
+// possible are the faults that a scenario can have on some of the servers.
+func possible(known []servers.Name) []incident.Fault {
+	return slices.DeleteFunc(incident.Faults(), func(f incident.Fault) bool {
+		return len(ways([]incident.Fault{f}, known)) == 0
+	})
+}
+
+// together tells whether a scenario can have both faults, on some of the servers.
+func together(a, b incident.Fault, known []servers.Name) bool {
 	return a.Name != b.Name && (b.Needs.With == "" || b.Needs.With == a.Name) && (a.Base == nil || b.Base == nil) &&
-		len(ways([]incident.Fault{a, b})) > 0
+		(!a.Needs.Memory || !b.Needs.Memory) && len(ways([]incident.Fault{a, b}, known)) > 0
 }
 
 // way is how the first caller can reach a server.
@@ -134,12 +147,12 @@ type way struct {
 	program  clients.Name
 }
 
-// ways are all that the faults allow.
-func ways(kinds []incident.Fault) (all []way) {
+// ways are all that the faults allow, to some of the servers.
+func ways(kinds []incident.Fault, known []servers.Name) (all []way) {
 	topologies := common(incident.Topologies, kinds, func(n incident.Needs) []incident.Topology { return n.Topologies })
 	callers := common(programs(), kinds, func(n incident.Needs) []clients.Name { return n.Callers })
 	for _, t := range topologies {
-		for _, server := range servers.Known() {
+		for _, server := range known {
 			for _, program := range callers {
 				if fits(program, t, server) {
 					all = append(all, way{server, t, program})
@@ -162,7 +175,7 @@ func common[T comparable](all []T, kinds []incident.Fault, allowed func(incident
 
 // programs are all that can be the first caller.
 func programs() []clients.Name {
-	return append(clients.Known(), incident.SharedConn, incident.TwoWrites)
+	return append(append(clients.Known(), incident.SharedConn, incident.TwoWrites), sites...)
 }
 
 // encrypted are the programs that speak TLS.
@@ -177,6 +190,8 @@ func fits(program clients.Name, t incident.Topology, server servers.Name) bool {
 		return false
 	}
 	switch {
+	case slices.Contains(sites, program): // some need RESP3, and most trust only the CAs of the system
+		return server != servers.Redis506 && t != incident.Encrypted && t != incident.Clustered
 	case t == incident.Encrypted && (!of.TLS || !slices.Contains(encrypted, program)):
 		return false
 	case server == servers.Redis506 && (program == clients.RedisPy || program == clients.NodeRedis): // need RESP3
@@ -194,6 +209,11 @@ func fits(program clients.Name, t incident.Topology, server servers.Name) bool {
 const busiest = 0.3
 
 func (c *Caller) draw(r *rand.Rand, delayMs float64) {
+	if site, err := apps.Lookup(apps.Name(c.Program)); err == nil {
+		c.Workers, c.Poisson = apps.Visitors, true
+		c.PerSecond = math.Round(site.Rate * (0.5 + 0.7*r.Float64()))
+		return
+	}
 	c.Workers = 2 + r.IntN(11)
 	c.PerSecond = float64(int(100 * expBetween(r, 1, 8)))
 	if c.Program == clients.RedisPy || c.Program == clients.PyAsync { // a call takes its interpreter longer

@@ -8,15 +8,17 @@ import (
 
 	"pgregory.net/rapid"
 
+	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
 )
 
 // TestDrawIsReproducible: a seed decides the scenario and the order of its trials; another one makes another.
 func TestDrawIsReproducible(t *testing.T) {
 	seen := map[string]uint64{}
 	for seed := range uint64(300) {
-		s := Draw(seed)
-		if !reflect.DeepEqual(s, Draw(seed)) || !reflect.DeepEqual(plan(seed, s.Faults), plan(seed, s.Faults)) {
+		s := Draw(seed, "")
+		if !reflect.DeepEqual(s, Draw(seed, "")) || !reflect.DeepEqual(plan(seed, s.Faults), plan(seed, s.Faults)) {
 			t.Fatalf("seed %d is not reproducible", seed)
 		}
 		body, err := json.Marshal(s)
@@ -33,10 +35,15 @@ func TestDrawIsReproducible(t *testing.T) {
 // TestDrawFits: each scenario has what its faults need.
 func TestDrawFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Draw(rapid.Uint64().Draw(t, "seed"))
+		only := rapid.SampledFrom(append(servers.Known(), "")).Draw(t, "only")
+		s := Draw(rapid.Uint64().Draw(t, "seed"), only)
+		if only != "" && s.Server != only {
+			t.Errorf("%s instead of %s", s.Server, only)
+		}
 		for _, c := range s.Callers {
-			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 20 || c.Reads < 1 ||
-				c.Items < 1 {
+			isSite := slices.Contains(sites, c.Program)
+			if !fits(c.Program, s.Topology, s.Server) || c.Workers < 2 || c.PerSecond < 15 ||
+				isSite == (c.Reads > 0) || isSite == (c.Items > 0) {
 				t.Errorf("caller %+v of %s, %s", c, s.Server, s.Topology)
 			}
 		}
@@ -58,9 +65,10 @@ func TestDrawFits(t *testing.T) {
 // TestDrawDrawsAll: about a third of the scenarios has no fault, and each fault is drawn, weak and strong.
 func TestDrawDrawsAll(t *testing.T) {
 	const seeds = 3000
-	none, drawn := 0, map[string]int{}
+	none, drawn, programs := 0, map[string]int{}, map[clients.Name]int{}
 	for seed := range uint64(seeds) {
-		s := Draw(seed)
+		s := Draw(seed, "")
+		programs[s.Callers[0].Program]++
 		if len(s.Faults) == 0 {
 			none++
 		}
@@ -75,14 +83,18 @@ func TestDrawDrawsAll(t *testing.T) {
 		if drawn[f.Name] < 10 {
 			t.Errorf("%s is drawn %d times of %d", f.Name, drawn[f.Name], seeds)
 		}
-		if other, ok := incident.FindFault(f.Needs.With); f.Needs.With != "" && (!ok || !together(other, f)) {
+		other, ok := incident.FindFault(f.Needs.With)
+		if f.Needs.With != "" && (!ok || !together(other, f, servers.Known())) {
 			t.Errorf("%s needs %s, which does not go with it", f.Name, f.Needs.With)
 		}
 		if (f.On == nil) == (f.Caller == nil) {
 			t.Errorf("%s has On and Caller, or neither", f.Name)
 		}
+		if (f.Base != nil || f.Caller != nil) && f.Needs.Callers == nil {
+			t.Errorf("%s changes options of client libraries, and lets sites be callers, which have none", f.Name)
+		}
 	}
-	t.Log(none, drawn)
+	t.Log(none, drawn, programs)
 }
 
 func TestPlan(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/servers"
 )
 
 // Series is a number of runs whose seeds follow each other. Its directory keeps the recording and the result of each,
@@ -19,6 +20,7 @@ type Series struct {
 	Dir       string
 	Seed      uint64
 	N         int
+	Server    servers.Name // draws this version only; empty: any
 	Version   string
 	JudgeOnly bool // makes no run
 	Record    Recorder
@@ -60,6 +62,10 @@ func (s Series) Play(ctx context.Context) (runs []Run, err error) {
 				return runs, err
 			}
 		}
+		if len(runs) > 0 && runs[0].Only != r.Only {
+			return runs, fmt.Errorf("%s and %s were made with different choices of --server", s.path(runs[0].Seed, ".json"),
+				s.path(seed, ".json"))
+		}
 		s.Done(r)
 		runs = append(runs, r)
 	}
@@ -79,7 +85,7 @@ func (s Series) make(ctx context.Context, seed uint64) Run {
 		defer f.Close()
 		log = f
 	}
-	return Make(ctx, seed, s.Record, file, log)
+	return Make(ctx, seed, s.Server, s.Record, file, log)
 }
 
 func (s Series) load(seed uint64) (Run, error) {
@@ -93,7 +99,20 @@ func (s Series) load(seed uint64) (Run, error) {
 		return Run{}, fmt.Errorf("%s is no result of seed %d (%v): remove it to make the run again",
 			s.path(seed, ".json"), seed, err)
 	}
-	return kept.Run, nil
+	return kept.Run, s.drawnAlike(kept.Run)
+}
+
+// drawnAlike refuses a result of a series with another choice of servers: its seeds make other scenarios. Results that
+// are only judged may have any choice.
+func (s Series) drawnAlike(r Run) error {
+	if r.Only == s.Server || s.JudgeOnly && s.Server == "" {
+		return nil
+	}
+	choice := "without --server"
+	if r.Only != "" {
+		choice = fmt.Sprintf("with --server %s", r.Only)
+	}
+	return fmt.Errorf("%s was made %s: go on with that, or give another --dir", s.path(r.Seed, ".json"), choice)
 }
 
 // store writes a result so that it is whole or not there.

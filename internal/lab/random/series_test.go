@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +92,7 @@ func TestSeries(t *testing.T) {
 	if runs, err := s.Play(t.Context()); err != nil || len(runs) > 0 {
 		t.Errorf("an empty directory: %v, %v", runs, err)
 	}
-	kept := Run{Seed: 4, Scenario: Draw(4), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
+	kept := Run{Seed: 4, Scenario: Draw(4, ""), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
 	if err := s.store(kept); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +110,22 @@ func TestSeries(t *testing.T) {
 	}
 	if again, err := s.load(4); err != nil || again.Version != "2" || again.Truth[0].Cause != kept.Truth[0].Cause {
 		t.Errorf("kept: %+v, %v", again, err)
+	}
+	s.Server = servers.Valkey811
+	if _, err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), "without --server") {
+		t.Errorf("a directory of all servers goes on with one: %v", err)
+	}
+	s.Server = ""
+	other := kept
+	other.Seed, other.Only, other.Skipped = 5, servers.Valkey811, "nothing to judge"
+	if err := s.store(other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), "different choices") {
+		t.Errorf("a directory with two choices of servers: %v", err)
+	}
+	if err := os.Remove(s.path(5, ".json")); err != nil {
+		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

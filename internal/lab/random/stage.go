@@ -84,6 +84,7 @@ func (s *stage) startTopology(ctx context.Context, spec fleet.Spec) (err error) 
 		if c, err = l.Cluster(ctx, 3, 0, spec); err != nil {
 			return err
 		}
+		s.Cluster = c
 		s.Server, s.addrs, s.target = c.Nodes[0], c.Addrs(), []string{c.Nodes[0].Addr}
 		return nil
 	case incident.Replicated:

@@ -21,7 +21,7 @@ func wayFor(f incident.Fault) way {
 	if other, ok := incident.FindFault(f.Needs.With); ok {
 		kinds = append(kinds, other)
 	}
-	all := slices.DeleteFunc(ways(kinds), func(w way) bool { return w.server != servers.Redis7015 })
+	all := ways(kinds, []servers.Name{servers.Redis7015})
 	for _, program := range []clients.Name{incident.SharedConn, clients.GoRedis9} {
 		if i := slices.IndexFunc(all, func(w way) bool { return w.program == program }); i >= 0 {
 			return all[i]

@@ -2,10 +2,9 @@ package random
 
 import (
 	"math"
-	"slices"
 
-	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
 	"slowpath/internal/stats"
 )
@@ -14,6 +13,7 @@ import (
 type Report struct {
 	Schema        string          `json:"schema"`
 	Version       string          `json:"version"`
+	Only          servers.Name    `json:"only_server,omitempty"`
 	Seed          uint64          `json:"seed"` // of the first run
 	N             int             `json:"n"`    // runs that were asked for
 	FirstNamed    int             `json:"first_named"`
@@ -38,12 +38,18 @@ type Tier struct {
 	HealthyKept Rate `json:"healthy_kept"` // of healthy runs: the verdict is healthy, or names what is open
 	// FalseFindings are findings that are neither true nor a consequence of what is.
 	FalseFindings Rate `json:"false_findings"`
+	// FalseInHealthy are false findings of healthy runs; HealthyWrong are the healthy runs that have some.
+	FalseInHealthy         int     `json:"false_in_healthy"`
+	FalsePerHundredHealthy float64 `json:"false_per_100_healthy_runs"`
+	HealthyWrong           Rate    `json:"healthy_wrong"`
 	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
 	FalseOfFaults int `json:"false_of_faults"`
 	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best.
 	Brier float64 `json:"brier"`
 	// ShareError is the mean difference of the share of the excess and that of the truth, over named causes.
 	ShareError float64 `json:"share_error"`
+	// ShareClose is of named causes: the share is within ten points of that of the truth.
+	ShareClose Rate `json:"share_close"`
 	// Unexplained is the median of the unexplained shares of the excess, over fault runs.
 	Unexplained float64                `json:"unexplained"`
 	Causes      map[string]CauseResult `json:"causes"`
@@ -56,6 +62,7 @@ type CauseResult struct {
 	First  Rate `json:"first"`  // of these: it is the first finding
 	Named  Rate `json:"named"`  // of these: it is among the findings
 	False  int  `json:"false"`  // findings of it that are neither true nor a consequence of what is
+	Right  Rate `json:"right"`  // of findings of it: they are not false
 }
 
 // Rate is a share with its interval at 95 % (Wilson).
@@ -101,6 +108,9 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 		}
 		judged = append(judged, run)
 	}
+	if len(runs) > 0 {
+		r.Only = runs[0].Only // a series has one
+	}
 	for _, tier := range recording.Tiers {
 		r.Tiers[tier.Name] = tierOf(judged, tier.Name)
 	}
@@ -131,7 +141,7 @@ type counter struct {
 	Tier
 	first, named, truths, kept, wrong, findings int
 	squares, shareErrors                        float64
-	shares                                      int
+	healthyWrong, close                         int
 	unexplained                                 []float64
 	binned                                      []binned
 	causes                                      map[string]*causeCount
@@ -142,7 +152,7 @@ type binned struct {
 	confidence float64
 }
 
-type causeCount struct{ truths, first, named, wrong int }
+type causeCount struct{ truths, first, named, wrong, findings int }
 
 func tierOf(runs []Run, name string) Tier {
 	c := &counter{binned: make([]binned, len(bins)-1), causes: map[string]*causeCount{}}
@@ -160,13 +170,17 @@ func (c *counter) of(cause string) *causeCount {
 }
 
 func (c *counter) add(r *Run, j Judgement) {
+	before := c.wrong
 	for _, f := range j.Findings {
 		c.addFinding(f)
 	}
 	if r.Healthy() {
 		c.HealthyRuns++
-		if j.Verdict == verdict.Healthy ||
-			len(j.Findings) > 0 && !slices.ContainsFunc(j.Findings, func(f Finding) bool { return !f.Right }) {
+		if wrong := c.wrong - before; wrong > 0 {
+			c.FalseInHealthy += wrong
+			c.healthyWrong++
+		}
+		if j.saysHealthy() {
 			c.kept++
 		}
 		return
@@ -183,6 +197,9 @@ func (c *counter) add(r *Run, j Judgement) {
 	}
 }
 
+// closeShare is by how much a share may be off: ten points, and an error of a binary fraction.
+const closeShare = 0.1 + 1e-9
+
 func (c *counter) addTruth(t Truth, j Judgement) {
 	one := c.of(t.Cause)
 	one.truths++
@@ -194,8 +211,11 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 		if t.is(f.Cause) {
 			one.named++
 			c.named++
-			c.shares++
-			c.shareErrors += math.Abs(f.Share - t.Share)
+			off := math.Abs(f.Share - t.Share)
+			c.shareErrors += off
+			if off <= closeShare {
+				c.close++
+			}
 			return
 		}
 	}
@@ -203,6 +223,7 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 
 func (c *counter) addFinding(f Finding) {
 	c.findings++
+	c.of(f.Cause).findings++
 	right := 0.0
 	bin := len(bins) - 2
 	for bin > 0 && f.Confidence < bins[bin] {
@@ -230,11 +251,16 @@ func (c *counter) tier() Tier {
 	t.FirstNamed, t.Named = newRate(c.first, c.FaultRuns), newRate(c.named, c.truths)
 	t.HealthyKept, t.FalseFindings = newRate(c.kept, c.HealthyRuns), newRate(c.wrong, c.findings)
 	t.Brier = c.squares / float64(max(1, c.findings))
-	t.ShareError = c.shareErrors / float64(max(1, c.shares))
+	t.ShareError, t.ShareClose = c.shareErrors/float64(max(1, c.named)), newRate(c.close, c.named)
+	t.HealthyWrong = newRate(c.healthyWrong, c.HealthyRuns)
+	t.FalsePerHundredHealthy = 100 * float64(c.FalseInHealthy) / float64(max(1, c.HealthyRuns))
 	t.Unexplained = stats.Median(c.unexplained)
 	t.Causes, t.Calibration = map[string]CauseResult{}, []Bin{}
 	for cause, n := range c.causes {
-		t.Causes[cause] = CauseResult{n.truths, newRate(n.first, n.truths), newRate(n.named, n.truths), n.wrong}
+		t.Causes[cause] = CauseResult{
+			Truths: n.truths, First: newRate(n.first, n.truths), Named: newRate(n.named, n.truths), False: n.wrong,
+			Right: newRate(n.findings-n.wrong, n.findings),
+		}
 	}
 	for i, b := range c.binned {
 		t.Calibration = append(t.Calibration, Bin{

@@ -57,7 +57,14 @@ func TestSummarise(t *testing.T) {
 	if math.Abs(r.ShareError-0.2) > 1e-9 || r.FalseAlarms.Of != 1 {
 		t.Errorf("error of shares %g, %+v", r.ShareError, r.FalseAlarms)
 	}
-	if c := best.Causes["rtt-floor"]; c.Truths != 2 || c.Named.Count != 0 || c.False != 1 {
+	if best.FalseInHealthy != 1 || best.FalsePerHundredHealthy != 50 || best.HealthyWrong.Count != 1 ||
+		best.HealthyWrong.Of != 2 || best.ShareClose.Count != 0 || best.ShareClose.Of != 1 {
+		t.Errorf("healthy runs and shares: %+v", best)
+	}
+	if c := best.Causes["pool-exhausted-wait"]; c.Right.Count != 1 || c.Right.Of != 1 { // a consequence
+		t.Errorf("pool-exhausted-wait: %+v", c)
+	}
+	if c := best.Causes["rtt-floor"]; c.Right.Of != 1 || c.Truths != 2 || c.Named.Count != 0 || c.False != 1 {
 		t.Errorf("rtt-floor: %+v", c)
 	}
 	if b := best.Calibration[4]; b.Right.Of != 3 || b.Right.Count != 2 || math.Abs(b.Confidence-0.9) > 1e-9 {

@@ -1,0 +1,126 @@
+package random
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/lab/apps"
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+)
+
+// topologies says what they are.
+var topologies = map[incident.Topology]string{
+	incident.Standalone: "one server",
+	incident.Replicated: "a master with one replica",
+	incident.Clustered:  "a cluster of three masters",
+	incident.Encrypted:  "one server with TLS",
+	incident.Proxied:    "one server behind a proxy that delays its replies by 0.2 to 3 ms",
+	incident.Namespaced: "one server in a network namespace",
+	incident.SlowDisk:   "one server with an append-only file on a disk that can be slow",
+}
+
+// drawable lists what a scenario can have.
+func (d *document) drawable() {
+	d.title("## What can be drawn")
+	d.line("\n- servers: %s", join(servers.Known()))
+	var ways []string
+	for _, t := range incident.Topologies {
+		ways = append(ways, fmt.Sprintf("%s (`%s`)", topologies[t], t))
+	}
+	d.line("- topologies: %s", strings.Join(ways, "; "))
+	d.line("- callers by client libraries ([clients.md](clients.md)), one or two programs: %s",
+		join(slices.DeleteFunc(clients.Known(), func(n clients.Name) bool {
+			return !slices.ContainsFunc(servers.Known(), func(s servers.Name) bool {
+				return fits(n, incident.Standalone, s)
+			})
+		})))
+	d.line("- web applications ([apps.md](apps.md)), whose visitors are the callers: %s", join(sites))
+	d.line("- callers in the lab's own process, whose sockets matter: %s",
+		join([]clients.Name{incident.SharedConn, incident.TwoWrites}))
+	d.line("- other callers on 2 to 10 connections, a process with 2 to 15 %% of a CPU, or writes to the disk, or none")
+	d.line("- none, one or two of %d faults, with a strength", len(incident.Faults()))
+	d.table("fault", "cause", "also called", "topologies", "callers", "strength, of 1000 draws")
+	for _, f := range incident.Faults() {
+		callers := join(f.Needs.Callers)
+		if strings.HasPrefix(callers, join(clients.Known())) {
+			callers = "client libraries" + strings.TrimPrefix(callers, join(clients.Known()))
+		}
+		if f.Needs.With != "" {
+			callers = "those of `" + f.Needs.With + "`, which is on, too"
+		}
+		d.row("`"+f.Name+"`", "`"+f.Cause+"`", join(f.Also), orAny(join(f.Needs.Topologies)), orAny(callers),
+			strengths(f))
+	}
+	d.undrawable()
+}
+
+// undrawable lists what no scenario has.
+func (d *document) undrawable() {
+	d.title("## What cannot be drawn")
+	var missing []string
+	for _, c := range cause.Catalogue() {
+		if !slices.ContainsFunc(incident.Faults(), func(f incident.Fault) bool {
+			return f.Cause == c.ID || slices.Contains(f.Also, c.ID)
+		}) {
+			missing = append(missing, c.ID)
+		}
+	}
+	slices.Sort(missing)
+	d.line("\n- no fault has one of these %d of %d causes: %s", len(missing), len(cause.Catalogue()), join(missing))
+	var others []apps.Name
+	for _, a := range apps.Catalogue() {
+		if !a.Web {
+			others = append(others, a.Name)
+		}
+	}
+	d.line("- applications that are no web sites, whose operations are timed per second: %s", join(others))
+	d.line("- web applications with TLS, in a cluster, or with a server older than 6.0; faults of\n" +
+		"  their client libraries")
+	d.line("- a network between hosts: all runs on one machine, which servers, callers and slowpath share")
+	d.line("- faults that show less than once in 750 ms, more than two at a time, loads of more than some thousand\n" +
+		"  calls per second")
+}
+
+func join[T ~string](names []T) string {
+	if len(names) == 0 {
+		return ""
+	}
+	text := make([]string, len(names))
+	for i, n := range names {
+		text[i] = string(n)
+	}
+	return "`" + strings.Join(text, "`, `") + "`"
+}
+
+func orAny(text string) string {
+	if text == "" {
+		return "any"
+	}
+	return text
+}
+
+// strengths are the ranges of what is drawn.
+func strengths(f incident.Fault) string {
+	r := rand.New(rand.NewPCG(1, 1)) // any constant: the document is the same each time
+	low, high := f.Draw(r), incident.Strength{}
+	var names []string
+	for name, v := range low {
+		high[name] = v
+		names = append(names, name)
+	}
+	for range 999 {
+		for name, v := range f.Draw(r) {
+			low[name], high[name] = min(low[name], v), max(high[name], v)
+		}
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %g–%g", name, low[name], high[name])
+	}
+	return strings.Join(names, ", ")
+}
