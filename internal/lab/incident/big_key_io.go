@@ -59,6 +59,7 @@ var bigReads = Fault{
 	Name:  "big-key-io",
 	Cause: "big-key-io",
 	Needs: Needs{Topologies: oneServer},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{
 			"value_mb": between(r, 0.1, 32), "connections": float64(1 + r.IntN(8)), "per_second": between(r, 3, 60),

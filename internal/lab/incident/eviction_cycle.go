@@ -51,6 +51,7 @@ var bigWrites = Fault{
 	Name:  "eviction-cycle",
 	Cause: "eviction-cycle",
 	Needs: Needs{Topologies: oneServer, Memory: true},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"value_mb": between(r, 0.05, 4), "every_ms": between(r, 300, 600)}
 	},

@@ -35,6 +35,7 @@ var flushes = Fault{
 	Name:  "flush-sync",
 	Cause: "flush-sync",
 	Needs: Needs{Topologies: oneServer},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"keys": between(r, 500, 60_000), "databases": preparedFor, "per_second": between(r, 1.7, 2.5)}
 	},

@@ -77,6 +77,7 @@ func (l *Lab) runMonitor(ctx context.Context, addr string) error {
 var exporter = Fault{
 	Name:  "introspection-load",
 	Cause: "introspection-load",
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{
 			"clients": between(r, 10, 800), "client_lists_per_second": between(r, 2, 80),
@@ -98,6 +99,7 @@ var monitors = Fault{
 	Name:  "introspection-load-monitor",
 	Cause: "introspection-load",
 	Needs: Needs{Topologies: []Topology{Standalone, Replicated, Clustered, Proxied, Namespaced}},
+	Calls: true,
 	Draw:  func(r *rand.Rand) Strength { return Strength{"monitors": math.Round(between(r, 1, 50))} },
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		for range s.int("monitors") {

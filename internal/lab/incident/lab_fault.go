@@ -20,6 +20,8 @@ type Fault struct {
 	Cause string
 	Also  []string // causes by which the same fault can as well be called
 	Needs Needs
+	// Calls: it consists of calls, whose own time nobody measures. It can hurt their callers alone.
+	Calls bool
 	// Draw draws the strength.
 	Draw func(r *rand.Rand) Strength
 	// Config are lines of redis.conf, besides those of the stage.

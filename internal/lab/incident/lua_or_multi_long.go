@@ -64,6 +64,7 @@ func counting(n int) string { return fmt.Sprintf("local n=0 for i=1,%d do n=n+i%
 var longScripts = Fault{
 	Name:  "lua-or-multi-long",
 	Cause: "lua-or-multi-long",
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"steps": between(r, 5_000, 8_000_000), "per_second": between(r, 2, 6)}
 	},

@@ -32,6 +32,7 @@ var intersections = Fault{
 	Name:  "main-thread-saturated",
 	Cause: "main-thread-saturated",
 	Needs: Needs{Topologies: oneServer, OneCPU: true},
+	Calls: true,
 	Draw:  drawIntersections,
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
 		return fillSets(ctx, st.Server, "", s.int("members"))

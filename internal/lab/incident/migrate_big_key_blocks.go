@@ -89,6 +89,7 @@ var bigMigrations = Fault{
 	Name:  "migrate-big-key-blocks",
 	Cause: "migrate-big-key-blocks",
 	Needs: Needs{Topologies: []Topology{Clustered}},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"fields": between(r, 500, 300_000), "every_ms": between(r, 300, 600)}
 	},

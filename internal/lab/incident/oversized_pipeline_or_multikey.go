@@ -103,6 +103,7 @@ var bigPipelines = Fault{
 	Name:  "oversized-pipeline-or-multikey",
 	Cause: "oversized-pipeline-or-multikey",
 	Needs: Needs{Topologies: []Topology{Standalone, Replicated, Namespaced, Proxied}},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"connections": float64(1 + r.IntN(12)), "commands": between(r, 200, 30_000)}
 	},

@@ -36,6 +36,7 @@ var keysCommands = Fault{
 	Name:  "slow-command",
 	Cause: "slow-command",
 	Needs: Needs{Topologies: oneServer},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"keys": between(r, 500, 1_000_000), "per_second": between(r, 2, 8)}
 	},

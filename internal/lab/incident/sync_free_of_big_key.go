@@ -74,6 +74,7 @@ var bigFrees = Fault{
 	Name:  "sync-free-of-big-key",
 	Cause: "sync-free-of-big-key",
 	Needs: Needs{Topologies: oneServer},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"fields": between(r, 1_000, 100_000), "by_expiry": float64(r.IntN(2))}
 	},

@@ -62,7 +62,9 @@ var tlsHandshakeStormRedigo = Incident{
 var handshakes = Fault{
 	Name:  "tls-handshake-storm",
 	Cause: "tls-handshake-storm",
+	Also:  []string{"short-lived-connections"}, // under TLS
 	Needs: Needs{Topologies: []Topology{Encrypted}, OneCPU: true},
+	Calls: true,
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"callers": between(r, 2, 60), "gap_ms": between(r, 20, 200)}
 	},

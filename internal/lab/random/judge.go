@@ -90,11 +90,14 @@ func (r *Run) isTrue(id string) bool {
 	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.is(id) })
 }
 
-// isOpen tells whether the trials left it open if a cause cost the callers time.
+// isOpen tells whether the trials left it open if a cause cost callers time that they notice.
 func (r *Run) isOpen(id string) bool {
 	for i, c := range r.Costs {
-		if c.Open() && (c.Cause == id || i < len(r.Scenario.Faults) &&
-			slices.Contains(r.Scenario.Faults[i].kind().Also, id)) {
+		if i == len(r.Scenario.Faults) { // without a fault there is one cost, of nothing
+			break
+		}
+		kind := r.Scenario.Faults[i].kind()
+		if (c.Open() || kind.Calls && !c.Hurts) && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}
 	}

@@ -30,8 +30,11 @@ type stage struct {
 	on       []*incident.Lab // of each fault while it is on
 }
 
-// callersName is the CLIENT SETNAME of the callers: the proxy loses replies of theirs only.
-const callersName = "orders"
+// The CLIENT SETNAMEs of callers. The proxy loses replies of the first ones only: they have a timeout then.
+const (
+	callersName = "orders"
+	secondName  = "stock"
+)
 
 // build makes everything but the faults.
 func build(ctx context.Context, l *incident.Lab, s Scenario) (*stage, error) {
@@ -206,8 +209,11 @@ func (s *stage) startCallers(ctx context.Context) (err error) {
 				}
 			}
 			s.options, spec.Cgroup, spec.Prefix = spec.Options, cgroup, s.prefix
-		} else if s.Names != nil {
-			spec.Options.Addresses = []string{s.Server.Addr}
+		} else {
+			spec.Options.Name = secondName
+			if s.Names != nil {
+				spec.Options.Addresses = []string{s.Server.Addr}
+			}
 		}
 		started, err := s.startCaller(ctx, spec)
 		if err != nil {
