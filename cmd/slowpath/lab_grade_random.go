@@ -24,6 +24,7 @@ type randomFlags struct {
 	dirs      []string
 	judgeOnly bool
 	markdown  string
+	calibrate string
 }
 
 func (f *randomFlags) add(fl *pflag.FlagSet) {
@@ -32,11 +33,13 @@ func (f *randomFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.dirs, "dir", nil, "keep recordings and results of random scenarios in this `directory`; what "+
 		"it has is not made again (with --judge-only and --markdown repeatable: a series each)")
 	fl.BoolVar(&f.judgeOnly, "judge-only", false, "judge the recordings in --dir again, and make none")
+	fl.StringVar(&f.calibrate, "calibration", "", "write how often findings were right to this `file`, from which "+
+		"slowpath takes its confidence (internal/diagnose/verdict/calibration.json)")
 	fl.StringVar(&f.markdown, "markdown", "", "write what random scenarios show to this `file`, as docs/accuracy.md")
 }
 
 // flagsOfRandom are those that only --random has.
-var flagsOfRandom = []string{"seed", "dir", "judge-only", "markdown"}
+var flagsOfRandom = []string{"seed", "dir", "judge-only", "markdown", "calibration"}
 
 // check refuses flags that do not go together.
 func (f randomFlags) check(changed func(string) bool, asJSON bool) error {
@@ -51,8 +54,8 @@ func (f randomFlags) check(changed func(string) bool, asJSON bool) error {
 		return usagef("--random %d: give at least 1", f.runs)
 	case f.judgeOnly && len(f.dirs) == 0:
 		return usagef("--judge-only needs the --dir with the recordings")
-	case several && (!f.judgeOnly || f.markdown == "" || asJSON):
-		return usagef("several --dir are for --judge-only with --markdown, without --json")
+	case several && (!f.judgeOnly || f.markdown == "" && f.calibrate == "" || asJSON):
+		return usagef("several --dir are for --judge-only with --markdown or --calibration, without --json")
 	}
 	return nil
 }
@@ -86,6 +89,13 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 		}
 		reports = append(reports, report)
 		if err := a.printRandom(report, f.asJSON); err != nil {
+			return err
+		}
+	}
+	if f.random.calibrate != "" {
+		if err := writeFile(f.random.calibrate, func(w io.Writer) error {
+			return random.WriteCalibration(w, reports)
+		}); err != nil {
 			return err
 		}
 	}

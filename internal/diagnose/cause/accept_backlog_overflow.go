@@ -33,9 +33,9 @@ func explainBacklog(n *facts.Node) *Finding {
 	}
 	f := finding(n, n.Claim(isConnectLoss), 0.95)
 	if !counted {
-		f.Confidence = 0.6
+		f.Strength = 0.6
 		if limit := n.ConfigInt("tcp-backlog"); limit > 0 && limit <= 128 {
-			f.Confidence = 0.7
+			f.Strength = 0.7
 		}
 	}
 	if !b.KeptSlow {
@@ -43,18 +43,18 @@ func explainBacklog(n *facts.Node) *Finding {
 	}
 	f.supportBacklog(b)
 	if counted && b.MaxQueue < b.Limit && b.FreshRetransmitted+b.LateDials == 0 {
-		f.Confidence *= 0.85
+		f.Strength *= 0.85
 		f.doubt(recording.SourceHost, b.MaxQueue, "connections",
 			"the queue was not seen full, and the drops are counted for all listeners of the network namespace")
 	}
 	if c := n.Churn(); c.Many() && b.Limit >= facts.DefaultBacklog && c.PerSecond >= b.Limit {
-		f.Confidence *= 0.6
+		f.Strength *= 0.6
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"the queue holds the usual %.0f connections; callers open %.0f per second", b.Limit, c.PerSecond)
 	}
 	f.supportDials(n)
 	if b.KeptSlow {
-		f.Confidence *= 0.8
+		f.Strength *= 0.8
 		f.doubt(recording.SourceProbe, 0, "",
 			"calls on open connections were slow as well: the root is what keeps the event loop from accepting")
 	} else if b.FreshRetransmitted > 0 {

@@ -49,11 +49,11 @@ func explainExpire(n *facts.Node) *Finding {
 			"it hit its time limit %s (expired_time_cap_reached_count)", facts.TimesText(int(caps)))
 	} else {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
-		f.Confidence = min(f.Confidence, 0.45)
+		f.Strength = min(f.Strength, 0.45)
 	}
 	if expired < 1000 {
 		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
-		f.Confidence = min(f.Confidence, 0.4)
+		f.Strength = min(f.Strength, 0.4)
 	}
 	if stale, ok := n.Info("expired_stale_perc").Max(); ok && stale >= 10 {
 		f.support(recording.SourceServer, stale, "%",

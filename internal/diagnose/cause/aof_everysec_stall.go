@@ -54,7 +54,7 @@ func explainEverysec(n *facts.Node) *Finding {
 			"aof_delayed_fsync rose by %.0f: that often a write stopped waiting for the fsync before it", delayed)
 	} else {
 		f.doubt(recording.SourceServer, 0, "writes", "aof_delayed_fsync did not rise")
-		f.Confidence = min(f.Confidence, 0.9)
+		f.Strength = min(f.Strength, 0.9)
 	}
 	if pending >= longFsyncNs {
 		f.support(recording.SourceServer, float64(pending), "ns",

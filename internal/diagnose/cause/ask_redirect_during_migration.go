@@ -30,7 +30,7 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
+	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
 	if r.Ask > 0 {
 		f.support(recording.SourceServer, r.Ask, "replies",
 			"%s got ASK (%.1f per second; errorstats): each took another round trip, to the other node",
@@ -53,13 +53,13 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 		}
 		f.support(recording.SourceServer, float64(len(r.OpenSlots)), "slots", "migrating: %s", text)
 	} else {
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "slots",
 			"CLUSTER NODES showed no open slot when it was read: the "+
 				"migrations are short, or on nodes that are not watched")
 	}
 	if !r.ErrorsCounted {
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"this version does not count error replies by type: TRYAGAIN and MOVED were not seen")
 	}

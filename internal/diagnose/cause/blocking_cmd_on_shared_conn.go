@@ -87,7 +87,7 @@ func explainBlocking(n *facts.Node) *Finding {
 			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P50Ns >= n.Ledger.ThresholdNs {
-		f.Confidence = 0.6
+		f.Strength = 0.6
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))

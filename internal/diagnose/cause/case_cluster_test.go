@@ -220,8 +220,8 @@ func checkCluster(t *testing.T, id string, tests []clusterWant) {
 			if len(all) == 0 || all[0].Cause != id {
 				t.Fatalf("not first: %+v", all)
 			}
-			if f.Confidence < tt.min || tt.max > 0 && f.Confidence > tt.max || f.ExcessShare <= 0 || f.ExcessShare > 1 {
-				t.Errorf("confidence %.2f of %.2f to %.2f, share %.2f", f.Confidence, tt.min, tt.max, f.ExcessShare)
+			if f.Strength < tt.min || tt.max > 0 && f.Strength > tt.max || f.ExcessShare <= 0 || f.ExcessShare > 1 {
+				t.Errorf("confidence %.2f of %.2f to %.2f, share %.2f", f.Strength, tt.min, tt.max, f.ExcessShare)
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)

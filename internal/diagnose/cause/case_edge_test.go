@@ -156,11 +156,11 @@ func explainEdge(t *testing.T, c cause.Cause, cases []edgeCase) {
 			if f == nil {
 				return
 			}
-			if f.Confidence < tt.min || tt.max > 0 && f.Confidence > tt.max {
-				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Confidence, tt.min, tt.max)
+			if f.Strength < tt.min || tt.max > 0 && f.Strength > tt.max {
+				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Strength, tt.min, tt.max)
 			}
-			if f.ExcessShare < 0 || f.ExcessShare > 1 || f.Confidence > 1 {
-				t.Errorf("share %v, confidence %v", f.ExcessShare, f.Confidence)
+			if f.ExcessShare < 0 || f.ExcessShare > 1 || f.Strength > 1 {
+				t.Errorf("share %v, confidence %v", f.ExcessShare, f.Strength)
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)

@@ -179,14 +179,14 @@ func checkLoop(t *testing.T, id string, tests []loopWant) {
 			}
 			switch {
 			case tt.sure == 0 && found != nil:
-				t.Errorf("named with confidence %.2f: %v", found.Confidence, found.Evidence)
+				t.Errorf("named with confidence %.2f: %v", found.Strength, found.Evidence)
 			case tt.sure == 0:
 			case found == nil:
 				t.Errorf("not named; findings %v", names(d))
 			case d.Findings[0].Cause != id:
 				t.Errorf("not first; findings %v", names(d))
-			case found.Confidence < tt.sure || tt.most > 0 && found.Confidence > tt.most:
-				t.Errorf("confidence %.2f, want %.2f to %.2f", found.Confidence, tt.sure, tt.most)
+			case found.Strength < tt.sure || tt.most > 0 && found.Strength > tt.most:
+				t.Errorf("confidence %.2f, want %.2f to %.2f", found.Strength, tt.sure, tt.most)
 			case len(found.Evidence) == 0 || len(found.Fix) == 0 || len(found.See) == 0:
 				t.Errorf("incomplete: %+v", *found)
 			}
@@ -197,7 +197,7 @@ func checkLoop(t *testing.T, id string, tests []loopWant) {
 func names(d verdict.Diagnosis) []string {
 	var out []string
 	for _, f := range d.Findings {
-		out = append(out, fmt.Sprintf("%s %.2f", f.Cause, f.Confidence))
+		out = append(out, fmt.Sprintf("%s %.2f", f.Cause, f.Strength))
 	}
 	return out
 }

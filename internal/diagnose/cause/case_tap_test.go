@@ -90,7 +90,7 @@ func TestHostCausesWithTheKernelSource(t *testing.T) {
 			c.rec.Index()
 			d := verdict.Diagnose(c.rec.Recording, "test")
 			if len(d.Findings) == 0 || d.Findings[0].Cause != c.first || d.Findings[0].ExcessShare < 0.8 ||
-				d.Findings[0].Confidence < 0.9 {
+				d.Findings[0].Strength < 0.9 {
 				t.Fatalf("%s %+v", d.Summary, d.Findings)
 			}
 			holds(t, "evidence", texts(d.Findings[0].Evidence), c.evidence)

@@ -54,10 +54,10 @@ func (c Cause) Roots() (ids []string) {
 }
 
 // finding starts the finding of a cause from what it claims.
-func finding(n *facts.Node, cl facts.Claim, confidence float64) *Finding {
+func finding(n *facts.Node, cl facts.Claim, strength float64) *Finding {
 	f := &Finding{
-		SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Confidence: confidence,
-		Claims: []Claimed{{Node: n, Calls: slices.Clone(cl.PerCall)}},
+		SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Strength: strength,
+		Claims: []Claimed{{Node: n, Calls: slices.Clone(cl.PerCall)}}, Eliminated: cl.Eliminated,
 	}
 	if n.Ledger.ExcessNs > 0 {
 		f.ClaimedShare = min(1, float64(cl.Ns)/float64(n.Ledger.ExcessNs))

@@ -42,7 +42,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 	if t != nil && t.MainQuota().Cgroup != "" {
 		q := t.MainQuota()
 		path = q.Cgroup
-		f.Confidence = 0.99
+		f.Strength = 0.99
 		f.support(recording.SourceTap, q.Cores, "cores",
 			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}

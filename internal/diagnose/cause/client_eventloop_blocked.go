@@ -90,10 +90,10 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 		f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 			"not garbage collection: those of this process took another %s", format.Brief(t.Collecting.TotalNs()))
 	case n.ReportsCollections(c.PID):
-		f.Confidence = 0.95
+		f.Strength = 0.95
 		f.support(recording.SourceTap, 0, "collections", "its runtime reports collections, and had no long one")
 	default:
-		f.Confidence = 0.75
+		f.Strength = 0.75
 		f.doubt(recording.SourceTap, 0, "",
 			"a garbage collection that stops the program looks the same, and this runtime does not report them")
 	}

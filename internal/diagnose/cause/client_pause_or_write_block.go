@@ -67,11 +67,11 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 	f.Title = "CLIENT PAUSE: the server withholds all replies, then sends them all at once"
 	switch {
 	case p.Reported() && w.LoopIdle():
-		f.Confidence = 0.97
+		f.Strength = 0.97
 	case p.Reported():
-		f.Confidence = 0.9
+		f.Strength = 0.9
 	case w.LoopIdle() && w.AllBlocked:
-		f.Confidence = 0.85
+		f.Strength = 0.85
 	}
 	f.supportPause(p)
 	f.supportDelayedReplies(n.DelayedReplies())
@@ -106,9 +106,9 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
 	case p.BlockedClient != "" || p.Reported() && (!p.ClientsMayBlock || kept.Matters()):
-		f.Confidence = 0.95
+		f.Strength = 0.95
 	case p.ClientsMayBlock && p.BlockedClient == "" && p.Reason == "":
-		f.Confidence = 0.6
+		f.Strength = 0.6
 		f.doubt(recording.SourceServer, 0, "",
 			"clients also wait in blocking commands (BLPOP, XREAD …): how many waited for the pause is not known")
 	}
@@ -173,10 +173,10 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: 1, Confidence: 0.75}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: 1, Strength: 0.75}
 	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
 	if refused > 0 {
-		f.Confidence = 0.97
+		f.Strength = 0.97
 		f.support(recording.SourceServer, refused, "errors",
 			"%s got NOREPLICAS (errorstats), %.0f per second", counted(refused, "write"), refused/n.Seconds())
 	}
@@ -187,7 +187,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	}
 	if refused == 0 && facts.ServerAtLeast(n, 6, 2) {
 		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")
-		f.Confidence = 0.5
+		f.Strength = 0.5
 	}
 	f.Fix = []string{
 		"Bring the replicas back: INFO replication shows which are connected and how far behind; check " +

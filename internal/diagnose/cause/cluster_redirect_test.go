@@ -30,8 +30,8 @@ func explainWhole(t *testing.T, c cause.Cause, cases []wholeCase) {
 			if f == nil {
 				return
 			}
-			if f.Confidence < tt.min || tt.max > 0 && f.Confidence > tt.max {
-				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Confidence, tt.min, tt.max)
+			if f.Strength < tt.min || tt.max > 0 && f.Strength > tt.max {
+				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Strength, tt.min, tt.max)
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)

@@ -111,7 +111,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		Of: len(n.Ledger.Slow), Strength: 0.75,
 		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
 	}
 	f.support(source, asked, "calls",
@@ -125,7 +125,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 			"%.3g new connections per second: one for each COMMAND", c.PerSecond)
 	}
 	if float64(broken) >= redialsPer*asked {
-		f.Confidence = 0.92
+		f.Strength = 0.92
 		f.support(recording.SourceTap, float64(broken), "connections",
 			"the client reset %s (RST) with the rest of a reply unread", counted(broken, "connection"))
 	} else {
@@ -134,7 +134,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 				"goroutines would show the difference: --pprof ADDRESS")
 	}
 	if version, ok := n.UsesVersionBelow("go-redis", 9); ok {
-		f.Confidence = max(f.Confidence, 0.9)
+		f.Strength = max(f.Strength, 0.9)
 		f.support(recording.SourceHost, 0, "",
 			"a client's process is built with go-redis %s, which asks for COMMAND and "+
 				"cannot parse its newer replies (v9 does not ask)", version)
@@ -168,7 +168,7 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil
-	f.Confidence, f.ExcessShare = 0.97, max(f.ExcessShare, w.Share)
+	f.Strength, f.ExcessShare = 0.97, max(f.ExcessShare, w.Share)
 	if waiting, ok := w.App.Waits(func(m stacks.Meaning) bool { return m.ID == "cmdinfo-once" }); ok {
 		f.supportWait(waiting)
 	}

@@ -114,7 +114,7 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 		if f == nil {
 			continue
 		}
-		if f.Confidence < 0.95 || f.ExcessShare < 0.95 || !strings.HasPrefix(texts(f.Evidence),
+		if f.Strength < 0.95 || f.ExcessShare < 0.95 || !strings.HasPrefix(texts(f.Evidence),
 			recording.SourceProfile) {
 			t.Errorf("%s: %+v", name, f)
 		}

@@ -48,7 +48,7 @@ func explainCow(n *facts.Node) *Finding {
 		"while a child process saved (%.0f s of the watch) the main thread had %.0f minor faults per second, %s",
 		c.WithChildSeconds, perSecond, aloneText(c, alone))
 	if c.Measured {
-		f.Confidence = 0.92
+		f.Strength = 0.92
 		f.support(recording.SourceServer, c.Share(), "of its CPU time",
 			"they took %.0f %% of its CPU time: %s of kernel time each, without sockets and forks", 100*c.Share(),
 			format.Brief(int64(c.FaultNs)))
@@ -70,10 +70,10 @@ func explainCow(n *facts.Node) *Finding {
 		"%d of %d slow calls ran meanwhile or waited for a call that did; copies took up to %s of one call", cl.Calls,
 		len(n.Ledger.Slow), format.Brief(cl.MaxNs))
 	if c.WithoutChildSeconds > 0 {
-		f.Confidence += 0.03
+		f.Strength += 0.03
 	}
 	if faults := n.Host("main.majflt").Growth(); faults > 0 {
-		f.Confidence -= 0.3
+		f.Strength -= 0.3
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
 	}

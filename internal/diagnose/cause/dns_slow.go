@@ -98,7 +98,7 @@ func explainOwnQueries(n *facts.Node) *Finding {
 			counted(cl.Calls, "slow call"), format.Brief(cl.MaxNs))
 	}
 	if always {
-		f.ExcessShare, f.Confidence = max(f.ExcessShare, share), 0.7
+		f.ExcessShare, f.Strength = max(f.ExcessShare, share), 0.7
 		f.support(recording.SourceProbe, float64(lookup.Median), "ns",
 			"a new connection of the probe waits %s for the lookup of the server's "+
 				"name (up to %s); a call on an open one takes %s", format.Brief(lookup.Median),

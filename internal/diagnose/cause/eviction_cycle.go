@@ -59,7 +59,7 @@ func explainEviction(n *facts.Node) *Finding {
 			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
 		if used < atMaxmemory*limit {
 			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
-			f.Confidence = min(f.Confidence, 0.5)
+			f.Strength = min(f.Strength, 0.5)
 		}
 	}
 	if ms := n.Growth("total_eviction_exceeded_time"); ms > 0 {

@@ -30,7 +30,7 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 	if path == "" || !known || quota <= 0 || period <= 0 {
 		return
 	}
-	f.Confidence = 0.99
+	f.Strength = 0.99
 	f.support(recording.SourceHost, quota/period, "cores",
 		"the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period)
 	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),

@@ -34,7 +34,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
 			counted(cheap, "command"), format.Brief(longest))
-		f.Confidence = min(f.Confidence, 0.4)
+		f.Strength = min(f.Strength, 0.4)
 	}
 	cores, source, ok := n.MainCores()
 	cpu, all, used := int64(cores*n.Seconds()*1e9), n.CommandsNs(), n.PolledCPUNs(cores)
@@ -53,7 +53,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	default:
 		return
 	}
-	f.Confidence = min(f.Confidence, 0.4)
+	f.Strength = min(f.Strength, 0.4)
 }
 
 // supportWaits says how many slow calls waited.

@@ -27,7 +27,7 @@ func (f *Finding) supportOpening(r facts.Redial) {
 // doubtRemote says that the calls were seen at the server only.
 func (f *Finding) doubtRemote(c *facts.Caller) {
 	if c.PID == 0 {
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceTap, 0, "",
 			"the callers run on other hosts: their processes and the time of their dials "+
 				"were not seen (watch one of those hosts, too)")
@@ -58,7 +58,7 @@ func longestOpening(n *facts.Node) int64 {
 // lossesOf is findingOfLosses however little time it is.
 func lossesOf(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.lose(n, facts.LostOpening, float64(ns))
 	f.support(recording.SourceTap, float64(ns), "ns",
 		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),

@@ -45,7 +45,7 @@ func saturation(n *facts.Node) *Finding {
 	}
 	f := finding(n, n.UnexplainedWaits(), 0.6)
 	if d.Measured {
-		f.Confidence = 0.95
+		f.Strength = 0.95
 	}
 	own := d.Run / d.Total() // the rest of its demand went to the threads that had the CPU
 	if c := n.NeighbourCores(); c.Others > c.Callers &&
@@ -58,7 +58,7 @@ func saturation(n *facts.Node) *Finding {
 	}
 	f.ExcessShare = max(f.ExcessShare, queue.Share())
 	f.scale(own)
-	f.Confidence *= 1 - heavy
+	f.Strength *= 1 - heavy
 	f.supportDemand(n, d)
 	switch {
 	case known && queue.Share() >= 0.5:
@@ -69,13 +69,13 @@ func saturation(n *facts.Node) *Finding {
 			format.Brief(queue.UnqueuedNs))
 	case known:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
-		f.Confidence *= 0.8
+		f.Strength *= 0.8
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
 			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
 			format.Brief(queue.MedianNs), format.Brief(queue.UnqueuedNs))
 	default:
 		f.ExcessShare = max(f.ExcessShare, 0.5*own)
-		f.Confidence *= 0.9
+		f.Strength *= 0.9
 	}
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
@@ -99,7 +99,7 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 	if open < minOversizedConns || queued < minOversizedQueue {
 		return
 	}
-	f.Confidence = min(f.Confidence, saturatedCrowd)
+	f.Strength = min(f.Strength, saturatedCrowd)
 	f.doubt(recording.SourceServer, queued, "calls",
 		"up to %.0f calls are queued at a time, on %.0f connections: only the tap shows whether they "+
 			"come from one oversized pool (pool-oversized)", queued, open)
@@ -116,17 +116,17 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
 	if bytes := n.BytesPerCommand(); bytes >= bulkBytes {
-		f.Confidence *= 0.5
+		f.Strength *= 0.5
 		f.doubt(recording.SourceServer, bytes, "bytes",
 			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
 	if c := n.Churn(); c.PerSecond >= 50 && c.Share() >= 0.2 {
-		f.Confidence *= 0.7
+		f.Strength *= 0.7
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
 	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= 0.05 {
-		f.Confidence *= 0.6
+		f.Strength *= 0.6
 		f.doubt(recording.SourceHost, throttled, "of the time",
 			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
 	}

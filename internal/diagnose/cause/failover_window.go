@@ -87,7 +87,7 @@ func explainOrphan(n *facts.Node) *Finding {
 	w := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
 	lost := w.ToNs - w.FromNs // of at least one caller
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Confidence: 0.75,
+		Of: len(n.Ledger.Slow), Strength: 0.75,
 		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
 	}
 	f.lose(n, facts.LostSilent, float64(lost))
@@ -102,7 +102,7 @@ func explainOrphan(n *facts.Node) *Finding {
 				"as master of its %d slots %s later (INFO role)", master, t.Slots, format.Brief(lost))
 	}
 	if f.supportNodeTimeout(n); f.supportClusterDown(n) {
-		f.Confidence = 0.9
+		f.Strength = 0.9
 	} else {
 		f.doubt(recording.SourceServer, 0, "",
 			"whether clients called it meanwhile is not known: it could not be watched")
@@ -135,13 +135,13 @@ func (f *Finding) supportTakeover(n *facts.Node, t facts.Takeover) {
 	}
 	took := t.EndNs(n.Case) - t.FromNs(n.Case)
 	if t.Pending {
-		f.Title, f.Confidence = "A master stopped answering, and no node has taken over its slots yet", 0.7
+		f.Title, f.Strength = "A master stopped answering, and no node has taken over its slots yet", 0.7
 		if t.ConnsRefused {
-			f.Confidence = 0.85
+			f.Strength = 0.85
 		}
 		why := "though other nodes suspect it (cluster_slots_pfail, cluster_slots_fail)"
 		if t.Slots == 0 {
-			f.Title, f.Confidence = "A master is gone, and no watched replica has taken its place", 0.6
+			f.Title, f.Strength = "A master is gone, and no watched replica has taken its place", 0.6
 			why = "though it had replicas (INFO connected_slaves)"
 			f.doubt(recording.SourceServer, 0, "",
 				"whether a replica has taken over was not seen: pass its replicas as further targets")
@@ -171,7 +171,7 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	default:
 		f.doubt(recording.SourceProbe, 0, "",
 			"why it stopped answering was not seen: its port was not closed, and its process not watched")
-		f.Confidence -= 0.05
+		f.Strength -= 0.05
 	}
 }
 
@@ -186,7 +186,7 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 		n.Rec.Used(recording.SourceTap) {
 		return
 	}
-	f.Confidence = min(f.Confidence, silentConfidence)
+	f.Strength = min(f.Strength, silentConfidence)
 	f.doubt(recording.SourceProbe, 0, "",
 		"the old master is still silent: only its host's files or the tap show "+
 			"whether callers with an old map still wait for it")

@@ -48,7 +48,7 @@ func explainFanout(n *facts.Node) *Finding {
 	})
 	f := finding(n, cl, 0.97)
 	for _, process := range slices.Sorted(maps.Keys(shares)) {
-		f.Confidence = min(f.Confidence, max(shares[process], 0.6))
+		f.Strength = min(f.Strength, max(shares[process], 0.6))
 		f.supportFanout(n, all[process])
 	}
 	f.Leads = mostlyOf(n, cl)

@@ -1,6 +1,10 @@
 package cause
 
-import "slowpath/internal/diagnose/facts"
+import (
+	"slices"
+
+	"slowpath/internal/diagnose/facts"
+)
 
 // Finding is a cause with the share of the excess that it explains.
 type Finding struct {
@@ -11,17 +15,28 @@ type Finding struct {
 	Of        int    `json:"of"`
 	// ExcessShare is the share of the time that callers lost, 0..1. Each nanosecond counts for one finding at most: the
 	// shares of all findings add up to 1 at most. A cause sets what it would explain alone.
-	ExcessShare float64    `json:"excess_share"`
-	Confidence  float64    `json:"confidence"` // 0..1
-	Evidence    []Evidence `json:"evidence"`
-	Against     []Evidence `json:"against"`
-	Fix         []string   `json:"fix"`
-	See         []string   `json:"see"`
+	ExcessShare float64 `json:"excess_share"`
+	// Confidence is how often findings of this grade and number of samples were right, 0..1.
+	Confidence float64 `json:"confidence"`
+	// Grade is how well its evidence is known.
+	Grade Grade `json:"grade"`
+	// Samples is the number of calls that it rests on: slow calls, or all that were timed where it is a pattern of all.
+	Samples  int        `json:"samples"`
+	Evidence []Evidence `json:"evidence"`
+	Against  []Evidence `json:"against"`
+	Fix      []string   `json:"fix"`
+	See      []string   `json:"see"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
 	// ClaimedShare is what the finding would explain of the lost time if it were the only one. A cause sets the part of
 	// ExcessShare that comes from the time of slow calls alone, not from a pattern of all calls.
 	ClaimedShare float64 `json:"claimed_share"`
+	// Strength is how much the evidence speaks for the cause, 0..1. It orders findings, and is no probability.
+	Strength float64 `json:"-"`
+	// Eliminated: it explains time that no source saw the reason of.
+	Eliminated bool `json:"-"`
+	// Patterned: what it claims beside slow calls is a share of all calls, which it infers.
+	Patterned bool `json:"-"`
 	// Claims are the time that it explains, by node.
 	Claims []Claimed `json:"-"`
 	// Steady is that of its cause.
@@ -34,6 +49,25 @@ type Finding struct {
 	Independent bool `json:"-"`
 	// IndependentOf are the causes in After of which, by the evidence, it is no consequence.
 	IndependentOf []string `json:"-"`
+}
+
+// Grade is how well the evidence of a finding is known.
+type Grade string
+
+// The grades, the best first.
+const (
+	Seen       Grade = "seen"       // in the kernel, for these calls
+	Counted    Grade = "counted"    // in the same window, by the server or the host
+	Inferred   Grade = "inferred"   // from a pattern of calls
+	Eliminated Grade = "eliminated" // no source saw another reason
+)
+
+// Grades are all, the best first.
+var Grades = []Grade{Seen, Counted, Inferred, Eliminated}
+
+// Weaker is the next grade below.
+func (g Grade) Weaker() Grade {
+	return Grades[min(slices.Index(Grades, g)+1, len(Grades)-1)]
 }
 
 // Claimed is the time of a node's callers that a finding explains.
@@ -76,6 +110,7 @@ func (f *Finding) ClaimPattern(n *facts.Node, kind facts.LossKind) {
 	if f.ExcessShare <= f.ClaimedShare {
 		return
 	}
+	f.Patterned = true
 	calls := n.CallTimeNs()
 	if kind == "" {
 		slow := 0.0

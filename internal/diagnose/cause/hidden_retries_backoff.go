@@ -191,7 +191,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 		f.support(recording.SourceServer, 0, "", "CLIENT LIST: %s", known)
 	}
 	if len(a.followed) == 0 {
-		f.Confidence = 0.65
+		f.Strength = 0.65
 		f.Title = "Replies never come, and the client waits a full timeout for each before it retries or gives up"
 		f.doubt(recording.SourceTap, 0, "",
 			"what followed was not seen: another attempt on an open connection, or an error for the caller")
@@ -208,7 +208,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
 	}
 	if 2*len(a.followed) < len(a.unanswered) {
-		f.Confidence = 0.75
+		f.Strength = 0.75
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"that the next one is a retry of the same call is inferred from its command and length: keys are not read")

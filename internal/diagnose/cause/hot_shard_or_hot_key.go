@@ -54,7 +54,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	}
 	f := &Finding{
 		SlowCalls: busy.SlowCalls, Of: busy.Of, ExcessShare: busy.ExcessShare,
-		Confidence: min(busy.Confidence, 0.95), Claims: busy.Claims,
+		Strength: min(busy.Strength, 0.95), Claims: busy.Claims,
 	}
 	f.support(own.source(), own.cores, "cores",
 		"its main thread used %.2f cores; the median of its %s is %.2f", own.cores, counted(len(peers), "peer"), cores)

@@ -76,7 +76,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 			longestAlive = max(longestAlive, longestIdle(c))
 		}
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Confidence: 0.95}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Strength: 0.95}
 	f.lose(n, facts.LostSilent, float64(lost))
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",
@@ -94,17 +94,17 @@ func explainBlackhole(n *facts.Node) *Finding {
 			"%d of them were closed by their caller with the call unanswered", givenUp)
 	}
 	if busy > 0 {
-		f.Confidence -= 0.2
+		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(busy), "connections",
 			"%s in use got no answer either: the path may be gone for all", counted(busy, "connection"))
 	}
 	if longestAlive > limit.IdleBeforeNs {
-		f.Confidence -= 0.2
+		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(longestAlive), "ns",
 			"another connection was idle for %s and still worked", format.Brief(longestAlive))
 	}
 	if alive == 0 {
-		f.Confidence -= 0.3
+		f.Strength -= 0.3
 		f.doubt(recording.SourceTap, 0, "connections",
 			"no other connection got an answer meanwhile: the server or the whole path may be gone")
 	}

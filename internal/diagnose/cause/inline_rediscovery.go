@@ -33,7 +33,7 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	if !in.WaitsForMap(r.Moved) {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.8}
+	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.8}
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
 	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
@@ -52,13 +52,13 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 			in.Fetchers.Concurrent.List(2))
 	}
 	if in.MapConns > 0 && float64(in.MapConns) >= in.Calls/2 {
-		f.Confidence = 0.9
+		f.Strength = 0.9
 		f.support(recording.SourceTap, float64(in.MapConns), "connections",
 			"%s opened for the map alone, closed after %s (median): that long a call waited that should take %s",
 			counted(in.MapConns, "connection"), format.Brief(in.MapConnLifeNs), format.Brief(int64(trip)))
 	}
 	if in.Library == "redis-py" && float64(in.DataConns) >= in.Calls/2 {
-		f.Confidence = 0.9
+		f.Strength = 0.9
 		f.support(recording.SourceTap, float64(in.DataConns), "connections",
 			"%s reopened for calls, %s each before the first call (median): "+
 				"redis-py drops its free connections with the map", counted(in.DataConns, "connection"),
@@ -68,11 +68,11 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 		"each adds about %s to its call; a call takes %s", format.Brief(int64(each)), format.Brief(int64(trip)))
 	switch {
 	case in.Guessed:
-		f.Confidence -= 0.2
+		f.Strength -= 0.2
 		f.doubt(recording.SourceServer, 0, "",
 			"the library does not report its name (lib-name in CLIENT LIST, servers from 7.2): it is "+
 				"inferred from its process and its connections")
-	case f.Confidence < 0.9:
+	case f.Strength < 0.9:
 		f.doubt(recording.SourceServer, 0, "", "that the calls waited is known of the library, but was not seen")
 	}
 	if len(in.Requesters) > 0 {

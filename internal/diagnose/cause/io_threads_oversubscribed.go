@@ -53,7 +53,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 	mine := t.Total() / (t.Total() + others)
 	f.ExcessShare = max(f.ExcessShare, main.Wait/max(main.Total(), 1e-9))
 	f.scale(min(1, 2*mine))
-	f.Confidence *= 0.6 + 0.4*min(1, 2*mine)
+	f.Strength *= 0.6 + 0.4*min(1, 2*mine)
 	f.support(recording.SourceServer, float64(t.Configured), "threads",
 		"io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs)
 	f.support(recording.SourceHost, t.Wait, "cores",

@@ -34,7 +34,7 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.3))
 	if busy > 0 {
-		f.Confidence = max(f.Confidence, 0.95)
+		f.Strength = max(f.Strength, 0.95)
 		f.Title = "A script runs so long that the server answers BUSY"
 		f.support(recording.SourceServer, float64(busy), "errors",
 			"%s got BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default",

@@ -51,13 +51,13 @@ func explainManyClients(n *facts.Node) *Finding {
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
 		f.doubtStopped(n, h)
-		f.Confidence = min(f.Confidence+0.03, 0.97)
+		f.Strength = min(f.Strength+0.03, 0.97)
 	}
 	if crowded {
 		q, _ := n.Queue()
 		all := finding(n, n.UnexplainedWaits(), 0)
 		f.ExcessShare, f.SlowCalls = max(f.ExcessShare, all.ExcessShare, q.Share()), max(f.SlowCalls, all.SlowCalls)
-		f.Confidence = max(f.Confidence, 0.9)
+		f.Strength = max(f.Strength, 0.9)
 		f.support(recording.SourceProbe, queued, "calls",
 			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
 			format.Brief(q.MedianNs))

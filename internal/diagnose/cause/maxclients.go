@@ -37,7 +37,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 		return facts.IsUnexplainedWait(s) && s.Actor != account.Server || s.State == account.Dial
 	}), 0.95)
 	if refused > 0 {
-		f.Confidence = 0.99
+		f.Strength = 0.99
 		f.support(recording.SourceProbe, float64(refused), "connections",
 			"%d of slowpath's own connections were refused: max number of clients reached", refused)
 		fresh := 0

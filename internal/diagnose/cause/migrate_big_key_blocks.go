@@ -75,7 +75,7 @@ func explainMigrate(n *facts.Node) *Finding {
 	}
 	if !sentByServer(n, worst) {
 		f.Title = "RESTORE of a big value blocks the server that receives it"
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"whether another server sent RESTORE is not known: it is the other half of "+
 				"MIGRATE, or a program that copies a database")

@@ -67,7 +67,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if changes == 0 && len(r.OpenSlots) > 0 && r.Ask+r.TryAgain > 0 {
 		return nil // the owner stays: calls to an open slot that reach its target without ASKING get MOVED, too
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.85}
+	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.85}
 	trip, wait := c.CallAndMapNs(asked)
 	lost := r.Moved*trip + calls*wait
 	f.ExcessShare = lost / max(lost+r.DataCalls*trip, 1)
@@ -83,11 +83,11 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)
 	}
 	if changes > 0 {
-		f.Confidence += 0.07
+		f.Strength += 0.07
 		f.support(recording.SourceServer, changes, "changes",
 			"%s of the map seen (epochs, CLUSTER SETSLOT)", counted(changes, "change"))
 	} else {
-		f.Confidence -= 0.15
+		f.Strength -= 0.15
 		f.doubt(recording.SourceServer, 0, "changes",
 			"no change of the map was seen: clients with a map that is stale for another reason (they do not "+
 				"refresh, or ask a node that is behind) get MOVED as well")
@@ -95,10 +95,10 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	f.supportWaitsForMap(in)
 	if in.Library != "" && !in.Guessed && asked.Share < facts.MinRefreshShare {
 		// that they fetched the map less often than the library would does not prove that no call waited
-		f.Confidence = min(f.Confidence, movedBesideWaits)
+		f.Strength = min(f.Strength, movedBesideWaits)
 	}
 	if failovers := roleChanges(c); failovers > 0 {
-		f.Confidence -= 0.25
+		f.Strength -= 0.25
 		f.doubt(recording.SourceServer, float64(failovers), "nodes",
 			"%s changed role: after a failover clients get MOVED until they have fetched the map once",
 			counted(failovers, "node"))
@@ -121,7 +121,7 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) 
 	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Confidence: 0.6, ExcessShare: pattern}
+	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.6, ExcessShare: pattern}
 	f.support(recording.SourceTap, changes, "changes",
 		"%s of the map seen (CLUSTER SETSLOT)", counted(changes, "change"))
 	f.supportRefreshes(busiest, asked)

@@ -125,7 +125,7 @@ func (f *Finding) weighShared(n *facts.Node, behind facts.NameCounts) {
 		f.support(recording.SourceProbe, float64(kept.P90Ns), "ns",
 			"90 %% of the calls on the probe's own connection have their reply within %s", format.Brief(kept.P90Ns))
 	} else if ok {
-		f.Confidence -= 0.3
+		f.Strength -= 0.3
 		f.doubt(recording.SourceProbe, float64(kept.P50Ns), "ns",
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))

@@ -59,7 +59,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	if len(chains) == 0 {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.58}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.58}
 	avoidable := (1 - 1.0/chainCalls) * float64(waits)
 	f.ExcessShare = min(1, avoidable/facts.TotalInFlightNs(n.Timelines()))
 	f.lose(n, facts.LostInCalls, avoidable)
@@ -84,7 +84,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, top.Calls, "calls", "most of them are %s: %.0f calls", top.Name, top.Calls)
 	}
 	if sure {
-		f.Confidence = 0.85
+		f.Strength = 0.85
 		f.support(recording.SourceTap, prompt, "of the calls",
 			"at least %.0f %% of their calls are sent right after the reply before: each waits for the one before",
 			100*prompt)

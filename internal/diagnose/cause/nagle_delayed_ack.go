@@ -119,7 +119,7 @@ func explainNagle(n *facts.Node) *Finding {
 			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",
 			counted(len(g.conns), "connection"), seen)
 	} else {
-		f.Confidence = 0.8
+		f.Strength = 0.8
 		f.doubt(recording.SourceTap, 0, "",
 			"whether these clients set TCP_NODELAY was not seen: they run on other hosts")
 	}
@@ -150,15 +150,15 @@ func (f *Finding) weighACKs(n *facts.Node, calls int64) {
 	acks := n.Host("net.DelayedACKs")
 	switch {
 	case len(acks) == 0:
-		f.Confidence -= 0.15
+		f.Strength -= 0.15
 		f.doubt(recording.SourceHost, 0, "", "whether the server's host delayed acknowledgements was not seen")
 	case acks.Growth() >= float64(calls)/2:
-		f.Confidence += 0.05
+		f.Strength += 0.05
 		f.support(recording.SourceHost, acks.Growth(), "segments",
 			"the server's network namespace sent %s (DelayedACKs) for %d such calls",
 			counted(acks.Growth(), "delayed acknowledgement"), calls)
 	default:
-		f.Confidence -= 0.4
+		f.Strength -= 0.4
 		f.doubt(recording.SourceHost, acks.Growth(), "segments",
 			"the server's network namespace sent only %s for %d such calls",
 			counted(acks.Growth(), "delayed acknowledgement"), calls)

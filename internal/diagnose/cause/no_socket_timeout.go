@@ -129,7 +129,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	}
 	worst := hangs[0]
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Confidence: 0.85,
+		Of: len(n.Ledger.Slow), Strength: 0.85,
 		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
 	}
 	f.lose(n, facts.LostSilent, float64(lost))
@@ -140,7 +140,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		"that is longer than the default timeouts of client libraries (2 to %s; Lettuce and PHP 60 s)",
 		format.Brief(timeoutsEndBy-1e9))
 	if again >= facts.UnansweredRetransmits {
-		f.Confidence = 0.93
+		f.Strength = 0.93
 		f.support(worst.source, float64(again), "times",
 			"the request was retransmitted %d times, at doubling intervals, without an acknowledgement: TCP "+
 				"gives up after about 15 minutes (tcp_retries2)", again)
@@ -150,7 +150,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	}
 	f.support(recording.SourceServer, 0, "", "the server answered others until the end")
 	if len(n.AllClients) == 0 {
-		f.Confidence -= 0.25
+		f.Strength -= 0.25
 		f.doubt(recording.SourceServer, 0, "",
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}

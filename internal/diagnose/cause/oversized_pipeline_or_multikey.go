@@ -220,7 +220,7 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 	if piped {
 		return
 	}
-	f.Confidence -= 0.05
+	f.Strength -= 0.05
 }
 
 const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can limit them (Codis " +

@@ -65,7 +65,7 @@ func explainLoss(n *facts.Node) *Finding {
 		return s.State == account.Retransmit && match(a, s)
 	})
 	if n.HostWatched() && (seen.Ns > 0 || replies) {
-		f.Confidence = 0.95
+		f.Strength = 0.95
 	}
 	if seen.Ns > 0 {
 		how := "TCP_INFO"
@@ -117,7 +117,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	}
 	callNs := n.ConnectionCost().CallNs
 	waited, served := l.LostSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Confidence: 0.8}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Strength: 0.8}
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
 			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
@@ -165,12 +165,12 @@ func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {
 		f.doubt(recording.SourceProbe, float64(cl.Calls-seen.Calls), "calls",
 			"in most of these calls the caller's socket retransmitted nothing: that the "+
 				"reply was lost follows from the server's counters")
-		f.Confidence -= 0.03
+		f.Strength -= 0.03
 	}
 	if b := n.AcceptQueue(); b.FreshRetransmitted > 0 && b.KeptRetransmitted == 0 && cl.Ns <= 2*seen.Ns {
 		f.doubt(recording.SourceProbe, float64(b.FreshRetransmitted), "connections",
 			"only new connections lost segments, open ones did not: a full accept queue or a firewall does that")
-		f.Confidence -= 0.35
+		f.Strength -= 0.35
 	}
 }
 

@@ -92,7 +92,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	if worst.Caller == nil {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.8, ExcessShare: waiting / (waiting + all)}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.8, ExcessShare: waiting / (waiting + all)}
 	f.lose(n, facts.LostWaiting, waiting*n.Seconds()*1e9)
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
@@ -108,7 +108,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
 			"it opened no other connection in %.0f s: its limit is %d", n.Seconds(), len(worst.Used))
 	} else {
-		f.Confidence -= 0.15
+		f.Strength -= 0.15
 		f.doubt(recording.SourceTap, float64(fresh), "connections",
 			"it opened %s during the watch: its pool may have room", counted(fresh, "connection"))
 	}
@@ -185,7 +185,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
-	f.Confidence, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
+	f.Strength, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
 		return m.State == stacks.Reply || m.State == stacks.Send

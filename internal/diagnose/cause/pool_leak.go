@@ -145,7 +145,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	if f == nil {
 		f = &Finding{Of: len(c.Ledger.Slow), Fix: leakFix(of), See: leakPages}
 	}
-	f.Confidence, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
+	f.Strength, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
 	f.support(recording.SourceServer, float64(idle), "connections",
 		"%d of %d connections have been unused for at least %d s: their holders do nothing with them", idle, open,

@@ -32,7 +32,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	if !ok {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.75, ExcessShare: share(p)}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.75, ExcessShare: share(p)}
 	if p.PingNs > 0 {
 		l := n.Overhead(n.Callers())
 		f.ExcessShare = float64(p.PingNs) / float64(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs+l.ExcessNs)
@@ -42,7 +42,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 			"%.3g per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
 		p.Count/n.Seconds())
 	if p.PingNs > 0 {
-		f.Confidence = 0.92
+		f.Strength = 0.92
 		f.support(p.Source, share(p), "of the time",
 			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
 			format.Brief(p.PingNs/int64(p.Count)), format.Brief(p.OthersNs/int64(p.Others)), share(p)*100)

@@ -190,7 +190,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		"%.0f connections came within a second or two, where %.0f are normal, and stayed "+
 			"(total_connections_received, connected_clients)", most, typical)
 	if restarts > 0 {
-		f.Confidence = 0.75
+		f.Strength = 0.75
 		f.support(recording.SourceServer, float64(restarts), "restarts", "the server was restarted right before")
 	} else {
 		f.support(recording.SourceProbe, float64(len(spans)), "times",

@@ -171,7 +171,7 @@ func (f *Finding) supportRefused(n *facts.Node, r refused) {
 				"(errorstat_%s; slowpath's own are not counted)", r.calls, r.code, 100*r.share(), r.code)
 		return
 	}
-	f.Confidence = 0.75
+	f.Strength = 0.75
 	f.support(recording.SourceTap, r.calls, "calls",
 		"%s of its clients got an error meanwhile", counted(r.calls, "call"))
 	f.doubt(recording.SourceServer, 0, "",
@@ -192,7 +192,7 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 		f.support(recording.SourceServer, float64(ns), "ns",
 			"its link to its master was down for at least %s of the watch (INFO master_link_status)", format.Brief(ns))
 	default:
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"INFO never showed that state, so it lasted less than a second at a time")
 	}

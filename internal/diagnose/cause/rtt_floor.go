@@ -41,7 +41,7 @@ func explainFloor(n *facts.Node) *Finding {
 	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.85}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.85}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
 	if part := n.Overhead(n.Callers()).Share(); part > 0 {
@@ -85,7 +85,7 @@ func (f *Finding) whereFloor(n *facts.Node) {
 	}
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
-		f.Confidence = 0.95
+		f.Strength = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes %s: it is the distance, no process takes part in it", format.Brief(fresh.ConnectMinNs))
 		f.Fix = far
@@ -99,7 +99,7 @@ func (f *Finding) whereFloor(n *facts.Node) {
 			"Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)",
 		}, far...)
 	default:
-		f.Confidence = 0.7
+		f.Strength = 0.7
 		f.Fix = far
 	}
 }
@@ -111,13 +111,13 @@ func (f *Finding) doubtFloor(n *facts.Node, known bool) {
 				"new connections or in their pools, was not seen")
 	}
 	if !known {
-		f.Confidence -= 0.2
+		f.Strength -= 0.2
 		f.doubt(recording.SourceServer, 0, "", "how busy the server is was not seen")
 	}
 	always, _ := n.Config("appendfsync")
 	aof, _ := n.Config("appendonly")
 	if always == "always" && aof == "yes" && !n.HostWatched() {
-		f.Confidence -= 0.4
+		f.Strength -= 0.4
 		f.doubt(recording.SourceServer, 0, "",
 			"appendfsync is always: a disk that takes as long for each write looks the same from outside")
 	}

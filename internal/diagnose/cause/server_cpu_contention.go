@@ -139,7 +139,7 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 		return
 	}
 	own := t.Total() / (t.Total() + n.TotalNeighbourCores())
-	f.Confidence *= 1 - own/2
+	f.Strength *= 1 - own/2
 	f.scale(1 - own)
 	f.doubt(recording.SourceHost, t.Total(), "cores",
 		"its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured,

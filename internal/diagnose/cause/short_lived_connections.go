@@ -39,7 +39,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	if !c.Matters() {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Confidence: 0.9, Unnoticed: !c.Noticed(n)}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Strength: 0.9, Unnoticed: !c.Noticed(n)}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"%.0f connections per second were opened and closed, %.1f commands on each "+
 			"(total_connections_received; slowpath's own are not counted)", c.PerSecond, c.CommandsPerConn)
@@ -61,7 +61,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	if tw := n.Host("sock.time_wait"); len(tw) > 0 {
 		most, _ := tw.Max()
 		if most >= c.PerSecond {
-			f.Confidence = 0.95
+			f.Strength = 0.95
 			f.support(recording.SourceHost, most, "sockets",
 				"%s of its network namespace in TIME_WAIT", counted(most, "socket"))
 		}
@@ -71,7 +71,7 @@ func explainShortLived(n *facts.Node) *Finding {
 		return !r.PoolOverflows() ||
 			!r.Reused()
 	})).Callers; len(found) > 0 {
-		f.Confidence -= 0.2
+		f.Strength -= 0.2
 		f.doubt(recording.SourceTap, float64(len(found)), "processes",
 			"%s has a pool: some of its connections are reused, others are closed after a call or two",
 			facts.CallerNames(found))

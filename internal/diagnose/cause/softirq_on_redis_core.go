@@ -60,14 +60,14 @@ func explainSoftirq(n *facts.Node) *Finding {
 			q.ThreadName()+"[")
 	})
 	if waits.Calls > 0 {
-		f.Confidence = 0.97
+		f.Strength = 0.97
 		f.support(recording.SourceTap, float64(waits.Calls), "calls",
 			"%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow),
 			q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
 	if part < 0.5 {
-		f.Confidence *= part * 2
+		f.Strength *= part * 2
 		f.doubt(recording.SourceHost, q.OthersNs, "ns",
 			"other processes used %.0f %% of that CPU as well", q.OthersNs/1e7/n.Seconds())
 	}

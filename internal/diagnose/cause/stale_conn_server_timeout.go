@@ -45,7 +45,7 @@ func explainStale(n *facts.Node) *Finding {
 	limit := n.IdleLimitNs()
 	switch _, known := n.Config("timeout"); {
 	case limit > 0:
-		f.Confidence = 0.95
+		f.Strength = 0.95
 		f.support(recording.SourceServer, float64(limit), "ns",
 			"timeout is %d s: the server closes connections that are idle for longer, and checks at most once a second",
 			limit/1e9)
@@ -103,7 +103,7 @@ func staleByCounters(n *facts.Node) *Finding {
 		c.PerSecond >= facts.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Confidence: 0.5}
+	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Strength: 0.5}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
 		c.PerSecond, c.CommandsPerConn)

@@ -50,7 +50,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "bytes",
 			"used_memory was not seen to fall (it may have been filled again between two polls)")
 		if !worst.Busy {
-			f.Confidence = min(f.Confidence, 0.45)
+			f.Strength = min(f.Strength, 0.45)
 		}
 	}
 	f.doubtStopped(n, h)

@@ -74,7 +74,7 @@ func explainTimeouts(n *facts.Node) *Finding {
 			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),
 			format.Brief(age.P90), format.Brief(age.Median), format.Brief(age.P10))
 	} else {
-		f.Confidence = 0.8
+		f.Strength = 0.8
 		f.doubt(recording.SourceTap, float64(age.Median), "ns",
 			"the calls given up were %s to %s old: not one timeout, but callers "+
 				"that go away, or deadlines of whole requests", format.Brief(age.P10), format.Brief(age.P90))

@@ -115,7 +115,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		return nil
 	}
 	if h.source == recording.SourceTap {
-		f.Confidence = 0.93
+		f.Strength = 0.93
 	}
 	if d, known := n.Demand(); known && h.cores >= stormCores {
 		part := min(h.cores/max(d.Run, 1e-9), 1)

@@ -60,7 +60,7 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 	switch {
 	case r.Moved < 0 && mapChanged(n):
-		f.Confidence -= 0.35
+		f.Strength -= 0.35
 		f.doubt(recording.SourceServer, 0, "",
 			"the map changed during the watch, and this version does not count MOVED "+
 				"replies: clients may have asked because of it")
@@ -73,13 +73,13 @@ func (f *Finding) doubtRefreshes(n *facts.Node, r facts.MapRefresh) {
 			"no call got MOVED: nothing moved that they would have to learn")
 	}
 	if r.OnNewConns && !r.Lettuce {
-		f.Confidence -= 0.15
+		f.Strength -= 0.15
 		f.doubt(recording.SourceServer, r.ConnsOpened, "connections",
 			"each map request comes with a new connection: client objects made "+
 				"for each job request the map when they start")
 	}
 	if r.SubcommandsMerged && n.TapCalls(r.Command.String()) == 0 && !r.Lettuce {
-		f.Confidence -= 0.1
+		f.Strength -= 0.1
 		f.doubt(recording.SourceServer, 0, "",
 			"this version counts all subcommands of CLUSTER as one: %s is a guess by the cost", r.Command.String())
 	}

@@ -15,6 +15,8 @@ type Claim struct {
 	MaxNs int64
 	// PerCall is what is explained of each call.
 	PerCall []CallNs
+	// Eliminated: the time was claimed since no source says what it was.
+	Eliminated bool
 	// Users are the affected calls of the server's clients, which the tap sees; Probe all others: the
 	// probe's, and commands that the server logged.
 	Users, Probe Affected
@@ -124,7 +126,9 @@ const maxHealthyWaitNs = int64(20e6)
 // UnexplainedWaits claims the time in which slow calls waited for the server and no source says for what. Calls that
 // queued behind such a call are among them.
 func (n *Node) UnexplainedWaits() Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool { return IsUnexplainedWait(s) })
+	cl := n.Claim(func(_ account.Account, s account.Segment) bool { return IsUnexplainedWait(s) })
+	cl.Eliminated = true
+	return cl
 }
 
 // IsUnexplainedWait reports whether a segment is a wait whose reason no source saw.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// minConfidence is the least confidence of a finding that is reported.
-	minConfidence = 0.3
+	// minStrength is the least strength of a finding that is reported.
+	minStrength = 0.3
 	// nodesShown is for how many nodes of a cluster a finding reports the evidence and the fix: those with the largest
 	// shares.
 	nodesShown = 3
@@ -31,7 +31,7 @@ func explain(c *facts.Case) []cause.Finding {
 	for _, why := range cause.Catalogue() {
 		var found []onNode
 		for _, n := range c.Nodes {
-			if f := why.Explain(n); f != nil && f.Confidence >= minConfidence {
+			if f := why.Explain(n); f != nil && f.Strength >= minStrength {
 				f.ClaimPattern(n, why.Loses)
 				found = append(found, onNode{n.Address, f})
 			}
@@ -46,7 +46,8 @@ func explain(c *facts.Case) []cause.Finding {
 		if f == nil {
 			continue
 		}
-		if doubtUnseen(f, unseen); f.Confidence < minConfidence {
+		missed := missedOf(f, unseen)
+		if f.Strength *= 1 - missed; f.Strength < minStrength {
 			continue
 		}
 		f.ClaimPattern(c.Nodes[0], why.Loses)
@@ -54,6 +55,7 @@ func explain(c *facts.Case) []cause.Finding {
 		if f.Title == "" {
 			f.Title = why.Title
 		}
+		rate(f, c.Ledger.Latency.Calls, missed)
 		out = append(out, fill(*f))
 	}
 	return out
@@ -91,14 +93,16 @@ func join(found []onNode, several bool) *cause.Finding {
 	}
 	shown := mostAffected(found)
 	all := *shown[0].Finding
-	all.SlowCalls, all.ExcessShare, all.ClaimedShare, all.Confidence = 0, 0, 0, 0
+	all.SlowCalls, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0
 	all.Evidence, all.Against, all.Fix, all.See, all.Claims = nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
 		all.Claims = append(all.Claims, f.Claims...)
 		all.ClaimedShare = min(1, all.ClaimedShare+f.ClaimedShare)
 		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
-		all.Confidence = max(all.Confidence, f.Confidence)
+		all.Strength = max(all.Strength, f.Strength)
+		all.Eliminated = all.Eliminated && f.Eliminated
+		all.Patterned = all.Patterned && f.Patterned
 		all.Leads = all.Leads || f.Leads
 		all.Unnoticed = all.Unnoticed && f.Unnoticed
 		all.Independent = all.Independent && f.Independent

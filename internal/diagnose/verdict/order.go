@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/diagnose/facts"
 )
 
-// weight is share times confidence.
-func weight(f cause.Finding) float64 { return f.ExcessShare * f.Confidence }
+// weight is share times strength.
+func weight(f cause.Finding) float64 { return f.ExcessShare * f.Strength }
 
 // claimWeight decides in which order findings take from the lost time. The share of a finding of slow calls is scaled
 // by the part of all call time that their excess is; the share of a finding that rests on a pattern of all calls (a

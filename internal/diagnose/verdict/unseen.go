@@ -70,16 +70,17 @@ func missedBy(list []recording.Unseen) (share float64) {
 	return share
 }
 
-// doubtUnseen lowers the confidence in a finding by what the sources of its evidence missed, each by its part of the
-// evidence: at worst all of that speaks against it. What the recording lost may be of any source.
-func doubtUnseen(f *cause.Finding, all map[string][]recording.Unseen) {
+// missedOf is the share of a finding's evidence that its sources missed, each by its part of the evidence: at worst all
+// of that speaks against the finding. What the recording lost may be of any source.
+func missedOf(f *cause.Finding, all map[string][]recording.Unseen) float64 {
 	sum, lost := 0.0, missedBy(all[recording.SourceRecording])
 	for _, e := range f.Evidence {
 		sum += max(missedBy(all[e.Source]), lost)
 	}
 	if share := sum / float64(max(len(f.Evidence), 1)); share >= minUnseen {
-		f.Confidence *= 1 - share
+		return share
 	}
+	return 0
 }
 
 // unixSpot is that the tap does not see clients over Unix sockets, where a node has some.

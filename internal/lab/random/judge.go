@@ -11,10 +11,12 @@ import (
 
 // Finding is a finding of the diagnosis, compared with the truth.
 type Finding struct {
-	Cause      string  `json:"cause"`
-	Share      float64 `json:"share"` // of the excess
-	Confidence float64 `json:"confidence"`
-	Because    string  `json:"because,omitempty"`
+	Cause      string      `json:"cause"`
+	Share      float64     `json:"share"` // of the excess
+	Confidence float64     `json:"confidence"`
+	Grade      cause.Grade `json:"grade"`
+	Few        bool        `json:"few,omitempty"` // it rests on few calls
+	Because    string      `json:"because,omitempty"`
 	// Right: the cause is true, or it is said to be a consequence of one that is, or the trials left it open.
 	Right bool `json:"right"`
 	// Made: a fault of this cause was on, whether or not it cost the callers anything.
@@ -53,7 +55,8 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 	}
 	for _, f := range d.Findings {
 		j.Findings = append(j.Findings, Finding{
-			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Because: f.Because,
+			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Grade: f.Grade,
+			Few: verdict.Few(f), Because: f.Because,
 			Right: r.right(f, d.Findings),
 			Made:  slices.ContainsFunc(r.Scenario.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
 		})

@@ -1,0 +1,95 @@
+package verdict
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/recording"
+)
+
+// Calibration is how often findings were right in random incidents whose truth was measured, by how their evidence is
+// known. `slowpath lab grade --random N --calibration FILE` writes it.
+type Calibration struct {
+	Schema string            `json:"schema"` // slowpath.calibration/v1
+	Runs   int               `json:"runs"`
+	Seeds  [2]uint64         `json:"seeds"` // of the first and the last run
+	Cells  []CalibrationCell `json:"cells"`
+}
+
+// CalibrationSchema names the format of a Calibration.
+const CalibrationSchema = "slowpath.calibration/v1"
+
+// CalibrationCell is a kind of findings.
+type CalibrationCell struct {
+	Grade cause.Grade `json:"grade"`
+	// Few: they rest on fewer than fewSamples calls.
+	Few   bool `json:"few"`
+	Right int  `json:"right"`
+	Of    int  `json:"of"`
+}
+
+// fewSamples: what is seen in fewer calls can be a coincidence.
+const fewSamples = 5
+
+//go:embed calibration.json
+var calibrationJSON []byte
+
+// calibration is that of this program. A test reads it, too.
+var calibration = func() Calibration {
+	var c Calibration
+	if err := json.Unmarshal(calibrationJSON, &c); err != nil || c.Schema != CalibrationSchema {
+		panic(fmt.Sprintf("calibration.json: schema %q, %v", c.Schema, err))
+	}
+	return c
+}()
+
+// Few tells whether a finding rests on few calls.
+func Few(f cause.Finding) bool { return f.Samples < fewSamples }
+
+// Confidence is how often such findings were right, by the rule of succession: of none known, one half.
+func (c Calibration) Confidence(grade cause.Grade, few bool) float64 {
+	i := slices.IndexFunc(c.Cells, func(cell CalibrationCell) bool { return cell.Grade == grade && cell.Few == few })
+	if i < 0 {
+		return 0.5
+	}
+	return float64(c.Cells[i].Right+1) / float64(c.Cells[i].Of+2)
+}
+
+// Bounds of doubt: below them a cause has weighed evidence against it, and the finding is known one or two grades less
+// well than its evidence for it.
+const (
+	doubted     = 0.6
+	muchDoubted = 0.45
+)
+
+// rate sets how the evidence of a finding is known, and the confidence in it. missed is the share of the evidence that
+// its sources missed.
+func rate(f *cause.Finding, calls int, missed float64) {
+	f.Grade, f.Samples = gradeOf(*f), f.SlowCalls
+	if f.Samples == 0 { // it rests on the pattern of all calls
+		f.Samples = calls
+	}
+	switch {
+	case f.Strength < muchDoubted:
+		f.Grade = f.Grade.Weaker().Weaker()
+	case f.Strength < doubted:
+		f.Grade = f.Grade.Weaker()
+	}
+	f.Confidence = calibration.Confidence(f.Grade, Few(*f)) * (1 - missed)
+}
+
+func gradeOf(f cause.Finding) cause.Grade {
+	byTap := slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool { return e.Source == recording.SourceTap })
+	switch {
+	case f.Eliminated:
+		return cause.Eliminated
+	case f.SlowCalls == 0 && f.Patterned:
+		return cause.Inferred
+	case byTap:
+		return cause.Seen
+	}
+	return cause.Counted
+}
