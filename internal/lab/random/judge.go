@@ -39,6 +39,12 @@ func (r *Run) Judge(file, version string) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", r.Seed, err)
 	}
+	if len(r.Scenario.Faults) > 0 && len(r.Trials) > 0 { // what is noticed may have been another figure when it was made
+		for i := range r.Trials {
+			r.Trials[i].setMask()
+		}
+		r.decide()
+	}
 	r.Version, r.Tiers = version, map[string]Judgement{}
 	for _, tier := range recording.Tiers {
 		r.Tiers[tier.Name] = r.judgement(verdict.Diagnose(rec.Without(tier.Without...), version))
@@ -100,11 +106,24 @@ func (r *Run) isOpen(id string) bool {
 			break
 		}
 		kind := r.Scenario.Faults[i].kind()
-		if (c.Open() || kind.Calls && !c.Hurts) && (c.Cause == id || slices.Contains(kind.Also, id)) {
+		if (c.Open() || !c.Hurts && (kind.Calls || r.noticedInWatch())) && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}
 	}
 	return false
+}
+
+// noticedInWatch tells whether the callers were late in the watch, and seldom in trials without a fault: a fault that is
+// rare may hurt then, and in few of the trials.
+func (r *Run) noticedInWatch() bool {
+	late, long, n := 0.0, 0.0, 0.0
+	for _, t := range r.Trials {
+		if len(t.Faults) == 0 {
+			late, long, n = late+lateShare(t), long+longPerSecond(t), n+1
+		}
+	}
+	n = max(n, 1)
+	return lateShare(r.Watch)-late/n >= noticedLate || longPerSecond(r.Watch)-long/n >= noticedLong
 }
 
 // Healthy tells whether no fault cost the callers time that they notice.

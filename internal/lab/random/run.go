@@ -28,6 +28,7 @@ type Run struct {
 	Tiers    map[string]Judgement `json:"tiers"`
 	Costs    []Cost               `json:"costs"` // of all faults
 	Trials   []Trial              `json:"trials"`
+	Watch    Trial                `json:"watch"` // with all faults
 	Seconds  float64              `json:"seconds"`
 	Machine  string               `json:"machine,omitempty"` // on which it was made
 	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
@@ -100,19 +101,29 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 	if err := s.set(ctx, 1<<len(s.scenario.Faults)-1); err != nil {
 		return err
 	}
+	all := 1<<len(s.scenario.Faults) - 1
+	r.Watch = newTrial(all, len(s.scenario.Faults), time.Now())
 	if err := record(ctx, s.target, incident.DefaultWatch, file); err != nil {
 		return err
 	}
+	r.Watch.EndNs = time.Now().UnixNano()
 	if err := s.set(ctx, 0); err != nil {
 		return err
 	}
-	if err := s.measure(r.Trials); err != nil {
+	watch := []Trial{r.Watch}
+	if err := s.measure(r.Trials, watch); err != nil {
 		return err
 	}
-	r.Costs = costs(s.scenario.Faults, r.Trials, s.scenario.workers())
-	r.Truth = truth(s.scenario.Faults, r.Costs)
-	r.Share = r.Truth[0].Share
+	r.Watch = watch[0]
+	r.decide()
 	return nil
+}
+
+// decide sets the truth by what was measured.
+func (r *Run) decide() {
+	r.Costs = costs(r.Scenario.Faults, r.Trials, r.Scenario.workers())
+	r.Truth = truth(r.Scenario.Faults, r.Costs)
+	r.Share = r.Truth[0].Share
 }
 
 // play makes the trials one after the other.
@@ -133,14 +144,15 @@ func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (tr
 	return trials, nil
 }
 
-// measure ends the callers and counts what they measured in the trials.
-func (s *stage) measure(trials []Trial) error {
+// measure ends the callers and counts what they measured in the trials, and in the watch.
+func (s *stage) measure(trials, watch []Trial) error {
 	for _, c := range s.callers {
 		measured, err := c.stop()
 		if err != nil {
 			return err
 		}
 		count(trials, measured)
+		count(watch, measured)
 	}
 	return nil
 }

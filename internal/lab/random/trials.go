@@ -36,6 +36,8 @@ type Trial struct {
 	Rank  float64 `json:"rank"`
 	// LateSlices is the number of slices in which an operation failed, or took lateNs more than its caller's usual time.
 	LateSlices int `json:"late_slices"`
+	// LongSlices is the number of those in which it failed, or took longNs more.
+	LongSlices int `json:"long_slices"`
 	mask       int // the faults as bits
 	// of each caller
 	logs, ranks []float64
@@ -84,6 +86,14 @@ func newTrial(set, faults int, start time.Time) Trial {
 	return t
 }
 
+// setMask sets the mask of a trial that was stored. Where there are faults it is their set.
+func (t *Trial) setMask() {
+	t.mask = 0
+	for _, i := range t.Faults {
+		t.mask |= 1 << i
+	}
+}
+
 // count adds what a caller measured to all trials. Slices at the edges of a trial belong to none.
 func count(trials []Trial, measured clients.Summary) {
 	type counted struct {
@@ -110,8 +120,12 @@ func count(trials []Trial, measured clients.Summary) {
 		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
 		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
 		// a quarter of the slices are quick also where half of the trials are slow
-		if usual := all[len(all)/4].took; c.Failed > 0 || float64(c.MaxNs) >= usual+float64(lateNs) {
+		usual := all[len(all)/4].took
+		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(lateNs) {
 			c.trial.LateSlices++
+		}
+		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(longNs) {
+			c.trial.LongSlices++
 		}
 	}
 	for t := range logs {
@@ -150,8 +164,10 @@ func (t Trial) countedSeconds() float64 {
 	return max(time.Duration(t.EndNs-t.StartNs)-settling, 0).Seconds()
 }
 
-// latePerSecond is 0 where there was no operation: then none was late.
-func latePerSecond(t Trial) float64 { return float64(t.LateSlices) / max(t.countedSeconds(), 1e-9) }
+// Of a trial without operations none was late.
+func lateShare(t Trial) float64 { return float64(t.LateSlices) / float64(max(t.Operations, 1)) }
+
+func longPerSecond(t Trial) float64 { return float64(t.LongSlices) / max(t.countedSeconds(), 1e-9) }
 
 // differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.

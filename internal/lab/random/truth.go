@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/stats"
 )
@@ -20,20 +22,24 @@ type Cost struct {
 	P     float64 `json:"p"`
 	Pairs int     `json:"pairs"` // of trials
 	Hurts bool    `json:"hurts"` // P is at most alpha
-	// Late is by how many the fault raises the slices of a second in which an operation failed or was late by lateNs.
-	Late float64 `json:"late_per_second"`
+	// Late is by how much the fault raises the share of operations that failed or were late by lateNs.
+	Late float64 `json:"late_share"`
+	// Long is by how many it raises the slices of a second in which an operation failed or was late by longNs.
+	Long float64 `json:"long_per_second"`
 	// Busy is the share of the workers' time that the fault takes.
 	Busy float64 `json:"busy_share"`
-	// Noticed: somebody notices so much, by one of the two.
+	// Noticed: somebody notices so much, by one of the three.
 	Noticed bool `json:"noticed"`
 }
 
-// What somebody notices of a fault: the same as slowpath calls slow, and what it calls a loss between calls
+// What somebody notices of a fault is the same as keeps slowpath from calling a system healthy
 // (docs/decisions/0003-automatic-slow-threshold.md).
 const (
-	lateNs      = int64(5e6) // a call that takes 5 ms more than usual
-	latePerSec  = 0.2        // of them: one in 5 s, so that the watch of 8 s has some
-	noticedBusy = 0.1        // a tenth of the callers' time
+	lateNs      = int64(account.Noticed)
+	noticedLate = facts.HealthyMaxShare // of calls that are late
+	longNs      = facts.HealthyMaxNs
+	noticedLong = 0.125          // one in 8 s, the time of a watch
+	noticedBusy = facts.MinShare // of the callers' time
 )
 
 // Open tells whether the trials do not decide: they show a cost that nobody notices, or one that can be chance. Then it
@@ -66,16 +72,18 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 	for i, cause := range causes {
 		log := stats.ComparePairs(differences(trials, setsOf(faults), i, meanLog))
 		rank := stats.ComparePairs(differences(trials, setsOf(faults), i, meanRank))
-		late := stats.ComparePairs(differences(trials, setsOf(faults), i, latePerSecond))
+		late := stats.ComparePairs(differences(trials, setsOf(faults), i, lateShare))
 		p := min(1, 3*min(log.P, rank.P, late.P))
 		cost := stats.ComparePairs(differences(trials, setsOf(faults), i, meanNs))
 		c := Cost{
 			Cause: cause, CostNs: cost.Shift, Interval: [2]float64{finite(cost.Low), finite(cost.High)},
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
-			Late: mean(differences(trials, setsOf(faults), i, latePerSecond)),
+			Late: mean(differences(trials, setsOf(faults), i, lateShare)),
+			Long: mean(differences(trials, setsOf(faults), i, longPerSecond)),
 			Busy: cost.Shift / 1e9 * perSecond(trials) / float64(max(workers, 1)),
 		}
-		c.Noticed = cause != incident.HealthyCause && (c.Late >= latePerSec || c.Busy >= noticedBusy)
+		c.Noticed = cause != incident.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
+			c.Busy >= noticedBusy)
 		out = append(out, c)
 	}
 	return out

@@ -148,10 +148,10 @@ func TestNoticed(t *testing.T) {
 		hurts   bool
 		noticed bool
 	}{
-		"a little, always": {func(set int) float64 { return 0.3 + 0.1*float64(set) }, 0, true, false},
-		"much, always":     {func(set int) float64 { return 1 + 3*float64(set) }, 0, true, true},
-		"a few are late":   {func(int) float64 { return 0.3 }, 2, true, true},
-		"nothing":          {func(int) float64 { return 0.3 }, 0, false, false},
+		"a little, always":  {func(set int) float64 { return 0.3 + 0.1*float64(set) }, 0, true, false},
+		"much, always":      {func(set int) float64 { return 1 + 3*float64(set) }, 0, true, true},
+		"one in 50 is late": {func(int) float64 { return 0.3 }, 2, true, true},
+		"nothing":           {func(int) float64 { return 0.3 }, 0, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trials := trialsOf(1, 1, c.took)
