@@ -31,7 +31,8 @@ func TestVisitorsMeasure(t *testing.T) {
 		operations, failed = operations+s.Operations, failed+s.Failed
 	}
 	// pages that were interrupted at the end are in the slices only
-	if operations < counted.Done || operations > counted.Done+Visitors || failed < counted.Errors || counted.Errors == 0 {
+	if operations < counted.Done || operations > counted.Done+Visitors || failed < counted.Errors ||
+		counted.Errors == 0 {
 		t.Errorf("%d pages, %d failed; lines have %+v", operations, failed, counted)
 	}
 	if time.Since(start) < time.Duration(len(slices)-1)*50*time.Millisecond {

@@ -63,6 +63,7 @@ var hotNode = Fault{
 	Cause: "hot-shard-or-hot-key",
 	Also:  []string{"main-thread-saturated"}, // of that node
 	Needs: Needs{Topologies: []Topology{Clustered}},
+	Calls: true,
 	Draw:  drawIntersections,
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {
 		return fillSets(ctx, st.Server, keyOfSlot(0, ""), s.int("members"))

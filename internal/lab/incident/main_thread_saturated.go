@@ -27,11 +27,11 @@ var mainThreadSaturated = Incident{
 	},
 }
 
-// intersections keep the main thread busy all the time. Its generator has the other CPU.
+// intersections keep the main thread busy all the time.
 var intersections = Fault{
 	Name:  "main-thread-saturated",
 	Cause: "main-thread-saturated",
-	Needs: Needs{Topologies: oneServer, OneCPU: true},
+	Needs: Needs{Topologies: oneServer},
 	Calls: true,
 	Draw:  drawIntersections,
 	Prepare: func(ctx context.Context, _ *Lab, st *Stage, s Strength) error {

@@ -26,8 +26,8 @@ func Markdown(w io.Writer, series []Report, command string) error {
 	d.line("A run draws servers, callers, noise and none, one or two faults from its seed, measures at the callers\n" +
 		"what each fault costs them, and compares the verdict with that:\n" +
 		"[how it is measured](truth.md#random-scenarios). T2 has all sources, T1 all but the tap, T0 a connection\n" +
-		"alone. A fault whose cost nobody notices, or may be chance, is left open: it is right to name it, and not to.\n" +
-		"Intervals are at 95 %% (Wilson).")
+		"alone. A fault whose cost nobody notices, or may be chance, is left open: it is right to name it, and\n" +
+		"not to. Intervals are at 95 %% (Wilson).")
 	for _, r := range series {
 		d.series(r)
 	}

@@ -63,8 +63,8 @@ func (s Series) Play(ctx context.Context) (runs []Run, err error) {
 			}
 		}
 		if len(runs) > 0 && runs[0].Only != r.Only {
-			return runs, fmt.Errorf("%s and %s were made with different choices of --server", s.path(runs[0].Seed, ".json"),
-				s.path(seed, ".json"))
+			return runs, fmt.Errorf("%s and %s were made with different choices of --server",
+				s.path(runs[0].Seed, ".json"), s.path(seed, ".json"))
 		}
 		s.Done(r)
 		runs = append(runs, r)

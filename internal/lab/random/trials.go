@@ -34,7 +34,7 @@ type Trial struct {
 	// less in LogNs than in Ns, and least in Rank, which hardly shows a fault that is short.
 	LogNs float64 `json:"log_ns"`
 	Rank  float64 `json:"rank"`
-	// LateSlices is the number of slices in which an operation failed, or took lateNs more than its caller's usual time.
+	// LateSlices is the number of slices in which an operation failed, or took lateNs more than is usual of its caller.
 	LateSlices int `json:"late_slices"`
 	// LongSlices is the number of those in which it failed, or took longNs more.
 	LongSlices int `json:"long_slices"`
