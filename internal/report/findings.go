@@ -40,7 +40,12 @@ func claim(f cause.Finding) []string {
 	if f.Of > 0 {
 		out = append(out, fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
 	}
-	return append(out, "confidence "+format.Percent(f.Confidence))
+	known := map[cause.Grade]string{
+		cause.Seen: "seen in the kernel", cause.Counted: "counted in the same time", cause.Inferred: "inferred from a pattern",
+		cause.Eliminated: "by elimination",
+	}[f.Grade]
+	return append(out, fmt.Sprintf("confidence %s (%s, %s)", format.Percent(f.Confidence), known,
+		format.Count(f.Samples, "call")))
 }
 
 func rootOf(fs []cause.Finding, id string) string {

@@ -80,6 +80,10 @@ func near(change func(i int, l *life)) edge {
 	}).kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5)
 }
 
+func dialsSlowly(_ int, l *life) { l.dialNs = 5 * edgeMs }
+
+func callsOnce(_ int, l *life) { l.work, l.ops = 1, nil }
+
 func gaveUp(i int, l *life) { l.waiting, l.idleNs = 1, 10*edgeMs+int64(i%4)*edgeMs/4 }
 
 func TestPoolIdleReapRedial(t *testing.T) {
@@ -214,7 +218,7 @@ func TestRedialsAreToldApart(t *testing.T) {
 		first string
 	}{
 		"reaped":                      {reaped(nil), "pool-idle-reap-redial"},
-		"overflows":                   {overflowing(func(_ int, l *life) { l.dialNs = 5 * edgeMs }), "pool-maxidle-churn"},
+		"overflows":                   {overflowing(dialsSlowly), "pool-maxidle-churn"},
 		"far too quick to be noticed": {overflowing(nil), ""},
 		"near":                        {near(nil), "pool-maxidle-churn"},
 		"given up":                    {overflowing(gaveUp), "timeout-discard-churn"},
@@ -256,8 +260,8 @@ func TestPoolTestOnBorrow(t *testing.T) {
 				2000, 3e6).all("?", 2000, 3e6),
 		},
 		{
-			name: "T2: a connection for each PING", rec: overflowing(func(_ int, l *life) { l.work, l.ops = 1, nil }).all("PING",
-				200, 3e6).all("GET", 1000, 3e6),
+			name: "T2: a connection for each PING",
+			rec:  overflowing(callsOnce).all("PING", 200, 3e6).all("GET", 1000, 3e6),
 		},
 		{name: "T2: keepalives", rec: newEdge("redis 7.0.15").all("PING", 30, 3e6).all("GET", 100, 3e6)},
 	})

@@ -12,8 +12,8 @@ var rttFloor = Cause{
 	Title: "The network path takes the time: every call is equally slow, and the server does almost nothing",
 	Layer: "network",
 	Needs: Needs{
-		T0: "the fastest call takes as long as the median, and longer than anybody notices (5 ms, or --slow), while the " +
-			"server's own time is microseconds",
+		T0: "the fastest call takes as long as the median, and longer than anybody notices (5 ms, or --slow), while " +
+			"the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
 		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",

@@ -54,9 +54,9 @@ func (c Churn) Matters() bool {
 // NoticedNs is what a caller notices on top of a call: account.Noticed, or less where --slow says so.
 func (n *Node) NoticedNs() int64 { return min(int64(account.Noticed), n.Ledger.ThresholdNs) }
 
-// OpeningsNoticed reports whether anybody notices the time of new connections: one of them takes as long as a slow call, or
-// all callers together lose a tenth of the time (MinShare). A page of PHP that connects in 0.2 ms, thirty times per
-// second, is slower by that, and nobody sees it.
+// OpeningsNoticed reports whether anybody notices the time of new connections: one of them takes as long as a slow
+// call, or all callers together lose a tenth of the time (MinShare). A page of PHP that connects in 0.2 ms, thirty
+// times per second, is slower by that, and nobody sees it.
 func (n *Node) OpeningsNoticed(eachNs int64, lostNs float64) bool {
 	return eachNs >= n.NoticedNs() || lostNs >= MinShare*float64(n.EndNs-n.StartNs)
 }

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write testdata/corpus.golden again")
 const golden = "testdata/corpus.golden"
 
 // judged is what a recording of the corpus is judged to be at a tier, a line of the golden file: the verdict, then each
-// finding as cause, share of the excess, strength, grade, and the root cause that it is a consequence of. How often such
-// findings are right, the confidence, comes from other recordings (calibration.json).
+// finding as cause, share of the excess, strength, grade, and the root cause that it is a consequence of. How often
+// such findings are right, the confidence, comes from other recordings (calibration.json).
 func judged(incident, tier string, d verdict.Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s", incident, tier, d.Verdict)

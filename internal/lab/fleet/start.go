@@ -66,14 +66,14 @@ func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *gro
 	}
 }
 
-// newDir names the directory of a server. Two servers of a group may try the same port; each has a directory of its own,
-// so that the one that comes too late removes only that.
+// newDir names the directory of a server. Two servers of a group may try the same port; each has a directory of its
+// own, so that the one that comes too late removes only that.
 func (f *Fleet) newDir(g *group, port int) string {
 	return filepath.Join(f.tmp, dirPrefix+g.id+"-"+strconv.Itoa(port)+"-"+newID())
 }
 
-func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string, port int) (*Instance,
-	error,
+func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string, port int) (
+	*Instance, error,
 ) {
 	dir := f.newDir(g, port)
 	i := &Instance{spec: spec, registry: f.Registry, Info: Info{

@@ -95,10 +95,10 @@ func (s Strength) millis(name string) time.Duration {
 // int is a count of a strength.
 func (s Strength) int(name string) int { return int(math.Round(s[name])) }
 
-// between draws a number whose logarithm is uniform: weak faults are as frequent as strong ones. It has two digits, so
-// that a strength can be read.
+// between draws a number by its logarithm, three of four in the upper half: most faults hurt, and some are too weak. It
+// has two digits, so that a strength can be read.
 func between(r *rand.Rand, low, high float64) float64 {
-	v := low * math.Pow(high/low, r.Float64())
+	v := low * math.Pow(high/low, max(r.Float64(), r.Float64()))
 	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
 	return math.Round(math.Round(v/unit)*unit*1e6) / 1e6
 }

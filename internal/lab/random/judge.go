@@ -39,7 +39,7 @@ func (r *Run) Judge(file, version string) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", r.Seed, err)
 	}
-	if len(r.Scenario.Faults) > 0 && len(r.Trials) > 0 { // what is noticed may have been another figure when it was made
+	if len(r.Scenario.Faults) > 0 && len(r.Trials) > 0 { // when it was made, other figures may have decided
 		for i := range r.Trials {
 			r.Trials[i].setMask()
 		}
@@ -106,15 +106,16 @@ func (r *Run) isOpen(id string) bool {
 			break
 		}
 		kind := r.Scenario.Faults[i].kind()
-		if (c.Open() || !c.Hurts && (kind.Calls || r.noticedInWatch())) && (c.Cause == id || slices.Contains(kind.Also, id)) {
+		open := c.Open() || !c.Hurts && (kind.Calls || r.noticedInWatch())
+		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}
 	}
 	return false
 }
 
-// noticedInWatch tells whether the callers were late in the watch, and seldom in trials without a fault: a fault that is
-// rare may hurt then, and in few of the trials.
+// noticedInWatch tells whether the callers were late in the watch, and seldom in trials without a fault: a fault that
+// is rare may hurt then, and in few of the trials.
 func (r *Run) noticedInWatch() bool {
 	late, long, n := 0.0, 0.0, 0.0
 	for _, t := range r.Trials {
@@ -123,7 +124,7 @@ func (r *Run) noticedInWatch() bool {
 		}
 	}
 	n = max(n, 1)
-	return lateShare(r.Watch)-late/n >= noticedLate || longPerSecond(r.Watch)-long/n >= noticedLong
+	return r.Watch.Late-late/n >= noticedLate || r.Watch.Long-long/n >= noticedLong
 }
 
 // Healthy tells whether no fault cost the callers time that they notice.

@@ -28,7 +28,7 @@ type Run struct {
 	Tiers    map[string]Judgement `json:"tiers"`
 	Costs    []Cost               `json:"costs"` // of all faults
 	Trials   []Trial              `json:"trials"`
-	Watch    Trial                `json:"watch"` // with all faults
+	Watch    Watch                `json:"watch"`
 	Seconds  float64              `json:"seconds"`
 	Machine  string               `json:"machine,omitempty"` // on which it was made
 	Skipped  string               `json:"skipped,omitempty"` // why this machine cannot make it
@@ -53,6 +53,12 @@ func RecordProcess(executable string) Recorder {
 		}
 		return nil
 	}
+}
+
+// Watch is what the callers measured while the recording was made, with all faults.
+type Watch struct {
+	Late float64 `json:"late_share"`      // of operations that failed or were late by lateNs
+	Long float64 `json:"long_per_second"` // slices in which an operation failed or was late by longNs
 }
 
 // Times of a run.
@@ -102,19 +108,18 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 		return err
 	}
 	all := 1<<len(s.scenario.Faults) - 1
-	r.Watch = newTrial(all, len(s.scenario.Faults), time.Now())
+	watch := []Trial{newTrial(all, len(s.scenario.Faults), time.Now())}
 	if err := record(ctx, s.target, incident.DefaultWatch, file); err != nil {
 		return err
 	}
-	r.Watch.EndNs = time.Now().UnixNano()
+	watch[0].EndNs = time.Now().UnixNano()
 	if err := s.set(ctx, 0); err != nil {
 		return err
 	}
-	watch := []Trial{r.Watch}
 	if err := s.measure(r.Trials, watch); err != nil {
 		return err
 	}
-	r.Watch = watch[0]
+	r.Watch = Watch{lateShare(watch[0]), longPerSecond(watch[0])}
 	r.decide()
 	return nil
 }
