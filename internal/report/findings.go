@@ -40,12 +40,13 @@ func claim(f cause.Finding) []string {
 	if f.Of > 0 {
 		out = append(out, fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
 	}
-	known := map[cause.Grade]string{
-		cause.Seen: "seen in the kernel", cause.Counted: "counted in the same time", cause.Inferred: "inferred from a pattern",
-		cause.Eliminated: "by elimination",
-	}[f.Grade]
-	return append(out, fmt.Sprintf("confidence %s (%s, %s)", format.Percent(f.Confidence), known,
+	return append(out, fmt.Sprintf("confidence %s: %s, %s", format.Percent(f.Confidence), gradeText[f.Grade],
 		format.Count(f.Samples, "call")))
+}
+
+var gradeText = map[cause.Grade]string{
+	cause.Seen: "seen in the kernel", cause.Counted: "counted in the same time", cause.Inferred: "inferred from a pattern",
+	cause.Eliminated: "by elimination",
 }
 
 func rootOf(fs []cause.Finding, id string) string {

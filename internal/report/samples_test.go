@@ -85,7 +85,7 @@ func throttled() verdict.Diagnosis {
 	d.Findings = []cause.Finding{
 		{
 			Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38,
-			ExcessShare: 0.91, Confidence: 0.99,
+			ExcessShare: 0.91, Confidence: 0.99, Grade: cause.Seen, Samples: 36,
 			Title: "The server's cgroup has too little CPU quota: the kernel stops it until the next period",
 			Evidence: []cause.Evidence{
 				{Source: "host", Text: "36 of 38 slow calls waited while the server was " +
@@ -108,7 +108,8 @@ func throttled() verdict.Diagnosis {
 			},
 		},
 		{
-			Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81,
+			Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81, Grade: cause.Counted,
+			Samples: 2,
 			Because: "server-cfs-throttled",
 			Title:   "A slow command holds up the others",
 			Evidence: []cause.Evidence{{Source: "server", Text: "KEYS of 10.0.0.7:51514 (billing-worker) took 52.1 " +
