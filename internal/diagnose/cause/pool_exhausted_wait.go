@@ -19,7 +19,8 @@ var poolExhaustedWait = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
-		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once",
+		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
+			"or its threads sleep until the thread that used a connection before wakes them, and then send on it",
 	},
 	// Whatever makes calls long keeps connections in use.
 	AfterClass: []Class{ServerStall},
@@ -62,6 +63,9 @@ func hadMore(u facts.PoolUse) bool {
 
 func explainPoolWait(n *facts.Node) *Finding {
 	callers := n.Callers()
+	if f := explainHandovers(n, callers); f != nil {
+		return f
+	}
 	if overlap(n, callers) > overlaps {
 		return nil
 	}
