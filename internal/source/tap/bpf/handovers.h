@@ -3,8 +3,8 @@
 #ifndef SLOWPATH_HANDOVERS_H
 #define SLOWPATH_HANDOVERS_H
 
-/* takes notes that a thread sent a request, at `sent`, on a connection that another thread read from last. It was
- * handed over if that thread had woken this one after it had read. Threads wake each other for other reasons, too:
+/* takes notes that a thread uses a connection: it sends a request, or first reads its reply. If another thread read from
+ * it last, it was handed over if that thread had woken this one after it had read. Threads wake each other for other reasons, too:
  *
  * - The lock of an interpreter is free while its owner waits for a reply. One who waited for a connection slept through
  *   the whole call of the thread before.
@@ -12,14 +12,14 @@
  *   after others than itself.
  * - A thread may wake a worker that had nothing to do. That happens once; where threads queue, all hand it over. So the
  *   first of a row of hand-overs is not counted. */
-static __always_inline void takes(struct conn *c, struct thread *t, u32 slot, u64 sent)
+static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 {
 	u32 from = c->slot;
 	struct thread *giver = thread_of(from);
 	if (from == slot || !t || !giver)
 		return;
-	bool handed = t->waker == giver->pid && t->woken > c->last_in && t->woken <= sent &&
-		      t->slept < c->in_flight_since && c->slot_before != slot;
+	bool handed = t->waker == giver->pid && t->woken > c->last_in && t->slept < c->in_flight_since &&
+		      c->slot_before != slot;
 	c->turns++;
 	if (handed && c->handed_last) {
 		u64 waited = t->woken - t->slept;

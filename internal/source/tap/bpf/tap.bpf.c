@@ -271,7 +271,7 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 }
 
 /* light_read: the client's end of a connection on this host read a reply. */
-static __always_inline void light_read(struct conn *c, struct thread *t, u32 slot, u32 seq, u64 now)
+static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 {
 	struct pair *pair = pair_of(c);
 	if (!pair)
@@ -286,7 +286,6 @@ static __always_inline void light_read(struct conn *c, struct thread *t, u32 slo
 	if (c->in_flight_since && pair->arrived > c->last_in)
 		paused(c, pair->arrived - c->last_in);
 	c->last_ns = pair->flags & F_BLOCKING ? 0 : ns;
-	takes(c, t, slot, pair->arrived);
 	c->in_flight_since = pair->arrived;
 	c->in_flight_ns += c->last_ns;
 	u32 calls = pair->calls - (u32)c->calls;
@@ -334,7 +333,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	used_by(c, t);
 	u32 seq = tp->copied_seq;
 	if (c->light) {
-		light_read(c, t, slot, seq, now);
+		takes(c, t, slot); /* its send is not hooked */
+		light_read(c, slot, seq, now);
 	} else {
 		/* where the last bytes came with the FIN, that is counted, too (tcp_recvmsg_locked of net/ipv4/tcp.c) */
 		if (c->in_known && c->passive_close && c->in_seq + (u32)ret + 1 == seq)
@@ -405,7 +405,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 		if (!c->outstanding && c->calls && c->last_in < now)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		if (!c->outstanding)
-			takes(c, t, slot, now);
+			takes(c, t, slot);
 		requests(c, &f);
 	} else {
 		u64 calls = c->calls;
