@@ -216,7 +216,7 @@ func poolSeenFix(w facts.ThreadWait) []string {
 // Bounds of connections that threads queue for.
 const (
 	minHandovers     = 30  // fewer are chance
-	minHandoverShare = 0.7 // of the turns of each connection: a pool with a free connection gives that, and wakes nobody
+	minHandoverShare = 0.7 // of the turns of each connection: a pool with a free one gives that, and wakes nobody
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread

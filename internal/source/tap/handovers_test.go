@@ -146,7 +146,8 @@ func handovers(t *testing.T, program string, args []string, want, strict bool) {
 		k["strict_all"] = uint32(1)
 	}
 	r := openRaw(t, port, k)
-	if out, err := exec.Command(program, append([]string{strconv.Itoa(port)}, args...)...).CombinedOutput(); err != nil {
+	client := exec.Command(program, append([]string{strconv.Itoa(port)}, args...)...)
+	if out, err := client.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	r.finish(t)

@@ -3,8 +3,9 @@
 #ifndef SLOWPATH_HANDOVERS_H
 #define SLOWPATH_HANDOVERS_H
 
-/* takes notes that a thread uses a connection: it sends a request, or first reads its reply. If another thread read from
- * it last, it was handed over if that thread had woken this one after it had read. Threads wake each other for other reasons, too:
+/* takes notes that a thread uses a connection: it sends a request, or first reads its reply. If another thread read
+ * from it last, it was handed over if that thread had woken this one after it had read. Threads wake each other for
+ * other reasons, too:
  *
  * - The lock of an interpreter is free while its owner waits for a reply. One who waited for a connection slept through
  *   the whole call of the thread before.
