@@ -248,7 +248,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	}
 	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
 	kept := int64(worst.KeptNs / worst.Handed)
-	f := &Finding{Of: len(n.Ledger.Slow), Confidence: 0.9, ExcessShare: waited / (waited + flight)}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.9, ExcessShare: waited / (waited + flight)}
 	f.lose(n, facts.LostWaiting, waited)
 	f.support(recording.SourceTap, float64(mean), "ns",
 		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+
