@@ -257,9 +257,9 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	f.support(recording.SourceTap, worst.Handed, "turns",
 		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
 		worst.Handed)
-	// by Little's law
+	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
-		"about %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
+		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
 	if kept > call {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
@@ -268,7 +268,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 			"the last reply, and a call takes %s", format.Brief(kept), format.Brief(call)))
 	}
 	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
-	f.Fix = append(f.Fix, fmt.Sprintf("Give the pool more than %s: about %d are needed at a time",
+	f.Fix = append(f.Fix, fmt.Sprintf("Give the pool more than %s: at least %d are needed at a time",
 		counted(worst.Conns, "connection"), size))
 	f.Fix = append(f.Fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": size})...)
 	f.See = []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
