@@ -299,6 +299,45 @@ func TestPoolExhaustedWait(t *testing.T) {
 	})
 }
 
+// handed adds to each of the first connections how often it was handed over, after waits of a time.
+func (e edge) handed(conns int, share float64, waitNs int64) edge {
+	for i := range conns {
+		for s := range int64(10) {
+			turns := 40 * float64(s)
+			for name, v := range map[string]float64{
+				"turns": turns, "handed": turns * share, "waited_ns": turns * share * float64(waitNs),
+				"waited_max_ns": 2 * float64(waitNs), "kept_ns": turns * share * 12e6,
+			} {
+				e.Sample(recording.Sample{
+					TimeNs: s*second + 1e6, Source: recording.SourceTap,
+					Subject: recording.ConnPrefix + address(5000+i), Name: name, Value: v,
+				})
+			}
+		}
+	}
+	return e
+}
+
+func TestThreadsQueueForConnections(t *testing.T) {
+	pool := func(conns int) edge {
+		e := newEdge("redis 7.0.15").all("GET", conns*80*9, 60e3)
+		for i := range conns {
+			e.used(app, "app", 5000+i, 80, 0.005)
+		}
+		return e
+	}
+	explainEdge(t, find("pool-exhausted-wait"), []edgeCase{
+		{
+			name: "all handed over", rec: pool(2).handed(2, 0.98, 134*edgeMs), found: true, min: 0.9,
+			evidence: "slept for 134 ms", fix: "kept for 12 ms",
+		},
+		{name: "one of two connections is free at times", rec: pool(2).handed(1, 0.98, 134*edgeMs)},
+		{name: "some turns by chance", rec: pool(2).handed(2, 0.3, 134*edgeMs)},
+		{name: "waits shorter than a call", rec: pool(2).handed(2, 0.98, 20e3)},
+		{name: "one connection", rec: pool(1).handed(1, 0.98, 134*edgeMs)},
+	})
+}
+
 // usedAt is a connection to another node that calls half of the time.
 func (e edge) usedAt(node string, port int) edge {
 	subject := recording.ConnPrefix + address(port)

@@ -19,7 +19,8 @@ var poolExhaustedWait = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
-		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once",
+		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
+			"or its threads sleep until the thread that used a connection before wakes them, and then send on it",
 	},
 	// Whatever makes calls long keeps connections in use.
 	AfterClass: []Class{ServerStall},
@@ -62,6 +63,9 @@ func hadMore(u facts.PoolUse) bool {
 
 func explainPoolWait(n *facts.Node) *Finding {
 	callers := n.Callers()
+	if f := explainHandovers(n, callers); f != nil {
+		return f
+	}
 	if overlap(n, callers) > overlaps {
 		return nil
 	}
@@ -207,4 +211,66 @@ func poolSeenFix(w facts.ThreadWait) []string {
 	return append(fix,
 		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+
 			"commands (BLPOP, XREAD BLOCK) from the same pool")
+}
+
+// Bounds of connections that threads queue for.
+const (
+	minHandovers     = 30  // fewer are chance
+	minHandoverShare = 0.7 // of the turns of each connection: a pool with a free one gives that, and wakes nobody
+)
+
+// queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
+// uses one, it had slept until the one before gave it back, and had waited longer than calls take. Where slow calls are
+// what keeps the connections in use, more connections would not help.
+func queuesForConns(n *facts.Node, h facts.Handovers) bool {
+	return h.Conns >= poolConns && h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
+		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
+		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
+}
+
+// explainHandovers finds threads that wait for the connection of another one.
+func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
+	var worst facts.Handovers
+	var waited, flight float64
+	for _, c := range callers {
+		h, ok := n.HandoversOf(c)
+		flight += h.InFlightNs
+		if !ok || !queuesForConns(n, h) {
+			continue
+		}
+		waited += h.WaitedNs
+		if h.WaitedNs > worst.WaitedNs {
+			worst = h
+		}
+	}
+	if worst.Caller == nil {
+		return nil
+	}
+	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
+	kept := int64(worst.KeptNs / worst.Handed)
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.9, ExcessShare: waited / (waited + flight)}
+	f.lose(n, facts.LostWaiting, waited)
+	f.support(recording.SourceTap, float64(mean), "ns",
+		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+
+			"before woke them; a call takes %s", worst.Name, counted(worst.Conns, "connection"), format.Brief(mean),
+		format.Brief(int64(worst.LongestNs)), format.Brief(call))
+	f.support(recording.SourceTap, worst.Handed, "turns",
+		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
+		worst.Handed)
+	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
+	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
+		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
+	if kept > call {
+		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
+		f.support(recording.SourceTap, float64(kept), "ns",
+			"a thread keeps its connection for %s after its last reply", format.Brief(kept))
+		f.Fix = append(f.Fix, fmt.Sprintf("Give the connection back before the other work: it is kept for %s after "+
+			"the last reply, and a call takes %s", format.Brief(kept), format.Brief(call)))
+	}
+	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
+	f.Fix = append(f.Fix, fmt.Sprintf("Give the pool more than %s: at least %d are needed at a time",
+		counted(worst.Conns, "connection"), size))
+	f.Fix = append(f.Fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": size})...)
+	f.See = []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
+	return f
 }

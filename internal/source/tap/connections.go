@@ -157,10 +157,15 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 			}),
 		})
 	}
-	for name, v := range map[string]uint64{
+	values := map[string]uint64{
 		"calls": e.Calls - e.NoCalls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
 		"prompt": e.Prompt,
-	} {
+	}
+	if e.Turns != 0 {
+		values["turns"], values["handed"] = e.Turns, e.Handed
+		values["waited_ns"], values["waited_max_ns"], values["kept_ns"] = e.WaitedNs, e.WaitedMax, e.KeptNs
+	}
+	for name, v := range values {
 		r.Sink.Sample(recording.Sample{
 			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name,
 			Value: float64(v),

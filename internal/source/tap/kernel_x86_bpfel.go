@@ -154,6 +154,11 @@ type kernelConn struct {
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
+	Turns         uint64
+	Handed        uint64
+	WaitedNs      uint64
+	WaitedMax     uint64
+	KeptNs        uint64
 	LastNs        uint64
 	Prompt        uint64
 	ReqFirst      uint64
@@ -170,6 +175,7 @@ type kernelConn struct {
 	Partial       uint64
 	MemoOp        uint32
 	Slot          uint32
+	SlotBefore    uint32
 	Tid           uint32
 	Tgid          uint32
 	Head          uint32
@@ -184,6 +190,7 @@ type kernelConn struct {
 	Acked         uint32
 	SentHead      uint32
 	SentTail      uint32
+	_             [4]byte
 	MarksFull     uint64
 	ZeroWindow    uint64
 	Node          uint32
@@ -218,9 +225,10 @@ type kernelConn struct {
 	Tickets      uint8
 	Light        uint8
 	Ordinary     uint8
+	HandedLast   uint8
 	Remote       uint8
 	AcksSeen     uint8
-	_            [3]byte
+	_            [2]byte
 	Req          struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -339,6 +347,11 @@ type kernelConnEvent struct {
 	InFlightNs  uint64
 	IdleNs      uint64
 	Prompt      uint64
+	Turns       uint64
+	Handed      uint64
+	WaitedNs    uint64
+	WaitedMax   uint64
+	KeptNs      uint64
 	Comm        [16]uint8
 }
 
@@ -664,11 +677,13 @@ type kernelThread struct {
 	Waking   uint64
 	HeldIn   uint64
 	HeldNs   uint64
+	Slept    uint64
+	Woken    uint64
 	Clk      kernelClocks
 	Tid      uint32
 	Tgid     uint32
 	Pid      uint32
-	Unused   uint32
+	Waker    uint32
 	Syscall  int32
 	Arg      int32
 	Server   uint32

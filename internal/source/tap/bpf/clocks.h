@@ -109,7 +109,7 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->seq = 0;
 		t->state = ON_CPU;
 		t->since = now;
-		t->waking = 0;
+		t->waking = t->woken = 0;
 		__builtin_memset(&t->clk, 0, sizeof(t->clk));
 		t->pid = task->pid;
 		t->tid = shown_tid_of(task);
@@ -289,6 +289,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return switched(preempt, prev, next, prev_state);
 }
 
+/* in_futex: a thread waits for a lock, or for another thread. */
+static __always_inline bool in_futex(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	return (int)REG_NR(regs) == NR_futex;
+}
+
 /* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -308,6 +315,11 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (state == ON_CPU && task->on_rq)
 		return 0; /* it was about to sleep, and will not */
 	t->waking = now; /* accounted when it runs; see read_clocks */
+	if (state == ASLEEP && !t->server && in_futex(task)) {
+		t->slept = t->since;
+		t->woken = now;
+		t->waker = bpf_get_current_pid_tgid();
+	}
 	return 0;
 }
 

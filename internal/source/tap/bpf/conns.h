@@ -200,7 +200,7 @@ static __noinline struct conn *create(const struct sock *sk, u32 role, bool fres
 	c->opened = fresh ? now : 0;
 	c->last_in = c->last_out = now;
 	c->published = now;
-	c->slot = c->pair = NO_SLOT;
+	c->slot = c->slot_before = c->pair = NO_SLOT;
 	c->at = at;
 	c->net = net;
 	c->node = node;
@@ -292,6 +292,11 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 		e->in_flight_ns += now - c->in_flight_since;
 	e->idle_ns = c->idle_ns;
 	e->prompt = c->prompt;
+	e->turns = c->turns;
+	e->handed = c->handed;
+	e->waited_ns = c->waited_ns;
+	e->waited_max = c->waited_max;
+	e->kept_ns = c->kept_ns;
 	__builtin_memset(e->comm, 0, 16);
 	if (c->tgid && shown_tgid() == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);

@@ -13,6 +13,7 @@
 #include "nodes.h"
 #include "conns.h"
 #include "activities.h"
+#include "handovers.h"
 #include "calls.h"
 #include "resp.h"
 #include "fast_paths.h"
@@ -332,6 +333,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	used_by(c, t);
 	u32 seq = tp->copied_seq;
 	if (c->light) {
+		takes(c, t, slot); /* its send is not hooked */
 		light_read(c, slot, seq, now);
 	} else {
 		/* where the last bytes came with the FIN, that is counted, too (tcp_recvmsg_locked of net/ipv4/tcp.c) */
@@ -402,6 +404,8 @@ static __always_inline int sent(struct sock *sk, int ret)
 		used_by(c, t);
 		if (!c->outstanding && c->calls && c->last_in < now)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
+		if (!c->outstanding)
+			takes(c, t, slot);
 		requests(c, &f);
 	} else {
 		u64 calls = c->calls;

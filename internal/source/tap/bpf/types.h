@@ -123,10 +123,11 @@ struct thread {
 	u64 waking;  /* last time somebody woke it */
 	u64 held_in; /* while throttled: address of its cfs_rq, */
 	u64 held_ns; /* and the throttled time of that when it began */
+	u64 slept, woken; /* a client's: the last time it slept until another thread woke it (futex) */
 	struct clocks clk;
 	u32 tid, tgid; /* as slowpath's /proc has them, 0: not there */
-	u32 pid;     /* its thread number in the root namespace */
-	u32 unused;
+	u32 pid;     /* its thread number in the root namespace, */
+	u32 waker;   /* and that of the thread that woke it */
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
 	s32 arg;     /* and its first argument: the file, where it is about one */
 	u32 server;  /* it serves */
@@ -244,6 +245,10 @@ struct conn {
 	u64 no_calls;     /* and how many of them are F_NO_CALL */
 	u64 in_flight_ns, in_flight_since;
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
+	u64 turns;        /* client: how often another thread used it than before, */
+	u64 handed;       /* how often it was handed over (see handovers.h), */
+	u64 waited_ns, waited_max; /* how long those who got it had waited, */
+	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply */
 	u64 last_ns;      /* client: what the last call took, */
 	u64 prompt;       /* and how often the next was sent within a quarter of that */
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
@@ -257,7 +262,8 @@ struct conn {
 	u64 silent_from, silent_to; /* server: last time it sent nothing for slow_ns, with no rest of a reply to send */
 	u64 partial;      /* server: last send that ended within a reply */
 	u32 memo_op;      /* and its number */
-	u32 slot;         /* thread that read last */
+	u32 slot;         /* thread that read last, */
+	u32 slot_before;  /* and the one that used it before that */
 	u32 tid, tgid;
 	u32 head, tail;   /* of the ring: [head, tail) wait */
 	u32 outstanding;
@@ -292,6 +298,7 @@ struct conn {
 	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
 	u8 ordinary;      /* the last request has exactly one reply, and changes nothing for others */
+	u8 handed_last;   /* client: the thread that uses it was woken by the one that gave it back */
 	u8 remote;        /* server: its client has another address, */
 	u8 acks_seen;     /* and acknowledgements of it are seen: acked is known */
 	struct stream req, rep;
@@ -493,6 +500,7 @@ struct conn_event {
 	u64 no_calls;
 	u64 in_flight_ns;
 	u64 idle_ns, prompt;
+	u64 turns, handed, waited_ns, waited_max, kept_ns;
 	u8 comm[16];
 };
 

@@ -1,0 +1,56 @@
+package facts
+
+import "slowpath/internal/recording"
+
+// Handovers are connections that one thread of a caller gave to another, which had slept until then.
+type Handovers struct {
+	*Caller
+	// Conns is the number of its connections that were used until the end of the watch.
+	Conns int
+	// Turns is how often another thread used a connection than before.
+	Turns float64
+	// Handed is how many of them were hand-overs.
+	Handed float64
+	// MinShare is Handed per turn, on the connection with the least.
+	MinShare float64
+	// WaitedNs is how long those who got a connection had waited, all together, in nanoseconds.
+	WaitedNs float64
+	// LongestNs is the longest of these waits since the connection was first seen, in nanoseconds.
+	LongestNs float64
+	// KeptNs is how long those who gave a connection had kept it after their last reply, all together, in nanoseconds.
+	KeptNs float64
+	// InFlightNs is the time with a call in flight, all connections together, in nanoseconds.
+	InFlightNs float64
+	// Calls is the number of calls.
+	Calls float64
+}
+
+// HandoversOf sums up the hand-overs of a caller's connections; ok is false where none were seen.
+func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
+	h = Handovers{Caller: c, MinShare: 1}
+	for _, k := range c.Conns {
+		if len(k.Samples) < 2 || k.CloseNs > 0 {
+			continue
+		}
+		first, last := k.Samples[0].TimeNs, k.Samples[len(k.Samples)-1].TimeNs
+		grown := func(name string) float64 {
+			s := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, name)
+			from, _ := s.At(first)
+			to, _ := s.At(last)
+			return to - from
+		}
+		calls := grown("calls")
+		if calls == 0 {
+			continue
+		}
+		turns, handed := grown("turns"), grown("handed")
+		h.Conns++
+		h.Turns, h.Handed, h.Calls = h.Turns+turns, h.Handed+handed, h.Calls+calls
+		h.MinShare = min(h.MinShare, handed/max(turns, 1))
+		h.WaitedNs, h.KeptNs = h.WaitedNs+grown("waited_ns"), h.KeptNs+grown("kept_ns")
+		h.InFlightNs += grown("in_flight_ns")
+		longest, _ := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "waited_max_ns").At(last)
+		h.LongestNs = max(h.LongestNs, longest)
+	}
+	return h, h.Handed > 0
+}

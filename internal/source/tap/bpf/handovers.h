@@ -1,0 +1,37 @@
+/* Hand-overs: a thread that gives a connection back to its pool wakes the one that waited for it. The sleep before that
+ * was the wait for a connection. */
+#ifndef SLOWPATH_HANDOVERS_H
+#define SLOWPATH_HANDOVERS_H
+
+/* takes notes that a thread uses a connection: it sends a request, or first reads its reply. If another thread read
+ * from it last, it was handed over if that thread had woken this one after it had read. Threads wake each other for
+ * other reasons, too:
+ *
+ * - The lock of an interpreter is free while its owner waits for a reply. One who waited for a connection slept through
+ *   the whole call of the thread before.
+ * - Two threads that take turns (a future and its result) may use the same connection. One that waits in a queue comes
+ *   after others than itself.
+ * - A thread may wake a worker that had nothing to do. That happens once; where threads queue, all hand it over. So the
+ *   first of a row of hand-overs is not counted. */
+static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
+{
+	u32 from = c->slot;
+	struct thread *giver = thread_of(from);
+	if (from == slot || !t || !giver)
+		return;
+	bool handed = t->waker == giver->pid && t->woken > c->last_in && t->slept < c->in_flight_since &&
+		      c->slot_before != slot;
+	c->turns++;
+	if (handed && c->handed_last) {
+		u64 waited = t->woken - t->slept;
+		c->handed++;
+		c->waited_ns += waited;
+		if (waited > c->waited_max)
+			c->waited_max = waited;
+		c->kept_ns += t->woken - c->last_in;
+	}
+	c->handed_last = handed;
+	c->slot_before = from;
+}
+
+#endif
