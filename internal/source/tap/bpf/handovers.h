@@ -16,8 +16,10 @@
 static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 {
 	u32 from = c->slot;
+	if (from == slot || !t)
+		return;
 	struct thread *giver = thread_of(from);
-	if (from == slot || !t || !giver)
+	if (!giver)
 		return;
 	bool handed = t->waker == giver->pid && t->woken > c->last_in && t->slept < c->in_flight_since &&
 		      c->slot_before != slot;
