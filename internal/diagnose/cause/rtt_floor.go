@@ -24,9 +24,11 @@ var rttFloor = Cause{
 }
 
 const (
-	usualRTTNs   = int64(0.5e6)
-	throughTCP   = 0.5 // share of the floor that a TCP connect takes as well, where it is distance
-	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop
+	usualRTTNs = int64(0.5e6) // Bound: guess, the upper end of one data centre.
+	// throughTCP: share of the floor that a TCP connect takes as well, where it is distance.
+	// Bound: majority, of the floor.
+	throughTCP   = 0.5
+	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop. Bound: guess.
 )
 
 func explainFloor(n *facts.Node) *Finding {

@@ -11,9 +11,14 @@ import (
 const (
 	// maxSendGap is the part of a slow call's wait within which the other calls must have been sent: so short that
 	// unrelated calls seldom come so close with none after them, at whatever rate; see byChance.
+	// Bound: statistics, byChance says how often unrelated calls come so close, and Share subtracts that.
 	maxSendGap = 0.1
 	// MinFanoutSamples is how many samples make a pattern.
+	// Bound: guess.
 	MinFanoutSamples = 3
+	// chanceDeviations is how many standard deviations more of them there must be than by chance.
+	// Bound: statistics, three: 0.1 % of a normal distribution is beyond.
+	chanceDeviations = 3
 )
 
 // fanoutSample is a sample of a slow call that waited.
@@ -103,7 +108,8 @@ func (f *Fanout) take(g fanoutSample) {
 // Share is the share of the waits that belong to a fan-out, without those by chance; 0 where chance could be all of it.
 func (f *Fanout) Share() float64 {
 	beyond := float64(f.WithOthers) - f.ByChance
-	if f.WithOthers < MinFanoutSamples || beyond < 3*math.Sqrt(f.ByChance) || float64(f.Samples) <= f.ByChance {
+	if f.WithOthers < MinFanoutSamples || beyond < chanceDeviations*math.Sqrt(f.ByChance) ||
+		float64(f.Samples) <= f.ByChance {
 		return 0
 	}
 	return beyond / (float64(f.Samples) - f.ByChance)
