@@ -291,43 +291,82 @@ func (r *reader) source(f file, e ast.Expr) string {
 	return string(r.text[f.path][r.fset.Position(e.Pos()).Offset:r.fset.Position(e.End()).Offset])
 }
 
-// uses finds the files that name a bound, by its name within its package and by package.Name elsewhere.
+// uses finds the files that name a bound, or another name of it: within its package by the name, elsewhere by
+// package.name.
 func (r *reader) uses() {
 	at := map[string]int{}
 	for i, b := range r.bounds {
 		pkg, name, _ := strings.Cut(b.Name, ".")
 		at[pkg+"."+name[strings.LastIndexByte(name, '.')+1:]] = i
 	}
+	for _, f := range r.files {
+		r.otherNames(f, at)
+	}
 	in := make([]map[string]bool, len(r.bounds))
 	for _, f := range r.files {
-		use := func(pkg string, id *ast.Ident) {
-			if i, ok := at[pkg+"."+id.Name]; ok && r.fset.Position(id.Pos()).Line != r.bounds[i].Line {
-				if in[i] == nil {
-					in[i] = map[string]bool{}
-				}
-				in[i][f.pkg+"/"+filepath.Base(f.path)] = true
+		eachName(f, func(name string, id *ast.Ident) {
+			i, ok := at[name]
+			if !ok {
+				return
 			}
-		}
-		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.SelectorExpr:
-				if pkg, ok := n.X.(*ast.Ident); ok {
-					use(pkg.Name, n.Sel)
-				}
-				ast.Inspect(n.X, func(x ast.Node) bool {
-					if id, ok := x.(*ast.Ident); ok {
-						use(f.pkg, id)
-					}
-					return true
-				})
-				return false
-			case *ast.Ident:
-				use(f.pkg, n)
+			p := r.fset.Position(id.Pos())
+			if p.Filename == r.bounds[i].File && p.Line == r.bounds[i].Line {
+				return
 			}
-			return true
+			if in[i] == nil {
+				in[i] = map[string]bool{}
+			}
+			in[i][f.pkg+"/"+filepath.Base(f.path)] = true
 		})
 	}
 	for i := range r.bounds {
 		r.bounds[i].UsedIn = slices.Sorted(maps.Keys(in[i]))
 	}
+}
+
+// otherNames adds constants that are another name of a bound.
+func (r *reader) otherNames(f file, at map[string]int) {
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for j, value := range spec.Values {
+			of := ""
+			switch v := value.(type) {
+			case *ast.Ident:
+				of = f.pkg + "." + v.Name
+			case *ast.SelectorExpr:
+				if pkg, ok := v.X.(*ast.Ident); ok {
+					of = pkg.Name + "." + v.Sel.Name
+				}
+			}
+			if i, ok := at[of]; ok && j < len(spec.Names) {
+				at[f.pkg+"."+spec.Names[j].Name] = i
+			}
+		}
+		return true
+	})
+}
+
+// eachName calls a function with each name in a file, as package.name.
+func eachName(f file, each func(name string, id *ast.Ident)) {
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if pkg, ok := n.X.(*ast.Ident); ok {
+				each(pkg.Name+"."+n.Sel.Name, n.Sel)
+			}
+			ast.Inspect(n.X, func(x ast.Node) bool {
+				if id, ok := x.(*ast.Ident); ok {
+					each(f.pkg+"."+id.Name, id)
+				}
+				return true
+			})
+			return false
+		case *ast.Ident:
+			each(f.pkg+"."+n.Name, n)
+		}
+		return true
+	})
 }
