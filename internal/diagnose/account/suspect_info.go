@@ -155,9 +155,12 @@ const (
 	// loopback.
 	// Bound: noted, between the two.
 	bulkNsPerByte = 0.5
-	bulkShare     = 0.05     // of the time between two polls. Bound: guess.
-	bulkCommand   = 16 << 10 // bytes per command, on average. Bound: guess.
-	bulkBuffer    = 1 << 20  // bytes of the largest buffer of a client. Bound: guess.
+	// bulkShare of the time between two polls must have gone to copying, where commands have bulkCommand bytes on
+	// average, or the largest buffer of a client bulkBuffer.
+	// Bound: guess.
+	bulkShare   = 0.05
+	bulkCommand = 16 << 10
+	bulkBuffer  = 1 << 20
 )
 
 // bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.

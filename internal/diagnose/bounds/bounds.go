@@ -244,7 +244,7 @@ func comments(d *ast.GenDecl, spec *ast.ValueSpec) string {
 	switch {
 	case !strings.Contains(own, mark) && grouped:
 		own += " " + d.Doc.Text()
-	case strings.HasPrefix(own, mark): // what it is says the comment of its group
+	case d.Lparen.IsValid() && spec.Doc == nil: // what it is says the comment of its group, too
 		own = group + " " + own
 	}
 	return strings.Join(strings.Fields(own), " ")

@@ -135,11 +135,12 @@ func (b Bound) meaning() string {
 	return strings.TrimPrefix(strings.TrimPrefix(b.Meaning, name+": "), name+" is ")
 }
 
-// cell is a sentence in a table.
+// cell is a sentence in a table. A name of the source stays as it is.
 func cell(s string) string {
 	r, size := utf8.DecodeRuneInString(s)
-	if size == 0 {
-		return ""
+	word, _, _ := strings.Cut(s[size:], " ")
+	if size == 0 || strings.ContainsFunc(word, unicode.IsUpper) || strings.Contains(word, "/") {
+		return strings.ReplaceAll(s, "|", `\|`)
 	}
 	return strings.ReplaceAll(string(unicode.ToUpper(r))+s[size:], "|", `\|`)
 }

@@ -24,7 +24,7 @@ var cmdinfoOnceLock = Cause{
 	Whole:   commandLock,
 }
 
-// Bounds. A library asks COMMAND once for each client object.
+// A library asks COMMAND once for each client object.
 const (
 	// commandsPerCall: two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often.
 	// Bound: library, go-redis: two per client object of v6 and v8 for a cluster, one for a Ring; less half, for nodes

@@ -192,28 +192,31 @@ const (
 	mostIOThreads = 4
 )
 
-// looseRun: where only INFO is known, which does not count waits.
+// looseRun is how busy a saturated thread is by INFO alone, which does not count waits.
 // Bound: guess, below SaturatedDemand by some waits.
 const looseRun = 0.85
 
-const hardlyWait = 0.25 // of a call's time. Bound: guess.
+// hardlyWait: calls that wait for less than this share of their time do not wait for the thread.
+// Bound: guess.
+const hardlyWait = 0.25
 
 // saturatedCrowd: where hundreds of calls are queued, a busy thread does not show whether one pool sends them.
 // Bound: guess.
 const saturatedCrowd = 0.55
 
-// Bounds of saturation. A queue grows without limit as the thread's utilisation approaches 1; a thread that sleeps for
-// a tenth of the time has no lasting queue (M/M/1 at 0.9: ten queued).
-const (
-	bulkBytes = 32 << 10 // Bound: guess.
-)
+// bulkBytes is the mean length of a command and its reply from which the thread is busy copying.
+// Bound: guess.
+const bulkBytes = 32 << 10
 
 // Bounds that several causes of a lack of CPU time share.
 const (
 	// minRunQueueShare is the least share of its demand for CPU that a thread waits in the run queue before slow calls
 	// are attributed to the scheduler: on a machine that is merely busy a few calls are delayed now and then.
 	// Bound: guess.
-	minRunQueueShare  = 0.3
+	minRunQueueShare = 0.3
+	// mostOfRunQueue: who had the CPU for more of the waits is their reason.
+	// Bound: majority, of the waits.
+	mostOfRunQueue    = 0.5
 	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody. Bound: guess.
 	minOversizedConns = 256 // of one process, in use. Bound: guess.
 	minOversizedQueue = 128 // calls of that process in flight at a time. Bound: guess.

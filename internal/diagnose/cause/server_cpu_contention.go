@@ -139,9 +139,6 @@ const (
 	// feltPart: callers may notice waits from this part of the slow threshold on.
 	// Bound: guess.
 	feltPart = 5
-	// mostOfRunQueue: who had the CPU for more of the waits is their reason.
-	// Bound: majority, of the waits.
-	mostOfRunQueue = 0.5
 	// holdersListed is how many programs are named that had the CPU.
 	// Bound: arithmetic, the size of a list.
 	holdersListed = 4

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // What the samples of other nodes must show. A sample of a process's connections is taken while a slow call of it
@@ -14,11 +15,11 @@ const (
 	// Bound: statistics, byChance says how often unrelated calls come so close, and Share subtracts that.
 	maxSendGap = 0.1
 	// MinFanoutSamples is how many samples make a pattern.
-	// Bound: guess.
+	// Bound: guess, unrelated calls may come in bursts, of which byChance knows nothing.
 	MinFanoutSamples = 3
-	// chanceDeviations is how many standard deviations more of them there must be than by chance.
-	// Bound: statistics, three: 0.1 % of a normal distribution is beyond.
-	chanceDeviations = 3
+	// maxByChance is the largest probability of as many samples by chance (Poisson).
+	// Bound: statistics, one process in a thousand.
+	maxByChance = 0.001
 )
 
 // fanoutSample is a sample of a slow call that waited.
@@ -108,7 +109,7 @@ func (f *Fanout) take(g fanoutSample) {
 // Share is the share of the waits that belong to a fan-out, without those by chance; 0 where chance could be all of it.
 func (f *Fanout) Share() float64 {
 	beyond := float64(f.WithOthers) - f.ByChance
-	if f.WithOthers < MinFanoutSamples || beyond < chanceDeviations*math.Sqrt(f.ByChance) ||
+	if f.WithOthers < MinFanoutSamples || stats.PoissonTail(f.WithOthers, f.ByChance) > maxByChance ||
 		float64(f.Samples) <= f.ByChance {
 		return 0
 	}
