@@ -36,6 +36,7 @@ type rewriter struct {
 	scaled  map[int]bool
 	overlay map[string]string // file to the file that replaces it
 	dir     string            // of these files
+	found   int               // of what is kept
 	// ofCauses is the number of the first bound that only causes and the verdict read.
 	ofCauses int
 }
@@ -67,6 +68,9 @@ func rewrite(root, dir string, all []bounds.Bound) (overlay string, scaled map[i
 		if err := w.rewritePackage(pkg, imports); err != nil {
 			return "", nil, err
 		}
+	}
+	if w.found != len(w.kept()) {
+		return "", nil, fmt.Errorf("%d of %d expressions whose results are kept are in the source", w.found, len(w.kept()))
 	}
 	text, err := json.Marshal(map[string]any{"Replace": w.overlay})
 	if err != nil {
@@ -229,6 +233,7 @@ func (w *rewriter) rewriteFile(path string, f *ast.File, info *types.Info) error
 	for _, k := range w.kept() {
 		if from := bytes.Index(text, []byte(k.make)); from >= 0 && strings.HasSuffix(filepath.ToSlash(path), k.file) {
 			edits = append(edits, edit{from, from + len(k.make), k.once}, edit{len(text), len(text), k.more})
+			w.found++
 		}
 	}
 	if len(edits) == 0 {
