@@ -56,7 +56,10 @@ func f(x int64) bool {
 			Reason: "TCP_RTO_MIN of Linux.",
 		},
 		{Name: "cause.one", Value: "0.1", Kind: "guess", Meaning: "Shares of two things."},
-		{Name: "cause.two", Value: "0.2", Kind: "majority", Meaning: "Shares of two things. of the calls.", Reason: "of the calls."},
+		{
+			Name: "cause.two", Value: "0.2", Kind: "majority", Meaning: "Shares of two things. of the calls.",
+			Reason: "of the calls.",
+		},
 		{Name: "cause.three", Value: "3", Kind: "server", Meaning: "three and four go together.", Reason: "hz."},
 		{Name: "cause.four", Value: "4", Kind: "server", Meaning: "three and four go together.", Reason: "hz."},
 		{Name: "cause.f.near", Value: "5", Kind: "guess", Reason: "five."},

@@ -70,7 +70,7 @@ func rewrite(root, dir string, all []bounds.Bound) (overlay string, scaled map[i
 		}
 	}
 	if w.found != len(w.kept()) {
-		return "", nil, fmt.Errorf("%d of %d expressions whose results are kept are in the source", w.found, len(w.kept()))
+		return "", nil, fmt.Errorf("the source has %d of %d expressions whose results are kept", w.found, len(w.kept()))
 	}
 	text, err := json.Marshal(map[string]any{"Replace": w.overlay})
 	if err != nil {
