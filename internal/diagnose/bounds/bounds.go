@@ -126,7 +126,7 @@ func (r *reader) findConfidence(name string, fields *ast.FieldList) {
 	i := 0
 	for _, field := range fields.List {
 		for _, n := range field.Names {
-			if n.Name == "confidence" {
+			if isConfidenceName(n.Name) {
 				r.confidence[name] = i
 			}
 			i++

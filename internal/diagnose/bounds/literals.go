@@ -15,7 +15,7 @@ import (
 //     division;
 //   - numbers that a whole number is equal or unequal to, and lengths up to 2: they describe a form;
 //   - indices, lengths of slices, quantiles, and numbers in texts;
-//   - the confidence of a finding.
+//   - the confidence of a finding, and the strength of its evidence.
 func (r *reader) literals(f file) {
 	var above []ast.Node
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -94,15 +94,21 @@ func (r *reader) isForm(n ast.Node, above []ast.Node) bool {
 	return false
 }
 
-// isConfidence: a field, a variable or a function with this name. Its numbers are graded elsewhere.
+// isConfidence: a field, a variable or a function of a confidence, or of the strength of evidence. Its numbers are
+// graded elsewhere.
 func isConfidence(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
 		return isConfidence(e.Sel)
 	case *ast.Ident:
-		return strings.Contains(strings.ToLower(e.Name), "confidence")
+		return isConfidenceName(e.Name)
 	}
 	return false
+}
+
+func isConfidenceName(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, "confidence") || strings.Contains(name, "strength")
 }
 
 // formCalls are functions whose numbers are part of a text, of a format, or name a quantile or a version.
