@@ -223,8 +223,10 @@ func poolSeenFix(w facts.ThreadWait) []string {
 
 // Bounds of connections that threads queue for.
 const (
-	minHandovers     = 30  // fewer are chance
-	minHandoverShare = 0.7 // of the turns of each connection: a pool with a free one gives that, and wakes nobody
+	minHandovers = 30 // fewer are chance. Bound: guess.
+	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
+	// Bound: guess.
+	minHandoverShare = 0.7
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
