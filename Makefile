@@ -16,7 +16,7 @@ RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/record
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
-.PHONY: build demo test race cover bench bpf grade lint examples docs deps help
+.PHONY: build demo test race cover bench bpf grade lint examples docs sensitivity deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -50,8 +50,12 @@ grade: deps build ## every incident, healthy load and application; incidents RUN
 	@scripts/deps tests
 	bin/slowpath lab grade --apps
 
-docs: ## write the generated documents (docs/causes.md)
-	$(GO) test -count=1 -run '^TestCausesDocument$$' . -update
+docs: ## write the generated documents (docs/causes.md, docs/bounds.md)
+	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument)$$' . -update
+
+sensitivity: ## which verdicts hang on which bound, of new and changed ones (BOUNDS=regexp, AGAIN=1); then the document
+	nice -n 19 $(GO) run ./internal/diagnose/sensitivity --bounds '$(BOUNDS)' $(if $(AGAIN),--again)
+	$(GO) test -count=1 -run '^TestBoundsDocument$$' . -update
 
 bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }

@@ -45,6 +45,11 @@ var layers = map[string]int{
 	"internal/diagnose/verdict": 6,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
+	"internal/diagnose/bounds":            0,
+	"internal/diagnose/sensitivity":       1,
+	"internal/diagnose/sensitivity/scale": 0,
+	"internal/diagnose/sensitivity/judge": 7,
+
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
 	"internal/load/bench":       4,

@@ -12,9 +12,12 @@ import (
 // machine.
 const (
 	// Noticed is the least automatic threshold, in nanoseconds of a call.
+	// Bound: noticed, docs/decisions/0003-automatic-slow-threshold.md.
 	Noticed     = 5 * time.Millisecond
-	autoCeiling = 500 * time.Millisecond
-	autoTimes   = 3 // times the path's fastest calls, so that distance alone makes no call slow
+	autoCeiling = 500 * time.Millisecond // Bound: guess, far above any round trip on Earth.
+	// autoTimes is how many times the path's fastest calls a slow call takes: distance alone makes no call slow.
+	// Bound: guess.
+	autoTimes = 3
 )
 
 // threshold is the time from which a call is slow: as set by --slow, or automatic.

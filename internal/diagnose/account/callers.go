@@ -18,9 +18,13 @@ type Callers struct {
 	SlowNs, ExcessNs int64
 }
 
-// Few reports whether so few calls were slow that it is no pattern: less than three, or a part of at most share.
+// MinSlowCalls is the least number of slow calls that is a pattern, whatever their share.
+// Bound: guess, one or two happen now and then.
+const MinSlowCalls = 3
+
+// Few reports whether so few calls were slow that it is no pattern: less than MinSlowCalls, or a part of at most share.
 func (c Callers) Few(share float64) bool {
-	return c.Slow < 3 || float64(c.Slow) <= share*float64(c.Calls)
+	return c.Slow < MinSlowCalls || float64(c.Slow) <= share*float64(c.Calls)
 }
 
 // OfAll is how many of all calls n of the accounts stand for.
@@ -30,6 +34,7 @@ func (c Callers) OfAll(n int) float64 {
 
 // loadSlack: where the server received 1/loadSlack more calls than a load made, there were no others: the two counts
 // begin and end at slightly different times.
+// Bound: guess.
 const loadSlack = 100
 
 // countCallers counts the calls of the users, and those of slowpath's probe and load.

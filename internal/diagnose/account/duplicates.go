@@ -52,7 +52,7 @@ func (d *duplicates) recorded(s Suspect) bool {
 	for i--; i >= 0 && d.tap[i].IntendedNs >= s.FromNs-d.longestNs; i-- {
 		c := &d.tap[i]
 		if c.EndNs >= s.FromNs && c.Node == s.Node && (s.Client == "" || s.Client == c.Conn) &&
-			sameOp(c.Op, s.Command) && (c.EndNs-c.IntendedNs)*5 >= s.DurationNs*4 {
+			sameOp(c.Op, s.Command) && float64(c.EndNs-c.IntendedNs) >= nearlyAll*float64(s.DurationNs) {
 			return true
 		}
 	}

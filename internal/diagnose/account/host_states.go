@@ -15,6 +15,7 @@ var stateRank = map[string]int{
 
 // MinSeenBusyNs: the host source reports every time of at least 10 ms on the CPU; with its sampling interval, what is
 // longer than this cannot have gone unseen.
+// Bound: slowpath, the host source reports 10 ms and more, and samples as often.
 const MinSeenBusyNs = int64(20e6)
 
 // hostStates are the states of the main threads that the host source sampled.

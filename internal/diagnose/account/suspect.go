@@ -66,6 +66,7 @@ const (
 )
 
 // minSuspectNs is the shortest occurrence that becomes a suspect: what is shorter is within the normal spread of calls.
+// Bound: guess, a fifth of the automatic threshold.
 const minSuspectNs = int64(time.Millisecond)
 
 // findSuspects lists the suspects, longest first.
@@ -94,9 +95,14 @@ func (s Suspect) state() string {
 	return Busy
 }
 
+// nearlyAll is the least part of a longer time that two records of one command agree in.
+// Bound: guess.
+const nearlyAll = 0.8
+
 // Holds reports whether o can have run inside of s, and been nearly all of it: a command in a script or a transaction.
 // The server counts and logs both.
 func (s Suspect) Holds(o Suspect) bool {
-	return o.FromNs < s.ToNs && o.ToNs > s.FromNs && o.DurationNs <= s.DurationNs && o.DurationNs*5 >= s.DurationNs*4 &&
+	return o.FromNs < s.ToNs && o.ToNs > s.FromNs && o.DurationNs <= s.DurationNs &&
+		float64(o.DurationNs) >= nearlyAll*float64(s.DurationNs) &&
 		(s.Client == "" || o.Client == "" || s.Client == o.Client)
 }

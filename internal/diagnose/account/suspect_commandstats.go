@@ -90,8 +90,10 @@ func (c counted) suspect() (Suspect, bool) {
 const (
 	// minHiddenNs is the least that the calls of a command must have taken above their baseline between two polls, in
 	// sum, to be suspected of a long one among many.
+	// Bound: noticed, as Noticed: less makes no call slow.
 	minHiddenNs = int64(5 * time.Millisecond)
 	// introspectionShare of the server's time in commands of introspection makes them a suspect, however short each is.
+	// Bound: guess.
 	introspectionShare = 0.1
 )
 

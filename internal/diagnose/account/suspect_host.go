@@ -48,7 +48,8 @@ func checkWithHost(rec *recording.Recording, suspects []Suspect) {
 		ran, held := longest(at.busy, s), longest(at.held, s)
 		// A long command that shares its CPU with others may be off it for most of the time, and still be long by its
 		// own work.
-		s.Busy = ran >= s.DurationNs/2 || ran >= MinSeenBusyNs && ran >= s.DurationNs/8 && held < s.DurationNs/2
+		s.Busy = ran >= s.DurationNs/2 ||
+			ran >= MinSeenBusyNs && ran >= s.DurationNs/besideOthers && held < s.DurationNs/2
 		s.Stopped = longest(at.stopped, s) >= s.DurationNs/2
 		if !s.Stopped {
 			continue
@@ -57,7 +58,7 @@ func checkWithHost(rec *recording.Recording, suspects []Suspect) {
 		switch {
 		case calls >= fastCalls && mean*fastTimes < s.DurationNs:
 			s.Busy = false // the thread was at work then, but hardly on this
-		case calls > 0 && held < s.DurationNs/2 && mean >= s.DurationNs/4 && !ConstantTime(s.Command):
+		case calls > 0 && held < s.DurationNs/2 && mean >= s.DurationNs/usualPart && !ConstantTime(s.Command):
 			s.Stopped = false // it always takes about that long
 		}
 	}
@@ -74,8 +75,14 @@ func meanNs(rec *recording.Recording, s *Suspect) (ns int64, calls float64) {
 // A command is fast that is called fastCalls times in a watch, and on average takes less than a part in fastTimes of
 // its time in SLOWLOG.
 const (
-	fastCalls = 100
-	fastTimes = 20
+	fastCalls = 100 // Bound: guess.
+	fastTimes = 20  // Bound: guess.
+	// usualPart: a command that on average takes more than this part of a time took it by its own work.
+	// Bound: guess.
+	usualPart = 4
+	// besideOthers: a thread that shares its CPU with others has at least this part of it.
+	// Bound: guess, fair shares among eight threads.
+	besideOthers = 8
 )
 
 // longest is the longest time that the states cover of any span as long as the suspect's duration, within the suspect's

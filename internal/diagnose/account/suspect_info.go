@@ -41,7 +41,17 @@ func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, tex
 
 // bigFreeNs is the time per expired key above which it was not the number of keys that took the time, but the size of
 // one.
+// Bound: guess.
 const bigFreeNs = 1e6
+
+const (
+	// expireShare of its time is what the server gives the active expire cycle at most.
+	// Bound: server, ACTIVE_EXPIRE_CYCLE_SLOW_TIME_PERC of expire.c at the default active-expire-effort.
+	expireShare = 0.25
+	// DefaultHz is how often per second the server does its periodic work.
+	// Bound: server, the default of hz (CONFIG_DEFAULT_HZ).
+	DefaultHz = 10
+)
 
 // expiry is the active expire cycle: its CPU time where INFO has it (6.0), else how often it used up its time
 // (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
@@ -63,9 +73,9 @@ func (j jobs) expiry() []Suspect {
 	if len(cpu) > 0 {
 		return out
 	}
-	slice := 0.25e9 / 10
+	slice := expireShare * 1e9 / DefaultHz
 	if hz, ok := j.series("hz").Last(); ok && hz > 0 {
-		slice = 0.25e9 / hz
+		slice = expireShare * 1e9 / hz
 	}
 	for _, st := range j.series("expired_time_cap_reached_count").Steps() {
 		out = append(out, j.suspect(KindExpire, st, slice, int(st.Delta),
@@ -78,9 +88,9 @@ func (j jobs) expiry() []Suspect {
 // sampling and freeing, a million keys); where one write must wait for thousands, among four million keys, at 9 µs, as
 // hardly one is in a CPU cache.
 const (
-	evictKeyNs   = 1500
-	evictManyNs  = 10_000
-	evictManyPer = 2 // evictions per command from which writes wait for many
+	evictKeyNs   = 1500   // Bound: noted, on 7.0.15; that it is half more is a guess.
+	evictManyNs  = 10_000 // Bound: noted, on 7.0.15.
+	evictManyPer = 2      // evictions per command from which writes wait for many. Bound: guess.
 )
 
 // eviction is the time above maxmemory where INFO has it (7.0; only of what one round did not finish), or an estimate
@@ -113,10 +123,12 @@ func (j jobs) defrag() []Suspect {
 }
 
 const (
-	// A key is big when it frees this much: some 10^4 elements, ms of free().
-	bigFreeBytes = 1 << 20
+	// BigFreeBytes is from when on a key is big by the memory that it frees: some 10^4 elements, ms of free().
+	// Bound: noted, 60-200 ns for an element of 100 bytes: 0.6 to 2 ms for a megabyte.
+	BigFreeBytes = 1 << 20
 	// freeNsPerByte: measured 60-200 ns for an element of about 100 bytes; an upper bound, as only time in which calls
 	// waited is attributed to it.
+	// Bound: noted, the upper end.
 	freeNsPerByte = 2
 )
 
@@ -128,7 +140,7 @@ func (j jobs) frees() []Suspect {
 		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value -
 			memory[i].Value}
 		for _, gone := range []string{"expired_keys", "evicted_keys"} {
-			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= bigFreeBytes {
+			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= BigFreeBytes {
 				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1,
 					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone)))
 			}
@@ -141,10 +153,14 @@ const (
 	// bulkNsPerByte is what a byte of a big argument or reply costs the main thread: measured 0.15 ns (1 MB values) to
 	// 0.84 ns (10 MB, fresh memory for each) on 7.0.15 over loopback, 25 GB/s memory; a network card costs more than
 	// loopback.
+	// Bound: noted, between the two.
 	bulkNsPerByte = 0.5
-	bulkShare     = 0.05     // of the time between two polls
-	bulkCommand   = 16 << 10 // bytes per command, on average
-	bulkBuffer    = 1 << 20  // bytes of the largest buffer of a client
+	// bulkShare of the time between two polls must have gone to copying, where commands have bulkCommand bytes on
+	// average, or the largest buffer of a client bulkBuffer.
+	// Bound: guess.
+	bulkShare   = 0.05
+	bulkCommand = 16 << 10
+	bulkBuffer  = 1 << 20
 )
 
 // bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.

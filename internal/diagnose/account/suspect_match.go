@@ -58,6 +58,7 @@ func selfAddresses(rec *recording.Recording) map[string]bool {
 
 // cheapNs is what a command of constant time takes at most, reading and writing the socket included: 1 to 10 µs on
 // 7.0.15, and twice that on a slow CPU.
+// Bound: noted, on 7.0.15, twice the upper end.
 const cheapNs = int64(20 * time.Microsecond)
 
 // classify says what a stretch of work was.
@@ -121,6 +122,26 @@ func (m *matcher) command(w Suspect) int {
 	return best
 }
 
+// How far apart the tap and the server may be that time the same work: the server times a command without reading and
+// writing the socket, and some jobs in parts.
+const (
+	// leastLogged of the CPU time of a read is what SLOWLOG has for its only command, at least.
+	// Bound: guess.
+	leastLogged = 0.3
+	// mostLogged and mostLoggedNs: a command of several in a read is logged with at most so many times the time of the
+	// read, and so much more.
+	// Bound: guess.
+	mostLogged   = 1.1
+	mostLoggedNs = float64(200 * time.Microsecond)
+	// mostForked and mostForkedNs are the same for a fork.
+	// Bound: guess.
+	mostForked   = 1.25
+	mostForkedNs = float64(time.Millisecond)
+	// mostTimed is the same for an entry of LATENCY.
+	// Bound: guess.
+	mostTimed = 1.5
+)
+
 // fits reports whether a record of a command can be that of a stretch of work.
 func fits(w, s *Suspect) bool {
 	if s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs ||
@@ -128,11 +149,11 @@ func fits(w, s *Suspect) bool {
 		return false
 	}
 	if w.Command != "" && w.Command != "EXEC" && sameOp(s.Command, w.Command) && w.Calls <= 1 {
-		return s.DurationNs*10 >= w.OnCPUNs*3
+		return float64(s.DurationNs) >= leastLogged*float64(w.OnCPUNs)
 	}
 	// Of a read with several commands only the first is known, of an encrypted one none: the length decides.
 	return (w.Calls != 1 || w.Command == "EXEC") && s.DurationNs*2 >= w.OnCPUNs &&
-		s.DurationNs*10 <= w.DurationNs*11+int64(2*time.Millisecond)
+		float64(s.DurationNs) <= mostLogged*float64(w.DurationNs)+mostLoggedNs
 }
 
 // adopt takes over what the server's record says.
@@ -195,10 +216,10 @@ func (m *matcher) job(w Suspect) int {
 		if !is || s.Node != w.Node || s.FromNs > w.ToNs || s.ToNs < w.FromNs || m.leftNs[i]*2 < w.OnCPUNs {
 			continue
 		}
-		if s.Kind == KindFork && s.DurationNs > w.DurationNs*5/4+int64(time.Millisecond) {
+		if s.Kind == KindFork && float64(s.DurationNs) > mostForked*float64(w.DurationNs)+mostForkedNs {
 			continue
 		}
-		if s.Source == byLatency && s.DurationNs <= w.DurationNs*3/2 {
+		if s.Source == byLatency && float64(s.DurationNs) <= mostTimed*float64(w.DurationNs) {
 			rank -= 10
 		}
 		if s.Kind == KindEvict && readsOne[w.Command] {

@@ -8,6 +8,7 @@ type timeIndex struct {
 	buckets map[int64][]int // by second: the items that touch it, in order
 }
 
+// Bound: arithmetic, the size of a bucket of an index.
 const bucketNs = int64(1e9)
 
 func newTimeIndex(n int, span func(i int) (fromNs, toNs int64)) *timeIndex {

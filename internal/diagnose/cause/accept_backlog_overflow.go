@@ -25,16 +25,26 @@ var acceptBacklogOverflow = Cause{
 	Explain: explainBacklog,
 }
 
+const (
+	// minLateProbes is the least number of the probe's new connections whose SYN was retransmitted where nothing else
+	// shows drops.
+	// Bound: guess, one may be lost on the way.
+	minLateProbes = 2
+	// raisedBacklog is the length of the queue that is advised.
+	// Bound: kernel, the default of net.core.somaxconn since Linux 5.4.
+	raisedBacklog = 4096
+)
+
 func explainBacklog(n *facts.Node) *Finding {
 	b := n.AcceptQueue()
 	counted := len(n.Host("net.ListenOverflows")) > 0
-	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < 2 || b.KeptRetransmitted > 0) {
+	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < minLateProbes || b.KeptRetransmitted > 0) {
 		return nil
 	}
 	f := finding(n, n.Claim(isConnectLoss), 0.95)
 	if !counted {
 		f.Strength = 0.6
-		if limit := n.ConfigInt("tcp-backlog"); limit > 0 && limit <= 128 {
+		if limit := n.ConfigInt("tcp-backlog"); limit > 0 && limit <= facts.DefaultBacklog {
 			f.Strength = 0.7
 		}
 	}
@@ -116,11 +126,11 @@ func backlogFix(n *facts.Node, b facts.AcceptQueue) []string {
 	configured := n.ConfigInt("tcp-backlog")
 	somaxconn, _ := n.Host("net.somaxconn").Last()
 	var fix []string
-	if configured > 0 && configured < 4096 {
+	if configured > 0 && configured < raisedBacklog {
 		fix = append(fix,
 			fmt.Sprintf("tcp-backlog 4096 in the server's configuration (now %d; needs a restart)", configured))
 	}
-	if somaxconn > 0 && somaxconn < 4096 {
+	if somaxconn > 0 && somaxconn < raisedBacklog {
 		fix = append(fix,
 			fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's "+
 				"network namespace (now %.0f; it caps tcp-backlog)", somaxconn))

@@ -25,13 +25,26 @@ var activeExpireCycle = Cause{
 }
 
 // largeExpireShare of the main thread's time is close to what the cycle may take at the default effort (25 %).
+// Bound: guess, three fifths of ACTIVE_EXPIRE_CYCLE_SLOW_TIME_PERC.
 const largeExpireShare = 0.15
+
+const (
+	// manyCaps is how often in a watch the cycle must have used up its time.
+	// Bound: guess.
+	manyCaps = 10
+	// manyExpired is the least number of keys that makes a cycle long.
+	// Bound: guess.
+	manyExpired = 1000
+	// acceptableStale is the share of expired keys, in percent, above which the cycle goes on.
+	// Bound: server, ACTIVE_EXPIRE_CYCLE_ACCEPTABLE_STALE of expire.c at the default active-expire-effort.
+	acceptableStale = 10
+)
 
 func explainExpire(n *facts.Node) *Finding {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := n.Growth("expire_cycle_cpu_milliseconds") / 1e3 / n.Seconds()
 	caps := n.Growth("expired_time_cap_reached_count")
-	if !h.Matters() && (share < largeExpireShare || caps < 10 || n.Ledger.ExcessNs > 0) {
+	if !h.Matters() && (share < largeExpireShare || caps < manyCaps || n.Ledger.ExcessNs > 0) {
 		return nil
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
@@ -51,11 +64,11 @@ func explainExpire(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
 		f.Strength = min(f.Strength, 0.45)
 	}
-	if expired < 1000 {
+	if expired < manyExpired {
 		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
 		f.Strength = min(f.Strength, 0.4)
 	}
-	if stale, ok := n.Info("expired_stale_perc").Max(); ok && stale >= 10 {
+	if stale, ok := n.Info("expired_stale_perc").Max(); ok && stale >= acceptableStale {
 		f.support(recording.SourceServer, stale, "%",
 			"up to %.0f %% of the keys with a TTL had expired but were not removed yet (expired_stale_perc)", stale)
 	}
@@ -64,7 +77,7 @@ func explainExpire(n *facts.Node) *Finding {
 	if v, ok := n.Config("active-expire-effort"); ok && v != "1" {
 		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # now %s", v))
 	}
-	if hz, ok := n.Info("hz").Last(); ok && hz <= 10 && hz > 0 {
+	if hz, ok := n.Info("hz").Last(); ok && hz <= account.DefaultHz && hz > 0 {
 		f.Fix = append(f.Fix,
 			fmt.Sprintf("CONFIG SET hz 50   # slices of %.0f ms instead of %.0f ms, for a little more CPU", 250/50.0,
 				250/hz))

@@ -89,6 +89,7 @@ func explainEverysec(n *facts.Node) *Finding {
 }
 
 // longFsyncNs is more than all fsyncs of a watch take together on a disk that keeps up.
+// Bound: guess.
 const longFsyncNs = int64(1500e6)
 
 // fsyncPending is how long the background thread had an fsync pending.

@@ -47,7 +47,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	} {
 		bytes := n.Growth(d.field)
 		each := bytes / max(1, n.Growth("total_commands_processed"))
-		if bytes/n.Seconds() >= 1e6 {
+		if bytes/n.Seconds() >= notableBytes {
 			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
 				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
 		}
@@ -59,6 +59,10 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.See = []string{"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values"}
 	return f
 }
+
+// notableBytes per second are worth a line of evidence.
+// Bound: arithmetic, it decides what is listed.
+const notableBytes = 1e6
 
 // supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {

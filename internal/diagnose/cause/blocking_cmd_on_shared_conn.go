@@ -40,6 +40,10 @@ func waiters(n *facts.Node) map[string][]waiter {
 	return out
 }
 
+// muchShorter: calls elsewhere that take less than this part of the wait are worth a line of evidence.
+// Bound: arithmetic, it decides what is listed.
+const muchShorter = 4
+
 func explainBlocking(n *facts.Node) *Finding {
 	byConn := waiters(n)
 	if len(byConn) == 0 {
@@ -82,7 +86,7 @@ func explainBlocking(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, free, "calls",
 			"meanwhile the server answered %s on other connections", counted(free, "call"))
 	}
-	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/4 {
+	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok && kept.P99Ns < cl.MaxNs/muchShorter {
 		f.support(recording.SourceProbe, float64(kept.P99Ns), "ns",
 			"99 of 100 calls on the probe's own connection had their reply within %s", format.Brief(kept.P99Ns))
 	}

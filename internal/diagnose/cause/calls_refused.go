@@ -184,6 +184,7 @@ func explainClusterDown(n *facts.Node) *Finding {
 
 // clusterStartNs is for how long a node that starts says that its cluster is down, though it is not
 // (CLUSTER_WRITABLE_DELAY, 2 s), and the server source's interval.
+// Bound: server, CLUSTER_WRITABLE_DELAY of cluster_legacy.c, 2 s, and PollIntervalNs.
 const clusterStartNs = int64(3e9)
 
 // refusedWhileLoading reports whether clients got CLUSTERDOWN while the node loaded its data at its start, before it
@@ -200,6 +201,7 @@ func refusedWhileLoading(n *facts.Node) bool {
 }
 
 // mostCalls is the share of the calls from which errors that depend on the data are no part of a healthy application.
+// Bound: majority, of the calls.
 const mostCalls = 0.5
 
 // answeredInStead reports whether clients sent the script itself after a server did not know it by its hash: EVALSHA,
@@ -293,5 +295,5 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 
 const (
 	clusterDownCode = "CLUSTERDOWN"
-	allSlots        = 16384
+	allSlots        = 16384 // Bound: server, CLUSTER_SLOTS.
 )

@@ -91,13 +91,22 @@ func starvedOf(n *facts.Node, t *facts.Threads) float64 {
 	return float64(t.QueuedNs) / max(float64(t.QueuedNs)+run, 1)
 }
 
+const (
+	// listedShare is the least part of the wait for which a process had the CPU that is listed.
+	// Bound: arithmetic, it decides what is listed.
+	listedShare = 0.05
+	// mostOfWait: for so much of its wait, at least, the process's own threads had the CPU where it needs more of it.
+	// Bound: majority, of the wait.
+	mostOfWait = 0.5
+)
+
 // rivals are the other processes that used a process's CPUs, the largest first.
 type rivals []string
 
 func others(t *facts.Threads, self string) rivals {
 	var out rivals
 	for name, ns := range t.CPUHolders {
-		if name != self && ns*20 >= t.QueuedNs {
+		if name != self && float64(ns) >= listedShare*float64(t.QueuedNs) {
 			out = append(out, name)
 		}
 	}
@@ -118,7 +127,7 @@ func (r rivals) text(t *facts.Threads) string {
 
 func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
 	var fix []string
-	if own < 0.5 && len(others) > 0 {
+	if own < mostOfWait && len(others) > 0 {
 		fix = append(fix,
 			fmt.Sprintf("Move %s to CPUs that %s does not use: taskset, a cpuset, or "+
 				"another machine; or renice -n 10 -p the other", c.Name, others[0]))

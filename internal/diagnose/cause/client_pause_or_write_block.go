@@ -42,7 +42,7 @@ func explainPause(n *facts.Node) *Finding {
 			n.AllClientsListed())
 	stalled := stall.Matters() && (p.Reported() || share >= mostOfExcess)
 	unseen := stall.AllBlocked && !n.PacketLoss().SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
-		stall.LoggedShare < 0.5 &&
+		stall.LoggedShare < facts.MaxLoggedShare &&
 		p.ClientCommands >= minStalls)
 	switch {
 	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
@@ -56,10 +56,16 @@ func explainPause(n *facts.Node) *Finding {
 }
 
 // minStalls: one CLIENT command of another connection proves nothing.
+// Bound: guess, two.
 const minStalls = 2
 
 // mostOfExcess: a pause holds up everything while it lasts; what it does not explain has another cause.
+// Bound: majority, of the excess.
 const mostOfExcess = 0.5
+
+// leastOfWriters: writers that are held back lose so much of all callers' time, at least.
+// Bound: guess.
+const leastOfWriters = 0.3
 
 // pauseOfAll: replies were withheld from all clients.
 func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
@@ -102,7 +108,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	kept := n.DelayedReplies()
 	f := finding(n, kept.Claim, 0.75)
-	f.ExcessShare = max(p.BlockedShare, 0.3, f.ExcessShare)
+	f.ExcessShare = max(p.BlockedShare, leastOfWriters, f.ExcessShare)
 	f.Title = "Writes are paused (CLIENT PAUSE … WRITE or a failover): writers wait, readers notice nothing"
 	switch {
 	case p.BlockedClient != "" || p.Reported() && (!p.ClientsMayBlock || kept.Matters()):

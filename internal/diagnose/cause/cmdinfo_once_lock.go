@@ -24,12 +24,17 @@ var cmdinfoOnceLock = Cause{
 	Whole:   commandLock,
 }
 
-// Bounds. A library asks COMMAND once for each client object.
+// A library asks COMMAND once for each client object.
 const (
-	commandsPerCall = 0.5 // two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often
-	commandsRate    = 2.0 // per second, on a node
-	mapsPerCommand  = 0.5 // a client object made for each job asks for the cluster map as often as for COMMAND
-	redialsPer      = 0.5 // connections for each COMMAND
+	// commandsPerCall: two in go-redis v6 and v8 clusters, one in a Ring: one node of many may be asked less often.
+	// Bound: library, go-redis: two per client object of v6 and v8 for a cluster, one for a Ring; less half, for nodes
+	// that are asked less often.
+	commandsPerCall = 0.5
+	commandsRate    = 2.0 // per second, on a node. Bound: guess.
+	// mapsPerCommand: a client object made for each job asks for the cluster map as often as for COMMAND.
+	// Bound: guess.
+	mapsPerCommand = 0.5
+	redialsPer     = 0.5 // connections for each COMMAND. Bound: guess.
 )
 
 // commandLoop compares COMMAND with the other commands of all nodes: a replica may be asked for COMMAND alone.

@@ -22,7 +22,7 @@ var dnsSlow = Cause{
 }
 
 const (
-	fewQueries = 3 // fewer dials after a DNS query are no pattern
+	fewQueries = 3 // fewer dials after a DNS query are no pattern. Bound: guess.
 )
 
 func explainDNS(n *facts.Node) *Finding {
@@ -115,6 +115,7 @@ func explainOwnQueries(n *facts.Node) *Finding {
 }
 
 // slowQueryNs: a DNS server in the same network answers within a millisecond, from its cache.
+// Bound: guess, twice a millisecond.
 const slowQueryNs = int64(2e6)
 
 // ownQueries are those of the probe's new connections.

@@ -26,6 +26,7 @@ var evictionCycle = Cause{
 }
 
 // atMaxmemory is the share of maxmemory above which evictions are no accident: client buffers come and go.
+// Bound: guess.
 const atMaxmemory = 0.9
 
 func explainEviction(n *facts.Node) *Finding {
@@ -76,8 +77,10 @@ func explainEviction(n *facts.Node) *Finding {
 
 const (
 	// evictedKeyNs is the cost of evicting a small key along with writes: measured 1.0 µs on 7.0.15 (allkeys-lru).
+	// Bound: noted, on 7.0.15.
 	evictedKeyNs = 1000
 	// evictionPattern of the main thread's work is enough where it has no time left.
+	// Bound: guess.
 	evictionPattern = 0.25
 )
 
@@ -90,14 +93,18 @@ func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
 	return min(1, evicted*evictedKeyNs/1e9/n.Seconds()/d.Run), d
 }
 
+// roomForMemory is how much memory is advised, times what is used.
+// Bound: arithmetic, it is part of an advice.
+const roomForMemory = 1.5
+
 func evictionFix(n *facts.Node, used float64) []string {
 	fix := []string{
 		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for the hash table to "+
-			"double and for client buffers; or add shards", max(used*1.5/1e6, 1)),
+			"double and for client buffers; or add shards", max(used*roomForMemory/1e6, 1)),
 		"Set TTLs, so that keys expire before memory is full.",
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
-		if t, err := strconv.Atoi(v); err == nil && t > 10 {
+		if t, err := strconv.Atoi(v); err == nil && t > defaultTenacity {
 			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity "+
 				"10   # now %d: one eviction may take up to %s", t, tenacityLimit(t))}, fix...)
 		}
@@ -111,14 +118,24 @@ func evictionFix(n *facts.Node, used float64) []string {
 		"Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at once.")
 }
 
-// tenacityLimit is evictionTimeLimitUs of evict.c: 50 µs per step up to 10, then 15 % more per step; 100 is no limit.
+// What maxmemory-eviction-tenacity means.
+// Bound: server, evictionTimeLimitUs of evict.c: 50 µs per step up to 10, its default, then 15 % more per step; 100 is
+// no limit.
+const (
+	defaultTenacity = 10
+	endlessTenacity = 100
+	tenacityStepUs  = 50
+	tenacityGrowth  = 1.15
+)
+
+// tenacityLimit is how long one eviction may take.
 func tenacityLimit(t int) string {
-	if t >= 100 {
+	if t >= endlessTenacity {
 		return "any time"
 	}
-	us := 500.0
-	for range t - 10 {
-		us *= 1.15
+	us := float64(tenacityStepUs * defaultTenacity)
+	for range t - defaultTenacity {
+		us *= tenacityGrowth
 	}
 	return format.Brief(int64(us * 1e3))
 }

@@ -33,4 +33,5 @@ func (f *Finding) supportDelay(a *facts.Application, kind, what string, match fu
 
 // minPoolWaitShare of the goroutines or threads that are in calls wait for the pool; fewer is a pool that is short of a
 // connection now and then.
+// Bound: guess.
 const minPoolWaitShare = 0.2

@@ -67,14 +67,16 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 
 // minFanoutShare is the least share of the sampled waits that belong to a fan-out: below it, most slow calls have
 // another pattern.
+// Bound: majority, of the sampled waits.
 const minFanoutShare = 0.5
 
 // Fewer redirects than both of these concern a key or two in passing.
 const (
-	minRedirectShare = 0.01 // of the calls
-	minRedirects     = 10   // during the watch
+	minRedirectShare = 0.01 // of the calls. Bound: guess, as HealthyMaxShare.
+	minRedirects     = 10   // during the watch. Bound: guess.
 )
 
 // minRefreshRate is the rate of map refreshes, per second and node, from which they are too many: one client that
 // refreshes on its own asks a few times per minute.
+// Bound: guess, libraries that refresh by a timer do so once in 10 to 60 seconds.
 const minRefreshRate = 1.0

@@ -11,7 +11,17 @@ import (
 
 // minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
 // time is known to some milliseconds per second, and what the thread does between commands only adds to it.
+// Bound: guess.
 const minStalledRatio = 1.5
+
+const (
+	// minStalledNs is the least time of commands, in sum, that is compared with CPU time.
+	// Bound: guess, CPU time is known to some milliseconds per second.
+	minStalledNs = int64(100e6)
+	// minCheap is the least number of commands of little work in SLOWLOG that shows that the server was stopped.
+	// Bound: guess, one may be an accident.
+	minCheap = 2
+)
 
 // doubtStalls checks, where nobody watched the host, whether these commands were long by their own work. A thread that
 // is kept from running makes every command long, even those of constant time, and uses less CPU time than they last.
@@ -30,7 +40,7 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 			longest = max(longest, s.DurationNs)
 		}
 	}
-	if cheap >= 2 && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
+	if cheap >= minCheap && len(h.Suspects) > 0 && longest*2 >= h.Suspects[0].DurationNs {
 		f.doubt(recording.SourceServer, float64(cheap), "commands",
 			"SLOWLOG also shows %s of little work, up to %s: something keeps the server from running",
 			counted(cheap, "command"), format.Brief(longest))
@@ -41,12 +51,12 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	switch {
 	case !ok:
 		return
-	case float64(own) > minStalledRatio*float64(cpu) && own > int64(1e8):
+	case float64(own) > minStalledRatio*float64(cpu) && own > minStalledNs:
 		f.doubt(source, cores*n.Seconds(), "s",
 			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", format.Brief(own),
 			cores*n.Seconds())
 	// most of their time may be of that
-	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, int64(1e8)):
+	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, minStalledNs):
 		f.doubt(source, float64(used), "ns",
 			"all commands together lasted %s by the clock (commandstats), but the server used only %s "+
 				"of CPU time: something keeps it from running", format.Brief(all), format.Brief(used))

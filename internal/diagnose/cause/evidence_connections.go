@@ -120,4 +120,5 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 }
 
 // minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.
+// Bound: majority, of the calls or the closed connections.
 const minSlowShare = 0.5

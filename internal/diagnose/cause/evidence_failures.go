@@ -36,6 +36,7 @@ func (f *Finding) supportLostCalls(n *facts.Node, w facts.Span) {
 }
 
 // closeDelayNs is how far the tap's clock of a close and the probe's of its last answer may be apart.
+// Bound: guess.
 const closeDelayNs = int64(50e6)
 
 // supportProcessEnd says what the host shows of the server's process.

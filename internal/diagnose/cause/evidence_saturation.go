@@ -26,7 +26,7 @@ func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
 		f.support(recording.SourceServer, ops, "per second",
 			"it served %.0f commands per second, %.1f µs of CPU time each", ops, d.Run*1e6/ops)
 	}
-	if top := n.TopCommand(); top.Calls > 0 && top.Usec >= 0.2e6*n.Seconds()*d.Run {
+	if top := n.TopCommand(); top.Calls > 0 && top.Usec >= notableShare*1e6*n.Seconds()*d.Run {
 		f.support(recording.SourceServer, top.Usec, "µs",
 			"%s took most of it: %.0f calls of %.1f µs, %.0f %% of the time (commandstats)", top.Name, top.Calls,
 			top.Usec/top.Calls, top.Usec/1e4/n.Seconds())
@@ -61,20 +61,20 @@ func saturation(n *facts.Node) *Finding {
 	f.Strength *= 1 - heavy
 	f.supportDemand(n, d)
 	switch {
-	case known && queue.Share() >= 0.5:
+	case known && queue.Share() >= mostlyQueued:
 		f.support(recording.SourceProbe, float64(queue.WaitNs), "ns",
 			"half of all calls wait in the queue for at least %s: the median is %s, "+
 				"a round trip and the work of one call take %s", format.Brief(queue.WaitNs),
 			format.Brief(queue.MedianNs),
 			format.Brief(queue.UnqueuedNs))
 	case known:
-		f.ExcessShare = max(f.ExcessShare, 0.5*own)
+		f.ExcessShare = max(f.ExcessShare, assumedQueue*own)
 		f.Strength *= 0.8
 		f.doubt(recording.SourceProbe, float64(queue.MedianNs), "ns",
 			"calls hardly wait: the median is %s, a round trip and the work of one call take %s",
 			format.Brief(queue.MedianNs), format.Brief(queue.UnqueuedNs))
 	default:
-		f.ExcessShare = max(f.ExcessShare, 0.5*own)
+		f.ExcessShare = max(f.ExcessShare, assumedQueue*own)
 		f.Strength *= 0.9
 	}
 	f.doubtSaturation(n, d, heavy)
@@ -107,11 +107,11 @@ func (f *Finding) doubtCrowd(n *facts.Node) {
 
 // doubtSaturation adds signs of another reason why the thread is busy.
 func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) {
-	if heavy >= 0.1 {
+	if heavy >= notableDoubt {
 		f.doubt(recording.SourceServer, heavy, "share",
 			"%.0f %% of its busy time went to commands of at least 1 ms, or to its own background jobs", heavy*100)
 	}
-	if d.Wait >= 0.1 {
+	if d.Wait >= notableDoubt {
 		f.doubt(recording.SourceHost, d.Wait, "of the time",
 			"for %.0f %% of the time it was in the run queue: with its own CPU it would serve more", d.Wait*100)
 	}
@@ -120,12 +120,12 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 		f.doubt(recording.SourceServer, bytes, "bytes",
 			"a command and its reply have %.0f kB on average: the thread is busy copying bytes", bytes/1e3)
 	}
-	if c := n.Churn(); c.PerSecond >= 50 && c.Share() >= 0.2 {
+	if c := n.Churn(); c.PerSecond >= burdenChurn && c.Share() >= burdenChurnShare {
 		f.Strength *= 0.7
 		f.doubt(recording.SourceServer, c.PerSecond, "per second",
 			"clients open %.0f connections per second: accepting and closing them is part of its work", c.PerSecond)
 	}
-	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= 0.05 {
+	if throttled := float64(n.StateNs(recording.KindThrottled)) / 1e9 / n.Seconds(); throttled >= burdenThrottled {
 		f.Strength *= 0.6
 		f.doubt(recording.SourceHost, throttled, "of the time",
 			"its cgroup was throttled for %.0f %% of the time: the quota is the limit, not the core", throttled*100)
@@ -135,47 +135,93 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 func saturationFix(n *facts.Node) []string {
 	var fix []string
 	reads := n.Growth("total_reads_processed")
-	if reads > 0 && n.Growth("total_commands_processed")/reads < 2 {
+	if reads > 0 && n.Growth("total_commands_processed")/reads < pipelined {
 		fix = append(fix,
 			fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a "+
 				"pipeline of 10 a core serves 3-5 times as many", n.Growth("total_commands_processed")/reads))
 	}
-	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= 10 {
+	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
 		fix = append(fix,
 			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", top.Name,
 				math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()
-	if n.ConfigInt("io-threads") == 1 && cpus >= 4 {
+	if n.ConfigInt("io-threads") == 1 && cpus >= cpusForIOThreads {
 		fix = append(fix,
 			fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f "+
-				"CPUs): I/O threads then read and write the sockets", min(cpus-1, 4), cpus))
+				"CPUs): I/O threads then read and write the sockets", min(cpus-1, mostIOThreads), cpus))
 	}
 	return append(fix, "Spread the keys over more servers (cluster mode), or send reads to replicas",
 		"Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
 }
 
-const looseRun = 0.85 // where only INFO is known, which does not count waits
+const (
+	// mostlyQueued of a call's time in the queue is the queue's own fault.
+	// Bound: majority, of the median call's time.
+	mostlyQueued = 0.5
+	// assumedQueue is the least share of the callers' time that a saturated thread is taken to cost where no queue is
+	// seen.
+	// Bound: guess.
+	assumedQueue = 0.5
+	// burdenChurn per second, with burdenChurnShare of the callers' time, is part of what keeps the thread busy.
+	// Bound: guess.
+	burdenChurn      = 50
+	burdenChurnShare = 0.2
+	// burdenThrottled: where the cgroup was throttled for more of the time, the quota is the limit.
+	// Bound: guess.
+	burdenThrottled = 0.05
+)
 
-const hardlyWait = 0.25 // of a call's time
+// What is said of a saturated thread, and advised.
+const (
+	// notableShare of its time in one command, and notableDoubt of it lost, are worth a line.
+	// Bound: arithmetic, they decide what is listed.
+	notableShare = 0.2
+	notableDoubt = 0.1
+	// pipelined: with fewer commands per read, pipelines are advised.
+	// Bound: arithmetic, it is part of an advice.
+	pipelined = 2
+	// dearCommandUsec is from when on a command is worth to be made cheaper.
+	// Bound: arithmetic, it is part of an advice.
+	dearCommandUsec = 10
+	// cpusForIOThreads is with how many CPUs I/O threads are advised.
+	// Bound: server, redis.conf advises io-threads on machines with at least four cores.
+	cpusForIOThreads = 4
+	// mostIOThreads are advised.
+	// Bound: guess.
+	mostIOThreads = 4
+)
+
+// looseRun is how busy a saturated thread is by INFO alone, which does not count waits.
+// Bound: guess, below SaturatedDemand by some waits.
+const looseRun = 0.85
+
+// hardlyWait: calls that wait for less than this share of their time do not wait for the thread.
+// Bound: guess.
+const hardlyWait = 0.25
 
 // saturatedCrowd: where hundreds of calls are queued, a busy thread does not show whether one pool sends them.
+// Bound: guess.
 const saturatedCrowd = 0.55
 
-// Bounds of saturation. A queue grows without limit as the thread's utilisation approaches 1; a thread that sleeps for
-// a tenth of the time has no lasting queue (M/M/1 at 0.9: ten queued).
-const (
-	bulkBytes = 32 << 10
-)
+// bulkBytes is the mean length of a command and its reply from which the thread is busy copying.
+// Bound: guess.
+const bulkBytes = 32 << 10
 
 // Bounds that several causes of a lack of CPU time share.
 const (
 	// minRunQueueShare is the least share of its demand for CPU that a thread waits in the run queue before slow calls
 	// are attributed to the scheduler: on a machine that is merely busy a few calls are delayed now and then.
-	minRunQueueShare  = 0.3
-	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody
-	minOversizedConns = 256 // of one process, in use
-	minOversizedQueue = 128 // calls of that process in flight at a time
+	// Bound: guess.
+	minRunQueueShare = 0.3
+	// mostOfRunQueue: who had the CPU for more of the waits is their reason.
+	// Bound: majority, of the waits.
+	mostOfRunQueue    = 0.5
+	minIOThreadCores  = 0.1 // cores, all I/O threads together: below it they disturb nobody. Bound: guess.
+	minOversizedConns = 256 // of one process, in use. Bound: guess.
+	minOversizedQueue = 128 // calls of that process in flight at a time. Bound: guess.
 )
 
-const minOtherWorkShare = 0.5 // of the busy time that went to slow commands or jobs of the server itself
+// minOtherWorkShare: of the busy time that went to slow commands or jobs of the server itself.
+// Bound: majority, of the busy time.
+const minOtherWorkShare = 0.5

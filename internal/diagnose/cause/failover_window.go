@@ -177,6 +177,7 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 
 // silentConfidence is the confidence where the old master stays silent after the window, and no source shows which
 // callers still wait for it.
+// Bound: guess.
 const silentConfidence = 0.55
 
 // doubtAfterwards: callers that are refused go elsewhere. An old master that is only silent may hold its callers long
@@ -215,12 +216,18 @@ func (f *Finding) supportClusterDown(n *facts.Node) bool {
 	return refused > 0
 }
 
+// closedAfterNs is how long after the window clients may still close the connections that it cost them.
+// Bound: guess.
+const closedAfterNs = int64(1e9)
+
 // supportUsersOf says what became of the connected clients.
 func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	var callers []*facts.Caller
 	closed, waiting := 0, 0
 	for _, c := range n.ClientCallers() {
-		gone := c.ConnsWhere(func(k *facts.Conn) bool { return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+1e9 })
+		gone := c.ConnsWhere(func(k *facts.Conn) bool {
+			return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+closedAfterNs
+		})
 		for _, k := range gone {
 			waiting += k.Unanswered
 		}
@@ -251,6 +258,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 
 // slowToGiveUpMs is the cluster-node-timeout above which a shorter one is worth considering. The default is 15 s; below
 // 5 s a fork, a slow disk or a long command can be taken for a failure.
+// Bound: arithmetic, it is part of an advice.
 const slowToGiveUpMs = 5000
 
 func failoverFix(n *facts.Node, t facts.Takeover) []string {

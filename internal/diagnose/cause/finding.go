@@ -97,6 +97,7 @@ func (f *Finding) lose(n *facts.Node, kind facts.LossKind, ns float64) {
 }
 
 // mostPattern: a pattern that takes all of the callers' time takes this share of it and of what they do besides.
+// Bound: arithmetic, a guard of a division.
 const mostPattern = 0.95
 
 // ClaimPattern claims what a finding explains beyond slow calls, where its cause has not claimed that itself: its share

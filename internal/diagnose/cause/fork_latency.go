@@ -23,6 +23,7 @@ var forkLatency = Cause{
 
 // notableForkNs is the duration from which a fork is noticed; 9-13 ms per GB are normal on hardware and modern
 // hypervisors (redis.io, latency).
+// Bound: guess, twice the automatic threshold.
 const notableForkNs = int64(10e6)
 
 func explainFork(n *facts.Node) *Finding {

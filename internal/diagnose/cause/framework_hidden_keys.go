@@ -45,6 +45,10 @@ func explainFramework(n *facts.Node) *Finding {
 	return f
 }
 
+// oneKey is the number of arguments of a command for one key.
+// Bound: arithmetic, the command and the key.
+const oneKey = 2
+
 // supportFramework says how the framework was recognised, and what it did with the keys that it found.
 func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework string) {
 	entries, after := 0, 0
@@ -55,7 +59,7 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 		case d.Command == s.Command && d.Framework == framework:
 			entries++
 			found = d.ID
-		case (d.Command == "DEL" || d.Command == "UNLINK") && d.ArgCount > 2 && found >= 0 && d.ID > found:
+		case (d.Command == "DEL" || d.Command == "UNLINK") && d.ArgCount > oneKey && found >= 0 && d.ID > found:
 			after++
 		}
 	}

@@ -43,13 +43,18 @@ func runtimeInfoOf(n *facts.Node, pid int) (r runtimeInfo, ok bool) {
 	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil
 }
 
+// leastGoThreads is what Go chooses for the smallest quota.
+// Bound: library, adjustCgroupGOMAXPROCS of the Go runtime (1.25).
+const leastGoThreads = 2
+
 // fittingThreads is how many running threads fit a quota. Go 1.25 and later choose that many by themselves: the quota
 // rounded up, at least two (runtime, adjustCgroupGOMAXPROCS). With that many, throttling means a lack of quota.
-func fittingThreads(cores float64) float64 { return max(2, math.Ceil(cores)) }
+func fittingThreads(cores float64) float64 { return max(leastGoThreads, math.Ceil(cores)) }
 
 // extraThreads: besides the threads that run goroutines, a Go program has sysmon, and a thread or two that return from
 // a system call and find their place taken. With GOMAXPROCS 2 and a quota of 0.2 cores 2.2 threads were throttled
 // together on average, with 16 and 0.5 cores 10.
+// Bound: noted, with GOMAXPROCS 2 and 16.
 const extraThreads = 2
 
 // throttledTogether is how many threads of a process were throttled at once, on average while any was.

@@ -25,6 +25,7 @@ var handshakeExtraRTTs = Cause{
 }
 
 // oneTrip is enough for a handshake: HELLO 3 AUTH user password SETNAME name, or one pipeline.
+// Bound: server, HELLO takes the password and the name in one command.
 const oneTrip = 1
 
 func explainHandshakes(n *facts.Node) *Finding {

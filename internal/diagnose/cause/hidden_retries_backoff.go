@@ -95,6 +95,7 @@ func (a retries) pause() facts.Percentiles {
 
 // longestPause before another attempt: redis-py 6 and 7 limit theirs to 10 s, the longest default of the known
 // libraries.
+// Bound: library, redis-py 6 and 7.
 const longestPause = int64(10e9)
 
 // beganWith: the first command of a connection that does work is one that was unanswered on another.
@@ -203,7 +204,7 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 			"command of the same length, %s later (%s to %s)", len(a.followed), format.Brief(pause.Median),
 		format.Brief(pause.P10),
 		format.Brief(pause.P90))
-	if most := a.longestChain(); most > 2 {
+	if most := a.longestChain(); most > firstRetry {
 		f.support(recording.SourceTap, float64(most), "attempts",
 			"up to %d attempts in a row: at least %s in one call", most, format.Brief(int64(most-1)*age.Median))
 	}
@@ -214,6 +215,10 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 		"that the next one is a retry of the same call is inferred from its command and length: keys are not read")
 	return age
 }
+
+// firstRetry: chains with more attempts than a call and one retry are worth a line.
+// Bound: arithmetic, it decides what is listed.
+const firstRetry = 2
 
 func retriesFix(n *facts.Node, timeout facts.Percentiles) []string {
 	fix := []string{fmt.Sprintf("Decide how long a whole call may take, and make timeout x attempts + pauses "+

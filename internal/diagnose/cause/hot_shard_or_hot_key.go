@@ -28,6 +28,7 @@ var hotShard = Cause{
 }
 
 // hotTimes: a node that does at least this many times the median of its peers is hot.
+// Bound: guess.
 const hotTimes = 2.0
 
 // work is what a node of a cluster does, and how many slots it has.
@@ -141,6 +142,10 @@ func (w work) source() string {
 	return source
 }
 
+// leastCores guards a division.
+// Bound: arithmetic, a guard.
+const leastCores = 1e-3
+
 // supportSlots distinguishes hot keys from many slots.
 func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bool) {
 	if own.slots == 0 {
@@ -148,7 +153,7 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	}
 	slots := medianWork(peers, func(w work) float64 { return float64(w.slots) })
 	times := float64(own.slots) / max(slots, 1)
-	if times*hotTimes > own.cores/max(cores, 1e-3) && times > 1 {
+	if times*hotTimes > own.cores/max(cores, leastCores) && times > 1 {
 		f.support(recording.SourceServer, float64(own.slots), "slots",
 			"it has %s, the median of its peers is %.0f: so it has that many more keys", counted(own.slots, "slot"),
 			slots)

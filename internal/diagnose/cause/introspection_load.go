@@ -87,11 +87,14 @@ const (
 	// What a command costs for the first MONITOR client and for each further one: to format its line, to queue it and
 	// to write it. Measured on 7.0.15: 1.0 µs of CPU time with a pipeline of 50, 2.7 µs without, and little more for
 	// four clients.
+	// Bound: noted, on 7.0.15, between the two.
 	firstMonitorNs = 1500
-	nextMonitorNs  = 300
+	nextMonitorNs  = 300 // Bound: guess, little more was noted for four clients.
 	// monitorMinShare of the main thread's work is where MONITOR begins to be noticed.
+	// Bound: guess, as MinShare.
 	monitorMinShare = 0.1
 	// introspectionPattern of it is enough where the thread has no time left.
+	// Bound: guess.
 	introspectionPattern = 0.25
 )
 
@@ -158,10 +161,14 @@ func add(c facts.Claim, o facts.Claim) facts.Claim {
 	}
 }
 
+// listedTime of the server's time makes a command worth a line.
+// Bound: arithmetic, it decides what is listed.
+const listedTime = 0.02
+
 // supportTimeOf says how much of the server's time the commands took during the watch.
 func (f *Finding) supportTimeOf(n *facts.Node) {
 	for _, u := range introspection(n) {
-		if share := u.Usec / 1e6 / n.Seconds(); share >= 0.02 {
+		if share := u.Usec / 1e6 / n.Seconds(); share >= listedTime {
 			f.support(recording.SourceServer, share, "",
 				"%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls,
 				u.Usec/u.Calls/1e3)

@@ -27,7 +27,16 @@ var ioThreadsOversubscribed = Cause{
 }
 
 const (
-	ioThreadsWait = 0.2 // of their demand for CPU
+	ioThreadsWait = 0.2 // of their demand for CPU. Bound: guess.
+	// withinQuota: a main thread that runs for less than this share of the quota is throttled for its I/O threads.
+	// Bound: guess.
+	withinQuota = 0.8
+	// minThreadsCores is the least CPU time of all I/O threads together, by INFO, that shows that they run.
+	// Bound: guess.
+	minThreadsCores = 0.2
+	// spinningShare: threads that never sleep and get less than this share of a core each wait for CPUs.
+	// Bound: guess.
+	spinningShare = 0.7
 )
 
 func explainIOThreads(n *facts.Node) *Finding {
@@ -46,7 +55,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 	}
 	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
 		return s.Actor == account.Server && (s.State == account.RunQueue || s.State == account.Throttled && t.ByQuota &&
-			main.Run < 0.8*t.CPUs) || facts.IsUnexplainedWait(s)
+			main.Run < withinQuota*t.CPUs) || facts.IsUnexplainedWait(s)
 	})
 	f := finding(n, cl, 0.95)
 	others := n.TotalNeighbourCores()
@@ -92,7 +101,8 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	all := facts.Rate(n.Info("used_cpu_user")) + facts.Rate(n.Info("used_cpu_sys"))
 	main := facts.Rate(n.Info("used_cpu_user_main_thread")) + facts.Rate(n.Info("used_cpu_sys_main_thread"))
 	q, ok := n.Queue()
-	if active == 0 || main == 0 || all-main < 0.2 || all > 0.7*float64(t.Configured) || !ok || q.Share() < 0.5 {
+	if active == 0 || main == 0 || all-main < minThreadsCores || all > spinningShare*float64(t.Configured) ||
+		!ok || q.Share() < mostlyQueued {
 		return nil
 	}
 	f := finding(n, n.UnexplainedWaits(), 0.5)

@@ -75,11 +75,15 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 			name, most = command, d
 		}
 	}
-	if per := most / runs; per >= 50 {
+	if per := most / runs; per >= manyInner {
 		f.support(recording.SourceServer, per, "calls",
 			"commandstats: %.0f calls of %s for each %s", per, strings.ToUpper(name), s.Command)
 	}
 }
+
+// manyInner calls of one command in each script are worth a line.
+// Bound: arithmetic, it decides what is listed.
+const manyInner = 50
 
 func scriptFix(command, from string) []string {
 	if command == "EXEC" {

@@ -26,7 +26,11 @@ var manyClientsOverhead = Cause{
 
 const (
 	// crowd is how many calls are queued at a time for their number to be the problem.
+	// Bound: guess.
 	crowd = 2000
+	// crowdPart: this part of the clients, at least, waits at a time where their number is the problem.
+	// Bound: guess.
+	crowdPart = 4
 )
 
 func explainManyClients(n *facts.Node) *Finding {
@@ -39,7 +43,7 @@ func explainManyClients(n *facts.Node) *Finding {
 			n.GrowsWithClients(s.Command)
 	})
 	queued := queuedCalls(n)
-	crowded := queued >= crowd && queued >= clients/4
+	crowded := queued >= crowd && queued >= clients/crowdPart
 	if !h.Matters() && !crowded {
 		return nil
 	}

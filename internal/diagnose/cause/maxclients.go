@@ -128,10 +128,15 @@ func crowdOf(n *facts.Node) string {
 }
 
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
+// Bound: server, CONFIG_MIN_RESERVED_FDS.
 const spareFiles = 32
 
+// defaultMaxClients is at least advised.
+// Bound: server, the default of maxclients (CONFIG_DEFAULT_MAX_CLIENTS).
+const defaultMaxClients = 10_000
+
 func maxClientsFix(n *facts.Node, limit, files int) []string {
-	want := max(10_000, 2*limit)
+	want := max(defaultMaxClients, 2*limit)
 	raise := fmt.Sprintf("CONFIG SET maxclients %d", want)
 	if files > 0 && files < want+spareFiles {
 		raise += fmt.Sprintf(", with LimitNOFILE=%d in the unit (ulimit -n): the process may open %d files",

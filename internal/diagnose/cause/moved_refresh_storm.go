@@ -27,10 +27,12 @@ var movedRefreshStorm = Cause{
 
 // movedPolls is the least number of polls in which MOVED had risen: after a single change clients get MOVED only
 // briefly.
+// Bound: guess.
 const movedPolls = 3
 
 // movedBesideWaits is the confidence where calls of these clients are known to wait for the map, and the requests cost
 // the servers little.
+// Bound: guess.
 const movedBesideWaits = 0.55
 
 func explainMoved(c *facts.Case, _ *Finding) *Finding {

@@ -26,11 +26,13 @@ var nPlusOneRoundtrips = Cause{
 // nothing: a pool that hands out the last one used keeps one busy however independent the requests are.
 const (
 	tripNs      = floorNs
-	mostlyWaits = 0.5 // of the time: its caller waits more than it works
-	chainCalls  = 10  // per second: a request may well make this many dependent calls
-	oneAtATime  = 0.7 // of the path's round trip: a call takes at least this where calls do not overlap
-	notQueueing = 2.0 // times the round trip: a call takes at most this
-	dependent   = 0.8 // of the calls are sent right after the reply before: the caller waits for it
+	mostlyWaits = 0.5 // of the time: its caller waits more than it works. Bound: majority, of the time.
+	chainCalls  = 10  // per second: a request may well make this many dependent calls. Bound: guess.
+	// oneAtATime: of the path's round trip: a call takes at least this where calls do not overlap.
+	// Bound: guess.
+	oneAtATime  = 0.7
+	notQueueing = 2.0 // times the round trip: a call takes at most this. Bound: guess.
+	dependent   = 0.8 // of the calls are sent right after the reply before: the caller waits for it. Bound: guess.
 )
 
 func explainNPlusOne(n *facts.Node) *Finding {

@@ -26,11 +26,16 @@ var nagleDelayedACK = Cause{
 const (
 	// The delayed acknowledgement comes after 40 ms (TCP_DELACK_MIN of include/net/tcp.h) or up to a tick of the timer
 	// later, 10 ms at HZ=100. It takes one way to the sender, and the last piece the other.
+	// Bound: kernel, TCP_DELACK_MIN, 40 ms, less 1 ms for the way.
 	delackMinNs = int64(39e6)
-	delackMaxNs = int64(51e6)
+	delackMaxNs = int64(51e6) // Bound: kernel, TCP_DELACK_MIN and a tick at HZ=100, and 1 ms for the way.
 	// steadyPart: so many of the requests that were late, at least, are late by that. A program that pauses while it
 	// writes a request may pause for any time.
+	// Bound: guess.
 	steadyPart = 0.8
+	// shortTrip: calls that take more than this part of the delay prove nothing by taking about as long.
+	// Bound: guess.
+	shortTrip = 4
 )
 
 // lateRequest is the time of a call from when its request was begun to its arrival. Time when the process at either end
@@ -93,7 +98,7 @@ func explainNagle(n *facts.Node) *Finding {
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		baseline = kept.P50Ns
 	}
-	if baseline*4 >= delackMinNs {
+	if baseline*shortTrip >= delackMinNs {
 		return nil // on a path as slow as that, 40 ms prove nothing
 	}
 	g := nagledConns(n, baseline)

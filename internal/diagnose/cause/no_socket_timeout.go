@@ -34,8 +34,10 @@ const (
 	// timeoutsEndBy is when a caller with a default timeout has given up: the longest defaults of libraries with a
 	// reply timeout are 5 s (go-redis >= 9.22, redis-py >= 8, StackExchange.Redis; Jedis 2 s, Redisson 3 s), plus one
 	// second for a busy machine. Lettuce and PHP wait 60 s by default, which no user request survives either.
+	// Bound: library, 5 s of go-redis, redis-py and StackExchange.Redis, and a second.
 	timeoutsEndBy = int64(6e9)
 	// stillAnswers: the server answered a call within this time before the end of the watch; it was asked each second.
+	// Bound: slowpath, three times PollIntervalNs.
 	stillAnswers = int64(3e9)
 )
 

@@ -29,9 +29,11 @@ var oversizedPipeline = Cause{
 const (
 	// readBytes is what a server reads at once (PROTO_IOBUF_LEN of server.h): a read of this length was not the last of
 	// its batch.
+	// Bound: server, PROTO_IOBUF_LEN.
 	readBytes = 16 << 10
 	// batchGapNs ends a batch with a full last read: a connection with more input is read again sooner, unless
 	// something else holds the loop, and then that is what matters.
+	// Bound: guess.
 	batchGapNs = int64(250e6)
 )
 

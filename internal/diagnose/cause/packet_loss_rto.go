@@ -27,6 +27,7 @@ var packetLossRTO = Cause{
 }
 
 // mostlyBusy: a main thread that is busy for this share of the time keeps calls waiting itself.
+// Bound: guess, M/M/1 at 0.8: four calls are in the system on average.
 const mostlyBusy = 0.8
 
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
@@ -54,7 +55,7 @@ func explainLoss(n *facts.Node) *Finding {
 			return false
 		}
 		// A lost reply is retransmitted by the server: the caller's socket does not count it.
-		return facts.IsUnexplainedWait(s) && s.Actor != account.Server && a.ExcessNs >= facts.RTOMinNs*9/10
+		return facts.IsUnexplainedWait(s) && s.Actor != account.Server && a.ExcessNs >= facts.MinTimeoutNs
 	}
 	cl := n.Claim(match)
 	if !cl.Matters() {
@@ -85,7 +86,7 @@ func explainLoss(n *facts.Node) *Finding {
 			"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f %%", l.ServerSegs,
 			l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))
 	}
-	if known && d.Source == recording.SourceHost && d.Total() < 0.5 {
+	if known && d.Source == recording.SourceHost && d.Total() < maxIdleDemand {
 		f.support(recording.SourceHost, d.Total(), "of the time",
 			"the main thread was busy only %.0f %% of the time: the calls did not wait for the server", d.Total()*100)
 	}
@@ -141,8 +142,8 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 
 // Bounds of loss without a slow call of the probe: a healthy network loses less than one segment in a thousand.
 const (
-	lossShare    = 0.001
-	lossSegments = 10
+	lossShare    = 0.001 // Bound: guess.
+	lossSegments = 10    // Bound: guess.
 )
 
 var (
@@ -196,5 +197,5 @@ func (f *Finding) supportReplies(r facts.LostReplies) {
 	f.support(recording.SourceTap, float64(r.Late), "replies",
 		"%s arrived at least %s after the server had sent them, up to %s; %d of them right after one end "+
 			"retransmitted: they were lost on the way to the caller",
-		counted(r.Late, "reply", "replies"), format.Brief(facts.RTOMinNs*9/10), format.Brief(r.MaxNs), r.Retransmitted)
+		counted(r.Late, "reply", "replies"), format.Brief(facts.MinTimeoutNs), format.Brief(r.MaxNs), r.Retransmitted)
 }

@@ -36,15 +36,23 @@ var poolExhaustedWait = Cause{
 
 // Bounds of a pool that callers wait for.
 const (
-	poolConns = 2   // a single connection that is always in use is a program that makes one call after the other
-	waitLong  = 1.0 // times the call itself: from then on callers lose more in the pool than at the server
-	overlaps  = 1.3 // calls in flight on a busy connection: a pool gives it to one caller at a time
+	// poolConns: a single connection that is always in use is a program that makes one call after the other.
+	// Bound: arithmetic, more than one.
+	poolConns = 2
+	// waitLong: times the call itself: from then on callers lose more in the pool than at the server.
+	// Bound: majority, of what a caller waits, in the pool and at the server.
+	waitLong = 1.0
+	overlaps = 1.3 // calls in flight on a busy connection: a pool gives it to one caller at a time. Bound: guess.
 )
+
+// mostBusy bounds a queue that would grow for ever.
+// Bound: arithmetic, a guard of a division.
+const mostBusy = 0.99
 
 // waits is how many times a call's own time a caller waits for a connection, by Erlang's formula: calls come at random
 // to as many connections as there are, each in use for the same share of the time.
 func waits(u facts.PoolUse) float64 {
-	busy := min(u.BusyShare, 0.99) // a queue that grows for ever has no mean
+	busy := min(u.BusyShare, mostBusy) // a queue that grows for ever has no mean
 	load := busy * float64(len(u.Used))
 	b := 1.0
 	for k := 1; k <= len(u.Used); k++ {
@@ -136,7 +144,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	var ns int64
 	for _, h := range n.Rec.Histograms {
-		if h.Source == recording.SourceTap && h.Node == n.Address && len(h.Op) > 7 && h.Op[:7] == recording.Client+" " {
+		if h.Source == recording.SourceTap && h.Node == n.Address && strings.HasPrefix(h.Op, recording.Client+" ") {
 			_, sum := facts.HistogramSum(h.HDR)
 			ns += sum
 		}
@@ -215,8 +223,10 @@ func poolSeenFix(w facts.ThreadWait) []string {
 
 // Bounds of connections that threads queue for.
 const (
-	minHandovers     = 30  // fewer are chance
-	minHandoverShare = 0.7 // of the turns of each connection: a pool with a free one gives that, and wakes nobody
+	minHandovers = 30 // fewer are chance. Bound: guess.
+	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
+	// Bound: guess.
+	minHandoverShare = 0.7
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread

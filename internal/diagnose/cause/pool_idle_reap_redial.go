@@ -23,6 +23,7 @@ var poolIdleReapRedial = Cause{
 }
 
 // limitNear: bounds that differ by at most this share of the greater are one value.
+// Bound: guess.
 const limitNear = 0.1
 
 func explainIdleReap(n *facts.Node) *Finding {

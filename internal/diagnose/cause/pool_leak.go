@@ -112,7 +112,12 @@ func lastClients(n *facts.Node) (out []facts.Client) {
 }
 
 // restSeconds: a connection unused for so long, by CLIENT LIST, is idle.
+// Bound: guess, CLIENT LIST has whole seconds.
 const restSeconds = 2
+
+// minHeld is the least number of idle connections that their holders do not use.
+// Bound: guess, a single one is a subscriber's or a lock's.
+const minHeld = 2
 
 // leakSeen adds callers that wait in their pool for a connection while most connections are idle: their holders do not
 // use them.
@@ -139,7 +144,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 			}
 		}
 	}
-	if idle < 2 || 2*idle < open || used > int64(open-idle) {
+	if idle < minHeld || 2*idle < open || used > int64(open-idle) {
 		return f
 	}
 	if f == nil {

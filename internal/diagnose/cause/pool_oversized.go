@@ -27,9 +27,9 @@ var poolOversized = Cause{
 
 // Bounds of a pool that is too large.
 const (
-	oversizedTimes = 10.0 // as many calls in flight as are needed for the same calls per second
-	roomForBursts  = 2.0
-	poolUsual      = 10 // connections that any pool may have
+	oversizedTimes = 10.0 // as many calls in flight as are needed for the same calls per second. Bound: guess.
+	roomForBursts  = 2.0  // times the connections that are needed. Bound: guess.
+	poolUsual      = 10   // connections that any pool may have. Bound: guess, a usual default of libraries.
 )
 
 func explainOversizedPool(n *facts.Node) *Finding {

@@ -27,9 +27,11 @@ var receiverStall = Cause{
 
 const (
 	// A window is at least 64 kB before it is scaled (tcp(7)): the client's kernel takes a smaller reply, read or not.
+	// Bound: kernel, a window before it is scaled has 16 bits (tcp(7), RFC 7323).
 	windowBytes = 64 << 10
 	// limitedPart of the wait must be counted by the server's socket as limited by the receiver. TCP_INFO counts only
 	// while it has something to send and nothing else limits it.
+	// Bound: guess.
 	limitedPart = 0.3
 )
 

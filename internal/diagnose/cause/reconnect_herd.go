@@ -144,10 +144,22 @@ func (f *Finding) supportHerds(n *facts.Node, herds []facts.MassDisconnect) {
 	}
 }
 
+const (
+	// pollsForTypical is the least number of polls that says what is typical.
+	// Bound: arithmetic, two intervals.
+	pollsForTypical = 3
+	// timesTypical is how many times as many connections as in a typical interval come, besides MinHerd, in a herd.
+	// Bound: guess.
+	timesTypical = 3
+	// stayed is the least part of a herd that is still connected at the next poll.
+	// Bound: guess.
+	stayed = 3
+)
+
 // herdByCounters judges by the server's counters and slowpath's own connections.
 func herdByCounters(n *facts.Node) *Finding {
 	received := n.Info("total_connections_received")
-	if len(received) < 3 {
+	if len(received) < pollsForTypical {
 		return nil
 	}
 	var growths []float64
@@ -167,7 +179,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		}
 		open, _ := n.Info("connected_clients").At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
-		if came < facts.MinHerd+3*typical || open < came/3 || !cut {
+		if came < facts.MinHerd+timesTypical*typical || open < came/stayed || !cut {
 			continue
 		}
 		if most = max(most, came); restarted {

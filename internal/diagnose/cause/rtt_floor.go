@@ -24,9 +24,15 @@ var rttFloor = Cause{
 }
 
 const (
-	usualRTTNs   = int64(0.5e6)
-	throughTCP   = 0.5 // share of the floor that a TCP connect takes as well, where it is distance
-	blockedOften = 0.1 // of the time in a system call, which delays every call of the loop
+	// usualRTTNs of a round trip is no loss: it is as long within a data centre.
+	// Bound: guess, the upper end of evidence_round_trip.go.
+	usualRTTNs = int64(0.5e6)
+	// throughTCP: share of the floor that a TCP connect takes as well, where it is distance.
+	// Bound: majority, of the floor.
+	throughTCP = 0.5
+	// blockedOften: a loop that is in system calls for so much of the time delays every call.
+	// Bound: guess.
+	blockedOften = 0.1
 )
 
 func explainFloor(n *facts.Node) *Finding {

@@ -32,8 +32,9 @@ var serverCPUContention = Cause{
 const (
 	// waitsMore: the thread is in the run queue at least as long as on the CPU. Sharing a CPU fairly with one other
 	// gives a half.
+	// Bound: kernel, the fair scheduler gives two threads of equal weight a half each.
 	waitsMore     = 0.5
-	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls
+	waitsOfSecond = 0.1 // of the wall time, for the pattern without slow calls. Bound: guess.
 )
 
 func explainContention(n *facts.Node) *Finding {
@@ -41,7 +42,8 @@ func explainContention(n *facts.Node) *Finding {
 	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
 	run := n.Host("main.run_ns").Growth()
 	waits := delay / max(run+delay, 1)
-	slow := (cl.Probe.Calls >= max(3, n.Ledger.Latency.Calls/100) || cl.Users.Pattern()) &&
+	slow := (cl.Probe.Calls >= max(facts.HealthyMinCalls,
+		int(facts.HealthyMaxShare*float64(n.Ledger.Latency.Calls))) || cl.Users.Pattern()) &&
 		waits >= minRunQueueShare
 	always := waits >= waitsMore && delay >= waitsOfSecond*n.Seconds()*1e9 && noticed(n)
 	if !slow && !always && !(waits >= minRunQueueShare && crowded(n)) {
@@ -100,7 +102,7 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	var names []string
 	for _, name := range facts.KeysByValue(by) {
 		share := 100 * float64(by[name]) / float64(all.Ns)
-		if name != "" && share >= 1 && len(names) < 4 {
+		if name != "" && share >= 1 && len(names) < holdersListed {
 			names = append(names, fmt.Sprintf("%s %.0f %%", name, share))
 		}
 	}
@@ -112,11 +114,11 @@ func (f *Finding) supportHolders(n *facts.Node) {
 	f.support(recording.SourceTap, float64(all.Ns), "ns", "%s", text)
 }
 
-// noticed reports whether callers can have noticed a wait that makes no single call slow: p90 is at least a fifth of
-// the slow threshold.
+// noticed reports whether callers can have noticed a wait that makes no single call slow: p90 is at least a part,
+// feltPart, of the slow threshold.
 func noticed(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
-	return ok && p.P90Ns >= n.Ledger.ThresholdNs/5
+	return ok && p.P90Ns >= n.Ledger.ThresholdNs/feltPart
 }
 
 // crowded reports whether other processes use at least half of the CPUs that the server may use, and p99 shows it: a
@@ -125,12 +127,22 @@ func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
 	cpus, known := n.Host("cpus_allowed").Last()
 	c := n.NeighbourCores()
-	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/5 &&
+	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/feltPart &&
 		p.P99Ns >= crowdedTail*p.P50Ns
 }
 
 // crowdedTail is how many times the median p99 is where calls are now and then held up for a full time slice.
+// Bound: guess.
 const crowdedTail = 10
+
+const (
+	// feltPart: callers may notice waits from this part of the slow threshold on.
+	// Bound: guess.
+	feltPart = 5
+	// holdersListed is how many programs are named that had the CPU.
+	// Bound: arithmetic, the size of a list.
+	holdersListed = 4
+)
 
 // doubtOwnThreads: the server's own I/O threads on its CPUs are not other processes.
 func (f *Finding) doubtOwnThreads(n *facts.Node) {
@@ -150,7 +162,7 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 // load more expensive, but what they ask for is the first thing to check.
 func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
-		if share > 0.5 {
+		if share > mostOfRunQueue {
 			f.scale(1 - share)
 			f.doubt(recording.SourceTap, share, "of the waits",
 				"for %.0f %% of its waits its own callers or slowpath had the CPU", share*100)
@@ -206,7 +218,7 @@ func (f *Finding) doubtSoftirqs(n *facts.Node) {
 	}
 	text := fmt.Sprintf("softirqs and %s had the main thread's CPU %d for "+
 		"%.0f %% of the time (/proc/stat) and %.0f %% %s", q.ThreadName(), q.CPU, 100*q.Share(n), 100*share, how)
-	if f.Independent = !q.Heavy(n) || share < 0.5; f.Independent {
+	if f.Independent = !q.Heavy(n) || share < mostOfRunQueue; f.Independent {
 		f.support(recording.SourceHost, share, "of the waits", "%s: other processes had it for the rest", text)
 	} else {
 		f.doubt(recording.SourceHost, share, "of the waits", "%s", text)

@@ -66,7 +66,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 			q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)
-	if part < 0.5 {
+	if part < mostOfRunQueue {
 		f.Strength *= part * 2
 		f.doubt(recording.SourceHost, q.OthersNs, "ns",
 			"other processes used %.0f %% of that CPU as well", q.OthersNs/1e7/n.Seconds())
@@ -91,7 +91,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
 	cpus := facts.LastValue(n.Machine("cpu.count"))
 	all := n.Machine("cpu.softirq_ns").Growth()
-	if cpus < 2 || all <= 0 {
+	if cpus <= 1 || all <= 0 {
 		return
 	}
 	others := max(all-q.Ns, 0) / 1e7 / n.Seconds() / (cpus - 1)

@@ -91,9 +91,9 @@ func lateNotice(ended []*facts.Conn) facts.Percentiles {
 // Bounds of what the counters alone can show: few connections, of few commands, in a watch that is much longer than the
 // limit.
 const (
-	staleWatches = 4  // times the limit
-	staleCalls   = 50 // commands on each
-	staleShare   = 0.3
+	staleWatches = 4   // times the limit. Bound: guess.
+	staleCalls   = 50  // commands on each. Bound: guess.
+	staleShare   = 0.3 // Bound: guess.
 )
 
 func staleByCounters(n *facts.Node) *Finding {

@@ -30,6 +30,7 @@ const pageFault = "page fault"
 
 // mostlyKernel is the share of the main thread's CPU time spent on fetching pages from which the cause is named even if
 // the thread was not seen blocked.
+// Bound: guess.
 const mostlyKernel = 0.3
 
 // isFault: the server waits for memory. A missing page is fetched during whatever a thread does: its own code, or a
@@ -107,6 +108,10 @@ func explainSwap(n *facts.Node) *Finding {
 	return f
 }
 
+// nearlyFull: a cgroup that uses less of its limit pushes nothing out.
+// Bound: guess.
+const nearlyFull = 0.9
+
 // memoryLimit finds the cgroup with the limit that pushed the server out, if one is nearly full, and says so.
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
@@ -115,7 +120,7 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 		if high := facts.LastValue(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
-		if limit <= 0 || usage < 0.9*limit {
+		if limit <= 0 || usage < nearlyFull*limit {
 			continue
 		}
 		path = strings.TrimPrefix(subject, recording.CgroupPrefix)

@@ -29,6 +29,7 @@ var timeoutDiscardChurn = Cause{
 }
 
 // deadlineSharp: a timeout ends no call early. Timers may be late on a busy machine, but most are not.
+// Bound: guess.
 const deadlineSharp = 0.7
 
 func explainTimeouts(n *facts.Node) *Finding {

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"sort"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -28,23 +29,33 @@ var tlsHandshakeStorm = Cause{
 // Bounds of a storm.
 const (
 	// A few new connections per second are normal for a pool.
+	// Bound: guess.
 	stormRate = 20.0
 	// stormCores: the share of the main thread's time in handshakes from which their number makes it busy, so that more
 	// than their own callers wait.
+	// Bound: guess.
 	stormCores = 0.3
 	// freshNs is how long a connection counts as new.
+	// Bound: guess.
 	freshNs = int64(1e9)
 	// stormExcess: below this share of the excess, calls are slow for another reason, and what is left is their own
 	// handshakes.
+	// Bound: guess.
 	stormExcess = 0.4
 	// tlsCommandNs is the loop's time for a small command under TLS, in addition to what commandstats counts: two
 	// system calls, a record each way (measured: GET on 7.0.15 at 20 connections, 14-16 µs of CPU time each).
+	// Bound: noted, on 7.0.15, a little more than the upper end.
 	tlsCommandNs = 20_000.0
 	// plainAcceptNs is the loop's time for a whole connection without TLS: below it there was no signature.
+	// Bound: guess.
 	plainAcceptNs = 100_000.0
-	// dearestNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); more time per connection would have another
-	// cause.
+	// maxHandshakeNs: RSA of 4096 bits takes 3-6 ms (openssl speed rsa4096); more time per connection would have
+	// another cause.
+	// Bound: noted, openssl speed rsa4096, twice the upper end.
 	maxHandshakeNs = 10e6
+	// seenPart: from this part of all handshakes on, those that the tap timed say what one takes.
+	// Bound: guess.
+	seenPart = 4
 )
 
 // handshakeWork is what new connections took of the main thread.
@@ -76,12 +87,12 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 	if h.count < stormRate*seconds {
 		return h, false
 	}
-	if seen := n.TLSHandshakes(); seen.Count >= h.count/4 {
+	if seen := n.TLSHandshakes(); seen.Count >= h.count/seenPart {
 		h.spans, h.costNs, h.source = seen.Spans, seen.OnCPUNs/seen.Count, recording.SourceTap
 	} else if d, known := n.Demand(); known {
 		usec := 0.0
 		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			if len(name) > 5 && name[len(name)-5:] == ".usec" {
+			if strings.HasSuffix(name, ".usec") {
 				usec += n.Growth(name)
 			}
 		}
@@ -185,7 +196,7 @@ func handshakeStormFix(n *facts.Node) []string {
 			"gives up and dials again only makes the queue longer")
 	valkey := n.Rec.Meta[recording.MetaServer]
 	switch {
-	case len(valkey) > 6 && valkey[:6] == "valkey":
+	case strings.HasPrefix(valkey, "valkey"):
 		fix = append(fix, "io-threads 4 (Valkey 8.1 and later do handshakes in them), if there are as many CPUs",
 			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between "+
 				"handshakes: raise it only with CPUs to spare")

@@ -42,15 +42,16 @@ func Incidents() []string {
 // Open unpacks and reads the recording of an incident.
 func Open(t testing.TB, incident string) *recording.Recording {
 	t.Helper()
-	rec, err := open(incident, filepath.Join(t.TempDir(), "recording.slowpath"))
+	rec, err := Read(incident, t.TempDir())
 	if err != nil {
 		t.Fatalf("corpus: %s: %v", incident, err)
 	}
 	return rec
 }
 
-// open unpacks the recording of an incident to a file, reads it, and removes the file.
-func open(incident, path string) (*recording.Recording, error) {
+// Read unpacks the recording of an incident to a file in a directory, reads it, and removes the file.
+func Read(incident, dir string) (*recording.Recording, error) {
+	path := filepath.Join(dir, "recording.slowpath")
 	packed, err := files.Open("testdata/" + incident + Suffix)
 	if err != nil {
 		return nil, err

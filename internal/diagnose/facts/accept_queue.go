@@ -50,7 +50,7 @@ func (n *Node) AcceptQueue() AcceptQueue {
 	if p, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		kept = p.Calls
 	}
-	b.KeptSlow = slow*10 > kept
+	b.KeptSlow = float64(slow) > keptSlowShare*float64(kept)
 	full := b.Limit > 0 && b.MaxQueue >= b.Limit
 	// A queue this short fills and drains between two polls; then the drops are attributed to it only if many
 	// connections come, and nothing else is lost.
@@ -64,4 +64,9 @@ func (n *Node) AcceptQueue() AcceptQueue {
 
 // DefaultBacklog is the smallest default length of the queue that servers and kernels have had (somaxconn 128 before
 // Linux 5.4; tcp-backlog 511).
+// Bound: kernel, SOMAXCONN before Linux 5.4.
 const DefaultBacklog = 128
+
+// keptSlowShare: where a larger share of the calls on the probe's kept connection is slow, the event loop was held up.
+// Bound: guess.
+const keptSlowShare = 0.1

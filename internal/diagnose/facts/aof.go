@@ -55,8 +55,12 @@ func SyscallOf(s account.Segment) string {
 	return call
 }
 
-// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() three times or more: only appendfsync
-// always makes it do so again and again.
+// minSyncs is the least number of waits for a disk in the main thread that is the work of appendfsync always.
+// Bound: guess, a rewrite or a restart may wait once or twice.
+const minSyncs = 3
+
+// SyncsInMainThread reports whether the main thread called fdatasync() or fsync() minSyncs times or more: only
+// appendfsync always makes it do so again and again.
 func (n *Node) SyncsInMainThread() bool {
 	count := 0
 	for _, s := range n.Exact(account.Blocked) {
@@ -69,7 +73,7 @@ func (n *Node) SyncsInMainThread() bool {
 			count++
 		}
 	}
-	return count >= 3 || n.HasLatencyEvent(WordSet("aof-fsync-always"))
+	return count >= minSyncs || n.HasLatencyEvent(WordSet("aof-fsync-always"))
 }
 
 // HasLatencyEvent reports whether LATENCY had one of some events during the watch.

@@ -5,14 +5,19 @@ import "slowpath/internal/diagnose/account"
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
 	// MinChurn is the rate of connections that are opened and closed again, per second, from which they can matter.
+	// Bound: guess.
 	MinChurn = 10.0
 	// minChurnShare is the least share of the callers' time that opening them must take.
+	// Bound: guess.
 	minChurnShare = 0.15
 	// manyChurn is the rate per second that is a burden whatever else the server does …
+	// Bound: guess.
 	manyChurn = 100.0
 	// … unless each connection is used for this many commands.
+	// Bound: guess.
 	maxCommandsOfMany = 200.0
 	// fewCommands is what a caller is assumed to send on a connection that it does not keep, where others send most.
+	// Bound: guess.
 	fewCommands = 5.0
 )
 
@@ -67,6 +72,7 @@ func (c Churn) Noticed(n *Node) bool {
 }
 
 // MinClosedConns is the least number of closed connections that is worth a line of evidence.
+// Bound: arithmetic, it decides what is listed.
 const MinClosedConns = 10
 
 // Churn counts connections that were opened and closed again. Those that stayed are a pool that grows.

@@ -69,7 +69,7 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 			of = &cl.Users
 		}
 		of.MaxNs = max(of.MaxNs, ns)
-		if ns*10 >= a.ExcessNs {
+		if float64(ns) >= countedPart*float64(a.ExcessNs) {
 			cl.Calls++
 			of.Calls++
 		}
@@ -121,6 +121,7 @@ func (f Affected) Pattern() bool {
 }
 
 // maxHealthyWaitNs is the longest wait that may happen now and then in a healthy system.
+// Bound: guess, four times the automatic threshold.
 const maxHealthyWaitNs = int64(20e6)
 
 // UnexplainedWaits claims the time in which slow calls waited for the server and no source says for what. Calls that
@@ -140,3 +141,7 @@ func IsUnexplainedWait(s account.Segment) bool {
 	}
 	return s.Actor == account.Server && s.State == account.Busy && s.Suspect < 0
 }
+
+// countedPart is the least part of a call's excess from which the call counts as one of those that a claim explains.
+// Bound: guess.
+const countedPart = 0.1

@@ -105,11 +105,15 @@ func (n *Node) Monitors() []Client {
 	return n.DistinctClients(func(c Client) bool { return strings.Contains(c.Flags, "O") })
 }
 
-// AllClientsListed reports whether CLIENT LIST was recorded with all its lines. The snapshot holds 2 000: with fewer
-// clients, one that is not in it does not exist.
+// maxListedClients is how many clients a snapshot of CLIENT LIST holds.
+// Bound: slowpath, maxListedClients of internal/source/server.
+const maxListedClients = 2000
+
+// AllClientsListed reports whether CLIENT LIST was recorded with all its lines. With fewer than
+// maxListedClients, one that is not in it does not exist.
 func (n *Node) AllClientsListed() bool {
 	most, ok := n.Info("connected_clients").Max()
-	return len(n.Clients()) > 0 && (!ok || most <= 2000)
+	return len(n.Clients()) > 0 && (!ok || most <= maxListedClients)
 }
 
 // LibraryText is " (LIBRARY VERSION, name NAME)" of a client for a message; empty where nothing is known.

@@ -81,6 +81,10 @@ func (n *Node) clientCommands() float64 {
 	return max(calls.Growth()-own, 0)
 }
 
+// unpolledShare of the time is taken for blocked where no poll says how long clients were blocked.
+// Bound: guess, between never and always.
+const unpolledShare = 0.5
+
 // blockedMore is how many more clients were blocked at most than at least, and at which share of the polls. A sample is
 // written when it changes, so that every poll has a value.
 func (n *Node) blockedMore(byChoice bool) (most, share float64) {
@@ -103,7 +107,7 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 	}
 	if len(polls) == 0 {
 		m, _ := blocked.Max()
-		return m - least, 0.5
+		return m - least, unpolledShare
 	}
 	return most, high / float64(len(polls))
 }

@@ -43,6 +43,7 @@ func (n *Node) BytesPerCommand() float64 {
 
 // longCommandUsec is the mean time in microseconds from which a command is long by itself, and not because it is sent
 // often.
+// Bound: guess, as minSuspectNs.
 const longCommandUsec = 1000
 
 // LongWorkShare is the part of the watch that the event loop spent on commands that take a millisecond and more, and on

@@ -159,6 +159,7 @@ func (c *Conn) ClosedIdle() bool {
 
 // maxFirstCallDelay: a connection whose first call came later than this many times its own round trips was opened ahead
 // of use (MinIdleConns, a warm-up).
+// Bound: guess.
 const maxFirstCallDelay = 2
 
 // OpenedAheadOfUse reports whether it was open before a call needed it. Its own round trips count as well as the

@@ -72,12 +72,16 @@ func TotalInFlightNs(lanes []ConnTimeline) float64 {
 	return float64(max(ns, 1))
 }
 
+// sampleLateNs is how much later than a send the sample may be that is taken then.
+// Bound: guess.
+const sampleLateNs = int64(100e6)
+
 // idleBefore is how long the connection was idle in nanoseconds when it sent at a time. A sample is taken then, if
 // there was none within a second; a connection that was open before the watch and not used during it was idle all that
 // time.
 func (l ConnTimeline) idleBefore(sentNs int64) int64 {
 	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if s := l.Steps[i]; s.ToNs <= sentNs+int64(100e6) {
+		if s := l.Steps[i]; s.ToNs <= sentNs+sampleLateNs {
 			if sentNs-s.ToNs > LongIdleNs {
 				return sentNs - s.ToNs
 			}

@@ -42,6 +42,10 @@ var ClientTools = map[string]bool{
 	"valkey-benchmark": true, "memtier_benchmark": true,
 }
 
+// listedCores is the least CPU time of a process that is listed, in cores.
+// Bound: arithmetic, it decides what is listed.
+const listedCores = 0.02
+
 // Neighbours are the processes that used most of the server's CPUs, by their mean over the watch, largest first.
 func (n *Node) Neighbours() []recording.Neighbour {
 	byPID := map[int]recording.Neighbour{}
@@ -56,7 +60,7 @@ func (n *Node) Neighbours() []recording.Neighbour {
 	}
 	out := make([]recording.Neighbour, 0, len(byPID))
 	for _, w := range byPID {
-		if w.Cores >= 0.02 {
+		if w.Cores >= listedCores {
 			out = append(out, w)
 		}
 	}

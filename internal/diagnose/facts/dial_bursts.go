@@ -8,11 +8,14 @@ import (
 
 const (
 	// minSerialDials is how many dials one after the other are no chance.
+	// Bound: guess.
 	minSerialDials = 8
 	// maxSerialGap is what may lie between two of them, as a part of the one before: a lock that is handed on takes
 	// microseconds.
+	// Bound: guess.
 	maxSerialGap = 0.2
 	// minSerialDialNs is the time in nanoseconds from which a dial is worth waiting for.
+	// Bound: guess.
 	minSerialDialNs = int64(1e6)
 )
 

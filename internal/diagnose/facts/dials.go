@@ -4,7 +4,12 @@ import "slowpath/internal/recording"
 
 // SYNTimeoutNs is the time in nanoseconds after which the kernel retransmits a SYN that had no answer
 // (TCP_TIMEOUT_INIT).
+// Bound: kernel, TCP_TIMEOUT_INIT.
 const SYNTimeoutNs = 1e9
+
+// lateDialNs is from when on the SYN of a dial was retransmitted.
+// Bound: guess, SYNTimeoutNs less a tenth: the tap begins to count after the SYN was sent.
+const lateDialNs = int64(SYNTimeoutNs * 9 / 10)
 
 // Dials are the connections that the tap saw the clients of this host make to a node.
 type Dials struct {
@@ -27,7 +32,7 @@ func (n *Node) Dials() Dials {
 			continue
 		}
 		dials.Count++
-		if d.DialNs >= int64(SYNTimeoutNs*0.9) {
+		if d.DialNs >= lateDialNs {
 			dials.Late++
 			dials.MaxLateNs = max(dials.MaxLateNs, d.DialNs)
 			dials.LateByProgram[d.Comm]++

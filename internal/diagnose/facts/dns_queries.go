@@ -11,13 +11,19 @@ import (
 const (
 	// maxQueryToDialNs is the longest time from an answer to the dial that it was for. A query of two questions may end
 	// a little later.
+	// Bound: guess.
 	maxQueryToDialNs = int64(20e6)
 	// maxTwinGapNs is the longest time between the questions for IPv4 and IPv6, which are sent one after the other, and
 	// both of which one dial waits for.
+	// Bound: guess.
 	maxTwinGapNs = int64(500e3)
 	// UnansweredQueryNs is the shortest time after which resolvers repeat a question: 1 s (resolv.conf(5), options
 	// timeout); 5 s by default.
+	// Bound: library, the least value of the option timeout of resolv.conf(5).
 	UnansweredQueryNs = int64(1e9)
+	// maxRetryGapNs is the longest time from the end of a query to the one that repeats it.
+	// Bound: guess.
+	maxRetryGapNs = int64(1e6)
 )
 
 // DNSClient is a caller with the DNS queries that it waited for.
@@ -108,7 +114,7 @@ func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 func queryWithRetries(all Spans, i int) int64 {
 	from := all[i].FromNs
 	for j := i - 1; j >= 0; j-- {
-		if d := from - all[j].ToNs; d >= -int64(1e6) && d <= int64(1e6) &&
+		if d := from - all[j].ToNs; d >= -maxRetryGapNs && d <= maxRetryGapNs &&
 			all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 {
 			from = all[j].FromNs
 		}

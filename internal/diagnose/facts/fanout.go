@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 )
 
 // What the samples of other nodes must show. A sample of a process's connections is taken while a slow call of it
@@ -11,9 +12,14 @@ import (
 const (
 	// maxSendGap is the part of a slow call's wait within which the other calls must have been sent: so short that
 	// unrelated calls seldom come so close with none after them, at whatever rate; see byChance.
+	// Bound: statistics, byChance says how often unrelated calls come so close, and Share subtracts that.
 	maxSendGap = 0.1
 	// MinFanoutSamples is how many samples make a pattern.
+	// Bound: guess, unrelated calls may come in bursts, of which byChance knows nothing.
 	MinFanoutSamples = 3
+	// maxByChance is the largest probability of as many samples by chance (Poisson).
+	// Bound: statistics, one process in a thousand.
+	maxByChance = 0.001
 )
 
 // fanoutSample is a sample of a slow call that waited.
@@ -103,7 +109,8 @@ func (f *Fanout) take(g fanoutSample) {
 // Share is the share of the waits that belong to a fan-out, without those by chance; 0 where chance could be all of it.
 func (f *Fanout) Share() float64 {
 	beyond := float64(f.WithOthers) - f.ByChance
-	if f.WithOthers < MinFanoutSamples || beyond < 3*math.Sqrt(f.ByChance) || float64(f.Samples) <= f.ByChance {
+	if f.WithOthers < MinFanoutSamples || stats.PoissonTail(f.WithOthers, f.ByChance) > maxByChance ||
+		float64(f.Samples) <= f.ByChance {
 		return 0
 	}
 	return beyond / (float64(f.Samples) - f.ByChance)

@@ -23,11 +23,31 @@ type IdleServerWait struct {
 
 // LoopIdle reports whether the event loop ran and had nothing to do.
 func (w IdleServerWait) LoopIdle() bool {
-	return w.HostWatched && w.SleepShare >= 0.6 && w.WakeupsPerSecond >= 2 && w.LoggedShare < 0.5
+	return w.HostWatched && w.SleepShare >= idleLoopSleep && w.WakeupsPerSecond >= minLoopWakeups &&
+		w.LoggedShare < MaxLoggedShare
 }
 
 // minIdleServerWaitNs is the shortest wait that counts: shorter ones happen by accident.
-const minIdleServerWaitNs = int64(20e6)
+const minIdleServerWaitNs = maxHealthyWaitNs
+
+const (
+	// idleLoopSleep is the least part of the time that the main thread of a server with nothing to do sleeps.
+	// Bound: guess.
+	idleLoopSleep = 0.6
+	// minLoopWakeups is how often per second an event loop wakes up at least.
+	// Bound: guess, serverCron wakes it ten times per second at the default of hz.
+	minLoopWakeups = 2
+	// MaxLoggedShare: where commands in the server's records take a larger part of a wait, they are its reason.
+	// Bound: majority, of the wait.
+	MaxLoggedShare = 0.5
+	// stallMarginNs and stallMarginPart: at its begin and its end, for so long and for this part of it, a stall may let
+	// calls pass.
+	// Bound: guess.
+	stallMarginNs   = int64(10e6)
+	stallMarginPart = 10
+)
+
+func stallMargin(s Span) int64 { return max(stallMarginNs, (s.ToNs-s.FromNs)/stallMarginPart) }
 
 // IdleServerWait is that of the slow calls which no source explains.
 func (n *Node) IdleServerWait() IdleServerWait {
@@ -88,7 +108,7 @@ func (n *Node) nothingPassed(stalls []Span) bool {
 			continue
 		}
 		for _, s := range stalls {
-			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			margin := stallMargin(s)
 			if c.StartNs <= s.FromNs+margin/2 || c.StartNs >= s.ToNs-margin {
 				continue
 			}
@@ -102,7 +122,7 @@ func (n *Node) nothingPassed(stalls []Span) bool {
 	}
 	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
 		for _, s := range stalls {
-			margin := max(int64(10e6), (s.ToNs-s.FromNs)/10)
+			margin := stallMargin(s)
 			if p.TimeNs > s.FromNs+margin/2 && p.TimeNs < s.ToNs-margin {
 				if p.TimeNs+p.DurationNs < s.ToNs-margin {
 					return false

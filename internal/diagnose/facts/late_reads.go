@@ -42,7 +42,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 				waited[pid] = append(waited[pid], Span{s.ToNs - part, s.ToNs})
 			}
 		}
-		if ns*10 >= a.ExcessNs && ns > 0 {
+		if float64(ns) >= countedPart*float64(a.ExcessNs) && ns > 0 {
 			calls[pid]++
 			l.ns[pid] += ns
 		}

@@ -11,10 +11,13 @@ const (
 	minLeaked = MinRedials
 	// minIdleNs is the time since the last call from which a connection was idle: longer than callers hold one between
 	// two calls of one task.
+	// Bound: guess.
 	minIdleNs = int64(100e6)
 	// sampleDelayNs is how long before the end of the watch samples may miss the last use.
+	// Bound: slowpath, connections report themselves each second while they are used (status_ns of the tap).
 	sampleDelayNs = int64(2e9)
 	// minDialShare is the least share of the openings that must have happened while a leaked connection was idle.
+	// Bound: majority, of the openings.
 	minDialShare = 0.5
 )
 

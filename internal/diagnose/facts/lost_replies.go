@@ -33,11 +33,12 @@ func (r LostReplies) Proven() bool {
 
 // minLossInstants is how often a timer must have brought a reply: a machine that was suspended once or twice looks the
 // same that often.
+// Bound: guess.
 const minLossInstants = 3
 
 // IsLostReply reports whether a segment is that of a lost reply, by its length.
 func IsLostReply(s account.Segment) bool {
-	return s.Actor == account.Network && s.State == account.Back && s.Ns() >= RTOMinNs*9/10
+	return s.Actor == account.Network && s.State == account.Back && s.Ns() >= MinTimeoutNs
 }
 
 // LostReplies are those among the slow calls to this node.
@@ -45,7 +46,7 @@ func (n *Node) LostReplies() (r LostReplies) {
 	resends := map[string][]int64{} // when they were retransmitted
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		if d := recording.DetailOf[recording.RetransmitDetail](e); d.State == "established" &&
-			e.DurationNs >= RTOMinNs*9/10 {
+			e.DurationNs >= MinTimeoutNs {
 			resends[d.Client] = append(resends[d.Client], e.TimeNs+e.DurationNs)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 // maxMovedPerFetch is the most MOVED replies after which a library that waits for the map fetches it: redis-py's
 // reinitialize_steps is 5, and a call may fail twice.
+// Bound: library, reinitialize_steps of redis-py is 5, twice, and some that were under way.
 const maxMovedPerFetch = 12.0
 
 // InlineFetch is what is known of calls that wait until their library has fetched the cluster map.
@@ -116,13 +117,15 @@ func (c *Case) othersNamed() bool {
 
 // maxMapConnCalls is the most calls of a connection that was opened for the map: HELLO, AUTH, CLIENT SETINFO twice,
 // CLIENT SETNAME, SELECT, and the question.
+// Bound: library, the seven commands that libraries may begin a connection with, and one more.
 const maxMapConnCalls = 8
 
 // ownNamedConns is how many connections of slowpath have names, without the probe's fresh ones.
+// Bound: slowpath, its connections with a name.
 const ownNamedConns = 4
 
 // WaitsForMap reports whether the libraries of the case wait for the map after MOVED replies, as far as is known.
 func (in InlineFetch) WaitsForMap(moved float64) bool {
-	return in.Library != "" && in.Calls > 0 && in.Calls <= maxFetchesPerMoved*1.25*moved &&
+	return in.Library != "" && in.Calls > 0 && in.Calls <= maxFetchesPerMoved*aboutEqual*moved &&
 		in.Calls*maxMovedPerFetch >= moved
 }

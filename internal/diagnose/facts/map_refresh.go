@@ -84,8 +84,12 @@ func (n *Node) ownMaps() (count float64) {
 	return count
 }
 
+// aboutEqual is how many times the smaller of two counts of the same thing the greater may be.
+// Bound: guess.
+const aboutEqual = 1.25
+
 // SameCount reports whether two counts are about equal, as of the same thing with different begins.
-func SameCount(a, b float64) bool { return b > 0 && a >= 0.8*b && a <= 1.25*b }
+func SameCount(a, b float64) bool { return b > 0 && a*aboutEqual >= b && a <= aboutEqual*b }
 
 // PerCall is the time that one question takes of the main thread.
 func (r MapRefresh) PerCall() time.Duration {

@@ -3,10 +3,15 @@ package facts
 const (
 	// MinRefreshShare is the share of the main thread's time from which map refreshes take too much: a cluster whose
 	// clients refreshed too often was noticed at 18 %.
+	// Bound: guess, well below the 18 % that were noticed.
 	MinRefreshShare = 0.05
 	// maxFetchesPerMoved is the most questions to a node that follow from one MOVED reply: a client asks one node, or
 	// each node once.
+	// Bound: library, none asks a node twice for one MOVED.
 	maxFetchesPerMoved = 1.0
+	// minIdleShare bounds a queue that would grow for ever.
+	// Bound: arithmetic, a guard of a division.
+	minIdleShare = 0.05
 )
 
 // FollowsMoved reports whether the map is asked for because slots moved: no more than maxFetchesPerMoved questions for
@@ -20,7 +25,7 @@ func (n *Node) RefreshWaitShare(r MapRefresh) float64 {
 	if r.Share < MinRefreshShare {
 		return 0
 	}
-	wait := r.Share * float64(r.PerCall()) / 2 / max(1-r.Share, 0.05)
+	wait := r.Share * float64(r.PerCall()) / 2 / max(1-r.Share, minIdleShare)
 	alone := wait
 	if kept, ok := n.Ledger.Path(n.Address, "kept"); ok {
 		alone = float64(kept.P50Ns)

@@ -23,8 +23,10 @@ type MassDisconnect struct {
 
 const (
 	// maxDisconnectGapNs is the longest pause between two closes for the same reason.
+	// Bound: guess.
 	maxDisconnectGapNs = int64(300e6)
 	// reopenWithinNs is how long after it a new connection can be its replacement: longer than clients' backoffs.
+	// Bound: guess, longer than clients pause before they connect again.
 	reopenWithinNs = int64(5e9)
 )
 
@@ -85,6 +87,7 @@ func (l *MassDisconnect) findReopened(until int64) {
 // RestartedDuring reports whether the server restarted in a stretch of time, or within 3 s of it: its uptime is in
 // whole seconds.
 func (n *Node) RestartedDuring(s Span) bool {
+	// Bound: server, uptime_in_seconds of INFO is in whole seconds, and is asked once per second.
 	const about = int64(3e9)
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 		if e.TimeNs >= s.FromNs-about && e.TimeNs <= s.ToNs+about {

@@ -38,8 +38,10 @@ const (
 	// maxAnsweredLateShare: so many of those given up, at most, may have been answered between half of the timeout and
 	// the timeout. Calls that meet a server which stands still for a time S wait evenly between 0 and S: with a timeout
 	// T, (T/2) / (S-T) of those given up are answered in that stretch, which is more than this for every S below 3 T.
+	// Bound: statistics, (T/2)/(S-T) for all S below 3 T.
 	maxAnsweredLateShare = 0.25
 	// minProvenShare is the least share of those given up during which others were answered.
+	// Bound: majority, of the calls that were given up.
 	minProvenShare = 0.5
 )
 

@@ -21,8 +21,10 @@ func Openings(conns []*Conn) []Span {
 const (
 	// MinHerd is the least number of connections that are opened together for one reason: a pool that grows with its
 	// traffic opens a few.
+	// Bound: guess.
 	MinHerd = 20
 	// MinHerdConcurrent is the least number of them that are opened at the same time.
+	// Bound: guess.
 	MinHerdConcurrent = 8
 )
 

@@ -21,6 +21,7 @@ type Outage struct {
 
 // minSilenceNs is from when a node that answers nobody until the watch ends counts as gone, where no attempt failed by
 // then: the shortest timeout of a reply that a widely used library has by default (Jedis: 2 s).
+// Bound: library, the default timeout of Jedis, 2 s.
 const minSilenceNs = int64(2e9)
 
 // Outages are those of the node, in order of time. A connection that broke while others were answered is none.
@@ -146,7 +147,7 @@ func (n *Node) silenceAtEnd(answers []int64) (s Span, waiting map[Failure]int) {
 
 // dialling reports whether a call still waited for its connection when it ended.
 func dialling(segments []recording.Segment, endNs int64) bool {
-	const about = int64(1e6) // what a process takes to note the end of its watch
+	const about = int64(1e6) // what a process takes to note the end of its watch. Bound: guess.
 	return slices.ContainsFunc(segments, func(s recording.Segment) bool {
 		return s.State == account.Dial && s.ToNs >= endNs-about
 	})
@@ -155,7 +156,7 @@ func dialling(segments []recording.Segment, endNs int64) bool {
 // answeredUsers reports whether the tap counted calls of clients that were answered in a stretch of time. Its count of
 // a second is written up to a second later.
 func (n *Node) answeredUsers(s Span) bool {
-	const late = int64(2)
+	const late = int64(2) // Bound: slowpath, the tap writes the counts of a second up to a second later.
 	for _, h := range n.Rec.Histograms {
 		if h.Source == recording.SourceTap && h.Node == n.Address && h.Second >= s.FromNs/1e9+late &&
 			h.Second <= s.ToNs/1e9-1 {

@@ -8,7 +8,12 @@ import (
 
 // RTOMinNs is the kernel's shortest retransmission timer in nanoseconds; a tail loss probe comes no earlier for a
 // single segment.
+// Bound: kernel, TCP_RTO_MIN.
 const RTOMinNs = int64(200e6)
+
+// MinTimeoutNs is from when on a wait can be that of a retransmission timer.
+// Bound: guess, RTOMinNs less a tenth: what sees the wait may begin to count after the segment was sent.
+const MinTimeoutNs = RTOMinNs * 9 / 10
 
 // PacketLoss is what the sockets at both ends counted of retransmissions.
 type PacketLoss struct {
@@ -47,7 +52,7 @@ func (n *Node) retransmissions() (r Retransmissions) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)
 		// A retransmitted SYN says that a connection was not accepted; a timer below RTO_MIN is a tail loss probe,
 		// mostly spurious.
-		if strings.HasPrefix(d.State, "syn") || d.Why == recording.RetransmitTailProbe || e.DurationNs < RTOMinNs*9/10 {
+		if strings.HasPrefix(d.State, "syn") || d.Why == recording.RetransmitTailProbe || e.DurationNs < MinTimeoutNs {
 			continue
 		}
 		if d.From == recording.Server {
@@ -104,13 +109,20 @@ func (n *Node) SpuriousSegs() float64 {
 	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())
 }
 
+// About the same connections are open if their number varies by at most fewConns and this share of it.
+// Bound: guess.
+const (
+	fewConns      = 10
+	fewConnsShare = 0.1
+)
+
 // sameConns reports whether about the same connections were open all the time: only then does the sum over the open
 // ones show losses.
 func (n *Node) sameConns() bool {
 	open := n.Host("sock.established")
 	most, _ := open.Max()
 	least, _ := open.Min()
-	return most-least <= 10+most/10
+	return most-least <= fewConns+most*fewConnsShare
 }
 
 // WindowLimitedNs is how long in nanoseconds the connection that waited most for its peer's window did so during the

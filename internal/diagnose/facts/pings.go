@@ -11,10 +11,13 @@ import (
 // a benchmark.
 const (
 	// minPingShare is the least number of PINGs, as a share of the other commands.
+	// Bound: guess.
 	minPingShare = 0.1
 	// maxPingShare is the largest; above 1 since the two counters are read at different times.
+	// Bound: guess.
 	maxPingShare = 1.05
 	// minPingRate is the least rate of PINGs, per second.
+	// Bound: guess.
 	minPingRate = 5.0
 )
 

@@ -9,9 +9,11 @@ import (
 )
 
 // CommandsPerFresh is how many commands the probe sends on a fresh connection: HELLO, CLIENT SETNAME, and the call.
+// Bound: slowpath, what the probe sends.
 const CommandsPerFresh = 3
 
 // commandsPerPoll is about how many commands a poll of the server source sends.
+// Bound: slowpath, what the server source sends.
 const commandsPerPoll = 4
 
 // ProbeCalls are how many calls the probe made in a stretch of time.
@@ -46,8 +48,8 @@ func (n *Node) OwnCommandsPerSecond() float64 {
 
 // Where the probe made no fresh or no kept calls: on any path a connection costs about one and a half commands.
 const (
-	assumedOpeningNs = int64(150_000)
-	assumedCallNs    = int64(100_000)
+	assumedOpeningNs = int64(150_000) // Bound: guess.
+	assumedCallNs    = int64(100_000) // Bound: guess.
 )
 
 // ConnectionCost is what a connection and a command cost the probe, in the median.

@@ -1,9 +1,12 @@
 package facts
 
 const (
-	// SaturatedDemand is the demand of the main thread in cores from which it is saturated.
+	// SaturatedDemand is the demand of the main thread in cores from which it is saturated. A queue
+	// grows without limit as the utilisation approaches 1.
+	// Bound: statistics, M/M/1 at 0.9: ten calls are in the system on average.
 	SaturatedDemand = 0.9
 	// SaturatedRun is the least part of that which it runs itself: below, it is not its own work that fills the time.
+	// Bound: majority, of a core.
 	SaturatedRun = 0.5
 )
 

@@ -17,6 +17,7 @@ type Restart struct {
 
 // uptimeErrorNs is how far from its begin a restart may be reported: INFO gives the uptime in whole seconds, and is
 // asked once per second.
+// Bound: server, uptime_in_seconds of INFO is in whole seconds, and PollIntervalNs.
 const uptimeErrorNs = int64(2e9)
 
 // Restarts are those of the node, by the server's own account (run_id, uptime), or by its process.

@@ -70,4 +70,5 @@ func LastValue(s recording.Series) float64 {
 }
 
 // PollIntervalNs is how often the server source polls.
+// Bound: slowpath, the interval of the server source.
 const PollIntervalNs = 1e9

@@ -6,13 +6,20 @@ import (
 	"slowpath/internal/recording"
 )
 
-// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds: the probe calls many times per
-// second, the server source once, and either may be late on a busy host.
+const (
+	// probedEveryNs and polledEveryNs are how often a healthy node is seen to answer the probe and the server source.
+	// Bound: slowpath, the probe calls many times per second, the server source once; either may be late on a busy
+	// host.
+	probedEveryNs = int64(500e6)
+	polledEveryNs = int64(2e9)
+)
+
+// answersEvery is how often, at least, a healthy node is seen to answer, in nanoseconds.
 func (n *Node) answersEvery() int64 {
 	if _, probed := n.Ledger.Path(n.Address, "kept"); probed {
-		return 500e6
+		return probedEveryNs
 	}
-	return 2e9
+	return polledEveryNs
 }
 
 // lastAnswerOfAny is the last answer of any node: what is asked last is asked until a silent node has had its time.

@@ -146,6 +146,7 @@ func (h SuspectClaim) fewOfBusyTime(n *Node) bool {
 
 // alwaysBusyConfidence is the confidence in a suspect without an exact time where the main thread is busy all the time
 // anyway: calls wait in its queue, whatever it does.
+// Bound: guess.
 const alwaysBusyConfidence = 0.6
 
 // Confidence is by how well the work itself was seen: the thread on the CPU meanwhile, the server's own record of each

@@ -32,6 +32,7 @@ type CalibrationCell struct {
 }
 
 // fewSamples: what is seen in fewer calls can be a coincidence.
+// Bound: guess.
 const fewSamples = 5
 
 //go:embed calibration.json
@@ -61,8 +62,8 @@ func (c Calibration) Confidence(grade cause.Grade, few bool) float64 {
 // Bounds of doubt: below them a cause has weighed evidence against it, and the finding is known one or two grades less
 // well than its evidence for it.
 const (
-	doubted     = 0.6
-	muchDoubted = 0.45
+	doubted     = 0.6  // Bound: guess.
+	muchDoubted = 0.45 // Bound: guess.
 )
 
 // rate sets how the evidence of a finding is known, and the confidence in it. missed is the share of the evidence that

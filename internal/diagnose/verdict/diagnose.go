@@ -15,6 +15,7 @@ import (
 )
 
 // worstCalls is how many of the slowest calls a diagnosis shows.
+// Bound: arithmetic, the size of a list.
 const worstCalls = 3
 
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
@@ -128,6 +129,7 @@ func addConsequences(found []cause.Finding) {
 
 // minOwnShare: a finding that explains less of the lost time than this, beyond what others explain, is not worth a
 // line, unless it is a consequence of another, or another consists of it.
+// Bound: arithmetic, it decides what is listed.
 const minOwnShare = 0.01
 
 func worst(l *account.Ledger) []Worst {

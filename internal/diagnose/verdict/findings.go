@@ -12,9 +12,11 @@ import (
 
 const (
 	// minStrength is the least strength of a finding that is reported.
+	// Bound: guess.
 	minStrength = 0.3
 	// nodesShown is for how many nodes of a cluster a finding reports the evidence and the fix: those with the largest
 	// shares.
+	// Bound: arithmetic, the size of a list.
 	nodesShown = 3
 )
 

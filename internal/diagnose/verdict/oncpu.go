@@ -44,11 +44,22 @@ type OnCPUFunction struct {
 
 // Bounds of what is listed.
 const (
-	maxOnCPU = 5
+	maxOnCPU = 5 // Bound: arithmetic, the size of a list.
 	// FewSamples is too few for a share: 10 samples have a standard error of up to 16 percentage points.
+	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
 	FewSamples = 10
 	// moreShare is the least difference worth reporting.
+	// Bound: arithmetic, it decides what is listed.
 	moreShare = 0.05
+	// everywhere: a function in more of all samples is the program itself.
+	// Bound: arithmetic, it decides what is listed.
+	everywhere = 0.95
+	// sameSamples: functions whose samples differ by at most this part are of one stack.
+	// Bound: arithmetic, it decides what is listed.
+	sameSamples = 10
+	// chanceErrors is how many standard errors two shares must differ by.
+	// Bound: statistics, three: of a hundred functions one is beyond by chance in one of eight watches.
+	chanceErrors = 3
 )
 
 // onCPU compares both sides for each process that was sampled.
@@ -188,7 +199,7 @@ func (o *OnCPU) choose(in map[string]*seenIn) {
 	stands := func(t *seenIn) bool { return t.named() && more(t) >= max(moreShare, chance(t, o)) }
 	most := func(t *seenIn) float64 { return shareOf(t.slow+t.rest, all) }
 	// main is in all samples
-	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < 0.95 }
+	score, wanted := most, func(t *seenIn) bool { return t.named() && most(t) >= moreShare && most(t) < everywhere }
 	if o.Slow.Samples >= FewSamples && o.Rest.Samples >= FewSamples {
 		for _, t := range in {
 			if stands(t) {
@@ -225,7 +236,7 @@ func (t *seenIn) named() bool { return t.depth > 0 && t.name != "?" && !strings.
 func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 	for _, t := range list {
 		same := func(k *seenIn) bool {
-			return 10*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || 10*max(k.rest-t.rest,
+			return sameSamples*max(k.slow-t.slow, t.slow-k.slow) <= k.slow && (differs || sameSamples*max(k.rest-t.rest,
 				t.rest-k.rest) <= k.rest)
 		}
 		i := slices.IndexFunc(kept, same)
@@ -243,5 +254,5 @@ func apart(list []*seenIn, differs bool) (kept []*seenIn) {
 // listed by chance.
 func chance(t *seenIn, o *OnCPU) float64 {
 	p := float64(t.slow+t.rest) / float64(o.Slow.Samples+o.Rest.Samples)
-	return 3 * math.Sqrt(p*(1-p)*(1/float64(max(o.Slow.Samples, 1))+1/float64(max(o.Rest.Samples, 1))))
+	return chanceErrors * math.Sqrt(p*(1-p)*(1/float64(max(o.Slow.Samples, 1))+1/float64(max(o.Rest.Samples, 1))))
 }

@@ -15,6 +15,7 @@ import (
 
 // minUnseen is the least share that a diagnosis says something of. A confidence is printed with two decimals, and what
 // was not seen lowers it by its share at most: less than this changes no digit.
+// Bound: arithmetic, half of the last digit that is printed.
 const minUnseen = 0.005
 
 // unseenOf are the rows of a recording about what was not seen, by source. A row is written again while a watch goes
@@ -102,7 +103,7 @@ func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 
 // mostlyUnseen says of a healthy server that most of something was not seen; empty: nothing of the kind.
 func mostlyUnseen(c *facts.Case) string {
-	const most = 0.5
+	const most = 0.5 // Bound: majority, of what should have been seen.
 	var spots []recording.BlindSpot
 	for _, list := range unseenOf(c.Rec) {
 		for _, u := range list {

@@ -43,7 +43,7 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	if !l.Users.Few(facts.HealthyMaxShare) {
 		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
 	}
-	if few && slowest < facts.HealthyMaxNs || own > 0.5 {
+	if few && slowest < facts.HealthyMaxNs || own > mostOwn {
 		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(l), seconds,
 			format.Brief(slowest))
 		if !(few && slowest < facts.HealthyMaxNs) {
@@ -123,6 +123,10 @@ func answered(c *facts.Case) bool {
 	}
 	return false
 }
+
+// mostOwn: where slowpath itself was late for more of the excess, nobody else was slow.
+// Bound: majority, of the excess.
+const mostOwn = 0.5
 
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
