@@ -154,11 +154,6 @@ type kernelConn struct {
 	InFlightNs    uint64
 	InFlightSince uint64
 	IdleNs        uint64
-	Turns         uint64
-	Handed        uint64
-	WaitedNs      uint64
-	WaitedMax     uint64
-	KeptNs        uint64
 	LastNs        uint64
 	Prompt        uint64
 	ReqFirst      uint64
@@ -175,7 +170,6 @@ type kernelConn struct {
 	Partial       uint64
 	MemoOp        uint32
 	Slot          uint32
-	SlotBefore    uint32
 	Tid           uint32
 	Tgid          uint32
 	Head          uint32
@@ -190,7 +184,6 @@ type kernelConn struct {
 	Acked         uint32
 	SentHead      uint32
 	SentTail      uint32
-	_             [4]byte
 	MarksFull     uint64
 	ZeroWindow    uint64
 	Node          uint32
@@ -279,7 +272,14 @@ type kernelConn struct {
 		Len    uint32
 		Unused uint32
 	}
-	Marks [8]struct {
+	Turns      uint64
+	Handed     uint64
+	WaitedNs   uint64
+	WaitedMax  uint64
+	KeptNs     uint64
+	SlotBefore uint32
+	_          [4]byte
+	Marks      [8]struct {
 		_      structs.HostLayout
 		Ns     uint64
 		Clk    kernelClocks

@@ -245,10 +245,6 @@ struct conn {
 	u64 no_calls;     /* and how many of them are F_NO_CALL */
 	u64 in_flight_ns, in_flight_since;
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
-	u64 turns;        /* client: how often another thread used it than before, */
-	u64 handed;       /* how often it was handed over (see handovers.h), */
-	u64 waited_ns, waited_max; /* how long those who got it had waited, */
-	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply */
 	u64 last_ns;      /* client: what the last call took, */
 	u64 prompt;       /* and how often the next was sent within a quarter of that */
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
@@ -262,8 +258,7 @@ struct conn {
 	u64 silent_from, silent_to; /* server: last time it sent nothing for slow_ns, with no rest of a reply to send */
 	u64 partial;      /* server: last send that ended within a reply */
 	u32 memo_op;      /* and its number */
-	u32 slot;         /* thread that read last, */
-	u32 slot_before;  /* and the one that used it before that */
+	u32 slot;         /* thread that read last */
 	u32 tid, tgid;
 	u32 head, tail;   /* of the ring: [head, tail) wait */
 	u32 outstanding;
@@ -304,6 +299,11 @@ struct conn {
 	struct stream req, rep;
 	struct shape shape;
 	struct reply_shape reply_shape;
+	u64 turns;        /* client: how often another thread used it than before, */
+	u64 handed;       /* how often it was handed over (see handovers.h), */
+	u64 waited_ns, waited_max; /* how long those who got it had waited, */
+	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply */
+	u32 slot_before;  /* client: the thread that used it before the one that read last */
 	struct mark marks[MARKS];
 	struct sent sent[SENTS];
 	struct batch batches[BATCHES];
