@@ -251,6 +251,10 @@ func TestPoolTestOnBorrow(t *testing.T) {
 			name: "T2: and their time", rec: newEdge("redis 7.0.15").all("PING", 2000, 3e6).all("GET", 2000, 3e6),
 			found: true, min: 0.9, evidence: "50 % of what the callers wait for",
 		},
+		{
+			name: "T0: a connection for each PING",
+			rec:  counted(2000, 2000).info(map[string]float64{"total_connections_received": 2000}),
+		},
 		{name: "T0: health checks", rec: counted(20, 2000)},
 		{name: "T0: a monitor that pings", rec: counted(2000, 100)},
 		{name: "T0: only the probe's", rec: counted(200, 100).kept(edgeMs/10, 0, 0)},

@@ -113,5 +113,5 @@ func (n *Node) countedPings() Pings {
 		}
 	}
 	p.Others = max(p.Others-ownOthers, 0)
-	return p
+	return p.without(n.Growth("total_connections_received")) // each may have been opened for its PING
 }
