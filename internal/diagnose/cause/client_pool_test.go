@@ -338,8 +338,24 @@ func TestThreadsQueueForConnections(t *testing.T) {
 		{name: "one of two connections is free at times", rec: pool(2).handed(1, 0.98, 134*edgeMs)},
 		{name: "some turns by chance", rec: pool(2).handed(2, 0.3, 134*edgeMs)},
 		{name: "waits shorter than a call", rec: pool(2).handed(2, 0.98, 20e3)},
+		{name: "waits that nobody notices", rec: pool(2).handed(2, 0.98, 200e3)},
+		{name: "short waits that add up", rec: pool(2).handed(2, 0.98, 3*edgeMs), found: true},
 		{name: "one connection", rec: pool(1).handed(1, 0.98, 134*edgeMs)},
+		{name: "a busy thread for each connection", rec: busy(3).handed(3, 0, 0).threaded(3)},
+		{name: "more threads than busy connections", rec: busy(3).handed(3, 0, 0).threaded(4), found: true},
+		{name: "some of its threads wait", rec: busy(3).handed(3, 0.3, 20*edgeMs).threaded(3), found: true},
+		{name: "an event loop with busy connections", rec: busy(3).handed(3, 0, 0).threaded(1), found: true},
+		{name: "busy connections before hand-overs were counted", rec: busy(3).threaded(3), found: true},
 	})
+}
+
+// busy are connections that are in use nearly all the time.
+func busy(conns int) edge {
+	e := newEdge("redis 7.0.15").all("GET", conns*400*9, 2375e3)
+	for i := range conns {
+		e.used(app, "app", 5000+i, 400, 0.98)
+	}
+	return e
 }
 
 // usedAt is a connection to another node that calls half of the time.

@@ -91,7 +91,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 		each := float64(u.CallNs) / 1e9
 		all += u.CallsPerSecond * each
 		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
-			slowShare(n, c) >= minSlowShare {
+			slowShare(n, c) >= minSlowShare || n.OneThreadEach(u) {
 			continue
 		}
 		waiting += u.CallsPerSecond * each * waits(u)
@@ -230,11 +230,12 @@ const (
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
-// uses one, it had slept until the one before gave it back, and had waited longer than calls take. Where slow calls are
-// what keeps the connections in use, more connections would not help.
+// uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough to be
+// noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 	return h.Conns >= poolConns && h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
+		n.OpeningsNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
 }
 

@@ -54,3 +54,16 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 	}
 	return h, h.Handed > 0
 }
+
+// OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
+// seen to wait for one: no call waits, however busy the connections are.
+func (n *Node) OneThreadEach(u PoolUse) bool {
+	for _, k := range u.Used {
+		handed, ok := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "handed").Last()
+		if !ok || handed > 0 {
+			return false
+		}
+	}
+	readers, ok := n.Rec.Series(recording.SourceTap, processSubject(u.PID), "readers").Last()
+	return ok && int(readers) == len(u.Used)
+}

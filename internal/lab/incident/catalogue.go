@@ -84,6 +84,8 @@ var clientIncidents = []Incident{
 	cmdinfoOnceLockRing,
 	cmdinfoOnceLockRingValkey,
 	poolExhaustedWait,
+	poolExhaustedWaitThreads,
+	nPlusOneThreads,
 	poolIdleReapRedial,
 	poolIdleReapRedialV8,
 	poolIdleReapRedialFleet,
