@@ -42,7 +42,10 @@ func explainRefused(n *facts.Node) *Finding {
 	if worst == nil {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: worst.share, Strength: worst.confidence, Title: worst.title()}
+	f := &Finding{
+		Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: worst.share, Strength: worst.confidence,
+		Title: worst.title(),
+	}
 	// A call that fails is the slowest of all.
 	f.Leads = worst.share > slowCallShare(n)
 	f.supportRefusals(n, *worst)
@@ -165,7 +168,7 @@ func explainClusterDown(n *facts.Node) *Finding {
 	}
 	remedy, _ := refusalOf(clusterDownCode)
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Strength: 0.95}
+	f := &Finding{Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: share, Strength: 0.95}
 	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
 	f.Leads = f.ExcessShare > slowCallShare(n)
 	f.support(recording.SourceServer, float64(down), "ns",

@@ -18,7 +18,7 @@ type Finding struct {
 	ExcessShare float64 `json:"excess_share"`
 	// Confidence is how often findings of this grade and number of samples were right, 0..1.
 	Confidence float64 `json:"confidence"`
-	// Grade is how well its evidence is known.
+	// Grade is how well its evidence is known. A cause sets it where that does not follow from the sources.
 	Grade Grade `json:"grade"`
 	// Samples is the number of calls that it rests on: slow calls, or all that were timed where it is a pattern of all.
 	Samples  int        `json:"samples"`

@@ -104,7 +104,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	if worst.Caller == nil {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.8, ExcessShare: waiting / (waiting + all)}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.8, ExcessShare: waiting / (waiting + all), Grade: Inferred}
 	f.lose(n, facts.LostWaiting, waiting*n.Seconds()*1e9)
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
@@ -197,7 +197,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
-	f.Strength, f.ExcessShare = 0.95, max(f.ExcessShare, w.Share)
+	f.Strength, f.ExcessShare, f.Grade = 0.95, max(f.ExcessShare, w.Share), Counted
 	f.supportWait(w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
 		return m.State == stacks.Reply || m.State == stacks.Send

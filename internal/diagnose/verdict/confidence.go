@@ -85,6 +85,8 @@ func rate(f *cause.Finding, calls int, missed float64) {
 func gradeOf(f cause.Finding) cause.Grade {
 	byTap := slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool { return e.Source == recording.SourceTap })
 	switch {
+	case f.Grade != "":
+		return f.Grade
 	case f.Eliminated:
 		return cause.Eliminated
 	case f.SlowCalls == 0 && f.Patterned:
