@@ -45,7 +45,8 @@ func claim(f cause.Finding) []string {
 }
 
 var gradeText = map[cause.Grade]string{
-	cause.Seen: "seen in the kernel", cause.Counted: "counted in the same time", cause.Inferred: "inferred from a pattern",
+	cause.Seen: "seen in the kernel", cause.Counted: "counted in the same time",
+	cause.Inferred:   "inferred from a pattern",
 	cause.Eliminated: "by elimination",
 }
 

@@ -83,7 +83,8 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(buf.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	finding := "cause layer title slow_calls of excess_share claimed_share confidence grade samples evidence against fix see"
+	finding := "cause layer title slow_calls of excess_share claimed_share confidence grade samples evidence " +
+		"against fix see"
 	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account excess worst "+
 		"blind_spots cost")
 	wantKeys(t, doc["excess"], "ns unexplained_ns")

@@ -108,8 +108,8 @@ func throttled() verdict.Diagnosis {
 			},
 		},
 		{
-			Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81, Grade: cause.Counted,
-			Samples: 2,
+			Cause: "slow-command", Layer: "server", SlowCalls: 2, Of: 38, ExcessShare: 0.07, Confidence: 0.81,
+			Grade: cause.Counted, Samples: 2,
 			Because: "server-cfs-throttled",
 			Title:   "A slow command holds up the others",
 			Evidence: []cause.Evidence{{Source: "server", Text: "KEYS of 10.0.0.7:51514 (billing-worker) took 52.1 " +

@@ -230,8 +230,8 @@ const (
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
-// uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough to be
-// noticed. Where slow calls are what keeps the connections in use, more connections would not help.
+// uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
+// to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 	return h.Conns >= poolConns && h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&

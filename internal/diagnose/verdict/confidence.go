@@ -31,9 +31,14 @@ type CalibrationCell struct {
 	Of    int  `json:"of"`
 }
 
-// fewSamples: what is seen in fewer calls can be a coincidence.
-// Bound: guess.
-const fewSamples = 5
+const (
+	// fewSamples: what is seen in fewer calls can be a coincidence.
+	// Bound: guess.
+	fewSamples = 5
+	// fewKnown: of fewer findings the share that was right says little.
+	// Bound: statistics, 5 of 5 right are compatible with 45 % wrong at 95 % (1 - 0.05^(1/5)).
+	fewKnown = 5
+)
 
 //go:embed calibration.json
 var calibrationJSON []byte
@@ -50,13 +55,23 @@ var calibration = func() Calibration {
 // Few tells whether a finding rests on few calls.
 func Few(f cause.Finding) bool { return f.Samples < fewSamples }
 
-// Confidence is how often such findings were right, by the rule of succession: of none known, one half.
+// Confidence is how often such findings were right, by the rule of succession: of none known, one half. Where too few
+// of the grade are known, it is that of all grades.
 func (c Calibration) Confidence(grade cause.Grade, few bool) float64 {
-	i := slices.IndexFunc(c.Cells, func(cell CalibrationCell) bool { return cell.Grade == grade && cell.Few == few })
-	if i < 0 {
-		return 0.5
+	var one, all CalibrationCell
+	for _, cell := range c.Cells {
+		if cell.Few != few {
+			continue
+		}
+		all.Right, all.Of = all.Right+cell.Right, all.Of+cell.Of
+		if cell.Grade == grade {
+			one = cell
+		}
 	}
-	return float64(c.Cells[i].Right+1) / float64(c.Cells[i].Of+2)
+	if one.Of < fewKnown {
+		one = all
+	}
+	return float64(one.Right+1) / float64(one.Of+2)
 }
 
 // Bounds of doubt: below them a cause has weighed evidence against it, and the finding is known one or two grades less
