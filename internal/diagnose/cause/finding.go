@@ -33,6 +33,8 @@ type Finding struct {
 	ClaimedShare float64 `json:"claimed_share"`
 	// Strength is how much the evidence speaks for the cause, 0..1. It orders findings, and is no probability.
 	Strength float64 `json:"-"`
+	// Missed is the share of its evidence that its sources missed.
+	Missed float64 `json:"-"`
 	// Eliminated: it explains time that no source saw the reason of.
 	Eliminated bool `json:"-"`
 	// Patterned: what it claims beside slow calls is a share of all calls, which it infers.

@@ -26,7 +26,9 @@ const CalibrationSchema = "slowpath.calibration/v1"
 type CalibrationCell struct {
 	Grade cause.Grade `json:"grade"`
 	// Few: they rest on fewer than fewSamples calls.
-	Few   bool `json:"few"`
+	Few bool `json:"few"`
+	// Main: they explain most of the lost time, together with their consequences.
+	Main  bool `json:"main"`
 	Right int  `json:"right"`
 	Of    int  `json:"of"`
 }
@@ -38,6 +40,9 @@ const (
 	// fewKnown: of fewer findings the share that was right says little.
 	// Bound: statistics, 5 of 5 right are compatible with 45 % wrong at 95 % (1 - 0.05^(1/5)).
 	fewKnown = 5
+	// mainShare of the lost time belongs to one cause at most.
+	// Bound: majority, of the lost time.
+	mainShare = 0.5
 )
 
 //go:embed calibration.json
@@ -55,12 +60,15 @@ var calibration = func() Calibration {
 // Few tells whether a finding rests on few calls.
 func Few(f cause.Finding) bool { return f.Samples < fewSamples }
 
+// Main tells whether a finding explains most of the lost time.
+func Main(f cause.Finding) bool { return f.ExcessShare >= mainShare }
+
 // Confidence is how often such findings were right, by the rule of succession: of none known, one half. Where too few
 // of the grade are known, it is that of all grades.
-func (c Calibration) Confidence(grade cause.Grade, few bool) float64 {
+func (c Calibration) Confidence(grade cause.Grade, few, most bool) float64 {
 	var one, all CalibrationCell
 	for _, cell := range c.Cells {
-		if cell.Few != few {
+		if cell.Few != few || cell.Main != most {
 			continue
 		}
 		all.Right, all.Of = all.Right+cell.Right, all.Of+cell.Of
@@ -81,9 +89,8 @@ const (
 	muchDoubted = 0.45 // Bound: guess.
 )
 
-// rate sets how the evidence of a finding is known, and the confidence in it. missed is the share of the evidence that
-// its sources missed.
-func rate(f *cause.Finding, calls int, missed float64) {
+// rate sets how the evidence of a finding is known, and the confidence in it. calls were timed.
+func rate(f *cause.Finding, calls int) {
 	f.Grade, f.Samples = gradeOf(*f), f.SlowCalls
 	if f.Samples == 0 { // it rests on the pattern of all calls
 		f.Samples = calls
@@ -94,7 +101,7 @@ func rate(f *cause.Finding, calls int, missed float64) {
 	case f.Strength < doubted:
 		f.Grade = f.Grade.Weaker()
 	}
-	f.Confidence = calibration.Confidence(f.Grade, Few(*f)) * (1 - missed)
+	f.Confidence = calibration.Confidence(f.Grade, Few(*f), Main(*f)) * (1 - f.Missed)
 }
 
 func gradeOf(f cause.Finding) cause.Grade {

@@ -14,6 +14,7 @@ func TestConfidence(t *testing.T) {
 		{Grade: cause.Counted, Right: 3, Of: 8},
 		{Grade: cause.Inferred, Right: 0, Of: 1},
 		{Grade: cause.Seen, Few: true, Right: 4, Of: 8},
+		{Grade: cause.Seen, Main: true, Right: 50, Of: 50},
 	}}
 	for _, tt := range []struct {
 		grade cause.Grade
@@ -26,18 +27,18 @@ func TestConfidence(t *testing.T) {
 		{cause.Seen, true, 0.5},
 		{cause.Counted, true, 0.5},
 	} {
-		if got := c.Confidence(tt.grade, tt.few); got != tt.want {
+		if got := c.Confidence(tt.grade, tt.few, false); got != tt.want {
 			t.Errorf("%s, few %v: %v, want %v", tt.grade, tt.few, got, tt.want)
 		}
 	}
-	if got := (Calibration{}).Confidence(cause.Seen, false); got != 0.5 {
+	if got := (Calibration{}).Confidence(cause.Seen, false, false); got != 0.5 {
 		t.Errorf("nothing known: %v", got)
 	}
 }
 
 // TestCalibrationIsThere: the table of this program comes from runs, and knows every grade.
 func TestCalibrationIsThere(t *testing.T) {
-	if calibration.Runs == 0 || len(calibration.Cells) != 2*len(cause.Grades) {
+	if calibration.Runs == 0 || len(calibration.Cells) != 4*len(cause.Grades) {
 		t.Fatalf("%+v", calibration)
 	}
 	for _, cell := range calibration.Cells {
@@ -50,12 +51,12 @@ func TestCalibrationIsThere(t *testing.T) {
 // TestRate: evidence against a finding makes its grade weaker, and few calls say less.
 func TestRate(t *testing.T) {
 	f := cause.Finding{Grade: cause.Seen, Strength: 0.5, SlowCalls: 2}
-	if rate(&f, 1000, 0); f.Grade != cause.Counted || f.Samples != 2 || !Few(f) {
+	if rate(&f, 1000); f.Grade != cause.Counted || f.Samples != 2 || !Few(f) {
 		t.Errorf("%+v", f)
 	}
-	f = cause.Finding{Grade: cause.Seen, Strength: 0.4}
-	if rate(&f, 1000, 0.5); f.Grade != cause.Inferred || f.Samples != 1000 ||
-		f.Confidence != calibration.Confidence(cause.Inferred, false)/2 {
+	f = cause.Finding{Grade: cause.Seen, Strength: 0.4, ExcessShare: 0.9, Missed: 0.5}
+	if rate(&f, 1000); f.Grade != cause.Inferred || f.Samples != 1000 ||
+		f.Confidence != calibration.Confidence(cause.Inferred, false, true)/2 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -108,6 +108,9 @@ func findings(c *facts.Case) ([]cause.Finding, Excess) {
 	found = slices.DeleteFunc(found, func(f cause.Finding) bool {
 		return f.ExcessShare < minOwnShare && (f.Steady || f.Because == "" && f.ClaimedShare > 0 && !consistsOf)
 	})
+	for i := range found {
+		rate(&found[i], c.Ledger.Latency.Calls)
+	}
 	return order(found, weight), Excess{Ns: int64(lost.ns + 0.5), UnexplainedNs: int64(lost.unexplained + 0.5)}
 }
 

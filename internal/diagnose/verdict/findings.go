@@ -48,8 +48,8 @@ func explain(c *facts.Case) []cause.Finding {
 		if f == nil {
 			continue
 		}
-		missed := missedOf(f, unseen)
-		if f.Strength *= 1 - missed; f.Strength < minStrength {
+		f.Missed = missedOf(f, unseen)
+		if f.Strength *= 1 - f.Missed; f.Strength < minStrength {
 			continue
 		}
 		f.ClaimPattern(c.Nodes[0], why.Loses)
@@ -57,7 +57,6 @@ func explain(c *facts.Case) []cause.Finding {
 		if f.Title == "" {
 			f.Title = why.Title
 		}
-		rate(f, c.Ledger.Latency.Calls, missed)
 		out = append(out, fill(*f))
 	}
 	return out

@@ -13,7 +13,9 @@ func Calibrate(reports []Report) verdict.Calibration {
 	c := verdict.Calibration{Schema: verdict.CalibrationSchema}
 	for _, grade := range cause.Grades {
 		for _, few := range []bool{false, true} {
-			c.Cells = append(c.Cells, verdict.CalibrationCell{Grade: grade, Few: few})
+			for _, most := range []bool{true, false} {
+				c.Cells = append(c.Cells, verdict.CalibrationCell{Grade: grade, Few: few, Main: most})
+			}
 		}
 	}
 	for _, report := range reports {
@@ -43,7 +45,7 @@ func WriteCalibration(w io.Writer, reports []Report) error {
 func countFindings(cells []verdict.CalibrationCell, findings []Finding) {
 	for _, f := range findings {
 		for i := range cells {
-			if cells[i].Grade != f.Grade || cells[i].Few != f.Few {
+			if cells[i].Grade != f.Grade || cells[i].Few != f.Few || cells[i].Main != f.Main {
 				continue
 			}
 			cells[i].Of++

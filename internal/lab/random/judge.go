@@ -15,7 +15,8 @@ type Finding struct {
 	Share      float64     `json:"share"` // of the excess
 	Confidence float64     `json:"confidence"`
 	Grade      cause.Grade `json:"grade"`
-	Few        bool        `json:"few,omitempty"` // it rests on few calls
+	Few        bool        `json:"few,omitempty"`  // it rests on few calls
+	Main       bool        `json:"main,omitempty"` // it explains most of the lost time
 	Because    string      `json:"because,omitempty"`
 	// Right: the cause is true, or it is said to be a consequence of one that is, or the trials left it open.
 	Right bool `json:"right"`
@@ -62,7 +63,7 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 	for _, f := range d.Findings {
 		j.Findings = append(j.Findings, Finding{
 			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Grade: f.Grade,
-			Few: verdict.Few(f), Because: f.Because,
+			Few: verdict.Few(f), Main: verdict.Main(f), Because: f.Because,
 			Right: r.right(f, d.Findings),
 			Made:  slices.ContainsFunc(r.Scenario.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
 		})

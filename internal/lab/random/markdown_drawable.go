@@ -11,6 +11,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/report/layout"
 )
 
 // topologies says what they are.
@@ -27,23 +28,24 @@ var topologies = map[incident.Topology]string{
 // drawable lists what a scenario can have.
 func (d *document) drawable() {
 	d.title("## What can be drawn")
-	d.line("\n- servers: %s", join(servers.Known()))
+	d.blank()
+	d.item("servers: %s", join(servers.Known()))
 	var ways []string
 	for _, t := range incident.Topologies {
 		ways = append(ways, fmt.Sprintf("%s (`%s`)", topologies[t], t))
 	}
-	d.line("- topologies: %s", strings.Join(ways, "; "))
-	d.line("- callers by client libraries ([clients.md](clients.md)), one or two programs: %s",
+	d.item("topologies: %s", strings.Join(ways, "; "))
+	d.item("callers by client libraries ([clients.md](clients.md)), one or two programs: %s",
 		join(slices.DeleteFunc(clients.Known(), func(n clients.Name) bool {
 			return !slices.ContainsFunc(servers.Known(), func(s servers.Name) bool {
 				return fits(n, incident.Standalone, s)
 			})
 		})))
-	d.line("- web applications ([apps.md](apps.md)), whose visitors are the callers: %s", join(sites))
-	d.line("- callers in the lab's own process, whose sockets matter: %s",
+	d.item("web applications ([apps.md](apps.md)), whose visitors are the callers: %s", join(sites))
+	d.item("callers in the lab's own process, whose sockets matter: %s",
 		join([]clients.Name{incident.SharedConn, incident.TwoWrites}))
-	d.line("- other callers on 2 to 10 connections, a process with 2 to 15 %% of a CPU, or writes to the disk, or none")
-	d.line("- none, one or two of %d faults, with a strength", len(incident.Faults()))
+	d.item("other callers on 2 to 10 connections, a process with 2 to 15 %% of a CPU, or writes to the disk, or none")
+	d.item("none, one or two of %d faults, with a strength", len(incident.Faults()))
 	d.table("fault", "cause", "also called", "topologies", "callers", "strength, of 1000 draws")
 	for _, f := range incident.Faults() {
 		callers := join(f.Needs.Callers)
@@ -71,19 +73,29 @@ func (d *document) undrawable() {
 		}
 	}
 	slices.Sort(missing)
-	d.line("\n- no fault has one of these %d of %d causes: %s", len(missing), len(cause.Catalogue()), join(missing))
+	d.blank()
+	d.item("no fault has one of these %d of %d causes: %s", len(missing), len(cause.Catalogue()), join(missing))
 	var others []apps.Name
 	for _, a := range apps.Catalogue() {
 		if !a.Web {
 			others = append(others, a.Name)
 		}
 	}
-	d.line("- applications that are no web sites, whose operations are timed per second: %s", join(others))
-	d.line("- web applications with TLS, in a cluster, or with a server older than 6.0; faults of\n" +
-		"  their client libraries")
-	d.line("- a network between hosts: all runs on one machine, which servers, callers and slowpath share")
-	d.line("- faults that show less than once in 750 ms, more than two at a time, loads of more than some thousand\n" +
-		"  calls per second")
+	d.item("applications that are no web sites, whose operations are timed per second: %s", join(others))
+	d.item("web applications with TLS, in a cluster, or with a server older than 6.0; faults of " +
+		"their client libraries")
+	d.item("a network between hosts: all runs on one machine, which servers, callers and slowpath share")
+	d.item("faults that show less than once in 750 ms, more than two at a time, loads of more than some thousand " +
+		"calls per second")
+}
+
+func (d *document) blank() { d.line("") }
+
+// item prints a line of a list, in as many lines as it takes.
+func (d *document) item(format string, args ...any) {
+	const width = 118
+	text := layout.Fill(fmt.Sprintf(format, args...), width)
+	d.line("- %s", strings.ReplaceAll(text, "\n", "\n  "))
 }
 
 func join[T ~string](names []T) string {
