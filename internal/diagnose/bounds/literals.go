@@ -40,7 +40,7 @@ func (r *reader) isBound(lit *ast.BasicLit, above []ast.Node) bool {
 	if err != nil || v == 0 || v == 1 || v == 1e-9 { // err: 0x…, which is a mask
 		return false
 	}
-	return !r.isForm(lit, above) && (lit.Kind == token.FLOAT || isCompared(lit, v, above)) && !isUnit(lit, v, above)
+	return !r.isForm(lit, above) && (lit.Kind == token.FLOAT || isCompared(lit, v, above)) && !isUnit(v, above)
 }
 
 // isForm: the number is declared, or belongs to a text, an index, a quantile or a confidence.
@@ -161,7 +161,6 @@ func isCompared(n ast.Node, v float64, above []ast.Node) bool {
 		default:
 			return false
 		}
-		n = above[i]
 	}
 	return false
 }
@@ -172,7 +171,7 @@ func isLength(e ast.Expr) bool {
 }
 
 // isUnit: a factor or a divisor that converts units or halves, or the 0.5 that rounds.
-func isUnit(n ast.Node, v float64, above []ast.Node) bool {
+func isUnit(v float64, above []ast.Node) bool {
 	for i := len(above) - 1; i >= 0; i-- {
 		switch p := above[i].(type) {
 		case *ast.ParenExpr:
@@ -191,7 +190,6 @@ func isUnit(n ast.Node, v float64, above []ast.Node) bool {
 		default:
 			return false
 		}
-		n = above[i]
 	}
 	return false
 }

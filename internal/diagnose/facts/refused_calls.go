@@ -74,11 +74,8 @@ func (n *Node) refusedWith(code string) RefusedCalls {
 		r.Users = float64(n.TapErrors()[code].Total())
 	}
 	r.UsersOf = served + r.Users
-	for _, s := range n.ErrorRises(code) {
-		if r.FromNs == 0 || s.ToNs < r.FromNs {
-			r.FromNs = s.ToNs
-		}
-		break
+	if rises := n.ErrorRises(code); len(rises) > 0 && (r.FromNs == 0 || rises[0].ToNs < r.FromNs) {
+		r.FromNs = rises[0].ToNs
 	}
 	return r
 }

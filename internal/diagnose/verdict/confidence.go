@@ -105,15 +105,17 @@ func rate(f *cause.Finding, calls int) {
 }
 
 func gradeOf(f cause.Finding) cause.Grade {
-	byTap := slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool { return e.Source == recording.SourceTap })
+	by := func(source string) bool {
+		return slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool { return e.Source == source })
+	}
 	switch {
 	case f.Grade != "":
 		return f.Grade
 	case f.Eliminated:
 		return cause.Eliminated
-	case f.SlowCalls == 0 && f.Patterned:
+	case f.SlowCalls == 0 && f.Patterned && !by(recording.SourceProfile): // a profile shows the waits
 		return cause.Inferred
-	case byTap:
+	case by(recording.SourceTap):
 		return cause.Seen
 	}
 	return cause.Counted

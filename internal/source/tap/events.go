@@ -91,9 +91,6 @@ func addrPort(ip [16]uint8, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(ip).Unmap(), port)
 }
 
-// several follows the first command of a request/response turn under TLS that had more than one.
-const several = " +"
-
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0])
