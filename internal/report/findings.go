@@ -40,8 +40,11 @@ func claim(f cause.Finding) []string {
 	if f.Of > 0 {
 		out = append(out, fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
 	}
-	return append(out, fmt.Sprintf("confidence %s: %s, %s", format.Percent(f.Confidence), gradeText[f.Grade],
-		format.Count(f.Samples, "call")))
+	known := fmt.Sprintf("confidence %s: %s", format.Percent(f.Confidence), gradeText[f.Grade])
+	if f.Samples > 0 { // none where no call was timed
+		known += ", " + format.Count(f.Samples, "call")
+	}
+	return append(out, known)
 }
 
 var gradeText = map[cause.Grade]string{

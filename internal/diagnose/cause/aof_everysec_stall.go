@@ -32,22 +32,22 @@ func explainEverysec(n *facts.Node) *Finding {
 		return nil
 	}
 	delayed := n.Growth("aof_delayed_fsync")
-	cl, confidence := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.95
+	cl, strength := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.95
 	inLatency := n.HasLatencyEvent(everysecEvents)
 	if !n.HostWatched() {
-		confidence = 0.85
+		strength = 0.85
 	}
 	pending := fsyncPending(n)
 	if open := n.UnexplainedWaits(); !inLatency && (delayed > 0 || pending >= longFsyncNs) && cl.Ns*2 < open.Ns {
-		cl, confidence = n.Claim(maybeOnDisk), 0.75
+		cl, strength = n.Claim(maybeOnDisk), 0.75
 		if delayed == 0 {
-			confidence = 0.55
+			strength = 0.55
 		}
 	}
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, confidence)
+	f := finding(n, cl, strength)
 	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	if delayed > 0 {
 		f.support(recording.SourceServer, delayed, "writes",

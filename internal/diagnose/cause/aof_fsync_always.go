@@ -29,22 +29,22 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	if !a.Enabled || a.Fsync != "always" && !(a.Fsync == "" && n.SyncsInMainThread()) {
 		return nil
 	}
-	cl, confidence := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.97
+	cl, strength := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.97
 	inLatency := n.HasLatencyEvent(facts.WordSet("aof-fsync-always"))
 	if !n.HostWatched() {
-		confidence = 0.9
+		strength = 0.9
 	}
 	if open := n.UnexplainedWaits(); !inLatency && cl.Ns*2 < open.Ns && writes(n) {
 		// A file system in user space waits in an interruptible sleep; without the host's files nothing is seen at all.
-		cl, confidence = n.Claim(maybeOnDisk), 0.6
+		cl, strength = n.Claim(maybeOnDisk), 0.6
 		if n.HostWatched() {
-			confidence = 0.45
+			strength = 0.45
 		}
 	}
 	if !cl.Matters() {
 		return nil
 	}
-	f := finding(n, cl, confidence)
+	f := finding(n, cl, strength)
 	f.support(recording.SourceServer, 1, "", "appendonly yes, appendfsync %s", orUnknown(a.Fsync))
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)

@@ -43,7 +43,7 @@ func explainRefused(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: worst.share, Strength: worst.confidence,
+		Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: worst.share, Strength: worst.strength,
 		Title: worst.title(),
 	}
 	// A call that fails is the slowest of all.
@@ -61,10 +61,10 @@ func explainRefused(n *facts.Node) *Finding {
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
 type refusedFor struct {
 	facts.RefusedCalls
-	remedy     refusal
-	users      bool // it is a pattern of the clients' calls; else of slowpath's own
-	share      float64
-	confidence float64
+	remedy   refusal
+	users    bool // it is a pattern of the clients' calls; else of slowpath's own
+	share    float64
+	strength float64
 }
 
 func (r refusedFor) title() string {

@@ -35,12 +35,12 @@ func (f *Finding) doubtRemote(c *facts.Caller) {
 }
 
 // findingOfLosses starts the finding of a cause that took some of the callers' time; nil where it took little of it.
-func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
+func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Finding {
 	if float64(ns) < facts.MinShare*float64(l.SpentNs) {
 		return nil
 	}
-	f := lossesOf(l, n, ns, confidence)
-	f.Unnoticed = !n.OpeningsNoticed(longestOpening(n), float64(ns))
+	f := lossesOf(l, n, ns, strength)
+	f.Unnoticed = !n.LossNoticed(longestOpening(n), float64(ns))
 	return f
 }
 
@@ -56,9 +56,9 @@ func longestOpening(n *facts.Node) int64 {
 }
 
 // lossesOf is findingOfLosses however little time it is.
-func lossesOf(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Finding {
+func lossesOf(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Finding {
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: confidence, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: strength, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.lose(n, facts.LostOpening, float64(ns))
 	f.support(recording.SourceTap, float64(ns), "ns",
 		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),
@@ -70,7 +70,7 @@ func lossesOf(l facts.Overhead, n *facts.Node, ns int64, confidence float64) *Fi
 // is what calls waited for them, openingNs what one took. It is nil where nobody can have noticed. Slow calls during
 // the spans belong to it: they are handshakes, or waited behind handshakes.
 func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
-	confidence float64,
+	strength float64,
 ) (*Finding, facts.Claim) {
 	meanwhile := func(a account.Account) int64 { return spans.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) }
 	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
@@ -80,7 +80,7 @@ func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, c
 	if float64(took) < facts.MinShare*float64(l.SpentNs) && max(openingNs, felt.MaxNs) < facts.HealthyMaxNs && !many {
 		return nil, felt
 	}
-	f := finding(n, felt, confidence)
+	f := finding(n, felt, strength)
 	f.SlowCalls = 0 // most of its cost is before the calls
 	all := l.OpeningNs + l.UnansweredNs + l.PingNs + l.ExcessNs
 	f.ExcessShare = max(f.ExcessShare, min(1, float64(took)/float64(max(all, 1))))

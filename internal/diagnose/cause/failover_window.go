@@ -175,10 +175,10 @@ func (f *Finding) supportSilence(n *facts.Node, t facts.Takeover) {
 	}
 }
 
-// silentConfidence is the confidence where the old master stays silent after the window, and no source shows which
+// silentStrength is the strength where the old master stays silent after the window, and no source shows which
 // callers still wait for it.
 // Bound: guess.
-const silentConfidence = 0.55
+const silentStrength = 0.55
 
 // doubtAfterwards: callers that are refused go elsewhere. An old master that is only silent may hold its callers long
 // after the window, and slowpath's own connection does not show it.
@@ -187,7 +187,7 @@ func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 		n.Rec.Used(recording.SourceTap) {
 		return
 	}
-	f.Strength = min(f.Strength, silentConfidence)
+	f.Strength = min(f.Strength, silentStrength)
 	f.doubt(recording.SourceProbe, 0, "",
 		"the old master is still silent: only its host's files or the tap show "+
 			"whether callers with an old map still wait for it")

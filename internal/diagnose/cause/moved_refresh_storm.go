@@ -30,7 +30,7 @@ var movedRefreshStorm = Cause{
 // Bound: guess.
 const movedPolls = 3
 
-// movedBesideWaits is the confidence where calls of these clients are known to wait for the map, and the requests cost
+// movedBesideWaits is the strength where calls of these clients are known to wait for the map, and the requests cost
 // the servers little.
 // Bound: guess.
 const movedBesideWaits = 0.55

@@ -235,7 +235,7 @@ const (
 func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 	return h.Conns >= poolConns && h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
-		n.OpeningsNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
+		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
 }
 

@@ -42,7 +42,7 @@ func explainBorrowPings(n *facts.Node) *Finding {
 			"%.3g per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
 		p.Count/n.Seconds())
 	if p.PingNs > 0 {
-		f.Strength, f.Unnoticed = 0.92, !n.OpeningsNoticed(p.PingNs/int64(p.Count), float64(p.PingNs))
+		f.Strength, f.Unnoticed = 0.92, !n.LossNoticed(p.PingNs/int64(p.Count), float64(p.PingNs))
 		f.support(p.Source, share(p), "of the time",
 			"a PING takes %s, another command %s: PINGs are %.0f %% of what the callers wait for",
 			format.Brief(p.PingNs/int64(p.Count)), format.Brief(p.OthersNs/int64(p.Others)), share(p)*100)

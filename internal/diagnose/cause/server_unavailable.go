@@ -48,7 +48,7 @@ func explainUnavailable(n *facts.Node) *Finding {
 	if worst.Kind == facts.FailedNoReply && stoodStill(n, gone, cl) {
 		return nil // it was alive: what it did, or what kept it from running, is known
 	}
-	f := finding(n, cl, confidenceOf(worst.Kind))
+	f := finding(n, cl, strengthOf(worst.Kind))
 	f.ExcessShare = max(f.ExcessShare, float64(gone.TotalNs())/float64(n.EndNs-n.StartNs))
 	f.Title = unavailableTitle[worst.Kind]
 	f.supportOutages(n, outages, worst)
@@ -79,9 +79,9 @@ var unavailableTitle = map[facts.Failure]string{
 	facts.FailedNoReply:     "The server stopped answering calls",
 }
 
-// confidenceOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
+// strengthOf is how sure the mechanism itself is: a refused connection is a statement of the server's host, silence
 // is not.
-func confidenceOf(kind facts.Failure) float64 {
+func strengthOf(kind facts.Failure) float64 {
 	switch kind {
 	case facts.FailedRefused:
 		return 0.98

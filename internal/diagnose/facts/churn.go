@@ -1,7 +1,5 @@
 package facts
 
-import "slowpath/internal/diagnose/account"
-
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
 	// MinChurn is the rate of connections that are opened and closed again, per second, from which they can matter.
@@ -56,19 +54,9 @@ func (c Churn) Matters() bool {
 	return c.PerSecond >= MinChurn && c.Share() >= minChurnShare || c.Many()
 }
 
-// NoticedNs is what a caller notices on top of a call: account.Noticed, or less where --slow says so.
-func (n *Node) NoticedNs() int64 { return min(int64(account.Noticed), n.Ledger.ThresholdNs) }
-
-// OpeningsNoticed reports whether anybody notices the time of new connections: one of them takes as long as a slow
-// call, or all callers together lose a tenth of the time (MinShare). A page of PHP that connects in 0.2 ms, thirty
-// times per second, is slower by that, and nobody sees it.
-func (n *Node) OpeningsNoticed(eachNs int64, lostNs float64) bool {
-	return eachNs >= n.NoticedNs() || lostNs >= MinShare*float64(n.EndNs-n.StartNs)
-}
-
-// Noticed is OpeningsNoticed of the churn.
+// Noticed is LossNoticed of the churn.
 func (c Churn) Noticed(n *Node) bool {
-	return n.OpeningsNoticed(c.OpeningNs, c.PerSecond*float64(c.OpeningNs)*n.Seconds())
+	return n.LossNoticed(c.OpeningNs, c.PerSecond*float64(c.OpeningNs)*n.Seconds())
 }
 
 // MinClosedConns is the least number of closed connections that is worth a line of evidence.

@@ -3,6 +3,7 @@ package facts
 import (
 	"slices"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 )
 
@@ -102,4 +103,14 @@ func MergeCalls(a, b []CallNs) []CallNs {
 		}
 	}
 	return out
+}
+
+// NoticedNs is what a caller notices on top of a call: account.Noticed, or less where --slow says so.
+func (n *Node) NoticedNs() int64 { return min(int64(account.Noticed), n.Ledger.ThresholdNs) }
+
+// LossNoticed reports whether anybody notices time that callers lose outside of slow calls, such as by new connections:
+// eachNs, for one of them, is as long as a slow call, or lostNs, for all callers together, is a tenth of the time
+// (MinShare). A page of PHP that connects in 0.2 ms, thirty times per second, is slower by that, and nobody sees it.
+func (n *Node) LossNoticed(eachNs int64, lostNs float64) bool {
+	return eachNs >= n.NoticedNs() || lostNs >= MinShare*float64(n.EndNs-n.StartNs)
 }

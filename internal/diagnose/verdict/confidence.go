@@ -15,7 +15,7 @@ import (
 type Calibration struct {
 	Schema string            `json:"schema"` // slowpath.calibration/v1
 	Runs   int               `json:"runs"`
-	Seeds  [2]uint64         `json:"seeds"` // of the first and the last run
+	Seeds  [2]uint64         `json:"seeds"` // the least and the largest one
 	Cells  []CalibrationCell `json:"cells"`
 }
 
@@ -56,6 +56,9 @@ var calibration = func() Calibration {
 	}
 	return c
 }()
+
+// Calibrated is the calibration that the confidences of this program come from.
+func Calibrated() Calibration { return calibration }
 
 // Few tells whether a finding rests on few calls.
 func Few(f cause.Finding) bool { return f.Samples < fewSamples }

@@ -24,9 +24,9 @@ func Calibrate(reports []Report) verdict.Calibration {
 				continue
 			}
 			if c.Runs++; c.Runs == 1 {
-				c.Seeds[0] = run.Seed
+				c.Seeds = [2]uint64{run.Seed, run.Seed}
 			}
-			c.Seeds[1] = run.Seed
+			c.Seeds = [2]uint64{min(c.Seeds[0], run.Seed), max(c.Seeds[1], run.Seed)}
 			for _, tier := range run.Tiers {
 				countFindings(c.Cells, tier.Findings)
 			}

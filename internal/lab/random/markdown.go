@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -79,6 +80,12 @@ func (d *document) about(r Report) {
 	best := r.Tiers[recording.Tiers[0].Name]
 	d.line("- %d runs, seeds %d to %d: %d in which a fault cost the callers time, %d healthy, %d failed or skipped",
 		len(r.Runs), r.Runs[0].Seed, r.Runs[len(r.Runs)-1].Seed, best.FaultRuns, best.HealthyRuns, r.Failed)
+	c := verdict.Calibrated()
+	if c.Runs > 0 && r.Runs[0].Seed <= c.Seeds[1] && r.Runs[len(r.Runs)-1].Seed >= c.Seeds[0] {
+		d.line(
+			"- **training**: the confidences come from %d runs of seeds %d to %d, and causes were worked on with these",
+			c.Runs, c.Seeds[0], c.Seeds[1])
+	}
 	d.line("- judged by version %s", r.Version)
 	var machines []string
 	others := 0
