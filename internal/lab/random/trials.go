@@ -38,7 +38,9 @@ type Trial struct {
 	LateSlices int `json:"late_slices"`
 	// LongSlices is the number of those in which it failed, or took longNs more.
 	LongSlices int `json:"long_slices"`
-	mask       int // the faults as bits
+	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds.
+	LostNs int64 `json:"lost_ns"`
+	mask   int   // the faults as bits
 	// of each caller
 	logs, ranks []float64
 }
@@ -123,6 +125,7 @@ func count(trials []Trial, measured clients.Summary) {
 		usual := all[len(all)/4].took
 		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(lateNs) {
 			c.trial.LateSlices++
+			c.trial.LostNs += max(0, c.Ns-int64(usual*float64(c.Operations)))
 		}
 		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(longNs) {
 			c.trial.LongSlices++
@@ -168,6 +171,9 @@ func (t Trial) countedSeconds() float64 {
 func lateShare(t Trial) float64 { return float64(t.LateSlices) / float64(max(t.Operations, 1)) }
 
 func longPerSecond(t Trial) float64 { return float64(t.LongSlices) / max(t.countedSeconds(), 1e-9) }
+
+// lostPerSecond is the time in nanoseconds that callers lose in a second by late operations.
+func lostPerSecond(t Trial) float64 { return float64(t.LostNs) / max(t.countedSeconds(), 1e-9) }
 
 // differences is by how much a value is higher with a fault, for each pair of trials of the same block that differ in
 // this fault alone.

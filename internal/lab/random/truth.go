@@ -28,6 +28,9 @@ type Cost struct {
 	Long float64 `json:"long_per_second"`
 	// Busy is the share of the workers' time that the fault takes.
 	Busy float64 `json:"busy_share"`
+	// Lost is the share of the time that callers lose by late operations while all faults are on which they do not lose
+	// without this one. What two faults take together and not alone is shared equally. It is 0 where none is late.
+	Lost float64 `json:"lost_share"`
 	// Noticed: somebody notices so much, by one of the three.
 	Noticed bool `json:"noticed"`
 }
@@ -54,7 +57,7 @@ type Truth struct {
 	Cause    string     `json:"cause"`          // or healthy, where no fault did
 	Also     []string   `json:"also,omitempty"` // causes by which the same fault can as well be called
 	CostNs   float64    `json:"cost_ns"`
-	Share    float64    `json:"share"` // of the time that all faults together cost
+	Share    float64    `json:"share"` // Cost.Lost, or of what all faults together cost where no operation is late
 	Interval [2]float64 `json:"interval"`
 }
 
@@ -80,6 +83,7 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 			P: p, Pairs: cost.Pairs, Hurts: p <= alpha,
 			Late: mean(differences(trials, setsOf(faults), i, lateShare)),
 			Long: mean(differences(trials, setsOf(faults), i, longPerSecond)),
+			Lost: lost(faults, trials, i),
 			Busy: cost.Shift / 1e9 * perSecond(trials) / float64(max(workers, 1)),
 		}
 		c.Noticed = cause != incident.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
@@ -87,6 +91,18 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 		out = append(out, c)
 	}
 	return out
+}
+
+// lost is the Lost of a cost, from 0 to 1.
+func lost(faults []Fault, trials []Trial, fault int) float64 {
+	var all []float64
+	for _, t := range trials {
+		if t.mask == 1<<len(faults)-1 {
+			all = append(all, lostPerSecond(t))
+		}
+	}
+	share := mean(differences(trials, setsOf(faults), fault, lostPerSecond)) / max(mean(all), 1)
+	return min(max(share, 0), 1)
 }
 
 // perSecond is the number of operations per second in all trials.
@@ -101,20 +117,24 @@ func perSecond(trials []Trial) float64 {
 // truth are the faults that hurt so that it is noticed, the most expensive first.
 func truth(faults []Fault, costs []Cost) []Truth {
 	var out []Truth
-	sum := 0.0
+	sum, late := 0.0, false
 	for i, c := range costs {
 		if c.Hurts && c.Noticed {
 			// what hurts costs something, even where the noise hides how much
 			cost := max(c.CostNs, 1)
-			out = append(out, Truth{Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Interval: c.Interval})
-			sum += cost
+			out = append(out, Truth{
+				Cause: c.Cause, Also: faults[i].kind().Also, CostNs: cost, Share: c.Lost, Interval: c.Interval,
+			})
+			sum, late = sum+cost, late || c.Lost > 0
 		}
 	}
 	if len(out) == 0 {
 		return []Truth{{Cause: incident.HealthyCause}}
 	}
 	for i := range out {
-		out[i].Share = out[i].CostNs / sum
+		if !late {
+			out[i].Share = out[i].CostNs / sum
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Truth) int { return cmp.Compare(b.CostNs, a.CostNs) })
 	return out

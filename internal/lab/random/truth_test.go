@@ -19,6 +19,7 @@ func trialsOf(seed uint64, faults int, took func(set int) float64) (trials []Tri
 			trials = append(trials, Trial{
 				Operations: 100, Ns: int64(100 * ns), LogNs: math.Log(ns), Rank: ns,
 				LateSlices: int(took(set)), StartNs: 0, EndNs: int64(trialLength), mask: set,
+				LostNs: int64(100 * (ns - 0.5e6)),
 			})
 		}
 	}
@@ -43,8 +44,10 @@ func TestTruthOfTwoFaults(t *testing.T) {
 			return took
 		})
 		got := truth(faults, costs(faults, trials, 1))
-		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-1) > 1e-9 || got[0].CostNs < got[1].CostNs {
-			t.Fatalf("truth %+v", got)
+		// of 1 ms that an operation takes without a fault, half is lost
+		rest := 1 - 0.5/(0.5+a+b+both)
+		if len(got) != 2 || math.Abs(got[0].Share+got[1].Share-rest) > 1e-3 || got[0].CostNs < got[1].CostNs {
+			t.Fatalf("truth %+v, want shares of %g together", got, rest)
 		}
 		for _, one := range got {
 			want := a
@@ -58,7 +61,7 @@ func TestTruthOfTwoFaults(t *testing.T) {
 		}
 		trials = trialsOf(seed, 2, func(set int) float64 { return 1 + a*float64(set&1) })
 		alone := truth(faults, costs(faults, trials, 1))
-		if len(alone) != 1 || alone[0].Cause != "slow-command" || alone[0].Share != 1 {
+		if len(alone) != 1 || alone[0].Cause != "slow-command" || math.Abs(alone[0].Share-a/(0.5+a)) > 1e-3 {
 			t.Errorf("only the first hurts: %+v", alone)
 		}
 	})
@@ -129,12 +132,13 @@ func TestCountSlices(t *testing.T) {
 	}
 	all[21].Failed = 1                                             // 1060 ms: the trial settles
 	all[23].Failed, all[39].Failed, all[40].Failed = 10, 100, 1000 // 1160, 1960 ms, and 2010 ms in the next trial
+	all[25].Ns, all[25].MaxNs = 20*ms, 11*ms
 	count(trials, clients.Summary{StartUnix: 10 * ms, Slices: all})
 	trial := trials[0]
-	if trial.Operations != 2*16 || trial.Failed != 10 || trial.Ns != 2*16*ms {
+	if trial.Operations != 2*16 || trial.Failed != 10 || trial.Ns != (2*15+20)*ms || trial.LostNs != 18*ms {
 		t.Errorf("%+v", trial)
 	}
-	if math.Abs(trial.LogNs-math.Log(1e6)) > 1e-9 || math.Abs(trial.Rank-0.5) > 1e-9 {
+	if math.Abs(trial.LogNs-math.Log(1e6)-math.Log(10)/16) > 1e-9 || math.Abs(trial.Rank-0.5) > 1e-9 {
 		t.Errorf("mean logarithm %g, mean rank %g", trial.LogNs, trial.Rank)
 	}
 }

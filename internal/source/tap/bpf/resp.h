@@ -538,16 +538,15 @@ static long request_token(u32 n, struct parse *q)
 static __always_inline void error_name(struct parse *q, u32 p)
 {
 	struct conn *c = q->c;
-	bool more = true, name = false;
+	u32 n = 0, total = q->f->total;
+	u8 ch = p < total ? byte(q, p) : 0;
 	c->error_name[0] = c->error_name[1] = 0;
-	for (u32 n = 0; n < 17 && more; n++) {
-		u8 ch = p + n < q->f->total ? byte(q, p + n) : 0;
-		more = ch >= 'A' && ch <= 'Z' && n < 16;
-		name = ch == ' ' || ch == '\r';
-		if (more)
-			c->error_name[n >> 3 & 1] |= (u64)ch << ((n & 7) * 8);
+	while (n < 16 && ch >= 'A' && ch <= 'Z') {
+		c->error_name[n >> 3 & 1] |= (u64)ch << ((n & 7) * 8);
+		n++;
+		ch = p + n < total ? byte(q, p + n) : 0;
 	}
-	if (!name)
+	if (ch != ' ' && ch != '\r')
 		c->error_name[0] = c->error_name[1] = 0;
 }
 
