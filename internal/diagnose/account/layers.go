@@ -1,6 +1,10 @@
 package account
 
-import "slowpath/internal/recording"
+import (
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 // painter fills the timeline of a call with what the sources saw, the surest first. Later layers only fill what is
 // still open, or name what the server worked on.
@@ -15,6 +19,7 @@ type painter struct {
 	views      *serverViews
 	sockets    *probeSockets
 	queues     map[string]*probeQueue // by node
+	proxied    map[string]bool        // nodes whose process forwards calls to a server behind it
 }
 
 func newPainter(rec *recording.Recording, all *latencies, threads map[string]*mainThread, suspects []Suspect,
@@ -26,9 +31,22 @@ func newPainter(rec *recording.Recording, all *latencies, threads map[string]*ma
 			return suspects[i].FromNs, suspects[i].ToNs
 		}),
 		states: readHostStates(rec, threads), views: readServerViews(rec), sockets: readProbeSockets(rec),
-		queues: probeQueues(rec),
+		queues: probeQueues(rec), proxied: proxiedNodes(rec),
 	}
 }
+
+// proxiedNodes are those whose process was seen to forward calls.
+func proxiedNodes(rec *recording.Recording) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range rec.Calls {
+		if !out[c.Node] && slices.ContainsFunc(rec.Segments[c.ID], forwards) {
+			out[c.Node] = true
+		}
+	}
+	return out
+}
+
+func forwards(s recording.Segment) bool { return s.Actor == recording.Proxy }
 
 // partition is the time of one slow call.
 func (p *painter) partition(c recording.Call, baselineNs int64) []Segment {
@@ -111,10 +129,18 @@ func (p *painter) putServerView(t *timeline, c recording.Call) {
 	}
 }
 
+// waitsBehindProxy: time in which the server behind a proxy can be what is waited for.
+func waitsBehindProxy(s Segment) bool { return s.Actor == recording.Proxy || waitsForServer(s) }
+
 // putSuspects names culprits: for time in which the loop was seen busy or blocked, and where the main thread was not
-// watched, for time that is still open. The tap's own suspects are in the exact timeline.
+// watched, for time that is still open. The tap's own suspects are in the exact timeline. The records of a server
+// behind a proxy, whose thread nobody watched, say what the proxy waited for, and not what the proxy did itself.
 func (p *painter) putSuspects(t *timeline, c recording.Call) {
-	watched := p.states.watched[c.Node] || p.exact[c.Node] != nil
+	proxied, open := p.proxied[c.Node], waitsForServer
+	if proxied {
+		open = waitsBehindProxy
+	}
+	watched := !proxied && (p.states.watched[c.Node] || p.exact[c.Node] != nil)
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
 		s := p.suspects[i]
 		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs ||
@@ -127,14 +153,14 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 		// Of a job that ran Count times in the window, a call can have waited for several.
 		all := s.DurationNs * int64(max(s.Count, 1))
 		found := t.attribute(s, i, all, func(g Segment) bool {
-			return g.Suspect < 0 && g.Actor == Server &&
+			return !proxied && g.Suspect < 0 && g.Actor == Server &&
 				(g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
 		if watched && found == 0 && s.DurationNs > MinSeenBusyNs && !sleeps(s.Command) && !t.has(Server, RunQueue) {
 			// Work this long would have been seen by the host source, unless waits for a CPU cut it up.
 			continue
 		}
-		t.attribute(s, i, all-found, waitsForServer)
+		t.attribute(s, i, all-found, open)
 	}
 }
 

@@ -60,7 +60,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
 		ns := held[a.Call.Conn].SegmentsNs(a, func(s account.Segment) bool {
-			return s.Actor == account.Server || s.State == account.Unexplained
+			return s.Actor == account.Server || s.Actor == recording.Proxy || s.State == account.Unexplained
 		})
 		if ns > 0 {
 			behind[a.Call.Conn]++

@@ -159,6 +159,8 @@ func (s *stage) measure(trials, watch []Trial) error {
 		count(trials, measured)
 		count(watch, measured)
 	}
+	s.others.Slices = s.slices.Sums(time.Now())
+	countLost(trials, s.others)
 	return nil
 }
 

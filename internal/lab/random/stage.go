@@ -26,8 +26,10 @@ type stage struct {
 	target   []string // that slowpath watches, with its options
 	prefix   []string // of the callers' commands
 	callers  []caller
-	options  clients.Options // of the first caller, without a fault
-	on       []*incident.Lab // of each fault while it is on
+	others   clients.Summary  // of the callers that only LostNs counts, but for its slices
+	slices   *protocol.Slices // of these, while they run
+	options  clients.Options  // of the first caller, without a fault
+	on       []*incident.Lab  // of each fault while it is on
 }
 
 // The CLIENT SETNAMEs of callers. The proxy loses replies of the first ones only: they have a timeout then.
@@ -158,9 +160,11 @@ func (s *stage) startOthers(ctx context.Context) error {
 		command = traffic.Always("PING") // keys would be at other nodes
 	}
 	if s.scenario.Others.Connections > 0 {
+		start := time.Now()
+		s.others.StartUnix, s.slices = start.UnixNano(), protocol.NewSlices(start, slice)
 		s.lab.Load(ctx, traffic.Spec{
 			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.scenario.Others.Connections, Rate: s.scenario.Others.PerSecond,
-			Command: command,
+			Command: command, Took: func(d time.Duration) { s.slices.Add(time.Now().Add(-d), d) },
 		})
 	}
 	return nil

@@ -38,7 +38,8 @@ type Trial struct {
 	LateSlices int `json:"late_slices"`
 	// LongSlices is the number of those in which it failed, or took longNs more.
 	LongSlices int `json:"long_slices"`
-	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds.
+	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds; also of the
+	// other callers, of which nothing else counts.
 	LostNs int64 `json:"lost_ns"`
 	mask   int   // the faults as bits
 	// of each caller
@@ -96,38 +97,68 @@ func (t *Trial) setMask() {
 	}
 }
 
-// count adds what a caller measured to all trials. Slices at the edges of a trial belong to none.
-func count(trials []Trial, measured clients.Summary) {
-	type counted struct {
-		protocol.Slice
-		trial *Trial
-		took  float64 // time of an operation in ns
-	}
-	var all []counted
+// counted is a slice of a caller that lies in a trial.
+type counted struct {
+	protocol.Slice
+	trial *Trial
+	took  float64 // time of an operation in ns
+}
+
+// countedSlices are those of a caller, the quickest first, and the time of an operation that is usual of it: a quarter
+// of the slices are quick also where half of the trials are slow. Slices at the edges of a trial belong to none.
+func countedSlices(trials []Trial, measured clients.Summary) (all []counted, usual float64) {
 	for i := range trials {
 		for k, s := range measured.Slices {
 			from := measured.StartUnix + int64(k)*int64(slice)
 			if from < trials[i].StartNs+int64(settling) || from+int64(slice) > trials[i].EndNs || s.Operations == 0 {
 				continue
 			}
-			trials[i].Operations += s.Operations
-			trials[i].Failed += s.Failed
-			trials[i].Ns += s.Ns
 			all = append(all, counted{s, &trials[i], float64(max(s.Ns, 1)) / float64(s.Operations)})
 		}
 	}
 	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.took, b.took) })
+	if len(all) > 0 {
+		usual = all[len(all)/4].took
+	}
+	return all, usual
+}
+
+// late tells whether an operation failed, or took so many nanoseconds more than usual.
+func (c counted) late(usual float64, by int64) bool {
+	return c.Failed > 0 || float64(c.MaxNs) >= usual+float64(by)
+}
+
+// lost is the time of a late slice's operations beyond what is usual.
+func (c counted) lost(usual float64) int64 {
+	if !c.late(usual, lateNs) {
+		return 0
+	}
+	return max(0, c.Ns-int64(usual*float64(c.Operations)))
+}
+
+// countLost adds the time that a caller lost to all trials, and nothing else.
+func countLost(trials []Trial, measured clients.Summary) {
+	all, usual := countedSlices(trials, measured)
+	for _, c := range all {
+		c.trial.LostNs += c.lost(usual)
+	}
+}
+
+// count adds what a caller measured to all trials.
+func count(trials []Trial, measured clients.Summary) {
+	all, usual := countedSlices(trials, measured)
 	logs, ranks := map[*Trial][]float64{}, map[*Trial][]float64{}
 	for rank, c := range all {
+		c.trial.Operations += c.Operations
+		c.trial.Failed += c.Failed
+		c.trial.Ns += c.Ns
+		c.trial.LostNs += c.lost(usual)
 		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
 		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
-		// a quarter of the slices are quick also where half of the trials are slow
-		usual := all[len(all)/4].took
-		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(lateNs) {
+		if c.late(usual, lateNs) {
 			c.trial.LateSlices++
-			c.trial.LostNs += max(0, c.Ns-int64(usual*float64(c.Operations)))
 		}
-		if c.Failed > 0 || float64(c.MaxNs) >= usual+float64(longNs) {
+		if c.late(usual, longNs) {
 			c.trial.LongSlices++
 		}
 	}

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -90,6 +91,13 @@ func (w *Waits) end(at time.Time, failed int) {
 	w.due = w.due[:0]
 }
 
+// Add counts an operation that succeeded.
+func (s *Slices) Add(due time.Time, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(due, took, 0)
+}
+
 func (s *Slices) add(due time.Time, took time.Duration, failed int64) {
 	i := int(due.Sub(s.start) / s.every)
 	if due.Before(s.start) || i >= sliceLimit {
@@ -112,5 +120,5 @@ func (s *Slices) Sums(now time.Time) []Slice {
 	for _, w := range s.all {
 		w.end(now, len(w.due))
 	}
-	return s.sums
+	return slices.Clone(s.sums) // operations may still end
 }
