@@ -100,14 +100,15 @@ func (r *Run) isTrue(id string) bool {
 	return slices.ContainsFunc(r.Truth, func(t Truth) bool { return t.is(id) })
 }
 
-// isOpen tells whether the trials left it open if a cause cost callers time that they notice.
+// isOpen tells whether it was left open if a cause cost callers time that they notice: by the trials, or since nobody
+// noticed anything while the recording was made.
 func (r *Run) isOpen(id string) bool {
 	for i, c := range r.Costs {
 		if i == len(r.Scenario.Faults) { // without a fault there is one cost, of nothing
 			break
 		}
 		kind := r.Scenario.Faults[i].kind()
-		open := c.Open() || !c.Hurts && (kind.Calls || r.noticedInWatch())
+		open := c.Open() || c.Hurts != r.noticedInWatch() || !c.Hurts && kind.Calls
 		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}
@@ -118,14 +119,15 @@ func (r *Run) isOpen(id string) bool {
 // noticedInWatch tells whether the callers were late in the watch, and seldom in trials without a fault: a fault that
 // is rare may hurt then, and in few of the trials.
 func (r *Run) noticedInWatch() bool {
-	late, long, n := 0.0, 0.0, 0.0
+	late, long, ns, n := 0.0, 0.0, 0.0, 0.0
 	for _, t := range r.Trials {
-		if len(t.Faults) == 0 {
-			late, long, n = late+lateShare(t), long+longPerSecond(t), n+1
+		if len(t.Faults) == 0 && t.Operations > 0 {
+			late, long, ns, n = late+lateShare(t), long+longPerSecond(t), ns+meanNs(t), n+1
 		}
 	}
 	n = max(n, 1)
-	return r.Watch.Late-late/n >= noticedLate || r.Watch.Long-long/n >= noticedLong
+	return r.Watch.Late-late/n >= noticedLate || r.Watch.Long-long/n >= noticedLong ||
+		busy(r.Watch.MeanNs-ns/n, r.Trials, r.Scenario.workers()) >= noticedBusy
 }
 
 // Healthy tells whether no fault cost the callers time that they notice.

@@ -57,8 +57,9 @@ func RecordProcess(executable string) Recorder {
 
 // Watch is what the callers measured while the recording was made, with all faults.
 type Watch struct {
-	Late float64 `json:"late_share"`      // of operations that failed or were late by lateNs
-	Long float64 `json:"long_per_second"` // slices in which an operation failed or was late by longNs
+	Late   float64 `json:"late_share"`      // of operations that failed or were late by lateNs
+	Long   float64 `json:"long_per_second"` // slices in which an operation failed or was late by longNs
+	MeanNs float64 `json:"mean_ns"`         // of an operation
 }
 
 // Times of a run.
@@ -108,18 +109,18 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 		return err
 	}
 	all := 1<<len(s.scenario.Faults) - 1
-	watch := []Trial{newTrial(all, len(s.scenario.Faults), time.Now())}
+	watch := newTrial(all, len(s.scenario.Faults), time.Now())
 	if err := record(ctx, s.target, incident.DefaultWatch, file); err != nil {
 		return err
 	}
-	watch[0].EndNs = time.Now().UnixNano()
+	watch.EndNs = time.Now().UnixNano()
 	if err := s.set(ctx, 0); err != nil {
 		return err
 	}
-	if err := s.measure(r.Trials, watch); err != nil {
+	if err := s.measure(r.Trials, &watch); err != nil {
 		return err
 	}
-	r.Watch = Watch{lateShare(watch[0]), longPerSecond(watch[0])}
+	r.Watch = Watch{lateShare(watch), longPerSecond(watch), float64(watch.Ns) / float64(max(watch.Operations, 1))}
 	r.decide()
 	return nil
 }
@@ -127,7 +128,10 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 // decide sets the truth by what was measured.
 func (r *Run) decide() {
 	r.Costs = costs(r.Scenario.Faults, r.Trials, r.Scenario.workers())
-	r.Truth = truth(r.Scenario.Faults, r.Costs)
+	r.Truth = []Truth{{Cause: incident.HealthyCause}}
+	if r.noticedInWatch() {
+		r.Truth = truth(r.Scenario.Faults, r.Costs)
+	}
 	r.Share = r.Truth[0].Share
 }
 
@@ -150,14 +154,13 @@ func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (tr
 }
 
 // measure ends the callers and counts what they measured in the trials, and in the watch.
-func (s *stage) measure(trials, watch []Trial) error {
+func (s *stage) measure(trials []Trial, watch *Trial) error {
 	for _, c := range s.callers {
 		measured, err := c.stop()
 		if err != nil {
 			return err
 		}
-		count(trials, measured)
-		count(watch, measured)
+		count(trials, watch, measured)
 	}
 	s.others.Slices = s.slices.Sums(time.Now())
 	countLost(trials, s.others)

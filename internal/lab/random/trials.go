@@ -144,27 +144,36 @@ func countLost(trials []Trial, measured clients.Summary) {
 	}
 }
 
-// count adds what a caller measured to all trials.
-func count(trials []Trial, measured clients.Summary) {
+// count adds what a caller measured to all trials, and to the watch. What is usual is so in the trials.
+func count(trials []Trial, watch *Trial, measured clients.Summary) {
 	all, usual := countedSlices(trials, measured)
+	during, _ := countedSlices([]Trial{*watch}, measured)
+	for _, c := range during {
+		watch.add(c, usual)
+	}
 	logs, ranks := map[*Trial][]float64{}, map[*Trial][]float64{}
 	for rank, c := range all {
-		c.trial.Operations += c.Operations
-		c.trial.Failed += c.Failed
-		c.trial.Ns += c.Ns
-		c.trial.LostNs += c.lost(usual)
+		c.trial.add(c, usual)
 		logs[c.trial] = append(logs[c.trial], math.Log(c.took))
 		ranks[c.trial] = append(ranks[c.trial], (float64(rank)+0.5)/float64(len(all)))
-		if c.late(usual, lateNs) {
-			c.trial.LateSlices++
-		}
-		if c.late(usual, longNs) {
-			c.trial.LongSlices++
-		}
 	}
 	for t := range logs {
 		t.logs, t.ranks = append(t.logs, mean(logs[t])), append(t.ranks, mean(ranks[t]))
 		t.LogNs, t.Rank = mean(t.logs), mean(t.ranks)
+	}
+}
+
+// add adds a slice.
+func (t *Trial) add(c counted, usual float64) {
+	t.Operations += c.Operations
+	t.Failed += c.Failed
+	t.Ns += c.Ns
+	t.LostNs += c.lost(usual)
+	if c.late(usual, lateNs) {
+		t.LateSlices++
+	}
+	if c.late(usual, longNs) {
+		t.LongSlices++
 	}
 }
 

@@ -84,7 +84,7 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 			Late: mean(differences(trials, setsOf(faults), i, lateShare)),
 			Long: mean(differences(trials, setsOf(faults), i, longPerSecond)),
 			Lost: lost(faults, trials, i),
-			Busy: cost.Shift / 1e9 * perSecond(trials) / float64(max(workers, 1)),
+			Busy: busy(cost.Shift, trials, workers),
 		}
 		c.Noticed = cause != incident.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
 			c.Busy >= noticedBusy)
@@ -103,6 +103,11 @@ func lost(faults []Fault, trials []Trial, fault int) float64 {
 	}
 	share := mean(differences(trials, setsOf(faults), fault, lostPerSecond)) / max(mean(all), 1)
 	return min(max(share, 0), 1)
+}
+
+// busy is the share of the workers' time if an operation takes so many nanoseconds more.
+func busy(ns float64, trials []Trial, workers int) float64 {
+	return ns / 1e9 * perSecond(trials) / float64(max(workers, 1))
 }
 
 // perSecond is the number of operations per second in all trials.

@@ -111,7 +111,7 @@ func TestStallsOfOthers(t *testing.T) {
 				trials = append(trials, trial)
 			}
 		}
-		count(trials, made)
+		count(trials, &Trial{}, made)
 		if costs([]Fault{{Cause: "x"}}, trials, 1)[0].Hurts {
 			found++
 		}
@@ -133,7 +133,13 @@ func TestCountSlices(t *testing.T) {
 	all[21].Failed = 1                                             // 1060 ms: the trial settles
 	all[23].Failed, all[39].Failed, all[40].Failed = 10, 100, 1000 // 1160, 1960 ms, and 2010 ms in the next trial
 	all[25].Ns, all[25].MaxNs = 20*ms, 11*ms
-	count(trials, clients.Summary{StartUnix: 10 * ms, Slices: all})
+	watch := Trial{StartNs: 2100 * ms, EndNs: 2350 * ms}
+	all[50].Ns, all[50].MaxNs = 20*ms, 11*ms // 2510 ms: after the watch
+	all[45].Ns, all[45].MaxNs = 22*ms, 12*ms // 2260 ms, late by what is usual in the trials
+	count(trials, &watch, clients.Summary{StartUnix: 10 * ms, Slices: all})
+	if watch.Operations != 2 || watch.LateSlices != 1 || watch.LostNs != 20*ms {
+		t.Errorf("%+v", watch)
+	}
 	trial := trials[0]
 	if trial.Operations != 2*16 || trial.Failed != 10 || trial.Ns != (2*15+20)*ms || trial.LostNs != 18*ms {
 		t.Errorf("%+v", trial)
