@@ -28,4 +28,14 @@ func TestPoissonTail(t *testing.T) {
 			}
 		}
 	}
+	// where the normal distribution takes over, at one, two and three standard deviations
+	for _, count := range []int{500, 523, 545, 567} {
+		exact, near := PoissonTail(count, largeMean), PoissonTail(count, largeMean+1e-9)
+		if math.Abs(exact-near) > 0.01*exact+0.002 {
+			t.Errorf("%d or more of %v: %v, and %v by the normal distribution", count, float64(largeMean), exact, near)
+		}
+	}
+	if got := PoissonTail(10_300, 10_000); got > 0.002 || got < 0.001 {
+		t.Errorf("three standard deviations: %v", got)
+	}
 }

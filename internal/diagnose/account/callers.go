@@ -1,6 +1,9 @@
 package account
 
-import "slowpath/internal/recording"
+import (
+	"slowpath/internal/recording"
+	"slowpath/internal/stats"
+)
 
 // Callers are all calls of one kind of caller, slow or not.
 type Callers struct {
@@ -22,10 +25,15 @@ type Callers struct {
 // Bound: guess, one or two happen now and then.
 const MinSlowCalls = 3
 
-// Few reports whether so few calls were slow that it is no pattern: less than MinSlowCalls, or a part of at most share.
+// Few reports whether so few calls were slow that it is no pattern: less than MinSlowCalls, or as many as may be by
+// chance where this share of calls is slow.
 func (c Callers) Few(share float64) bool {
-	return c.Slow < MinSlowCalls || float64(c.Slow) <= share*float64(c.Calls)
+	return c.Slow < MinSlowCalls || stats.PoissonTail(c.Slow, share*float64(c.Calls)) > maxByChance
 }
+
+// maxByChance is the largest probability of what is no pattern: of 400 calls 9 may be slow where 1 % are.
+// Bound: statistics, one-sided, at 5 %.
+const maxByChance = 0.05
 
 // OfAll is how many of all calls n of the accounts stand for.
 func (c Callers) OfAll(n int) float64 {

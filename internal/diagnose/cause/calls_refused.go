@@ -48,6 +48,12 @@ func explainRefused(n *facts.Node) *Finding {
 	}
 	// A call that fails is the slowest of all.
 	f.Leads = worst.share > slowCallShare(n)
+	if worst.users {
+		// How long its caller goes without a result nobody knows: as long as a slow call at least.
+		lost := worst.Users * float64(n.NoticedNs())
+		f.lose(n, facts.LostWaiting, lost)
+		f.ExcessShare = max(f.ExcessShare, lost/(lost+float64(n.Ledger.ExcessNs)))
+	}
 	f.supportRefusals(n, *worst)
 	f.supportRefusedCommands(n, worst.Code)
 	if worst.users {
@@ -77,9 +83,10 @@ func (r refusedFor) title() string {
 // judgeRefusal decides whether error replies are a finding; nil for no.
 //
 // An error that says that the server does not serve the call (a row of refusals) depends on no data: no application is
-// built on it, so that it counts from the same share on as slow calls do. All other errors are answers to what was
-// asked (WRONGTYPE, NOSCRIPT, BUSYGROUP, an error of the application's own script): applications live with them, and
-// only where more than half of all calls get one, they do not.
+// built on it, and a few are a pattern. That of a user without a right counts from the same share on as slow calls do:
+// monitoring tries what it may not. All other errors are answers to what was asked (WRONGTYPE, NOSCRIPT, BUSYGROUP, an
+// error of the application's own script): applications live with them, and only where more than half of all calls get
+// one, they do not.
 func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	remedy, known := refusalOf(r.Code)
 	switch {
@@ -95,7 +102,7 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 	if remedy.login {
 		r.Users = min(r.Users, refusedData(n, r))
 	}
-	usersHave := r.Users >= facts.HealthyMinCalls && r.UsersShare() > facts.HealthyMaxShare
+	usersHave := r.Users >= facts.HealthyMinCalls && (!remedy.login || r.UsersShare() > facts.HealthyMaxShare)
 	// Slowpath's own user may lack what others have, unless it had it before.
 	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!remedy.login || r.OwnBefore)
 	switch {

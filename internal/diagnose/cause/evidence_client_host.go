@@ -12,6 +12,7 @@ import (
 // reply was there.
 func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string) *facts.Caller {
 	c := n.CallerByPID(l.PIDs[0])
+	f.Noticed = true // n.LateReads counts what was not called meanwhile, too
 	more := ""
 	if k := len(l.PIDs) - 1; k > 0 {
 		more = fmt.Sprintf(" and %d more", k)

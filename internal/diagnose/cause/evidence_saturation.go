@@ -57,6 +57,7 @@ func saturation(n *facts.Node) *Finding {
 		return nil // it has just enough work: no call waits
 	}
 	f.ExcessShare = max(f.ExcessShare, queue.Share())
+	f.Noticed = known && d.Run >= facts.SaturatedDemand // all calls queue, not only the slow ones
 	f.scale(own)
 	f.Strength *= 1 - heavy
 	f.supportDemand(n, d)

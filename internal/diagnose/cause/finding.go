@@ -45,6 +45,8 @@ type Finding struct {
 	Steady bool `json:"-"`
 	// Unnoticed: it takes so little time that it is said as the consequence of another finding only.
 	Unnoticed bool `json:"-"`
+	// Noticed: callers lose more than is seen of slow calls, so much that they notice.
+	Noticed bool `json:"-"`
 	// Leads: the finding comes before the causes that it consists of, since most slow calls show its pattern.
 	Leads bool `json:"-"`
 	// Independent: by the evidence it is no consequence of any cause in After.

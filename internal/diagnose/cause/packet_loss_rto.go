@@ -113,11 +113,11 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
 	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
-	if overflow || !l.SeenOnPort || probesOnly || l.LostSegs < lossSegments || l.LostSegs < lossShare*l.OutSegs {
+	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments || l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
 	callNs := n.ConnectionCost().CallNs
-	waited, served := l.LostSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
+	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
 	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Strength: 0.8}
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+

@@ -19,8 +19,9 @@ const MinTimeoutNs = RTOMinNs * 9 / 10
 type PacketLoss struct {
 	// ServerSegs is the number of segments that the server's namespace retransmitted.
 	ServerSegs float64
-	// LostSegs is the number of those that its sockets took for lost.
-	LostSegs float64
+	// LostSegs is the number of those that its sockets took for lost, TimerSegs of those of them that a timer found, and
+	// not the acknowledgements of what was sent after them.
+	LostSegs, TimerSegs float64
 	// UnansweredSegs is the number of segments that were retransmitted again and again by sockets that had no
 	// acknowledgement until the end. They are not in ServerSegs and LostSegs.
 	UnansweredSegs float64
@@ -71,9 +72,10 @@ func (n *Node) retransmissions() (r Retransmissions) {
 func (n *Node) PacketLoss() (l PacketLoss) {
 	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
 	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
-	l.LostSegs = n.lostSegs(l.ServerSegs)
+	l.LostSegs, l.TimerSegs = n.lostSegs(l.ServerSegs)
 	l.UnansweredSegs = min(n.unansweredSegs(), l.ServerSegs)
 	l.ServerSegs, l.LostSegs = l.ServerSegs-l.UnansweredSegs, max(l.LostSegs-l.UnansweredSegs, 0)
+	l.TimerSegs = min(l.TimerSegs, l.LostSegs)
 	l.OutSegs = n.Host("net.OutSegs").Growth()
 	now, _ := n.Host("sock.retransmitting").Max()
 	total := n.Host("sock.retrans_total")
@@ -88,14 +90,15 @@ func (n *Node) PacketLoss() (l PacketLoss) {
 // timer, duplicate acknowledgements or the slow start after a timer retransmitted. The others are tail loss probes, and
 // probes of a window that its receiver has closed, which tcp_retransmit_timer sends before it counts a timeout
 // (net/ipv4/tcp_timer.c, "Our retransmits become zero probes").
-func (n *Node) lostSegs(retransmitted float64) float64 {
+func (n *Node) lostSegs(retransmitted float64) (lost, byTimer float64) {
 	timeouts := n.Host("net.TCPTimeouts")
-	if len(timeouts) < 2 {
-		return retransmitted // not watched
+	if len(timeouts) == 0 {
+		return retransmitted, retransmitted // not watched
 	}
-	timed := max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
-	return min(max(retransmitted-n.SpuriousSegs(), 0),
-		timed+n.Host("net.TCPFastRetrans").Growth()+n.Host("net.TCPSlowStartRetrans").Growth())
+	byTimer = max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0) +
+		n.Host("net.TCPSlowStartRetrans").Growth()
+	lost = min(max(retransmitted-n.SpuriousSegs(), 0), byTimer+n.Host("net.TCPFastRetrans").Growth())
+	return lost, min(byTimer, lost)
 }
 
 // unansweredSegs is how many segments the server's sockets retransmitted on connections on which nothing comes back any

@@ -66,7 +66,7 @@ func (n *Node) tapPings() Pings {
 			p.Others, p.OthersNs = p.Others+count, p.OthersNs+ns
 		}
 	}
-	return p.without(n.singleCalls())
+	return p.without(n.singleCalls()).without(p.Count * n.apartPings())
 }
 
 // without leaves out PINGs, of the mean time.
@@ -87,6 +87,39 @@ func (n *Node) singleCalls() (count float64) {
 		})))
 	}
 	return count
+}
+
+// apartPings is the share of the PINGs that came on connections with nothing but PINGs, of those that were recorded one
+// by one since they were slow: a health check, or a keepalive. A test comes on the connection that is used then.
+func (n *Node) apartPings() float64 {
+	type conn struct{ pings, others int }
+	conns := map[string]*conn{}
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Source != recording.SourceTap || a.Call.Node != n.Address {
+			continue
+		}
+		c := conns[a.Call.Conn]
+		if c == nil {
+			c = &conn{}
+			conns[a.Call.Conn] = c
+		}
+		if a.Call.Op == "PING" {
+			c.pings++
+		} else {
+			c.others++
+		}
+	}
+	all, apart := 0, 0
+	for _, c := range conns {
+		if c.pings == 0 || c.pings+c.others < 2 { // one call tells nothing
+			continue
+		}
+		all += c.pings
+		if c.others == 0 {
+			apart += c.pings
+		}
+	}
+	return float64(apart) / float64(max(all, 1))
 }
 
 // countedPings reads commandstats.

@@ -84,11 +84,15 @@ func states(l *account.Ledger) []State {
 	return out
 }
 
-// noticed leaves out what nobody notices, unless it is a consequence of something else. fs are in order.
-func noticed(fs []cause.Finding) (out []cause.Finding) {
+// noticed leaves out what nobody notices, unless it is a consequence of something else, or something that is noticed is
+// a consequence of it. fs are in order.
+func noticed(c *facts.Case, fs []cause.Finding) (out []cause.Finding) {
+	slowCalls := slowCallsNoticed(c)
+	is := func(f cause.Finding) bool { return f.Noticed || !f.Unnoticed && (slowCalls || !ofSlowCalls(f)) }
 	for _, f := range fs {
 		because := slices.ContainsFunc(out, func(root cause.Finding) bool { return root.Cause == f.Because })
-		if f.Unnoticed && !because {
+		root := slices.ContainsFunc(fs, func(of cause.Finding) bool { return of.Because == f.Cause && is(of) })
+		if !is(f) && !because && !root {
 			continue
 		}
 		if !because {
@@ -99,9 +103,30 @@ func noticed(fs []cause.Finding) (out []cause.Finding) {
 	return out
 }
 
+// slowCallsNoticed reports whether anybody notices that calls were slow: they are a pattern of all calls or of those of
+// one process, one of them takes long, or together they take a notable part of the time.
+func slowCallsNoticed(c *facts.Case) bool {
+	l := c.Ledger
+	return !few(l) || slowest(l) >= facts.HealthyMaxNs ||
+		float64(l.Users.ExcessNs) >= facts.MinShare*float64(c.EndNs-c.StartNs) ||
+		slices.ContainsFunc(c.Nodes, (*facts.Node).SlowForCaller)
+}
+
+// ofSlowCalls reports whether a finding explains nothing but slow calls.
+func ofSlowCalls(f cause.Finding) bool {
+	calls := 0
+	for _, c := range f.Claims {
+		if len(c.Losses) > 0 {
+			return false
+		}
+		calls += len(c.Calls)
+	}
+	return calls > 0
+}
+
 // findings are those of all causes in their order, with their shares of the time that callers lost.
 func findings(c *facts.Case) ([]cause.Finding, Excess) {
-	found := noticed(order(explain(c), claimWeight(slowness(c))))
+	found := noticed(c, order(explain(c), claimWeight(slowness(c))))
 	lost := shareLostTime(c, found)
 	addConsequences(found)
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })

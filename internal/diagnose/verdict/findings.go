@@ -105,7 +105,7 @@ func join(found []onNode, several bool) *cause.Finding {
 		all.Eliminated = all.Eliminated && f.Eliminated
 		all.Patterned = all.Patterned && f.Patterned
 		all.Leads = all.Leads || f.Leads
-		all.Unnoticed = all.Unnoticed && f.Unnoticed
+		all.Unnoticed, all.Noticed = all.Unnoticed && f.Unnoticed, all.Noticed || f.Noticed
 		all.Independent = all.Independent && f.Independent
 		all.IndependentOf = slices.DeleteFunc(slices.Clone(all.IndependentOf),
 			func(root string) bool { return !slices.Contains(f.IndependentOf, root) })

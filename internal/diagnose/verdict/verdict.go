@@ -34,12 +34,7 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 				format.Brief(l.ThresholdNs), format.Brief(l.Latency.P50Ns),
 				format.Brief(l.Latency.MaxNs)) + unseenClients(c)
 	}
-	slowest := int64(0)
-	for _, a := range l.Slow {
-		slowest = max(slowest, a.DurationNs())
-	}
-	few := l.Probe.Few(facts.HealthyMaxShare) && l.Users.Few(facts.HealthyMaxShare)
-	own := ownFault(c)
+	slowest, few, own := slowest(l), few(l), ownFault(c)
 	if !l.Users.Few(facts.HealthyMaxShare) {
 		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
 	}
@@ -55,6 +50,19 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
 			seconds, format.Brief(slowest))
+}
+
+// few reports whether so few calls were slow that it is no pattern.
+func few(l *account.Ledger) bool {
+	return l.Probe.Few(facts.HealthyMaxShare) && l.Users.Few(facts.HealthyMaxShare)
+}
+
+// slowest is the time of the slowest call in nanoseconds.
+func slowest(l *account.Ledger) (ns int64) {
+	for _, a := range l.Slow {
+		ns = max(ns, a.DurationNs())
+	}
+	return ns
 }
 
 // failedCalls says how many calls failed, for no cause that was found: slowpath's own, and those of clients whose
