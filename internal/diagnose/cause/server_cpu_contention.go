@@ -50,6 +50,7 @@ func explainContention(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.95)
+	f.Unnoticed = !slow && !always
 	if cl.Calls > 0 {
 		f.support(n.StateSource(), float64(cl.Calls), "calls",
 			"%d of %d slow calls waited while the main thread was in the run queue, up to %s in one call", cl.Calls,
@@ -163,9 +164,11 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 func (f *Finding) doubtCallers(n *facts.Node) {
 	if share, waited := callersHeld(n); waited > 0 {
 		if share > mostOfRunQueue {
-			f.scale(1 - share)
+			crowd := crowdOfOthers(n)
+			f.scale(1 - share + share*crowd)
 			f.doubt(recording.SourceTap, share, "of the waits",
-				"for %.0f %% of its waits its own callers or slowpath had the CPU", share*100)
+				"for %.0f %% of its waits its own callers or slowpath had the CPU; without others they would have been "+
+					"about %.0f %% shorter", share*100, crowd*100)
 		}
 		return
 	}
@@ -177,6 +180,27 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 	f.doubt(recording.SourceHost, c.Callers, "cores",
 		"its CPUs ran mostly its own callers: %.2f cores, others %.2f", c.Callers, c.Others)
 }
+
+// crowdOfOthers is by which part the waits for a CPU would be shorter without other processes: with a share u of the
+// CPUs in use, u/(1-u) threads are in the system on average (M/M/1).
+func crowdOfOthers(n *facts.Node) float64 {
+	cpus, known := n.Host("cpus_allowed").Last()
+	cores, _, ok := n.MainCores()
+	if !known || !ok || cpus < 1 {
+		return 0
+	}
+	c := n.NeighbourCores()
+	inSystem := func(cores float64) float64 {
+		used := min(cores/cpus, mostUsed)
+		return used / (1 - used)
+	}
+	own := cores + c.Callers
+	return 1 - inSystem(own)/max(inSystem(own+c.Others), leastCores)
+}
+
+// mostUsed is the largest share of CPUs in use that the formula is asked for: it has no limit.
+// Bound: arithmetic, a guard of a division.
+const mostUsed = 0.95
 
 // callersHeld is for which share of the main thread's time in the run queue the callers, or slowpath, had the CPU at
 // its end, and how long these waits were in all; 0 where the tap did not see them.
