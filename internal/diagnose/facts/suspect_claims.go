@@ -69,9 +69,14 @@ func (w *SuspectWaits) Matches(i int) bool {
 // OfCall is the time in nanoseconds that one call waited. The time of a command is by the clock: where its thread was
 // off the CPU meanwhile, whoever waits for the command waits for that too.
 func (w *SuspectWaits) OfCall(a account.Account) int64 {
-	var ns int64
+	var ns, inside int64
 	room := map[int]int64{} // by how much more than this the suspects may have lasted
-	for _, s := range a.Segments {
+	for i, s := range a.Segments {
+		if s.Actor == account.Server && s.State == account.RunQueue && w.interrupted(a.Segments, i) {
+			ns += s.Ns()
+			inside += s.Ns()
+			continue
+		}
 		if !w.Matches(s.Suspect) {
 			continue
 		}
@@ -87,7 +92,12 @@ func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	for _, left := range room {
 		more += max(left, 0)
 	}
-	return ns + min(a.In(account.Server, account.RunQueue), more)
+	return ns + min(a.In(account.Server, account.RunQueue)-inside, more)
+}
+
+// interrupted reports whether the server was at work on suspects right before and after a segment.
+func (w *SuspectWaits) interrupted(segments []account.Segment, i int) bool {
+	return i > 0 && i+1 < len(segments) && w.Matches(segments[i-1].Suspect) && w.Matches(segments[i+1].Suspect)
 }
 
 // includesRunQueue reports whether the duration of a suspect includes its waits for a CPU. That is so of all that the
