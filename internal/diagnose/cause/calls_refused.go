@@ -47,8 +47,9 @@ func explainRefused(n *facts.Node) *Finding {
 		Title: worst.title(),
 	}
 	// A call that fails is the slowest of all.
-	f.Leads = worst.share > slowCallShare(n)
+	f.Leads, f.Samples = worst.share > slowCallShare(n), worst.Own
 	if worst.users {
+		f.Samples = int(worst.Users)
 		// How long its caller goes without a result nobody knows: as long as a slow call at least.
 		lost := worst.Users * float64(n.NoticedNs())
 		f.lose(n, facts.LostWaiting, lost)

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -68,8 +69,13 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 
 // supportWaits says how many slow calls waited.
 func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string) {
+	source := n.StateSource()
+	seen := slices.ContainsFunc(h.Suspects, func(s account.Suspect) bool { return s.Source == recording.SourceTap })
+	if source == recording.SourceTap && len(h.Suspects) > 0 && !seen { // the waits were seen, but not what for
+		source, f.Grade = recording.SourceServer, Counted
+	}
 	if h.Calls > 0 {
-		f.support(n.StateSource(), float64(h.Calls), "calls",
+		f.support(source, float64(h.Calls), "calls",
 			"%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what,
 			format.Brief(h.MaxNs))
 	}

@@ -20,7 +20,8 @@ type Finding struct {
 	Confidence float64 `json:"confidence"`
 	// Grade is how well its evidence is known. A cause sets it where that does not follow from the sources.
 	Grade Grade `json:"grade"`
-	// Samples is the number of calls that it rests on: slow calls, or all that were timed where it is a pattern of all.
+	// Samples is the number of calls that it rests on: slow calls, all that were timed where it is a pattern of all, or
+	// what the cause says.
 	Samples  int        `json:"samples"`
 	Evidence []Evidence `json:"evidence"`
 	Against  []Evidence `json:"against"`

@@ -94,7 +94,10 @@ const (
 
 // rate sets how the evidence of a finding is known, and the confidence in it. calls were timed.
 func rate(f *cause.Finding, calls int) {
-	f.Grade, f.Samples = gradeOf(*f), f.SlowCalls
+	f.Grade = gradeOf(*f)
+	if f.Samples == 0 { // else the cause knows better
+		f.Samples = f.SlowCalls
+	}
 	if f.Samples == 0 { // it rests on the pattern of all calls
 		f.Samples = calls
 	}

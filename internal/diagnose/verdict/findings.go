@@ -94,10 +94,11 @@ func join(found []onNode, several bool) *cause.Finding {
 	}
 	shown := mostAffected(found)
 	all := *shown[0].Finding
-	all.SlowCalls, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0
+	all.SlowCalls, all.Samples, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0, 0
 	all.Evidence, all.Against, all.Fix, all.See, all.Claims = nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
+		all.Samples += f.Samples
 		all.Claims = append(all.Claims, f.Claims...)
 		all.ClaimedShare = min(1, all.ClaimedShare+f.ClaimedShare)
 		all.ExcessShare = min(1, all.ExcessShare+f.ExcessShare)
