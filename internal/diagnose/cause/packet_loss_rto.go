@@ -113,7 +113,8 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
 	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
-	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments || l.LostSegs < lossShare*l.OutSegs {
+	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments ||
+		l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
 	callNs := n.ConnectionCost().CallNs

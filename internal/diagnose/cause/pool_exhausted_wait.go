@@ -74,14 +74,13 @@ func explainPoolWait(n *facts.Node) *Finding {
 	if f := explainHandovers(n, callers); f != nil {
 		return f
 	}
-	if overlap(n, callers) > overlaps {
-		return nil
-	}
 	if d, ok := n.Demand(); ok && d.Total() >= facts.SaturatedDemand {
 		return nil // with more connections calls would wait at the server instead
 	}
+	inFlight := overlap(n, callers)
 	var worst facts.PoolUse
 	var waiting, all float64 // seconds of waiting per second, and of waiting and calling
+	var mostLost, worstLonger float64
 	var found []*facts.Caller
 	for _, c := range callers {
 		u, ok := n.PoolUseOf(c)
@@ -90,15 +89,21 @@ func explainPoolWait(n *facts.Node) *Finding {
 		}
 		each := float64(u.CallNs) / 1e9
 		all += u.CallsPerSecond * each
+		many := servesMany(n, u, inFlight)
 		if len(u.Used) < poolConns || hadMore(u) || waits(u) < waitLong || facts.ClientTools[c.Comm] ||
-			slowShare(n, c) >= minSlowShare || n.OneThreadEach(u) {
+			slowShare(n, c) >= minSlowShare || (inFlight > overlaps || n.OneThreadEach(u)) && !many {
 			continue
 		}
-		waiting += u.CallsPerSecond * each * waits(u)
+		longer := waits(u)
+		if many { // no more threads can wait than there are
+			using := float64(len(u.Used)) * max(inFlight, 1)
+			longer = min(longer, (float64(n.ServedThreads(u))-using)/using)
+		}
+		lost := u.CallsPerSecond * each * longer
+		waiting += lost
 		found = append(found, c)
-		if worst.Caller == nil ||
-			u.CallsPerSecond*each*waits(u) > worst.CallsPerSecond*float64(worst.CallNs)/1e9*waits(worst) {
-			worst = u
+		if lost > mostLost {
+			worst, worstLonger, mostLost = u, longer, lost
 		}
 	}
 	if worst.Caller == nil {
@@ -112,10 +117,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(worst.GapNs), "ns",
 		"after a reply the next call was sent on the same connection within %s on average; a "+
 			"call takes %s: the next one was already waiting", format.Brief(worst.GapNs), format.Brief(worst.CallNs))
-	f.support(recording.SourceTap, float64(worst.CallNs)*waits(worst), "ns",
-		"at %.4g calls per second that come at random, such a pool makes them "+
-			"wait about %s before they are sent (Erlang C)", worst.CallsPerSecond,
-		format.Brief(int64(float64(worst.CallNs)*waits(worst))))
 	if fresh := len(worst.Opened()); fresh == 0 {
 		f.support(recording.SourceTap, float64(len(worst.Used)), "connections",
 			"it opened no other connection in %.0f s: its limit is %d", n.Seconds(), len(worst.Used))
@@ -128,16 +129,54 @@ func explainPoolWait(n *facts.Node) *Finding {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
-	f.doubt(recording.SourceTap, 0, "",
-		"as many workers as connections, each making one call after the other, look the same: then "+
-			"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
-			"redigo Stats().WaitCount, Jedis getNumWaiters()")
+	f.supportWaiters(n, worst, inFlight, int64(float64(worst.CallNs)*worstLonger))
 	f.Fix = poolWaitFix(n, worst)
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
 		"https://pkg.go.dev/github.com/redis/go-redis/v9#PoolStats",
 	}
 	return f
+}
+
+// servesMany reports whether the threads that read the replies of a pool serve so many others that most of these wait:
+// of the calls that are in flight on a connection each may be another thread's. A connection that all threads share at
+// any time is no pool: there few calls are sent right after a reply.
+func servesMany(n *facts.Node, u facts.PoolUse, inFlight float64) bool {
+	served, each := n.ServedThreads(u), max(inFlight, 1)
+	return served >= minServed && float64(served) >= servedTimes*each*float64(len(u.Used)) &&
+		u.PromptShare*each >= mostPrompt
+}
+
+const (
+	// servedTimes: with calls in flight on all connections all the time, half of the threads at least wait for one.
+	// Bound: majority, of the threads.
+	servedTimes = 2
+	// minServed: an event loop wakes some threads of its own runtime, too.
+	// Bound: guess.
+	minServed = 8
+	// mostPrompt of the times that something is sent, it is sent as soon as the connection is free.
+	// Bound: majority, of these times.
+	mostPrompt = 0.5
+)
+
+// supportWaiters says how long calls wait, and whether threads were seen for which a pool works. Else workers may have
+// connections of their own.
+func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float64, waitNs int64) {
+	if !servesMany(n, u, inFlight) {
+		f.support(recording.SourceTap, float64(waitNs), "ns",
+			"at %.4g calls per second that come at random, such a pool makes them wait about %s before they are sent "+
+				"(Erlang C)", u.CallsPerSecond, format.Brief(waitNs))
+		f.doubt(recording.SourceTap, 0, "",
+			"as many workers as connections, each making one call after the other, look the same: then "+
+				"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
+				"redigo Stats().WaitCount, Jedis getNumWaiters()")
+		return
+	}
+	f.Strength, f.Grade, f.Samples = 0.9, Seen, int(u.CallsPerSecond*n.Seconds())
+	served := n.ServedThreads(u)
+	f.support(recording.SourceTap, float64(served), "threads",
+		"the replies on each connection were for at least %d threads in turn, which slept until then: so many wait "+
+			"for each other, about %s before a call is sent", served, format.Brief(waitNs))
 }
 
 // overlap is how many calls are in flight on a busy connection: more than one where calls are pipelined or share it.

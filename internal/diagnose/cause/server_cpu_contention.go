@@ -167,8 +167,8 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 			crowd := crowdOfOthers(n)
 			f.scale(1 - share + share*crowd)
 			f.doubt(recording.SourceTap, share, "of the waits",
-				"for %.0f %% of its waits its own callers or slowpath had the CPU; without others they would have been "+
-					"about %.0f %% shorter", share*100, crowd*100)
+				"for %.0f %% of its waits its own callers or slowpath had the CPU; without others they would have "+
+					"been about %.0f %% shorter", share*100, crowd*100)
 		}
 		return
 	}
@@ -195,7 +195,10 @@ func crowdOfOthers(n *facts.Node) float64 {
 		return used / (1 - used)
 	}
 	own := cores + c.Callers
-	return 1 - inSystem(own)/max(inSystem(own+c.Others), leastCores)
+	if c.Others <= 0 {
+		return 0
+	}
+	return 1 - inSystem(own)/inSystem(own+c.Others)
 }
 
 // mostUsed is the largest share of CPUs in use that the formula is asked for: it has no limit.

@@ -55,6 +55,23 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 	return h, h.Handed > 0
 }
 
+// ServedThreads is at least how many threads of a process were woken by those that read the replies on a connection,
+// on the one with the least; 0 where it is not known, or where more threads read than there are connections: then they
+// wake each other for other reasons.
+func (n *Node) ServedThreads(u PoolUse) (least int) {
+	readers, ok := n.Rec.Series(recording.SourceTap, processSubject(u.PID), "readers").Last()
+	if !ok || int(readers) > len(u.Used) {
+		return 0
+	}
+	for i, k := range u.Used {
+		served, _ := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "served").Last()
+		if i == 0 || int(served) < least {
+			least = int(served)
+		}
+	}
+	return least
+}
+
 // OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
 // seen to wait for one: no call waits, however busy the connections are.
 func (n *Node) OneThreadEach(u PoolUse) bool {

@@ -19,8 +19,8 @@ const MinTimeoutNs = RTOMinNs * 9 / 10
 type PacketLoss struct {
 	// ServerSegs is the number of segments that the server's namespace retransmitted.
 	ServerSegs float64
-	// LostSegs is the number of those that its sockets took for lost, TimerSegs of those of them that a timer found, and
-	// not the acknowledgements of what was sent after them.
+	// LostSegs is the number of those that its sockets took for lost. TimerSegs of these a timer found, and not the
+	// acknowledgements of what was sent after them.
 	LostSegs, TimerSegs float64
 	// UnansweredSegs is the number of segments that were retransmitted again and again by sockets that had no
 	// acknowledgement until the end. They are not in ServerSegs and LostSegs.

@@ -16,6 +16,9 @@ const (
 	// maxPingShare is the largest; above 1 since the two counters are read at different times.
 	// Bound: guess.
 	maxPingShare = 1.05
+	// minCallsOfConn: one call of a connection does not tell what else comes on it.
+	// Bound: arithmetic, more than one.
+	minCallsOfConn = 2
 	// minPingRate is the least rate of PINGs, per second.
 	// Bound: guess.
 	minPingRate = 5.0
@@ -111,7 +114,7 @@ func (n *Node) apartPings() float64 {
 	}
 	all, apart := 0, 0
 	for _, c := range conns {
-		if c.pings == 0 || c.pings+c.others < 2 { // one call tells nothing
+		if c.pings == 0 || c.pings+c.others < minCallsOfConn {
 			continue
 		}
 		all += c.pings

@@ -15,12 +15,14 @@ type PoolUse struct {
 	CallNs int64
 	// CallsPerSecond is the rate of calls.
 	CallsPerSecond float64
+	// PromptShare is the share of the calls that were sent right after the reply before them; 0 where it is not known.
+	PromptShare float64
 }
 
 // PoolUseOf sums up the connections of a caller that were used until the end; ok is false where too little was seen.
 func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 	u = PoolUse{Caller: c, MinBusyShare: 1}
-	var flight, gaps, calls int64
+	var flight, gaps, calls, prompt int64
 	var seconds, longest float64
 	for _, k := range c.Conns {
 		if len(k.Samples) < 2 || k.CloseNs > 0 {
@@ -33,6 +35,7 @@ func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 		}
 		u.Used = append(u.Used, k)
 		u.MinBusyShare = min(u.MinBusyShare, float64(in)/1e9/s)
+		prompt += max(b.BackToBack-max(a.BackToBack, 0), 0)
 		flight, gaps, calls, seconds, longest = flight+in, gaps+b.IdleNs-a.IdleNs, calls+b.Calls-a.Calls, seconds+s,
 			max(longest, s)
 	}
@@ -41,5 +44,6 @@ func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 	}
 	u.BusyShare, u.GapNs, u.CallNs, u.CallsPerSecond = float64(flight)/1e9/seconds, gaps/calls, flight/calls,
 		float64(calls)/longest
+	u.PromptShare = float64(prompt) / float64(calls)
 	return u, true
 }

@@ -35,6 +35,8 @@ type App struct {
 	Twemproxy bool
 	// TLS says that its libraries trust the CA that the environment names.
 	TLS bool
+	// Pool says that it can have another number of callers, and of connections that they share.
+	Pool bool
 
 	recipe recipe
 }

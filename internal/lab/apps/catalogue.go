@@ -94,8 +94,8 @@ var catalogue = []App{
 	},
 	{
 		Name: "redisson", Title: "booking service: distributed locks and a map",
-		Language: "Java", Libraries: "redisson 3.52.0",
-		Commands: "EVALSHA, HGET, PING, SUBSCRIBE", Rate: 50,
+		Language: "Java", Libraries: "redisson 3.23.5",
+		Commands: "EVALSHA, HGET, PING, SUBSCRIBE", Rate: 50, Pool: true,
 		recipe: java,
 	},
 	{

@@ -29,6 +29,9 @@ type Options struct {
 	Rate float64
 	// Slice is the length of the slices in which the operations of a web application are summed up; 0: none.
 	Slice time.Duration
+	// Callers is the number of threads that call, and PoolSize that of the connections which they share; 0: as the
+	// application has them. Only redisson can have others.
+	Callers, PoolSize int
 }
 
 var (
@@ -108,6 +111,8 @@ func (p Program) check(o Options) error {
 		return fmt.Errorf("%w: it sends %s, of which twemproxy does not know all", ErrUnsupported, p.Commands)
 	case o.CACert != "" && !p.TLS:
 		return fmt.Errorf("%w: TLS with a CA of the environment", ErrUnsupported)
+	case (o.Callers != 0 || o.PoolSize != 0) && !p.Pool:
+		return fmt.Errorf("%w: another number of callers and connections", ErrUnsupported)
 	}
 	return nil
 }
@@ -131,6 +136,12 @@ func (p Program) environment(o Options, listen string) []string {
 	}
 	if o.CACert != "" {
 		env = append(env, "SSL_CERT_FILE="+o.CACert, "NODE_EXTRA_CA_CERTS="+o.CACert)
+	}
+	if o.Callers > 0 {
+		env = append(env, "APP_CALLERS="+strconv.Itoa(o.Callers))
+	}
+	if o.PoolSize > 0 {
+		env = append(env, "APP_POOL="+strconv.Itoa(o.PoolSize))
 	}
 	return env
 }

@@ -85,6 +85,7 @@ var clientIncidents = []Incident{
 	cmdinfoOnceLockRingValkey,
 	poolExhaustedWait,
 	poolExhaustedWaitThreads,
+	poolExhaustedWaitEventLoop,
 	nPlusOneThreads,
 	poolIdleReapRedial,
 	poolIdleReapRedialV8,

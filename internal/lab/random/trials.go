@@ -38,8 +38,8 @@ type Trial struct {
 	LateSlices int `json:"late_slices"`
 	// LongSlices is the number of those in which it failed, or took longNs more.
 	LongSlices int `json:"long_slices"`
-	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds; also of the
-	// other callers, of which nothing else counts.
+	// LostNs is the time of the late slices' operations beyond what is usual of their caller, in nanoseconds; also of
+	// the other callers, of which nothing else counts.
 	LostNs int64 `json:"lost_ns"`
 	mask   int   // the faults as bits
 	// of each caller

@@ -3,6 +3,8 @@
 package tap
 
 import (
+	"math/bits"
+
 	"slowpath/internal/recording"
 )
 
@@ -164,6 +166,9 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	if e.Turns != 0 {
 		values["turns"], values["handed"] = e.Turns, e.Handed
 		values["waited_ns"], values["waited_max_ns"], values["kept_ns"] = e.WaitedNs, e.WaitedMax, e.KeptNs
+	}
+	if e.Served != 0 {
+		values["served"] = uint64(bits.OnesCount64(e.Served))
 	}
 	for name, v := range values {
 		r.Sink.Sample(recording.Sample{

@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,13 +89,49 @@ static void *work(void *arg) {
 	return NULL;
 }
 
+/* With "loop" one thread for each connection sends and reads for those who ask. */
+static pthread_cond_t asked = PTHREAD_COND_INITIALIZER;
+
+static void *loop(void *arg) {
+	int fd = fds[(long)arg];
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		while (!waiting)
+			pthread_cond_wait(&asked, &lock);
+		int next = queue[0];
+		memmove(queue, queue + 1, --waiting * sizeof(int));
+		pthread_mutex_unlock(&lock);
+		call(fd);
+		pthread_mutex_lock(&lock);
+		got[next] = 1;
+		pthread_mutex_unlock(&lock);
+		pthread_cond_signal(&given[next]);
+	}
+	return NULL;
+}
+
+static void *ask(void *arg) {
+	int me = (int)(long)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_mutex_lock(&lock);
+		got[me] = 0;
+		queue[waiting++] = me;
+		pthread_cond_signal(&asked);
+		while (!got[me])
+			pthread_cond_wait(&given[me], &lock);
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv) {
-	pthread_t all[MOST];
+	pthread_t all[MOST], loops[MOST];
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1]))};
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	conns = idle = atoi(argv[2]);
 	threads = atoi(argv[3]);
-	own = argc > 4;
+	int looped = argc > 4 && !strcmp(argv[4], "loop");
+	own = argc > 4 && !looped;
 	for (int i = 0; i < conns; i++) {
 		fds[i] = socket(AF_INET, SOCK_STREAM, 0);
 		if (connect(fds[i], (struct sockaddr *)&to, sizeof(to)))
@@ -102,8 +139,10 @@ int main(int argc, char **argv) {
 	}
 	for (long i = 0; i < threads; i++) {
 		pthread_cond_init(&given[i], NULL);
-		pthread_create(&all[i], NULL, work, (void *)i);
+		pthread_create(&all[i], NULL, looped ? ask : work, (void *)i);
 	}
+	for (long i = 0; looped && i < conns; i++)
+		pthread_create(&loops[i], NULL, loop, (void *)i);
 	for (int i = 0; i < threads; i++)
 		pthread_join(all[i], NULL);
 }
@@ -128,18 +167,21 @@ func TestHandovers(t *testing.T) {
 		name   string
 		args   []string
 		handed bool
+		served int // threads for which each connection is used by another one
 		strict bool
 	}{
-		{"a pool that is too small", []string{"2", "8"}, true, false},
-		{"a pool that is too small, parsed at both ends", []string{"2", "8"}, true, true},
-		{"as many threads as connections", []string{"8", "8"}, false, false},
-		{"threads that wake each other", []string{"8", "8", "own"}, false, false},
+		{"a pool that is too small", []string{"2", "8"}, true, -1, false},
+		{"a pool that is too small, parsed at both ends", []string{"2", "8"}, true, -1, true},
+		{"as many threads as connections", []string{"8", "8"}, false, 0, false},
+		{"threads that wake each other", []string{"8", "8", "own"}, false, -1, false},
+		{"an event loop for each connection", []string{"2", "8", "loop"}, false, 8, false},
+		{"an event loop, parsed at both ends", []string{"2", "8", "loop"}, false, 8, true},
 	} {
-		t.Run(c.name, func(t *testing.T) { handovers(t, program, c.args, c.handed, c.strict) })
+		t.Run(c.name, func(t *testing.T) { handovers(t, program, c.args, c.handed, c.served, c.strict) })
 	}
 }
 
-func handovers(t *testing.T, program string, args []string, want, strict bool) {
+func handovers(t *testing.T, program string, args []string, want bool, served int, strict bool) {
 	port := startServer(t)
 	k := constants{}
 	if strict {
@@ -155,6 +197,9 @@ func handovers(t *testing.T, program string, args []string, want, strict bool) {
 	for _, e := range r.closes {
 		if e.Role == roleClient {
 			turns, handed, waited, calls = turns+e.Turns, handed+e.Handed, waited+e.WaitedNs, calls+e.Calls
+			if k := bits.OnesCount64(e.Served); served >= 0 && k != served {
+				t.Errorf("a connection was used for %d threads, want %d", k, served)
+			}
 		}
 	}
 	if calls == 0 || want && (handed < turns*7/10 || handed < 300 || waited < handed*500e3) || !want && handed > 0 {

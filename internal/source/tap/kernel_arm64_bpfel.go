@@ -277,6 +277,7 @@ type kernelConn struct {
 	WaitedNs   uint64
 	WaitedMax  uint64
 	KeptNs     uint64
+	Served     uint64
 	SlotBefore uint32
 	_          [4]byte
 	Marks      [8]struct {
@@ -352,6 +353,7 @@ type kernelConnEvent struct {
 	WaitedNs    uint64
 	WaitedMax   uint64
 	KeptNs      uint64
+	Served      uint64
 	Comm        [16]uint8
 }
 
@@ -679,6 +681,7 @@ type kernelThread struct {
 	HeldNs   uint64
 	Slept    uint64
 	Woken    uint64
+	Wakes    uint64
 	Clk      kernelClocks
 	Tid      uint32
 	Tgid     uint32

@@ -296,11 +296,24 @@ static __always_inline bool in_futex(struct task_struct *t)
 	return (int)REG_NR(regs) == NR_futex;
 }
 
+/* notes that the current thread wakes another one of its process, which it may have a reply for. */
+static __always_inline void wakes(struct task_struct *task)
+{
+	struct task_struct *by = bpf_get_current_task_btf();
+	u32 slot;
+	if (by->tgid != task->tgid || !in_futex(task))
+		return;
+	struct thread *t = watched(by, &slot);
+	if (t && !t->server)
+		t->wakes |= 1ull << (task->pid & 63);
+}
+
 /* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
 	u32 slot;
+	wakes(task);
 	struct thread *t = watched(task, &slot);
 	if (!t)
 		return 0;

@@ -297,6 +297,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->waited_ns = c->waited_ns;
 	e->waited_max = c->waited_max;
 	e->kept_ns = c->kept_ns;
+	e->served = c->served;
 	__builtin_memset(e->comm, 0, 16);
 	if (c->tgid && shown_tgid() == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);

@@ -3,6 +3,10 @@
 #ifndef SLOWPATH_HANDOVERS_H
 #define SLOWPATH_HANDOVERS_H
 
+/* Where one thread reads and sends for all (an event loop, as of Netty), those who wait for a connection never use it.
+ * But the loop wakes each when its reply is there. By how many threads it wakes it is known for how many it works:
+ * served has a bit for the number of each, modulo 64. */
+
 /* takes notes that a thread uses a connection: it sends a request, or first reads its reply. If another thread read
  * from it last, it was handed over if that thread had woken this one after it had read. Threads wake each other for
  * other reasons, too:
@@ -16,7 +20,13 @@
 static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 {
 	u32 from = c->slot;
-	if (from == slot || !t)
+	if (!t)
+		return;
+	if (t->wakes) {
+		c->served |= t->wakes;
+		t->wakes = 0;
+	}
+	if (from == slot)
 		return;
 	struct thread *giver = thread_of(from);
 	if (!giver)

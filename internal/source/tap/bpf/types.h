@@ -123,7 +123,8 @@ struct thread {
 	u64 waking;  /* last time somebody woke it */
 	u64 held_in; /* while throttled: address of its cfs_rq, */
 	u64 held_ns; /* and the throttled time of that when it began */
-	u64 slept, woken; /* a client's: the last time it slept until another thread woke it (futex) */
+	u64 slept, woken; /* a client's: the last time it slept until another thread woke it (futex), */
+	u64 wakes;   /* and which threads it woke since it last used a connection, as bits */
 	struct clocks clk;
 	u32 tid, tgid; /* as slowpath's /proc has them, 0: not there */
 	u32 pid;     /* its thread number in the root namespace, */
@@ -302,7 +303,8 @@ struct conn {
 	u64 turns;        /* client: how often another thread used it than before, */
 	u64 handed;       /* how often it was handed over (see handovers.h), */
 	u64 waited_ns, waited_max; /* how long those who got it had waited, */
-	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply */
+	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply, */
+	u64 served;       /* and which threads those woke that used it, as bits */
 	u32 slot_before;  /* client: the thread that used it before the one that read last */
 	struct mark marks[MARKS];
 	struct sent sent[SENTS];
@@ -500,7 +502,7 @@ struct conn_event {
 	u64 no_calls;
 	u64 in_flight_ns;
 	u64 idle_ns, prompt;
-	u64 turns, handed, waited_ns, waited_max, kept_ns;
+	u64 turns, handed, waited_ns, waited_max, kept_ns, served;
 	u8 comm[16];
 };
 

@@ -21,10 +21,15 @@ final class Main {
         if (url.getUserInfo() != null) {
             server.setPassword(url.getUserInfo().substring(1));
         }
+        if (System.getenv("APP_POOL") != null) {
+            int connections = Integer.parseInt(System.getenv("APP_POOL"));
+            server.setConnectionPoolSize(connections).setConnectionMinimumIdleSize(connections);
+        }
+        int callers = System.getenv("APP_CALLERS") == null ? 6 : Integer.parseInt(System.getenv("APP_CALLERS"));
         RedissonClient client = Redisson.create(config);
         RMap<String, String> sold = client.getMap("sold");
         Meter meter = new Meter();
-        meter.run(6, () -> meter.measure("booking", () -> {
+        meter.run(callers, () -> meter.measure("booking", () -> {
             String seat = "seat" + ThreadLocalRandom.current().nextInt(SEATS);
             RLock lock = client.getLock("lock:" + seat);
             if (!lock.tryLock(5, 10, TimeUnit.SECONDS)) {
