@@ -103,12 +103,14 @@ func (r *Run) isTrue(id string) bool {
 // isOpen tells whether it was left open if a cause cost callers time that they notice: by the trials, or since nobody
 // noticed anything while the recording was made.
 func (r *Run) isOpen(id string) bool {
+	noticed := r.noticedInWatch()
+	explained := slices.ContainsFunc(r.Costs, func(c Cost) bool { return c.Hurts && c.Noticed })
 	for i, c := range r.Costs {
 		if i == len(r.Scenario.Faults) { // without a fault there is one cost, of nothing
 			break
 		}
 		kind := r.Scenario.Faults[i].kind()
-		open := c.Open() || c.Hurts != r.noticedInWatch() || !c.Hurts && kind.Calls
+		open := c.Open() || c.Hurts && !noticed || !c.Hurts && (kind.Calls || noticed && !explained)
 		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
 		}
