@@ -131,7 +131,7 @@ func findings(c *facts.Case) ([]cause.Finding, Excess) {
 	addConsequences(found)
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
 	found = slices.DeleteFunc(found, func(f cause.Finding) bool {
-		return f.ExcessShare < minOwnShare && (f.Steady || f.Because == "" && f.ClaimedShare > 0 && !consistsOf)
+		return f.ExcessShare < facts.MinShare && (f.Steady || f.Because == "" && f.ClaimedShare > 0 && !consistsOf)
 	})
 	for i := range found {
 		rate(&found[i], c.Ledger.Latency.Calls)
@@ -154,11 +154,6 @@ func addConsequences(found []cause.Finding) {
 		}
 	}
 }
-
-// minOwnShare: a finding that explains less of the lost time than this, beyond what others explain, is not worth a
-// line, unless it is a consequence of another, or another consists of it.
-// Bound: arithmetic, it decides what is listed.
-const minOwnShare = 0.01
 
 func worst(l *account.Ledger) []Worst {
 	slow := append([]account.Account(nil), l.Slow...)
