@@ -14,6 +14,7 @@ type Finding struct {
 	Cause      string      `json:"cause"`
 	Share      float64     `json:"share"` // of the excess
 	Confidence float64     `json:"confidence"`
+	Strength   float64     `json:"strength"` // what the confidence was before it was measured; it orders findings
 	Grade      cause.Grade `json:"grade"`
 	Few        bool        `json:"few,omitempty"`  // it rests on few calls
 	Main       bool        `json:"main,omitempty"` // it explains most of the lost time
@@ -62,7 +63,7 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 	}
 	for _, f := range d.Findings {
 		j.Findings = append(j.Findings, Finding{
-			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Grade: f.Grade,
+			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Strength: f.Strength, Grade: f.Grade,
 			Few: verdict.Few(f), Main: verdict.Main(f), Because: f.Because,
 			Right: r.right(f, d.Findings),
 			Made:  slices.ContainsFunc(r.Scenario.Faults, func(m Fault) bool { return m.Cause == f.Cause }),

@@ -190,6 +190,7 @@ func (d *document) tiers(r Report) {
 		{"wrong findings, of all", func(t Tier) string { return t.FalseFindings.long() }},
 		{"of these: the fault was on, and cost nothing", func(t Tier) string { return strconv.Itoa(t.FalseOfFaults) }},
 		{"Brier score of the confidences", func(t Tier) string { return fmt.Sprintf("%.3f", t.Brier) }},
+		{"the same of the strengths", func(t Tier) string { return fmt.Sprintf("%.3f", t.BrierByHand) }},
 		{"mean error of shares", func(t Tier) string { return number(100*t.ShareError) + " points" }},
 		{"shares within 10 points", func(t Tier) string { return t.ShareClose.long() }},
 		{"unexplained, in the median", func(t Tier) string { return percent(t.Unexplained) }},
@@ -236,7 +237,15 @@ func byCount(counts map[string]int) []string {
 
 func (d *document) calibration(r Report) {
 	d.title("### How sure, and how right")
-	columns := []string{"confidence"}
+	d.sureness(r, "confidence", func(t Tier) []Bin { return t.Calibration })
+	d.line("\nBefore it was measured, the confidence was the strength that an author gave each finding by hand. It\n" +
+		"orders findings still.")
+	d.sureness(r, "strength", func(t Tier) []Bin { return t.ByHand })
+}
+
+// sureness is how right findings are that are known so well.
+func (d *document) sureness(r Report, name string, of func(Tier) []Bin) {
+	columns := []string{name}
 	for _, tier := range recording.Tiers {
 		columns = append(columns, tier.Name+" mean", tier.Name+" right")
 	}
@@ -244,7 +253,7 @@ func (d *document) calibration(r Report) {
 	for i := len(bins) - 2; i >= 0; i-- {
 		cells := []string{fmt.Sprintf("%.1f to %.1f", bins[i], bins[i+1])}
 		for _, tier := range recording.Tiers {
-			b := r.Tiers[tier.Name].Calibration[i]
+			b := of(r.Tiers[tier.Name])[i]
 			mean := "–"
 			if b.Right.Of > 0 {
 				mean = fmt.Sprintf("%.2f", b.Confidence)

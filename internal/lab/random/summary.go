@@ -44,8 +44,10 @@ type Tier struct {
 	HealthyWrong           Rate    `json:"healthy_wrong"`
 	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
 	FalseOfFaults int `json:"false_of_faults"`
-	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best.
-	Brier float64 `json:"brier"`
+	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best. BrierByHand is
+	// that of the strengths.
+	Brier       float64 `json:"brier"`
+	BrierByHand float64 `json:"brier_by_hand"`
 	// ShareError is the mean difference of the share of the excess and that of the truth, over named causes.
 	ShareError float64 `json:"share_error"`
 	// ShareClose is of named causes: the share is within ten points of that of the truth.
@@ -54,6 +56,7 @@ type Tier struct {
 	Unexplained float64                `json:"unexplained"`
 	Causes      map[string]CauseResult `json:"causes"`
 	Calibration []Bin                  `json:"calibration"`
+	ByHand      []Bin                  `json:"calibration_by_hand"` // of the strengths
 }
 
 // CauseResult is how right verdicts are about one cause.
@@ -140,22 +143,58 @@ func falseAlarms(runs []Run) Rate {
 type counter struct {
 	Tier
 	first, named, truths, kept, wrong, findings int
-	squares, shareErrors                        float64
+	shareErrors                                 float64
 	healthyWrong, close                         int
 	unexplained                                 []float64
-	binned                                      []binned
+	sure, byHand                                binnedBy
 	causes                                      map[string]*causeCount
 }
 
+// binnedBy are findings by their confidence, or by their strength.
+type binnedBy struct {
+	bins    []binned
+	squares float64 // of the differences from 1 where they are right, else from 0
+}
+
 type binned struct {
-	right, n   int
-	confidence float64
+	right, n int
+	sum      float64
+}
+
+func (b *binnedBy) add(sure float64, right bool) {
+	if b.bins == nil {
+		b.bins = make([]binned, len(bins)-1)
+	}
+	i := len(bins) - 2
+	for i > 0 && sure < bins[i] {
+		i--
+	}
+	of, was := &b.bins[i], 0.0
+	of.n++
+	of.sum += sure
+	if right {
+		of.right++
+		was = 1
+	}
+	b.squares += (sure - was) * (sure - was)
+}
+
+func (b *binnedBy) result(findings int) (all []Bin, brier float64) {
+	all = []Bin{}
+	for i := range bins[1:] {
+		var one binned
+		if b.bins != nil {
+			one = b.bins[i]
+		}
+		all = append(all, Bin{bins[i], bins[i+1], one.sum / float64(max(1, one.n)), newRate(one.right, one.n)})
+	}
+	return all, b.squares / float64(max(1, findings))
 }
 
 type causeCount struct{ truths, first, named, wrong, findings int }
 
 func tierOf(runs []Run, name string) Tier {
-	c := &counter{binned: make([]binned, len(bins)-1), causes: map[string]*causeCount{}}
+	c := &counter{causes: map[string]*causeCount{}}
 	for i := range runs {
 		c.add(&runs[i], runs[i].Tiers[name])
 	}
@@ -224,48 +263,34 @@ func (c *counter) addTruth(t Truth, j Judgement) {
 func (c *counter) addFinding(f Finding) {
 	c.findings++
 	c.of(f.Cause).findings++
-	right := 0.0
-	bin := len(bins) - 2
-	for bin > 0 && f.Confidence < bins[bin] {
-		bin--
+	c.sure.add(f.Confidence, f.Right)
+	c.byHand.add(f.Strength, f.Right)
+	if f.Right {
+		return
 	}
-	b := &c.binned[bin]
-	b.n++
-	b.confidence += f.Confidence
-	switch {
-	case f.Right:
-		right = 1
-		b.right++
-	default:
-		c.wrong++
-		c.of(f.Cause).wrong++
-		if f.Made {
-			c.FalseOfFaults++
-		}
+	c.wrong++
+	c.of(f.Cause).wrong++
+	if f.Made {
+		c.FalseOfFaults++
 	}
-	c.squares += (f.Confidence - right) * (f.Confidence - right)
 }
 
 func (c *counter) tier() Tier {
 	t := c.Tier
 	t.FirstNamed, t.Named = newRate(c.first, c.FaultRuns), newRate(c.named, c.truths)
 	t.HealthyKept, t.FalseFindings = newRate(c.kept, c.HealthyRuns), newRate(c.wrong, c.findings)
-	t.Brier = c.squares / float64(max(1, c.findings))
+	t.Calibration, t.Brier = c.sure.result(c.findings)
+	t.ByHand, t.BrierByHand = c.byHand.result(c.findings)
 	t.ShareError, t.ShareClose = c.shareErrors/float64(max(1, c.named)), newRate(c.close, c.named)
 	t.HealthyWrong = newRate(c.healthyWrong, c.HealthyRuns)
 	t.FalsePerHundredHealthy = 100 * float64(c.FalseInHealthy) / float64(max(1, c.HealthyRuns))
 	t.Unexplained = stats.Median(c.unexplained)
-	t.Causes, t.Calibration = map[string]CauseResult{}, []Bin{}
+	t.Causes = map[string]CauseResult{}
 	for cause, n := range c.causes {
 		t.Causes[cause] = CauseResult{
 			Truths: n.truths, First: newRate(n.first, n.truths), Named: newRate(n.named, n.truths), False: n.wrong,
 			Right: newRate(n.findings-n.wrong, n.findings),
 		}
-	}
-	for i, b := range c.binned {
-		t.Calibration = append(t.Calibration, Bin{
-			From: bins[i], To: bins[i+1], Confidence: b.confidence / float64(max(1, b.n)), Right: newRate(b.right, b.n),
-		})
 	}
 	return t
 }
