@@ -44,8 +44,8 @@ type Tier struct {
 	HealthyWrong           Rate    `json:"healthy_wrong"`
 	// FalseOfFaults are those of them whose fault was on, and cost nothing that could be measured.
 	FalseOfFaults int `json:"false_of_faults"`
-	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best. BrierByHand is
-	// that of the strengths.
+	// Brier is the mean of the squared differences of confidence and truth, over all findings; 0 is best. BrierByHand
+	// is that of the strengths.
 	Brier       float64 `json:"brier"`
 	BrierByHand float64 `json:"brier_by_hand"`
 	// ShareError is the mean difference of the share of the excess and that of the truth, over named causes.
