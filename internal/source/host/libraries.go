@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // Bounds of the search for libraries, which runs once for each client process.
 const (
 	maxOpenFiles = 4096
-	maxParents   = 4 // directories above that of a script
+	maxParents   = 4       // directories above that of a script
+	maxPackage   = 1 << 20 // bytes of a package.json
 )
 
 // goModules are client libraries by the path of their module, without the major version behind it.
@@ -131,7 +133,7 @@ func nodePackagesOf(fs FS, dir string) (out []recording.Library) {
 	for _, d := range scriptDirs(fs, dir) {
 		for _, known := range nodePackages {
 			pkg, name := known[0], known[1]
-			b, err := fs.ReadFile(dir + "/root" + path.Join(d, "node_modules", pkg, "package.json"))
+			b, err := hostfs.ReadRegular(fs, dir+"/root"+path.Join(d, "node_modules", pkg, "package.json"), maxPackage)
 			var about struct {
 				Version string `json:"version"`
 			}

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"testing"
+	"time"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
@@ -86,5 +89,60 @@ func TestLibrariesOf(t *testing.T) {
 		if got := librariesOf(Root{hostfs.Root{Dir: root}}, pid); !reflect.DeepEqual(got, want) {
 			t.Errorf("process %d: %+v, want %+v", pid, got, want)
 		}
+	}
+}
+
+// TestHostilePackages: what a process puts where a package is described is not waited for, and not read without end.
+func TestHostilePackages(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+	}{
+		{"a pipe that nobody writes", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
+		{"a device without end", func(path string) error { return os.Symlink("/dev/zero", path) }},
+		{"a file without end", func(path string) error {
+			if err := os.WriteFile(path, []byte(`{"version":"`), 0o600); err != nil {
+				return err
+			}
+			return os.Truncate(path, 1<<40)
+		}},
+		{"a socket", func(path string) error {
+			l, err := net.Listen("unix", path)
+			if err == nil {
+				t.Cleanup(func() { l.Close() })
+			}
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root, err := os.MkdirTemp("", "") // the name of a socket has 107 bytes at most
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(root) })
+			dir := filepath.Join(root, "proc/2")
+			pkg := filepath.Join(dir, "root/app/node_modules/ioredis")
+			if err := os.MkdirAll(pkg, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, to := range map[string]string{"exe": "/usr/bin/node", "cwd": "/app"} {
+				if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.make(filepath.Join(pkg, "package.json")); err != nil {
+				t.Fatal(err)
+			}
+			found := make(chan []recording.Library, 1)
+			go func() { found <- librariesOf(Root{hostfs.Root{Dir: root}}, 2) }()
+			select {
+			case got := <-found:
+				if len(got) > 0 {
+					t.Errorf("found %+v", got)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it waits")
+			}
+		})
 	}
 }

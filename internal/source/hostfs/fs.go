@@ -3,6 +3,7 @@
 package hostfs
 
 import (
+	"fmt"
 	"io"
 	"os"
 )
@@ -27,4 +28,19 @@ type FS interface {
 type File interface {
 	io.ReaderAt
 	io.Closer
+}
+
+// ReadRegular reads a regular file of another process, at most max bytes of it: what that process put there may be a
+// pipe that nobody writes, a device, or a file without end.
+func ReadRegular(fs FS, name string, max int64) ([]byte, error) {
+	f, err := fs.OpenRegular(name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(b)) > max {
+		err = fmt.Errorf("reading %s: it has more than %d bytes", name, max)
+	}
+	return b, err
 }
