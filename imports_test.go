@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -137,3 +138,26 @@ func TestImportsGoDown(t *testing.T) {
 }
 
 func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }
+
+// TestForeignFiles: sources open files of other processes through hostfs and withELF alone, which wait for nothing.
+func TestForeignFiles(t *testing.T) {
+	opens := []string{
+		"os.Open(", "os.OpenFile(", "os.ReadFile(", "os.Stat(", "elf.Open(", "buildinfo.ReadFile(", "os.ReadDir(",
+	}
+	err := filepath.WalkDir("internal/source", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(path, "internal/source/hostfs/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, call := range opens {
+			if strings.Contains(string(text), call) {
+				t.Errorf("%s: %s): use hostfs, the file may be a pipe, a device, or without end", path, call)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

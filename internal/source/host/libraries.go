@@ -65,12 +65,7 @@ func librariesOf(fs FS, pid int) []recording.Library {
 }
 
 func modulesOf(fs FS, dir string) (out []recording.Library) {
-	f, err := fs.Open(dir + "/exe")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	info, err := buildinfo.Read(f)
+	info, err := builtWith(fs, dir)
 	if err != nil {
 		return nil // not a Go program
 	}
@@ -84,6 +79,21 @@ func modulesOf(fs FS, dir string) (out []recording.Library) {
 		}
 	}
 	return out
+}
+
+// builtWith is what a Go program says that it was built with. The file may be anybody's.
+func builtWith(fs FS, dir string) (info *buildinfo.BuildInfo, err error) {
+	f, err := fs.OpenRegular(dir+"/exe", true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	defer func() { // debug/elf is not hardened against malicious files
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading %s/exe: %v", dir, p)
+		}
+	}()
+	return buildinfo.Read(f)
 }
 
 // withoutMajor cuts "/v9" or ".v5" off the path of a module.

@@ -25,7 +25,7 @@ const maxEnviron = 128 << 10
 func runtimeOf(fs FS, pid int) (r Runtime, ok bool) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	env := environOf(fs, dir)
-	if info, err := buildinfo.ReadFile(fs.Path(dir + "exe")); err == nil {
+	if info, err := builtWith(fs, strings.TrimSuffix(dir, "/")); err == nil {
 		r.Go = info.GoVersion
 		r.heeds(info, env["GODEBUG"])
 		r.set("GOMAXPROCS", env["GOMAXPROCS"])

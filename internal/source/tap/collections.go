@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,13 +49,31 @@ func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
 		return "", nil
 	}
 	w.hooked[pid] = true
-	path, probes, runtime := findCollector(w.files, pid)
-	if runtime == "" {
-		return "", nil
+	for _, path := range runtimeFiles(w.files, pid) {
+		err := withELF(path, func(f *elf.File, name string) error {
+			probes, found := findCollector(f)
+			if found == "" {
+				return nil
+			}
+			runtime = found
+			return w.attach(name, pid, probes)
+		})
+		switch {
+		case runtime != "" && err != nil:
+			return "", fmt.Errorf("attaching to %s: %w", path, err)
+		case runtime != "":
+			w.runtime[pid] = runtime
+			return runtime, nil
+		}
 	}
-	ex, err := link.OpenExecutable(path)
+	return "", nil // another file, or one that is no program, has no probes
+}
+
+// attach has the programs called at the probes of a file.
+func (w *collectionWatch) attach(name string, pid uint32, probes [2]probe) error {
+	ex, err := link.OpenExecutable(name)
 	if err != nil {
-		return "", fmt.Errorf("opening %s: %w", path, err)
+		return err
 	}
 	for i, p := range probes {
 		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{
@@ -62,12 +81,11 @@ func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
 			PID: int(pid),
 		})
 		if err != nil {
-			return "", fmt.Errorf("attaching to %s: %w", path, err)
+			return err
 		}
 		w.links[pid] = append(w.links[pid], l)
 	}
-	w.runtime[pid] = runtime
-	return runtime, nil
+	return nil
 }
 
 func (w *collectionWatch) Close() error {
@@ -90,19 +108,17 @@ func (w *collectionWatch) drop(pid uint32) {
 	delete(w.runtime, pid)
 }
 
-// findCollector searches for probes in what a process runs: its executable, or the library of its runtime.
-func findCollector(files Files, pid uint32) (path string, probes [2]probe, runtime string) {
-	for _, path := range runtimeFiles(files, pid) {
-		all := probesOf(path)
-		for _, c := range collectors {
-			begin, ok := all[c.provider+":"+c.begin]
-			end, also := all[c.provider+":"+c.end]
-			if ok && also {
-				return path, [2]probe{begin, end}, c.provider
-			}
+// findCollector searches for probes of a runtime in a file; it has none where its name is empty.
+func findCollector(f *elf.File) (probes [2]probe, runtime string) {
+	all := probesOf(f)
+	for _, c := range collectors {
+		begin, ok := all[c.provider+":"+c.begin]
+		end, also := all[c.provider+":"+c.end]
+		if ok && also {
+			return [2]probe{begin, end}, c.provider
 		}
 	}
-	return "", probes, ""
+	return probes, ""
 }
 
 // runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped: their paths on this

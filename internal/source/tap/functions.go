@@ -38,25 +38,30 @@ var serverFunctions = []struct{ symbol, what string }{
 
 // hookFunctions hooks the functions that a server's binary names. What it does not name stays the loop's own work.
 func (t *Tap) hookFunctions(pid int) error {
-	path := t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid))
-	has, err := symbolsOf(path)
-	if err != nil {
-		return fmt.Errorf("reading the names in the server's binary: %w", err)
-	}
-	o := &link.UprobeMultiOptions{PID: uint32(pid)}
-	var names []string
-	for i, f := range serverFunctions {
-		if has[f.symbol] {
-			names, o.Cookies = append(names, f.symbol), append(o.Cookies, uint64(i))
+	return withELF(t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid)), func(f *elf.File, name string) error {
+		has, err := functionsOf(f)
+		if err != nil {
+			return fmt.Errorf("reading the names in the server's binary: %w", err)
 		}
-	}
-	if len(names) == 0 {
-		return errors.New("its binary names none of them (it is stripped)")
-	}
-	ex, err := link.OpenExecutable(path)
-	if err != nil {
-		return fmt.Errorf("opening the server's binary: %w", err)
-	}
+		o := &link.UprobeMultiOptions{PID: uint32(pid)}
+		for i, one := range serverFunctions {
+			if at := fileOffset(f, has[one.symbol]); at != 0 {
+				o.Addresses, o.Cookies = append(o.Addresses, at), append(o.Cookies, uint64(i))
+			}
+		}
+		if len(o.Addresses) == 0 {
+			return errors.New("its binary names none of them (it is stripped)")
+		}
+		ex, err := link.OpenExecutable(name)
+		if err != nil {
+			return fmt.Errorf("opening the server's binary: %w", err)
+		}
+		return t.hookAll(ex, o)
+	})
+}
+
+// hookAll hooks the entries and the returns of functions.
+func (t *Tap) hookAll(ex *link.Executable, o *link.UprobeMultiOptions) error {
 	for _, hook := range []struct {
 		program string
 		all     func([]string, *ebpf.Program, *link.UprobeMultiOptions) (link.Link, error)
@@ -66,35 +71,20 @@ func (t *Tap) hookFunctions(pid int) error {
 		ex.Uretprobe,
 	}} {
 		p := t.kernel.coll.Programs[hook.program]
-		if l, err := hook.all(names, p, o); err == nil {
+		if l, err := hook.all(nil, p, o); err == nil {
 			t.kernel.links = append(t.kernel.links, l)
 			continue
 		}
 		// Hooks of many functions at once came with 6.6.
-		for i, name := range names {
-			l, err := hook.one(name, p, &link.UprobeOptions{PID: pid, Cookie: o.Cookies[i]})
+		for i, at := range o.Addresses {
+			l, err := hook.one("", p, &link.UprobeOptions{PID: int(o.PID), Address: at, Cookie: o.Cookies[i]})
 			if err != nil {
-				return fmt.Errorf("hooking %s: %w", name, err)
+				return fmt.Errorf("hooking %s: %w", serverFunctions[o.Cookies[i]].symbol, err)
 			}
 			t.kernel.links = append(t.kernel.links, l)
 		}
 	}
 	return nil
-}
-
-// symbolsOf are the names of functions in an ELF file.
-func symbolsOf(path string) (map[string]bool, error) {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	all, err := functionsOf(f)
-	out := map[string]bool{}
-	for name := range all {
-		out[name] = true
-	}
-	return out, err
 }
 
 // functionsOf are the addresses of functions in an ELF file by their names, those that are exported and those for

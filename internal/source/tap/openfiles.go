@@ -51,7 +51,7 @@ func mappedFiles(files Files, pid uint32, want func(base string) bool) (out []st
 		if i < 0 {
 			continue
 		}
-		name := strings.TrimSpace(line[i:])
+		name := strings.TrimSuffix(line[i:], "\n") // a blank at its end is part of it
 		if !want(filepath.Base(name)) || seen[name] {
 			continue
 		}

@@ -124,37 +124,36 @@ func namedPlaces(f *elf.File, role kernelRole) (o link.UprobeMultiOptions, err e
 
 // hookFile hooks what a file has of them, all by two links: that of calls first, so that no return comes without one.
 func (w *plaintextWatch) hookFile(path string, e processEnd) (links []link.Link, err error) {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the functions in %s: %w", path, err)
-	}
-	defer f.Close()
-	o, err := w.places(f, e.role)
-	if err != nil {
-		return nil, fmt.Errorf("reading the functions in %s: %w", path, err)
-	}
-	if len(o.Addresses) == 0 {
-		return nil, nil
-	}
-	o.PID = e.pid
-	for i := range o.Cookies {
-		if e.role == roleServer {
-			o.Cookies[i] |= ofServer
+	err = withELF(path, func(f *elf.File, name string) error {
+		o, err := w.places(f, e.role)
+		if err != nil || len(o.Addresses) == 0 {
+			return err
 		}
-	}
-	ex, err := link.OpenExecutable(path)
+		o.PID = e.pid
+		for i := range o.Cookies {
+			if e.role == roleServer {
+				o.Cookies[i] |= ofServer
+			}
+		}
+		ex, err := link.OpenExecutable(name)
+		if err != nil {
+			return err
+		}
+		begin, err := ex.UprobeMulti(nil, w.begin, &o)
+		if err != nil {
+			return err
+		}
+		links = append(links, begin)
+		done, err := ex.UretprobeMulti(nil, w.done, &o)
+		if err == nil {
+			links = append(links, done)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
+		err = fmt.Errorf("hooking %s: %w", path, err)
 	}
-	begin, err := ex.UprobeMulti(nil, w.begin, &o)
-	if err != nil {
-		return nil, fmt.Errorf("hooking %s: %w", path, err)
-	}
-	done, err := ex.UretprobeMulti(nil, w.done, &o)
-	if err != nil {
-		return []link.Link{begin}, fmt.Errorf("hooking %s: %w", path, err)
-	}
-	return []link.Link{begin, done}, nil
+	return links, err
 }
 
 // dropEnded drops processes that have ended.

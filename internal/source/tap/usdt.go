@@ -19,12 +19,7 @@ const (
 
 // probesOf reads the probes of an ELF file (https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation), by
 // "provider:name".
-func probesOf(path string) map[string]probe {
-	f, err := elf.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
+func probesOf(f *elf.File) map[string]probe {
 	notes := f.Section(".note.stapsdt")
 	if notes == nil || notes.Size > maxNotes || f.Class != elf.ELFCLASS64 {
 		return nil
