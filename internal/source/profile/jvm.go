@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -29,8 +26,7 @@ type jvm struct {
 
 const maxDump = 32 << 20 // bytes
 
-// openJVM finds the socket of a process. Where there is none yet, jcmd has the JVM open it: it does so with SIGQUIT,
-// which other programs would not survive, and sends that to JVMs alone.
+// openJVM finds the socket of a process. Where there is none yet, the JVM is asked to open it.
 func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: a JVM named by its pid needs Linux: %w", ErrTarget, errors.ErrUnsupported)
@@ -46,10 +42,10 @@ func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 	}
 	j := &jvm{
 		Options: o, pid: pid,
-		socket: fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, hostfs.NamespacePID(o.FS, pid)),
+		socket: socketName(o.FS, pid),
 		what:   recording.Profiled{PID: pid, Name: name, Runtime: "jvm"},
 	}
-	if _, err := o.FS.Stat(j.socket); errors.Is(err, os.ErrNotExist) {
+	if socketOf(o.FS, pid) == nil {
 		if err := attach(ctx, o.FS, pid); err != nil {
 			return nil, err
 		}
@@ -60,27 +56,9 @@ func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 	return j, nil
 }
 
-// attach has the JVM open its socket, by the jcmd of its own JDK, else by one in PATH.
-func attach(ctx context.Context, fs hostfs.FS, pid int) error {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	program := "jcmd"
-	if exe, err := fs.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
-		own := filepath.Join(filepath.Dir(exe), "jcmd")
-		if _, err := fs.Stat(own); err == nil {
-			program = own
-		}
-	}
-	out, err := exec.CommandContext(ctx, program, strconv.Itoa(pid), "VM.version").CombinedOutput()
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("%w: the JVM %d has no attach socket yet, and jcmd, which has it opened, is not in PATH: "+
-			"install the JDK (apt-get install openjdk-17-jdk-headless)", ErrTarget, pid)
-	case err != nil:
-		output := strings.Join(strings.Fields(string(out[:min(len(out), 300)])), " ")
-		return fmt.Errorf("%w: jcmd %d: %w: %s; run as root or as the user of the JVM", ErrTarget, pid, err, output)
-	}
-	return nil
+// socketName is where a JVM has its attach socket.
+func socketName(fs hostfs.FS, pid int) string {
+	return fmt.Sprintf("/proc/%d/root/tmp/.java_pid%d", pid, hostfs.NamespacePID(fs, pid))
 }
 
 // dump reads the stacks of all threads.
@@ -92,6 +70,9 @@ func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
 		return nil, fmt.Errorf("the JVM %d %w: %w; run as root or as its user", j.pid, ErrUnreachable, err)
 	}
 	defer c.Close()
+	if !answersItself(c, j.pid) {
+		return nil, fmt.Errorf("%w: another process than the JVM %d listens at its attach socket", ErrTarget, j.pid)
+	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // which has passed
 	// Version 1 of the protocol, the command, three arguments: each ends with NUL.
 	if _, err := io.WriteString(c, "1\x00threaddump\x00\x00\x00\x00"); err != nil {

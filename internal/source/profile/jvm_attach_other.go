@@ -1,0 +1,17 @@
+//go:build !linux
+
+package profile
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"slowpath/internal/source/hostfs"
+)
+
+func attach(context.Context, hostfs.FS, int) error { return errors.ErrUnsupported }
+
+func socketOf(hostfs.FS, int) *struct{} { return nil }
+
+func answersItself(net.Conn, int) bool { return false }
