@@ -65,9 +65,10 @@ func TestFalseJVM(t *testing.T) {
 			go func() { exited <- java.Wait() }()
 			t.Cleanup(func() { _ = java.Process.Kill(); <-exited })
 			pid := java.Process.Pid
-			await(t, "its own name", func() bool {
+			await(t, "its own name and libraries", func() bool {
 				comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-				return err == nil && strings.TrimSpace(string(comm)) == "java"
+				maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+				return err == nil && strings.TrimSpace(string(comm)) == "java" && strings.Contains(string(maps), "/libc.so")
 			})
 			if c.listen {
 				l, err := net.Listen("unix", fmt.Sprintf("/tmp/.java_pid%d", pid))
