@@ -77,6 +77,9 @@ func load(path, mode string) (*Recording, error) {
 		return nil, err
 	}
 	defer db.Close()
+	if err := checkSchema(db); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
+	}
 	r := New()
 	if err := r.loadMeta(db); err != nil {
 		return nil, fmt.Errorf("%s: %w (%w)", path, ErrNotRecording, err)
@@ -99,6 +102,20 @@ func load(path, mode string) (*Recording, error) {
 	}
 	r.Index()
 	return r, nil
+}
+
+// checkSchema refuses a file whose rows are computed: a view or a virtual table can have rows without end.
+func checkSchema(db *sql.DB) error {
+	found := ""
+	err := each(db, `SELECT 'the ' || type || ' ' || name FROM sqlite_schema
+		WHERE type NOT IN ('table', 'index') OR type = 'table' AND rootpage = 0
+		UNION ALL SELECT 'the computed column ' || x.name || ' of ' || t.name
+		FROM sqlite_schema t, pragma_table_xinfo(t.name) x WHERE t.type = 'table' AND x.hidden <> 0 LIMIT 1`,
+		func(rows *sql.Rows) error { return rows.Scan(&found) })
+	if err == nil && found != "" {
+		err = fmt.Errorf("it has %.100q, but a recording has only tables", found)
+	}
+	return err
 }
 
 // each runs a query and calls scan for every row.
