@@ -138,6 +138,8 @@ func (w *watcher) start(seed target.Target, m cluster.Map) error {
 func explain(t target.Target, err error) error {
 	var refusal *resp.ServerError
 	switch {
+	case errors.Is(err, cluster.ErrNoNodes):
+		return fmt.Errorf("%w: %s: %w", ErrNotCluster, t.Addr(), err)
 	case !errors.As(err, &refusal):
 		return err
 	case strings.Contains(refusal.Message, "cluster support disabled"):

@@ -17,6 +17,7 @@ import (
 var (
 	ErrMalformed = errors.New("malformed cluster topology")
 	ErrTooLarge  = errors.New("cluster topology too large")
+	ErrNoNodes   = errors.New("CLUSTER NODES has no nodes")
 )
 
 // Limits of the parsers. Redis recommends at most 1 000 nodes; a line has at most about 120 KB, if the node owns every

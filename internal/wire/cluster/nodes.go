@@ -14,7 +14,7 @@ import (
 //		<link-state> <slot> …
 //
 // The bus port came with Redis 4, the hostname with 7.0, the pairs after it with 7.2. It is clusterGenNodeDescription
-// in Redis' cluster.c.
+// in Redis' cluster.c. A text without nodes is ErrNoNodes: a node knows itself at least.
 func ParseNodes(text string) (Map, error) {
 	var m Map
 	if len(text) > maxTextBytes {
@@ -35,6 +35,9 @@ func ParseNodes(text string) (Map, error) {
 			return Map{}, located(fmt.Sprintf("line %d of CLUSTER NODES", number), err)
 		}
 		m.Nodes = append(m.Nodes, n)
+	}
+	if len(m.Nodes) == 0 { // a node knows itself at least
+		return m, ErrNoNodes
 	}
 	return m, nil
 }

@@ -118,7 +118,7 @@ func TestParseNodes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(m.Nodes, all) {
 		t.Errorf("all lines together, as in nodes.conf: %+v, %v", m.Nodes, err)
 	}
-	if m, err = ParseNodes(""); err != nil || len(m.Nodes) != 0 {
+	if m, err = ParseNodes(""); !errors.Is(err, ErrNoNodes) || len(m.Nodes) != 0 {
 		t.Errorf("no text: %+v, %v", m, err)
 	}
 }
