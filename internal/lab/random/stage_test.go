@@ -83,7 +83,7 @@ func switched(ctx context.Context, l *incident.Lab, s Scenario) (operations int6
 		}
 	}
 	all := []Trial{{StartNs: begin.UnixNano() - int64(settling), EndNs: time.Now().UnixNano()}}
-	if err := st.measure(all, nil); err != nil {
+	if err := st.measure(all, &Trial{}); err != nil {
 		return 0, err
 	}
 	return all[0].Operations, nil

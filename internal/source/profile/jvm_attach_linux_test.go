@@ -68,7 +68,8 @@ func TestFalseJVM(t *testing.T) {
 			await(t, "its own name and libraries", func() bool {
 				comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 				maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-				return err == nil && strings.TrimSpace(string(comm)) == "java" && strings.Contains(string(maps), "/libc.so")
+				return err == nil && strings.TrimSpace(string(comm)) == "java" &&
+					strings.Contains(string(maps), "/libc.so")
 			})
 			if c.listen {
 				l, err := net.Listen("unix", fmt.Sprintf("/tmp/.java_pid%d", pid))

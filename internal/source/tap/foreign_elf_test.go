@@ -42,7 +42,9 @@ func TestForeignELF(t *testing.T) {
 		{"a pipe that nobody writes", func(path string) error { return syscall.Mkfifo(path, 0o600) }, false},
 		{"a device without end", func(path string) error { return os.Symlink("/dev/zero", path) }, false},
 		{"a directory", func(path string) error { return os.Mkdir(path, 0o700) }, false},
-		{"no program", func(path string) error { return os.WriteFile(path, []byte("\x7fELF and no program"), 0o600) }, false},
+		{"no program", func(path string) error {
+			return os.WriteFile(path, []byte("\x7fELF and no program"), 0o600)
+		}, false},
 		{"a program without end", func(path string) error {
 			if err := os.WriteFile(path, own, 0o600); err != nil {
 				return err
