@@ -169,7 +169,10 @@ func TestNoticed(t *testing.T) {
 				trials[i].LateSlices = c.late * trials[i].mask
 			}
 			const workers = 4 // each makes about 40 operations per second
-			r := Run{Costs: costs(faults, trials, workers), Scenario: Scenario{Faults: faults}}
+			r := Run{Costs: costs(faults, trials, workers), Scenario: Scenario{Faults: faults}, Trials: trials}
+			if c.noticed {
+				r.Watch.Late = 1 // while the recording was made, too
+			}
 			r.Truth = truth(faults, r.Costs)
 			cost := r.Costs[0]
 			if cost.Hurts != c.hurts || cost.Noticed != c.noticed || r.Healthy() == c.noticed {
@@ -177,6 +180,9 @@ func TestNoticed(t *testing.T) {
 			}
 			if open := r.isOpen("short-lived-connections"); open != (c.hurts && !c.noticed) {
 				t.Errorf("open: %v", open)
+			}
+			if r.Watch.Late = 0; r.isOpen("short-lived-connections") != c.hurts {
+				t.Errorf("what nobody noticed in the recording is not open")
 			}
 		})
 	}

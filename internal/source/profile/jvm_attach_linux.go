@@ -57,8 +57,8 @@ func attach(ctx context.Context, fs hostfs.FS, pid int) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the JVM %d did not open its attach socket (-XX:+DisableAttachMechanism, or it hangs)",
-				ErrTarget, pid)
+			return fmt.Errorf("%w: the JVM %d did not open its attach socket (-XX:+DisableAttachMechanism, or it "+
+				"hangs)", ErrTarget, pid)
 		}
 	}
 	return nil
