@@ -50,10 +50,7 @@ func explainRefused(n *facts.Node) *Finding {
 	f.Leads, f.Samples = worst.share > slowCallShare(n), worst.Own
 	if worst.users {
 		f.Samples = int(worst.Users)
-		// How long its caller goes without a result nobody knows: as long as a slow call at least.
-		lost := worst.Users * float64(n.NoticedNs())
-		f.lose(n, facts.LostWaiting, lost)
-		f.ExcessShare = max(f.ExcessShare, lost/(lost+float64(n.Ledger.ExcessNs)))
+		f.loseRefused(n, worst.Users)
 	}
 	f.supportRefusals(n, *worst)
 	f.supportRefusedCommands(n, worst.Code)
@@ -63,6 +60,22 @@ func explainRefused(n *facts.Node) *Finding {
 	f.supportClusterState(n, worst.Code)
 	f.Fix, f.See = worst.remedy.fix, worst.remedy.see
 	return f
+}
+
+// loseRefused claims the time that callers lose by refused calls. How long a caller goes without a result nobody knows:
+// as long as a slow call at least.
+func (f *Finding) loseRefused(n *facts.Node, calls float64) {
+	lost := calls * float64(n.NoticedNs())
+	f.lose(n, facts.LostWaiting, lost)
+	f.ExcessShare = max(f.ExcessShare, lost/(lost+float64(n.Ledger.ExcessNs)))
+}
+
+// refusedSource is where it is known from how many calls of clients were refused.
+func refusedSource(r facts.RefusedCalls) (source, how string) {
+	if r.Counted {
+		return recording.SourceServer, "errorstat_" + r.Code + "; slowpath's own are not counted"
+	}
+	return recording.SourceTap, "seen in the clients' connections"
 }
 
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
@@ -236,10 +249,7 @@ var otherErrorsFix = []string{
 
 func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
 	if r.Users > 0 {
-		source, how := recording.SourceServer, "errorstat_"+r.Code+"; slowpath's own are not counted"
-		if !r.Counted {
-			source, how = recording.SourceTap, "seen in the clients' connections"
-		}
+		source, how := refusedSource(r.RefusedCalls)
 		f.support(source, r.Users, "calls", "%s of %.0f of its clients got %s, %.2g %% (%s)",
 			counted(r.Users, "call"), max(r.UsersOf, r.Users), r.Code, 100*r.UsersShare(), how)
 	}

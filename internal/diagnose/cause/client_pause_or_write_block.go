@@ -173,18 +173,29 @@ func pauseFix(n *facts.Node, p facts.Pause) []string {
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
 func explainNoReplicas(n *facts.Node) *Finding {
-	refused := n.Growth("errorstat_NOREPLICAS.count")
+	var r facts.RefusedCalls
+	for _, one := range n.RefusedCalls() {
+		if one.Code == "NOREPLICAS" {
+			r = one
+		}
+	}
+	refused := r.Users
 	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
 	good, known := n.Info("min_slaves_good_slaves").Min()
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: 1, Strength: 0.75}
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.75}
 	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
 	if refused > 0 {
-		f.Strength = 0.97
-		f.support(recording.SourceServer, refused, "errors",
-			"%s got NOREPLICAS (errorstats), %.0f per second", counted(refused, "write"), refused/n.Seconds())
+		f.Strength, f.Samples = 0.97, int(refused)
+		f.loseRefused(n, refused)
+		source, how := refusedSource(r)
+		f.support(source, refused, "errors", "%s got NOREPLICAS (%s), %.0f per second", counted(refused, "write"), how,
+			refused/n.Seconds())
+	}
+	if refused == 0 {
+		f.ExcessShare = 1 // of what is not seen: this version does not count them
 	}
 	if want > 0 {
 		f.support(recording.SourceServer, good, "replicas",
