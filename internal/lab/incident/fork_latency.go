@@ -53,6 +53,7 @@ func endChildren(pid int) error {
 var snapshots = Fault{
 	Name:  "fork-latency",
 	Cause: "fork-latency",
+	Also:  []string{"cow-faults-after-fork"}, // each fork is followed by writes
 	Needs: Needs{Topologies: oneServer},
 	Draw: func(r *rand.Rand) Strength {
 		return Strength{"memory_mb": between(r, 20, 1200), "every_ms": between(r, 300, 600)}
