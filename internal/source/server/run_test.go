@@ -82,17 +82,19 @@ type running struct {
 
 var nextPort atomic.Int32
 
-// freePort finds a port in the range of this package's tests.
+// freePort finds a port in the range of this package's tests. None comes twice in a run: between two servers of a test
+// it is free for a moment.
 func freePort(t testing.TB) int {
-	for range 99 {
-		port := 13000 + int(nextPort.Add(1)+int32(os.Getpid()))%100
+	const ports = 1000
+	for range ports {
+		port := 13000 + int(nextPort.Add(1)+int32(os.Getpid()))%ports
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			l.Close()
 			return port
 		}
 	}
-	t.Fatal("no free port in 13000-13099")
+	t.Fatal("no free port in 13000-13999")
 	return 0
 }
 
