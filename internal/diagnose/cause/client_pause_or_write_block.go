@@ -173,12 +173,7 @@ func pauseFix(n *facts.Node, p facts.Pause) []string {
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
 func explainNoReplicas(n *facts.Node) *Finding {
-	var r facts.RefusedCalls
-	for _, one := range n.RefusedCalls() {
-		if one.Code == "NOREPLICAS" {
-			r = one
-		}
-	}
+	r := n.RefusedWith("NOREPLICAS")
 	refused := r.Users
 	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
 	good, known := n.Info("min_slaves_good_slaves").Min()
@@ -187,15 +182,14 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.75}
 	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
-	if refused > 0 {
+	if refused == 0 {
+		f.ExcessShare = 1 // writes would be refused; nobody was seen to write
+	} else {
 		f.Strength, f.Samples = 0.97, int(refused)
 		f.loseRefused(n, refused)
 		source, how := refusedSource(r)
 		f.support(source, refused, "errors", "%s got NOREPLICAS (%s), %.0f per second", counted(refused, "write"), how,
 			refused/n.Seconds())
-	}
-	if refused == 0 {
-		f.ExcessShare = 1 // of what is not seen: this version does not count them
 	}
 	if want > 0 {
 		f.support(recording.SourceServer, good, "replicas",

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"slices"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -76,20 +75,6 @@ func (n *Node) often(late map[int]int64, waited map[int]Spans) bool {
 		}
 	}
 	return false
-}
-
-// SlowForCaller reports whether slow calls are a pattern of the calls of one process.
-func (n *Node) SlowForCaller() bool {
-	slow := map[int]int{}
-	for _, a := range n.Ledger.Slow {
-		if pid := PIDOf(a.Call.Client); pid > 0 && a.Call.Node == n.Address {
-			slow[pid]++
-		}
-	}
-	return slices.ContainsFunc(n.Callers(), func(c *Caller) bool {
-		k := slow[c.PID]
-		return Affected{Calls: k, Share: float64(k) / float64(max(c.AppCalls(), 1))}.Pattern()
-	})
 }
 
 // IsReplyUnread reports whether a segment says only that a reply has arrived and is not read, with no wait known of the

@@ -51,7 +51,7 @@ func (n *Node) RefusedCalls() (out []RefusedCalls) {
 		}
 	}
 	for code := range codes {
-		if r := n.refusedWith(code); r.Users > 0 || r.Own > 0 {
+		if r := n.RefusedWith(code); r.Users > 0 || r.Own > 0 {
 			out = append(out, r)
 		}
 	}
@@ -64,7 +64,8 @@ func (n *Node) RefusedCalls() (out []RefusedCalls) {
 	return out
 }
 
-func (n *Node) refusedWith(code string) RefusedCalls {
+// RefusedWith are the calls that the node answered with an error.
+func (n *Node) RefusedWith(code string) RefusedCalls {
 	r := RefusedCalls{Code: code}
 	n.ownRefusals(&r)
 	served := max(n.Info("total_commands_processed").Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)

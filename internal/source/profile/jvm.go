@@ -45,7 +45,7 @@ func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 		socket: socketName(o.FS, pid),
 		what:   recording.Profiled{PID: pid, Name: name, Runtime: "jvm"},
 	}
-	if socketOf(o.FS, pid) == nil {
+	if !hasSocket(o.FS, pid) {
 		if err := attach(ctx, o.FS, pid); err != nil {
 			return nil, err
 		}

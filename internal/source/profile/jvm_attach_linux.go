@@ -53,7 +53,7 @@ func attach(ctx context.Context, fs hostfs.FS, pid int) error {
 	if err != nil {
 		return fmt.Errorf("%w: attaching to the JVM %d: %w; run as root or as its user", ErrTarget, pid, err)
 	}
-	for socketOf(fs, pid) == nil {
+	for !hasSocket(fs, pid) {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
@@ -100,13 +100,11 @@ func catchesQuit(fs hostfs.FS, pid int) (user, group int, err error) {
 	return user, group, nil
 }
 
-// socketOf is the attach socket of a JVM, nil where there is none: a socket of its user, and not a link to one.
-func socketOf(fs hostfs.FS, pid int) *unix.Stat_t {
+// hasSocket reports whether there is an attach socket of a process, and not a link to one. Who listens at it only a
+// connection shows (answersItself).
+func hasSocket(fs hostfs.FS, pid int) bool {
 	var st unix.Stat_t
-	if unix.Lstat(fs.Path(socketName(fs, pid)), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return nil
-	}
-	return &st
+	return unix.Lstat(fs.Path(socketName(fs, pid)), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK
 }
 
 // answersItself reports whether a process itself is at the other end of a connection.

@@ -86,7 +86,7 @@ func TestDamagedELF(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	headers := []int64{0, int64(len(own)) - 4096} // of the file and its segments, and of its sections at the end
+	headers := []int64{0, int64(len(own)) - 4096} // linkers put them at the beginning, or at the end
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		at := make([]int64, 1+r.IntN(8))
