@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/source/host"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
@@ -55,23 +54,6 @@ func TestErrorsOfTheFirstConnection(t *testing.T) {
 		if refused(c.err) != c.refused || isNoAnswer(c.err) != c.noAnswer || isServerState(c.err) != c.state {
 			t.Errorf("%s: refused %v, no answer %v, state %v", name, refused(c.err), isNoAnswer(c.err),
 				isServerState(c.err))
-		}
-	}
-}
-
-func TestIsServer(t *testing.T) {
-	for _, c := range []struct {
-		comm, args0 string
-		want        bool
-	}{
-		{"redis-server", "/usr/bin/redis-server", true},
-		{"valkey-server", "", true},
-		{"main", "/opt/redis/bin/redis-server", true},
-		{"nginx", "nginx: worker", false},
-		{"python3", "/srv/redis/serve.py", false},
-	} {
-		if got := isServer(&host.Process{Comm: c.comm, Args0: c.args0}); got != c.want {
-			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 const locateEvery = 500 * time.Millisecond
 
 // watchHost runs the host source of a node until ctx ends. A restarted server is another process: it is watched as soon
-// as it listens at the address of the one before.
+// as it listens at the address of the one before. Behind a proxy it is another one that listens there.
 func (r *run) watchHost(ctx context.Context, n node) error {
 	for p := *n.process; ; {
 		err := host.Watch(ctx, host.Options{
@@ -24,6 +24,9 @@ func (r *run) watchHost(ctx context.Context, n node) error {
 			return err
 		}
 		r.processEvent(n, recording.KindProcessEnded, p)
+		if n.proxy != 0 {
+			return nil
+		}
 		next, ok := r.awaitProcess(ctx, n, p.PID)
 		if !ok {
 			return nil // nothing to watch any more, which is no error of this source

@@ -4,6 +4,8 @@ package source
 
 import (
 	"context"
+	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +44,62 @@ func (s *eventSink) process(kind string) (p recording.ServerProcess, seen bool) 
 		}
 	}
 	return p, false
+}
+
+// TestServerBehindAProxy: the process of the server is found behind an HAProxy of this host, which passes INFO on. With
+// two servers behind it a call may go to either.
+func TestServerBehindAProxy(t *testing.T) {
+	one, two := fleettest.Start(t, servers.Redis7015, fleet.Spec{}), fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := func(servers ...*fleet.Instance) (node, *fleet.Instance) {
+		t.Helper()
+		p, err := f.StartHAProxy(t.Context(), servers...)
+		if errors.Is(err, fleet.ErrNoProxy) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Stop(context.Background()) })
+		to, err := target.Parse(p.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range servers { // the proxy keeps a connection to each
+			c, err := net.Dial("tcp", p.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			if _, err = c.Write([]byte("PING\r\n")); err == nil {
+				_, err = c.Read(make([]byte, 7))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := Options{FS: host.Root{}, Clock: clock.New(), Timeout: 10 * time.Second, NoTap: true}
+		n, err := connect(t.Context(), o, &eventSink{}, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, p
+	}
+	n, p := through(one)
+	if n.process == nil || n.process.PID != one.PID || n.process.Port != one.Port || n.proxy != p.PID ||
+		n.kind() != "proxy" {
+		t.Errorf("%+v behind %d (%s), it is %d behind %d", n.process, n.proxy, n.hostWhy, one.PID, p.PID)
+	}
+	if n, p = through(one, two); n.process != nil || n.proxy != p.PID || n.hostWhy == "" {
+		t.Errorf("of two servers: %+v behind %d (%s)", n.process, n.proxy, n.hostWhy)
+	}
 }
 
 // TestHostFollowsARestart: the host source says that the server's process ended, and goes on with the next one.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -48,7 +46,7 @@ func (n node) acceptFailure(o Options, sink recording.Sink, err error) (node, er
 	if isNoAnswer(err) && !o.NoHost {
 		// No answer is evidence only where the process that does not answer can be seen.
 		n.locate(o.FS, host.Query{Network: n.target.Network, Listen: listenAddress(n.target), UnixPath: n.target.Path})
-		if n.process == nil || !isServer(n.process) {
+		if n.process == nil || !n.process.IsServer() {
 			return n, err
 		}
 	} else if !isServerState(err) {
@@ -81,7 +79,7 @@ func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
 
-// locate finds the server's process on this host.
+// locate finds the server's process on this host, also behind a proxy.
 func (n *node) locate(fs host.FS, q host.Query) {
 	p, err := host.Locate(fs, q)
 	switch {
@@ -93,19 +91,14 @@ func (n *node) locate(fs host.FS, q host.Query) {
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
 		n.proxy = p.PID
-		n.hostWhy, n.hostEnable = fmt.Sprintf("%s[%d] listens at this address and forwards calls to another "+
-			"server", p.Comm, p.PID), "name the server itself as a second target"
+		if behind, err := host.Behind(fs, p.PID, q.WantPID); err == nil {
+			n.process = &behind
+			return
+		}
+		n.hostWhy = fmt.Sprintf("%s[%d] listens at this address and forwards calls, and no single server on this host "+
+			"was found behind it", p.Comm, p.PID)
+		n.hostEnable = "name the server itself as a second target, or run slowpath on its host"
 	default:
 		n.process = &p
 	}
-}
-
-// isServer reports whether a process looks like a server that speaks the Redis protocol.
-func isServer(p *host.Process) bool {
-	for _, name := range []string{"redis", "valkey", "keydb", "dragonfly"} {
-		if strings.Contains(p.Comm, name) || strings.Contains(filepath.Base(p.Args0), name) {
-			return true
-		}
-	}
-	return false
 }

@@ -19,7 +19,7 @@ type node struct {
 	remote     string // address that its name resolved to, empty where there was no connection
 	identity   server.Identity
 	process    *host.Process // nil: not on this host, or --no-host
-	proxy      int           // process of this host that forwards calls to a server elsewhere; 0: none
+	proxy      int           // process of this host that answers here and forwards calls to a server; 0: none
 	hostWhy    string        // why the process is not known
 	hostEnable string        // and what would help
 	hashTag    string        // Greeting.HashTag
@@ -29,7 +29,7 @@ type node struct {
 
 func (n node) kind() string {
 	switch {
-	case n.process != nil && n.process.Foreign:
+	case n.proxy != 0:
 		return "proxy"
 	case n.identity.ClusterEnabled:
 		return "cluster"

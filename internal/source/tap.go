@@ -90,7 +90,7 @@ func (r *run) tapNodes() []tap.Node {
 		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}
-		if n.process != nil {
+		if n.process != nil && n.proxy == 0 { // what the server behind a proxy does for others are not these calls
 			t.PID, t.Port = n.process.PID, n.process.Port
 		}
 		out = append(out, t)

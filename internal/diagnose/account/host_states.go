@@ -31,8 +31,8 @@ type hostState struct {
 	share float64
 }
 
-// readHostStates leaves out what the tap saw better.
-func readHostStates(rec *recording.Recording, threads map[string]*mainThread) *hostStates {
+// readHostStates leaves out what the tap saw better. Of a server behind a proxy it sees the proxy's thread.
+func readHostStates(rec *recording.Recording, threads map[string]*mainThread, proxied map[string]bool) *hostStates {
 	h := &hostStates{map[string]bool{}, map[string][]hostState{}, map[string]*timeIndex{}}
 	for _, node := range rec.Nodes() {
 		h.watched[node] = len(rec.Series(recording.SourceHost, node, "main.run_ns")) > 0
@@ -46,7 +46,7 @@ func readHostStates(rec *recording.Recording, threads map[string]*mainThread) *h
 			continue
 		}
 		// Kernels that do not report which task is throttled have it run as one that waits for a CPU.
-		if threads[e.Subject] != nil && e.Kind != recording.KindBusy &&
+		if threads[e.Subject] != nil && !proxied[e.Subject] && e.Kind != recording.KindBusy &&
 			(e.Kind != recording.KindThrottled || throttled[e.Subject]) {
 			continue
 		}

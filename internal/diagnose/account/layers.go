@@ -25,13 +25,14 @@ type painter struct {
 func newPainter(rec *recording.Recording, all *latencies, threads map[string]*mainThread, suspects []Suspect,
 	exact map[string][]Segment,
 ) *painter {
+	proxied := proxiedNodes(rec)
 	return &painter{
 		rec: rec, latencies: all, threads: threads, exact: exact, suspects: suspects,
 		suspectsAt: newTimeIndex(len(suspects), func(i int) (int64, int64) {
 			return suspects[i].FromNs, suspects[i].ToNs
 		}),
-		states: readHostStates(rec, threads), views: readServerViews(rec), sockets: readProbeSockets(rec),
-		queues: probeQueues(rec), proxied: proxiedNodes(rec),
+		states: readHostStates(rec, threads, proxied), views: readServerViews(rec), sockets: readProbeSockets(rec),
+		queues: probeQueues(rec), proxied: proxied,
 	}
 }
 
@@ -63,15 +64,19 @@ func (p *painter) partition(c recording.Call, baselineNs int64) []Segment {
 func (p *painter) putSeen(t *timeline, c recording.Call) {
 	p.putMeasured(t, c)
 	stopped, busy := p.states.during(c.Node, c.IntendedNs, c.EndNs)
+	open := waitsForServer
+	if p.proxied[c.Node] {
+		open = waitsBehindProxy
+	}
 	for _, s := range stopped {
-		t.put(s, waitsForServer)
+		t.put(s, open)
 	}
 	t.overlay(p.exact[c.Node], exactly)
 	if c.Source == recording.SourceProbe || c.Source == recording.SourceLoad {
 		p.putServerView(t, c)
 	}
 	for _, s := range busy { // not with stopped: many short commands in a row are no work to the tap
-		t.put(s, waitsForServer)
+		t.put(s, open)
 	}
 	p.putSuspects(t, c)
 	if c.Source == recording.SourceProbe {

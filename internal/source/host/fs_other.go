@@ -22,6 +22,9 @@ func openDiag(int) (SocketTable, error) { return nil, errLinux }
 // Locate needs Linux.
 func Locate(FS, Query) (Process, error) { return Process{}, errLinux }
 
+// Behind needs Linux.
+func Behind(FS, int, int) (Process, error) { return Process{}, errLinux }
+
 // AwaitEnd returns false when ctx has ended: that a process ends is not seen here.
 func AwaitEnd(ctx context.Context, _ FS, _ int) bool {
 	<-ctx.Done()

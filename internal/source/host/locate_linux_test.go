@@ -242,7 +242,11 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(100*time.Millisecond, func() { _ = redis.Process.Kill() })
-	if err := Watch(context.Background(), Options{Sink: &memory{}, Node: node, Process: p}); !errors.Is(err, ErrGone) {
-		t.Errorf("got %v, want %v", err, ErrGone)
+	for _, when := range []string{"while it is watched", "before it is watched"} {
+		err := Watch(context.Background(), Options{Sink: &memory{}, Node: node, Process: p})
+		if !errors.Is(err, ErrGone) {
+			t.Errorf("it ended %s: got %v, want %v", when, err, ErrGone)
+		}
+		_, _ = redis.Process.Wait() // so that its PID is gone
 	}
 }

@@ -19,12 +19,14 @@ func TestConnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	ends := map[netip.AddrPort]bool{}
 	for range 3 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		ends[netip.MustParseAddrPort(c.LocalAddr().String())] = true
 		accepted, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -35,14 +37,17 @@ func TestConnected(t *testing.T) {
 	if err != nil || p.PID != os.Getpid() {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	want := Peer{netip.MustParseAddrPort(l.Addr().String()), 3}
-	if len(peers) != 1 || peers[0] != want {
-		t.Errorf("peers are %v, want %v", peers, want)
+	to := netip.MustParseAddrPort(l.Addr().String())
+	if len(peers) != 1 || peers[0].Addr != to || peers[0].Connections != 3 || !ends[peers[0].Local] {
+		t.Errorf("peers are %v, want 3 connections to %v from one of %v", peers, to, ends)
 	}
 	if _, _, err := Connected(nil, 1<<23); !errors.Is(err, ErrNotHere) {
 		t.Errorf("a process that does not exist: %v", err)
 	}
-	usual := []Peer{{netip.MustParseAddrPort("10.0.0.1:5432"), 9}, {netip.MustParseAddrPort("10.0.0.1:6379"), 1}}
+	usual := []Peer{
+		{Addr: netip.MustParseAddrPort("10.0.0.1:5432"), Connections: 9},
+		{Addr: netip.MustParseAddrPort("10.0.0.1:6379"), Connections: 1},
+	}
 	if slices.SortFunc(usual, func(a, b Peer) int {
 		return isRedisPort(b) -
 			isRedisPort(a)
@@ -77,5 +82,22 @@ func TestAwaitEnd(t *testing.T) {
 	cancel()
 	if AwaitEnd(ctx, nil, os.Getpid()) {
 		t.Error("this process was said to have ended")
+	}
+}
+
+func TestIsServer(t *testing.T) {
+	for _, c := range []struct {
+		comm, args0 string
+		want        bool
+	}{
+		{"redis-server", "/usr/bin/redis-server", true},
+		{"valkey-server", "", true},
+		{"main", "/opt/redis/bin/redis-server", true},
+		{"nginx", "nginx: worker", false},
+		{"python3", "/srv/redis/serve.py", false},
+	} {
+		if got := (Process{Comm: c.comm, Args0: c.args0}).IsServer(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

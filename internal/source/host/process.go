@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"slowpath/internal/clock"
@@ -39,6 +41,16 @@ type Process struct {
 	OwnNet  bool   // it has slowpath's network namespace
 	Port    int    // local TCP port by which it was found, 0 for unix sockets
 	Foreign bool   // its PID is not WantPID: it is a proxy, not the server
+}
+
+// IsServer reports whether a process looks like a server that speaks the Redis protocol.
+func (p Process) IsServer() bool {
+	for _, name := range []string{"redis", "valkey", "keydb", "dragonfly"} {
+		if strings.Contains(p.Comm, name) || strings.Contains(filepath.Base(p.Args0), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Options of a watch. Node is the subject of everything about the server.

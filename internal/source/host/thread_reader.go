@@ -2,7 +2,9 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"path"
 	"sync/atomic"
 
@@ -53,11 +55,17 @@ func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
 	r := &threadReader{names: map[string]string{}}
 	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
 	var err error
-	if r.stat, err = fs.Open(dir + "stat"); err != nil {
+	if r.stat, err = fs.Open(dir + "stat"); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("thread %d: %w", tid, ErrGone)
+	} else if err != nil {
 		return nil, fmt.Errorf("watching thread %d: %w", tid, err)
 	}
 	if r.sched, err = fs.Open(dir + "schedstat"); err != nil {
+		_, gone := r.stat.ReadAt(make([]byte, 1), 0)
 		r.stat.Close()
+		if gone != nil {
+			return nil, fmt.Errorf("thread %d: %w", tid, ErrGone)
+		}
 		return nil, fmt.Errorf("watching thread %d (schedstat needs a kernel with CONFIG_SCHED_INFO): %w", tid, err)
 	}
 	r.syscall = openOptional(fs, dir+"syscall")

@@ -23,7 +23,7 @@ type Node struct {
 	Address string         // by which the recording knows it
 	Remote  netip.AddrPort // where it is reached, resolved
 	PID     int            // its process, where it runs on this host; 0 elsewhere
-	Proxy   int            // process of this host that answers there and passes calls on to a server elsewhere; 0: none
+	Proxy   int            // process of this host that answers there and passes calls on to a server; 0: none
 	// at which that process listens, where it is not the port of Remote (a published port); 0: the same
 	Port int
 }
