@@ -122,6 +122,7 @@ func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.Con
 	if e.Op != 0 {
 		d.Op, d.OpBytes = r.opOf(e.Op).name, int64(e.ReqBytes)
 	}
+	r.chains(e, client)
 	delete(r.handshakes, e.Conn)
 	delete(r.reportedPID, e.Conn)
 	delete(r.ordered, e.Conn)
@@ -170,10 +171,31 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	if e.Served != 0 {
 		values["served"] = uint64(bits.OnesCount64(e.Served))
 	}
+	r.samplesOf(e, client, values)
+	r.chains(e, client)
+}
+
+// chains is how long a client made calls of one command one after the other on a connection; see docs/recording.md.
+func (r *recorder) chains(e *kernelConnEvent, client clientEnd) {
+	if e.Chains.Count == 0 {
+		return
+	}
+	values := map[string]uint64{
+		"chains": e.Chains.Count, "chain_calls": e.Chains.Calls, "chain_ns": e.Chains.Ns,
+		"chain_in_flight_ns": e.Chains.InFlightNs,
+	}
+	if op := r.opOf(uint16(e.Chains.Op)).name; op != "" {
+		values["chain_of."+op] = e.Chains.Count
+	}
+	r.samplesOf(e, client, values)
+}
+
+// samplesOf records what a client did with a connection so far.
+func (r *recorder) samplesOf(e *kernelConnEvent, client clientEnd, values map[string]uint64) {
 	for name, v := range values {
 		r.Sink.Sample(recording.Sample{
-			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: subject, Name: name,
-			Value: float64(v),
+			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: recording.ConnPrefix + client.String(),
+			Name: name, Value: float64(v),
 		})
 	}
 }

@@ -156,41 +156,59 @@ type kernelConn struct {
 	IdleNs        uint64
 	LastNs        uint64
 	Prompt        uint64
-	ReqFirst      uint64
-	Name          [2]uint64
-	Sub           uint64
-	Arg           uint64
-	Ssl           uint64
-	ErrorName     [2]uint64
-	Memo          [2]uint64
-	MemoSub       uint64
-	Published     uint64
-	SilentFrom    uint64
-	SilentTo      uint64
-	Partial       uint64
-	MemoOp        uint32
-	Slot          uint32
-	Tid           uint32
-	Tgid          uint32
-	Head          uint32
-	Tail          uint32
-	Outstanding   uint32
-	Blocking      uint32
-	BatchNo       uint32
-	MarkHead      uint32
-	MarkTail      uint32
-	Pair          uint32
-	RequestedSeq  uint32
-	Acked         uint32
-	SentHead      uint32
-	SentTail      uint32
-	MarksFull     uint64
-	ZeroWindow    uint64
-	Node          uint32
-	Net           uint32
-	InSeq         uint32
-	OutSeq        uint32
-	At            struct {
+	Chain         struct {
+		_          structs.HostLayout
+		Since      uint64
+		Until      uint64
+		LastNs     uint64
+		InFlightNs uint64
+		Calls      uint32
+		Op         uint32
+	}
+	Chains struct {
+		_          structs.HostLayout
+		Count      uint64
+		Calls      uint64
+		Ns         uint64
+		InFlightNs uint64
+		Op         uint32
+		Unused     uint32
+	}
+	ReqFirst     uint64
+	Name         [2]uint64
+	Sub          uint64
+	Arg          uint64
+	Ssl          uint64
+	ErrorName    [2]uint64
+	Memo         [2]uint64
+	MemoSub      uint64
+	Published    uint64
+	SilentFrom   uint64
+	SilentTo     uint64
+	Partial      uint64
+	MemoOp       uint32
+	Slot         uint32
+	Tid          uint32
+	Tgid         uint32
+	Head         uint32
+	Tail         uint32
+	Outstanding  uint32
+	Blocking     uint32
+	BatchNo      uint32
+	MarkHead     uint32
+	MarkTail     uint32
+	Pair         uint32
+	RequestedSeq uint32
+	Acked        uint32
+	SentHead     uint32
+	SentTail     uint32
+	MarksFull    uint64
+	ZeroWindow   uint64
+	Node         uint32
+	Net          uint32
+	InSeq        uint32
+	OutSeq       uint32
+	At           struct {
 		_      structs.HostLayout
 		Laddr  [16]uint8
 		Raddr  [16]uint8
@@ -354,7 +372,16 @@ type kernelConnEvent struct {
 	WaitedMax   uint64
 	KeptNs      uint64
 	Served      uint64
-	Comm        [16]uint8
+	Chains      struct {
+		_          structs.HostLayout
+		Count      uint64
+		Calls      uint64
+		Ns         uint64
+		InFlightNs uint64
+		Op         uint32
+		Unused     uint32
+	}
+	Comm [16]uint8
 }
 
 type kernelConnSnapshot struct {
@@ -807,6 +834,7 @@ const (
 	kernelProgOnSwitch           = "on_switch"
 	kernelProgOnSwitch3          = "on_switch3"
 	kernelProgOnWaking           = "on_waking"
+	kernelVarChainPauseNs        = "chain_pause_ns"
 	kernelVarKeepAckedEvent      = "keep_acked_event"
 	kernelVarKeepActivityEvent   = "keep_activity_event"
 	kernelVarKeepCallEvent       = "keep_call_event"
@@ -938,6 +966,7 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
+	ChainPauseNs        *ebpf.VariableSpec `ebpf:"chain_pause_ns"`
 	KeepAckedEvent      *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.VariableSpec `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.VariableSpec `ebpf:"keep_call_event"`
@@ -1043,6 +1072,7 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
+	ChainPauseNs        *ebpf.Variable `ebpf:"chain_pause_ns"`
 	KeepAckedEvent      *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.Variable `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.Variable `ebpf:"keep_call_event"`

@@ -630,6 +630,8 @@ static __always_inline u64 answered(struct conn *c, struct pending *p, u64 now, 
 	if (c->outstanding == c->blocking && now > c->in_flight_since)
 		c->in_flight_ns += now - c->in_flight_since;
 	c->last_ns = ns;
+	if (c->role == CLIENT)
+		in_chain(c, p->op, p->start, now);
 	return ns;
 }
 

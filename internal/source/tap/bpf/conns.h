@@ -298,6 +298,9 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->waited_max = c->waited_max;
 	e->kept_ns = c->kept_ns;
 	e->served = c->served;
+	if (type == EV_CLOSE && c->role == CLIENT)
+		end_chain(c);
+	e->chains = c->chains;
 	__builtin_memset(e->comm, 0, 16);
 	if (c->tgid && shown_tgid() == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);

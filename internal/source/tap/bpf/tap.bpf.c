@@ -11,6 +11,7 @@
 #include "clocks.h"
 #include "addresses.h"
 #include "nodes.h"
+#include "chains.h"
 #include "conns.h"
 #include "activities.h"
 #include "handovers.h"
@@ -292,6 +293,8 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	if (!c->calls || calls > RING)
 		calls = 1;
 	c->calls = pair->calls;
+	if (!(pair->flags & F_BLOCKING))
+		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now);
 	if (pair->flags & F_NO_CALL)
 		c->no_calls += calls;
 	if (pair->flags & F_NO_TIME)

@@ -34,6 +34,9 @@ enum { NAME = 16 };
 /* The first calls of a new connection are reported whatever they took: they are its handshake. */
 enum { HANDSHAKE_CALLS = 8 };
 
+/* Calls one after the other are a chain from so many on. Bound: guess. */
+enum { CHAIN_CALLS = 10 };
+
 /* So many equal requests or replies of one system call are compared at a time. */
 enum { SAME = 32 };
 
@@ -236,6 +239,23 @@ struct between {
 	u16 unused;
 } __attribute__((aligned(8))); /* addresses are compared as words */
 
+/* chain is calls of one command that a client made one after the other: each was sent soon after the reply to the one
+ * before. */
+struct chain {
+	u64 since, until; /* when the first was sent, and the last was answered */
+	u64 last_ns;      /* what the last took, */
+	u64 in_flight_ns; /* and all */
+	u32 calls, op;
+};
+
+/* chains are those of a connection that ended, and together took as long as a slow call. */
+struct chains {
+	u64 count, calls;
+	u64 ns;           /* from the first request of each to its last reply, */
+	u64 in_flight_ns; /* and of that with a call in flight */
+	u32 op, unused;   /* of the last */
+};
+
 struct conn {
 	u64 cookie;
 	u64 opened;       /* 0: it was there before */
@@ -248,6 +268,8 @@ struct conn {
 	u64 idle_ns;      /* client: from a reply to the next send, nothing in flight */
 	u64 last_ns;      /* client: what the last call took, */
 	u64 prompt;       /* and how often the next was sent within a quarter of that */
+	struct chain chain; /* client: that its last call belongs to, */
+	struct chains chains; /* and those before */
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 name[2];
 	u64 sub, arg;
@@ -503,6 +525,7 @@ struct conn_event {
 	u64 in_flight_ns;
 	u64 idle_ns, prompt;
 	u64 turns, handed, waited_ns, waited_max, kept_ns, served;
+	struct chains chains;
 	u8 comm[16];
 };
 
