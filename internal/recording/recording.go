@@ -101,6 +101,17 @@ func (r *Recording) Names(source, subject, prefix string) []string {
 	return names
 }
 
+// NamesBySubject lists the names of a source's series that start with prefix, by subject, in no order.
+func (r *Recording) NamesBySubject(source, prefix string) map[string][]string {
+	out := map[string][]string{}
+	for k := range r.series {
+		if k.Source == source && strings.HasPrefix(k.Name, prefix) {
+			out[k.Subject] = append(out[k.Subject], k.Name)
+		}
+	}
+	return out
+}
+
 // Subjects lists the subjects of a source that start with prefix, sorted.
 func (r *Recording) Subjects(source, prefix string) []string {
 	seen := map[string]bool{}

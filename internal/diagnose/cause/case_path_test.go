@@ -51,6 +51,21 @@ func (e edge) prompts(client string, each int64) edge {
 	return e
 }
 
+// chained says how many chains of calls of a command a lane had each second, and their time.
+func (e edge) chained(client, op string, chains, calls, ns int64) edge {
+	for s := int64(1); s <= 10; s++ {
+		for name, v := range map[string]int64{
+			"chains": chains, "chain_calls": calls, "chain_ns": ns, "chain_of." + op: chains,
+		} {
+			e.Sample(recording.Sample{
+				TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client,
+				Name: name, Value: float64(s * v),
+			})
+		}
+	}
+	return e
+}
+
 // looked is one sample of the use of a connection.
 func (e edge) looked(client string, at, calls, inFlightNs, idleNs int64) edge {
 	for name, v := range map[string]int64{"calls": calls, "in_flight_ns": inFlightNs, "idle_ns": idleNs} {

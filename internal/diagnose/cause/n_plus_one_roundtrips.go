@@ -14,8 +14,9 @@ var nPlusOneRoundtrips = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the calls of others are not seen",
-		T2: "connections with one call at a time, hundreds per second, each sent right after the reply before, on a " +
-			"path where the round trip is nearly all of each call",
+		T2: "calls of one command one after the other on a connection, each sent right after the reply before, ten " +
+			"and more that together take as long as a slow call; or connections with one call at a time, hundreds " +
+			"per second, on a path where the round trip is nearly all of each call",
 	},
 	// callers that wait for a connection send right away, too
 	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow"},
@@ -36,6 +37,9 @@ const (
 )
 
 func explainNPlusOne(n *facts.Node) *Finding {
+	if f := explainChains(n); f != nil {
+		return f
+	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls < floorCalls || kept.MinNs < tripNs || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil // the path is not most of a call's time
@@ -94,19 +98,47 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	f.doubt(recording.SourceTap, 0, "",
 		"that the calls of a connection belong together is inferred from their pace: a pool that always "+
 			"hands out the same connection looks the same")
+	f.adviseBatches(true)
+	return f
+}
+
+// explainChains finds requests that consist of many calls, each of which was seen.
+func explainChains(n *facts.Node) *Finding {
+	k := n.Chains()
+	if k.Count == 0 {
+		return nil
+	}
+	each, length := k.Ns/k.Count, k.Calls/k.Count
+	avoidable := float64(k.Ns) * (1 - float64(k.Count)/float64(k.Calls))
+	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.85, Grade: Inferred, Samples: int(k.Count)}
+	f.ExcessShare = avoidable / (avoidable + float64(n.Ledger.ExcessNs))
+	f.lose(n, facts.LostWaiting, avoidable)
+	f.support(recording.SourceTap, float64(k.Count), "times",
+		"%s: %d calls of %s one after the other on a connection, each right after the reply before (%s), on average",
+		facts.TimesText(int(k.Count)), length, k.Ops.List(2), facts.CallerNames(k.Callers))
+	f.support(recording.SourceTap, float64(each), "ns", "together they take %s, %s each; no single one need be slow",
+		format.Brief(each), format.Brief(k.Ns/k.Calls))
+	f.doubt(recording.SourceTap, 0, "", "that one request needs them all is inferred from their pace")
+	f.adviseBatches(k.Ns/k.Calls >= tripNs)
+	return f
+}
+
+// adviseBatches sets the fix; far: the distance to the server is most of a call.
+func (f *Finding) adviseBatches(far bool) {
 	f.Fix = []string{
 		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next request.",
 		"With many small callers, let the library batch their calls: rueidis does (auto-pipelining), ioredis " +
 			"enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), go-redis >= " +
 			"9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
-		"Move the caller closer to the server, or cache what it reads (CLIENT " +
-			"TRACKING): each round trip less is one wait less.",
+	}
+	if far {
+		f.Fix = append(f.Fix, "Move the caller closer to the server, or cache what it reads (CLIENT TRACKING): each "+
+			"round trip less is one wait less.")
 	}
 	f.See = []string{
 		"https://redis.io/docs/latest/develop/use/pipelining/",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
 	}
-	return f
 }
 
 // promptShare is the share of a connection's calls that were sent right after the reply before.

@@ -87,6 +87,7 @@ var clientIncidents = []Incident{
 	poolExhaustedWaitThreads,
 	poolExhaustedWaitEventLoop,
 	nPlusOneThreads,
+	nPlusOneNear,
 	poolIdleReapRedial,
 	poolIdleReapRedialV8,
 	poolIdleReapRedialFleet,

@@ -18,8 +18,8 @@ static __always_inline void end_chain(struct conn *c)
 	k->in_flight_ns = 0;
 }
 
-/* in_chain adds a call of a client to its chain, from its request to its reply. Another command, a pause, or a call that
- * was sent before the last was answered ends the chain before it. */
+/* in_chain adds a call of a client to its chain, from its request to its reply. Another command, a pause, or a call
+ * that was sent before the last was answered ends the chain before it. */
 __noinline int in_chain(struct conn *c, u32 op, u64 from, u64 to)
 {
 	if (!c)

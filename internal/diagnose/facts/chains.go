@@ -1,0 +1,83 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// Chains are calls of one command that callers made one after the other on a connection, and that together took as long
+// as a slow call: what asked for them waited for them all.
+type Chains struct {
+	// Count is the number of chains.
+	Count int64
+	// Calls is the number of their calls.
+	Calls int64
+	// Ns is the time from the first request of each to its last reply, in nanoseconds.
+	Ns int64
+	// Callers are those who made them.
+	Callers []*Caller
+	// Ops is the commands, by the number of their chains.
+	Ops NameCounts
+}
+
+// endlessShare is the share of its time from which a connection's chains are one loop that never ends, such as that of
+// a load generator: no request waits for its end.
+// Bound: guess.
+const endlessShare = 0.8
+
+// Chains adds up the chains of those callers of which they are a pattern: at least HealthyMinCalls chains, and more
+// than HealthyMaxShare of the caller's requests, where each call in no chain is a request of its own.
+func (n *Node) Chains() Chains {
+	sum := Chains{Ops: NameCounts{}}
+	names := n.Rec.NamesBySubject(recording.SourceTap, chainOf)
+	if len(names) == 0 {
+		return sum
+	}
+	for _, caller := range n.Callers() {
+		own := Chains{Ops: NameCounts{}}
+		for _, k := range caller.Conns {
+			own.add(n, k, names[recording.ConnPrefix+k.Client])
+		}
+		others := max(caller.AppCalls()-own.Calls, 0)
+		share := float64(own.Count) / float64(max(own.Count+others, 1))
+		if !(Affected{Calls: int(own.Count), Share: share}).Pattern() {
+			continue
+		}
+		sum.Count, sum.Calls, sum.Ns = sum.Count+own.Count, sum.Calls+own.Calls, sum.Ns+own.Ns
+		sum.Callers = append(sum.Callers, caller)
+		for op, k := range own.Ops {
+			sum.Ops[op] += k
+		}
+	}
+	return sum
+}
+
+// chainOf precedes the command of chains in the name of a sample.
+const chainOf = "chain_of."
+
+// add adds the chains of a connection; names are those of its samples that begin with chainOf. Scripts are left out:
+// what they do is not known, and workers of queues run one after the other.
+func (s *Chains) add(n *Node, c *Conn, names []string) {
+	last := func(name string) (v int64) {
+		for _, p := range n.Rec.Series(recording.SourceTap, recording.ConnPrefix+c.Client, name) {
+			if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
+				v = int64(p.Value)
+			}
+		}
+		return v
+	}
+	command, most := "", int64(0)
+	for _, name := range names {
+		if k := last(name); k > most {
+			command, most = strings.TrimPrefix(name, chainOf), k
+		}
+	}
+	ns := last("chain_ns")
+	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
+	if most == 0 || endless || strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
+		return
+	}
+	s.Count, s.Calls, s.Ns = s.Count+most, s.Calls+last("chain_calls"), s.Ns+ns
+	s.Ops[command] += int(most)
+}
