@@ -2,35 +2,41 @@ package account
 
 import "slowpath/internal/recording"
 
-// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that were under way on
-// one connection at the same time waited together: they share the time in which any of them was. The users' calls
-// together weigh against the probe's as the wall time in which any of them was slow: neither the rate of the probe nor
-// that of the users decides.
+// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that a user sent at once
+// on one connection waited together: they share the time in which any of them was under way. The probe is one caller
+// beside the users, however many of its calls wait at once: together they weigh as the wall time in which any of them
+// was slow.
 func (l *Ledger) weigh() {
 	l.shareWaits()
 	l.sumExcess()
 	l.sumSlowTime()
-	excess := float64(l.Users.ExcessNs) + float64(l.Probe.ExcessNs)
-	slow := float64(l.Users.SlowNs) + float64(l.Probe.SlowNs)
+	probe := 1.0
+	if l.Probe.ExcessNs > l.Probe.SlowNs {
+		probe = float64(l.Probe.SlowNs) / float64(l.Probe.ExcessNs)
+	}
 	for i, a := range l.Slow {
-		p := l.callers(a)
 		l.Slow[i].Weight = a.waitShare
-		if p.ExcessNs > 0 && slow > 0 && l.Users.Slow > 0 && l.Probe.Slow > 0 {
-			l.Slow[i].Weight *= float64(p.SlowNs) / slow * excess / float64(p.ExcessNs)
+		if l.callers(a) == &l.Probe {
+			l.Slow[i].Weight *= probe
 		}
 	}
-	l.ExcessNs = int64(excess)
+	l.ExcessNs = l.Users.ExcessNs + int64(probe*float64(l.Probe.ExcessNs)+0.5)
 }
 
 func (l *Ledger) callers(a Account) *Callers { return callersOf(a, &l.Users, &l.Probe) }
 
-// shareWaits divides the time in which calls of a connection of users overlap among them. The probe's calls are due at
+// sentAtOnceNs: calls that follow each other on a connection by less, in nanoseconds, are one pipeline of one caller. A
+// large one is written by several system calls. Callers that share a connection send when they want to.
+// Bound: guess.
+const sentAtOnceNs = int64(100e3)
+
+// shareWaits divides the time in which the calls of a pipeline were under way among them. The probe's calls are due at
 // times of their own, whether or not the one before has come back: each stands for itself.
 func (l *Ledger) shareWaits() {
 	type group struct { // calls that overlap
-		members  []int
-		from, to int64
-		sum      int64
+		members        []int
+		from, to, last int64 // last: when the last was sent
+		sum            int64
 	}
 	open := map[string]*group{} // by connection
 	share := func(g *group) {
@@ -45,7 +51,7 @@ func (l *Ledger) shareWaits() {
 		}
 		k := a.Call.Node + " " + a.Call.Conn
 		g := open[k]
-		if g != nil && a.Call.IntendedNs >= g.to {
+		if g != nil && (a.Call.IntendedNs >= g.to || a.Call.IntendedNs-g.last > sentAtOnceNs) {
 			share(g)
 			g = nil
 		}
@@ -53,7 +59,7 @@ func (l *Ledger) shareWaits() {
 			g = &group{from: a.Call.IntendedNs}
 			open[k] = g
 		}
-		g.members = append(g.members, i)
+		g.members, g.last = append(g.members, i), a.Call.IntendedNs
 		g.to = max(g.to, a.Call.EndNs)
 		g.sum += a.DurationNs()
 	}

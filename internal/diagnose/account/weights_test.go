@@ -37,6 +37,16 @@ func TestWeights(t *testing.T) {
 			t.Errorf("%d users: share %.3f, want 3/4: 300 ms of wall time against 100 ms", users, s)
 		}
 	}
+	// Callers that share a connection wait each for itself.
+	r := tap{base()}
+	r.latencies("client GET", ms(0.1), 100_000)
+	for i := range 5 {
+		r.call("10.0.0.8:1", "client", "GET", ms(1000+10*float64(i)), ms(1300))
+	}
+	r.Index()
+	if l := Build(r.Recording); l.ExcessNs < ms(1390) || l.ExcessNs > ms(1400) {
+		t.Errorf("five callers of one connection lost 1.4 s, not %d ns", l.ExcessNs)
+	}
 	if l := build(0); l.Slow[0].Weight != 1 || l.ExcessNs != l.Slow[0].ExcessNs {
 		t.Errorf("without users nothing is weighed: %+v", l.Slow[0])
 	}

@@ -49,14 +49,7 @@ func explainBlocking(n *facts.Node) *Finding {
 	if len(byConn) == 0 {
 		return nil
 	}
-	held := map[string]facts.Spans{}
-	for addr, ws := range byConn {
-		var list facts.Spans
-		for _, w := range ws {
-			list = append(list, facts.Span{FromNs: w.FromNs, ToNs: w.ToNs})
-		}
-		held[addr] = facts.MergeSpans(list)
-	}
+	held := n.Held()
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) int64 {
 		ns := held[a.Call.Conn].SegmentsNs(a, func(s account.Segment) bool {

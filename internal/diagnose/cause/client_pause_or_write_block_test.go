@@ -3,6 +3,7 @@ package cause_test
 import (
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
@@ -174,4 +175,25 @@ func TestWriteBlock(t *testing.T) {
 				"min_slaves_good_slaves", 2),
 		},
 	})
+}
+
+// TestPauseAndBlockingCommand: what calls waited for behind a blocking command of their own connection was no pause.
+func TestPauseAndBlockingCommand(t *testing.T) {
+	e := paused("redis 7.0.15").info(map[string]float64{"cmdstat_client|pause.calls": 10})
+	for i := range int64(5) {
+		at := (2*i+1)*1000*edgeMs + 450*edgeMs
+		e.event(recording.SourceTap, recording.KindBlockingCommand, at, 400*edgeMs, recording.BlockingCommandDetail{
+			Op: "XREAD", Client: pathClient, Process: "app[7]", Behind: 3,
+		})
+		e.seen(pathClient, "GET", at+50*edgeMs, 5, part{"server", "exec", 1, ""}, part{"server", "withheld", 340, ""})
+	}
+	e.Index()
+	n := facts.New(e.Recording).Nodes[0]
+	pause, blocking := find("client-pause-or-write-block").Explain(n), find("blocking-cmd-on-shared-conn").Explain(n)
+	if pause == nil || blocking == nil {
+		t.Fatalf("pause %v, blocking command %v", pause != nil, blocking != nil)
+	}
+	if both := pause.ClaimedShare + blocking.ClaimedShare; blocking.ClaimedShare < 0.2 || both > 1 {
+		t.Errorf("shares %.2f and %.2f", pause.ClaimedShare, blocking.ClaimedShare)
+	}
 }

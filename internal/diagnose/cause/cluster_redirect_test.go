@@ -179,6 +179,21 @@ func TestMovedRefreshStorm(t *testing.T) {
 	})
 }
 
+// TestMovedUnnoticed: where one call in twenty takes twice as long and the servers work little, nobody notices.
+func TestMovedUnnoticed(t *testing.T) {
+	for moved, unnoticed := range map[float64]bool{400: true, 4000: false} {
+		e := twoNodes("redis 7.0.15", map[string]float64{
+			"errorstat_MOVED.count": moved, "cmdstat_get.calls": 4000, "cmdstat_cluster|slots.calls": moved,
+			"cmdstat_cluster|slots.usec": 30 * moved,
+		}, map[string]float64{"cmdstat_cluster|setslot.calls": 500, "cmdstat_get.calls": 4000})
+		e.Index()
+		f := find("moved-refresh-storm").Whole(facts.New(e.Recording), nil)
+		if f == nil || f.Unnoticed != unnoticed {
+			t.Errorf("%v MOVED: %+v", moved, f)
+		}
+	}
+}
+
 func TestMigrateBigKeyBlocks(t *testing.T) {
 	checkLoop(t, "migrate-big-key-blocks", []loopWant{
 		{"T0 MIGRATE in SLOWLOG", newLoopCase().logged("MIGRATE", 8, 30), 0.8, 0.9},

@@ -74,6 +74,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	lost := r.Moved*trip + calls*wait
 	f.ExcessShare = lost / max(lost+r.DataCalls*trip, 1)
 	f.ExcessShare = max(f.ExcessShare, busiest.RefreshWaitShare(asked))
+	f.Unnoticed = asked.Share < facts.MinRefreshShare && r.Moved < facts.MinShare*(r.DataCalls+r.Moved) &&
+		!busiest.LossNoticed(int64(lost/r.Moved), lost)
 	f.support(recording.SourceServer, r.Moved, "replies",
 		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
 		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))

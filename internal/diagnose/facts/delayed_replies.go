@@ -17,15 +17,11 @@ type DelayedReplies struct {
 
 // DelayedReplies are those among the slow calls that the tap saw.
 func (n *Node) DelayedReplies() DelayedReplies {
-	byOp, behind := map[string]int64{}, map[string][]Span{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindBlockingCommand) {
-		conn := recording.DetailOf[recording.BlockingCommandDetail](e).Client
-		behind[conn] = append(behind[conn], Span{e.TimeNs, e.TimeNs + e.DurationNs})
-	}
+	byOp, held := map[string]int64{}, n.Held()
 	cl := n.ClaimOf(func(a account.Account) int64 {
 		name, _, _ := strings.Cut(a.Call.Op, " ")
 		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || blockingCommands[name] ||
-			overlap(behind[a.Call.Conn], Span{a.Call.IntendedNs, a.Call.EndNs}) > 0 || !account.ConstantTime(name) &&
+			held[a.Call.Conn].OverlapNs(a.Call.IntendedNs, a.Call.EndNs) > 0 || !account.ConstantTime(name) &&
 			!storingCommands[name] {
 			return 0
 		}

@@ -52,11 +52,18 @@ func stallMargin(s Span) int64 { return max(stallMarginNs, (s.ToNs-s.FromNs)/sta
 // IdleServerWait is that of the slow calls which no source explains.
 func (n *Node) IdleServerWait() IdleServerWait {
 	w := IdleServerWait{HostWatched: n.HostWatched()}
-	open := func(a account.Account, s account.Segment) bool {
-		return IsUnexplainedWait(s) && (s.Actor != account.Server || s.State == account.Withheld) &&
-			a.ExcessNs >= minIdleServerWaitNs
-	}
-	w.Claim = n.Claim(open)
+	held := n.Held() // there the server waits for what a command of the same connection waits for
+	w.Claim = n.ClaimOf(func(a account.Account) (ns int64) {
+		if a.ExcessNs < minIdleServerWaitNs {
+			return 0
+		}
+		for _, s := range a.Segments {
+			if IsUnexplainedWait(s) && (s.Actor != account.Server || s.State == account.Withheld) {
+				ns += s.Ns() - held[a.Call.Conn].OverlapNs(s.FromNs, s.ToNs)
+			}
+		}
+		return ns
+	})
 	if w.Claim.Ns == 0 {
 		return w
 	}

@@ -10,7 +10,6 @@ import (
 type lostTime struct {
 	c      *facts.Case
 	calls  []float64 // per slow call, the excess that no finding has, in nanoseconds
-	weight float64   // of slow calls, beside their own weights
 	rest   map[lostPool]float64
 	// ns is all of it, and unexplained what no finding has.
 	ns, unexplained float64
@@ -25,15 +24,13 @@ type lostPool struct {
 // shareLostTime gives each finding its share of the lost time. The first in the list take first: what a root cause
 // explains is not explained again by its consequences.
 //
-// The calls of the probe are due at fixed times, whether or not the one before has come back: in a stall many wait at
-// once. Together they stand for one caller, who loses the time in which any of them was slow.
+// The calls of the probe together stand for one caller, who loses the time in which any of them was slow.
 func shareLostTime(c *facts.Case, fs []cause.Finding) lostTime {
 	l := lostTime{c: c, calls: make([]float64, len(c.Ledger.Slow)), rest: map[lostPool]float64{}}
 	for i, a := range c.Ledger.Slow {
 		l.calls[i] = float64(a.ExcessNs)
 	}
-	inSlowCalls := float64(c.Ledger.Users.ExcessNs + min(c.Ledger.Probe.ExcessNs, c.Ledger.Probe.SlowNs))
-	l.weight = inSlowCalls / float64(max(c.Ledger.ExcessNs, 1))
+	inSlowCalls := float64(c.Ledger.ExcessNs)
 	for _, f := range fs {
 		l.widen(f)
 	}
@@ -88,7 +85,7 @@ func (l *lostTime) take(f cause.Finding) (inCalls, outside float64) {
 		for _, call := range cl.Calls {
 			ns := min(call.Ns, l.calls[call.Index])
 			l.calls[call.Index] -= ns
-			inCalls += ns * l.c.Ledger.Slow[call.Index].Weight * l.weight
+			inCalls += ns * l.c.Ledger.Slow[call.Index].Weight
 		}
 		for _, loss := range cl.Losses {
 			pool := lostPool{cl.Node, loss.Kind}
@@ -104,7 +101,7 @@ func (l *lostTime) take(f cause.Finding) (inCalls, outside float64) {
 func (l *lostTime) all(f cause.Finding) (ns float64) {
 	for _, cl := range f.Claims {
 		for _, call := range cl.Calls {
-			ns += call.Ns * l.c.Ledger.Slow[call.Index].Weight * l.weight
+			ns += call.Ns * l.c.Ledger.Slow[call.Index].Weight
 		}
 		for _, loss := range cl.Losses {
 			ns += loss.Ns
