@@ -8,9 +8,9 @@ import (
 // lostTime is the time that callers lost: the excess of slow calls, and what findings know of other time. It is shared
 // among the findings, so that each nanosecond counts for one of them at most.
 type lostTime struct {
-	c      *facts.Case
-	calls  []float64 // per slow call, the excess that no finding has, in nanoseconds
-	rest   map[lostPool]float64
+	c     *facts.Case
+	calls []float64 // per slow call, the excess that no finding has, in nanoseconds
+	rest  map[lostPool]float64
 	// ns is all of it, and unexplained what no finding has.
 	ns, unexplained float64
 }
