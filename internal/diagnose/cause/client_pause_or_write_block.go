@@ -44,6 +44,8 @@ func explainPause(n *facts.Node) *Finding {
 	unseen := stall.AllBlocked && !n.PacketLoss().SeenOnPort && (stall.LoopIdle() || !stall.HostWatched &&
 		stall.LoggedShare < facts.MaxLoggedShare &&
 		p.ClientCommands >= minStalls)
+	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
+	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls && !facts.ServerAtLeast(n, 7, 0)
 	switch {
 	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
 		return pauseOfWrites(n, p)
@@ -76,7 +78,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 		f.Strength = 0.97
 	case p.Reported():
 		f.Strength = 0.9
-	case w.LoopIdle() && w.AllBlocked:
+	case w.LoopIdle() && w.AllBlocked, n.DelayedReplies().Matters():
 		f.Strength = 0.85
 	}
 	f.supportPause(p)

@@ -20,9 +20,8 @@ func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, held := map[string]int64{}, n.Held()
 	cl := n.ClaimOf(func(a account.Account) int64 {
 		name, _, _ := strings.Cut(a.Call.Op, " ")
-		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || blockingCommands[name] ||
-			held[a.Call.Conn].OverlapNs(a.Call.IntendedNs, a.Call.EndNs) > 0 || !account.ConstantTime(name) &&
-			!storingCommands[name] {
+		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || !neverBlocks(name) ||
+			held[a.Call.Conn].OverlapNs(a.Call.IntendedNs, a.Call.EndNs) > 0 {
 			return 0
 		}
 		var ns int64
@@ -40,4 +39,11 @@ func (n *Node) DelayedReplies() DelayedReplies {
 		return ns
 	})
 	return DelayedReplies{cl, byOp}
+}
+
+// neverBlocks reports whether a command is known and has its reply when its work is done. Scripts and commands of
+// modules may wait for something else.
+func neverBlocks(name string) bool {
+	return (account.ConstantTime(name) || storingCommands[name] || replyingCommands[name]) && !blockingCommands[name] &&
+		!scriptCommands[name]
 }
