@@ -27,7 +27,8 @@ var poolExhaustedWait = Cause{
 	After: []string{
 		"failover-window", "stale-topology-silent-master", "packet-loss-rto", "client-cfs-throttled",
 		"client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause", "blocking-cmd-on-shared-conn",
-		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak",
+		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak", "nagle-delayed-ack", "oversized-pipeline-or-multikey",
+		"receiver-stall", "fanout-slowest-shard", "hidden-retries-backoff",
 	},
 	Loses:   facts.LostWaiting,
 	Explain: explainPoolWait,
