@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"slowpath/internal/load/bench"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
@@ -46,6 +47,9 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 			return err
 		}
 	}
+	if err := b.checkScripts(ctx, d); err != nil {
+		return err
+	}
 	if err := d.Setup(ctx); err != nil {
 		return err
 	}
@@ -59,6 +63,26 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 		return errors.Join(err, b.cleanUp(ctx, d))
 	}
 	return nil
+}
+
+// checkScripts: what a script does cannot be told from its text, and it can remove every key. A server that holds keys
+// gets scripts only with --dangerous; those of a log are left out otherwise, and the result says so.
+func (b *benching) checkScripts(ctx context.Context, d *bench.Data) error {
+	if b.flags.work.dangerous || !b.work().RunsScripts() {
+		return nil
+	}
+	empty, err := d.Empty(ctx)
+	switch log := b.options.Load.Replay; {
+	case err != nil || empty:
+		return err
+	case log != nil:
+		if err := log.LeaveOutScripts(); err != nil {
+			return usagef("--replay %s: %w", b.flags.replay.file, err)
+		}
+		return nil
+	}
+	return usagef("a script can change and remove every key, and %s holds keys or does not say that it holds none: "+
+		"add --dangerous to run it there", layout.OneLine(b.options.Load.Target.Addr()))
 }
 
 // loopback reports whether the server is on this host, by the address that its name resolved to.

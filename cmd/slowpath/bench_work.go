@@ -42,7 +42,8 @@ func (f *workFlags) add(fl *pflag.FlagSet) {
 		"file:PATH")
 	fl.StringVar(&f.data, "value-data", "random", "`what` values hold: random, compressible:SHARE%, zero, file:PATH")
 	fl.DurationVar(&f.expire, "expire", 0, "`time` to live of what SET writes (default none)")
-	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of others in templates")
+	fl.BoolVar(&f.dangerous, "dangerous", false, "allow commands that harm a server or the data of "+
+		"others, and scripts on a server that holds keys")
 }
 
 // spellOut turns --ratio SET:GET into the commands and their shares; a share of 0 leaves its command out.

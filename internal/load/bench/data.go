@@ -18,6 +18,7 @@ import (
 type Workload interface {
 	Setup() [][]string // sent once to each node before the load
 	Writes() bool      // the load may leave keys
+	RunsScripts() bool // that somebody else wrote
 	CleanupByScan(context.Context, workload.Node) (removed int64, err error)
 	CleanupByKeys(context.Context, workload.Node) (removed int64, err error)
 }
@@ -120,6 +121,22 @@ func (d *Data) ForeignKeys(ctx context.Context) (keys int64, err error) {
 		}
 	}
 	return keys, nil
+}
+
+// Empty reports whether the server, or each master of its cluster, says that it holds no key in any database. It is
+// false where the server does not say, as some proxies do not.
+func (d *Data) Empty(ctx context.Context) (bool, error) {
+	for _, h := range d.conns {
+		vs, err := h.Pipeline(ctx, [][]string{{"INFO", "keyspace"}})
+		if err != nil {
+			return false, err
+		}
+		// a database with keys has a line after the head: db0:keys=1,expires=0,avg_ttl=0
+		if vs[0].Err() != nil || strings.TrimSpace(vs[0].Text()) != "# Keyspace" {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Setup runs the commands that must run once before the load, such as SCRIPT LOAD.

@@ -71,6 +71,7 @@ type transaction struct {
 	at      time.Duration
 	encoded []byte
 	split   bool // its keys are in several slots of a cluster
+	scripts bool // it runs one
 	Request
 }
 
@@ -182,9 +183,18 @@ func (m *monitorReader) line(l loggedCommand) error {
 		return nil
 	}
 	if open == nil {
+		m.markScript(runsScript(args))
 		return m.put(opName(args), l.client, m.since(l.at), encode(nil, args), Request{Replies: 1, Slot: slot, Key: -1})
 	}
+	open.scripts = open.scripts || runsScript(args)
 	return m.queue(open, args, slot)
+}
+
+// markScript notes that the next request to be put runs a script.
+func (m *monitorReader) markScript(runs bool) {
+	if runs {
+		m.scripts = append(m.scripts, uint32(len(m.entries)))
+	}
 }
 
 // close removes the transaction of a client.
@@ -224,6 +234,7 @@ func (m *monitorReader) exec(l loggedCommand, open *transaction) error {
 		return nil
 	}
 	open.Replies++
+	m.markScript(open.scripts)
 	return m.put("MULTI", l.client, m.since(open.at), encode(open.encoded, []string{"EXEC"}), open.Request)
 }
 

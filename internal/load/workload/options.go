@@ -94,6 +94,7 @@ func (w *Workload) add(text string, ratio float64) error {
 		if err != nil {
 			return err
 		}
+		w.scripts = w.scripts || !isNamed && r.runsScript()
 		op := r.op() // before the texts of its scripts are replaced
 		w.setup = append(w.setup, r.loadScripts()...)
 		op.Ratio = ratio * p.ratio

@@ -49,12 +49,14 @@ type Replay struct {
 	clients        map[string]uint32
 	unknownClients int // requests of unknown clients
 	skips          map[[2]string]int64
+	scripts        []uint32 // the entries that run one, in order
 }
 
-// entry is a request of the log; its bytes end where those of the next begin.
+// entry is a request of the log.
 type entry struct {
 	due    time.Duration // after the first
-	start  int
+	start  int           // in Replay.bytes
+	size   uint32        // MaxBytes bounds it
 	client uint32
 	Request
 }
@@ -117,7 +119,9 @@ func (r *Replay) put(name, client string, due time.Duration, encoded []byte, q R
 	}
 	r.Ops[op].Ratio++
 	q.Op, r.Length = op, max(r.Length, due)
-	r.entries = append(r.entries, entry{due: r.Length, start: len(r.bytes), client: id, Request: q})
+	r.entries = append(r.entries, entry{
+		due: r.Length, start: len(r.bytes), size: uint32(len(encoded)), client: id, Request: q,
+	})
 	r.bytes = append(r.bytes, encoded...)
 	return nil
 }
@@ -173,8 +177,34 @@ func (r *Replay) rewrite(args []string, database string) (out []string, slot int
 	return out, slot, nil
 }
 
+// RunsScripts: the log has scripts or functions, which can change and remove every key.
+func (r *Replay) RunsScripts() bool { return len(r.scripts) > 0 }
+
+// LeaveOutScripts leaves the requests out that run a script or a function, a transaction as a whole. The error is
+// ErrUsage if nothing else is in the log. No stream may exist yet.
+func (r *Replay) LeaveOutScripts() error {
+	for i := range r.Ops {
+		r.Ops[i].Ratio = 0
+	}
+	kept, left := r.entries[:0], r.scripts
+	for i, e := range r.entries {
+		if len(left) > 0 && left[0] == uint32(i) {
+			left = left[1:]
+			r.skip(r.Ops[e.Op].Name, "a script can change and remove every key: it is sent with --dangerous, or to a "+
+				"server without keys")
+			continue
+		}
+		r.Ops[e.Op].Ratio++
+		r.Length, kept = e.due, append(kept, e)
+	}
+	r.entries, r.scripts = kept, nil
+	_, err := r.finish("log")
+	return err
+}
+
 // finish sorts the skipped commands, and refuses a log without requests.
 func (r *Replay) finish(what string) (*Replay, error) {
+	r.Skipped = nil
 	for key, count := range r.skips {
 		r.Skipped = append(r.Skipped, Skip{key[0], key[1], count})
 	}
@@ -207,6 +237,9 @@ func (r *Replay) gatherOps() {
 	slices.SortStableFunc(order, func(a, b uint16) int { return cmp.Compare(r.Ops[b].Ratio, r.Ops[a].Ratio) })
 	place, ops := make([]uint16, len(order)), make([]Op, 0, min(len(order), maxOps))
 	for rank, op := range order {
+		if r.Ops[op].Ratio == 0 {
+			break
+		}
 		if rank < maxOps {
 			place[op], ops = uint16(len(ops)), append(ops, r.Ops[op])
 			continue

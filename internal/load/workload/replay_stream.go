@@ -69,11 +69,8 @@ func (s *ReplayStream) Skip() { s.remaining = s.remaining[1:] }
 
 // encoded is a request in RESP.
 func (r *Replay) encoded(entry uint32) []byte {
-	end := len(r.bytes)
-	if next := int(entry) + 1; next < len(r.entries) {
-		end = r.entries[next].start
-	}
-	return r.bytes[r.entries[entry].start:end]
+	e := &r.entries[entry]
+	return r.bytes[e.start : e.start+int(e.size)]
 }
 
 // Lasts is how long the first limit requests (0: all) take at a speed, from the first to the last; 0 at speed 0.

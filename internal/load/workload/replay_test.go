@@ -125,6 +125,40 @@ func TestReadMonitorOptions(t *testing.T) {
 	}
 }
 
+// Scripts are left out however they are written; what is left keeps its times, its order and its clients.
+func TestLeaveOutScripts(t *testing.T) {
+	log := strings.Join([]string{
+		`1.000000 [0 a:1] "eVaL" "(function(r) return r.call(\"flushall\") end)(redis)" "0"`,
+		`1.100000 [0 a:1] "SET" "k" "v"`,
+		`1.200000 [0 b:1] "MULTI"`, `1.200000 [0 b:1] "INCR" "n"`, `1.200000 [0 b:1] "fcall" "f" "1" "k"`,
+		`1.200000 [0 b:1] "EXEC"`,
+		`1.300000 [0 b:1] "GET" "k"`,
+		`1.400000 [0 b:1] "EVALSHA_RO" "d3c21d0c2b9ca22f82737626a27bcaf5d288f99f" "0"`,
+	}, "\n")
+	r, err := ReadMonitor(strings.NewReader(log), ReplayOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.RunsScripts() || r.Requests() != 5 {
+		t.Errorf("scripts: %v, of %d requests", r.RunsScripts(), r.Requests())
+	}
+	if err := r.LeaveOutScripts(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"100ms SET: SET slowpath:k v", "300ms GET: GET slowpath:k"}
+	if got := played(t, r, 1, 1); !slices.Equal(got, want) || r.RunsScripts() || len(r.Ops) != 2 ||
+		r.Length != 300*time.Millisecond || len(r.Skipped) != 3 {
+		t.Errorf("left %q of %v, ops %v, skipped %v", got, r.Length, r.Ops, r.Skipped)
+	}
+	only, err := ReadMonitor(strings.NewReader(strings.Split(log, "\n")[0]), ReplayOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := only.LeaveOutScripts(); !errors.Is(err, ErrUsage) {
+		t.Errorf("of a log of scripts: %v", err)
+	}
+}
+
 func TestReplayDoesNotAllocate(t *testing.T) {
 	r, err := ReadMonitor(strings.NewReader(strings.Repeat(`1.000000 [0 a:1] "GET" "x"`+"\n", 2000)), ReplayOptions{})
 	if err != nil {

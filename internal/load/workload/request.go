@@ -50,6 +50,10 @@ func parseRequest(text string, o Options) (request, error) {
 // arguments are those of one command.
 type arguments []argument
 
+func (r request) runsScript() bool {
+	return slices.ContainsFunc(r.commands, func(c []argument) bool { return runsScript(words(c)) })
+}
+
 // parseCommand finds the placeholders and repeats the arguments with {key:N}.
 func parseCommand(args []string) (arguments, error) {
 	step := max(commands[strings.ToUpper(args[0])].step, 1)

@@ -35,7 +35,11 @@ type Workload struct {
 	values     values
 	setup      [][]string
 	checks     []checkKind // by op, where Options.Verify asks for it
+	scripts    bool
 }
+
+// RunsScripts: a template that is not one of Named runs a script.
+func (w *Workload) RunsScripts() bool { return w.scripts }
 
 // Setup are commands to send to each node before the load: SCRIPT LOAD of the scripts of EVALSHA. A server that lost
 // them answers NOSCRIPT.
