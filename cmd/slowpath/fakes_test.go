@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"slowpath/internal/wire/resp"
 )
 
 // fakes are peers that are no Redis, or a broken one. Each is given one connection, which is closed when it returns.
@@ -32,6 +35,7 @@ var fakes = map[string]func(net.Conn){
 	"yes":      forever("+OK\r\n"),
 	"escapes":  forever("-ERR \x1b]0;owned\x07\x1b[2J go away\r\n"),
 	"echoes":   echoes,
+	"pushes":   pushes,
 	"memcache": answer("ERROR\r\n"),
 	"ssh":      answer("SSH-2.0-OpenSSH_9.2p1\r\n"),
 }
@@ -42,6 +46,28 @@ func echoes(c net.Conn) {
 	if n, err := c.Read(b); err == nil {
 		said := strings.ReplaceAll(string(b[:n]), "\r\n", " ")
 		_, _ = c.Write([]byte("-ERR unknown command, with args beginning with: " + said + "\r\n"))
+	}
+}
+
+// pushes answers each request with PONG, and sends push messages as long as they are taken.
+func pushes(c net.Conn) {
+	var writing sync.Mutex
+	write := func(b []byte) error {
+		writing.Lock()
+		defer writing.Unlock()
+		_, err := c.Write(b)
+		return err
+	}
+	for requests, begun := resp.NewReader(c, resp.Limits{}), false; ; begun = true {
+		if _, err := requests.Read(); err != nil || write([]byte("+PONG\r\n")) != nil {
+			return
+		}
+		if !begun {
+			go func() {
+				for many := bytes.Repeat([]byte(">2\r\n+a\r\n:1\r\n"), 100_000); write(many) == nil; {
+				}
+			}()
+		}
 	}
 }
 

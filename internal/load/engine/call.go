@@ -110,7 +110,11 @@ func (w *worker) dispatch() {
 	}
 }
 
-// receive reads until the socket is empty.
+// maxReads bounds the reads of one turn of a connection, of up to bufferBytes each: a server that sends faster than
+// this is read must not keep a worker from its other connections, its timeouts and its end.
+const maxReads = 16
+
+// receive reads until the socket is empty. What is left after maxReads is read when the other events were handled.
 func (w *worker) receive(c *conn) {
 	if c.secure != nil {
 		w.receiveSecure(c)
@@ -121,7 +125,11 @@ func (w *worker) receive(c *conn) {
 
 // receivePlain is receive without TLS; flags are those of the first read.
 func (w *worker) receivePlain(c *conn, flags uintptr) {
-	for !c.dead {
+	for turn := 0; !c.dead; turn++ {
+		if turn == maxReads {
+			w.receiveLater(c)
+			return
+		}
 		kept := copy(w.buf, c.carry)
 		if kept == len(w.buf) {
 			w.buf = append(w.buf, make([]byte, len(w.buf))...)
@@ -152,6 +160,27 @@ func (w *worker) receivePlain(c *conn, flags uintptr) {
 		}
 		if kept+n < len(w.buf) && !c.ending {
 			return // a stream socket that gave less than was asked for is empty (epoll(7))
+		}
+	}
+}
+
+// receiveLater notes that there is more to read than one turn allows. No event tells that again.
+func (w *worker) receiveLater(c *conn) {
+	if !c.unread {
+		c.unread = true
+		w.unread = append(w.unread, c)
+		w.wakeUp()
+	}
+}
+
+// receiveUnread gives each of these connections another turn.
+func (w *worker) receiveUnread() {
+	left := w.unread
+	w.unread = nil
+	for _, c := range left {
+		c.unread = false
+		if !c.dead && !c.unconnected {
+			w.receive(c)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type conn struct {
 	out         []byte // to be written
 	full        bool   // the socket buffer is full; epoll reports when it has room
 	ending      bool   // epoll reported the end of the stream, and will not again
+	unread      bool   // it is in worker.unread
 	dead        bool
 	unconnected bool        // with PerCall, between two calls
 	quota       int64       // calls that may still be sent on it

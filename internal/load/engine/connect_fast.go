@@ -190,10 +190,14 @@ func (q *fastConnect) advance(o *connecting) {
 	}
 	for !o.done {
 		n, errno := read(o.fd, q.buf[:], unix.MSG_DONTWAIT)
+		late := time.Since(o.started)-o.connected >= session.DefaultTimeout // push messages may come without end
 		switch {
+		case late:
+			q.giveUp(o)
+			return
 		case errno == unix.EINTR:
 			continue
-		case errno == unix.EAGAIN && time.Since(o.started)-o.connected < session.DefaultTimeout:
+		case errno == unix.EAGAIN:
 			return
 		case errno != 0 || n == 0:
 			q.giveUp(o)

@@ -95,7 +95,11 @@ func (w *worker) flushSecure(c *conn) {
 func (w *worker) receiveSecure(c *conn) {
 	wire := c.secure.wire
 	wire.empty, wire.end = false, c.ending
-	for !c.dead {
+	for turn := 0; !c.dead; turn++ {
+		if turn == maxReads {
+			w.receiveLater(c)
+			return
+		}
 		b, err := w.decrypt(c)
 		w.tally.Reads += wire.reads
 		w.tally.BytesIn += wire.bytes

@@ -22,6 +22,7 @@ type worker struct {
 	ops       []workload.Op
 	conns     []*conn      // by index; a connection that is opened again keeps its index
 	connected map[int]bool // by index: it was open before
+	unread    []*conn      // that had more to read than one turn allows
 	drafts    [][]byte     // empty buffers for requests
 	buf       []byte       // for reads; an incomplete reply is moved to the connection's carry
 
@@ -218,6 +219,7 @@ func (w *worker) handle(e *unix.EpollEvent) {
 	if e.Fd == wakeIndex {
 		w.drainWake()
 		w.admit()
+		w.receiveUnread()
 		return
 	}
 	c := w.conns[e.Fd]
