@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,6 +72,8 @@ const (
 	mostRepeats    = 1000
 	mostConfirm    = 99
 	firstPerSecond = 1000 // of --find-max without --rate
+	// mostResultsBytes bounds --compare; mostRepeats loads of a minute take 20 MB
+	mostResultsBytes = 64_000_000
 )
 
 // check reads the flags, and sets of those of the load what they have left open.
@@ -215,7 +216,7 @@ func (f *experimentFlags) checkRepeats(b *benchFlags) error {
 	if f.compare == "" {
 		return nil
 	}
-	body, err := os.ReadFile(f.compare)
+	body, err := readNamed(f.compare, mostResultsBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare,
 			compareRepeats)

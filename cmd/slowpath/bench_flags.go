@@ -3,11 +3,14 @@
 package main
 
 import (
+	"cmp"
+	"math"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 )
@@ -118,6 +121,9 @@ func (f *benchFlags) options() (o bench.Options, err error) {
 		if f.load.Workload, err = f.work.compile(&f.load); err != nil {
 			return o, err
 		}
+		if err = f.checkBytes(); err != nil {
+			return o, err
+		}
 	}
 	if err := f.load.Check(); err != nil {
 		return o, usage(err)
@@ -126,27 +132,56 @@ func (f *benchFlags) options() (o bench.Options, err error) {
 	return o, nil
 }
 
-// checkNumbers refuses numbers that are too small, and threads that leave no CPU to others.
+// What a load may have at most, so that its own memory is bounded: a call in flight takes 32 bytes and its request, a
+// thread and a worker of a pool their histograms.
+const (
+	mostConnections = 100_000
+	mostPipeline    = 100_000
+	mostInFlight    = 2_000_000     // calls
+	mostBytes       = 2_000_000_000 // of requests in flight
+	mostThreads     = 1024
+	mostWorkers     = 10_000 // and subscribers
+)
+
+// checkBytes refuses a load whose requests in flight do not fit into the memory of most machines.
+func (f *benchFlags) checkBytes() error {
+	calls := cmp.Or(f.load.Pool, f.load.Connections) * f.load.Pipeline
+	each := f.load.Workload.RequestBytes()
+	if total := int64(calls) * each; total > mostBytes {
+		return usagef("--connections %d with --pipeline %d and requests of about %s: %s in flight; at most %s: lower "+
+			"one of them, or --value-size", f.load.Connections, f.load.Pipeline, format.Bytes(each),
+			format.Bytes(total), format.Bytes(mostBytes))
+	}
+	return nil
+}
+
+// checkNumbers refuses numbers that are too small or too large, and threads that leave no CPU to others.
 func (f *benchFlags) checkNumbers() error {
 	for _, n := range []struct {
-		name         string
-		value, least int
+		name               string
+		value, least, most int
 	}{
-		{"connections", f.load.Connections, 1},
-		{"pipeline", f.load.Pipeline, 1},
-		{"threads", f.load.Threads, 1},
-		{"reconnect-every", f.load.ReconnectEvery, 0},
-		{"pool", f.load.Pool, 0},
-		{"pool-workers", f.load.Workers, 0},
-		{"subscribers", f.load.Subscribers, 0},
+		{"connections", f.load.Connections, 1, mostConnections},
+		{"pipeline", f.load.Pipeline, 1, mostPipeline},
+		{"threads", f.load.Threads, 1, mostThreads},
+		{"reconnect-every", f.load.ReconnectEvery, 0, math.MaxInt},
+		{"pool", f.load.Pool, 0, mostConnections},
+		{"pool-workers", f.load.Workers, 0, mostWorkers},
+		{"subscribers", f.load.Subscribers, 0, mostWorkers},
 	} {
 		switch {
+		case n.value > n.most:
+			return usagef("--%s %d: give at most %d", n.name, n.value, n.most)
 		case n.value >= n.least:
 		case n.least == 0:
 			return usagef("--%s %d: must not be negative", n.name, n.value)
 		default:
 			return usagef("--%s %d: give at least %d", n.name, n.value, n.least)
 		}
+	}
+	if calls := f.load.Connections * f.load.Pipeline; calls > mostInFlight {
+		return usagef("--connections %d with --pipeline %d: %d calls in flight; at most %d: lower one of them",
+			f.load.Connections, f.load.Pipeline, calls, mostInFlight)
 	}
 	if f.load.Requests < 0 {
 		return usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)

@@ -3,12 +3,15 @@
 package main
 
 import (
-	"os"
+	"bytes"
 	"strings"
 	"time"
 
 	"slowpath/internal/load/engine"
 )
+
+// mostScheduleBytes is more than the lines that a schedule may have take.
+const mostScheduleBytes = 16_000_000
 
 // stretches is the schedule of an open loop, none for a closed one.
 func (f *benchFlags) stretches() ([]engine.Stretch, error) {
@@ -68,18 +71,19 @@ func (f *benchFlags) parseRamp() ([]engine.Stretch, error) {
 
 // readSchedule reads the file of --schedule. The load is as long as it says, unless --for ends it earlier.
 func (f *benchFlags) readSchedule() ([]engine.Stretch, error) {
-	file, err := os.Open(f.schedule)
+	body, err := readNamed(f.schedule, mostScheduleBytes)
 	if err != nil {
 		return nil, usagef("--schedule: %w", err)
 	}
-	defer file.Close()
-	ss, err := engine.ParseSchedule(file)
+	ss, err := engine.ParseSchedule(bytes.NewReader(body))
 	if err != nil {
 		return nil, usagef("--schedule %s: %w", f.schedule, err)
 	}
 	var lasts time.Duration
 	for _, s := range ss {
-		lasts += s.Lasts
+		if lasts += s.Lasts; lasts > mostTime {
+			return nil, usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule, mostTime)
+		}
 	}
 	if f.load.Duration == 0 || lasts < f.load.Duration {
 		f.load.Duration = lasts

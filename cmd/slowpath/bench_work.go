@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +83,9 @@ func (f *workFlags) keyRange() (workload.Keys, error) {
 	return keys, nil
 }
 
+// readValues reads a file of values or of their sizes.
+func readValues(path string) ([]byte, error) { return readNamed(path, workload.MaxValueBytes) }
+
 // compile makes the workload.
 func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
 	o := workload.Options{
@@ -101,10 +103,10 @@ func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
 	if o.Keys, err = f.keyRange(); err != nil {
 		return nil, err
 	}
-	if o.Sizes, err = workload.ParseSizes(f.size, os.ReadFile); err != nil {
+	if o.Sizes, err = workload.ParseSizes(f.size, readValues); err != nil {
 		return nil, usagef("--value-size: %w", err)
 	}
-	if o.Content, err = workload.ParseContent(f.data, os.ReadFile); err != nil {
+	if o.Content, err = workload.ParseContent(f.data, readValues); err != nil {
 		return nil, usagef("--value-data: %w", err)
 	}
 	w, err := workload.Compile(o)

@@ -41,6 +41,9 @@ nothing; doctor does.`,
 	return c
 }
 
+// leastInterval is a time between two lines in which the lines before can still be read.
+const leastInterval = 10 * time.Millisecond
+
 // probeFlags are the flags of probe, and what they say once they are checked.
 type probeFlags struct {
 	duration, interval, timeout time.Duration
@@ -57,10 +60,11 @@ func (f *probeFlags) check() (err error) {
 	if f.freshPerSecond, err = parseRate(f.freshRate); err != nil {
 		return usagef("--fresh-rate %q: %w", f.freshRate, err)
 	}
-	for name, d := range map[string]time.Duration{"interval": f.interval, "timeout": f.timeout} {
-		if err := positive(name, d); err != nil {
-			return err
-		}
+	if f.interval < leastInterval {
+		return usagef("--interval %v: give at least %v", f.interval, leastInterval)
+	}
+	if err := positive("timeout", f.timeout); err != nil {
+		return err
 	}
 	return notNegative("for", f.duration)
 }

@@ -14,6 +14,9 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
+// mostFramesBytes bounds --frames: slowpath's own table has 20 kB.
+const mostFramesBytes = 4_000_000
+
 // profileFlags say which applications to profile.
 type profileFlags struct {
 	pprof  []string
@@ -54,7 +57,7 @@ func (p *profileFlags) fill(o *source.Options) error {
 	if len(targets) == 0 {
 		return usagef("--frames says what the stacks of --pprof mean: name an application, or leave it out")
 	}
-	text, err := os.ReadFile(p.frames)
+	text, err := readNamed(p.frames, mostFramesBytes)
 	if err != nil {
 		return usagef("--frames: %w", err)
 	}

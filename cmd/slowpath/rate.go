@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// mostPerSecond bounds the rates of calls that doctor and probe make.
-const mostPerSecond = 1e6
+const (
+	mostPerSecond = 1e6 // of the calls that doctor and probe make
+	// leastPerHour: with a lower rate the time between two calls is longer than anybody waits
+	leastPerHour = 0.1
+)
 
 // parseRate reads "10/s", "600/m" or "10" (per second) and gives calls per second.
 func parseRate(s string) (float64, error) { return parseRateUpTo(s, mostPerSecond) }
@@ -30,8 +33,8 @@ func parseRateUpTo(s string, most float64) (float64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if rate := n / per.Seconds(); err == nil && rate > 0 && rate <= most {
+	if rate := n / per.Seconds(); err == nil && rate >= leastPerHour/3600 && rate <= most {
 		return rate, nil
 	}
-	return 0, fmt.Errorf("give a rate such as 10/s, above 0 and at most %.0f/s", most)
+	return 0, fmt.Errorf("give a rate such as 10/s, from %v/h to %.0f/s", leastPerHour, most)
 }

@@ -59,6 +59,9 @@ type topologyFlags struct {
 	all, asJSON                  bool
 }
 
+// mostClients is more than any cluster has connections.
+const mostClients = 100_000_000
+
 // maxWindow bounds a count, which keeps a listing per tick and node.
 const maxWindow = time.Hour
 
@@ -72,8 +75,8 @@ func (f *topologyFlags) check() error {
 	if err := positive("call-timeout", f.callTimeout); err != nil {
 		return err
 	}
-	if f.question.Clients < 0 {
-		return usagef("--clients %d: must not be negative", f.question.Clients)
+	if f.question.Clients < 0 || f.question.Clients > mostClients {
+		return usagef("--clients %d: give 0 (as seen) to %d", f.question.Clients, mostClients)
 	}
 	if f.question.Period < 0 {
 		return usagef("--period %v: must not be negative", f.question.Period)

@@ -96,6 +96,22 @@ func oneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
+// mostTime bounds durations: with one of them added, a time in nanoseconds since 1970 is still one.
+const mostTime = 10 * 365 * 24 * time.Hour
+
+// checkDurations refuses durations that are longer than anybody means.
+func checkDurations(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() != "duration" || err != nil {
+			return
+		}
+		if d, _ := flags.GetDuration(f.Name); d > mostTime { // it was parsed already
+			err = usagef("--%s %v: give at most %v (ten years)", f.Name, d, mostTime)
+		}
+	})
+	return err
+}
+
 // positive refuses a duration that is not above zero.
 func positive(name string, d time.Duration) error {
 	if d <= 0 {

@@ -60,7 +60,7 @@ func parseSlow(s string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
+	if err != nil || d <= 0 || d > mostTime {
 		return 0, usagef("--slow %q: give a duration such as 10ms, or auto", s)
 	}
 	return d, nil

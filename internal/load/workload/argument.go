@@ -59,3 +59,18 @@ func (a argument) draw(s *Stream, key uint64) (length int) {
 	}
 	return length
 }
+
+// bytes is about how long the argument is, where values have this size.
+func (a argument) bytes(value float64) (sum float64) {
+	for _, p := range a {
+		switch p.kind {
+		case literalPart:
+			sum += float64(len(p.text))
+		case valuePart:
+			sum += value
+		default:
+			sum += keyDigits
+		}
+	}
+	return sum
+}

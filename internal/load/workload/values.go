@@ -88,6 +88,18 @@ func (v *values) size(r *rng, key uint64) int {
 	return v.sizes.draw(r)
 }
 
+// mean is the mean size.
+func (v *values) mean() float64 {
+	if v.content.lines == nil {
+		return v.sizes.Mean()
+	}
+	total := 0
+	for _, l := range v.content.lines {
+		total += len(l)
+	}
+	return float64(total) / float64(len(v.content.lines))
+}
+
 // fixed is the size, if all values have the same.
 func (v *values) fixed() (int, bool) {
 	if v.content.lines != nil {

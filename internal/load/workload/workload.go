@@ -55,6 +55,21 @@ func (w *Workload) Writes() bool {
 	return false
 }
 
+// RequestBytes is the mean size in bytes of the longest request, with values of the mean size.
+func (w *Workload) RequestBytes() (longest int64) {
+	value := w.values.mean()
+	for _, r := range w.requests {
+		bytes := 0.0
+		for _, c := range r.commands {
+			for _, a := range c {
+				bytes += a.bytes(value)
+			}
+		}
+		longest = max(longest, int64(bytes))
+	}
+	return longest
+}
+
 // Stream draws the requests of one worker. It is not safe for concurrent use.
 type Stream struct {
 	Due int64 // when the next call is due, ns since the epoch, for {due}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ func (o TLSOptions) config(t Target) (*tls.Config, error) {
 		config.RootCAs = roots
 	}
 	if o.Cert != "" || o.Key != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		pair, err := loadPair(o.Cert, o.Key)
 		if err != nil {
 			return nil, fileError(t, fmt.Errorf("client certificate: %w", err), "check --cert and --key (PEM, "+
 				"without passphrase)")
@@ -47,7 +48,7 @@ func fileError(t Target, err error, fix string) *Error {
 func (o TLSOptions) roots() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if o.CACert != "" {
-		pem, err := os.ReadFile(o.CACert)
+		pem, err := readPEM(o.CACert)
 		if err != nil {
 			return nil, err
 		}
@@ -59,6 +60,38 @@ func (o TLSOptions) roots() (*x509.CertPool, error) {
 		return pool, nil
 	}
 	return pool, addDir(pool, o.CACertDir)
+}
+
+func loadPair(cert, key string) (tls.Certificate, error) {
+	certPEM, err := readPEM(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyPEM, err := readPEM(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
+}
+
+// maxPEMBytes is far more than the bundle of all public authorities has: 220 kB.
+const maxPEMBytes = 16_000_000
+
+// readPEM reads a file of certificates or keys. A device such as /dev/zero has no end.
+func readPEM(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Mode()&os.ModeDevice != 0 {
+		return nil, fmt.Errorf("%s is a device: give a PEM file", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxPEMBytes+1))
+	if err == nil && len(b) > maxPEMBytes {
+		err = fmt.Errorf("%s has more than %d MB: give a PEM file", path, maxPEMBytes/1_000_000)
+	}
+	return b, err
 }
 
 // addDir adds every certificate in the directory. OpenSSL adds only files named by their hash, since it finds them by
@@ -74,7 +107,7 @@ func addDir(pool *x509.CertPool, dir string) error {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // Stat: the hashes are symbolic links
 			continue
 		}
-		if pem, err := os.ReadFile(path); err == nil && pool.AppendCertsFromPEM(pem) {
+		if pem, err := readPEM(path); err == nil && pool.AppendCertsFromPEM(pem) {
 			found = true
 		}
 	}
