@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -74,8 +76,13 @@ func (a *app) explain(err error) {
 	fmt.Fprintf(a.stderr, "slowpath: %s\n", layout.OneLine(text))
 }
 
-// readerGone recognises that stdout is a pipe whose reader has left, as head does. It has seen what it wanted.
+// readerGone recognises that nobody reads stdout any more, and that nothing else went wrong: the reader of a pipe has
+// left, as head does when it has seen what it wanted, or the terminal is gone.
 func readerGone(err error) bool {
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !readerGone(e) })
+	}
 	var file *fs.PathError // a socket's is a net.OpError
-	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
+	return errors.As(err, &file) && (errors.Is(file, syscall.EPIPE) ||
+		errors.Is(file, syscall.EIO) && file.Path == os.Stdout.Name())
 }

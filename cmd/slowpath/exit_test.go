@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"slowpath/internal/recording"
@@ -33,6 +34,29 @@ func TestExitCode(t *testing.T) {
 	} {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// TestReaderGone: that nobody reads stdout any more is no error, but hides no other one.
+func TestReaderGone(t *testing.T) {
+	pipe := &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+	terminal := &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EIO}
+	disk := &fs.PathError{Op: "write", Path: "x.slowpath", Err: syscall.EIO}
+	remain := errors.New("keys of the load remain")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{pipe, true},
+		{fmt.Errorf("writing: %w", terminal), true},
+		{errors.Join(pipe, terminal), true},
+		{disk, false},
+		{errors.Join(pipe, remain), false},
+		{remain, false},
+	} {
+		if got := readerGone(c.err); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
 }

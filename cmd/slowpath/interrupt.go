@@ -13,30 +13,53 @@ import (
 // process group, and some parents pass on a Ctrl-C that the terminal has sent to both.
 const sameSignal = 300 * time.Millisecond
 
+// afterHangup bounds the end of a command whose terminal is gone, since nobody can end it a second time. The removal of
+// a load's keys takes cleanUpTime at most.
+const afterHangup = 5 * time.Minute
+
 // exitInterrupted is a shell's code of a program that SIGINT ended.
 const exitInterrupted = 128 + int(syscall.SIGINT)
 
-// interruptible gives a context that the first Ctrl-C (or SIGTERM) ends, which ends a watch in good order. The second
-// ends the program at once, without a verdict.
+// interruptible gives a context that the first Ctrl-C ends (or SIGTERM, or the SIGHUP of a terminal that is gone),
+// which ends a watch in good order. The second ends the program at once, without a verdict.
 func (a *app) interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	// Taken and not ignored: a write to a pipe without reader is then an error like any other, and servers of the lab
 	// inherit the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
-		<-signals
-		first := time.Now()
-		cancel()
-		for time.Since(first) < sameSignal {
-			<-signals
-		}
+		awaitSecond(<-signals, signals, cancel)
 		a.progressDone()
 		a.scratch.remove()
 		os.Exit(exitInterrupted)
 	}()
 	return ctx, cancel
+}
+
+// awaitSecond ends the watch, and returns when somebody does not want to wait for its end.
+func awaitSecond(first os.Signal, signals <-chan os.Signal, cancel context.CancelFunc) {
+	began := time.Now()
+	cancel()
+	var nobodyWaits <-chan time.Time
+	if first == syscall.SIGHUP {
+		nobodyWaits = time.After(afterHangup)
+	}
+	for {
+		select {
+		case again := <-signals:
+			// of a lost terminal several come, from the kernel and from the shell: nobody is impatient
+			if again != syscall.SIGHUP && time.Since(began) >= sameSignal {
+				return
+			}
+		case <-nobodyWaits:
+			return
+		}
+	}
 }
 
 // scratch is the directory of a recording that nobody asked to keep.

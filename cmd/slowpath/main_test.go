@@ -32,8 +32,10 @@ func TestMain(m *testing.M) {
 //	exits CODE[|CODE] COMMAND…
 //	complains CODE COMMAND…
 //	               exits, with nothing on stdout and one line on stderr
-//	start NAME COMMAND…, signal NAME INT|KILL, hammer NAME INT, finish NAME CODE
+//	start NAME COMMAND…, signal NAME INT|KILL|HUP|TSTP|CONT, hammer NAME SIGNAL, finish NAME CODE
 //	               a command in the background; hammer signals until it has ended
+//	terminal NAME COMMAND…, hangup NAME
+//	               the same on a terminal of its own, which is then gone
 //	cmdline NAME   prints what ps shows of it
 //	recorded FILE [SOURCE]
 //	               waits until the recording holds what a source saw
@@ -81,7 +83,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
-			"start":     startProcess, "signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
+			"start":     startProcess, "terminal": startOnTerminal, "hangup": hangUp,
+			"signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "moment": moment, "counted": counted,
 			"monitor": monitorServer, "contains": contains,

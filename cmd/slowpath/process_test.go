@@ -7,12 +7,14 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 )
 
@@ -22,25 +24,65 @@ const processesKey = "processes"
 type process struct {
 	cmd         *exec.Cmd
 	out, errOut bytes.Buffer
+	terminal    *os.File // its other end; nil without
 	ended       chan struct{}
 	err         error // after ended
 }
 
-// startProcess is "start NAME COMMAND…". Sets $NAME_PID.
+// startProcess is "start NAME COMMAND…".
 func startProcess(ts *testscript.TestScript, neg bool, args []string) {
+	p := newProcess(ts, neg, args)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
+	p.start(ts, args[0])
+}
+
+// startOnTerminal is "terminal NAME COMMAND…": as start, on a terminal of its own. What it prints is not kept.
+func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	p := newProcess(ts, neg, args)
+	var name string
+	p.terminal, name = openTerminal(ts)
+	end, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	ts.Check(err)
+	defer end.Close()
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = end, end, end
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.start(ts, args[0])
+	go func() { _, _ = io.Copy(io.Discard, p.terminal) }() // until it is closed
+}
+
+// openTerminal makes a pseudoterminal (pts(4)): one end, and the name of the other.
+func openTerminal(ts *testscript.TestScript) (master *os.File, name string) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	ts.Check(err)
+	ts.Defer(func() { master.Close() })
+	ts.Check(unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	ts.Check(err)
+	return master, fmt.Sprintf("/dev/pts/%d", n)
+}
+
+// hangUp is "hangup NAME": its terminal is gone, as after a lost ssh.
+func hangUp(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(named(ts, args).terminal.Close())
+}
+
+func newProcess(ts *testscript.TestScript, neg bool, args []string) *process {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: start NAME COMMAND...")
+		ts.Fatalf("usage: start|terminal NAME COMMAND...")
 	}
 	path, err := exec.LookPath(args[1])
 	ts.Check(err)
 	p := &process{cmd: exec.Command(path, args[2:]...), ended: make(chan struct{})}
 	p.cmd.Dir = ts.MkAbs(".")
 	p.cmd.Env = environment(ts)
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
+	return p
+}
+
+func (p *process) start(ts *testscript.TestScript, name string) {
 	ts.Check(p.cmd.Start())
 	go func() { p.err = p.cmd.Wait(); close(p.ended) }()
 	ts.Defer(func() { _ = p.cmd.Process.Kill(); <-p.ended })
-	ts.Value(processesKey).(map[string]*process)[args[0]] = p
+	ts.Value(processesKey).(map[string]*process)[name] = p
 }
 
 func environment(ts *testscript.TestScript) []string {
@@ -63,7 +105,10 @@ func named(ts *testscript.TestScript, args []string) *process {
 	return nil
 }
 
-var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+var signals = map[string]syscall.Signal{
+	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "TSTP": syscall.SIGTSTP,
+	"CONT": syscall.SIGCONT,
+}
 
 func signalProcess(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(named(ts, args).cmd.Process.Signal(signals[args[1]]))
