@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 //	exits CODE[|CODE] COMMAND…
 //	complains CODE COMMAND…
 //	               exits, with nothing on stdout and one line on stderr
-//	start NAME COMMAND…, signal NAME INT|KILL|HUP|TSTP|CONT, hammer NAME SIGNAL, finish NAME CODE
+//	start NAME COMMAND…, signal NAME INT|KILL|HUP|STOP|CONT, hammer NAME SIGNAL, finish NAME CODE
 //	               a command in the background; hammer signals until it has ended
 //	terminal NAME COMMAND…, hangup NAME
 //	               the same on a terminal of its own, which is then gone

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ type tally struct {
 	mu              sync.Mutex
 	address         string
 	interval, whole *figures
-	last            recording.Call // on the kept connection
+	last            time.Duration // of the last call on the kept connection
 }
 
 // figures are the latencies in nanoseconds by name, and the errors.
@@ -29,10 +30,18 @@ type figures struct {
 	histograms map[string]*hdrhistogram.Histogram
 	errors     map[string]int
 	unfinished int
+	missed     map[string]int64 // calls that were due and not sent, by reason
+	late       int64            // calls that slowpath itself delayed by noticedLate or more
+	mostLate   time.Duration
 }
 
+// noticedLate is the delay by slowpath itself that is said: it is more than a busy host's.
+const noticedLate = 100 * time.Millisecond
+
 func newMeasured() *figures {
-	f := &figures{histograms: map[string]*hdrhistogram.Histogram{}, errors: map[string]int{}}
+	f := &figures{
+		histograms: map[string]*hdrhistogram.Histogram{}, errors: map[string]int{}, missed: map[string]int64{},
+	}
 	for _, name := range figureNames {
 		f.histograms[name] = hdrhistogram.New(1000, int64(time.Hour), 3)
 	}
@@ -47,13 +56,18 @@ func newTally(address string) *tally {
 	return &tally{address: address, interval: newMeasured(), whole: newMeasured()}
 }
 
-// add counts a call. One that had not come back at the end counts with the time it had waited by then, if that is more
-// than the calls before it took: it is then known to be slower than they were.
-func (t *tally) add(c recording.Call) {
+// add counts a call with the time that a caller would have felt that always runs. One that had not come back at the end
+// counts with the time it had waited by then, if that is more than the calls before it took: it is then known to be
+// slower than they were.
+func (t *tally) add(c recording.Call, felt time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ns := c.EndNs - c.IntendedNs
+	ns := int64(felt)
+	late := time.Duration(c.EndNs-c.IntendedNs) - felt
 	for _, f := range []*figures{t.interval, t.whole} {
+		if late >= noticedLate {
+			f.late, f.mostLate = f.late+1, max(f.mostLate, late)
+		}
 		if c.Error == probe.Unfinished {
 			f.unfinished++
 			if ns < f.histograms[c.Conn].Max() {
@@ -65,8 +79,16 @@ func (t *tally) add(c recording.Call) {
 		f.record(c.Conn, ns)
 	}
 	if c.Conn == probe.Kept {
-		t.last = c
+		t.last = felt
 	}
+}
+
+// miss counts calls that were due and not sent.
+func (t *tally) miss(why string, calls int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.interval.missed[why] += calls
+	t.whole.missed[why] += calls
 }
 
 func (t *tally) phases(ps map[string]time.Duration) {
@@ -95,6 +117,9 @@ type probeRow struct {
 	Phases     map[string]phaseStats `json:"phases"`
 	Errors     map[string]int        `json:"errors"`
 	Unfinished int                   `json:"unfinished"` // calls that had not come back when the probe ended
+	Missed     map[string]int64      `json:"missed"`     // calls that were due and not sent, by reason
+	Late       int64                 `json:"late"`       // calls that slowpath itself delayed, by noticedLate or more
+	LateMaxNs  int64                 `json:"late_max_ns"`
 }
 
 type phaseStats struct {
@@ -116,7 +141,7 @@ func (t *tally) row(of string) probeRow {
 	}
 	r := probeRow{
 		Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,
-		Unfinished: f.unfinished,
+		Unfinished: f.unfinished, Missed: maps.Clone(f.missed), Late: f.late, LateMaxNs: int64(f.mostLate),
 	}
 	for name, h := range f.histograms {
 		if h.TotalCount() > 0 {

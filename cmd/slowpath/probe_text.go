@@ -71,8 +71,26 @@ func (r probeRow) table(w io.Writer, title string, gap bool) error {
 	if r.Unfinished > 0 {
 		fmt.Fprintf(&b, "not back at the end: %d calls\n", r.Unfinished)
 	}
+	b.WriteString(r.missedText())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// missedText says what of the schedule was not kept, and why.
+func (r probeRow) missedText() string {
+	var b strings.Builder
+	if n := r.Missed[probe.MissedWaiting]; n > 0 {
+		fmt.Fprintf(&b, "not sent while others waited: %s; their wait until then counts\n", format.Count(n, "call"))
+	}
+	if n := r.Missed[probe.MissedConnections]; n > 0 {
+		fmt.Fprintf(&b, "not made while others waited: %s; no time of theirs counts\n", format.Count(n,
+			"fresh connection"))
+	}
+	if n := r.Missed[probe.MissedOwn]; n > 0 || r.Late > 0 {
+		fmt.Fprintf(&b, "slowpath itself did not run in time: %s up to %s late, %d not sent;\n"+
+			"no time of this counts\n", format.Count(r.Late, "call"), format.Duration(r.LateMaxNs), n)
+	}
+	return b.String()
 }
 
 // errorText lists the errors, the most frequent first.
@@ -111,7 +129,7 @@ func liveLine(ts []*tally, since time.Duration, width int) string {
 		s := phaseStats{Calls: h.TotalCount()}
 		p50, p99, most := ms(s, h.ValueAtQuantile(50)), ms(s, h.ValueAtQuantile(99)), ms(s, h.Max())
 		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %d calls", name,
-			ms(s, t.last.EndNs-t.last.IntendedNs), p50, p99, most, s.Calls))
+			ms(s, int64(t.last)), p50, p99, most, s.Calls))
 		short = append(short, fmt.Sprintf("%sp99 %s, max %s", name, p99, most))
 		t.mu.Unlock()
 	}

@@ -56,7 +56,7 @@ func (p *probing) start(ctx context.Context) <-chan struct{} {
 				Target: h.target, Node: t.address, Clock: p.clock,
 				Sink: p.sink, Rate: p.flags.perSecond,
 				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add,
-				OnPhases: t.phases,
+				OnPhases: t.phases, OnMissed: t.miss,
 			})
 		})
 	}

@@ -106,7 +106,7 @@ func named(ts *testscript.TestScript, args []string) *process {
 }
 
 var signals = map[string]syscall.Signal{
-	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "TSTP": syscall.SIGTSTP,
+	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
 	"CONT": syscall.SIGCONT,
 }
 

@@ -14,7 +14,7 @@ func TestLiveLineFits(t *testing.T) {
 	var ts []*tally
 	for _, address := range []string{"10.11.12.13:16379", "proxy.cache.internal.example:6379", "[2001:db8::1]:6379"} {
 		tl := newTally(address)
-		tl.add(call)
+		tl.add(call, 1234*time.Millisecond)
 		ts = append(ts, tl)
 		for _, width := range []int{20, 79, 159} {
 			line := layout.Shorten(liveLine(ts, time.Hour, width), width, "...")
@@ -48,12 +48,12 @@ func TestMs(t *testing.T) {
 // told.
 func TestUnfinished(t *testing.T) {
 	tl := newTally("x:1")
-	tl.add(recording.Call{Conn: probe.Kept, EndNs: 1e6})
-	tl.add(recording.Call{Conn: probe.Kept, EndNs: 5e5, Error: probe.Unfinished})
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 1e6}, 1e6)
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 5e5, Error: probe.Unfinished}, 5e5)
 	if r := tl.row(total); r.Phases[probe.Kept].Calls != 1 || r.Unfinished != 1 || len(r.Errors) != 0 {
 		t.Errorf("one that had only begun: %+v", r)
 	}
-	tl.add(recording.Call{Conn: probe.Kept, EndNs: 9e9, Error: probe.Unfinished})
+	tl.add(recording.Call{Conn: probe.Kept, EndNs: 9e9, Error: probe.Unfinished}, 9e9)
 	if r := tl.row(total); r.Phases[probe.Kept].Calls != 2 || r.Phases[probe.Kept].MaxNs < 9e9 {
 		t.Errorf("one that hangs: %+v", r)
 	}

@@ -23,6 +23,7 @@ func (p *prober) fresh(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
+		p.leaveOutFresh(sched)
 		d := sched.next()
 		if !alarm.Sleep(time.Duration(d.atNs - p.Clock.Now())) {
 			return nil
@@ -33,7 +34,8 @@ func (p *prober) fresh(ctx context.Context) error {
 				p.freshCall(ctx, d.atNs)
 				<-inFlight
 			})
-		default: // as many as allowed are waiting already
+		default:
+			p.missed(MissedConnections, 1)
 		}
 	}
 }

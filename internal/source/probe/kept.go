@@ -29,6 +29,7 @@ func (p *prober) keep(ctx context.Context) error {
 		}
 	}()
 	for {
+		p.leaveOut(sched, free, own)
 		d := sched.next()
 		if !alarm.Sleep(time.Duration(d.atNs - p.Clock.Now())) {
 			return nil
@@ -164,7 +165,7 @@ func (p *prober) record(c recording.Call, segs []recording.Segment) {
 	p.Sink.Call(c, segs...)
 	p.hists.add(c)
 	if p.OnCall != nil {
-		p.OnCall(c)
+		p.OnCall(c, time.Duration(c.EndNs-c.IntendedNs-ownDelay(segs, c.IntendedNs, c.EndNs)))
 	}
 }
 

@@ -3,8 +3,8 @@
 //
 // The schedule is absolute: call k is due in the k-th slot whether or not the calls before it have come back, and its
 // time counts from when it was due. A stall of one second at 50 calls per second is therefore 50 slow calls and not one
-// (coordinated omission). Within its slot the time is random, so that the probe does not keep step with a period of the
-// server.
+// (coordinated omission). Of those that were missed only the last few are still sent. Within its slot the time is
+// random, so that the probe does not keep step with a period of the server.
 package probe
 
 import (
@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"slowpath/internal/clock"
@@ -54,7 +55,11 @@ type Options struct {
 	Slow      time.Duration // calls of at least this get a TCP_INFO event
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
-	OnCall    func(recording.Call)
+	// OnCall, if set, is called for each call, with its time from when it was due, less that in which this process
+	// itself was late.
+	OnCall func(c recording.Call, felt time.Duration)
+	// OnMissed, if set, is called for calls that were due and not sent, with the reason.
+	OnMissed func(why string, calls int64)
 	// OnPhases, if set, is called with the phases of each fresh connection: dns, connect, tls, handshake, command. A
 	// phase that did not take place is 0.
 	OnPhases func(map[string]time.Duration)
@@ -77,13 +82,15 @@ func Watch(ctx context.Context, o Options) error {
 	}
 	wg.Wait()
 	p.hists.flush()
+	p.sayMissed()
 	return errors.Join(keepErr, freshErr)
 }
 
 type prober struct {
 	Options
 	hists  *histograms
-	served bool // a GET was answered without an error
+	served bool         // a GET was answered without an error
+	notRun atomic.Int64 // calls of MissedOwn
 }
 
 // command alternates between a command that touches no data and one that reads a key which does not exist.
