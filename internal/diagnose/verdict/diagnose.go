@@ -11,6 +11,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -194,7 +195,14 @@ func blindSpots(c *facts.Case) []recording.BlindSpot {
 func costOfWatch(c *facts.Case) []cause.Evidence {
 	out := []cause.Evidence{}
 	for _, n := range c.Nodes {
-		if s := n.Info("self.commands_usec"); len(s) > 0 {
+		if own, ok := n.OwnCost(); ok {
+			out = append(out, cause.Evidence{
+				Source: recording.SourceServer, Value: own.Ns, Unit: "ns",
+				Text: fmt.Sprintf("slowpath's calls and connections took about %.1f ms of CPU of the server's process "+
+					"on %s (%.2g %% of a core): they were %.2g %% of all", own.Ns/1e6, n.Address, own.Ns/1e7/own.Seconds,
+					100*own.Share),
+			})
+		} else if s := n.Info("self.commands_usec"); len(s) > 0 {
 			us := s.Growth()
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: us * 1e3, Unit: "ns",
@@ -204,6 +212,7 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 		}
 	}
 	out = append(out, otherObservers(c)...)
+	out = append(out, costOfHooks(c)...)
 	if s := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.cpu_ns"); len(s) > 0 {
 		ns, _ := s.Last()
 		out = append(out, cause.Evidence{
@@ -233,4 +242,21 @@ func otherObservers(c *facts.Case) (out []cause.Evidence) {
 		})
 	}
 	return out
+}
+
+// costOfHooks is what the programs in the kernel took of this host, where the kernel measured it.
+func costOfHooks(c *facts.Case) []cause.Evidence {
+	sample := func(name string) float64 {
+		v, _ := c.Rec.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
+		return v
+	}
+	runs, ns, of := sample("tap.hook_runs"), sample("tap.hook_ns"), sample("tap.hook_measured_ns")
+	if runs == 0 || of == 0 {
+		return nil
+	}
+	return []cause.Evidence{{
+		Source: recording.SourceTap, Value: ns, Unit: "ns",
+		Text: fmt.Sprintf("the hooks in the kernel took %.2g %% of one core in the first %s: %.0f runs of %.0f ns",
+			100*ns/of, format.Brief(int64(of)), runs, ns/runs),
+	}}
 }

@@ -70,6 +70,15 @@ func TestInternals(t *testing.T) {
 	if err := source.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
+	seen.Index()
+	for _, name := range []string{"tap.hook_runs", "tap.hook_ns", "tap.hook_measured_ns"} { // see hook_cost.go
+		if v, ok := seen.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); !ok || v <= 0 {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+	if source.cost.measuring != nil {
+		t.Error("the kernel measures its programs still")
+	}
 	if !slices.ContainsFunc(seen.Events, func(e recording.Event) bool {
 		return e.Kind == recording.KindInternal && e.Subject == node.Address && e.DurationNs > 0
 	}) {

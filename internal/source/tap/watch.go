@@ -29,6 +29,7 @@ type Tap struct {
 	plaintexts  *plaintextWatch
 	restarts    chan restart
 	snapshots   *snapshotReader // nil: the kernel has no such iterator, or there is one node only
+	cost        hookCost
 }
 
 // Open loads the programs and attaches them. From then the programs see calls; Run passes on what they saw.
@@ -91,6 +92,7 @@ func Open(o Options) (t *Tap, err error) {
 		}
 	}
 	t.watchNodes()
+	t.beginHookCost()
 	return t, nil
 }
 
@@ -136,11 +138,14 @@ func (t *Tap) watchNode(n Node) error {
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	var ring error
+	var ring, cost error
 	if t.ring != nil {
 		ring = t.ring.Close()
 	}
-	return errors.Join(ring, t.snapshots.Close(), t.collections.Close(), t.plaintexts.Close(), t.kernel.Close())
+	if t.cost.measuring != nil {
+		cost = t.cost.measuring.Close()
+	}
+	return errors.Join(ring, cost, t.snapshots.Close(), t.collections.Close(), t.plaintexts.Close(), t.kernel.Close())
 }
 
 // Blind lists what cannot be seen although the source runs.
@@ -189,6 +194,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		t.recorder.settle(now)
 		if now-counted >= int64(time.Second) {
 			t.count()
+			t.endHookCost()
 			counted = now
 		}
 		if now-told >= int64(unseenEvery) {
@@ -212,6 +218,7 @@ func (t *Tap) finish() error {
 	if _, err := t.drain(t.ring.AvailableBytes()); err != nil {
 		return err
 	}
+	t.endHookCost()
 	t.ongoing()
 	t.recorder.waitLimit.report(t.Options)
 	t.recorder.settle(endOfWatch)
