@@ -19,7 +19,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"slowpath": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"slowpath": func() { os.Exit(Main()) },
+		syntheticRecording: func() {
+			if err := writeSynthetic(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(exitInternal)
+			}
+		},
+	})
 }
 
 // TestScripts runs testdata/*.txtar. Their own commands:
