@@ -258,8 +258,16 @@ func (s *synthesis) uses(at int64, second int) {
 			name  string
 			value float64
 		}{
-			{"calls", n * 2}, {"in_flight_ns", n * 3e5}, {"idle_ns", n * 9e8}, {"prompt", 0}, {"turns", n * 2},
-			{"handed", 0}, {"waited_ns", n * 1e4}, {"waited_max_ns", 2e4}, {"kept_ns", 0}, {"served", 2},
+			{"calls", n * 2},
+			{"in_flight_ns", n * 3e5},
+			{"idle_ns", n * 9e8},
+			{"prompt", 0},
+			{"turns", n * 2},
+			{"handed", 0},
+			{"waited_ns", n * 1e4},
+			{"waited_max_ns", 2e4},
+			{"kept_ns", 0},
+			{"served", 2},
 		} {
 			s.sample(t, recording.SourceTap, subject, v.name, v.value)
 		}

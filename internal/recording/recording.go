@@ -2,6 +2,7 @@ package recording
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,7 +18,12 @@ type Recording struct {
 	Snapshots  []Snapshot
 	Profiles   []Profile
 	series     map[seriesKey]Series
+	eventsOf   map[eventKey][]int32 // places in Events, in order; without those that were added since Index
+	indexed    int                  // events in eventsOf
 }
+
+// eventKey is what EventsOf looks for.
+type eventKey struct{ source, subject, kind string }
 
 // SeriesKey names a series of samples.
 type seriesKey struct{ Source, Subject, Name string }
@@ -82,6 +88,16 @@ func (r *Recording) Index() {
 	for _, s := range r.series {
 		sort.SliceStable(s, func(i, j int) bool { return s[i].TimeNs < s[j].TimeNs })
 	}
+	r.indexEvents()
+}
+
+// indexEvents has EventsOf find events without a search through all: causes ask for some kinds once per slow call.
+func (r *Recording) indexEvents() {
+	r.eventsOf, r.indexed = map[eventKey][]int32{}, len(r.Events)
+	for i, e := range r.Events {
+		k := eventKey{e.Source, e.Subject, e.Kind}
+		r.eventsOf[k] = append(r.eventsOf[k], int32(i))
+	}
 }
 
 // Series gives the samples of one name, nil if there are none.
@@ -131,7 +147,16 @@ func (r *Recording) Subjects(source, prefix string) []string {
 // EventsOf gives the events of a kind about a subject, in order of time; an empty subject matches all.
 func (r *Recording) EventsOf(source, subject, kind string) []Event {
 	var out []Event
-	for _, e := range r.Events {
+	from := 0
+	if subject != "" {
+		places := r.eventsOf[eventKey{source, subject, kind}]
+		out = slices.Grow(out, len(places))
+		for _, i := range places {
+			out = append(out, r.Events[i])
+		}
+		from = r.indexed
+	}
+	for _, e := range r.Events[from:] {
 		if e.Source == source && e.Kind == kind && (subject == "" || e.Subject == subject) {
 			out = append(out, e)
 		}

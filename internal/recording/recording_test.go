@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -273,5 +274,39 @@ func TestGrowthOverARestart(t *testing.T) {
 	}
 	if st := s.Steps(); len(st) != 2 || st[0].Delta != 5 || st[1].Delta != 1 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestEventsOf finds events of a subject and of all, those that were added after Index among them.
+func TestEventsOf(t *testing.T) {
+	r := New()
+	add := func(at int64, subject, kind string) {
+		r.Event(Event{TimeNs: at, Source: SourceTap, Subject: subject, Kind: kind})
+	}
+	add(3, "a", KindOpen)
+	add(1, "a", KindOpen)
+	add(2, "b", KindOpen)
+	add(4, "a", KindClose)
+	r.Index()
+	add(5, "a", KindOpen)
+	for _, tt := range []struct {
+		of   *Recording
+		from string
+		want []int64
+	}{
+		{r, "a", []int64{1, 3, 5}},
+		{r, "b", []int64{2}},
+		{r, "", []int64{1, 2, 3, 5}},
+		{r, "c", nil},
+		{r.Without(SourceProbe), "a", []int64{1, 3, 5}},
+		{r.Without(SourceTap), "a", nil},
+	} {
+		var got []int64
+		for _, e := range tt.of.EventsOf(SourceTap, tt.from, KindOpen) {
+			got = append(got, e.TimeNs)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("of %q: %v, want %v", tt.from, got, tt.want)
+		}
 	}
 }

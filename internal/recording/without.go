@@ -36,5 +36,6 @@ func (r *Recording) Without(sources ...string) *Recording {
 			out.series[k] = s
 		}
 	}
+	out.indexEvents()
 	return out
 }

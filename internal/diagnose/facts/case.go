@@ -24,6 +24,8 @@ type Case struct {
 	threads   map[int]*Threads
 	// overhead is the cached result of TotalOverhead.
 	overhead *Overhead
+	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
+	kinds    map[account.Suspect]Kind // by KindOf
 }
 
 // Node is one watched server of a case.

@@ -12,20 +12,34 @@ func (n *Node) script(s account.Suspect) (Kind, bool) {
 	if scriptCommands[name] || name == "EXEC" {
 		return KindOther, false
 	}
-	for _, o := range n.Ledger.Suspects {
-		outer, _, _ := strings.Cut(o.Command, " ")
-		if o.Node == s.Node && scriptCommands[outer] && o.Holds(s) {
+	for _, i := range n.scriptsOf(s.Node) {
+		if n.Ledger.Suspects[i].Holds(s) {
 			return KindScriptOrMulti, true
 		}
 	}
 	return KindOther, false
 }
 
+// scriptsOf are the indexes of the suspects of a node that are scripts.
+func (c *Case) scriptsOf(node string) []int {
+	if c.scripts == nil {
+		c.scripts = map[string][]int{}
+		for i := range c.Ledger.Suspects {
+			s := &c.Ledger.Suspects[i]
+			if name, _, _ := strings.Cut(s.Command, " "); scriptCommands[name] {
+				c.scripts[s.Node] = append(c.scripts[s.Node], i)
+			}
+		}
+	}
+	return c.scripts[node]
+}
+
 // longestWithin finds a command that was nearly all of an EXEC.
 func (n *Node) longestWithin(exec account.Suspect) (account.Suspect, bool) {
-	for _, s := range n.Ledger.Suspects {
-		if s.Kind == account.KindCommand && s.Node == exec.Node && s.Command != "EXEC" && exec.Holds(s) {
-			return s, true
+	for i := range n.Ledger.Suspects {
+		s := &n.Ledger.Suspects[i]
+		if s.Kind == account.KindCommand && s.Node == exec.Node && s.Command != "EXEC" && exec.Holds(*s) {
+			return *s, true
 		}
 	}
 	return account.Suspect{}, false
@@ -33,8 +47,9 @@ func (n *Node) longestWithin(exec account.Suspect) (account.Suspect, bool) {
 
 // forkedWithin reports whether a command was nearly all of it a fork: CONFIG SET appendonly yes rewrites the file.
 func (n *Node) forkedWithin(command account.Suspect) bool {
-	for _, s := range n.Ledger.Suspects {
-		if s.Kind == account.KindFork && s.Node == command.Node && command.Holds(s) {
+	for i := range n.Ledger.Suspects {
+		s := &n.Ledger.Suspects[i]
+		if s.Kind == account.KindFork && s.Node == command.Node && command.Holds(*s) {
 			return true
 		}
 	}

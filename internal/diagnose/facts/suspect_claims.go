@@ -44,13 +44,26 @@ func (n *Node) ClaimOfKind(kind Kind) SuspectClaim {
 type SuspectWaits struct {
 	n     *Node
 	match func(account.Suspect) bool
-	known map[int]bool // match may be costly, and a suspect has many segments
+	known []matched // match may be costly, and a suspect has many segments
 	byNs  map[int]int64
+	room  map[int]int64 // memory of OfCall
 }
+
+// matched is whether a suspect matches.
+type matched uint8
+
+const (
+	notAsked matched = iota
+	matches
+	matchesNot
+)
 
 // WaitsForSuspects begins a sum over suspects that match.
 func (n *Node) WaitsForSuspects(match func(account.Suspect) bool) *SuspectWaits {
-	return &SuspectWaits{n: n, match: match, known: map[int]bool{}, byNs: map[int]int64{}}
+	return &SuspectWaits{
+		n: n, match: match, known: make([]matched, len(n.Ledger.Suspects)), byNs: map[int]int64{},
+		room: map[int]int64{},
+	}
 }
 
 // Matches reports whether the suspect of an index matches; -1 does not.
@@ -58,20 +71,23 @@ func (w *SuspectWaits) Matches(i int) bool {
 	if i < 0 {
 		return false
 	}
-	is, asked := w.known[i]
-	if !asked {
-		is = w.match(w.n.Ledger.Suspects[i])
-		w.known[i] = is
+	if w.known[i] == notAsked {
+		w.known[i] = matchesNot
+		if w.match(w.n.Ledger.Suspects[i]) {
+			w.known[i] = matches
+		}
 	}
-	return is
+	return w.known[i] == matches
 }
 
 // OfCall is the time in nanoseconds that one call waited. The time of a command is by the clock: where its thread was
 // off the CPU meanwhile, whoever waits for the command waits for that too.
 func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	var ns, inside int64
-	room := map[int]int64{} // by how much more than this the suspects may have lasted
-	for i, s := range a.Segments {
+	room := w.room // by how much more than this the suspects may have lasted
+	clear(room)
+	for i := range a.Segments {
+		s := &a.Segments[i]
 		if s.Actor == account.Server && s.State == account.RunQueue && w.interrupted(a.Segments, i) {
 			ns += s.Ns()
 			inside += s.Ns()
@@ -82,8 +98,8 @@ func (w *SuspectWaits) OfCall(a account.Account) int64 {
 		}
 		ns += s.Ns()
 		w.byNs[s.Suspect] += s.Ns()
-		p := w.n.Ledger.Suspects[s.Suspect]
-		if _, seen := room[s.Suspect]; !seen && includesRunQueue(p) {
+		p := &w.n.Ledger.Suspects[s.Suspect]
+		if _, seen := room[s.Suspect]; !seen && includesRunQueue(*p) {
 			room[s.Suspect] = p.DurationNs * int64(max(p.Count, 1))
 		}
 		room[s.Suspect] -= s.Ns()

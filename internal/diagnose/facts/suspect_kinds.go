@@ -46,6 +46,18 @@ const (
 
 // KindOf is the kind of a suspect that is a command.
 func (n *Node) KindOf(s account.Suspect) Kind {
+	kind, known := n.kinds[s]
+	if !known {
+		kind = n.findKind(s)
+		if n.kinds == nil {
+			n.kinds = map[account.Suspect]Kind{}
+		}
+		n.kinds[s] = kind
+	}
+	return kind
+}
+
+func (n *Node) findKind(s account.Suspect) Kind {
 	if IsMigration(s) {
 		return KindMigrate // also where it slept: it waits for the other server
 	}
