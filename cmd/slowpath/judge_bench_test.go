@@ -27,8 +27,8 @@ var keepRecordings = flag.String("keep", "", "BenchmarkJudge: `directory` in whi
 // peak memory of a process counts for those that it starts.
 const syntheticRecording = "synthetic-recording"
 
-// watchSize is the size of a synthetic recording. Its rows are like those of a real watch of one server with all sources:
-// which, and how many of each, was read from recordings of 3 000 and 8 000 connections.
+// watchSize is the size of a synthetic recording. Its rows are like those of a real watch of one server with all
+// sources: which, and how many of each, was read from recordings of 3 000 and 8 000 connections.
 type watchSize struct {
 	seconds        int
 	conns          int // that are open all the time; each is used about once per second
@@ -248,29 +248,15 @@ func (s *synthesis) histograms(at int64) {
 
 // uses are the samples of the connections in one second.
 func (s *synthesis) uses(at int64, second int) {
-	n := float64(second + 1)
+	n := int64(second + 1)
 	for i := range s.conns {
 		if s.conns == 100 && (second+i)%100 != 0 {
 			continue // of a day, the limit of the file leaves few
 		}
-		subject, t := recording.ConnPrefix+address(i), at+int64(i)*1e9/int64(s.conns)
-		for _, v := range []struct {
-			name  string
-			value float64
-		}{
-			{"calls", n * 2},
-			{"in_flight_ns", n * 3e5},
-			{"idle_ns", n * 9e8},
-			{"prompt", 0},
-			{"turns", n * 2},
-			{"handed", 0},
-			{"waited_ns", n * 1e4},
-			{"waited_max_ns", 2e4},
-			{"kept_ns", 0},
-			{"served", 2},
-		} {
-			s.sample(t, recording.SourceTap, subject, v.name, v.value)
-		}
+		s.ConnUse(address(i), recording.ConnUse{
+			TimeNs: at + int64(i)*1e9/int64(s.conns), Calls: n * 2, InFlightNs: n * 300e3, IdleNs: n * 900e6,
+			Turns: n * 2, WaitedNs: n * 10e3, WaitedMaxNs: 20e3, Served: 2,
+		})
 		if i%4096 == 0 {
 			_ = s.Flush()
 		}

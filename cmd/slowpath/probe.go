@@ -105,6 +105,7 @@ type discard struct{}
 func (discard) Call(recording.Call, ...recording.Segment) {}
 func (discard) Histogram(recording.Histogram)             {}
 func (discard) Sample(recording.Sample)                   {}
+func (discard) ConnUse(string, recording.ConnUse)         {}
 func (discard) Event(recording.Event)                     {}
 func (discard) Snapshot(recording.Snapshot)               {}
 func (discard) SetMeta(string, string)                    {}

@@ -11,7 +11,7 @@ import (
 )
 
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // Call is one command and its reply, as its caller sees it. Times are nanoseconds since the Unix epoch.
 type Call struct {
@@ -98,6 +98,7 @@ type Sink interface {
 	Call(Call, ...Segment)
 	Histogram(Histogram)
 	Sample(Sample)
+	ConnUse(client string, u ConnUse)
 	Event(Event)
 	Snapshot(Snapshot)
 	SetMeta(key, value string)

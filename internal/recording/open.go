@@ -93,7 +93,7 @@ func load(path, mode string) (*Recording, error) {
 			SchemaVersion)
 	}
 	for _, t := range []func(*sql.DB) error{
-		r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadEvents,
+		r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadConnUses, r.loadEvents,
 		r.loadSnapshots, r.loadProfiles,
 	} {
 		if err := t(db); err != nil {

@@ -18,6 +18,7 @@ type Recording struct {
 	Snapshots  []Snapshot
 	Profiles   []Profile
 	series     map[seriesKey]Series
+	conns      map[string][]ConnUse // by the client's address
 	eventsOf   map[eventKey][]int32 // places in Events, in order; without those that were added since Index
 	indexed    int                  // events in eventsOf
 }
@@ -41,7 +42,10 @@ type Series []Point
 // New makes an empty recording. It is a Sink for one goroutine; tests make small recordings with it. Call Index after
 // the last row.
 func New() *Recording {
-	return &Recording{Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{}}
+	return &Recording{
+		Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{},
+		conns: map[string][]ConnUse{},
+	}
 }
 
 // Call implements Sink.
@@ -88,6 +92,7 @@ func (r *Recording) Index() {
 	for _, s := range r.series {
 		sort.SliceStable(s, func(i, j int) bool { return s[i].TimeNs < s[j].TimeNs })
 	}
+	r.indexConns()
 	r.indexEvents()
 }
 
@@ -185,6 +190,9 @@ func (r *Recording) Window() (startNs, endNs int64) {
 	}
 	for _, s := range r.series {
 		endNs = max(endNs, s[len(s)-1].TimeNs)
+	}
+	for _, uses := range r.conns {
+		endNs = max(endNs, uses[len(uses)-1].TimeNs)
 	}
 	for _, e := range r.Events {
 		endNs = max(endNs, e.TimeNs+e.DurationNs)

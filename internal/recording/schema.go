@@ -11,6 +11,9 @@ CREATE TABLE IF NOT EXISTS segment(call_id INTEGER, actor TEXT, state TEXT, from
   to_ns INTEGER, culprit TEXT);
 CREATE TABLE IF NOT EXISTS histogram(second INTEGER, source TEXT, node TEXT, op TEXT, hdr BLOB);
 CREATE TABLE IF NOT EXISTS sample(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, value REAL);
+CREATE TABLE IF NOT EXISTS conn_use(time_ns INTEGER, client TEXT, calls INTEGER, in_flight_ns INTEGER, idle_ns INTEGER,
+  prompt INTEGER, turns INTEGER, handed INTEGER, waited_ns INTEGER, waited_max_ns INTEGER, kept_ns INTEGER,
+  served INTEGER);
 CREATE TABLE IF NOT EXISTS event(time_ns INTEGER, duration_ns INTEGER, source TEXT, subject TEXT, kind TEXT,
   detail TEXT);
 CREATE TABLE IF NOT EXISTS snapshot(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, body TEXT);
@@ -23,6 +26,7 @@ const (
 	insertSegment   = `INSERT INTO segment VALUES(?,?,?,?,?,?)`
 	insertHistogram = `INSERT INTO histogram VALUES(?,?,?,?,?)`
 	insertSample    = `INSERT INTO sample VALUES(?,?,?,?,?)`
+	insertConnUse   = `INSERT INTO conn_use VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`
 	insertEvent     = `INSERT INTO event VALUES(?,?,?,?,?,?)`
 	insertSnapshot  = `INSERT INTO snapshot VALUES(?,?,?,?,?)`
 	insertProfile   = `INSERT INTO profile VALUES(?,?,?,?)`

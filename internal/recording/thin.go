@@ -2,8 +2,8 @@ package recording
 
 import "fmt"
 
-// thin keeps the file below its limit: above it, every second sample of the older half of the rows is deleted (then of
-// histograms, then of calls) until a quarter of the limit is free. Later rounds thin the oldest rows again, so that
+// thin keeps the file below its limit: above it, every second row of the older half of conn_use is deleted (then of
+// sample, of histogram, of call) until a quarter of the limit is free. Later rounds thin the oldest rows again, so that
 // detail decreases with age. Events and snapshots stay: they are small, and verdicts rest on them.
 func (w *Writer) thin() error {
 	used, err := w.usedBytes()
@@ -41,7 +41,7 @@ func (w *Writer) usedBytes() (int64, error) {
 const minThinRows = 1000
 
 func (w *Writer) thinOnce() (bool, error) {
-	for _, table := range []string{"sample", "histogram", "call"} {
+	for _, table := range []string{"conn_use", "sample", "histogram", "call"} {
 		var rows int64
 		if err := w.db.QueryRow("SELECT count(*) FROM " + table).Scan(&rows); err != nil {
 			return false, err

@@ -36,6 +36,9 @@ func (r *Recording) Without(sources ...string) *Recording {
 			out.series[k] = s
 		}
 	}
+	if !gone(SourceTap) {
+		out.conns = r.conns
+	}
 	out.indexEvents()
 	return out
 }

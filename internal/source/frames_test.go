@@ -148,9 +148,10 @@ type kinds struct {
 	take func(recording.Profile)
 }
 
-func (k *kinds) Profile(p recording.Profile) { k.take(p) }
-func (*kinds) Sample(recording.Sample)       {}
-func (*kinds) Event(recording.Event)         {}
-func (*kinds) Snapshot(recording.Snapshot)   {}
-func (*kinds) Histogram(recording.Histogram) {}
-func (*kinds) SetMeta(string, string)        {}
+func (k *kinds) Profile(p recording.Profile)     { k.take(p) }
+func (*kinds) Sample(recording.Sample)           {}
+func (*kinds) ConnUse(string, recording.ConnUse) {}
+func (*kinds) Event(recording.Event)             {}
+func (*kinds) Snapshot(recording.Snapshot)       {}
+func (*kinds) Histogram(recording.Histogram)     {}
+func (*kinds) SetMeta(string, string)            {}

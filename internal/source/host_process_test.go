@@ -32,8 +32,9 @@ func (s *eventSink) Event(e recording.Event) {
 	s.events = append(s.events, e)
 }
 
-func (s *eventSink) Sample(recording.Sample)     {}
-func (s *eventSink) Snapshot(recording.Snapshot) {}
+func (s *eventSink) Sample(recording.Sample)           {}
+func (s *eventSink) ConnUse(string, recording.ConnUse) {}
+func (s *eventSink) Snapshot(recording.Snapshot)       {}
 
 func (s *eventSink) process(kind string) (p recording.ServerProcess, seen bool) {
 	s.mu.Lock()

@@ -90,6 +90,13 @@ func (w *Watch) Sample(s recording.Sample) {
 	}
 }
 
+// ConnUse implements recording.Sink.
+func (w *Watch) ConnUse(client string, u recording.ConnUse) {
+	if w.Tee != nil {
+		w.Tee.ConnUse(client, u)
+	}
+}
+
 // Event implements recording.Sink.
 func (w *Watch) Event(e recording.Event) {
 	if w.Tee != nil {

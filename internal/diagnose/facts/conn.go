@@ -68,22 +68,12 @@ type ConnSample struct {
 
 // connSamples are the samples of a connection.
 func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
-	subject := recording.ConnPrefix + c.Client
-	calls, idle := rec.Series(recording.SourceTap, subject, "calls"), rec.Series(recording.SourceTap, subject,
-		"idle_ns")
-	prompt := rec.Series(recording.SourceTap, subject, "prompt")
 	var out []ConnSample
-	for _, p := range rec.Series(recording.SourceTap, subject, "in_flight_ns") {
-		if p.TimeNs < c.OpenNs || c.CloseNs > 0 && p.TimeNs > c.CloseNs {
+	for _, u := range rec.ConnUses(c.Client) {
+		if u.TimeNs < c.OpenNs || c.CloseNs > 0 && u.TimeNs > c.CloseNs {
 			continue // another connection of the same address
 		}
-		k, _ := calls.At(p.TimeNs)
-		i, _ := idle.At(p.TimeNs)
-		u := ConnSample{p.TimeNs, int64(k), int64(p.Value), int64(i), -1}
-		if v, ok := prompt.At(p.TimeNs); ok {
-			u.BackToBack = int64(v)
-		}
-		out = append(out, u)
+		out = append(out, ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt})
 	}
 	return out
 }

@@ -1,6 +1,11 @@
 package facts
 
-import "slowpath/internal/recording"
+import (
+	"cmp"
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 // Handovers are connections that one thread of a caller gave to another, which had slept until then.
 type Handovers struct {
@@ -32,27 +37,37 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 		if len(k.Samples) < 2 || k.CloseNs > 0 {
 			continue
 		}
-		first, last := k.Samples[0].TimeNs, k.Samples[len(k.Samples)-1].TimeNs
-		grown := func(name string) float64 {
-			s := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, name)
-			from, _ := s.At(first)
-			to, _ := s.At(last)
-			return to - from
-		}
-		calls := grown("calls")
-		if calls == 0 {
+		first, last := n.useAt(k, k.Samples[0].TimeNs), n.useAt(k, k.Samples[len(k.Samples)-1].TimeNs)
+		if last.Calls == first.Calls {
 			continue
 		}
-		turns, handed := grown("turns"), grown("handed")
+		turns, handed := float64(last.Turns-first.Turns), float64(last.Handed-first.Handed)
 		h.Conns++
-		h.Turns, h.Handed, h.Calls = h.Turns+turns, h.Handed+handed, h.Calls+calls
+		h.Turns, h.Handed, h.Calls = h.Turns+turns, h.Handed+handed, h.Calls+float64(last.Calls-first.Calls)
 		h.MinShare = min(h.MinShare, handed/max(turns, 1))
-		h.WaitedNs, h.KeptNs = h.WaitedNs+grown("waited_ns"), h.KeptNs+grown("kept_ns")
-		h.InFlightNs += grown("in_flight_ns")
-		longest, _ := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "waited_max_ns").At(last)
-		h.LongestNs = max(h.LongestNs, longest)
+		h.WaitedNs += float64(last.WaitedNs - first.WaitedNs)
+		h.KeptNs += float64(last.KeptNs - first.KeptNs)
+		h.InFlightNs += float64(last.InFlightNs - first.InFlightNs)
+		h.LongestNs = max(h.LongestNs, float64(last.WaitedMaxNs))
 	}
 	return h, h.Handed > 0
+}
+
+// useAt is the use of a connection up to the time of one of its samples.
+func (n *Node) useAt(k *Conn, atNs int64) recording.ConnUse {
+	uses := n.Rec.ConnUses(k.Client)
+	i, _ := slices.BinarySearchFunc(uses, atNs, func(u recording.ConnUse, at int64) int {
+		return cmp.Compare(u.TimeNs, at)
+	})
+	return uses[i]
+}
+
+// lastUse is the use of a connection's address in its last sample.
+func (n *Node) lastUse(k *Conn) (u recording.ConnUse) {
+	if uses := n.Rec.ConnUses(k.Client); len(uses) > 0 {
+		u = uses[len(uses)-1]
+	}
+	return u
 }
 
 // ServedThreads is at least how many threads of a process were woken by those that read the replies on a connection,
@@ -64,9 +79,8 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 		return 0
 	}
 	for i, k := range u.Used {
-		served, _ := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "served").Last()
-		if i == 0 || int(served) < least {
-			least = int(served)
+		if served := int(n.lastUse(k).Served); i == 0 || served < least {
+			least = served
 		}
 	}
 	return least
@@ -76,8 +90,7 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 // seen to wait for one: no call waits, however busy the connections are.
 func (n *Node) OneThreadEach(u PoolUse) bool {
 	for _, k := range u.Used {
-		handed, ok := n.Rec.Series(recording.SourceTap, recording.ConnPrefix+k.Client, "handed").Last()
-		if !ok || handed > 0 {
+		if u := n.lastUse(k); u.Turns == 0 || u.Handed > 0 {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func TestEvidence(t *testing.T) {
 		TimeNs: 1e13 + 5, Source: recording.SourceHost, Subject: "redis:6379",
 		Kind: recording.KindThrottled,
 	})
-	c.Sample(recording.Sample{TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "calls", Value: 3})
+	c.ConnUse("10.0.0.2:4000", recording.ConnUse{TimeNs: 1e13 + 5, Calls: 3})
 	c.Snapshot(recording.Snapshot{
 		TimeNs: 1e13 + 5, Source: tap, Subject: "conn:10.0.0.2:4000", Name: "ends",
 		Body: recording.Detail(recording.ConnEnds{Node: "redis:6379", PID: 7}),
@@ -53,10 +53,10 @@ func TestEvidence(t *testing.T) {
 	if es := rec.EventsOf(tap, "127.0.0.1:6379", recording.KindOpen); len(es) != 1 || len(rec.Events) != 2 {
 		t.Errorf("%+v", rec.Events)
 	}
-	if p := rec.Series(tap, "conn:10.0.0.2:4000", "calls"); len(p) != 1 {
-		t.Errorf("%+v", p)
+	if u := rec.ConnUses("10.0.0.2:4000"); len(u) != 1 || u[0].Calls != 3 {
+		t.Errorf("%+v", u)
 	} else {
-		near("sample", p[0].TimeNs, 1e13+5+offset)
+		near("use", u[0].TimeNs, 1e13+5+offset)
 	}
 	var ends recording.ConnEnds
 	if snap, ok := rec.SnapshotOf(tap, "conn:10.0.0.2:4000", "ends"); !ok || json.Unmarshal([]byte(snap.Body),

@@ -17,6 +17,7 @@ type memory struct {
 func (m *memory) Call(recording.Call, ...recording.Segment) {}
 func (m *memory) Histogram(recording.Histogram)             {}
 func (m *memory) SetMeta(string, string)                    {}
+func (m *memory) ConnUse(string, recording.ConnUse)         {}
 
 func (m *memory) Sample(s recording.Sample) {
 	m.mu.Lock()

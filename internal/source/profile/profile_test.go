@@ -58,8 +58,11 @@ func (l *locked) Call(c recording.Call, s ...recording.Segment) { l.do(func() { 
 
 func (l *locked) Histogram(h recording.Histogram) { l.do(func() { l.rec.Histogram(h) }) }
 func (l *locked) Sample(s recording.Sample)       { l.do(func() { l.rec.Sample(s) }) }
-func (l *locked) Event(e recording.Event)         { l.do(func() { l.rec.Event(e) }) }
-func (l *locked) Snapshot(s recording.Snapshot)   { l.do(func() { l.rec.Snapshot(s) }) }
+func (l *locked) ConnUse(client string, u recording.ConnUse) {
+	l.do(func() { l.rec.ConnUse(client, u) })
+}
+func (l *locked) Event(e recording.Event)       { l.do(func() { l.rec.Event(e) }) }
+func (l *locked) Snapshot(s recording.Snapshot) { l.do(func() { l.rec.Snapshot(s) }) }
 
 func (l *locked) Profile(p recording.Profile) { l.do(func() { l.rec.Profile(p) }) }
 

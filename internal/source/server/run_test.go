@@ -215,6 +215,12 @@ func (l *locked) Sample(s recording.Sample) {
 	l.rec.Sample(s)
 }
 
+func (l *locked) ConnUse(client string, u recording.ConnUse) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rec.ConnUse(client, u)
+}
+
 func (l *locked) Event(e recording.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -160,18 +160,15 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 			}),
 		})
 	}
-	values := map[string]uint64{
-		"calls": e.Calls - e.NoCalls, "in_flight_ns": e.InFlightNs, "idle_ns": e.IdleNs,
-		"prompt": e.Prompt,
+	u := recording.ConnUse{
+		TimeNs: r.time(e.Now), Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
+		IdleNs: int64(e.IdleNs), Prompt: int64(e.Prompt), Served: int64(bits.OnesCount64(e.Served)),
 	}
 	if e.Turns != 0 {
-		values["turns"], values["handed"] = e.Turns, e.Handed
-		values["waited_ns"], values["waited_max_ns"], values["kept_ns"] = e.WaitedNs, e.WaitedMax, e.KeptNs
+		u.Turns, u.Handed = int64(e.Turns), int64(e.Handed)
+		u.WaitedNs, u.WaitedMaxNs, u.KeptNs = int64(e.WaitedNs), int64(e.WaitedMax), int64(e.KeptNs)
 	}
-	if e.Served != 0 {
-		values["served"] = uint64(bits.OnesCount64(e.Served))
-	}
-	r.samplesOf(e, client, values)
+	r.Sink.ConnUse(client.String(), u)
 	r.chains(e, client)
 }
 
@@ -187,11 +184,6 @@ func (r *recorder) chains(e *kernelConnEvent, client clientEnd) {
 	if op := r.opOf(uint16(e.Chains.Op)).name; op != "" {
 		values["chain_of."+op] = e.Chains.Count
 	}
-	r.samplesOf(e, client, values)
-}
-
-// samplesOf records what a client did with a connection so far.
-func (r *recorder) samplesOf(e *kernelConnEvent, client clientEnd, values map[string]uint64) {
 	for name, v := range values {
 		r.Sink.Sample(recording.Sample{
 			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: recording.ConnPrefix + client.String(),

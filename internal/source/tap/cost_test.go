@@ -111,6 +111,7 @@ type nowhere struct{ recording.Sink }
 func (nowhere) Call(recording.Call, ...recording.Segment) {}
 func (nowhere) Event(recording.Event)                     {}
 func (nowhere) Sample(recording.Sample)                   {}
+func (nowhere) ConnUse(string, recording.ConnUse)         {}
 func (nowhere) Histogram(recording.Histogram)             {}
 
 // emptyPrograms are attached to the hooks of each call and do nothing: what they cost is what the kernel takes to come

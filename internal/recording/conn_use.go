@@ -1,0 +1,114 @@
+package recording
+
+import (
+	"cmp"
+	"database/sql"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ConnUse is how a connection was used from when it was first seen up to a time, by its client's end. Calls are those
+// with a reply; commands that wait by design are none.
+type ConnUse struct {
+	TimeNs     int64 // since the Unix epoch
+	Calls      int64
+	InFlightNs int64 // time with a call in flight
+	IdleNs     int64 // time from a reply to the next send, with none in flight
+	// Prompt counts calls that were sent after the reply of the previous call, within a quarter of its time; -1 where
+	// they were not counted.
+	Prompt int64
+	// Turns counts how often another thread used it than before; 0: only one did, or that was not seen.
+	Turns int64
+	// Handed counts the turns of a thread that slept through the whole call before, until the thread that made that
+	// call woke it; of these are WaitedNs (their sleep), WaitedMaxNs (the longest) and KeptNs (from the last reply to
+	// the wake-up).
+	Handed      int64
+	WaitedNs    int64
+	WaitedMaxNs int64
+	KeptNs      int64
+	// Served is how many other threads were woken by those that read its replies; 0 where that was not seen.
+	Served int64
+}
+
+// ConnUse implements Sink.
+func (r *Recording) ConnUse(client string, u ConnUse) { r.conns[client] = append(r.conns[client], u) }
+
+// ConnUses are the uses of the connections of a client's address, in order of time. Later connections use an address
+// again.
+func (r *Recording) ConnUses(client string) []ConnUse { return r.conns[client] }
+
+// UsedConns lists the clients' addresses of all connections whose use is known, sorted.
+func (r *Recording) UsedConns() []string { return slices.Sorted(maps.Keys(r.conns)) }
+
+// indexConns orders the uses. Up to version 3 of the schema each number was a sample of its own.
+func (r *Recording) indexConns() {
+	var old []string
+	for k := range r.series {
+		client, ok := strings.CutPrefix(k.Subject, ConnPrefix)
+		if ok && k.Source == SourceTap && k.Name == "in_flight_ns" {
+			old = append(old, client)
+		}
+	}
+	for _, client := range old {
+		r.usesOfSamples(client)
+	}
+	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool {
+		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix)
+	})
+	for _, uses := range r.conns {
+		slices.SortStableFunc(uses, func(a, b ConnUse) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
+	}
+}
+
+// usesOfSamples joins the samples of a connection.
+func (r *Recording) usesOfSamples(client string) {
+	series := func(name string) Series { return r.Series(SourceTap, ConnPrefix+client, name) }
+	inFlight := series("in_flight_ns")
+	uses := make([]ConnUse, len(inFlight))
+	for i, p := range inFlight {
+		uses[i] = ConnUse{TimeNs: p.TimeNs, InFlightNs: int64(p.Value), Prompt: -1}
+	}
+	fill := func(name string, set func(*ConnUse, int64)) {
+		s := series(name)
+		for i := range uses {
+			if v, ok := s.At(uses[i].TimeNs); ok {
+				set(&uses[i], int64(v))
+			}
+		}
+	}
+	fill("calls", func(u *ConnUse, v int64) { u.Calls = v })
+	fill("idle_ns", func(u *ConnUse, v int64) { u.IdleNs = v })
+	fill("prompt", func(u *ConnUse, v int64) { u.Prompt = v })
+	fill("turns", func(u *ConnUse, v int64) { u.Turns = v })
+	fill("handed", func(u *ConnUse, v int64) { u.Handed = v })
+	fill("waited_ns", func(u *ConnUse, v int64) { u.WaitedNs = v })
+	fill("waited_max_ns", func(u *ConnUse, v int64) { u.WaitedMaxNs = v })
+	fill("kept_ns", func(u *ConnUse, v int64) { u.KeptNs = v })
+	fill("served", func(u *ConnUse, v int64) { u.Served = v })
+	r.conns[client] = append(r.conns[client], uses...)
+}
+
+// ConnUse adds how a connection was used up to a time.
+func (w *Writer) ConnUse(client string, u ConnUse) {
+	w.put(row{insertConnUse, []any{
+		u.TimeNs, client, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs,
+		u.KeptNs, u.Served,
+	}})
+}
+
+func (r *Recording) loadConnUses(db *sql.DB) error {
+	switch r.Meta[MetaSchema] {
+	case "1", "2", "3":
+		return nil
+	}
+	return each(db, "SELECT time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,"+
+		"kept_ns,served FROM conn_use", func(rows *sql.Rows) error {
+		var client string
+		var u ConnUse
+		err := rows.Scan(&u.TimeNs, &client, &u.Calls, &u.InFlightNs, &u.IdleNs, &u.Prompt, &u.Turns, &u.Handed,
+			&u.WaitedNs, &u.WaitedMaxNs, &u.KeptNs, &u.Served)
+		r.ConnUse(client, u)
+		return err
+	})
+}
