@@ -3,6 +3,7 @@ package recording
 import (
 	"cmp"
 	"database/sql"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -31,17 +32,72 @@ type ConnUse struct {
 	Served int64
 }
 
+// usesOf holds the uses of the connections of one address as numbers of variable length, each as its difference to that
+// of the use before: a watch of many connections has millions, and they hardly change.
+type usesOf struct {
+	packed []byte
+	last   ConnUse
+	n      int
+}
+
+// numbers are all numbers of a use.
+func (u *ConnUse) numbers() [11]*int64 {
+	return [...]*int64{
+		&u.TimeNs, &u.Calls, &u.InFlightNs, &u.IdleNs, &u.Prompt, &u.Turns, &u.Handed, &u.WaitedNs, &u.WaitedMaxNs,
+		&u.KeptNs, &u.Served,
+	}
+}
+
+func (p *usesOf) add(u ConnUse) {
+	before := p.last.numbers()
+	for i, v := range u.numbers() {
+		p.packed = binary.AppendVarint(p.packed, *v-*before[i])
+	}
+	p.last = u
+	p.n++
+}
+
+// all are the uses in order of time.
+func (p *usesOf) all() []ConnUse {
+	out := make([]ConnUse, p.n)
+	packed, u := p.packed, ConnUse{}
+	for i := range out {
+		for _, v := range u.numbers() {
+			d, n := binary.Varint(packed)
+			*v, packed = *v+d, packed[n:]
+		}
+		out[i] = u
+	}
+	byTime := func(a, b ConnUse) int { return cmp.Compare(a.TimeNs, b.TimeNs) }
+	if !slices.IsSortedFunc(out, byTime) {
+		slices.SortStableFunc(out, byTime)
+	}
+	return out
+}
+
 // ConnUse implements Sink.
-func (r *Recording) ConnUse(client string, u ConnUse) { r.conns[client] = append(r.conns[client], u) }
+func (r *Recording) ConnUse(client string, u ConnUse) {
+	p := r.conns[client]
+	if p == nil {
+		p = &usesOf{}
+		r.conns[client] = p
+	}
+	p.add(u)
+}
 
 // ConnUses are the uses of the connections of a client's address, in order of time. Later connections use an address
 // again.
-func (r *Recording) ConnUses(client string) []ConnUse { return r.conns[client] }
+func (r *Recording) ConnUses(client string) []ConnUse {
+	if p := r.conns[client]; p != nil {
+		return p.all()
+	}
+	return nil
+}
 
 // UsedConns lists the clients' addresses of all connections whose use is known, sorted.
 func (r *Recording) UsedConns() []string { return slices.Sorted(maps.Keys(r.conns)) }
 
-// indexConns orders the uses. Up to version 3 of the schema each number was a sample of its own.
+// indexConns makes uses of samples: up to version 3 of the schema each number was a sample of its own.
 func (r *Recording) indexConns() {
 	var old []string
 	for k := range r.series {
@@ -56,9 +112,6 @@ func (r *Recording) indexConns() {
 	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool {
 		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix)
 	})
-	for _, uses := range r.conns {
-		slices.SortStableFunc(uses, func(a, b ConnUse) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
-	}
 }
 
 // usesOfSamples joins the samples of a connection.
@@ -86,7 +139,9 @@ func (r *Recording) usesOfSamples(client string) {
 	fill("waited_max_ns", func(u *ConnUse, v int64) { u.WaitedMaxNs = v })
 	fill("kept_ns", func(u *ConnUse, v int64) { u.KeptNs = v })
 	fill("served", func(u *ConnUse, v int64) { u.Served = v })
-	r.conns[client] = append(r.conns[client], uses...)
+	for _, u := range uses {
+		r.ConnUse(client, u)
+	}
 }
 
 // ConnUse adds how a connection was used up to a time.
@@ -102,10 +157,10 @@ func (r *Recording) loadConnUses(db *sql.DB) error {
 	case "1", "2", "3":
 		return nil
 	}
+	var client string
+	var u ConnUse
 	return each(db, "SELECT time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,"+
 		"kept_ns,served FROM conn_use", func(rows *sql.Rows) error {
-		var client string
-		var u ConnUse
 		err := rows.Scan(&u.TimeNs, &client, &u.Calls, &u.InFlightNs, &u.IdleNs, &u.Prompt, &u.Turns, &u.Handed,
 			&u.WaitedNs, &u.WaitedMaxNs, &u.KeptNs, &u.Served)
 		r.ConnUse(client, u)

@@ -81,6 +81,7 @@ func load(path, mode string) (*Recording, error) {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 	}
 	r := New()
+	r.shared = map[string]string{}
 	if err := r.loadMeta(db); err != nil {
 		return nil, fmt.Errorf("%s: %w (%w)", path, ErrNotRecording, err)
 	}
@@ -101,7 +102,20 @@ func load(path, mode string) (*Recording, error) {
 		}
 	}
 	r.Index()
+	r.shared = nil
 	return r, nil
+}
+
+// share has equal texts of many rows use the same memory.
+func (r *Recording) share(texts ...*string) {
+	for _, t := range texts {
+		one, known := r.shared[*t]
+		if !known {
+			one = *t
+			r.shared[one] = one
+		}
+		*t = one
+	}
 }
 
 // checkSchema refuses a file whose rows are computed: a view or a virtual table can have rows without end.
@@ -156,21 +170,23 @@ func (r *Recording) loadCalls(db *sql.DB) error {
 	default:
 		columns += ",side,client,seq "
 	}
+	var c Call
 	return each(db, "SELECT "+columns+" FROM call ORDER BY intended_ns, id",
 		func(rows *sql.Rows) error {
-			var c Call
 			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
 				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client, &c.Seq)
+			r.share(&c.Source, &c.Conn, &c.Op, &c.Node, &c.Error, &c.Side, &c.Client)
 			r.Calls = append(r.Calls, c)
 			return err
 		})
 }
 
 func (r *Recording) loadSegments(db *sql.DB) error {
+	var s Segment
 	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment ORDER BY call_id, from_ns",
 		func(rows *sql.Rows) error {
-			var s Segment
 			err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
+			r.share(&s.Actor, &s.State, &s.Culprit)
 			r.Segments[s.CallID] = append(r.Segments[s.CallID], s)
 			return err
 		})
@@ -186,9 +202,9 @@ func (r *Recording) loadHistograms(db *sql.DB) error {
 }
 
 func (r *Recording) loadSamples(db *sql.DB) error {
+	var s Sample
 	return each(db, "SELECT time_ns,source,subject,name,value FROM sample ORDER BY time_ns",
 		func(rows *sql.Rows) error {
-			var s Sample
 			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
 			r.addSample(s)
 			return err
@@ -196,20 +212,22 @@ func (r *Recording) loadSamples(db *sql.DB) error {
 }
 
 func (r *Recording) loadEvents(db *sql.DB) error {
+	var e Event
 	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event ORDER BY time_ns",
 		func(rows *sql.Rows) error {
-			var e Event
 			err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
+			r.share(&e.Source, &e.Subject, &e.Kind)
 			r.Events = append(r.Events, e)
 			return err
 		})
 }
 
 func (r *Recording) loadSnapshots(db *sql.DB) error {
+	var s Snapshot
 	return each(db, "SELECT time_ns,source,subject,name,body FROM snapshot ORDER BY time_ns",
 		func(rows *sql.Rows) error {
-			var s Snapshot
 			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
+			r.share(&s.Source, &s.Subject, &s.Name, &s.Body)
 			r.Snapshots = append(r.Snapshots, s)
 			return err
 		})

@@ -18,7 +18,8 @@ type Recording struct {
 	Snapshots  []Snapshot
 	Profiles   []Profile
 	series     map[seriesKey]Series
-	conns      map[string][]ConnUse // by the client's address
+	conns      map[string]*usesOf   // by the client's address
+	shared     map[string]string    // see share
 	eventsOf   map[eventKey][]int32 // places in Events, in order; without those that were added since Index
 	indexed    int                  // events in eventsOf
 }
@@ -44,7 +45,7 @@ type Series []Point
 func New() *Recording {
 	return &Recording{
 		Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{},
-		conns: map[string][]ConnUse{},
+		conns: map[string]*usesOf{},
 	}
 }
 
@@ -192,7 +193,7 @@ func (r *Recording) Window() (startNs, endNs int64) {
 		endNs = max(endNs, s[len(s)-1].TimeNs)
 	}
 	for _, uses := range r.conns {
-		endNs = max(endNs, uses[len(uses)-1].TimeNs)
+		endNs = max(endNs, uses.last.TimeNs)
 	}
 	for _, e := range r.Events {
 		endNs = max(endNs, e.TimeNs+e.DurationNs)

@@ -147,7 +147,7 @@ func (t *timeline) has(actor, state string) bool {
 
 // segments is the partition with equal neighbours joined.
 func (t *timeline) segments() []Segment {
-	var out []Segment
+	out := t.segs[:0]
 	for _, g := range t.segs {
 		if n := len(out) - 1; n >= 0 && out[n].Actor == g.Actor && out[n].State == g.State &&
 			out[n].Culprit == g.Culprit && out[n].Suspect == g.Suspect {
@@ -156,5 +156,6 @@ func (t *timeline) segments() []Segment {
 		}
 		out = append(out, g)
 	}
-	return out
+	t.segs = out
+	return slices.Clone(out) // there are many calls: not longer than it is
 }

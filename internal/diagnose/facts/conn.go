@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -68,14 +69,22 @@ type ConnSample struct {
 
 // connSamples are the samples of a connection.
 func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
-	var out []ConnSample
-	for _, u := range rec.ConnUses(c.Client) {
-		if u.TimeNs < c.OpenNs || c.CloseNs > 0 && u.TimeNs > c.CloseNs {
-			continue // another connection of the same address
-		}
-		out = append(out, ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt})
+	uses := usesDuring(rec, c)
+	if len(uses) == 0 {
+		return nil
+	}
+	out := make([]ConnSample, len(uses))
+	for i, u := range uses {
+		out[i] = ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt}
 	}
 	return out
+}
+
+// usesDuring are the uses of a connection, without those of others of the same address.
+func usesDuring(rec *recording.Recording, c *Conn) []recording.ConnUse {
+	return slices.DeleteFunc(rec.ConnUses(c.Client), func(u recording.ConnUse) bool {
+		return u.TimeNs < c.OpenNs || c.CloseNs > 0 && u.TimeNs > c.CloseNs
+	})
 }
 
 // AppCalls is the number of calls that the application asked for: all but those of the handshake.

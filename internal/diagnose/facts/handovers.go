@@ -1,9 +1,6 @@
 package facts
 
 import (
-	"cmp"
-	"slices"
-
 	"slowpath/internal/recording"
 )
 
@@ -34,10 +31,14 @@ type Handovers struct {
 func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 	h = Handovers{Caller: c, MinShare: 1}
 	for _, k := range c.Conns {
-		if len(k.Samples) < 2 || k.CloseNs > 0 {
+		if k.CloseNs > 0 {
 			continue
 		}
-		first, last := n.useAt(k, k.Samples[0].TimeNs), n.useAt(k, k.Samples[len(k.Samples)-1].TimeNs)
+		uses := usesDuring(n.Rec, k)
+		if len(uses) < 2 {
+			continue
+		}
+		first, last := uses[0], uses[len(uses)-1]
 		if last.Calls == first.Calls {
 			continue
 		}
@@ -51,15 +52,6 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 		h.LongestNs = max(h.LongestNs, float64(last.WaitedMaxNs))
 	}
 	return h, h.Handed > 0
-}
-
-// useAt is the use of a connection up to the time of one of its samples.
-func (n *Node) useAt(k *Conn, atNs int64) recording.ConnUse {
-	uses := n.Rec.ConnUses(k.Client)
-	i, _ := slices.BinarySearchFunc(uses, atNs, func(u recording.ConnUse, at int64) int {
-		return cmp.Compare(u.TimeNs, at)
-	})
-	return uses[i]
 }
 
 // lastUse is the use of a connection's address in its last sample.
