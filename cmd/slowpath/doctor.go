@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -107,8 +108,13 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	return closeErr
 }
 
+// judgingGCPercent is the garbage that may be there while a recording is judged, in percent of what is held.
+const judgingGCPercent = 50
+
 // diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
 func (a *app) diagnose(paths []string, asJSON bool) error {
+	// The garbage of judging would be as much as the recording: half of that costs a few percent of CPU time.
+	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
 	rec, notes, err := openRecordings(paths, false)
 	if err != nil {
 		return err

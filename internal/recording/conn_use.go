@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ type ConnUse struct {
 type usesOf struct {
 	packed []byte
 	last   ConnUse
-	n      int
+	mixed  bool // they are not in order of time
 }
 
 // numbers are all numbers of a use.
@@ -49,28 +50,35 @@ func (u *ConnUse) numbers() [11]*int64 {
 }
 
 func (p *usesOf) add(u ConnUse) {
+	p.mixed = p.mixed || u.TimeNs < p.last.TimeNs
 	before := p.last.numbers()
 	for i, v := range u.numbers() {
 		p.packed = binary.AppendVarint(p.packed, *v-*before[i])
 	}
 	p.last = u
-	p.n++
 }
 
-// all are the uses in order of time.
-func (p *usesOf) all() []ConnUse {
-	out := make([]ConnUse, p.n)
-	packed, u := p.packed, ConnUse{}
-	for i := range out {
-		for _, v := range u.numbers() {
+// all are the uses as they were added.
+func (p *usesOf) all(yield func(ConnUse) bool) {
+	var u ConnUse
+	numbers := u.numbers()
+	for packed := p.packed; len(packed) > 0; {
+		for _, v := range numbers {
 			d, n := binary.Varint(packed)
 			*v, packed = *v+d, packed[n:]
 		}
-		out[i] = u
+		if !yield(u) {
+			return
+		}
 	}
+}
+
+// sorted is the same in order of time.
+func (p *usesOf) sorted() *usesOf {
 	byTime := func(a, b ConnUse) int { return cmp.Compare(a.TimeNs, b.TimeNs) }
-	if !slices.IsSortedFunc(out, byTime) {
-		slices.SortStableFunc(out, byTime)
+	out := &usesOf{}
+	for _, u := range slices.SortedStableFunc(p.all, byTime) {
+		out.add(u)
 	}
 	return out
 }
@@ -87,17 +95,25 @@ func (r *Recording) ConnUse(client string, u ConnUse) {
 
 // ConnUses are the uses of the connections of a client's address, in order of time. Later connections use an address
 // again.
-func (r *Recording) ConnUses(client string) []ConnUse {
+func (r *Recording) ConnUses(client string) iter.Seq[ConnUse] {
 	if p := r.conns[client]; p != nil {
-		return p.all()
+		return p.all
 	}
-	return nil
+	return func(func(ConnUse) bool) {}
+}
+
+// LastConnUse is the last of ConnUses; false where there is none.
+func (r *Recording) LastConnUse(client string) (u ConnUse, ok bool) {
+	if p := r.conns[client]; p != nil {
+		return p.last, true
+	}
+	return u, false
 }
 
 // UsedConns lists the clients' addresses of all connections whose use is known, sorted.
 func (r *Recording) UsedConns() []string { return slices.Sorted(maps.Keys(r.conns)) }
 
-// indexConns makes uses of samples: up to version 3 of the schema each number was a sample of its own.
+// indexConns orders the uses. Up to version 3 of the schema each number was a sample of its own.
 func (r *Recording) indexConns() {
 	var old []string
 	for k := range r.series {
@@ -112,6 +128,11 @@ func (r *Recording) indexConns() {
 	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool {
 		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix)
 	})
+	for client, p := range r.conns {
+		if p.mixed {
+			r.conns[client] = p.sorted()
+		}
+	}
 }
 
 // usesOfSamples joins the samples of a connection.

@@ -3,6 +3,7 @@ package recording
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -60,7 +61,8 @@ func TestConnUses(t *testing.T) {
 		w.Sample(Sample{5, SourceHost, "conn:10.0.0.2:4000", "waited_ns", 1})
 	})
 	for name, r := range map[string]*Recording{"now": now, "before": before, "without": now.Without(SourceHost)} {
-		if got := r.ConnUses("10.0.0.2:4000"); !reflect.DeepEqual(got, want) || len(r.UsedConns()) != 1 {
+		got := slices.Collect(r.ConnUses("10.0.0.2:4000"))
+		if !reflect.DeepEqual(got, want) || len(r.UsedConns()) != 1 {
 			t.Errorf("%s: %v\n%+v, want\n%+v", name, r.UsedConns(), got, want)
 		}
 	}

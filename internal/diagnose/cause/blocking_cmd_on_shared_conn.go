@@ -125,7 +125,7 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 		if held[c.Client] != nil {
 			continue
 		}
-		for _, s := range c.Steps {
+		for s := range c.Steps() {
 			calls += float64(s.Calls) * float64(meanwhile.OverlapNs(s.FromNs, s.ToNs)) / float64(max(s.ToNs-s.FromNs,
 				1))
 		}

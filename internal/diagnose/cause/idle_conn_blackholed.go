@@ -24,7 +24,7 @@ var idleConnBlackholed = Cause{
 
 // longestIdle is the longest pause of a connection before an answered call, as far as its sums show.
 func longestIdle(l facts.ConnTimeline) (ns int64) {
-	for _, s := range l.Steps {
+	for s := range l.Steps() {
 		if s.Calls > 0 {
 			ns = max(ns, s.IdleNs/s.Calls)
 		}

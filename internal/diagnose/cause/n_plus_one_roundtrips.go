@@ -143,10 +143,10 @@ func (f *Finding) adviseBatches(far bool) {
 
 // promptShare is the share of a connection's calls that were sent right after the reply before.
 func promptShare(l facts.ConnTimeline) (share float64, counted bool) {
-	if len(l.Samples) == 0 || l.Samples[len(l.Samples)-1].BackToBack < 0 {
+	last, ok := l.LastSample()
+	if !ok || last.BackToBack < 0 {
 		return 0, false
 	}
-	last := l.Samples[len(l.Samples)-1]
 	return float64(last.BackToBack) / float64(max(last.Calls, 1)), true
 }
 
@@ -162,11 +162,11 @@ func leastWait(counted bool) float64 {
 // chain is the use of a connection if it had one call after the other in flight, for at least a share of the time from
 // its first to its last second.
 func chain(l facts.ConnTimeline, trip int64, least float64) (sum facts.TimelineStep) {
-	if len(l.Steps) == 0 {
-		return sum
-	}
-	sum.FromNs, sum.ToNs = l.Steps[0].FromNs, l.Steps[len(l.Steps)-1].ToNs
-	for _, s := range l.Steps {
+	for s := range l.Steps() {
+		if sum.ToNs == 0 {
+			sum.FromNs = s.FromNs
+		}
+		sum.ToNs = s.ToNs
 		sum.Calls, sum.InFlightNs, sum.IdleNs = sum.Calls+s.Calls, sum.InFlightNs+s.InFlightNs, sum.IdleNs+s.IdleNs
 	}
 	all := float64(sum.InFlightNs + sum.IdleNs)

@@ -7,8 +7,10 @@ import (
 
 // answers are signs that the server answered somebody.
 type answers struct {
-	requests []request  // of single calls, from the request to the reply, by their begin
-	steps    []connStep // of connections from one look to the next
+	requests []request // of single calls, from the request to the reply, by their begin
+	callers  []*Caller
+	startNs  int64 // of the watch
+	known    []connStep
 }
 
 // request is a call from its send to its reply.
@@ -23,8 +25,9 @@ type connStep struct {
 	TimelineStep
 }
 
-// answers collects the calls and the samples of the node's connections.
-func (n *Node) answers(callers []*Caller) (a answers) {
+// answers collects the calls of the node's connections.
+func (n *Node) answers(callers []*Caller) *answers {
+	a := &answers{callers: callers, startNs: n.StartNs}
 	for _, c := range n.Rec.Calls {
 		if c.Node == n.Address && c.Error == "" {
 			a.requests = append(a.requests, request{c.Conn, c.StartNs, c.EndNs})
@@ -35,17 +38,28 @@ func (n *Node) answers(callers []*Caller) (a answers) {
 			if k.Handshake != nil { // its first round trips
 				a.requests = append(a.requests, request{k.Client, k.OpenNs, k.OpenNs + k.FirstReplyNs - k.DialNs})
 			}
-			for _, s := range stepsOf(k, n.StartNs) {
-				a.steps = append(a.steps, connStep{k, s})
-			}
 		}
 	}
 	sort.Slice(a.requests, func(i, j int) bool { return a.requests[i].from < a.requests[j].from })
 	return a
 }
 
+// steps are those of the connections from one sample to the next. They are many, and rarely needed.
+func (a *answers) steps() []connStep {
+	if a.known == nil {
+		for _, c := range a.callers {
+			for _, k := range c.Conns {
+				for s := range stepsOf(k, a.startNs) {
+					a.known = append(a.known, connStep{k, s})
+				}
+			}
+		}
+	}
+	return a.known
+}
+
 // during reports whether calls on other connections were answered between two times.
-func (a answers) during(not *Conn, from, to int64) bool {
+func (a *answers) during(not *Conn, from, to int64) bool {
 	at, _ := slices.BinarySearchFunc(a.requests, from, func(s request, t int64) int {
 		if s.from < t {
 			return -1
@@ -66,10 +80,10 @@ func (a answers) during(not *Conn, from, to int64) bool {
 // flowed reports whether calls on other connections cannot have stood still between two times: if those that came at
 // their rate in that time had each waited for its end, they would have been in flight for longer than they were in the
 // whole steps around it.
-func (a answers) flowed(not *Conn, from, to int64) bool {
+func (a *answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
-	for _, l := range a.steps {
+	for _, l := range a.steps() {
 		if l.conn == not || l.FromNs > from || l.ToNs < to {
 			continue
 		}

@@ -131,9 +131,12 @@ func (b *callerTable) samples() {
 		if b.of[c].Side != recording.Client {
 			continue
 		}
-		c.Samples = connSamples(rec, c)
-		if k := len(c.Samples); k > 0 && c.CloseNs == 0 {
-			c.Calls, c.InFlightNs = c.Samples[k-1].Calls, c.Samples[k-1].InFlightNs
+		c.samples = rec
+		if c.CloseNs > 0 {
+			continue
+		}
+		if last, ok := c.LastSample(); ok {
+			c.Calls, c.InFlightNs = last.Calls, last.InFlightNs
 		}
 	}
 }

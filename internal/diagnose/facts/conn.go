@@ -1,7 +1,7 @@
 package facts
 
 import (
-	"slices"
+	"iter"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -46,10 +46,9 @@ type Conn struct {
 	FirstReplyNs int64
 	// SlowHandshakeEndNs is the end of the last slow command of its handshake; 0 where none was slow.
 	SlowHandshakeEndNs int64
-	// Samples are the samples of its use, in order of time.
-	Samples []ConnSample
 
-	owner *Caller // the process or host whose connection it is
+	owner   *Caller              // the process or host whose connection it is
+	samples *recording.Recording // that has the samples of its use; nil where its client's end was not seen
 }
 
 // ConnSample is what a connection had done up to a time since it was first seen. Its times are in nanoseconds.
@@ -67,24 +66,50 @@ type ConnSample struct {
 	BackToBack int64
 }
 
-// connSamples are the samples of a connection.
-func connSamples(rec *recording.Recording, c *Conn) []ConnSample {
-	uses := usesDuring(rec, c)
-	if len(uses) == 0 {
-		return nil
+// Samples are the samples of its use, in order of time.
+func (c *Conn) Samples() iter.Seq[ConnSample] {
+	return func(yield func(ConnSample) bool) {
+		for u := range c.uses() {
+			if !yield(ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt}) {
+				return
+			}
+		}
 	}
-	out := make([]ConnSample, len(uses))
-	for i, u := range uses {
-		out[i] = ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt}
-	}
-	return out
 }
 
-// usesDuring are the uses of a connection, without those of others of the same address.
-func usesDuring(rec *recording.Recording, c *Conn) []recording.ConnUse {
-	return slices.DeleteFunc(rec.ConnUses(c.Client), func(u recording.ConnUse) bool {
-		return u.TimeNs < c.OpenNs || c.CloseNs > 0 && u.TimeNs > c.CloseNs
-	})
+// LastSample is the last of its samples; false where there is none.
+func (c *Conn) LastSample() (last ConnSample, ok bool) {
+	for u := range c.Samples() {
+		last, ok = u, true
+	}
+	return last, ok
+}
+
+// uses are its uses, without those of other connections of the same address.
+func (c *Conn) uses() iter.Seq[recording.ConnUse] {
+	return func(yield func(recording.ConnUse) bool) {
+		if c.samples == nil {
+			return
+		}
+		for u := range c.samples.ConnUses(c.Client) {
+			if u.TimeNs >= c.OpenNs && (c.CloseNs == 0 || u.TimeNs <= c.CloseNs) && !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// endsOf are the first and the last of some values, and whether there are at least two.
+func endsOf[T any](values iter.Seq[T]) (first, last T, ok bool) {
+	n := 0
+	for v := range values {
+		if n == 0 {
+			first = v
+		}
+		last = v
+		n++
+	}
+	return first, last, n > 1
 }
 
 // AppCalls is the number of calls that the application asked for: all but those of the handshake.
@@ -178,10 +203,12 @@ func (k *Conn) OpenedAheadOfUse(callNs int64) bool {
 // lastUseNs is when the last call of a connection ended, as far as its samples, one per second, show it.
 func (k *Conn) lastUseNs() int64 {
 	at := k.Opening().ToNs
-	for i, u := range k.Samples {
-		if i == 0 && u.Calls > 0 || i > 0 && u.Calls > k.Samples[i-1].Calls {
+	calls := int64(0)
+	for u := range k.Samples() {
+		if u.Calls > calls {
 			at = max(at, u.TimeNs)
 		}
+		calls = u.Calls
 	}
 	return at
 }

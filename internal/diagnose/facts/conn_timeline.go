@@ -2,6 +2,7 @@ package facts
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -10,9 +11,8 @@ import (
 type ConnTimeline struct {
 	*Conn
 	// "app[1234]"
-	caller string
-	// Steps are the use between samples, in order of time.
-	Steps []TimelineStep
+	caller  string
+	startNs int64 // of the watch
 }
 
 // TimelineStep is the use of a connection between two samples, at least a second.
@@ -26,18 +26,24 @@ type TimelineStep struct {
 	IdleNs int64
 }
 
+// Steps are the use between samples, in order of time.
+func (l ConnTimeline) Steps() iter.Seq[TimelineStep] { return stepsOf(l.Conn, l.startNs) }
+
 // stepsOf is the use of a connection from sample to sample.
-func stepsOf(c *Conn, startNs int64) (out []TimelineStep) {
-	last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
-	for _, u := range c.Samples {
-		out = append(out, TimelineStep{
-			Span{last.TimeNs, u.TimeNs},
-			u.Calls - last.Calls, u.InFlightNs - last.InFlightNs,
-			u.IdleNs - last.IdleNs,
-		})
-		last = u
+func stepsOf(c *Conn, startNs int64) iter.Seq[TimelineStep] {
+	return func(yield func(TimelineStep) bool) {
+		last := ConnSample{TimeNs: max(c.OpenNs, startNs)}
+		for u := range c.Samples() {
+			step := TimelineStep{
+				Span{last.TimeNs, u.TimeNs},
+				u.Calls - last.Calls, u.InFlightNs - last.InFlightNs, u.IdleNs - last.IdleNs,
+			}
+			if !yield(step) {
+				return
+			}
+			last = u
+		}
 	}
-	return out
 }
 
 // ClientLabel is the address of a client with its process, where that is known: "10.0.0.7:40312 (app[1234])".
@@ -56,7 +62,7 @@ func (n *Node) Timelines() []ConnTimeline {
 	var out []ConnTimeline
 	for _, caller := range n.Callers() {
 		for _, c := range caller.Conns {
-			out = append(out, ConnTimeline{Conn: c, caller: caller.Name, Steps: stepsOf(c, n.StartNs)})
+			out = append(out, ConnTimeline{Conn: c, caller: caller.Name, startNs: n.StartNs})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b ConnTimeline) int { return cmp.Compare(b.InFlightNs, a.InFlightNs) })
@@ -80,13 +86,14 @@ const sampleLateNs = int64(100e6)
 // there was none within a second; a connection that was open before the watch and not used during it was idle all that
 // time.
 func (l ConnTimeline) idleBefore(sentNs int64) int64 {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if s := l.Steps[i]; s.ToNs <= sentNs+sampleLateNs {
-			if sentNs-s.ToNs > LongIdleNs {
-				return sentNs - s.ToNs
-			}
-			return s.IdleNs
+	var before TimelineStep // the last that ended by then
+	for s := range l.Steps() {
+		if s.ToNs <= sentNs+sampleLateNs {
+			before = s
 		}
 	}
-	return 0
+	if before.ToNs > 0 && sentNs-before.ToNs > LongIdleNs {
+		return sentNs - before.ToNs
+	}
+	return before.IdleNs
 }

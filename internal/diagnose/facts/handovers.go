@@ -34,11 +34,10 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 		if k.CloseNs > 0 {
 			continue
 		}
-		uses := usesDuring(n.Rec, k)
-		if len(uses) < 2 {
+		first, last, ok := endsOf(k.uses())
+		if !ok {
 			continue
 		}
-		first, last := uses[0], uses[len(uses)-1]
 		if last.Calls == first.Calls {
 			continue
 		}
@@ -54,14 +53,6 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 	return h, h.Handed > 0
 }
 
-// lastUse is the use of a connection's address in its last sample.
-func (n *Node) lastUse(k *Conn) (u recording.ConnUse) {
-	if uses := n.Rec.ConnUses(k.Client); len(uses) > 0 {
-		u = uses[len(uses)-1]
-	}
-	return u
-}
-
 // ServedThreads is at least how many threads of a process were woken by those that read the replies on a connection,
 // on the one with the least; 0 where it is not known, or where more threads read than there are connections: then they
 // wake each other for other reasons.
@@ -71,8 +62,9 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 		return 0
 	}
 	for i, k := range u.Used {
-		if served := int(n.lastUse(k).Served); i == 0 || served < least {
-			least = served
+		last, _ := n.Rec.LastConnUse(k.Client)
+		if i == 0 || int(last.Served) < least {
+			least = int(last.Served)
 		}
 	}
 	return least
@@ -82,7 +74,7 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 // seen to wait for one: no call waits, however busy the connections are.
 func (n *Node) OneThreadEach(u PoolUse) bool {
 	for _, k := range u.Used {
-		if u := n.lastUse(k); u.Turns == 0 || u.Handed > 0 {
+		if last, _ := n.Rec.LastConnUse(k.Client); last.Turns == 0 || last.Handed > 0 {
 			return false
 		}
 	}

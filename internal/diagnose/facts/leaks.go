@@ -90,7 +90,10 @@ func (c *Caller) idleSpans(endNs int64) map[*Conn]Span {
 	out := map[*Conn]Span{}
 	for _, k := range c.Conns {
 		used := k.AppCalls() > 0 || k.Handshake != nil
-		if used && k.CloseNs == 0 && k.ServerClosedNs == 0 && (k.OpenNs > 0 || len(k.Samples) > 0) {
+		if !used || k.CloseNs > 0 || k.ServerClosedNs > 0 {
+			continue
+		}
+		if _, sampled := k.LastSample(); k.OpenNs > 0 || sampled {
 			out[k] = Span{k.lastUseNs() + minIdleNs, endNs - sampleDelayNs}
 		}
 	}

@@ -25,10 +25,13 @@ func (n *Node) PoolUseOf(c *Caller) (u PoolUse, ok bool) {
 	var flight, gaps, calls, prompt int64
 	var seconds, longest float64
 	for _, k := range c.Conns {
-		if len(k.Samples) < 2 || k.CloseNs > 0 {
+		if k.CloseNs > 0 {
 			continue
 		}
-		a, b := k.Samples[0], k.Samples[len(k.Samples)-1]
+		a, b, ok := endsOf(k.Samples())
+		if !ok {
+			continue
+		}
 		in, s := b.InFlightNs-a.InFlightNs, float64(b.TimeNs-a.TimeNs)/1e9
 		if b.Calls == a.Calls || s <= 0 {
 			continue

@@ -87,7 +87,7 @@ func (g clientRows) addEvidence() (clash int) {
 		}
 	}
 	for _, conn := range g.client.UsedConns() {
-		for _, u := range g.client.ConnUses(conn) {
+		for u := range g.client.ConnUses(conn) {
 			u.TimeNs += g.clocks.shift(u.TimeNs)
 			g.server.ConnUse(conn, u)
 		}

@@ -2,6 +2,7 @@ package join
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"slowpath/internal/recording"
@@ -53,7 +54,7 @@ func TestEvidence(t *testing.T) {
 	if es := rec.EventsOf(tap, "127.0.0.1:6379", recording.KindOpen); len(es) != 1 || len(rec.Events) != 2 {
 		t.Errorf("%+v", rec.Events)
 	}
-	if u := rec.ConnUses("10.0.0.2:4000"); len(u) != 1 || u[0].Calls != 3 {
+	if u := slices.Collect(rec.ConnUses("10.0.0.2:4000")); len(u) != 1 || u[0].Calls != 3 {
 		t.Errorf("%+v", u)
 	} else {
 		near("use", u[0].TimeNs, 1e13+5+offset)
