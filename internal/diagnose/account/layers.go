@@ -147,7 +147,7 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 	}
 	watched := !proxied && (p.states.watched[c.Node] || p.exact[c.Node] != nil)
 	for _, i := range p.suspectsAt.touching(c.IntendedNs, c.EndNs) {
-		s := p.suspects[i]
+		s := &p.suspects[i]
 		if s.Merged || s.Source == recording.SourceTap || s.Node != c.Node || s.FromNs >= c.EndNs ||
 			s.ToNs <= c.IntendedNs {
 			continue
@@ -157,7 +157,7 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 		}
 		// Of a job that ran Count times in the window, a call can have waited for several.
 		all := s.DurationNs * int64(max(s.Count, 1))
-		found := t.attribute(s, i, all, func(g Segment) bool {
+		found := t.attribute(*s, i, all, func(g Segment) bool {
 			return !proxied && g.Suspect < 0 && g.Actor == Server &&
 				(g.State == Busy || g.State == Blocked && s.Kind != KindCommand)
 		})
@@ -165,7 +165,7 @@ func (p *painter) putSuspects(t *timeline, c recording.Call) {
 			// Work this long would have been seen by the host source, unless waits for a CPU cut it up.
 			continue
 		}
-		t.attribute(s, i, all-found, open)
+		t.attribute(*s, i, all-found, open)
 	}
 }
 

@@ -28,7 +28,9 @@ type AcceptQueue struct {
 
 // AcceptQueue gathers the evidence of an overflow. ListenOverflows counts for the whole network namespace; that the
 // drops are this server's shows in its own queue, or in the probe's own connections.
-func (n *Node) AcceptQueue() AcceptQueue {
+func (n *Node) AcceptQueue() AcceptQueue { return n.acceptQueue.of(n.findAcceptQueue) }
+
+func (n *Node) findAcceptQueue() AcceptQueue {
 	b := AcceptQueue{Drops: n.Host("net.ListenOverflows").Growth()}
 	b.MaxQueue, _ = n.Host("listen.queue").Max()
 	b.Limit, _ = n.Host("listen.backlog").Last()

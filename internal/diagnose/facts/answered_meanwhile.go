@@ -10,7 +10,7 @@ type answers struct {
 	requests []request // of single calls, from the request to the reply, by their begin
 	callers  []*Caller
 	startNs  int64 // of the watch
-	known    []connStep
+	steps    once[[]connStep]
 }
 
 // request is a call from its send to its reply.
@@ -44,18 +44,16 @@ func (n *Node) answers(callers []*Caller) *answers {
 	return a
 }
 
-// steps are those of the connections from one sample to the next. They are many, and rarely needed.
-func (a *answers) steps() []connStep {
-	if a.known == nil {
-		for _, c := range a.callers {
-			for _, k := range c.Conns {
-				for s := range stepsOf(k, a.startNs) {
-					a.known = append(a.known, connStep{k, s})
-				}
+// findSteps are those of the connections from one sample to the next. They are many, and rarely needed.
+func (a *answers) findSteps() (steps []connStep) {
+	for _, c := range a.callers {
+		for _, k := range c.Conns {
+			for s := range stepsOf(k, a.startNs) {
+				steps = append(steps, connStep{k, s})
 			}
 		}
 	}
-	return a.known
+	return steps
 }
 
 // during reports whether calls on other connections were answered between two times.
@@ -83,7 +81,7 @@ func (a *answers) during(not *Conn, from, to int64) bool {
 func (a *answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
-	for _, l := range a.steps() {
+	for _, l := range a.steps.of(a.findSteps) {
 		if l.conn == not || l.FromNs > from || l.ToNs < to {
 			continue
 		}

@@ -48,6 +48,10 @@ type Node struct {
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage
 	tapErrors     map[string]NameCounts
+	unanswered    once[[]UnansweredRequest]
+	dials         once[Dials]
+	acceptQueue   once[AcceptQueue]
+	retransmitted once[Retransmissions]
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

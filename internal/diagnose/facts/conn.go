@@ -77,6 +77,14 @@ func (c *Conn) Samples() iter.Seq[ConnSample] {
 	}
 }
 
+// sampled reports whether it has samples.
+func (c *Conn) sampled() bool {
+	for range c.Samples() {
+		return true
+	}
+	return false
+}
+
 // LastSample is the last of its samples; false where there is none.
 func (c *Conn) LastSample() (last ConnSample, ok bool) {
 	for u := range c.Samples() {

@@ -24,7 +24,9 @@ type Dials struct {
 }
 
 // Dials are the connections that clients of this host made to the node during the watch.
-func (n *Node) Dials() Dials {
+func (n *Node) Dials() Dials { return n.dials.of(n.findDials) }
+
+func (n *Node) findDials() Dials {
 	dials := Dials{LateByProgram: map[string]int64{}}
 	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
 		d := recording.DetailOf[recording.ConnDetail](e)

@@ -93,7 +93,7 @@ func (c *Caller) idleSpans(endNs int64) map[*Conn]Span {
 		if !used || k.CloseNs > 0 || k.ServerClosedNs > 0 {
 			continue
 		}
-		if _, sampled := k.LastSample(); k.OpenNs > 0 || sampled {
+		if k.OpenNs > 0 || k.sampled() {
 			out[k] = Span{k.lastUseNs() + minIdleNs, endNs - sampleDelayNs}
 		}
 	}

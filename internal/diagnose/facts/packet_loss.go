@@ -47,7 +47,9 @@ type Retransmissions struct {
 }
 
 // retransmissions are those of the node's connections.
-func (n *Node) retransmissions() (r Retransmissions) {
+func (n *Node) retransmissions() Retransmissions { return n.retransmitted.of(n.findRetransmissions) }
+
+func (n *Node) findRetransmissions() (r Retransmissions) {
 	conns := map[string]bool{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) {
 		d := recording.DetailOf[recording.RetransmitDetail](e)

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"sort"
 
 	"slowpath/internal/recording"
@@ -37,6 +38,10 @@ type UnansweredRequest struct {
 
 // UnansweredRequests are those of clients on this host that were retransmitted and never answered.
 func (n *Node) UnansweredRequests() []UnansweredRequest {
+	return slices.Clone(n.unanswered.of(n.findUnansweredRequests))
+}
+
+func (n *Node) findUnansweredRequests() []UnansweredRequest {
 	byConn := map[string]*UnansweredRequest{}
 	for _, e := range n.Events(recording.SourceTap, recording.KindRetransmit) { // in order of time
 		d := recording.DetailOf[recording.RetransmitDetail](e)
