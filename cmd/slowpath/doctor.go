@@ -115,12 +115,16 @@ const judgingGCPercent = 50
 func (a *app) diagnose(paths []string, asJSON bool) error {
 	// The garbage of judging would be as much as the recording: half of that costs a few percent of CPU time.
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
+	done := a.working("reading the recording")
 	rec, notes, err := openRecordings(paths, false)
+	done()
 	if err != nil {
 		return err
 	}
 	a.notes(notes)
+	done = a.working(fmt.Sprintf("judging %d calls and %d events", len(rec.Calls), len(rec.Events)))
 	d := verdict.Diagnose(rec, version)
+	done()
 	if d.Verdict == verdict.Findings {
 		a.code = exitFindings
 	}

@@ -40,6 +40,7 @@ type watchSize struct {
 
 // day has, rounded, 1e8 calls in histograms, 1e6 slow calls and 1e6 connects.
 var watches = map[string]watchSize{
+	"small":             {2, 20, 100, 5, 5, 5}, // for tests
 	"connections=1000":  {30, 1000, 10_000, 100, 100, 50},
 	"connections=8000":  {30, 8000, 30_000, 300, 300, 100},
 	"connections=20000": {30, 20_000, 60_000, 500, 500, 200},

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -32,6 +34,33 @@ func (a *app) progress(format string, args ...any) {
 	if a.onTerminal() {
 		line := layout.OneLine(fmt.Sprintf(format, args...))
 		fmt.Fprint(a.stderr, "\r\x1b[K"+layout.Shorten(line, a.liveWidth(), "..."))
+	}
+}
+
+// working shows what takes long, and for how many seconds; the function that it returns ends it.
+func (a *app) working(what string) (done func()) {
+	if !a.onTerminal() {
+		return func() {}
+	}
+	a.progress("%s", what)
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for seconds := 1; ; seconds++ {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				a.progress("%d s, %s", seconds, what)
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		wg.Wait()
+		a.progressDone()
 	}
 }
 
