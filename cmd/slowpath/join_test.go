@@ -311,7 +311,7 @@ func boundOf(t *testing.T, client, server, truth *recording.Recording, known map
 // part.
 func spentOnWay(r *recording.Recording, c recording.Call) (ns int64) {
 	inServer := false
-	for i, s := range r.Segments[c.ID] {
+	for i, s := range r.SegmentsOf(c.ID) {
 		inServer = inServer || s.Actor == recording.Server
 		if s.Actor == recording.Network || i == 0 && s.Actor == recording.Client && s.State == recording.Send {
 			ns += s.ToNs - s.FromNs

@@ -101,6 +101,7 @@ func load(path, mode string) (*Recording, error) {
 			return nil, fmt.Errorf("%s: the recording is damaged or cut short: %w", path, err)
 		}
 	}
+	r.sortSegments()
 	r.Index()
 	r.shared = nil
 	return r, nil
@@ -171,7 +172,7 @@ func (r *Recording) loadCalls(db *sql.DB) error {
 		columns += ",side,client,seq "
 	}
 	var c Call
-	return each(db, "SELECT "+columns+" FROM call ORDER BY intended_ns, id",
+	return each(db, "SELECT "+columns+" FROM call",
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
 				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client, &c.Seq)
@@ -183,11 +184,10 @@ func (r *Recording) loadCalls(db *sql.DB) error {
 
 func (r *Recording) loadSegments(db *sql.DB) error {
 	var s Segment
-	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment ORDER BY call_id, from_ns",
+	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment",
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
-			r.share(&s.Actor, &s.State, &s.Culprit)
-			r.Segments[s.CallID] = append(r.Segments[s.CallID], s)
+			r.addSegment(s.CallID, s)
 			return err
 		})
 }
@@ -203,7 +203,7 @@ func (r *Recording) loadHistograms(db *sql.DB) error {
 
 func (r *Recording) loadSamples(db *sql.DB) error {
 	var s Sample
-	return each(db, "SELECT time_ns,source,subject,name,value FROM sample ORDER BY time_ns",
+	return each(db, "SELECT time_ns,source,subject,name,value FROM sample",
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
 			r.addSample(s)
@@ -213,7 +213,7 @@ func (r *Recording) loadSamples(db *sql.DB) error {
 
 func (r *Recording) loadEvents(db *sql.DB) error {
 	var e Event
-	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event ORDER BY time_ns",
+	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event",
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
 			r.share(&e.Source, &e.Subject, &e.Kind)

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"sort"
@@ -12,11 +13,13 @@ import (
 type Recording struct {
 	Meta       map[string]string
 	Calls      []Call
-	Segments   map[int64][]Segment // by call id
 	Histograms []Histogram
 	Events     []Event
 	Snapshots  []Snapshot
 	Profiles   []Profile
+	segments   map[int64]*partsOf // by call id
+	parts      []part             // of all segments
+	placeOf    map[part]uint64    // in parts
 	series     map[seriesKey]Series
 	conns      map[string]*usesOf   // by the client's address
 	shared     map[string]string    // see share
@@ -44,8 +47,8 @@ type Series []Point
 // the last row.
 func New() *Recording {
 	return &Recording{
-		Meta: map[string]string{}, Segments: map[int64][]Segment{}, series: map[seriesKey]Series{},
-		conns: map[string]*usesOf{},
+		Meta: map[string]string{}, segments: map[int64]*partsOf{}, placeOf: map[part]uint64{},
+		series: map[seriesKey]Series{}, conns: map[string]*usesOf{},
 	}
 }
 
@@ -56,8 +59,7 @@ func (r *Recording) Call(c Call, segs ...Segment) {
 	}
 	r.Calls = append(r.Calls, c)
 	for _, s := range segs {
-		s.CallID = c.ID
-		r.Segments[c.ID] = append(r.Segments[c.ID], s)
+		r.addSegment(c.ID, s)
 	}
 }
 
@@ -86,15 +88,23 @@ func (r *Recording) addSample(s Sample) {
 
 // Index sorts all rows by time.
 func (r *Recording) Index() {
-	sort.SliceStable(r.Calls, func(i, j int) bool { return r.Calls[i].IntendedNs < r.Calls[j].IntendedNs })
-	sort.SliceStable(r.Events, func(i, j int) bool { return r.Events[i].TimeNs < r.Events[j].TimeNs })
-	sort.SliceStable(r.Snapshots, func(i, j int) bool { return r.Snapshots[i].TimeNs < r.Snapshots[j].TimeNs })
-	sort.SliceStable(r.Profiles, func(i, j int) bool { return r.Profiles[i].TimeNs < r.Profiles[j].TimeNs })
+	sortByTime(r.Calls, func(c Call) int64 { return c.IntendedNs })
+	sortByTime(r.Events, func(e Event) int64 { return e.TimeNs })
+	sortByTime(r.Snapshots, func(s Snapshot) int64 { return s.TimeNs })
+	sortByTime(r.Profiles, func(p Profile) int64 { return p.TimeNs })
 	for _, s := range r.series {
-		sort.SliceStable(s, func(i, j int) bool { return s[i].TimeNs < s[j].TimeNs })
+		sortByTime(s, func(p Point) int64 { return p.TimeNs })
 	}
 	r.indexConns()
 	r.indexEvents()
+}
+
+// sortByTime is stable. Most rows are in order already.
+func sortByTime[T any](rows []T, timeNs func(T) int64) {
+	byTime := func(a, b T) int { return cmp.Compare(timeNs(a), timeNs(b)) }
+	if !slices.IsSortedFunc(rows, byTime) {
+		slices.SortStableFunc(rows, byTime)
+	}
 }
 
 // indexEvents has EventsOf find events without a search through all: causes ask for some kinds once per slow call.

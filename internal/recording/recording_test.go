@@ -70,10 +70,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	call.ID, seg.CallID = 1, 1
-	want := New()
-	want.Calls, want.Segments[1] = []Call{call}, []Segment{seg}
-	if !reflect.DeepEqual(r.Calls, want.Calls) || !reflect.DeepEqual(r.Segments, want.Segments) {
-		t.Errorf("calls %+v segments %+v", r.Calls, r.Segments)
+	if segs := r.SegmentsOf(1); !slices.Equal(r.Calls, []Call{call}) || !slices.Equal(segs, []Segment{seg}) {
+		t.Errorf("calls %+v segments %+v", r.Calls, segs)
 	}
 	if v, ok := r.Series(SourceServer, "a:1", "used_memory").Last(); !ok || v != 1.5 {
 		t.Errorf("sample %v", v)

@@ -23,8 +23,8 @@ func (r *Recording) Without(sources ...string) *Recording {
 			continue
 		}
 		out.Calls = append(out.Calls, c)
-		if segs, ok := r.Segments[c.ID]; ok {
-			out.Segments[c.ID] = segs
+		if p := r.segments[c.ID]; p != nil {
+			out.segments[c.ID] = p
 		}
 	}
 	out.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e Event) bool { return gone(e.Source) })
@@ -39,6 +39,7 @@ func (r *Recording) Without(sources ...string) *Recording {
 	if !gone(SourceTap) {
 		out.conns = r.conns
 	}
+	out.parts, out.placeOf = slices.Clip(r.parts), maps.Clone(r.placeOf)
 	out.indexEvents()
 	return out
 }

@@ -15,10 +15,10 @@ func TestWithout(t *testing.T) {
 	}
 	r.Index()
 	w := r.Without(SourceTap)
-	if len(w.Calls) != 2 || len(w.Segments) != 2 || len(w.Events) != 2 || len(w.Histograms) != 2 ||
+	if len(w.Calls) != 2 || len(w.segments) != 2 || len(w.Events) != 2 || len(w.Histograms) != 2 ||
 		len(w.Snapshots) != 2 || len(w.series) != 2 {
 		t.Errorf("%d calls, %d segments, %d events, %d histograms, %d snapshots, %d series; want 2 of each",
-			len(w.Calls), len(w.Segments), len(w.Events), len(w.Histograms), len(w.Snapshots), len(w.series))
+			len(w.Calls), len(w.segments), len(w.Events), len(w.Histograms), len(w.Snapshots), len(w.series))
 	}
 	if w.Used(SourceTap) || !w.Used(SourceHost) {
 		t.Errorf("tap used: %v, host used: %v", w.Used(SourceTap), w.Used(SourceHost))

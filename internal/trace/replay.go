@@ -16,7 +16,7 @@ func Replay(r *recording.Recording, w *Watch) {
 		func(c recording.Call) bool { return c.Source != recording.SourceTap })
 	slices.SortStableFunc(calls, func(a, b recording.Call) int { return cmp.Compare(a.EndNs, b.EndNs) })
 	for _, c := range calls {
-		w.Call(c, r.Segments[c.ID]...)
+		w.Call(c, r.SegmentsOf(c.ID)...)
 	}
 	for _, h := range r.Histograms {
 		w.Histogram(h)

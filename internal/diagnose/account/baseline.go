@@ -63,7 +63,7 @@ func feltNs(rec *recording.Recording, c recording.Call) int64 {
 	if c.Source != recording.SourceProbe {
 		return ns
 	}
-	for _, s := range rec.Segments[c.ID] {
+	for _, s := range rec.SegmentsOf(c.ID) {
 		if s.Actor == Client && s.State == RunQueue {
 			ns -= max(min(s.ToNs, c.EndNs)-max(s.FromNs, c.IntendedNs), 0)
 		}

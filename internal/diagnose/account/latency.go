@@ -63,7 +63,7 @@ func probePaths(rec *recording.Recording) []Path {
 		}
 		k := key{c.Node, c.Conn}
 		byPath[k] = append(byPath[k], feltNs(rec, c))
-		for _, s := range rec.Segments[c.ID] {
+		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.State == Dial && s.Culprit == "connect" {
 				connects[c.Node] = append(connects[c.Node], s.ToNs-s.FromNs)
 			}

@@ -40,7 +40,7 @@ func newPainter(rec *recording.Recording, all *latencies, threads map[string]*ma
 func proxiedNodes(rec *recording.Recording) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range rec.Calls {
-		if !out[c.Node] && slices.ContainsFunc(rec.Segments[c.ID], forwards) {
+		if !out[c.Node] && slices.ContainsFunc(rec.SegmentsOf(c.ID), forwards) {
 			out[c.Node] = true
 		}
 	}
@@ -112,7 +112,7 @@ func whereOpen(present, evidence Segment) (Segment, bool) { return evidence, isO
 
 // putMeasured: what the source of the call measured itself.
 func (p *painter) putMeasured(t *timeline, c recording.Call) {
-	for _, s := range p.rec.Segments[c.ID] {
+	for _, s := range p.rec.SegmentsOf(c.ID) {
 		if th := p.threads[c.Node]; th != nil && s.Actor == Server && s.Culprit == "" {
 			s.Culprit = th.cgroups[s.State]
 		}

@@ -125,7 +125,7 @@ func ownQueries(n *facts.Node) facts.Percentiles {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
 			continue
 		}
-		for _, s := range n.Rec.Segments[c.ID] {
+		for _, s := range n.Rec.SegmentsOf(c.ID) {
 			if s.State == account.Dial && s.Culprit == "dns" {
 				ns = append(ns, s.ToNs-s.FromNs)
 			}

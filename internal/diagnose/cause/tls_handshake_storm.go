@@ -168,7 +168,7 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" {
 			continue
 		}
-		for _, s := range n.Rec.Segments[c.ID] {
+		for _, s := range n.Rec.SegmentsOf(c.ID) {
 			switch s.State {
 			case account.Dial:
 				dials = append(dials, s.ToNs-s.FromNs)

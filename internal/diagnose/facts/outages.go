@@ -136,7 +136,7 @@ func (n *Node) silenceAtEnd(answers []int64) (s Span, waiting map[Failure]int) {
 		}
 		switch {
 		case c.Conn != "fresh":
-		case dialling(n.Rec.Segments[c.ID], c.EndNs):
+		case dialling(n.Rec.SegmentsOf(c.ID), c.EndNs):
 			waiting[FailedUnreachable]++
 		default:
 			waiting[FailedNoReply]++

@@ -74,7 +74,7 @@ func (n *Node) ConnectionCost() ConnectionCost {
 			continue
 		}
 		var ns int64
-		for _, s := range n.Rec.Segments[c.ID] {
+		for _, s := range n.Rec.SegmentsOf(c.ID) {
 			switch s.State {
 			case account.Dial:
 				ns += s.ToNs - s.FromNs

@@ -25,7 +25,7 @@ func (g clientRows) addCalls(calls []int, made func(recording.Call, []recording.
 	}
 	for _, i := range calls {
 		c := g.client.Calls[i]
-		segs := made(c, g.client.Segments[c.ID])
+		segs := made(c, g.client.SegmentsOf(c.ID))
 		next++
 		shift := g.clocks.shift(c.IntendedNs)
 		c.ID, c.Node = next, g.nodeName(c.Node)
@@ -35,7 +35,7 @@ func (g clientRows) addCalls(calls []int, made func(recording.Call, []recording.
 			s.FromNs, s.ToNs = s.FromNs+shift, s.ToNs+shift
 			moved[j] = s
 		}
-		delete(g.server.Segments, c.ID) // of no call, in a damaged recording
+		g.server.SetSegments(c.ID, nil) // those of no call, in a damaged recording
 		g.server.Call(c, moved...)
 	}
 }

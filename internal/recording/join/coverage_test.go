@@ -21,13 +21,15 @@ func TestFastAtServer(t *testing.T) {
 		first, last := w.server.Calls[0].IntendedNs, w.server.Calls[w.n-1].EndNs
 		w.server.Calls = slices.DeleteFunc(w.server.Calls,
 			func(c recording.Call) bool { return c.EndNs-c.IntendedNs < slow })
-		clear(w.server.Segments)
+		for id := range w.n {
+			w.server.SetSegments(int64(id+1), nil)
+		}
 		for i, c := range w.server.Calls { // as the server's host would have recorded them
 			w.server.Calls[i].ID = int64(i + 1)
-			w.server.Segments[int64(i+1)] = []recording.Segment{{
+			w.server.SetSegments(int64(i+1), []recording.Segment{{
 				Actor: recording.Server, State: recording.Exec,
 				FromNs: c.IntendedNs, ToNs: c.EndNs,
-			}}
+			}})
 		}
 		if rapid.Bool().Draw(t, "pooled") {
 			w.server.Snapshot(recording.Snapshot{
@@ -56,7 +58,7 @@ func TestFastAtServer(t *testing.T) {
 			t.Fatalf("%+v of %d calls, %d of them slow at the server", r, calls, slowThere)
 		}
 		for _, c := range rec.Calls {
-			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
+			segs, truth := rec.SegmentsOf(c.ID), w.truth[c.Seq]
 			at := c.IntendedNs
 			for _, s := range segs {
 				if s.FromNs != at || s.ToNs <= at {

@@ -170,7 +170,8 @@ func joinTwo(server, client *recording.Recording, coverage *serverCoverage, keep
 	retransmitted := retransmits(server)
 	for _, p := range m.pairs {
 		c, segs := p.join(clocks, retransmitted[p.server.Conn])
-		server.Calls[p.serverIndex], server.Segments[c.ID] = c, segs
+		server.Calls[p.serverIndex] = c
+		server.SetSegments(c.ID, segs)
 	}
 	rows.addCalls(fast, coverage.boundNetwork)
 	if keepUnmatched {

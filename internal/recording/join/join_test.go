@@ -102,7 +102,7 @@ func TestNetworkShare(t *testing.T) {
 			t.Fatalf("%+v of %d calls", r, calls)
 		}
 		for _, c := range rec.Calls {
-			segs, truth := rec.Segments[c.ID], w.truth[c.Seq]
+			segs, truth := rec.SegmentsOf(c.ID), w.truth[c.Seq]
 			at := c.IntendedNs
 			for _, s := range segs {
 				if s.FromNs != at || s.ToNs <= at {
@@ -170,14 +170,14 @@ func TestAnyRows(t *testing.T) {
 		}
 		c := rec.Calls[0]
 		at := c.IntendedNs
-		for _, s := range rec.Segments[c.ID] {
+		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.FromNs != at || s.ToNs <= at {
-				t.Fatalf("%+v of %+v", rec.Segments[c.ID], c)
+				t.Fatalf("%+v of %+v", rec.SegmentsOf(c.ID), c)
 			}
 			at = s.ToNs
 		}
 		if at != c.EndNs {
-			t.Fatalf("%+v of %+v", rec.Segments[c.ID], c)
+			t.Fatalf("%+v of %+v", rec.SegmentsOf(c.ID), c)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestClockThatWasSet(t *testing.T) {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	for _, c := range rec.Calls {
-		segs := rec.Segments[c.ID]
+		segs := rec.SegmentsOf(c.ID)
 		if in(segs, recording.Network, recording.Way)+in(segs, recording.Client, recording.Send) != 3e6 {
 			t.Errorf("%+v", segs)
 		}
@@ -278,7 +278,7 @@ func TestNotJoined(t *testing.T) {
 func clone(r *recording.Recording) *recording.Recording {
 	out := recording.New()
 	for _, c := range r.Calls {
-		out.Call(c, r.Segments[c.ID]...)
+		out.Call(c, r.SegmentsOf(c.ID)...)
 	}
 	for _, e := range r.Events {
 		out.Event(e)
@@ -345,7 +345,7 @@ func TestSeveralClients(t *testing.T) {
 			c := w.client.Calls[i]
 			c.Conn = fmt.Sprintf("10.0.0.3:%d", i)
 			w.server.Calls[i].Conn = c.Conn
-			other.Call(c, w.client.Segments[c.ID]...)
+			other.Call(c, w.client.SegmentsOf(c.ID)...)
 		}
 	}
 	w.client.Calls = w.client.Calls[:3]

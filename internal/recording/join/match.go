@@ -80,8 +80,8 @@ func newPair(server, client *recording.Recording, at, mine int) (pair, bool) {
 		s.EndNs-s.IntendedNs > c.EndNs-c.IntendedNs+maxSendDelayNs {
 		return p, false
 	}
-	p.serverSegs = partition(server.Segments[s.ID], s.IntendedNs, s.EndNs)
-	p.clientSegs = partition(client.Segments[c.ID], c.IntendedNs, c.EndNs)
+	p.serverSegs = partition(server.SegmentsOf(s.ID), s.IntendedNs, s.EndNs)
+	p.clientSegs = partition(client.SegmentsOf(c.ID), c.IntendedNs, c.EndNs)
 	p.replyAtNs = c.IntendedNs
 	for _, g := range p.clientSegs {
 		if g.Actor == recording.Network || g.Actor == recording.Nobody {

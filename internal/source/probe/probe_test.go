@@ -190,7 +190,7 @@ func TestPhasesOfFreshConnections(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 		connect, at := false, c.IntendedNs
-		for _, s := range rec.Segments[c.ID] {
+		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.FromNs < at || s.ToNs < s.FromNs || s.ToNs > c.EndNs {
 				t.Errorf("segment %+v of %+v", s, c)
 			}
@@ -198,7 +198,7 @@ func TestPhasesOfFreshConnections(t *testing.T) {
 			connect = connect || s.Culprit == "connect"
 		}
 		if !connect {
-			t.Errorf("no connect in %+v", rec.Segments[c.ID])
+			t.Errorf("no connect in %+v", rec.SegmentsOf(c.ID))
 		}
 	}
 	if len(rec.Histograms) == 0 {
@@ -289,13 +289,13 @@ func TestServerGone(t *testing.T) {
 		}
 		unfinished++
 		var dialled int64
-		for _, s := range rec.Segments[c.ID] {
+		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.Actor == recording.App && s.State == recording.Dial {
 				dialled += s.ToNs - s.FromNs
 			}
 		}
 		if dialled < (c.EndNs-c.StartNs)*9/10 && c.EndNs-c.StartNs > 1e6 {
-			t.Errorf("%+v: %+v", c, rec.Segments[c.ID])
+			t.Errorf("%+v: %+v", c, rec.SegmentsOf(c.ID))
 		}
 	}
 	if unfinished == 0 {

@@ -121,7 +121,7 @@ func TestProcessFilter(t *testing.T) {
 				if !strings.HasPrefix(c.Client, prefix) {
 					t.Errorf("a call of %s", c.Client)
 				}
-				for _, s := range rec.Segments[c.ID] {
+				for _, s := range rec.SegmentsOf(c.ID) {
 					if c.Op == "GET" && strings.Contains(s.Culprit, "DEBUG SLEEP from") && strings.Contains(s.Culprit,
 						"redis-cli[") {
 						waited++

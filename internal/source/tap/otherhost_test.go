@@ -202,7 +202,7 @@ func TestBothEndsOfOtherHost(t *testing.T) {
 		if c.Side != "both" || !strings.HasPrefix(c.Client, "redis-") || !strings.HasPrefix(c.Conn, "203.0.113.") {
 			t.Errorf("a call of one end only: %+v", c)
 		}
-		parts := partsOf(t, c, rec.Segments[c.ID])
+		parts := partsOf(t, c, rec.SegmentsOf(c.ID))
 		switch c.Op {
 		case "DEBUG SLEEP":
 			if parts[recording.Server] < 30e6 {
@@ -215,7 +215,7 @@ func TestBothEndsOfOtherHost(t *testing.T) {
 			}
 			if parts[recording.Network] < onSlowPath(bytes) {
 				t.Errorf("%d bytes were on a slow path for %d ns, of a call of %d: %+v", c.ReplyBytes,
-					parts[recording.Network], c.EndNs-c.StartNs, rec.Segments[c.ID])
+					parts[recording.Network], c.EndNs-c.StartNs, rec.SegmentsOf(c.ID))
 			}
 		}
 		found[c.Op]++

@@ -82,8 +82,8 @@ func TestThrottledByCgroup(t *testing.T) {
 				}
 				events++
 			}
-			for _, list := range rec.Segments {
-				for _, s := range list {
+			for _, c := range rec.Calls {
+				for _, s := range rec.SegmentsOf(c.ID) {
 					if s.State == recording.Throttled && s.Culprit == want && s.Actor == side {
 						named++
 					}
