@@ -52,6 +52,9 @@ var watches = map[string]watchSize{
 func BenchmarkJudge(b *testing.B) {
 	for _, name := range []string{"connections=1000", "connections=8000", "connections=20000", "day"} {
 		b.Run(name, func(b *testing.B) {
+			if name == "day" && *keepRecordings == "" {
+				b.Skip("takes 1.5 GB of disk, minutes, and 5 GB of memory: give -keep DIRECTORY")
+			}
 			path := recordingOf(b, name)
 			var cpu time.Duration
 			var peakKiB int64
