@@ -125,8 +125,8 @@ func (r *Recording) indexConns() {
 	for _, client := range old {
 		r.usesOfSamples(client)
 	}
-	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool {
-		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix)
+	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool { // few connections have chains of calls
+		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix) && !strings.HasPrefix(k.Name, "chain")
 	})
 	for client, p := range r.conns {
 		if p.mixed {

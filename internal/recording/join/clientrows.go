@@ -81,9 +81,11 @@ func (g clientRows) addEvidence() (clash int) {
 			g.server.Event(e)
 		}
 	}
-	for _, subject := range g.client.Subjects(recording.SourceTap, recording.ProcessPrefix) {
-		if noClash(subject) {
-			g.addSamples(subject)
+	for _, prefix := range []string{recording.ProcessPrefix, recording.ConnPrefix} {
+		for _, subject := range g.client.Subjects(recording.SourceTap, prefix) {
+			if prefix == recording.ConnPrefix || noClash(subject) {
+				g.addSamples(subject)
+			}
 		}
 	}
 	for _, conn := range g.client.UsedConns() {
