@@ -30,6 +30,7 @@ var layers = map[string]int{
 	"internal/source/server":          2,
 	"internal/source/host":            2,
 	"internal/source/hostfs":          0,
+	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,

@@ -95,6 +95,11 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if o.Targets, err = a.targets(ctx, args); err != nil {
 		return err
 	}
+	var written []string
+	if a.scratch.path() == "" {
+		written = []string{path}
+	}
+	o.Loaded = a.dropper(written, o.Targets, o.Profiles)
 	rec, err := recording.Create(path, w.maxDisk)
 	if err != nil {
 		return usage(err)

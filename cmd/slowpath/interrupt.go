@@ -76,6 +76,13 @@ func (s *scratch) make() (string, error) {
 	return dir, err
 }
 
+// path is empty where there is none.
+func (s *scratch) path() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dir
+}
+
 func (s *scratch) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

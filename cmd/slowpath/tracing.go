@@ -79,9 +79,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			tap.Reason(err), tap.Remedy(err))
 	}
 	defer kernel.Close()
-	if err := tap.Drop(); err != nil {
-		t.note("%s", err)
-	}
+	t.app.dropper([]string{t.flags.record, t.flags.perfetto}, nil, nil)()
 	for _, n := range notes {
 		t.note("%s", n)
 	}

@@ -45,9 +45,6 @@ func (r *run) openTap() *tap.Tap {
 	for _, b := range t.Blind() {
 		r.blind(r.nodes[0].address, b)
 	}
-	if err := tap.Drop(); err != nil {
-		r.Progress(err.Error())
-	}
 	for _, n := range r.nodes {
 		observersOf(t, n)(n.observers)
 		if n.unnamed && len(nodes) > 1 {

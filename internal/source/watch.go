@@ -43,6 +43,9 @@ type Options struct {
 	Frames      string           // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
+	// Loaded, if set, is called when the kernel programs are loaded: the rest of the watch needs fewer privileges
+	// (internal/source/privilege).
+	Loaded func()
 	// Started, if set, is called when the servers were reached and the watch begins, with their number.
 	Started func(nodes int)
 }
@@ -86,11 +89,11 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 		return err
 	}
 	r := &run{Options: o, sink: sink, nodes: nodes, profiles: profiles}
-	r.cpuClock, err = r.openCPU() // before openTap, which gives up the right to load programs
-	if err != nil {
+	if r.cpuClock, err = r.openCPU(); err != nil {
 		return err
 	}
 	r.kernel = r.openTap() // takes a second, which must not count as time of the watch
+	defer r.loaded().Close()
 	if o.Started != nil {
 		o.Started(len(nodes))
 	}
@@ -106,6 +109,23 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	end.Wait()
 	r.finish()
 	return nil
+}
+
+// loaded has privileges given up that only the start of a watch needs. What needs them later is done before.
+func (r *run) loaded() (held *host.Spaces) {
+	if r.Loaded == nil {
+		return nil
+	}
+	if root, ok := r.FS.(host.Root); ok && !r.NoHost {
+		held = host.HoldSpaces(root)
+		root.Spaces = held
+		r.FS = root
+	}
+	if r.cpuClock != nil {
+		r.cpuClock.ReadKernel()
+	}
+	r.Loaded()
+	return held
 }
 
 // endWithProcess ends the watch when the process that it is about has ended.

@@ -36,7 +36,7 @@ func tree(t *testing.T, files map[string]string) Root {
 			t.Fatal(err)
 		}
 	}
-	return Root{hostfs.Root{Dir: dir}}
+	return Root{Root: hostfs.Root{Dir: dir}}
 }
 
 // server is what /proc has of a server with PID 77.

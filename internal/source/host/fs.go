@@ -29,14 +29,17 @@ type SocketTable interface {
 
 // Root is the host below a directory; the zero value is this host. With a directory, sockets come from proc/PID/net/tcp
 // there.
-type Root struct{ hostfs.Root }
+type Root struct {
+	hostfs.Root
+	Spaces *Spaces // namespaces that were entered before privileges were given up; may be nil
+}
 
 // ReadInNetNS reads a file whose content depends on the network namespace of the reader.
 func (r Root) ReadInNetNS(pid int, name string) (b []byte, err error) {
 	if r.Dir != "" {
 		return r.ReadFile(name)
 	}
-	if inErr := inNetNS(pid, func() { b, err = r.ReadFile(name) }); inErr != nil {
+	if inErr := r.Spaces.in(pid, func() { b, err = r.ReadFile(name) }); inErr != nil {
 		return nil, inErr
 	}
 	return b, err
@@ -46,7 +49,7 @@ func (r Root) ReadInNetNS(pid int, name string) (b []byte, err error) {
 // else with /proc/PID/net/tcp, which has no TCP_INFO.
 func (r Root) Sockets(pid int) (SocketTable, error) {
 	if r.Dir == "" {
-		if t, err := openDiag(pid); err == nil {
+		if t, err := openDiag(r.Spaces, pid); err == nil {
 			return t, nil
 		}
 	}

@@ -15,9 +15,18 @@ import (
 
 var errLinux = fmt.Errorf("the host source reads /proc and needs Linux: %w", errors.ErrUnsupported)
 
-func inNetNS(int, func()) error { return errLinux }
+// Spaces need Linux.
+type Spaces struct{}
 
-func openDiag(int) (SocketTable, error) { return nil, errLinux }
+// HoldSpaces needs Linux.
+func HoldSpaces(FS) *Spaces { return nil }
+
+// Close does nothing.
+func (*Spaces) Close() {}
+
+func (*Spaces) in(int, func()) error { return errLinux }
+
+func openDiag(*Spaces, int) (SocketTable, error) { return nil, errLinux }
 
 // Locate needs Linux.
 func Locate(FS, Query) (Process, error) { return Process{}, errLinux }

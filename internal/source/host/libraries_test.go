@@ -86,7 +86,7 @@ func TestLibrariesOf(t *testing.T) {
 		3: {{Name: "redis-py", Version: "7.1.0", How: recording.LibraryInstalled}},
 		4: nil, 5: nil, 6: nil,
 	} {
-		if got := librariesOf(Root{hostfs.Root{Dir: root}}, pid); !reflect.DeepEqual(got, want) {
+		if got := librariesOf(Root{Root: hostfs.Root{Dir: root}}, pid); !reflect.DeepEqual(got, want) {
 			t.Errorf("process %d: %+v, want %+v", pid, got, want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestHostilePackages(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := make(chan []recording.Library, 1)
-			go func() { found <- librariesOf(Root{hostfs.Root{Dir: root}}, 2) }()
+			go func() { found <- librariesOf(Root{Root: hostfs.Root{Dir: root}}, 2) }()
 			select {
 			case got := <-found:
 				if len(got) > 0 {

@@ -103,7 +103,7 @@ func TestMeterQuota(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := NewMeter(Root{hostfs.Root{Dir: dir}}, 7)
+			m, err := NewMeter(Root{Root: hostfs.Root{Dir: dir}}, 7)
 			if err != nil {
 				t.Fatal(err)
 			}

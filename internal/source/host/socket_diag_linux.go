@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,9 +20,9 @@ type diag struct {
 }
 
 // openDiag makes the socket in the network namespace of the process.
-func openDiag(pid int) (SocketTable, error) {
+func openDiag(held *Spaces, pid int) (SocketTable, error) {
 	fd, err := -1, error(nil)
-	inErr := inNetNS(pid, func() {
+	inErr := held.in(pid, func() {
 		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	})
 	if err = errors.Join(inErr, err); err != nil {
@@ -33,47 +31,6 @@ func openDiag(pid int) (SocketTable, error) {
 	timeout := unix.Timeval{Sec: 2}
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	return &diag{fd: fd, buf: make([]byte, 32<<10)}, nil
-}
-
-// inNetNS calls do in the network namespace of a process. For a foreign one, it does so on a thread of its own that is
-// never unlocked, so that the runtime ends it instead of using it again in the wrong namespace. The main thread cannot
-// be ended, and /proc/self is about it: where the scheduler gives us that one, we hold it until another one has done
-// the work.
-func inNetNS(pid int, do func()) error {
-	if sameNetNS(pid) {
-		do()
-		return nil
-	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			defer runtime.UnlockOSThread()
-			done <- inNetNS(pid, do)
-			return
-		}
-		err := enterNetNS(pid)
-		if err == nil {
-			do()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
-func sameNetNS(pid int) bool {
-	a, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
-	b, err2 := os.Readlink("/proc/thread-self/ns/net")
-	return err1 == nil && err2 == nil && a == b
-}
-
-func enterNetNS(pid int) error {
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Setns(fd, unix.CLONE_NEWNET)
 }
 
 func (d *diag) Close() error { return unix.Close(d.fd) }

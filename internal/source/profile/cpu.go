@@ -118,6 +118,10 @@ func (c *CPU) take(s sampler.Sample) {
 	})
 }
 
+// ReadKernel reads the names of the kernel's functions again, with those of programs that were loaded since OpenCPU.
+// That needs CAP_SYSLOG, which a watch may give up after this.
+func (c *CPU) ReadKernel() { c.sampler.ReadKernel() }
+
 // Run samples until ctx ends.
 func (c *CPU) Run(ctx context.Context) error {
 	defer c.sampler.Close()

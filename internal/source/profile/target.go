@@ -23,6 +23,9 @@ type Target struct {
 	pid  int
 }
 
+// PID is that of a JVM; 0 for an address.
+func (t Target) PID() int { return t.pid }
+
 // pprofPath is where net/http/pprof is unless a program puts it elsewhere.
 const pprofPath = "/debug/pprof/"
 

@@ -69,17 +69,24 @@ func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
 	return "", nil // another file, or one that is no program, has no probes
 }
 
-// attach has the programs called at the probes of a file.
+// attach has the programs called at the probes of a file. Links to many places need no right but CAP_PERFMON; those to
+// one, which are all that kernels before 6.6 have, need CAP_SYS_ADMIN in some versions, and so may be refused.
 func (w *collectionWatch) attach(name string, pid uint32, probes [2]probe) error {
 	ex, err := link.OpenExecutable(name)
 	if err != nil {
 		return err
 	}
 	for i, p := range probes {
-		l, err := ex.Uprobe("", w.programs[i], &link.UprobeOptions{
-			Address: p.at, RefCtrOffset: p.semaphore,
-			PID: int(pid),
-		})
+		o := &link.UprobeMultiOptions{PID: pid, Addresses: []uint64{p.at}}
+		if p.semaphore != 0 {
+			o.RefCtrOffsets = []uint64{p.semaphore}
+		}
+		l, err := ex.UprobeMulti(nil, w.programs[i], o)
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			l, err = ex.Uprobe("", w.programs[i], &link.UprobeOptions{
+				Address: p.at, RefCtrOffset: p.semaphore, PID: int(pid),
+			})
+		}
 		if err != nil {
 			return err
 		}

@@ -129,6 +129,9 @@ func parseCPUs(text string) (out []int, err error) {
 	return out, nil
 }
 
+// ReadKernel reads the names of the kernel's functions again.
+func (s *Sampler) ReadKernel() { s.symbols.readKernel() }
+
 // Counts reads the counters of the BPF program.
 func (s *Sampler) Counts() (c Counts, err error) {
 	for which, to := range map[clockCounter]*int64{

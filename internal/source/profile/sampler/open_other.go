@@ -18,3 +18,6 @@ func (*Sampler) Counts() (Counts, error) { return Counts{}, ErrLinux }
 
 // Close does nothing.
 func (*Sampler) Close() error { return nil }
+
+// ReadKernel does nothing.
+func (*Sampler) ReadKernel() {}

@@ -19,13 +19,13 @@ static __always_inline int report_collection(u8 ended)
 	return 0;
 }
 
-SEC("uprobe")
+SEC("uprobe.multi")
 int on_collection_begin(struct pt_regs *ctx)
 {
 	return report_collection(0);
 }
 
-SEC("uprobe")
+SEC("uprobe.multi")
 int on_collection_end(struct pt_regs *ctx)
 {
 	return report_collection(1);

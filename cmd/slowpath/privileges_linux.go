@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"slowpath/internal/source/privilege"
+	"slowpath/internal/source/profile"
+	"slowpath/internal/wire/target"
+)
+
+// needed are whose files and sockets a watch uses to its end.
+type needed struct{ users []privilege.User }
+
+// add takes the owner of a file, if it is there.
+func (n *needed) add(path string, unless os.FileMode) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&unless != 0 {
+		return
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		n.users = append(n.users, privilege.User{UID: int(st.Uid), GID: int(st.Gid)})
+	}
+}
+
+// dropper gives up what root may do beyond a watch, once it is called. Files that are written to the end of the watch
+// have their directory changed: SQLite has a file beside a recording.
+func (a *app) dropper(written []string, servers []target.Target, profiles []profile.Target) func() {
+	return func() {
+		const anybody = 0o002 // may make and remove files of its own there, or connect
+		var n needed
+		for _, path := range written {
+			if path != "" {
+				n.add(filepath.Dir(path), 0)
+			}
+		}
+		own := a.scratch.path()
+		if own != "" {
+			n.add(filepath.Dir(own), anybody)
+		}
+		for _, t := range servers {
+			if t.Network == "unix" {
+				n.add(t.Path, anybody)
+			}
+		}
+		for _, p := range profiles {
+			if pid := p.PID(); pid != 0 { // a JVM answers its own user and root
+				n.add(fmt.Sprintf("/proc/%d", pid), 0)
+			}
+		}
+		err := privilege.Drop(n.users, own)
+		if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.onTerminal()) { // a build for tests has cgo
+			a.notes([]string{"slowpath keeps more privileges than it needs: " + err.Error()})
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+)
+
+// built is slowpath as it is released: without cgo.
+func built(t *testing.T, dir string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	path := filepath.Join(dir, "slowpath")
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// watching starts slowpath against a server and waits until its threads have the capabilities that want says.
+func watching(t *testing.T, c *exec.Cmd, want string) {
+	t.Helper()
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			t.Errorf("%v: %s", err, &out)
+		}
+	}()
+	pattern, last := regexp.MustCompile(want), ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", c.Process.Pid))
+		all := len(files) > 0
+		for _, f := range files {
+			if status, err := os.ReadFile(f); err == nil && !pattern.Match(status) {
+				all, last = false, string(status)
+			}
+		}
+		if all {
+			return
+		}
+	}
+	t.Errorf("a thread is not as %s: %s", want, last)
+}
+
+// rights is what a thread's status has, in its order.
+func rights(user int, capabilities string) string {
+	return fmt.Sprintf(`(?s)Uid:\t%d\t%[1]d\t%[1]d\t%[1]d\n.*CapPrm:\t%s\nCapEff:\t%[2]s\n`, user, capabilities) +
+		`CapBnd:\t0{16}\n.*NoNewPrivs:\t1\n`
+}
+
+// perfmon, sys_ptrace, dac_read_search
+const keptCapabilities = "0000004000080004"
+
+// TestPrivilegesOfRoot: root watches with the capabilities that a watch needs to its end, as a user who owns no file, or
+// as the one whose directory a recording is in, or whose socket it connects to.
+func TestPrivilegesOfRoot(t *testing.T) {
+	dir := t.TempDir()
+	slowpath := built(t, dir)
+	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{UnixSocket: true})
+	theirs := filepath.Join(dir, "theirs")
+	if err := os.Mkdir(theirs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(theirs, 4321, 4322); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "TMPDIR="+shared(t))
+	for _, c := range []struct {
+		name string
+		args []string
+		user int
+	}{
+		{"doctor", []string{"doctor", s.Addr, "--profile", "cpu"}, 65534},
+		{"trace", []string{"trace", s.Addr}, 65534},
+		{"record", []string{"record", s.Addr, "-o", filepath.Join(theirs, "x.slowpath")}, 4321},
+		{"record in a directory of root", []string{"record", s.Addr, "-o", filepath.Join(dir, "x.slowpath")}, 0},
+		{"unix socket of root", []string{"doctor", "unix://" + s.Socket}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			watch := exec.Command(slowpath, c.args...)
+			watch.Env = env
+			watching(t, watch, rights(c.user, keptCapabilities))
+		})
+	}
+	for _, d := range []string{theirs, strings.TrimPrefix(env[len(env)-1], "TMPDIR=")} {
+		files, err := os.ReadDir(d)
+		if err != nil || len(files) > 0 && (len(files) > 1 || files[0].Name() != "x.slowpath") {
+			t.Errorf("left in %s: %v, %v", d, files, err)
+		}
+	}
+}
+
+// shared is a directory as /tmp is.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "slowpath-test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o777|os.ModeSticky)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// TestPrivilegesOfUser: a user with exactly four capabilities has all tiers.
+func TestPrivilegesOfUser(t *testing.T) {
+	dir := shared(t)
+	slowpath := built(t, dir)
+	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, slowpath, "doctor", s.Addr, "--for", "2s", "--profile", "cpu")
+	c.Env, c.Dir = append(os.Environ(), "TMPDIR="+dir), dir
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Credential:  &syscall.Credential{Uid: 4321, Gid: 4322},
+		AmbientCaps: []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH},
+	}
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "T0 probe, profile, server · T1 host · T2 tap\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,213 @@
+package privilege
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/source/host"
+)
+
+// childFile names the file of root to a process of TestDropped.
+const childFile = "SLOWPATH_TEST_FILE_OF_ROOT"
+
+// TestDrop builds this package's tests without cgo, as releases are built, and runs TestDropped in a process that loses
+// its rights.
+func TestDrop(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "of-root"), filepath.Join(dir, "privilege.test")
+	if err := os.WriteFile(file, []byte("root's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "test", "-c", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	child := exec.Command(program, "-test.v", "-test.run", "^TestDropped$")
+	child.Env = append(os.Environ(), childFile+"="+file)
+	out, err := child.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestDropped")) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if body, err := os.ReadFile(file); err != nil || string(body) != "root's" {
+		t.Errorf("root's file holds %q, %v", body, err)
+	}
+}
+
+// TestDropped gives up the rights of this process, and tries what it may not do any more, and what it still may.
+func TestDropped(t *testing.T) {
+	file := os.Getenv(childFile)
+	if file == "" {
+		t.Skip("part of TestDrop")
+	}
+	raw, multi := loadPrograms(t)
+	other := exec.Command("cat")                                            // of root, which this process may not kill later
+	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET} // as in a container
+	stdin, err := other.StdinPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stdin.Close(); _ = other.Wait() }()
+	here := host.Root{Spaces: host.HoldSpaces(host.Root{})}
+	defer here.Spaces.Close()
+	if err := Drop(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	const setting = "/proc/sys/net/core/somaxconn"
+	if _, err := here.ReadInNetNS(other.Process.Pid, setting); err != nil {
+		t.Errorf("reading a setting of a network namespace that was entered before: %v", err)
+	}
+	if _, err := (host.Root{}).ReadInNetNS(other.Process.Pid, setting); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("entering a network namespace: %v", err)
+	}
+	// Hooks that a watch attaches late, by programs that were loaded before.
+	if l, err := link.AttachTracing(link.TracingOptions{Program: raw}); err != nil {
+		t.Errorf("attaching a tracepoint: %v", err)
+	} else {
+		l.Close()
+	}
+	attachUprobe(t, multi, other)
+	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", other.Process.Pid)); err != nil {
+		t.Errorf("reading a file that belongs to another process: %v", err)
+	}
+	var all sync.WaitGroup
+	for range 8 { // on threads of their own
+		all.Go(func() {
+			runtime.LockOSThread()
+			for what, err := range tries(file) {
+				if !errors.Is(err, os.ErrPermission) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	checkThreads(t)
+	sh := exec.Command("/bin/sh", "-c", "cat /proc/self/status")
+	if out, err := sh.CombinedOutput(); err != nil || !strings.Contains(string(out), "CapEff:\t0000000000000000") {
+		t.Errorf("a program that it executes: %v: %s", err, out)
+	}
+}
+
+// loadPrograms loads a program for a tracepoint, and one for functions of other processes.
+func loadPrograms(t *testing.T) (raw, uprobe *ebpf.Program) {
+	t.Helper()
+	for _, p := range []struct {
+		spec ebpf.ProgramSpec
+		to   **ebpf.Program
+	}{
+		{ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: "sched_switch"}, &raw},
+		{ebpf.ProgramSpec{Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti}, &uprobe},
+	} {
+		p.spec.License, p.spec.Instructions = "GPL", asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}
+		loaded, err := ebpf.NewProgram(&p.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { loaded.Close() })
+		*p.to = loaded
+	}
+	return raw, uprobe
+}
+
+// attachUprobe hooks a function of the C library of another process, as is done for runtimes and for TLS.
+func attachUprobe(t *testing.T, p *ebpf.Program, other *exec.Cmd) {
+	t.Helper()
+	ex, err := link.OpenExecutable(fmt.Sprintf("/proc/%d/exe", other.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ex.UprobeMulti(nil, p, &link.UprobeMultiOptions{
+		Addresses: []uint64{0x2000}, PID: uint32(other.Process.Pid),
+	})
+	if err != nil {
+		t.Errorf("attaching to a function of another process: %v", err)
+		return
+	}
+	l.Close()
+}
+
+// tries are what must be refused.
+func tries(file string) map[string]error {
+	loads, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.Kprobe, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err == nil {
+		loads.Close()
+	}
+	out := map[string]error{"loading a program": err}
+	_, out["making a map"] = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	_, out["writing root's file"] = os.OpenFile(file, os.O_WRONLY, 0)
+	out["a file in root's directory"] = os.WriteFile(file+".new", nil, 0o600)
+	out["removing root's file"] = os.Remove(file)
+	out["killing init"] = unix.Kill(1, 0)
+	out["becoming root"] = unix.Setresuid(0, 0, 0)
+	out["entering a namespace"] = unix.Unshare(unix.CLONE_NEWNET)
+	return out
+}
+
+// checkThreads reads what the kernel says of each thread.
+func checkThreads(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d threads, %v", len(files), err)
+	}
+	mask := fmt.Sprintf("%016x", maskOf(kept))
+	for _, f := range files {
+		status, err := os.ReadFile(f)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) { // it has ended
+			continue
+		}
+		for _, want := range []string{
+			"Uid:\t65534\t65534\t65534\t65534\n", "Gid:\t65534\t65534\t65534\t65534\n", "NoNewPrivs:\t1\n",
+			"CapPrm:\t" + mask, "CapEff:\t" + mask, "CapInh:\t0000000000000000", "CapAmb:\t0000000000000000",
+			"CapBnd:\t0000000000000000",
+		} {
+			if !strings.Contains(string(status), want) {
+				t.Errorf("%s has not %q: %v\n%s", f, want, err, status)
+			}
+		}
+	}
+}
+
+// TestOne: who slowpath becomes.
+func TestOne(t *testing.T) {
+	root, redis, java := User{0, 0}, User{100, 101}, User{200, 201}
+	for _, c := range []struct {
+		needed  []User
+		want    User
+		several bool
+	}{
+		{nil, Nobody, false},
+		{[]User{redis}, redis, false},
+		{[]User{redis, {100, 5}}, redis, false},
+		{[]User{root}, root, false},
+		{[]User{redis, java}, redis, true},
+		{[]User{root, java}, root, true},
+	} {
+		if got, several := one(c.needed); got != c.want || several != c.several {
+			t.Errorf("%v: %v, %v", c.needed, got, several)
+		}
+	}
+}
