@@ -74,8 +74,8 @@ func rights(user int, capabilities string) string {
 // perfmon, sys_ptrace, dac_read_search
 const keptCapabilities = "0000004000080004"
 
-// TestPrivilegesOfRoot: root watches with the capabilities that a watch needs to its end, as a user who owns no file, or
-// as the one whose directory a recording is in, or whose socket it connects to.
+// TestPrivilegesOfRoot: root watches with the capabilities that a watch needs to its end, as a user who owns no file,
+// or as the one whose directory a recording is in, or whose socket it connects to.
 func TestPrivilegesOfRoot(t *testing.T) {
 	dir := t.TempDir()
 	slowpath := built(t, dir)
