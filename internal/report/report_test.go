@@ -32,6 +32,9 @@ func TestSteps(t *testing.T) {
 			s("Thaw it:"),
 			c("echo THAWED > freezer.state   # cgroup v1"), s("or"), c("echo 0 > cgroup.freeze"),
 		},
+		"Move 'a: kill 1' or 'it'\\''s or kill 2' elsewhere: taskset -cp 3 17": { // names in quotes, format.Name
+			s("Move 'a: kill 1' or 'it'\\''s or kill 2' elsewhere:"), c("taskset -cp 3 17"),
+		},
 		"kill\x1b[2J -CONT 17\n18": {c("kill -CONT 17 18")},
 	} {
 		if got := steps(in); !slices.Equal(got, want) {

@@ -42,9 +42,17 @@ func steps(fix string) []step {
 	return out
 }
 
-// nextTool finds the first joint that a command follows, and where it is.
+// nextTool finds the first joint that a command follows, and where it is. What a name of somebody else says in quotes
+// (format.Name) is none.
 func nextTool(s string) (at int, joint string) {
+	quoted := false
 	for i := range s {
+		if s[i] == '\'' && (quoted || i == 0 || s[i-1] != '\\' && !isLetter(s[i-1])) { // no apostrophe
+			quoted = !quoted
+		}
+		if quoted {
+			continue
+		}
 		for _, j := range joints {
 			if strings.HasPrefix(s[i:], j) && beginsTool(s[i+len(j):]) {
 				return i, j
@@ -53,6 +61,8 @@ func nextTool(s string) (at int, joint string) {
 	}
 	return len(s), ""
 }
+
+func isLetter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
 
 func beginsTool(s string) bool {
 	for _, t := range tools {

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -75,7 +76,7 @@ func explainExpire(n *facts.Node) *Finding {
 	f.Fix = []string{"Spread the TTLs: EXPIRE key $((ttl + RANDOM % (ttl / 10))) instead of the same time " +
 		"for all (EXPIREAT at midnight, one bulk load)."}
 	if v, ok := n.Config("active-expire-effort"); ok && v != "1" {
-		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # now %s", v))
+		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # now %s", format.Name(v)))
 	}
 	if hz, ok := n.Info("hz").Last(); ok && hz <= account.DefaultHz && hz > 0 {
 		f.Fix = append(f.Fix,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -66,7 +67,7 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	if r.Moved > again {
 		f.doubt(recording.SourceServer, r.Moved, "replies", "%s got MOVED: more than got ASK", counted(r.Moved, "call"))
 	}
-	at := c.Nodes[0].Address
+	at := format.Shell(c.Nodes[0].Address)
 	f.Fix = []string{
 		"Finish the migration, slot by slot: redis-cli --cluster check " + at +
 			" lists the open slots, redis-cli --cluster fix " + at + " closes those that nobody migrates any more",

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -91,7 +92,7 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 func bigKeyFix(n *facts.Node, commands []account.Suspect) []string {
 	what := "the big values"
 	if len(commands) > 0 {
-		what = "what " + commands[0].Command + n.FromText(commands) + " moves"
+		what = "what " + format.Name(commands[0].Command) + n.FromText(commands) + " moves"
 	}
 	return []string{
 		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part "+

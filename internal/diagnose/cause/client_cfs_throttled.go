@@ -70,7 +70,7 @@ func clientThrottleFix(path string) []string {
 	if path != "" {
 		fix = append(fix,
 			fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max "+
-				"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", path))
+				"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", format.Name(path)))
 	}
 	return append(fix,
 		"Use as many threads as the quota has cores, so that it is not spent at the start of each period: Go 1.25 "+

@@ -130,11 +130,11 @@ func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
 	if own < mostOfWait && len(others) > 0 {
 		fix = append(fix,
 			fmt.Sprintf("Move %s to CPUs that %s does not use: taskset, a cpuset, or "+
-				"another machine; or renice -n 10 -p the other", c.Name, others[0]))
+				"another machine; or renice -n 10 -p the other", format.Name(c.Name), format.Name(others[0])))
 	} else {
 		fix = append(fix,
 			fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's "+
-				"requests.cpu), or share its load among more instances", c.Name))
+				"requests.cpu), or share its load among more instances", format.Name(c.Name)))
 	}
 	return append(fix,
 		"Do less work per reply: smaller values, fields instead of whole documents (HMGET), "+

@@ -110,8 +110,8 @@ func cowFix(n *facts.Node, huge bool) []string {
 	}
 	if save, ok := n.Config("save"); ok && save != "" {
 		fix = append(fix,
-			fmt.Sprintf("Save less often (CONFIG SET save: now %q), at hours with few "+
-				"writes, or on a replica: CONFIG SET save \"\" here", save))
+			fmt.Sprintf("Save less often (CONFIG SET save: now %s), at hours with few "+
+				"writes, or on a replica: CONFIG SET save \"\" here", format.Shell(save)))
 	} else {
 		fix = append(fix,
 			"Save less often, at hours with few writes, or on a replica; find "+

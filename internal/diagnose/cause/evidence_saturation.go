@@ -143,7 +143,7 @@ func saturationFix(n *facts.Node) []string {
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
 		fix = append(fix,
-			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", top.Name,
+			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", format.Name(top.Name),
 				math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()

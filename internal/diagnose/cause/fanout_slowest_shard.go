@@ -121,7 +121,7 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 }
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []string {
-	fix := []string{"Fix " + n.Address +
+	fix := []string{"Fix " + format.Name(n.Address) +
 		", or take it out of the path: the next finding says why it is slow, where " +
 		"that was seen; all other nodes answered in time"}
 	proxies := 0

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -36,7 +37,7 @@ func explainFlush(n *facts.Node) *Finding {
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", worst.Command,
+	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", format.Name(worst.Command),
 		n.FromText(h.Suspects))}
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
 		f.support(recording.SourceServer, 0, "", "lazyfree-lazy-user-flush is no")

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -121,11 +122,11 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 	if facts.ServerAtLeast(n, 6, 0) {
 		return append(fix,
 			fmt.Sprintf("To find all callers that do so: ACL SETUSER app -%s, which makes it an error",
-				strings.ToLower(name)))
+				format.Shell(strings.ToLower(name))))
 	}
 	return append(fix,
 		fmt.Sprintf("To find all callers that do so: rename-command %s \"\" in redis.conf, which makes it an error",
-			name))
+			format.Shell(name)))
 }
 
 func frameworkSee(framework string) []string {

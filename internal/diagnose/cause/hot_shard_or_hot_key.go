@@ -201,7 +201,7 @@ func (f *Finding) supportBusiest(n *facts.Node) {
 func hotShardFix(n *facts.Node, uneven bool) []string {
 	if uneven {
 		return []string{
-			"redis-cli --cluster rebalance " + n.Address + ": it has more slots than the others",
+			"redis-cli --cluster rebalance " + format.Shell(n.Address) + ": it has more slots than the others",
 			"Add nodes, and move some of its slots to them (redis-cli --cluster reshard)",
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -80,7 +81,8 @@ func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share 
 		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
 		n.CommandsPerSecond(), share*100)
 	f.Fix = append(f.Fix,
-		fmt.Sprintf("CLIENT KILL ADDR %s; use SLOWLOG, LATENCY, or a packet capture instead of MONITOR", c.Addr))
+		fmt.Sprintf("CLIENT KILL ADDR %s; use SLOWLOG, LATENCY, or a packet capture instead of MONITOR",
+			format.Shell(c.Addr)))
 }
 
 const (

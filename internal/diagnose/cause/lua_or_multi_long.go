@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -97,7 +98,7 @@ func scriptFix(command, from string) []string {
 	}
 	return []string{
 		fmt.Sprintf("Limit the loops of the script that %s%s runs: a cursor and some 100 "+
-			"keys per call, called again until it is done.", command, from),
+			"keys per call, called again until it is done.", format.Name(command), from),
 		"Move computation to the client; keep only what must be atomic in the script.",
 	}
 }

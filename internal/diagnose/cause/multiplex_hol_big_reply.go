@@ -74,7 +74,8 @@ func explainBigReply(n *facts.Node) *Finding {
 	f.Fix = []string{
 		fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
 			"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
-			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).", longest.Op, who),
+			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).",
+			format.Name(longest.Op), format.Name(who)),
 		"Split values into pieces below 100 kB, or compress them: redis-cli --bigkeys (or --memkeys) finds them.",
 	}
 	f.See = []string{

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -145,7 +146,7 @@ func nagleFix(who facts.NameCounts) []string {
 	return []string{
 		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies on the path: Lettuce < 6.0 "+
 			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; "+
-			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", who.List(2)),
+			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", format.Name(who.List(2))),
 		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
 	}
 }

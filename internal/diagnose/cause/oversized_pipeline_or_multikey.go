@@ -169,7 +169,7 @@ func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = []string{
-		fmt.Sprintf("Give each %s%s at most some 100 keys.", worst.Command, n.FromText(h.Suspects[:1])),
+		fmt.Sprintf("Give each %s%s at most some 100 keys.", format.Name(worst.Command), n.FromText(h.Suspects[:1])),
 		batchJobs,
 	}
 	f.See = oversizedSee
@@ -239,10 +239,11 @@ func oversizedFix(piped, multi []*batch) []string {
 		fix = append(fix,
 			fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies "+
 				"of each before the next: redis-py pipeline.execute() every 1000, Jedis "+
-				"Pipeline.sync(), go-redis Pipelined over slices.", piped[0].who()))
+				"Pipeline.sync(), go-redis Pipelined over slices.", format.Name(piped[0].who())))
 	}
 	if len(multi) > 0 {
-		fix = append(fix, fmt.Sprintf("Give each %s of %s at most some 100 keys.", multi[0].op(), multi[0].who()))
+		fix = append(fix, fmt.Sprintf("Give each %s of %s at most some 100 keys.",
+			format.Name(multi[0].op()), format.Name(multi[0].who())))
 	}
 	return append(fix, batchJobs)
 }

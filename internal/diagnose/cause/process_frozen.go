@@ -62,9 +62,9 @@ func explainFrozen(n *facts.Node) *Finding {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{
 			fmt.Sprintf("Find what freezes %s: docker pause, a checkpoint, a backup "+
-				"job. If it is frozen now, with cgroup v1 or v2:", cgroup),
-			fmt.Sprintf("echo THAWED > '/sys/fs/cgroup/freezer%s/freezer.state'", cgroup),
-			fmt.Sprintf("echo 0 > '/sys/fs/cgroup%s/cgroup.freeze'", cgroup),
+				"job. If it is frozen now, with cgroup v1 or v2:", format.Name(cgroup)),
+			"echo THAWED > " + format.Shell("/sys/fs/cgroup/freezer"+cgroup+"/freezer.state"),
+			"echo 0 > " + format.Shell("/sys/fs/cgroup"+cgroup+"/cgroup.freeze"),
 		}
 	} else {
 		f.Fix = []string{

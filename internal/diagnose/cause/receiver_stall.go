@@ -108,7 +108,7 @@ func explainReceiver(n *facts.Node) *Finding {
 	reader := who.Top(1)[0]
 	f.Fix = []string{
 		fmt.Sprintf("Check what %s does while it reads: read a reply in one go and process it "+
-			"afterwards, in another thread if that takes long.", reader),
+			"afterwards, in another thread if that takes long.", format.Name(reader)),
 		"Ask for less at a time: GETRANGE, HSCAN, LRANGE or XRANGE windows, values below 100 kB.",
 		"Limit what the server buffers for such clients: CONFIG SET client-output-buffer-limit \"normal " +
 			"64mb 32mb 10\" closes those that fall behind.",

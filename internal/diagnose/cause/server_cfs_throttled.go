@@ -93,16 +93,16 @@ func throttleFix(n *facts.Node, path string) []string {
 	case n.Cgroup.Pod != "":
 		fix = append(fix,
 			fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
-				"(keep requests.cpu), or set it to at least %.0f:", n.Cgroup.Pod, cores+1),
+				"(keep requests.cpu), or set it to at least %.0f:", format.Name(n.Cgroup.Pod), cores+1),
 			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0")
 	case n.Cgroup.Unit != "":
 		fix = append(fix,
-			fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%", n.Cgroup.Unit,
-				(cores+1)*100))
+			fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
+				format.Shell(n.Cgroup.Unit), (cores+1)*100))
 	case n.Cgroup.Version == 2 && path != "":
-		fix = append(fix, fmt.Sprintf("echo max > '/sys/fs/cgroup%s/cpu.max'", path))
+		fix = append(fix, "echo max > "+format.Shell("/sys/fs/cgroup"+path+"/cpu.max"))
 	case path != "":
-		fix = append(fix, fmt.Sprintf("echo -1 > '/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us'", path))
+		fix = append(fix, "echo -1 > "+format.Shell("/sys/fs/cgroup/cpu"+path+"/cpu.cfs_quota_us"))
 	}
 	fix = append(fix,
 		"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; "+

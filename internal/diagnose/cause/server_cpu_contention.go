@@ -82,7 +82,7 @@ func explainContention(n *facts.Node) *Finding {
 		// taking the CPU from the callers would only reduce the load
 		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) {
 			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
-				w.Command, w.PID, w.PID)}, f.Fix...)
+				format.Name(w.Command), w.PID, w.PID)}, f.Fix...)
 			break
 		}
 	}

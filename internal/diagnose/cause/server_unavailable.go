@@ -134,7 +134,7 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []string {
 			"Find out why the process ended or stopped listening: its log, journalctl -u UNIT, " +
 				"dmesg | grep -i 'out of memory', kubectl describe pod",
 			fmt.Sprintf("See on its host what listens at %s (ss -ltnp): a firewall that rejects connections looks the "+
-				"same as nothing", n.Address),
+				"same as nothing", format.Name(n.Address)),
 			"Let it be started again at once: Restart=always (systemd), --restart=always (docker)",
 		}
 	case facts.FailedClosed:

@@ -96,7 +96,7 @@ func shortLivedFix(n *facts.Node, c facts.Churn) []string {
 			"is 0 by default, so every Close really closes)"}
 	}
 	if who := crowdedHosts(n); who != "" {
-		fix = append(fix, "Check the callers on "+who+" first")
+		fix = append(fix, "Check the callers on "+format.Name(who)+" first")
 	}
 	if c.TLS {
 		fix = append(fix,

@@ -109,15 +109,17 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 				"no is not needed for reads) or in the client"
 		}
 	}
-	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", s.Command, n.FromText([]account.Suspect{s}), use)}
+	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", format.Name(s.Command),
+		n.FromText([]account.Suspect{s}), use)}
 	if name != "CLUSTER" && name != "SAVE" {
 		fix = append(fix, "Send commands that must walk everything to a replica reserved for them.")
 	}
 	if facts.ServerAtLeast(n, 6, 0) {
 		fix = append(fix,
-			fmt.Sprintf("To forbid it: ACL SETUSER app -%s", strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))))
+			fmt.Sprintf("To forbid it: ACL SETUSER app -%s",
+				format.Name(strings.ToLower(strings.ReplaceAll(s.Command, " ", "|")))))
 	} else {
-		fix = append(fix, fmt.Sprintf("To forbid it: rename-command %s \"\" in redis.conf", name))
+		fix = append(fix, fmt.Sprintf("To forbid it: rename-command %s \"\" in redis.conf", format.Shell(name)))
 	}
 	return fix
 }

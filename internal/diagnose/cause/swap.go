@@ -137,7 +137,7 @@ func swapFix(n *facts.Node, limit string) []string {
 	if limit != "" {
 		fix = append(fix,
 			fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data (%.0f MB now), "+
-				"buffers, and as much as is written during a snapshot", limit, used/1e6))
+				"buffers, and as much as is written during a snapshot", format.Name(limit), used/1e6))
 	}
 	if max, ok := n.Config("maxmemory"); ok && max == "0" {
 		fix = append(fix,

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -94,7 +95,8 @@ func freeFix(n *facts.Node, s account.Suspect) []string {
 	default:
 		return []string{
 			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s "+
-				"replaces a big value, and frees the old one itself.", name, n.FromText([]account.Suspect{s})),
+				"replaces a big value, and frees the old one itself.", format.Name(name),
+				n.FromText([]account.Suspect{s})),
 			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements.",
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/topology/cost"
 )
@@ -120,7 +121,7 @@ func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 	}
 	return append(fix,
 		fmt.Sprintf("slowpath topology %s shows which clients ask how often, and what it would cost at other sizes",
-			n.Address))
+			format.Shell(n.Address)))
 }
 
 // upper begins a sentence.

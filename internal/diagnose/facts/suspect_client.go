@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/format"
 )
 
 // ClientText names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and its process
@@ -53,7 +54,7 @@ func sameAs(cmd, command string) bool {
 func (n *Node) FromText(ss []account.Suspect) string {
 	for _, s := range ss {
 		if who := n.ClientText(s); who != "" {
-			return " from " + who
+			return " from " + format.Name(who)
 		}
 	}
 	return ""

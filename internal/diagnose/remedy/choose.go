@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -52,9 +53,9 @@ func foundIn(l recording.Library) string {
 	case l.Version == "":
 		return ""
 	case l.How == recording.LibraryInstalled:
-		return " (" + l.Name + " " + l.Version + " is installed here)"
+		return " (" + l.Name + " " + format.Name(l.Version) + " is installed here)"
 	}
-	return " (" + l.Name + " " + l.Version + " is in use here)"
+	return " (" + l.Name + " " + format.Name(l.Version) + " is in use here)"
 }
 
 // possible are the texts for the libraries that the callers could use.

@@ -58,7 +58,8 @@ func TestDropped(t *testing.T) {
 		t.Skip("part of TestDrop")
 	}
 	raw, multi := loadPrograms(t)
-	other := exec.Command("cat")                                            // of root, which this process may not kill later
+	// A process of root, which this one may not kill later: it ends with its stdin.
+	other := exec.Command("cat")
 	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET} // as in a container
 	stdin, err := other.StdinPipe()
 	if err == nil {

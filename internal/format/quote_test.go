@@ -1,0 +1,37 @@
+package format
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// TestShell asks a shell what it makes of a quoted name.
+func TestShell(t *testing.T) {
+	for name, want := range map[string]string{
+		"redis-server": "redis-server", "10.0.0.7:6379": "10.0.0.7:6379",
+		"/sys/fs/cgroup/a@b.service": "/sys/fs/cgroup/a@b.service",
+		"x; rm -rf /":                "'x; rm -rf /'",
+		"$(id)":                      "'$(id)'", "it's": `'it'\''s'`, "": "''", "`id`": "'`id`'", "a b": "'a b'",
+		"näme": "'näme'", "~root": "'~root'", "*": "'*'", "#c": "'#c'", "'; id; '": `''\''; id; '\'''`, "a\nid": "'a\nid'",
+	} {
+		if got := Shell(name); got != want {
+			t.Errorf("Shell(%q) = %s, want %s", name, got, want)
+		}
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+Shell(name)).Output()
+		if err != nil || string(out) != name {
+			t.Errorf("a shell takes %s as %q, %v", Shell(name), out, err)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	for name, want := range map[string]string{
+		"10.0.0.7:40312 (app[12], jedis 5.1.0)": "10.0.0.7:40312 (app[12], jedis 5.1.0)", "worker": "worker",
+		"x; rm -rf /": "'x; rm -rf /'", "$(id)": "'$(id)'",
+		"a: kill -9 1": "'a: kill -9 1'", "a or kill 1": "'a or kill 1'",
+	} {
+		if got := Name(name); got != want {
+			t.Errorf("Name(%q) = %s, want %s", name, got, want)
+		}
+	}
+}
