@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,6 +155,32 @@ func TestForeignFiles(t *testing.T) {
 		for _, call := range opens {
 			if strings.Contains(string(text), call) {
 				t.Errorf("%s: %s): use hostfs, the file may be a pipe, a device, or without end", path, call)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOutput: documents go to stdout by layout.JSON and layout.JSONLine, which escape what a terminal would obey.
+func TestOutput(t *testing.T) {
+	forbidIn(t, "cmd", nil, []string{"json.NewEncoder("}, "use layout.JSON or layout.JSONLine")
+}
+
+// forbidIn fails where the code below a folder has one of these texts, except in the files with these names.
+func forbidIn(t *testing.T, folder string, except, texts []string, instead string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			slices.Contains(except, filepath.ToSlash(path)) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, call := range texts {
+			if strings.Contains(string(text), call) {
+				t.Errorf("%s: %s): %s", path, call, instead)
 			}
 		}
 		return err

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 // defaultServer is the version that the lab uses where none is named: Debian 12's own.
@@ -189,9 +189,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 		a.code = exitFindings
 	}
 	if f.asJSON {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+		return layout.JSON(a.stdout, "the result", s)
 	}
 	grade.Table(a.stdout, s)
 	return nil

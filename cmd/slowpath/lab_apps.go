@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/incident"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/wire/target"
 )
 
@@ -84,9 +84,7 @@ func appRows(ctx context.Context, cache *apps.Cache) []appRow {
 
 func (a *app) listApps(rows []appRow, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		return layout.JSON(a.stdout, "the result", struct {
 			Schema string   `json:"schema"`
 			Apps   []appRow `json:"apps"`
 		}{"slowpath.apps/v1", rows})
@@ -218,9 +216,8 @@ func (a *app) runApp(ctx context.Context, name apps.Name, r appRun) (err error) 
 	}
 	stats, stopErr := running.Stop()
 	if r.asJSON {
-		e := json.NewEncoder(a.stdout)
 		for _, line := range stats.Lines {
-			err = errors.Join(err, e.Encode(line))
+			err = errors.Join(err, layout.JSONLine(a.stdout, "a row", line))
 		}
 	} else {
 		_, err = fmt.Fprintln(a.stdout, stats)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/report/layout"
 )
 
 func (a *app) labClients() *cobra.Command {
@@ -83,9 +83,7 @@ func clientRows(ctx context.Context, cache *clients.Cache) []clientRow {
 
 func (a *app) listClients(rows []clientRow, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		return layout.JSON(a.stdout, "the result", struct {
 			Schema  string      `json:"schema"`
 			Clients []clientRow `json:"clients"`
 		}{"slowpath.clients/v1", rows})

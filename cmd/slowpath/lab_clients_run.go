@@ -16,6 +16,7 @@ import (
 
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/wire/target"
 )
 
@@ -155,7 +156,7 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 		return missingTool(err)
 	}
 	if r.asJSON {
-		err = json.NewEncoder(a.stdout).Encode(sum)
+		err = layout.JSONLine(a.stdout, "the result", sum)
 	} else {
 		_, err = fmt.Fprintf(a.stdout, "%s (%s), %s: %.0f calls/s\n%s\n", r.name, sum.Library, r.options.Mode,
 			sum.PerSecondMean(), sum)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/report/layout"
 )
 
 // gradeApps runs the applications that the flags name.
@@ -61,9 +61,7 @@ func (a *app) appsSummary(s grade.AppsSummary, asJSON bool) error {
 		a.code = exitFindings
 	}
 	if asJSON {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+		return layout.JSON(a.stdout, "the result", s)
 	}
 	grade.AppsTable(a.stdout, s)
 	return nil

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"slowpath/internal/lab/random"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/report/layout"
 )
 
 // randomFlags are the flags of lab grade --random.
@@ -159,7 +159,5 @@ func (a *app) printRandom(report random.Report, asJSON bool) error {
 		random.Table(a.stdout, report)
 		return nil
 	}
-	e := json.NewEncoder(a.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(report)
+	return layout.JSON(a.stdout, "the result", report)
 }

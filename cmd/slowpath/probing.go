@@ -12,6 +12,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/source/probe"
 )
@@ -94,7 +95,7 @@ func (p *probing) print(of string) error {
 		var err error
 		switch {
 		case p.flags.asJSON:
-			err = json.NewEncoder(out).Encode(r)
+			err = layout.JSONLine(out, "a row", r)
 		case of == total:
 			err = r.table(out, p.title(i), p.lines > 0 || i > 0)
 		default:

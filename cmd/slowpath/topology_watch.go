@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -102,7 +101,7 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	var err error
 	if asJSON {
-		err = json.NewEncoder(a.stdout).Encode(e)
+		err = layout.JSONLine(a.stdout, "a change", e)
 	} else {
 		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), layout.OneLine(e.String()))
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -178,10 +177,7 @@ func (t *tracing) take(c trace.Call) error {
 	t.shown++
 	switch {
 	case t.flags.asJSON:
-		if err := json.NewEncoder(t.app.stdout).Encode(c); err != nil {
-			return fmt.Errorf("writing a call: %w", err)
-		}
-		return nil
+		return layout.JSONLine(t.app.stdout, "a call", c)
 	case c.Ns < int64(t.slow):
 		return t.print([]trace.Group{{Worst: c}})
 	}

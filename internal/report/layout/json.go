@@ -25,6 +25,18 @@ func JSON(w io.Writer, what string, v any) error {
 	return nil
 }
 
+// JSONLine writes a document as one line, for streams of documents, which errors call what.
+func JSONLine(w io.Writer, what string, v any) error {
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(v); err != nil {
+		return fmt.Errorf("encoding %s: %w", what, err)
+	}
+	if _, err := w.Write(harmless(buf.Bytes())); err != nil {
+		return fmt.Errorf("writing %s: %w", what, err)
+	}
+	return nil
+}
+
 // harmless escapes what encoding/json leaves as it is and a terminal would obey: DEL, the C1 controls, and characters
 // that reverse the direction of writing. They are only inside strings, so the value stays the same.
 func harmless(doc []byte) []byte {
