@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
+	"slowpath/internal/outfile"
 )
 
 // benchFiles are the files that a load writes in addition to its result, second by second.
@@ -40,7 +41,7 @@ func newFile(flag, name string) (*os.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := outfile.Create(name)
 	if errors.Is(err, os.ErrExist) {
 		return nil, usagef("--%s %s: it exists already; name another file or remove it", flag, name)
 	}

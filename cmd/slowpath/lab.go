@@ -18,6 +18,7 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/outfile"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 )
@@ -176,7 +177,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 		return err
 	}
 	if f.keep != "" {
-		if err := os.MkdirAll(f.keep, 0o755); err != nil {
+		if err := outfile.Directory(f.keep); err != nil {
 			return fmt.Errorf("--keep: %w", err)
 		}
 	}

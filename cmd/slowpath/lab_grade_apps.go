@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/outfile"
 	"slowpath/internal/report/layout"
 )
 
@@ -40,7 +41,7 @@ func (a *app) gradeApps(ctx context.Context, f gradeFlags) error {
 		}
 		defer a.scratch.remove()
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := outfile.Directory(dir); err != nil {
 		return fmt.Errorf("--keep: %w", err)
 	}
 	var results []grade.AppResult

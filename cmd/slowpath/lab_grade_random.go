@@ -14,6 +14,7 @@ import (
 
 	"slowpath/internal/lab/random"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/outfile"
 	"slowpath/internal/report/layout"
 )
 
@@ -109,7 +110,7 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 
 // playSeries makes or judges the series of a directory.
 func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only servers.Name) (random.Report, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := outfile.Directory(dir); err != nil {
 		return random.Report{}, fmt.Errorf("--dir: %w", err)
 	}
 	exe, err := os.Executable()

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -67,7 +67,7 @@ func (a *app) writeProfiles(path, dir string) error {
 	if len(groups) == 0 {
 		return usagef("%s holds no profiles: record with --pprof ADDRESS", path)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := outfile.Directory(dir); err != nil {
 		return usagef("--profiles: %w", err)
 	}
 	var flames []report.Flame
@@ -170,7 +170,7 @@ func fileName(s string) string {
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
+	f, err := outfile.Overwrite(path)
 	if err != nil {
 		return err
 	}

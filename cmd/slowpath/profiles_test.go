@@ -89,3 +89,22 @@ func TestProcessesToSample(t *testing.T) {
 		}
 	}
 }
+
+// TestReportFollowsNoLink: somebody else may have put a link where a profile is to be written.
+func TestReportFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(dir, "flame.html")); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
+	code := a.run(t.Context(), []string{"report", recordedProfiles(t, 1), "--profiles", dir})
+	if body, err := os.ReadFile(victim); code != exitUsage || string(body) != "kept" || err != nil ||
+		!strings.Contains(errOut.String(), "flame.html is a link: remove it, or name another place") {
+		t.Errorf("exit code %d: %s; the file holds %q, %v", code, errOut.String(), body, err)
+	}
+}

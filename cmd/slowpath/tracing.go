@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -229,7 +230,7 @@ func (t *tracing) makeExport() error {
 	if t.flags.perfetto == "" {
 		return nil
 	}
-	out, err := os.OpenFile(t.flags.perfetto, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := outfile.Create(t.flags.perfetto)
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return usagef("%s exists already; name another file for --perfetto or remove it", t.flags.perfetto)

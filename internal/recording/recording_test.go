@@ -308,3 +308,24 @@ func TestEventsOf(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesBeside: SQLite would take files of others that lie beside a recording for its own.
+func TestFilesBeside(t *testing.T) {
+	for _, beside := range []string{"-journal", "-wal", "-shm"} {
+		path := filepath.Join(t.TempDir(), "x.slowpath")
+		victim := path + ".victim"
+		if err := os.Symlink(victim, path+beside); err != nil {
+			t.Fatal(err)
+		}
+		w, err := Create(path, 0)
+		if err == nil {
+			w.Close()
+			t.Errorf("%s is used", beside)
+		}
+		for _, name := range []string{path, victim} {
+			if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slowpath/internal/outfile"
+
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
@@ -54,7 +56,7 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		return nil, fmt.Errorf("recording %s: a limit of %d bytes is too small; give at least %d", path, maxDisk,
 			minMaxDisk)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := newFile(path)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("recording %s exists already; name another file or remove it: %w", path, os.ErrExist)
 	}
@@ -90,6 +92,22 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// newFile makes an empty file. SQLite opens files beside it by name: what lies there already is somebody else's.
+func newFile(path string) (*os.File, error) {
+	f, err := outfile.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, beside := range []string{"-journal", "-wal", "-shm"} {
+		if _, err := os.Lstat(path + beside); err == nil {
+			f.Close()
+			os.Remove(path)
+			return nil, fmt.Errorf("%s%s is there already, which SQLite would use: remove it", path, beside)
+		}
+	}
+	return f, nil
 }
 
 // Call adds a call with the segments that its source measured. A call without an id is given the next one.

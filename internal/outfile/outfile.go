@@ -1,0 +1,72 @@
+// Package outfile makes the files that slowpath writes where the user named a place. slowpath may be root there, and
+// the directory somebody else's, who may have put a link in the way: no link is followed, and only the user can read
+// what is written.
+package outfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Create makes a new file, that must not be there: its error is then os.ErrExist.
+func Create(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+}
+
+// Overwrite makes a file, or empties the one that is there if it is a regular file of this user with no other name.
+func Overwrite(path string) (*os.File, error) {
+	f, err := Create(path)
+	if !errors.Is(err, os.ErrExist) {
+		return f, err
+	}
+	f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a link: remove it, or name another place", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = ours(path, info)
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func ours(path string, info os.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: name another place", path)
+	case ok && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user: remove it, or name another place", path)
+	case ok && st.Nlink > 1:
+		return fmt.Errorf("%s is a file with another name, too (a hard link): remove it, or name another place", path)
+	}
+	return nil
+}
+
+// Directory makes a directory and those above it. One that is there may be a link only if root or this user made it.
+func Directory(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if ok && info.Mode()&os.ModeSymlink != 0 && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is a link of another user: name another place", path)
+	}
+	return nil
+}
