@@ -44,7 +44,7 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	started := make(chan struct{})
 	w := source.Options{
-		Targets: []target.Target{o.Load.Target}, Slow: "auto", Version: version,
+		Targets: []target.Target{o.Load.Target}, Cluster: o.Load.Cluster, Slow: "auto", Version: version,
 		NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
 		Progress: func(s string) { b.app.progress("%s", s) }, Started: func(int) { close(started) },
 	}

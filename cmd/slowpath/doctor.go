@@ -95,6 +95,7 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if o.Targets, err = a.targets(ctx, args); err != nil {
 		return err
 	}
+	o.Cluster = a.where.Cluster
 	var written []string
 	if a.scratch.path() == "" {
 		written = []string{path}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/server"
@@ -61,9 +62,12 @@ func connectAll(ctx context.Context, o Options, sink recording.Sink) ([]node, er
 		for _, addr := range append(slices.Clone(n.identity.Nodes), n.identity.Failed...) {
 			switch {
 			case seen[addr]:
+			case !o.Cluster && !t.MayLogIn(n.remote, t.WithAddr(addr)):
+				reportUnwatched(o, sink, addr, t.Addr()+" names it, and it is not in a private network with it: the "+
+					"password would be sent there", "-c, if all nodes that "+t.Addr()+" names may have the password")
 			case len(nodes)+len(peers) >= maxNodes:
 				reportUnwatched(o, sink, addr, fmt.Sprintf("only %d nodes are watched at a time", maxNodes),
-					"slowpath doctor "+addr)
+					"slowpath doctor "+format.Shell(addr))
 			default:
 				peers = append(peers, t.WithAddr(addr))
 			}

@@ -30,6 +30,7 @@ type Options struct {
 	NoProbe bool
 	NoHost  bool
 	NoTap   bool
+	Cluster bool // the password is for every node that a target names, wherever that is
 	// Connections is how many ends of connections the tap follows at a time; 0: its default.
 	Connections int
 	Processes   tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does

@@ -24,8 +24,8 @@ type observer struct {
 func newObserver(ctx context.Context, o Options) *observer {
 	return &observer{
 		monitor: monitor.Open(ctx, monitor.Options{
-			Targets: []target.Target{o.Load.Target},
-			Clock:   o.Load.Clock, OwnThreads: o.Load.Pool > 0,
+			Targets: []target.Target{o.Load.Target}, Cluster: o.Load.Cluster,
+			Clock: o.Load.Clock, OwnThreads: o.Load.Pool > 0,
 		}),
 		workers: make([]bottleneck.Thread, workersOf(o.Load)), startAt: o.StartAt,
 	}

@@ -23,6 +23,7 @@ import (
 // Options of a watch.
 type Options struct {
 	Targets []target.Target // one node or several; the other nodes of a cluster are found
+	Cluster bool            // the password is for every node that a target names, wherever that is
 	Clock   *clock.Real
 	FS      host.FS // this host when nil
 	// OwnThreads also reads the threads of this process: for a load made by goroutines, which have no thread of their
@@ -91,7 +92,9 @@ func Open(ctx context.Context, o Options) *Watch {
 		n, peers := openNode(ctx, o.FS, t)
 		w.nodes = append(w.nodes, n...)
 		for _, addr := range peers {
-			o.Targets = append(o.Targets, t.WithAddr(addr))
+			if peer := t.WithAddr(addr); o.Cluster || t.MayLogIn(n[0].remoteAddr, peer) {
+				o.Targets = append(o.Targets, peer)
+			}
 		}
 	}
 	w.own, _ = host.NewMeter(o.FS, cmp.Or(o.PID, os.Getpid())) // without /proc nothing of it is read

@@ -26,6 +26,7 @@ type node struct {
 	meter         *host.Meter
 	session       *session.Session // nil: it is not asked by INFO
 	localAddr     string           // this end of a connection to it
+	remoteAddr    string           // the other end
 	whyNotVisible string           // empty: it is
 
 	usage   series[host.Usage]
@@ -49,7 +50,7 @@ func openNode(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, 
 		n.whyNotVisible = err.Error()
 		return []*node{n}, nil
 	}
-	n.localAddr = s.LocalAddr()
+	n.localAddr, n.remoteAddr = s.LocalAddr(), s.RemoteAddr()
 	id, err := server.Identify(ctx, s)
 	if err != nil {
 		n.whyNotVisible = err.Error() // its process may still be readable
