@@ -61,7 +61,7 @@ func (w *watch) client(pid, connections int) *client {
 	c := &client{pid: pid, connections: connections}
 	body := map[string]any{"connections": connections}
 	if p, err := describe(w.FS, pid, Query{}, 0); err == nil {
-		body["comm"], body["args0"] = p.Comm, p.Args0
+		body["comm"] = p.Comm // argv[0] may hold anything
 	}
 	if pid == os.Getpid() {
 		body["self"] = true

@@ -197,7 +197,7 @@ func (w *watch) processSnapshot() {
 	p := w.Process
 	w.snapshot(w.Node, "process", map[string]any{
 		"pid": p.PID, "ns_pid": p.NSPID, "comm": p.Comm,
-		"exe":   filepath.Base(p.Exe),
-		"args0": p.Args0, "own_net": p.OwnNet, "foreign": p.Foreign, "cgroup": strings.TrimSpace(w.groups.raw),
+		"exe":     filepath.Base(p.Exe),
+		"own_net": p.OwnNet, "foreign": p.Foreign, "cgroup": strings.TrimSpace(w.groups.raw),
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,8 +168,14 @@ func (w *watch) emitNeighbours(found []recording.Neighbour, interval int64) {
 	})
 }
 
-// commandOf is the program of a process without arguments; a server's child says its job in its title
-// ("redis-rdb-bgsave").
+// jobTitle is what the children of servers call themselves ("redis-rdb-bgsave").
+var jobTitle = regexp.MustCompile(`^(redis|valkey|keydb)-[a-z-]{1,30}$`)
+
+// maxComm is the length of the kernel's name of a process, at which longer ones are cut (TASK_COMM_LEN).
+const maxComm = 15
+
+// commandOf is the program of a process: the kernel's name of it, in full where that is the name of its file, or the
+// job of a server's child. Else nothing of argv[0] is taken: a process can set it to anything.
 func (w *watch) commandOf(pid int, comm string) string {
 	if pid == os.Getpid() {
 		return recording.OwnNeighbour(comm)
@@ -177,5 +185,13 @@ func (w *watch) commandOf(pid int, comm string) string {
 		return comm // a kernel thread
 	}
 	first, _, _ := bytes.Cut(b, []byte{0})
-	return strings.TrimSuffix(commandName(string(first)), ":")
+	name := strings.TrimSuffix(commandName(string(first)), ":")
+	if jobTitle.MatchString(name) {
+		return name
+	}
+	exe, err := w.FS.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if full := path.Base(exe); err == nil && len(comm) == maxComm && strings.HasPrefix(full, comm) {
+		return full
+	}
+	return comm
 }

@@ -52,10 +52,11 @@ func (c *client) profile(ctx context.Context, name string, seconds int) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if _, err := stacks.Read(body); err != nil {
+	bare, err := stacks.WithoutLabels(body)
+	if err != nil {
 		return nil, fmt.Errorf("%s%s: %w", c.target, name, err)
 	}
-	return body, nil
+	return bare, nil
 }
 
 func (c *client) get(ctx context.Context, name string, query url.Values, limit time.Duration) ([]byte, error) {

@@ -1,6 +1,10 @@
 package server
 
-import "slowpath/internal/wire/resp"
+import (
+	"strings"
+
+	"slowpath/internal/wire/resp"
+)
 
 // spike is a sample of the latency monitor: the longest time of an event within a second of the server's clock.
 type spike struct {
@@ -53,4 +57,7 @@ func parseSpike(second, millis resp.Value) (spike, bool) {
 }
 
 // isEventName recognises names such as "aof-fsync-always", which can be an argument of LATENCY HISTORY.
-func isEventName(s string) bool { return word(s) != "" }
+func isEventName(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+	return s != "" && len(s) <= 40 && strings.Trim(s, letters) == ""
+}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/recording"
 	"slowpath/internal/wire/resp"
 )
 
@@ -97,25 +98,14 @@ var containers = map[string]bool{
 	"XGROUP":  true, "XINFO": true,
 }
 
-// commandName is the command in capitals, with its subcommand where it has one. What is no word is not recorded: it
-// could be data.
+// commandName is the command in capitals, with its subcommand where it has one. What is no name of a command is not
+// recorded: it could be data, or a name that was to be kept secret.
 func commandName(command, sub string) string {
-	name := word(command)
-	if name == "" {
-		return "UNKNOWN"
-	}
-	if s := word(sub); containers[name] && s != "" {
+	name := recording.CommandName(command)
+	if s := recording.SubcommandName(sub); containers[name] && s != "" {
 		return name + " " + s
 	}
 	return name
-}
-
-// word is a text in capitals if it can be the name of a command, else empty.
-func word(s string) string {
-	if s == "" || len(s) > 40 || strings.Trim(strings.ToUpper(s), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_|") != "" {
-		return ""
-	}
-	return strings.ToUpper(s)
 }
 
 // clip bounds a text that the server gave.

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"unsafe"
+
+	"slowpath/internal/recording"
 )
 
 // Names of this package for what bpf/types.h defines; the numbers come from there (see gen.go).
@@ -91,6 +93,9 @@ func addrPort(ip [16]uint8, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(ip).Unmap(), port)
 }
 
+// nameBytes of a command's name are seen.
+const nameBytes = 16
+
 // opName is a command with its subcommand, from words of eight bytes.
 func opName(name [2]uint64, sub uint64) string {
 	s := word(name[0])
@@ -100,8 +105,11 @@ func opName(name [2]uint64, sub uint64) string {
 	if libraryName(name) == "" {
 		s += word(name[1])
 	}
-	if sub != 0 {
-		s += " " + word(sub)
+	if s = recording.CommandNameCut(s, nameBytes); s == recording.UnknownCommand {
+		return s
+	}
+	if w := word(sub); w == "+" || recording.SubcommandName(w) != "" {
+		s += " " + w
 	}
 	return s
 }

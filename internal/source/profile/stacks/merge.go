@@ -26,6 +26,31 @@ func unpack(body []byte) ([]byte, error) {
 	return raw, err
 }
 
+// WithoutLabels is a profile without what a program adds to its samples and to the whole (pprof.Do, comments): that may
+// be a user, a token, an address. Its error matches ErrNotProfile.
+func WithoutLabels(body []byte) ([]byte, error) {
+	if _, err := Read(body); err != nil {
+		return nil, err
+	}
+	raw, err := unpack(body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotProfile, err)
+	}
+	p, err := profile.ParseUncompressed(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotProfile, err)
+	}
+	p.Comments, p.DropFrames, p.KeepFrames, p.DocURL = nil, "", "", ""
+	for _, s := range p.Sample {
+		s.Label, s.NumLabel, s.NumUnit = nil, nil, nil
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		return nil, fmt.Errorf("writing a profile: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
 // Growth is what profile a has in addition to the earlier profile b of the same program: Go counts mutex and block
 // delays from the start of the process.
 func Growth(b, a []byte) ([]byte, error) {
