@@ -3,9 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"slowpath/internal/recording"
 )
@@ -27,6 +29,7 @@ type client struct {
 // findClients finds the processes at the other ends of the server's connections.
 func (w *watch) findClients() {
 	if len(w.peers) == 0 {
+		w.forgetGone(nil)
 		w.local = nil
 		return
 	}
@@ -47,7 +50,18 @@ func (w *watch) findClients() {
 	for _, pid := range pids[:min(len(pids), maxClients)] {
 		local = append(local, w.client(pid, count[pid]))
 	}
+	w.forgetGone(local)
 	w.local = local
+}
+
+// forgetGone forgets the numbers of processes that are no clients any more: their numbers would add up in a long watch.
+func (w *watch) forgetGone(now []*client) {
+	for _, c := range w.local {
+		if !slices.Contains(now, c) {
+			subject := recording.ProcessPrefix + strconv.Itoa(c.pid) + "\x00"
+			maps.DeleteFunc(w.last, func(key string, _ float64) bool { return strings.HasPrefix(key, subject) })
+		}
+	}
 }
 
 // client is the state of a process: that of the last round, or a new one.

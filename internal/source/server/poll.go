@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -115,6 +116,12 @@ func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, la
 		w.slowlog.restarted()
 	}
 	w.samples.poll(at, in.fields, last)
+	if w.samples.omitted {
+		w.refusals.reportOnce("names of INFO", recording.BlindSpot{
+			What: "some numbers of INFO", Why: fmt.Sprintf("the server has given more than %d names of them", maxNames),
+			Enable: "watch for a shorter time",
+		})
+	}
 	w.in = in
 	if text := jsonObject(in.text); text != w.text {
 		w.text = text

@@ -21,7 +21,11 @@ type sampler struct {
 	last    map[string]float64 // nil before the first poll
 	written map[string]int64   // time of the last sample of each name
 	prev    pollTime
+	omitted bool // some names had no room
 }
+
+// maxNames is how many names of numbers are kept: an INFO has maxInfoFields of them, and those of a server may change.
+const maxNames = 2 * maxInfoFields
 
 // poll writes the fields of a poll: all of them at the first and at the last one, else those that changed.
 func (s *sampler) poll(at pollTime, fields []field, all bool) {
@@ -37,6 +41,8 @@ func (s *sampler) poll(at pollTime, fields []field, all bool) {
 		case first, known && old == f.value && all:
 			s.write(at.done, f)
 		case known && old == f.value:
+		case !known && len(s.last) >= maxNames:
+			s.omitted = true
 		case known:
 			s.writeBefore(field{f.name, old})
 			s.write(at.done, f)

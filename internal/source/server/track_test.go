@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -326,5 +327,25 @@ func TestRefusals(t *testing.T) {
 		"<user> "+
 		"+client|list" {
 		t.Error(reported)
+	}
+}
+
+// TestSamplerIsBounded: a server may give other names at each poll.
+func TestSamplerIsBounded(t *testing.T) {
+	rec := recording.New()
+	s := sampler{sink: rec, subject: "n"}
+	for poll := range 4 {
+		fields := []field{{"kept", float64(poll)}}
+		for i := range maxInfoFields - 1 {
+			fields = append(fields, field{fmt.Sprintf("poll_%d_name_%d", poll, i), 1})
+		}
+		s.poll(at(float64(poll)), fields, false)
+	}
+	if len(s.last) > maxNames || len(s.written) > maxNames || !s.omitted {
+		t.Errorf("%d and %d names are kept; omitted: %v", len(s.last), len(s.written), s.omitted)
+	}
+	rec.Index()
+	if got := rec.Series(source, "n", "kept"); len(got) == 0 || got[len(got)-1].Value != 3 {
+		t.Errorf("a name that was there from the start: %v", got)
 	}
 }

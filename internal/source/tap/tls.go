@@ -28,8 +28,11 @@ const (
 	ofServer  = uint64(kernelTlsCookieOF_SERVER)
 )
 
-// maxPlaintexts is how many processes are hooked at once.
-const maxPlaintexts = 256
+// Bounds of hooking.
+const (
+	maxPlaintexts       = 256  // processes that are hooked at once
+	maxPlaintextResults = 4096 // processes of which it is known whether they can be; those that ended are forgotten
+)
 
 // processEnd is a process as one end of connections.
 type processEnd struct {
@@ -58,7 +61,7 @@ func newPlaintextWatch(programs map[string]*ebpf.Program, files Files) *plaintex
 var (
 	errOwnTLS = errors.New("it has mapped no library with OpenSSL's functions (Go, Java and Node.js have TLS of " +
 		"their own)")
-	errTooMany = fmt.Errorf("%d other processes that speak TLS are watched already", maxPlaintexts)
+	errTooMany = fmt.Errorf("too many other processes speak TLS (%d are watched)", maxPlaintexts)
 )
 
 // watch has the programs read the plaintext of a process, and reports why they cannot.
@@ -67,13 +70,19 @@ func (w *plaintextWatch) watch(pid int, role kernelRole) error {
 	if err, done := w.results[e]; done || w.begin == nil {
 		return err
 	}
+	if len(w.results) >= maxPlaintextResults {
+		w.forgetEnded()
+	}
+	if len(w.results) >= maxPlaintextResults {
+		return errTooMany
+	}
 	w.results[e] = w.hook(e)
 	return w.results[e]
 }
 
 func (w *plaintextWatch) hook(e processEnd) error {
 	if len(w.links) >= maxPlaintexts {
-		w.dropEnded()
+		w.forgetEnded()
 	}
 	if len(w.links) >= maxPlaintexts {
 		return errTooMany
@@ -156,13 +165,13 @@ func (w *plaintextWatch) hookFile(path string, e processEnd) (links []link.Link,
 	return links, err
 }
 
-// dropEnded drops processes that have ended.
-func (w *plaintextWatch) dropEnded() {
-	for e, links := range w.links {
+// forgetEnded forgets processes that have ended.
+func (w *plaintextWatch) forgetEnded() {
+	for e := range w.results {
 		if _, err := w.files.ReadFile(fmt.Sprintf("/proc/%d/comm", e.pid)); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		for _, l := range links {
+		for _, l := range w.links[e] {
 			_ = l.Close() // there is nothing to detach from any more
 		}
 		delete(w.links, e)
@@ -204,7 +213,7 @@ func (t *Tap) watchPlaintext(a *kernelAddr, pid uint32, n Node) {
 	if errors.Is(err, os.ErrPermission) {
 		enable = "run as root"
 	}
-	if t.plaintexts.reported[what] {
+	if t.plaintexts.reported[what] || len(t.plaintexts.reported) >= maxPlaintexts {
 		return
 	}
 	t.plaintexts.reported[what] = true
