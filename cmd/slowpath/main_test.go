@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,9 @@ func TestMain(m *testing.M) {
 //	contains FILE TEXT
 //	               waits until a file has a text
 //	load ADDRESS   a little load of GET until the script ends
+//	churn ADDRESS  much load until the script ends: a new connection for each GET
+//	bounded FILE BYTES
+//	               the recording, and what is beside it, takes at most a tenth more
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE
 //	moment NAME SECONDS
@@ -94,7 +98,8 @@ func TestScripts(t *testing.T) {
 			"start":     startProcess, "terminal": startOnTerminal, "hangup": hangUp,
 			"signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
-			"cli": callServer, "load": makeLoad, "moment": moment, "counted": counted,
+			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "moment": moment,
+			"counted": counted,
 			"monitor": monitorServer, "contains": contains,
 		},
 	})
@@ -154,6 +159,25 @@ func halve(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body[:len(body)/2], 0o600))
+}
+
+func bounded(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bounded FILE BYTES")
+	}
+	limit, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	files, err := filepath.Glob(ts.MkAbs(args[0]) + "*")
+	ts.Check(err)
+	bytes := int64(0)
+	for _, name := range files {
+		st, err := os.Stat(name)
+		ts.Check(err)
+		bytes += st.Size()
+	}
+	if len(files) == 0 || bytes > limit*11/10 {
+		ts.Fatalf("%d files of %d bytes; the limit is %d", len(files), bytes, limit)
+	}
 }
 
 // eventually polls, since no state is waited for by a sleep.

@@ -85,6 +85,36 @@ func makeLoad(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// churn calls a server until the script ends, each time on a new connection.
+func churn(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: churn ADDRESS")
+	}
+	ended := make(chan struct{})
+	ts.Defer(func() { close(ended) })
+	for range 8 {
+		go func() {
+			reply := make([]byte, 64)
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				c, err := net.Dial("tcp", args[0])
+				if err != nil {
+					continue
+				}
+				if _, err := io.WriteString(c, request("GET", "no-such-key")); err == nil {
+					_, _ = c.Read(reply) // the server may have ended
+				}
+				_ = c.(*net.TCPConn).SetLinger(0) // no TIME_WAIT: the ports of this host must last
+				c.Close()
+			}
+		}()
+	}
+}
+
 func request(args ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))

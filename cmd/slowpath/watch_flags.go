@@ -48,7 +48,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 		"clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
-		"samples are thinned first")
+		"and most frequent rows are thinned first, slow calls last")
 }
 
 // slowAuto is --slow where nobody says from which duration on a call is slow.

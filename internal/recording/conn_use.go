@@ -167,10 +167,10 @@ func (r *Recording) usesOfSamples(client string) {
 
 // ConnUse adds how a connection was used up to a time.
 func (w *Writer) ConnUse(client string, u ConnUse) {
-	w.put(row{insertConnUse, []any{
+	w.put(connUseTable, []any{
 		u.TimeNs, client, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs,
 		u.KeptNs, u.Served,
-	}})
+	})
 }
 
 func (r *Recording) loadConnUses(db *sql.DB) error {

@@ -22,6 +22,8 @@ const (
 	MetaSource = "source:"
 	// MetaDropped counts rows that were lost because the writer could not keep up.
 	MetaDropped = "dropped_rows"
+	// MetaThinned counts rows that were left out or deleted again to keep the file below its limit.
+	MetaThinned = "thinned_rows"
 )
 
 // SelectedCalls is the process filter of the tap, and how many calls it selected.

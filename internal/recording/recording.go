@@ -238,6 +238,9 @@ func (r *Recording) SourceStatuses() []SourceStatus {
 	return out
 }
 
+// Thinned reports whether rows were left out because the recording reached its limit: counts of its events are too low.
+func (r *Recording) Thinned() bool { return r.Meta[MetaThinned] != "" }
+
 // Used reports whether a source took part.
 func (r *Recording) Used(source string) bool {
 	for _, s := range r.SourceStatuses() {

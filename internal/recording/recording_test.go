@@ -216,55 +216,6 @@ func TestOlderSchema(t *testing.T) {
 	}
 }
 
-// The bound holds while rows keep coming, the newest samples and all events stay.
-func TestBoundOnDisk(t *testing.T) {
-	path := file(t)
-	const bound = 2 << 20
-	w := create(t, path, bound)
-	n := 0
-	for range 12 {
-		for range 10_000 {
-			w.Sample(Sample{
-				TimeNs: int64(n), Source: SourceServer, Subject: "127.0.0.1:6379", Name: "used_memory",
-				Value: float64(n),
-			})
-			n++
-		}
-		w.Event(Event{TimeNs: int64(n), Source: SourceHost, Subject: "a:1", Kind: KindFrozen, Detail: "{}"})
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := os.Stat(path); err != nil || st.Size() > bound*5/4 {
-		t.Errorf("%d bytes, %v", st.Size(), err)
-	}
-	r, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := r.Series(SourceServer, "127.0.0.1:6379", "used_memory")
-	if last, _ := s.Last(); int(last) != n-1 || len(s) < 5000 {
-		t.Errorf("last %v of %d, %d samples", last, n, len(s))
-	}
-	old, young := 0, 0
-	for _, p := range s {
-		if int(p.TimeNs) < n/2 {
-			old++
-		} else {
-			young++
-		}
-	}
-	if old >= young {
-		t.Errorf("%d old samples, %d young ones: the oldest are to be thinned first", old, young)
-	}
-	if es := r.EventsOf(SourceHost, "a:1", KindFrozen); len(es) != 12 {
-		t.Errorf("%d events, want 12", len(es))
-	}
-}
-
 func TestGrowthOverARestart(t *testing.T) {
 	s := Series{{0, 10}, {1, 15}, {2, 3}, {3, 4}}
 	if g := s.Growth(); g != 9 { // 5, then 3 from zero, then 1

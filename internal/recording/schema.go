@@ -1,5 +1,7 @@
 package recording
 
+import "strings"
+
 // schema is the layout of a recording, described in docs/recording.md. It has no indexes: a recording is written once
 // and read whole.
 const schema = `
@@ -20,17 +22,39 @@ CREATE TABLE IF NOT EXISTS snapshot(time_ns INTEGER, source TEXT, subject TEXT, 
 CREATE TABLE IF NOT EXISTS profile(time_ns INTEGER, subject TEXT, kind TEXT, pprof BLOB);
 `
 
-const (
-	insertMeta      = `INSERT INTO meta(key,value) VALUES(?,?) ON CONFLICT(key) DO UPDATE SET value=excluded.value`
-	insertCall      = `INSERT OR REPLACE INTO call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
-	insertSegment   = `INSERT INTO segment VALUES(?,?,?,?,?,?)`
-	insertHistogram = `INSERT INTO histogram VALUES(?,?,?,?,?)`
-	insertSample    = `INSERT INTO sample VALUES(?,?,?,?,?)`
-	insertConnUse   = `INSERT INTO conn_use VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`
-	insertEvent     = `INSERT INTO event VALUES(?,?,?,?,?,?)`
-	insertSnapshot  = `INSERT INTO snapshot VALUES(?,?,?,?,?)`
-	insertProfile   = `INSERT INTO profile VALUES(?,?,?,?)`
+// table is a table of rows that a source wrote one by one: all but meta.
+type table struct {
+	name    string
+	columns []string
+}
+
+func newTable(name, columns string) *table { return &table{name, strings.Split(columns, ",")} }
+
+var (
+	callTable = newTable("call", "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,"+
+		"end_ns,node,slot,error,side,client,seq")
+	segmentTable   = newTable("segment", "call_id,actor,state,from_ns,to_ns,culprit")
+	histogramTable = newTable("histogram", "second,source,node,op,hdr")
+	sampleTable    = newTable("sample", "time_ns,source,subject,name,value")
+	connUseTable   = newTable("conn_use", "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,"+
+		"waited_max_ns,kept_ns,served")
+	eventTable     = newTable("event", "time_ns,duration_ns,source,subject,kind,detail")
+	snapshotTable  = newTable("snapshot", "time_ns,source,subject,name,body")
+	profileTable   = newTable("profile", "time_ns,subject,kind,pprof")
 )
+
+// insert is the statement that adds a row.
+func (t *table) insert() string {
+	return "INSERT OR REPLACE INTO " + t.name + " VALUES(?" + strings.Repeat(",?", len(t.columns)-1) + ")"
+}
+
+// insertAgain is the statement that adds a row with the rowid that it had before.
+func (t *table) insertAgain() string {
+	return "INSERT OR REPLACE INTO " + t.name + "(rowid," + strings.Join(t.columns, ",") + ") VALUES(?" +
+		strings.Repeat(",?", len(t.columns)) + ")"
+}
+
+const insertMeta = `INSERT INTO meta(key,value) VALUES(?,?) ON CONFLICT(key) DO UPDATE SET value=excluded.value`
 
 // applicationID marks a SQLite file as a slowpath recording ("slwp",
 // https://www.sqlite.org/pragma.html#pragma_application_id).

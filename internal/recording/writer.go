@@ -18,10 +18,14 @@ import (
 // Limits of a writer.
 const (
 	queueRows      = 65536                  // rows queued in memory; more are dropped and counted
+	queueBytes     = 32 << 20               // of these rows
 	flushEvery     = 500 * time.Millisecond // a crash loses at most this much
 	flushRows      = 8192
 	DefaultMaxDisk = 512 << 20 // bytes
 	minMaxDisk     = 1 << 20
+	// maxStep bounds a transaction, and maxWAL the file FILE-wal, in bytes.
+	maxStep = 2 << 20
+	maxWAL  = 16 << 20
 )
 
 // Writer writes a recording file, which has one writer only. It is a Sink.
@@ -32,19 +36,20 @@ type Writer struct {
 	flushReq chan chan error
 	stop     chan struct{}
 	done     chan struct{}
+	bytes    atomic.Int64 // of the queued rows
 	queued   atomic.Int64 // rows, those that were dropped among them
 	dropped  atomic.Int64
-	thinned  int64 // rows that were deleted again
 	nextCall atomic.Int64
-	maxDisk  int64
+	classes  *classes
+	rounds   map[*table]*round
+	maxPages int64 // of the file without its WAL
+	pageSize int64 // bytes
+	step     int64 // bytes that one transaction writes at most
 	once     sync.Once
 	mu       sync.Mutex
 	err      error // first write error; later rows are dropped
-}
-
-type row struct {
-	query string
-	args  []any
+	failedAt time.Time
+	failed   chan struct{}
 }
 
 // Create makes a recording at path, which must not exist, of at most maxDisk bytes (0: DefaultMaxDisk).
@@ -61,29 +66,22 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		return nil, fmt.Errorf("recording %s exists already; name another file or remove it: %w", path, os.ErrExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating recording: %w", err)
+		return nil, fmt.Errorf("creating recording: %w; name a file in a directory that can be written", err)
 	}
 	f.Close()
 	db, err := openDB(path, "rwc")
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range []string{
-		"PRAGMA auto_vacuum=INCREMENTAL",
-		"PRAGMA journal_mode=WAL",
-		"PRAGMA synchronous=NORMAL",
-		"PRAGMA journal_size_limit=8388608",
-		"PRAGMA application_id=" + strconv.Itoa(applicationID),
-		schema,
-	} {
-		if _, err := db.Exec(q); err != nil {
-			db.Close()
-			return nil, fmt.Errorf("creating recording %s: %w", path, err)
-		}
-	}
 	w := &Writer{
 		path: path, db: db, rows: make(chan row, queueRows), flushReq: make(chan chan error),
-		stop: make(chan struct{}), done: make(chan struct{}), maxDisk: maxDisk,
+		stop: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
+		rounds: map[*table]*round{}, step: min(maxDisk/16, maxStep), classes: newClasses(maxDisk / 32),
+	}
+	if err := w.prepare(maxDisk); err != nil {
+		db.Close()
+		os.Remove(path)
+		return nil, fmt.Errorf("creating recording %s: %w", path, err)
 	}
 	w.SetMeta(MetaSchema, strconv.Itoa(SchemaVersion))
 	go w.run()
@@ -110,55 +108,28 @@ func newFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Call adds a call with the segments that its source measured. A call without an id is given the next one.
-func (w *Writer) Call(c Call, segs ...Segment) {
-	if c.ID == 0 {
-		c.ID = w.nextCall.Add(1)
+// prepare makes the tables, and shares the limit between the file and its WAL. A checkpoint is due long before the WAL
+// has its limit, and then the WAL is written from its begin again.
+func (w *Writer) prepare(maxDisk int64) error {
+	const sharedMemory = 32 << 10 // bytes of FILE-shm
+	wal := min(maxDisk/8, maxWAL)
+	if err := w.db.QueryRow("PRAGMA page_size").Scan(&w.pageSize); err != nil {
+		return err
 	}
-	w.put(row{insertCall, []any{
-		c.ID, c.Source, c.Conn, c.Op, c.KeyHash, c.ArgCount, c.RequestBytes, c.ReplyBytes,
-		c.IntendedNs, c.StartNs, c.EndNs, c.Node, c.Slot, c.Error, c.Side, c.Client, c.Seq,
-	}})
-	for _, s := range segs {
-		w.put(row{insertSegment, []any{c.ID, s.Actor, s.State, s.FromNs, s.ToNs, s.Culprit}})
+	w.maxPages = (maxDisk - wal - sharedMemory) / w.pageSize
+	for _, q := range []string{
+		"PRAGMA journal_mode=WAL",
+		"PRAGMA synchronous=NORMAL",
+		"PRAGMA wal_autocheckpoint=" + strconv.FormatInt(wal/4/w.pageSize, 10),
+		"PRAGMA journal_size_limit=" + strconv.FormatInt(wal, 10),
+		"PRAGMA application_id=" + strconv.Itoa(applicationID),
+		schema,
+	} {
+		if err := execute(w.db, q); err != nil {
+			return err
+		}
 	}
-}
-
-// Histogram adds the latencies of one second.
-func (w *Writer) Histogram(h Histogram) {
-	w.put(row{insertHistogram, []any{h.Second, h.Source, h.Node, h.Op, h.HDR}})
-}
-
-// Sample adds a number.
-func (w *Writer) Sample(s Sample) {
-	w.put(row{insertSample, []any{s.TimeNs, s.Source, s.Subject, s.Name, s.Value}})
-}
-
-// Event adds something that happened.
-func (w *Writer) Event(e Event) {
-	w.put(row{insertEvent, []any{e.TimeNs, e.DurationNs, e.Source, e.Subject, e.Kind, e.Detail}})
-}
-
-// Snapshot adds a text.
-func (w *Writer) Snapshot(s Snapshot) {
-	w.put(row{insertSnapshot, []any{s.TimeNs, s.Source, s.Subject, s.Name, s.Body}})
-}
-
-// Profile adds a profile.
-func (w *Writer) Profile(p Profile) {
-	w.put(row{insertProfile, []any{p.TimeNs, p.Subject, p.Kind, p.Pprof}})
-}
-
-// SetMeta sets a property of the whole recording; the last value of a key counts.
-func (w *Writer) SetMeta(key, value string) { w.put(row{insertMeta, []any{key, value}}) }
-
-func (w *Writer) put(r row) {
-	w.queued.Add(1)
-	select {
-	case w.rows <- r:
-	default:
-		w.dropped.Add(1)
-	}
+	return nil
 }
 
 // Flush writes what is queued and returns the first error of any write so far.
@@ -172,41 +143,21 @@ func (w *Writer) Flush() error {
 	}
 }
 
-// Close writes the rest and closes the file, and removes its WAL.
+// Failed is closed when the file cannot be written any more, such as on a full disk: later rows are dropped.
+func (w *Writer) Failed() <-chan struct{} { return w.failed }
+
+// Close writes the rest and closes the file, and removes its WAL. Its error is that of the first write that failed.
 func (w *Writer) Close() error {
 	w.once.Do(func() {
 		close(w.stop)
 		<-w.done
-		if n := w.dropped.Load(); n > 0 {
-			w.keep(execute(w.db, insertMeta, MetaDropped, strconv.FormatInt(n, 10)))
-		}
-		for _, u := range w.unseen() {
-			w.keep(execute(w.db, insertEvent, time.Now().UnixNano(), 0, SourceRecording, SubjectSelf, KindUnseen,
-				Detail(u)))
-		}
+		w.finish()
+		// On a full disk the rows stay in the WAL, which the reader knows.
 		w.keep(execute(w.db, "PRAGMA wal_checkpoint(TRUNCATE)"))
 		w.keep(execute(w.db, "PRAGMA journal_mode=DELETE"))
 		w.keep(w.db.Close())
 	})
 	return w.firstErr()
-}
-
-// unseen is what the file does not have although sources wrote it.
-func (w *Writer) unseen() (out []Unseen) {
-	all := float64(w.queued.Load())
-	if n := w.dropped.Load(); n > 0 {
-		out = append(out, Unseen{
-			What: "rows of evidence", Count: float64(n), Of: all,
-			Why: "the recording could not be written as fast as evidence came in", Enable: "record to a faster disk",
-		})
-	}
-	if w.thinned > 0 {
-		out = append(out, Unseen{
-			What: "older rows of evidence", Count: float64(w.thinned), Of: all,
-			Why: "the recording reached its limit, and its oldest rows were thinned", Enable: "a larger --max-disk",
-		})
-	}
-	return out
 }
 
 func (w *Writer) run() {
@@ -216,6 +167,7 @@ func (w *Writer) run() {
 	for {
 		select {
 		case <-tick.C:
+			w.classes.nextInterval()
 			w.drain()
 		case reply := <-w.flushReq:
 			w.drain()
@@ -227,64 +179,81 @@ func (w *Writer) run() {
 	}
 }
 
-// drain writes all queued rows, in transactions of at most flushRows.
+// drain writes all queued rows, in transactions of at most w.step bytes.
 func (w *Writer) drain() {
 	for {
-		n, err := w.batch()
-		w.keep(err)
-		if n < flushRows {
-			break
+		batch, more := w.take()
+		if len(batch) > 0 {
+			w.keep(w.write(batch))
+		}
+		if !more {
+			return
 		}
 	}
-	w.keep(w.thin())
 }
 
-func (w *Writer) batch() (int, error) {
-	if len(w.rows) == 0 {
-		return 0, nil
-	}
-	tx, err := w.db.Begin()
-	if err != nil {
-		return 0, fmt.Errorf("writing recording %s: %w", w.path, err)
-	}
-	defer tx.Rollback()
-	stmts := map[string]*sql.Stmt{}
-	n := 0
-	for ; n < flushRows; n++ {
-		var r row
+// take takes the next rows from the queue.
+func (w *Writer) take() (batch []row, more bool) {
+	for bytes := int64(0); len(batch) < flushRows && bytes < w.step; {
 		select {
-		case r = <-w.rows:
-		default:
-			return n, wrapWrite(w.path, tx.Commit())
-		}
-		st, ok := stmts[r.query]
-		if !ok {
-			if st, err = tx.Prepare(r.query); err != nil {
-				return n, wrapWrite(w.path, err)
+		case r := <-w.rows:
+			w.bytes.Add(-r.bytes)
+			bytes += r.bytes
+			if r.bytes <= w.step {
+				batch = append(batch, r)
+			} else {
+				w.classes.leftOut([]row{r}) // a single row that would take most of the file
 			}
-			stmts[r.query] = st
-		}
-		if _, err := st.Exec(r.args...); err != nil {
-			w.dropped.Add(1)
-			return n, wrapWrite(w.path, err)
+		default:
+			return batch, false
 		}
 	}
-	return n, wrapWrite(w.path, tx.Commit())
+	return batch, true
 }
 
-func wrapWrite(path string, err error) error {
-	if err == nil {
+// write adds rows to the file, which are dropped if that fails, and from then on.
+func (w *Writer) write(batch []row) error {
+	if w.firstErr() != nil {
+		w.dropped.Add(int64(len(batch)))
 		return nil
 	}
-	return fmt.Errorf("writing recording %s (what was written before stays readable): %w", path, err)
+	if ok, err := w.makeRoom(batch); err != nil || !ok {
+		w.classes.leftOut(batch)
+		return err
+	}
+	err := w.insert(batch)
+	if err != nil {
+		w.dropped.Add(int64(len(batch)))
+		return err
+	}
+	w.classes.wrote(batch, 1)
+	return nil
 }
 
-func (w *Writer) keep(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = err
+func (w *Writer) insert(batch []row) error {
+	tx, err := w.db.Begin()
+	if err != nil {
+		return err
 	}
+	defer tx.Rollback()
+	stmts := map[*table]*sql.Stmt{}
+	for _, r := range batch {
+		st, ok := stmts[r.into]
+		if !ok {
+			query := insertMeta
+			if r.into != nil {
+				query = r.into.insert()
+			}
+			if st, err = tx.Prepare(query); err != nil {
+				return err
+			}
+			stmts[r.into] = st
+		}
+		if _, err := st.Exec(r.args...); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 func (w *Writer) firstErr() error {

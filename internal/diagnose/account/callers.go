@@ -52,7 +52,6 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 		load += int(h.TotalCount())
 		loadSlow += countFrom(h, all.thresholdNs)
 	}
-	probe.Calls = load
 	gets, slowGets := 0, 0 // the probe's own, among those that the server received
 	for _, c := range rec.Calls {
 		if c.Source != recording.SourceProbe {
@@ -66,6 +65,7 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 			}
 		}
 	}
+	probe.Calls = load + all.probeCalls(probe.Calls)
 	for _, p := range all.paths {
 		probe.TotalNs += p.TotalNs
 	}

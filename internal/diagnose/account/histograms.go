@@ -24,6 +24,29 @@ func loadHistograms(rec *recording.Recording) map[string]*hdrhistogram.Histogram
 	return out
 }
 
+// probePath names the probe's calls on one kind of connection to one node.
+type probePath struct{ node, conn string }
+
+// probeHistograms are the latencies of all calls of the probe, in a recording that was thinned: of its recorded calls
+// the fast ones are missing. Nil: all calls are recorded.
+func probeHistograms(rec *recording.Recording) map[probePath]*hdrhistogram.Histogram {
+	if !rec.Thinned() {
+		return nil
+	}
+	out := map[probePath]*hdrhistogram.Histogram{}
+	for _, h := range rec.Histograms {
+		conn, _, ok := strings.Cut(h.Op, " ") // "kept GET"
+		if h.Source != recording.SourceProbe || !ok {
+			continue
+		}
+		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
+			k := probePath{h.Node, conn}
+			out[k] = merge(out[k], one)
+		}
+	}
+	return out
+}
+
 // tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of
 // the baseline.
 type tapHistograms struct {

@@ -31,18 +31,19 @@ type Latency struct {
 // latencies is what the recording shows of all calls, slow or not.
 type latencies struct {
 	paths       []Path
-	load        map[string]*hdrhistogram.Histogram // by node
+	load        map[string]*hdrhistogram.Histogram    // by node
+	probe       map[probePath]*hdrhistogram.Histogram // nil: all its calls are recorded
 	tap         tapHistograms
 	thresholdNs int64
 	set         bool // the threshold was set by the user
 }
 
 func readLatencies(rec *recording.Recording) *latencies {
-	a := &latencies{load: loadHistograms(rec), tap: readTapHistograms(rec)}
-	a.paths = probePaths(rec)
+	a := &latencies{load: loadHistograms(rec), probe: probeHistograms(rec), tap: readTapHistograms(rec)}
+	a.paths = a.probePaths(rec)
 	for node, h := range a.load {
 		if h.TotalCount() > 0 {
-			a.paths = append(a.paths, loadPath(node, h))
+			a.paths = append(a.paths, histogramPath(node, recording.ConnLoad, h))
 		}
 	}
 	sort.Slice(a.paths, func(i, j int) bool {
@@ -53,15 +54,14 @@ func readLatencies(rec *recording.Recording) *latencies {
 }
 
 // probePaths are the paths of the probe.
-func probePaths(rec *recording.Recording) []Path {
-	type key struct{ node, conn string }
-	byPath := map[key][]int64{}
+func (a *latencies) probePaths(rec *recording.Recording) []Path {
+	byPath := map[probePath][]int64{}
 	connects := map[string][]int64{}
 	for _, c := range rec.Calls {
 		if c.Source != recording.SourceProbe || c.Error != "" {
 			continue
 		}
-		k := key{c.Node, c.Conn}
+		k := probePath{c.Node, c.Conn}
 		byPath[k] = append(byPath[k], feltNs(rec, c))
 		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.State == Dial && s.Culprit == "connect" {
@@ -72,6 +72,9 @@ func probePaths(rec *recording.Recording) []Path {
 	out := make([]Path, 0, len(byPath))
 	for k, ns := range byPath {
 		p := pathOf(k.node, k.conn, ns)
+		if h := a.probe[k]; h != nil && int(h.TotalCount()) > p.Calls {
+			p = histogramPath(k.node, k.conn, h)
+		}
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
@@ -94,10 +97,10 @@ func pathOf(node, conn string, ns []int64) Path {
 	return p
 }
 
-// loadPath is the path of all calls of a load to a node.
-func loadPath(node string, h *hdrhistogram.Histogram) Path {
+// histogramPath is the path of calls that were counted in a histogram.
+func histogramPath(node, conn string, h *hdrhistogram.Histogram) Path {
 	return Path{
-		Node: node, Conn: recording.ConnLoad, Calls: int(h.TotalCount()), MinNs: h.Min(),
+		Node: node, Conn: conn, Calls: int(h.TotalCount()), MinNs: h.Min(),
 		P50Ns: h.ValueAtQuantile(50), P90Ns: h.ValueAtQuantile(90), P99Ns: h.ValueAtQuantile(99), MaxNs: h.Max(),
 		TotalNs: int64(h.Mean() * float64(h.TotalCount())),
 	}
@@ -140,10 +143,30 @@ func (a *latencies) summary(rec *recording.Recording) Latency {
 	if len(kept) == 0 {
 		return Latency{}
 	}
+	var counted *hdrhistogram.Histogram
+	for k, h := range a.probe {
+		if k.conn != "fresh" {
+			counted = merge(counted, h)
+		}
+	}
+	if counted != nil && int(counted.TotalCount()) > len(kept) {
+		l := latencyOf(counted)
+		l.Calls = a.probeCalls(len(all))
+		return l
+	}
 	sortNs(kept)
 	return Latency{
 		len(all), stats.Quantile(kept, 0.5), stats.Quantile(kept, 0.99), stats.Quantile(kept, 0.999), kept[len(kept)-1],
 	}
+}
+
+// probeCalls is how many calls the probe made, of which some are recorded.
+func (a *latencies) probeCalls(recorded int) int {
+	all := 0
+	for _, h := range a.probe {
+		all += int(h.TotalCount())
+	}
+	return max(all, recorded)
 }
 
 func latencyOf(h *hdrhistogram.Histogram) Latency {

@@ -47,9 +47,9 @@ func (n *Node) LostNs(kind LossKind) float64 {
 }
 
 // CallTimeNs is the time of all calls to the node, slow or not, in nanoseconds: of its users where the tap saw them,
-// else of slowpath's own.
+// else of slowpath's own. In a recording that was thinned the histograms count all calls, its connections do not.
 func (n *Node) CallTimeNs() float64 {
-	if ns := TotalInFlightNs(n.Timelines()); ns > 1 {
+	if ns := TotalInFlightNs(n.Timelines()); ns > 1 && !n.Rec.Thinned() {
 		return ns
 	}
 	if users := n.Ledger.Users; users.Calls > 0 {

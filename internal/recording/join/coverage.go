@@ -76,7 +76,7 @@ func complete(r *recording.Recording) bool {
 	for _, c := range r.Calls {
 		ids = max(ids, c.ID)
 	}
-	thinned := ids != int64(len(r.Calls)) // ids have gaps
+	thinned := r.Thinned() || ids != int64(len(r.Calls)) // ids have gaps
 	return r.Meta[recording.MetaDropped] == "" && r.Meta[recording.MetaEnd] != "" && !thinned
 }
 
