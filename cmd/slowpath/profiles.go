@@ -59,9 +59,12 @@ const topFunctions = 12
 // writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame
 // graphs.
 func (a *app) writeProfiles(path, dir string) error {
-	rec, err := openRecording(path)
+	rec, err := openDamaged(path)
 	if err != nil {
 		return err
+	}
+	if rec.Damage != "" {
+		a.notes([]string{rec.Damage})
 	}
 	groups := profileGroups(rec)
 	if len(groups) == 0 {

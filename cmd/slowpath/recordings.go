@@ -13,8 +13,17 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// openRecording reads a recording that the command line names.
+// openRecording reads a recording that the command line names, of which nothing is missing.
 func openRecording(path string) (*recording.Recording, error) {
+	rec, err := openDamaged(path)
+	if err == nil && rec.Damage != "" {
+		return nil, usagef("%s: %s", path, rec.Damage)
+	}
+	return rec, err
+}
+
+// openDamaged reads a recording that the command line names. Of a damaged one it is what can be read.
+func openDamaged(path string) (*recording.Recording, error) {
 	rec, err := recording.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -32,7 +41,7 @@ func openRecording(path string) (*recording.Recording, error) {
 // of a verdict say too. With alone, calls without a counterpart stay.
 func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
 	if len(paths) == 1 {
-		rec, err = openRecording(paths[0])
+		rec, err = openDamaged(paths[0])
 		return rec, nil, err
 	}
 	var all []*recording.Recording
@@ -40,7 +49,7 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 		if slices.Contains(paths[:i], path) {
 			return nil, nil, usagef("%s is named twice: leave it out once", path)
 		}
-		one, err := openRecording(path)
+		one, err := openDamaged(path)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -274,6 +274,9 @@ func (t *tracing) replay(paths []string) error {
 		return err
 	}
 	t.app.notes(notes)
+	if rec.Damage != "" {
+		t.note("%s", rec.Damage)
+	}
 	if !rec.Used(recording.SourceTap) {
 		t.note("%s was made without the tap: it has no calls to show", paths[0])
 	}

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"cmp"
-	"database/sql"
 	"encoding/binary"
 	"iter"
 	"maps"
@@ -170,21 +169,5 @@ func (w *Writer) ConnUse(client string, u ConnUse) {
 	w.put(connUseTable, []any{
 		u.TimeNs, client, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs,
 		u.KeptNs, u.Served,
-	})
-}
-
-func (r *Recording) loadConnUses(db *sql.DB) error {
-	switch r.Meta[MetaSchema] {
-	case "1", "2", "3":
-		return nil
-	}
-	var client string
-	var u ConnUse
-	return each(db, "SELECT time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,"+
-		"kept_ns,served FROM conn_use", func(rows *sql.Rows) error {
-		err := rows.Scan(&u.TimeNs, &client, &u.Calls, &u.InFlightNs, &u.IdleNs, &u.Prompt, &u.Turns, &u.Handed,
-			&u.WaitedNs, &u.WaitedMaxNs, &u.KeptNs, &u.Served)
-		r.ConnUse(client, u)
-		return err
 	})
 }

@@ -1,7 +1,10 @@
 package recording
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,13 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // ErrNotRecording says that a file is not a slowpath recording, or not a readable one.
 var ErrNotRecording = errors.New("not a slowpath recording")
-
-// maxRows bounds what Open reads into memory per table; a recording at the default --max-disk stays below.
-const maxRows = 20_000_000
 
 func openDB(path, mode string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
@@ -40,14 +43,16 @@ func IsFile(name string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// Open reads a whole recording. A file whose writer was killed opens as well: SQLite replays its WAL.
+// Open reads a whole recording. A file whose writer was killed opens as well: SQLite replays its WAL. Of a damaged one
+// it reads what can be read, and adds a blind spot about the rest (Recording.Damage).
 func Open(path string) (*Recording, error) {
 	if err := sniff(path); err != nil {
 		return nil, err
 	}
 	rec, err := load(path, "rw")
 	if err != nil && !errors.Is(err, errNewer) {
-		// SQLite cannot create the WAL's index in a read-only directory: read the main file as it is.
+		// SQLite cannot create the WAL's index in a read-only directory, and refuses a file that was cut short: read
+		// the main file as it is.
 		if again, err2 := load(path, "immutable"); err2 == nil {
 			return again, nil
 		}
@@ -57,16 +62,41 @@ func Open(path string) (*Recording, error) {
 
 // sniff recognizes a file that is no SQLite file at all, as opposed to a damaged recording.
 func sniff(path string) error {
-	f, err := os.Open(path)
+	head, _, err := header(path)
 	if err != nil {
 		return fmt.Errorf("opening recording: %w", err)
 	}
-	defer f.Close()
-	head := make([]byte, 100)
-	if _, err := io.ReadFull(f, head); err != nil || string(head[:16]) != "SQLite format 3\x00" {
+	if !bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
 		return fmt.Errorf("%s: %w", path, ErrNotRecording)
 	}
 	return nil
+}
+
+// header reads the first bytes of a file, fewer if it is shorter, and the size of it.
+func header(path string) (head []byte, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	head = make([]byte, 100)
+	if n, err := io.ReadFull(f, head); err != nil {
+		head = head[:n] // a short file is no recording
+	}
+	return head, st.Size(), nil
+}
+
+// wholeSize is how many bytes a SQLite file has by its header
+// (https://www.sqlite.org/fileformat2.html#the_database_header).
+func wholeSize(head []byte) int64 {
+	if len(head) < 32 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint16(head[16:])) * int64(binary.BigEndian.Uint32(head[28:]))
 }
 
 var errNewer = errors.New("written by a newer slowpath")
@@ -77,15 +107,14 @@ func load(path, mode string) (*Recording, error) {
 		return nil, err
 	}
 	defer db.Close()
-	if err := checkSchema(db); err != nil {
+	if err := prepareReading(db); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 	}
-	r := New()
-	r.shared = map[string]string{}
-	if err := r.loadMeta(db); err != nil {
+	x := &reader{db: db, rec: New(), shared: map[string]string{}}
+	if err := x.readMeta(); err != nil {
 		return nil, fmt.Errorf("%s: %w (%w)", path, ErrNotRecording, err)
 	}
-	v, err := strconv.Atoi(r.Meta[MetaSchema])
+	v, err := strconv.Atoi(x.rec.Meta[MetaSchema])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: it has no schema version", path, ErrNotRecording)
 	}
@@ -93,33 +122,43 @@ func load(path, mode string) (*Recording, error) {
 		return nil, fmt.Errorf("%s: %w (schema %d, this program knows %d); update slowpath", path, errNewer, v,
 			SchemaVersion)
 	}
-	for _, t := range []func(*sql.DB) error{
-		r.loadCalls, r.loadSegments, r.loadHistograms, r.loadSamples, r.loadConnUses, r.loadEvents,
-		r.loadSnapshots, r.loadProfiles,
+	if err := x.limit(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
+	}
+	for _, read := range []func() error{
+		x.readCalls, x.readSegments, x.readHistograms, x.readSamples, x.readConnUses, x.readEvents, x.readSnapshots,
+		x.readProfiles,
 	} {
-		if err := t(db); err != nil {
-			return nil, fmt.Errorf("%s: the recording is damaged or cut short: %w", path, err)
+		if err := read(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 		}
 	}
-	r.sortSegments()
-	r.Index()
-	r.shared = nil
-	return r, nil
+	x.note(path)
+	x.rec.sortSegments()
+	x.rec.Index()
+	return x.rec, nil
 }
 
-// share has equal texts of many rows use the same memory.
-func (r *Recording) share(texts ...*string) {
-	for _, t := range texts {
-		one, known := r.shared[*t]
-		if !known {
-			one = *t
-			r.shared[one] = one
-		}
-		*t = one
+// prepareReading bounds values, keeps sorting in memory, has SQLite read a file that was cut short, and refuses one
+// whose rows are computed: a view or a virtual table can have rows without end.
+func prepareReading(db *sql.DB) error {
+	c, err := db.Conn(context.Background())
+	if err != nil {
+		return err
 	}
+	_, err = sqlite.Limit(c, sqlite3.SQLITE_LIMIT_LENGTH, maxValue)
+	if err := errors.Join(err, c.Close()); err != nil {
+		return err
+	}
+	for _, q := range []string{"PRAGMA temp_store=MEMORY", "PRAGMA writable_schema=ON"} {
+		if err := execute(db, q); err != nil {
+			return err
+		}
+	}
+	return checkSchema(db)
 }
 
-// checkSchema refuses a file whose rows are computed: a view or a virtual table can have rows without end.
+// checkSchema refuses a file whose rows are computed.
 func checkSchema(db *sql.DB) error {
 	found := ""
 	err := each(db, `SELECT 'the ' || type || ' ' || name FROM sqlite_schema
@@ -140,104 +179,10 @@ func each(db *sql.DB, query string, scan func(*sql.Rows) error) error {
 		return err
 	}
 	defer rows.Close()
-	for n := 0; rows.Next(); n++ {
-		if n >= maxRows {
-			return fmt.Errorf("more than %d rows: %s", maxRows, query)
-		}
+	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
-}
-
-func (r *Recording) loadMeta(db *sql.DB) error {
-	return each(db, "SELECT key, value FROM meta", func(rows *sql.Rows) error {
-		var k, v string
-		err := rows.Scan(&k, &v)
-		r.Meta[k] = v
-		return err
-	})
-}
-
-func (r *Recording) loadCalls(db *sql.DB) error {
-	columns := "id,source,conn,op,key_hash,arg_count,request_bytes,reply_bytes,intended_ns,start_ns,end_ns," +
-		"node,slot,error"
-	switch r.Meta[MetaSchema] {
-	case "1":
-		columns += ",'','',0 " // side and client came with version 2
-	case "2":
-		columns += ",side,client,0 " // seq came with version 3
-	default:
-		columns += ",side,client,seq "
-	}
-	var c Call
-	return each(db, "SELECT "+columns+" FROM call",
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&c.ID, &c.Source, &c.Conn, &c.Op, &c.KeyHash, &c.ArgCount, &c.RequestBytes, &c.ReplyBytes,
-				&c.IntendedNs, &c.StartNs, &c.EndNs, &c.Node, &c.Slot, &c.Error, &c.Side, &c.Client, &c.Seq)
-			r.share(&c.Source, &c.Conn, &c.Op, &c.Node, &c.Error, &c.Side, &c.Client)
-			r.Calls = append(r.Calls, c)
-			return err
-		})
-}
-
-func (r *Recording) loadSegments(db *sql.DB) error {
-	var s Segment
-	return each(db, "SELECT call_id,actor,state,from_ns,to_ns,culprit FROM segment",
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
-			r.addSegment(s.CallID, s)
-			return err
-		})
-}
-
-func (r *Recording) loadHistograms(db *sql.DB) error {
-	return each(db, "SELECT second,source,node,op,hdr FROM histogram ORDER BY second", func(rows *sql.Rows) error {
-		var h Histogram
-		err := rows.Scan(&h.Second, &h.Source, &h.Node, &h.Op, &h.HDR)
-		r.Histograms = append(r.Histograms, h)
-		return err
-	})
-}
-
-func (r *Recording) loadSamples(db *sql.DB) error {
-	var s Sample
-	return each(db, "SELECT time_ns,source,subject,name,value FROM sample",
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Value)
-			r.addSample(s)
-			return err
-		})
-}
-
-func (r *Recording) loadEvents(db *sql.DB) error {
-	var e Event
-	return each(db, "SELECT time_ns,duration_ns,source,subject,kind,detail FROM event",
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
-			r.share(&e.Source, &e.Subject, &e.Kind)
-			r.Events = append(r.Events, e)
-			return err
-		})
-}
-
-func (r *Recording) loadSnapshots(db *sql.DB) error {
-	var s Snapshot
-	return each(db, "SELECT time_ns,source,subject,name,body FROM snapshot ORDER BY time_ns",
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&s.TimeNs, &s.Source, &s.Subject, &s.Name, &s.Body)
-			r.share(&s.Source, &s.Subject, &s.Name, &s.Body)
-			r.Snapshots = append(r.Snapshots, s)
-			return err
-		})
-}
-
-func (r *Recording) loadProfiles(db *sql.DB) error {
-	return each(db, "SELECT time_ns,subject,kind,pprof FROM profile ORDER BY time_ns", func(rows *sql.Rows) error {
-		var p Profile
-		err := rows.Scan(&p.TimeNs, &p.Subject, &p.Kind, &p.Pprof)
-		r.Profiles = append(r.Profiles, p)
-		return err
-	})
 }

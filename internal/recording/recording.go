@@ -17,14 +17,15 @@ type Recording struct {
 	Events     []Event
 	Snapshots  []Snapshot
 	Profiles   []Profile
-	segments   map[int64]*partsOf // by call id
-	parts      []part             // of all segments
-	placeOf    map[part]uint64    // in parts
-	series     map[seriesKey]Series
-	conns      map[string]*usesOf   // by the client's address
-	shared     map[string]string    // see share
-	eventsOf   map[eventKey][]int32 // places in Events, in order; without those that were added since Index
-	indexed    int                  // events in eventsOf
+	// Damage says in a sentence which rows of its file could not be read; empty: all were.
+	Damage   string
+	segments map[int64]*partsOf // by call id
+	parts    []part             // of all segments
+	placeOf  map[part]uint64    // in parts
+	series   map[seriesKey]Series
+	conns    map[string]*usesOf   // by the client's address
+	eventsOf map[eventKey][]int32 // places in Events, in order; without those that were added since Index
+	indexed  int                  // events in eventsOf
 }
 
 // eventKey is what EventsOf looks for.
@@ -92,6 +93,7 @@ func (r *Recording) Index() {
 	sortByTime(r.Events, func(e Event) int64 { return e.TimeNs })
 	sortByTime(r.Snapshots, func(s Snapshot) int64 { return s.TimeNs })
 	sortByTime(r.Profiles, func(p Profile) int64 { return p.TimeNs })
+	sortByTime(r.Histograms, func(h Histogram) int64 { return h.Second })
 	for _, s := range r.series {
 		sortByTime(s, func(p Point) int64 { return p.TimeNs })
 	}

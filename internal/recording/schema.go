@@ -38,9 +38,9 @@ var (
 	sampleTable    = newTable("sample", "time_ns,source,subject,name,value")
 	connUseTable   = newTable("conn_use", "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,"+
 		"waited_max_ns,kept_ns,served")
-	eventTable     = newTable("event", "time_ns,duration_ns,source,subject,kind,detail")
-	snapshotTable  = newTable("snapshot", "time_ns,source,subject,name,body")
-	profileTable   = newTable("profile", "time_ns,subject,kind,pprof")
+	eventTable    = newTable("event", "time_ns,duration_ns,source,subject,kind,detail")
+	snapshotTable = newTable("snapshot", "time_ns,source,subject,name,body")
+	profileTable  = newTable("profile", "time_ns,subject,kind,pprof")
 )
 
 // insert is the statement that adds a row.

@@ -26,12 +26,11 @@ type flood struct {
 	most   int64 // bytes of all files of the recording
 }
 
-const floodStart = int64(1_700_000_000e9)
-
 func newFlood(t *testing.T, bound int64) *flood {
 	path := file(t)
 	f := &flood{
-		t: t, w: create(t, path, bound), path: path, bound: bound, nowNs: floodStart, rand: rand.New(rand.NewPCG(1, 2)),
+		t: t, w: create(t, path, bound), path: path, bound: bound, nowNs: time.Now().UnixNano(),
+		rand: rand.New(rand.NewPCG(1, 2)),
 	}
 	f.w.SetMeta(MetaStart, fmt.Sprint(f.nowNs))
 	return f

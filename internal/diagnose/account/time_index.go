@@ -6,15 +6,26 @@ import "slices"
 // thousands of calls and of events.
 type timeIndex struct {
 	buckets map[int64][]int // by second: the items that touch it, in order
+	long    []int           // items that touch more than maxBuckets
+	items   int
 }
 
-// Bound: arithmetic, the size of a bucket of an index.
-const bucketNs = int64(1e9)
+const (
+	// Bound: arithmetic, the size of a bucket of an index.
+	bucketNs = int64(1e9)
+	// maxBuckets is how many buckets an item is put into.
+	// Bound: arithmetic, it bounds the size of the index.
+	maxBuckets = 64
+)
 
 func newTimeIndex(n int, span func(i int) (fromNs, toNs int64)) *timeIndex {
-	x := &timeIndex{buckets: map[int64][]int{}}
+	x := &timeIndex{buckets: map[int64][]int{}, items: n}
 	for i := range n {
 		from, to := span(i)
+		if to/bucketNs-from/bucketNs >= maxBuckets {
+			x.long = append(x.long, i)
+			continue
+		}
 		for b := from / bucketNs; b <= to/bucketNs; b++ {
 			x.buckets[b] = append(x.buckets[b], i)
 		}
@@ -27,11 +38,19 @@ func (x *timeIndex) touching(fromNs, toNs int64) []int {
 	if x == nil {
 		return nil
 	}
-	var out []int
-	for b := fromNs / bucketNs; b <= toNs/bucketNs; b++ {
+	first, last := fromNs/bucketNs, toNs/bucketNs
+	out := slices.Clone(x.long)
+	if last-first > int64(len(x.buckets)) { // most of them
+		out = out[:0]
+		for i := range x.items {
+			out = append(out, i)
+		}
+		return out
+	}
+	for b := first; b <= last; b++ {
 		out = append(out, x.buckets[b]...)
 	}
-	if fromNs/bucketNs != toNs/bucketNs {
+	if first != last || len(x.long) > 0 {
 		slices.Sort(out)
 		out = slices.Compact(out)
 	}

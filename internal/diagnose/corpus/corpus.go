@@ -52,27 +52,35 @@ func Open(t testing.TB, incident string) *recording.Recording {
 // Read unpacks the recording of an incident to a file in a directory, reads it, and removes the file.
 func Read(incident, dir string) (*recording.Recording, error) {
 	path := filepath.Join(dir, "recording.slowpath")
+	defer os.Remove(path)
+	if err := Unpack(incident, path); err != nil {
+		return nil, err
+	}
+	return recording.Open(path)
+}
+
+// Unpack unpacks the recording of an incident to a file, which must not exist.
+func Unpack(incident, path string) error {
 	packed, err := files.Open("testdata/" + incident + Suffix)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer packed.Close()
 	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer z.Close()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer os.Remove(path)
 	n, err := io.Copy(out, io.LimitReader(z, maxRecordingBytes))
 	if err := errors.Join(err, out.Close()); err != nil {
-		return nil, err
+		return err
 	}
 	if n == maxRecordingBytes {
-		return nil, fmt.Errorf("longer than %d bytes", maxRecordingBytes)
+		return fmt.Errorf("longer than %d bytes", maxRecordingBytes)
 	}
-	return recording.Open(path)
+	return nil
 }

@@ -77,7 +77,7 @@ func complete(r *recording.Recording) bool {
 		ids = max(ids, c.ID)
 	}
 	thinned := r.Thinned() || ids != int64(len(r.Calls)) // ids have gaps
-	return r.Meta[recording.MetaDropped] == "" && r.Meta[recording.MetaEnd] != "" && !thinned
+	return r.Damage == "" && r.Meta[recording.MetaDropped] == "" && r.Meta[recording.MetaEnd] != "" && !thinned
 }
 
 // isFast reports whether a call of a client took the server less than slowNs.
