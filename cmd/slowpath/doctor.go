@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,17 +50,17 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
 				}
 				return a.diagnose(files, asJSON)
 			case keep == "":
-				dir, err := a.scratch.make()
+				dir, bytes, note, err := a.scratch.place(scratchParents())
 				if err != nil {
-					return fmt.Errorf("making a place for the recording: %w; set TMPDIR, or give --record FILE", err)
+					return err
 				}
 				defer a.scratch.remove()
-				keep = filepath.Join(dir, "watch.slowpath")
+				if note != "" {
+					a.notes([]string{note})
+				}
+				keep, w.maxDisk = filepath.Join(dir, "watch.slowpath"), min(w.maxDisk, bytes)
 			}
-			if err := a.watch(cmd, &w, args, keep); err != nil {
-				return err
-			}
-			return a.diagnose([]string{keep}, asJSON)
+			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
 		},
 	}
 	w.add(c, 30*time.Second)
@@ -79,7 +81,29 @@ func onlyFor(cmd *cobra.Command, allowed ...string) error {
 	return err
 }
 
-// watch runs a watch into a recording at path. Where it cannot begin, no file is left.
+// watchAndDiagnose is a watch and its verdict. Where the recording ended before the watch, such as on a full disk, the
+// verdict is of the time until then; without findings it is an error all the same.
+func (a *app) watchAndDiagnose(cmd *cobra.Command, w *watchFlags, args []string, path string, asJSON bool) error {
+	err := a.watch(cmd, w, args, path)
+	var cut *recording.WriteError
+	if !errors.As(err, &cut) {
+		if err != nil {
+			return err
+		}
+		return a.diagnose([]string{path}, asJSON)
+	}
+	a.explain(err)
+	if err := a.diagnose([]string{path}, asJSON); err != nil {
+		return err
+	}
+	if a.code == exitClean {
+		a.code = exitInternal
+	}
+	return nil
+}
+
+// watch runs a watch into a recording at path. Where it cannot begin, no file is left. When the recording cannot be
+// written any more, it ends with a recording.WriteError.
 func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path string) error {
 	ctx := cmd.Context()
 	o, err := w.options()
@@ -105,6 +129,15 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if err != nil {
 		return usage(err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-rec.Failed(): // nothing more is kept: the watch ends
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	watchErr := a.runWatch(ctx, o, rec)
 	closeErr := rec.Close()
 	if watchErr != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -59,34 +58,5 @@ func awaitSecond(first os.Signal, signals <-chan os.Signal, cancel context.Cance
 		case <-nobodyWaits:
 			return
 		}
-	}
-}
-
-// scratch is the directory of a recording that nobody asked to keep.
-type scratch struct {
-	mu  sync.Mutex
-	dir string
-}
-
-func (s *scratch) make() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	dir, err := os.MkdirTemp("", "slowpath-")
-	s.dir = dir
-	return dir, err
-}
-
-// path is empty where there is none.
-func (s *scratch) path() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dir
-}
-
-func (s *scratch) remove() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dir != "" {
-		os.RemoveAll(s.dir)
 	}
 }

@@ -36,7 +36,7 @@ func (a *app) gradeApps(ctx context.Context, f gradeFlags) error {
 	}
 	dir := f.keep
 	if dir == "" {
-		if dir, err = a.scratch.make(); err != nil {
+		if dir, err = a.scratch.make(""); err != nil {
 			return fmt.Errorf("making a place for recordings: %w; set TMPDIR, or give --keep DIRECTORY", err)
 		}
 		defer a.scratch.remove()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ func TestMain(m *testing.M) {
 //	churn ADDRESS  much load until the script ends: a new connection for each GET
 //	bounded FILE BYTES
 //	               the recording, and what is beside it, takes at most a tenth more
+//	disk NAME SIZE|ro
+//	               mounts a small file system until the script ends, or one that cannot be written; needs root
 //	json FILE PATH [VALUE]
 //	               has this value in every document of FILE
 //	moment NAME SECONDS
@@ -87,6 +90,8 @@ func TestScripts(t *testing.T) {
 				return lab != nil, nil
 			case "client":
 				return haveClient(t)
+			case "root":
+				return os.Geteuid() == 0, nil
 			case "bpf":
 				return kernelSource() == nil, nil
 			}
@@ -98,8 +103,8 @@ func TestScripts(t *testing.T) {
 			"start":     startProcess, "terminal": startOnTerminal, "hangup": hangUp,
 			"signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
-			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "moment": moment,
-			"counted": counted,
+			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
+			"moment": moment, "counted": counted,
 			"monitor": monitorServer, "contains": contains,
 		},
 	})
@@ -159,6 +164,19 @@ func halve(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body[:len(body)/2], 0o600))
+}
+
+func mountDisk(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: disk NAME SIZE|ro")
+	}
+	dir, flags, options := ts.MkAbs(args[0]), uintptr(syscall.MS_RDONLY), ""
+	if args[1] != "ro" {
+		flags, options = 0, "size="+args[1]
+	}
+	ts.Check(os.Mkdir(dir, 0o700))
+	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", flags, options))
+	ts.Defer(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
 func bounded(ts *testscript.TestScript, neg bool, args []string) {

@@ -21,15 +21,40 @@ func (w *Writer) keep(err error) {
 	if w.err != nil || err == nil {
 		return
 	}
-	w.failedAt = time.Now()
-	reason, fix := "cannot be written", "name a file on another disk"
-	var known *sqlite.Error
-	if errors.As(err, &known) && known.Code()&0xff == sqlite3.SQLITE_FULL {
-		reason, fix = "has a full disk", "make room, or name a file on another disk"
-	}
-	w.err = fmt.Errorf("recording %s %s since %s (%w); what it has until then is kept; %s", w.path, reason,
-		clockTime(w.failedAt), err, fix)
+	w.err = &WriteError{w.path, time.Now(), err}
 	close(w.failed)
+}
+
+// WriteError says that a recording could not be written any more. What was written before is kept.
+type WriteError struct {
+	path string
+	at   time.Time
+	err  error
+}
+
+// Error implements error.
+func (e *WriteError) Error() string {
+	fix := "name a file on another disk"
+	if e.full() {
+		fix = "make room, or " + fix
+	}
+	return fmt.Sprintf("recording %s %s; what was seen before is kept; %s", e.path, e.reason(), fix)
+}
+
+// Unwrap gives the error of the write.
+func (e *WriteError) Unwrap() error { return e.err }
+
+func (e *WriteError) full() bool {
+	var known *sqlite.Error
+	return errors.As(e.err, &known) && known.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+func (e *WriteError) reason() string {
+	what := "could not be written"
+	if e.full() {
+		what = "filled its disk"
+	}
+	return fmt.Sprintf("%s at %s (%v)", what, clockTime(e.at), e.err)
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
@@ -37,15 +62,14 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
 // finish writes what the file does not have although sources wrote it. On a full disk there is often room for these few
 // rows; where there is none, the reader sees that the end is missing.
 func (w *Writer) finish() {
-	if err := w.firstErr(); err != nil {
-		why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "recording "+w.path+" "), ";")
-		_ = execute(w.db, insertMeta, MetaEnd, strconv.FormatInt(w.failedAt.UnixNano(), 10))
-		_ = w.note(w.failedAt, KindBlindSpot, Detail(BlindSpot{
-			What: "everything after " + clockTime(w.failedAt), Why: "the recording " + why,
+	if e := w.firstErr(); e != nil {
+		_ = execute(w.db, insertMeta, MetaEnd, strconv.FormatInt(e.at.UnixNano(), 10))
+		_ = w.note(e.at, KindBlindSpot, Detail(BlindSpot{
+			What: "everything after " + clockTime(e.at), Why: "the recording " + e.reason(),
 			Enable: "record to a disk with more room",
 		}))
 	}
-	if n := w.dropped.Load(); n > 0 {
+	if n := w.dropped.Load(); n > 0 && w.firstErr() == nil {
 		w.keep(execute(w.db, insertMeta, MetaDropped, strconv.FormatInt(n, 10)))
 	}
 	if n := w.classes.missing(); n > 0 {

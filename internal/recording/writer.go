@@ -24,8 +24,8 @@ const (
 	DefaultMaxDisk = 512 << 20 // bytes
 	minMaxDisk     = 1 << 20
 	// maxStep bounds a transaction, and maxWAL the file FILE-wal, in bytes.
-	maxStep = 2 << 20
-	maxWAL  = 16 << 20
+	maxStep = 1 << 20
+	maxWAL  = 4 << 20
 )
 
 // Writer writes a recording file, which has one writer only. It is a Sink.
@@ -47,9 +47,8 @@ type Writer struct {
 	step     int64 // bytes that one transaction writes at most
 	once     sync.Once
 	mu       sync.Mutex
-	err      error // first write error; later rows are dropped
-	failedAt time.Time
-	failed   chan struct{}
+	err      *WriteError   // of the first write that failed; later rows are dropped
+	failed   chan struct{} // closed then
 }
 
 // Create makes a recording at path, which must not exist, of at most maxDisk bytes (0: DefaultMaxDisk).
@@ -120,6 +119,7 @@ func (w *Writer) prepare(maxDisk int64) error {
 	for _, q := range []string{
 		"PRAGMA journal_mode=WAL",
 		"PRAGMA synchronous=NORMAL",
+		"PRAGMA temp_store=MEMORY",
 		"PRAGMA wal_autocheckpoint=" + strconv.FormatInt(wal/4/w.pageSize, 10),
 		"PRAGMA journal_size_limit=" + strconv.FormatInt(wal, 10),
 		"PRAGMA application_id=" + strconv.Itoa(applicationID),
@@ -139,7 +139,7 @@ func (w *Writer) Flush() error {
 	case w.flushReq <- reply:
 		return <-reply
 	case <-w.done:
-		return w.firstErr()
+		return w.failure()
 	}
 }
 
@@ -152,12 +152,12 @@ func (w *Writer) Close() error {
 		close(w.stop)
 		<-w.done
 		w.finish()
-		// On a full disk the rows stay in the WAL, which the reader knows.
+		// On a full disk the last rows stay in the WAL, which the reader knows.
 		w.keep(execute(w.db, "PRAGMA wal_checkpoint(TRUNCATE)"))
 		w.keep(execute(w.db, "PRAGMA journal_mode=DELETE"))
 		w.keep(w.db.Close())
 	})
-	return w.firstErr()
+	return w.failure()
 }
 
 func (w *Writer) run() {
@@ -171,7 +171,7 @@ func (w *Writer) run() {
 			w.drain()
 		case reply := <-w.flushReq:
 			w.drain()
-			reply <- w.firstErr()
+			reply <- w.failure()
 		case <-w.stop:
 			w.drain()
 			return
@@ -256,10 +256,18 @@ func (w *Writer) insert(batch []row) error {
 	return tx.Commit()
 }
 
-func (w *Writer) firstErr() error {
+func (w *Writer) firstErr() *WriteError {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// failure is firstErr as an error.
+func (w *Writer) failure() error {
+	if err := w.firstErr(); err != nil {
+		return err
+	}
+	return nil
 }
 
 func execute(db *sql.DB, q string, args ...any) error {

@@ -188,6 +188,9 @@ func blindSpots(c *facts.Case) []recording.BlindSpot {
 	if b, ok := droppedSpot(c.Rec); ok {
 		out = append(out, b)
 	}
+	if b, ok := endSpot(c.Rec); ok {
+		out = append(out, b)
+	}
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
@@ -135,6 +136,18 @@ func droppedSpot(rec *recording.Recording) (b recording.BlindSpot, ok bool) {
 	return recording.BlindSpot{
 		What: n + " rows of evidence", Why: "the recording could not be written as fast as evidence came in",
 		Enable: "record to a faster disk",
+	}, true
+}
+
+// endSpot is that of a recording without an end.
+func endSpot(rec *recording.Recording) (b recording.BlindSpot, ok bool) {
+	if rec.Meta[recording.MetaStart] == "" || rec.Meta[recording.MetaEnd] != "" {
+		return b, false
+	}
+	_, end := rec.Window()
+	return recording.BlindSpot{
+		What: "everything after " + time.Unix(0, end).UTC().Format("15:04:05 UTC"),
+		Why:  "the recording has no end: slowpath was killed, or its disk was full",
 	}, true
 }
 

@@ -70,3 +70,28 @@ func TestUnseenLowersConfidence(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordingWithoutEnd: a recording without an end is judged as far as it goes, and that is said.
+func TestRecordingWithoutEnd(t *testing.T) {
+	for end, want := range map[string]int{"": 1, "9000000000": 0} {
+		r := recording.New()
+		r.SetMeta(recording.MetaStart, "1000000000")
+		if end != "" {
+			r.SetMeta(recording.MetaEnd, end)
+		}
+		r.SetMeta(recording.MetaTarget, "a:1")
+		r.Sample(recording.Sample{
+			TimeNs: 7e9, Source: recording.SourceServer, Subject: "a:1", Name: "uptime_in_seconds", Value: 1,
+		})
+		r.Index()
+		said := 0
+		for _, b := range verdict.Diagnose(r, "test").BlindSpots {
+			if b.What == "everything after 00:00:07 UTC" {
+				said++
+			}
+		}
+		if said != want {
+			t.Errorf("end %q: said %d times, want %d", end, said, want)
+		}
+	}
+}

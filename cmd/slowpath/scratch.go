@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/format"
+)
+
+// Space for the recording of a watch that nobody asked to keep.
+const (
+	leastSpace = 8 << 20  // bytes that must be free
+	mostMemory = 64 << 20 // bytes that it takes of a directory in memory
+	inMemory   = "/dev/shm"
+)
+
+// scratch is the directory of a recording that nobody asked to keep.
+type scratch struct {
+	mu  sync.Mutex
+	dir string
+}
+
+// make makes the directory in parent, or in the default directory for temporary files if that is empty.
+func (s *scratch) make(parent string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, err := os.MkdirTemp(parent, "slowpath-")
+	s.dir = dir
+	return dir, err
+}
+
+// path is empty where there is none.
+func (s *scratch) path() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dir
+}
+
+func (s *scratch) remove() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != "" {
+		os.RemoveAll(s.dir)
+	}
+}
+
+// scratchParents are where such a directory can be, the best first.
+func scratchParents() []string { return []string{os.TempDir(), "/var/tmp", inMemory} }
+
+// place makes the directory in the first of the parents that has space, and says how many bytes the recording may take:
+// three quarters of what is free, since others need space as well. A note says so where that is not the first.
+func (s *scratch) place(parents []string) (dir string, bytes int64, note string, err error) {
+	var refused []string
+	for _, parent := range parents {
+		var free int64
+		dir, err := s.make(parent)
+		if err == nil {
+			free, err = freeBytes(dir)
+		}
+		if err == nil && free < leastSpace {
+			err = fmt.Errorf("%s has only %s free", parent, format.Bytes(free))
+		}
+		if err != nil {
+			s.remove()
+			refused = append(refused, err.Error())
+			continue
+		}
+		if bytes = free / 4 * 3; parent == inMemory {
+			bytes = min(bytes, mostMemory)
+		}
+		if len(refused) > 0 {
+			note = fmt.Sprintf("%s: this watch is recorded in %s", refused[0], parent)
+		}
+		return dir, bytes, note, nil
+	}
+	return "", 0, "", errors.New("no place for the recording of this watch: " + strings.Join(refused, "; ") +
+		"; set TMPDIR to a directory with " + format.Bytes(leastSpace) + " free, or give --record FILE")
+}
+
+// freeBytes is how much a user may still write into the file system of a directory.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("%s: %w", dir, err)
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
