@@ -2,10 +2,10 @@ package account
 
 import "slowpath/internal/recording"
 
-// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that a user sent at once
-// on one connection waited together: they share the time in which any of them was under way. The probe is one caller
-// beside the users, however many of its calls wait at once: together they weigh as the wall time in which any of them
-// was slow.
+// weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that a user sent at
+// once on one connection waited together: they share the time in which any of them was under way. The probe is one
+// caller beside the users, however many of its calls wait at once: together they weigh as the wall time in which any of
+// them was slow.
 func (l *Ledger) weigh() {
 	l.shareWaits()
 	l.sumExcess()

@@ -202,8 +202,8 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: own.Ns, Unit: "ns",
 				Text: fmt.Sprintf("slowpath's calls and connections took about %.1f ms of CPU of the server's process "+
-					"on %s (%.2g %% of a core): they were %.2g %% of all", own.Ns/1e6, n.Address, own.Ns/1e7/own.Seconds,
-					100*own.Share),
+					"on %s (%.2g %% of a core): they were %.2g %% of all", own.Ns/1e6, n.Address,
+					own.Ns/1e7/own.Seconds, 100*own.Share),
 			})
 		} else if s := n.Info("self.commands_usec"); len(s) > 0 {
 			us := s.Growth()
