@@ -141,7 +141,8 @@ func TestPrivilegesOfUser(t *testing.T) {
 		AmbientCaps: []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH},
 	}
 	out, err := c.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "T0 probe, profile, server · T1 host · T2 tap\n") {
+	found := c.ProcessState != nil && c.ProcessState.ExitCode() == exitFindings // other tests may use the CPUs
+	if err != nil && !found || !strings.Contains(string(out), "T0 probe, profile, server · T1 host · T2 tap\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
