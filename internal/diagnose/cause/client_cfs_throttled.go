@@ -30,6 +30,7 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.97)
+	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := n.ProcessThreads()[c.PID]
 	if t != nil && len(t.Throttled) > 0 {

@@ -36,6 +36,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
+	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive &&

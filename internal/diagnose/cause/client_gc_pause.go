@@ -33,6 +33,7 @@ func explainClientGC(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.95)
+	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while it collected garbage")
 	t := n.ProcessThreads()[c.PID]
 	longest := int64(0)

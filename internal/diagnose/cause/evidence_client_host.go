@@ -42,3 +42,11 @@ func (f *Finding) supportClientQuota(n *facts.Node, path string) {
 			format.Brief(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth())))
 	}
 }
+
+// loseUnsent claims the time that calls waited in processes that stood still, before they were sent.
+func (f *Finding) loseUnsent(n *facts.Node, l *facts.LateReads) {
+	if l.UnsentNs > 0 {
+		f.lose(n, facts.LostWaiting, l.UnsentNs)
+		f.FromSlowCalls = true
+	}
+}

@@ -44,6 +44,8 @@ type Finding struct {
 	Claims []Claimed `json:"-"`
 	// Steady is that of its cause.
 	Steady bool `json:"-"`
+	// FromSlowCalls: what it claims beside slow calls follows from them.
+	FromSlowCalls bool `json:"-"`
 	// Unnoticed: it takes so little time that it is said as the consequence of another finding only.
 	Unnoticed bool `json:"-"`
 	// Noticed: callers lose more than is seen of slow calls, so much that they notice.

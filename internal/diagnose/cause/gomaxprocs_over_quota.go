@@ -147,6 +147,7 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.93)
+	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while its cgroup was throttled")
 	t := all[c.PID]
 	f.support(recording.SourceTap, o.at, "threads",

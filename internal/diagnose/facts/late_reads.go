@@ -12,7 +12,16 @@ type LateReads struct {
 	Claim
 	// PIDs are the processes, those with the most time first.
 	PIDs []int
-	ns   map[int]int64
+	// UnsentNs is about how long calls waited in these processes before they were sent, in nanoseconds, all together: a
+	// process that does not read makes no calls either.
+	UnsentNs float64
+	ns       map[int]int64
+}
+
+// stall is a time in which a process did not read a reply that had arrived on a connection.
+type stall struct {
+	Span
+	conn string
 }
 
 // LateReads claims time of slow calls at their client's end, of which of gives the nanoseconds for one segment. It is
@@ -21,7 +30,7 @@ type LateReads struct {
 func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
 	all := n.ProcessThreads()
 	l := &LateReads{ns: map[int]int64{}}
-	calls, waited := map[int]int64{}, map[int]Spans{}
+	calls, waited, stalls := map[int]int64{}, map[int]Spans{}, map[int][]stall{}
 	l.Claim = n.ClaimOf(func(a account.Account) int64 {
 		pid := PIDOf(a.Call.Client)
 		if pid == 0 {
@@ -40,6 +49,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 			ns += part
 			if part > 0 && (whole || n.HasSingleReader(pid)) {
 				waited[pid] = append(waited[pid], Span{s.ToNs - part, s.ToNs})
+				stalls[pid] = append(stalls[pid], stall{Span{s.ToNs - part, s.ToNs}, a.Call.Conn})
 			}
 		}
 		if float64(ns) >= countedPart*float64(a.ExcessNs) && ns > 0 {
@@ -58,7 +68,41 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 		float64(l.Users.Calls) <= HealthyMaxShare*float64(l.Users.AllCalls) {
 		return nil
 	}
+	for _, c := range n.Callers() {
+		l.UnsentNs += n.unsentNs(c, stalls[c.PID])
+	}
 	return l
+}
+
+// unsentNs is about how long calls of a process waited before they were sent, in nanoseconds: in each stall as many as
+// it makes in such a time, one on each connection at most that has no call in flight, for half of the stall.
+func (n *Node) unsentNs(c *Caller, stalls []stall) (ns float64) {
+	if len(stalls) == 0 {
+		return 0
+	}
+	var all Spans
+	for _, s := range stalls {
+		all = append(all, s.Span)
+	}
+	all = MergeSpans(all)
+	used := 0
+	for _, k := range c.Conns {
+		if k.Calls >= minCallsOfConn && k.CloseNs == 0 {
+			used++
+		}
+	}
+	rate := float64(c.AppCalls()) / max(n.Seconds()*1e9-float64(all.TotalNs()), 1)
+	for _, whole := range all {
+		inFlight := map[string]bool{}
+		for _, s := range stalls {
+			if s.FromNs < whole.ToNs && s.ToNs > whole.FromNs {
+				inFlight[s.conn] = true
+			}
+		}
+		long := float64(whole.ToNs - whole.FromNs)
+		ns += min(rate*long, float64(max(used-len(inFlight), 0))) * long / 2
+	}
+	return ns
 }
 
 // often reports whether the late calls of a process are more than what a healthy one may have (HealthyMaxShare), or

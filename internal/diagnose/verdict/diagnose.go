@@ -117,7 +117,7 @@ func slowCallsNoticed(c *facts.Case) bool {
 func ofSlowCalls(f cause.Finding) bool {
 	calls := 0
 	for _, c := range f.Claims {
-		if len(c.Losses) > 0 {
+		if len(c.Losses) > 0 && !f.FromSlowCalls {
 			return false
 		}
 		calls += len(c.Calls)
