@@ -136,10 +136,10 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command
   slowpath lab grade --apps --only app-celery
   slowpath lab grade --random 20 --seed 1 --dir random --json
-  slowpath lab grade --random 20 --seed 1 --dir random --judge-only --markdown accuracy.md`,
+  slowpath lab grade --dir random --judge-only --markdown accuracy.md`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("random") {
+			if cmd.Flags().Changed("random") || cmd.Flags().Changed("judge-only") {
 				return a.gradeRandom(cmd, f)
 			}
 			if slices.ContainsFunc(flagsOfRandom, cmd.Flags().Changed) {

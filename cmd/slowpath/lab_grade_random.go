@@ -33,7 +33,8 @@ func (f *randomFlags) add(fl *pflag.FlagSet) {
 	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of the first random scenario; the next one's is one more (default 0)")
 	fl.StringArrayVar(&f.dirs, "dir", nil, "keep recordings and results of random scenarios in this `directory`; what "+
 		"it has is not made again (with --judge-only and --markdown repeatable: a series each)")
-	fl.BoolVar(&f.judgeOnly, "judge-only", false, "judge the recordings in --dir again, and make none")
+	fl.BoolVar(&f.judgeOnly, "judge-only", false, "judge the recordings in --dir again, and make none; without "+
+		"--random all that it has")
 	fl.StringVar(&f.calibrate, "calibration", "", "write how often findings were right to this `file`, from which "+
 		"slowpath takes its confidence (internal/diagnose/verdict/calibration.json)")
 	fl.StringVar(&f.markdown, "markdown", "", "write what random scenarios show to this `file`, as docs/accuracy.md")
@@ -51,8 +52,10 @@ func (f randomFlags) check(changed func(string) bool, asJSON bool) error {
 	}
 	several := len(f.dirs) > 1
 	switch {
-	case f.runs < 1:
+	case changed("random") && f.runs < 1:
 		return usagef("--random %d: give at least 1", f.runs)
+	case !changed("random") && changed("seed"):
+		return usagef("--seed needs --random, the number of scenarios")
 	case f.judgeOnly && len(f.dirs) == 0:
 		return usagef("--judge-only needs the --dir with the recordings")
 	case several && (!f.judgeOnly || f.markdown == "" && f.calibrate == "" || asJSON):
@@ -117,6 +120,11 @@ func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only se
 	if err != nil {
 		return random.Report{}, err
 	}
+	if f.runs == 0 {
+		if f.seed, f.runs, err = random.Kept(dir); err != nil {
+			return random.Report{}, usagef("--dir: %w", err)
+		}
+	}
 	runs, err := random.Series{
 		Dir: dir, Seed: f.seed, N: f.runs, Server: only, Version: version, JudgeOnly: f.judgeOnly,
 		Record: random.RecordProcess(exe), Done: func(run random.Run) { random.Line(a.stderr, run) },
@@ -139,7 +147,10 @@ func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only se
 
 // command judges the series again, and writes the same document. It has no directories of this machine.
 func (f randomFlags) command() string {
-	text := fmt.Sprintf("slowpath lab grade --random %d --seed %d --judge-only", f.runs, f.seed)
+	text := "slowpath lab grade --judge-only"
+	if f.runs > 0 {
+		text = fmt.Sprintf("slowpath lab grade --random %d --seed %d --judge-only", f.runs, f.seed)
+	}
 	for _, dir := range f.dirs {
 		text += " --dir " + filepath.Base(dir)
 	}

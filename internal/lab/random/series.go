@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/servers"
@@ -25,6 +27,33 @@ type Series struct {
 	JudgeOnly bool // makes no run
 	Record    Recorder
 	Done      func(Run) // after each run
+}
+
+// ErrNothingKept is that of a directory without results.
+var ErrNothingKept = errors.New("has no result of a random scenario")
+
+// Kept tells which seeds a directory has results of: the first, and how many there are from it to the last.
+func Kept(dir string) (first uint64, n int, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	var last uint64
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".json")
+		seed, err := strconv.ParseUint(name, 10, 64)
+		if !ok || err != nil {
+			continue
+		}
+		if n == 0 || seed < first {
+			first = seed
+		}
+		n, last = n+1, max(last, seed)
+	}
+	if n == 0 {
+		return 0, 0, fmt.Errorf("%s %w", dir, ErrNothingKept)
+	}
+	return first, int(last - first + 1), nil
 }
 
 // stored is the file of a run.
