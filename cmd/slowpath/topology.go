@@ -108,7 +108,7 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		return err
 	}
 	o := survey.Options{
-		Target: targets[0], Window: f.window, Timeout: f.timeout, CallTimeout: f.callTimeout,
+		Target: targets[0], Cluster: a.where.Cluster, Window: f.window, Timeout: f.timeout, CallTimeout: f.callTimeout,
 		Progress: func(s string) { a.progress("%s", s) },
 	}
 	seen, err := o.Run(ctx)

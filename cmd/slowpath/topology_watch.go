@@ -83,7 +83,7 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	a.progress("connecting to %s", targets[0].Addr())
 	begun := false
 	s, err := watch.Watch(ctx, watch.Options{
-		Seeds: targets, PerSecond: perSecond, Publish: f.publish,
+		Seeds: targets, Cluster: a.where.Cluster, PerSecond: perSecond, Publish: f.publish,
 		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
 		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
 		Note:  func(s string) { fmt.Fprintln(a.stderr, layout.OneLine(s)) },

@@ -160,7 +160,7 @@ func interesting(list []survey.Shard) (out []survey.Shard) {
 
 func unwell(s survey.Shard) bool {
 	for _, m := range append([]survey.Member{s.Master}, s.Replicas...) {
-		if m.State != "ok" && m.State != "unreachable" {
+		if m.State != "ok" && m.State != "unreachable" && m.State != "not-asked" {
 			return true
 		}
 	}
@@ -181,7 +181,9 @@ func (p *page) replicas(s survey.Shard) string {
 		}
 	}
 	var parts []string
-	for _, state := range []string{"ok", "syncing", "loading", "link-down", "suspected", "failed", "unreachable"} {
+	for _, state := range []string{
+		"ok", "syncing", "loading", "link-down", "suspected", "failed", "unreachable", "not-asked",
+	} {
 		if n := states[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}

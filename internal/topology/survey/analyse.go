@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/topology/cost"
 )
 
@@ -83,6 +84,7 @@ func (r *Report) addBlindSpots(s *Survey) {
 			last.What = "what " + k.command + " returns"
 		}
 	}
+	r.addWithheld(s)
 	if r.Model == nil {
 		if !cost.Known(s.Nodes[0].Server) && s.Nodes[0].Server != "" {
 			r.BlindSpots = append(r.BlindSpots, BlindSpot{
@@ -91,6 +93,25 @@ func (r *Report) addBlindSpots(s *Survey) {
 				Enable: "cannot be enabled",
 			})
 		}
+	}
+}
+
+// addWithheld says which nodes were not asked because the password would be sent there.
+func (r *Report) addWithheld(s *Survey) {
+	var nodes []string
+	for _, l := range s.Nodes {
+		if l.Withheld {
+			nodes = append(nodes, l.Addr)
+		}
+	}
+	if len(nodes) > 0 {
+		from := s.Nodes[0].Addr
+		r.BlindSpots = append(r.BlindSpots, BlindSpot{
+			What: "the views of " + format.Count(len(nodes), "node") + ": " + joinFew(nodes, 3),
+			Why: "not in a private network with " + from + ", whose cluster names them: the password would be sent " +
+				"there",
+			Enable: "-c, if all nodes that " + from + " names may have the password",
+		})
 	}
 }
 

@@ -21,6 +21,8 @@ type NodeState struct {
 	ID     string // its own; empty if it did not answer
 	Server string // "redis 7.0.15"
 	Why    string // why it did not answer; empty if it did
+	// Withheld: it was not asked, since the password would be sent to a place that only another node names
+	Withheld bool
 
 	HasMap bool
 	Source cost.Command // the command that gave the map

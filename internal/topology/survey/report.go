@@ -90,7 +90,7 @@ type Member struct {
 	Address  string   `json:"address"`
 	ID       string   `json:"id"`
 	Server   string   `json:"server"` // empty where it did not answer
-	State    string   `json:"state"`  // ok, suspected, failed, unreachable, loading, syncing, link-down
+	State    string   `json:"state"`  // ok, suspected, failed, unreachable, loading, syncing, link-down, not-asked
 	Why      string   `json:"why,omitempty"`
 	LagBytes *int64   `json:"lag_bytes,omitempty"` // of a replica, behind its master
 	LagNs    *int64   `json:"lag_ns,omitempty"`    // since the last byte from its master

@@ -58,6 +58,7 @@ const (
 	stateLoading     = "loading"
 	stateSyncing     = "syncing"
 	stateLinkDown    = "link-down"
+	stateNotAsked    = "not-asked"
 )
 
 // member is a node with its health: first by what other nodes say of it, then by what it says itself. master is the
@@ -74,6 +75,8 @@ func (v *views) member(n cluster.Node, state, master *NodeState) Member {
 	switch {
 	case failed > 0:
 		m.State, m.Why = stateFailed, "for "+format.Count(failed, "node")
+	case state != nil && state.Withheld:
+		m.State, m.Why = stateNotAsked, state.Why
 	case state == nil || !state.Answered():
 		m.State = stateUnreachable
 		if state != nil {

@@ -22,6 +22,7 @@ var ErrNoMap = errors.New("no map of the cluster")
 // Options say which cluster to survey, and how.
 type Options struct {
 	Target      target.Target
+	Cluster     bool          // the password may be sent to all nodes that a map names (-c)
 	Window      time.Duration // how long to count refreshes; 0: not at all
 	Timeout     time.Duration // for connecting to a node; 0: DefaultTimeout
 	CallTimeout time.Duration // for a reply of a node; 0: DefaultTimeout
@@ -122,7 +123,8 @@ func (sv *surveyor) queryNewNodes(ctx context.Context) {
 	})
 }
 
-// addNewNodes adds the nodes of all maps that have an address and are not there yet.
+// addNewNodes adds the nodes of all maps that have an address and are not there yet. Those that must not get the
+// password are listed with the reason, and not returned.
 func (sv *surveyor) addNewNodes() []*node {
 	ids, addrs := map[string]bool{}, map[string]bool{}
 	for _, l := range sv.survey.Nodes {
@@ -139,6 +141,11 @@ func (sv *surveyor) addNewNodes() []*node {
 			ids[n.ID], addrs[addr] = true, true
 			peer := sv.add(sv.Target.WithAddr(addr))
 			peer.state.ID = n.ID
+			if !sv.Cluster && !sv.Target.MayLogIn(sv.nodes[0].session.RemoteAddr(), peer.target) {
+				peer.state.Withheld, peer.state.Why = true, "not in a private network with "+sv.Target.Addr()+": the "+
+					"password would be sent there"
+				continue
+			}
 			added = append(added, peer)
 		}
 	}

@@ -202,10 +202,10 @@ func (w *watcher) handleError(p *poller, r response) {
 
 // relocate replaces the poller of an unreachable node if the other nodes know a new address for it.
 func (w *watcher) relocate(p *poller) {
-	if addr := w.state.addr(p.id); addr != "" && addr != p.target.Addr() {
+	if addr := w.state.addr(p.id); addr != "" && addr != p.target.Addr() && w.mayLogIn(addr) {
 		p.stop()
 		w.schedule.remove(p)
-		next := w.addPoller(p.id, p.target.WithAddr(addr))
+		next := w.addPoller(p.id, w.seed.WithAddr(addr))
 		next.fails, next.reported = p.fails, p.reported
 	}
 }
@@ -218,7 +218,7 @@ func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) e
 	}
 	if !live {
 		w.state.load(m, at)
-		w.syncPollers(p.target)
+		w.syncPollers()
 		return nil
 	}
 	changes := w.state.merge(m, at)
@@ -235,7 +235,7 @@ func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) e
 	if len(changes.events) > 0 {
 		w.schedule.stayActive(at, activeFor)
 	}
-	w.syncPollers(p.target)
+	w.syncPollers()
 	return w.emit(p, changes.events)
 }
 

@@ -29,6 +29,7 @@ var (
 type Options struct {
 	Seeds     []target.Target // nodes of the cluster; one that answers is enough
 	PerSecond float64         // limit of commands to the whole cluster; does not count the messages of Publish
+	Cluster   bool            // the password may be sent to all nodes that the map names (-c)
 	Publish   bool            // also publish the changes on channels of the cluster
 
 	Ready func(Ready)       // called when watching begins
@@ -68,6 +69,9 @@ type watcher struct {
 	started   time.Time
 	moved     time.Time // when slots last moved or failed over
 	noted     map[string]bool
+	seed      target.Target  // that answered
+	remote    string         // address at which it did
+	withheld  bool           // a node was left out, since the password would be sent there
 	sent      map[string]int // commands by node
 	summary   Summary
 }
@@ -102,12 +106,15 @@ func (w *watcher) connect() error {
 	for _, t := range w.Seeds {
 		p := newPoller("", t)
 		r := p.respond(w.ctx, request{fullMap: true})
+		if p.session != nil {
+			w.seed, w.remote = t, p.session.RemoteAddr()
+		}
 		p.hangUp()
 		w.sent[""] += r.sent
 		w.limit.refund(-r.sent)
 		err := r.err
 		if err == nil {
-			err = w.start(t, *r.view)
+			err = w.start(*r.view)
 		}
 		if err == nil {
 			return nil
@@ -123,14 +130,14 @@ func (w *watcher) connect() error {
 }
 
 // start starts pollers for the nodes of the first map. The seed keeps the address by which it was reached.
-func (w *watcher) start(seed target.Target, m cluster.Map) error {
+func (w *watcher) start(m cluster.Map) error {
 	if len(m.Nodes) == 1 && len(m.Nodes[0].Ranges) == 0 {
 		return fmt.Errorf("%w: the node knows no other node and has no slots; create the cluster first: redis-cli "+
 			"--cluster create", ErrNotCluster)
 	}
 	viewer := w.state.load(m, time.Now())
-	w.addPoller(viewer, seed)
-	w.syncPollers(seed)
+	w.addPoller(viewer, w.seed)
+	w.syncPollers()
 	return nil
 }
 
@@ -153,14 +160,15 @@ func explain(t target.Target, err error) error {
 	return fmt.Errorf("CLUSTER NODES of %s: %w", t.Addr(), err)
 }
 
-// syncPollers starts a poller for every node whose address is known, and stops those of nodes that are gone.
-func (w *watcher) syncPollers(like target.Target) {
+// syncPollers starts a poller for every node whose address is known and that may have the password, and stops those of
+// nodes that are gone.
+func (w *watcher) syncPollers() {
 	members := map[string]bool{}
 	for _, n := range w.state.nodes() {
 		members[n.ID] = true
 		p := w.schedule.find(n.ID)
-		if p == nil && n.Addr != "" {
-			p = w.addPoller(n.ID, like.WithAddr(n.Addr))
+		if p == nil && n.Addr != "" && w.mayLogIn(n.Addr) {
+			p = w.addPoller(n.ID, w.seed.WithAddr(n.Addr))
 		}
 		if p != nil {
 			p.primary = n.Primary
@@ -172,6 +180,19 @@ func (w *watcher) syncPollers(like target.Target) {
 			w.schedule.remove(p)
 		}
 	}
+}
+
+// mayLogIn reports whether a node that the map names may get the password, and notes once that one may not.
+func (w *watcher) mayLogIn(addr string) bool {
+	if w.Cluster || w.seed.MayLogIn(w.remote, w.seed.WithAddr(addr)) {
+		return true
+	}
+	if !w.withheld {
+		w.withheld = true
+		w.note("nodes that are not in a private network with %s, such as %s, are not asked: the password would be "+
+			"sent there; -c, if all nodes that it names may have the password", w.seed.Addr(), addr)
+	}
+	return false
 }
 
 func newPoller(id string, t target.Target) *poller {
