@@ -3,15 +3,25 @@
 package hostfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 )
 
+// MaxFile bounds a file that is read whole, in bytes. /proc/PID/maps of 262144 mappings, which is what search engines
+// are given, has about 34 MiB; with long names it may have a gigabyte.
+const MaxFile = 64 << 20
+
+// ErrTooLarge is matched by the error for a file that is larger than its bound.
+var ErrTooLarge = errors.New("too large")
+
 // FS is the files of a host. Names are absolute, as on a real host: "/proc/1/stat".
 type FS interface {
 	// Path is where a name really is, for libraries that read by themselves.
 	Path(name string) string
+	// ReadFile reads a file of /proc or /sys. One of more than MaxFile bytes is an error that matches ErrTooLarge: a
+	// process decides how long its maps and its cmdline are.
 	ReadFile(name string) ([]byte, error)
 	// Open keeps a file open that is read again and again from its beginning.
 	Open(name string) (File, error)
@@ -40,7 +50,11 @@ func ReadRegular(fs FS, name string, max int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(b)) > max {
-		err = fmt.Errorf("reading %s: it has more than %d bytes", name, max)
+		err = tooLarge(name, max)
 	}
 	return b, err
+}
+
+func tooLarge(name string, max int64) error {
+	return fmt.Errorf("reading %s: %w: it has more than %d bytes", name, ErrTooLarge, max)
 }

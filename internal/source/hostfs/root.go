@@ -22,7 +22,7 @@ func (r Root) Path(name string) string {
 	return filepath.Join(r.Dir, name)
 }
 
-// ReadFile reads a whole file.
+// ReadFile reads a whole file of at most MaxFile bytes.
 func (r Root) ReadFile(name string) ([]byte, error) { return readWhole(r.Path(name)) }
 
 // Open opens a file for repeated reading.

@@ -44,6 +44,9 @@ func (f rawFile) Close() error { return unix.Close(int(f)) }
 // wholeFiles are buffers of readWhole, each as large as most files are.
 var wholeFiles = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
+// maxPooled is the largest of them, in bytes: a rare file of a megabyte must not stay in memory.
+const maxPooled = 256 << 10
+
 // readWhole is os.ReadFile without the poller, which a file of /proc or /sys cannot be in: 4 system calls in place of
 // 13.
 func readWhole(path string) ([]byte, error) {
@@ -52,19 +55,24 @@ func readWhole(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	buffer := wholeFiles.Get().(*[]byte)
-	defer wholeFiles.Put(buffer)
-	n := 0
-	for {
-		if n == len(*buffer) {
-			*buffer = append(*buffer, make([]byte, n)...)
+	pooled := wholeFiles.Get().(*[]byte)
+	defer wholeFiles.Put(pooled)
+	buffer, n := *pooled, 0
+	for n <= MaxFile {
+		if n == len(buffer) {
+			buffer = append(buffer, make([]byte, n)...)
 		}
-		got, err := f.ReadAt((*buffer)[n:], int64(n))
+		got, err := f.ReadAt(buffer[n:], int64(n))
 		if n += got; errors.Is(err, io.EOF) {
-			return bytes.Clone((*buffer)[:n]), nil
+			if len(buffer) <= maxPooled {
+				*pooled = buffer
+				return bytes.Clone(buffer[:n]), nil
+			}
+			return buffer[:n], nil
 		}
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: path, Err: err}
 		}
 	}
+	return nil, tooLarge(path, MaxFile)
 }

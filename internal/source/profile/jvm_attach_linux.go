@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func catchesQuit(fs hostfs.FS, pid int) (user, group int, err error) {
 		}
 	}
 	switch {
-	case !strings.Contains(string(maps), "/libjvm.so"):
+	case !bytes.Contains(maps, []byte("/libjvm.so")):
 		return 0, 0, errors.New("has no libjvm.so: it is no JVM of HotSpot")
 	case caught>>(uint(unix.SIGQUIT)-1)&1 == 0:
 		return 0, 0, errors.New("does not catch SIGQUIT (-Xrs), by which a JVM is asked to open its attach socket")

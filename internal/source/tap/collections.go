@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // collectors are runtimes that report garbage collections by probes (USDT) that are built in. Only those of clients
@@ -49,7 +50,8 @@ func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
 		return "", nil
 	}
 	w.hooked[pid] = true
-	for _, path := range runtimeFiles(w.files, pid) {
+	paths, unread := runtimeFiles(w.files, pid)
+	for _, path := range paths {
 		err := withELF(path, func(f *elf.File, name string) error {
 			probes, found := findCollector(f)
 			if found == "" {
@@ -65,6 +67,9 @@ func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
 			w.runtime[pid] = runtime
 			return runtime, nil
 		}
+	}
+	if errors.Is(unread, hostfs.ErrTooLarge) {
+		return "", unread
 	}
 	return "", nil // another file, or one that is no program, has no probes
 }
@@ -129,13 +134,13 @@ func findCollector(f *elf.File) (probes [2]probe, runtime string) {
 }
 
 // runtimeFiles are the executable of a process and the libraries of runtimes that it has mapped: their paths on this
-// host.
-func runtimeFiles(files Files, pid uint32) []string {
+// host. An error says that the libraries are not known.
+func runtimeFiles(files Files, pid uint32) ([]string, error) {
 	out := []string{files.Path(fmt.Sprintf("/proc/%d/exe", pid))}
-	libraries, _ := mappedFiles(files, pid, func(base string) bool {
+	libraries, err := mappedFiles(files, pid, func(base string) bool {
 		return strings.HasPrefix(base, "libpython") || base == "libjvm.so"
 	})
-	return append(out, libraries...)
+	return append(out, libraries...), err
 }
 
 // collection records a garbage collection when it ends.

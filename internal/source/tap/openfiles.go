@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -39,26 +40,27 @@ func openFile(files Files, pid, fd int) (file, device string) {
 	return strings.Map(printable, filepath.Base(path)), device
 }
 
-// mappedFiles are files that a process has mapped, chosen by their last name: their paths on this host.
+// mappedFiles are files that a process has mapped, chosen by their last name: their paths on this host. Its errors are
+// those of reading /proc/PID/maps, which may be too large.
 func mappedFiles(files Files, pid uint32, want func(base string) bool) (out []string, err error) {
 	maps, err := files.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(maps)) {
-		i := strings.IndexByte(line, '/')
+	for line := range bytes.Lines(maps) {
+		i := bytes.IndexByte(line, '/')
 		if i < 0 {
 			continue
 		}
-		name := strings.TrimSuffix(line[i:], "\n") // a blank at its end is part of it
+		name := string(bytes.TrimSuffix(line[i:], []byte("\n"))) // a blank at its end is part of it
 		if !want(filepath.Base(name)) || seen[name] {
 			continue
 		}
 		seen[name] = true
 		path := fmt.Sprintf("/proc/%d/root%s", pid, name)
 		if _, replaced := strings.CutSuffix(name, " (deleted)"); replaced { // by an upgrade, while it runs
-			span, _, _ := strings.Cut(line, " ")
+			span, _, _ := bytes.Cut(line, []byte(" "))
 			path = fmt.Sprintf("/proc/%d/map_files/%s", pid, span)
 		}
 		out = append(out, files.Path(path))

@@ -83,6 +83,8 @@ func (s *symbols) process(pid int) *process {
 		if p.Process, err = symbol.OpenProcess(s.FS, pid, s.files); err != nil {
 			p.Process = nil
 			s.Blind(pid, "names of its functions", err.Error(), "run as root")
+		} else if err := p.LeftOut(); err != nil {
+			s.Blind(pid, "names of functions in its last mappings", err.Error(), "")
 		}
 		s.processes[pid] = p
 	}

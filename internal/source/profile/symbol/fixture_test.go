@@ -1,8 +1,11 @@
 package symbol
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -47,5 +50,43 @@ func TestJITMapOfAProcess(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.what, got, c.function)
 		}
 		_ = os.Remove(perfMap) // which the first case has not
+	}
+}
+
+// TestManyMappings: of a process with more mappings than are kept, or with more text about them than is read, the first
+// are known, and it is said that others are not.
+func TestManyMappings(t *testing.T) {
+	dir := t.TempDir()
+	maps := filepath.Join(dir, "proc/77/maps")
+	if err := os.MkdirAll(filepath.Dir(maps), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("n", 60_000)
+	for _, c := range []struct {
+		what        string
+		code, other int // mappings with code; and then others, with long names
+		want        error
+	}{
+		{"as many as are kept", maxMappings, 0, nil},
+		{"one more", maxMappings + 1, 0, errTooLarge},
+		{"long names", 1, hostfs.MaxFile/len(long) + 1, errTooLarge},
+	} {
+		var text strings.Builder
+		for i := range c.code {
+			fmt.Fprintf(&text, "%x-%x r-xp 00000000 00:00 0\n", 0x1000*(i+1), 0x1000*(i+2))
+		}
+		for i := range c.other {
+			fmt.Fprintf(&text, "%x-%x r--p 00000000 08:01 1 /%s\n", 0x1000*(i+c.code+1), 0x1000*(i+c.code+2), long)
+		}
+		if err := os.WriteFile(maps, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := OpenProcess(hostfs.Root{Dir: dir}, 77, Files{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if !errors.Is(p.LeftOut(), c.want) || !p.Mapped(0x1000) || len(p.maps) != min(c.code, maxMappings) {
+			t.Errorf("%s: %d mappings, %v", c.what, len(p.maps), p.LeftOut())
+		}
 	}
 }

@@ -20,35 +20,48 @@ type Mapping struct {
 	Path string
 }
 
-// maxMappings bounds the memory for one process.
+// maxMappings with code bound the memory for one process.
 const maxMappings = 20_000
 
-// ErrMaps says that a text is not of /proc/PID/maps.
-var ErrMaps = errors.New("not a list of mappings")
+// Errors of reading /proc/PID/maps.
+var (
+	ErrMaps     = errors.New("not a list of mappings")
+	errTooLarge = fmt.Errorf("it has more than %d mappings with code, or %d MiB in /proc/PID/maps", maxMappings,
+		hostfs.MaxFile>>20)
+)
 
-// readMaps reads a file as /proc/PID/maps.
+// readMaps reads a file as /proc/PID/maps. With errTooLarge it gives the first mappings.
 func readMaps(fs hostfs.FS, name string) ([]Mapping, error) {
 	f, err := fs.OpenRegular(name, true)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return parseMaps(f)
+	text := &io.LimitedReader{R: f, N: hostfs.MaxFile}
+	maps, err := parseMaps(text)
+	if text.N == 0 { // the last line may be cut
+		err = errTooLarge
+	}
+	return maps, err
 }
 
 // parseMaps gives the mappings of /proc/PID/maps that can be executed, in the order of the addresses. Its errors match
-// ErrMaps, or are of the reader.
+// ErrMaps, or are errTooLarge with the first mappings, or of the reader.
 func parseMaps(r io.Reader) ([]Mapping, error) {
 	var out []Mapping
 	lines := bufio.NewScanner(r)
-	for lines.Scan() && len(out) < maxMappings {
+	for lines.Scan() {
 		m, runs, err := parseMapping(lines.Text())
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		if runs && (len(out) == 0 || m.Start >= out[len(out)-1].End) {
-			out = append(out, m)
+		if !runs || len(out) > 0 && m.Start < out[len(out)-1].End {
+			continue
 		}
+		if len(out) == maxMappings {
+			return out, errTooLarge
+		}
+		out = append(out, m)
 	}
 	return out, lines.Err()
 }

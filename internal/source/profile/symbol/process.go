@@ -7,6 +7,7 @@
 package symbol
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -34,6 +35,8 @@ type Process struct {
 	jit   table
 	jitAt int64 // length of the map when it was read
 	names map[uint64]string
+	// leftOut says why the last mappings are not known; nil where all are
+	leftOut error
 }
 
 // maxNames bounds what is remembered of one process.
@@ -50,9 +53,10 @@ func OpenProcess(fs hostfs.FS, pid int, files Files) (*Process, error) {
 // unknown.
 func (p *Process) Refresh() error {
 	maps, err := readMaps(p.fs, p.proc("maps"))
-	if err != nil {
+	if err != nil && !errors.Is(err, errTooLarge) {
 		return fmt.Errorf("reading the mappings of process %d: %w", p.pid, err)
 	}
+	p.leftOut = err
 	p.maps, p.names = maps, map[uint64]string{}
 	if exe, err := p.fs.Readlink(p.proc("exe")); err == nil {
 		p.exe = strings.TrimSuffix(exe, " (deleted)")
@@ -63,6 +67,9 @@ func (p *Process) Refresh() error {
 	p.readJIT()
 	return nil
 }
+
+// LeftOut says why some mappings of the process are not known, so that functions there have no names; nil where all are.
+func (p *Process) LeftOut() error { return p.leftOut }
 
 func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pid) + "/" + name }
 
