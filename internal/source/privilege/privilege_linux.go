@@ -21,7 +21,8 @@ var kept = []int{
 }
 
 // Drop gives up for good, on all threads, every capability but those of kept, and the right to gain others by executing
-// a program (no_new_privs). What is attached in the kernel stays attached; no program can be loaded after this.
+// a program (no_new_privs). What is attached in the kernel stays attached; no program can be loaded after this. System
+// calls that would change other processes by means of a kept capability are refused (seccomp).
 //
 // Root also becomes another user, since root may write its own files without any capability: Nobody, or the one user
 // whose files or sockets the watch still needs. Where it needs those of several, slowpath stays root and keeps
@@ -58,7 +59,7 @@ func Drop(users []User, own string) error {
 	if mapsNeedBPF(maskOf(keep) & permitted) {
 		keep = append(keep, unix.CAP_BPF)
 	}
-	return limitTo(maskOf(keep) & permitted)
+	return errors.Join(limitTo(maskOf(keep)&permitted), refuseCalls())
 }
 
 // one is the user that slowpath becomes. several: no single user can do what the watch needs.

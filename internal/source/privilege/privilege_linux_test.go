@@ -95,7 +95,7 @@ func TestDropped(t *testing.T) {
 	for range 8 { // on threads of their own
 		all.Go(func() {
 			runtime.LockOSThread()
-			for what, err := range tries(file) {
+			for what, err := range tries(file, other.Process.Pid) {
 				if !errors.Is(err, os.ErrPermission) {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -148,8 +148,8 @@ func attachUprobe(t *testing.T, p *ebpf.Program, other *exec.Cmd) {
 	l.Close()
 }
 
-// tries are what must be refused.
-func tries(file string) map[string]error {
+// tries are what must be refused: of the kernel, of a file of root, and of a process of root.
+func tries(file string, pid int) map[string]error {
 	loads, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.Kprobe, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
 	})
@@ -164,7 +164,27 @@ func tries(file string) map[string]error {
 	out["killing init"] = unix.Kill(1, 0)
 	out["becoming root"] = unix.Setresuid(0, 0, 0)
 	out["entering a namespace"] = unix.Unshare(unix.CLONE_NEWNET)
+	intoProcess(pid, out)
 	return out
+}
+
+// intoProcess tries to change another process, or to take what it has open.
+func intoProcess(pid int, out map[string]error) {
+	out["attaching to a process"] = unix.PtraceAttach(pid)
+	if out["attaching to a process"] == nil {
+		_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
+		_ = unix.PtraceDetach(pid)
+	}
+	here, there := []unix.Iovec{{Base: new(byte), Len: 1}}, []unix.RemoteIovec{{Base: 1, Len: 1}}
+	_, out["reading memory of a process"] = unix.ProcessVMReadv(pid, here, there, 0)
+	_, out["writing memory of a process"] = unix.ProcessVMWritev(pid, here, there, 0)
+	_, out["memory of a process as a file"] = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		defer unix.Close(handle)
+		_, err = unix.PidfdGetfd(handle, 0, 0)
+	}
+	out["taking a descriptor of a process"] = err
 }
 
 // checkThreads reads what the kernel says of each thread.
