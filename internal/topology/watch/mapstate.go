@@ -61,6 +61,7 @@ type changes struct {
 	recheck []string // ids of nodes whose own view would settle what this one leaves open
 	stale   int      // slots whose owner in the view is outdated or uncertain
 	viewer  string   // id of the node whose view it was
+	full    bool     // nodes were left out, since more than maxEverKnown were named
 }
 
 // merge applies the view of one node: a parsed CLUSTER NODES with its hosts filled in. A view that does not mark the

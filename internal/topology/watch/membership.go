@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// maxEverKnown bounds the nodes that are remembered in a watch: a server could name others in each reply. A map has at
+// most 10000.
+const maxEverKnown = 100_000
+
 // addNewNodes adds nodes that the view lists for the first time. CLUSTER FORGET is sent to each node separately, so a
 // forgotten node is still listed by those that have not received it: it has joined again only if the viewer had
 // dropped it before.
@@ -14,6 +18,10 @@ func (u *viewUpdate) addNewNodes() {
 			continue
 		}
 		if u.everKnown[node.ID] && (u.before == nil || u.before.nodes[node.ID]) {
+			continue
+		}
+		if len(u.everKnown) >= maxEverKnown && !u.everKnown[node.ID] {
+			u.changes.full = true
 			continue
 		}
 		u.members[node.ID] = &member{id: node.ID, addr: node.Addr(), primary: node.Primary, replicaOf: node.PrimaryID}

@@ -227,6 +227,9 @@ func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) e
 		w.note("%s did not know of a moved slot after %v: masters are polled from now on", p.target.Addr(),
 			at.Sub(w.moved).Round(time.Millisecond))
 	}
+	if changes.full {
+		w.note("the nodes have named more than %d nodes: further ones are left out", maxEverKnown)
+	}
 	for _, id := range changes.recheck {
 		if node := w.schedule.find(id); node != nil {
 			w.schedule.addUrgent(node)

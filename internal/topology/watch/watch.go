@@ -209,9 +209,12 @@ func (w *watcher) addPoller(id string, t target.Target) *poller {
 	return p
 }
 
+// maxNotes bounds the warnings of a watch, in which a server's own words are.
+const maxNotes = 1000
+
 func (w *watcher) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if !w.noted[text] && w.Note != nil {
+	if !w.noted[text] && w.Note != nil && len(w.noted) < maxNotes {
 		w.noted[text] = true
 		w.Note(text)
 	}
