@@ -68,7 +68,8 @@ func (p *Process) Refresh() error {
 	return nil
 }
 
-// LeftOut says why some mappings of the process are not known, so that functions there have no names; nil where all are.
+// LeftOut says why some mappings of the process are not known, so that functions there have no names; nil where all
+// are.
 func (p *Process) LeftOut() error { return p.leftOut }
 
 func (p *Process) proc(name string) string { return "/proc/" + strconv.Itoa(p.pid) + "/" + name }
