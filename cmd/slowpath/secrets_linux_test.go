@@ -24,7 +24,7 @@ import (
 )
 
 // TestSecretsInRecordings: a recording of a real watch holds no argument, no name that a command was given to hide it,
-// nothing that a process says in argv[0], and no label of a profile.
+// nothing that a process says in argv[0] or has in its environment, and no label of a profile.
 func TestSecretsInRecordings(t *testing.T) {
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
@@ -59,6 +59,7 @@ func TestSecretsInRecordings(t *testing.T) {
 	cli := exec.CommandContext(ctx, "redis-cli", "-p", strconv.Itoa(s.Port), "-r", "-1", "-i", "0.01",
 		"hidden-command-b840f", "hidden-argument-1")
 	for _, c := range []*exec.Cmd{client, cli} {
+		c.Env = append(os.Environ(), "TOKEN=hidden-variable-10", "GODEBUG=hidden-variable-11", "GOMAXPROCS=2")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +75,9 @@ func TestSecretsInRecordings(t *testing.T) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the recording can be read by others: %v, %v", info.Mode(), err)
 	}
 	for _, p := range rec.Profiles {
 		z, err := gzip.NewReader(bytes.NewReader(p.Pprof))

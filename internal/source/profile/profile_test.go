@@ -239,3 +239,22 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestEndlessProfile: an application whose answer has no end is not read on.
+func TestEndlessProfile(t *testing.T) {
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		zeros := make([]byte, 1<<16)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(zeros); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(endless.Close)
+	_, err := Open(t.Context(), Options{
+		Targets: []Target{one(t, endless.URL)}, Clock: clock.New(), Sink: recording.New(),
+	})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes", maxAnswers)) {
+		t.Errorf("%v", err)
+	}
+}
