@@ -42,5 +42,8 @@ func TestPasswordOfTopology(t *testing.T) {
 		if got := strings.Contains(said, "the password would be sent there"); got == clustered {
 			t.Errorf("%v: it says that the password would be sent: %v: %s", command, got, out)
 		}
+		if got := strings.Contains(strings.ReplaceAll(said, "not-asked", "not asked"), "not asked"); got == clustered {
+			t.Errorf("%v: it says that nodes were not asked: %v: %s", command, got, out)
+		}
 	}
 }

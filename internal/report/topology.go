@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,10 @@ func TopologyJSON(w io.Writer, r *survey.Report) error { return layout.JSON(w, "
 func (p *page) topologyHead(r *survey.Report) {
 	m := r.Map
 	verdict := "Nothing is wrong with this cluster's map."
+	if notAsked(r) {
+		verdict = fmt.Sprintf("Nothing is wrong with this cluster's map as %d of %s have it. The others were not "+
+			"asked.", m.Answered, format.Count(m.Size.Nodes, "node"))
+	}
 	if n := len(r.Findings); n > 0 {
 		verdict = fmt.Sprintf("%s: %s.", format.Count(n, "finding"), strings.Join(ids(r.Findings), ", "))
 	}
@@ -64,6 +69,15 @@ func (p *page) topologyHead(r *survey.Report) {
 		links = append(links, fmt.Sprintf("up to %s bytes wait on a bus link", format.Thousands(m.LinkBufferBytes)))
 	}
 	p.Facts("", links, layout.None)
+}
+
+// notAsked reports whether nodes were left out, since the password would be sent there.
+func notAsked(r *survey.Report) bool {
+	return slices.ContainsFunc(r.Shards, func(s survey.Shard) bool {
+		return slices.ContainsFunc(append([]survey.Member{s.Master}, s.Replicas...), func(m survey.Member) bool {
+			return m.State == "not-asked"
+		})
+	})
 }
 
 func perMaster(m survey.MapSummary) string {
