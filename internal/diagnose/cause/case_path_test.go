@@ -52,10 +52,11 @@ func (e edge) prompts(client string, each int64) edge {
 }
 
 // chained says how many chains of calls of a command a lane had each second, and their time.
-func (e edge) chained(client, op string, chains, calls, ns int64) edge {
+func (e edge) chained(client, op string, chains, calls, ns, inFlightNs int64) edge {
 	for s := int64(1); s <= 10; s++ {
 		for name, v := range map[string]int64{
-			"chains": chains, "chain_calls": calls, "chain_ns": ns, "chain_of." + op: chains,
+			"chains": chains, "chain_calls": calls, "chain_ns": ns, "chain_in_flight_ns": inFlightNs,
+			"chain_of." + op: chains,
 		} {
 			e.Sample(recording.Sample{
 				TimeNs: s * 1e9, Source: recording.SourceTap, Subject: recording.ConnPrefix + client,

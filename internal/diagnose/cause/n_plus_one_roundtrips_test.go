@@ -36,15 +36,17 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 		{name: "calls wait for the server, not for the path", rec: near().lane(pathClient, 300, 3*edgeMs, edgeMs/100)},
 		{
 			name: "pages of 68 calls on one host, four per second", rec: near().lane(pathClient, 300, edgeMs/20,
-				3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs),
+				3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs, 4*5*edgeMs),
 			found: true, min: 0.8, evidence: "68 calls of GET", against: "inferred", fix: "MGET",
 		},
 		{name: "a loop without end, cut by what else runs there", rec: near().lane(pathClient, 9000, edgeMs/10,
-			edgeMs/100).chained(pathClient, "GET", 3, 8900, 980*edgeMs)},
+			edgeMs/100).chained(pathClient, "GET", 3, 8900, 980*edgeMs, 900*edgeMs)},
 		{name: "a queue's worker, one script after the other", rec: near().lane(pathClient, 300, edgeMs/20,
-			3*edgeMs).chained(pathClient, "EVALSHA", 4, 272, 4*6*edgeMs)},
+			3*edgeMs).chained(pathClient, "EVALSHA", 4, 272, 4*6*edgeMs, 4*5*edgeMs)},
+		{name: "workers that are hardly ever free, 1.7 ms between their calls", rec: near().lane(pathClient, 100,
+			3*edgeMs, 5*edgeMs).chained(pathClient, "GET", 4, 52, 240*edgeMs, 150*edgeMs)},
 		{name: "one page among thousands of calls", rec: near().lane(pathClient, 3000, edgeMs/20,
-			edgeMs/5).chained(pathClient, "GET", 1, 68, 6*edgeMs)},
+			edgeMs/5).chained(pathClient, "GET", 1, 68, 6*edgeMs, 5*edgeMs)},
 		{name: "few calls", rec: far().lane(pathClient, 2, 2*edgeMs, 1*edgeMs)},
 	})
 }

@@ -53,6 +53,11 @@ func (n *Node) Chains() Chains {
 	return sum
 }
 
+// maxChainPauseNs is the longest pause between two calls of a chain, on average, in nanoseconds: what a library and a
+// wake-up need.
+// Bound: slowpath, chain_pause_ns of the tap.
+const maxChainPauseNs = int64(100e3)
+
 // chainOf precedes the command of chains in the name of a sample.
 const chainOf = "chain_of."
 
@@ -73,11 +78,13 @@ func (s *Chains) add(n *Node, c *Conn, names []string) {
 			command, most = strings.TrimPrefix(name, chainOf), k
 		}
 	}
-	ns := last("chain_ns")
+	ns, calls := last("chain_ns"), last("chain_calls")
 	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
-	if most == 0 || endless || strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
+	// Calls that come as soon as a worker is free, one by one, have pauses in between.
+	prompt := ns-last("chain_in_flight_ns") <= maxChainPauseNs*calls
+	if most == 0 || endless || !prompt || strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
 		return
 	}
-	s.Count, s.Calls, s.Ns = s.Count+most, s.Calls+last("chain_calls"), s.Ns+ns
+	s.Count, s.Calls, s.Ns = s.Count+most, s.Calls+calls, s.Ns+ns
 	s.Ops[command] += int(most)
 }

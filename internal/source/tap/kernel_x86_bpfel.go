@@ -160,7 +160,6 @@ type kernelConn struct {
 		_          structs.HostLayout
 		Since      uint64
 		Until      uint64
-		LastNs     uint64
 		InFlightNs uint64
 		Calls      uint32
 		Op         uint32

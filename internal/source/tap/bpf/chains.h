@@ -26,14 +26,13 @@ __noinline int in_chain(struct conn *c, u32 op, u64 from, u64 to)
 		return 0;
 	struct chain *k = &c->chain;
 	u64 pause = from - k->until; /* sent before the last was answered: too large */
-	if (op != k->op || (pause > chain_pause_ns && pause > k->last_ns)) {
+	if (op != k->op || pause > chain_pause_ns) {
 		end_chain(c);
 		k->since = from;
 		k->op = op;
 	}
 	k->calls++;
 	k->until = to;
-	k->last_ns = to - from;
 	k->in_flight_ns += to - from;
 	return 0;
 }

@@ -243,8 +243,7 @@ struct between {
  * before. */
 struct chain {
 	u64 since, until; /* when the first was sent, and the last was answered */
-	u64 last_ns;      /* what the last took, */
-	u64 in_flight_ns; /* and all */
+	u64 in_flight_ns; /* what they took */
 	u32 calls, op;
 };
 
