@@ -16,6 +16,7 @@ import (
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/wire/cluster"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
@@ -55,7 +56,7 @@ func exitCode(err error) int {
 		errors.Is(err, profile.ErrNotPprof), errors.Is(err, protocol.ErrSummary): // of a program that the user named
 		return exitUsage
 	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
-		errors.Is(err, survey.ErrNoMap),
+		errors.Is(err, survey.ErrNoMap), errors.Is(err, cluster.ErrMalformed), errors.Is(err, cluster.ErrTooLarge),
 		errors.Is(err, profile.ErrUnreachable), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect

@@ -114,6 +114,8 @@ func recordingsOf(args []string) (files []string, err error) {
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
 			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
 				arg, arg)
+		case err != nil && strings.HasSuffix(arg, ".slowpath"):
+			return nil, usagef("the recording cannot be read: %w; name a file that can", err)
 		}
 	}
 	if len(files) > 0 && len(files) < len(args) {

@@ -199,9 +199,17 @@ func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 	return explain(err)
 }
 
+// filesOfPrograms are more descriptors than the maps, programs and links take, which are less than 100.
+const filesOfPrograms = 256
+
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is
-// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES.
+// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES. Without descriptors, the checks of
+// the library for what the kernel can do fail, and it names a feature.
 func explain(err error) error {
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur < filesOfPrograms {
+		return fmt.Errorf("%w: %w", ErrFiles, err)
+	}
 	var ve *ebpf.VerifierError
 	if errors.Is(err, unix.EPERM) || !errors.As(err, &ve) && errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: %w", ErrPrivilege, err)

@@ -7,7 +7,7 @@ import (
 
 // Reason is why the tap cannot run, without what the kernel said in detail.
 func Reason(err error) string {
-	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrLinux} {
+	for _, known := range []error{ErrPrivilege, ErrNoBTF, ErrFiles, ErrLinux} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -25,6 +25,8 @@ func Remedy(err error) string {
 		return "a kernel with CONFIG_DEBUG_INFO_BTF (those of the distributions have it)"
 	case errors.Is(err, ErrNoHook):
 		return "Linux 5.17 or newer with fentry (CONFIG_FUNCTION_TRACER), or 6.3 or newer"
+	case errors.Is(err, ErrFiles):
+		return "raise the limit: ulimit -n 1024"
 	case errors.Is(err, ErrLinux):
 		return "run slowpath on the host of the server or of a client"
 	}

@@ -104,5 +104,6 @@ var (
 	ErrNoBTF     = errors.New("the kernel has no type information (CONFIG_DEBUG_INFO_BTF; /sys/kernel/btf/vmlinux)")
 	ErrNoHook    = errors.New("the kernel lacks what the tap needs")
 	ErrRejected  = errors.New("the kernel rejects the programs")
+	ErrFiles     = errors.New("too few files may be open for the kernel programs (RLIMIT_NOFILE)")
 	ErrLinux     = errors.New("the tap needs Linux")
 )

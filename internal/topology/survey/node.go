@@ -206,9 +206,14 @@ func (n *node) noMap() error {
 					"doctor %s",
 					ErrNotCluster, n.target.Addr(), n.target.Addr())
 			}
-			return fmt.Errorf("%w from %s: %s: %s; allow it: ACL SETUSER <user> +cluster|nodes "+
-				"+cluster|info (before Redis 7: +cluster)",
-				ErrNoMap, n.target.Addr(), r.Command, r.Why)
+			fix := "ask another node of the cluster"
+			switch {
+			case strings.Contains(r.Why, cluster.ErrMalformed.Error()):
+				fix = "is this a node of a cluster? Check the host and the port"
+			case strings.Contains(r.Why, "NOPERM"):
+				fix = "allow it: ACL SETUSER <user> +cluster|nodes +cluster|info (before Redis 7: +cluster)"
+			}
+			return fmt.Errorf("%w from %s: %s: %s; %s", ErrNoMap, n.target.Addr(), r.Command, r.Why, fix)
 		}
 	}
 	return fmt.Errorf("%w from %s: %s", ErrNoMap, n.target.Addr(), n.state.Why)

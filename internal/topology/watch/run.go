@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"slowpath/internal/wire/cluster"
@@ -16,28 +17,43 @@ const maxLearning = 5 * time.Second
 // run polls until the context ends or Event fails.
 func (w *watcher) run() error {
 	startedAt := time.Now()
-	live := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-w.ctx.Done():
-			return w.ctx.Err()
+			if !w.live {
+				return w.notBegun()
+			}
+			return nil
 		case r := <-w.responses:
-			if err := w.handle(r, live); err != nil {
+			if err := w.handle(r, w.live); err != nil {
 				return err
 			}
 		case <-timer.C:
 			timer.Reset(w.send(time.Now()))
 		}
-		if live || !w.allAnswered() && time.Since(startedAt) < maxLearning {
+		if w.live || !w.allAnswered() && time.Since(startedAt) < maxLearning {
 			continue
 		}
-		live = true
+		w.live = true
 		if err := w.goLive(); err != nil {
 			return err
 		}
 	}
+}
+
+// notBegun says which nodes had not answered when the watch ended.
+func (w *watcher) notBegun() error {
+	for _, p := range w.schedule.pollers {
+		switch {
+		case p.err != nil:
+			return fmt.Errorf("%v: %w", explain(p.target, p.err), w.ctx.Err())
+		case !p.answered:
+			return fmt.Errorf("%s has not answered yet: %w", p.target.Addr(), w.ctx.Err())
+		}
+	}
+	return fmt.Errorf("the cost of asking is not known yet: %w", w.ctx.Err())
 }
 
 // allAnswered reports whether every node has answered, and the cost of the poll commands is known.

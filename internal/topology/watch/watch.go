@@ -67,6 +67,7 @@ type watcher struct {
 	responses chan response
 	publisher *publisher
 	started   time.Time
+	live      bool      // watching has begun: changes are emitted
 	moved     time.Time // when slots last moved or failed over
 	noted     map[string]bool
 	seed      target.Target  // that answered
@@ -76,8 +77,8 @@ type watcher struct {
 	summary   Summary
 }
 
-// Watch emits the changes of the cluster until ctx ends, which is no error. Errors are those of the first connection
-// (*target.Error, *session.Error), ErrNotCluster, ErrForbidden, and what Event returns.
+// Watch emits the changes of the cluster until ctx ends, which is no error once watching has begun. Errors are those of
+// the first connection (*target.Error, *session.Error), ErrNotCluster, ErrForbidden, and what Event returns.
 func Watch(ctx context.Context, o Options) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +95,7 @@ func Watch(ctx context.Context, o Options) (Summary, error) {
 		}
 		err = w.run()
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && len(w.schedule.pollers) > 0 {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && w.live {
 		err = nil
 	}
 	return w.sum(), err
@@ -147,6 +148,8 @@ func explain(t target.Target, err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrNoNodes):
 		return fmt.Errorf("%w: %s: %w", ErrNotCluster, t.Addr(), err)
+	case errors.Is(err, cluster.ErrMalformed), errors.Is(err, cluster.ErrTooLarge):
+		return fmt.Errorf("%s: %w; is this a Redis? Check the host and the port", t.Addr(), err)
 	case !errors.As(err, &refusal):
 		return err
 	case strings.Contains(refusal.Message, "cluster support disabled"):
