@@ -16,7 +16,7 @@ RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/record
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
-.PHONY: build demo test race cover bench bpf grade lint examples docs sensitivity deps help
+.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs sensitivity deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -33,6 +33,15 @@ demo: deps build ## make a real incident and let doctor find it
 test: deps build ## the whole suite; ends with what was skipped and why
 	@scripts/deps tests
 	@scripts/test
+
+faults: deps ## all cases of the fault suite, of which `make test` runs a part, and 100 attachments of the tap
+	@$(GO) test -count=1 -timeout 30m -c -o bin/faults.test ./cmd/slowpath
+	@cd cmd/slowpath && set -o pipefail && SLOWPATH_FAULTS=all ../../bin/faults.test -test.v -test.run '^TestFaults$$' \
+		-test.parallel 8 -test.timeout 30m | grep -vE '^(=== | +--- PASS)| exit code -?[0-9]+ after '
+	SLOWPATH_ATTACH=100 $(GO) test -count=1 -v -run '^TestAttachDetach$$' ./internal/source/tap
+
+fuzz: ## every fuzz target for FUZZTIME (default 10m), one after the other
+	@scripts/fuzz
 
 race: deps ## the tests that need no root, BPF or server, with the race detector
 	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^(TestBoundOnDisk|TestCorpus)$$' $(RACE)

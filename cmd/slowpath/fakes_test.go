@@ -38,6 +38,61 @@ var fakes = map[string]func(net.Conn){
 	"pushes":   pushes,
 	"memcache": answer("ERROR\r\n"),
 	"ssh":      answer("SSH-2.0-OpenSSH_9.2p1\r\n"),
+
+	"reset":      func(c net.Conn) { reset(c) },
+	"resets":     func(c net.Conn) { answer("")(c); reset(c) },
+	"negative":   each("$-5\r\n"),
+	"overflow":   each("$99999999999999999999\r\n"),
+	"deep":       forever("*1\r\n"),
+	"attributes": forever("|1\r\n+a\r\n+b\r\n"),
+	"zeros":      forever("\x00"),
+	"newlines":   forever("\r\n"),
+	"drip":       drip,
+	"null":       each("$-1\r\n"),
+	"integer":    each(":1\r\n"),
+	"map":        each("%1\r\n+a\r\n+b\r\n"),
+	"message":    each("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"),
+	"errors":     each("-ERR no\r\n"),
+	"loading":    each("-LOADING Redis is loading the dataset in memory\r\n"),
+	"noauth":     each("-NOAUTH Authentication required.\r\n"),
+	"denied":     each("-DENIED Redis is running in protected mode because protected mode is enabled\r\n"),
+	"moved":      each("-MOVED 1 127.0.0.1:1\r\n"),
+	"full":       func(c net.Conn) { _, _ = c.Write([]byte("-ERR max number of clients reached\r\n")) },
+}
+
+// speakTLS answers within TLS, with a certificate that nobody has signed.
+func speakTLS(c net.Conn) {
+	certificate, err := selfSigned()
+	if err != nil {
+		return
+	}
+	answer("+PONG\r\n")(tls.Server(c, &tls.Config{Certificates: []tls.Certificate{certificate}}))
+}
+
+// reset ends a connection with RST when it is closed.
+func reset(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }
+
+// each answers all requests with the same text.
+func each(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		for requests := resp.NewReader(c, resp.Limits{}); ; {
+			if _, err := requests.Read(); err != nil {
+				return
+			}
+			if _, err := c.Write([]byte(text)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// drip sends a reply without end, a byte at a time.
+func drip(c net.Conn) {
+	for range time.Tick(50 * time.Millisecond) {
+		if _, err := c.Write([]byte("+")); err != nil {
+			return
+		}
+	}
 }
 
 // echoes refuses what it is told and repeats it, as Redis does with the arguments of a command that it does not know.
@@ -115,7 +170,7 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 		l.Close()
 		return
 	case args[1] == "tls":
-		l, serve = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{selfSigned(ts)}}), answer("+PONG\r\n")
+		serve = speakTLS
 	case serve == nil:
 		ts.Fatalf("no fake %q", args[1])
 	}
@@ -144,14 +199,15 @@ func reached(ts *testscript.TestScript, neg bool, args []string) {
 		func() bool { _, ok := reachedFakes.Load(ts.Getenv(args[0])); return ok })
 }
 
-func selfSigned(ts *testscript.TestScript) tls.Certificate {
+func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ts.Check(err)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	ts.Check(err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

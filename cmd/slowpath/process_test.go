@@ -151,16 +151,20 @@ func recorded(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	source := append(args, "server")[1]
 	path := ts.MkAbs(args[0])
-	eventually(ts, "rows in "+path, func() bool {
-		db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
-		if err != nil {
-			return false
-		}
-		defer db.Close()
-		var n int
-		err = db.QueryRowContext(context.Background(), "SELECT count(*) FROM sample WHERE source = ?", source).Scan(&n)
-		return err == nil && n > 0
-	})
+	eventually(ts, "rows in "+path, func() bool { return rowsOf(path, source) > 0 })
+}
+
+// rowsOf counts the samples of a source in a recording that is being written.
+func rowsOf(path, source string) (n int) {
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		return 0
+	}
+	defer db.Close()
+	if db.QueryRowContext(context.Background(), "SELECT count(*) FROM sample WHERE source = ?", source).Scan(&n) != nil {
+		return 0
+	}
+	return n
 }
 
 // cmdline is "cmdline NAME": what other users see of the process in ps.
