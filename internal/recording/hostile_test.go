@@ -82,7 +82,7 @@ func TestHostileBegin(t *testing.T) {
 }
 
 // small makes a recording with three rows in each table.
-func small(t *testing.T) string {
+func small(t testing.TB) string {
 	t.Helper()
 	path := file(t)
 	w := create(t, path, 0)

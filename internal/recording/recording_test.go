@@ -34,9 +34,9 @@ func writeForever(path string) {
 	}
 }
 
-func file(t *testing.T) string { return filepath.Join(t.TempDir(), "x.slowpath") }
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "x.slowpath") }
 
-func create(t *testing.T, path string, bound int64) *Writer {
+func create(t testing.TB, path string, bound int64) *Writer {
 	t.Helper()
 	w, err := Create(path, bound)
 	if err != nil {

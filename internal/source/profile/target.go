@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Errors of targets.
@@ -70,6 +71,9 @@ func parseTarget(text string) (Target, error) {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return Target{}, fmt.Errorf("%w: the scheme %.20q is not http or https: %s", ErrTarget, u.Scheme, write)
+	}
+	if !utf8.ValidString(u.Host) {
+		return Target{}, fmt.Errorf("%w: the host is no text: %s", ErrTarget, write)
 	}
 	port, err := strconv.Atoi(u.Port())
 	if u.Hostname() == "" || u.Port() != "" && (err != nil || port < 1 || port > 65535) || u.Port() == "" &&
