@@ -45,8 +45,10 @@ func (r *faultRun) awaitWatching(command string, server *fleet.Instance) {
 		r.eventually("kernel programs of the command", r.attached)
 	case "topology watch":
 		r.eventually("its first line", func() bool { return strings.Contains(r.errOut.String(), "watching 2 masters") })
+	case "probe":
+		r.eventually("calls of the command", func() bool { return infoOf(r, server, "cmdstat_ping:calls=") > 9 })
 	default:
-		r.eventually("calls of the command", func() bool { return clientsOf(r, server) > 1 })
+		r.eventually("a connection of the command", func() bool { return infoOf(r, server, "connected_clients:") > 1 })
 		if strings.Contains(r.line, "x.slowpath") {
 			source := "server"
 			if command == "bench" {
@@ -57,16 +59,16 @@ func (r *faultRun) awaitWatching(command string, server *fleet.Instance) {
 	}
 }
 
-// clientsOf counts the connections of a server, of which one is ours.
-func clientsOf(r *faultRun, server *fleet.Instance) (n int) {
+// infoOf reads a number of INFO. One of the connected clients is ours.
+func infoOf(r *faultRun, server *fleet.Instance, field string) (n int) {
 	r.Helper()
-	info, err := server.Do(r.Context(), "INFO", "clients")
+	info, err := server.Do(r.Context(), "INFO", "all")
 	if err != nil {
 		r.Fatal(err)
 	}
 	lines := bufio.NewScanner(strings.NewReader(fmt.Sprint(info)))
 	for lines.Scan() {
-		_, _ = fmt.Sscanf(lines.Text(), "connected_clients:%d", &n)
+		_, _ = fmt.Sscanf(lines.Text(), field+"%d", &n)
 	}
 	return n
 }

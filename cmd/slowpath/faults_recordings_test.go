@@ -34,7 +34,8 @@ func recordingCases() []faultCase {
 			all = append(all, faultCase{
 				name: fmt.Sprintf("%s %s %d", c.name, how, seed), quick: seed < 2 && k%2 == seed,
 				before: func(r *faultRun) { r.damaged(rand.New(rand.NewPCG(15, uint64(seed))), damage) },
-				line:   c.line, codes: "0|1|2", says: "x.slowpath|calls|call_id|unseen", leaves: []string{"x.slowpath"}, lines: 2,
+				line:   c.line, codes: "0|1|2", says: "x.slowpath|calls|call_id|unseen", lines: 2,
+				leaves: []string{"x.slowpath"},
 			})
 		}
 	}

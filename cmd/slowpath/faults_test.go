@@ -132,7 +132,7 @@ func (c faultCase) run(t *testing.T, program string) {
 		<-r.ended
 		t.Fatalf("%s\nhas not ended after %v: %s", c.line, time.Since(begin), r.errOut.String())
 	}
-	t.Logf("%s: exit code %d after %v: %.300s", c.line, r.cmd.ProcessState.ExitCode(),
+	t.Logf("%s: exit code %d after %v: %.300q", c.line, r.cmd.ProcessState.ExitCode(),
 		time.Since(begin).Round(time.Millisecond), r.errOut.String())
 	c.check(r)
 	if c.after != nil {
@@ -155,7 +155,8 @@ func (r *faultRun) start() {
 	r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = r.dir, &r.out, &r.errOut
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r.cmd.Env = append([]string{
-		"PATH=" + r.program + ":" + os.Getenv("PATH"), "HOME=" + r.dir, "LANG=C.UTF-8", "TMPDIR=" + filepath.Join(r.dir, "tmp"),
+		"PATH=" + r.program + ":" + os.Getenv("PATH"),
+		"HOME=" + r.dir, "LANG=C.UTF-8", "TMPDIR=" + filepath.Join(r.dir, "tmp"),
 	}, r.variables...)
 	if err := r.cmd.Start(); err != nil {
 		r.Fatal(err)

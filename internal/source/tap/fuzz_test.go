@@ -31,7 +31,8 @@ func FuzzReports(f *testing.F) {
 	}
 	seeds := [][]byte{
 		reportOf(evCall, kernelCallEvent{
-			Role: roleServer, Tid: 50, Tgid: 50, At: [4]uint64{1e9, 1.02e9, 1.021e9, 1.03e9}, Complete: 1.001e9, Addr: address,
+			Role: roleServer, Tid: 50, Tgid: 50, At: [4]uint64{1e9, 1.02e9, 1.021e9, 1.03e9}, Complete: 1.001e9,
+			Addr: address,
 		}),
 		reportOf(evOpen, kernelConnEvent{Addr: address}),
 		reportOf(evClose, kernelConnEvent{Addr: address}),

@@ -203,7 +203,7 @@ func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 const filesOfPrograms = 256
 
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is
-// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES. Without descriptors, the checks of
+// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES. Without descriptors, checks of
 // the library for what the kernel can do fail, and it names a feature.
 func explain(err error) error {
 	var files unix.Rlimit

@@ -90,6 +90,9 @@ func explainAttempt(t Target, f failure) *Error {
 		return newError(t, ErrBadTarget, fmt.Sprintf("the path of the socket has %d bytes, the kernel takes at most "+
 			"107", len(t.Path)),
 			"use a shorter or a relative path", f.err)
+	case errors.Is(f.err, syscall.EMFILE):
+		return newError(t, nil, "too many open files", "raise the limit: ulimit -n 10000; or use fewer connections",
+			f.err)
 	case errors.Is(f.err, syscall.ECONNRESET):
 		return newError(t, nil, f.endpoint+" accepts and resets the connection",
 			"a proxy or load balancer without a live server behind it does this", f.err)
