@@ -13,8 +13,8 @@ func FuzzText(f *testing.F) {
 	f.Add("# Errorstats\r\nerrorstat_ERR:count=1\r\n# Latencystats\r\n" +
 		"latency_percentiles_usec_get:p50=1.003,p99=5.023\r\n")
 	f.Add("id=3 addr=127.0.0.1:54554 laddr=127.0.0.1:6379 fd=8 name=a age=5 idle=0 flags=N db=0 sub=0 psub=0 " +
-		"multi=-1 qbuf=26 qbuf-free=20448 argv-mem=10 obl=0 oll=0 omem=0 tot-mem=22298 events=r cmd=client|list user=default " +
-		"redir=-1 resp=2\n")
+		"multi=-1 qbuf=26 qbuf-free=20448 argv-mem=10 obl=0 oll=0 omem=0 tot-mem=22298 events=r " +
+		"cmd=client|list user=default redir=-1 resp=2\n")
 	f.Add("id=-1 age=99999999999999999999 cmd=NULL omem=1e400\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		in := parseInfo(text)
