@@ -82,7 +82,7 @@ func chooseOfSeries(block []row, rows []int, gone []bool) {
 // seriesOf is what a row is about: two of the same series say the same at different times. Numbers are no part of it.
 func seriesOf(r row) string {
 	name := text(r.args[1]) + "\x00" + text(r.args[2])
-	if r.into != profileTable { // which has no source
+	if r.into != profileTable && r.into != connUseTable { // which have no source
 		name += "\x00" + text(r.args[3])
 	}
 	return name

@@ -166,8 +166,40 @@ func (r *Recording) usesOfSamples(client string) {
 
 // ConnUse adds how a connection was used up to a time.
 func (w *Writer) ConnUse(client string, u ConnUse) {
-	w.put(connUseTable, []any{
-		u.TimeNs, client, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs,
-		u.KeptNs, u.Served,
-	})
+	w.put(connUseTable, []any{u.TimeNs, client, u.pack()})
+}
+
+// pack is the column numbers: all but the time, each of variable length. A watch of many connections has millions of
+// rows, and SQLite takes as long for each column as for the rest of a row.
+func (u *ConnUse) pack() []byte {
+	packed := make([]byte, 0, 40) // about as many
+	numbers := u.numbers()
+	for _, v := range numbers[1:] {
+		packed = binary.AppendVarint(packed, *v)
+	}
+	return packed
+}
+
+// unpack is its reverse; false where these are no such numbers.
+func (u *ConnUse) unpack(packed []byte) bool {
+	numbers := u.numbers()
+	for _, v := range numbers[1:] {
+		d, n := binary.Varint(packed)
+		if n <= 0 {
+			return false
+		}
+		*v, packed = d, packed[n:]
+	}
+	return len(packed) == 0
+}
+
+// valid reports whether a source can have written these numbers: -1 is one that was not counted.
+func (u *ConnUse) valid() bool {
+	numbers := u.numbers()
+	for _, v := range numbers[1:] {
+		if *v < -1 || *v > maxTimeNs {
+			return false
+		}
+	}
+	return true
 }

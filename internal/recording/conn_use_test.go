@@ -12,7 +12,7 @@ import (
 func TestConnUses(t *testing.T) {
 	want := []ConnUse{
 		{TimeNs: 5, Calls: 2, InFlightNs: 30, IdleNs: 40},
-		{TimeNs: 9, Calls: 7, InFlightNs: 60, IdleNs: 80, Prompt: 4, Served: 2},
+		{TimeNs: 9, Calls: 7, InFlightNs: 60, IdleNs: 80, Prompt: -1, Served: 2},
 		{
 			TimeNs: 12, Calls: 8, InFlightNs: 61, IdleNs: 81, Prompt: 4, Turns: 3, Handed: 2, WaitedNs: 100,
 			WaitedMaxNs: 70, KeptNs: 20, Served: 2,
@@ -36,9 +36,19 @@ func TestConnUses(t *testing.T) {
 		}
 		return r
 	}
-	now := read("4", func(w *Writer) {
+	now := read("5", func(w *Writer) {
 		for i := range want {
 			w.ConnUse("10.0.0.2:4000", want[len(want)-1-i])
+		}
+	})
+	columns := read("4", func(w *Writer) {
+		w.keep(execute(w.db, "DROP TABLE conn_use"))
+		w.keep(execute(w.db, "CREATE TABLE conn_use(time_ns INTEGER, client TEXT, calls INTEGER, in_flight_ns INTEGER,"+
+			"idle_ns INTEGER, prompt INTEGER, turns INTEGER, handed INTEGER, waited_ns INTEGER, waited_max_ns INTEGER,"+
+			"kept_ns INTEGER, served INTEGER)"))
+		for _, u := range want {
+			w.keep(execute(w.db, "INSERT INTO conn_use VALUES(?,'10.0.0.2:4000',?,?,?,?,?,?,?,?,?,?)", u.TimeNs, u.Calls,
+				u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs, u.KeptNs, u.Served))
 		}
 	})
 	before := read("3", func(w *Writer) {
@@ -60,7 +70,9 @@ func TestConnUses(t *testing.T) {
 		}
 		w.Sample(Sample{5, SourceHost, "conn:10.0.0.2:4000", "waited_ns", 1})
 	})
-	for name, r := range map[string]*Recording{"now": now, "before": before, "without": now.Without(SourceHost)} {
+	for name, r := range map[string]*Recording{
+		"now": now, "version 4": columns, "before": before, "without": now.Without(SourceHost),
+	} {
 		got := slices.Collect(r.ConnUses("10.0.0.2:4000"))
 		if !reflect.DeepEqual(got, want) || len(r.UsedConns()) != 1 {
 			t.Errorf("%s: %v\n%+v, want\n%+v", name, r.UsedConns(), got, want)

@@ -11,7 +11,7 @@ import (
 )
 
 // SchemaVersion is meta.schema_version of the files that this program writes. A reader refuses a newer one.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // Call is one command and its reply, as its caller sees it. Times are nanoseconds since the Unix epoch.
 type Call struct {

@@ -248,7 +248,25 @@ func (x *reader) readConnUses() error {
 	switch x.rec.Meta[MetaSchema] {
 	case "1", "2", "3":
 		return nil
+	case "4":
+		return x.readConnUsesOf4()
 	}
+	var client string
+	var u ConnUse
+	var packed sql.RawBytes
+	return x.read(connUseTable, columnsOf(connUseTable), func(scan func(...any) error) bool {
+		err := scan(&u.TimeNs, &client, &packed)
+		if err != nil || !x.within(u.TimeNs, u.TimeNs) || !u.unpack(packed) || !u.valid() {
+			return false
+		}
+		x.rec.ConnUse(client, u)
+		return true
+	})
+}
+
+// readConnUsesOf4 reads those of version 4 of the schema, which had a column for each number.
+func (x *reader) readConnUsesOf4() error {
+	const columns = "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,kept_ns,served"
 	var client string
 	var u ConnUse
 	numbers := u.numbers()
@@ -256,14 +274,9 @@ func (x *reader) readConnUses() error {
 	for _, v := range numbers[1:] {
 		into = append(into, v)
 	}
-	return x.read(connUseTable, columnsOf(connUseTable), func(scan func(...any) error) bool {
-		if err := scan(into...); err != nil || !x.within(u.TimeNs, u.TimeNs) {
+	return x.read(connUseTable, columns, func(scan func(...any) error) bool {
+		if err := scan(into...); err != nil || !x.within(u.TimeNs, u.TimeNs) || !u.valid() {
 			return false
-		}
-		for _, v := range numbers {
-			if *v < -1 || *v > maxTimeNs { // -1: not counted
-				return false
-			}
 		}
 		x.rec.ConnUse(client, u)
 		return true

@@ -13,9 +13,7 @@ CREATE TABLE IF NOT EXISTS segment(call_id INTEGER, actor TEXT, state TEXT, from
   to_ns INTEGER, culprit TEXT);
 CREATE TABLE IF NOT EXISTS histogram(second INTEGER, source TEXT, node TEXT, op TEXT, hdr BLOB);
 CREATE TABLE IF NOT EXISTS sample(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, value REAL);
-CREATE TABLE IF NOT EXISTS conn_use(time_ns INTEGER, client TEXT, calls INTEGER, in_flight_ns INTEGER, idle_ns INTEGER,
-  prompt INTEGER, turns INTEGER, handed INTEGER, waited_ns INTEGER, waited_max_ns INTEGER, kept_ns INTEGER,
-  served INTEGER);
+CREATE TABLE IF NOT EXISTS conn_use(time_ns INTEGER, client TEXT, numbers BLOB);
 CREATE TABLE IF NOT EXISTS event(time_ns INTEGER, duration_ns INTEGER, source TEXT, subject TEXT, kind TEXT,
   detail TEXT);
 CREATE TABLE IF NOT EXISTS snapshot(time_ns INTEGER, source TEXT, subject TEXT, name TEXT, body TEXT);
@@ -36,11 +34,10 @@ var (
 	segmentTable   = newTable("segment", "call_id,actor,state,from_ns,to_ns,culprit")
 	histogramTable = newTable("histogram", "second,source,node,op,hdr")
 	sampleTable    = newTable("sample", "time_ns,source,subject,name,value")
-	connUseTable   = newTable("conn_use", "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,"+
-		"waited_max_ns,kept_ns,served")
-	eventTable    = newTable("event", "time_ns,duration_ns,source,subject,kind,detail")
-	snapshotTable = newTable("snapshot", "time_ns,source,subject,name,body")
-	profileTable  = newTable("profile", "time_ns,subject,kind,pprof")
+	connUseTable   = newTable("conn_use", "time_ns,client,numbers")
+	eventTable     = newTable("event", "time_ns,duration_ns,source,subject,kind,detail")
+	snapshotTable  = newTable("snapshot", "time_ns,source,subject,name,body")
+	profileTable   = newTable("profile", "time_ns,subject,kind,pprof")
 )
 
 // insert is the statement that adds a row.
