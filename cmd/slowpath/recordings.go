@@ -23,8 +23,10 @@ func openRecording(path string) (*recording.Recording, error) {
 }
 
 // openDamaged reads a recording that the command line names. Of a damaged one it is what can be read.
-func openDamaged(path string) (*recording.Recording, error) {
-	rec, err := recording.Open(path)
+func openDamaged(path string) (*recording.Recording, error) { return opened(path, recording.Open) }
+
+func opened(path string, open func(string) (*recording.Recording, error)) (*recording.Recording, error) {
+	rec, err := open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
@@ -38,10 +40,14 @@ func openDamaged(path string) (*recording.Recording, error) {
 }
 
 // openRecordings reads a recording, or joins several. Notes say what was joined and what was not, which the blind spots
-// of a verdict say too. With alone, calls without a counterpart stay.
+// of a verdict say too. With alone, calls without a counterpart stay, and all calls of a large recording.
 func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
 	if len(paths) == 1 {
-		rec, err = openDamaged(paths[0])
+		open := recording.OpenToJudge
+		if alone {
+			open = recording.Open
+		}
+		rec, err = opened(paths[0], open)
 		return rec, nil, err
 	}
 	var all []*recording.Recording

@@ -47,8 +47,9 @@ func TestConnUses(t *testing.T) {
 			"idle_ns INTEGER, prompt INTEGER, turns INTEGER, handed INTEGER, waited_ns INTEGER, waited_max_ns INTEGER,"+
 			"kept_ns INTEGER, served INTEGER)"))
 		for _, u := range want {
-			w.keep(execute(w.db, "INSERT INTO conn_use VALUES(?,'10.0.0.2:4000',?,?,?,?,?,?,?,?,?,?)", u.TimeNs, u.Calls,
-				u.InFlightNs, u.IdleNs, u.Prompt, u.Turns, u.Handed, u.WaitedNs, u.WaitedMaxNs, u.KeptNs, u.Served))
+			w.keep(execute(w.db, "INSERT INTO conn_use VALUES(?,'10.0.0.2:4000',?,?,?,?,?,?,?,?,?,?)", u.TimeNs,
+				u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.Turns,
+				u.Handed, u.WaitedNs, u.WaitedMaxNs, u.KeptNs, u.Served))
 		}
 	})
 	before := read("3", func(w *Writer) {

@@ -45,15 +45,21 @@ func IsFile(name string) bool {
 
 // Open reads a whole recording. A file whose writer was killed opens as well: SQLite replays its WAL. Of a damaged one
 // it reads what can be read, and adds a blind spot about the rest (Recording.Damage).
-func Open(path string) (*Recording, error) {
+func Open(path string) (*Recording, error) { return openWithin(path, nil) }
+
+// OpenToJudge is Open, but of a large recording it reads a part that stands for all, and adds events about what it left
+// out. What it reads does not depend on anything but the recording.
+func OpenToJudge(path string) (*Recording, error) { return openWithin(path, &judged) }
+
+func openWithin(path string, most *bounds) (*Recording, error) {
 	if err := sniff(path); err != nil {
 		return nil, err
 	}
-	rec, err := load(path, "rw")
+	rec, err := load(path, "rw", most)
 	if err != nil && !errors.Is(err, errNewer) {
 		// SQLite cannot create the WAL's index in a read-only directory, and refuses a file that was cut short: read
 		// the main file as it is.
-		if again, err2 := load(path, "immutable"); err2 == nil {
+		if again, err2 := load(path, "immutable", most); err2 == nil {
 			return again, nil
 		}
 	}
@@ -101,7 +107,7 @@ func wholeSize(head []byte) int64 {
 
 var errNewer = errors.New("written by a newer slowpath")
 
-func load(path, mode string) (*Recording, error) {
+func load(path, mode string, most *bounds) (*Recording, error) {
 	db, err := openDB(path, mode)
 	if err != nil {
 		return nil, err
@@ -125,6 +131,11 @@ func load(path, mode string) (*Recording, error) {
 	if err := x.limit(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 	}
+	if most != nil {
+		if err := x.selectRows(*most); err != nil && !isDamage(err) { // of a damaged one all is read that is there
+			return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
+		}
+	}
 	for _, read := range []func() error{
 		x.readCalls, x.readSegments, x.readHistograms, x.readSamples, x.readConnUses, x.readEvents, x.readSnapshots,
 		x.readProfiles,
@@ -134,6 +145,7 @@ func load(path, mode string) (*Recording, error) {
 		}
 	}
 	x.note(path)
+	x.noteSelection()
 	x.rec.sortSegments()
 	x.rec.Index()
 	return x.rec, nil

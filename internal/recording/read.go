@@ -44,6 +44,7 @@ type reader struct {
 	refused int               // rows with columns that no source writes
 	loNs    int64             // the times of its rows are from here
 	hiNs    int64             // to here
+	only    *selection        // what is read of a large recording; nil: all
 }
 
 // limit takes the times that rows may have from meta. An end that cannot be is as good as none.
@@ -107,7 +108,11 @@ func (x *reader) read(t *table, columns string, add func(scan func(...any) error
 		return nil
 	}
 	// No index is used: it could have other rows than the table.
-	err := each(x.db, "SELECT rowid,"+columns+" FROM "+t.name+" NOT INDEXED ORDER BY rowid", row)
+	from := t.name + " NOT INDEXED"
+	if where := x.where(t); where != "" {
+		from += " WHERE " + where
+	}
+	err := each(x.db, "SELECT rowid,"+columns+" FROM "+from+" ORDER BY rowid", row)
 	if err == nil || !isDamage(err) {
 		return err
 	}
@@ -210,12 +215,17 @@ func (x *reader) readCalls() error {
 
 func (x *reader) readSegments() error {
 	var s Segment
+	if x.only != nil {
+		x.only.markRead(x.rec.Calls)
+	}
 	return x.read(segmentTable, columnsOf(segmentTable), func(scan func(...any) error) bool {
 		err := scan(&s.CallID, &s.Actor, &s.State, &s.FromNs, &s.ToNs, &s.Culprit)
 		if err != nil || !x.within(s.FromNs, s.ToNs) {
 			return false
 		}
-		x.rec.addSegment(s.CallID, s)
+		if x.only.reads(s.CallID) {
+			x.rec.addSegment(s.CallID, s)
+		}
 		return true
 	})
 }
@@ -227,6 +237,7 @@ func (x *reader) readHistograms() error {
 		if err != nil || h.Second < x.loNs/1e9 || h.Second > x.hiNs/1e9 {
 			return false
 		}
+		x.share(&h.Source, &h.Node, &h.Op)
 		x.rec.Histograms = append(x.rec.Histograms, h)
 		return true
 	})
@@ -266,7 +277,8 @@ func (x *reader) readConnUses() error {
 
 // readConnUsesOf4 reads those of version 4 of the schema, which had a column for each number.
 func (x *reader) readConnUsesOf4() error {
-	const columns = "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,kept_ns,served"
+	const columns = "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,kept_ns," +
+		"served"
 	var client string
 	var u ConnUse
 	numbers := u.numbers()
@@ -297,10 +309,14 @@ func (x *reader) share(texts ...*string) {
 
 func (x *reader) readEvents() error {
 	var e Event
+	nth := uint64(0)
 	return x.read(eventTable, columnsOf(eventTable), func(scan func(...any) error) bool {
 		err := scan(&e.TimeNs, &e.DurationNs, &e.Source, &e.Subject, &e.Kind, &e.Detail)
 		if err != nil || !x.lasting(e.TimeNs, e.DurationNs) {
 			return false
+		}
+		if nth++; !x.only.takes(&e, nth) {
+			return true
 		}
 		x.share(&e.Source, &e.Subject, &e.Kind)
 		x.rec.Events = append(x.rec.Events, e)

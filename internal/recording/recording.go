@@ -26,6 +26,8 @@ type Recording struct {
 	conns    map[string]*usesOf   // by the client's address
 	eventsOf map[eventKey][]int32 // places in Events, in order; without those that were added since Index
 	indexed  int                  // events in eventsOf
+	standFor int                  // see StandsFor; 0 for 1
+	apart    []int64              // ids of calls that stand for themselves
 }
 
 // eventKey is what EventsOf looks for.
@@ -242,6 +244,14 @@ func (r *Recording) SourceStatuses() []SourceStatus {
 
 // Thinned reports whether rows were left out because the recording reached its limit: counts of its events are too low.
 func (r *Recording) Thinned() bool { return r.Meta[MetaThinned] != "" }
+
+// StandsFor is how many calls of users, that are slow, one in Calls stands for: of a large recording a part is read.
+func (r *Recording) StandsFor(c Call) int {
+	if r.standFor == 0 || c.Source != SourceTap || c.Error != "" || slices.Contains(r.apart, c.ID) {
+		return 1
+	}
+	return r.standFor
+}
 
 // Used reports whether a source took part.
 func (r *Recording) Used(source string) bool {

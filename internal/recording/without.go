@@ -10,7 +10,7 @@ import (
 // a connection alone shows. Rows are shared with the original, which must not change meanwhile.
 func (r *Recording) Without(sources ...string) *Recording {
 	out := New()
-	out.Damage = r.Damage
+	out.Damage, out.standFor, out.apart = r.Damage, r.standFor, r.apart
 	maps.Copy(out.Meta, r.Meta)
 	for _, s := range r.SourceStatuses() {
 		if slices.Contains(sources, s.Name) {

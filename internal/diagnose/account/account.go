@@ -65,7 +65,7 @@ func Build(rec *recording.Recording) *Ledger {
 		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact,
 	}
 	l.Users, l.Probe = countCallers(rec, all, l.Slow)
-	l.weigh()
+	l.weigh(rec)
 	return l
 }
 

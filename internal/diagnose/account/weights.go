@@ -6,8 +6,11 @@ import "slowpath/internal/recording"
 // once on one connection waited together: they share the time in which any of them was under way. The probe is one
 // caller beside the users, however many of its calls wait at once: together they weigh as the wall time in which any of
 // them was slow.
-func (l *Ledger) weigh() {
+func (l *Ledger) weigh(rec *recording.Recording) {
 	l.shareWaits()
+	for i, a := range l.Slow {
+		l.Slow[i].waitShare = a.waitShare * float64(rec.StandsFor(a.Call))
+	}
 	l.sumExcess()
 	l.sumSlowTime()
 	probe := 1.0
