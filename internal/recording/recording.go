@@ -23,11 +23,12 @@ type Recording struct {
 	parts    []part             // of all segments
 	placeOf  map[part]uint64    // in parts
 	series   map[seriesKey]Series
-	conns    map[string]*usesOf   // by the client's address
-	eventsOf map[eventKey][]int32 // places in Events, in order; without those that were added since Index
-	indexed  int                  // events in eventsOf
-	standFor int                  // see StandsFor; 0 for 1
-	apart    []int64              // ids of calls that stand for themselves
+	conns    map[string]*usesOf        // by the client's address
+	eventsOf map[eventKey][]int32      // places in Events, in order; without those that were added since Index
+	indexed  int                       // events in eventsOf
+	sums     map[string][]HistogramSum // by source, when somebody asked
+	standFor int                       // see StandsFor; 0 for 1
+	apart    []int64                   // ids of calls that stand for themselves
 }
 
 // eventKey is what EventsOf looks for.
@@ -67,7 +68,10 @@ func (r *Recording) Call(c Call, segs ...Segment) {
 }
 
 // Histogram implements Sink.
-func (r *Recording) Histogram(h Histogram) { r.Histograms = append(r.Histograms, h) }
+func (r *Recording) Histogram(h Histogram) {
+	r.Histograms = append(r.Histograms, h)
+	r.sums = nil
+}
 
 // Sample implements Sink.
 func (r *Recording) Sample(s Sample) { r.addSample(s) }

@@ -34,14 +34,10 @@ func probeHistograms(rec *recording.Recording) map[probePath]*hdrhistogram.Histo
 		return nil
 	}
 	out := map[probePath]*hdrhistogram.Histogram{}
-	for _, h := range rec.Histograms {
-		conn, _, ok := strings.Cut(h.Op, " ") // "kept GET"
-		if h.Source != recording.SourceProbe || !ok {
-			continue
-		}
-		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
+	for _, h := range rec.HistogramSums(recording.SourceProbe) {
+		if conn, _, ok := strings.Cut(h.Op, " "); ok { // "kept GET"
 			k := probePath{h.Node, conn}
-			out[k] = merge(out[k], one)
+			out[k] = merge(out[k], h.Sum)
 		}
 	}
 	return out
@@ -59,21 +55,17 @@ type opKey struct{ node, side, op string }
 
 func readTapHistograms(rec *recording.Recording) tapHistograms {
 	t := tapHistograms{map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}}
-	for _, h := range rec.Histograms {
+	for _, h := range rec.HistogramSums(recording.SourceTap) {
 		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
-		if h.Source != recording.SourceTap || !ok {
+		if !ok {
 			continue
-		}
-		one, err := hdrhistogram.Decode(h.HDR)
-		if err != nil {
-			continue // a damaged row is as good as none
 		}
 		// The tap knows the node of each; its first versions counted the calls of all nodes under the first.
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
-			t.byOp[k] = merge(t.byOp[k], one)
+			t.byOp[k] = merge(t.byOp[k], h.Sum)
 		}
 		if side == recording.Client || !Introspection(op) && !greets[op] {
-			t.bySide[side] = merge(t.bySide[side], one)
+			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}
 	return t

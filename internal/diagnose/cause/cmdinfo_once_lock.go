@@ -77,12 +77,12 @@ func countsCommands(n *facts.Node) bool {
 
 // add counts a node's commands by what the tap saw at the server.
 func (l *commandLoop) add(n *facts.Node) {
-	for _, h := range n.Rec.Histograms {
+	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		op, ok := strings.CutPrefix(h.Op, recording.Server+" ")
-		if h.Source != recording.SourceTap || h.Node != n.Address || !ok {
+		if h.Node != n.Address || !ok {
 			continue
 		}
-		count, ns := facts.HistogramSum(h.HDR)
+		count, ns := facts.TotalOf(h.Sum)
 		switch command := strings.ToLower(op); {
 		case command == "command":
 			l.asked, l.usec = l.asked+count, l.usec+float64(ns)/1e3

@@ -183,9 +183,9 @@ func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float6
 // overlap is how many calls are in flight on a busy connection: more than one where calls are pipelined or share it.
 func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	var ns int64
-	for _, h := range n.Rec.Histograms {
-		if h.Source == recording.SourceTap && h.Node == n.Address && strings.HasPrefix(h.Op, recording.Client+" ") {
-			_, sum := facts.HistogramSum(h.HDR)
+	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
+		if h.Node == n.Address && strings.HasPrefix(h.Op, recording.Client+" ") {
+			_, sum := facts.TotalOf(h.Sum)
 			ns += sum
 		}
 	}

@@ -106,23 +106,16 @@ func (n *Node) TapCalls(op string) int64 {
 // tapCallsBy counts them by the end that saw them; at the client's end slowpath's own are not among them.
 func (n *Node) tapCallsBy(op string) map[string]int64 {
 	by := map[string]int64{}
-	for _, h := range n.Rec.Histograms {
+	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		side, of, ok := strings.Cut(h.Op, " ")
-		if !ok || of != op || h.Source != recording.SourceTap || h.Node != n.Address && h.Node != "" {
-			continue
-		}
-		if one, err := hdrhistogram.Decode(h.HDR); err == nil { // a damaged row is as good as none
-			by[side] += one.TotalCount()
+		if ok && of == op && (h.Node == n.Address || h.Node == "") {
+			by[side] += h.Sum.TotalCount()
 		}
 	}
 	return by
 }
 
-// HistogramSum is the number of calls in a histogram, and their time in nanoseconds.
-func HistogramSum(hdr []byte) (count float64, ns int64) {
-	h, err := hdrhistogram.Decode(hdr)
-	if err != nil {
-		return 0, 0
-	}
+// TotalOf is the number of calls in a histogram, and their time in nanoseconds.
+func TotalOf(h *hdrhistogram.Histogram) (count float64, ns int64) {
 	return float64(h.TotalCount()), int64(h.Mean() * float64(h.TotalCount()))
 }

@@ -2,8 +2,6 @@ package facts
 
 import (
 	"slowpath/internal/recording"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // NeverAnswered are the connections on which a call waited for a reply that would never have come, until its caller
@@ -63,17 +61,13 @@ func closedWaiting(callers []*Caller) (list []*Conn, ageNs int64) {
 func (n *Node) AnsweredBeforeTimeout(timeoutNs int64) (calls float64, seen bool) {
 	var count, all int64
 	for _, side := range []string{recording.Client, recording.Server} {
-		for _, h := range n.Rec.Histograms {
-			if h.Source != recording.SourceTap || h.Node != n.Address || len(h.Op) <= len(side) ||
+		for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
+			if h.Node != n.Address || len(h.Op) <= len(side) ||
 				h.Op[:len(side)+1] != side+" " || LongWaitCommands[h.Op[len(side)+1:]] {
 				continue
 			}
-			hist, err := hdrhistogram.Decode(h.HDR)
-			if err != nil {
-				continue // a damaged row is as good as none
-			}
-			all += hist.TotalCount()
-			for _, b := range hist.Distribution() {
+			all += h.Sum.TotalCount()
+			for _, b := range h.Sum.Distribution() {
 				if b.From >= timeoutNs/2 && b.From < timeoutNs {
 					count += b.Count
 				}

@@ -56,12 +56,12 @@ func (n *Node) BorrowPings() (Pings, bool) {
 // has no name under TLS may be either.
 func (n *Node) tapPings() Pings {
 	p := Pings{Source: recording.SourceTap}
-	for _, h := range n.Rec.Histograms {
+	for _, h := range n.Rec.HistogramSums(recording.SourceTap) {
 		op, ok := strings.CutPrefix(h.Op, recording.Client+" ")
-		if h.Source != recording.SourceTap || h.Node != n.Address || !ok {
+		if h.Node != n.Address || !ok {
 			continue
 		}
-		count, ns := HistogramSum(h.HDR)
+		count, ns := TotalOf(h.Sum)
 		switch {
 		case op == "PING":
 			p.Count, p.PingNs = p.Count+count, p.PingNs+ns

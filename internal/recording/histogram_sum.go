@@ -1,0 +1,169 @@
+package recording
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"io"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// HistogramSum is the sum of the histograms of all seconds of one path.
+type HistogramSum struct {
+	Node, Op string
+	Sum      *hdrhistogram.Histogram // of nanoseconds
+}
+
+// HistogramSums are the sums of the histograms of a source, in the order of their first rows. A damaged row is as good
+// as none. They are computed once, and are not to be changed.
+func (r *Recording) HistogramSums(source string) []HistogramSum {
+	if out, known := r.sums[source]; known {
+		return out
+	}
+	type path struct{ node, op string }
+	at := map[path]int{}
+	var out []HistogramSum
+	var parts []*adder
+	d := &decoder{}
+	for _, h := range r.Histograms {
+		if h.Source != source {
+			continue
+		}
+		p := path{h.Node, h.Op}
+		i, seen := at[p]
+		if !seen {
+			i = len(parts)
+			at[p] = i
+			parts = append(parts, &adder{})
+			out = append(out, HistogramSum{Node: h.Node, Op: h.Op})
+		}
+		parts[i].add(d, h.HDR)
+	}
+	kept := out[:0]
+	for i, p := range parts {
+		if out[i].Sum = p.sum(); out[i].Sum != nil {
+			kept = append(kept, out[i])
+		}
+	}
+	if r.sums == nil {
+		r.sums = map[string][]HistogramSum{}
+	}
+	r.sums[source] = kept
+	return kept
+}
+
+// adder adds up histograms. A day has hundreds of thousands, nearly all of one shape: a histogram is made for the first
+// of a shape, and the counts of the others are added to it.
+type adder struct {
+	all   *hdrhistogram.Histogram // without the counts below
+	shape []byte                  // of the counts: the part of the encoding that says what they are of
+	of    *hdrhistogram.Snapshot
+}
+
+func (a *adder) add(d *decoder, hdr []byte) {
+	shape, counts, ok := d.decode(hdr)
+	if ok && a.of != nil && bytes.Equal(shape, a.shape) && addCounts(a.of.Counts, counts) {
+		return
+	}
+	one, err := hdrhistogram.Decode(hdr)
+	if err != nil {
+		return
+	}
+	if ok && a.of == nil {
+		a.shape, a.of = bytes.Clone(shape), one.Export()
+		return
+	}
+	if a.all == nil {
+		a.all = hdrhistogram.New(one.LowestTrackableValue(), one.HighestTrackableValue(), int(one.SignificantFigures()))
+	}
+	a.all.Merge(one)
+}
+
+func (a *adder) sum() *hdrhistogram.Histogram {
+	if a.of == nil {
+		return a.all
+	}
+	h := hdrhistogram.Import(a.of)
+	if a.all != nil {
+		h.Merge(a.all)
+	}
+	return h
+}
+
+// addCounts adds counts to others, or none if it cannot.
+func addCounts(into []int64, counts []int64) bool {
+	const most = 1 << 40 // more calls are none of a second
+	i := 0
+	for _, n := range counts {
+		if n > most || n < -int64(len(into)) {
+			return false
+		}
+		if i += int(max(1, -n)); i > len(into) {
+			return false
+		}
+	}
+	i = 0
+	for _, n := range counts {
+		if n >= 0 {
+			into[i] += n
+		}
+		i += int(max(1, -n))
+	}
+	return true
+}
+
+// decoder reads encoded histograms without a new zlib reader for each, which is most of the work.
+type decoder struct {
+	zlib           io.ReadCloser
+	packed, opened bytes.Buffer
+	counts         []int64
+}
+
+// decode gives the counts of an encoded histogram, a number below 0 being so many zeros, and its shape. Both are valid
+// until the next call. False: this is no encoding as the library writes it.
+func (d *decoder) decode(hdr []byte) (shape []byte, counts []int64, ok bool) {
+	const head, before = 8, 40 // bytes: the cookie and the length; the same, and the shape, when it is opened
+	d.packed.Reset()
+	packed, err := base64.StdEncoding.AppendDecode(d.packed.AvailableBuffer(), hdr)
+	if err != nil || len(packed) < head || int(binary.BigEndian.Uint32(packed[4:])) != len(packed)-head {
+		return nil, nil, false
+	}
+	d.packed.Write(packed) // its memory is used again
+	if err := d.open(packed[head:]); err != nil {
+		return nil, nil, false
+	}
+	b := d.opened.Bytes()
+	if len(b) < before || int(binary.BigEndian.Uint32(b[4:])) != len(b)-before {
+		return nil, nil, false
+	}
+	shape, d.counts = b[8:before], d.counts[:0]
+	for b = b[before:]; len(b) > 0; {
+		v, n := binary.Varint(b)
+		if n <= 0 || n > 8 { // of nine bytes the library writes the last otherwise
+			return nil, nil, false
+		}
+		d.counts, b = append(d.counts, v), b[n:]
+	}
+	return shape, d.counts, true
+}
+
+// open inflates what is packed.
+func (d *decoder) open(packed []byte) (err error) {
+	const most = 1 << 20 // bytes; one histogram is a few kB
+	if d.zlib == nil {
+		d.zlib, err = zlib.NewReader(bytes.NewReader(packed))
+	} else {
+		err = d.zlib.(zlib.Resetter).Reset(bytes.NewReader(packed), nil)
+	}
+	if err != nil {
+		return err
+	}
+	d.opened.Reset()
+	n, err := d.opened.ReadFrom(io.LimitReader(d.zlib, most))
+	if err == nil && n == most {
+		err = io.ErrShortBuffer
+	}
+	return err
+}
