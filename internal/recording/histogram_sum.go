@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"io"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -22,36 +23,46 @@ func (r *Recording) HistogramSums(source string) []HistogramSum {
 	if out, known := r.sums[source]; known {
 		return out
 	}
-	type path struct{ node, op string }
-	at := map[path]int{}
-	var out []HistogramSum
-	var parts []*adder
-	d := &decoder{}
+	all := &sums{}
 	for _, h := range r.Histograms {
-		if h.Source != source {
-			continue
-		}
-		p := path{h.Node, h.Op}
-		i, seen := at[p]
-		if !seen {
-			i = len(parts)
-			at[p] = i
-			parts = append(parts, &adder{})
-			out = append(out, HistogramSum{Node: h.Node, Op: h.Op})
-		}
-		parts[i].add(d, h.HDR)
-	}
-	kept := out[:0]
-	for i, p := range parts {
-		if out[i].Sum = p.sum(); out[i].Sum != nil {
-			kept = append(kept, out[i])
+		if h.Source == source {
+			all.add(h)
 		}
 	}
 	if r.sums == nil {
 		r.sums = map[string][]HistogramSum{}
 	}
-	r.sums[source] = kept
-	return kept
+	r.sums[source] = all.done()
+	return r.sums[source]
+}
+
+// sums adds up histograms of one source.
+type sums struct {
+	paths   []HistogramSum
+	parts   []*adder // of paths
+	at      map[[2]string]int
+	decoder decoder
+}
+
+func (s *sums) add(h Histogram) {
+	path := [2]string{h.Node, h.Op}
+	i, seen := s.at[path]
+	if !seen {
+		if s.at == nil {
+			s.at = map[[2]string]int{}
+		}
+		i = len(s.paths)
+		s.at[path] = i
+		s.paths, s.parts = append(s.paths, HistogramSum{Node: h.Node, Op: h.Op}), append(s.parts, &adder{})
+	}
+	s.parts[i].add(&s.decoder, h.HDR)
+}
+
+func (s *sums) done() []HistogramSum {
+	for i, p := range s.parts {
+		s.paths[i].Sum = p.sum()
+	}
+	return slices.DeleteFunc(s.paths, func(h HistogramSum) bool { return h.Sum == nil })
 }
 
 // adder adds up histograms. A day has hundreds of thousands, nearly all of one shape: a histogram is made for the first

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -233,12 +234,23 @@ func (x *reader) readSegments() error {
 func (x *reader) readHistograms() error {
 	return x.read(histogramTable, columnsOf(histogramTable), func(scan func(...any) error) bool {
 		var h Histogram
-		err := scan(&h.Second, &h.Source, &h.Node, &h.Op, &h.HDR)
+		var hdr sql.RawBytes
+		err := scan(&h.Second, &h.Source, &h.Node, &h.Op, &hdr)
 		if err != nil || h.Second < x.loNs/1e9 || h.Second > x.hiNs/1e9 {
 			return false
 		}
 		x.share(&h.Source, &h.Node, &h.Op)
-		x.rec.Histograms = append(x.rec.Histograms, h)
+		if h.HDR = hdr; !x.only.sums(h) {
+			h.HDR = bytes.Clone(hdr)
+			x.rec.Histograms = append(x.rec.Histograms, h)
+			return true
+		}
+		last := len(x.rec.Histograms) - 1
+		if last < 0 || x.rec.Histograms[last].Second != h.Second || x.rec.Histograms[last].Source != h.Source ||
+			x.rec.Histograms[last].Node != h.Node { // when calls were counted is kept
+			h.HDR = nil
+			x.rec.Histograms = append(x.rec.Histograms, h)
+		}
 		return true
 	})
 }

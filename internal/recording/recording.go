@@ -27,6 +27,7 @@ type Recording struct {
 	eventsOf map[eventKey][]int32      // places in Events, in order; without those that were added since Index
 	indexed  int                       // events in eventsOf
 	sums     map[string][]HistogramSum // by source, when somebody asked
+	summed   bool                      // sums are complete, and the rows of Histograms that they are of have no HDR
 	standFor int                       // see StandsFor; 0 for 1
 	apart    []int64                   // ids of calls that stand for themselves
 }
@@ -70,7 +71,9 @@ func (r *Recording) Call(c Call, segs ...Segment) {
 // Histogram implements Sink.
 func (r *Recording) Histogram(h Histogram) {
 	r.Histograms = append(r.Histograms, h)
-	r.sums = nil
+	if !r.summed {
+		r.sums = nil
+	}
 }
 
 // Sample implements Sink.

@@ -15,10 +15,12 @@ import (
 type bounds struct {
 	calls  int64 // of users, that have a reply; the same of calls of the probe that are not slow
 	events int64 // of each kind
+	// histograms of the tap and the probe are added up when they are read if there are more
+	histograms int64
 }
 
 // judged takes about 200 MB of memory.
-var judged = bounds{calls: 50_000, events: 100_000}
+var judged = bounds{calls: 50_000, events: 50_000, histograms: 20_000}
 
 const (
 	// slowest is how many of the slowest calls are read in any case: a verdict shows some.
@@ -37,11 +39,12 @@ type selection struct {
 	ofUsers       int   // level
 	ofProbes      int   // level
 	isProbe       string
-	slowest       []int64        // ids of calls
-	events        int64          // rows
-	ofKind        map[string]int // levels
-	read          map[int64]bool // ids of calls; nil: all
-	slow          [][2]int64     // when the calls that are read were slow: begin and end, ordered and disjoint
+	slowest       []int64          // ids of calls
+	events        int64            // rows
+	ofKind        map[string]int   // levels
+	sumsOf        map[string]*sums // by source; nil: histograms are kept
+	read          map[int64]bool   // ids of calls; nil: all
+	slow          [][2]int64       // when the calls that are read were slow: begin and end, ordered and disjoint
 }
 
 // levelOf is the level at which at most so many of n rows are read.
@@ -70,6 +73,13 @@ func (x *reader) selectRows(b bounds) error {
 	}
 	if err := x.selectEvents(s); err != nil {
 		return err
+	}
+	last, err := x.lastRow(histogramTable)
+	if err != nil {
+		return err
+	}
+	if last > b.histograms {
+		s.sumsOf = map[string]*sums{SourceTap: {}, SourceProbe: {}}
 	}
 	x.only = s
 	return nil
@@ -216,6 +226,15 @@ func (s *selection) markRead(calls []Call) {
 	s.slow = out
 }
 
+// sums adds a histogram to those of its path. False: it is kept.
+func (s *selection) sums(h Histogram) bool {
+	if s == nil || s.sumsOf[h.Source] == nil {
+		return false
+	}
+	s.sumsOf[h.Source].add(h)
+	return true
+}
+
 // reads reports whether a call is read.
 func (s *selection) reads(call int64) bool { return s == nil || s.read == nil || s.read[call] }
 
@@ -240,6 +259,12 @@ func (x *reader) noteSelection() {
 	s := x.only
 	if s == nil {
 		return
+	}
+	if s.sumsOf != nil {
+		x.rec.sums, x.rec.summed = map[string][]HistogramSum{}, true
+		for source, all := range s.sumsOf {
+			x.rec.sums[source] = all.done()
+		}
 	}
 	var users, probes int64
 	for _, c := range x.rec.Calls {

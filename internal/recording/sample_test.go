@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // TestOpenWithinBounds: of a recording with more rows than are judged one part is read, which stands for all; the
@@ -43,16 +45,36 @@ func TestOpenWithinBounds(t *testing.T) {
 		w.Event(Event{TimeNs: start + i, Source: SourceTap, Subject: "a:1", Kind: KindOpen, Detail: Detail(d)})
 		w.Event(Event{TimeNs: start + i, Source: SourceTap, Subject: "a:1", Kind: KindClose, Detail: Detail(d)})
 	}
+	for i := range int64(20) {
+		h := hdrhistogram.New(1000, 3600e9, 2)
+		_ = h.RecordValues(6e6, 100)
+		hdr, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []string{"client GET", "client SET"} {
+			w.Histogram(Histogram{Second: start/1e9 + i, Source: SourceTap, Node: "a:1", Op: op, HDR: hdr})
+		}
+	}
 	w.Event(Event{TimeNs: start, Source: SourceServer, Subject: "a:1", Kind: KindRestart, Detail: "{}"})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := openWithin(path, &bounds{calls: 2000, events: 2000})
+	r, err := openWithin(path, &bounds{calls: 2000, events: 2000, histograms: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkCalls(t, r, calls)
 	checkEvents(t, r, conns)
+	for _, one := range []*Recording{r, r.Without(SourceProbe)} {
+		sums := one.HistogramSums(SourceTap)
+		if len(sums) != 2 || sums[1].Op != "client SET" || sums[1].Sum.TotalCount() != 2000 || len(one.Histograms) != 20 {
+			t.Errorf("%d sums of histograms, %d seconds", len(sums), len(one.Histograms))
+		}
+	}
+	if sums := r.Without(SourceTap).HistogramSums(SourceTap); len(sums) != 0 {
+		t.Errorf("without the tap: %d sums of histograms", len(sums))
+	}
 	whole, err := OpenToJudge(path)
 	if err != nil {
 		t.Fatal(err)
