@@ -68,7 +68,8 @@ func TestOpenWithinBounds(t *testing.T) {
 	checkEvents(t, r, conns)
 	for _, one := range []*Recording{r, r.Without(SourceProbe)} {
 		sums := one.HistogramSums(SourceTap)
-		if len(sums) != 2 || sums[1].Op != "client SET" || sums[1].Sum.TotalCount() != 2000 || len(one.Histograms) != 20 {
+		if n := len(one.Histograms); n != 20 || len(sums) != 2 || sums[1].Op != "client SET" ||
+			sums[1].Sum.TotalCount() != 2000 {
 			t.Errorf("%d sums of histograms, %d seconds", len(sums), len(one.Histograms))
 		}
 	}

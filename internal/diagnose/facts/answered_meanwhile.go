@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"iter"
 	"slices"
 	"sort"
 )
@@ -10,7 +11,7 @@ type answers struct {
 	requests []request // of single calls, from the request to the reply, by their begin
 	callers  []*Caller
 	startNs  int64 // of the watch
-	steps    once[[]connStep]
+	steps    once[connSteps]
 }
 
 // request is a call from its send to its reply.
@@ -44,16 +45,55 @@ func (n *Node) answers(callers []*Caller) *answers {
 	return a
 }
 
+// connSteps finds the steps at a time without going through all of them: callers that give up are asked one by one.
+type connSteps struct {
+	all  []connStep
+	at   map[int64][]int32 // by bucketOf: places in all, in order
+	long []int32           // places of those that touch more than two buckets
+}
+
+// bucketOf is the bucket of a time, each some steps long: 2^32 ns are 4.3 s.
+func bucketOf(ns int64) int64 { return ns >> 32 }
+
 // findSteps are those of the connections from one sample to the next. They are many, and rarely needed.
-func (a *answers) findSteps() (steps []connStep) {
+func (a *answers) findSteps() connSteps {
+	s := connSteps{at: map[int64][]int32{}}
 	for _, c := range a.callers {
 		for _, k := range c.Conns {
-			for s := range stepsOf(k, a.startNs) {
-				steps = append(steps, connStep{k, s})
+			for step := range stepsOf(k, a.startNs) {
+				s.add(connStep{k, step})
 			}
 		}
 	}
-	return steps
+	return s
+}
+
+func (s *connSteps) add(step connStep) {
+	place, first, last := int32(len(s.all)), bucketOf(step.FromNs), bucketOf(step.ToNs)
+	s.all = append(s.all, step)
+	if last > first+1 {
+		s.long = append(s.long, place)
+		return
+	}
+	for b := first; b <= last; b++ {
+		s.at[b] = append(s.at[b], place)
+	}
+}
+
+// around yields the steps from before a time to after another, in their order.
+func (s *connSteps) around(from, to int64) iter.Seq[connStep] {
+	return func(yield func(connStep) bool) {
+		places := s.at[bucketOf(from)]
+		if len(s.long) > 0 {
+			places = slices.Concat(places, s.long)
+			slices.Sort(places)
+		}
+		for _, i := range places {
+			if l := s.all[i]; l.FromNs <= from && l.ToNs >= to && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // during reports whether calls on other connections were answered between two times.
@@ -81,8 +121,9 @@ func (a *answers) during(not *Conn, from, to int64) bool {
 func (a *answers) flowed(not *Conn, from, to int64) bool {
 	t := float64(to - from)
 	var perNs, inFlight float64
-	for _, l := range a.steps.of(a.findSteps) {
-		if l.conn == not || l.FromNs > from || l.ToNs < to {
+	steps := a.steps.of(a.findSteps)
+	for l := range steps.around(from, to) {
+		if l.conn == not {
 			continue
 		}
 		perNs += float64(l.Calls) / float64(l.ToNs-l.FromNs)
