@@ -53,7 +53,7 @@ func BenchmarkJudge(b *testing.B) {
 	for _, name := range []string{"connections=1000", "connections=8000", "connections=20000", "day"} {
 		b.Run(name, func(b *testing.B) {
 			if name == "day" && *keepRecordings == "" {
-				b.Skip("takes 1.5 GB of disk, minutes, and 5 GB of memory: give -keep DIRECTORY")
+				b.Skip("takes 1.5 GB of disk and minutes to write: give -keep DIRECTORY")
 			}
 			path := recordingOf(b, name)
 			var cpu time.Duration
