@@ -70,6 +70,7 @@ func (b *lockedBuffer) String() string {
 // TestFaults runs commands under faults: of servers, of the host, of files. The suite runs a part of the cases, make
 // faults (SLOWPATH_FAULTS=all) all of them. In the end it logs a table of the families.
 func TestFaults(t *testing.T) {
+	hangupEnds(t)
 	program := buildProgram(t)
 	var tally faultTally
 	names := map[string]bool{}

@@ -69,6 +69,7 @@ func TestMain(m *testing.M) {
 //	               the number at PATH is that of the calls that the server has counted
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
+	hangupEnds(t)
 	lab := newServers(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",

@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -171,4 +173,11 @@ func cmdline(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", named(ts, args).cmd.Process.Pid))
 	ts.Check(err)
 	_, _ = ts.Stdout().Write(body)
+}
+
+// hangupEnds has SIGHUP end what the test starts, also under nohup: what is caught here is the default there.
+func hangupEnds(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 }
