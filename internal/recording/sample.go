@@ -14,13 +14,16 @@ import (
 // 2, 4, … is read. All that is rare is read. What is left out is counted and said in a blind spot.
 type bounds struct {
 	calls  int64 // of users, that have a reply; the same of calls of the probe that are not slow
-	events int64 // of each kind
+	events int64 // of each kind, but those that begin and end connections
+	// conns are events that begin and end connections: of their patterns (bursts, pools, one after the other) a part
+	// says little
+	conns int64
 	// histograms of the tap and the probe are added up when they are read if there are more
 	histograms int64
 }
 
-// judged takes about 200 MB of memory.
-var judged = bounds{calls: 50_000, events: 50_000, histograms: 20_000}
+// judged takes about 200 MB of memory, and 400 MB more with this number of connections' events.
+var judged = bounds{calls: 50_000, events: 50_000, conns: 500_000, histograms: 20_000}
 
 const (
 	// slowest is how many of the slowest calls are read in any case: a verdict shows some.
@@ -42,6 +45,7 @@ type selection struct {
 	slowest       []int64          // ids of calls
 	events        int64            // rows
 	ofKind        map[string]int   // levels
+	ofConns       int              // level
 	sumsOf        map[string]*sums // by source; nil: histograms are kept
 	read          map[int64]bool   // ids of calls; nil: all
 	slow          [][2]int64       // when the calls that are read were slow: begin and end, ordered and disjoint
@@ -134,24 +138,25 @@ func (x *reader) selectEvents(s *selection) error {
 		}
 		of[kind]++
 	}
+	conns := 0 // what is kept of a connection is whole
 	for kind, n := range of {
-		if level := levelOf(s.events/looks*n, s.bounds.events); level > 0 && known[kind] {
-			s.ofKind[kind] = level
+		switch rows := s.events / looks * n; {
+		case ofConns(kind):
+			conns = max(conns, levelOf(rows, s.bounds.conns))
+		case known[kind] && rows > s.bounds.events:
+			s.ofKind[kind] = levelOf(rows, s.bounds.events)
 		}
 	}
-	// what is kept of a connection is whole
-	level := max(s.ofKind[KindOpen], s.ofKind[KindHandshake], s.ofKind[KindClose])
-	for _, kind := range []string{KindOpen, KindHandshake, KindClose} {
-		if level > 0 {
-			s.ofKind[kind] = level
-		}
-	}
+	s.ofConns = conns
 	return nil
 }
 
-// known are the kinds of events that come often on a busy server, and whose rows stand for each other.
+// ofConns reports whether events of a kind begin or end connections.
+func ofConns(kind string) bool { return kind == KindOpen || kind == KindHandshake || kind == KindClose }
+
+// known are the other kinds of events that come often on a busy server, and whose rows stand for each other.
 var known = map[string]bool{
-	KindOpen: true, KindHandshake: true, KindClose: true, KindActivity: true, KindRunQueue: true, KindThrottled: true,
+	KindActivity: true, KindRunQueue: true, KindThrottled: true,
 	KindBlocked: true, KindBusy: true, KindPoll: true, KindTCPInfo: true, KindRetransmit: true, KindAcknowledged: true,
 	KindInternal: true, KindBlockingCommand: true, KindOtherNodes: true, KindCollection: true, KindDNSQuery: true,
 	KindServed: true,
@@ -171,11 +176,11 @@ func (x *reader) where(t *table) string {
 			level = min(level, s.ofProbes)
 		}
 		return chosenCalls(level, "call_id") + " OR " + amongIDs("call_id", x.apart(level))
-	case t == eventTable && s.ofKind[KindOpen] > 0:
+	case t == eventTable && s.ofConns > 0:
 		// the last digits of the port of the client, with whose address the detail begins
 		client := `CAST(substr(detail, instr(substr(detail, 1, 80), '",') - 4, 4) AS INTEGER)`
 		return fmt.Sprintf("CASE WHEN kind IN ('%s', '%s', '%s') THEN %s ELSE 1 END", KindOpen, KindHandshake,
-			KindClose, oneIn(s.ofKind[KindOpen], client))
+			KindClose, oneIn(s.ofConns, client))
 	}
 	return ""
 }
@@ -244,7 +249,7 @@ func (s *selection) takes(e *Event, nth uint64) bool {
 		return true
 	}
 	level := s.ofKind[e.Kind]
-	if level == 0 || e.Kind == KindOpen || e.Kind == KindHandshake || e.Kind == KindClose {
+	if level == 0 {
 		return true
 	}
 	if bits.Reverse64(nth) < threshold(level) {
@@ -277,28 +282,34 @@ func (x *reader) noteSelection() {
 		}
 	}
 	if s.ofUsers > 0 {
-		x.unread(slowCalls+" one by one", s.users-users, s.users)
+		x.unread(slowCalls+" one by one", s.users-users, s.users, true)
 		x.rec.standFor, x.rec.apart = 1<<s.ofUsers, s.slowest
 	}
 	if s.ofProbes > 0 {
-		x.unread("calls of the probe one by one", max(s.probes-probes, 0), s.probes)
+		x.rec.Meta[MetaThinned] = "1"
+		x.unread("calls of the probe one by one", max(s.probes-probes, 0), s.probes, true)
 	}
 	var kinds []string
 	for kind := range s.ofKind {
 		kinds = append(kinds, kind)
 	}
 	slices.Sort(kinds)
+	left := s.events - int64(len(x.rec.Events))
 	if len(kinds) > 0 {
-		x.unread("events one by one ("+strings.Join(kinds, ", ")+")", s.events-int64(len(x.rec.Events)), s.events)
+		x.unread("events one by one ("+strings.Join(kinds, ", ")+")", left, s.events, true)
+	}
+	if s.ofConns > 0 {
+		x.rec.Meta[MetaThinned] = "1"
+		x.unread("connections one by one", left, s.events, false)
 	}
 }
 
-func (x *reader) unread(what string, n, of int64) {
+// unread says how many rows were left out. counted: what rests on them is counted elsewhere, or scaled up.
+func (x *reader) unread(what string, n, of int64, counted bool) {
 	_, end := x.rec.Window()
-	x.rec.Meta[MetaThinned] = "1"
 	x.rec.Events = append(x.rec.Events, Event{
 		TimeNs: end, Source: SourceRecording, Subject: SubjectSelf, Kind: KindUnseen, Detail: Detail(Unseen{
-			What: what, Count: float64(n), Of: float64(of), Counted: true,
+			What: what, Count: float64(n), Of: float64(of), Counted: counted,
 			Why:    "the recording is larger than what is judged at once: a part drawn at random stands for all",
 			Enable: "record for a shorter time",
 		}),
