@@ -38,8 +38,8 @@ func TestOddNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, args := range map[string][]string{
-		"trace":         {"trace", s.Addr, "--all", "--count", "12", "--for", "30s"},
-		"trace --json":  {"trace", s.Addr, "--all", "--count", "12", "--for", "30s", "--json"},
+		"trace":         {"trace", s.Addr, "--all", "--sample", "1000/s", "--count", "12", "--for", "30s"},
+		"trace --json":  {"trace", s.Addr, "--all", "--sample", "1000/s", "--count", "12", "--for", "30s", "--json"},
 		"doctor":        {"doctor", s.Addr, "--for", "2s", "--slow", "1us"},
 		"doctor --json": {"doctor", s.Addr, "--for", "2s", "--slow", "1us", "--json"},
 	} {

@@ -17,6 +17,8 @@ type Path struct {
 	// Percentiles of the calls' time from when they were due to the reply, in nanoseconds.
 	MinNs, P50Ns, P90Ns, P99Ns, MaxNs int64
 	TotalNs                           int64 // of all calls together
+	// Unsent are calls that were due and never sent, since the connection was not free.
+	Unsent int
 	// ConnectNs is the median time of a TCP connect on fresh connections: a round trip that needs no server process.
 	ConnectNs, ConnectMinNs int64
 }
@@ -56,6 +58,7 @@ func readLatencies(rec *recording.Recording) *latencies {
 // probePaths are the paths of the probe.
 func (a *latencies) probePaths(rec *recording.Recording) []Path {
 	byPath := map[probePath][]int64{}
+	unsent := map[probePath]int{}
 	connects := map[string][]int64{}
 	for _, c := range rec.Calls {
 		if c.Source != recording.SourceProbe || c.Error != "" {
@@ -63,6 +66,9 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		}
 		k := probePath{c.Node, c.Conn}
 		byPath[k] = append(byPath[k], feltNs(rec, c))
+		if c.StartNs == c.EndNs {
+			unsent[k]++
+		}
 		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.State == Dial && s.Culprit == "connect" {
 				connects[c.Node] = append(connects[c.Node], s.ToNs-s.FromNs)
@@ -75,6 +81,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		if h := a.probe[k]; h != nil && int(h.TotalCount()) > p.Calls {
 			p = histogramPath(k.node, k.conn, h)
 		}
+		p.Unsent = unsent[k]
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]

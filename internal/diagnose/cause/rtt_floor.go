@@ -37,7 +37,7 @@ const (
 
 func explainFloor(n *facts.Node) *Finding {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	if !ok || kept.Calls < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
+	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
 	workNs := n.ProbeWorkNs()
