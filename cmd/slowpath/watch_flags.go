@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type watchFlags struct {
 	maxDisk   int64
 	// of the tap, at a time
 	connections int
+	tapBudget   float64 // percent of a core
 	processes   processFlags
 	profile     profileFlags
 }
@@ -42,6 +44,8 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
 	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
+	f.Float64Var(&w.tapBudget, "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
+		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
 	w.processes.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
@@ -84,6 +88,10 @@ func (w *watchFlags) options() (source.Options, error) {
 	if w.connections < 1 || w.connections > tap.MaxConnections {
 		return o, usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
 	}
+	if w.tapBudget < 0 || w.tapBudget > 100 || math.IsNaN(w.tapBudget) {
+		return o, usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", w.tapBudget)
+	}
+	o.TapBudget = w.tapBudget / 100
 	if _, err := parseSlow(w.slow); err != nil {
 		return o, err
 	}

@@ -26,7 +26,7 @@ func (r *run) openTap() *tap.Tap {
 	}
 	o := tap.Options{
 		Clock: r.Clock, Files: r.FS, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
-		Processes: r.Processes, Connections: r.Connections,
+		Processes: r.Processes, Connections: r.Connections, Budget: r.TapBudget,
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of

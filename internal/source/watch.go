@@ -33,15 +33,17 @@ type Options struct {
 	Cluster bool // the password is for every node that a target names, wherever that is
 	// Connections is how many ends of connections the tap follows at a time; 0: its default.
 	Connections int
-	Processes   tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
-	ProbeRate   float64           // calls per second and node; 0: probe.DefaultRate
-	Timeout     time.Duration     // for the first connection to each target; 0: DefaultTimeout
-	Clock       *clock.Real
-	FS          host.FS          // of this host; the real one when nil
-	Profiles    []profile.Target // applications to profile
-	CPU         bool             // sample the CPU time of the servers on this host, and of Processes.PID
-	CPUOf       []int            // processes whose CPU time is sampled, too
-	Frames      string           // the user's own table of frames (internal/source/profile/stacks), empty: none
+	// TapBudget is the CPU time of the tap's kernel programs per time, 0.03: 3 % of a core; 0: no limit.
+	TapBudget float64
+	Processes tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does
+	ProbeRate float64           // calls per second and node; 0: probe.DefaultRate
+	Timeout   time.Duration     // for the first connection to each target; 0: DefaultTimeout
+	Clock     *clock.Real
+	FS        host.FS          // of this host; the real one when nil
+	Profiles  []profile.Target // applications to profile
+	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
+	CPUOf     []int            // processes whose CPU time is sampled, too
+	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
 	// Loaded, if set, is called when the kernel programs are loaded: the rest of the watch needs fewer privileges

@@ -13,7 +13,7 @@ import (
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{
 		node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{},
-		observers: map[*Conn]bool{},
+		apart: map[*Conn]bool{},
 	}
 	var handshakes []recording.Event
 	for _, e := range n.Rec.Events {
@@ -31,7 +31,7 @@ func (n *Node) findCallers() []*Caller {
 	b.slowHandshakes()
 	b.samples()
 	b.joinEnds()
-	b.findObservers()
+	b.findApart()
 	return b.callers()
 }
 
@@ -41,7 +41,9 @@ type callerTable struct {
 	all       []*Conn
 	byAddress map[string][]*Conn // by the end that saw it and the client's address, which later connections use again
 	of        map[*Conn]recording.ConnDetail
-	observers map[*Conn]bool
+	// apart are connections of other watches of the server, and those that were not followed all the time: what is
+	// known of these would be taken for idleness
+	apart map[*Conn]bool
 }
 
 // event adds the begin or the end of a connection.
@@ -195,17 +197,18 @@ func (b *callerTable) clientsEnd(address string, at int64) *Conn {
 	return nil
 }
 
-// findObservers finds the connections of others that watch the server.
-func (b *callerTable) findObservers() {
+// findApart finds the connections that are no callers', or of which not enough is known.
+func (b *callerTable) findApart() {
 	for _, s := range b.node.Rec.Snapshots {
-		if s.Source != recording.SourceTap || s.Name != recording.SnapshotObserver {
+		if s.Source != recording.SourceTap || s.Name != recording.SnapshotObserver &&
+			s.Name != recording.SnapshotLeftOut {
 			continue
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
 		for _, side := range []string{recording.Client, recording.Server} {
 			for _, c := range b.byAddress[side+address] {
 				if c.OpenNs <= s.TimeNs && (c.CloseNs == 0 || c.CloseNs >= s.TimeNs) {
-					b.observers[c] = true
+					b.apart[c] = true
 				}
 			}
 		}
@@ -224,7 +227,7 @@ func (b *callerTable) callers() []*Caller {
 	var out []*Caller
 	for _, c := range b.all {
 		d := b.of[c]
-		if own[d.PID] || b.observers[c] || d.Side != recording.Client && local[c.Client] {
+		if own[d.PID] || b.apart[c] || d.Side != recording.Client && local[c.Client] {
 			continue
 		}
 		name := HostOf(c.Client)

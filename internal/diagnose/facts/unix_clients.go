@@ -61,6 +61,9 @@ func (n *Node) commandsSeen() (seen float64, known bool) {
 			return 0, false
 		}
 	}
+	if _, leftOut := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.left_out").Last(); leftOut {
+		return 0, false
+	}
 	// the server's own count has the last second of the watch only in part
 	for _, name := range []string{"calls.server", "calls.own", "calls.observer", "unaligned"} {
 		last, _ := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap."+name).Last()

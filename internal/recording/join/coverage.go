@@ -19,6 +19,7 @@ type serverCoverage struct {
 var lossCounters = []string{
 	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",
 	"tap.iovecs", "tap.no_memory", "tap.threads_full", "tap.gaps", "tap.conns_full", "tap.unfollowed",
+	"tap.left_out",
 }
 
 // newServerCoverage returns nil if any slow call may be missing.

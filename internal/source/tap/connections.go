@@ -38,9 +38,11 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	switch e.Type {
 	case evOpen:
 		kind = recording.KindOpen
+		r.sample.opened(client)
 		r.opened(e, client, n, d)
 	case evClose:
 		kind = recording.KindClose
+		r.sample.closed(client)
 		r.closed(e, client, &d)
 		if e.Role == roleClient {
 			defer delete(r.localClients, client)
@@ -48,6 +50,7 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	case evStatus:
 		r.passOpen(e.Conn)
 		r.usage(e, n)
+		r.sample.seen(client, e.Role, r.clients[client].pid, e.Calls, r.time(e.Now))
 		return
 	}
 	event := recording.Event{

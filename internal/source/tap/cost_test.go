@@ -213,21 +213,44 @@ func cost(b *testing.B, bench string, pipeline, port, pid int, programs *loaded)
 // nothing of what else the machine does.
 func BenchmarkHooks(b *testing.B) {
 	for _, pipeline := range []int{1, 16} {
-		b.Run(fmt.Sprintf("P%d", pipeline), func(b *testing.B) { added(b, pipeline) })
+		b.Run(fmt.Sprintf("P%d", pipeline), func(b *testing.B) { added(b, pipeline, nil) })
+	}
+	b.Run("left-out", func(b *testing.B) { added(b, 1, leaveOut) })
+	b.Run("empty", func(b *testing.B) {
+		addedBy(b, 1, func(int) (*loaded, func(int)) { return emptyPrograms(b), func(int) {} })
+	})
+}
+
+// leaveOut has the programs leave out the connections from a port.
+func leaveOut(b *testing.B, k *loaded, port int) {
+	if err := k.coll.Maps[kernelMapPorts].Put(uint32(port), kernelPortUsePORT_LEFT_OUT); err != nil {
+		b.Fatal(err)
 	}
 }
 
-func added(b *testing.B, pipeline int) {
+// added measures the programs of the tap. onConn is told of each connection by the port of its client.
+func added(b *testing.B, pipeline int, onConn func(b *testing.B, k *loaded, port int)) {
+	addedBy(b, pipeline, func(port int) (*loaded, func(int)) {
+		k, err := loadWith(constants{"slow_ns": uint64(time.Hour)})
+		needs(b, err)
+		b.Cleanup(func() { k.Close() })
+		watchPort(b, k, port)
+		return k, func(port int) {
+			if onConn != nil {
+				onConn(b, k, port)
+			}
+		}
+	})
+}
+
+func addedBy(b *testing.B, pipeline int, programs func(port int) (*loaded, func(port int))) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	k, err := loadWith(constants{"slow_ns": uint64(time.Hour)})
-	needs(b, err)
-	defer k.Close()
-	watchPort(b, k, port)
+	k, onConn := programs(port)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	request := bytes.Repeat([]byte("*2\r\n$3\r\nGET\r\n$16\r\nkey:__rand_int__\r\n"), pipeline)
@@ -237,6 +260,11 @@ func added(b *testing.B, pipeline int) {
 		client, server := ends(b, l)
 		defer unix.Close(client)
 		defer unix.Close(server)
+		peer, err := unix.Getpeername(server)
+		if err != nil {
+			b.Fatal(err)
+		}
+		onConn(peer.(*unix.SockaddrInet4).Port)
 		call := func() {
 			send(b, client, request)
 			receive(b, server, buf, len(request))

@@ -34,6 +34,7 @@ func (t *Tap) endHookCost() {
 	runs, ns := t.hookRuns()
 	_ = t.cost.measuring.Close()
 	t.cost.measuring = nil
+	t.recorder.sample.measured(ns-t.cost.ns, t.endsOfCalls())
 	t.sampleSelf(now, "tap.hook_runs", float64(runs-t.cost.runs))
 	t.sampleSelf(now, "tap.hook_ns", float64(ns-t.cost.ns))
 	t.sampleSelf(now, "tap.hook_measured_ns", float64(now-t.cost.sinceNs))

@@ -47,6 +47,8 @@ type kernelActivity struct {
 	Args    uint32
 	Sends   uint32
 	Net     uint32
+	Others  uint32
+	_       [4]byte
 }
 
 type kernelActivityEvent struct {
@@ -431,7 +433,9 @@ const (
 	kernelCounterC_BLOCKING       kernelCounter = 32
 	kernelCounterC_NOT_REDIS      kernelCounter = 33
 	kernelCounterC_ERRORS_FULL    kernelCounter = 34
-	kernelCounterC_MAX            kernelCounter = 35
+	kernelCounterC_READS          kernelCounter = 35
+	kernelCounterC_LEFT_OUT       kernelCounter = 36
+	kernelCounterC_MAX            kernelCounter = 37
 )
 
 type kernelDnsEvent struct {
@@ -623,6 +627,14 @@ type kernelPairKey struct {
 	Sport  uint16
 	Net    uint32
 }
+
+type kernelPortUse uint8
+
+const (
+	kernelPortUsePORT_UNUSED    kernelPortUse = 0
+	kernelPortUsePORT_OF_SERVER kernelPortUse = 1
+	kernelPortUsePORT_LEFT_OUT  kernelPortUse = 2
+)
 
 type kernelRetransEvent struct {
 	_       structs.HostLayout
@@ -848,9 +860,11 @@ const (
 	kernelVarKeepLimit           = "keep_limit"
 	kernelVarKeepObserver        = "keep_observer"
 	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
+	kernelVarKeepPortUse         = "keep_port_use"
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
+	kernelVarLeavingOut          = "leaving_out"
 	kernelVarMaxConns            = "max_conns"
 	kernelVarMaxOps              = "max_ops"
 	kernelVarMaxPairs            = "max_pairs"
@@ -980,9 +994,11 @@ type kernelVariableSpecs struct {
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
 	KeepObserver        *ebpf.VariableSpec `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
+	KeepPortUse         *ebpf.VariableSpec `ebpf:"keep_port_use"`
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
+	LeavingOut          *ebpf.VariableSpec `ebpf:"leaving_out"`
 	MaxConns            *ebpf.VariableSpec `ebpf:"max_conns"`
 	MaxOps              *ebpf.VariableSpec `ebpf:"max_ops"`
 	MaxPairs            *ebpf.VariableSpec `ebpf:"max_pairs"`
@@ -1086,9 +1102,11 @@ type kernelVariables struct {
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`
 	KeepObserver        *ebpf.Variable `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
+	KeepPortUse         *ebpf.Variable `ebpf:"keep_port_use"`
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
+	LeavingOut          *ebpf.Variable `ebpf:"leaving_out"`
 	MaxConns            *ebpf.Variable `ebpf:"max_conns"`
 	MaxOps              *ebpf.Variable `ebpf:"max_ops"`
 	MaxPairs            *ebpf.Variable `ebpf:"max_pairs"`

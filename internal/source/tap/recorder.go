@@ -43,6 +43,7 @@ type recorder struct {
 	snapshots   snapshots
 	dnsQueries  map[uint64]*dnsQuery // by socket
 	waitLimit   waitLimit
+	sample      *connSample
 
 	retention
 
@@ -76,6 +77,7 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
 	}
+	r.sample = newConnSample(o.Budget, r.maxConns())
 	r.snapshots.several = len(addressesOf(o.Nodes)) > 1
 	for _, address := range addressesOf(o.Nodes) {
 		r.numbered = append(r.numbered, o.Nodes[slices.IndexFunc(o.Nodes, func(n Node) bool {

@@ -78,6 +78,9 @@ type Options struct {
 	// Connections is how many connections are followed at a time; 0: DefaultConnections. See its cost in
 	// docs/overhead.md.
 	Connections int
+	// Budget of CPU time for the programs, per time (0.03: 3 % of a core): connections that make more calls than it
+	// takes to follow are left out in part. 0: no limit.
+	Budget float64
 	// Side is the only end of connections to record, recording.Server or recording.Client: containers of one kernel are
 	// two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string

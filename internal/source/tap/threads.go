@@ -96,6 +96,10 @@ func (r *recorder) activity(e *kernelActivityEvent) {
 		return
 	}
 	client := clientEnd{addrPort(a.Raddr, a.Rport), a.Net}
+	if a.Others > 0 {
+		r.othersServed(e)
+		return
+	}
 	d := recording.ActivityDetail{
 		Calls: int(a.Calls), Args: int(a.Args), Bytes: int64(a.Bytes), Sends: a.Sends != 0,
 		TID: int(e.Tid),
@@ -128,6 +132,21 @@ func (r *recorder) activity(e *kernelActivityEvent) {
 		TimeNs: from, DurationNs: to - from, Source: recording.SourceTap, Subject: n.Address,
 		Kind: recording.KindActivity, Detail: recording.Detail(d),
 	})
+}
+
+// notFollowed is a culprit that is not known, since it may have been a connection that is left out.
+const notFollowed = "calls on connections that were not followed"
+
+// othersServed notes that a thread served connections that are left out.
+func (r *recorder) othersServed(e *kernelActivityEvent) {
+	from, to := r.time(e.Activity.From), r.time(e.Activity.To)
+	l := r.threadLog(e.Tid)
+	l.activities = appendBounded(l.activities, interval{
+		span: span{from, to}, culprit: notFollowed,
+	})
+	if to-from >= int64(r.Slow) && to-from >= int64(r.MinWork)*int64(e.Activity.Others) {
+		r.sample.widen(to) // one of them took long
+	}
 }
 
 var waitKinds = [clocks]string{

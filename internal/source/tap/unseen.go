@@ -38,6 +38,12 @@ var losses = []loss{
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_UNFOLLOWED},
 	},
 	{
+		what: "calls on connections that were left out", whole: []kernelCounter{kernelCounterC_READS}, counted: true,
+		why: "all calls would have taken more CPU time of the kernel programs than --tap-budget: some connections, " +
+			"drawn at random, stand for all",
+		enable: "a higher --tap-budget", count: []kernelCounter{kernelCounterC_LEFT_OUT},
+	},
+	{
 		what: "connections from their begin on", counted: true, whole: []kernelCounter{kernelCounterC_CONNS},
 		why:    "there were more connections than the tap was to follow, or the kernel had no memory for them",
 		enable: moreConnections, count: []kernelCounter{kernelCounterC_CONNS_FULL, kernelCounterC_NO_MEMORY},

@@ -14,7 +14,7 @@ import (
 var notLost = []kernelCounter{
 	kernelCounterC_CALLS_SERVER, kernelCounterC_CALLS_CLIENT, kernelCounterC_CALLS_OWN, kernelCounterC_CALLS_OBSERVER,
 	kernelCounterC_SLOW, kernelCounterC_SAMPLED, kernelCounterC_ALIGNED, kernelCounterC_LATE_ACKS,
-	kernelCounterC_CONNS, kernelCounterC_THREADS, kernelCounterC_SEGMENTS,
+	kernelCounterC_CONNS, kernelCounterC_THREADS, kernelCounterC_SEGMENTS, kernelCounterC_READS,
 	kernelCounterC_PUSH, kernelCounterC_NOT_REDIS, // connections without calls
 	kernelCounterC_BLOCKING,
 	kernelCounterC_GARBAGE, kernelCounterC_EXCESS, kernelCounterC_IOVECS, kernelCounterC_NO_BUFFER,

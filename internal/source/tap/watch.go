@@ -68,6 +68,7 @@ func Open(o Options) (t *Tap, err error) {
 	t.recorder.onUnread, t.recorder.onTLS = t.watchCollections, t.watchPlaintext
 	t.recorder.onRemoteClient, t.recorder.onParsedClient = t.watchAcks, t.watchSends
 	t.recorder.onDropped = t.collections.drop
+	t.recorder.sample.put, t.recorder.sample.tell = t.leaveOut, t.tellLeftOut
 	defer func() {
 		if err != nil {
 			_ = t.Close() // the first error counts
@@ -87,7 +88,7 @@ func Open(o Options) (t *Tap, err error) {
 		return t, err
 	}
 	for _, port := range t.recorder.ports() {
-		if err := l.coll.Maps[kernelMapPorts].Put(uint32(port), uint8(1)); err != nil {
+		if err := l.coll.Maps[kernelMapPorts].Put(uint32(port), kernelPortUsePORT_OF_SERVER); err != nil {
 			return t, fmt.Errorf("naming port %d to the programs: %w", port, err)
 		}
 	}
@@ -195,6 +196,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		if now-counted >= int64(time.Second) {
 			t.count()
 			t.endHookCost()
+			t.sampleConns()
 			counted = now
 		}
 		if now-told >= int64(unseenEvery) {

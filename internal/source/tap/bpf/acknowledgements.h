@@ -92,7 +92,7 @@ static __noinline int acknowledged(struct conn *c, struct sent *s, struct tcp_so
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(on_ack, struct sock *sk, const struct sk_buff *skb)
 {
-	if (both_here(sk) || !watched_port(sk->__sk_common.skc_num))
+	if (both_here(sk) || !watched_port(sk->__sk_common.skc_num) || left_out(sk))
 		return 0;
 	struct conn *c = conn_of(sk);
 	struct segment h;

@@ -26,9 +26,10 @@ static __always_inline void end_activity(struct thread *t, u64 now)
 	if (t->open == UNDER_WAY) {
 		t->activity.to = now;
 		t->activity.clk_to = t->clk;
+		count_others(t);
 	}
 	t->open = NO_ACTIVITY;
-	if (t->activity.conn && !t->activity.sends) {
+	if (t->activity.conn && !t->activity.sends && !t->activity.others) {
 		u32 slot = t->ends - 1;
 		struct ends *all = bpf_map_lookup_elem(&ends, &slot);
 		if (all) {
@@ -79,6 +80,7 @@ static __always_inline void begin_activity(struct thread *t, struct conn *c, u32
 	t->activity.calls = t->activity.args = 0;
 	t->activity.bytes = bytes;
 	t->activity.sends = 0;
+	t->activity.others = others_here();
 	t->activity.conn = 0;
 	if (c)
 		serves(t, c);

@@ -2,16 +2,31 @@
 #ifndef SLOWPATH_ADDRESSES_H
 #define SLOWPATH_ADDRESSES_H
 
-static __always_inline bool watched_port(u16 port)
+static __always_inline u8 port_use(u16 port)
 {
 	u32 key = port;
-	u8 *on = bpf_map_lookup_elem(&ports, &key);
-	return on && *on;
+	u8 *use = bpf_map_lookup_elem(&ports, &key);
+	return use ? *use : PORT_UNUSED;
+}
+
+static __always_inline bool watched_port(u16 port)
+{
+	return port_use(port) == PORT_OF_SERVER;
 }
 
 static __always_inline u16 swap16(u16 v)
 {
 	return v << 8 | v >> 8;
+}
+
+/* left_out gives which end of a connection that is not followed at the moment a socket is, since the programs would
+ * take too much CPU time (connection_sample.go); 0: it is none. Both ends are known by the client's port. */
+static __always_inline u32 left_out(const struct sock *sk)
+{
+	u8 use = port_use(sk->__sk_common.skc_num);
+	if (use == PORT_LEFT_OUT)
+		return CLIENT;
+	return use == PORT_OF_SERVER && port_use(swap16(sk->__sk_common.skc_dport)) == PORT_LEFT_OUT ? SERVER : 0;
 }
 
 /* is_loopback: an address that each network namespace has for itself. */

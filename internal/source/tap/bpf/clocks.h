@@ -234,6 +234,7 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 	if (state == ASLEEP && t->open == UNDER_WAY && awaits_work(prev)) {
 		t->activity.to = now;
 		read_clocks(slot, now, &t->activity.clk_to);
+		count_others(t);
 		t->open = ENDED_ASLEEP;
 	}
 	if (state == THROTTLED) {

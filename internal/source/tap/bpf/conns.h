@@ -393,7 +393,7 @@ int BPF_PROG(on_retransmit, const struct sock *sk)
 /* ready: bytes are in the socket. */
 static __always_inline int ready(const struct sock *sk)
 {
-	if (skip_light(sk))
+	if (left_out(sk) || skip_light(sk))
 		return 0;
 	struct conn *c = conn_of(sk);
 	if (!c || c->ignore || c->light)

@@ -57,7 +57,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 65536);
 	__type(key, u32);
-	__type(value, u8); /* 1: a server listens here, or is reached at this port */
+	__type(value, u8); /* enum port_use */
 } ports SEC(".maps");
 
 struct {
@@ -191,6 +191,29 @@ static __always_inline void count(u32 which, u64 n)
 	u64 *c = bpf_map_lookup_elem(&counters, &which);
 	if (c)
 		*c += n;
+}
+
+/* counted is a counter of the CPU that this runs on. */
+static __always_inline u64 counted(u32 which)
+{
+	u64 *c = bpf_map_lookup_elem(&counters, &which);
+	return c ? *c : 0;
+}
+
+u32 leaving_out; /* set by the loader once a connection is left out */
+
+/* others_here is how many reads from connections that are left out there were on this CPU, whose number is the last
+ * byte. */
+static __always_inline u32 others_here(void)
+{
+	return counted(C_LEFT_OUT) << 8 | (u8)bpf_get_smp_processor_id();
+}
+
+/* count_others counts them during an activity. Where the thread moved to another CPU there may have been one. */
+static __always_inline void count_others(struct thread *t)
+{
+	u32 before = t->activity.others, now = others_here();
+	t->activity.others = (u8)before == (u8)now ? (now - before) >> 8 : !!leaving_out;
 }
 
 static __always_inline struct shared *shared(void)

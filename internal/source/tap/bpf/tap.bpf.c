@@ -39,6 +39,7 @@ KEEP(struct, collection_event);
 KEEP(struct, conn_snapshot);
 KEEP(struct, error_key);
 KEEP(enum, limit);
+KEEP(enum, port_use);
 KEEP(enum, observer);
 KEEP(enum, tick);
 KEEP(enum, hist_size);
@@ -323,6 +324,11 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 {
 	if (ret <= 0 || flags & MSG_PEEK)
 		return 0;
+	u32 end = left_out(sk);
+	if (end == SERVER || (end && !both_here(sk)))
+		count(C_LEFT_OUT, 1);
+	if (end)
+		return 0;
 	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, SERVER, now);
 	if (!c || c->ignore)
@@ -339,6 +345,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 		takes(c, t, slot); /* its send is not hooked */
 		light_read(c, slot, seq, now);
 	} else {
+		count(C_READS, 1);
 		/* where the last bytes came with the FIN, that is counted, too (tcp_recvmsg_locked of net/ipv4/tcp.c) */
 		if (c->in_known && c->passive_close && c->in_seq + (u32)ret + 1 == seq)
 			seq--;
@@ -378,7 +385,7 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 /* sent: a thread wrote to a socket. */
 static __always_inline int sent(struct sock *sk, int ret)
 {
-	if (ret <= 0 || skip_light(sk))
+	if (ret <= 0 || left_out(sk) || skip_light(sk))
 		return 0;
 	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, CLIENT, now);
@@ -434,7 +441,7 @@ int BPF_PROG(on_send, struct sock *sk, int ret, int flags)
 /* sending: a send system call of a client begins. */
 static __always_inline int sending(const struct sock *sk)
 {
-	if (skip_light(sk) || watched_port(sk->__sk_common.skc_num))
+	if (skip_light(sk) || watched_port(sk->__sk_common.skc_num) || left_out(sk))
 		return 0;
 	struct conn *c = conn_of(sk);
 	if (!c || c->ignore || c->send_start)

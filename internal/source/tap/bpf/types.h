@@ -9,6 +9,13 @@ enum thread_state : u8 { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, O
 /* Which end of a connection. */
 enum role : u8 { SERVER = 1, CLIENT = 2 };
 
+/* What a port is to the programs. */
+enum port_use : u8 {
+	PORT_UNUSED,
+	PORT_OF_SERVER, /* a server listens here, or is reached at this port */
+	PORT_LEFT_OUT,  /* clients' connections from this port are not followed at the moment */
+};
+
 enum limit {
 	MARKS = 8,        /* arrivals per connection that have not been read */
 	BATCHES = 16,     /* reads per connection whose calls wait for replies */
@@ -102,6 +109,7 @@ struct activity {
 	u32 args;        /* of the first command */
 	u32 sends;       /* it is the sending of a reply */
 	u32 net;         /* number of the network namespace, where client and server have the same address; else 0 */
+	u32 others;      /* reads meanwhile from connections that are left out; while it is under way: see others_here */
 };
 
 /* activity_end is kept until the replies of the activity are sent. */
@@ -637,6 +645,8 @@ enum counter {
 	C_BLOCKING,
 	C_NOT_REDIS,
 	C_ERRORS_FULL,
+	C_READS,          /* of servers, and of clients whose server is not here, */
+	C_LEFT_OUT,       /* and such reads on connections that were left out */
 	C_MAX,
 };
 

@@ -1,0 +1,256 @@
+//go:build linux
+
+package tap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+// TestLeftOut: the programs know nothing of the calls on a connection that is left out, but count its reads; they know
+// the calls after that.
+func TestLeftOut(t *testing.T) {
+	port := startServer(t)
+	r := openRaw(t, port, constants{"sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60})
+	k, other := newTalk(t, port), newTalk(t, port)
+	_, client := portsOf(k)
+	set := func(use kernelPortUse) {
+		if err := r.coll.Maps[kernelMapPorts].Put(uint32(client), use); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(k *talk, n int) {
+		for range n {
+			k.ask("$-1\r\n", "GET", "no-such-key")
+		}
+	}
+	ask(k, 10)
+	ask(other, 5)
+	set(kernelPortUsePORT_LEFT_OUT)
+	ask(k, 20)
+	ask(other, 5)
+	set(kernelPortUsePORT_UNUSED)
+	ask(k, 40)
+	_, counts := r.finish(t)
+	// the first calls after it are not known: where they began was not seen
+	if n := counts["calls.server"]; n < 10+10+38 || n > 10+10+40 || counts["left_out"] != 20 {
+		t.Errorf("%d calls, %d reads left out: %v", n, counts["left_out"], counts)
+	}
+	if n := counts["calls.client"]; n < 10+10+38 || n > 10+10+40 {
+		t.Errorf("%d calls at the clients' ends: %v", n, counts)
+	}
+}
+
+// TestTapBudget: of connections whose calls cost more than the budget most are left out, and the recording says which,
+// and how many calls.
+func TestTapBudget(t *testing.T) {
+	n := serverAt(t, onePort(t, 1))
+	tap, rec := openTap(t, Options{Nodes: []Node{n}, Budget: 1e-6})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tap.Run(ctx) }()
+	var all []*talk
+	for range 20 {
+		all = append(all, newTalk(t, n.Port))
+	}
+	most := 0
+	for end := time.Now().Add(30 * time.Second); most < len(all)-leastConns && time.Now().Before(end); {
+		out := 0
+		for _, k := range all {
+			k.ask("$-1\r\n", "GET", "no-such-key")
+			_, port := portsOf(k)
+			var use kernelPortUse
+			if err := tap.kernel.coll.Maps[kernelMapPorts].Lookup(uint32(port), &use); err != nil {
+				t.Fatal(err)
+			}
+			if use == kernelPortUsePORT_LEFT_OUT {
+				out++
+			}
+		}
+		most = max(most, out)
+		time.Sleep(time.Millisecond)
+	}
+	for range 100 {
+		for _, k := range all {
+			k.ask("$-1\r\n", "GET", "no-such-key")
+		}
+	}
+	stop()
+	if err := errors.Join(<-ended, tap.Close()); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, s := range rec.Snapshots {
+		if s.Name == recording.SnapshotLeftOut {
+			told++
+		}
+	}
+	if most != len(all)-leastConns || told < most || told > len(all) {
+		t.Errorf("of %d connections %d were left out, and %d are told", len(all), most, told)
+	}
+	if !slices.ContainsFunc(rec.EventsOf(recording.SourceTap, recording.SubjectSelf, recording.KindUnseen),
+		func(e recording.Event) bool {
+			u := recording.DetailOf[recording.Unseen](e)
+			return strings.Contains(u.What, "left out") && u.Counted && u.Count > 0
+		}) {
+		t.Error("what was left out is not said")
+	}
+}
+
+// TestLeftOutCulprit: what held up the server is not named where it may have been a connection that is left out.
+func TestLeftOutCulprit(t *testing.T) {
+	n := serverAt(t, onePort(t, 1))
+	tap, rec := openTap(t, Options{Nodes: []Node{n}, Slow: 20 * time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tap.Run(ctx) }()
+	first, out, waiting := newTalk(t, n.Port), newTalk(t, n.Port), newTalk(t, n.Port)
+	for _, k := range []*talk{first, out, waiting} {
+		k.ask("$-1\r\n", "GET", "no-such-key")
+	}
+	_, port := portsOf(out)
+	if !tap.leaveOut(port, true) || tap.leaveOut(uint16(n.Port), true) {
+		t.Fatal("a client's port can be left out, a server's cannot")
+	}
+	first.send("EVAL", "for i = 1, 1e8 do end return 1", "0")
+	time.Sleep(20 * time.Millisecond)
+	out.send("EVAL", "for i = 1, 3e7 do end return 1", "0") // the server reads it without having slept
+	time.Sleep(20 * time.Millisecond)
+	waiting.ask("$-1\r\n", "GET", "no-such-key")
+	first.expect(":1\r\n")
+	out.expect(":1\r\n")
+	stop()
+	if err := errors.Join(<-ended, tap.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, port = portsOf(waiting)
+	var culprits []string
+	for _, c := range rec.Calls {
+		for _, s := range rec.SegmentsOf(c.ID) {
+			if strings.HasSuffix(c.Conn, fmt.Sprintf(":%d", port)) && s.State == recording.Busy {
+				culprits = append(culprits, s.Culprit)
+			}
+		}
+	}
+	if !slices.Contains(culprits, notFollowed) {
+		t.Errorf("the call waited for %q", culprits)
+	}
+	for _, e := range rec.EventsOf(recording.SourceTap, n.Address, recording.KindActivity) {
+		if d := recording.DetailOf[recording.ActivityDetail](e); d.Client == "" && d.OnCPUNs > 20e6 {
+			t.Errorf("the server's own work, for %v: %+v", time.Duration(e.DurationNs), d)
+		}
+	}
+}
+
+// TestOthersServed: all connections are followed again after one read from one that is left out took long, and not
+// after many.
+func TestOthersServed(t *testing.T) {
+	for others, widened := range map[uint32]bool{1: true, 1000: false} {
+		r := newRecorder(Options{Slow: 5 * time.Millisecond, MinWork: time.Millisecond, Nodes: []Node{{PID: 50}}},
+			func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{} })
+		r.serving[50], r.sample.leftOut = r.Nodes[0], 1
+		r.activity(&kernelActivityEvent{
+			Tgid: 50, Tid: 50, Activity: kernelActivity{From: 1e9, To: 1.02e9, Others: others},
+		})
+		if (r.sample.widened != 0) != widened {
+			t.Errorf("%d reads in 20 ms: widened at %d", others, r.sample.widened)
+		}
+	}
+}
+
+// TestConnSample: which connections are left out, and when they are followed again.
+func TestConnSample(t *testing.T) {
+	client := func(i int) clientEnd {
+		addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 100)})
+		return clientEnd{AddrPort: netip.AddrPortFrom(addr, uint16(1000+i))}
+	}
+	ports, told := map[uint16]bool{}, 0
+	s := newConnSample(0.03, 1000)
+	s.put = func(port uint16, leftOut bool) bool { ports[port] = leftOut; return true }
+	s.tell = func(clientEnd, uint64) { told++ }
+	out := func() (n int) {
+		for _, leftOut := range ports {
+			if leftOut {
+				n++
+			}
+		}
+		return n
+	}
+	now, calls := int64(0), uint64(0)
+	// second lets each connection that is followed make so many calls
+	second := func(conns, each int) {
+		now += 1e9
+		for i := range conns {
+			if !ports[client(i).Port()] {
+				calls += uint64(each)
+				s.seen(client(i), roleServer, 0, calls, now)
+			}
+		}
+		s.adjust(calls, now)
+	}
+	s.measured(time.Millisecond, 2000) // 500 ns each
+	s.measured(time.Second, 10)        // too few calls
+	second(100, 0)
+	// 100 connections make 240 000 calls: 12 % of a core
+	for range 20 {
+		second(100, 2400)
+	}
+	if n := out(); n < 60 || n > 85 || n != s.leftOut || told < n {
+		t.Fatalf("%d of 100 connections are left out, by its own count %d, %d told", n, s.leftOut, told)
+	}
+	for range 20 {
+		second(100, 100) // 0.5 % of a core
+	}
+	if n := out(); n != 0 {
+		t.Errorf("%d connections are still left out", n)
+	}
+	// a process with one connection keeps it
+	s.seen(client(150), roleServer, 77, 1, now)
+	for range 20 {
+		calls += 100_000
+		s.seen(client(150), roleServer, 77, calls, now+1)
+		second(100, 2400)
+	}
+	if ports[client(150).Port()] || out() == 0 {
+		t.Errorf("the connection of a caller that has no other is left out: %v, %d", ports[client(150).Port()], out())
+	}
+	// all are followed once one held up the server, but not each second
+	s.widen(now)
+	if out() != 0 {
+		t.Errorf("%d are left out", out())
+	}
+	second(100, 2400)
+	if out() != 0 {
+		t.Errorf("%d are left out again at once", out())
+	}
+	now += int64(widenFor)
+	second(100, 2400)
+	second(100, 2400)
+	n := out()
+	s.widen(now)
+	if n == 0 || out() != n {
+		t.Errorf("%d were left out, after another hold-up %d", n, out())
+	}
+	// a port that is used again is followed
+	for i := range 100 {
+		s.closed(client(i))
+	}
+	s.opened(client(150))
+	if out() != 0 || s.leftOut != 0 || len(s.conns) != 0 || len(s.ports) != 0 {
+		t.Errorf("of connections that closed there are left: %d %d %d %d", out(), s.leftOut, len(s.conns), len(s.ports))
+	}
+}
+
+// portsOf are the server's and the client's port of a connection.
+func portsOf(k *talk) (server, client uint16) {
+	return netip.MustParseAddrPort(k.conn.RemoteAddr().String()).Port(),
+		netip.MustParseAddrPort(k.conn.LocalAddr().String()).Port()
+}
