@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/workload"
 	"slowpath/internal/wire/target"
@@ -65,6 +66,10 @@ func TestClosedLoop(t *testing.T) {
 	if r.RequestsPerSecond <= 0 || r.Generator.CPUNs <= 0 || r.Generator.WorkersCPUNs <= 0 ||
 		r.Generator.SystemCallsPerRequest <= 0 || r.Schedule != nil || r.Interrupted || len(r.Errors) > 0 {
 		t.Errorf("%+v", r)
+	}
+	if len(r.Servers) != 1 || r.Servers[0].Address != o.Load.Target.Addr() || r.Servers[0].Proxy ||
+		r.Servers[0].CPUFrom != string(bottleneck.VisibleOnHost) || r.Servers[0].CPUNs <= 0 {
+		t.Errorf("servers: %+v", r.Servers)
 	}
 	notes := strings.Join(r.Notes, "\n")
 	if !strings.Contains(notes, "Closed loop") || !strings.Contains(notes, "--prefill") {

@@ -83,7 +83,7 @@ func (b *observer) pool(s *summary, o *bottleneck.Observations) {
 	}
 }
 
-// verdict says what limited the load.
+// verdict says what limited the load, and adds to the result what it cost the servers.
 func (b *observer) verdict(s *summary, r *Result) bottleneck.Verdict {
 	o := bottleneck.Observations{
 		Window:    time.Duration(s.ran.EndNs - s.ran.StartNs),
@@ -108,5 +108,10 @@ func (b *observer) verdict(s *summary, r *Result) bottleneck.Verdict {
 	b.monitor.Observe(s.ran.StartNs, s.ran.EndNs, &o)
 	b.pool(s, &o)
 	o.Network.BytesPerSec = float64(max(r.Bytes.Out, r.Bytes.In)) / max(r.Seconds, 1e-9)
+	for _, n := range o.Servers {
+		r.Servers = append(r.Servers, Server{
+			Address: n.Address, Process: n.Process, Proxy: n.Proxy, CPUFrom: string(n.Visibility), CPUNs: int64(n.CPU),
+		})
+	}
 	return bottleneck.Of(o)
 }

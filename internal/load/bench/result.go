@@ -52,6 +52,7 @@ type Result struct {
 	Mismatches map[string]int64 `json:"mismatches"` // wrong replies, with --verify
 	Bytes      Bytes            `json:"bytes"`
 	Generator  Generator        `json:"generator"`
+	Servers    []Server         `json:"servers,omitempty"` // not of a result that several were added up to
 	Series     []Second         `json:"series"`
 	Parts      []Part           `json:"parts,omitempty"` // of a result that several were added up to
 	Notes      []string         `json:"notes"`           // sentences: what one must know to read the result
@@ -169,6 +170,16 @@ type Generator struct {
 	// of WorkersCPUNs, about: polls that found nothing
 	WorkersSpunNs         int64   `json:"workers_spun_ns"`
 	SystemCallsPerRequest float64 `json:"system_calls_per_request"`
+}
+
+// Server is what the load cost a node of the target, the proxy that the target is, or the server behind it.
+type Server struct {
+	Address string `json:"address"`
+	Process string `json:"process"` // name of a process on this host that is a proxy, or does not say what it is
+	Proxy   bool   `json:"proxy"`
+	// CPUFrom is where CPUNs was read: host, main or process, the visibilities of package bottleneck; empty: nowhere.
+	CPUFrom string `json:"cpu_from"`
+	CPUNs   int64  `json:"cpu_ns"` // of all threads
 }
 
 // Second is one second of the load; the last may be shorter.

@@ -78,10 +78,11 @@ type Server struct {
 	Proxy         bool
 	Process       string // name of its process on this host, where it is a proxy or does not say what it is
 	Visibility    Visibility
-	WhyNotVisible string   // empty where it was visible
-	MainThread    Thread   // with VisibleProcess all threads together
-	OtherThreads  []Thread // only with VisibleOnHost
-	Blocked       float64  // share of readings with the main thread in uninterruptible sleep: disk, page faults
+	WhyNotVisible string        // empty where it was visible
+	MainThread    Thread        // with VisibleProcess all threads together
+	OtherThreads  []Thread      // only with VisibleOnHost
+	CPU           time.Duration // of all threads; 0 with NotVisible
+	Blocked       float64       // share of readings with the main thread in uninterruptible sleep: disk, page faults
 	Quotas        []Quota
 	CPUs          []int // where it may run
 	// RepliesQueued is the mean share of its sockets that had unsent replies; -1 where that cannot be seen.

@@ -60,6 +60,7 @@ func TestServerOnThisHost(t *testing.T) {
 	o := observed(t, i, Options{Targets: []target.Target{at(t, i.Addr)}})
 	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.VisibleOnHost || o.Servers[0].Proxy ||
 		o.Servers[0].Process != "" || o.Servers[0].MainThread.CPU <= 0 || len(o.Servers[0].CPUs) == 0 ||
+		o.Servers[0].CPU < o.Servers[0].MainThread.CPU ||
 		len(o.Machine) == 0 || len(o.Generator.CPUs) == 0 {
 		t.Errorf("%+v", o)
 	}
@@ -133,7 +134,7 @@ func TestServerElsewhere(t *testing.T) {
 	i := start(t, fleet.Spec{})
 	o := observed(t, i, Options{Targets: []target.Target{at(t, i.Addr)}, FS: elsewhere(t)})
 	if len(o.Servers) != 1 || o.Servers[0].Visibility != bottleneck.VisibleMainThread ||
-		o.Servers[0].MainThread.CPU <= 0 {
+		o.Servers[0].MainThread.CPU <= 0 || o.Servers[0].CPU <= 0 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -158,15 +158,16 @@ func (n *node) observe(endNs int64, window time.Duration) bottleneck.Server {
 		var from, to server.CPU
 		var scale float64
 		if from, to, scale, ok = n.infoCPU.span(endNs, window); ok {
+			s.CPU = scaled(to.Process-from.Process, scale)
 			s.MainThread.CPU = scaled(to.Main-from.Main, scale)
 			if s.Visibility == bottleneck.VisibleProcess {
-				s.MainThread.CPU = scaled(to.Process-from.Process, scale)
+				s.MainThread.CPU = s.CPU
 			}
 		}
 		ok = ok && s.MainThread.CPU >= 0 // below 0: it was restarted
 	}
 	if !ok {
-		s.Visibility = bottleneck.NotVisible
+		s.Visibility, s.CPU = bottleneck.NotVisible, 0
 		if s.WhyNotVisible == "" {
 			s.WhyNotVisible = "it could not be read twice"
 		}
@@ -186,6 +187,7 @@ func (n *node) observeOnHost(s *bottleneck.Server, endNs int64, window time.Dura
 	for i, t := range to.Threads {
 		b := before[t.TID] // zero for a thread that was started meanwhile
 		x := bottleneck.Thread{Name: t.Name, CPU: scaled(t.Run-b.Run, scale), RunQueue: scaled(t.Ready-b.Ready, scale)}
+		s.CPU += x.CPU
 		if i == 0 {
 			s.MainThread = x
 		} else {
