@@ -3,15 +3,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"slowpath/internal/lab/fleet"
 )
 
 func (a *app) labUp() *cobra.Command {
-	var server string
+	var server, proxy string
 	var masters, replicas, ranges int
 	spec := fleet.Spec{Persistent: true}
 	c := &cobra.Command{
@@ -20,9 +22,15 @@ func (a *app) labUp() *cobra.Command {
 		Example: `  slowpath lab up
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
   slowpath lab up --tls --password secret
+  slowpath lab up --masters 3 --proxy twemproxy
   slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if proxy != "" {
+				if err := checkProxy(cmd.Flags(), proxy, masters); err != nil {
+					return err
+				}
+			}
 			l, err := a.openLab(cmd.Context(), server, a.stderr)
 			if err != nil {
 				return err
@@ -43,6 +51,15 @@ func (a *app) labUp() *cobra.Command {
 				}
 				return a.printRunning(l)
 			}
+			if proxy != "" {
+				if _, err := l.Fleet.UpBehind(cmd.Context(), bin, proxy, masters, replicas, spec); err != nil {
+					if errors.Is(err, fleet.ErrNoProxy) {
+						return fmt.Errorf("%w: %w", errMissing, err)
+					}
+					return err
+				}
+				return a.printRunning(l)
+			}
 			if masters == 1 {
 				masters = 0 // for the fleet, a number of masters means a cluster
 			}
@@ -56,6 +73,8 @@ func (a *app) labUp() *cobra.Command {
 	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
+	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy, which spreads keys over "+
+		"--masters that know nothing of each other, or haproxy")
 	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
 		"of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` (default: a free one)")
@@ -65,6 +84,24 @@ func (a *app) labUp() *cobra.Command {
 	f.StringArrayVar(&spec.ACL, "acl", nil, "ACL line, e.g. 'user ops on >pw ~* +@all' (repeatable)")
 	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
 	return c
+}
+
+// checkProxy refuses what proxies cannot have behind them.
+func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
+	if proxy != fleet.Twemproxy && proxy != fleet.HAProxy {
+		return usagef("--proxy %q: give %s or %s", proxy, fleet.Twemproxy, fleet.HAProxy)
+	}
+	for _, name := range []string{"map", "tls", "password", "acl"} {
+		if given.Changed(name) {
+			return usagef("--proxy does not go with --%s: the lab's proxies log in nowhere, and know no cluster and "+
+				"no TLS; leave out one of them", name)
+		}
+	}
+	if proxy == fleet.HAProxy && masters > 1 {
+		return usagef("--proxy haproxy with --masters %d: its callers would find another server's keys with each "+
+			"connection; leave out --masters, or take twemproxy", masters)
+	}
+	return nil
 }
 
 func (a *app) labDown() *cobra.Command {

@@ -28,7 +28,8 @@ var twemproxy = proxy{
 	"nutcracker", "nutcracker",
 	func(i Info, backends []string) string {
 		var b strings.Builder
-		fmt.Fprintf(&b, "lab:\n  listen: %s\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n  preconnect: "+
+		// By fnv1a_64, keys that differ in their last digits only are next to each other, on one server.
+		fmt.Fprintf(&b, "lab:\n  listen: %s\n  redis: true\n  hash: murmur\n  distribution: ketama\n  preconnect: "+
 			"true\n  auto_eject_hosts: false\n  servers:\n", i.Addr)
 		for _, addr := range backends {
 			fmt.Fprintf(&b, "   - %s:1\n", addr)
@@ -61,21 +62,22 @@ var haproxy = proxy{
 // StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. The error is ErrNoProxy if it is not
 // installed.
 func (f *Fleet) StartTwemproxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
-	return f.startProxy(ctx, twemproxy, backends)
+	return f.startProxy(ctx, twemproxy, Spec{}, backends)
 }
 
 // StartHAProxy starts an HAProxy that passes connections on to servers in turn. The error is ErrNoProxy if it is not
 // installed.
 func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
-	return f.startProxy(ctx, haproxy, backends)
+	return f.startProxy(ctx, haproxy, Spec{}, backends)
 }
 
-func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (*Instance, error) {
+// startProxy heeds only whether the spec is persistent.
+func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*Instance) (*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
-	path, err := findProgram(p.program)
+	path, err := p.find()
 	if err != nil {
-		return nil, fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
+		return nil, err
 	}
 	ports, err := freePorts(1)
 	if err != nil {
@@ -83,7 +85,7 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (
 	}
 	g := newGroup()
 	dir := f.newDir(g, ports[0])
-	i := &Instance{registry: f.Registry, Info: Info{
+	i := &Instance{spec: Spec{Persistent: spec.Persistent}, registry: f.Registry, Info: Info{
 		Group: g.id, Server: servers.Name(p.program), Role: "proxy",
 		Dir:     dir,
 		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
@@ -104,6 +106,13 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, backends []*Instance) (
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", p.program, err), i.Stop(context.WithoutCancel(ctx)))
 	}
 	return i, nil
+}
+
+func (p proxy) find() (path string, err error) {
+	if path, err = findProgram(p.program); err != nil {
+		return "", fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
+	}
+	return path, nil
 }
 
 // findProgram also searches /usr/sbin, which is not in the PATH of Debian's users.

@@ -25,6 +25,51 @@ func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas in
 	return infos(all), err
 }
 
+// Twemproxy and HAProxy are the proxies of UpBehind.
+const (
+	Twemproxy = "twemproxy"
+	HAProxy   = "haproxy"
+)
+
+// UpBehind starts a proxy that keeps running when the lab ends, and the servers behind it, each with its replicas:
+// twemproxy spreads keys over several that do not know each other, HAProxy passes connections on to one. The proxy is
+// the last. The error is ErrNoProxy if it is not installed. On error nothing is left.
+func (f *Fleet) UpBehind(ctx context.Context, bin servers.Binary, name string, masters, replicas int,
+	spec Spec,
+) ([]Info, error) {
+	p := map[string]proxy{Twemproxy: twemproxy, HAProxy: haproxy}[name]
+	if _, err := p.find(); err != nil { // before servers are started for it
+		return nil, err
+	}
+	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
+	defer cancel()
+	spec.Persistent = true
+	var all, backends []*Instance
+	for range masters {
+		started, err := f.StartReplicated(ctx, bin, replicas, spec)
+		if err != nil {
+			return nil, stopAll(ctx, all, err)
+		}
+		all, backends = append(all, started...), append(backends, started[0])
+		if spec.Port > 0 {
+			spec.Port++
+		}
+	}
+	front, err := f.startProxy(ctx, p, spec, backends)
+	if err != nil {
+		return nil, stopAll(ctx, all, err)
+	}
+	return infos(append(all, front)), nil
+}
+
+// stopAll stops what was started before an error.
+func stopAll(ctx context.Context, all []*Instance, err error) error {
+	for _, i := range all {
+		err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
 // StartReplicated starts one server and its replicas without a cluster, and waits until they are in sync. The first one
 // is the master.
 func (f *Fleet) StartReplicated(ctx context.Context, bin servers.Binary, replicas int, spec Spec) ([]*Instance, error) {
@@ -48,10 +93,7 @@ func (f *Fleet) StartReplicated(ctx context.Context, bin servers.Binary, replica
 			err = replica.awaitSync(ctx)
 		}
 		if err != nil {
-			for _, i := range all {
-				err = errors.Join(err, i.Stop(context.WithoutCancel(ctx)))
-			}
-			return nil, err
+			return nil, stopAll(ctx, all, err)
 		}
 	}
 	return all, nil

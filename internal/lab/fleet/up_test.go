@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"slowpath/internal/lab/servers"
@@ -43,5 +45,53 @@ func TestUpListDown(t *testing.T) {
 	}
 	for _, i := range append(cluster, plain...) {
 		checkGone(t, i)
+	}
+}
+
+// TestUpBehindAProxy: what is written through the proxy is on the servers behind it, all stay, and all are removed.
+func TestUpBehindAProxy(t *testing.T) {
+	f := newFleet(t)
+	bin := get(t, servers.Redis7015)
+	for name, masters := range map[string]int{Twemproxy: 2, HAProxy: 1} {
+		t.Run(name, func(t *testing.T) {
+			all, err := f.UpBehind(t.Context(), bin, name, masters, 0, Spec{})
+			if errors.Is(err, ErrNoProxy) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) != masters+1 || all[masters].Role != "proxy" {
+				t.Fatalf("%+v", all)
+			}
+			front := &Instance{Info: all[masters], registry: f.Registry}
+			const written = 100 // by few, a server could get none
+			for n := range written {
+				if _, err := front.Do(t.Context(), "SET", fmt.Sprint("key:", n), "1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var keys int64
+			for _, i := range all[:masters] {
+				n, err := (&Instance{Info: i, registry: f.Registry}).Do(t.Context(), "DBSIZE")
+				if err != nil || n == int64(0) {
+					t.Errorf("%s: %v keys, %v", i.Addr, n, err)
+				}
+				own, _ := n.(int64)
+				keys += own
+			}
+			if keys != written {
+				t.Errorf("%d of %d keys", keys, written)
+			}
+			if swept, err := f.Registry.Sweep(t.Context()); err != nil || len(swept) != 0 {
+				t.Errorf("Sweep took what is persistent: %v, %v", swept, err)
+			}
+			if down, err := f.Down(t.Context()); err != nil || len(down) != masters+1 {
+				t.Errorf("Down: %v, %v", down, err)
+			}
+			for _, i := range all {
+				checkGone(t, i)
+			}
+		})
 	}
 }
