@@ -16,6 +16,7 @@ func TestExperimentDocuments(t *testing.T) {
 	for schema, value := range map[string]any{
 		experiment.SweepSchema:    experiment.Sweep{},
 		experiment.CapacitySchema: experiment.Capacity{}, experiment.RepeatsSchema: experiment.Repeats{},
+		experiment.TargetsSchema: experiment.Targets{},
 	} {
 		section := sectionOf(text, schema)
 		for _, field := range fieldsOf(reflect.TypeOf(value), "") {
@@ -30,7 +31,11 @@ func TestExperimentDocuments(t *testing.T) {
 // which have rows as a whole.
 func described(section, field string) bool {
 	field = strings.ReplaceAll(field, "..", ".") // of an embedded struct
-	for _, load := range []string{"points[].runs[].", "trials[].run.", "runs[]."} {
+	row := func(name string) bool { return strings.Contains(section, "| `"+name+"` |") }
+	if row(field) {
+		return true
+	}
+	for _, load := range []string{"points[].runs[].", "trials[].run.", "targets[].runs[].", "runs[]."} {
 		if rest, ok := strings.CutPrefix(field, load); ok {
 			field = strings.Replace(rest, "service.", "latency.", 1)
 			break
@@ -39,7 +44,6 @@ func described(section, field string) bool {
 	if rest, ok := strings.CutPrefix(field, "points[].latency."); ok {
 		field = "latency." + rest
 	}
-	row := func(name string) bool { return strings.Contains(section, "| `"+name+"` |") }
 	for _, part := range []string{".value", ".low", ".high"} {
 		if whole, ok := strings.CutSuffix(field, part); ok && row(whole) {
 			return true

@@ -21,7 +21,7 @@ import (
 func (a *app) bench() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
-		Use:   "bench [TARGET]",
+		Use:   "bench [TARGET…]",
 		Short: shortBench,
 		Long: `bench loads a server and measures every call. Without --rate the loop is closed: each connection
 keeps --pipeline calls in flight, and the result is how fast the server goes. With --rate it is open: calls are due
@@ -48,8 +48,9 @@ published messages that begin with {due}: the result says how long they took to 
   slowpath bench 10.0.0.5:6379 --sweep connections=1..1000
   slowpath bench 10.0.0.5:6379 --find-max 'p99<1ms and errors<0.1%'
   slowpath bench 10.0.0.5:6379 --repeat 6 --json > before.json
-  slowpath bench 10.0.0.5:6379 --compare before.json`,
-		Args: oneTarget,
+  slowpath bench 10.0.0.5:6379 --compare before.json
+  slowpath bench --compare-targets 10.0.0.5:6379 10.0.0.6:7000 proxy:10.0.0.7:22121`,
+		Args: f.checkTargets,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runBench(cmd.Context(), &f, args) },
 	}
 	f.add(c)
@@ -57,10 +58,11 @@ published messages that begin with {due}: the result says how long they took to 
 	return c
 }
 
-// oneTarget: a load has one target; none is the server of redis-cli's defaults.
-func oneTarget(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("%s loads one server, not %d; see: %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+// checkTargets: a load has one target; none is the server of redis-cli's defaults.
+func (f *benchFlags) checkTargets(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 && !f.experiment.targets {
+		return usagef("%s loads one server, not %d: name one, or add --compare-targets to compare them",
+			cmd.CommandPath(), len(args))
 	}
 	return nil
 }
@@ -93,6 +95,9 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	if err != nil {
 		return err
 	}
+	if f.experiment.targets {
+		return a.compareTargets(ctx, f, args)
+	}
 	targets, err := a.targets(ctx, args)
 	if err != nil {
 		return err
@@ -117,11 +122,7 @@ type benching struct {
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
 	a.progress("connecting to %s", t.Addr())
-	var g source.Greeting
-	master, err := b.master(ctx)
-	if err == nil {
-		g, err = source.Greet(ctx, master, greetTimeout)
-	}
+	g, err := b.greet(ctx)
 	if err != nil {
 		a.progressDone()
 		return err
@@ -200,6 +201,15 @@ func (b *benching) master(ctx context.Context) (target.Target, error) {
 		return target.Target{}, err
 	}
 	return masters[0], nil
+}
+
+// greet makes the first connection to a master of the target.
+func (b *benching) greet(ctx context.Context) (source.Greeting, error) {
+	master, err := b.master(ctx)
+	if err != nil {
+		return source.Greeting{}, err
+	}
+	return source.Greet(ctx, master, greetTimeout)
 }
 
 func kindOfServer(g source.Greeting) string {

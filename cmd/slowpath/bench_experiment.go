@@ -141,20 +141,24 @@ func (s *experimenting) measure(ctx context.Context, flags benchFlags) (experime
 func (s *experimenting) measureAfter(ctx context.Context, flags benchFlags, warmup time.Duration) (experiment.Run,
 	error,
 ) {
+	r, err := s.measured(ctx, flags, warmup)
+	if err != nil {
+		return experiment.Run{}, err
+	}
+	return runOf(r), nil
+}
+
+func (s *experimenting) measured(ctx context.Context, flags benchFlags, warmup time.Duration) (*bench.Result, error) {
 	s.loads++
 	flags.load.Seed += s.loads
 	if warmup > 0 {
 		warm := flags
 		warm.load.Duration, warm.load.Requests = warmup, 0
 		if _, err := s.one(ctx, warm); err != nil {
-			return experiment.Run{}, err
+			return nil, err
 		}
 	}
-	r, err := s.one(ctx, flags)
-	if err != nil {
-		return experiment.Run{}, err
-	}
-	return runOf(r), nil
+	return s.one(ctx, flags)
 }
 
 func (s *experimenting) one(ctx context.Context, flags benchFlags) (*bench.Result, error) {
@@ -182,10 +186,34 @@ func runOf(r *bench.Result) experiment.Run {
 		Unsent:               r.Unanswered.Unsent, LimitedBy: r.LimitedBy, Sentence: r.Bottleneck.Sentence,
 		GeneratorLimited: r.LimitedBy == bottleneck.ByGeneratorCPU,
 	}
+	out.ServerCPUSecondsPerMillion = cpuPerMillion(r, false)
+	out.ProxyCPUSecondsPerMillion = cpuPerMillion(r, true)
 	if p := r.Schedule; p != nil {
 		out.LateP50Ns, out.LateP99Ns, out.LateMaxNs = p.LateP50Ns, p.LateP99Ns, p.LateMaxNs
 	}
 	return out
+}
+
+// cpuPerMillion is what a million requests cost the servers, or the proxies; nil where not all of them were seen, or
+// there is none.
+func cpuPerMillion(r *bench.Result, proxies bool) *float64 {
+	var ns int64
+	n := 0
+	for _, s := range r.Servers {
+		if s.Proxy != proxies {
+			continue
+		}
+		if s.CPUFrom == "" {
+			return nil
+		}
+		ns += s.CPUNs
+		n++
+	}
+	if n == 0 || r.Requests == 0 {
+		return nil
+	}
+	v := float64(ns) / 1e9 / (float64(r.Requests) / 1e6)
+	return &v
 }
 
 func quantilesOf(l bench.Latency) experiment.Latency {

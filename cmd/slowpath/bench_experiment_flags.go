@@ -19,6 +19,7 @@ import (
 // experimentFlags are the flags of bench that make more than one load.
 type experimentFlags struct {
 	sweep, findMax, compare string
+	targets                 bool
 	gain, precision         string
 	repeat, confirm         int
 	warmup                  time.Duration
@@ -40,9 +41,12 @@ func (f *experimentFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.findMax, "find-max", "", "the highest rate of an open loop that holds a `limit`: 'p99<1ms and "+
 		"errors<0.1%'")
 	fl.IntVar(&f.repeat, "repeat", 0, "`number` of loads that are the same: medians with intervals; with --sweep "+
-		"loads per value (3)")
+		"loads per value (3), with --compare-targets rounds (6)")
 	fl.StringVar(&f.compare, "compare", "", "`file` of an earlier --repeat --json: says what got faster or slower, "+
 		"and what noise explains")
+	fl.BoolVar(&f.targets, "compare-targets", false, "the same load on several TARGETs in turns, and one table: "+
+		"servers, clusters, proxies. What each is shows by itself, or write standalone:, cluster: or proxy: before "+
+		"HOST:PORT")
 	fl.DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "how long, before each load of these, one is made "+
 		"that does not count")
 	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` "+
@@ -55,7 +59,7 @@ func (f *experimentFlags) add(fl *pflag.FlagSet) {
 
 // asked reports whether more than one load is to be made.
 func (f *experimentFlags) asked() bool {
-	return f.sweep != "" || f.findMax != "" || f.repeat > 0 || f.compare != ""
+	return f.sweep != "" || f.findMax != "" || f.repeat > 0 || f.compare != "" || f.targets
 }
 
 // How long each load of an experiment is, unless --for says it: short ones for many values, longer ones where quantiles
@@ -64,12 +68,15 @@ const (
 	sweepLasts   = 2 * time.Second
 	findMaxLasts = 5 * time.Second
 	repeatLasts  = 5 * time.Second
+	targetLasts  = 2 * time.Second
 )
 
 const (
 	sweepRepeats   = 3
 	compareRepeats = 6 // as many as a median with an interval takes
 	mostRepeats    = 1000
+	targetRounds   = 6   // as many as a median with an interval takes
+	mostRounds     = 100 // comparing pairs takes their number to the power of three
 	mostConfirm    = 99
 	firstPerSecond = 1000 // of --find-max without --rate
 	// mostResultsBytes bounds --compare; mostRepeats loads of a minute take 20 MB
@@ -93,6 +100,8 @@ func (f *experimentFlags) check(b *benchFlags) error {
 		err = f.checkSweep(b)
 	case f.findMax != "":
 		err = f.checkFindMax(b)
+	case f.targets:
+		err = f.checkTargets(b)
 	default:
 		err = f.checkRepeats(b)
 	}
@@ -117,6 +126,9 @@ func (f *experimentFlags) checkAlone() error {
 		{"sweep", []string{"find-max", "compare"}, "each is an experiment of its own"},
 		{"find-max", []string{"compare", "repeat"}, "each is an experiment of its own"},
 		{"sweep", []string{"requests", "ramp", "schedule"}, "--for says how long each load is"},
+		{"compare-targets", []string{"sweep", "find-max", "compare"}, "each is an experiment of its own"},
+		{"compare-targets", []string{"requests", "ramp", "schedule", "start-at"}, "--for says how long each load is"},
+		{"compare-targets", []string{"replay"}, "it compares with a load that is made anew for each: --command"},
 		{"find-max", []string{"requests", "ramp", "schedule"}, "it sets the rate itself, and --for says how long " +
 			"each load is"},
 	} {
@@ -125,12 +137,13 @@ func (f *experimentFlags) checkAlone() error {
 		}
 	}
 	if other := given("csv", "hlog", "record"); other != "" && f.asked() {
-		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat and --compare", other)
+		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat, --compare and "+
+			"--compare-targets", other)
 	}
 	if f.given.Changed("verify") && f.asked() {
 		return usagef("--verify is for one load, since each of an experiment draws its values anew: leave out " +
 			"--sweep, " +
-			"--find-max, --repeat and --compare")
+			"--find-max, --repeat, --compare and --compare-targets")
 	}
 	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
 		if f.given.Changed(flag) && !f.given.Changed(needs) {
@@ -138,7 +151,8 @@ func (f *experimentFlags) checkAlone() error {
 		}
 	}
 	if f.given.Changed("warmup") && !f.asked() {
-		return usagef("--warmup is for --sweep, --find-max, --repeat and --compare: add one of them, or leave it out")
+		return usagef("--warmup is for --sweep, --find-max, --repeat, --compare and --compare-targets: add one of " +
+			"them, or leave it out")
 	}
 	return nil
 }
@@ -206,6 +220,14 @@ func (f *experimentFlags) checkFindMax(b *benchFlags) (err error) {
 	}
 	b.rate = strconv.FormatFloat(f.startsWith, 'f', -1, 64)
 	b.load.Duration = cmp.Or(b.load.Duration, findMaxLasts)
+	return nil
+}
+
+func (f *experimentFlags) checkTargets(b *benchFlags) error {
+	b.load.Duration = cmp.Or(b.load.Duration, targetLasts)
+	if f.repeat = cmp.Or(f.repeat, targetRounds); f.repeat > mostRounds {
+		return usagef("--repeat %d: give at most %d rounds", f.repeat, mostRounds)
+	}
 	return nil
 }
 

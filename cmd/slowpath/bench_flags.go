@@ -38,7 +38,7 @@ type benchFlags struct {
 
 func (f *benchFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	alias(fl, map[string]string{"timeout": "call-timeout", "warm-up": "warmup"})
+	alias(fl, map[string]string{"timeout": "call-timeout", "warm-up": "warmup", "rounds": "repeat"})
 	o := &f.load
 	group(fl, "Load", func() {
 		fl.IntVar(&o.Connections, "connections", 50, "`number` of connections")

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -117,6 +118,109 @@ func TestRepeatsGolden(t *testing.T) {
 	// When the baseline was made is shown in the time zone of the reader.
 	golden(t, "repeats.80.golden", bytes.ReplaceAll(buf.Bytes(),
 		[]byte(old.Runs[0].Start.Local().Format("2006-01-02 15:04:05")), []byte("TIME")))
+}
+
+// targetsSample is targets of all kinds: the second has a round in which it is down, the last answers no INFO.
+func targetsSample(t *testing.T, open bool) *experiment.Targets {
+	t.Helper()
+	infos := []experiment.ComparedTarget{
+		{Address: "10.0.0.5:6379", Kind: experiment.Standalone, Server: "redis 7.0.15", Nodes: 1, Identity: "a"},
+		{Address: "10.0.0.6:7000", Kind: experiment.Cluster, Server: "redis 7.0.15", Nodes: 3},
+		{
+			Address: "10.0.0.7:6379", Kind: experiment.Proxy, Process: "haproxy", Server: "redis 7.0.15",
+			Identity: "a",
+		},
+		{Address: "10.0.0.8:22121", Kind: experiment.Proxy, Process: "nutcracker"},
+		{Address: "a-rather-long-name.of-a-service.example.com:6379", Kind: experiment.Unknown},
+	}
+	load, of := 0, []float64{1, 2.1, 0.69, 0.8, 0.997}
+	s, err := experiment.MakeTargets(t.Context(), experiment.TargetsOptions{
+		Setup: experiment.Setup{DurationNs: 2e9, WarmUpNs: 5e8}, Targets: len(infos), Rounds: 6, Open: open,
+		Target: func(i int) experiment.ComparedTarget { return infos[i] },
+		Load: func(_ context.Context, i int) (experiment.Run, error) {
+			load++
+			if i == 1 && load > 30 {
+				return experiment.Run{}, errors.New("connecting to 10.0.0.6:7000: connection refused")
+			}
+			v := 1e5 * of[i] * (1 + 0.01*math.Sin(float64(load)))
+			server, proxy := 9*of[i], 11.5
+			r := experiment.Run{
+				RequestsPerSecond: v, CPUSecondsPerMillion: 5 + math.Sin(float64(load)),
+				Latency:   experiment.Latency{P50Ns: int64(5e10 / v), P99Ns: int64(15e10 / v)},
+				LimitedBy: "server-cpu", Sentence: "server main thread at 99 %", ServerCPUSecondsPerMillion: &server,
+			}
+			switch i {
+			case 1:
+				r.LimitedBy, r.GeneratorLimited = "generator-cpu", true
+				r.Sentence = "its thread is at 98 %; --threads 2"
+			case 2:
+				r.ProxyCPUSecondsPerMillion, r.ErrorShare = &proxy, 0.02
+			case 3:
+				r.ServerCPUSecondsPerMillion, r.ProxyCPUSecondsPerMillion = nil, &proxy
+			}
+			return r, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTargetsGolden(t *testing.T) {
+	for _, style := range []layout.Style{{Width: 80}, {Width: 80, Unicode: true}, {Width: 160, Unicode: true}} {
+		var buf bytes.Buffer
+		if err := Targets(&buf, targetsSample(t, false), style); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("targets.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
+	}
+	var buf bytes.Buffer
+	if err := Targets(&buf, targetsSample(t, true), layout.Style{Width: 80, Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "targets.open.80.golden", buf.Bytes())
+}
+
+// TestWideIntervals: a long tail on one side is not shown on both, and noise alone as no number.
+func TestWideIntervals(t *testing.T) {
+	for _, c := range []struct {
+		value, low, high float64
+		want             string
+	}{
+		{-0.31, -0.33, -0.29, "-31 % ±2.0"},
+		{-0.004, -0.015, 0.007, "-0.4 % ±1.1"},
+		{1.4, 1.2, 1.6, "+140 % ±20"},
+		{-0.15, -0.99, 2.83, "-99 to +283 %"},
+		{-0.4, -0.98, 108, "-98 % to more"},
+		{-0.0002, -0.02, 0.02, "+0.0 % ±2.0"},
+	} {
+		e := experiment.Estimate{Value: c.value, Low: &c.low, High: &c.high}
+		if got := shareText(e, "%+"); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// TestTargetsFit: no line is longer than the terminal, and each target has its column.
+func TestTargetsFit(t *testing.T) {
+	s := targetsSample(t, false)
+	for _, width := range []int{40, 60, 80, 100, 200} {
+		var buf bytes.Buffer
+		if err := Targets(&buf, s, layout.Style{Width: width, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(buf.String()) {
+			if layout.Width(strings.TrimRight(line, "\n")) > width {
+				t.Errorf("at %d: %q", width, line)
+			}
+		}
+		for _, column := range []string{"A standalone", "B cluster of 3", "C haproxy", "D nutcracker", "E unknown"} {
+			if !strings.Contains(buf.String(), " "+column) {
+				t.Errorf("at %d: no %s", width, column)
+			}
+		}
+	}
 }
 
 // TestSweepsFit: whatever the numbers, no line is longer than the terminal, and every point is in the picture.

@@ -17,6 +17,10 @@ type Run struct {
 	ErrorShare        float64   `json:"error_share"`
 	// CPUSecondsPerMillion is what a million requests cost the generator.
 	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_requests"`
+	// What a million requests cost the processes of the servers, and the proxy in front of them; nil: not all of them
+	// were seen, or there is none.
+	ServerCPUSecondsPerMillion *float64 `json:"server_cpu_seconds_per_million_requests,omitempty"`
+	ProxyCPUSecondsPerMillion  *float64 `json:"proxy_cpu_seconds_per_million_requests,omitempty"`
 	// Of an open loop: calls that were due and never sent, and the generator's own delay, how much later than intended
 	// it sent calls that had a connection with room.
 	Unsent    int64 `json:"unsent"`
