@@ -150,7 +150,7 @@ func (s *Targets) sentence() string {
 	return fmt.Sprintf("%s against %s: %s.", what, first.who(), strings.Join(parts, "; "))
 }
 
-// against is "B (cluster of 3) 85 % more (80 to 90 %), each node 62 % of A's".
+// against is "B (cluster of 3) 85 % more (80 to 90 %), each node 62 % of A's (60 to 63 %)".
 func (s *Targets) against(t *Compared) string {
 	switch {
 	case len(t.Runs) == 0:
@@ -162,8 +162,11 @@ func (s *Targets) against(t *Compared) string {
 	if s.Open {
 		text = t.who() + " " + changeText(t.Change.P99Ns, "longer", "shorter")
 	}
-	if t.PerNode != nil {
-		text += fmt.Sprintf(", each node %s %% of %s's", percent(t.PerNode.Value), s.Targets[0].Name)
+	if e := t.PerNode; e != nil {
+		text += fmt.Sprintf(", each node %s %% of %s's", percent(e.Value), s.Targets[0].Name)
+		if e.Low != nil && e.High != nil {
+			text += fmt.Sprintf(" (%s to %s %%)", percent(*e.Low), percent(*e.High))
+		}
 	}
 	if n := len(t.Failures); n > 0 {
 		text += fmt.Sprintf(", down in %d of %d rounds", n, n+len(t.Runs))

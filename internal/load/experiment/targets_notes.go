@@ -30,8 +30,8 @@ func (s *Targets) note() {
 		}
 	}
 	if len(noisy) > 0 {
-		note("The rounds differ too much to tell how far %s is from %s: see what else runs on these machines, or give "+
-			"a longer --for and more --repeat.", strings.Join(noisy, ", "), s.Targets[0].Name)
+		note("The rounds differ too much for a comparison of %s with %s: see what else runs on these machines, or "+
+			"give a longer --for and more --repeat.", strings.Join(noisy, ", "), s.Targets[0].Name)
 	}
 	s.noteSame()
 	var drift []string

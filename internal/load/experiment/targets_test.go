@@ -77,7 +77,8 @@ func TestTargetsOfADriftingMachine(t *testing.T) {
 		t.Errorf("%+v", c.Targets)
 	}
 	if !strings.HasPrefix(c.Summary, "Calls per second against A (standalone): B (standalone) 14") ||
-		!strings.Contains(c.Summary, "% of A's; C (standalone) 2") || !strings.Contains(c.Summary, "% fewer (") {
+		!strings.Contains(c.Summary, "% of A's (") ||
+		!strings.Contains(c.Summary, " %); C (standalone) 2") || !strings.Contains(c.Summary, "% fewer (") {
 		t.Error(c.Summary)
 	}
 	if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, "not steady") ||
@@ -90,7 +91,7 @@ func TestTargetsOfADriftingMachine(t *testing.T) {
 func TestNoisyTargets(t *testing.T) {
 	s := &service{speeds: []float64{1e5, 1e5}, nodes: []int{1, 1}, drift: 1, noise: 1}
 	c, err := MakeTargets(t.Context(), s.options(6))
-	want := "The rounds differ too much to tell how far B is from A"
+	want := "The rounds differ too much for a comparison of B with A"
 	if err != nil || !strings.HasPrefix(strings.Join(c.Notes, "\n"), want) {
 		t.Errorf("%q, %v", c.Notes, err)
 	}
