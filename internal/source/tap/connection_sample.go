@@ -57,7 +57,7 @@ const (
 	// sureCalls: so many calls give a mean of their cost.
 	sureCalls = 1000
 	// leastConns stay, whatever they cost: the calls of fewer say little about the others.
-	leastConns = 8
+	leastConns = 4
 	// widenFor: after a connection that is left out held up the server, all are followed for this long, and not more
 	// often than each widenEvery.
 	widenFor   = 10 * time.Second
