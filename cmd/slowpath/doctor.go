@@ -161,7 +161,7 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 		return err
 	}
 	a.notes(notes)
-	done = a.working(fmt.Sprintf("judging %d calls and %d events", len(rec.Calls), len(rec.Events)))
+	done = a.working(fmt.Sprintf("judging %d calls and %d events", len(rec.Calls), rec.EventCount()))
 	d := verdict.Diagnose(rec, version)
 	done()
 	if d.Verdict == verdict.Findings {

@@ -132,6 +132,7 @@ func load(path, mode string, most *bounds) (*Recording, error) {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 	}
 	if most != nil {
+		x.rec.packed = newPackedEvents()
 		if err := x.selectRows(*most); err != nil && !isDamage(err) { // of a damaged one all is read that is there
 			return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 		}

@@ -331,7 +331,11 @@ func (x *reader) readEvents() error {
 			return true
 		}
 		x.share(&e.Source, &e.Subject, &e.Kind)
-		x.rec.Events = append(x.rec.Events, e)
+		if x.rec.packed != nil && e.Source == SourceTap && ofConns(e.Kind) {
+			x.rec.packed.add(e)
+		} else {
+			x.rec.Events = append(x.rec.Events, e)
+		}
 		return true
 	})
 }

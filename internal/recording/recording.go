@@ -24,6 +24,7 @@ type Recording struct {
 	placeOf  map[part]uint64    // in parts
 	series   map[seriesKey]Series
 	conns    map[string]*usesOf        // by the client's address
+	packed   *packedEvents             // the events that begin and end connections, if they are not in Events
 	eventsOf map[eventKey][]int32      // places in Events, in order; without those that were added since Index
 	indexed  int                       // events in eventsOf
 	sums     map[string][]HistogramSum // by source, when somebody asked
@@ -106,6 +107,9 @@ func (r *Recording) Index() {
 	for _, s := range r.series {
 		sortByTime(s, func(p Point) int64 { return p.TimeNs })
 	}
+	if r.packed != nil {
+		r.packed.index()
+	}
 	r.indexConns()
 	r.indexEvents()
 }
@@ -171,7 +175,16 @@ func (r *Recording) Subjects(source, prefix string) []string {
 	return subjects
 }
 
-// EventsOf gives the events of a kind about a subject, in order of time; an empty subject matches all.
+// EventCount is the number of all events.
+func (r *Recording) EventCount() int {
+	if r.packed == nil {
+		return len(r.Events)
+	}
+	return len(r.Events) + r.packed.count
+}
+
+// EventsOf gives the events of a kind about a subject, in order of time; an empty subject matches all. Those that begin
+// and end connections are in Conns and Handshakes.
 func (r *Recording) EventsOf(source, subject, kind string) []Event {
 	var out []Event
 	from := 0
@@ -218,6 +231,9 @@ func (r *Recording) Window() (startNs, endNs int64) {
 	}
 	for _, e := range r.Events {
 		endNs = max(endNs, e.TimeNs+e.DurationNs)
+	}
+	if r.packed != nil {
+		endNs = max(endNs, r.packed.endNs)
 	}
 	for _, c := range r.Calls {
 		endNs = max(endNs, c.EndNs)

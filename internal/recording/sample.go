@@ -15,15 +15,15 @@ import (
 type bounds struct {
 	calls  int64 // of users, that have a reply; the same of calls of the probe that are not slow
 	events int64 // of each kind, but those that begin and end connections
-	// conns are events that begin and end connections: of their patterns (bursts, pools, one after the other) a part
-	// says little
+	// conns are all events that begin and end connections: of their patterns (bursts, pools, one after the other) a
+	// part says little
 	conns int64
 	// histograms of the tap and the probe are added up when they are read if there are more
 	histograms int64
 }
 
 // judged takes about 200 MB of memory, and 400 MB more with this number of connections' events.
-var judged = bounds{calls: 50_000, events: 50_000, conns: 500_000, histograms: 20_000}
+var judged = bounds{calls: 50_000, events: 50_000, conns: 1_000_000, histograms: 20_000}
 
 const (
 	// slowest is how many of the slowest calls are read in any case: a verdict shows some.
@@ -138,21 +138,18 @@ func (x *reader) selectEvents(s *selection) error {
 		}
 		of[kind]++
 	}
-	conns := 0 // what is kept of a connection is whole
+	conns := int64(0)
 	for kind, n := range of {
 		switch rows := s.events / looks * n; {
 		case ofConns(kind):
-			conns = max(conns, levelOf(rows, s.bounds.conns))
+			conns += rows
 		case known[kind] && rows > s.bounds.events:
 			s.ofKind[kind] = levelOf(rows, s.bounds.events)
 		}
 	}
-	s.ofConns = conns
+	s.ofConns = levelOf(conns, s.bounds.conns) // one for all: what is kept of a connection is whole
 	return nil
 }
-
-// ofConns reports whether events of a kind begin or end connections.
-func ofConns(kind string) bool { return kind == KindOpen || kind == KindHandshake || kind == KindClose }
 
 // known are the other kinds of events that come often on a busy server, and whose rows stand for each other.
 var known = map[string]bool{
@@ -294,7 +291,7 @@ func (x *reader) noteSelection() {
 		kinds = append(kinds, kind)
 	}
 	slices.Sort(kinds)
-	left := s.events - int64(len(x.rec.Events))
+	left := s.events - int64(x.rec.EventCount())
 	if len(kinds) > 0 {
 		x.unread("events one by one ("+strings.Join(kinds, ", ")+")", left, s.events, true)
 	}

@@ -80,8 +80,8 @@ func TestOpenWithinBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(whole.Calls); n != 2*calls || len(whole.Events) != calls+2*conns+1 || whole.Thinned() {
-		t.Errorf("a recording below the bounds: %d calls, %d events", n, len(whole.Events))
+	if n := len(whole.Calls); n != 2*calls || whole.EventCount() != calls+2*conns+1 || whole.Thinned() {
+		t.Errorf("a recording below the bounds: %d calls, %d events", n, whole.EventCount())
 	}
 }
 
@@ -122,13 +122,13 @@ func checkCalls(t *testing.T, r *Recording, all int) {
 
 func checkEvents(t *testing.T, r *Recording, all int) {
 	t.Helper()
-	open, closed := r.EventsOf(SourceTap, "a:1", KindOpen), r.EventsOf(SourceTap, "a:1", KindClose)
+	open, closed := slices.Collect(r.Conns("a:1", KindOpen)), slices.Collect(r.Conns("a:1", KindClose))
 	if len(open) == 0 || len(open) > all/2 || len(open) != len(closed) {
 		t.Fatalf("%d open, %d close", len(open), len(closed))
 	}
 	for i := range open {
-		if open[i].Detail != closed[i].Detail {
-			t.Fatalf("%s is not whole", open[i].Detail)
+		if open[i].ConnDetail != closed[i].ConnDetail {
+			t.Fatalf("%+v is not whole", open[i])
 		}
 	}
 	if len(r.EventsOf(SourceServer, "a:1", KindRestart)) != 1 {

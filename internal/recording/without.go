@@ -42,7 +42,7 @@ func (r *Recording) Without(sources ...string) *Recording {
 		}
 	}
 	if !gone(SourceTap) {
-		out.conns = r.conns
+		out.conns, out.packed = r.conns, r.packed
 	}
 	out.parts, out.placeOf = slices.Clip(r.parts), maps.Clone(r.placeOf)
 	out.indexEvents()

@@ -151,9 +151,8 @@ func explainCommandLoop(n *facts.Node) *Finding {
 
 // brokenOff counts the connections that their client reset, as seen at the server.
 func brokenOff(n *facts.Node) (count int) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side == recording.Server && d.By == recording.Client && d.Reason == recording.CloseReset {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.Side == recording.Server && e.By == recording.Client && e.Reason == recording.CloseReset {
 			count++
 		}
 	}

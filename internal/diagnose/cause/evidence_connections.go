@@ -94,17 +94,16 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 	byWho := map[string]int64{}
 	var ages []int64
 	var calls, closed int64
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.AgeNs <= 0 || d.Side != recording.Server {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.AgeNs <= 0 || e.Side != recording.Server {
 			continue // a connection of a client on this host is seen at both ends
 		}
 		closed++
-		calls += d.Calls
-		ages = append(ages, d.AgeNs)
-		who := facts.HostOf(d.Client)
-		if d.Comm != "" {
-			who = d.Comm
+		calls += e.Calls
+		ages = append(ages, e.AgeNs)
+		who := facts.HostOf(e.Client)
+		if e.Comm != "" {
+			who = e.Comm
 		}
 		byWho[who]++
 	}

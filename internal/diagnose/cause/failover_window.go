@@ -244,10 +244,10 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 		f.support(recording.SourceTap, float64(closed), "connections", "%s", text)
 	}
 	refused := facts.NameCounts{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if d := recording.DetailOf[recording.ConnDetail](e); d.Reason == recording.CloseRefused &&
-			d.Side == recording.Client && e.TimeNs >= w.FromNs && e.TimeNs <= w.ToNs {
-			refused[fmt.Sprintf("%s[%d]", d.Comm, d.PID)]++
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.Reason == recording.CloseRefused && e.Side == recording.Client && e.TimeNs >= w.FromNs &&
+			e.TimeNs <= w.ToNs {
+			refused[fmt.Sprintf("%s[%d]", e.Comm, e.PID)]++
 		}
 	}
 	if all := refused.Total(); all > 0 {

@@ -78,11 +78,10 @@ func explainMaxClients(n *facts.Node) *Finding {
 // supportTurnedAway says of which clients the server closed connections without answering a command.
 func (f *Finding) supportTurnedAway(n *facts.Node) {
 	away, who := 0, map[string]int64{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side == recording.Client && d.By == recording.Server && d.Calls == 0 && d.AgeNs > 0 {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.Side == recording.Client && e.By == recording.Server && e.Calls == 0 && e.AgeNs > 0 {
 			away++
-			who[d.Comm]++
+			who[e.Comm]++
 		}
 	}
 	if away > 0 {

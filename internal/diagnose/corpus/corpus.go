@@ -49,14 +49,14 @@ func Open(t testing.TB, incident string) *recording.Recording {
 	return rec
 }
 
-// Read unpacks the recording of an incident to a file in a directory, reads it, and removes the file.
+// Read unpacks the recording of an incident to a file in a directory, reads it to be judged, and removes the file.
 func Read(incident, dir string) (*recording.Recording, error) {
 	path := filepath.Join(dir, "recording.slowpath")
 	defer os.Remove(path)
 	if err := Unpack(incident, path); err != nil {
 		return nil, err
 	}
-	return recording.Open(path)
+	return recording.OpenToJudge(path)
 }
 
 // Unpack unpacks the recording of an incident to a file, which must not exist.

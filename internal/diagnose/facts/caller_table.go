@@ -12,20 +12,12 @@ import (
 
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{
-		node: n, byAddress: map[string][]*Conn{}, of: map[*Conn]recording.ConnDetail{},
-		apart: map[*Conn]bool{},
+		node: n, byAddress: map[connEnd][]*Conn{}, apart: map[*Conn]bool{},
 	}
-	var handshakes []recording.Event
-	for _, e := range n.Rec.Events {
-		switch {
-		case e.Source != recording.SourceTap || e.Subject != n.Address:
-		case e.Kind == recording.KindHandshake:
-			handshakes = append(handshakes, e) // their time is that of the SYN, before the connection is open
-		default:
-			b.event(e)
-		}
+	for e := range n.Rec.Conns(n.Address) {
+		b.event(e)
 	}
-	for _, e := range handshakes {
+	for e := range n.Rec.Handshakes(n.Address) { // their time is that of the SYN, before the connection is open
 		b.handshake(e)
 	}
 	b.slowHandshakes()
@@ -39,26 +31,27 @@ func (n *Node) findCallers() []*Caller {
 type callerTable struct {
 	node      *Node
 	all       []*Conn
-	byAddress map[string][]*Conn // by the end that saw it and the client's address, which later connections use again
-	of        map[*Conn]recording.ConnDetail
+	byAddress map[connEnd][]*Conn // in order of time: later connections use an address again
 	// apart are connections of other watches of the server, and those that were not followed all the time: what is
 	// known of these would be taken for idleness
 	apart map[*Conn]bool
 }
 
+// connEnd is the end of a connection that saw it, and the client's address.
+type connEnd struct{ side, client string }
+
 // event adds the begin or the end of a connection.
-func (b *callerTable) event(e recording.Event) {
+func (b *callerTable) event(e recording.ConnEvent) {
 	switch e.Kind {
 	case recording.KindOpen:
-		d := recording.DetailOf[recording.ConnDetail](e)
-		c := b.add(d)
-		c.OpenNs, c.DialNs = e.TimeNs, d.DialNs
+		c := b.add(e.ConnDetail)
+		c.OpenNs, c.DialNs = e.TimeNs, e.DialNs
 	case recording.KindClose:
-		d := recording.DetailOf[recording.ConnDetail](e)
+		d := e.ConnDetail
 		if d.AgeNs == 0 && d.DialNs > 0 {
 			return // the connect failed
 		}
-		list := b.byAddress[d.Side+d.Client]
+		list := b.byAddress[connEnd{d.Side, d.Client}]
 		if len(list) == 0 || list[len(list)-1].CloseNs > 0 { // it was open before the watch
 			list = append(list, b.add(d))
 		}
@@ -74,10 +67,10 @@ func (b *callerTable) event(e recording.Event) {
 }
 
 // handshake adds the handshake of a new connection.
-func (b *callerTable) handshake(e recording.Event) {
-	d := recording.DetailOf[recording.HandshakeDetail](e)
-	for _, c := range b.byAddress[d.Side+d.Client] {
+func (b *callerTable) handshake(e recording.HandshakeEvent) {
+	for _, c := range b.byAddress[connEnd{e.Side, e.Client}] {
 		if c.OpenNs >= e.TimeNs {
+			d := e.HandshakeDetail
 			c.Handshake, c.FirstReplyNs = &d, e.DurationNs
 			return
 		}
@@ -92,7 +85,7 @@ func (b *callerTable) slowHandshakes() {
 			continue
 		}
 		for _, side := range []string{recording.Client, recording.Server} {
-			for _, c := range b.byAddress[side+call.Conn] {
+			for _, c := range b.byAddress[connEnd{side, call.Conn}] {
 				if c.OpenNs > 0 && c.OpenNs <= call.EndNs && (c.CloseNs == 0 || call.StartNs < c.CloseNs) {
 					c.SlowHandshakeEndNs = max(c.SlowHandshakeEndNs, call.EndNs)
 				}
@@ -103,10 +96,10 @@ func (b *callerTable) slowHandshakes() {
 
 // add begins a connection.
 func (b *callerTable) add(d recording.ConnDetail) *Conn {
-	c := &Conn{Client: d.Client}
-	b.byAddress[d.Side+d.Client] = append(b.byAddress[d.Side+d.Client], c)
+	c := &Conn{Client: d.Client, side: d.Side, pid: d.PID, comm: d.Comm}
+	end := connEnd{d.Side, d.Client}
+	b.byAddress[end] = append(b.byAddress[end], c)
 	b.all = append(b.all, c)
-	b.of[c] = d
 	return c
 }
 
@@ -130,7 +123,7 @@ func (b *callerTable) samples() {
 		}
 	}
 	for _, c := range b.all {
-		if b.of[c].Side != recording.Client {
+		if c.side != recording.Client {
 			continue
 		}
 		c.samples = rec
@@ -147,7 +140,7 @@ func (b *callerTable) samples() {
 // bytes.
 func (b *callerTable) joinEnds() {
 	for _, c := range b.all {
-		if b.of[c].Side != recording.Client {
+		if c.side != recording.Client {
 			continue
 		}
 		s := b.otherEnd(c)
@@ -178,7 +171,7 @@ func (b *callerTable) joinEnds() {
 // otherEnd is the server's end of a connection: that of the same address which began closest to it.
 func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
 	apart := func(s *Conn) int64 { return max(s.OpenNs-c.OpenNs, c.OpenNs-s.OpenNs) }
-	for _, s := range b.byAddress[recording.Server+c.Client] {
+	for _, s := range b.byAddress[connEnd{recording.Server, c.Client}] {
 		overlap := (c.CloseNs == 0 || s.OpenNs <= c.CloseNs) && (s.CloseNs == 0 || c.OpenNs <= s.CloseNs)
 		if overlap && (best == nil || apart(s) < apart(best)) {
 			best = s
@@ -189,7 +182,7 @@ func (b *callerTable) otherEnd(c *Conn) (best *Conn) {
 
 // clientsEnd is that of the connection of an address that was open at a time; nil where it is not known.
 func (b *callerTable) clientsEnd(address string, at int64) *Conn {
-	for _, c := range b.byAddress[recording.Client+address] {
+	for _, c := range b.byAddress[connEnd{recording.Client, address}] {
 		if c.OpenNs <= at && (c.CloseNs == 0 || c.CloseNs >= at) {
 			return c
 		}
@@ -206,7 +199,7 @@ func (b *callerTable) findApart() {
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
 		for _, side := range []string{recording.Client, recording.Server} {
-			for _, c := range b.byAddress[side+address] {
+			for _, c := range b.byAddress[connEnd{side, address}] {
 				if c.OpenNs <= s.TimeNs && (c.CloseNs == 0 || c.CloseNs >= s.TimeNs) {
 					b.apart[c] = true
 				}
@@ -219,28 +212,27 @@ func (b *callerTable) findApart() {
 func (b *callerTable) callers() []*Caller {
 	local, own := map[string]bool{}, b.node.ownPIDs()
 	for _, c := range b.all {
-		if b.of[c].Side == recording.Client {
+		if c.side == recording.Client {
 			local[c.Client] = true
 		}
 	}
 	byName := map[string]*Caller{}
 	var out []*Caller
 	for _, c := range b.all {
-		d := b.of[c]
-		if own[d.PID] || b.apart[c] || d.Side != recording.Client && local[c.Client] {
+		if own[c.pid] || b.apart[c] || c.side != recording.Client && local[c.Client] {
 			continue
 		}
 		name := HostOf(c.Client)
 		key := name
-		if d.PID != 0 {
-			key = strconv.Itoa(d.PID) // comm is the name of a thread, and threads of a JVM have different ones
+		if c.pid != 0 {
+			key = strconv.Itoa(c.pid) // comm is the name of a thread, and threads of a JVM have different ones
 		}
 		caller := byName[key]
 		if caller == nil {
-			caller = &Caller{Name: name, PID: d.PID, Comm: d.Comm}
-			if d.PID != 0 {
-				caller.Comm = b.node.commOf(d.PID, d.Comm)
-				caller.Name = fmt.Sprintf("%s[%d]", caller.Comm, d.PID)
+			caller = &Caller{Name: name, PID: c.pid, Comm: c.comm}
+			if c.pid != 0 {
+				caller.Comm = b.node.commOf(c.pid, c.comm)
+				caller.Name = fmt.Sprintf("%s[%d]", caller.Comm, c.pid)
 			}
 			byName[key] = caller
 			out = append(out, caller)

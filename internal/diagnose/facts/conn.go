@@ -47,6 +47,9 @@ type Conn struct {
 	// SlowHandshakeEndNs is the end of the last slow command of its handshake; 0 where none was slow.
 	SlowHandshakeEndNs int64
 
+	side    string // which end saw it: recording.Client or Server
+	pid     int    // of the process at the client's end; 0 where it is not on this host
+	comm    string
 	owner   *Caller              // the process or host whose connection it is
 	samples *recording.Recording // that has the samples of its use; nil where its client's end was not seen
 }

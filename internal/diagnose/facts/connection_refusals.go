@@ -26,8 +26,8 @@ func (n *Node) MaxclientsRefusals() int {
 
 // RefusedSince counts the connections that this node's host refused after a time, because nobody listened.
 func (n *Node) RefusedSince(after int64) (count int) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if d := recording.DetailOf[recording.ConnDetail](e); e.TimeNs >= after && d.Reason == recording.CloseRefused {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if e.TimeNs >= after && e.Reason == recording.CloseRefused {
 			count++
 		}
 	}

@@ -28,16 +28,15 @@ func (n *Node) Dials() Dials { return n.dials.of(n.findDials) }
 
 func (n *Node) findDials() Dials {
 	dials := Dials{LateByProgram: map[string]int64{}}
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side != recording.Client || d.DialNs <= 0 {
+	for e := range n.Rec.Conns(n.Address, recording.KindOpen) {
+		if e.Side != recording.Client || e.DialNs <= 0 {
 			continue
 		}
 		dials.Count++
-		if d.DialNs >= lateDialNs {
+		if e.DialNs >= lateDialNs {
 			dials.Late++
-			dials.MaxLateNs = max(dials.MaxLateNs, d.DialNs)
-			dials.LateByProgram[d.Comm]++
+			dials.MaxLateNs = max(dials.MaxLateNs, e.DialNs)
+			dials.LateByProgram[e.Comm]++
 		}
 	}
 	return dials

@@ -139,11 +139,10 @@ func (n *Node) LostCalls(w Span) LostCalls {
 			}
 		}
 	}
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if d := recording.DetailOf[recording.ConnDetail](e); isRefusedDial(d) && e.TimeNs >= w.FromNs &&
-			e.TimeNs <= w.ToNs {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if isRefusedDial(e.ConnDetail) && e.TimeNs >= w.FromNs && e.TimeNs <= w.ToNs {
 			l.RefusedDials++
-			l.Callers[fmt.Sprintf("%s[%d]", d.Comm, d.PID)]++
+			l.Callers[fmt.Sprintf("%s[%d]", e.Comm, e.PID)]++
 		}
 	}
 	return l

@@ -99,10 +99,8 @@ func (n *Node) RestartedDuring(s Span) bool {
 
 // RefusedDials counts the dials in a stretch of time that were refused because nobody listened.
 func (n *Node) RefusedDials(s Span) (count int) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if d.Side == recording.Client && d.AgeNs == 0 && d.Reason == recording.CloseRefused && e.TimeNs >= s.FromNs &&
-			e.TimeNs < s.ToNs {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if isRefusedDial(e.ConnDetail) && e.TimeNs >= s.FromNs && e.TimeNs < s.ToNs {
 			count++
 		}
 	}

@@ -61,9 +61,9 @@ type OpenTimes map[string][]int64
 // OpenTimes are those that the tap saw at the server's end.
 func (n *Node) OpenTimes() OpenTimes {
 	o := OpenTimes{}
-	for _, e := range n.Events(recording.SourceTap, recording.KindOpen) {
-		if d := recording.DetailOf[recording.ConnDetail](e); d.Side == recording.Server {
-			o[d.Client] = append(o[d.Client], e.TimeNs)
+	for e := range n.Rec.Conns(n.Address, recording.KindOpen) {
+		if e.Side == recording.Server {
+			o[e.Client] = append(o[e.Client], e.TimeNs)
 		}
 	}
 	return o

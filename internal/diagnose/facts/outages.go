@@ -106,8 +106,8 @@ func (n *Node) failedAttempts() (out []failedAttempt) {
 			}
 		}
 	}
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		if isRefusedDial(recording.DetailOf[recording.ConnDetail](e)) {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if isRefusedDial(e.ConnDetail) {
 			out = append(out, failedAttempt{e.TimeNs, FailedRefused})
 		}
 	}

@@ -65,9 +65,8 @@ func (n *Node) findUnansweredRequests() []UnansweredRequest {
 			delete(byConn, c.Conn) // it was answered in the end
 		}
 	}
-	for _, e := range n.Events(recording.SourceTap, recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		if s := byConn[d.Client]; s != nil && d.Side == recording.Client && d.Waiting > 0 {
+	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
+		if s := byConn[e.Client]; s != nil && e.Side == recording.Client && e.Waiting > 0 {
 			s.ToNs, s.ClosedByClient = e.TimeNs, true
 		}
 	}

@@ -107,7 +107,7 @@ func TestTapBudget(t *testing.T) {
 
 // TestLeftOutCulprit: what held up the server is not named where it may have been a connection that is left out.
 func TestLeftOutCulprit(t *testing.T) {
-	n := serverAt(t, onePort(t, 1))
+	n := serverAt(t, onePort(t, 1), "--lua-time-limit", "0")
 	tap, rec := openTap(t, Options{Nodes: []Node{n}, Slow: 20 * time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
