@@ -148,11 +148,11 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 }
 
 // judgingGCPercent is the garbage that may be there while a recording is judged, in percent of what is held.
-const judgingGCPercent = 50
+const judgingGCPercent = 20
 
 // diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
 func (a *app) diagnose(paths []string, asJSON bool) error {
-	// The garbage of judging would be as much as the recording: half of that costs a few percent of CPU time.
+	// The garbage of judging would be as much as the recording: a fifth of that costs about a sixth more CPU time.
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
 	done := a.working("reading the recording")
 	rec, notes, err := openRecordings(paths, false)

@@ -108,13 +108,13 @@ const (
 )
 
 func (p *packedEvents) add(e Event) {
-	if len(p.chunks) == 0 || cap(p.chunks[len(p.chunks)-1])-len(p.chunks[len(p.chunks)-1]) < mostPacked {
+	if n := len(p.chunks); n == 0 || len(p.chunks[n-1]) > chunkBytes-mostPacked {
 		p.chunks = append(p.chunks, make([]byte, 0, chunkBytes))
 	}
 	last := len(p.chunks) - 1
-	kind := slices.Index(connKinds[:], e.Kind)
-	at := packedEvent{e.TimeNs, uint32(last*chunkBytes + len(p.chunks[last])), uint8(kind)}
-	p.byNode[e.Subject] = append(p.byNode[e.Subject], at)
+	place := uint32(last*chunkBytes + len(p.chunks[last]))
+	kind := uint8(slices.Index(connKinds[:], e.Kind))
+	p.byNode[e.Subject] = append(p.byNode[e.Subject], packedEvent{e.TimeNs, place, kind})
 	f := fields{packedEvents: p, bytes: p.chunks[last], writes: true}
 	if e.Kind == KindHandshake {
 		f.ofHandshake(&HandshakeEvent{e.TimeNs, e.DurationNs, DetailOf[HandshakeDetail](e)})

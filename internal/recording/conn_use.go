@@ -130,6 +130,8 @@ func (r *Recording) indexConns() {
 	for client, p := range r.conns {
 		if p.mixed {
 			r.conns[client] = p.sorted()
+		} else {
+			p.packed = slices.Clone(p.packed) // it grew in steps: a part is not used
 		}
 	}
 }
