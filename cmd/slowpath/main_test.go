@@ -22,14 +22,20 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"slowpath": func() { os.Exit(Main()) },
-		syntheticRecording: func() {
-			if err := writeSynthetic(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(exitInternal)
-			}
-		},
+		"slowpath":         func() { os.Exit(Main()) },
+		syntheticRecording: command(writeSynthetic),
+		openConnections:    command(keepOpen),
 	})
+}
+
+// command makes a command of a function.
+func command(run func() error) func() {
+	return func() {
+		if err := run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitInternal)
+		}
+	}
 }
 
 // TestScripts runs testdata/*.txtar. Their own commands:
