@@ -35,7 +35,11 @@ func NewSlowDisk(ctx context.Context, l Lab, bytesPerSecond int) (*SlowDisk, err
 		return nil, fmt.Errorf("%w: a throttled disk needs the blkio controller of cgroup v1 at %s", ErrCannot,
 			blkioMount)
 	}
-	base := filepath.Join(os.TempDir(), fmt.Sprintf("slowpath-disk-%d", os.Getpid()))
+	tmp, err := fleet.TempDir()
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Join(tmp, fmt.Sprintf("slowpath-disk-%d", os.Getpid()))
 	d := &SlowDisk{Mount: filepath.Join(base, "mnt"), cgroup: filepath.Join(blkioMount, filepath.Base(base))}
 	image := filepath.Join(base, "disk.img")
 	for _, e := range []fleet.Entry{
@@ -81,6 +85,9 @@ func (d *SlowDisk) make(ctx context.Context, base, image string) error {
 	}
 	d.device = strings.TrimSpace(string(number))
 	if _, err = host.Run(ctx, "mount", "-o", "data=journal", device, d.Mount); err != nil {
+		return err
+	}
+	if err := fleet.HandOver(d.Mount); err != nil {
 		return err
 	}
 	return d.addThread("jbd2/" + filepath.Base(device) + "-8")

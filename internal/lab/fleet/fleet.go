@@ -1,5 +1,6 @@
 // Package fleet starts and stops real servers for the lab: single ones, replicas and clusters, each with its data in a
-// directory of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace.
+// directory of its own, optionally with TLS, in cgroups, on given CPUs or in a network namespace. Those of root run as
+// ServerUser.
 //
 // Everything is recorded in a Registry of small files before it is made, so that the next lab removes what a killed lab
 // left, and nothing else: a process is identified by its pid and its start time.
@@ -9,8 +10,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"time"
 
 	"slowpath/internal/lab/servers"
@@ -19,12 +18,12 @@ import (
 // Fleet starts servers and records them in its registry.
 type Fleet struct {
 	Registry *Registry
-	tmp      string // where data directories are made, without symlinks
+	tmp      string // where data directories are made
 }
 
-// New returns a fleet on a registry. Data directories are made in os.TempDir.
+// New returns a fleet on a registry. Data directories are made in TempDir.
 func New(r *Registry) (*Fleet, error) {
-	tmp, err := filepath.EvalSymlinks(os.TempDir()) // as in /proc/PID/cwd
+	tmp, err := TempDir()
 	if err != nil {
 		return nil, err
 	}

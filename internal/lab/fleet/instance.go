@@ -16,6 +16,7 @@ type Instance struct {
 	Info
 	spec     Spec
 	argv     []string
+	programs string // opened for the process, see the constant; empty: not needed
 	registry *Registry
 	process  Entry // with the pid once it is started
 	dir      Entry
@@ -24,9 +25,9 @@ type Instance struct {
 }
 
 // exec starts the process in its directory, as the leader of its own session, so that neither Ctrl-C nor the end of the
-// lab ends it.
+// lab ends it. Of root's environment a server gets no more than the path of commands.
 func (i *Instance) exec() error {
-	log, err := os.OpenFile(i.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(i.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -34,6 +35,17 @@ func (i *Instance) exec() error {
 	cmd := exec.Command(i.argv[0], i.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = i.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 {
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	}
+	if i.programs != "" {
+		dir, err := os.Open(i.programs)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		cmd.ExtraFiles = []*os.File{dir}
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ var twemproxy = proxy{
 		// Its statistics have a port too, which cannot be disabled.
 		return []string{
 			"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p",
-			filepath.Join(i.Dir, "pid"),
+			filepath.Join(i.Dir, "pid"), "-o", i.LogPath, // Debian's default is a file of root
 		}
 	},
 }
@@ -92,9 +93,12 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 		Port: ports[0],
 	}}
 	conf := filepath.Join(dir, "proxy.conf")
-	i.argv = append([]string{path}, p.args(i.Info, conf)...)
+	i.argv = slices.Concat(asServerUser(), []string{path}, p.args(i.Info, conf))
 	if err = i.prepare(g, conf); err == nil {
 		err = os.WriteFile(conf, []byte(p.config(i.Info, addrs(backends))), 0o600)
+	}
+	if err == nil {
+		err = HandOver(i.Dir)
 	}
 	if err == nil {
 		err = i.exec()

@@ -97,6 +97,7 @@ func (s Spec) argv(bin servers.Binary, args ...string) []string {
 	if s.NetNS != "" {
 		argv = append(argv, "ip", "netns", "exec", s.NetNS)
 	}
+	argv = append(argv, asServerUser()...)
 	if len(bin.Env) > 0 {
 		argv = append(append(argv, "env"), bin.Env...)
 	}

@@ -85,11 +85,17 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 		i.Socket = filepath.Join(dir, "redis.sock")
 	}
 	conf := filepath.Join(dir, "redis.conf")
+	if os.Geteuid() == 0 {
+		i.programs, bin = bin.Dir, bin.From(programs)
+	}
 	i.argv = spec.argv(bin, conf)
 	if spec.sentinelOf != nil {
 		i.argv = append(i.argv, "--sentinel")
 	}
 	err := i.prepare(g, conf)
+	if err == nil {
+		err = HandOver(i.Dir)
+	}
 	if err == nil {
 		err = i.exec()
 	}
@@ -118,6 +124,9 @@ func (i *Instance) prepare(g *group, conf string) error {
 		return err
 	}
 	if err := os.Mkdir(i.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(i.LogPath, nil, 0o600); err != nil { // before HandOver: a proxy opens it itself
 		return err
 	}
 	if i.TLS {

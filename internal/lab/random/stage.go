@@ -3,7 +3,6 @@ package random
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/traffic"
+	"slowpath/internal/outfile"
 )
 
 // stage is a scenario that runs.
@@ -179,7 +179,7 @@ func (s *stage) startNoise(ctx context.Context) error {
 	}
 	const each = 250 * time.Millisecond
 	block := make([]byte, int(s.scenario.Noise.DiskMBPerSecond*each.Seconds()*(1<<20)))
-	file, err := os.Create(filepath.Join(s.Server.Dir, "noise"))
+	file, err := outfile.Create(filepath.Join(s.Server.Dir, "noise"))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,12 @@ type Binary struct {
 	File string   // the ELF file with the server's code, for uprobes; Path is the dynamic loader when they differ
 	Lead []string // arguments before the server's own
 	Env  []string // additions to the environment, KEY=value
+
+	manifest manifest
 }
+
+// From is the server with another path to its directory in the cache, by which it is executed.
+func (b Binary) From(dir string) Binary { return b.manifest.binary(b.Server, dir) }
 
 // Argv is the full argument vector; Argv()[0] is Path. Env must be in the environment.
 func (b Binary) Argv(args ...string) []string {
@@ -78,7 +83,7 @@ func (m manifest) binary(s Server, dir string) Binary {
 		}
 		return filepath.Join(dir, path)
 	}
-	b := Binary{Server: s, Dir: dir, Path: abs(m.Program), File: abs(m.File)}
+	b := Binary{Server: s, Dir: dir, Path: abs(m.Program), File: abs(m.File), manifest: m}
 	libs := make([]string, len(m.Libs))
 	for i, lib := range m.Libs {
 		libs[i] = abs(lib)

@@ -140,9 +140,28 @@ func (c *Cache) build(ctx context.Context, s Server, r recipe, progress io.Write
 	if err := m.write(dir); err != nil {
 		return err
 	}
+	if err := openToAll(dir); err != nil {
+		return err
+	}
 	final := filepath.Join(c.dir, string(s.Name))
 	if err := os.Rename(final, filepath.Join(tmp, "old")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return os.Rename(dir, final)
+}
+
+// openToAll lets every user read a directory and execute its programs, whatever the umask: servers of root run as
+// another user.
+func openToAll(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Type()&os.ModeSymlink != 0 {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm()
+		return os.Chmod(path, mode|mode>>3&0o050|mode>>6&0o005)
+	})
 }

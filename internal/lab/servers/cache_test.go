@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -159,5 +160,28 @@ func TestToolEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if _, err := (tool{"sleep", "coreutils"}).run(ctx, t.TempDir(), "600"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
+	}
+}
+
+// TestOthersMayExecute: servers of root run as another user, also where root keeps its own files to itself.
+func TestOthersMayExecute(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	builds := 0
+	withCatalogue(t, fake("9.9.9", &builds))
+	b, err := openTemp(t).Get(t.Context(), "redis-9.9.9", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{
+		b.Dir: 0o755, b.Path: 0o755, filepath.Join(b.Dir, manifestFile): 0o644,
+	} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, want %v: %v", path, info.Mode(), want, err)
+		}
+	}
+	from := b.From("/proc/self/fd/3")
+	if from.Path != "/proc/self/fd/3/redis-server" || from.Server.Version != b.Server.Version {
+		t.Errorf("from another path: %+v", from)
 	}
 }
