@@ -15,26 +15,28 @@ import (
 // needed are whose files and sockets a watch uses to its end.
 type needed struct{ users []privilege.User }
 
-// add takes the owner of a file, if it is there.
-func (n *needed) add(path string, unless os.FileMode) {
+// add takes the owner of a file, unless its mode says that no user is needed. It reports whether one was taken.
+func (n *needed) add(path string, unless os.FileMode) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&unless != 0 {
-		return
+		return false
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if ok {
 		n.users = append(n.users, privilege.User{UID: int(st.Uid), GID: int(st.Gid)})
 	}
+	return ok
 }
 
 // dropper gives up what root may do beyond a watch, once it is called. Files that are written to the end of the watch
-// have their directory changed: SQLite has a file beside a recording.
+// have their directory changed: SQLite has files beside a recording.
 func (a *app) dropper(written []string, servers []target.Target, profiles []profile.Target) func() {
 	return func() {
 		const anybody = 0o002 // may make and remove files of its own there, or connect
 		var n needed
 		for _, path := range written {
-			if path != "" {
-				n.add(filepath.Dir(path), 0)
+			if path != "" && !n.add(filepath.Dir(path), anybody) {
+				n.add(path, 0) // in /tmp its owner may make and remove files beside it
 			}
 		}
 		own := a.scratch.path()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,6 +110,35 @@ func TestPrivilegesOfRoot(t *testing.T) {
 		files, err := os.ReadDir(d)
 		if err != nil || len(files) > 0 && (len(files) > 1 || files[0].Name() != "x.slowpath") {
 			t.Errorf("left in %s: %v, %v", d, files, err)
+		}
+	}
+}
+
+// TestRecordingOfSudo: who calls sudo can read the recording without it. Where everybody may write, slowpath becomes
+// that user, and leaves no file beside it.
+func TestRecordingOfSudo(t *testing.T) {
+	dir := shared(t)
+	slowpath := built(t, dir)
+	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	theirs := filepath.Join(dir, "theirs")
+	if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 4321, 4322)); err != nil {
+		t.Fatal(err)
+	}
+	everybody := shared(t)
+	for _, place := range []string{theirs, everybody} {
+		file := filepath.Join(place, "x.slowpath")
+		watch := exec.Command(slowpath, "record", s.Addr, "-o", file)
+		watch.Env = append(os.Environ(), "SUDO_UID=4321", "SUDO_GID=4322")
+		watching(t, watch, rights(4321, keptCapabilities))
+		files, err := os.ReadDir(place)
+		if err != nil || len(files) != 1 {
+			t.Errorf("in %s: %v, %v", place, files, err)
+		}
+		read := exec.Command(slowpath, "doctor", file)
+		read.Dir, read.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4321, Gid: 4322}}
+		out, err := read.CombinedOutput()
+		if read.ProcessState == nil || read.ProcessState.ExitCode() > exitFindings {
+			t.Errorf("%v: %s", err, out)
 		}
 	}
 }

@@ -1,18 +1,49 @@
 // Package outfile makes the files that slowpath writes where the user named a place. slowpath may be root there, and
 // the directory somebody else's, who may have put a link in the way: no link is followed, and only the user can read
-// what is written.
+// what is written. What root writes for somebody who called sudo belongs to them, where they can reach it.
 package outfile
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
 // Create makes a new file, that must not be there: its error is then os.ErrExist.
 func Create(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if uid, gid, ok := caller(path); ok {
+		_ = f.Chown(uid, gid) // where that is not allowed it stays root's
+	}
+	return f, nil
+}
+
+// caller is the user who called sudo, where a file of root is to be theirs: in a directory of theirs, or where anybody
+// may make files (/tmp). In directories of root or of others it is root's.
+func caller(path string) (uid, gid int, ok bool) {
+	if os.Geteuid() != 0 {
+		return 0, 0, false
+	}
+	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
+	if err != nil || uid <= 0 {
+		return 0, 0, false
+	}
+	if gid, err = strconv.Atoi(os.Getenv("SUDO_GID")); err != nil || gid < 0 {
+		return 0, 0, false
+	}
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return 0, 0, false
+	}
+	const anybody = 0o002
+	st, ok := dir.Sys().(*syscall.Stat_t)
+	return uid, gid, ok && (int(st.Uid) == uid || dir.Mode()&anybody != 0)
 }
 
 // Overwrite makes a file, or empties the one that is there if it is a regular file of this user with no other name.
@@ -47,12 +78,17 @@ func ours(path string, info os.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file: name another place", path)
-	case ok && int(st.Uid) != os.Geteuid():
+	case ok && int(st.Uid) != os.Geteuid() && !ofCaller(path, st):
 		return fmt.Errorf("%s belongs to another user: remove it, or name another place", path)
 	case ok && st.Nlink > 1:
 		return fmt.Errorf("%s is a file with another name, too (a hard link): remove it, or name another place", path)
 	}
 	return nil
+}
+
+func ofCaller(path string, st *syscall.Stat_t) bool {
+	uid, _, ok := caller(path)
+	return ok && int(st.Uid) == uid
 }
 
 // Directory makes a directory and those above it. One that is there may be a link only if root or this user made it.

@@ -97,3 +97,57 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfSudo: what root writes for who called sudo is theirs in their own directories and in those of everybody,
+// and can be overwritten again. Elsewhere it is root's.
+func TestFilesOfSudo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	const user, group, other = 4321, 4322, 4323
+	for name, c := range map[string]struct {
+		owner    int
+		mode     os.FileMode
+		uid, gid string // as sudo sets them
+		want     int
+	}{
+		"a directory of theirs":  {user, 0o700, "4321", "4322", user},
+		"of everybody":           {0, 0o777 | os.ModeSticky, "4321", "4322", user},
+		"of root":                {0, 0o755, "4321", "4322", 0},
+		"of another user":        {other, 0o700, "4321", "4322", 0},
+		"root by sudo":           {0, 0o777 | os.ModeSticky, "0", "0", 0},
+		"without sudo":           {user, 0o700, "", "", 0},
+		"a name that is no user": {user, 0o700, "-1", "4322", 0},
+		"a group that is none":   {user, 0o700, "4321", "x", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SUDO_UID", c.uid)
+			t.Setenv("SUDO_GID", c.gid)
+			dir := t.TempDir()
+			if err := errors.Join(os.Chown(dir, c.owner, group), os.Chmod(dir, c.mode)); err != nil {
+				t.Fatal(err)
+			}
+			for name, open := range map[string]func(string) (*os.File, error){"new": Create, "over": Overwrite} {
+				path := filepath.Join(dir, name)
+				f, err := open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Close()
+				info, err := os.Stat(path)
+				if err != nil || info.Mode().Perm() != 0o600 {
+					t.Fatalf("%v, %v", info, err)
+				}
+				st := info.Sys().(*syscall.Stat_t)
+				if int(st.Uid) != c.want || c.want != 0 && st.Gid != group {
+					t.Errorf("%s belongs to %d:%d, want %d", name, st.Uid, st.Gid, c.want)
+				}
+			}
+			f, err := Overwrite(filepath.Join(dir, "over"))
+			if err != nil {
+				t.Fatalf("once more: %v", err)
+			}
+			f.Close()
+		})
+	}
+}

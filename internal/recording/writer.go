@@ -68,7 +68,8 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		return nil, fmt.Errorf("creating recording: %w; name a file in a directory that can be written", err)
 	}
 	f.Close()
-	db, err := openDB(path, "rwc")
+	// Not "rwc": root may not open the file of who called sudo with O_CREAT in /tmp (fs.protected_regular).
+	db, err := openDB(path, "rw")
 	if err != nil {
 		return nil, err
 	}
