@@ -20,6 +20,11 @@ func openProfiles(ctx context.Context, o Options, sink recording.ProfileSink) (*
 	return profile.Open(ctx, profile.Options{FS: o.FS, Targets: o.Profiles, For: o.For, Clock: o.Clock, Sink: sink})
 }
 
+// attachProfiles has JVMs open the sockets at which they are asked: that takes the rights of their users, or root's.
+func (r *run) attachProfiles(ctx context.Context) error {
+	return profile.Attach(ctx, profile.Options{FS: r.FS, Targets: r.Profiles})
+}
+
 // describeProfiles records whether the profile source ran. It is not listed where nobody asked for it.
 func (r *run) describeProfiles() {
 	if r.profiles == nil && !r.samplesCPU() {
@@ -36,11 +41,19 @@ func (r *run) describeProfiles() {
 	}
 }
 
-// openCPU starts to sample CPU time where that was asked for. A process that was named by its PID and is not there ends
-// the watch before it begins; what the kernel does not allow is a blind spot.
-func (r *run) openCPU() (*profile.CPU, error) {
+// loadCPU loads the program that samples CPU time, where that was asked for.
+func (r *run) loadCPU() {
+	if r.samplesCPU() {
+		r.Progress("loading the program that samples CPU time")
+		r.cpuClock = profile.LoadCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink})
+	}
+}
+
+// startCPU starts to sample CPU time. A process that was named by its PID and is not there ends the watch before it
+// begins; what the kernel does not allow is a blind spot.
+func (r *run) startCPU() error {
 	if !r.samplesCPU() {
-		return nil, nil
+		return nil
 	}
 	var all []profile.Process
 	if r.CPU {
@@ -60,20 +73,29 @@ func (r *run) openCPU() (*profile.CPU, error) {
 	if len(all) == 0 {
 		spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
 			"or name a process: --profile cpu:PID"
+		r.closeCPU()
 		r.blind(r.nodes[0].address, spot)
-		return nil, nil
+		return nil
 	}
-	r.Progress("loading the program that samples CPU time")
-	c, err := profile.OpenCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink}, all)
+	err := r.cpuClock.Start(all)
+	if err != nil {
+		r.closeCPU()
+	}
 	if errors.Is(err, profile.ErrTarget) {
-		return nil, err
+		return err
 	}
 	if err != nil {
 		spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
 		r.blind(r.nodes[0].address, spot)
-		return nil, nil
 	}
-	return c, nil
+	return nil
+}
+
+func (r *run) closeCPU() {
+	if r.cpuClock != nil {
+		_ = r.cpuClock.Close() // it has sampled nothing
+		r.cpuClock = nil
+	}
 }
 
 func (r *run) samplesCPU() bool { return r.CPU || len(r.CPUOf) > 0 }

@@ -10,29 +10,42 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-// openTap loads the tap for all nodes. Where it cannot run, the watch goes on without it, and the recording
-// says why and what would help.
-func (r *run) openTap() *tap.Tap {
+// loadTap loads the programs of the tap, before it is known which nodes there are.
+func (r *run) loadTap() {
 	if r.NoTap {
-		r.status(recording.SourceTap, false, "left out by --no-tap")
-		return nil
+		return
 	}
 	r.Progress("loading the kernel programs")
-	nodes := r.tapNodes()
-	if len(nodes) == 0 {
-		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the tap")
-		r.filterUnavailable("calls over a unix socket are not seen by the tap", "name the server's HOST:PORT")
-		return nil
-	}
 	o := tap.Options{
-		Clock: r.Clock, Files: r.FS, Sink: r.sink, Nodes: nodes, Slow: max(r.slow(), 0),
-		Processes: r.Processes, Connections: r.Connections, Budget: r.TapBudget,
+		Clock: r.Clock, Files: r.FS, Sink: r.sink, Slow: max(r.slow(), 0), Processes: r.Processes,
+		Connections: r.Connections, Budget: r.TapBudget,
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
 	}
-	t, err := tap.Open(o)
+	r.kernel, r.noTap = tap.Load(o, maxNodes)
+}
+
+// startTap has the tap watch all nodes. Where it cannot run, the watch goes on without it, and the recording says why
+// and what would help.
+func (r *run) startTap() {
+	if r.NoTap {
+		r.status(recording.SourceTap, false, "left out by --no-tap")
+		return
+	}
+	nodes := r.tapNodes()
+	if len(nodes) == 0 {
+		r.closeTap()
+		r.status(recording.SourceTap, false, "calls over a unix socket are not seen by the tap")
+		r.filterUnavailable("calls over a unix socket are not seen by the tap", "name the server's HOST:PORT")
+		return
+	}
+	err := r.noTap
+	if err == nil {
+		err = r.kernel.Watch(nodes)
+	}
 	if err != nil {
+		r.closeTap()
 		r.status(recording.SourceTap, false, tap.Reason(err))
 		r.filterUnavailable(tap.Reason(err), tap.Remedy(err))
 		r.blind(r.nodes[0].address, recording.BlindSpot{
@@ -40,13 +53,13 @@ func (r *run) openTap() *tap.Tap {
 				"client's side)",
 			Why: tap.Reason(err), Enable: tap.Remedy(err),
 		})
-		return nil
+		return
 	}
-	for _, b := range t.Blind() {
+	for _, b := range r.kernel.Blind() {
 		r.blind(r.nodes[0].address, b)
 	}
 	for _, n := range r.nodes {
-		observersOf(t, n)(n.observers)
+		observersOf(r.kernel, n)(n.observers)
 		if n.unnamed && len(nodes) > 1 {
 			r.blind(n.address, recording.BlindSpot{
 				What: "which calls of the proxy at " + n.address + " to the other nodes are slowpath's own",
@@ -57,7 +70,13 @@ func (r *run) openTap() *tap.Tap {
 		}
 	}
 	r.status(recording.SourceTap, true, "")
-	return t
+}
+
+func (r *run) closeTap() {
+	if r.kernel != nil {
+		_ = r.kernel.Close() // it has seen nothing
+		r.kernel = nil
+	}
 }
 
 // filterUnavailable reports that calls cannot be filtered by process: only the tap knows whose a call is.

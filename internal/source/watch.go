@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,8 +47,8 @@ type Options struct {
 	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
-	// Loaded, if set, is called when the kernel programs are loaded: the rest of the watch needs fewer privileges
-	// (internal/source/privilege).
+	// Loaded, if set, is called when the rest of the watch needs fewer privileges (internal/source/privilege): the
+	// kernel programs are loaded. Mostly nothing was read yet of servers and applications.
 	Loaded func()
 	// Started, if set, is called when the servers were reached and the watch begins, with their number.
 	Started func(nodes int)
@@ -83,22 +84,15 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if !o.NoProbe {
 		defer target.HoldStamps()()
 	}
-	profiles, err := openProfiles(ctx, o, sink)
-	if err != nil {
+	r := &run{Options: o, sink: sink}
+	defer func() { r.spaces.Close() }()
+	if err := r.start(ctx); err != nil {
+		r.closeTap()
+		r.closeCPU()
 		return err
 	}
-	nodes, err := connectAll(ctx, o, sink)
-	if err != nil {
-		return err
-	}
-	r := &run{Options: o, sink: sink, nodes: nodes, profiles: profiles}
-	if r.cpuClock, err = r.openCPU(); err != nil {
-		return err
-	}
-	r.kernel = r.openTap() // takes a second, which must not count as time of the watch
-	defer r.loaded().Close()
 	if o.Started != nil {
-		o.Started(len(nodes))
+		o.Started(len(r.nodes))
 	}
 	r.describe()
 	ctx, cancel := Window(ctx, o.For)
@@ -114,21 +108,68 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	return nil
 }
 
+// start does what comes before the time of the watch. Privileges are given up before anything is read of servers and
+// applications, where the rest needs none.
+func (r *run) start(ctx context.Context) (err error) {
+	if err := r.attachProfiles(ctx); err != nil {
+		return err
+	}
+	r.loadCPU()
+	r.loadTap()
+	late := r.needsRights()
+	if !late {
+		r.loaded()
+	}
+	if r.profiles, err = openProfiles(ctx, r.Options, r.sink); err != nil {
+		return err
+	}
+	if r.nodes, err = connectAll(ctx, r.Options, r.sink); err != nil {
+		return err
+	}
+	if err := r.startCPU(); err != nil {
+		return err
+	}
+	r.startTap()
+	if late {
+		r.loaded()
+	}
+	return nil
+}
+
+// needsRights reports whether processes can only be hooked, or their functions named, by who still has all rights: on
+// kernels without links to many places, and where a file that a server has mapped was replaced (map_files). The servers
+// are those that listen at the targets: no other is known yet.
+func (r *run) needsRights() bool {
+	if r.kernel != nil && !tap.HooksLater() {
+		return true
+	}
+	if r.kernel == nil && r.cpuClock == nil {
+		return false
+	}
+	pids := slices.Clone(r.CPUOf)
+	for _, t := range r.Targets {
+		p, err := host.Locate(r.FS, host.Query{Network: t.Network, Listen: listenAddress(t), UnixPath: t.Path})
+		if err == nil {
+			pids = append(pids, p.PID)
+		}
+	}
+	return slices.ContainsFunc(append(pids, r.Processes.PID), func(pid int) bool { return host.Replaced(r.FS, pid) })
+}
+
 // loaded has privileges given up that only the start of a watch needs. What needs them later is done before.
-func (r *run) loaded() (held *host.Spaces) {
+func (r *run) loaded() {
 	if r.Loaded == nil {
-		return nil
+		return
 	}
 	if root, ok := r.FS.(host.Root); ok && !r.NoHost {
-		held = host.HoldSpaces(root)
-		root.Spaces = held
+		r.spaces = host.HoldSpaces(root)
+		root.Spaces = r.spaces
 		r.FS = root
 	}
 	if r.cpuClock != nil {
 		r.cpuClock.ReadKernel()
 	}
 	r.Loaded()
-	return held
 }
 
 // endWithProcess ends the watch when the process that it is about has ended.
@@ -151,8 +192,10 @@ type run struct {
 	nodes    []node
 	cpu      time.Duration   // CPU time of this process at the start
 	kernel   *tap.Tap        // nil where it does not run
+	noTap    error           // why, if the programs could not be loaded
 	profiles *profile.Source // nil where no application was named
 	cpuClock *profile.CPU    // nil where no CPU time is sampled
+	spaces   *host.Spaces    // nil where privileges are kept
 }
 
 // describe writes what is known at the start.

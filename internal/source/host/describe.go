@@ -58,3 +58,24 @@ func commandName(args0 string) string {
 	name, _, _ := strings.Cut(args0, " ")
 	return path.Base(name)
 }
+
+// Replaced reports whether a file that a process executes code of was replaced or removed while it runs, as by an
+// upgrade. Then it is found in /proc/PID/map_files alone, which takes CAP_SYS_ADMIN.
+func Replaced(fs FS, pid int) bool {
+	if pid == 0 {
+		return false
+	}
+	maps, err := fs.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(maps) {
+		_, rest, _ := bytes.Cut(line, []byte(" "))
+		executable := len(rest) > 2 && rest[2] == 'x'
+		inMemory := bytes.Contains(line, []byte(" /memfd:")) || bytes.Contains(line, []byte(" /dev/zero "))
+		if executable && !inMemory && bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte(" (deleted)")) {
+			return true
+		}
+	}
+	return false
+}

@@ -30,7 +30,8 @@ type Process struct {
 // CPU samples processes.
 type CPU struct {
 	Options
-	sampler *sampler.Sampler
+	sampler *sampler.Sampler // nil: the program could not be loaded,
+	failed  error            // which says why
 	apps    map[int]*sampled
 	offset  int64 // nanoseconds from the kernel's monotonic clock to the recording's
 	cut     int64 // samples whose outermost callers were not found
@@ -44,24 +45,28 @@ type sampled struct {
 	stacks []stacks.Stack
 }
 
-// OpenCPU starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
-// sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
-func OpenCPU(o Options, processes []Process) (*CPU, error) {
+// LoadCPU loads the program that samples processes. That it failed is what Start says.
+func LoadCPU(o Options) *CPU {
 	o = o.withDefaults()
 	c := &CPU{Options: o, apps: map[int]*sampled{}}
-	var err error
-	if c.offset, err = offset(o.Clock); err != nil {
-		return nil, err
+	if c.offset, c.failed = offset(o.Clock); c.failed == nil {
+		c.sampler, c.failed = sampler.Load(sampler.Options{FS: o.FS, Clock: o.Clock, Take: c.take, Blind: c.blind})
 	}
-	s := &Source{Options: o}
+	return c
+}
+
+// Start starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
+// sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
+func (c *CPU) Start(processes []Process) error {
+	s := &Source{Options: c.Options}
 	var pids []int
 	for _, p := range processes {
 		if c.apps[p.PID] != nil {
 			continue
 		}
-		comm, err := o.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		comm, err := c.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
 		if err != nil {
-			return nil, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
+			return fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
 		}
 		c.apps[p.PID] = &sampled{
 			keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
@@ -69,10 +74,18 @@ func OpenCPU(o Options, processes []Process) (*CPU, error) {
 		}
 		pids = append(pids, p.PID)
 	}
-	c.sampler, err = sampler.Open(sampler.Options{
-		FS: o.FS, Clock: o.Clock, PIDs: pids, Take: c.take, Blind: c.blind,
-	})
-	return c, err
+	if c.failed != nil {
+		return c.failed
+	}
+	return c.sampler.Start(pids)
+}
+
+// Close unloads what was not run.
+func (c *CPU) Close() error {
+	if c.sampler == nil {
+		return nil
+	}
+	return c.sampler.Close()
 }
 
 // offset is what to add to a time of the kernel's monotonic clock to get one of the recording's.
@@ -118,9 +131,13 @@ func (c *CPU) take(s sampler.Sample) {
 	})
 }
 
-// ReadKernel reads the names of the kernel's functions again, with those of programs that were loaded since OpenCPU.
+// ReadKernel reads the names of the kernel's functions again, with those of programs that were loaded since LoadCPU.
 // That needs CAP_SYSLOG, which a watch may give up after this.
-func (c *CPU) ReadKernel() { c.sampler.ReadKernel() }
+func (c *CPU) ReadKernel() {
+	if c.sampler != nil {
+		c.sampler.ReadKernel()
+	}
+}
 
 // Run samples until ctx ends.
 func (c *CPU) Run(ctx context.Context) error {

@@ -31,7 +31,8 @@ func TestServerOnTheCPU(t *testing.T) {
 	sink := &locked{rec: recording.New()}
 	c := clock.New()
 	from := c.Now()
-	cpu, err := OpenCPU(Options{Clock: c, Sink: sink}, []Process{{PID: s.PID, Node: s.Addr}})
+	cpu := LoadCPU(Options{Clock: c, Sink: sink})
+	err := cpu.Start([]Process{{PID: s.PID, Node: s.Addr}})
 	if errors.Is(err, sampler.ErrPrivilege) {
 		t.Skip(err)
 	}
@@ -80,8 +81,11 @@ func TestServerOnTheCPU(t *testing.T) {
 }
 
 func TestProcessThatIsNotThere(t *testing.T) {
-	if _, err := OpenCPU(Options{Clock: clock.New(), Sink: recording.New()}, []Process{{PID: 1 << 30}}); !errors.Is(err,
-		ErrTarget) {
+	c := LoadCPU(Options{Clock: clock.New(), Sink: recording.New()})
+	if err := c.Start([]Process{{PID: 1 << 30}}); !errors.Is(err, ErrTarget) {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -26,8 +26,8 @@ type jvm struct {
 
 const maxDump = 32 << 20 // bytes
 
-// openJVM finds the socket of a process. Where there is none yet, the JVM is asked to open it.
-func openJVM(ctx context.Context, o Options, pid int) (app, error) {
+// attached finds the socket of a process. Where there is none yet, the JVM is asked to open it.
+func attached(ctx context.Context, o Options, pid int) (*jvm, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: a JVM named by its pid needs Linux: %w", ErrTarget, errors.ErrUnsupported)
 	}
@@ -49,6 +49,14 @@ func openJVM(ctx context.Context, o Options, pid int) (app, error) {
 		if err := attach(ctx, o.FS, pid); err != nil {
 			return nil, err
 		}
+	}
+	return j, nil
+}
+
+func openJVM(ctx context.Context, o Options, pid int) (app, error) {
+	j, err := attached(ctx, o, pid)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := j.dump(ctx); err != nil {
 		return nil, err

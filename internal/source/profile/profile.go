@@ -66,6 +66,21 @@ type app interface {
 	watch(ctx context.Context, s *Source)
 }
 
+// Attach has the JVMs among the applications open their sockets, before privileges are given up that this needs. Its
+// error is that of Open.
+func Attach(ctx context.Context, o Options) error {
+	o = o.withDefaults()
+	for _, t := range o.Targets {
+		if t.pid == 0 {
+			continue
+		}
+		if _, err := attached(ctx, o, t.pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Open asks each application whether it can be profiled. The error names the first that cannot, and matches
 // ErrNotPprof, ErrUnreachable or ErrTarget.
 func Open(ctx context.Context, o Options) (*Source, error) {

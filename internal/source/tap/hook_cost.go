@@ -5,13 +5,11 @@ package tap
 import (
 	"io"
 	"time"
-
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 )
 
-// hookCost has the kernel measure the time of the programs during the first second of a watch. The kernel reads its
-// clock twice for each run while it does, and for all programs of the host: that is too much for longer.
+// hookCost has the kernel measure the time of the programs until the end of the first second of a watch. It begins with
+// Load, since that needs CAP_SYS_ADMIN. The kernel reads its clock twice for each run while it does, and for all
+// programs of the host: that is too much for longer.
 type hookCost struct {
 	measuring io.Closer // nil: not any more, or the kernel cannot (before 5.8, or without CAP_SYS_ADMIN)
 	sinceNs   int64
@@ -22,7 +20,6 @@ type hookCost struct {
 func (t *Tap) beginHookCost() {
 	t.cost.sinceNs = t.Clock.Now()
 	t.cost.runs, t.cost.ns = t.hookRuns()
-	t.cost.measuring, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 }
 
 // endHookCost writes how often the programs ran, and how long.

@@ -48,6 +48,7 @@ func (l *loaded) Close() error {
 	return err
 }
 
+// attach attaches the programs that each watch needs.
 func (l *loaded) attach() error { return l.attachAll(l.wanted) }
 
 // attachLate attaches what only some watches need, if this kernel has a place for it and it is not attached yet: the
@@ -126,10 +127,14 @@ func specWith(c constants) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// load loads the programs, and attaches those that each watch needs.
+// load loads the programs.
 func load(spec *ebpf.CollectionSpec) (l *loaded, err error) {
 	if !allowed() {
 		return nil, ErrPrivilege
+	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur < filesOfPrograms {
+		return nil, ErrFiles
 	}
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
@@ -142,10 +147,6 @@ func load(spec *ebpf.CollectionSpec) (l *loaded, err error) {
 		return nil, err
 	}
 	if err := l.create(spec); err != nil {
-		return nil, err
-	}
-	if err := l.attach(); err != nil {
-		l.Close()
 		return nil, err
 	}
 	return l, nil
@@ -199,17 +200,13 @@ func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
 	return explain(err)
 }
 
-// filesOfPrograms are more descriptors than the maps, programs and links take, which are less than 100.
+// filesOfPrograms are more descriptors than the maps, programs and links take, which are less than 100: connections
+// need some, too. Without any, checks of the library for what the kernel can do fail, and it names a feature.
 const filesOfPrograms = 256
 
 // explain says which of the reasons of this package an error of the kernel is. Without the right to load anything it is
-// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES. Without descriptors, checks of
-// the library for what the kernel can do fail, and it names a feature.
+// EPERM, whatever was loaded first; a program that the verifier refuses gives EACCES.
 func explain(err error) error {
-	var files unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur < filesOfPrograms {
-		return fmt.Errorf("%w: %w", ErrFiles, err)
-	}
 	var ve *ebpf.VerifierError
 	if errors.Is(err, unix.EPERM) || !errors.As(err, &ve) && errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: %w", ErrPrivilege, err)

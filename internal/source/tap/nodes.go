@@ -26,10 +26,12 @@ func addressesOf(nodes []Node) (out []string) {
 }
 
 // opsFor is how many commands the programs tell apart for so many nodes, each with the node that it is sent to. Each
-// has two histograms of 2 KiB per CPU, so that the bound is 2 MiB per CPU.
-func opsFor(nodes int) uint32 {
+// has two histograms of 2 KiB per CPU, so that the bound is 2 MiB per CPU, and 64 MiB for all.
+func opsFor(nodes, cpus int) uint32 {
 	const first, more, most = int(kernelLimitOPS), 64, 512
-	return uint32(min(first+more*(max(nodes, 1)-1), most))
+	const memory, each = 64 << 20, 4 << 10 // bytes
+	room := max(first, memory/each/max(cpus, 1))
+	return uint32(min(first+more*(max(nodes, 1)-1), most, room))
 }
 
 // loopback addresses reach a server of this host whatever address it is known by.

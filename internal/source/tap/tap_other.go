@@ -15,6 +15,15 @@ type Tap struct{}
 // Open says that there is no such source on this system.
 func Open(Options) (*Tap, error) { return nil, ErrLinux }
 
+// Load says that there is no such source on this system.
+func Load(Options, int) (*Tap, error) { return nil, ErrLinux }
+
+// HooksLater is of no matter on this system.
+func HooksLater() bool { return true }
+
+// Watch does nothing.
+func (t *Tap) Watch([]Node) error { return ErrLinux }
+
 // Run does nothing.
 func (t *Tap) Run(context.Context) error { return ErrLinux }
 

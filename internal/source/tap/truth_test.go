@@ -137,7 +137,10 @@ func loadWith(c constants) (*loaded, error) {
 		spec.Maps[kernelMapEvents].MaxEntries = ring
 	}
 	l, err := load(spec)
-	if err != nil || c[kernelVarStrictAll] == nil {
+	if err != nil {
+		return nil, err
+	}
+	if err := l.attach(); err != nil || c[kernelVarStrictAll] == nil {
 		return l, err
 	}
 	return l, l.attachLate("") // all of them

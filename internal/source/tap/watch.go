@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
@@ -33,7 +35,21 @@ type Tap struct {
 }
 
 // Open loads the programs and attaches them. From then the programs see calls; Run passes on what they saw.
-func Open(o Options) (t *Tap, err error) {
+func Open(o Options) (*Tap, error) {
+	t, err := Load(o, len(addressesOf(o.Nodes)))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Watch(o.Nodes); err != nil {
+		_ = t.Close() // the first error counts
+		return nil, err
+	}
+	return t, nil
+}
+
+// Load is the part of Open that needs the right to load programs (CAP_BPF). It needs no nodes, only how many there will
+// be at most.
+func Load(o Options, nodes int) (*Tap, error) {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
 	}
@@ -48,7 +64,7 @@ func Open(o Options) (t *Tap, err error) {
 		return nil, fmt.Errorf("reading the kernel's clock: %w", err)
 	}
 	offset := o.Clock.Now() - monotonic
-	spec, err := specWith(constantsOf(o))
+	spec, err := specWith(constantsOf(o, nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -56,51 +72,63 @@ func Open(o Options) (t *Tap, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Nodes = slices.Clone(o.Nodes)
-	t = &Tap{Options: o, kernel: l, offset: offset, restarts: make(chan restart, maxRestarts), tally: tally{
-		counters: make([]uint64, len(l.counters)),
-		nodes:    addressesOf(o.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
-		errors: map[kernelErrorKey]uint64{},
-	}}
-	t.recorder = newRecorder(o, t.time, t.opOf)
+	t := &Tap{Options: o, kernel: l, offset: offset, restarts: make(chan restart, maxRestarts)}
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
 	t.plaintexts = newPlaintextWatch(l.coll.Programs, o.Files)
+	t.cost.measuring, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	return t, nil
+}
+
+// Watch attaches the programs, and has them watch these nodes. It needs no right but CAP_PERFMON where HooksLater.
+func (t *Tap) Watch(nodes []Node) (err error) {
+	t.Nodes = slices.Clone(nodes)
+	l := t.kernel
+	t.tally = tally{
+		counters: make([]uint64, len(l.counters)),
+		nodes:    addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
+		errors: map[kernelErrorKey]uint64{},
+	}
+	t.recorder = newRecorder(t.Options, t.time, t.opOf)
 	t.recorder.onUnread, t.recorder.onTLS = t.watchCollections, t.watchPlaintext
 	t.recorder.onRemoteClient, t.recorder.onParsedClient = t.watchAcks, t.watchSends
 	t.recorder.onDropped = t.collections.drop
 	t.recorder.sample.put, t.recorder.sample.tell = t.leaveOut, t.tellLeftOut
-	defer func() {
-		if err != nil {
-			_ = t.Close() // the first error counts
-			t = nil
-		}
-	}()
+	if err := l.attach(); err != nil {
+		return err
+	}
 	if t.ring, err = ringbuf.NewReader(l.coll.Maps[kernelMapEvents]); err != nil {
-		return t, fmt.Errorf("opening the ring buffer: %w", err)
+		return fmt.Errorf("opening the ring buffer: %w", err)
 	}
 	if t.recorder.snapshots.several {
-		var err error
 		if t.snapshots, err = openSnapshots(l.coll); err != nil {
 			l.addBlind(losingSnapshots, err.Error(), "run as root")
 		}
 	}
 	if err := t.nameNodes(); err != nil {
-		return t, err
+		return err
 	}
 	for _, port := range t.recorder.ports() {
 		if err := l.coll.Maps[kernelMapPorts].Put(uint32(port), kernelPortUsePORT_OF_SERVER); err != nil {
-			return t, fmt.Errorf("naming port %d to the programs: %w", port, err)
+			return fmt.Errorf("naming port %d to the programs: %w", port, err)
 		}
 	}
 	t.watchNodes()
 	t.beginHookCost()
-	return t, nil
+	return nil
 }
 
-// constantsOf are the constants of the programs for a watch.
-func constantsOf(o Options) constants {
+// HooksLater reports whether the kernel lets processes be hooked by who has no right but CAP_PERFMON: by links to many
+// places at once (6.6). Hooks by perf need CAP_SYS_ADMIN in some versions.
+func HooksLater() bool { return features.HaveBPFLinkUprobeMulti() == nil }
+
+// constantsOf are the constants of the programs for a watch of so many nodes.
+func constantsOf(o Options, nodes int) constants {
 	// events of the sample are limited per tick, of which there are 954 in a second
 	const ticksPerSecond = (int(time.Second) + 1<<(kernelTickTICK_SHIFT-1)) >> kernelTickTICK_SHIFT
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		cpus = 1 // without /sys no program is loaded, and load says why
+	}
 	perTick := uint32(0)
 	if o.SamplePerSecond > 0 {
 		perTick = uint32(max(1, o.SamplePerSecond/ticksPerSecond))
@@ -108,7 +136,7 @@ func constantsOf(o Options) constants {
 	return constants{
 		kernelVarSlowNs: uint64(o.Slow), kernelVarMinActivityNs: uint64(o.MinWork),
 		kernelVarMinOffcpuNs: uint64(o.MinWork), kernelVarSamplePerTick: perTick,
-		kernelVarPidNamespace: ownPIDNamespace(o.Files), kernelVarMaxOps: opsFor(len(addressesOf(o.Nodes))),
+		kernelVarPidNamespace: ownPIDNamespace(o.Files), kernelVarMaxOps: opsFor(nodes, cpus),
 		kernelVarMaxConns: uint32(o.Connections), kernelVarMaxPairs: uint32(o.Connections),
 		kernelVarMaxThreads: threadsFor(o.Connections),
 	}

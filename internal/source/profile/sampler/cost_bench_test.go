@@ -70,14 +70,16 @@ func BenchmarkSample(b *testing.B) {
 // sampledFor leaves what is seen of a process in the ring buffer, and gives what the program took.
 func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 	b.Helper()
-	s, err := Open(Options{
-		FS: hostfs.Root{}, Clock: clock.New(), PIDs: []int{pid}, Take: func(Sample) {},
-		Blind: func(int, string, string, string) {},
+	s, err := Load(Options{
+		FS: hostfs.Root{}, Clock: clock.New(), Take: func(Sample) {}, Blind: func(int, string, string, string) {},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
+	if err := s.Start([]int{pid}); err != nil {
+		b.Fatal(err)
+	}
 	time.Sleep(watched)
 	run, err := s.objects.OnClock.Stats()
 	if err != nil || run.RunCount == 0 {

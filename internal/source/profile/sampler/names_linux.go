@@ -37,9 +37,6 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 	}
 	s := &symbols{Options: o, unwinder: u, files: symbol.Files{}, processes: map[int]*process{}}
 	s.readKernel()
-	for _, pid := range o.PIDs {
-		s.process(pid)
-	}
 	return s, nil
 }
 

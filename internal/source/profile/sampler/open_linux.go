@@ -32,8 +32,8 @@ const (
 	maxRing    = 16 << 20
 )
 
-// Open loads the program and starts the clocks. Its errors match ErrPrivilege or ErrKernel.
-func Open(o Options) (s *Sampler, err error) {
+// Load loads the program. Its errors match ErrPrivilege or ErrKernel.
+func Load(o Options) (s *Sampler, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the limit of locked memory: %w", err)
 	}
@@ -57,18 +57,22 @@ func Open(o Options) (s *Sampler, err error) {
 	if err := spec.LoadAndAssign(&s.objects, nil); err != nil {
 		return s, refusal("loading the program", err)
 	}
-	for _, pid := range o.PIDs {
-		if err := s.objects.Targets.Put(uint32(pid), uint8(1)); err != nil {
-			return s, fmt.Errorf("naming process %d to the kernel: %w", pid, err)
-		}
-	}
 	if s.reader, err = ringbuf.NewReader(s.objects.Events); err != nil {
 		return s, fmt.Errorf("opening the ring buffer: %w", err)
 	}
-	if s.symbols, err = openSymbols(runtime.GOARCH, o); err != nil {
-		return s, err
+	s.symbols, err = openSymbols(runtime.GOARCH, o)
+	return s, err
+}
+
+// Start names the processes to the program, and starts the clocks. Its errors are those of Load.
+func (s *Sampler) Start(pids []int) error {
+	for _, pid := range pids {
+		if err := s.objects.Targets.Put(uint32(pid), uint8(1)); err != nil {
+			return fmt.Errorf("naming process %d to the kernel: %w", pid, err)
+		}
+		s.symbols.process(pid)
 	}
-	return s, s.start()
+	return s.start()
 }
 
 func refusal(what string, err error) error {

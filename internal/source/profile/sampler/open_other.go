@@ -7,8 +7,11 @@ import "context"
 // Sampler needs Linux.
 type Sampler struct{}
 
-// Open gives ErrLinux.
-func Open(Options) (*Sampler, error) { return nil, ErrLinux }
+// Load gives ErrLinux.
+func Load(Options) (*Sampler, error) { return nil, ErrLinux }
+
+// Start does nothing.
+func (*Sampler) Start([]int) error { return ErrLinux }
 
 // Run does nothing.
 func (*Sampler) Run(context.Context) error { return ErrLinux }

@@ -24,7 +24,7 @@ const Period = time.Second / Rate
 // drainEvery is how often samples are taken out of the ring buffer.
 const drainEvery = 100 * time.Millisecond
 
-// Errors of Open.
+// Errors of Load and Start.
 var (
 	ErrPrivilege = errors.New("needs root, or CAP_BPF and CAP_PERFMON")
 	ErrKernel    = errors.New("the kernel takes no BPF program at perf's cpu-clock")
@@ -53,7 +53,6 @@ type Counts struct {
 type Options struct {
 	FS    hostfs.FS
 	Clock clock.Clock
-	PIDs  []int
 	// Take is called with each sample. Blind is called with what cannot be seen of a process, once for each reason:
 	// what, why, and how to enable it.
 	Take  func(Sample)

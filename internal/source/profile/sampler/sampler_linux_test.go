@@ -85,9 +85,9 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	var mu sync.Mutex
 	var seen []Sample
 	found := false
-	s, err := Open(Options{
+	s, err := Load(Options{
 		FS: hostfs.Root{}, Clock: clock.New(),
-		PIDs: []int{pid}, Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
+		Blind: func(_ int, what, why, _ string) { t.Log(what, why) },
 		Take: func(s Sample) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -108,6 +108,9 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	if err := s.Start([]int{pid}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
