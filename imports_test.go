@@ -34,6 +34,7 @@ var layers = map[string]int{
 	"internal/source/hostfs":          0,
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
+	"internal/source/capture":         2,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,

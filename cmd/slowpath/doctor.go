@@ -30,7 +30,8 @@ func (a *app) doctor() *cobra.Command {
 A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; without one it is 127.0.0.1:6379.
 Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording;
 several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls
-that both ends saw are joined, and the network's part of each is the client's time for it minus the server's.
+that both ends saw are joined, and the network's part of each is the client's time for it minus the server's. A FILE
+may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show.
 
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or
 inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.`,
@@ -38,6 +39,7 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json
   slowpath doctor night.slowpath
+  slowpath doctor redis.pcap
   slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := recordingsOf(args)
@@ -48,7 +50,7 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
 				if err := onlyFor(cmd, "json"); err != nil {
 					return err
 				}
-				return a.diagnose(files, asJSON)
+				return a.diagnoseFiles(cmd.Context(), files, asJSON)
 			case keep == "":
 				dir, bytes, note, err := a.scratch.place(scratchParents())
 				if err != nil {
@@ -149,6 +151,16 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 
 // judgingGCPercent is the garbage that may be there while a recording is judged, in percent of what is held.
 const judgingGCPercent = 20
+
+// diagnoseFiles prints the verdict of recordings, or of a packet capture, that the command line names.
+func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) error {
+	defer a.scratch.remove()
+	paths, err := a.withCaptures(ctx, paths)
+	if err != nil {
+		return err
+	}
+	return a.diagnose(paths, asJSON)
+}
 
 // diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
 func (a *app) diagnose(paths []string, asJSON bool) error {

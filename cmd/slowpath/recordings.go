@@ -32,7 +32,8 @@ func opened(path string, open func(string) (*recording.Recording, error)) (*reco
 		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
 			path)
 	case errors.Is(err, recording.ErrNotRecording):
-		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one", err)
+		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one, and "+
+			"tcpdump -w FILE tcp port 6379 a packet capture", err)
 	case err != nil:
 		return nil, usage(err)
 	}

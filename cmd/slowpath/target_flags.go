@@ -99,8 +99,9 @@ func recordingsOf(args []string) (files []string, err error) {
 		if strings.Contains(arg, "://") {
 			continue
 		}
-		isPath := strings.ContainsRune(arg, os.PathSeparator) || strings.HasPrefix(arg, ".") || strings.HasSuffix(arg,
-			".slowpath")
+		isCapture := captureName.MatchString(arg)
+		isPath := strings.ContainsRune(arg, os.PathSeparator) || strings.HasPrefix(arg, ".") || isCapture ||
+			strings.HasSuffix(arg, ".slowpath")
 		st, err := os.Stat(arg)
 		switch {
 		case err == nil && st.Mode().IsRegular():
@@ -114,7 +115,9 @@ func recordingsOf(args []string) (files []string, err error) {
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
 			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
 				arg, arg)
-		case err != nil && strings.HasSuffix(arg, ".slowpath"):
+		case errors.Is(err, fs.ErrNotExist) && isCapture:
+			return nil, usagef("no such capture: %s; check the name", arg)
+		case err != nil && (isCapture || strings.HasSuffix(arg, ".slowpath")):
 			return nil, usagef("the recording cannot be read: %w; name a file that can", err)
 		}
 	}

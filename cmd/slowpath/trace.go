@@ -136,6 +136,10 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	}
 	defer t.leaveExport()
 	if len(files) > 0 {
+		defer a.scratch.remove()
+		if files, err = a.withCaptures(cmd.Context(), files); err != nil {
+			return err
+		}
 		return t.replay(files)
 	}
 	nodes, notes, err := a.traced(cmd, f.processes.PID, args)

@@ -277,7 +277,7 @@ func (t *tracing) replay(paths []string) error {
 	if rec.Damage != "" {
 		t.note("%s", rec.Damage)
 	}
-	if !rec.Used(recording.SourceTap) {
+	if !rec.SeesCalls() {
 		t.note("%s was made without the tap: it has no calls to show", paths[0])
 	}
 	t.several = len(rec.Nodes()) > 1

@@ -96,3 +96,15 @@ type AckDetail struct {
 	// minimum round trip of the connection in the last minutes; 0 if unknown
 	RTTMinNs int64 `json:"rtt_min_ns"`
 }
+
+// RequestAckDetail is the Detail of request-acknowledged: the server's kernel had the request of a slow call, and its
+// process had not answered.
+type RequestAckDetail struct {
+	Client string `json:"client"`
+	Op     string `json:"op"`
+	// ReplyNs is from the acknowledgement to the first byte of the reply.
+	ReplyNs int64 `json:"reply_ns"`
+	// Delayed says that the acknowledgement came as late as the kernel's timer for delayed ones (40 ms): the kernel was
+	// running when it expired, and waited for the process until then.
+	Delayed bool `json:"delayed,omitempty"`
+}

@@ -38,6 +38,9 @@ const (
 	// tap, subject node: from the send of a reply to a client at another address to its acknowledgement; Detail
 	// AckDetail
 	KindAcknowledged = "acknowledged"
+	// tap (of a capture), subject node: from the request of a slow call to its acknowledgement by the server's kernel,
+	// without data, before there was a reply; Detail RequestAckDetail
+	KindRequestAck = "request-acknowledged"
 	// tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindInternal = "internal"
 	// tap, subject node: a blocking command (BLPOP, XREAD BLOCK, WAIT), at its reply; Detail BlockingCommandDetail

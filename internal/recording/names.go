@@ -11,6 +11,9 @@ const (
 	SourceLoad   = "load"
 	// SourceProfile reads profiles of applications: what their goroutines and threads wait for.
 	SourceProfile = "profile"
+	// SourceCapture reads packets from a file. What it sees of calls and connections are rows of SourceTap: the tap
+	// sees the same from the same end, and more.
+	SourceCapture = "capture"
 	// SourceRecording is the recording itself: rows that it could not take, or keep. All sources rest on them.
 	SourceRecording = "recording"
 )

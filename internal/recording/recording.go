@@ -286,6 +286,9 @@ func (r *Recording) Used(source string) bool {
 	return false
 }
 
+// SeesCalls reports whether a source saw the calls of clients: the tap, or a capture of packets.
+func (r *Recording) SeesCalls() bool { return r.Used(SourceTap) || r.Used(SourceCapture) }
+
 var (
 	_ ProfileSink = (*Recording)(nil)
 	_ ProfileSink = (*Writer)(nil)

@@ -1,6 +1,9 @@
 package report
 
-import "slowpath/internal/report/layout"
+import (
+	"slowpath/internal/recording"
+	"slowpath/internal/report/layout"
+)
 
 // meaningOf puts the states of an account into plain words (docs/recording.md has the states).
 var meaningOf = map[string]string{
@@ -30,14 +33,16 @@ var meaningOf = map[string]string{
 	"server exec":         "running the command itself",
 	"server withheld":     "it had read the call, and slept",
 	"server send":         "replies go out as fast as they are taken",
+	"server unexplained":  "it had the request; why it did not answer was not seen",
 	unexplained:           "no source saw what happened here",
 }
 
 const unexplained = "unexplained"
 
-// stateName is the name of a state: "server throttled". Nobody is the actor of unexplained time.
+// stateName is the name of a state: "server throttled". Nobody is the actor of unexplained time, unless it is known
+// that it passed at the server.
 func stateName(actor, state string) string {
-	if state == unexplained || actor == "" {
+	if state == unexplained && actor != recording.Server || actor == "" {
 		return state
 	}
 	return actor + " " + state

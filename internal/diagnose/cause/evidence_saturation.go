@@ -93,7 +93,7 @@ func saturation(n *facts.Node) *Finding {
 func (f *Finding) doubtCrowd(n *facts.Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	open, known := n.Info("connected_clients").Last()
-	if !ok || !known || n.Rec.Used(recording.SourceTap) {
+	if !ok || !known || n.Rec.SeesCalls() {
 		return
 	}
 	queued := min(n.CommandsPerSecond()*float64(kept.P50Ns)/1e9, open)

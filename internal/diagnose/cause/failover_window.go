@@ -184,7 +184,7 @@ const silentStrength = 0.55
 // after the window, and slowpath's own connection does not show it.
 func (f *Finding) doubtAfterwards(n *facts.Node, t facts.Takeover) {
 	if t.Pending || t.ConnsRefused || t.BackNs > 0 || t.StoppedNs > 0 || n.HostWatched() ||
-		n.Rec.Used(recording.SourceTap) {
+		n.Rec.SeesCalls() {
 		return
 	}
 	f.Strength = min(f.Strength, silentStrength)

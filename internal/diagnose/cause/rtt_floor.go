@@ -111,7 +111,7 @@ func (f *Finding) whereFloor(n *facts.Node) {
 }
 
 func (f *Finding) doubtFloor(n *facts.Node, known bool) {
-	if !n.Rec.Used(recording.SourceTap) {
+	if !n.Rec.SeesCalls() {
 		f.doubt(recording.SourceProbe, 0, "",
 			"only slowpath's own calls were timed: what clients lose besides, by "+
 				"new connections or in their pools, was not seen")

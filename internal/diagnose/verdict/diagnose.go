@@ -36,6 +36,9 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	}
 	d.Findings, d.Excess = findings(c)
 	d.Verdict, d.Summary = verdict(c, d)
+	if rec.Used(recording.SourceCapture) {
+		relabel(&d)
+	}
 	return d
 }
 

@@ -23,6 +23,10 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Inconclusive,
 			fmt.Sprintf("Inconclusive: %s failed in %s, and nothing that was seen explains it.", failed, seconds)
 	}
+	if unseen := mostlyUnseen(c); unseen != "" && c.Rec.Used(recording.SourceCapture) {
+		return Inconclusive, fmt.Sprintf("Inconclusive: %s could be followed in this capture, %d of them slow.",
+			format.Count(l.Users.Calls, "call"), l.Users.Slow) + unseen
+	}
 	if len(l.Slow) == 0 {
 		if l.Latency.Calls == 0 {
 			return Healthy,
@@ -45,11 +49,11 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
 				"this host did not run slowpath itself in time.", slowOf(l), format.Brief(slowest))
 		}
-		return Healthy, s + unseenClients(c)
+		return Healthy, s + capturedSilence(c) + unseenClients(c)
 	}
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
-			seconds, format.Brief(slowest))
+			seconds, format.Brief(slowest)) + capturedSilence(c)
 }
 
 // few reports whether so few calls were slow that it is no pattern.
@@ -90,7 +94,7 @@ func failedCalls(c *facts.Case) string {
 
 // unseenClients says that a healthy server was judged by slowpath's own calls alone, or mostly.
 func unseenClients(c *facts.Case) string {
-	if c.Rec.Used(recording.SourceTap) {
+	if c.Rec.SeesCalls() {
 		return mostlyUnseen(c)
 	}
 	if c.Ledger.Latency.Calls == 0 {
