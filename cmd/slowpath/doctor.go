@@ -112,7 +112,7 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if err != nil {
 		return err
 	}
-	if err := w.processes.check(cmd); err != nil {
+	if err := w.processes.check(cmd, true); err != nil {
 		return err
 	}
 	if args, err = a.serverOf(cmd, w.processes.PID, args); err != nil {

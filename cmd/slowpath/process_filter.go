@@ -22,11 +22,11 @@ func (w *processFlags) add(f *pflag.FlagSet) {
 		"its cgroup's path")
 }
 
-// check refuses what cannot be met.
-func (w *processFlags) check(cmd *cobra.Command) error {
+// check refuses what cannot be met: live by the processes of this host, else by a recording.
+func (w *processFlags) check(cmd *cobra.Command, live bool) error {
 	for _, name := range []string{"pid", "comm", "container"} {
 		f := cmd.Flags().Lookup(name)
-		if f.Changed && runtime.GOOS != "linux" {
+		if f.Changed && live && runtime.GOOS != "linux" {
 			return missingLinux("--"+name, whyTrace)
 		}
 		if f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
@@ -39,7 +39,7 @@ func (w *processFlags) check(cmd *cobra.Command) error {
 	if strings.ContainsRune(w.Comm, '/') {
 		return usagef("--comm %s is a path: give the name alone, as ps -o comm shows it", w.Comm)
 	}
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", w.PID)); w.PID != 0 && err != nil {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", w.PID)); live && w.PID != 0 && err != nil {
 		return usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
 	}
 	return nil

@@ -22,6 +22,9 @@ A TARGET is HOST:PORT or a redis:// URL. Without one, trace watches every server
 is a recording that was made with the tap: its calls pass the same filters and exports. Of several, one is
 of the server's host and the others of hosts of its clients: calls that both ends saw are joined.
 
+With --all, every call is shown while there are no more than --sample of them per second, slow or not; the
+summary says how many of how many were shown. A recording has those that the tap kept: trace --all --record keeps all.
+
 Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be
 resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		Example: `  slowpath trace                               every server of this host
@@ -29,7 +32,8 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
   slowpath trace --segment 'server.busy>5ms'   calls that waited for others
   slowpath trace --command GET,MGET --client checkout --json
   slowpath trace --for 10s --perfetto calls.json   then open in ui.perfetto.dev
-  slowpath trace night.slowpath --min 100ms
+  slowpath trace --all --each --record all.slowpath   all calls, fast ones too
+  slowpath trace night.slowpath --min 100ms --comm checkout
   slowpath trace app-host.slowpath redis-host.slowpath --segment 'network>5ms'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTrace(cmd, &f, args) },
 	}
@@ -38,8 +42,8 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl.IntVar(&f.count, "count", 0, "end after this many calls; 0: no limit")
 	fl.StringVar(&f.slowText, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
 		"what it was made with")
-	fl.BoolVar(&f.all, "all", false, "show a sample of the other calls too")
-	fl.StringVar(&f.sample, "sample", "20/s", "`calls` of that sample, at most")
+	fl.BoolVar(&f.all, "all", false, "show the other calls too, all of them up to --sample")
+	fl.StringVar(&f.sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
 	fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
 	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: "+
 		"10.0.0.7, checkout")
@@ -76,7 +80,7 @@ type traceFlags struct {
 // ofFile are the flags that have an effect on a recording.
 var ofFile = []string{
 	"slow", "all", "sample", "command", "client", "node", "segment", "min", "max", "each", "count",
-	"perfetto", "json",
+	"perfetto", "json", "pid", "comm",
 }
 
 func (f *traceFlags) check(cmd *cobra.Command) error {
@@ -126,8 +130,9 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 		if err := onlyFor(cmd, ofFile...); err != nil {
 			return err
 		}
+		f.filter.PID, f.filter.Comm = f.processes.PID, f.processes.Comm
 	}
-	if err := f.processes.check(cmd); err != nil {
+	if err := f.processes.check(cmd, len(files) == 0); err != nil {
 		return err
 	}
 	t := &tracing{app: a, flags: f}

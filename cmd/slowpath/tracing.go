@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	})
 	kernel, err := tap.Open(tap.Options{
 		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
-		SamplePerSecond: int(t.flags.perSecond), Processes: t.flags.processes.ProcessFilter,
+		SamplePerSecond: int(math.Ceil(t.flags.perSecond)), Processes: t.flags.processes.ProcessFilter,
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
 	})
 	if err != nil {
@@ -202,7 +203,7 @@ func (t *tracing) print(groups []trace.Group) error {
 // finish prints what is left, the summary, and the export. After an error of stdout there is nobody to print for.
 func (t *tracing) finish(before error, took time.Duration) error {
 	s := t.watch.Summary()
-	s.Seconds = took.Seconds()
+	s.Seconds, s.All, s.Shown = took.Seconds(), t.flags.all, t.shown
 	if n := t.missed.Load(); n > 0 {
 		t.note("%d calls were not shown: stdout was too slow for them", n)
 	}
@@ -288,6 +289,10 @@ func (t *tracing) replay(paths []string) error {
 		}
 	})
 	trace.Replay(rec, t.watch)
+	if f := t.flags.filter; t.shown == 0 && (f.Comm != "" || f.PID != 0) {
+		t.note("no call of %s is in %s; it has calls of: %s", t.flags.processes, paths[0],
+			cmp.Or(strings.Join(trace.Callers(rec), ", "), "no process of this host"))
+	}
 	from, to := rec.Window()
 	return errors.Join(printErr, t.finish(printErr, time.Duration(to-from)))
 }

@@ -48,6 +48,9 @@ func CallsFacts(s trace.Summary) []string {
 	if s.Filtered {
 		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
 	}
+	if s.All {
+		facts = append(facts, shownFact(s))
+	}
 	if s.ProcessFilter != nil {
 		facts = append(facts, processFilterFacts(*s.ProcessFilter)...)
 	}
@@ -69,6 +72,23 @@ func CallsFacts(s trace.Summary) []string {
 		facts = append(facts, fmt.Sprintf("%d times something that is not RESP (TLS, inline commands)", s.Garbage))
 	}
 	return facts
+}
+
+// shownFact says how many calls were shown of all that should have been.
+func shownFact(s trace.Summary) string {
+	filtered := s.Filtered || s.ProcessFilter != nil
+	all, which := s.Calls, "calls"
+	if filtered {
+		all, which = int64(s.Fast+s.Matched), "calls that match"
+	}
+	fact := fmt.Sprintf("%d of %d %s shown", s.Shown, all, which)
+	if int64(s.Shown) == all {
+		fact = fmt.Sprintf("all %d %s shown", all, which)
+	}
+	if share := s.Reported; filtered && share < 1 {
+		fact += fmt.Sprintf(", of the %s of all calls that were kept", format.Percent(share))
+	}
+	return fact
 }
 
 // commands is the table of latencies.

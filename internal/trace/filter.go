@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +18,16 @@ type Filter struct {
 	Commands   []string // "GET"; "CLUSTER" includes all of its subcommands
 	Clients    []string // part of the client's address or of its process
 	Nodes      []string // HOST:PORT, HOST or :PORT
+	PID        int      // of the process that calls or serves
+	Comm       string   // its name, as in ps
 	Conditions []Condition
 	Min, Max   time.Duration // duration of the call; a Max of 0 is none
 }
 
 // MatchesAll reports whether the filter matches all calls.
 func (f Filter) matchesAll() bool {
-	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Conditions) == 0 && f.Min == 0 && f.Max == 0
+	return len(f.Commands)+len(f.Clients)+len(f.Nodes)+len(f.Conditions) == 0 && f.Min == 0 && f.Max == 0 &&
+		f.PID == 0 && f.Comm == ""
 }
 
 // Matches reports whether a call is selected.
@@ -36,7 +40,7 @@ func (f Filter) matches(c Call) bool {
 			return false
 		}
 	}
-	return f.matchesCommand(c.Op) &&
+	return f.matchesCommand(c.Op) && (f.matchesProcess(c.Process) || f.matchesProcess(c.server)) &&
 		(len(f.Clients) == 0 || slices.ContainsFunc(f.Clients, func(part string) bool {
 			return containsFold(c.Client,
 				part) || containsFold(c.Process, part)
@@ -49,6 +53,17 @@ func (f Filter) matchesCommand(op string) bool {
 		want = strings.ToUpper(want)
 		return op == want || strings.HasPrefix(op, want+" ")
 	})
+}
+
+// matchesProcess reports whether a process such as "redis-cli[1234]" is selected. The kernel cuts names
+// (TASK_COMM_LEN of include/linux/sched.h).
+func (f Filter) matchesProcess(process string) bool {
+	const longest = 15
+	comm, pid := process, ""
+	if i := strings.LastIndexByte(process, '['); i >= 0 {
+		comm, pid = process[:i], strings.TrimSuffix(process[i+1:], "]")
+	}
+	return (f.Comm == "" || comm == f.Comm[:min(len(f.Comm), longest)]) && (f.PID == 0 || pid == strconv.Itoa(f.PID))
 }
 
 func containsFold(s, part string) bool {

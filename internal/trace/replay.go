@@ -2,6 +2,9 @@ package trace
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +18,7 @@ func Replay(r *recording.Recording, w *Watch) {
 	calls := slices.DeleteFunc(slices.Clone(r.Calls),
 		func(c recording.Call) bool { return c.Source != recording.SourceTap })
 	slices.SortStableFunc(calls, func(a, b recording.Call) int { return cmp.Compare(a.EndNs, b.EndNs) })
+	w.servers = serversOf(r)
 	for _, c := range calls {
 		w.Call(c, r.SegmentsOf(c.ID)...)
 	}
@@ -35,6 +39,29 @@ func Replay(r *recording.Recording, w *Watch) {
 			Name: name, Value: last.Value,
 		})
 	}
+}
+
+// serversOf are the processes of the nodes that ran on the host of the recording, by address.
+func serversOf(r *recording.Recording) map[string]string {
+	out := map[string]string{}
+	for _, s := range r.Snapshots {
+		var p recording.ServerProcess
+		if s.Source == recording.SourceHost && s.Name == "process" && json.Unmarshal([]byte(s.Body), &p) == nil {
+			out[s.Subject] = fmt.Sprintf("%s[%d]", p.Comm, p.PID)
+		}
+	}
+	return out
+}
+
+// Callers are the processes whose calls a recording has, each name once.
+func Callers(r *recording.Recording) []string {
+	seen := map[string]bool{}
+	for _, c := range r.Calls {
+		if c.Source == recording.SourceTap && c.Client != "" {
+			seen[processNumber.ReplaceAllString(c.Client, "")] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // SlowOf is the slow threshold of the tap in a recording.

@@ -20,6 +20,10 @@ type Summary struct {
 	SlowNs   int64
 	Matched  int // slow calls that match the filter; the account is of these
 	Filtered bool
+	All      bool    // the other calls were to be shown, too
+	Shown    int     // calls
+	Fast     int     // other calls that match the filter, of those that the tap reported
+	Reported float64 // which share of the other calls the tap reported, from 0 to 1
 	// if only calls of selected processes are reported; Calls and Commands are of all
 	ProcessFilter *recording.SelectedCalls
 	Commands      []Command   // by the time that slow calls took, then by calls
@@ -64,6 +68,7 @@ type aggregate struct {
 	waits         map[[3]string]*Wait
 	counters      map[string]float64
 	slow, matched int
+	fast          int // other calls that match
 	processFilter *recording.SelectedCalls
 }
 
@@ -170,6 +175,7 @@ func (t *aggregate) summary() Summary {
 		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
 		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
 	}
+	s.Fast, s.Reported = t.fast, t.reported()
 	for name, o := range t.ops {
 		c := o.command(name)
 		s.Calls += c.Calls
@@ -195,6 +201,15 @@ func (t *aggregate) summary() Summary {
 		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.What, b.What), cmp.Compare(a.State, b.State))
 	})
 	return s
+}
+
+// reported is which share of the calls that were not slow the programs reported, each end of a connection for itself.
+func (t *aggregate) reported() float64 {
+	fast := t.counters["tap.calls.server"] + t.counters["tap.calls.client"] - t.counters["tap.slow"]
+	if fast <= 0 {
+		return 1
+	}
+	return min(t.counters["tap.sampled"]/fast, 1)
 }
 
 // command uses the end that saw more calls; if equal the client's, which includes the network.

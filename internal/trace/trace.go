@@ -25,6 +25,8 @@ type Call struct {
 	ReplyBytes   int64     `json:"reply_bytes"`
 	Error        string    `json:"error"`
 	Segments     []Segment `json:"segments"`
+
+	server string // the process that serves, like Process, where a recording names it
 }
 
 // Segment is a part of a Call, in nanoseconds from its begin. The segments of a call are disjoint and add up to it.

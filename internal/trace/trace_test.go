@@ -37,7 +37,7 @@ func waited(op string, at, ns int64, client int) Call {
 
 func TestFilter(t *testing.T) {
 	c := waited("GET", 0, 10*ms, 40001)
-	c.Op = "CLUSTER SHARDS"
+	c.Op, c.Process, c.server = "CLUSTER SHARDS", "checkout[4711]", "a-name-longer-t[22907]"
 	for _, k := range []struct {
 		filter Filter
 		takes  bool
@@ -54,6 +54,12 @@ func TestFilter(t *testing.T) {
 		{Filter{Nodes: []string{"127.0.0.1"}}, true},
 		{Filter{Nodes: []string{"127.0.0.1:6379"}}, true},
 		{Filter{Nodes: []string{"127.0.0.1:637", ":63"}}, false},
+		{Filter{Comm: "checkout"}, true},
+		{Filter{Comm: "check"}, false},
+		{Filter{Comm: "checkout", PID: 4711}, true},
+		{Filter{Comm: "checkout", PID: 471}, false},
+		{Filter{PID: 22907}, true},
+		{Filter{Comm: "a-name-longer-than-15"}, true},
 		{Filter{Min: 10 * time.Millisecond, Max: 10 * time.Millisecond}, true},
 		{Filter{Min: 11 * time.Millisecond}, false},
 		{Filter{Max: 9 * time.Millisecond}, false},
@@ -111,6 +117,42 @@ func FuzzParseCondition(f *testing.F) {
 			t.Errorf("%q: %+v", text, s)
 		}
 	})
+}
+
+// TestSample: as many calls as the rate says are shown at once, and that many per second.
+func TestSample(t *testing.T) {
+	shown := 0
+	w := NewWatch(Options{Slow: 5 * time.Millisecond, SamplePerSecond: 100, Show: func(Call) { shown++ }})
+	calls := func(at int64, n int) {
+		for range n {
+			w.Call(recording.Call{
+				Source: recording.SourceTap, Op: "GET", IntendedNs: begin + at, EndNs: begin + at + ms,
+			})
+		}
+	}
+	for i, k := range []struct {
+		at         int64 // in ms
+		made, want int   // calls so far
+	}{
+		{0, 40, 40},
+		{0, 60, 100},
+		{0, 50, 100},
+		{500, 70, 150},
+		{100, 5, 150}, // an end of a connection may report late
+		{10_000, 100, 250},
+	} {
+		if calls(k.at*ms, k.made); shown != k.want {
+			t.Errorf("step %d: %d shown, want %d", i, shown, k.want)
+		}
+	}
+	for name, value := range map[string]float64{"tap.calls.server": 420, "tap.slow": 20, "tap.sampled": 100} {
+		w.Sample(recording.Sample{
+			Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: value,
+		})
+	}
+	if s := w.Summary(); s.Reported != 0.25 || s.Fast != 325 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // TestSlots: what overlaps lies in different places, and there are no more places than calls in flight at once.
@@ -196,7 +238,7 @@ func TestWatch(t *testing.T) {
 	var shown []string
 	kept := recording.New()
 	w := NewWatch(Options{
-		Filter: Filter{Commands: []string{"GET"}}, Slow: 5 * time.Millisecond, SamplePerSecond: 10,
+		Filter: Filter{Commands: []string{"GET"}}, Slow: 5 * time.Millisecond, SamplePerSecond: 1,
 		Tee:  kept,
 		Show: func(c Call) { shown = append(shown, fmt.Sprintf("%s %d", c.Op, c.Ns/ms)) },
 	})
@@ -215,7 +257,7 @@ func TestWatch(t *testing.T) {
 	row("SET", 0, 40*ms)
 	row("GET", 100*ms, ms)
 	row("GET", 150*ms, 2*ms) // too early for the sample
-	row("GET", 250*ms, 3*ms)
+	row("GET", 1250*ms, 3*ms)
 	w.Call(recording.Call{Source: recording.SourceProbe, Op: "GET", IntendedNs: begin, EndNs: begin + 50*ms})
 	for _, side := range []string{"server", "client"} {
 		h := hdrhistogram.New(1, int64(time.Minute), 2)
@@ -241,7 +283,7 @@ func TestWatch(t *testing.T) {
 	}
 	s := w.Summary()
 	if s.Slow != 3 || s.Matched != 2 || !s.Filtered || s.Calls != 101 || s.Unaligned != 7 || s.Dropped != 3 ||
-		s.SlowNs != 5*ms {
+		s.SlowNs != 5*ms || s.Fast != 3 {
 		t.Errorf("%+v", s)
 	}
 	if len(s.Commands) != 1 || s.Commands[0].Op != "GET" || s.Commands[0].Calls != 100 || s.Commands[0].Slow != 2 ||

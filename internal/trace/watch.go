@@ -11,7 +11,7 @@ import (
 type Options struct {
 	Filter Filter
 	Slow   time.Duration // a call of this length or more is slow
-	// SamplePerSecond is how many of the other calls are shown, at most.
+	// SamplePerSecond: all of the other calls are shown up to this rate, as many as that at once; of more a part.
 	SamplePerSecond float64
 	Show            func(Call) // called for each call to show, must not block; nil shows none
 	Perfetto        *Perfetto  // nil: no export
@@ -23,11 +23,15 @@ type Watch struct {
 	Options
 	mu        sync.Mutex
 	aggregate *aggregate
-	sampled   int64 // time of the last call of the sample, in nanoseconds since the Unix epoch
+	room      float64           // so many calls of the sample may be shown now
+	filledNs  int64             // when room was last added to, in nanoseconds since the Unix epoch
+	servers   map[string]string // processes of nodes, like Call.Process
 }
 
 // NewWatch returns a watch.
-func NewWatch(o Options) *Watch { return &Watch{Options: o, aggregate: newAggregate()} }
+func NewWatch(o Options) *Watch {
+	return &Watch{Options: o, aggregate: newAggregate(), room: sampleBurst(o.SamplePerSecond)}
+}
 
 // Call implements recording.Sink.
 func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
@@ -38,12 +42,14 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 		return
 	}
 	c := newCall(row, segs)
+	c.server = w.servers[c.Node]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wanted := w.Filter.matches(c)
 	if c.Ns >= int64(w.Slow) {
 		w.aggregate.slowCall(c, wanted)
 	} else if wanted {
+		w.aggregate.fast++
 		wanted = w.inSample(c)
 	}
 	if !wanted {
@@ -57,12 +63,23 @@ func (w *Watch) Call(row recording.Call, segs ...recording.Segment) {
 	}
 }
 
-// inSample selects calls that are far enough apart.
+// sampleBurst is how many calls of a sample may come at once: as many as in a second.
+func sampleBurst(perSecond float64) float64 { return max(perSecond, 1) }
+
+// inSample takes a call for the sample while there is room for it.
 func (w *Watch) inSample(c Call) bool {
-	if w.SamplePerSecond <= 0 || float64(c.ToNs()-w.sampled) < 1e9/w.SamplePerSecond {
+	if w.SamplePerSecond <= 0 {
 		return false
 	}
-	w.sampled = c.ToNs()
+	if c.ToNs() > w.filledNs {
+		since := time.Duration(c.ToNs() - w.filledNs)
+		w.room = min(w.room+since.Seconds()*w.SamplePerSecond, sampleBurst(w.SamplePerSecond))
+		w.filledNs = c.ToNs()
+	}
+	if w.room < 1 {
+		return false
+	}
+	w.room--
 	return true
 }
 

@@ -874,6 +874,7 @@ const (
 	kernelVarNoPair              = "no_pair"
 	kernelVarNoTlsParser         = "no_tls_parser"
 	kernelVarPidNamespace        = "pid_namespace"
+	kernelVarSampleBurst         = "sample_burst"
 	kernelVarSamplePerTick       = "sample_per_tick"
 	kernelVarSlowBurst           = "slow_burst"
 	kernelVarSlowNs              = "slow_ns"
@@ -1008,6 +1009,7 @@ type kernelVariableSpecs struct {
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
 	PidNamespace        *ebpf.VariableSpec `ebpf:"pid_namespace"`
+	SampleBurst         *ebpf.VariableSpec `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.VariableSpec `ebpf:"sample_per_tick"`
 	SlowBurst           *ebpf.VariableSpec `ebpf:"slow_burst"`
 	SlowNs              *ebpf.VariableSpec `ebpf:"slow_ns"`
@@ -1116,6 +1118,7 @@ type kernelVariables struct {
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
 	PidNamespace        *ebpf.Variable `ebpf:"pid_namespace"`
+	SampleBurst         *ebpf.Variable `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.Variable `ebpf:"sample_per_tick"`
 	SlowBurst           *ebpf.Variable `ebpf:"slow_burst"`
 	SlowNs              *ebpf.Variable `ebpf:"slow_ns"`

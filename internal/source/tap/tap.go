@@ -66,7 +66,8 @@ type Options struct {
 	Sink  recording.Sink
 	Nodes []Node
 	Slow  time.Duration // calls of this length or more are reported; 0: DefaultSlow
-	// SamplePerSecond of the other calls are reported too, at most, per CPU.
+	// SamplePerSecond: up to this rate all other calls are reported too, as many as that at once; of more a part. Where
+	// it is small, more calls are reported than that. 0: none.
 	SamplePerSecond int
 	// MinWork is the shortest work of a server, and the shortest wait of a thread, that is reported; 0: DefaultMinWork.
 	MinWork time.Duration

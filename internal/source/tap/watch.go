@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -123,19 +124,20 @@ func HooksLater() bool { return features.HaveBPFLinkUprobeMulti() == nil }
 
 // constantsOf are the constants of the programs for a watch of so many nodes.
 func constantsOf(o Options, nodes int) constants {
-	// events of the sample are limited per tick, of which there are 954 in a second
+	// Both ends report a call. The rate is limited per tick, of which there are 954 in a second.
 	const ticksPerSecond = (int(time.Second) + 1<<(kernelTickTICK_SHIFT-1)) >> kernelTickTICK_SHIFT
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		cpus = 1 // without /sys no program is loaded, and load says why
 	}
-	perTick := uint32(0)
-	if o.SamplePerSecond > 0 {
-		perTick = uint32(max(1, o.SamplePerSecond/ticksPerSecond))
+	burst := uint32(2 * min(max(o.SamplePerSecond, 0), math.MaxUint32/2))
+	perTick := burst / uint32(ticksPerSecond)
+	if burst > 0 {
+		perTick++
 	}
 	return constants{
 		kernelVarSlowNs: uint64(o.Slow), kernelVarMinActivityNs: uint64(o.MinWork),
-		kernelVarMinOffcpuNs: uint64(o.MinWork), kernelVarSamplePerTick: perTick,
+		kernelVarMinOffcpuNs: uint64(o.MinWork), kernelVarSamplePerTick: perTick, kernelVarSampleBurst: burst,
 		kernelVarPidNamespace: ownPIDNamespace(o.Files), kernelVarMaxOps: opsFor(nodes, cpus),
 		kernelVarMaxConns: uint32(o.Connections), kernelVarMaxPairs: uint32(o.Connections),
 		kernelVarMaxThreads: threadsFor(o.Connections),

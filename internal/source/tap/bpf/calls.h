@@ -389,17 +389,20 @@ static __always_inline bool may_report(u64 now)
 	return false;
 }
 
+/* sample: each tick makes room for sample_per_tick more fast calls, and sample_burst have room at once. */
 static __always_inline bool sample(u64 now)
 {
 	u32 zero = 0;
 	struct scratch *w;
 	if (!sample_per_tick || !(w = bpf_map_lookup_elem(&scratches, &zero)))
 		return false;
-	if (w->tick != now >> TICK_SHIFT) {
-		w->tick = now >> TICK_SHIFT;
-		w->sampled = 0;
-	}
-	return w->sampled++ < sample_per_tick;
+	u64 tick = now >> TICK_SHIFT, room = (tick - w->tick) * sample_per_tick;
+	w->tick = tick;
+	w->sampled = room < w->sampled ? w->sampled - room : 0;
+	if (w->sampled >= sample_burst)
+		return false;
+	w->sampled++;
+	return true;
 }
 
 /* reply_flags tells how a reply of a batch left its server; under TLS that is not known. A silence that ended just

@@ -8,7 +8,8 @@ const volatile u64 chain_pause_ns = 100000; /* from a reply to the next request:
 const volatile u64 min_activity_ns = 200000;    /* work of a server that takes this long is reported */
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
-const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick (see TICK_SHIFT) */
+const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick in the long run (TICK_SHIFT) */
+const volatile u32 sample_burst = 1 << 30;  /* and at once */
 const volatile u32 slow_per_tick = 1;       /* slow calls reported per CPU and tick in the long run */
 const volatile u32 slow_burst = 1000;       /* and at once */
 const volatile u32 pid_namespace = 0;       /* number of slowpath's, where that is not the root's: see shown_pid */
@@ -170,9 +171,9 @@ struct {
  * in a softirq, which parses nothing. */
 struct scratch {
 	u8 data[MASK + 1 + CARRY]; /* only the first WINDOW + CARRY bytes are used */
-	u64 tick;     /* of sampled */
+	u64 tick;     /* at which sampled was last lowered */
 	u64 filled;   /* tick at which tokens were last added */
-	u32 sampled;
+	u32 sampled;  /* fast calls reported for which no tick has made room yet */
 	u32 tokens;   /* slow calls that may be reported */
 	struct op_key key; /* of op_of */
 	u32 op;
