@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,12 +21,20 @@ for every call that was due in it. Several targets are probed side by side, such
 the server of one path; with -c, all nodes of a cluster.
 
 It prints a line of latencies per target and interval, and a table at the end or after Ctrl-C. It judges
-nothing; doctor does.`,
+nothing; doctor does.
+
+With --each it prints a line for each cycle instead: every --rate, the --steps one after the other, on a kept
+connection, or with the step connect on a new one. The time of each step is without slowpath's own delay (OWN).
+A new connection logs in with one write (AUTH, HELLO, SELECT, CLIENT SETNAME): the step auth, else HANDSHAKE.
+--ping asks the kernel of the server's host beside each cycle, which answers while the server's process does not run.
+--pin shows how long no thread of slowpath would have got the CPU during the cycle.`,
 		Example: `  slowpath probe 10.0.0.5:6379
   slowpath probe lb:6379 proxy:6379 10.0.0.5:6379 --for 1m
   slowpath probe 10.0.0.5:6379 --rate 10/s --interval 5s
-  slowpath probe 10.0.0.5:6379 --for 10s --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runProbe(cmd.Context(), &f, args) },
+  slowpath probe 10.0.0.5:6379 --for 10s --json
+  slowpath probe 10.0.0.5:6379 --each --ping --pin 0,1
+  slowpath probe 10.0.0.5:6379 --each --steps connect,auth,get,set,del --write`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runProbe(cmd, &f, args) },
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.duration, "for", 0, "how long to probe; 0: until Ctrl-C (default)")
@@ -37,6 +44,7 @@ nothing; doctor does.`,
 	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
 	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")
+	f.each.add(fl)
 	a.targetFlags(c)
 	return c
 }
@@ -49,11 +57,12 @@ type probeFlags struct {
 	duration, interval, timeout time.Duration
 	rate, freshRate, record     string
 	asJSON                      bool
+	each                        eachFlags
 
 	perSecond, freshPerSecond float64
 }
 
-func (f *probeFlags) check() (err error) {
+func (f *probeFlags) check(cmd *cobra.Command) (err error) {
 	if f.perSecond, err = parseRate(f.rate); err != nil {
 		return usagef("--rate %q: %w", f.rate, err)
 	}
@@ -66,14 +75,21 @@ func (f *probeFlags) check() (err error) {
 	if err := positive("timeout", f.timeout); err != nil {
 		return err
 	}
-	return notNegative("for", f.duration)
-}
-
-func (a *app) runProbe(ctx context.Context, f *probeFlags, args []string) error {
-	if err := f.check(); err != nil {
+	if err := notNegative("for", f.duration); err != nil {
 		return err
 	}
+	return f.each.check(cmd, f)
+}
+
+func (a *app) runProbe(cmd *cobra.Command, f *probeFlags, args []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
 	targets, err := a.targets(ctx, args)
+	if err == nil {
+		err = f.each.checkTargets(targets)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,6 +99,11 @@ func (a *app) runProbe(ctx context.Context, f *probeFlags, args []string) error 
 	}
 	if p.hops, err = a.hops(ctx, targets, f.timeout); err != nil {
 		return err
+	}
+	if f.each.on {
+		if err := p.beginEach(ctx); err != nil {
+			return err
+		}
 	}
 	if f.record == "" {
 		return p.run(ctx)

@@ -21,8 +21,10 @@ var figureNames = append([]string{probe.Kept, probe.Fresh}, phaseNames...)
 type tally struct {
 	mu              sync.Mutex
 	address         string
+	names           []string // of figures, in the order in which they are shown
 	interval, whole *figures
 	last            time.Duration // of the last call on the kept connection
+	slow            slowCycles
 }
 
 // figures are the latencies in nanoseconds by name, and the errors.
@@ -49,11 +51,14 @@ func newMeasured() *figures {
 }
 
 func (f *figures) record(name string, ns int64) {
+	if f.histograms[name] == nil {
+		f.histograms[name] = hdrhistogram.New(1000, int64(time.Hour), 3)
+	}
 	_ = f.histograms[name].RecordValue(max(0, min(ns, int64(time.Hour)))) // in range
 }
 
 func newTally(address string) *tally {
-	return &tally{address: address, interval: newMeasured(), whole: newMeasured()}
+	return &tally{address: address, names: figureNames, interval: newMeasured(), whole: newMeasured()}
 }
 
 // add counts a call with the time that a caller would have felt that always runs. One that had not come back at the end
@@ -113,13 +118,16 @@ type probeRow struct {
 	Schema  string `json:"schema"`
 	Of      string `json:"of"` // interval or total
 	Address string `json:"address"`
-	// kept, fresh: whole calls; dns, connect, tls, handshake, command: parts of fresh ones
+	// kept, fresh: whole calls; dns, connect, tls, handshake, command: parts of fresh ones; of cycles: see names
 	Phases     map[string]phaseStats `json:"phases"`
 	Errors     map[string]int        `json:"errors"`
 	Unfinished int                   `json:"unfinished"` // calls that had not come back when the probe ended
 	Missed     map[string]int64      `json:"missed"`     // calls that were due and not sent, by reason
 	Late       int64                 `json:"late"`       // calls that slowpath itself delayed, by noticedLate or more
 	LateMaxNs  int64                 `json:"late_max_ns"`
+
+	names []string // of Phases, in the order in which they are shown
+	facts []string // more that is said below them
 }
 
 type phaseStats struct {
@@ -142,6 +150,7 @@ func (t *tally) row(of string) probeRow {
 	r := probeRow{
 		Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,
 		Unfinished: f.unfinished, Missed: maps.Clone(f.missed), Late: f.late, LateMaxNs: int64(f.mostLate),
+		names: t.names, facts: t.facts(),
 	}
 	for name, h := range f.histograms {
 		if h.TotalCount() > 0 {

@@ -50,14 +50,17 @@ func (r probeRow) table(w io.Writer, title string, gap bool) error {
 	const columns = "%-18s %8s %8s %8s %8s %8s %8s\n"
 	fmt.Fprintln(&b, title)
 	fmt.Fprintf(&b, columns, "ms", "CALLS", "MIN", "P50", "P99", "P99.9", "MAX")
-	for _, name := range figureNames {
+	for _, name := range r.names {
 		p, ok := r.Phases[name]
 		if !ok {
 			continue
 		}
 		label := "  " + name
-		if name == probe.Kept || name == probe.Fresh {
+		switch name {
+		case probe.Kept, probe.Fresh:
 			label = name + " connection"
+		case figureCycle:
+			label = name
 		}
 		fmt.Fprintf(&b, columns, label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns),
 			ms(p, p.MaxNs))
@@ -72,6 +75,9 @@ func (r probeRow) table(w io.Writer, title string, gap bool) error {
 		fmt.Fprintf(&b, "not back at the end: %d calls\n", r.Unfinished)
 	}
 	b.WriteString(r.missedText())
+	for _, fact := range r.facts {
+		fmt.Fprintln(&b, fact)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -27,6 +27,7 @@ type probing struct {
 	tallies []*tally
 	failed  []error // by hop: why it could not be probed
 	lines   int     // of intervals that were printed
+	each    *cycles // nil: no line for each cycle is wanted
 }
 
 // run probes until the time is up, ctx ends, or nobody reads the output any more.
@@ -52,14 +53,16 @@ func (p *probing) start(ctx context.Context) <-chan struct{} {
 	for i, h := range p.hops {
 		t := newTally(h.target.Addr())
 		p.tallies = append(p.tallies, t)
-		wg.Go(func() {
-			p.failed[i] = probe.Watch(ctx, probe.Options{
-				Target: h.target, Node: t.address, Clock: p.clock,
-				Sink: p.sink, Rate: p.flags.perSecond,
-				FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add,
-				OnPhases: t.phases, OnMissed: t.miss,
-			})
-		})
+		o := probe.Options{
+			Target: h.target, Node: t.address, Clock: p.clock,
+			Sink: p.sink, Rate: p.flags.perSecond,
+			FreshRate: p.flags.freshPerSecond, HashTag: h.hashTag, PingOnly: h.noKeys, OnCall: t.add,
+			OnPhases: t.phases, OnMissed: t.miss,
+		}
+		if p.each != nil {
+			p.each.options(&o, i, t)
+		}
+		wg.Go(func() { p.failed[i] = probe.Watch(ctx, o) })
 	}
 	ended := make(chan struct{})
 	go func() { wg.Wait(); close(ended) }()
@@ -68,6 +71,9 @@ func (p *probing) start(ctx context.Context) <-chan struct{} {
 
 // show prints a live line each second and the latencies of each interval, until the probes have ended.
 func (p *probing) show(ended <-chan struct{}) error {
+	if p.each != nil {
+		return p.each.show(ended)
+	}
 	defer p.app.progressDone()
 	begin, live, interval := time.Now(), time.NewTicker(time.Second), time.NewTicker(p.flags.interval)
 	defer live.Stop()
@@ -97,7 +103,7 @@ func (p *probing) print(of string) error {
 		case p.flags.asJSON:
 			err = layout.JSONLine(out, "a row", r)
 		case of == total:
-			err = r.table(out, p.title(i), p.lines > 0 || i > 0)
+			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil)
 		default:
 			err = p.line(out, r)
 		}

@@ -40,16 +40,37 @@ func (p *prober) fresh(ctx context.Context) error {
 	}
 }
 
+// freshCall makes one call on a connection of its own, or one cycle.
 func (p *prober) freshCall(ctx context.Context, dueNs int64) {
+	if len(p.Steps) > 0 {
+		p.freshCycle(ctx, dueNs)
+		return
+	}
+	if f := p.openAndCall(ctx, dueNs, []string{"PING"}); f.session != nil {
+		f.session.Close()
+	}
+}
+
+// opened is a fresh connection with its first call.
+type opened struct {
+	recording.Call
+	session *session.Session // nil: it could not be opened
+	phases  session.Opening
+	timing  session.Timing
+	broken  bool // nothing more can be sent
+}
+
+// openAndCall opens a connection, makes a call on it, and records both as one call.
+func (p *prober) openAndCall(ctx context.Context, dueNs int64, args []string) opened {
 	begin := p.Clock.Now()
 	s, o, err := p.open(ctx)
 	c := recording.Call{
-		Source: recording.SourceProbe, Conn: Fresh, Op: "PING", ArgCount: 1, Node: p.Node, Slot: -1,
+		Source: recording.SourceProbe, Conn: Fresh, Op: args[0], ArgCount: len(args), Node: p.Node, Slot: -1,
 		IntendedNs: dueNs, StartNs: begin,
 	}
 	var t session.Timing
 	if err == nil {
-		_, t, err = s.DoTimed(ctx, "PING")
+		_, t, err = s.DoTimed(ctx, args...)
 		c.RequestBytes, c.ReplyBytes = int64(t.RequestBytes), int64(t.ReplyBytes)
 	}
 	c.EndNs = p.Clock.At(t.End)
@@ -80,9 +101,7 @@ func (p *prober) freshCall(ctx context.Context, dueNs int64) {
 			}),
 		})
 	}
-	if s != nil {
-		s.Close()
-	}
+	return opened{c, s, o, t, err != nil && !(s != nil && isReply(err))}
 }
 
 // phases turns the phases of an opening into segments, one after the other.

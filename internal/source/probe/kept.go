@@ -44,8 +44,12 @@ func (p *prober) keep(ctx context.Context) error {
 			}
 			free = p.Clock.Now()
 		}
-		retrans, _ := totalRetrans(s)
-		free = p.call(ctx, s, d, callContext{free, retrans, &own})
+		cc := callContext{conn: Kept, freeNs: free, own: &own}
+		if len(p.Steps) > 0 {
+			free = p.cycle(ctx, s, d, cc)
+		} else {
+			free = p.call(ctx, s, p.command(d.k), d.atNs, cc).freeNs
+		}
 		if ctx.Err() != nil && free == 0 {
 			p.unfinished(d, sched, d.atNs, own)
 			return nil
@@ -81,14 +85,21 @@ func (p *prober) reopen(ctx context.Context, alarm *clock.Alarm, own *delays) *s
 
 // callContext is what a call must know of the connection it runs on.
 type callContext struct {
-	freeNs  int64  // when it was free for this call
-	retrans uint32 // retransmissions before it
-	own     *delays
+	conn   string // Kept or Fresh
+	freeNs int64  // when it was free for this call
+	own    *delays
 }
 
-// call makes one call and records it. It returns when the connection was free again, zero where it broke.
-func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callContext) (freeNs int64) {
-	args := p.command(d.k)
+// made is a call that was made.
+type made struct {
+	recording.Call
+	timing session.Timing
+	freeNs int64 // when the connection was free again, zero where it broke
+}
+
+// call makes one call, which was due at a time, and records it, unless the watch ended meanwhile.
+func (p *prober) call(ctx context.Context, s *session.Session, args []string, dueNs int64, cc callContext) made {
+	retrans, _ := totalRetrans(s)
 	begin := p.Clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -97,26 +108,26 @@ func (p *prober) call(ctx context.Context, s *session.Session, d due, cc callCon
 	broken := err != nil && !isReply(err)
 	if broken {
 		if ctx.Err() != nil {
-			return 0
+			return made{}
 		}
 		start, end = begin, p.Clock.Now()
 		p.errorEvent(end, "command", err)
 	}
-	if p.mayNotRead(args[0], err) {
-		return end
-	}
 	c := recording.Call{
-		Source: recording.SourceProbe, Conn: Kept, Op: args[0], ArgCount: len(args),
+		Source: recording.SourceProbe, Conn: cc.conn, Op: args[0], ArgCount: len(args),
 		RequestBytes: int64(t.RequestBytes), ReplyBytes: int64(t.ReplyBytes),
-		IntendedNs: d.atNs, StartNs: start, EndNs: end, Node: p.Node, Slot: -1,
+		IntendedNs: dueNs, StartNs: start, EndNs: end, Node: p.Node, Slot: -1,
 		Error: errText(err),
 	}
-	p.record(c, p.waits(c, cc, t))
-	p.tcpInfo(s, c, cc.retrans)
-	if broken {
-		return 0
+	if len(p.Steps) == 0 && p.mayNotRead(args[0], err) {
+		return made{c, t, end}
 	}
-	return end
+	p.record(c, p.waits(c, cc, t))
+	p.tcpInfo(s, c, retrans)
+	if broken {
+		end = 0
+	}
+	return made{c, t, end}
 }
 
 // mayNotRead reports that slowpath's own user may not GET, or that this server has no such command (a Sentinel). That
@@ -154,10 +165,11 @@ func (p *prober) unfinished(d due, sched *slots, sinceNs int64, own delays) {
 	now := p.Clock.Now()
 	for ; d.atNs < now; d = sched.next() {
 		c := recording.Call{
-			Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
+			Source: recording.SourceProbe, Conn: Kept, Op: p.first(d.k)[0], Node: p.Node, Slot: -1,
 			IntendedNs: d.atNs, StartNs: max(d.atNs, sinceNs), EndNs: now, Error: Unfinished,
 		}
 		p.record(c, own.within(d.atNs, now))
+		p.notMade(c, Unfinished, own)
 	}
 }
 

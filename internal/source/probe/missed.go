@@ -45,10 +45,12 @@ func (p *prober) leaveOut(sched *slots, freeNs int64, own delays) {
 			continue
 		}
 		p.missed(MissedWaiting, 1)
-		p.record(recording.Call{
-			Source: recording.SourceProbe, Conn: Kept, Op: p.command(d.k)[0], Node: p.Node, Slot: -1,
+		c := recording.Call{
+			Source: recording.SourceProbe, Conn: Kept, Op: p.first(d.k)[0], Node: p.Node, Slot: -1,
 			IntendedNs: d.atNs, StartNs: freeNs, EndNs: freeNs,
-		}, segs)
+		}
+		p.record(c, segs)
+		p.notMade(c, NotSent, own)
 	}
 }
 

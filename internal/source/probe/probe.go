@@ -55,6 +55,12 @@ type Options struct {
 	Slow      time.Duration // calls of at least this get a TCP_INFO event
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
+	// Steps, if any, are made one after the other in each slot, instead of one call: a cycle. See StepAuth and so on.
+	Steps []string
+	// Beside are asked while a cycle runs.
+	Beside []Echo
+	// OnCycle, if set, is called for each cycle, within a second or so of its end.
+	OnCycle func(Cycle)
 	// OnCall, if set, is called for each call, with its time from when it was due, less that in which this process
 	// itself was late.
 	OnCall func(c recording.Call, felt time.Duration)
@@ -71,8 +77,12 @@ func Watch(ctx context.Context, o Options) error {
 	if o.Slow == 0 {
 		o.Slow = DefaultSlow
 	}
-	p := &prober{Options: o, hists: newHistograms(o.Sink, o.Node)}
-	var wg sync.WaitGroup
+	p := &prober{
+		Options: o, hists: newHistograms(o.Sink, o.Node), writtenKey: randomKey(o.HashTag),
+		ended: make(chan endedCycle, waitingCycles*min(len(o.Steps), 1)),
+	}
+	var wg, reporting sync.WaitGroup
+	reporting.Go(p.passOn)
 	var keepErr, freshErr error
 	if o.Rate > 0 {
 		wg.Go(func() { keepErr = p.keep(ctx) })
@@ -81,6 +91,8 @@ func Watch(ctx context.Context, o Options) error {
 		wg.Go(func() { freshErr = p.fresh(ctx) })
 	}
 	wg.Wait()
+	close(p.ended)
+	reporting.Wait()
 	p.hists.flush()
 	p.sayMissed()
 	return errors.Join(keepErr, freshErr)
@@ -91,6 +103,9 @@ type prober struct {
 	hists  *histograms
 	served bool         // a GET was answered without an error
 	notRun atomic.Int64 // calls of MissedOwn
+
+	writtenKey string // of StepSet
+	ended      chan endedCycle
 }
 
 // command alternates between a command that touches no data and one that reads a key which does not exist.
@@ -98,11 +113,16 @@ func (p *prober) command(k int64) []string {
 	if k%2 == 0 || p.PingOnly {
 		return []string{"PING"}
 	}
+	return []string{"GET", randomKey(p.HashTag)}
+}
+
+// randomKey is a key of slowpath's own that does not exist.
+func randomKey(hashTag string) string {
 	key := "slowpath:probe:" + strconv.FormatUint(rand.Uint64(), 36)
-	if p.HashTag != "" {
-		key = "{" + p.HashTag + "}" + key
+	if hashTag != "" {
+		key = "{" + hashTag + "}" + key
 	}
-	return []string{"GET", key}
+	return key
 }
 
 // slots gives the due times of an absolute schedule: one random time in each slot of 1/rate.
@@ -158,5 +178,9 @@ func (p *prober) errorEvent(atNs int64, phase string, err error) {
 func (p *prober) open(ctx context.Context) (*session.Session, session.Opening, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return session.Open(ctx, p.Target, "slowpath")
+	s, o, err := session.Open(ctx, p.Target, "slowpath")
+	if s != nil && p.writes() {
+		s.PermitWrites()
+	}
+	return s, o, err
 }

@@ -81,18 +81,45 @@ func Allowed(args ...string) bool {
 
 // oneOwnKey allows a single key that is slowpath's own: "slowpath:…", or "{tag}slowpath:…" to reach a certain slot.
 func oneOwnKey(args []string) bool {
-	if len(args) != 1 {
+	return len(args) == 1 && strings.HasPrefix(withoutTag(args[0]), keyPrefix)
+}
+
+// withoutTag is a key without the hash tag that it begins with; empty where that is none.
+func withoutTag(key string) string {
+	tagged, ok := strings.CutPrefix(key, "{")
+	if !ok {
+		return key
+	}
+	tag, rest, closed := strings.Cut(tagged, "}")
+	if !closed || tag == "" || strings.Contains(tag, "{") {
+		return ""
+	}
+	return rest
+}
+
+// Keys that PermitWrites lets a session write: they hold a few bytes and expire soon.
+const (
+	writtenPrefix     = keyPrefix + "probe:"
+	maxWrittenBytes   = 64
+	maxWrittenSeconds = 60
+)
+
+// writesOwnKey allows SET KEY VALUE EX SECONDS and DEL KEY of a single key that is slowpath's own.
+func writesOwnKey(args []string) bool {
+	if len(args) < 2 || !strings.HasPrefix(withoutTag(args[1]), writtenPrefix) {
 		return false
 	}
-	key := args[0]
-	if tagged, ok := strings.CutPrefix(key, "{"); ok {
-		tag, rest, closed := strings.Cut(tagged, "}")
-		if !closed || tag == "" || strings.Contains(tag, "{") {
+	switch strings.ToUpper(args[0]) {
+	case "DEL":
+		return len(args) == 2
+	case "SET":
+		if len(args) != 5 || strings.ToUpper(args[3]) != "EX" || len(args[2]) > maxWrittenBytes {
 			return false
 		}
-		key = rest
+		n, err := strconv.Atoi(args[4])
+		return err == nil && n > 0 && n <= maxWrittenSeconds
 	}
-	return strings.HasPrefix(key, keyPrefix)
+	return false
 }
 
 // clusterChannel allows messages on the two channels for changes of a cluster's map. A message changes nothing at the

@@ -30,6 +30,36 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+func TestWritesOwnKey(t *testing.T) {
+	for command, want := range map[string]bool{
+		"SET slowpath:probe:x v EX 60":         true,
+		"set {tag}slowpath:probe:x v ex 1":     true,
+		"DEL slowpath:probe:x":                 true,
+		"DEL {tag}slowpath:probe:x":            true,
+		"SET slowpath:probe:x v":               false, // it would stay
+		"SET slowpath:probe:x v EX 61":         false,
+		"SET slowpath:probe:x v EX 0":          false,
+		"SET slowpath:probe:x v PX 60":         false,
+		"SET slowpath:probe:x v EX 60 KEEPTTL": false,
+		"SET user:1 v EX 60":                   false,
+		"SET slowpath:bench:1 v EX 60":         false,
+		"DEL slowpath:probe:x slowpath:bench":  false,
+		"DEL user:1":                           false,
+		"DEL {slowpath:probe:}slowpath:bench":  false,
+		"DEL":                                  false,
+		"UNLINK slowpath:probe:x":              false,
+		"GET slowpath:probe:x":                 false, // it is allowed anyway
+		"SET slowpath:probe:x " + strings.Repeat("v", maxWrittenBytes+1) + " EX 60": false,
+	} {
+		if got := writesOwnKey(strings.Fields(command)); got != want {
+			t.Errorf("%s: %v", command, got)
+		}
+		if want && Allowed(strings.Fields(command)...) {
+			t.Errorf("%s is allowed without PermitWrites", command)
+		}
+	}
+}
+
 // forbiddenCommands are those named in the design, the neighbours of what is allowed, and every other command of Redis
 // 7.0 and later additions with plausible arguments.
 func forbiddenCommands() [][]string {
