@@ -4,10 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 )
 
 func (a *app) report() *cobra.Command {
-	var asJSON bool
+	var asJSON, connections bool
 	var profiles string
 	c := &cobra.Command{
 		Use:   "report FILE",
@@ -16,11 +18,18 @@ func (a *app) report() *cobra.Command {
 			"exits with 0 whatever the verdict.",
 		Example: `  slowpath report night.slowpath
   slowpath report night.slowpath --json
+  slowpath report night.slowpath --connections
   slowpath report night.slowpath --profiles stacks`,
 		Args: oneArgument("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := recordingsOf(args); err != nil {
 				return err
+			}
+			if connections && profiles != "" {
+				return usagef("--connections and --profiles each replace the report: give one of them")
+			}
+			if connections {
+				return a.connections(args, asJSON)
 			}
 			if profiles != "" {
 				return a.writeProfiles(args[0], profiles)
@@ -30,8 +39,26 @@ func (a *app) report() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
+	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema+"; with --connections "+report.ConnectionsSchema)
+	c.Flags().BoolVar(&connections, "connections", false, "show instead how long connections had been idle when they "+
+		"were used again, or closed, and by whom")
 	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, "+
 		"collapsed, and drawn as flame graphs")
 	return c
+}
+
+// connections shows how long connections were idle.
+func (a *app) connections(paths []string, asJSON bool) error {
+	done := a.working("reading the recording")
+	rec, notes, err := openRecordings(paths, false)
+	done()
+	if err != nil {
+		return err
+	}
+	a.notes(notes)
+	doc := report.ConnectionsOf(rec)
+	if asJSON {
+		return layout.JSON(a.stdout, "the connections", doc)
+	}
+	return doc.Text(a.stdout, a.style())
 }

@@ -147,6 +147,7 @@ func (b *callerTable) joinEnds() {
 		if s == nil {
 			continue
 		}
+		c.closedBetween = c.ClosedBy == recording.Server && s.ClosedBy == recording.Client
 		if s.ServerClosedNs > 0 {
 			// the client's socket may stay open until the client reads from it
 			c.ClosedBy, c.ServerClosedNs, c.ServerClosedIdleNs = recording.Server, s.ServerClosedNs,

@@ -40,6 +40,8 @@ type Conn struct {
 	ServerClosedNs int64
 	// ServerClosedIdleNs is the time from the last byte to ServerClosedNs.
 	ServerClosedIdleNs int64
+	// closedBetween says that each end was told that the other had closed it: something on the path did.
+	closedBetween bool
 	// Handshake is its handshake; nil where it was not seen.
 	Handshake *recording.HandshakeDetail
 	// FirstReplyNs is the time from the SYN to the reply of the first command of the application.
