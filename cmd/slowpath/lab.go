@@ -83,7 +83,7 @@ func (a *app) labRun() *cobra.Command {
 				return err
 			}
 			r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
-			if r.Skipped == "" && r.Error == "" {
+			if r.Got != "" {
 				show := func() error { return report.Text(a.stdout, r.Diagnosis, a.style()) }
 				if asJSON {
 					show = func() error { return report.JSON(a.stdout, r.Diagnosis) }

@@ -30,6 +30,7 @@ type AppResult struct {
 	Seconds    float64          `json:"seconds"`
 	Skipped    string           `json:"skipped,omitempty"`
 	Error      string           `json:"error,omitempty"`
+	Ending     string           `json:"ending,omitempty"` // what went wrong after the watch
 }
 
 // TierResult is the verdict of a tier.
@@ -71,7 +72,7 @@ func RunApp(ctx context.Context, a incident.AppIncident, server servers.Name, do
 		out.Operations = running.Stats().Since(begin).Operations()
 		return d, err
 	}, log)
-	out.Skipped, out.Error, out.Seconds = r.Skipped, r.Error, r.Seconds
+	out.Skipped, out.Error, out.Ending, out.Seconds = r.Skipped, r.Error, r.Ending, r.Seconds
 	if out.Skipped == "" && out.Error == "" {
 		if err := out.judge(path, in.Cause); err != nil {
 			out.Error = err.Error()
@@ -198,6 +199,7 @@ func AppLine(w io.Writer, r AppResult) {
 			format.Duration(o.Histogram.Quantile(0.5)), format.Duration(o.Histogram.Quantile(0.99)),
 			format.Duration(o.Max))
 	}
+	endingLine(w, r.Ending)
 }
 
 // String is the verdict, with what was found.

@@ -28,6 +28,7 @@ type Result struct {
 	Others     []string          `json:"others"`            // causes of the further findings
 	Skipped    string            `json:"skipped,omitempty"` // why this machine cannot make it
 	Error      string            `json:"error,omitempty"`
+	Ending     string            `json:"ending,omitempty"` // what went wrong after the verdict, which stands
 	Diagnosis  verdict.Diagnosis `json:"-"`
 }
 
@@ -50,9 +51,7 @@ func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		if err := l.Close(ctx); err != nil && r.Error == "" {
-			r.Error = "cleaning up: " + err.Error()
-		}
+		r.closed(l.Close(ctx))
 	}()
 	scene, err := in.Make(ctx, l)
 	if errors.Is(err, fault.ErrCannot) {
@@ -75,6 +74,17 @@ func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 	}
 	r.judge(d)
 	return r
+}
+
+// closed notes what went wrong at the end of the incident. It spoils the run only if the incident did not take place.
+func (r *Result) closed(err error) {
+	switch {
+	case err == nil || r.Error != "":
+	case errors.Is(err, incident.ErrNotMade):
+		r.Error = err.Error()
+	default:
+		r.Ending = err.Error()
+	}
 }
 
 func (r *Result) judge(d verdict.Diagnosis) {

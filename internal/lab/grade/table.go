@@ -5,15 +5,21 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"slowpath/internal/report/layout"
 )
 
-// Line prints a result as one line.
+// Line prints a result as one line, and what went wrong at its end as a second one.
 func Line(w io.Writer, r Result) {
 	switch {
 	case r.Skipped != "":
 		fmt.Fprintf(w, "skip  %-28s %s\n", r.Incident, r.Skipped)
 	case r.Error != "":
-		fmt.Fprintf(w, "FAIL  %-28s %s\n", r.Incident, r.Error)
+		fmt.Fprintf(w, "FAIL  %-28s %s", r.Incident, layout.OneLine(r.Error))
+		if r.Got != "" {
+			fmt.Fprintf(w, "; doctor said %s", r.Got)
+		}
+		fmt.Fprintln(w)
 	default:
 		mark := "ok   "
 		if !r.Right() {
@@ -33,6 +39,14 @@ func Line(w io.Writer, r Result) {
 			fmt.Fprintf(w, "; %.1f %% unexplained", share*100)
 		}
 		fmt.Fprintf(w, "  [%s, %.0f s]\n", r.Server, r.Seconds)
+	}
+	endingLine(w, r.Ending)
+}
+
+// endingLine says what went wrong after a verdict.
+func endingLine(w io.Writer, ending string) {
+	if ending != "" {
+		fmt.Fprintf(w, "      after the verdict, which stands: %s\n", layout.OneLine(ending))
 	}
 }
 

@@ -7,6 +7,7 @@ package incident
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"slowpath/internal/lab/servers"
@@ -14,6 +15,9 @@ import (
 
 // HealthyCause is the cause of an incident that is none: a load that makes nothing slow.
 const HealthyCause = "healthy"
+
+// ErrNotMade says that a part of an incident ended before doctor had watched it.
+var ErrNotMade = errors.New("the incident did not take place")
 
 // Incident is a fault that the lab can make.
 type Incident struct {

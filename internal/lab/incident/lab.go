@@ -41,7 +41,8 @@ func New(server servers.Name, log io.Writer) (*Lab, error) {
 	return &Lab{Fleet: f, Registry: reg, Cache: cache, Server: server, Log: log}, nil
 }
 
-// Close removes and ends everything, in reverse order.
+// Close removes and ends everything, in reverse order. The error is ErrNotMade if something had ended too early; any
+// other error does not concern what doctor has seen.
 func (l *Lab) Close(ctx context.Context) error {
 	var errs []error
 	for i := len(l.cleanup) - 1; i >= 0; i-- {

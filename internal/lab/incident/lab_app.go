@@ -45,11 +45,13 @@ func (l *Lab) App(ctx context.Context, s AppSpec) (*apps.Running, error) {
 	l.Defer(func(context.Context) error {
 		stats, err := r.Stop()
 		l.Logf("application %s: %s", s.Name, stats)
-		if err != nil && !errors.Is(err, apps.ErrEnded) {
-			l.Logf("%v", err) // a worker waits for its jobs, which a fault may hold up
-			return nil
+		if errors.Is(err, apps.ErrEnded) {
+			return fmt.Errorf("%w: %w", ErrNotMade, err)
 		}
-		return err
+		if err != nil {
+			l.Logf("%v", err) // a worker waits for its jobs, which a fault may hold up
+		}
+		return nil
 	})
 	return r, nil
 }

@@ -27,7 +27,7 @@ type ClientSpec struct {
 // How long a client may take to its first successful call, which is longest when it fills its heap, and to its end.
 const (
 	clientReady = 30 * time.Second
-	clientEnd   = 3 * time.Second
+	clientEnd   = 5 * time.Second // a JVM has to close its connections and to write its summary
 )
 
 // Client starts a client process and waits for its first reply. The process ends with the lab: its standard input is a
@@ -51,7 +51,7 @@ func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process
 	if err != nil {
 		return nil, err
 	}
-	dir, err := l.processDir("client-" + string(s.Program))
+	dir, err := l.processDir("client-" + filepath.Base(string(s.Program)))
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +59,28 @@ func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process
 	if err != nil {
 		return nil, err
 	}
-	l.Defer(func(context.Context) error {
-		sum, err := c.Stop(clientEnd)
-		if err == nil {
-			l.Logf("client %s: %s", s.Program, sum)
-		}
-		return err
-	})
+	l.Defer(func(context.Context) error { return l.endClient(s.Program, c) })
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
 	return c, c.AwaitReady(ctx)
+}
+
+// endClient ends a client and logs its measurements. The error is ErrNotMade if the client had failed before.
+func (l *Lab) endClient(name clients.Name, c *clients.Process) error {
+	early := false
+	select {
+	case <-c.Exited():
+		early = true
+	default:
+	}
+	sum, err := c.Stop(clientEnd)
+	switch {
+	case err == nil:
+		l.Logf("client %s: %s", name, sum)
+	case early:
+		err = fmt.Errorf("%w: %w", ErrNotMade, err)
+	}
+	return err
 }
 
 // processDirs counts the directories of this process: an incident may have several clients.
