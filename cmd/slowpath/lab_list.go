@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/report/layout"
 )
@@ -73,9 +74,20 @@ func (a *app) printRunning(l *incident.Lab) error {
 		return err
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nRUNNING\tROLE\tADDRESS\tPID\tDIRECTORY")
+	fmt.Fprintln(w, "\nRUNNING\tNAME\tROLE\tADDRESS\tPID\tDIRECTORY")
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", i.Server, i.Role, i.Addr, i.PID, i.Dir)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.Server, nameOf(i), i.Role, i.Addr, i.PID, i.Dir)
 	}
 	return w.Flush()
+}
+
+// nameOf says by which name lab down stops a server, or who does.
+func nameOf(i fleet.Listed) string {
+	switch {
+	case !i.Persistent:
+		return "(of a lab that runs)"
+	case !i.Own:
+		return i.Fleet + " (of user " + i.User + ")"
+	}
+	return i.Fleet
 }

@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,10 +24,14 @@ func (a *app) labUp() *cobra.Command {
 		Example: `  slowpath lab up
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
   slowpath lab up --tls --password secret
+  slowpath lab up --name blue --server valkey-8.1.1    beside others; lab down blue
   slowpath lab up --masters 3 --proxy twemproxy
   slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fleet.CheckName(spec.Fleet); err != nil {
+				return usagef("--name %w", err)
+			}
 			if proxy != "" {
 				if err := checkProxy(cmd.Flags(), proxy, masters); err != nil {
 					return err
@@ -71,6 +77,7 @@ func (a *app) labUp() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	f.StringVar(&spec.Fleet, "name", fleet.DefaultName, "`name` by which lab down stops them")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
 	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy, which spreads keys over "+
@@ -106,18 +113,47 @@ func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
 
 func (a *app) labDown() *cobra.Command {
 	return &cobra.Command{
-		Use:     "down",
-		Short:   "Stop what lab up has started, and nothing else",
-		Example: "  slowpath lab down",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "down [NAME...]",
+		Short: "Stop what lab up has started, and nothing else",
+		Long: `down stops what lab up has started by these names, or without a name. What was started by other names,
+or by other users of sudo, stays.`,
+		Example: `  slowpath lab down
+  slowpath lab down blue`,
+		RunE: func(cmd *cobra.Command, names []string) error {
 			l, err := a.openLab(cmd.Context(), defaultServer, a.stderr)
 			if err != nil {
 				return err
 			}
-			infos, err := l.Fleet.Down(cmd.Context())
+			if err := checkNames(l.Fleet, names); err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				names = []string{fleet.DefaultName}
+			}
+			infos, err := l.Fleet.Down(cmd.Context(), names...)
 			fmt.Fprintf(a.stdout, "stopped %d servers\n", len(infos))
+			if left, _ := l.Fleet.Names(); len(left) > 0 && err == nil {
+				fmt.Fprintf(a.stderr, "still there: %s\n", strings.Join(left, ", "))
+			}
 			return err
 		},
 	}
+}
+
+// checkNames refuses names by which this user has started nothing.
+func checkNames(f *fleet.Fleet, names []string) error {
+	known, err := f.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case slices.Contains(known, name):
+		case len(known) == 0:
+			return usagef("nothing of yours is named %q: lab up has started nothing; see: slowpath lab list", name)
+		default:
+			return usagef("nothing of yours is named %q; give one of: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,8 @@ type Entry struct {
 	Kind       Kind      `json:"kind"`
 	Group      string    `json:"group,omitempty"` // things made together
 	Persistent bool      `json:"persistent"`      // made by `lab up`: outlives its owner
+	Fleet      string    `json:"fleet,omitempty"` // name of `lab up`, if persistent; empty: DefaultName
+	User       string    `json:"user,omitempty"`  // number of the user who made it; empty: by an older version
 	Owner      Process   `json:"owner"`           // the lab that made it
 	BootID     string    `json:"boot_id"`
 	Created    time.Time `json:"created"`
@@ -42,6 +45,9 @@ type Entry struct {
 	Name    string   `json:"name,omitempty"`
 	Info    *Info    `json:"info,omitempty"` // of a server's process
 }
+
+// fleet is the name of the `lab up` that made the entry.
+func (e Entry) fleet() string { return cmp.Or(e.Fleet, DefaultName) }
 
 // check refuses an entry whose removal could hurt anything but the lab's own things.
 func (e Entry) check(cgroupRoot string) error {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"slowpath/internal/lab/servers"
@@ -41,6 +42,21 @@ func withDefaultTimeout(ctx context.Context, d time.Duration) (context.Context, 
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, d)
+}
+
+// DefaultName is the name of what `lab up` starts without one.
+const DefaultName = "default"
+
+// nameLimit bounds the names of `lab up`, in bytes.
+const nameLimit = 32
+
+// CheckName refuses what is no name for `lab up`.
+func CheckName(name string) error {
+	if !isWord(name) || len(name) > nameLimit {
+		return fmt.Errorf("%q is not a name: give up to %d letters, digits and -_. that begin with a letter or digit",
+			name, nameLimit)
+	}
+	return nil
 }
 
 // dirPrefix marks the directories of the lab; nothing else is ever removed recursively.

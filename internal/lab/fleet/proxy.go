@@ -72,7 +72,7 @@ func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Insta
 	return f.startProxy(ctx, haproxy, Spec{}, backends)
 }
 
-// startProxy heeds only whether the spec is persistent.
+// startProxy heeds only whether the spec is persistent, and its name.
 func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*Instance) (*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
@@ -86,7 +86,7 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 	}
 	g := newGroup()
 	dir := f.newDir(g, ports[0])
-	i := &Instance{spec: Spec{Persistent: spec.Persistent}, registry: f.Registry, Info: Info{
+	i := &Instance{spec: Spec{Persistent: spec.Persistent, Fleet: spec.Fleet}, registry: f.Registry, Info: Info{
 		Group: g.id, Server: servers.Name(p.program), Role: "proxy",
 		Dir:     dir,
 		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),

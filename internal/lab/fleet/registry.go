@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -54,7 +55,7 @@ func openRegistry(dir string, host Host) (*Registry, error) {
 
 // Add records e, owned by this process, and returns it with its id. Call it before the thing is made.
 func (r *Registry) Add(e Entry) (Entry, error) {
-	e.ID, e.Owner, e.BootID, e.Created = newID(), r.me, r.host.bootID(), time.Now().UTC()
+	e.ID, e.Owner, e.BootID, e.Created, e.User = newID(), r.me, r.host.bootID(), time.Now().UTC(), caller()
 	if err := e.check(r.host.Cgroup); err != nil {
 		return e, fmt.Errorf("registering: %w", err)
 	}
@@ -129,6 +130,19 @@ func (r *Registry) read(id string) (Entry, error) {
 	}
 	return e, e.check(r.host.Cgroup)
 }
+
+// caller is the number of the user who runs the lab: of root the one who called sudo, since users of sudo share root's
+// registry.
+func caller() string {
+	uid := os.Geteuid()
+	if n, err := strconv.Atoi(os.Getenv("SUDO_UID")); err == nil && uid == 0 && n > 0 {
+		uid = n
+	}
+	return strconv.Itoa(uid)
+}
+
+// own reports whether this user made the entry, or an older version of the lab, which did not note who.
+func (e Entry) own() bool { return e.User == "" || e.User == caller() }
 
 // current reports whether the entry was made since the last boot.
 func (r *Registry) current(e Entry) bool { return e.BootID == r.host.bootID() }

@@ -115,7 +115,7 @@ func TestSweepOrderAndCommands(t *testing.T) {
 	if !slices.Equal(*ran, want) {
 		t.Errorf("ran %q, wanted %q", *ran, want)
 	}
-	if down, err := r.Down(t.Context()); err != nil || len(down) != 1 || down[0].ID != persistent.ID {
+	if down, err := r.Down(t.Context(), DefaultName); err != nil || len(down) != 1 || down[0].ID != persistent.ID {
 		t.Errorf("down %v, %v", down, err)
 	}
 }

@@ -30,7 +30,8 @@ type Spec struct {
 	// run in this network namespace (`ip netns`); implies UnixSocket, by which the lab connects
 	NetNS string
 
-	Persistent bool // keeps running when the lab ends, until `lab down`
+	Persistent bool   // keeps running when the lab ends, until `lab down`
+	Fleet      string // name by which `lab down` finds it, if persistent; empty: DefaultName
 
 	cluster    bool
 	nodes      *MapSpec

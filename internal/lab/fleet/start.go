@@ -112,13 +112,13 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 func (i *Instance) prepare(g *group, conf string) error {
 	var err error
 	if i.dir, err = i.registry.Add(Entry{
-		Kind: KindDir, Group: g.id, Persistent: i.spec.Persistent,
+		Kind: KindDir, Group: g.id, Persistent: i.spec.Persistent, Fleet: i.spec.Fleet,
 		Path: i.Dir,
 	}); err != nil {
 		return err
 	}
 	if i.process, err = i.registry.Add(Entry{
-		Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent,
+		Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent, Fleet: i.spec.Fleet,
 		Path: i.Dir,
 	}); err != nil {
 		return err

@@ -13,10 +13,10 @@ func (r *Registry) Sweep(ctx context.Context) ([]Entry, error) {
 	return r.removeIf(ctx, func(e Entry) bool { return !e.Persistent && r.orphaned(e) })
 }
 
-// Down removes what `lab up` made in the given groups, or all of it if none is given.
-func (r *Registry) Down(ctx context.Context, groups ...string) ([]Entry, error) {
+// Down removes what `lab up` of this user made under the given names.
+func (r *Registry) Down(ctx context.Context, names ...string) ([]Entry, error) {
 	return r.removeIf(ctx, func(e Entry) bool {
-		return e.Persistent && (len(groups) == 0 || slices.Contains(groups, e.Group))
+		return e.Persistent && e.own() && slices.Contains(names, e.fleet())
 	})
 }
 

@@ -53,7 +53,7 @@ func TestSweepAfterTheLabWasKilled(t *testing.T) {
 	if err := lab.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _, _ = f.Registry.Down(context.Background()) }()
+	defer func() { _, _ = f.Registry.Down(context.Background(), DefaultName) }()
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestSweepAfterTheLabWasKilled(t *testing.T) {
 	if _, err := RealHost().stat(made["stays"].PID); err != nil {
 		t.Errorf("the persistent server was swept: %v", err)
 	}
-	if down, err := f.Down(t.Context()); err != nil || len(down) != 1 {
+	if down, err := f.Down(t.Context(), DefaultName); err != nil || len(down) != 1 {
 		t.Errorf("Down: %v, %v", down, err)
 	}
 	checkGone(t, made["stays"])

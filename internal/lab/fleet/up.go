@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"slowpath/internal/lab/servers"
 )
@@ -122,8 +123,11 @@ func infos(instances []*Instance) []Info {
 // Listed is a server of the lab as `lab list` shows it.
 type Listed struct {
 	Info
-	Persistent bool `json:"persistent"` // started by `lab up`
-	Running    bool `json:"running"`    // its process is alive
+	Fleet      string `json:"fleet"`      // name of `lab up`
+	User       string `json:"user"`       // number of the user who started it; empty: not known
+	Own        bool   `json:"own"`        // this user started it
+	Persistent bool   `json:"persistent"` // started by `lab up`
+	Running    bool   `json:"running"`    // its process is alive
 }
 
 // List returns the servers in the registry, oldest first.
@@ -135,14 +139,28 @@ func (f *Fleet) List() ([]Listed, error) {
 			continue
 		}
 		running := f.Registry.current(e) && f.Registry.host.alive(e.Process)
-		out = append(out, Listed{Info: *e.Info, Persistent: e.Persistent, Running: running})
+		out = append(out, Listed{
+			Info: *e.Info, Fleet: e.fleet(), User: e.User, Own: e.own(), Persistent: e.Persistent, Running: running,
+		})
 	}
 	return out, err
 }
 
-// Down removes what `lab up` made: all of it, or only the given groups (Info.Group). It returns the servers it stopped.
-func (f *Fleet) Down(ctx context.Context, groups ...string) ([]Info, error) {
-	removed, err := f.Registry.Down(ctx, groups...)
+// Names are those by which `lab up` of this user has made something, also what it was killed at.
+func (f *Fleet) Names() ([]string, error) {
+	entries, err := f.Registry.Entries()
+	var names []string
+	for _, e := range entries {
+		if e.Persistent && e.own() && !slices.Contains(names, e.fleet()) {
+			names = append(names, e.fleet())
+		}
+	}
+	return names, err
+}
+
+// Down removes what `lab up` of this user made under the given names. It returns the servers it stopped.
+func (f *Fleet) Down(ctx context.Context, names ...string) ([]Info, error) {
+	removed, err := f.Registry.Down(ctx, names...)
 	var out []Info
 	for _, e := range removed {
 		if e.Info != nil {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"slowpath/internal/lab/servers"
@@ -15,7 +16,7 @@ func TestUpListDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := f.Up(t.Context(), bin, 0, 1, Spec{})
+	plain, err := f.Up(t.Context(), bin, 0, 1, Spec{Fleet: "plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,29 +24,61 @@ func TestUpListDown(t *testing.T) {
 		t.Errorf("Sweep took what is persistent: %v, %v", swept, err)
 	}
 	listed, err := f.List()
-	if err != nil || len(listed) != 5 {
+	if err != nil || len(listed) != 5 || listed[0].Fleet != DefaultName || listed[4].Fleet != "plain" {
 		t.Fatalf("listed %v, %v", listed, err)
 	}
 	for _, l := range listed {
-		if !l.Running || !l.Persistent || l.Version != bin.Version || l.Addr == "" || l.PID == 0 || l.Dir == "" {
+		if !l.Running || !l.Own || !l.Persistent || l.Version != bin.Version || l.Addr == "" || l.PID == 0 ||
+			l.Dir == "" {
 			t.Errorf("listed %+v", l)
 		}
 	}
 	if plain[0].Role != "master" || plain[1].Role != "replica" || cluster[0].Group == plain[0].Group {
 		t.Errorf("plain %+v, cluster %+v", plain, cluster)
 	}
-	down, err := f.Down(t.Context(), plain[0].Group)
+	if names, err := f.Names(); err != nil || !slices.Equal(names, []string{DefaultName, "plain"}) {
+		t.Errorf("names %v, %v", names, err)
+	}
+	down, err := f.Down(t.Context(), "plain")
 	if err != nil || len(down) != 2 {
-		t.Errorf("Down of one group: %v, %v", down, err)
+		t.Errorf("Down of one name: %v, %v", down, err)
 	}
 	own := start(t, bin, Spec{}) // of a running lab, in another registry
-	down, err = f.Down(t.Context())
+	down, err = f.Down(t.Context(), DefaultName)
 	if err != nil || len(down) != 3 || !own.Running() {
 		t.Errorf("Down: %v, %v", down, err)
 	}
 	for _, i := range append(cluster, plain...) {
 		checkGone(t, i)
 	}
+}
+
+// TestDownOfAnotherUser: who calls sudo shares the registry of root, but not what others have started there.
+func TestDownOfAnotherUser(t *testing.T) {
+	needRoot(t)
+	f := newFleet(t)
+	bin := get(t, servers.Redis7015)
+	t.Setenv("SUDO_UID", "4321")
+	theirs, err := f.Up(t.Context(), bin, 0, 0, Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SUDO_UID", "4322")
+	if down, err := f.Down(t.Context(), DefaultName); err != nil || len(down) != 0 {
+		t.Errorf("Down by another user: %v, %v", down, err)
+	}
+	if names, err := f.Names(); err != nil || len(names) != 0 {
+		t.Errorf("names %v, %v", names, err)
+	}
+	listed, err := f.List()
+	if err != nil || len(listed) != 1 || listed[0].Own || listed[0].User != "4321" || !listed[0].Running {
+		t.Errorf("listed %+v, %v", listed, err)
+	}
+	t.Setenv("SUDO_UID", "4321")
+	if down, err := f.Down(t.Context(), DefaultName); err != nil || len(down) != 1 {
+		t.Errorf("Down: %v, %v", down, err)
+	}
+	checkGone(t, theirs[0])
 }
 
 // TestUpBehindAProxy: what is written through the proxy is on the servers behind it, all stay, and all are removed.
@@ -86,7 +119,7 @@ func TestUpBehindAProxy(t *testing.T) {
 			if swept, err := f.Registry.Sweep(t.Context()); err != nil || len(swept) != 0 {
 				t.Errorf("Sweep took what is persistent: %v, %v", swept, err)
 			}
-			if down, err := f.Down(t.Context()); err != nil || len(down) != masters+1 {
+			if down, err := f.Down(t.Context(), DefaultName); err != nil || len(down) != masters+1 {
 				t.Errorf("Down: %v, %v", down, err)
 			}
 			for _, i := range all {
