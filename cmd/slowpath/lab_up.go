@@ -62,7 +62,7 @@ func (a *app) labUp() *cobra.Command {
 					if errors.Is(err, fleet.ErrNoProxy) {
 						return fmt.Errorf("%w: %w", errMissing, err)
 					}
-					return err
+					return badPort(err)
 				}
 				return a.printRunning(l)
 			}
@@ -70,7 +70,7 @@ func (a *app) labUp() *cobra.Command {
 				masters = 0 // for the fleet, a number of masters means a cluster
 			}
 			if _, err := l.Fleet.Up(cmd.Context(), bin, masters, replicas, spec); err != nil {
-				return err
+				return badPort(err)
 			}
 			return a.printRunning(l)
 		},
@@ -84,13 +84,21 @@ func (a *app) labUp() *cobra.Command {
 		"--masters that know nothing of each other, or haproxy")
 	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
 		"of slots per master; its other nodes do not exist")
-	f.IntVar(&spec.Port, "port", 0, "first `port` (default: a free one)")
+	f.IntVar(&spec.Port, "port", 0, "first `port` of a cluster, or that of a server (default: free ones)")
 	f.BoolVar(&spec.AOF, "aof", false, "with an append-only file")
 	f.BoolVar(&spec.TLS, "tls", false, "with TLS, by a certificate made for it")
 	f.StringVar(&spec.Password, "password", "", "`password` of the default user")
 	f.StringArrayVar(&spec.ACL, "acl", nil, "ACL line, e.g. 'user ops on >pw ~* +@all' (repeatable)")
 	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
 	return c
+}
+
+// badPort marks an error of --port as one of the command line.
+func badPort(err error) error {
+	if errors.Is(err, fleet.ErrPort) {
+		return usage(err)
+	}
+	return err
 }
 
 // checkProxy refuses what proxies cannot have behind them.

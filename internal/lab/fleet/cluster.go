@@ -25,12 +25,13 @@ const startsAtOnce = 4
 
 // StartCluster starts masters × (1 + replicas) nodes, makes them a cluster with all slots served, and waits until every
 // node says cluster_state:ok and every replica is in sync. replicas is per master. Without a deadline in ctx it waits
-// 90 s. On error nothing is left. spec.Port must be 0.
+// 90 s. On error nothing is left. With spec.Port the nodes have that port and the next ones; before the first one
+// starts, these and their bus ports must be free, else the error is ErrPort.
 func (f *Fleet) StartCluster(ctx context.Context, bin servers.Binary, masters, replicas int, spec Spec) (*Cluster,
 	error,
 ) {
-	if masters < 1 || masters > Slots || replicas < 0 || spec.Port != 0 {
-		return nil, fmt.Errorf("starting a cluster of %s: wanted at least one master, no negative replicas, and port 0",
+	if masters < 1 || masters > Slots || replicas < 0 {
+		return nil, fmt.Errorf("starting a cluster of %s: wanted at least one master, and no negative replicas",
 			bin.Name)
 	}
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)
@@ -55,6 +56,10 @@ func (f *Fleet) startNodes(ctx context.Context, bin servers.Binary, c *Cluster, 
 			return err
 		}
 	}
+	ports, err := clusterPorts(spec, n)
+	if err != nil {
+		return err
+	}
 	nodes, errs := make([]*Instance, n), make([]error, n)
 	gate := make(chan struct{}, startsAtOnce)
 	var wg sync.WaitGroup
@@ -63,9 +68,11 @@ func (f *Fleet) startNodes(ctx context.Context, bin servers.Binary, c *Cluster, 
 		if k >= c.Masters {
 			role = "replica"
 		}
+		own := spec
+		own.Port = ports[k]
 		gate <- struct{}{}
 		wg.Go(func() {
-			nodes[k], errs[k] = f.start(ctx, bin, spec, g, role)
+			nodes[k], errs[k] = f.start(ctx, bin, own, g, role)
 			<-gate
 		})
 	}

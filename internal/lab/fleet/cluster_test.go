@@ -2,6 +2,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
+	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,12 +63,67 @@ func TestCluster(t *testing.T) {
 
 func TestClusterRefuses(t *testing.T) {
 	f := newFleet(t)
-	for _, test := range []struct{ masters, replicas, port int }{{0, 1, 0}, {1, -1, 0}, {3, 0, 7000}} {
-		if _, err := f.StartCluster(t.Context(), servers.Binary{}, test.masters, test.replicas,
-			Spec{Port: test.port}); err == nil {
+	for _, test := range []struct{ masters, replicas int }{{0, 1}, {1, -1}} {
+		if _, err := f.StartCluster(t.Context(), servers.Binary{}, test.masters, test.replicas, Spec{}); err == nil {
 			t.Errorf("%v: no error", test)
 		}
 	}
+	for _, port := range []int{-1, 55534, 70000} { // of three nodes
+		if _, err := f.StartCluster(t.Context(), servers.Binary{}, 3, 0, Spec{Port: port}); !errors.Is(err, ErrPort) ||
+			!strings.Contains(err.Error(), "give a first port from 1 to 55533") {
+			t.Errorf("port %d: %v", port, err)
+		}
+	}
+}
+
+// TestClusterPorts: the nodes have the ports from the first one on. A cluster of which one port, or one bus port, is
+// taken does not start at all.
+func TestClusterPorts(t *testing.T) {
+	f, bin := newFleet(t), get(t, servers.Redis7015)
+	const nodes = 4
+	first := consecutive(t, nodes)
+	for _, taken := range []int{first + 3, first + 2 + busOffset} {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(taken)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.StartCluster(t.Context(), bin, 2, 1, Spec{Port: first})
+		l.Close()
+		if !errors.Is(err, ErrPort) || !strings.Contains(err.Error(), strconv.Itoa(taken)+": bind: ") {
+			t.Errorf("port %d: %v", taken, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(f.Registry.dir, "*")); err != nil || len(left) > 0 {
+			t.Errorf("something was started: %v, %v", left, err)
+		}
+	}
+	c, err := f.StartCluster(t.Context(), bin, 2, 1, Spec{Port: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, n := range c.Nodes {
+		if n.Port != first+k || !strings.Contains(do(t, n, "CLUSTER", "INFO"), "cluster_state:ok") {
+			t.Errorf("node %d: %+v", k, n.Info)
+		}
+	}
+	if err := c.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// consecutive finds n ports in a row which are free now, with their bus ports.
+func consecutive(t *testing.T, n int) int {
+	t.Helper()
+	for range portTries {
+		ports, err := freePorts(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := clusterPorts(Spec{Port: ports[0]}, n); err == nil {
+			return ports[0]
+		}
+	}
+	t.Fatal("no free ports in a row")
+	return 0
 }
 
 func TestClusterFailureLeavesNothing(t *testing.T) {

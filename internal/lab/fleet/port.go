@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 )
@@ -11,6 +13,36 @@ const (
 	portCeiling = 55000 // so that the bus port stays below 65536
 	portTries   = 1000
 )
+
+// ErrPort says that a port that was asked for cannot be used.
+var ErrPort = errors.New("the port cannot be used")
+
+// clusterPorts are the n ports from that of a spec on, which must be free together with their bus ports; n times 0
+// where the spec has none.
+func clusterPorts(s Spec, n int) ([]int, error) {
+	ports := make([]int, n)
+	if s.Port == 0 {
+		return ports, nil
+	}
+	last := s.Port + n - 1
+	if s.Port < 1 || last > math.MaxUint16-busOffset {
+		return nil, fmt.Errorf("%w: %d nodes from %d on end at %d; give a first port from 1 to %d", ErrPort, n, s.Port,
+			last, math.MaxUint16-busOffset-n+1)
+	}
+	for k := range ports {
+		port := s.Port + k
+		for _, own := range []int{port, port + busOffset} {
+			l, err := net.Listen("tcp", net.JoinHostPort(s.bind(), strconv.Itoa(own)))
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w (the node on port %d has its bus on %d); give another first port, or "+
+					"none", ErrPort, err, port, port+busOffset)
+			}
+			defer l.Close()
+		}
+		ports[k] = port
+	}
+	return ports, nil
+}
 
 // freePorts finds n different ports below portCeiling which are free together with their bus ports. They may be taken
 // again before a server starts on them.

@@ -13,7 +13,7 @@ import (
 const readyPoll = 10 * time.Millisecond
 
 // errPortTaken says that another process listens on the port.
-var errPortTaken = errors.New("the port is taken by another process")
+var errPortTaken = fmt.Errorf("%w: another process has it", ErrPort)
 
 // awaitReady waits until the server answers PING, with PONG or with an error that only a server that serves gives.
 func (i *Instance) awaitReady(ctx context.Context) error {

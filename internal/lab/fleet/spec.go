@@ -15,7 +15,7 @@ import (
 // password.
 type Spec struct {
 	Bind       string   // address to listen on; empty means 127.0.0.1
-	Port       int      // 0 means a free one below 55000, whose cluster bus port (+10000) is free too
+	Port       int      // first one; 0 means free ones below 55000, whose cluster bus ports (+10000) are free too
 	Config     []string // lines of redis.conf, which come last and so override others
 	AOF        bool     // appendonly yes
 	TLS        bool     // the port speaks TLS only; a CA and a certificate are made for it
@@ -55,7 +55,7 @@ func (s Spec) check(bin servers.Binary) error {
 	case net.ParseIP(s.bind()) == nil:
 		return fmt.Errorf("the address to bind, %q, is not an IP address", s.Bind)
 	case s.Port < 0 || s.Port > 65535 || s.cluster && s.Port > 55535:
-		return fmt.Errorf("port %d is out of range", s.Port)
+		return fmt.Errorf("%w: %d is out of range", ErrPort, s.Port)
 	case s.Nice < -20 || s.Nice > 19:
 		return fmt.Errorf("nice %d is not in -20 … 19", s.Nice)
 	case s.NetNS != "" && !isWord(s.NetNS):

@@ -60,7 +60,11 @@ func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *gro
 		if err == nil {
 			return i, nil
 		}
-		if spec.Port != 0 || try == portRaces || !errors.Is(err, errPortTaken) {
+		taken := errors.Is(err, errPortTaken)
+		if spec.Port != 0 && taken {
+			err = fmt.Errorf("%w; give another port, or none", err)
+		}
+		if spec.Port != 0 || try == portRaces || !taken {
 			return nil, fmt.Errorf("starting %s on port %d: %w", bin.Name, port, err)
 		}
 	}
