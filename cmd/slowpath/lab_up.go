@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
 )
 
 func (a *app) labUp() *cobra.Command {
@@ -25,6 +28,7 @@ func (a *app) labUp() *cobra.Command {
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
   slowpath lab up --tls --password secret
   slowpath lab up --name blue --server valkey-8.1.1    beside others; lab down blue
+  slowpath lab up --server ./redis-7.4.1/src/redis-server
   slowpath lab up --masters 3 --proxy twemproxy
   slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
 		Args: noArguments,
@@ -37,16 +41,12 @@ func (a *app) labUp() *cobra.Command {
 					return err
 				}
 			}
-			l, err := a.openLab(cmd.Context(), server, a.stderr)
-			if err != nil {
-				return err
-			}
-			bin, err := l.Cache.Get(cmd.Context(), l.Server, a.stderr)
-			if err != nil {
-				return err
-			}
 			if masters < 1 {
 				return usagef("--masters %d: give at least 1", masters)
+			}
+			l, bin, err := a.openLabWith(cmd.Context(), server)
+			if err != nil {
+				return err
 			}
 			if ranges > 0 {
 				if _, err := l.Fleet.StartMap(cmd.Context(), bin, fleet.MapSpec{
@@ -76,7 +76,8 @@ func (a *app) labUp() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
+	f.StringVar(&server, "server", defaultServer, "server `version`, see lab servers, or the path of a "+
+		"redis-server or valkey-server of any version")
 	f.StringVar(&spec.Fleet, "name", fleet.DefaultName, "`name` by which lab down stops them")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
@@ -91,6 +92,27 @@ func (a *app) labUp() *cobra.Command {
 	f.StringArrayVar(&spec.ACL, "acl", nil, "ACL line, e.g. 'user ops on >pw ~* +@all' (repeatable)")
 	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
 	return c
+}
+
+// openLabWith opens the lab, and finds the server by its path, or by its version in the cache.
+func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, servers.Binary, error) {
+	if !servers.IsPath(server) {
+		if _, err := servers.Lookup(servers.Name(server)); err != nil {
+			return nil, servers.Binary{}, usagef("%w; or give the path of one, such as ./redis-server", err)
+		}
+		l, err := a.openLab(ctx, server, a.stderr)
+		if err != nil {
+			return nil, servers.Binary{}, err
+		}
+		bin, err := l.Cache.Get(ctx, l.Server, a.stderr)
+		return l, bin, err
+	}
+	bin, err := fleet.ServerAt(ctx, server)
+	if err != nil {
+		return nil, bin, usage(err)
+	}
+	l, err := a.openLab(ctx, defaultServer, a.stderr)
+	return l, bin, err
 }
 
 // badPort marks an error of --port as one of the command line.

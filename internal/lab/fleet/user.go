@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"slowpath/internal/lab/servers"
 )
 
 // ServerUser is the user and the group of the servers and proxies that a lab of root starts: they need none of root's
@@ -28,6 +31,16 @@ func asServerUser() []string {
 // programs is the directory of a server's program and libraries, for a process that has it open as its first
 // descriptor after stderr. By this path ServerUser reaches them where the cache lies in a directory of root's.
 const programs = "/proc/self/fd/3"
+
+// ServerAt is a server of any version at a path. It is asked for its version as it will run: of root's lab as
+// ServerUser, through a descriptor of its directory.
+func ServerAt(ctx context.Context, path string) (servers.Binary, error) {
+	as := servers.As{Prefix: asServerUser()}
+	if len(as.Prefix) > 0 {
+		as.Dir = programs
+	}
+	return servers.AtPath(ctx, path, as)
+}
 
 // HandOver gives a directory and the files in it to the user that servers run as. The directory comes last: until then
 // nobody else can change what is in it.

@@ -89,6 +89,35 @@ func TestServersAreNoRoot(t *testing.T) {
 	}
 }
 
+// TestServerByItsPath: a server in a directory that nobody but root may enter runs as ServerUser, too, and so does one
+// that is started through a link. What that user cannot run is refused.
+func TestServerByItsPath(t *testing.T) {
+	needRoot(t)
+	cached := get(t, servers.Redis6214)
+	closed := filepath.Join(t.TempDir(), "closed")
+	program, link := filepath.Join(closed, "redis-server"), filepath.Join(t.TempDir(), "link")
+	script := filepath.Join(closed, "script") // which the shell has to open, as the user of the servers
+	code, err := os.ReadFile(cached.File)
+	if err := errors.Join(err, os.Mkdir(closed, 0o700), os.WriteFile(program, code, 0o755), os.Symlink(program, link),
+		os.WriteFile(script, []byte("#!/bin/sh\nexec true\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{program, link} {
+		bin, err := ServerAt(t.Context(), path)
+		if err != nil || bin.Name != servers.Redis6214 || bin.Version != "6.2.14" || bin.File != program {
+			t.Fatalf("%+v, %v", bin, err)
+		}
+		i := start(t, bin, Spec{})
+		checkUser(t, i.PID)
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", i.PID)); err != nil || exe != program {
+			t.Errorf("it runs %s, %v", exe, err)
+		}
+	}
+	if _, err := ServerAt(t.Context(), script); err == nil || !strings.Contains(err.Error(), "chmod o+x") {
+		t.Errorf("the script: %v", err)
+	}
+}
+
 // TestProxiesAreNoRoot: what passes for servers, too.
 func TestProxiesAreNoRoot(t *testing.T) {
 	needRoot(t)

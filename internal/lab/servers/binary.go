@@ -15,7 +15,7 @@ import (
 // Binary is a server on disk whose --version is the expected one.
 type Binary struct {
 	Server
-	Dir string // directory in the cache
+	Dir string // directory in the cache, or of a program that was named by its path
 	// executed file; its base name is the comm of the process: redis-server or valkey-server
 	Path string
 	File string   // the ELF file with the server's code, for uprobes; Path is the dynamic loader when they differ

@@ -43,19 +43,25 @@ func (t tool) find() (string, error) {
 // outputLimit bounds what is kept of a tool's output, in bytes; only its end goes into an error.
 const outputLimit = 64 << 10
 
-// run executes the tool in dir and returns the end of its output. It runs in a process group of its own, so that a
-// cancelled context also ends the compilers under make.
+// commandInGroup is a command with a process group of its own, so that the end of the context also ends its children.
+func commandInGroup(ctx context.Context, argv []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// run executes the tool in dir and returns the end of its output. The end of the context also ends the compilers under
+// make.
 func (t tool) run(ctx context.Context, dir string, args ...string) (string, error) {
 	path, err := t.find()
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := commandInGroup(ctx, append([]string{path}, args...))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
 	out := &tail{limit: outputLimit}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
