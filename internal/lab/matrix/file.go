@@ -35,7 +35,7 @@ func Parse(text []byte) (*Matrix, error) {
 			return nil, fmt.Errorf("%w: cell %d is of client %.40q, server %.40q, topology %.40q", ErrFile, i, c.Client,
 				c.Server, c.Topology)
 		case c.Calls < 0 || c.Errors < 0 || c.Errors > c.Calls || c.RequestsPerSecond < 0 || c.P50Ns < 0 ||
-			c.P99Ns < c.P50Ns || c.MaxNs < 0:
+			c.P99Ns < c.P50Ns || c.MaxNs < 0 || c.MeanNs < 0:
 			return nil, fmt.Errorf("%w: the figures of %.80q contradict each other", ErrFile, c.String())
 		case slices.ContainsFunc(m.Cells[:i], c.Is):
 			return nil, fmt.Errorf("%w: %.80q is there twice", ErrFile, c.String())

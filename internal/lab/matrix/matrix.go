@@ -53,12 +53,15 @@ type Cell struct {
 	Library           string  `json:"library,omitempty"` // with its version, as the program says
 	Calls             int64   `json:"calls"`
 	RequestsPerSecond float64 `json:"requests_per_second"` // those that succeeded
-	P50Ns             int64   `json:"p50_ns"`              // as the caller sees it, failed calls too
+	MeanNs            int64   `json:"mean_ns,omitempty"`   // as the caller sees it, failed calls too; 0: not known
+	P50Ns             int64   `json:"p50_ns"`
 	P99Ns             int64   `json:"p99_ns"`
 	MaxNs             int64   `json:"max_ns"`
 	Errors            int64   `json:"errors"`
-	LastError         string  `json:"last_error,omitempty"`
-	LimitedBy         string  `json:"limited_by,omitempty"` // as in slowpath.bench/v1, but client-cpu for generator-cpu
+	// ErrorKinds counts the errors by kind, as in slowpath.client/v1.
+	ErrorKinds map[string]int64 `json:"errors_by_kind,omitempty"`
+	LastError  string           `json:"last_error,omitempty"`
+	LimitedBy  string           `json:"limited_by,omitempty"` // as in slowpath.bench/v1, with ByClientCPU
 	// Finding is the cause that doctor named first, or its verdict where it found none. It is empty where doctor was
 	// not asked.
 	Finding     string   `json:"finding"`

@@ -27,7 +27,8 @@ func (p *pair) measure(ctx context.Context) error {
 		return err
 	}
 	c := p.cell
-	c.Library, c.Calls, c.Errors, c.LastError = sum.Library, sum.Calls, sum.Errors, sum.LastError
+	c.Library, c.Calls = sum.Library, sum.Calls
+	c.Errors, c.ErrorKinds, c.LastError = sum.Errors, sum.ErrorKinds, sum.LastError
 	if sum.Calls == 0 {
 		return fmt.Errorf("%w: none ended within %v", errSilent, sum.Ran.Round(time.Millisecond))
 	}
@@ -35,6 +36,7 @@ func (p *pair) measure(ctx context.Context) error {
 		return fmt.Errorf("%w: %d failed: %s", errSilent, sum.Errors, sum.LastError)
 	}
 	c.RequestsPerSecond = sum.PerSecondMean()
+	c.MeanNs = int64(mean(sum))
 	c.P50Ns, c.P99Ns, c.MaxNs = int64(sum.Histogram.Quantile(0.5)), int64(sum.Histogram.Quantile(0.99)), int64(sum.Max)
 	if watch != nil {
 		c.LimitedBy = watch.limitedBy(sum, p.settings.Workers)

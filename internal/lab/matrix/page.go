@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 
+	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
 
@@ -46,6 +47,7 @@ type row struct {
 type box struct {
 	There, Measured                 bool
 	Rate, P50, P99, Errors, Meaning string
+	Mean                            string // empty: not known
 	Library                         string
 	Share                           int
 	Ill                             bool // doctor found a cause
@@ -93,6 +95,9 @@ func (c Cell) box(most float64) box {
 	b := box{
 		There: true, Measured: c.Measured(), Rate: n[0], P50: n[1], P99: n[2], Errors: n[3],
 		Meaning: layout.Clean(c.meaning()), Library: layout.Clean(c.Library), Ill: c.Confidence > 0,
+	}
+	if c.MeanNs > 0 {
+		b.Mean = format.Duration(c.MeanNs)
 	}
 	if most > 0 {
 		b.Share = int(100 * c.RequestsPerSecond / most)

@@ -111,7 +111,7 @@ func TestRun(t *testing.T) {
 			}
 			continue
 		}
-		if c.Empty != "" || c.Errors > 0 || c.Calls == 0 || c.RequestsPerSecond <= 0 || c.P50Ns <= 0 ||
+		if c.Empty != "" || c.Errors > 0 || c.Calls == 0 || c.RequestsPerSecond <= 0 || c.P50Ns <= 0 || c.MeanNs <= 0 ||
 			c.P99Ns < c.P50Ns || c.LimitedBy == "" || c.Library == "" {
 			t.Errorf("%s: %+v", c, c)
 		}

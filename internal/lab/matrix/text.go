@@ -1,8 +1,10 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -79,9 +81,23 @@ func (c Cell) meaning() string {
 		parts = append(parts, "doctor: "+strings.Join(slices.Concat([]string{c.Finding}, c.Others), ", then "))
 	}
 	if c.Errors > 0 {
-		parts = append(parts, "last error: "+c.LastError)
+		parts = append(parts, c.kinds()+"last error: "+c.LastError)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// kinds lists the errors by kind, the most frequent first, for the text before the last error.
+func (c Cell) kinds() string {
+	var parts []string
+	for _, kind := range slices.SortedFunc(maps.Keys(c.ErrorKinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.ErrorKinds[b], c.ErrorKinds[a]), cmp.Compare(a, b))
+	}) {
+		parts = append(parts, format.Thousands(c.ErrorKinds[kind])+" "+kind)
+	}
+	if len(parts) == 0 { // of a matrix that an older version has measured
+		return ""
+	}
+	return "errors: " + strings.Join(parts, ", ") + "; "
 }
 
 // topology is that of the cell, for a title.

@@ -25,7 +25,8 @@ func varied() *Matrix {
 			},
 			{
 				Client: "go-redis-v6", Server: "redis-6.0.16", Topology: Cluster, Library: "go-redis v6.15.9",
-				Calls: 1170, RequestsPerSecond: 117, P50Ns: 549e6, P99Ns: 1.52e9, MaxNs: 2e9, Errors: 3,
+				Calls: 1170, RequestsPerSecond: 117, MeanNs: 612e6, P50Ns: 549e6, P99Ns: 1.52e9, MaxNs: 2e9,
+				Errors: 3, ErrorKinds: map[string]int64{"connection": 1, "timeout": 2},
 				LastError: "\x1b[31m<b>i/o timeout</b>", LimitedBy: "unknown", Finding: "cmdinfo-once-lock",
 				Confidence: 0.97, ExcessShare: 0.9, Others: []string{"short-lived-connections"}, Seconds: 24,
 			},
@@ -83,6 +84,7 @@ func TestPage(t *testing.T) {
 	page := buf.String()
 	for _, want := range []string{
 		"cluster of 3 masters and 3 replicas", "<th>redis-7.0.15</th>", "41 794/s",
+		"mean 612 ms, p50 549 ms", "errors: 2 timeout, 1 connection; last error: ",
 		"cmdinfo-once-lock", "not measured", "apt-get install maven", "&lt;b&gt;i/o timeout",
 	} {
 		if !strings.Contains(page, want) {
@@ -106,7 +108,7 @@ func TestPageOfHostileNames(t *testing.T) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
 		c.Client, c.Server, c.Library, c.LastError, c.LimitedBy = c.Client+name, c.Server+name, name, name, name
-		c.Finding, c.Others, c.Unwatched = name, []string{name}, name
+		c.Finding, c.Others, c.Unwatched, c.ErrorKinds = name, []string{name}, name, map[string]int64{name: 1}
 		if c.Empty != "" {
 			c.Empty = name
 		}
@@ -128,7 +130,8 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := Parse(buf.Bytes())
-	if err != nil || len(m.Cells) != 5 || m.Cells[1].LastError != varied().Cells[1].LastError {
+	if err != nil || len(m.Cells) != 5 || m.Cells[1].LastError != varied().Cells[1].LastError ||
+		m.Cells[1].ErrorKinds["timeout"] != 2 || m.Cells[1].MeanNs != 612e6 {
 		t.Errorf("%v: %+v", err, m)
 	}
 }
