@@ -51,6 +51,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
 		"must all hold")
 	f.processes.add(fl)
+	f.budget.add(fl)
 	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
 	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
@@ -72,8 +73,10 @@ type traceFlags struct {
 	spent                    []string
 	filter                   trace.Filter
 	processes                processFlags
+	budget                   tapBudget
 
 	slow      time.Duration // 0: auto
+	tapPart   float64       // of a core, for the kernel programs; 0: no limit
 	perSecond float64       // of the sample; 0 where none is wanted
 }
 
@@ -101,6 +104,9 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		f.perSecond = rate
 	case cmd.Flags().Changed("sample"):
 		return usagef("--sample has no effect without --all")
+	}
+	if f.tapPart, err = f.budget.part(); err != nil {
+		return err
 	}
 	if f.count < 0 {
 		return usagef("--count %d: must not be negative", f.count)

@@ -73,7 +73,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	kernel, err := tap.Open(tap.Options{
 		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
 		SamplePerSecond: int(math.Ceil(t.flags.perSecond)), Processes: t.flags.processes.ProcessFilter,
-		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of,
+		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of, Budget: t.flags.tapPart,
 	})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing,

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
@@ -26,7 +26,7 @@ type watchFlags struct {
 	maxDisk   int64
 	// of the tap, at a time
 	connections int
-	tapBudget   float64 // percent of a core
+	budget      tapBudget
 	processes   processFlags
 	profile     profileFlags
 }
@@ -44,8 +44,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
 	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
-	f.Float64Var(&w.tapBudget, "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
-		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
+	w.budget.add(f)
 	w.processes.add(f)
 	w.profile.add(f)
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
@@ -53,6 +52,22 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
 		"and most frequent rows are thinned first, slow calls last")
+}
+
+// tapBudget is --tap-budget: percent of a core.
+type tapBudget float64
+
+func (b *tapBudget) add(f *pflag.FlagSet) {
+	f.Float64Var((*float64)(b), "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
+		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
+}
+
+// part is the budget as a part of a core; 0: no limit.
+func (b tapBudget) part() (float64, error) {
+	if !(b >= 0 && b <= 100) { // not a number, too
+		return 0, usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", b)
+	}
+	return float64(b) / 100, nil
 }
 
 // slowAuto is --slow where nobody says from which duration on a call is slow.
@@ -88,10 +103,10 @@ func (w *watchFlags) options() (source.Options, error) {
 	if w.connections < 1 || w.connections > tap.MaxConnections {
 		return o, usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
 	}
-	if w.tapBudget < 0 || w.tapBudget > 100 || math.IsNaN(w.tapBudget) {
-		return o, usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", w.tapBudget)
+	var err error
+	if o.TapBudget, err = w.budget.part(); err != nil {
+		return o, err
 	}
-	o.TapBudget = w.tapBudget / 100
 	if _, err := parseSlow(w.slow); err != nil {
 		return o, err
 	}

@@ -65,6 +65,10 @@ func CallsFacts(s trace.Summary) []string {
 		lost = fmt.Sprintf("%d reports of the kernel lost", s.Dropped)
 	}
 	facts = append(facts, lost)
+	if s.LeftOut > 0 {
+		facts = append(facts, fmt.Sprintf("%s of the requests were on connections that were not followed (--tap-budget)",
+			format.Percent(s.LeftOut)))
+	}
 	if s.Unreported > 0 {
 		facts = append(facts, fmt.Sprintf("%d slow calls too many to be shown", s.Unreported))
 	}

@@ -136,7 +136,7 @@ func fits(out []byte, width int) error {
 func TestCallsSummaryGolden(t *testing.T) {
 	full := trace.Summary{
 		Seconds: 12.34, Calls: 41_022, Slow: 40, SlowNs: 5 * ms, Matched: 38, Filtered: true,
-		Unaligned: 12, Replies: 82_000, Dropped: 2, Unreported: 7, Garbage: 1,
+		Unaligned: 12, Replies: 82_000, Dropped: 2, Unreported: 7, Garbage: 1, LeftOut: 0.4,
 		Commands: []trace.Command{
 			{Op: "GET", Calls: 38_011, Slow: 30, P50Ns: 45_000, P99Ns: 1_200_000, MaxNs: 832 *
 				ms},

@@ -34,6 +34,8 @@ type Summary struct {
 	// slow calls above the limit of reports per second, and how often a connection carried bytes that the kernel
 	// programs do not understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
+	// LeftOut is the share of the reads of servers that were on connections which the tap left out (tap.Options.Budget).
+	LeftOut float64
 }
 
 // Command has the latencies of all calls of one command.
@@ -174,6 +176,9 @@ func (t *aggregate) summary() Summary {
 		Dropped:    int64(t.counters["tap.dropped"]),
 		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
 		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
+	}
+	if out := t.counters["tap.left_out"]; out > 0 {
+		s.LeftOut = out / (out + t.counters["tap.reads"])
 	}
 	s.Fast, s.Reported = t.fast, t.reported()
 	for name, o := range t.ops {
