@@ -26,6 +26,7 @@ import (
 	"slowpath/internal/lab/random"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
+	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/trace"
 )
@@ -231,6 +232,7 @@ func TestJSONDocument(t *testing.T) {
 		{trace.Schema, trace.Call{}},
 		{bench.Schema, bench.Result{}},
 		{survey.Schema, survey.Report{}},
+		{simulate.Schema, simulate.Report{}},
 		{matrix.Schema, matrix.Matrix{}},
 	} {
 		section := sectionOf(text, d.schema)

@@ -63,9 +63,10 @@ var layers = map[string]int{
 	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
 
-	"internal/topology/cost":   2,
-	"internal/topology/survey": 3,
-	"internal/topology/watch":  2,
+	"internal/topology/cost":     2,
+	"internal/topology/simulate": 3,
+	"internal/topology/survey":   3,
+	"internal/topology/watch":    2,
 
 	"internal/report":        8,
 	"internal/report/layout": 0,

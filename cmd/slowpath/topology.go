@@ -47,7 +47,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	fl.DurationVar(&f.callTimeout, "call-timeout", survey.DefaultTimeout, "for each reply of a node")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+survey.Schema)
 	a.targetFlags(c)
-	c.AddCommand(a.topologyWatch())
+	c.AddCommand(a.topologyWatch(), a.topologySimulate())
 	return c
 }
 
@@ -107,15 +107,9 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 	if err := clusterTarget(targets); err != nil {
 		return err
 	}
-	o := survey.Options{
+	seen, err := a.survey(ctx, survey.Options{
 		Target: targets[0], Cluster: a.where.Cluster, Window: f.window, Timeout: f.timeout, CallTimeout: f.callTimeout,
-		Progress: func(s string) { a.progress("%s", s) },
-	}
-	seen, err := o.Run(ctx)
-	a.progressDone()
-	if errors.Is(err, survey.ErrNotCluster) {
-		return usage(err)
-	}
+	})
 	if err != nil {
 		return err
 	}
@@ -127,6 +121,17 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		return report.TopologyJSON(a.stdout, r)
 	}
 	return report.Topology(a.stdout, r, f.all, a.style())
+}
+
+// survey asks a cluster, and shows what it does meanwhile.
+func (a *app) survey(ctx context.Context, o survey.Options) (*survey.Survey, error) {
+	o.Progress = func(s string) { a.progress("%s", s) }
+	seen, err := o.Run(ctx)
+	a.progressDone()
+	if errors.Is(err, survey.ErrNotCluster) {
+		return nil, usage(err)
+	}
+	return seen, err
 }
 
 func clusterTarget(targets []target.Target) error {

@@ -60,3 +60,18 @@ func (s Size) scaledTo(nodes int) Size {
 	g.Entries = int(float64(g.Ranges)*float64(s.Entries)/float64(max(1, s.Ranges)) + 0.5)
 	return g
 }
+
+// Of is one call of a command on a map of that size on the target: where the command was not measured there, by the
+// ratio of the two in the reference. It is false for a command that the version does not have.
+func (m *Model) Of(c Command, s Size) (time.Duration, bool) { return m.on(m.Reference, c, s) }
+
+// OnReference is one call of a command on the machine of the reference, for a product such as "redis 6.0.16". It is
+// false where the version is not known, or does not have the command.
+func OnReference(product string, c Command, s Size) (time.Duration, bool) {
+	reference, ok := measuredVersionFor(product)
+	if !ok {
+		return 0, false
+	}
+	l, ok := laws()[lawKey{reference, c}]
+	return microseconds(l.at(s)), ok
+}
