@@ -90,7 +90,7 @@ func (e *optionList) addAll() {
 	e.add(Option{
 		ID: "longer-period", Title: fmt.Sprintf("ask every %s, not every %s",
 			format.Interval(e.cluster.Period*longerPeriodFactor), format.Interval(e.cluster.Period)),
-		How:  e.cluster.Policy.Longer,
+		How:  e.cluster.Policy.LongerFor(e.cluster.Period * longerPeriodFactor),
 		Note: "until then clients learn of moved slots by MOVED",
 	}, 1.0/longerPeriodFactor, 1.0/longerPeriodFactor)
 	e.addSeedsOnly()

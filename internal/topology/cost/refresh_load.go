@@ -5,6 +5,9 @@ import "time"
 // DefaultPeriod is the default of Lettuce, go-redis and StackExchange.Redis.
 const DefaultPeriod = time.Minute
 
+// LongerPeriod is what is advised where the present one is not known.
+const LongerPeriod = DefaultPeriod * longerPeriodFactor
+
 // RefreshLoad is how often clients refresh the map, as counted or assumed.
 type RefreshLoad struct {
 	Command Command

@@ -53,7 +53,7 @@ func libraries(s *Survey) []Library {
 		h, _ := cost.PolicyOf(lib)
 		out = append(out, Library{
 			Library: lib, Connections: n, Hosts: len(hosts[lib]), Refreshes: h.Refreshes,
-			Option: h.Longer,
+			Option: h.LongerFor(cost.LongerPeriod),
 		})
 	}
 	slices.SortFunc(out, func(a, b Library) int {
