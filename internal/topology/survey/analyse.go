@@ -23,7 +23,7 @@ func Analyse(s *Survey, assumed Assumptions) *Report {
 		Refreshers: refreshers(s), Libraries: libraries(s), Refreshes: countRefreshes(s), Findings: []Finding{},
 		BlindSpots: []BlindSpot{}, Projections: []cost.Projection{}, Options: []cost.Option{},
 	}
-	setPeriodsByCounters(r.Refreshers, &r.Refreshes)
+	setPeriodsByCounters(r.Refreshers, &r.Refreshes, s.Window)
 	load := assumed.refreshLoad(&r.Refreshes, r.Refreshers, r.Libraries, r.Map.Size.Nodes)
 	r.Model = modelFor(s.Nodes[0], load.Command, v.majorityNode())
 	r.Projections = load.Projections(r.Model, r.Map.Size, assumed.sizes(r.Map.Size.Nodes))

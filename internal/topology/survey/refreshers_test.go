@@ -208,3 +208,115 @@ func TestReset(t *testing.T) {
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 0.01*math.Abs(b) }
+
+// fineList makes a survey of two nodes whose clients were listed each 100 ms for ten seconds, as they are where there
+// are few. A connection has its last command at the times that it is given: refreshes and, after each, other commands.
+func fineList(conns ...fakeConn) *Survey {
+	s := &Survey{Start: start, Window: 10 * time.Second}
+	for node := range 2 {
+		l := &NodeState{Addr: fmt.Sprintf("n%d:1", node)}
+		for at := time.Duration(0); at <= s.Window; at += 100 * time.Millisecond {
+			var b strings.Builder
+			for id, c := range conns {
+				if c.node != node {
+					continue
+				}
+				cmd, last := "get", time.Duration(-900)*time.Second
+				for k := 0; ; k++ {
+					t := c.phase + time.Duration(k)*c.period
+					if t > at {
+						break
+					}
+					cmd, last = "cluster|slots", t
+					if c.calls && at-t >= 150*time.Millisecond {
+						cmd, last = "get", at
+					}
+				}
+				// A server has whole seconds of its clock.
+				idle := int64((at + 700*time.Millisecond).Seconds()) - int64((last + 700*time.Millisecond).Seconds())
+				fmt.Fprintf(&b, "id=%d addr=10.0.0.1:%d name=%s age=900 idle=%d flags=N cmd=%s\n", id+1, 5000+id, c.name,
+					idle, cmd)
+			}
+			l.Ticks = append(l.Ticks, Tick{
+				At: start.Add(at), Clients: otherClients(server.ParseClients(b.String())), HasClients: true,
+			})
+		}
+		s.Nodes = append(s.Nodes, l)
+	}
+	return s
+}
+
+// fakeConn is a connection that refreshes, and with calls does other things, too.
+type fakeConn struct {
+	name          string
+	node          int
+	phase, period time.Duration
+	calls         bool
+}
+
+// TestPeriodOfEachCaller: callers of one host with other periods have a row each. They had one, with 6 s for a client of
+// one second and one of two.
+func TestPeriodOfEachCaller(t *testing.T) {
+	for name, conns := range map[string][]fakeConn{
+		"connections that do nothing else": {
+			{period: time.Second, phase: 430 * time.Millisecond}, {period: 2 * time.Second, phase: 770 * time.Millisecond},
+		},
+		"clients with connections for all": {
+			{name: "one", period: 2 * time.Second, phase: 400 * time.Millisecond, calls: true},
+			{name: "one", period: 2 * time.Second, phase: 1400 * time.Millisecond, calls: true, node: 1},
+			{name: "two", period: 4 * time.Second, phase: 700 * time.Millisecond, calls: true},
+			{name: "two", period: 4 * time.Second, phase: 2700 * time.Millisecond, calls: true, node: 1},
+		},
+	} {
+		got := refreshers(fineList(conns...))
+		r := Refreshes{Commands: []Refreshing{{Command: "cluster|slots", PerSecond: 1.5}}}
+		setPeriodsByCounters(got, &r, 10*time.Second)
+		if len(got) != 2 || got[0].PeriodNs != 1e9 || got[1].PeriodNs != 2e9 || got[0].Callers != 1 || got[1].Callers != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestConnectionsOfPools: a pooled connection on which a refresh came first, or last, is none that is opened for a
+// refresh, and no caller of its own.
+func TestConnectionsOfPools(t *testing.T) {
+	var lists []string
+	for k := range 10 {
+		cmds := []string{"get", "get"}
+		if k == 2 {
+			cmds[0] = "cluster|slots"
+		}
+		if k == 9 {
+			cmds[1] = "cluster|slots"
+		}
+		lists = append(lists, fmt.Sprintf("id=1 addr=10.0.0.1:1 name=app age=%d idle=0 flags=N cmd=%s\n"+
+			"id=2 addr=10.0.0.1:2 name=app age=%d idle=0 flags=N cmd=%s", max(0, k-2), cmds[0], 50+k, cmds[1]))
+	}
+	got := refreshers(listed(lists...))
+	if len(got) != 1 || got[0].Callers != 1 || got[0].Count != 2 || got[0].Connections != connKept ||
+		time.Duration(got[0].PeriodNs) != 7*time.Second {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestMissedRefreshes: lists show few of the refreshes of connections that are used for calls. The time between those
+// seen is no period.
+func TestMissedRefreshes(t *testing.T) {
+	for _, test := range []struct {
+		seen int
+		want time.Duration
+	}{{4, 0}, {20, 500 * time.Millisecond}} {
+		rows := []Refresher{
+			{Command: "cluster|slots", Connections: connKept, Callers: 1, Count: 3, Refreshes: test.seen, PeriodNs: 7e9},
+		}
+		r := Refreshes{Commands: []Refreshing{{Command: "cluster|slots", PerSecond: 20}}}
+		if test.seen == 20 {
+			r.Commands[0].PerSecond = 2 * 2 // seen are half of them
+			rows = append(rows, rows[0])
+		}
+		setPeriodsByCounters(rows, &r, 20*time.Second)
+		if got := time.Duration(rows[0].PeriodNs); got != test.want {
+			t.Errorf("%d seen: %v, want %v", test.seen, got, test.want)
+		}
+	}
+}

@@ -84,6 +84,16 @@ func (s *NodeState) countedTicks() (first, last *Tick) {
 	return first, last
 }
 
+// statTicks is how many ticks have commandstats.
+func (s *NodeState) statTicks() (n int) {
+	for _, t := range s.Ticks {
+		if len(t.Stats.Numbers) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // countsClusterAsOne reports whether the server counts all subcommands of CLUSTER as one, as before 7.0.
 func (s *NodeState) countsClusterAsOne() bool {
 	_, last := s.countedTicks()
@@ -121,7 +131,7 @@ func countRefreshes(s *Survey) Refreshes {
 		r.NewConnections += max(0,
 			l.End.Numbers["total_connections_received"]-l.Begin.Numbers["total_connections_received"]) / seconds
 		info, _ := l.growth("info")
-		own := float64(len(l.Ticks) - 1)
+		own := float64(l.statTicks() - 1)
 		r.InfoCalls += max(0, info.calls-own) / seconds
 	}
 	r.finish(s, sums)

@@ -10,14 +10,30 @@ import (
 )
 
 const (
-	tickEvery = time.Second
+	statsEvery = time.Second // INFO commandstats
 
-	// A CLIENT LIST costs the server about 2 µs per client (internal/source/server). Together they may take this share
-	// of the window. One is always sent, unless it alone would block the server for longer than maxListTime.
-	listShare   = 0.002
-	perClient   = 2 * time.Microsecond
+	// Clients are listed at most so often: a refresh is seen if its connection has sent nothing else since.
+	mostOften   = 100 * time.Millisecond
+	perNode     = 10 * time.Millisecond // for each node more
+	mostLists   = 600                   // in a window, which are kept
+	leastOften  = time.Second
+	perList     = 50 * time.Microsecond // what a list costs the server without clients: it wakes up
+	perClient   = 2 * time.Microsecond  // and with each (internal/source/server)
 	maxListTime = 20 * time.Millisecond
+
+	// Together lists may take this share of the window. One is always sent, unless it alone would block the server for
+	// longer than maxListTime.
+	listShare = 0.002
 )
+
+// tickEvery is the time between two ticks.
+func tickEvery(window time.Duration, nodes int) time.Duration {
+	every := max(mostOften, time.Duration(nodes)*perNode, window/mostLists)
+	if every > leastOften/2 {
+		return leastOften
+	}
+	return every
+}
 
 // countWindow counts refreshes for the window.
 func (sv *surveyor) countWindow(ctx context.Context) {
@@ -25,23 +41,25 @@ func (sv *surveyor) countWindow(ctx context.Context) {
 		return
 	}
 	alive := sv.reachable()
+	every := tickEvery(sv.Window, len(alive))
+	total := int(sv.Window/every) + 1
 	forEach(alive, func(n *node) {
-		n.planLists(sv.Window)
+		n.planLists(sv.Window, total)
 		if reply, ok := n.do(context.WithoutCancel(ctx), "INFO"); ok {
 			n.state.Begin = server.ParseInfo(reply.Text())
 		}
 	})
 	queryCtx := context.WithoutCancel(ctx) // Ctrl-C ends the wait, but no command that was sent
 	start := time.Now()
-	total := int(sv.Window/tickEvery) + 1
+	perStats := max(1, int(statsEvery/every))
 	for k := range total {
 		sv.Progress(fmt.Sprintf("counting refreshes of %s: %v of %v; Ctrl-C ends it early", format.Count(len(alive),
 			"node"),
-			(time.Duration(k) * tickEvery).Round(time.Second), sv.Window))
-		if k > 0 && !sleepUntil(ctx, start.Add(min(time.Duration(k)*tickEvery, sv.Window))) {
+			(time.Duration(k) * every).Round(time.Second), sv.Window))
+		if k > 0 && !sleepUntil(ctx, start.Add(min(time.Duration(k)*every, sv.Window))) {
 			break
 		}
-		forEach(alive, func(n *node) { n.tick(queryCtx, k, total) })
+		forEach(alive, func(n *node) { n.tick(queryCtx, k, total, k%perStats == 0 || k == total-1) })
 	}
 	forEach(alive, func(n *node) { n.end(queryCtx) })
 	sv.survey.Window = time.Since(start)
@@ -68,31 +86,29 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 }
 
 // planLists decides how often the clients are listed.
-func (n *node) planLists(window time.Duration) {
+func (n *node) planLists(window time.Duration, ticks int) {
 	clients := n.state.InfoFields.Numbers["connected_clients"]
-	cost := time.Duration(clients) * perClient
+	cost := perList + time.Duration(clients)*perClient
 	switch {
 	case cost > maxListTime:
 		n.state.addRefusal("CLIENT LIST", fmt.Sprintf("not sent: with %.0f clients it would block the server for "+
 			"about %v",
 			clients, cost.Round(time.Millisecond)))
-	case cost == 0:
-		n.clientLists = int(window/tickEvery) + 1
 	default:
-		n.clientLists = max(1, int(listShare*float64(window)/float64(cost)))
+		n.clientLists = min(ticks, max(1, int(listShare*float64(window)/float64(cost))))
 	}
 }
 
-// tick reads the counters, and at some ticks the list of clients: the lists are spread over the window.
-func (n *node) tick(ctx context.Context, k, total int) {
-	cmds := [][]string{{"INFO", "commandstats"}}
+// tick reads the counters once a second, and at some ticks the list of clients: the lists are spread over the window.
+func (n *node) tick(ctx context.Context, k, total int, stats bool) {
+	var cmds [][]string
+	if stats && !n.state.refused("INFO commandstats") {
+		cmds = append(cmds, []string{"INFO", "commandstats"})
+	}
 	list := n.clientLists > 0 && (k*n.clientLists/total != (k-1)*n.clientLists/total || k == 0) &&
 		!n.state.refused("CLIENT LIST")
 	if list {
 		cmds = append(cmds, []string{"CLIENT", "LIST"})
-	}
-	if n.state.refused("INFO commandstats") {
-		cmds = cmds[1:]
 	}
 	if len(cmds) == 0 {
 		return
