@@ -307,7 +307,10 @@ func TestMissedRefreshes(t *testing.T) {
 		want time.Duration
 	}{{4, 0}, {20, 500 * time.Millisecond}} {
 		rows := []Refresher{
-			{Command: "cluster|slots", Connections: connKept, Callers: 1, Count: 3, Refreshes: test.seen, PeriodNs: 7e9},
+			{
+				Command: "cluster|slots", Connections: connKept, Callers: 1, Count: 3, Refreshes: test.seen,
+				PeriodNs: 7e9,
+			},
 		}
 		r := Refreshes{Commands: []Refreshing{{Command: "cluster|slots", PerSecond: 20}}}
 		if test.seen == 20 {
