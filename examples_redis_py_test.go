@@ -1,0 +1,151 @@
+package slowpath_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/topology/watch"
+	"slowpath/internal/wire/target"
+)
+
+// TestRedisPyExample: examples/topology-watch-redis-py enters slots into its map that a watch publishes, so that its
+// calls to them get no MOVED afterwards.
+func TestRedisPyExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster and Python: not with -short")
+	}
+	python := redisPy(t)
+	c := fleettest.StartCluster(t, servers.Redis7015, 3, 0, fleet.Spec{})
+	publish(t, c)
+	lines := runExample(t, python, c.Nodes[0].Addr)
+	<-lines
+	const moved = 20
+	from, to := reply(t, c.Nodes[0], "CLUSTER", "MYID"), reply(t, c.Nodes[1], "CLUSTER", "MYID")
+	for slot := range moved {
+		reply(t, c.Nodes[1], "CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from)
+		reply(t, c.Nodes[1], "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", to)
+	}
+	want := fmt.Sprintf(" %d changes by message", moved)
+	for line := range lines {
+		if strings.Contains(line, want) {
+			break
+		}
+	}
+	redirected := countMoved(t, c)
+	var last string
+	for range 20 { // seconds: a call to each of 10 000 keys
+		last = <-lines
+	}
+	if again := countMoved(t, c); again != redirected {
+		t.Errorf("%d MOVED after the messages", again-redirected)
+	}
+	if !strings.Contains(last, " 0 failed;") || !strings.Contains(last, want) {
+		t.Error(last)
+	}
+}
+
+// redisPy is how the lab starts a program with its redis-py.
+func redisPy(t *testing.T) []string {
+	t.Helper()
+	cache, err := clients.OpenCache("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cache.Get(t.Context(), clients.RedisPy, t.Output())
+	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Argv[:len(p.Argv)-1]
+}
+
+// publish publishes the changes of a cluster until the test ends.
+func publish(t *testing.T, c *fleet.Cluster) {
+	t.Helper()
+	at, err := target.Parse(c.Nodes[0].Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan bool, 1), make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		_, err := watch.Watch(ctx, watch.Options{
+			Seeds: []target.Target{at}, PerSecond: 100, Publish: true,
+			Ready: func(watch.Ready) { ready <- true }, Event: func(watch.Event) error { return nil },
+			Note: func(string) {},
+		})
+		ended <- err
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+}
+
+// runExample runs the program until the test ends, and gives its lines.
+func runExample(t *testing.T, python []string, addr string) <-chan string {
+	t.Helper()
+	argv := slices.Concat(python, []string{"examples/topology-watch-redis-py/topology_watch.py", addr})
+	c := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	c.Stderr = t.Output()
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-time.After(time.Minute): // nobody reads them any more
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return lines
+}
+
+func reply(t *testing.T, n *fleet.Instance, args ...string) string {
+	t.Helper()
+	r, err := n.Do(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(r)
+}
+
+// countMoved sums up the MOVED replies of all nodes.
+func countMoved(t *testing.T, c *fleet.Cluster) (sum int) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		if _, rest, ok := strings.Cut(reply(t, n, "INFO", "errorstats"), "errorstat_MOVED:count="); ok {
+			count := 0
+			if _, err := fmt.Sscan(strings.Fields(rest)[0], &count); err != nil {
+				t.Fatal(err)
+			}
+			sum += count
+		}
+	}
+	return sum
+}
