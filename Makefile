@@ -70,7 +70,7 @@ bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
 	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
-examples: ## build and test the examples in Go, which are modules of their own; TestRedisPyExample tests the other
+examples: ## build and test the examples in Go, which are modules of their own; TestWatchExamples tests the others
 	@for d in examples/*/; do test ! -f $$d/go.mod || (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs

@@ -19,18 +19,27 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestRedisPyExample: examples/topology-watch-redis-py enters slots into its map that a watch publishes, so that its
+// TestWatchExamples: the examples in Python and Java enter slots into their map that a watch publishes, so that their
 // calls to them get no MOVED afterwards.
-func TestRedisPyExample(t *testing.T) {
+func TestWatchExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a cluster and Python: not with -short")
+		t.Skip("starts clusters, Python and Java: not with -short")
 	}
-	python := redisPy(t)
-	c := fleettest.StartCluster(t, servers.Redis7015, 3, 0, fleet.Spec{})
+	for library, program := range map[clients.Name]string{
+		clients.RedisPy:  "examples/topology-watch-redis-py/topology_watch.py",
+		clients.Lettuce6: "examples/topology-watch-lettuce/TopologyWatch.java",
+		clients.Lettuce7: "examples/topology-watch-lettuce/TopologyWatch.java",
+	} {
+		t.Run(string(library), func(t *testing.T) { watchesMoves(t, launcher(t, library), program) })
+	}
+}
+
+func watchesMoves(t *testing.T, launcher []string, program string) {
+	c := fleettest.StartCluster(t, servers.Redis7015, 3, 1, fleet.Spec{})
 	publish(t, c)
-	lines := runExample(t, python, c.Nodes[0].Addr)
+	lines := runExample(t, slices.Concat(launcher, []string{program, c.Nodes[0].Addr}))
 	<-lines
-	const moved = 20
+	const moved = 40
 	from, to := reply(t, c.Nodes[0], "CLUSTER", "MYID"), reply(t, c.Nodes[1], "CLUSTER", "MYID")
 	for slot := range moved {
 		reply(t, c.Nodes[1], "CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from)
@@ -44,7 +53,7 @@ func TestRedisPyExample(t *testing.T) {
 	}
 	redirected := countMoved(t, c)
 	var last string
-	for range 20 { // seconds: a call to each of 10 000 keys
+	for range 8 { // seconds: thousands of calls, to most of 10 000 keys
 		last = <-lines
 	}
 	if again := countMoved(t, c); again != redirected {
@@ -55,14 +64,14 @@ func TestRedisPyExample(t *testing.T) {
 	}
 }
 
-// redisPy is how the lab starts a program with its redis-py.
-func redisPy(t *testing.T) []string {
+// launcher is how the lab starts a program with a library, without the program.
+func launcher(t *testing.T, library clients.Name) []string {
 	t.Helper()
 	cache, err := clients.OpenCache("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := cache.Get(t.Context(), clients.RedisPy, t.Output())
+	p, err := cache.Get(t.Context(), library, t.Output())
 	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
 		t.Skip(err)
 	}
@@ -99,9 +108,8 @@ func publish(t *testing.T, c *fleet.Cluster) {
 }
 
 // runExample runs the program until the test ends, and gives its lines.
-func runExample(t *testing.T, python []string, addr string) <-chan string {
+func runExample(t *testing.T, argv []string) <-chan string {
 	t.Helper()
-	argv := slices.Concat(python, []string{"examples/topology-watch-redis-py/topology_watch.py", addr})
 	c := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	c.Stderr = t.Output()
 	out, err := c.StdoutPipe()
