@@ -19,7 +19,7 @@ func (a *app) topologySimulate() *cobra.Command {
 	f := simulateFlags{}
 	c := &cobra.Command{
 		Use:   "simulate [TARGET]",
-		Short: "What refresh policies of clients would cost, and how old their maps would get",
+		Short: "What refresh policies cost, and how old maps of clients get",
 		Long: `simulate predicts what policies by which clients refresh the map lead to when the cluster changes: how
 long clients have an old map, MOVED per second, CLUSTER commands per second, and CPU of the servers. It is a
 simulation of each refresh and of each call to a slot that changes; with the same --seed the result is the same.
@@ -28,25 +28,30 @@ Without a TARGET it opens no connection: the cluster is that of the flags, and t
 version on the machine of the reference. With a TARGET the size, the version and the time of one CLUSTER command are
 measured there, as topology --for 0 does.
 
-The changes (--change):
-  slots     slots move one by one: a map that is fetched meanwhile is old again
-  failover  a master's process ends, and its replica takes over
-  hang      a master stops and closes no connection: it sends no MOVED
-  rejoin    as failover; then the old master is back as a replica, and LOADING
-  none      only what the policies cost
+With --change slots, slots move one by one: a map that is fetched meanwhile is old again. With failover, a master's
+process ends, and its replica takes over. With hang, a master stops and closes no connection: it sends no MOVED. With
+rejoin, a master ends as with failover, comes back as a replica, and answers LOADING. With none, the policies only
+cost.
 
-The policies (--policy, repeatable): ` + strings.Join(simulate.Presets(), ", ") + `.
-Each may have other settings, NAME,KEY=VALUE,...:
-  period=60s  on=moved+ask+reconnect+uncovered+unknown (or all, none)  every=5 (MOVED)  guard=30s  deferred=true
-  ask=one|redirector|seeds|masters|replicas|all  choose=first|known|reachable|epoch  command=nodes|slots|shards
-  attempts=3 pause=2ms pause-most=30s (to connect again)  call-timeout=4s  timeout=10s (of a refresh)
-  patch=true (MOVED corrects its slot)  push=30ms (changes are published)
+--policy is repeatable: ` + strings.Join(simulate.Presets(), ", ") + `. Settings may follow its name, as in
+lettuce-7,guard=30s,ask=replicas.
+
+When to refresh: period=60s; on=moved+ask+reconnect+uncovered+unknown (or all, none); every=5, only each fifth MOVED;
+guard=30s between two triggers; deferred=true, a trigger in that time is made up for; push=30ms, changes are published;
+patch=true, MOVED corrects its slot.
+
+Whom to ask: ask=one, redirector, seeds, masters, replicas or all; choose=first, known (most nodes that the client
+knows), reachable (most nodes that are not marked as failed) or epoch (the newest) of several answers;
+command=nodes, slots or shards; timeout=10s of a silent node.
+
+How to connect again: attempts=3 until reconnect triggers; pause=2ms before the first, doubled up to pause-most=30s;
+call-timeout=4s, after which a call closes its connection.
 
 Exit codes: 0 simulated, 2 usage or not a cluster, 3 cannot connect or log in, 70 anything else.`,
-		Example: `  slowpath topology simulate                     40 masters, 4000 clients, 500 slots move
+		Example: `  slowpath topology simulate      500 slots move, 40 masters, 4000 clients
   slowpath topology simulate --change hang --server 'redis 7.0.15'
-  slowpath topology simulate --change rejoin --policy lettuce-6-adaptive --policy lettuce-6-adaptive,guard=5s
-  slowpath topology simulate --policy lettuce-6-periodic --policy lettuce-6-periodic,ask=replicas --change none
+  slowpath topology simulate --change rejoin --policy lettuce-6-adaptive,guard=5s
+  slowpath topology simulate --policy jedis --policy lettuce-7,ask=replicas
   slowpath topology simulate 10.0.0.5:6379 --clients 500 --calls 20/s --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.given = cmd.Flags().Changed

@@ -259,7 +259,8 @@ type fakeConn struct {
 func TestPeriodOfEachCaller(t *testing.T) {
 	for name, conns := range map[string][]fakeConn{
 		"connections that do nothing else": {
-			{period: time.Second, phase: 430 * time.Millisecond}, {period: 2 * time.Second, phase: 770 * time.Millisecond},
+			{period: time.Second, phase: 430 * time.Millisecond},
+			{period: 2 * time.Second, phase: 770 * time.Millisecond},
 		},
 		"clients with connections for all": {
 			{name: "one", period: 2 * time.Second, phase: 400 * time.Millisecond, calls: true},
@@ -271,7 +272,8 @@ func TestPeriodOfEachCaller(t *testing.T) {
 		got := refreshers(fineList(conns...))
 		r := Refreshes{Commands: []Refreshing{{Command: "cluster|slots", PerSecond: 1.5}}}
 		setPeriodsByCounters(got, &r, 10*time.Second)
-		if len(got) != 2 || got[0].PeriodNs != 1e9 || got[1].PeriodNs != 2e9 || got[0].Callers != 1 || got[1].Callers != 1 {
+		if len(got) != 2 || got[0].PeriodNs != 1e9 || got[1].PeriodNs != 2e9 || got[0].Callers != 1 ||
+			got[1].Callers != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
