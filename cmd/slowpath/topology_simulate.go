@@ -50,7 +50,7 @@ call-timeout=4s, after which a call closes its connection.
 Exit codes: 0 simulated, 2 usage or not a cluster, 3 cannot connect or log in, 70 anything else.`,
 		Example: `  slowpath topology simulate      500 slots move, 40 masters, 4000 clients
   slowpath topology simulate --change hang --server 'redis 7.0.15'
-  slowpath topology simulate --change rejoin --policy lettuce-6-adaptive,guard=5s
+  slowpath topology simulate --change rejoin --policy lettuce-7,guard=30s
   slowpath topology simulate --policy jedis --policy lettuce-7,ask=replicas
   slowpath topology simulate 10.0.0.5:6379 --clients 500 --calls 20/s --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

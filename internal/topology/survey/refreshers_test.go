@@ -234,8 +234,8 @@ func fineList(conns ...fakeConn) *Survey {
 				}
 				// A server has whole seconds of its clock.
 				idle := int64((at + 700*time.Millisecond).Seconds()) - int64((last + 700*time.Millisecond).Seconds())
-				fmt.Fprintf(&b, "id=%d addr=10.0.0.1:%d name=%s age=900 idle=%d flags=N cmd=%s\n", id+1, 5000+id, c.name,
-					idle, cmd)
+				fmt.Fprintf(&b, "id=%d addr=10.0.0.1:%d name=%s age=900 idle=%d flags=N cmd=%s\n", id+1, 5000+id,
+					c.name, idle, cmd)
 			}
 			l.Ticks = append(l.Ticks, Tick{
 				At: start.Add(at), Clients: otherClients(server.ParseClients(b.String())), HasClients: true,
@@ -254,8 +254,8 @@ type fakeConn struct {
 	calls         bool
 }
 
-// TestPeriodOfEachCaller: callers of one host with other periods have a row each. They had one, with 6 s for a client of
-// one second and one of two.
+// TestPeriodOfEachCaller: callers of one host with other periods have a row each. They had one, with 6 s for a client
+// of one second and one of two.
 func TestPeriodOfEachCaller(t *testing.T) {
 	for name, conns := range map[string][]fakeConn{
 		"connections that do nothing else": {
