@@ -71,7 +71,7 @@ bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
 examples: ## build and test the examples in Go, which are modules of their own; TestWatchExamples tests the others
-	@for d in examples/*/; do test ! -f $$d/go.mod || (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+	@for d in examples/*/go.mod; do (cd $$(dirname $$d) && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples) || exit 1; \

@@ -32,8 +32,8 @@ something happens, and finds nodes again that die, join or change their address.
 
 With --publish it publishes the changes on every node: on __cluster__:moved "slot host:port"
 and on __cluster__:failover "ranges host:port". One watcher then replaces the polling of all clients;
-examples/ has clients of go-redis, Lettuce and redis-py that listen. Messages are at most 1000 per second and come on top of
---max-commands.
+examples/ has clients of go-redis, Lettuce and redis-py that listen. Messages are at most 1000 per second and come on
+top of --max-commands.
 
 Ctrl-C ends it with a summary on stderr. Exit codes: 0 whatever was seen, 2 usage or no cluster, 3 cannot connect or
 log in, or the user may not ask for the map, 70 anything else.`,

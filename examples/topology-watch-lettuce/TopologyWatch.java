@@ -17,8 +17,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  * A client of Lettuce 6 or 7 that learns of moved slots by messages.
  *
  * <p>It subscribes to the channels __cluster__:moved and __cluster__:failover, on which
- * {@code slowpath topology watch CLUSTER --publish} publishes changes. It enters moved slots into its map, and reads the
- * map of replicas after a failover, when a node has joined, and when the subscription was interrupted.
+ * {@code slowpath topology watch CLUSTER --publish} publishes changes. It enters moved slots into its map, and reads
+ * the map of replicas after a failover, when a node has joined, and when the subscription was interrupted.
  *
  * <pre>java -cp 'lettuce-core.jar:...' TopologyWatch.java 127.0.0.1:7001</pre>
  *

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLongerPeriodIsOneNumber: the title of the option and the setting beside it name the same period. It was "ask every
-// 30s" beside 5 * time.Minute.
+// TestLongerPeriodIsOneNumber: the title of the option and the setting beside it name the same period. It was "ask
+// every 30s" beside 5 * time.Minute.
 func TestLongerPeriodIsOneNumber(t *testing.T) {
 	for library, want := range map[string]map[time.Duration]string{
 		"go-redis":     {6 * time.Second: "30 * time.Second", time.Minute: "5 * time.Minute"},
@@ -21,7 +21,8 @@ func TestLongerPeriodIsOneNumber(t *testing.T) {
 			policy, ok := PolicyOf(library)
 			c := Cluster{
 				RefreshLoad: RefreshLoad{Command: Slots, Clients: 10, Period: period, PerNode: 1, Counted: true},
-				Size:        Size{Nodes: 3, Masters: 3, Ranges: 3, Entries: 3}, PerCall: time.Millisecond, Policy: policy,
+				Size:        Size{Nodes: 3, Masters: 3, Ranges: 3, Entries: 3},
+				PerCall:     time.Millisecond, Policy: policy,
 			}
 			options := c.Options(nil)
 			i := slices.IndexFunc(options, func(o Option) bool { return o.ID == "longer-period" })

@@ -117,10 +117,10 @@ func tickWindow(l *NodeState) time.Duration {
 	return l.Ticks[len(l.Ticks)-1].At.Sub(l.Ticks[0].At)
 }
 
-// setPeriodsByCounters corrects the periods by the calls that the servers counted, which misses none. Connections that do
-// nothing else, where no two refreshes of one were seen, have their share of the calls if they are alone. Where lists
-// have missed refreshes, since other commands of the same connection came after them, the time between those seen is no
-// period: it is the callers' share of the calls, if enough were seen, else it is not known.
+// setPeriodsByCounters corrects the periods by the calls that the servers counted, which misses none. Connections that
+// do nothing else, where no two refreshes of one were seen, have their share of the calls if they are alone. Where
+// lists have missed refreshes, since other commands of the same connection came after them, the time between those seen
+// is no period: it is the callers' share of the calls, if enough were seen, else it is not known.
 func setPeriodsByCounters(list []Refresher, r *Refreshes, window time.Duration) {
 	for _, c := range r.Commands {
 		var rows []*Refresher
