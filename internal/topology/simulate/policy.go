@@ -79,7 +79,7 @@ type Policy struct {
 	Command  cost.Command  `json:"command"`
 }
 
-// presets are as the libraries do it with their defaults, read in their sources; lettuce-6-periodic and
+// presets are as the libraries do it with their defaults (decision 0026 says how that is known); lettuce-6-periodic and
 // lettuce-6-adaptive have the options of that name.
 var presets = []Policy{
 	lettuce("lettuce-6", 0, 0),

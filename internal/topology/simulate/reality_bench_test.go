@@ -26,7 +26,7 @@ import (
 //
 //	SLOWPATH_REALITY=1 go test -run '^$' -bench Reality -benchtime 1x ./internal/topology/simulate
 //
-// It prints the table of docs/decisions/0024-refresh-policy-simulator.md. A prediction is the range of 20 seeds.
+// It prints the table of docs/decisions/0026-refresh-policy-simulator.md. A prediction is the range of 20 seeds.
 func BenchmarkReality(b *testing.B) {
 	if os.Getenv("SLOWPATH_REALITY") == "" {
 		b.Skip("takes minutes, and builds Java clients: SLOWPATH_REALITY=1")
