@@ -17,7 +17,7 @@ import (
 
 // lasting are the commands that watch for long, with what they print when they are ended.
 var lasting = []struct{ name, line, codes, says string }{
-	{"doctor", "slowpath doctor $R --for 60s --record x.slowpath", "0|1", " calls of slowpath|[0-9]+ calls"},
+	{"doctor", "slowpath doctor $R --for 60s --record x.slowpath", "0|1", "slowpath's own calls: |[0-9]+ calls"},
 	{"record", "slowpath record $R --for 60s -o x.slowpath", "0", "recorded in x.slowpath"},
 	{"probe", "slowpath probe $R --for 60s --timeout 1s", "0", "kept connection"},
 	{"bench", "slowpath bench $R --for 60s --call-timeout 1s --record x.slowpath", "0", "requests per second"},

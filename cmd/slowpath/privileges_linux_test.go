@@ -175,7 +175,8 @@ func TestPrivilegesOfUser(t *testing.T) {
 	}
 	out, err := c.CombinedOutput()
 	found := c.ProcessState != nil && c.ProcessState.ExitCode() == exitFindings // other tests may use the CPUs
-	if err != nil && !found || !strings.Contains(string(out), "T0 probe, profile, server · T1 host · T2 tap\n") {
+	if err != nil && !found || !strings.Contains(string(out),
+		"seen by: own calls [probe], INFO [server], stacks [profile], host's /proc [host], kernel [tap]\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -132,12 +132,12 @@ func Compact(n int64) string {
 	return Digits(v) + unit
 }
 
-// Count is a number of things: "1 node", "3 nodes".
+// Count is a number of things: "1 node", "3 nodes", "12 000 calls".
 func Count[N ~int | ~int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return strconv.FormatInt(int64(n), 10) + " " + thing + "s"
+	return Thousands(n) + " " + thing + "s"
 }
 
 // scaled divides v, which is in the first of the units, by 1000 until it has at most three digits before the point.

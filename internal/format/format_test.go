@@ -138,7 +138,7 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	for n, want := range map[int]string{0: "0 nodes", 1: "1 node", 3: "3 nodes"} {
+	for n, want := range map[int]string{0: "0 nodes", 1: "1 node", 3: "3 nodes", 1200: "1 200 nodes"} {
 		if got := Count(n, "node"); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

@@ -18,17 +18,21 @@ const (
 	partWidth = 6
 )
 
-// account shows where the time of slow calls went: a bar per state, with what the state means.
-func (p *page) account(d verdict.Diagnosis) {
-	if len(d.Account) == 0 {
+// account shows where the time of slow calls went: a bar per state, with what the state means. The time is the sum over
+// recorded of all slow calls.
+func (p *page) account(states []verdict.State, recorded, all int) {
+	if len(states) == 0 {
 		return
 	}
 	title := "Where the time of slow calls went"
-	if n := d.Latency.SlowCalls; n > 0 {
-		title = "Where the time of " + format.Count(n, "slow call") + " went"
+	switch {
+	case recorded > 0 && recorded < all:
+		title += fmt.Sprintf(", summed over %s recorded of %s", format.Thousands(recorded), format.Thousands(all))
+	case recorded > 0:
+		title += ", summed over " + format.Count(recorded, "call")
 	}
 	p.Section(title)
-	shown, rest := split(d.Account)
+	shown, rest := split(states)
 	p.states(shown)
 	if len(rest) > 0 {
 		var ns int64
@@ -41,6 +45,15 @@ func (p *page) account(d verdict.Diagnosis) {
 			format.Duration(ns),
 			format.Percent(share)), layout.Dim)
 	}
+}
+
+// slowCalls are those that were recorded one by one, and all.
+func slowCalls(d verdict.Diagnosis) (recorded, all int) {
+	for _, of := range d.Populations {
+		recorded += of.RecordedSlowCalls
+		all += of.SlowCalls
+	}
+	return recorded, all
 }
 
 // split parts the states that get a line of their own from the small ones. Unexplained time always has its line.

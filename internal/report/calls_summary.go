@@ -27,11 +27,11 @@ func CallsSummary(w io.Writer, s trace.Summary, below bool, style layout.Style) 
 	p.Facts("", CallsFacts(s), layout.Bold)
 	p.commands(s.Commands)
 	if s.Matched > 0 {
-		d := verdict.Diagnosis{Latency: verdict.Latency{SlowCalls: s.Matched}}
+		var states []verdict.State
 		for _, a := range s.Account {
-			d.Account = append(d.Account, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
+			states = append(states, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
 		}
-		p.account(d)
+		p.account(states, s.Matched, s.Matched)
 		p.waited(s.Waits)
 	}
 	return p.To(w, "the summary")
@@ -43,10 +43,10 @@ func CallsFacts(s trace.Summary) []string {
 	if s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
 		facts = append(facts, fmt.Sprintf("%.1f s", s.Seconds))
 	}
-	facts = append(facts, fmt.Sprintf("%d calls seen", s.Calls), fmt.Sprintf("%d slow (≥ %s)", s.Slow,
-		format.Duration(s.SlowNs)))
+	facts = append(facts, format.Count(s.Calls, "call")+" seen", fmt.Sprintf("%s slow (≥ %s)",
+		format.Thousands(s.Slow), format.Duration(s.SlowNs)))
 	if s.Filtered {
-		facts = append(facts, fmt.Sprintf("%d of them match", s.Matched))
+		facts = append(facts, format.Thousands(s.Matched)+" of them match")
 	}
 	if s.All {
 		facts = append(facts, shownFact(s))
@@ -54,15 +54,15 @@ func CallsFacts(s trace.Summary) []string {
 	if s.ProcessFilter != nil {
 		facts = append(facts, processFilterFacts(*s.ProcessFilter)...)
 	}
-	unaligned := "all replies aligned"
+	matched := "all replies matched to their calls"
 	if s.Unaligned > 0 {
-		unaligned = fmt.Sprintf("%d replies unaligned (%s)", s.Unaligned,
+		matched = fmt.Sprintf("replies matched to no call: %s (%s)", format.Thousands(s.Unaligned),
 			format.Percent(float64(s.Unaligned)/float64(max(s.Unaligned+s.Replies, 1))))
 	}
-	facts = append(facts, unaligned)
+	facts = append(facts, matched)
 	lost := "no report lost"
 	if s.Dropped > 0 {
-		lost = fmt.Sprintf("%d reports of the kernel lost", s.Dropped)
+		lost = format.Count(s.Dropped, "report") + " of the kernel lost"
 	}
 	facts = append(facts, lost)
 	if s.LeftOut > 0 {
@@ -70,10 +70,10 @@ func CallsFacts(s trace.Summary) []string {
 			format.Percent(s.LeftOut)))
 	}
 	if s.Unreported > 0 {
-		facts = append(facts, fmt.Sprintf("%d slow calls too many to be shown", s.Unreported))
+		facts = append(facts, format.Count(s.Unreported, "slow call")+" too many to be shown")
 	}
 	if s.Garbage > 0 {
-		facts = append(facts, fmt.Sprintf("%d times something that is not RESP (TLS, inline commands)", s.Garbage))
+		facts = append(facts, "data other than RESP (TLS, inline commands): "+format.Count(s.Garbage, "time"))
 	}
 	return facts
 }
@@ -117,8 +117,9 @@ func (p *page) commands(list []trace.Command) {
 		if c.P50Ns == 0 {
 			latencies[0], latencies[1] = "-", "-" // only slow calls are known
 		}
-		p.Line(fmt.Sprintf("  %s %10d %s %s %s %7d", layout.Pad(p.Shorten(p.Text(c.Op), name), name), c.Calls,
-			layout.PadLeft(latencies[0], 9), layout.PadLeft(latencies[1], 9), layout.PadLeft(latencies[2], 9), c.Slow))
+		p.Line(fmt.Sprintf("  %s %10s %s %s %s %7s", layout.Pad(p.Shorten(p.Text(c.Op), name), name),
+			format.Thousands(c.Calls), layout.PadLeft(latencies[0], 9), layout.PadLeft(latencies[1], 9),
+			layout.PadLeft(latencies[2], 9), format.Thousands(c.Slow)))
 	}
 	if more := len(list) - maxCommands; more > 0 {
 		p.Line(p.In(layout.Dim, "  and "+format.Count(more, "command")+" more"))

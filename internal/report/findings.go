@@ -37,8 +37,8 @@ func claim(f cause.Finding) []string {
 		}
 	}
 	out = append(out, format.Percent(f.ExcessShare)+" of the lost time")
-	if f.Of > 0 {
-		out = append(out, fmt.Sprintf("%d of %s", f.SlowCalls, format.Count(f.Of, "slow call")))
+	if f.Of > 0 && f.SlowCalls > 0 {
+		out = append(out, format.Thousands(f.SlowCalls)+" of "+format.Count(f.Of, "slow call"))
 	}
 	known := fmt.Sprintf("confidence %s: %s", format.Percent(f.Confidence), gradeText[f.Grade])
 	if f.Samples > 0 { // none where no call was timed

@@ -3,23 +3,30 @@ package report
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
 
-// headline is the verdict in one sentence, what was watched, and the latencies of the calls.
+// headline is the verdict in one sentence, the numbers of the calls by whose they are, and what was watched.
 func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
 	}
 	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
-	p.Facts("", append(watched(d), tiers(d.Sources)...), layout.Dim)
-	p.Facts("", latencies(d.Latency), layout.None)
+	for _, of := range d.Populations {
+		p.Paragraph("", "", callsOf(of), layout.None)
+	}
+	p.Facts("", watched(d), layout.Dim)
+	if by := seenBy(d.Sources); by != "" {
+		p.Paragraph("", "", "seen by: "+by, layout.Dim)
+	}
 	if d.SelectedCalls != nil {
 		p.Facts("", processFilterFacts(*d.SelectedCalls), layout.None)
 	}
@@ -28,11 +35,11 @@ func (p *page) headline(d verdict.Diagnosis) {
 // processFilterFacts say how many calls the process filter let pass, and where it let none pass, whose calls there
 // were.
 func processFilterFacts(w recording.SelectedCalls) []string {
-	facts := []string{"only " + w.Only, fmt.Sprintf("%d of %d calls that the tap would have kept", w.Matched,
-		w.Matched+w.Others+w.Unknown)}
+	facts := []string{"only " + w.Only, format.Thousands(w.Matched) + " of " +
+		format.Count(w.Matched+w.Others+w.Unknown, "call") + " that the tap would have kept"}
 	if w.Unknown > 0 {
-		facts = append(facts, fmt.Sprintf("%d were of processes that had ended before slowpath could read their names",
-			w.Unknown))
+		facts = append(facts, format.Thousands(w.Unknown)+
+			" were of processes that had ended before slowpath could read their names")
 	}
 	switch {
 	case len(w.Seen) > 0:
@@ -74,46 +81,108 @@ func watched(d verdict.Diagnosis) []string {
 		}
 		out = append(out, window)
 	}
+	if ns := d.Latency.SlowThresholdNs; ns > 0 && len(d.Populations) > 0 {
+		out = append(out, "slow ≥ "+format.Brief(ns))
+	}
 	return out
 }
 
-// tierOf is the tier of evidence that a source belongs to (docs/glossary.md: T0 a connection, T1 the host's files, T2
-// the kernel).
-var tierOf = map[string]int{recording.SourceHost: 1, recording.SourceTap: 2}
+// sourceNames put the sources into plain words, in the order of the tiers of evidence (docs/glossary.md: T0 a
+// connection, T1 the host's files, T2 the kernel). The names in brackets are those behind the evidence.
+var sourceNames = []struct{ source, words string }{
+	{recording.SourceLoad, "slowpath bench"},
+	{recording.SourceProbe, "own calls"},
+	{recording.SourceServer, "INFO"},
+	{recording.SourceProfile, "stacks"},
+	{recording.SourceHost, "host's /proc"},
+	{recording.SourceTap, "kernel"},
+}
 
-// tiers names the sources that took part, by tier: "T0 probe, server".
-func tiers(sources []recording.SourceStatus) []string {
-	byTier := make([][]string, 3)
-	for _, s := range sources {
-		if s.Used {
-			byTier[tierOf[s.Name]] = append(byTier[tierOf[s.Name]], s.Name)
+// plainSource is a source in plain words, with its name.
+func plainSource(source string) string {
+	for _, n := range sourceNames {
+		if n.source == source {
+			return n.words + " [" + source + "]"
 		}
+	}
+	return source
+}
+
+// seenBy names the sources that took part: "own calls [probe], INFO [server]".
+func seenBy(sources []recording.SourceStatus) string {
+	used := map[string]bool{}
+	for _, s := range sources {
+		used[s.Name] = s.Used
 	}
 	var out []string
-	for tier, names := range byTier {
-		if len(names) > 0 {
-			out = append(out, fmt.Sprintf("T%d %s", tier, strings.Join(names, ", ")))
+	for _, n := range sourceNames {
+		if used[n.source] {
+			out = append(out, plainSource(n.source))
+			delete(used, n.source)
 		}
 	}
-	return out
+	for _, s := range sources {
+		if used[s.Name] {
+			out = append(out, s.Name)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
-func latencies(l verdict.Latency) []string {
-	if l.Calls == 0 && l.SlowCalls == 0 {
-		return nil
+// callsOf says of a population how many of its calls were slow, and how long they took: "your calls: 90 of 275 307 slow
+// (0.03 %), p99 200 µs, worst 438 ms".
+func callsOf(of verdict.Population) string {
+	facts := []string{slowOf(of)}
+	if of.FailedCalls > 0 && of.Name == account.OfUsers {
+		facts = append(facts, format.Thousands(of.FailedCalls)+" more got no reply")
+	} else if of.FailedCalls > 0 {
+		facts = append(facts, format.Thousands(of.FailedCalls)+" failed")
 	}
-	slow := fmt.Sprintf("%d slow", l.SlowCalls)
-	if l.SlowThresholdNs > 0 {
-		slow += " (≥ " + format.Duration(l.SlowThresholdNs) + ")"
+	if of.P99Ns > 0 {
+		facts = append(facts, "p99 "+format.Duration(of.P99Ns))
 	}
-	calls := []string{format.Count(l.Calls, "call")}
-	if l.UserCalls > 0 && l.UserCalls != l.Calls {
-		calls = []string{format.Count(l.UserCalls, "call") + " of its clients", format.Count(l.Calls, "call") +
-			" of slowpath"}
+	if of.MaxNs > 0 {
+		facts = append(facts, "worst "+format.Duration(of.MaxNs))
 	}
-	if l.FailedCalls > 0 {
-		calls = append(calls, fmt.Sprintf("%d of slowpath's failed", l.FailedCalls))
+	return populationName(of) + ": " + strings.Join(facts, ", ")
+}
+
+func populationName(of verdict.Population) string {
+	switch {
+	case of.Name == account.OfUsers && of.At == recording.Server:
+		return "your calls at the server"
+	case of.Name == account.OfUsers:
+		return "your calls"
+	case of.Name == account.OfProbe:
+		return "slowpath's own calls"
+	case of.Name == account.OfLoad:
+		return "calls of slowpath bench"
+	case of.Name == account.OfSlowlog:
+		return "commands in SLOWLOG"
 	}
-	return append(calls, slow, "p50 "+format.Duration(l.P50Ns), "p99 "+format.Duration(l.P99Ns),
-		"max "+format.Duration(l.MaxNs))
+	return of.Name
+}
+
+func slowOf(of verdict.Population) string {
+	switch all := format.Thousands(of.Calls); {
+	case of.Name == account.OfSlowlog:
+		return all + " slow"
+	case of.SlowCalls <= 0:
+		return "none of " + all + " slow"
+	case of.Name == account.OfUsers:
+		return fmt.Sprintf("%s of %s slow (%s)", format.Thousands(of.SlowCalls), all,
+			smallPercent(float64(of.SlowCalls)/float64(max(of.Calls, 1))))
+	default:
+		return format.Thousands(of.SlowCalls) + " of " + all + " slow"
+	}
+}
+
+// smallPercent is format.Percent with as many decimals as a small share needs: "0.03 %".
+func smallPercent(share float64) string {
+	const fine = 0.0005
+	if share <= 0 || share >= fine {
+		return format.Percent(share)
+	}
+	decimals := int(math.Ceil(-math.Log10(100 * share)))
+	return strconv.FormatFloat(100*share, 'f', decimals, 64) + " %"
 }

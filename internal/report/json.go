@@ -20,6 +20,7 @@ func LoadJSON(w io.Writer, r *bench.Result) error { return layout.JSON(w, "the r
 func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.Target.Nodes = list(d.Target.Nodes)
 	d.Sources = list(d.Sources)
+	d.Populations = list(d.Populations)
 	d.Account = list(d.Account)
 	d.BlindSpots = list(d.BlindSpots)
 	d.Cost = list(d.Cost)

@@ -22,7 +22,8 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {
-		p.account(d)
+		recorded, all := slowCalls(d)
+		p.account(d.Account, recorded, all)
 		p.findings(d.Findings)
 		p.worst(d.Worst)
 		p.onCPU(d.OnCPU)

@@ -88,8 +88,8 @@ func TestJSONKeys(t *testing.T) {
 	}
 	finding := "cause layer title slow_calls of excess_share claimed_share confidence grade samples evidence " +
 		"against fix see"
-	wantKeys(t, doc, "schema version target window sources latency verdict summary findings account excess worst "+
-		"blind_spots cost")
+	wantKeys(t, doc, "schema version target window sources populations latency verdict summary findings account "+
+		"excess worst blind_spots cost")
 	wantKeys(t, doc["excess"], "ns unexplained_ns")
 	wantKeys(t, doc["target"], "address kind server nodes")
 	wantKeys(t, doc["window"], "start seconds")
@@ -99,7 +99,10 @@ func TestJSONKeys(t *testing.T) {
 	wantKeys(t, doc["findings"].([]any)[1], finding+" because")
 	wantKeys(t, doc["findings"].([]any)[0].(map[string]any)["evidence"].([]any)[0], "source text value unit")
 	wantKeys(t, doc["account"].([]any)[0], "actor state ns share")
-	wantKeys(t, doc["worst"].([]any)[0], "time source conn op node ns segments")
+	wantKeys(t, doc["populations"].([]any)[0], "name calls slow_calls recorded_slow_calls failed_calls p50_ns p99_ns "+
+		"p999_ns max_ns")
+	wantKeys(t, doc["worst"].([]any)[0], "time source conn op node ns same_stall segments")
+	wantKeys(t, doc["worst"].([]any)[1], "time source conn op node ns own_delay_ns same_stall segments")
 	wantKeys(t, doc["blind_spots"].([]any)[0], "what why enable")
 	if !strings.HasSuffix(buf.String(), "}\n") {
 		t.Error("no newline at the end")

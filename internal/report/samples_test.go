@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
@@ -40,7 +41,7 @@ var noTap = recording.BlindSpot{
 func healthy() verdict.Diagnosis {
 	return verdict.Diagnosis{
 		Schema: verdict.Schema, Version: "0.1", Verdict: verdict.Healthy,
-		Summary: "Healthy: none of 2980 calls in 30 s took 5 ms or more; median 0.11 ms, slowest 1.9 ms.",
+		Summary: "Healthy: none of 2 980 calls in 30 s took 5 ms or more; median 110 µs, slowest 1.9 ms.",
 		Target: verdict.Target{
 			Address: "127.0.0.1:6379", Kind: "standalone", Server: "redis 7.0.15",
 			Nodes: []string{"127.0.0.1:6379"},
@@ -50,6 +51,9 @@ func healthy() verdict.Diagnosis {
 			Calls: 2980, SlowThresholdNs: 5 * ms, P50Ns: 110_000, P99Ns: 420_000, P999Ns: ms,
 			MaxNs: 1_900_000,
 		},
+		Populations: []verdict.Population{{
+			Name: account.OfProbe, Calls: 2980, P50Ns: 110_000, P99Ns: 420_000, P999Ns: ms, MaxNs: 1_900_000,
+		}},
 		Cost: []cause.Evidence{
 			{Source: "server", Text: "slowpath's own commands took 12.10 ms of server time on " +
 				"127.0.0.1:6379 (0.040 %)"},
@@ -62,11 +66,15 @@ func throttled() verdict.Diagnosis {
 	d := healthy()
 	d.Verdict = verdict.Findings
 	d.Summary = "The server's cgroup has too little CPU quota: the kernel stops it until the next period: it " +
-		"explains 91 % of the time that callers lost (38 slow calls)."
+		"explains 91 % of the time that callers lost."
 	d.Latency = verdict.Latency{
 		Calls: 2980, SlowCalls: 38, SlowThresholdNs: 5 * ms, P50Ns: 190_000, P99Ns: 61 * ms,
 		P999Ns: 84 * ms, MaxNs: 84_912_000,
 	}
+	d.Populations = []verdict.Population{{
+		Name: account.OfProbe, Calls: 2980, SlowCalls: 38, RecordedSlowCalls: 38, FailedCalls: 2, P50Ns: 190_000,
+		P99Ns: 61 * ms, P999Ns: 84 * ms, MaxNs: 84_912_000,
+	}}
 	d.Account = []verdict.State{
 		{Actor: "server", State: "throttled", Ns: 1_312 * ms, Share: 0.905},
 		{Actor: "server", State: "busy", Ns: 101 * ms, Share: 0.0697},
@@ -123,7 +131,7 @@ func throttled() verdict.Diagnosis {
 	d.Worst = []verdict.Worst{
 		{
 			Time: begin.Add(4812 * time.Millisecond), Source: "probe", Conn: "kept", Op: "GET", Node: "127.0.0.1:6379",
-			Ns: 84_912_000, Segments: []verdict.Part{
+			Ns: 84_912_000, SameStall: 11, Segments: []verdict.Part{
 				{Actor: "network", State: "out", FromNs: 0, ToNs: 45_000},
 				{
 					Actor: "server", State: "throttled",
@@ -136,7 +144,7 @@ func throttled() verdict.Diagnosis {
 		},
 		{
 			Time: begin.Add(20 * time.Second), Source: "probe", Conn: "fresh", Op: "PING", Node: "127.0.0.1:6379",
-			Ns: 71_300_000, Segments: []verdict.Part{
+			Ns: 71_300_000, OwnDelayNs: 8 * ms, SameStall: 1, Segments: []verdict.Part{
 				{Actor: "app", State: "dial", FromNs: 0, ToNs: 120_000, Culprit: "connect"},
 				{Actor: "app", State: "handshake", FromNs: 120_000, ToNs: 300_000},
 				{Actor: "server", State: "busy", FromNs: 300_000, ToNs: 18_300_000, Culprit: "KEYS of 10.0.0.7:51514 " +
@@ -175,10 +183,12 @@ func many(ns int64, n int) []verdict.Part {
 func inconclusive() verdict.Diagnosis {
 	d := healthy()
 	d.Verdict = verdict.Inconclusive
-	d.Summary = "Inconclusive: 12 of 2980 calls in 30 s were slow (up to 140 ms), and nothing that could be seen " +
+	d.Summary = "Inconclusive: 12 of 2 980 calls in 30 s were slow (up to 140 ms), and nothing that could be seen " +
 		"explains them."
 	d.Target.Address, d.Target.Server = "cache.prod.internal:6379", "valkey 8.1.1"
 	d.Latency.SlowCalls, d.Latency.MaxNs = 12, 140*ms
+	own := &d.Populations[0]
+	own.SlowCalls, own.RecordedSlowCalls, own.MaxNs = 12, 12, 140*ms
 	d.Sources = []recording.SourceStatus{
 		{Name: "probe", Used: true},
 		{Name: "server", Used: true},
@@ -214,6 +224,16 @@ func cluster() verdict.Diagnosis {
 	d := throttled()
 	d.Target = verdict.Target{Address: "10.0.1.1:7000", Kind: "cluster", Server: "redis 6.0.16"}
 	d.Cost = nil
+	d.Populations = append([]verdict.Population{{
+		Name: account.OfUsers, At: recording.Server, Calls: 1_275_307, SlowCalls: 90, RecordedSlowCalls: 88,
+		FailedCalls: 1200, P50Ns: 90_000, P99Ns: 200_000, P999Ns: 2 * ms, MaxNs: 438 * ms,
+	}, {
+		Name: account.OfLoad, Calls: 5000, SlowCalls: 5, RecordedSlowCalls: 5, P50Ns: 90_000, P99Ns: 200_000,
+		P999Ns: 6 * ms, MaxNs: 7 * ms,
+	}}, d.Populations...)
+	d.Populations = append(d.Populations, verdict.Population{
+		Name: account.OfSlowlog, Calls: 1, SlowCalls: 1, RecordedSlowCalls: 1, MaxNs: 9 * ms,
+	})
 	f := d.Findings[0]
 	f.Evidence = nil
 	for i := range 6 {
@@ -257,6 +277,7 @@ func long() verdict.Diagnosis {
 // hostile has texts that drive a terminal where one would expect names.
 func hostile() verdict.Diagnosis {
 	d := throttled()
+	d.Populations[0].Name = "\x1b[2J"
 	evil := "evil\x1b[2J\x1b]0;owned\x07\u009b31m\r\n\tname\x00\u202egnp.exe \x1bPq\x1b\\\xff"
 	d.Summary, d.Target.Address, d.Target.Server = evil, evil, evil
 	d.Account[0].Actor, d.Account[1].State = evil, evil

@@ -65,7 +65,7 @@ func spotsOf(d verdict.Diagnosis) []recording.BlindSpot {
 	}
 	for _, s := range d.Sources {
 		if !s.Used && !given[s.Why] {
-			out = append(out, recording.BlindSpot{What: "source " + s.Name, Why: s.Why})
+			out = append(out, recording.BlindSpot{What: plainSource(s.Name), Why: s.Why})
 		}
 	}
 	return out

@@ -21,13 +21,13 @@ const (
 	shorter    = " shorter"
 )
 
-// worst shows the slowest calls, each as a waterfall of its segments.
+// worst shows the slowest call of each stall as a waterfall of its segments.
 func (p *page) worst(calls []verdict.Worst) {
 	if len(calls) == 0 {
 		return
 	}
 	calls = calls[:min(len(calls), maxWorst)]
-	title := fmt.Sprintf("The %d worst calls", len(calls))
+	title := "The worst calls, one of each stall"
 	if len(calls) == 1 {
 		title = "The worst call"
 	}
@@ -42,11 +42,16 @@ func (p *page) worst(calls []verdict.Worst) {
 	}
 	room := p.Style.Width - numbers
 	bars := min(maxSpan, max(minSpan, min(room/3, room-minLabel), room-min(label, longLabel)))
+	p.Line(p.In(layout.Dim, p.Shorten("  "+layout.PadLeft("from", timeWidth)+"  "+layout.Pad("", bars)+"  "+
+		layout.PadLeft("took", timeWidth)+"  where", p.Style.Width)))
 	for i, c := range calls {
 		if i > 0 {
 			p.Gap()
 		}
 		p.Facts("  ", callFacts(c), layout.Bold)
+		if c.SameStall > 0 {
+			p.Line("  " + p.In(layout.Dim, "and "+format.Count(c.SameStall, "more call")+" in the same stall"))
+		}
 		for _, r := range all[i] {
 			p.row(r, c, bars, room-bars)
 		}
@@ -60,7 +65,11 @@ func callFacts(c verdict.Worst) []string {
 			out = append(out, s)
 		}
 	}
-	return append(out, format.Duration(c.Ns))
+	took := format.Duration(c.Ns - c.OwnDelayNs)
+	if all := format.Duration(c.Ns); all != took {
+		took += " (" + all + " with slowpath's own wait for a CPU)"
+	}
+	return append(out, took)
 }
 
 // row is one line: when it began, its bar on the call's scale, how long it took, what it was.

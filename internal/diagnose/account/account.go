@@ -15,8 +15,8 @@
 //     (probe_sockets.go), the server's view of slowpath's own calls (server_view.go).
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
 //     that was queued behind others on its connection gets what those waited for (probe_queue.go).
-//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and the
-//     number of all calls (callers.go) make the ledger (ledger.go).
+//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and all calls,
+//     slow or not, by whose they are (callers.go, populations.go), make the ledger (ledger.go).
 //
 // All use segment.go, and time_index.go to find what overlaps a time.
 package account
@@ -33,14 +33,20 @@ type Account struct {
 	BaselineNs int64 // the baseline: what a call of this command on this path takes while nothing is wrong
 	ExcessNs   int64
 	// Weight is by how much its time counts in shares: 1 where only the probe called; see weigh.
-	Weight   float64
-	Segments []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
+	Weight float64
+	// OwnDelayNs is the part of a call of the probe in which slowpath's own process waited for a CPU of this host. It
+	// counts neither against the server nor in latencies (docs/decisions/0006-observers-own-delay.md).
+	OwnDelayNs int64
+	Segments   []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
 	// waitShare is 1, or less where other calls of its connection were under way: they share the time of the wait.
 	waitShare float64
 }
 
 // DurationNs is the call's time as its caller felt it: from when it was due.
 func (a Account) DurationNs() int64 { return a.Call.EndNs - a.Call.IntendedNs }
+
+// FeltNs is the call's time without slowpath's own delay.
+func (a Account) FeltNs() int64 { return a.DurationNs() - a.OwnDelayNs }
 
 // In is the time spent in a state, in nanoseconds.
 func (a Account) In(actor, state string) int64 {
@@ -65,6 +71,7 @@ func Build(rec *recording.Recording) *Ledger {
 		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact,
 	}
 	l.Users, l.Probe = countCallers(rec, all, l.Slow)
+	l.Populations = populations(rec, all, l)
 	l.weigh(rec)
 	return l
 }
@@ -80,7 +87,8 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 		}
 		if baseline := all.baselineNs(c); ns > baseline {
 			out = append(out, Account{
-				Call: c, BaselineNs: baseline, ExcessNs: ns - baseline, Segments: p.partition(c, baseline),
+				Call: c, BaselineNs: baseline, ExcessNs: ns - baseline, OwnDelayNs: c.EndNs - c.IntendedNs - ns,
+				Segments: p.partition(c, baseline),
 			})
 		}
 	}

@@ -13,7 +13,9 @@ type Ledger struct {
 	// Users are the calls of the server's users, which the tap sees; Probe those of slowpath, and what the server
 	// logged.
 	Users, Probe Callers
-	exact        map[string][]Segment // by node
+	// Populations are all calls by whose they are: first those of the users.
+	Populations []Population
+	exact       map[string][]Segment // by node
 }
 
 // Exact is what the tap saw of the main thread of a node's server: its waits, and its work of 0.2 ms and more, ordered

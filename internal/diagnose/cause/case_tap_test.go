@@ -222,7 +222,7 @@ func TestFewSlowCallsOfManyAreHealthy(t *testing.T) {
 	}
 	r.Index()
 	if d := verdict.Diagnose(r.Recording, "test"); d.Verdict != verdict.Healthy || !strings.Contains(d.Summary,
-		"50 of 100000 calls of clients") {
+		"50 of 100 000 calls of clients") {
 		t.Errorf("%s %+v", d.Summary, d.Findings)
 	}
 }

@@ -101,7 +101,7 @@ func TestAskRedirect(t *testing.T) {
 			fix: "retryDelayOnTryAgain",
 		},
 		{name: "a version that does not count errors", rec: twoNodes(old, map[string]float64{"cmdstat_get.calls": 2500},
-			gets).open(), found: true, max: 0.85, evidence: "2500 calls came with ASKING", against: "does not count"},
+			gets).open(), found: true, max: 0.85, evidence: "2 500 calls came with ASKING", against: "does not count"},
 		{
 			name: "no open slot was seen", rec: twoNodes(now, map[string]float64{"errorstat_ASK.count": 2500}, gets),
 			found: true, max: 0.85, against: "no open slot",

@@ -155,13 +155,13 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 	times := float64(own.slots) / max(slots, 1)
 	if times*hotTimes > own.cores/max(cores, leastCores) && times > 1 {
 		f.support(recording.SourceServer, float64(own.slots), "slots",
-			"it has %s, the median of its peers is %.0f: so it has that many more keys", counted(own.slots, "slot"),
-			slots)
+			"it has %s, the median of its peers is %s: so it has that many more keys", counted(own.slots, "slot"),
+			format.Thousands(slots))
 		return true
 	}
 	f.support(recording.SourceServer, float64(own.slots), "slots",
-		"it has %s, the median of its peers is %.0f: it has no more keys, but some are "+
-			"requested far more than others, or share a hash tag", counted(own.slots, "slot"), slots)
+		"it has %s, the median of its peers is %s: it has no more keys, but some are "+
+			"requested far more than others, or share a hash tag", counted(own.slots, "slot"), format.Thousands(slots))
 	return false
 }
 

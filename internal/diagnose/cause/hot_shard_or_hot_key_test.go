@@ -63,7 +63,7 @@ func TestHotShard(t *testing.T) {
 	checkCluster(t, "hot-shard-or-hot-key", []clusterWant{
 		{
 			name: "T0: by INFO", rec: cluster("redis 7.0.15", 0.1, 0.97, 0.12), first: true, min: 0.5, max: 0.7,
-			evidence: "it has 5462 slots, the median of its peers is 5461: it has no more keys", fix: "--hotkeys",
+			evidence: "it has 5 462 slots, the median of its peers is 5 461: it has no more keys", fix: "--hotkeys",
 		},
 		{
 			name: "T1: by schedstat", rec: host(cluster("redis 7.0.15", 0.1, 0.97, 0.12)), first: true, min: 0.9,
@@ -73,8 +73,8 @@ func TestHotShard(t *testing.T) {
 			name: "Valkey counts by slot", rec: host(cluster("valkey 8.1.1", 0.1, 0.97, 0.12)), first: true, min: 0.9,
 			fix: "CLUSTER SLOT-STATS ORDERBY CPU-USEC",
 		},
-		{name: "more slots, and so more keys", rec: uneven, first: true, evidence: "it has 14384 slots, the median " +
-			"of its peers is 1000: so it has that many more keys", fix: "--cluster rebalance"},
+		{name: "more slots, and so more keys", rec: uneven, first: true, evidence: "it has 14 384 slots, the median " +
+			"of its peers is 1 000: so it has that many more keys", fix: "--cluster rebalance"},
 		{name: "all are busy", rec: cluster("redis 7.0.15", 0.95, 0.97, 0.95)},
 		{name: "it does more, and has time to spare", rec: cluster("redis 7.0.15", 0.1, 0.5, 0.1)},
 		{name: "no cluster", rec: clusterCase(alone)},

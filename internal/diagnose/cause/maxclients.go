@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -64,7 +65,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 	used, ok := n.Host("fd.count").Max()
 	if ok {
 		f.support(recording.SourceHost, used, "files",
-			"the process has %s, its limit is %.0f", counted(used, "open file"), files)
+			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
 	}
 	f.supportTurnedAway(n)
 	if who := crowdOf(n); who != "" {

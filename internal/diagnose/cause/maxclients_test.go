@@ -35,7 +35,7 @@ func TestMaxClients(t *testing.T) {
 		{
 			name: "T1: and the process may open few files", rec: refused(outside(),
 				recording.SourceServer).level("host",
-				"fd.limit", 1024).level("host", "fd.count", 1020), found: true, min: 0.95, evidence: "1020 open files",
+				"fd.limit", 1024).level("host", "fd.count", 1020), found: true, min: 0.95, evidence: "1 020 open files",
 			fix: "LimitNOFILE",
 		},
 		{name: "T0: others are refused", rec: well().info(map[string]float64{

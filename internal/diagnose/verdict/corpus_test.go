@@ -41,6 +41,7 @@ func TestCorpus(t *testing.T) {
 		for _, tier := range recording.Tiers {
 			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
 			checkShares(t, incident+" "+tier.Name, d)
+			checkNumbers(t, incident+" "+tier.Name, d)
 			lines = append(lines, judged(incident, tier.Name, d))
 		}
 	}

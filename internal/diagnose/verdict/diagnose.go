@@ -5,7 +5,6 @@ package verdict
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"slowpath/internal/diagnose/account"
@@ -15,10 +14,6 @@ import (
 	"slowpath/internal/recording"
 )
 
-// worstCalls is how many of the slowest calls a diagnosis shows.
-// Bound: arithmetic, the size of a list.
-const worstCalls = 3
-
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
 func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	c := facts.New(rec)
@@ -27,6 +22,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Window:        Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
 		Sources:       sources(rec),
 		SelectedCalls: selectedCallsOf(rec),
+		Populations:   populations(c),
 		Latency:       latencyOf(c),
 		Account:       states(c.Ledger),
 		Worst:         worst(c.Ledger),
@@ -68,6 +64,26 @@ func sources(rec *recording.Recording) []recording.SourceStatus {
 		return s
 	}
 	return []recording.SourceStatus{}
+}
+
+func populations(c *facts.Case) []Population {
+	out := []Population{}
+	for _, p := range c.Ledger.Populations {
+		of := Population{
+			Name: p.Name, At: p.Side, Calls: p.Calls, SlowCalls: p.Slow, RecordedSlowCalls: p.Recorded,
+			P50Ns: p.P50Ns, P99Ns: p.P99Ns, P999Ns: p.P999Ns, MaxNs: p.MaxNs,
+		}
+		switch p.Name {
+		case account.OfProbe:
+			of.FailedCalls = c.OwnFailures().Failed
+		case account.OfUsers:
+			for _, n := range c.Nodes {
+				of.FailedCalls += n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs}).Calls
+			}
+		}
+		out = append(out, of)
+	}
+	return out
 }
 
 func latencyOf(c *facts.Case) Latency {
@@ -157,26 +173,6 @@ func addConsequences(found []cause.Finding) {
 			found[root].ClaimedShare = max(found[root].ClaimedShare, found[root].ExcessShare)
 		}
 	}
-}
-
-func worst(l *account.Ledger) []Worst {
-	slow := append([]account.Account(nil), l.Slow...)
-	sort.SliceStable(slow, func(i, j int) bool { return slow[i].DurationNs() > slow[j].DurationNs() })
-	out := []Worst{}
-	for _, a := range slow[:min(len(slow), worstCalls)] {
-		w := Worst{
-			Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn,
-			Client: a.Call.Client, Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs(),
-		}
-		for _, s := range a.Segments {
-			w.Segments = append(w.Segments, Part{
-				s.Actor, s.State, s.FromNs - a.Call.IntendedNs,
-				s.ToNs - a.Call.IntendedNs, s.Culprit,
-			})
-		}
-		out = append(out, w)
-	}
-	return out
 }
 
 // blindSpots are all that was not seen, as far as it matters.

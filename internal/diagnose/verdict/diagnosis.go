@@ -26,13 +26,14 @@ type Diagnosis struct {
 	Sources []recording.SourceStatus `json:"sources"`
 	// where only the calls of some processes were asked for
 	SelectedCalls *recording.SelectedCalls `json:"whom,omitempty"`
+	Populations   []Population             `json:"populations"` // all calls by whose they are: the users' first
 	Latency       Latency                  `json:"latency"`
 	Verdict       string                   `json:"verdict"`
 	Summary       string                   `json:"summary"` // the verdict in one sentence
 	Findings      []cause.Finding          `json:"findings"`
 	Account       []State                  `json:"account"`
 	Excess        Excess                   `json:"excess"`
-	Worst         []Worst                  `json:"worst"`            // the slowest calls with their segments
+	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
 	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
 	BlindSpots    []recording.BlindSpot    `json:"blind_spots"`
 	Cost          []cause.Evidence         `json:"cost"` // what the watch itself cost
@@ -52,7 +53,28 @@ type Window struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// Latency sums up the calls, in nanoseconds from the intended start to the reply in hand.
+// Population is all calls of one kind of caller.
+type Population struct {
+	Name string `json:"name"`         // users, probe, load or slowlog
+	At   string `json:"at,omitempty"` // of users: client or server, the end of the connections at which they were timed
+	// Calls of users without a reply are not among Calls.
+	Calls     int `json:"calls"`
+	SlowCalls int `json:"slow_calls"`
+	// RecordedSlowCalls are those that were recorded one by one: the account, the findings and the worst calls are of
+	// these.
+	RecordedSlowCalls int `json:"recorded_slow_calls"`
+	// FailedCalls: of the probe those that failed, of users those without a reply because the server's end closed their
+	// connection.
+	FailedCalls int `json:"failed_calls,omitempty"`
+	// Nanoseconds from when a call was due to its reply, without slowpath's own delay; 0 where not known.
+	P50Ns  int64 `json:"p50_ns,omitempty"`
+	P99Ns  int64 `json:"p99_ns,omitempty"`
+	P999Ns int64 `json:"p999_ns,omitempty"`
+	MaxNs  int64 `json:"max_ns,omitempty"`
+}
+
+// Latency sums up the calls, in nanoseconds from the intended start to the reply in hand. Its numbers are of different
+// callers: Populations has those of each.
 type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
@@ -88,14 +110,18 @@ type State struct {
 
 // Worst is one slow call with its account.
 type Worst struct {
-	Time     time.Time `json:"time"`
-	Source   string    `json:"source"`
-	Conn     string    `json:"conn"`
-	Client   string    `json:"client,omitempty"` // the calling process, where it runs on this host
-	Op       string    `json:"op"`
-	Node     string    `json:"node"`
-	Ns       int64     `json:"ns"`
-	Segments []Part    `json:"segments"`
+	Time   time.Time `json:"time"`
+	Source string    `json:"source"`
+	Conn   string    `json:"conn"`
+	Client string    `json:"client,omitempty"` // the calling process, where it runs on this host
+	Op     string    `json:"op"`
+	Node   string    `json:"node"`
+	Ns     int64     `json:"ns"`
+	// OwnDelayNs is the part of Ns in which slowpath's own process waited for a CPU. It counts in no latency.
+	OwnDelayNs int64 `json:"own_delay_ns,omitempty"`
+	// SameStall is how many other slow calls waited for the same at the same time.
+	SameStall int    `json:"same_stall,omitempty"`
+	Segments  []Part `json:"segments"`
 }
 
 // Part is a segment of a Worst call; FromNs counts from the call's intended start.

@@ -27,32 +27,28 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Inconclusive, fmt.Sprintf("Inconclusive: %s could be followed in this capture, %d of them slow.",
 			format.Count(l.Users.Calls, "call"), l.Users.Slow) + unseen
 	}
-	if len(l.Slow) == 0 {
+	if slowCalls(l) == 0 {
 		if l.Latency.Calls == 0 {
 			return Healthy,
 				fmt.Sprintf("Healthy: the server's own metrics show nothing slow in %s (no calls were timed).", seconds)
 		}
-		calls := max(l.Latency.Calls, l.Users.Calls+l.Probe.Calls)
-		return Healthy,
-			fmt.Sprintf("Healthy: none of %d calls in %s took %s or more; median %s, slowest %s.", calls, seconds,
-				format.Brief(l.ThresholdNs), format.Brief(l.Latency.P50Ns),
-				format.Brief(l.Latency.MaxNs)) + unseenClients(c)
+		return Healthy, noneSlow(c, d, seconds) + unseenClients(c)
 	}
 	slowest, few, own := slowest(l), few(l), ownFault(c)
 	if !l.Users.Few(facts.HealthyMaxShare) {
 		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
 	}
 	if few && slowest < facts.HealthyMaxNs || own > mostOwn {
-		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(l), seconds,
+		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(d), seconds,
 			format.Brief(slowest))
 		if !(few && slowest < facts.HealthyMaxNs) {
 			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
-				"this host did not run slowpath itself in time.", slowOf(l), format.Brief(slowest))
+				"this host did not run slowpath itself in time.", slowOf(d), format.Brief(slowest))
 		}
 		return Healthy, s + capturedSilence(c) + unseenClients(c)
 	}
 	return Inconclusive,
-		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(l),
+		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(d),
 			seconds, format.Brief(slowest)) + capturedSilence(c)
 }
 
@@ -61,12 +57,19 @@ func few(l *account.Ledger) bool {
 	return l.Probe.Few(facts.HealthyMaxShare) && l.Users.Few(facts.HealthyMaxShare)
 }
 
-// slowest is the time of the slowest call in nanoseconds.
+// slowest is the time of the slowest call in nanoseconds, without slowpath's own delay.
 func slowest(l *account.Ledger) (ns int64) {
-	for _, a := range l.Slow {
-		ns = max(ns, a.DurationNs())
+	for _, p := range l.Populations {
+		ns = max(ns, p.MaxNs)
 	}
 	return ns
+}
+
+func slowCalls(l *account.Ledger) (n int) {
+	for _, p := range l.Populations {
+		n += p.Slow
+	}
+	return n
 }
 
 // failedCalls says how many calls failed, for no cause that was found: slowpath's own, and those of clients whose
@@ -103,17 +106,42 @@ func unseenClients(c *facts.Case) string {
 	return " These are slowpath's own calls: what clients wait for at their end was not seen."
 }
 
-// slowOf says how many calls were slow: those of the server's users and those of the probe separately, where both were
-// seen.
-func slowOf(l *account.Ledger) string {
-	switch {
-	case l.Users.Calls == 0:
-		return fmt.Sprintf("%d of %d calls", len(l.Slow), l.Latency.Calls)
-	case l.Probe.Calls == 0:
-		return fmt.Sprintf("%d of %d calls", l.Users.Slow+l.Probe.Slow, l.Users.Calls)
+// noneSlow says of a server without slow calls how long they took: the median is that of the users' calls where these
+// were seen.
+func noneSlow(c *facts.Case, d Diagnosis, seconds string) string {
+	calls, medianNs := 0, int64(0)
+	for _, p := range d.Populations {
+		calls += p.Calls
+		if medianNs == 0 {
+			medianNs = p.P50Ns
+		}
 	}
-	return fmt.Sprintf("%d of %d calls of clients and %d of %d of slowpath's own", l.Users.Slow, l.Users.Calls,
-		l.Probe.Slow, l.Probe.Calls)
+	return fmt.Sprintf("Healthy: none of %s in %s took %s or more; median %s, slowest %s.",
+		format.Count(calls, "call"), seconds, format.Brief(c.Ledger.ThresholdNs), format.Brief(medianNs),
+		format.Brief(slowest(c.Ledger)))
+}
+
+// slowOf says how many calls were slow, of each population where there are several.
+func slowOf(d Diagnosis) string {
+	if len(d.Populations) == 1 {
+		p := d.Populations[0]
+		return fmt.Sprintf("%s of %s", format.Thousands(p.SlowCalls), format.Count(p.Calls, "call"))
+	}
+	var parts []string
+	for _, p := range d.Populations {
+		slow, of := format.Thousands(p.SlowCalls), format.Thousands(p.Calls)
+		switch p.Name {
+		case account.OfUsers:
+			parts = append(parts, slow+" of "+of+" calls of clients")
+		case account.OfProbe:
+			parts = append(parts, slow+" of "+of+" of slowpath's own")
+		case account.OfLoad:
+			parts = append(parts, slow+" of "+of+" of the load")
+		case account.OfSlowlog:
+			parts = append(parts, format.Count(p.SlowCalls, "command")+" in SLOWLOG")
+		}
+	}
+	return strings.Join(parts, " and ")
 }
 
 // ownFault compares the time that slowpath's own threads spent in the run queue of this host with the unexplained
@@ -144,9 +172,6 @@ func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := f.Title
 	s += fmt.Sprintf(": it explains %.0f %% of the time that callers lost", f.ExcessShare*100)
-	if f.Of > 0 && f.SlowCalls > 0 {
-		s += fmt.Sprintf(" (%s)", format.Count(f.Of, "slow call"))
-	}
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s
 	}
