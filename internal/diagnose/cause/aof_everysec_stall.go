@@ -63,7 +63,7 @@ func explainEverysec(n *facts.Node) *Finding {
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, everysecEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
 	child := false
 	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {

@@ -49,7 +49,7 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	f.supportBlocked(n, facts.DiskSyscalls)
 	f.supportLatency(n, alwaysEvents)
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s in one call", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
 	f.Fix = []string{
 		"CONFIG SET appendfsync everysec   # a power cut loses about one second of writes at most",

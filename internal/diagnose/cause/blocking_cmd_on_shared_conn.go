@@ -70,8 +70,8 @@ func explainBlocking(n *facts.Node) *Finding {
 	name := blockingName(w.Op)
 	f.Title = name + " holds a connection that other calls share, and they wait until it is done"
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls (%s) were sent on a connection that %s held, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), ops.List(3), name, format.Brief(cl.MaxNs))
+		"%s (%s) were sent on a connection that %s held, up to %s in one call",
+		ofSlow(cl.Calls, n), ops.List(3), name, format.Brief(cl.MaxNs))
 	who := facts.ClientLabel(w.Client, w.Process)
 	f.support(recording.SourceTap, float64(len(byConn[addr])), "commands",
 		"%s on %s blocked %s, up to %s", w.Op, who, facts.TimesText(len(byConn[addr])), format.Brief(w.ToNs-w.FromNs))

@@ -86,5 +86,10 @@ func counted[N ~int | ~int64 | ~float64](n N, thing string, many ...string) stri
 	return format.Count(whole, thing)
 }
 
+// ofSlow says of how many of the slow calls something is known: "3 of 1 200 slow calls".
+func ofSlow(calls int, n *facts.Node) string {
+	return format.Thousands(calls) + " of " + format.Count(len(n.Ledger.Slow), "slow call")
+}
+
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.
 type Needs struct{ T0, T1, T2 string }

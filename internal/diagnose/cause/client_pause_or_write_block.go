@@ -84,8 +84,8 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 	f.supportPause(p)
 	f.supportDelayedReplies(n.DelayedReplies())
 	f.support(n.CallSource(), float64(w.Claim.Calls), "calls",
-		"%d of %d slow calls got no reply for up to %s, and nothing on the host held up the server", w.Claim.Calls,
-		len(n.Ledger.Slow), format.Brief(w.Claim.MaxNs))
+		"%s got no reply for up to %s, and nothing on the host held up the server",
+		ofSlow(w.Claim.Calls, n), format.Brief(w.Claim.MaxNs))
 	if w.AllBlocked {
 		f.support(recording.SourceProbe, 0, "",
 			"while they waited no call on any connection got through; then all did within milliseconds")

@@ -67,8 +67,8 @@ func explainCow(n *facts.Node) *Finding {
 			"%.0f MB were copied for one snapshot (current_cow_size, rdb_last_cow_size)", most/1e6)
 	}
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls ran meanwhile or waited for a call that did; copies took up to %s of one call", cl.Calls,
-		len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+		"%s ran meanwhile or waited for a call that did; copies took up to %s of one call",
+		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if c.WithoutChildSeconds > 0 {
 		f.Strength += 0.03
 	}

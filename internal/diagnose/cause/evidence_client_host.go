@@ -18,8 +18,8 @@ func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string
 		more = fmt.Sprintf(" and %d more", k)
 	}
 	f.support(recording.SourceTap, float64(l.Calls), "calls",
-		"the replies to %d of %d slow calls were in the sockets of %s%s, on %s, %s: up to %s in one call", l.Calls,
-		len(n.Ledger.Slow), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, format.Brief(l.MaxNs))
+		"the replies to %s were in the sockets of %s%s, on %s, %s: up to %s in one call",
+		ofSlow(l.Calls, n), c.Name, more, counted(n.SlowConnCount(c.PID), "connection"), why, format.Brief(l.MaxNs))
 	return c
 }
 

@@ -76,7 +76,7 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string)
 	}
 	if h.Calls > 0 {
 		f.support(source, float64(h.Calls), "calls",
-			"%d of %d slow calls waited for %s, up to %s in one call", h.Calls, len(n.Ledger.Slow), what,
+			"%s waited for %s, up to %s in one call", ofSlow(h.Calls, n), what,
 			format.Brief(h.MaxNs))
 	}
 }

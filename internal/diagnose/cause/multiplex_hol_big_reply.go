@@ -64,8 +64,8 @@ func explainBigReply(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls waited on their connection behind a big reply, up to %s in one call", cl.Calls,
-		len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+		"%s waited on their connection behind a big reply, up to %s in one call",
+		ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	who := facts.ClientLabel(longest.Conn, longest.Client)
 	f.support(recording.SourceTap, float64(bytes), "bytes",
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,

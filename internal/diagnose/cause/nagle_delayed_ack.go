@@ -118,8 +118,8 @@ func explainNagle(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.93)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
-		cl.Calls, len(n.Ledger.Slow), ops.List(3), who.List(3))
+		"%s (%s) arrived 40 ms after they were begun, with nothing retransmitted: %s",
+		ofSlow(cl.Calls, n), ops.List(3), who.List(3))
 	if seen := g.seen(); seen > 0 {
 		f.support(recording.SourceTap, float64(seen), "connections",
 			"of %s of these calls %d have no TCP_NODELAY: the kernel of the client holds small pieces back",

@@ -143,8 +143,8 @@ func explainOversized(n *facts.Node) *Finding {
 	}
 	f := finding(n, h.Claim, 0.95)
 	f.support(recording.SourceTap, float64(h.Calls), "calls",
-		"%d of %d slow calls waited while the server served such batches, up to %s in "+
-			"one call; %d of them are calls of other clients", h.Calls, len(n.Ledger.Slow), format.Brief(h.MaxNs),
+		"%s waited while the server served such batches, up to %s in "+
+			"one call; %d of them are calls of other clients", ofSlow(h.Calls, n), format.Brief(h.MaxNs),
 		others)
 	if len(piped) > 0 {
 		f.supportPipelines(piped)

@@ -74,7 +74,7 @@ func explainLoss(n *facts.Node) *Finding {
 			how = "seen by the tap, or in TCP_INFO of the probe"
 		}
 		f.support(n.CallSource(), float64(seen.Calls), "calls",
-			"%d of %d slow calls had retransmissions (%s), up to %s in one call", seen.Calls, len(n.Ledger.Slow), how,
+			"%s had retransmissions (%s), up to %s in one call", ofSlow(seen.Calls, n), how,
 			format.Brief(seen.MaxNs))
 	}
 	if back.Proven() {

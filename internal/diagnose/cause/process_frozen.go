@@ -57,7 +57,7 @@ func explainFrozen(n *facts.Node) *Finding {
 			format.Brief(n.StateNs(recording.KindFrozen)))
 	}
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for it, up to %s", cl.Calls, len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+		"%s waited for it, up to %s", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
 		f.Fix = []string{

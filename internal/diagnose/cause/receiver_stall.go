@@ -78,8 +78,8 @@ func explainReceiver(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%d of %d slow calls waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
-		cl.Calls, len(n.Ledger.Slow), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))
+		"%s waited for the client to read a reply of %.1f MB on average, up to %s in one call: %s",
+		ofSlow(cl.Calls, n), float64(bytes)/float64(calls)/1e6, format.Brief(cl.MaxNs), who.List(3))
 	f.support(recording.SourceTap, float64(longest.DurationNs()), "ns",
 		"the longest is %s with %.1f MB in %s: %.1f MB per second", longest.Call.Op,
 		float64(longest.Call.ReplyBytes)/1e6, format.Brief(longest.DurationNs()),

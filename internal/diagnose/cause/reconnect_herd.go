@@ -72,8 +72,8 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 	}
 	if felt.Calls > 0 {
 		f.support(n.CallSource(), float64(felt.Calls), "calls",
-			"%d of %d slow calls were in flight between a loss and the last reconnect, up to %s in one call",
-			felt.Calls, len(n.Ledger.Slow), format.Brief(felt.MaxNs))
+			"%s were in flight between a loss and the last reconnect, up to %s in one call",
+			ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
 	}
 	f.Fix = herdFix(n)
 	f.See = []string{

@@ -34,7 +34,7 @@ func explainThrottled(n *facts.Node) *Finding {
 	}
 	f := finding(n, cl, 0.99)
 	f.support(n.StateSource(), float64(cl.Calls), "calls",
-		"%d of %d slow calls waited while the server was throttled, up to %s in one call", cl.Calls, len(n.Ledger.Slow),
+		"%s waited while the server was throttled, up to %s in one call", ofSlow(cl.Calls, n),
 		format.Brief(cl.MaxNs))
 	if w := facts.SumWaits(n.Exact(account.Throttled)); w.Count > 0 {
 		f.support(recording.SourceTap, float64(w.Ns), "ns",

@@ -53,8 +53,8 @@ func explainContention(n *facts.Node) *Finding {
 	f.Unnoticed = !slow && !always
 	if cl.Calls > 0 {
 		f.support(n.StateSource(), float64(cl.Calls), "calls",
-			"%d of %d slow calls waited while the main thread was in the run queue, up to %s in one call", cl.Calls,
-			len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+			"%s waited while the main thread was in the run queue, up to %s in one call",
+			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
 	if len(n.Ledger.Slow) == 0 {
 		f.ExcessShare = waits

@@ -62,7 +62,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	if waits.Calls > 0 {
 		f.Strength = 0.97
 		f.support(recording.SourceTap, float64(waits.Calls), "calls",
-			"%d of %d slow calls waited while %s had the CPU, up to %s in one call", waits.Calls, len(n.Ledger.Slow),
+			"%s waited while %s had the CPU, up to %s in one call", ofSlow(waits.Calls, n),
 			q.ThreadName(), format.Brief(waits.MaxNs))
 	}
 	f.supportQuiet(n, q)

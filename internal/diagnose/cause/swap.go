@@ -77,8 +77,8 @@ func explainSwap(n *facts.Node) *Finding {
 		faults/n.Seconds())
 	if blocked.Calls > 0 {
 		f.support(recording.SourceTap, float64(blocked.Calls), "calls",
-			"%d of %d slow calls waited while it was blocked in page faults, up to %s in one call", blocked.Calls,
-			len(n.Ledger.Slow), format.Brief(blocked.MaxNs))
+			"%s waited while it was blocked in page faults, up to %s in one call",
+			ofSlow(blocked.Calls, n), format.Brief(blocked.MaxNs))
 	}
 	if work > 0 {
 		f.support(recording.SourceServer, work, "of its CPU time",

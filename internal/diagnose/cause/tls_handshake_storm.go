@@ -144,8 +144,8 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 		"each takes %s of the main thread's CPU time before its first command", format.Brief(int64(h.costNs)))
 	if cl.Calls > 0 {
 		f.support(recording.SourceTap, float64(cl.Calls), "calls",
-			"%d of %d slow calls waited while it did handshakes of others, up to %s in one call", cl.Calls,
-			len(n.Ledger.Slow), format.Brief(cl.MaxNs))
+			"%s waited while it did handshakes of others, up to %s in one call",
+			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
 	f.supportTLSPhase(n)
 	f.supportShortLived(n)
