@@ -24,7 +24,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 			s += " — " + b.Why
 		}
 		if b.Enable != "" {
-			s += "; enable: " + b.Enable
+			s += "; to see it: " + b.Enable
 		}
 		p.Paragraph("  - ", "    ", s, layout.None)
 	}
