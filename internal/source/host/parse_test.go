@@ -184,7 +184,7 @@ func FuzzScan(f *testing.F) {
 			}
 		}
 		for _, p := range cgroupPaths(b) {
-			if below, ok := belowRoot(p, "/"); ok && strings.HasPrefix(below, "/..") {
+			if below, ok := belowRoot(p, "/"); ok && strings.HasPrefix(below+"/", "/../") {
 				t.Errorf("%q leaves the mount", p)
 			}
 		}

@@ -75,6 +75,9 @@ func parseTarget(text string) (Target, error) {
 	if !utf8.ValidString(u.Host) {
 		return Target{}, fmt.Errorf("%w: the host is no text: %s", ErrTarget, write)
 	}
+	if _, err := url.Parse(u.String()); err != nil { // the zone of an IPv6 address is not in ASCII
+		return Target{}, fmt.Errorf("%w: the host cannot be written in a URL: %s", ErrTarget, write)
+	}
 	port, err := strconv.Atoi(u.Port())
 	if u.Hostname() == "" || u.Port() != "" && (err != nil || port < 1 || port > 65535) || u.Port() == "" &&
 		u.Scheme == "http" && !strings.Contains(text, "/debug/") {
