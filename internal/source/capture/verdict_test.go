@@ -20,7 +20,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"healthy, client's side", func(w *wire) {
 			w.dial(40001, 300*us, 10*us).calls(1000, 350*us)
-		}, verdict.Healthy, "", "none of 1000 calls"},
+		}, verdict.Healthy, "", "none of 1 000 calls"},
 		{"healthy, server's side", func(w *wire) {
 			f := w.dial(40001, 10*us, 300*us)
 			for range 1000 {
@@ -29,7 +29,7 @@ func TestVerdicts(t *testing.T) {
 				f.ack(client)
 				w.wait(10 * ms)
 			}
-		}, verdict.Healthy, "", "none of 1000 calls"},
+		}, verdict.Healthy, "", "none of 1 000 calls"},
 		{"healthy, a far server", func(w *wire) {
 			w.dial(40001, 80*ms, 10*us).calls(300, 81*ms)
 		}, verdict.Healthy, "", "none of 300 calls"},
