@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -44,15 +45,18 @@ func findingOfLosses(l facts.Overhead, n *facts.Node, ns int64, strength float64
 	return f
 }
 
-// longestOpening is the 90th percentile of what new connections cost that calls waited for, in nanoseconds.
+// longestOpening is the 90th percentile of what new connections cost that calls waited for, in nanoseconds, with the
+// wait of the library before it tried again.
 func longestOpening(n *facts.Node) int64 {
 	var dialled []*facts.Conn
+	waits := map[*facts.Conn]int64{}
 	for _, c := range n.Callers() {
 		dialled = append(dialled, c.ConnsWhere(func(k *facts.Conn) bool {
 			return k.OpenNs > 0 && !k.OpenedAheadOfUse(c.RoundTripNs())
 		})...)
+		maps.Copy(waits, c.RetryWaits())
 	}
-	return facts.PercentilesOf(dialled, (*facts.Conn).OpeningNs).P90
+	return facts.PercentilesOf(dialled, func(k *facts.Conn) int64 { return k.OpeningNs() + waits[k] }).P90
 }
 
 // lossesOf is findingOfLosses however little time it is.

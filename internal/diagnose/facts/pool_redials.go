@@ -1,5 +1,10 @@
 package facts
 
+import (
+	"cmp"
+	"slices"
+)
+
 // PoolRedials are the redials of pools: of callers that closed connections between calls, without those that a garbage
 // collector closed.
 func (n *Node) PoolRedials(callers []*Caller) []Redial {
@@ -120,6 +125,30 @@ func (r Redial) IdleDuringDials() (out []*Conn) {
 		out = append(out, IdleDuringDials(closed, DialTimes(dialled[owner]))...)
 	}
 	return out
+}
+
+// maxRetryWaitNs: a dial so long after its caller found a connection closed has another reason.
+// Bound: guess, twice the longest wait of go-redis between two attempts.
+const maxRetryWaitNs = int64(1e9)
+
+// RetryWaits are, by new connection, the nanoseconds since its caller had closed one that the other end had closed
+// before: the call that found that out failed, and the library waited before it tried again.
+func (c *Caller) RetryWaits() map[*Conn]int64 {
+	closed := c.ConnsWhere(func(k *Conn) bool { return k.ServerClosedNs > 0 && k.CloseNs > k.ServerClosedNs })
+	slices.SortFunc(closed, func(a, b *Conn) int { return cmp.Compare(a.CloseNs, b.CloseNs) })
+	opened := c.Opened()
+	slices.SortFunc(opened, func(a, b *Conn) int { return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs) })
+	waits := map[*Conn]int64{}
+	for _, k := range opened {
+		for len(closed) > 0 && closed[0].CloseNs < k.Opening().FromNs-maxRetryWaitNs {
+			closed = closed[1:]
+		}
+		if len(closed) > 0 && closed[0].CloseNs <= k.Opening().FromNs {
+			waits[k] = k.Opening().FromNs - closed[0].CloseNs
+			closed = closed[1:]
+		}
+	}
+	return waits
 }
 
 // StaleRedials are the callers whose connections the other end closed for being idle, and that opened others when they

@@ -28,13 +28,13 @@ var poolIdleReapRedial = Incident{
 var poolIdleReapRedialV8 = Incident{
 	ID:    "pool-idle-reap-redial-go-redis-v8",
 	Cause: "pool-idle-reap-redial",
-	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3.3 s, 4 ms from their server",
+	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3.3 s, 6 ms from their server",
 	Args:  []string{"-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reapedPools(ctx, reapedPools{
 			program: clients.GoRedis8, instances: 4, rate: 0.3, idleLimit: 2 * time.Second,
-			distance: 4 * time.Millisecond,
+			distance: 6 * time.Millisecond,
 		})
 	},
 }

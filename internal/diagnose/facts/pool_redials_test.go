@@ -1,0 +1,19 @@
+package facts
+
+import "testing"
+
+// TestRetryWaits: the wait between the end of a connection that the other end had closed, and the dial after it.
+func TestRetryWaits(t *testing.T) {
+	const ms = int64(1e6)
+	conn := func(openMs, closeMs, serverClosedMs int64) *Conn {
+		return &Conn{OpenNs: openMs * ms, CloseNs: closeMs * ms, ServerClosedNs: serverClosedMs * ms}
+	}
+	first, again := conn(10, 2000, 1500), conn(2020, 4000, 3500)
+	third := conn(4030, 5000, 0) // the client closes it
+	late, apart := conn(8000, 0, 0), conn(9000, 0, 0)
+	c := &Caller{Conns: []*Conn{first, again, third, late, apart, conn(20, 8500, 8600)}}
+	waits := c.RetryWaits()
+	if len(waits) != 2 || waits[again] != 20*ms || waits[third] != 30*ms {
+		t.Errorf("%v", waits)
+	}
+}
