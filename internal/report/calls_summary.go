@@ -66,8 +66,8 @@ func CallsFacts(s trace.Summary) []string {
 	}
 	facts = append(facts, lost)
 	if s.LeftOut > 0 {
-		facts = append(facts, fmt.Sprintf("%s of the requests were on connections that were not followed (--tap-budget)",
-			format.Percent(s.LeftOut)))
+		facts = append(facts, format.Percent(s.LeftOut)+
+			" of the requests were on connections that were not followed (--tap-budget)")
 	}
 	if s.Unreported > 0 {
 		facts = append(facts, format.Count(s.Unreported, "slow call")+" too many to be shown")

@@ -34,7 +34,8 @@ type Summary struct {
 	// slow calls above the limit of reports per second, and how often a connection carried bytes that the kernel
 	// programs do not understand (inline commands, TLS).
 	Unaligned, Dropped, Unreported, Garbage int64
-	// LeftOut is the share of the reads of servers that were on connections which the tap left out (tap.Options.Budget).
+	// LeftOut is the share of the reads of servers that were on connections which the tap left out: see
+	// tap.Options.Budget.
 	LeftOut float64
 }
 
