@@ -82,7 +82,7 @@ var refusing = []struct {
 	says []string
 }{
 	{"errors", []string{
-		"0|1 2[0-9] calls", "0 errors: [0-9]+ x ERR", "0 errors|ERR", "0 recorded in",
+		"0|1 2[0-9] of slowpath's own calls", "0 errors: [0-9]+ x ERR", "0 errors|ERR", "0 recorded in",
 		"3 no map of the cluster", "3 CLUSTER NODES of .*ERR no",
 	}},
 	{"loading", []string{
