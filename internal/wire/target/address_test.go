@@ -224,11 +224,14 @@ func FuzzParse(f *testing.F) {
 		if !strings.Contains(scheme, "://") {
 			scheme += "://" // elsewhere a "?password=" is part of a path
 		}
-		for _, text := range []string{
+		texts := []string{
 			scheme + user + ":" + secret + password + "@" + rest,
-			scheme + password + secret + "@" + rest,
 			scheme + rest + "?password=" + secret,
-		} {
+		}
+		if !strings.Contains(rest, "@") { // else it is the name of the user
+			texts = append(texts, scheme+password+secret+"@"+rest)
+		}
+		for _, text := range texts {
 			target, err := Parse(text)
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Errorf("Parse(%q): %v", text, err)
