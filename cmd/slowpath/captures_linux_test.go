@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -92,7 +91,7 @@ func tcpdump(t *testing.T, path, port string) (stop func()) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	said := make([]byte, 4096) // "listening on lo": it captures from then on
 	if n, err := stderr.Read(said); err != nil || !strings.Contains(string(said[:n]), "listening on") {
-		t.Skip(fmt.Sprintf("tcpdump cannot capture here: %s", said[:n]))
+		t.Skipf("tcpdump cannot capture here: %s", said[:n])
 	}
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)

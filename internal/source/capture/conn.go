@@ -25,7 +25,6 @@ type conn struct {
 	openNs  int64 // when it was established, if that is in the capture
 	proven  bool  // the server has answered a request
 	foreign bool  // it does not speak RESP
-	tls     bool
 	ended   bool
 	closes  closing
 	calls

@@ -49,8 +49,6 @@ type caller struct {
 }
 
 const (
-	// DefaultBudget: one call at a time, a saturated server serves about 2 % fewer calls then (docs/overhead.md).
-	DefaultBudget = 0.03
 	// usualPerCallNs is the time of the programs for one end of a call where the kernel did not measure it; see
 	// docs/overhead.md.
 	usualPerCallNs = 500

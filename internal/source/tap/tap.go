@@ -93,6 +93,8 @@ const (
 	DefaultMinWork = 200 * time.Microsecond
 	// DefaultConnections are as many as a server takes by default, twice: each has two ends.
 	DefaultConnections = 20_000
+	// DefaultBudget is that of the programs: 3 % of a core. See docs/overhead.md.
+	DefaultBudget = 0.03
 	// MaxConnections bounds that: 8 GiB of memory if all are open.
 	MaxConnections = 1_000_000
 	// drainEvery is how often the ring buffer is emptied. The programs wake nobody, so that the watched threads do not
