@@ -36,11 +36,6 @@ type ConnEnds struct {
 // too much CPU time (see tap.Options.Budget). From then on what happened on it is not known, or in part.
 const SnapshotLeftOut = "left_out"
 
-// LeftOutConn is its body.
-type LeftOutConn struct {
-	Calls int64 `json:"calls"` // up to then, since the watch began
-}
-
 // SnapshotServed is written once for each connection that was used for a second: its server's end is watched, so every
 // call that is slow there is recorded. The recording of another host may have more calls on it.
 const SnapshotServed = "served"

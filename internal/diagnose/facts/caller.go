@@ -21,6 +21,8 @@ type Caller struct {
 	// Processes is the number of processes (or hosts) that a Caller of programOf stands for; 0 for a single one.
 	Processes int
 
+	// leftOutCalls are calls on connections that are not among Conns: the tap did not follow these all the time.
+	leftOutCalls int64
 	// roundTripNs is the cached result of RoundTripNs.
 	roundTripNs int64
 }
@@ -41,8 +43,9 @@ func (c *Caller) spentNs() (ns int64) {
 	return ns
 }
 
-// AppCalls is the number of calls that the application asked for.
-func (c *Caller) AppCalls() (calls int64) {
+// AppCalls is the number of calls that the application asked for, as far as they were followed.
+func (c *Caller) AppCalls() int64 {
+	calls := c.leftOutCalls
 	for _, k := range c.Conns {
 		calls += k.AppCalls()
 	}

@@ -3,6 +3,7 @@ package facts
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 func (n *Node) findCallers() []*Caller {
 	b := callerTable{
 		node: n, byAddress: map[connEnd][]*Conn{}, apart: map[*Conn]bool{},
+		leftOut: map[*Conn]bool{},
 	}
 	for e := range n.Rec.Conns(n.Address) {
 		b.event(e)
@@ -32,9 +34,9 @@ type callerTable struct {
 	node      *Node
 	all       []*Conn
 	byAddress map[connEnd][]*Conn // in order of time: later connections use an address again
-	// apart are connections of other watches of the server, and those that were not followed all the time: what is
-	// known of these would be taken for idleness
-	apart map[*Conn]bool
+	apart     map[*Conn]bool      // of other watches of the server
+	// leftOut were not followed all the time: what is known of them would be taken for idleness. Only their calls count.
+	leftOut map[*Conn]bool
 }
 
 // connEnd is the end of a connection that saw it, and the client's address.
@@ -60,6 +62,7 @@ func (b *callerTable) event(e recording.ConnEvent) {
 			d.IdleNs, d.By, d.Waiting
 		c.UnansweredOp, c.UnansweredBytes, c.unansweredBlocking = d.Op, d.OpBytes, d.Blocking
 		c.Nagle = d.Nagle
+		c.reset = d.Side == recording.Client && d.Reason == recording.CloseReset
 		if d.By == recording.Server {
 			c.ServerClosedNs, c.ServerClosedIdleNs = e.TimeNs, d.IdleNs
 		}
@@ -193,16 +196,17 @@ func (b *callerTable) clientsEnd(address string, at int64) *Conn {
 
 // findApart finds the connections that are no callers', or of which not enough is known.
 func (b *callerTable) findApart() {
+	kinds := map[string]map[*Conn]bool{recording.SnapshotObserver: b.apart, recording.SnapshotLeftOut: b.leftOut}
 	for _, s := range b.node.Rec.Snapshots {
-		if s.Source != recording.SourceTap || s.Name != recording.SnapshotObserver &&
-			s.Name != recording.SnapshotLeftOut {
+		found := kinds[s.Name]
+		if s.Source != recording.SourceTap || found == nil {
 			continue
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
 		for _, side := range []string{recording.Client, recording.Server} {
 			for _, c := range b.byAddress[connEnd{side, address}] {
 				if c.OpenNs <= s.TimeNs && (c.CloseNs == 0 || c.CloseNs >= s.TimeNs) {
-					b.apart[c] = true
+					found[c] = true
 				}
 			}
 		}
@@ -239,8 +243,13 @@ func (b *callerTable) callers() []*Caller {
 			out = append(out, caller)
 		}
 		c.owner = caller
+		if b.leftOut[c] {
+			caller.leftOutCalls += c.AppCalls()
+			continue
+		}
 		caller.Conns = append(caller.Conns, c)
 	}
+	out = slices.DeleteFunc(out, func(c *Caller) bool { return len(c.Conns) == 0 })
 	for _, c := range out {
 		sort.SliceStable(c.Conns, func(i, j int) bool { return c.Conns[i].OpenNs < c.Conns[j].OpenNs })
 	}

@@ -40,6 +40,8 @@ type Conn struct {
 	ServerClosedNs int64
 	// ServerClosedIdleNs is the time from the last byte to ServerClosedNs.
 	ServerClosedIdleNs int64
+	// reset says that its client's end was reset: a call was sent on it after the other end had closed it.
+	reset bool
 	// closedBetween says that each end was told that the other had closed it: something on the path did.
 	closedBetween bool
 	// Handshake is its handshake; nil where it was not seen.

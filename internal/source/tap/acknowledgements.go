@@ -8,7 +8,7 @@ import "slowpath/internal/recording"
 func (r *recorder) acknowledged(e *kernelAckedEvent) {
 	client, server := endsOf(&e.Addr)
 	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
-	if !ok || e.Addr.Observer != notObserver {
+	if !ok || e.Addr.Observer != notObserver || r.sample.wasLeftOut(client) {
 		return
 	}
 	r.Sink.Event(recording.Event{

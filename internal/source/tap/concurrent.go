@@ -55,7 +55,7 @@ func (r *recorder) addExchange(v *snapshot, c *kernelConnSnapshot) {
 	if c.Addr.Role == roleServer {
 		pid = uint32(r.clients[client].pid)
 	}
-	if !ok || c.From == 0 || pid == 0 || c.Addr.Observer != notObserver {
+	if !ok || c.From == 0 || pid == 0 || c.Addr.Observer != notObserver || r.sample.wasLeftOut(client) {
 		return
 	}
 	k := processNode{pid, n.Address}

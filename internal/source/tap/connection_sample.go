@@ -28,12 +28,15 @@ type connSample struct {
 	// put tells the programs whether connections from a port are left out, and reports whether it could.
 	put func(port uint16, leftOut bool) bool
 	// tell is called when a connection is left out for the first time.
-	tell func(client clientEnd, calls uint64)
+	tell func(client clientEnd)
+	// selected reports whether the process filter selects the client: others are left out first; nil: there is none.
+	selected func(client clientEnd) bool
 }
 
 // sampleConn is a connection that made calls for a second or longer.
 type sampleConn struct {
 	role    kernelRole // the end that counts
+	ends    uint32     // that were seen and have not closed: 1 << role
 	caller  caller
 	seenNs  int64
 	calls   uint64
@@ -87,9 +90,10 @@ func (s *connSample) seen(client clientEnd, role kernelRole, pid int, calls uint
 		s.conns[client] = c
 		s.ports[client.Port()] = append(s.ports[client.Port()], client)
 		if s.portLeftOut(client.Port()) { // another one from the same port was before
-			s.set(client, c, true)
+			s.set(client.Port(), true)
 		}
 	}
+	c.ends |= 1 << role
 	if c.role != role {
 		return // the other end counts
 	}
@@ -103,16 +107,22 @@ func (s *connSample) seen(client clientEnd, role kernelRole, pid int, calls uint
 }
 
 // opened: a new connection is followed.
-func (s *connSample) opened(client clientEnd) { s.closed(client) }
+func (s *connSample) opened(client clientEnd) { s.forget(client) }
 
-// closed forgets a connection. The others from its port are followed again.
-func (s *connSample) closed(client clientEnd) {
-	port := client.Port()
-	for _, other := range s.ports[port] {
-		if c := s.conns[other]; c.leftOut {
-			s.set(other, c, false)
-		}
+// closed notes that an end of a connection closed. It is kept in mind until both ends have. The others from its port
+// are followed again.
+func (s *connSample) closed(client clientEnd, role kernelRole) {
+	if c := s.conns[client]; c != nil && c.ends&^(1<<role) != 0 {
+		c.ends &^= 1 << role
+		s.followPort(client.Port())
+		return
 	}
+	s.forget(client)
+}
+
+func (s *connSample) forget(client clientEnd) {
+	port := client.Port()
+	s.followPort(port)
 	delete(s.conns, client)
 	s.ports[port] = slices.DeleteFunc(s.ports[port], func(c clientEnd) bool { return c == client })
 	if len(s.ports[port]) == 0 {
@@ -120,25 +130,43 @@ func (s *connSample) closed(client clientEnd) {
 	}
 }
 
+// wasLeftOut reports whether a connection is left out, or was: what the programs know of its last bytes is old.
+func (s *connSample) wasLeftOut(client clientEnd) bool {
+	c := s.conns[client]
+	return c != nil && c.told
+}
+
 func (s *connSample) portLeftOut(port uint16) bool {
 	return slices.ContainsFunc(s.ports[port], func(c clientEnd) bool { return s.conns[c].leftOut })
 }
 
-// set leaves a connection out, or has it followed again.
-func (s *connSample) set(client clientEnd, c *sampleConn, leftOut bool) {
-	if c.leftOut == leftOut || !s.put(client.Port(), leftOut) {
+func (s *connSample) followPort(port uint16) {
+	if s.portLeftOut(port) {
+		s.set(port, false)
+	}
+}
+
+// set leaves the connections from a port out, or has them followed again.
+func (s *connSample) set(port uint16, leftOut bool) {
+	if !s.put(port, leftOut) {
 		return
 	}
-	c.leftOut = leftOut
-	if !leftOut {
-		s.leftOut--
-		c.seenNs = 0 // the calls since then are not known
-		return
-	}
-	s.leftOut++
-	if !c.told {
-		c.told = true
-		s.tell(client, c.calls)
+	for _, client := range s.ports[port] {
+		c := s.conns[client]
+		if c.leftOut == leftOut {
+			continue
+		}
+		c.leftOut = leftOut
+		if !leftOut {
+			s.leftOut--
+			c.seenNs = 0 // the calls since then are not known
+			continue
+		}
+		s.leftOut++
+		if !c.told {
+			c.told = true
+			s.tell(client)
+		}
 	}
 }
 
@@ -173,6 +201,17 @@ func (s *connSample) leave(part float64) {
 		rate += c.rate
 	}
 	shuffle(followed)
+	if s.selected != nil {
+		slices.SortStableFunc(followed, func(a, b clientEnd) int {
+			switch x, y := s.selected(a), s.selected(b); {
+			case x == y:
+				return 0
+			case x:
+				return 1
+			}
+			return -1
+		})
+	}
 	wanted, kept := rate*part, len(followed)
 	for _, client := range followed {
 		c := s.conns[client]
@@ -182,7 +221,7 @@ func (s *connSample) leave(part float64) {
 		if c.rate == 0 || c.rate > wanted*2 || of[c.caller] == 1 {
 			continue
 		}
-		s.set(client, c, true)
+		s.set(client.Port(), true)
 		of[c.caller]--
 		kept--
 		wanted -= c.rate
@@ -200,7 +239,7 @@ func (s *connSample) followAgain(times float64) {
 	shuffle(out)
 	more := max(1, int(float64(len(s.conns)-len(out))*(times-1)/2))
 	for _, client := range out[:min(more, len(out))] {
-		s.set(client, s.conns[client], false)
+		s.set(client.Port(), false)
 	}
 }
 
@@ -212,7 +251,7 @@ func (s *connSample) widen(now int64) {
 	s.widened = now
 	for client, c := range s.conns {
 		if c.leftOut {
-			s.set(client, c, false)
+			s.set(client.Port(), false)
 		}
 	}
 }
@@ -240,10 +279,10 @@ func (t *Tap) leaveOut(port uint16, leftOut bool) bool {
 }
 
 // tellLeftOut records that not all of what a connection did is known.
-func (t *Tap) tellLeftOut(client clientEnd, calls uint64) {
+func (t *Tap) tellLeftOut(client clientEnd) {
 	t.Sink.Snapshot(recording.Snapshot{
 		TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ConnPrefix + client.String(),
-		Name: recording.SnapshotLeftOut, Body: recording.Detail(recording.LeftOutConn{Calls: int64(calls)}),
+		Name: recording.SnapshotLeftOut, Body: "{}",
 	})
 }
 

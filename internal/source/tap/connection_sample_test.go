@@ -120,9 +120,10 @@ func TestLeftOutCulprit(t *testing.T) {
 	if !tap.leaveOut(port, true) || tap.leaveOut(uint16(n.Port), true) {
 		t.Fatal("a client's port can be left out, a server's cannot")
 	}
-	first.send("EVAL", "for i = 1, 1e8 do end return 1", "0")
+	first.send("EVAL", "for i = 1, 3e7 do end return 1", "0")
 	time.Sleep(20 * time.Millisecond)
-	out.send("EVAL", "for i = 1, 3e7 do end return 1", "0") // the server reads it without having slept
+	// The server reads it without having slept. It takes longest, so what was waited for is named after it.
+	out.send("EVAL", "for i = 1, 2e8 do end return 1", "0")
 	time.Sleep(20 * time.Millisecond)
 	waiting.ask("$-1\r\n", "GET", "no-such-key")
 	first.expect(":1\r\n")
@@ -175,7 +176,7 @@ func TestConnSample(t *testing.T) {
 	ports, told := map[uint16]bool{}, 0
 	s := newConnSample(0.03, 1000)
 	s.put = func(port uint16, leftOut bool) bool { ports[port] = leftOut; return true }
-	s.tell = func(clientEnd, uint64) { told++ }
+	s.tell = func(clientEnd) { told++ }
 	out := func() (n int) {
 		for _, leftOut := range ports {
 			if leftOut {
@@ -241,11 +242,65 @@ func TestConnSample(t *testing.T) {
 	}
 	// a port that is used again is followed
 	for i := range 100 {
-		s.closed(client(i))
+		s.closed(client(i), roleServer)
 	}
 	s.opened(client(150))
 	if out() != 0 || s.leftOut != 0 || len(s.conns) != 0 || len(s.ports) != 0 {
 		t.Errorf("of connections that closed there are left: %d %d %d %d", out(), s.leftOut, len(s.conns), len(s.ports))
+	}
+}
+
+// TestLeftOutStale: what the programs knew of a connection when it was left out says nothing about its end, at neither
+// end.
+func TestLeftOutStale(t *testing.T) {
+	for _, leftOut := range []bool{false, true} {
+		c, rec := newChurner()
+		addr := func(role kernelRole) kernelAddr {
+			client, server := netip.MustParseAddr("10.1.0.9").As16(), netip.MustParseAddr("10.0.0.1").As16()
+			if role == roleServer {
+				return kernelAddr{Family: 2, Role: role, Laddr: server, Raddr: client, Lport: churnPort, Rport: 1000}
+			}
+			return kernelAddr{Family: 2, Role: role, Laddr: client, Raddr: server, Lport: 1000, Rport: churnPort}
+		}
+		r := c.b
+		r.sample.put = func(uint16, bool) bool { return true }
+		r.sample.tell = func(clientEnd) {}
+		ends := []kernelRole{roleServer, roleClient}
+		report := func(kind kernelEventType, role kernelRole) {
+			r.conn(&kernelConnEvent{
+				Type: kind, Role: role, Tgid: uint32(role), Addr: addr(role), Conn: uint64(role) + 1, Now: 9e9,
+				Opened: 1e9, LastIn: 2e9, LastOut: 1e9, Outstanding: 1, Op: 1, Calls: 7,
+			})
+		}
+		for _, role := range ends {
+			report(evStatus, role)
+		}
+		if leftOut {
+			r.sample.set(1000, true)
+		}
+		a := addr(roleServer)
+		r.acknowledged(&kernelAckedEvent{Addr: a, From: 1e9, To: 9e9})
+		for _, role := range ends {
+			report(evClose, role)
+		}
+		closes := 0
+		for _, e := range rec.Events {
+			switch e.Kind {
+			case recording.KindClose:
+				closes++
+				d := recording.DetailOf[recording.ConnDetail](e)
+				if known := d.Waiting == 1 && d.IdleNs == 7e9 && d.Op != ""; known == leftOut || d.Calls != 7 {
+					t.Errorf("left out: %v: %+v", leftOut, d)
+				}
+			case recording.KindAcknowledged:
+				if leftOut {
+					t.Error("an acknowledgement after the connection was left out")
+				}
+			}
+		}
+		if closes != 2 || len(r.sample.conns) != 0 || r.sample.leftOut != 0 {
+			t.Errorf("%d ends closed; kept: %v", closes, r.sample.conns)
+		}
 	}
 }
 

@@ -42,7 +42,10 @@ func (r *recorder) conn(e *kernelConnEvent) {
 		r.opened(e, client, n, d)
 	case evClose:
 		kind = recording.KindClose
-		r.sample.closed(client)
+		if r.sample.wasLeftOut(client) {
+			e.Outstanding, e.Op, d.IdleNs = 0, 0, 0 // as they were when it was left out
+		}
+		r.sample.closed(client, e.Role)
 		r.closed(e, client, &d)
 		if e.Role == roleClient {
 			defer delete(r.localClients, client)

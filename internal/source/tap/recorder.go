@@ -78,6 +78,9 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
 	}
 	r.sample = newConnSample(o.Budget, r.maxConns())
+	if o.Processes != (ProcessFilter{}) {
+		r.sample.selected = func(c clientEnd) bool { return r.filter.check(r.clients[c], r.Clock.Now()).selected }
+	}
 	r.snapshots.several = len(addressesOf(o.Nodes)) > 1
 	for _, address := range addressesOf(o.Nodes) {
 		r.numbered = append(r.numbered, o.Nodes[slices.IndexFunc(o.Nodes, func(n Node) bool {
