@@ -32,7 +32,8 @@ func TestLeftOutConns(t *testing.T) {
 		if !followed {
 			for _, conn := range leftOut {
 				rec.Snapshot(recording.Snapshot{
-					TimeNs: 3e9, Source: recording.SourceTap, Subject: conn, Name: recording.SnapshotLeftOut, Body: "{}",
+					TimeNs: 3e9, Source: recording.SourceTap, Subject: conn, Name: recording.SnapshotLeftOut,
+					Body: "{}",
 				})
 			}
 		}

@@ -131,8 +131,8 @@ func (r Redial) IdleDuringDials() (out []*Conn) {
 // Bound: guess, twice the longest wait of go-redis between two attempts.
 const maxRetryWaitNs = int64(1e9)
 
-// RetryWaits are, by new connection, the nanoseconds since its caller lost one by a reset, which the other end had closed
-// before: the call that was sent on it failed, and the library waited before it tried again.
+// RetryWaits are, by new connection, the nanoseconds since its caller lost one by a reset, which the other end had
+// closed before: the call that was sent on it failed, and the library waited before it tried again.
 func (c *Caller) RetryWaits() map[*Conn]int64 {
 	closed := c.ConnsWhere(func(k *Conn) bool {
 		return k.reset && k.ServerClosedNs > 0 && k.CloseNs > k.ServerClosedNs
