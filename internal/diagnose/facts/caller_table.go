@@ -35,7 +35,8 @@ type callerTable struct {
 	all       []*Conn
 	byAddress map[connEnd][]*Conn // in order of time: later connections use an address again
 	apart     map[*Conn]bool      // of other watches of the server
-	// leftOut were not followed all the time: what is known of them would be taken for idleness. Only their calls count.
+	// leftOut were not followed all the time: what is known of them would be taken for idleness. Only their calls
+	// count.
 	leftOut map[*Conn]bool
 }
 
