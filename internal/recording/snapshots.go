@@ -32,6 +32,30 @@ type ConnEnds struct {
 	Nagle string `json:"nagle,omitempty"`
 }
 
+// SnapshotProxy is the host source's name for the process that answers at the address of a node and passes calls on to
+// a server; its body is a ProcessOfNode.
+const SnapshotProxy = "proxy"
+
+// ProcessOfNode is the process of a proxy.
+type ProcessOfNode struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+	// Unnamed: it takes no CLIENT SETNAME, and may send the calls of all over the same connections.
+	Unnamed bool `json:"unnamed,omitempty"`
+	// Elsewhere is how many addresses it was connected to, to which it may pass calls on, that are of no watched node.
+	Elsewhere int `json:"elsewhere,omitempty"`
+}
+
+// OwnCallsOfProxy is the blind spot of a proxy that takes no names of connections.
+func OwnCallsOfProxy(address string) BlindSpot {
+	return BlindSpot{
+		What: "which calls of the proxy at " + address + " to the other nodes are slowpath's own",
+		Why: "it takes no CLIENT SETNAME, and sends the calls of all its clients over the same connections: they " +
+			"count as its clients'",
+		Enable: "--no-probe, or watch the server without the proxy",
+	}
+}
+
 // SnapshotLeftOut is written when the tap leaves out a connection for the first time, since following all would take
 // too much CPU time (see tap.Options.Budget). From then on what happened on it is not known, or in part.
 const SnapshotLeftOut = "left_out"

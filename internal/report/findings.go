@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/format"
@@ -35,6 +36,9 @@ func claim(f cause.Finding) []string {
 		if s != "" {
 			out = append(out, s)
 		}
+	}
+	if len(f.Nodes) > 0 {
+		out = append(out, "at "+strings.Join(f.Nodes, ", "))
 	}
 	out = append(out, format.Percent(f.ExcessShare)+" of the lost time")
 	if f.Of > 0 && f.SlowCalls > 0 {

@@ -26,6 +26,7 @@ func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.Cost = list(d.Cost)
 	d.Findings = append([]cause.Finding{}, d.Findings...)
 	for i, f := range d.Findings {
+		f.Nodes = list(f.Nodes)
 		f.Evidence, f.Against, f.Fix, f.See = list(f.Evidence), list(f.Against), list(f.Fix), list(f.See)
 		d.Findings[i] = f
 	}

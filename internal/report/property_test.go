@@ -142,7 +142,14 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 				Cause: text(), Layer: text(), Title: text(), SlowCalls: n(),
 				Of: n(), ExcessShare: float.Draw(t, "excess"),
 				Confidence: float.Draw(t, "confidence"), Evidence: evidence.Draw(t, "for"), Against: evidence.Draw(t,
-					"against"), Fix: texts(), See: texts(), Because: text(),
+					"against"), Fix: texts(), See: texts(), Because: text(), Nodes: texts(),
+			})
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "hops") {
+			d.Hops = append(d.Hops, verdict.Hop{
+				Node: text(), Kind: text(), Process: text(), Source: text(), Calls: n(), P50Ns: ns(), P99Ns: ns(),
+				AddedP50Ns: ns(), AddedP99Ns: ns(), LostNs: ns(), Share: float.Draw(t, "share"), Actor: text(),
+				State: text(), Culprit: text(), Summary: text(),
 			})
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "states") {

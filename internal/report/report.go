@@ -18,6 +18,7 @@ import (
 func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p := newPage(s)
 	p.headline(d)
+	p.hops(d.Hops)
 	if d.Verdict == verdict.Healthy && len(d.Findings) == 0 {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)

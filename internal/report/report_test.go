@@ -86,7 +86,7 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(buf.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	finding := "cause layer title slow_calls of excess_share claimed_share confidence grade samples evidence " +
+	finding := "cause layer title nodes slow_calls of excess_share claimed_share confidence grade samples evidence " +
 		"against fix see"
 	wantKeys(t, doc, "schema version target window sources populations latency verdict summary findings account "+
 		"excess worst blind_spots cost")

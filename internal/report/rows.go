@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 
 	"slowpath/internal/diagnose/verdict"
 )
@@ -29,6 +30,9 @@ func rows(c verdict.Worst) []row {
 		r := row{
 			actor: s.Actor, state: s.State, culprit: s.Culprit, fromNs: within(s.FromNs, c.Ns),
 			toNs: within(s.ToNs, c.Ns),
+		}
+		if s.Node != "" {
+			r.culprit = strings.TrimSpace(r.culprit + " at " + s.Node)
 		}
 		r.toNs = max(r.toNs, r.fromNs)
 		r.longest = r.ns()

@@ -24,6 +24,7 @@ var samples = map[string]verdict.Diagnosis{
 	"cluster":      cluster(),
 	"long":         long(),
 	"hostile":      hostile(),
+	"proxied":      proxied(),
 }
 
 var bothTiers = []recording.SourceStatus{
@@ -253,6 +254,32 @@ func cluster() verdict.Diagnosis {
 		d.Worst[i].Node = d.Target.Nodes[i]
 	}
 	d.BlindSpots = nil
+	return d
+}
+
+// proxied has a stopped proxy between a load balancer and the server.
+func proxied() verdict.Diagnosis {
+	d := throttled()
+	d.Summary = "The proxy process was stopped (nutcracker at 10.0.0.6:6379, hop 2 of 3): it explains 98 % of the time " +
+		"that callers lost."
+	d.Findings = nil
+	d.Worst = d.Worst[:1]
+	d.Worst[0].Segments[1].Actor, d.Worst[0].Segments[1].Node = recording.Proxy, "10.0.0.6:6379"
+	hop := func(node, kind, process string, added, lost int64, share float64) verdict.Hop {
+		return verdict.Hop{
+			Node: node, Kind: kind, Process: process, Source: recording.SourceTap, Calls: 184_512, P50Ns: 3 * added,
+			P99Ns: 9 * added, AddedP50Ns: added, AddedP99Ns: 4 * added, LostNs: lost, Share: share,
+		}
+	}
+	d.Hops = []verdict.Hop{
+		hop("10.0.0.5:6379", "proxy", "haproxy", 81_300, 11e6, 0.015),
+		hop("10.0.0.6:6379", "proxy", "nutcracker", 54_200, 710e6, 0.983),
+		hop("redis.shop.svc.cluster.local:6379", "server", "redis-server", 31_000, 1e6, 0.002),
+	}
+	h := &d.Hops[1]
+	h.Actor, h.State = recording.Proxy, recording.Frozen
+	h.Summary = "nutcracker at 10.0.0.6:6379, hop 2 of 3, adds 98 % of the time that slow calls lost: its process was " +
+		"stopped."
 	return d
 }
 

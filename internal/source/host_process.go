@@ -24,7 +24,7 @@ func (r *run) watchHost(ctx context.Context, n node) error {
 			return err
 		}
 		r.processEvent(n, recording.KindProcessEnded, p)
-		if n.proxy != 0 {
+		if n.behindProxy() {
 			return nil
 		}
 		next, ok := r.awaitProcess(ctx, n, p.PID)

@@ -94,12 +94,12 @@ func TestServerBehindAProxy(t *testing.T) {
 		return n, p
 	}
 	n, p := through(one)
-	if n.process == nil || n.process.PID != one.PID || n.process.Port != one.Port || n.proxy != p.PID ||
+	if n.process == nil || n.process.PID != one.PID || n.process.Port != one.Port || n.proxy.PID != p.PID ||
 		n.kind() != "proxy" {
-		t.Errorf("%+v behind %d (%s), it is %d behind %d", n.process, n.proxy, n.hostWhy, one.PID, p.PID)
+		t.Errorf("%+v behind %d (%s), it is %d behind %d", n.process, n.proxy.PID, n.hostWhy, one.PID, p.PID)
 	}
-	if n, p = through(one, two); n.process != nil || n.proxy != p.PID || n.hostWhy == "" {
-		t.Errorf("of two servers: %+v behind %d (%s)", n.process, n.proxy, n.hostWhy)
+	if n, p = through(one, two); n.process != nil || n.proxy.PID != p.PID || n.hostWhy == "" {
+		t.Errorf("of two servers: %+v behind %d (%s)", n.process, n.proxy.PID, n.hostWhy)
 	}
 }
 

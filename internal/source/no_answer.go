@@ -79,6 +79,15 @@ func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
 
+// passesOn reports whether a process without INFO is a proxy: it is no server by its name, and has dialled others.
+func passesOn(fs host.FS, p host.Process) bool {
+	if p.IsServer() {
+		return false
+	}
+	_, peers, err := host.Connected(fs, p.PID)
+	return err == nil && len(peers) > 0
+}
+
 // locate finds the server's process on this host, also behind a proxy.
 func (n *node) locate(fs host.FS, q host.Query) {
 	p, err := host.Locate(fs, q)
@@ -90,7 +99,7 @@ func (n *node) locate(fs host.FS, q host.Query) {
 	case err != nil:
 		n.hostWhy, n.hostEnable = err.Error(), "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
 	case p.Foreign:
-		n.proxy = p.PID
+		n.proxy = p
 		if behind, err := host.Behind(fs, p.PID, q.WantPID); err == nil {
 			n.process = &behind
 			return
@@ -100,5 +109,8 @@ func (n *node) locate(fs host.FS, q host.Query) {
 		n.hostEnable = "name the server itself as a second target, or run slowpath on its host"
 	default:
 		n.process = &p
+		if n.identity.Server == "" && passesOn(fs, p) {
+			n.proxy = p
+		}
 	}
 }

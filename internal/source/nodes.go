@@ -20,7 +20,7 @@ type node struct {
 	remote     string // address that its name resolved to, empty where there was no connection
 	identity   server.Identity
 	process    *host.Process // nil: not on this host, or --no-host
-	proxy      int           // process of this host that answers here and forwards calls to a server; 0: none
+	proxy      host.Process  // of this host, which answers here and passes calls on to a server; PID 0: none
 	hostWhy    string        // why the process is not known
 	hostEnable string        // and what would help
 	hashTag    string        // Greeting.HashTag
@@ -30,7 +30,7 @@ type node struct {
 
 func (n node) kind() string {
 	switch {
-	case n.proxy != 0:
+	case n.proxy.PID != 0:
 		return "proxy"
 	case n.identity.ClusterEnabled:
 		return "cluster"
@@ -38,6 +38,23 @@ func (n node) kind() string {
 		return "unknown"
 	default:
 		return "standalone"
+	}
+}
+
+// behindProxy reports whether its process is the server behind the proxy that answers here.
+func (n node) behindProxy() bool {
+	return n.proxy.PID != 0 && n.process != nil && n.process.PID != n.proxy.PID
+}
+
+// watchProxies has a proxy watched itself where its server is another of the nodes.
+func watchProxies(nodes []node) {
+	for i := range nodes {
+		n := &nodes[i]
+		if n.behindProxy() && slices.ContainsFunc(nodes, func(o node) bool {
+			return o.address != n.address && !o.behindProxy() && o.process != nil && o.process.PID == n.process.PID
+		}) {
+			n.process = &n.proxy
+		}
 	}
 }
 
@@ -75,6 +92,7 @@ func connectAll(ctx context.Context, o Options, sink recording.Sink) ([]node, er
 		}
 		nodes = append(nodes, connectPeers(ctx, o, sink, peers)...)
 	}
+	watchProxies(nodes)
 	return nodes, nil
 }
 

@@ -60,13 +60,8 @@ func (r *run) startTap() {
 	}
 	for _, n := range r.nodes {
 		observersOf(r.kernel, n)(n.observers)
-		if n.unnamed && len(nodes) > 1 {
-			r.blind(n.address, recording.BlindSpot{
-				What: "which calls of the proxy at " + n.address + " to the other nodes are slowpath's own",
-				Why: "it takes no CLIENT SETNAME, and sends the calls of all its clients over the same connections: " +
-					"they count as its clients'",
-				Enable: "--no-probe, or watch the server without the proxy",
-			})
+		if n.unnamed && n.proxy.PID == 0 && len(nodes) > 1 { // of a proxy on this host the calls are known
+			r.blind(n.address, recording.OwnCallsOfProxy(n.address))
 		}
 	}
 	r.status(recording.SourceTap, true, "")
@@ -102,11 +97,11 @@ func (r *run) tapNodes() []tap.Node {
 		if n.target.Network != "tcp" {
 			continue
 		}
-		t := tap.Node{Address: n.address, Proxy: n.proxy}
+		t := tap.Node{Address: n.address, Proxy: n.proxy.PID}
 		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}
-		if n.process != nil && n.proxy == 0 { // what the server behind a proxy does for others are not these calls
+		if n.process != nil && !n.behindProxy() { // what the server behind a proxy does for others are not these calls
 			t.PID, t.Port = n.process.PID, n.process.Port
 		}
 		out = append(out, t)

@@ -212,10 +212,32 @@ func (r *run) describe() {
 	}
 	list, _ := json.Marshal(addrs) // strings always encode
 	r.sink.SetMeta(recording.MetaNodes, string(list))
+	r.describeProxies(now)
 	first := r.nodes[0]
 	r.sink.SetMeta(recording.MetaServer, first.identity.Server)
 	r.sink.SetMeta(recording.MetaKind, first.kind())
 	r.describeProfiles()
+}
+
+// describeProxies writes which nodes are proxies on this host.
+func (r *run) describeProxies(now int64) {
+	called := r.calledNodes()
+	for _, n := range r.nodes {
+		if n.proxy.PID == 0 {
+			continue
+		}
+		p := recording.ProcessOfNode{PID: n.proxy.PID, Comm: n.proxy.Comm, Unnamed: n.unnamed}
+		_, peers, _ := host.Connected(r.FS, n.proxy.PID) // none where they may not be seen
+		for _, peer := range peers {
+			if called[peer.Addr] == "" {
+				p.Elsewhere++
+			}
+		}
+		r.sink.Snapshot(recording.Snapshot{
+			TimeNs: now, Source: recording.SourceHost, Subject: n.address, Name: recording.SnapshotProxy,
+			Body: recording.Detail(p),
+		})
+	}
 }
 
 // runAll runs every source of every node until ctx ends.

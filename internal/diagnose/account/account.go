@@ -15,8 +15,9 @@
 //     (probe_sockets.go), the server's view of slowpath's own calls (server_view.go).
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
 //     that was queued behind others on its connection gets what those waited for (probe_queue.go).
-//  6. The accounts (account.go), each call once (duplicates.go), with its weight in shares (weights.go), and all calls,
-//     slow or not, by whose they are (callers.go, populations.go), make the ledger (ledger.go).
+//  6. The accounts (account.go), each call once (duplicates.go), with the parts of it that proxies passed on (hops.go,
+//     hop_times.go), with its weight in shares (weights.go), and all calls, slow or not, by whose they are (callers.go,
+//     populations.go), make the ledger (ledger.go).
 //
 // All use segment.go, and time_index.go to find what overlaps a time.
 package account
@@ -38,6 +39,8 @@ type Account struct {
 	// counts neither against the server nor in latencies (docs/decisions/0006-observers-own-delay.md).
 	OwnDelayNs int64
 	Segments   []Segment // ordered, disjoint, from Call.IntendedNs to Call.EndNs
+	outer      int       // 1 + the index of the slow call at a proxy of which this one is a part; 0: it is whole
+	inner      []int     // the indexes of the calls that are parts of it
 	// waitShare is 1, or less where other calls of its connection were under way: they share the time of the wait.
 	waitShare float64
 }
@@ -61,15 +64,17 @@ func (a Account) In(actor, state string) int64 {
 
 // Build makes the accounts of a recording.
 func Build(rec *recording.Recording) *Ledger {
-	all := readLatencies(rec)
+	hops := readHops(rec)
+	all := readLatencies(rec, hops)
 	threads := mainThreads(rec)
 	suspects := findSuspects(rec, threads)
 	exact := exactTimelines(threads, suspects)
-	p := newPainter(rec, all, threads, suspects, exact)
+	p := newPainter(rec, all, threads, suspects, exact, hops)
 	l := &Ledger{
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
-		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact,
+		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: hops, served: all.tap.served,
 	}
+	l.Slow = hops.join(l.Slow, p.impliedCall)
 	l.Users, l.Probe = countCallers(rec, all, l.Slow)
 	l.Populations = populations(rec, all, l)
 	l.weigh(rec)
@@ -99,6 +104,24 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Call.IntendedNs < out[j].Call.IntendedNs })
 	return out
+}
+
+// impliedCall is the call that a proxy made to a node while a slow call of its own waited, where the tap recorded none
+// that was slow: of slowpath's own calls through a proxy, and where only a part of the slow calls is recorded. Where
+// what was seen at that node does not explain most of the time, the call was not slow there.
+func (p *painter) impliedCall(node string, of Account, s Segment) (Account, bool) {
+	c := recording.Call{
+		Source: of.Call.Source, Conn: of.Call.Conn, Op: of.Call.Op, Node: node, Slot: -1,
+		IntendedNs: s.FromNs, StartNs: s.FromNs, EndNs: s.ToNs,
+	}
+	baseline := p.latencies.baselineNs(c)
+	if s.Ns() <= baseline || s.Ns() < p.latencies.slowNs(c) {
+		return Account{}, false
+	}
+	t := newTimeline(c.IntendedNs, c.EndNs)
+	p.putSeen(t, c)
+	a := Account{Call: c, BaselineNs: baseline, ExcessNs: s.Ns() - baseline, Segments: t.segments()}
+	return a, 2*a.In(Nobody, Unexplained) < s.Ns()
 }
 
 // loggedCall is the account of a command that the server itself logged as slow: its whole time is its own execution.

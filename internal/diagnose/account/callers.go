@@ -78,6 +78,9 @@ func countCallers(rec *recording.Recording, all *latencies, slow []Account) (use
 		users.Calls, users.Slow = int(w.Calls), 0
 	}
 	for _, a := range slow {
+		if a.IsPart() {
+			continue
+		}
 		p := callersOf(a, &users, &probe)
 		p.Recorded++
 		p.MaxNs = max(p.MaxNs, a.DurationNs())

@@ -44,17 +44,20 @@ func probeHistograms(rec *recording.Recording) map[probePath]*hdrhistogram.Histo
 }
 
 // tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of
-// the baseline.
+// the baseline. bySide has none of nodes that only proxies call.
 type tapHistograms struct {
 	byOp   map[opKey]*hdrhistogram.Histogram
 	bySide map[string]*hdrhistogram.Histogram
+	served map[string]*hdrhistogram.Histogram // at the servers' ends, by node
 }
 
 // opKey is a command at a node, seen from one end of its connections: recording.Client or recording.Server.
 type opKey struct{ node, side, op string }
 
-func readTapHistograms(rec *recording.Recording) tapHistograms {
-	t := tapHistograms{map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}}
+func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHistograms {
+	t := tapHistograms{
+		map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{},
+	}
 	for _, h := range rec.HistogramSums(recording.SourceTap) {
 		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
 		if !ok {
@@ -64,7 +67,11 @@ func readTapHistograms(rec *recording.Recording) tapHistograms {
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
 			t.byOp[k] = merge(t.byOp[k], h.Sum)
 		}
-		if side == recording.Client || !Introspection(op) && !greets[op] {
+		ofUsers := side == recording.Client || !Introspection(op) && !greets[op]
+		if ofUsers && side == recording.Server {
+			t.served[h.Node] = merge(t.served[h.Node], h.Sum)
+		}
+		if ofUsers && !inner[h.Node] {
 			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}

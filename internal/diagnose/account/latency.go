@@ -40,8 +40,8 @@ type latencies struct {
 	set         bool // the threshold was set by the user
 }
 
-func readLatencies(rec *recording.Recording) *latencies {
-	a := &latencies{load: loadHistograms(rec), probe: probeHistograms(rec), tap: readTapHistograms(rec)}
+func readLatencies(rec *recording.Recording, h *hops) *latencies {
+	a := &latencies{load: loadHistograms(rec), probe: probeHistograms(rec), tap: readTapHistograms(rec, h.inner())}
 	a.paths = a.probePaths(rec)
 	for node, h := range a.load {
 		if h.TotalCount() > 0 {

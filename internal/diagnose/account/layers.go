@@ -19,13 +19,13 @@ type painter struct {
 	views      *serverViews
 	sockets    *probeSockets
 	queues     map[string]*probeQueue // by node
-	proxied    map[string]bool        // nodes whose process forwards calls to a server behind it
+	proxied    map[string]bool        // nodes of proxies of which the server behind them is watched
 }
 
 func newPainter(rec *recording.Recording, all *latencies, threads map[string]*mainThread, suspects []Suspect,
-	exact map[string][]Segment,
+	exact map[string][]Segment, h *hops,
 ) *painter {
-	proxied := proxiedNodes(rec)
+	proxied := proxiedNodes(rec, h)
 	return &painter{
 		rec: rec, latencies: all, threads: threads, exact: exact, suspects: suspects,
 		suspectsAt: newTimeIndex(len(suspects), func(i int) (int64, int64) {
@@ -36,11 +36,11 @@ func newPainter(rec *recording.Recording, all *latencies, threads map[string]*ma
 	}
 }
 
-// proxiedNodes are those whose process was seen to forward calls.
-func proxiedNodes(rec *recording.Recording) map[string]bool {
+// proxiedNodes are those whose process was seen to forward calls, where the server behind it was watched.
+func proxiedNodes(rec *recording.Recording, h *hops) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range rec.Calls {
-		if !out[c.Node] && slices.ContainsFunc(rec.SegmentsOf(c.ID), forwards) {
+		if !out[c.Node] && h.hidesServer(c.Node) && slices.ContainsFunc(rec.SegmentsOf(c.ID), forwards) {
 			out[c.Node] = true
 		}
 	}

@@ -1,6 +1,10 @@
 package account
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
 
 // Ledger is the accounts of all slow calls of a recording.
 type Ledger struct {
@@ -16,6 +20,8 @@ type Ledger struct {
 	// Populations are all calls by whose they are: first those of the users.
 	Populations []Population
 	exact       map[string][]Segment // by node
+	hops        *hops
+	served      map[string]*hdrhistogram.Histogram // the times of all calls at the node's end, by node
 }
 
 // Exact is what the tap saw of the main thread of a node's server: its waits, and its work of 0.2 ms and more, ordered
@@ -39,8 +45,11 @@ func (l *Ledger) Totals() []Total {
 	type key struct{ actor, state string }
 	sums := map[key]float64{}
 	var all float64
-	for _, a := range l.Slow {
-		for _, s := range a.Segments {
+	for i, a := range l.Slow {
+		if a.IsPart() {
+			continue
+		}
+		for _, s := range l.Whole(i) {
 			ns := float64(s.Ns()) * a.waitShare
 			sums[key{s.Actor, s.State}] += ns
 			all += ns

@@ -33,6 +33,9 @@ type Population struct {
 func populations(rec *recording.Recording, all *latencies, l *Ledger) (out []Population) {
 	slow := map[string]Population{} // by source: recorded, and the longest
 	for _, a := range l.Slow {
+		if a.IsPart() {
+			continue
+		}
 		p := slow[a.Call.Source]
 		p.Recorded++
 		p.MaxNs = max(p.MaxNs, a.FeltNs())

@@ -75,6 +75,9 @@ func (l *Ledger) shareWaits() {
 func (l *Ledger) sumExcess() {
 	excess := map[*Callers]float64{}
 	for _, a := range l.Slow {
+		if a.IsPart() {
+			continue
+		}
 		excess[l.callers(a)] += float64(a.ExcessNs) * a.waitShare
 	}
 	for p, ns := range excess {
@@ -90,6 +93,9 @@ func (l *Ledger) sumSlowTime() {
 	}
 	until := map[key]int64{}
 	for _, a := range l.Slow { // ordered by their begin
+		if a.IsPart() {
+			continue
+		}
 		k := key{a.Call.Node, a.Call.Source == recording.SourceTap}
 		from := a.Call.IntendedNs
 		if end, seen := until[k]; seen {

@@ -31,7 +31,7 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	if again < minRedirects || again < minRedirectShare*(r.DataCalls+again) {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Grade: Counted, Strength: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
+	f := &Finding{Of: c.Ledger.Calls(), Grade: Counted, Strength: 0.9, ExcessShare: again / max(r.DataCalls+again, 1)}
 	if r.Ask > 0 {
 		f.support(recording.SourceServer, r.Ask, "replies",
 			"%s got ASK (%.1f per second; errorstats): each took another round trip, to the other node",

@@ -43,7 +43,7 @@ func explainRefused(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: worst.share, Strength: worst.strength,
+		Of: n.Ledger.Calls(), Grade: Counted, ExcessShare: worst.share, Strength: worst.strength,
 		Title: worst.title(),
 	}
 	// A call that fails is the slowest of all.
@@ -173,7 +173,7 @@ func explainClusterDown(n *facts.Node) *Finding {
 	}
 	remedy, _ := refusalOf(clusterDownCode)
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
-	f := &Finding{Of: len(n.Ledger.Slow), Grade: Counted, ExcessShare: share, Strength: 0.95}
+	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, ExcessShare: share, Strength: 0.95}
 	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
 	f.Leads = f.ExcessShare > slowCallShare(n)
 	f.support(recording.SourceServer, float64(down), "ns",

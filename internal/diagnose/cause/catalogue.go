@@ -46,6 +46,8 @@ var edgeCauses = []Cause{
 	clientPauseOrWriteBlock,
 	packetLossRTO,
 	rttFloor,
+	proxyCPUBound,
+	lbHop,
 }
 
 // clientCauses: the caller's host, its runtime, its connection pool.

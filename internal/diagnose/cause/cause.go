@@ -56,7 +56,7 @@ func (c Cause) Roots() (ids []string) {
 // finding starts the finding of a cause from what it claims.
 func finding(n *facts.Node, cl facts.Claim, strength float64) *Finding {
 	f := &Finding{
-		SlowCalls: cl.Calls, Of: len(n.Ledger.Slow), Strength: strength,
+		SlowCalls: cl.Calls, Of: n.Ledger.Calls(), Strength: strength,
 		Claims: []Claimed{{Node: n, Calls: slices.Clone(cl.PerCall)}}, Eliminated: cl.Eliminated,
 	}
 	if n.Ledger.ExcessNs > 0 {
@@ -88,7 +88,7 @@ func counted[N ~int | ~int64 | ~float64](n N, thing string, many ...string) stri
 
 // ofSlow says of how many of the slow calls something is known: "3 of 1 200 slow calls".
 func ofSlow(calls int, n *facts.Node) string {
-	return format.Thousands(calls) + " of " + format.Count(len(n.Ledger.Slow), "slow call")
+	return format.Thousands(calls) + " of " + format.Count(n.Ledger.Calls(), "slow call")
 }
 
 // Needs is the evidence of a cause by tier: T0 a connection to the server, T1 the host's files, T2 the kernel.

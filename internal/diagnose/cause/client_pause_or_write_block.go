@@ -182,7 +182,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.75}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.75}
 	f.Title = "Writes are refused: fewer replicas are in sync than min-replicas-to-write wants"
 	if refused == 0 {
 		f.ExcessShare = 1 // writes would be refused; nobody was seen to write

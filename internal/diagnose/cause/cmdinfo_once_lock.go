@@ -116,7 +116,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Strength: 0.75,
+		Of: n.Ledger.Calls(), Strength: 0.75,
 		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
 	}
 	f.support(source, asked, "calls",
@@ -168,7 +168,7 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: len(c.Ledger.Slow), See: []string{"https://github.com/redis/go-redis/issues/1329"}}
+		f = &Finding{Of: c.Ledger.Calls(), See: []string{"https://github.com/redis/go-redis/issues/1329"}}
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil

@@ -62,7 +62,7 @@ func longestOpening(n *facts.Node) int64 {
 // lossesOf is findingOfLosses however little time it is.
 func lossesOf(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Finding {
 	all := max(l.OpeningNs+l.UnansweredNs+l.PingNs+l.DNSQueryNs, ns) + l.ExcessNs
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: strength, ExcessShare: float64(ns) / float64(max(all, 1))}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: strength, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.lose(n, facts.LostOpening, float64(ns))
 	f.support(recording.SourceTap, float64(ns), "ns",
 		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),

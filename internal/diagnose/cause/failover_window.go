@@ -87,7 +87,7 @@ func explainOrphan(n *facts.Node) *Finding {
 	w := facts.Span{FromNs: t.FromNs(n.Case), ToNs: t.EndNs(n.Case)}
 	lost := w.ToNs - w.FromNs // of at least one caller
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Strength: 0.75,
+		Of: n.Ledger.Calls(), Strength: 0.75,
 		ExcessShare: float64(lost) / float64(max(lost+n.Ledger.Users.ExcessNs, 1)),
 	}
 	f.lose(n, facts.LostSilent, float64(lost))

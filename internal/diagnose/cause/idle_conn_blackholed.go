@@ -76,7 +76,7 @@ func explainBlackhole(n *facts.Node) *Finding {
 			longestAlive = max(longestAlive, longestIdle(c))
 		}
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: float64(lost) / float64(lost+waited), Strength: 0.95}
+	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: float64(lost) / float64(lost+waited), Strength: 0.95}
 	f.lose(n, facts.LostSilent, float64(lost))
 	f.support(recording.SourceTap, float64(len(gone)), "calls",
 		"%s after a pause got no answer, up to %s until the caller gave up or the watch ended; %s (%s)",

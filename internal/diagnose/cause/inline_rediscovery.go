@@ -33,7 +33,7 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	if !in.WaitsForMap(r.Moved) {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.8}
+	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.8}
 	trip, each := inlineCost(c, in)
 	lost := in.Calls * each
 	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)

@@ -1,5 +1,7 @@
 package cause
 
+import "slowpath/internal/diagnose/facts"
+
 // mainThreadSaturated: the callers ask for as much as one core can give, and every call is queued.
 var mainThreadSaturated = Cause{
 	ID:    "main-thread-saturated",
@@ -19,5 +21,12 @@ var mainThreadSaturated = Cause{
 		"topology-refresh-storm", "moved-refresh-storm",
 		"pool-oversized",
 	},
-	Explain: saturation,
+	Explain: explainSaturated,
+}
+
+func explainSaturated(n *facts.Node) *Finding {
+	if n.Ledger.IsProxy(n.Address) {
+		return nil // no server
+	}
+	return saturation(n)
 }

@@ -69,7 +69,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if changes == 0 && len(r.OpenSlots) > 0 && r.Ask+r.TryAgain > 0 {
 		return nil // the owner stays: calls to an open slot that reach its target without ASKING get MOVED, too
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.85}
+	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.85}
 	trip, wait := c.CallAndMapNs(asked)
 	lost := r.Moved*trip + calls*wait
 	f.ExcessShare = lost / max(lost+r.DataCalls*trip, 1)
@@ -125,7 +125,7 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) 
 	if changes < minRedirects || pattern == 0 {
 		return nil
 	}
-	f := &Finding{Of: len(c.Ledger.Slow), Strength: 0.6, ExcessShare: pattern}
+	f := &Finding{Of: c.Ledger.Calls(), Strength: 0.6, ExcessShare: pattern}
 	f.support(recording.SourceTap, changes, "changes",
 		"%s of the map seen (CLUSTER SETSLOT)", counted(changes, "change"))
 	f.supportRefreshes(busiest, asked)

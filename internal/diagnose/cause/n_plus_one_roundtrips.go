@@ -65,7 +65,7 @@ func explainNPlusOne(n *facts.Node) *Finding {
 	if len(chains) == 0 {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.58}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.58}
 	avoidable := (1 - 1.0/chainCalls) * float64(waits)
 	f.ExcessShare = min(1, avoidable/facts.TotalInFlightNs(n.Timelines()))
 	f.lose(n, facts.LostInCalls, avoidable)
@@ -110,7 +110,7 @@ func explainChains(n *facts.Node) *Finding {
 	}
 	each, length := k.Ns/k.Count, k.Calls/k.Count
 	avoidable := float64(k.Ns) * (1 - float64(k.Count)/float64(k.Calls))
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.85, Grade: Inferred, Samples: int(k.Count)}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.85, Grade: Inferred, Samples: int(k.Count)}
 	f.ExcessShare = avoidable / (avoidable + float64(n.Ledger.ExcessNs))
 	f.lose(n, facts.LostWaiting, avoidable)
 	f.support(recording.SourceTap, float64(k.Count), "times",

@@ -131,7 +131,7 @@ func explainNoTimeout(n *facts.Node) *Finding {
 	}
 	worst := hangs[0]
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Strength: 0.85,
+		Of: n.Ledger.Calls(), Strength: 0.85,
 		ExcessShare: float64(lost) / float64(lost+min(waited, n.Ledger.ExcessNs)),
 	}
 	f.lose(n, facts.LostSilent, float64(lost))

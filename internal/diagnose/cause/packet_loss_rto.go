@@ -119,7 +119,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	}
 	callNs := n.ConnectionCost().CallNs
 	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: waited / (waited + served), Strength: 0.8}
+	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: waited / (waited + served), Strength: 0.8}
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+
 			"%%; some on connections at the server's port", l.ServerSegs, l.OutSegs, 100*l.ServerSegs/max(l.OutSegs, 1))

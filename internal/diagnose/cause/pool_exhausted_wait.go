@@ -110,7 +110,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	if worst.Caller == nil {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.8, ExcessShare: waiting / (waiting + all), Grade: Inferred}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.8, ExcessShare: waiting / (waiting + all), Grade: Inferred}
 	f.lose(n, facts.LostWaiting, waiting*n.Seconds()*1e9)
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
@@ -231,7 +231,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	if f == nil {
 		f = &Finding{
-			Of: len(c.Ledger.Slow), Fix: poolSeenFix(w),
+			Of: c.Ledger.Calls(), Fix: poolSeenFix(w),
 			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
 		}
 	}
@@ -299,7 +299,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	}
 	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
 	kept := int64(worst.KeptNs / worst.Handed)
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.9, ExcessShare: waited / (waited + flight)}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.9, ExcessShare: waited / (waited + flight)}
 	f.lose(n, facts.LostWaiting, waited)
 	f.support(recording.SourceTap, float64(mean), "ns",
 		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+

@@ -148,7 +148,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: len(c.Ledger.Slow), Fix: leakFix(of), See: leakPages}
+		f = &Finding{Of: c.Ledger.Calls(), Fix: leakFix(of), See: leakPages}
 	}
 	f.Strength, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)

@@ -38,7 +38,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	if c := n.Churn(); c.Matters() && most.Reused() &&
 		float64(len(most.Closed)) >= minSlowShare*c.PerSecond*n.Seconds() {
 		if f == nil {
-			f = &Finding{Of: len(n.Ledger.Slow), Strength: 0.88}
+			f = &Finding{Of: n.Ledger.Calls(), Strength: 0.88}
 		}
 		f.ExcessShare = max(f.ExcessShare, c.Share())
 		f.support(recording.SourceProbe, float64(c.OpeningNs), "ns",

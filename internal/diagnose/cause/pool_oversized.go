@@ -69,7 +69,7 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	under := worst.CallsPerSecond * float64(worst.CallNs) / 1e9
 	needed := max(roomForBursts*worst.CallsPerSecond*float64(alone)/1e9, poolUsual)
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Strength: 0.85,
+		Of: n.Ledger.Calls(), Strength: 0.85,
 		ExcessShare: queued / max(all, 1) * (1 - needed/max(under, needed)),
 	}
 	f.lose(n, facts.LostInCalls, queued*(1-needed/max(under, needed))*n.Seconds()*1e9)

@@ -47,7 +47,7 @@ func explainFloor(n *facts.Node) *Finding {
 	if kept.MinNs < floorOfWork*workNs || known && d.Total() > maxIdleDemand || blocked >= blockedOften {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), Strength: 0.85}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.85}
 	extra := float64(kept.MinNs-min(usualRTTNs, kept.MinNs)-workNs) * float64(kept.Calls)
 	f.ExcessShare = min(1, max(0, extra/(float64(kept.P50Ns)*float64(kept.Calls)+float64(n.Ledger.ExcessNs))))
 	if part := n.Overhead(n.Callers()).Share(); part > 0 {

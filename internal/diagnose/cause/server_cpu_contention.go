@@ -56,7 +56,7 @@ func explainContention(n *facts.Node) *Finding {
 			"%s waited while the main thread was in the run queue, up to %s in one call",
 			ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	}
-	if len(n.Ledger.Slow) == 0 {
+	if n.Ledger.Calls() == 0 {
 		f.ExcessShare = waits
 	}
 	f.support(recording.SourceHost, delay, "ns",

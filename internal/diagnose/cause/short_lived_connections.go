@@ -39,7 +39,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	if !c.Matters() {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: share, Strength: 0.9, Unnoticed: !c.Noticed(n)}
+	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: share, Strength: 0.9, Unnoticed: !c.Noticed(n)}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"%.0f connections per second were opened and closed, %.1f commands on each "+
 			"(total_connections_received; slowpath's own are not counted)", c.PerSecond, c.CommandsPerConn)

@@ -103,7 +103,7 @@ func staleByCounters(n *facts.Node) *Finding {
 		c.PerSecond >= facts.MinChurn || c.CommandsPerConn > staleCalls || c.Share() < staleShare {
 		return nil
 	}
-	f := &Finding{Of: len(n.Ledger.Slow), ExcessShare: c.Share(), Strength: 0.5}
+	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: c.Share(), Strength: 0.5}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
 		c.PerSecond, c.CommandsPerConn)

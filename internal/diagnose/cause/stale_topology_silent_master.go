@@ -40,7 +40,7 @@ func explainStaleTopology(n *facts.Node) *Finding {
 		before = n.BlockedNs(facts.Span{FromNs: t.DownNs, ToNs: t.TakenNs})
 	}
 	f := &Finding{
-		Of: len(n.Ledger.Slow), Strength: 0.95,
+		Of: n.Ledger.Calls(), Strength: 0.95,
 		ExcessShare: float64(s.Ns) / float64(s.Ns+before+n.Ledger.Users.ExcessNs),
 	}
 	f.lose(n, facts.LostSilent, float64(s.Ns))

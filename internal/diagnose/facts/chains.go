@@ -35,6 +35,9 @@ func (n *Node) Chains() Chains {
 		return sum
 	}
 	for _, caller := range n.Callers() {
+		if n.Ledger.IsProxyProcess(caller.PID) {
+			continue // its calls belong to many callers
+		}
 		own := Chains{Ops: NameCounts{}}
 		for _, k := range caller.Conns {
 			own.add(n, k, names[recording.ConnPrefix+k.Client])
@@ -82,7 +85,9 @@ func (s *Chains) add(n *Node, c *Conn, names []string) {
 	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
 	// Calls that come as soon as a worker is free, one by one, have pauses in between.
 	prompt := ns-last("chain_in_flight_ns") <= maxChainPauseNs*calls
-	if most == 0 || endless || !prompt || strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
+	each := ns / max(calls, 1) // calls that are slow themselves are slow calls, and no chain makes them so
+	if most == 0 || endless || !prompt || each >= n.Ledger.ThresholdNs ||
+		strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
 		return
 	}
 	s.Count, s.Calls, s.Ns = s.Count+most, s.Calls+calls, s.Ns+ns

@@ -51,7 +51,7 @@ func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
 }
 
 // ClaimOf adds up the nanoseconds that are explained of each of this node's slow calls; of each call at most its
-// excess.
+// excess. Of a call that a proxy among the nodes made, the time is its caller's.
 func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 	var cl Claim
 	weighted := 0.0
@@ -59,21 +59,23 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 		if a.Call.Node != n.Address {
 			continue
 		}
-		ns := min(explained(a), a.ExcessNs)
+		root := n.Ledger.Root(i)
+		of := n.Ledger.Slow[root]
+		ns := min(explained(a), a.ExcessNs, of.ExcessNs)
 		if ns <= 0 {
 			continue
 		}
-		cl.PerCall = append(cl.PerCall, CallNs{i, float64(ns)})
-		weighted += float64(ns) * a.Weight
+		cl.PerCall = append(cl.PerCall, CallNs{root, float64(ns)})
+		weighted += float64(ns) * of.Weight
 		cl.MaxNs = max(cl.MaxNs, ns)
-		of := &cl.Probe
-		if a.Call.Source == recording.SourceTap {
-			of = &cl.Users
+		whose := &cl.Probe
+		if of.Call.Source == recording.SourceTap {
+			whose = &cl.Users
 		}
-		of.MaxNs = max(of.MaxNs, ns)
-		if float64(ns) >= countedPart*float64(a.ExcessNs) {
+		whose.MaxNs = max(whose.MaxNs, ns)
+		if float64(ns) >= countedPart*float64(of.ExcessNs) {
 			cl.Calls++
-			of.Calls++
+			whose.Calls++
 		}
 	}
 	cl.Users.AllCalls, cl.Probe.AllCalls = n.Ledger.Users.Calls, n.Ledger.Probe.Calls

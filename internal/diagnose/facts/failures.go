@@ -121,6 +121,8 @@ func isRedirect(code string) bool { return code == "MOVED" || code == "ASK" || c
 type LostCalls struct {
 	// Calls is their number, Conns that of the connections.
 	Calls, Conns int
+	// OfProxies are those of Calls that proxies among the nodes made: who called the proxy may have had a reply.
+	OfProxies int
 	// RefusedDials is the number of connections that could not be made, because the port refused them.
 	RefusedDials int
 	// Callers are the numbers of both by caller.
@@ -134,6 +136,9 @@ func (n *Node) LostCalls(w Span) LostCalls {
 		for _, k := range c.Conns {
 			if k.Unanswered > 0 && k.ServerClosedNs >= w.FromNs && k.ServerClosedNs <= w.ToNs && k.ServerClosedNs > 0 {
 				l.Calls += k.Unanswered
+				if n.Ledger.IsProxyProcess(c.PID) {
+					l.OfProxies += k.Unanswered
+				}
 				l.Conns++
 				l.Callers[c.Name]++
 			}

@@ -10,6 +10,8 @@ import (
 type InfoText struct {
 	// TimeNs is when the reply came, in nanoseconds since the Unix epoch.
 	TimeNs int64 `json:"-"`
+	// RunID names the process of the server.
+	RunID string `json:"run_id"`
 	// Role is "master" or "slave".
 	Role string `json:"role"`
 	// MasterHost is the host name or the address of the master of a replica.

@@ -65,6 +65,8 @@ var lookAlike = map[string]string{
 	"receiver-stall":                      "packet-loss-rto",
 	"reconnect-herd":                      "dial-herd-or-serialised-dial",
 	"replica-loading-or-readonly-routing": "failover-window",
+	"proxy-cpu-bound":                     "main-thread-saturated",
+	"lb-hop":                              "rtt-floor",
 	"rtt-floor":                           "nagle-delayed-ack",
 	"server-cfs-throttled":                "server-cpu-contention",
 	"server-cpu-contention":               "server-cfs-throttled",

@@ -25,6 +25,7 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 		Populations:   populations(c),
 		Latency:       latencyOf(c),
 		Account:       states(c.Ledger),
+		Hops:          hopsOf(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(c),
@@ -78,7 +79,8 @@ func populations(c *facts.Case) []Population {
 			of.FailedCalls = c.OwnFailures().Failed
 		case account.OfUsers:
 			for _, n := range c.Nodes {
-				of.FailedCalls += n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs}).Calls
+				lost := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
+				of.FailedCalls += lost.Calls - lost.OfProxies
 			}
 		}
 		out = append(out, of)
@@ -183,6 +185,9 @@ func blindSpots(c *facts.Case) []recording.BlindSpot {
 		if b, ok := unixSpot(n); ok {
 			out = append(out, b)
 		}
+		if c.Ledger.MixesOwnCalls(n.Address) {
+			out = append(out, recording.OwnCallsOfProxy(n.Address))
+		}
 	}
 	if b, ok := droppedSpot(c.Rec); ok {
 		out = append(out, b)
@@ -206,6 +211,9 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			})
 		} else if s := n.Info("self.commands_usec"); len(s) > 0 {
 			us := s.Growth()
+			if us == 0 {
+				continue // a proxy has no such counters
+			}
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: us * 1e3, Unit: "ns",
 				Text: fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", us/1e3,

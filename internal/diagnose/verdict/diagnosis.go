@@ -32,6 +32,7 @@ type Diagnosis struct {
 	Summary       string                   `json:"summary"` // the verdict in one sentence
 	Findings      []cause.Finding          `json:"findings"`
 	Account       []State                  `json:"account"`
+	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
 	Excess        Excess                   `json:"excess"`
 	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
 	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
@@ -131,4 +132,5 @@ type Part struct {
 	FromNs  int64  `json:"from_ns"`
 	ToNs    int64  `json:"to_ns"`
 	Culprit string `json:"culprit"`
+	Node    string `json:"node,omitempty"` // where it is another hop than the call's node
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
@@ -48,6 +49,7 @@ func explain(c *facts.Case) []cause.Finding {
 		if f == nil {
 			continue
 		}
+		f.SlowCalls = min(f.SlowCalls, c.Ledger.Calls()) // the same calls, at several hops
 		f.Missed = missedOf(f, unseen)
 		if f.Strength *= 1 - f.Missed; f.Strength < minStrength {
 			continue
@@ -56,6 +58,9 @@ func explain(c *facts.Case) []cause.Finding {
 		f.Cause, f.Layer, f.Steady = why.ID, why.Layer, why.Steady
 		if f.Title == "" {
 			f.Title = why.Title
+		}
+		if len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, func(n string) bool { return !c.Ledger.IsProxy(n) }) {
+			f.Title = strings.NewReplacer("server", "proxy", "Server", "Proxy").Replace(f.Title)
 		}
 		out = append(out, fill(*f))
 	}
@@ -112,6 +117,9 @@ func join(found []onNode, several bool) *cause.Finding {
 			func(root string) bool { return !slices.Contains(f.IndependentOf, root) })
 	}
 	for _, f := range shown {
+		if several {
+			all.Nodes = append(all.Nodes, f.address)
+		}
 		for _, e := range f.Evidence {
 			if several {
 				e.Text = f.address + ": " + e.Text
@@ -163,6 +171,9 @@ func appendNew(lines, more []string) []string {
 
 // fill makes absent lists empty lists: JSON readers get [], not null.
 func fill(f cause.Finding) cause.Finding {
+	if f.Nodes == nil {
+		f.Nodes = []string{}
+	}
 	if f.Evidence == nil {
 		f.Evidence = []cause.Evidence{}
 	}

@@ -84,7 +84,7 @@ func failedCalls(c *facts.Case) string {
 	lost, refused := 0, 0
 	for _, n := range c.Nodes {
 		l := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
-		lost, refused = lost+l.Calls, refused+l.RefusedDials
+		lost, refused = lost+l.Calls-l.OfProxies, refused+l.RefusedDials
 	}
 	if lost >= facts.HealthyMinCalls {
 		parts = append(parts, fmt.Sprintf("%d calls of clients, whose connections the server's end closed,", lost))
@@ -171,6 +171,11 @@ const mostOwn = 0.5
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
 	s := f.Title
+	for i, h := range d.Hops {
+		if len(f.Nodes) == 1 && f.Nodes[0] == h.Node {
+			s += fmt.Sprintf(" (%s, hop %d of %d)", h.name(), i+1, len(d.Hops))
+		}
+	}
 	s += fmt.Sprintf(": it explains %.0f %% of the time that callers lost", f.ExcessShare*100)
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s

@@ -21,43 +21,54 @@ type stall struct {
 
 // worst are the slowest calls, one of each stall.
 func worst(l *account.Ledger) []Worst {
-	slow := slices.Clone(l.Slow)
-	sort.SliceStable(slow, func(i, j int) bool { return slow[i].FeltNs() > slow[j].FeltNs() })
+	slow := make([]int, 0, len(l.Slow))
+	for i, a := range l.Slow {
+		if !a.IsPart() {
+			slow = append(slow, i)
+		}
+	}
+	sort.SliceStable(slow, func(i, j int) bool { return l.Slow[slow[i]].FeltNs() > l.Slow[slow[j]].FeltNs() })
 	out, shown := []Worst{}, []stall{}
-	for _, a := range slow {
-		s := stallOf(a)
+	for _, i := range slow {
+		a, whole := l.Slow[i], l.Whole(i)
+		s := stallOf(a, whole)
 		if i := slices.IndexFunc(shown, s.same); i >= 0 {
 			out[i].SameStall++
 		} else if len(out) < worstCalls {
-			out, shown = append(out, worstOf(a)), append(shown, s)
+			out, shown = append(out, worstOf(a, whole)), append(shown, s)
 		}
 	}
 	return out
 }
 
-func worstOf(a account.Account) Worst {
+func worstOf(a account.Account, whole []account.HopSegment) Worst {
 	w := Worst{
 		Time: time.Unix(0, a.Call.IntendedNs).UTC(), Source: a.Call.Source, Conn: a.Call.Conn, Client: a.Call.Client,
 		Op: a.Call.Op, Node: a.Call.Node, Ns: a.DurationNs(), OwnDelayNs: a.OwnDelayNs, Segments: []Part{},
 	}
-	for _, s := range a.Segments {
-		w.Segments = append(w.Segments, Part{
-			s.Actor, s.State, s.FromNs - a.Call.IntendedNs, s.ToNs - a.Call.IntendedNs, s.Culprit,
-		})
+	for _, s := range whole {
+		p := Part{
+			Actor: s.Actor, State: s.State, FromNs: s.FromNs - a.Call.IntendedNs, ToNs: s.ToNs - a.Call.IntendedNs,
+			Culprit: s.Culprit,
+		}
+		if s.Node != a.Call.Node {
+			p.Node = s.Node
+		}
+		w.Segments = append(w.Segments, p)
 	}
 	return w
 }
 
 // stallOf is what the call waited for longest. A command and the calls that wait for it are in one stall.
-func stallOf(a account.Account) stall {
+func stallOf(a account.Account, whole []account.HopSegment) stall {
 	type wait struct {
 		stall
 		ns int64
 	}
 	var waits []wait
 	longest := -1
-	for _, s := range a.Segments {
-		of := stall{node: a.Call.Node, actor: s.Actor, state: s.State, culprit: s.Culprit, caller: ownOf(a, s)}
+	for _, s := range whole {
+		of := stall{node: s.Node, actor: s.Actor, state: s.State, culprit: s.Culprit, caller: ownOf(a, s.Segment)}
 		if of.actor == account.Server && of.state == account.Exec && of.culprit != "" {
 			of.state = account.Busy
 		}

@@ -24,6 +24,7 @@ var hostIncidents = []Incident{
 	throttledShardAlone,
 	serverCPUContention,
 	processFrozen,
+	processFrozenProxy,
 	processFrozenSince,
 }
 
@@ -71,6 +72,8 @@ var edgeIncidents = []Incident{
 	callsRefusedNoSlots,
 	callsRefusedTwoDead,
 	rttFloor,
+	proxyCPUBound,
+	lbHop,
 }
 
 // clientIncidents: the host, the runtime or the connection pool of the client is at fault, and the server is not.

@@ -124,13 +124,13 @@ func healthyApp(app apps.App, path string) func(context.Context, *Lab) (Scene, *
 	}
 }
 
-// proxy starts a proxy in front of a server.
-func (l *Lab) proxy(ctx context.Context, path string, s *fleet.Instance) (*fleet.Instance, error) {
+// proxy starts a proxy in front of servers.
+func (l *Lab) proxy(ctx context.Context, path string, all ...*fleet.Instance) (*fleet.Instance, error) {
 	start := l.Fleet.StartHAProxy
 	if path == Twemproxy {
 		start = l.Fleet.StartTwemproxy
 	}
-	p, err := start(ctx, s)
+	p, err := start(ctx, all...)
 	if errors.Is(err, fleet.ErrNoProxy) {
 		return nil, fmt.Errorf("%w: %w", fault.ErrCannot, err)
 	}

@@ -28,6 +28,21 @@ var processFrozen = Incident{
 	},
 }
 
+// processFrozenProxy stops a proxy in the middle of the way.
+var processFrozenProxy = Incident{
+	ID:    "process-frozen-proxy",
+	Cause: "process-frozen",
+	Title: "SIGSTOP of twemproxy between HAProxy and the server, for 200 ms each second",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		h, err := l.hops(ctx, 1)
+		if err != nil {
+			return Scene{}, err
+		}
+		l.Load(ctx, traffic.Spec{Addr: h[0].Addr, Conns: 10, Rate: 1000, Command: traffic.Mixed(10_000)})
+		return h.scene(), freezePulses.On(ctx, l, &Stage{Server: h[1]}, Strength{"every_ms": 1000, "stop_ms": 200})
+	},
+}
+
 // freezePulses stops the server again and again.
 var freezePulses = Fault{
 	Name:  "process-frozen",

@@ -34,6 +34,12 @@ func Locate(FS, Query) (Process, error) { return Process{}, errLinux }
 // Behind needs Linux.
 func Behind(FS, int, int) (Process, error) { return Process{}, errLinux }
 
+// Peer is an address that a process is connected to.
+type Peer struct{ Addr netip.AddrPort }
+
+// Connected answers an error.
+func Connected(FS, int) (Process, []Peer, error) { return Process{}, nil, errLinux }
+
 // AwaitEnd returns false when ctx has ended: that a process ends is not seen here.
 func AwaitEnd(ctx context.Context, _ FS, _ int) bool {
 	<-ctx.Done()

@@ -1,0 +1,65 @@
+package cause
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// lbHop: a proxy or load balancer has read a call and does not answer, and the calls that it makes are fast.
+var lbHop = Cause{
+	ID:    "lb-hop",
+	Title: "A proxy keeps calls waiting: the calls that it makes are fast",
+	Layer: "network",
+	Needs: Needs{
+		T0: "nothing of its own: a proxy has no INFO",
+		T1: "nothing of its own: its process sleeps, as without work",
+		T2: "the time in which the proxy had read a call, its thread slept, and no call of its own to the next hop " +
+			"was slow",
+	},
+	Explain: explainHop,
+}
+
+func explainHop(n *facts.Node) *Finding {
+	next := n.Ledger.Next(n.Address)
+	if len(next) == 0 || n.Ledger.Users.Recorded < n.Ledger.Users.Slow {
+		return nil // what it waited for is not recorded
+	}
+	several := !n.HasSingleReader(n.Ledger.PIDAt(n.Address))
+	cl := n.ClaimOf(func(a account.Account) (ns int64) {
+		for _, s := range a.Segments {
+			asleep := s.State == recording.Forward && s.Culprit == ""
+			// Of several threads, the one that read the call need not be the one that answers it.
+			elsewhere := several && s.Actor == account.Server &&
+				(s.State == account.Busy || s.State == account.RunQueue)
+			if asleep || elsewhere {
+				ns += s.Ns()
+			}
+		}
+		return ns
+	})
+	if cl.Ns == 0 {
+		return nil
+	}
+	f := finding(n, cl, 0.9)
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%s waited while %s had read them and its thread slept, up to %s in one call", ofSlow(cl.Calls, n),
+		format.Name(n.Ledger.ProcessAt(n.Address)), format.Brief(cl.MaxNs))
+	f.support(recording.SourceTap, 0, "calls", "none of the calls that it made meanwhile to %s was slow",
+		strings.Join(next, ", "))
+	f.Fix = []string{
+		"Look for what it waits for: a free connection to the next hop (nutcracker server_connections, HAProxy " +
+			"maxconn of a server), a timer that collects calls (Envoy buffer_flush_timeout), a rate limit, a slow " +
+			"log or lookup of its own",
+		"Measure without it: slowpath doctor " + format.Shell(next[0]),
+	}
+	f.See = []string{
+		"https://github.com/twitter/twemproxy/blob/master/notes/recommendation.md",
+		"https://docs.haproxy.org/2.6/configuration.html#5.2-maxconn",
+		"https://github.com/envoyproxy/envoy/issues/19436",
+	}
+	return f
+}

@@ -1,0 +1,59 @@
+package cause
+
+import (
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// proxyCPUBound: the thread of a proxy has no time to spare, and the servers behind it have.
+var proxyCPUBound = Cause{
+	ID:    "proxy-cpu-bound",
+	Title: "The proxy's thread is busy all the time: calls queue for it",
+	Layer: "network",
+	Class: ServerStall,
+	Needs: Needs{
+		T0: "nothing of its own: a proxy has no INFO",
+		T1: "the main thread of the proxy's process running or in the run queue all the time",
+		T2: "the clients' own calls wait while the proxy passes on others; its calls to the servers are fast",
+	},
+	Explain: explainProxyCPU,
+}
+
+func explainProxyCPU(n *facts.Node) *Finding {
+	d, ok := n.Demand()
+	if !ok || !n.Ledger.IsProxy(n.Address) || d.Run < facts.SaturatedRun || d.Total() < facts.SaturatedDemand {
+		return nil
+	}
+	if c := n.NeighbourCores(); c.Others > c.Callers &&
+		d.Run+d.Wait*c.Callers/(c.Callers+c.Others) < facts.SaturatedDemand {
+		return nil // without the other threads on its CPUs it would have time to spare
+	}
+	cl := n.InState(account.Busy)
+	if cl.Ns == 0 {
+		return nil
+	}
+	f := finding(n, cl, 0.95)
+	f.Noticed = true // all calls queue, not only the slow ones
+	f.support(recording.SourceHost, d.Run, "of the time",
+		"the main thread of %s ran %.0f %% of the time and was in the run queue for another %.0f %% "+
+			"(/proc/PID/schedstat)", format.Name(n.Ledger.ProcessAt(n.Address)), d.Run*100, d.Wait*100)
+	f.support(n.StateSource(), float64(cl.Calls), "calls",
+		"%s waited while it passed on others, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
+	if d.Wait >= notableDoubt {
+		f.doubt(recording.SourceHost, d.Wait, "of the time",
+			"for %.0f %% of the time it was in the run queue: with its own CPU it would pass on more", d.Wait*100)
+	}
+	f.Fix = []string{
+		"Start more proxies, or more threads of this one: nutcracker has one thread, HAProxy has nbthread, Envoy " +
+			"--concurrency",
+		"Let the clients find the server themselves (a cluster client, or sharding by the library): no proxy is needed",
+		"Use pipelines: a proxy reads and writes once for many calls",
+	}
+	f.See = []string{
+		"https://github.com/twitter/twemproxy/issues/539",
+		"https://docs.haproxy.org/2.6/configuration.html#3.1-nbthread",
+	}
+	return f
+}
