@@ -279,6 +279,24 @@ func (l *Ledger) PIDAt(node string) int {
 	return l.hops.processes[node].PID
 }
 
+// IsHopProcess reports whether a process of this host is a proxy among the nodes, or a server that one calls.
+func (l *Ledger) IsHopProcess(pid int) bool {
+	if l.hops == nil || pid == 0 {
+		return false
+	}
+	for from, next := range l.hops.next {
+		if l.hops.processes[from].PID == pid {
+			return true
+		}
+		for to := range next {
+			if l.hops.processes[to].PID == pid {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // IsPart reports whether a slow call is a part of one at a proxy; see Ledger.Root.
 func (a *Account) IsPart() bool { return a.outer > 0 }
 

@@ -9,7 +9,7 @@ import (
 // NeighbourCores is what other processes used of the CPUs that the server may run on, in cores.
 type NeighbourCores struct {
 	// Callers is the use of processes that call the server: those with connections to it, and command line tools, which
-	// may be too short-lived to be seen with one, by their names.
+	// may be too short-lived to be seen with one, by their names. The other hops on the way of calls work for these, too.
 	Callers float64
 	// Others is the use of all other processes.
 	Others float64
@@ -54,7 +54,7 @@ func (n *Node) Neighbours() []recording.Neighbour {
 		for _, w := range recording.DetailOf[[]recording.Neighbour](e) {
 			sum := byPID[w.PID]
 			w.Cores = sum.Cores + w.Cores/float64(len(events))
-			w.Caller = w.Caller || sum.Caller
+			w.Caller = w.Caller || sum.Caller || n.Ledger.IsHopProcess(w.PID)
 			byPID[w.PID] = w
 		}
 	}
