@@ -34,7 +34,9 @@ func (c *Case) namedHops() []account.Hop {
 			return nil
 		}
 		known = known || i < last && id != ""
-		chain = append(chain, account.Hop{Node: n.Address, Proxy: i < last})
+		chain = append(chain, account.Hop{
+			Node: n.Address, Process: c.Ledger.ProcessAt(n.Address), Proxy: i < last,
+		})
 	}
 	if !known {
 		return nil

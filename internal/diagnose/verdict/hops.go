@@ -51,7 +51,11 @@ func hopsOf(c *facts.Case) []Hop {
 			h.Kind = "proxy"
 		}
 		if lost > 0 && h.Share > mostLost {
-			h.Summary = fmt.Sprintf("%s, hop %d of %d, adds %.0f %% of the time that slow calls lost: %s.", h.name(),
+			name := h.name()
+			if h.Process == "" {
+				name = "T" + name[1:] // "the proxy at …"
+			}
+			h.Summary = fmt.Sprintf("%s, hop %d of %d, adds %.0f %% of the time that slow calls lost: %s.", name,
 				i+1, len(times), h.Share*100, h.did())
 		}
 		out = append(out, h)
@@ -67,7 +71,7 @@ func (h Hop) name() string {
 	if h.Process != "" {
 		return h.Process + " at " + h.Node
 	}
-	return "The " + h.Kind + " at " + h.Node
+	return "the " + h.Kind + " at " + h.Node
 }
 
 // did says what a hop did in most of the time that was lost there.
