@@ -29,6 +29,10 @@ type hops struct {
 	watched map[string]int
 }
 
+// maxProxies is of how many proxies calls are joined: more than somebody watches at once.
+// Bound: arithmetic, it bounds the work on a recording of somebody else.
+const maxProxies = 64
+
 func readHops(rec *recording.Recording) *hops {
 	h := &hops{
 		processes: map[string]recording.ProcessOfNode{}, proxies: map[string]bool{}, nodeOf: map[int]string{},
@@ -41,6 +45,9 @@ func readHops(rec *recording.Recording) *hops {
 			continue
 		}
 		if s.Name == recording.SnapshotProxy {
+			if len(h.proxies) >= maxProxies && !h.proxies[s.Subject] {
+				continue
+			}
 			h.processes[s.Subject], h.proxies[s.Subject], h.nodeOf[p.PID] = p, true, s.Subject
 			continue
 		}

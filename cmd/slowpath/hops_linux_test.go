@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/traffic"
+	"slowpath/internal/recording"
+)
+
+// TestHops: a call through HAProxy and twemproxy is one call, and the hop that is at fault is named: twemproxy, which is
+// stopped again and again.
+func TestHops(t *testing.T) {
+	if err := kernelSource(); err != nil {
+		t.Skip(err)
+	}
+	slowpath, err := exec.LookPath("slowpath")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(with func(context.Context, ...*fleet.Instance) (*fleet.Instance, error), to *fleet.Instance,
+	) *fleet.Instance {
+		p, err := with(t.Context(), to)
+		if errors.Is(err, fleet.ErrNoProxy) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Stop(context.Background()) })
+		return p
+	}
+	inner := start(f.StartTwemproxy, s)
+	outer := start(f.StartHAProxy, inner)
+	load := traffic.Start(t.Context(), traffic.Spec{
+		Addr: outer.Addr, Conns: 5, Rate: 200, Command: traffic.Mixed(1000),
+	})
+	defer load.Stop()
+	doctor := exec.Command(slowpath, "doctor", "--json", "--for", "4s", outer.Addr, inner.Addr, s.Addr)
+	stopped := make(chan struct{})
+	go func() { // the fault itself
+		defer close(stopped)
+		defer func() { _ = syscall.Kill(inner.PID, syscall.SIGCONT) }()
+		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+			_ = syscall.Kill(inner.PID, syscall.SIGSTOP)
+			time.Sleep(200 * time.Millisecond)
+			_ = syscall.Kill(inner.PID, syscall.SIGCONT)
+		}
+	}()
+	out, err := doctor.Output()
+	<-stopped
+	if err != nil && doctor.ProcessState.ExitCode() != exitFindings {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var d verdict.Diagnosis
+	if err := json.Unmarshal(out, &d); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(d.Hops) != 3 || d.Hops[0].Node != outer.Addr || d.Hops[1].Node != inner.Addr || d.Hops[2].Node != s.Addr {
+		t.Fatalf("hops: %+v", d.Hops)
+	}
+	if h := d.Hops[1]; h.Process != "nutcracker" || h.Share < 0.5 || h.State != recording.Frozen || h.Summary == "" {
+		t.Errorf("%+v", h)
+	}
+	if len(d.Findings) == 0 || d.Findings[0].Cause != "process-frozen" || len(d.Findings[0].Nodes) != 1 ||
+		d.Findings[0].Nodes[0] != inner.Addr {
+		t.Errorf("%+v", d.Findings)
+	}
+	// 1 000 calls at most can have been due, and each has two more at the other hops
+	if p := d.Populations[0]; p.Name != "users" || p.Calls < 100 || p.Calls > 1300 {
+		t.Errorf("%+v", p)
+	}
+}
