@@ -33,6 +33,11 @@ func Diagnose(rec *recording.Recording, version string) Diagnosis {
 	}
 	d.Findings, d.Excess = findings(c)
 	d.Verdict, d.Summary = verdict(c, d)
+	if d.Verdict == Healthy { // of a few slow calls nothing is to be said
+		for i := range d.Hops {
+			d.Hops[i].Summary = ""
+		}
+	}
 	if rec.Used(recording.SourceCapture) {
 		relabel(&d)
 	}
