@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
@@ -227,6 +228,7 @@ func TestJSONDocument(t *testing.T) {
 		value  any
 	}{
 		{verdict.Schema, verdict.Diagnosis{}},
+		{compare.Schema, compare.Comparison{}},
 		{grade.Schema, grade.Summary{}},
 		{grade.Schema, random.Report{}},
 		{trace.Schema, trace.Call{}},

@@ -48,6 +48,7 @@ var layers = map[string]int{
 	"internal/diagnose/remedy":  4,
 	"internal/diagnose/cause":   5,
 	"internal/diagnose/verdict": 6,
+	"internal/diagnose/compare": 7,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
 	"internal/diagnose/bounds":            0,

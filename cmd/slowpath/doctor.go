@@ -20,7 +20,7 @@ import (
 
 func (a *app) doctor() *cobra.Command {
 	var w watchFlags
-	var asJSON bool
+	var asJSON, expectHealthy bool
 	var keep string
 	c := &cobra.Command{
 		Use:   "doctor [TARGET...|FILE...]",
@@ -34,7 +34,8 @@ that both ends saw are joined, and the network's part of each is the client's ti
 may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show.
 
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or
-inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.`,
+inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3 cannot connect or log in, 70 anything
+else.`,
 		Example: `  slowpath doctor 10.0.0.5:6379
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json
@@ -47,9 +48,10 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
 			case err != nil:
 				return err
 			case len(files) > 0:
-				if err := onlyFor(cmd, "json"); err != nil {
+				if err := onlyFor(cmd, "json", "expect-healthy"); err != nil {
 					return err
 				}
+				a.expectHealthy = expectHealthy
 				return a.diagnoseFiles(cmd.Context(), files, asJSON)
 			case keep == "":
 				dir, bytes, note, err := a.scratch.place(scratchParents())
@@ -62,11 +64,14 @@ inconclusive, 1 findings, 2 usage, 3 cannot connect or log in, 70 anything else.
 				}
 				keep, w.maxDisk = filepath.Join(dir, "watch.slowpath"), min(w.maxDisk, bytes)
 			}
+			a.expectHealthy = expectHealthy
 			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
 		},
 	}
 	w.add(c, 30*time.Second)
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
+	c.Flags().BoolVar(&expectHealthy, "expect-healthy", false, "exit with 1 unless the verdict is healthy, also where "+
+		"it is inconclusive: for pipelines")
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
 	a.targetFlags(c)
 	return c
@@ -176,7 +181,7 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 	done = a.working(fmt.Sprintf("judging %d calls and %d events", len(rec.Calls), rec.EventCount()))
 	d := verdict.Diagnose(rec, version)
 	done()
-	if d.Verdict == verdict.Findings {
+	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
 		a.code = exitFindings
 	}
 	if asJSON {

@@ -17,8 +17,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestHops: a call through HAProxy and twemproxy is one call, and the hop that is at fault is named: twemproxy, which is
-// stopped again and again.
+// TestHops: a call through HAProxy and twemproxy is one call, and the hop that is at fault is named: twemproxy, which
+// is stopped again and again.
 func TestHops(t *testing.T) {
 	if err := kernelSource(); err != nil {
 		t.Skip(err)

@@ -30,6 +30,7 @@ type app struct {
 	code           int // of an exit without error
 	where          whereFlags
 	scratch        scratch
+	expectHealthy  bool // any other verdict is exitFindings
 }
 
 // run executes the command line and returns the exit code.

@@ -260,8 +260,8 @@ func cluster() verdict.Diagnosis {
 // proxied has a stopped proxy between a load balancer and the server.
 func proxied() verdict.Diagnosis {
 	d := throttled()
-	d.Summary = "The proxy process was stopped (nutcracker at 10.0.0.6:6379, hop 2 of 3): it explains 98 % of the time " +
-		"that callers lost."
+	d.Summary = "The proxy process was stopped (nutcracker at 10.0.0.6:6379, hop 2 of 3): it explains 98 % of the " +
+		"time that callers lost."
 	d.Findings = nil
 	d.Worst = d.Worst[:1]
 	d.Worst[0].Segments[1].Actor, d.Worst[0].Segments[1].Node = recording.Proxy, "10.0.0.6:6379"
@@ -278,8 +278,8 @@ func proxied() verdict.Diagnosis {
 	}
 	h := &d.Hops[1]
 	h.Actor, h.State = recording.Proxy, recording.Frozen
-	h.Summary = "nutcracker at 10.0.0.6:6379, hop 2 of 3, adds 98 % of the time that slow calls lost: its process was " +
-		"stopped."
+	h.Summary = "nutcracker at 10.0.0.6:6379, hop 2 of 3, adds 98 % of the time that slow calls lost: its process " +
+		"was stopped."
 	return d
 }
 

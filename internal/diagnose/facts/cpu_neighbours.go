@@ -9,7 +9,7 @@ import (
 // NeighbourCores is what other processes used of the CPUs that the server may run on, in cores.
 type NeighbourCores struct {
 	// Callers is the use of processes that call the server: those with connections to it, and command line tools, which
-	// may be too short-lived to be seen with one, by their names. The other hops on the way of calls work for these, too.
+	// may be too short-lived to be seen with one, by their names. The other hops on the way of calls work for them.
 	Callers float64
 	// Others is the use of all other processes.
 	Others float64

@@ -15,8 +15,11 @@ import (
 )
 
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
-func Diagnose(rec *recording.Recording, version string) Diagnosis {
-	c := facts.New(rec)
+func Diagnose(rec *recording.Recording, version string) Diagnosis { return Of(facts.New(rec), version) }
+
+// Of is Diagnose of a recording whose facts are known.
+func Of(c *facts.Case, version string) Diagnosis {
+	rec := c.Rec
 	d := Diagnosis{
 		Schema: Schema, Version: version, Target: targetOf(rec),
 		Window:        Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},

@@ -1,0 +1,408 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/stats"
+)
+
+// Schema names the JSON contract of a Comparison (docs/json.md).
+const Schema = "slowpath.compare/v1"
+
+// What a comparison says.
+const (
+	Better  = "better"
+	Worse   = "worse"
+	Same    = "same" // no difference was shown
+	Unknown = "unknown"
+)
+
+// Comparison is what differs between two recordings.
+type Comparison struct {
+	Schema  string `json:"schema"`
+	Verdict string `json:"verdict"`
+	Summary string `json:"summary"`
+	Before  Watch  `json:"before"`
+	After   Watch  `json:"after"`
+	// Population is whose calls are compared, those that both have: users, load or probe; empty: none.
+	Population string `json:"population"`
+	// LostBefore and LostAfter are what callers lost by slow calls and otherwise, in nanoseconds per call.
+	LostBefore float64   `json:"lost_before_ns"`
+	LostAfter  float64   `json:"lost_after_ns"`
+	Metrics    []Metric  `json:"metrics"`
+	Findings   []Finding `json:"findings"`
+	// States are the time of slow calls by state, per 1 000 calls, largest change first.
+	States   []State      `json:"states"`
+	Callers  []Caller     `json:"callers"`
+	Versions []Difference `json:"versions"`
+	Settings []Difference `json:"settings"`
+}
+
+// Watch is one of the two.
+type Watch struct {
+	Name    string   `json:"name"` // of its file
+	Target  string   `json:"target"`
+	Start   string   `json:"start"` // RFC 3339
+	Seconds float64  `json:"seconds"`
+	Verdict string   `json:"verdict"`
+	Summary string   `json:"summary"`
+	Sources []string `json:"sources"` // those that took part
+}
+
+// Metric is a number of the calls of the population. Times are nanoseconds.
+type Metric struct {
+	Name   string  `json:"name"` // calls_per_second, p50_ns, p99_ns, slow_share
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	// Change is after by before, less 1; it lies from Low to High at 95 % for all metrics together. Null: not known.
+	Change *float64 `json:"change"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	// P is the probability of such a difference if nothing had changed; null where it is not known.
+	P       *float64 `json:"p"`
+	Verdict string   `json:"verdict"`
+}
+
+// Finding is a cause, and which of the two names it.
+type Finding struct {
+	Cause  string  `json:"cause"`
+	Title  string  `json:"title"`
+	Before float64 `json:"before"` // share of the lost time; 0: not found
+	After  float64 `json:"after"`
+	Change string  `json:"change"` // gone, new, or stays
+}
+
+// State is the time of slow calls in one state, in nanoseconds per 1 000 calls.
+type State struct {
+	Actor  string  `json:"actor"`
+	State  string  `json:"state"`
+	Before float64 `json:"before_ns"`
+	After  float64 `json:"after_ns"`
+}
+
+// Caller is a program, or a host, that calls.
+type Caller struct {
+	Name   string  `json:"name"`
+	Before float64 `json:"before"` // calls per second
+	After  float64 `json:"after"`
+}
+
+// Difference is something that is not the same on both sides; empty: not there.
+type Difference struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Notable is the least change of a metric that makes a comparison better or worse, as a share: equal watches of one
+// host differ by as much at other times of the day.
+const Notable = 0.1
+
+// Of compares two sides by their names. notable is the least change that counts; see Notable.
+func Of(before, after Side, names [2]string, notable float64) Comparison {
+	c := Comparison{
+		Schema: Schema, Before: watchOf(before, names[0]), After: watchOf(after, names[1]),
+		Findings: findings(before, after), Callers: callers(before, after),
+		Versions: differences(before.versions, after.versions), Settings: settings(before.settings, after.settings),
+		Metrics: []Metric{},
+	}
+	for _, name := range []string{account.OfUsers, account.OfLoad, account.OfProbe} {
+		b, a := population(before, name), population(after, name)
+		if b == nil || a == nil || b.At != a.At {
+			continue
+		}
+		c.Population = name
+		c.Metrics = metrics(before, after, b, a)
+		break
+	}
+	c.States = states(before, after)
+	c.LostBefore, c.LostAfter = lostPerCall(before), lostPerCall(after)
+	c.Verdict = judge(&c, notable)
+	c.Summary = c.say(notable)
+	return c
+}
+
+func watchOf(s Side, name string) Watch {
+	d := s.Diagnosis
+	w := Watch{
+		Name: name, Target: d.Target.Address, Start: d.Window.Start.Format("2006-01-02T15:04:05Z07:00"),
+		Seconds: d.Window.Seconds, Verdict: d.Verdict, Summary: d.Summary, Sources: []string{},
+	}
+	for _, source := range d.Sources {
+		if source.Used {
+			w.Sources = append(w.Sources, source.Name)
+		}
+	}
+	return w
+}
+
+func population(s Side, name string) *verdict.Population {
+	for i := range s.Diagnosis.Populations {
+		if p := &s.Diagnosis.Populations[i]; p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func metrics(before, after Side, b, a *verdict.Population) []Metric {
+	type value struct {
+		name          string
+		higher        bool
+		before, after float64
+		of            func(interval) float64
+	}
+	rate := func(p *verdict.Population, s Side) float64 {
+		return float64(p.Calls) / max(s.Diagnosis.Window.Seconds, 1e-9)
+	}
+	all := []value{
+		{"calls_per_second", true, rate(b, before), rate(a, after), func(v interval) float64 {
+			return float64(v.calls.TotalCount()) / v.seconds()
+		}},
+		{"p50_ns", false, float64(b.P50Ns), float64(a.P50Ns), func(v interval) float64 {
+			return float64(v.calls.ValueAtQuantile(50))
+		}},
+		{"p99_ns", false, float64(b.P99Ns), float64(a.P99Ns), func(v interval) float64 {
+			return float64(v.calls.ValueAtQuantile(99))
+		}},
+	}
+	measured := make([]stats.Metric, len(all))
+	for i, v := range all {
+		measured[i] = stats.Metric{
+			Name: v.name, HigherIsBetter: v.higher, Old: repeats(before.intervals[b.Name], v.of),
+			New: repeats(after.intervals[a.Name], v.of),
+		}
+	}
+	out := []Metric{}
+	for i, r := range stats.Compare(measured) {
+		m := Metric{Name: all[i].name, Before: all[i].before, After: all[i].after, Verdict: Unknown}
+		if r.Verdict != stats.Incomparable {
+			m.Change, m.P = &r.Change, &r.P
+		}
+		if !math.IsInf(r.Low, 0) && r.Verdict != stats.Incomparable {
+			m.Low, m.High = &r.Low, &r.High
+		}
+		switch r.Verdict {
+		case stats.Faster:
+			m.Verdict = Better
+		case stats.Slower:
+			m.Verdict = Worse
+		case stats.NoDifference:
+			m.Verdict = Same
+		}
+		out = append(out, m)
+	}
+	return append(out, slowShare(b, a))
+}
+
+// slowShare compares the shares of slow calls by their intervals (Wilson): they differ where these have nothing in
+// common.
+func slowShare(b, a *verdict.Population) Metric {
+	m := Metric{
+		Name: "slow_share", Before: float64(b.SlowCalls) / float64(max(b.Calls, 1)),
+		After: float64(a.SlowCalls) / float64(max(a.Calls, 1)), Verdict: Same,
+	}
+	lowB, highB := stats.Proportion(b.SlowCalls, b.Calls)
+	lowA, highA := stats.Proportion(a.SlowCalls, a.Calls)
+	switch {
+	case lowA > highB:
+		m.Verdict = Worse
+	case highA < lowB:
+		m.Verdict = Better
+	}
+	return m
+}
+
+func findings(before, after Side) []Finding {
+	out := []Finding{}
+	add := func(fs []cause.Finding, set func(*Finding, float64)) {
+		for _, f := range fs {
+			i := slices.IndexFunc(out, func(o Finding) bool { return o.Cause == f.Cause })
+			if i < 0 {
+				i, out = len(out), append(out, Finding{Cause: f.Cause, Title: f.Title})
+			}
+			set(&out[i], f.ExcessShare)
+		}
+	}
+	add(before.Diagnosis.Findings, func(f *Finding, share float64) { f.Before, f.Change = share, "gone" })
+	add(after.Diagnosis.Findings, func(f *Finding, share float64) {
+		f.After = share
+		if f.Change == "" {
+			f.Change = "new"
+		} else {
+			f.Change = "stays"
+		}
+	})
+	return out
+}
+
+func states(before, after Side) []State {
+	at := map[[2]string]*State{}
+	for _, side := range []struct {
+		Side
+		of func(*State) *float64
+	}{{before, func(s *State) *float64 { return &s.Before }}, {after, func(s *State) *float64 { return &s.After }}} {
+		calls := 0
+		for _, p := range side.Diagnosis.Populations {
+			calls += p.Calls
+		}
+		for _, s := range side.Diagnosis.Account {
+			k := [2]string{s.Actor, s.State}
+			if at[k] == nil {
+				at[k] = &State{Actor: s.Actor, State: s.State}
+			}
+			*side.of(at[k]) = float64(s.Ns) / float64(max(calls, 1)) * 1000
+		}
+	}
+	out := []State{}
+	for _, s := range at {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b State) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
+			strings.Compare(a.Actor+a.State, b.Actor+b.State))
+	})
+	return out
+}
+
+func callers(before, after Side) []Caller {
+	out := []Caller{}
+	names := maps.Clone(before.callers)
+	maps.Copy(names, after.callers)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, Caller{name, before.callers[name], after.callers[name]})
+	}
+	slices.SortStableFunc(out, func(a, b Caller) int {
+		return cmp.Compare(max(b.Before, b.After), max(a.Before, a.After))
+	})
+	return out
+}
+
+// settings compares the configurations of nodes with the same address; where the addresses differ, in their order.
+func settings(before, after []configuration) []Difference {
+	out := []Difference{}
+	for i, b := range before {
+		k := slices.IndexFunc(after, func(a configuration) bool { return a.node == b.node })
+		if k < 0 && len(before) == len(after) {
+			k = i
+		}
+		if k < 0 {
+			continue
+		}
+		for _, d := range differences(b.values, after[k].values) {
+			if len(before) > 1 {
+				d.Name += " at " + b.node
+			}
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func differences(before, after map[string]string) []Difference {
+	out := []Difference{}
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if before[name] != after[name] {
+			out = append(out, Difference{name, before[name], after[name]})
+		}
+	}
+	return out
+}
+
+// judge says whether callers are better off: by what is shown of latencies and of slow calls, as far as it is notable.
+// A changed number of calls is neither.
+func judge(c *Comparison, notable float64) string {
+	better, worse, known := false, false, false
+	for _, m := range c.Metrics {
+		if m.Name == "calls_per_second" || m.Verdict == Unknown {
+			continue
+		}
+		known = true
+		if !c.notable(m, notable) {
+			continue
+		}
+		better = better || m.Verdict == Better
+		worse = worse || m.Verdict == Worse
+	}
+	switch {
+	case worse:
+		return Worse // one that got better does not make up for it
+	case better:
+		return Better
+	case known:
+		return Same
+	}
+	return Unknown
+}
+
+// notable reports whether a metric changed by at least a share. A change of the share of slow calls is as large as that
+// of what callers lost for each call, by the median call.
+func (c *Comparison) notable(m Metric, least float64) bool {
+	if m.Name != "slow_share" {
+		return m.Change != nil && math.Abs(*m.Change) >= least
+	}
+	i := slices.IndexFunc(c.Metrics, func(of Metric) bool { return of.Name == "p50_ns" })
+	return i >= 0 && math.Abs(c.LostAfter-c.LostBefore) >= least*c.Metrics[i].Before
+}
+
+// lostPerCall is the lost time of a side by the number of its calls, in nanoseconds.
+func lostPerCall(s Side) float64 {
+	calls := 0
+	for _, p := range s.Diagnosis.Populations {
+		calls += p.Calls
+	}
+	return float64(s.Diagnosis.Excess.Ns) / float64(max(calls, 1))
+}
+
+// say is the comparison in one sentence.
+func (c *Comparison) say(notable float64) string {
+	whose := map[string]string{
+		account.OfUsers: "the callers' calls", account.OfLoad: "the calls of the load",
+		account.OfProbe: "slowpath's own calls",
+	}[c.Population]
+	var parts []string
+	for _, m := range c.Metrics {
+		if (m.Verdict == Better || m.Verdict == Worse) && c.notable(m, notable) && m.Name != "calls_per_second" {
+			parts = append(parts, m.text())
+		}
+	}
+	for _, f := range c.Findings {
+		if f.Change != "stays" {
+			parts = append(parts, f.Cause+" is "+f.Change)
+		}
+	}
+	what := strings.Join(parts, ", ")
+	switch c.Verdict {
+	case Better:
+		return fmt.Sprintf("Better: of %s %s.", whose, what)
+	case Worse:
+		return fmt.Sprintf("Worse: of %s %s.", whose, what)
+	case Same:
+		if what != "" {
+			return fmt.Sprintf("No notable difference of %s; %s.", whose, what)
+		}
+		return fmt.Sprintf("No notable difference of %s was shown.", whose)
+	}
+	return "Unknown: the two have no calls that were timed at the same end."
+}
+
+func (m Metric) text() string {
+	switch m.Name {
+	case "slow_share":
+		return "the share of slow ones went from " + percent(m.Before) + " to " + percent(m.After)
+	case "p50_ns":
+		return "p50 went from " + format.Brief(int64(m.Before)) + " to " + format.Brief(int64(m.After))
+	}
+	return "p99 went from " + format.Brief(int64(m.Before)) + " to " + format.Brief(int64(m.After))
+}

@@ -1,0 +1,90 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/recording"
+)
+
+// change is what a comparison says of a cause; empty: nothing.
+func (c Comparison) change(cause string) string {
+	for _, f := range c.Findings {
+		if f.Cause == cause {
+			return f.Change
+		}
+	}
+	return ""
+}
+
+// TestOf: a fault makes calls worse, and its end better; a recording does not differ from itself.
+func TestOf(t *testing.T) {
+	frozen := SideOf(corpus.Open(t, "process-frozen"), "test")
+	healthy := SideOf(corpus.Open(t, "healthy-mixed"), "test")
+	names := [2]string{"a", "b"}
+	for _, tt := range []struct {
+		name          string
+		before, after Side
+		verdict, is   string
+	}{
+		{"a fault", healthy, frozen, Worse, "new"},
+		{"its end", frozen, healthy, Better, "gone"},
+		{"the same fault", frozen, frozen, Same, "stays"},
+		{"nothing", healthy, healthy, Same, ""},
+	} {
+		c := Of(tt.before, tt.after, names, Notable)
+		if c.Verdict != tt.verdict || c.change("process-frozen") != tt.is || c.Population != "users" {
+			t.Errorf("%s: %s of %s: %s; %+v", tt.name, c.Verdict, c.Population, c.Summary, c.Metrics)
+		}
+		if tt.is == "new" && !strings.Contains(c.Summary, "process-frozen is new") {
+			t.Errorf("%s: %s", tt.name, c.Summary)
+		}
+		if len(c.Metrics) != 4 {
+			t.Errorf("%s: %+v", tt.name, c.Metrics)
+		}
+	}
+}
+
+// TestNotable: what is shown, and is less than somebody cares for, makes nothing better or worse.
+func TestNotable(t *testing.T) {
+	frozen := SideOf(corpus.Open(t, "process-frozen"), "test")
+	healthy := SideOf(corpus.Open(t, "healthy-mixed"), "test")
+	if c := Of(healthy, frozen, [2]string{}, 1e6); c.Verdict != Same {
+		t.Errorf("%s: %s", c.Verdict, c.Summary)
+	}
+}
+
+// TestDifferences: settings are compared between nodes with one address, else in their order; versions by what they
+// are of.
+func TestDifferences(t *testing.T) {
+	of := func(node, maxmemory, libraries string) Side {
+		rec := recording.New()
+		rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
+		rec.SetMeta(recording.MetaServer, "redis 7.0.15")
+		rec.SetMeta(recording.MetaStart, "1000000000")
+		rec.SetMeta(recording.MetaEnd, "11000000000")
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 2e9, Source: recording.SourceServer, Subject: node, Name: "config",
+			Body: `{"maxmemory":"` + maxmemory + `","appendonly":"no"}`,
+		})
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 2e9, Source: recording.SourceHost, Subject: recording.ProcessPrefix + "7", Name: "process",
+			Body: `{"comm":"app","libraries":[` + libraries + `]}`,
+		})
+		rec.Index()
+		return SideOf(rec, "test")
+	}
+	before := of("10.0.0.1:6379", "1gb", `{"name":"go-redis","version":"v8.0.0","how":"built-in"}`)
+	after := of("10.0.0.2:6379", "2gb", `{"name":"go-redis","version":"v9.0.0","how":"built-in"}`)
+	c := Of(before, after, [2]string{}, Notable)
+	if len(c.Settings) != 1 || c.Settings[0] != (Difference{"maxmemory", "1gb", "2gb"}) {
+		t.Errorf("settings: %+v", c.Settings)
+	}
+	if len(c.Versions) != 1 || c.Versions[0] != (Difference{"go-redis of app", "v8.0.0", "v9.0.0"}) {
+		t.Errorf("versions: %+v", c.Versions)
+	}
+	if c.Verdict != Unknown || len(c.Metrics) != 0 {
+		t.Errorf("without calls: %s, %+v", c.Verdict, c.Metrics)
+	}
+}

@@ -1,0 +1,164 @@
+// Package compare holds two recordings against each other: before and after a change, a good day and a bad one. It is a
+// pure function of what they hold.
+package compare
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+)
+
+// Side is one recording, as far as it is compared.
+type Side struct {
+	// Diagnosis is its verdict.
+	Diagnosis verdict.Diagnosis
+
+	intervals map[string][]interval // by population: the parts of the watch, in order of time
+	callers   map[string]float64    // by name of the program or host: calls per second
+	settings  []configuration       // of the nodes that showed it, in their order
+	versions  map[string]string     // of the server, of slowpath, and of client libraries
+}
+
+// configuration is the CONFIG of a node.
+type configuration struct {
+	node   string
+	values map[string]string
+}
+
+// interval is a part of a watch.
+type interval struct {
+	calls    *hdrhistogram.Histogram // of nanoseconds
+	from, to int64                   // nanoseconds since the epoch
+}
+
+// intervals is into how many parts a watch is divided: each is one measurement. The seconds of one watch are too much
+// alike to be measurements of their own.
+const intervals = 20
+
+// SideOf sums up a recording. version is that of the program that judges.
+func SideOf(rec *recording.Recording, version string) Side {
+	c := facts.New(rec)
+	d := verdict.Of(c, version)
+	s := Side{
+		Diagnosis: d, intervals: map[string][]interval{}, callers: map[string]float64{},
+		versions: map[string]string{},
+	}
+	for _, p := range d.Populations {
+		s.intervals[p.Name] = intervalsOf(rec, p)
+	}
+	for _, n := range c.Nodes {
+		for _, caller := range n.Callers() {
+			name, _, _ := strings.Cut(caller.Name, "[")
+			s.callers[name] += float64(caller.AppCalls()) / c.Seconds()
+		}
+	}
+	s.readSettings(rec)
+	s.readVersions(rec, c)
+	return s
+}
+
+// intervalsOf are the calls of a population by time. None: the recording is so long that it holds sums only, or has
+// commands of SLOWLOG alone.
+func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
+	source, prefix := recording.SourceTap, p.At+" "
+	switch p.Name {
+	case account.OfProbe:
+		source, prefix = recording.SourceProbe, ""
+	case account.OfLoad:
+		source, prefix = recording.SourceLoad, recording.LoadFromIntended+" "
+	case account.OfSlowlog:
+		return nil
+	}
+	start, end := rec.Window()
+	long := max((end-start)/intervals, int64(time.Second))
+	out := make([]interval, max((end-start)/long, 1))
+	for i := range out {
+		out[i] = interval{from: start + int64(i)*long, to: start + int64(i+1)*long}
+	}
+	for _, h := range rec.Histograms {
+		i := (h.Second*1e9 - start) / long
+		if h.Source != source || !strings.HasPrefix(h.Op, prefix) || h.Second*1e9 < start || int(i) >= len(out) {
+			continue
+		}
+		one, err := hdrhistogram.Decode(h.HDR)
+		if err != nil {
+			return nil // summed up while it was read
+		}
+		if out[i].calls == nil {
+			out[i].calls = hdrhistogram.New(one.LowestTrackableValue(), one.HighestTrackableValue(),
+				int(one.SignificantFigures()))
+		}
+		out[i].calls.Merge(one)
+	}
+	return slices.DeleteFunc(out, func(v interval) bool { return v.calls == nil || v.calls.TotalCount() == 0 })
+}
+
+// readSettings reads the configurations of the servers.
+func (s *Side) readSettings(rec *recording.Recording) {
+	for _, node := range rec.Nodes() {
+		snap, ok := rec.SnapshotOf(recording.SourceServer, node, "config")
+		if !ok {
+			continue
+		}
+		config := map[string]string{}
+		if json.Unmarshal([]byte(snap.Body), &config) != nil {
+			continue // a damaged snapshot is as good as none
+		}
+		s.settings = append(s.settings, configuration{node, config})
+	}
+}
+
+func (s *Side) readVersions(rec *recording.Recording, c *facts.Case) {
+	for _, v := range []struct{ what, is string }{
+		{"server", rec.Meta[recording.MetaServer]},
+		{"slowpath that recorded", rec.Meta[recording.MetaVersion]},
+		{"kind of target", rec.Meta[recording.MetaKind]},
+	} {
+		if v.is != "" {
+			s.versions[v.what] = v.is
+		}
+	}
+	libraries := map[string]map[string]bool{}
+	for _, p := range c.Processes {
+		for _, l := range p.Libraries {
+			of := l.Name + " of " + p.Comm
+			if libraries[of] == nil {
+				libraries[of] = map[string]bool{}
+			}
+			libraries[of][l.Version] = true
+		}
+	}
+	for of, versions := range libraries {
+		s.versions[of] = strings.Join(slices.Sorted(maps.Keys(versions)), ", ")
+	}
+}
+
+// seconds is the length of an interval.
+func (v interval) seconds() float64 { return float64(v.to-v.from) / 1e9 }
+
+// repeats are the measurements of a metric, one of each interval.
+func repeats(all []interval, of func(interval) float64) []float64 {
+	out := make([]float64, 0, len(all))
+	for _, v := range all {
+		if value := of(v); !math.IsNaN(value) {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// percent is a share as text, for the names of what differs.
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1000)/10, 'g', -1, 64) + " %"
+}
