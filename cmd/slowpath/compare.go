@@ -23,9 +23,8 @@ Lehmann say so, with 5 % for all metrics together.
 
 Exit codes: 0 better, or no notable difference; 1 worse: p50, p99 or the share of slow calls, by --notable or more;
 2 usage, and where the two have no calls that can be compared.`,
-		Example: `  slowpath record 10.0.0.5:6379 --for 1m -o before.slowpath
-  slowpath record 10.0.0.5:6379 --for 1m -o after.slowpath       after the change
-  slowpath compare before.slowpath after.slowpath`,
+		Example: `  slowpath compare before.slowpath after.slowpath
+  slowpath compare before.slowpath after.slowpath --notable 0.3 --json`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("compare needs two recordings: slowpath compare BEFORE AFTER")
