@@ -79,6 +79,7 @@ var layers = map[string]int{
 	"internal/lab/apps/programs":             0,
 	"internal/lab/apps/programs/meter":       0,
 	"internal/lab/apps":                      2,
+	"internal/lab/codis":                     1,
 	"internal/lab/servers":                   0,
 	"internal/lab/fleet":                     1,
 	"internal/lab/fleettest":                 2,

@@ -58,8 +58,8 @@ func compared(t *testing.T, out []byte) (c experiment.Targets) {
 	return c
 }
 
-// proxies starts those that are installed in front of a server, and gives their addresses by the name of the process.
-func proxies(t *testing.T, server *fleet.Instance) map[string]string {
+// newFleet has a registry of its own.
+func newFleet(t *testing.T) *fleet.Fleet {
 	t.Helper()
 	registry, err := fleet.OpenRegistry(t.TempDir())
 	if err != nil {
@@ -69,9 +69,16 @@ func proxies(t *testing.T, server *fleet.Instance) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// proxies starts those that are installed in front of a server, and gives their addresses by the name of the process.
+func proxies(t *testing.T, server *fleet.Instance) map[string]string {
+	t.Helper()
+	f := newFleet(t)
 	found := map[string]string{}
 	for process, start := range map[string]func(context.Context, ...*fleet.Instance) (*fleet.Instance, error){
-		"haproxy": f.StartHAProxy, "nutcracker": f.StartTwemproxy,
+		"haproxy": f.StartHAProxy, "nutcracker": f.StartTwemproxy, "codis-stand-in": f.StartCodis,
 	} {
 		p, err := start(t.Context(), server)
 		if errors.Is(err, fleet.ErrNoProxy) {
@@ -123,7 +130,8 @@ func TestCompareTargets(t *testing.T) {
 			t.Errorf("%s: not in turns: loads %d and %d", labels[i], there, back)
 		}
 		said := fmt.Sprintf("(%s) passes calls on to the server of A (standalone)", labels[i])
-		if strings.Contains(strings.Join(c.Notes, "\n"), said) != (labels[i] == "haproxy") {
+		passesInfo := labels[i] == "haproxy" || labels[i] == "codis-stand-in"
+		if strings.Contains(strings.Join(c.Notes, "\n"), said) != passesInfo {
 			t.Errorf("%s: notes %q", labels[i], c.Notes)
 		}
 	}

@@ -30,6 +30,7 @@ func (a *app) labUp() *cobra.Command {
   slowpath lab up --name blue --server valkey-8.1.1    beside others; lab down blue
   slowpath lab up --server ./redis-7.4.1/src/redis-server
   slowpath lab up --masters 3 --proxy twemproxy
+  slowpath lab up --masters 2 --proxy codis            a stand-in for Codis; lab migrate-slots
   slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,6 +59,9 @@ func (a *app) labUp() *cobra.Command {
 				return a.printRunning(l)
 			}
 			if proxy != "" {
+				if proxy == fleet.Codis {
+					fmt.Fprintln(a.stderr, codisNote)
+				}
 				if _, err := l.Fleet.UpBehind(cmd.Context(), bin, proxy, masters, replicas, spec); err != nil {
 					if errors.Is(err, fleet.ErrNoProxy) {
 						return fmt.Errorf("%w: %w", errMissing, err)
@@ -82,7 +86,7 @@ func (a *app) labUp() *cobra.Command {
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
 	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy, which spreads keys over "+
-		"--masters that know nothing of each other, or haproxy")
+		"--masters that know nothing of each other, haproxy, or codis, a stand-in for Codis (lab codis-proxy --help)")
 	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
 		"of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` of a cluster, or that of a server (default: free ones)")
@@ -93,6 +97,10 @@ func (a *app) labUp() *cobra.Command {
 	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
 	return c
 }
+
+// codisNote is said before a stand-in for Codis starts.
+const codisNote = "codis: a stand-in of the lab (1024 slots, migration key by key), not Codis itself; see: " +
+	"slowpath lab codis-proxy --help"
 
 // openLabWith opens the lab, and finds the server by its path, or by its version in the cache.
 func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, servers.Binary, error) {
@@ -125,8 +133,8 @@ func badPort(err error) error {
 
 // checkProxy refuses what proxies cannot have behind them.
 func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
-	if proxy != fleet.Twemproxy && proxy != fleet.HAProxy {
-		return usagef("--proxy %q: give %s or %s", proxy, fleet.Twemproxy, fleet.HAProxy)
+	if known := []string{fleet.Twemproxy, fleet.HAProxy, fleet.Codis}; !slices.Contains(known, proxy) {
+		return usagef("--proxy %q: give one of: %s", proxy, strings.Join(known, ", "))
 	}
 	for _, name := range []string{"map", "tls", "password", "acl"} {
 		if given.Changed(name) {

@@ -16,7 +16,7 @@ type Instance struct {
 	Info
 	spec     Spec
 	argv     []string
-	programs string // opened for the process, see the constant; empty: not needed
+	programs string // directory or file, opened for the process, see the constant; empty: not needed
 	registry *Registry
 	process  Entry // with the pid once it is started
 	dir      Entry
@@ -39,12 +39,12 @@ func (i *Instance) exec() error {
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	}
 	if i.programs != "" {
-		dir, err := os.Open(i.programs)
+		opened, err := os.Open(i.programs)
 		if err != nil {
 			return err
 		}
-		defer dir.Close()
-		cmd.ExtraFiles = []*os.File{dir}
+		defer opened.Close()
+		cmd.ExtraFiles = []*os.File{opened}
 	}
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,13 +1,17 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"slowpath/internal/lab/codis"
 	"slowpath/internal/lab/servers"
 )
 
@@ -20,6 +24,12 @@ var skipped struct {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 4 && os.Args[1] == "lab" && os.Args[2] == "codis-proxy" { // as StartCodis executes it
+		if err := serveCodis(os.Args[4], os.Args[5:]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if dir := os.Getenv(helperEnv); dir != "" {
 		helper(dir)
 		return
@@ -29,6 +39,19 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped:", why)
 	}
 	os.Exit(code)
+}
+
+// serveCodis is the command lab codis-proxy.
+func serveCodis(port string, servers []string) error {
+	p, err := codis.New(servers)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	return p.Serve(context.Background(), l)
 }
 
 func skip(t *testing.T, why string) {

@@ -20,9 +20,9 @@ var ErrNoProxy = errors.New("the proxy is not installed")
 
 // proxy is a proxy program.
 type proxy struct {
-	program, pkg string
+	program, pkg string // without a package it is this program itself
 	config       func(i Info, backends []string) string
-	args         func(i Info, conf string) []string
+	args         func(i Info, conf string, backends []string) []string
 }
 
 var twemproxy = proxy{
@@ -37,7 +37,7 @@ var twemproxy = proxy{
 		}
 		return b.String()
 	},
-	func(i Info, conf string) []string {
+	func(i Info, conf string, _ []string) []string {
 		// Its statistics have a port too, which cannot be disabled.
 		return []string{
 			"-c", conf, "-a", "127.0.0.1", "-s", strconv.Itoa(i.Port + busOffset), "-p",
@@ -57,7 +57,16 @@ var haproxy = proxy{
 		}
 		return b.String()
 	},
-	func(_ Info, conf string) []string { return []string{"-db", "-f", conf} },
+	func(_ Info, conf string, _ []string) []string { return []string{"-db", "-f", conf} },
+}
+
+// codisStandIn is this program.
+var codisStandIn = proxy{
+	"codis-stand-in", "",
+	func(Info, []string) string { return "" },
+	func(i Info, _ string, backends []string) []string {
+		return append([]string{"lab", "codis-proxy", "--port", strconv.Itoa(i.Port)}, backends...)
+	},
 }
 
 // StartTwemproxy starts a twemproxy (nutcracker) that spreads keys over servers. The error is ErrNoProxy if it is not
@@ -70,6 +79,11 @@ func (f *Fleet) StartTwemproxy(ctx context.Context, backends ...*Instance) (*Ins
 // installed.
 func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, haproxy, Spec{}, backends)
+}
+
+// StartCodis starts a stand-in for Codis over servers: this program, which must have the command lab codis-proxy.
+func (f *Fleet) StartCodis(ctx context.Context, backends ...*Instance) (*Instance, error) {
+	return f.startProxy(ctx, codisStandIn, Spec{}, backends)
 }
 
 // startProxy heeds only whether the spec is persistent, and its name.
@@ -93,7 +107,10 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 		Port: ports[0],
 	}}
 	conf := filepath.Join(dir, "proxy.conf")
-	i.argv = slices.Concat(asServerUser(), []string{path}, p.args(i.Info, conf))
+	if p.pkg == "" && os.Geteuid() == 0 {
+		i.programs, path = path, programs // it may lie in a directory of root's
+	}
+	i.argv = slices.Concat(asServerUser(), []string{path}, p.args(i.Info, conf, addrs(backends)))
 	if err = i.prepare(g, conf); err == nil {
 		err = os.WriteFile(conf, []byte(p.config(i.Info, addrs(backends))), 0o600)
 	}
@@ -113,6 +130,9 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 }
 
 func (p proxy) find() (path string, err error) {
+	if p.pkg == "" {
+		return os.Executable()
+	}
 	if path, err = findProgram(p.program); err != nil {
 		return "", fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
 	}

@@ -28,8 +28,8 @@ func asServerUser() []string {
 	}
 }
 
-// programs is the directory of a server's program and libraries, for a process that has it open as its first
-// descriptor after stderr. By this path ServerUser reaches them where the cache lies in a directory of root's.
+// programs is the directory of a server's program and libraries, or the one program that is needed, for a process that
+// has it open as its first descriptor after stderr. By this path ServerUser reaches it in a directory of root's.
 const programs = "/proc/self/fd/3"
 
 // ServerAt is a server of any version at a path. It is asked for its version as it will run: of root's lab as
