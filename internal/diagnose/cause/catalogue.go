@@ -100,6 +100,7 @@ var clusterCauses = []Cause{
 	inlineRediscovery,
 	askRedirect,
 	migrateBigKeyBlocks,
+	codisSlotMigrationStall,
 	failoverWindow,
 	staleTopology,
 	hotShard,

@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -78,6 +79,27 @@ func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string)
 		f.support(source, float64(h.Calls), "calls",
 			"%s waited for %s, up to %s in one call", ofSlow(h.Calls, n), what,
 			format.Brief(h.MaxNs))
+	}
+}
+
+// supportMovedKeys says by how much memory fell when keys moved away, and what the server counted of commands that move
+// keys.
+func (f *Finding) supportMovedKeys(n *facts.Node, h facts.SuspectClaim, commands ...string) {
+	moved := 0.0
+	for _, s := range h.Suspects {
+		moved = max(moved, n.MemoryFall(s))
+	}
+	if moved >= facts.MinFreeBytes {
+		f.support(recording.SourceServer, moved, "bytes",
+			"used_memory fell by up to %.1f MB at about that time: a value that moved away", moved/1e6)
+	}
+	for _, c := range commands {
+		field := "cmdstat_" + strings.ToLower(c)
+		if calls := n.Growth(field + ".calls"); calls > 0 {
+			f.support(recording.SourceServer, calls, "calls",
+				"%.0f %s during the watch, %s each on average (commandstats)", calls, c,
+				format.Brief(int64(n.Growth(field+".usec")*1e3/calls)))
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func migratedElsewhere(n *facts.Node) bool {
 }
 
 func explainMigrate(n *facts.Node) *Finding {
-	h := n.ClaimOfSuspects(facts.IsMigration)
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return facts.IsMigration(s) && !n.MigratedByProxy(s) })
 	if !h.Matters() {
 		return nil
 	}
@@ -50,21 +50,7 @@ func explainMigrate(n *facts.Node) *Finding {
 	worst := h.Suspects[0]
 	f.supportCommands(n, h.Suspects)
 	f.supportWaits(n, h, worst.Command)
-	moved := 0.0
-	for _, s := range h.Suspects {
-		moved = max(moved, n.MemoryFall(s))
-	}
-	if moved >= facts.MinFreeBytes {
-		f.support(recording.SourceServer, moved, "bytes",
-			"used_memory fell by up to %.1f MB at about that time: a value that moved away", moved/1e6)
-	}
-	for _, c := range []string{"migrate", "restore-asking", "restore"} {
-		if calls := n.Growth("cmdstat_" + c + ".calls"); calls > 0 {
-			f.support(recording.SourceServer, calls, "calls",
-				"%.0f %s during the watch, %s each on average (commandstats)", calls, strings.ToUpper(c),
-				format.Brief(int64(n.Growth("cmdstat_"+c+".usec")*1e3/calls)))
-		}
-	}
+	f.supportMovedKeys(n, h, "MIGRATE", "RESTORE-ASKING", "RESTORE")
 	if worst.Source == recording.SourceTap && worst.OnCPUNs < worst.DurationNs/2 {
 		f.support(recording.SourceTap, float64(worst.OnCPUNs), "ns",
 			"in the longest, %s, the thread was on the CPU for %s: otherwise it slept, waiting for the other server",

@@ -144,7 +144,7 @@ func (c *Case) servers() map[int]bool {
 func IsServerProcess(process string) bool {
 	comm, _, _ := strings.Cut(process, "[")
 	return strings.HasPrefix(comm, "redis-serv") || strings.HasPrefix(comm, "valkey-serv") ||
-		strings.HasPrefix(comm, "keydb-serv")
+		strings.HasPrefix(comm, "keydb-serv") || strings.HasPrefix(comm, "codis-serv")
 }
 
 // ClientCallers are the callers of a node that are no servers.

@@ -52,6 +52,7 @@ type Node struct {
 	dials         once[Dials]
 	acceptQueue   once[AcceptQueue]
 	retransmitted once[Retransmissions]
+	slotProxies   once[[]SlotProxy]
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

@@ -90,13 +90,20 @@ var MultiKeyCommands = WordSet(`
 	ZMSCORE LPUSH RPUSH PFADD GEOADD XDEL
 `)
 
+// movingCommands are those of programs that have keys move from server to server, and look for them before.
+var movingCommands = WordSet("MIGRATE DUMP SCAN KEYS TYPE TTL PTTL EXISTS DEL UNLINK OBJECT MEMORY DBSIZE RANDOMKEY")
+
+// sessionCommands are those that any program sends beside its work.
+var sessionCommands = WordSet("PING INFO AUTH HELLO SELECT CLIENT COMMAND CONFIG CLUSTER")
+
 // walkingCommands are the commands that walk the keyspace, or a collection in which a framework keeps its keys.
 var walkingCommands = WordSet("KEYS SCAN SMEMBERS HGETALL HKEYS HVALS LRANGE ZRANGE ZRANGEBYSCORE ZREVRANGE SUNION " +
 	"SORT")
 
 // IsMigration reports whether a suspect is a command that moves a value from server to server. RESTORE-ASKING is sent
-// by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and by programs that copy databases.
+// by MIGRATE alone, in a cluster; RESTORE by MIGRATE, and by programs that copy databases; those of IsSlotMigration by
+// Codis.
 func IsMigration(s account.Suspect) bool {
 	return s.Kind == account.KindCommand && (s.Command == "MIGRATE" || s.Command == "RESTORE-ASKING" ||
-		s.Command == "RESTORE")
+		s.Command == "RESTORE" || IsSlotMigration(s.Command))
 }

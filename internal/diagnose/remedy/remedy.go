@@ -44,6 +44,7 @@ const (
 	LeaveSilentMaster Topic = "leave-silent-master" // notice that a master is gone
 	LongerTimeout     Topic = "longer-timeout"      // wait longer than healthy calls take
 	UnblockEventLoop  Topic = "unblock-event-loop"  // by runtime: python, node, java
+	MoveSlots         Topic = "move-slots"          // by proxy: what it offers to migrate slots without a stall
 )
 
 // Values replace the names in braces in a text.
@@ -86,6 +87,14 @@ func fill(text string, values Values) string {
 		text = strings.ReplaceAll(text, "{"+name+"}", strconv.Itoa(v))
 	}
 	return text
+}
+
+// Proxies gives all texts of a topic whose rows are proxies and not libraries of clients.
+func Proxies(topic Topic) (out []string) {
+	for _, e := range table[topic] {
+		out = append(out, e.Text)
+	}
+	return out
 }
 
 // Of is the text of a topic for one library, whatever is in use; ok is false where it has none.

@@ -14,6 +14,7 @@ var known = map[string][]string{
 	"go-redis": {"6", "7", "8", "9.22"}, "redigo": nil, "rueidis": nil, "jedis": nil, "lettuce": nil, "redisson": nil,
 	"redis-py": {"6.0", "8.0"}, "node-redis": nil, "ioredis": nil, "phpredis": nil, "predis": nil,
 	"stackexchange": nil, "hiredis": nil, "commons-pool2": nil, "other": nil, "python": nil, "node": nil, "java": nil,
+	"codis": {"3.2"},
 }
 
 // topics are all of them, with the values that their texts are given.
@@ -24,6 +25,7 @@ var topics = map[Topic][]string{
 	SmallerPool: {"connections"}, KeepIdle: nil, ReturnConnections: nil, LargerIdleLimit: {"connections"},
 	TestIdleOnly: nil, SpreadReconnects: nil, FollowMaster: nil, AvoidUnreadyNode: nil, OneClient: nil,
 	CloseFirst: {"seconds", "milliseconds"}, LeaveSilentMaster: nil, LongerTimeout: nil, UnblockEventLoop: nil,
+	MoveSlots: nil,
 }
 
 var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)

@@ -20,6 +20,7 @@ var lookAlike = map[string]string{
 	"big-key-io":                          "slow-command",
 	"blocking-cmd-on-shared-conn":         "multiplex-hol-big-reply",
 	"calls-refused":                       "replica-loading-or-readonly-routing",
+	"codis-slot-migration-stall":          "migrate-big-key-blocks",
 	"client-cfs-throttled":                "client-cpu-saturated",
 	"client-cpu-saturated":                "client-gc-pause",
 	"client-eventloop-blocked":            "client-gc-pause",

@@ -154,6 +154,7 @@ var clusterIncidents = []Incident{
 	inlineRediscoveryRedisPy,
 	migrateBigKeyBlocks,
 	migrateBigKeyStandalone,
+	codisSlotMigrationStall,
 	failoverWindow,
 	failoverWindowJedis,
 	failoverWindowBegun,
@@ -178,6 +179,7 @@ var healthyLoads = []Incident{
 	healthyBigValues,
 	healthyBGSave,
 	healthyCluster,
+	healthyCodis,
 	healthyBlockingConsumers,
 	healthyTLSPool,
 }

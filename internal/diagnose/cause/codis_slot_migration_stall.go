@@ -1,0 +1,80 @@
+package cause
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/recording"
+)
+
+// codisSlotMigrationStall: a proxy with slots of its own (Codis) migrates one key at a time. A call for a key that has
+// not moved has it moved first; in the main threads of both servers that takes as long as the key is big.
+var codisSlotMigrationStall = Cause{
+	ID:    "codis-slot-migration-stall",
+	Title: "A proxy migrates slots (Codis): while it moves a big key, both servers answer nobody",
+	Layer: "server",
+	Class: ServerStall,
+	Needs: Needs{
+		T0: "SLOTSMGRT… or SLOTSRESTORE of Codis in SLOWLOG or commandstats, taking milliseconds each; of a proxy " +
+			"over plain servers, MIGRATE in SLOWLOG on a connection that also sends users' commands (CLIENT LIST)",
+		T1: "the main thread on the CPU, or asleep meanwhile",
+		T2: "each of them that held the main thread; the process that sends MIGRATE also sends the calls of users",
+	},
+	Explain: explainSlotMigration,
+}
+
+func explainSlotMigration(n *facts.Node) *Finding {
+	h := n.ClaimOfSuspects(n.MigratedByProxy)
+	if !h.Matters() {
+		return nil
+	}
+	f := finding(n, h.Claim, h.Confidence(n))
+	worst := h.Suspects[0]
+	f.supportCommands(n, h.Suspects)
+	f.supportWaits(n, h, worst.Command)
+	f.supportSlotProxy(n)
+	names := map[string]bool{}
+	for _, s := range h.Suspects {
+		names[s.Command] = true
+	}
+	commands := slices.Sorted(maps.Keys(names))
+	f.supportMovedKeys(n, h, commands...)
+	if !slices.ContainsFunc(commands, facts.IsSlotMigration) {
+		f.doubt(recording.SourceServer, 0, "",
+			"these are not the commands of Codis' own server (SLOTSMGRT…): another proxy, or an application, that "+
+				"moves keys with MIGRATE")
+	}
+	if worst.Command == "RESTORE" || strings.HasPrefix(worst.Command, "SLOTSRESTORE") {
+		f.doubtStalls(n, h) // the others may sleep: they wait for the other server
+	}
+	f.Fix = append(remedy.Proxies(remedy.MoveSlots), "Find the big keys before slots move (redis-cli --bigkeys or "+
+		"--memkeys on a replica) and split them: below 1 MB or 10 000 elements a move takes milliseconds")
+	f.See = []string{
+		"https://github.com/CodisLabs/codis/issues/989", "https://github.com/CodisLabs/codis/issues/706",
+		"https://redis.io/docs/latest/commands/migrate/",
+	}
+	return f
+}
+
+// supportSlotProxy says who migrates: as seen on this server, else on the others that are watched.
+func (f *Finding) supportSlotProxy(n *facts.Node) {
+	seenOn := []*facts.Node{n}
+	if len(n.SlotProxies()) == 0 {
+		seenOn = n.Nodes
+	}
+	for _, o := range seenOn {
+		for _, p := range o.SlotProxies() {
+			to := o.Address
+			if p.Calls > 0 {
+				f.support(recording.SourceTap, float64(p.Calls), "calls",
+					"%s sends MIGRATE to %s, and %s that move no keys: a proxy", p.Name, to, counted(p.Calls, "call"))
+				continue
+			}
+			f.support(recording.SourceServer, 1, "connections",
+				"MIGRATE came to %s on a connection that sends users' commands too (%s): a proxy", to, p.Name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package facts
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// SlotProxy is a program that moves keys between servers, and sends them the calls of users, too: a proxy that has
+// slots of its own, and migrates them.
+type SlotProxy struct {
+	// Name is that of its process, as in "codis-proxy[12]"; else the address of its connection.
+	Name string
+	// Calls is the number of its calls that move no keys; 0 where only their connection is known.
+	Calls int64
+}
+
+// IsSlotMigration reports whether a command, as SLOWLOG and the tap name it, is one by which Codis moves keys of slots
+// from server to server. SLOTSMGRT-EXEC-WRAPPER is none: it does what a call of a user asks for.
+func IsSlotMigration(command string) bool {
+	return strings.HasPrefix(command, "SLOTSRESTORE") ||
+		strings.HasPrefix(command, "SLOTSMGRT") && !strings.HasPrefix(command, "SLOTSMGRT-EXEC")
+}
+
+// MigratedByProxy reports whether a suspect moves a key for a proxy that migrates slots. It is not known of a RESTORE
+// where no watched server was asked to MIGRATE by one.
+func (n *Node) MigratedByProxy(s account.Suspect) bool {
+	switch {
+	case !IsMigration(s):
+		return false
+	case IsSlotMigration(s.Command):
+		return true
+	case s.Command == "MIGRATE" && s.Process != "" && s.Node == n.Address:
+		for _, p := range n.SlotProxies() {
+			if p.Name == s.Process {
+				return true
+			}
+		}
+		return false
+	}
+	for _, o := range n.Nodes {
+		if len(o.SlotProxies()) > 0 {
+			return !n.inCluster()
+		}
+	}
+	return false
+}
+
+// SlotProxies are the proxies that were seen to send MIGRATE to the node, and calls of users. A node of a cluster has
+// slots itself.
+func (n *Node) SlotProxies() []SlotProxy { return n.slotProxies.of(n.findSlotProxies) }
+
+func (n *Node) findSlotProxies() (out []SlotProxy) {
+	if n.inCluster() {
+		return nil
+	}
+	seen := map[string]bool{} // senders
+	for _, named := range []bool{true, false} {
+		for _, s := range n.Ledger.Suspects {
+			if s.Node != n.Address || s.Command != "MIGRATE" || (s.Process != "") != named {
+				continue
+			}
+			p, ok := n.slotProxy(s)
+			if ok && !seen[p.Name] {
+				out = append(out, p)
+			}
+			seen[p.Name], seen[s.Client] = true, true
+		}
+	}
+	return out
+}
+
+// slotProxy finds out whether the sender of a MIGRATE sends calls of users: most calls of its process, or any on the
+// same connection.
+func (n *Node) slotProxy(s account.Suspect) (SlotProxy, bool) {
+	if s.Process != "" {
+		moving := int64(0) // at most, if it sent all of them
+		for command := range movingCommands {
+			moving += int64(n.Growth("cmdstat_" + strings.ToLower(command) + ".calls"))
+		}
+		calls := n.CallerByPID(PIDOf(s.Process)).AppCalls()
+		return SlotProxy{Name: s.Process, Calls: calls - moving}, calls-moving > moving
+	}
+	if s.Client == "" {
+		return SlotProxy{}, false
+	}
+	for _, call := range n.Rec.Calls {
+		if call.Source == recording.SourceTap && call.Node == n.Address && call.Conn == s.Client && isUsers(call.Op) {
+			return SlotProxy{Name: s.Client}, true
+		}
+	}
+	for _, c := range n.Clients() {
+		if c.Addr == s.Client && isUsers(strings.ToUpper(c.Cmd)) {
+			return SlotProxy{Name: s.Client}, true
+		}
+	}
+	return SlotProxy{}, false
+}
+
+// isUsers reports whether a command is none of those that programs send which move keys.
+func isUsers(command string) bool {
+	name, _, _ := strings.Cut(strings.ReplaceAll(command, "|", " "), " ")
+	return name != "" && name != "NULL" && name != "RESTORE" && !movingCommands[name] && !sessionCommands[name]
+}
+
+// inCluster reports whether the node says that it is one of a cluster.
+func (n *Node) inCluster() bool { return LastValue(n.Info("cluster_enabled")) == 1 }
