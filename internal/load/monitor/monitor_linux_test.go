@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,10 +70,9 @@ func TestServerOnThisHost(t *testing.T) {
 	}
 }
 
-// TestProxiesAreNamed: the process on this host is the proxy's. HAProxy passes INFO on, so that the server behind it is
-// visible as well.
-func TestProxiesAreNamed(t *testing.T) {
-	server := start(t, fleet.Spec{})
+// newFleet has a registry of its own.
+func newFleet(t *testing.T) *fleet.Fleet {
+	t.Helper()
 	registry, err := fleet.OpenRegistry(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +81,14 @@ func TestProxiesAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// TestProxiesAreNamed: the process on this host is the proxy's. HAProxy passes INFO on, so that the server behind it is
+// visible as well.
+func TestProxiesAreNamed(t *testing.T) {
+	server := start(t, fleet.Spec{})
+	f := newFleet(t)
 	for _, c := range []struct {
 		process string
 		start   func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
@@ -109,6 +117,28 @@ func TestProxiesAreNamed(t *testing.T) {
 				t.Errorf("behind it: %+v", o.Servers[1])
 			}
 		})
+	}
+}
+
+// TestSeveralServersBehindAProxy: the CPU time of one of them is not that of all.
+func TestSeveralServersBehindAProxy(t *testing.T) {
+	behind := []*fleet.Instance{start(t, fleet.Spec{}), start(t, fleet.Spec{})}
+	p, err := newFleet(t).StartHAProxy(t.Context(), behind...)
+	if errors.Is(err, fleet.ErrNoProxy) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	o := observed(t, behind[0], Options{Targets: []target.Target{at(t, p.Addr)}})
+	if len(o.Servers) != 2 || o.Servers[0].Process != "haproxy" || o.Servers[1].Visibility != bottleneck.NotVisible ||
+		!strings.Contains(o.Servers[1].WhyNotVisible, "several servers") {
+		t.Errorf("%+v", o.Servers)
 	}
 }
 

@@ -77,7 +77,12 @@ func openNode(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, 
 		n.session = s
 	case n.process.Foreign && s != nil: // a proxy on this host; INFO comes from the server behind it
 		n.proxy, n.processName = true, n.process.Comm
-		nodes = append(nodes, &node{address: "the server behind " + t.Addr(), session: s})
+		behind := &node{address: "the server behind " + t.Addr(), session: s}
+		if severalAnswer(ctx, t, id.RunID) {
+			behind.close()
+			behind.note(errSeveral)
+		}
+		nodes = append(nodes, behind)
 	default:
 		if id.Server == "" { // a server without INFO: its process name is all that is known
 			n.proxy, n.processName = proxies[n.process.Comm], n.process.Comm
@@ -87,6 +92,29 @@ func openNode(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, 
 		}
 	}
 	return append([]*node{n}, nodes...), id.Nodes
+}
+
+// errSeveral says why the CPU time of servers behind a proxy cannot be known from INFO.
+var errSeveral = errors.New("the proxy passes INFO on to several servers, now to one and then to another")
+
+// timesAsked is how many more connections are made to find that out. With two servers, all of them meet the same one
+// once in 256 times.
+const timesAsked = 8
+
+// severalAnswer reports whether behind a proxy another server answers INFO than the one with a run id.
+func severalAnswer(ctx context.Context, t target.Target, runID string) bool {
+	for range timesAsked {
+		s, _, err := session.Open(ctx, t, "slowpath-bench")
+		if err != nil {
+			return false
+		}
+		id, err := server.Identify(ctx, s)
+		s.Close()
+		if err == nil && id.RunID != runID {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *node) note(err error) {
