@@ -179,11 +179,14 @@ func (f *fields) ofConn(d *ConnDetail) {
 	for _, t := range [...]*string{&d.Client, &d.Comm, &d.Side, &d.By, &d.Reason, &d.Op, &d.Nagle} {
 		f.text(t)
 	}
-	for _, n := range [...]*int64{&d.DialNs, &d.AgeNs, &d.IdleNs, &d.Calls, &d.InFlightNs, &d.OpBytes} {
+	for _, n := range [...]*int64{
+		&d.DialNs, &d.AgeNs, &d.IdleNs, &d.Calls, &d.InFlightNs, &d.OpBytes, &d.NoticedNs, &d.PeerIdleNs,
+	} {
 		integer(f, n)
 	}
 	integer(f, &d.PID)
 	integer(f, &d.Waiting)
+	integer(f, &d.PeerWaiting)
 	blocking := 0
 	if d.Blocking {
 		blocking = 1

@@ -30,6 +30,8 @@ type ConnUse struct {
 	KeptNs      int64
 	// Served is how many other threads were woken by those that read its replies; 0 where that was not seen.
 	Served int64
+	// IdleMaxNs is the longest part of IdleNs since the use before; -1 where that was not measured.
+	IdleMaxNs int64
 }
 
 // usesOf holds the uses of the connections of one address as numbers of variable length, each as its difference to that
@@ -41,10 +43,10 @@ type usesOf struct {
 }
 
 // numbers are all numbers of a use.
-func (u *ConnUse) numbers() [11]*int64 {
+func (u *ConnUse) numbers() [12]*int64 {
 	return [...]*int64{
 		&u.TimeNs, &u.Calls, &u.InFlightNs, &u.IdleNs, &u.Prompt, &u.Turns, &u.Handed, &u.WaitedNs, &u.WaitedMaxNs,
-		&u.KeptNs, &u.Served,
+		&u.KeptNs, &u.Served, &u.IdleMaxNs,
 	}
 }
 
@@ -142,7 +144,7 @@ func (r *Recording) usesOfSamples(client string) {
 	inFlight := series("in_flight_ns")
 	uses := make([]ConnUse, len(inFlight))
 	for i, p := range inFlight {
-		uses[i] = ConnUse{TimeNs: p.TimeNs, InFlightNs: int64(p.Value), Prompt: -1}
+		uses[i] = ConnUse{TimeNs: p.TimeNs, InFlightNs: int64(p.Value), Prompt: -1, IdleMaxNs: -1}
 	}
 	fill := func(name string, set func(*ConnUse, int64)) {
 		s := series(name)
@@ -182,10 +184,14 @@ func (u *ConnUse) pack() []byte {
 	return packed
 }
 
-// unpack is its reverse; false where these are no such numbers.
+// unpack is its reverse; false where these are no such numbers. Early recordings of version 5 have no IdleMaxNs.
 func (u *ConnUse) unpack(packed []byte) bool {
+	u.IdleMaxNs = -1
 	numbers := u.numbers()
-	for _, v := range numbers[1:] {
+	for i, v := range numbers[1:] {
+		if len(packed) == 0 && i == len(numbers)-2 {
+			return true
+		}
 		d, n := binary.Varint(packed)
 		if n <= 0 {
 			return false

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// TestConnUses: how connections were used is read as it was written, and the same of a recording of version 3 of the
-// schema, which had a sample for each number.
+// TestConnUses: how connections were used is read as it was written, and the same, without the longest pauses, of early
+// recordings of version 5 of the schema, and of versions 4 and 3, which had a column and a sample for each number.
 func TestConnUses(t *testing.T) {
 	want := []ConnUse{
-		{TimeNs: 5, Calls: 2, InFlightNs: 30, IdleNs: 40},
-		{TimeNs: 9, Calls: 7, InFlightNs: 60, IdleNs: 80, Prompt: -1, Served: 2},
+		{TimeNs: 5, Calls: 2, InFlightNs: 30, IdleNs: 40, IdleMaxNs: 30},
+		{TimeNs: 9, Calls: 7, InFlightNs: 60, IdleNs: 80, Prompt: -1, Served: 2, IdleMaxNs: 40},
 		{
 			TimeNs: 12, Calls: 8, InFlightNs: 61, IdleNs: 81, Prompt: 4, Turns: 3, Handed: 2, WaitedNs: 100,
-			WaitedMaxNs: 70, KeptNs: 20, Served: 2,
+			WaitedMaxNs: 70, KeptNs: 20, Served: 2, IdleMaxNs: 1,
 		},
 	}
 	read := func(version string, write func(w *Writer)) *Recording {
@@ -39,6 +39,12 @@ func TestConnUses(t *testing.T) {
 	now := read("5", func(w *Writer) {
 		for i := range want {
 			w.ConnUse("10.0.0.2:4000", want[len(want)-1-i])
+		}
+	})
+	early := read("5", func(w *Writer) {
+		for _, u := range want {
+			packed := u.pack()
+			w.put(connUseTable, []any{u.TimeNs, "10.0.0.2:4000", packed[:len(packed)-1]}) // IdleMaxNs has one byte
 		}
 	})
 	columns := read("4", func(w *Writer) {
@@ -72,8 +78,15 @@ func TestConnUses(t *testing.T) {
 		w.Sample(Sample{5, SourceHost, "conn:10.0.0.2:4000", "waited_ns", 1})
 	})
 	for name, r := range map[string]*Recording{
-		"now": now, "version 4": columns, "before": before, "without": now.Without(SourceHost),
+		"now": now, "early version 5": early, "version 4": columns, "before": before,
+		"without": now.Without(SourceHost),
 	} {
+		want := slices.Clone(want)
+		for i := range want {
+			if r != now && name != "without" {
+				want[i].IdleMaxNs = -1
+			}
+		}
 		got := slices.Collect(r.ConnUses("10.0.0.2:4000"))
 		if !reflect.DeepEqual(got, want) || len(r.UsedConns()) != 1 {
 			t.Errorf("%s: %v\n%+v, want\n%+v", name, r.UsedConns(), got, want)

@@ -8,17 +8,23 @@ type ConnDetail struct {
 	Side   string `json:"side"` // which end was seen: server, client
 	// client: from the SYN to the established connection, or to the failure (age 0); 0 if unknown
 	DialNs     int64  `json:"dial_ns"`
-	AgeNs      int64  `json:"age_ns"`             // 0 if it was opened before the watch
-	IdleNs     int64  `json:"idle_ns"`            // since the last byte in either direction
-	Calls      int64  `json:"calls"`              // with a reply
-	InFlightNs int64  `json:"in_flight_ns"`       // time with at least one call in flight
-	By         string `json:"by,omitempty"`       // close: client, server; empty if neither closed it, or unknown
-	Reason     string `json:"reason,omitempty"`   // close: one of Close…; empty for a regular close by FIN
-	Waiting    int    `json:"waiting,omitempty"`  // close: calls without a reply,
-	Op         string `json:"op,omitempty"`       // the first of them, if known,
-	OpBytes    int64  `json:"op_bytes,omitempty"` // the size of its request,
-	Blocking   bool   `json:"blocking,omitempty"` // and whether it waits by design
-	Nagle      string `json:"nagle,omitempty"`    // close, client: one of Nagle…; empty if unknown
+	AgeNs      int64  `json:"age_ns"`       // 0 if it was opened before the watch
+	IdleNs     int64  `json:"idle_ns"`      // since the last byte in either direction
+	Calls      int64  `json:"calls"`        // with a reply
+	InFlightNs int64  `json:"in_flight_ns"` // time with at least one call in flight
+	By         string `json:"by,omitempty"` // close: client, server; empty if neither closed it, or unknown
+	// close: from the FIN of the other end, which closed it first, to this event; 0: no FIN came
+	NoticedNs int64 `json:"noticed_ns,omitempty"`
+	// close: how long it had been idle when that FIN came, and how many calls had no reply by then. Others were sent
+	// when it was closed already.
+	PeerIdleNs  int64  `json:"peer_idle_ns,omitempty"`
+	PeerWaiting int    `json:"peer_waiting,omitempty"`
+	Reason      string `json:"reason,omitempty"`   // close: one of Close…; empty for a regular close by FIN
+	Waiting     int    `json:"waiting,omitempty"`  // close: calls without a reply,
+	Op          string `json:"op,omitempty"`       // the first of them, if known,
+	OpBytes     int64  `json:"op_bytes,omitempty"` // the size of its request,
+	Blocking    bool   `json:"blocking,omitempty"` // and whether it waits by design
+	Nagle       string `json:"nagle,omitempty"`    // close, client: one of Nagle…; empty if unknown
 }
 
 // Whether the kernel of a client holds a small segment back while another is not acknowledged: not with TCP_NODELAY.

@@ -292,10 +292,10 @@ func (x *reader) readConnUsesOf4() error {
 	const columns = "time_ns,client,calls,in_flight_ns,idle_ns,prompt,turns,handed,waited_ns,waited_max_ns,kept_ns," +
 		"served"
 	var client string
-	var u ConnUse
+	u := ConnUse{IdleMaxNs: -1}
 	numbers := u.numbers()
 	into := []any{numbers[0], &client}
-	for _, v := range numbers[1:] {
+	for _, v := range numbers[1 : len(numbers)-1] {
 		into = append(into, v)
 	}
 	return x.read(connUseTable, columns, func(scan func(...any) error) bool {

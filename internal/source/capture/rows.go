@@ -161,6 +161,7 @@ func isErrorCode(s string) bool {
 func (c *conn) begins(ns int64) {
 	if c.replyNs > 0 && ns > c.replyNs {
 		c.use.IdleNs += ns - c.replyNs
+		c.use.IdleMaxNs = max(c.use.IdleMaxNs, ns-c.replyNs)
 		if ns-c.replyNs < c.callNs/4 {
 			c.use.Prompt++
 		}
@@ -195,6 +196,7 @@ func (c *conn) publish(ns int64) {
 		c.use.TimeNs = ns
 		c.a.rows++
 		c.a.sink.ConnUse(client, c.use)
+		c.use.IdleMaxNs = 0
 	}
 	c.use.TimeNs = ns
 	if !c.told {

@@ -129,3 +129,42 @@ func TestCloses(t *testing.T) {
 		t.Errorf("refused: %+v", d)
 	}
 }
+
+// TestCloseIsNoticedLate: a client that does not read from an idle connection notices that the server has closed it
+// when it sends its next request. How long it had been idle at the server's FIN is known at the client's end alone.
+func TestCloseIsNoticedLate(t *testing.T) {
+	h := newOtherHost(t)
+	port := startServerAt(t, h.here)
+	tap, rec := openAt(t, h.here, port, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	const idle, late = 400 * time.Millisecond, 300 * time.Millisecond
+	c := h.dial(t, port)
+	client := c.LocalAddr().String()
+	var detail recording.ConnDetail
+	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
+		if d.Client == client && d.Side == recording.Client {
+			detail = d
+			cancel()
+		}
+	}}
+	done := make(chan error)
+	go func() { done <- tap.Run(ctx) }()
+	(&talk{t: t, conn: c}).ask("+PONG\r\n", "PING")
+	time.Sleep(idle)
+	dialTalk(t, h.here, port, nil).ask(":1\r\n", "CLIENT", "KILL", "ADDR", client)
+	time.Sleep(late)
+	if _, err := fmt.Fprint(c, command("PING")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := tap.Close(); err != nil {
+		t.Error(err)
+	}
+	if detail.By != recording.Server || detail.Reason != recording.CloseReset ||
+		detail.PeerIdleNs < int64(idle) || detail.NoticedNs < int64(late) {
+		t.Errorf("%+v, want the server to have closed it after %v, noticed %v later", detail, idle, late)
+	}
+}

@@ -124,6 +124,9 @@ func (r *recorder) opened(e *kernelConnEvent, client clientEnd, n Node, d record
 func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.ConnDetail) {
 	d.Reason = closeReason(e)
 	d.By = closedBy(e)
+	if e.PeerClosed != 0 {
+		d.NoticedNs, d.PeerIdleNs, d.PeerWaiting = int64(e.Now-e.PeerClosed), int64(e.PeerIdleNs), int(e.PeerWaiting)
+	}
 	d.Waiting, d.Blocking, d.Nagle = int(e.Outstanding), e.Blocking != 0, nagleNames[e.Nagle]
 	if e.Op != 0 {
 		d.Op, d.OpBytes = r.opOf(e.Op).name, int64(e.ReqBytes)
@@ -168,7 +171,8 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	}
 	u := recording.ConnUse{
 		TimeNs: r.time(e.Now), Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
-		IdleNs: int64(e.IdleNs), Prompt: int64(e.Prompt), Served: int64(bits.OnesCount64(e.Served)),
+		IdleNs: int64(e.IdleNs), IdleMaxNs: int64(e.IdleMax), Prompt: int64(e.Prompt),
+		Served: int64(bits.OnesCount64(e.Served)),
 	}
 	if e.Turns != 0 {
 		u.Turns, u.Handed = int64(e.Turns), int64(e.Handed)

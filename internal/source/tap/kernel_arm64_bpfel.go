@@ -184,6 +184,9 @@ type kernelConn struct {
 	Memo         [2]uint64
 	MemoSub      uint64
 	Published    uint64
+	PeerClosed   uint64
+	PeerIdleNs   uint64
+	IdleMax      uint64
 	SilentFrom   uint64
 	SilentTo     uint64
 	Partial      uint64
@@ -195,6 +198,7 @@ type kernelConn struct {
 	Tail         uint32
 	Outstanding  uint32
 	Blocking     uint32
+	PeerWaiting  uint32
 	BatchNo      uint32
 	MarkHead     uint32
 	MarkTail     uint32
@@ -203,6 +207,7 @@ type kernelConn struct {
 	Acked        uint32
 	SentHead     uint32
 	SentTail     uint32
+	_            [4]byte
 	MarksFull    uint64
 	ZeroWindow   uint64
 	Node         uint32
@@ -218,30 +223,29 @@ type kernelConn struct {
 		Rport  uint16
 		Unused uint16
 	}
-	InKnown      uint8
-	OutKnown     uint8
-	NodeChecked  uint8
-	Observer     uint8
-	Announces    uint8
-	Role         uint8
-	Aligned      uint8
-	Tls          uint8
-	Ignore       uint8
-	ReplyOff     uint8
-	Exchanges    uint8
-	PassiveClose uint8
-	Strict       uint8
-	Alert        uint8
-	MayBlock     uint8
-	Nagle        uint8
-	Tickets      uint8
-	Light        uint8
-	Ordinary     uint8
-	HandedLast   uint8
-	Remote       uint8
-	AcksSeen     uint8
-	_            [2]byte
-	Req          struct {
+	InKnown     uint8
+	OutKnown    uint8
+	NodeChecked uint8
+	Observer    uint8
+	Announces   uint8
+	Role        uint8
+	Aligned     uint8
+	Tls         uint8
+	Ignore      uint8
+	ReplyOff    uint8
+	Exchanges   uint8
+	Strict      uint8
+	Alert       uint8
+	MayBlock    uint8
+	Nagle       uint8
+	Tickets     uint8
+	Light       uint8
+	Ordinary    uint8
+	HandedLast  uint8
+	Remote      uint8
+	AcksSeen    uint8
+	_           [3]byte
+	Req         struct {
 		_        structs.HostLayout
 		Skip     uint64
 		Bytes    uint64
@@ -354,7 +358,8 @@ type kernelConnEvent struct {
 	Op          uint16
 	Args        uint16
 	ReqBytes    uint32
-	Blocking    uint32
+	Blocking    uint16
+	PeerWaiting uint16
 	Addr        kernelAddr
 	Conn        uint64
 	Now         uint64
@@ -362,10 +367,13 @@ type kernelConnEvent struct {
 	Dialled     uint64
 	LastIn      uint64
 	LastOut     uint64
+	PeerClosed  uint64
+	PeerIdleNs  uint64
 	Calls       uint64
 	NoCalls     uint64
 	InFlightNs  uint64
 	IdleNs      uint64
+	IdleMax     uint64
 	Prompt      uint64
 	Turns       uint64
 	Handed      uint64

@@ -237,7 +237,7 @@ static __always_inline void fill_addr(struct addr *a, struct conn *c)
  * the state (net/ipv4/tcp_input.c, tcp_reset); so does a timeout. */
 static __always_inline enum closed_by closer_of(const struct conn *c, u32 oldstate, int error)
 {
-	if (c->passive_close)
+	if (c->peer_closed)
 		return CLOSED_BY_PEER;
 	if (oldstate != TCP_ESTABLISHED && oldstate != TCP_SYN_SENT)
 		return CLOSED_BY_THIS_END; /* it had sent its FIN */
@@ -285,12 +285,16 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	e->dialled = c->dialled;
 	e->last_in = c->last_in;
 	e->last_out = c->last_out;
+	e->peer_closed = c->peer_closed;
+	e->peer_idle_ns = c->peer_idle_ns;
+	e->peer_waiting = c->peer_waiting < 65535 ? c->peer_waiting : 65535;
 	e->calls = c->calls;
 	e->in_flight_ns = c->in_flight_ns;
 	e->no_calls = c->no_calls;
 	if (e->outstanding != c->blocking && now > c->in_flight_since)
 		e->in_flight_ns += now - c->in_flight_since;
 	e->idle_ns = c->idle_ns;
+	e->idle_max = c->idle_max;
 	e->prompt = c->prompt;
 	e->turns = c->turns;
 	e->handed = c->handed;
@@ -314,6 +318,15 @@ static __always_inline enum nagle nagle_of(struct tcp_sock *tp)
 	if (!bpf_core_field_exists(tp->nonagle))
 		return NAGLE_UNKNOWN;
 	return BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle) & TCP_NAGLE_OFF ? NAGLE_OFF : NAGLE_ON;
+}
+
+/* peer_closes: the FIN of the peer came. The process may notice much later, such as when it sends its next request. */
+static __always_inline void peer_closes(struct conn *c, u64 now)
+{
+	u64 last = c->last_in > c->last_out ? c->last_in : c->last_out;
+	c->peer_closed = now;
+	c->peer_idle_ns = now > last ? now - last : 0;
+	c->peer_waiting = c->outstanding;
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -349,7 +362,7 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 		learn_observer(c);
 		report_conn(c, EV_OPEN, 0, now);
 	} else if (newstate == TCP_CLOSE_WAIT) {
-		c->passive_close = 1;
+		peer_closes(c, now);
 	} else if (newstate == TCP_CLOSE) {
 		learn_observer(c);
 		c->nagle = nagle_of((struct tcp_sock *)sk);

@@ -199,6 +199,8 @@ static __always_inline void client_replies(struct conn *c, struct tcp_sock *tp, 
 static __always_inline void paused(struct conn *c, u64 ns)
 {
 	c->idle_ns += ns;
+	if (ns > c->idle_max)
+		c->idle_max = ns;
 	if (ns < c->last_ns / 4)
 		c->prompt++;
 }
@@ -211,6 +213,7 @@ static __always_inline void status(struct conn *c, struct tcp_sock *tp, u64 now)
 	learn_observer(c);
 	c->nagle = nagle_of(tp);
 	report_conn(c, EV_STATUS, 0, now);
+	c->idle_max = 0;
 }
 
 /* conn_here gives the connection of a socket that was just used. Where there is no room for it, calls are counted,
@@ -347,7 +350,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	} else {
 		count(C_READS, 1);
 		/* where the last bytes came with the FIN, that is counted, too (tcp_recvmsg_locked of net/ipv4/tcp.c) */
-		if (c->in_known && c->passive_close && c->in_seq + (u32)ret + 1 == seq)
+		if (c->in_known && c->peer_closed && c->in_seq + (u32)ret + 1 == seq)
 			seq--;
 		if (c->in_known && c->in_seq != seq - (u32)ret)
 			lose_order(c, C_GAPS);

@@ -285,6 +285,9 @@ struct conn {
 	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
 	u64 published;    /* last status event */
+	u64 peer_closed;  /* when the FIN of the peer came; 0: it did not */
+	u64 peer_idle_ns; /* and how long nothing had been sent either way by then */
+	u64 idle_max;     /* client: the longest part of idle_ns since the last status event */
 	u64 silent_from, silent_to; /* server: last time it sent nothing for slow_ns, with no rest of a reply to send */
 	u64 partial;      /* server: last send that ended within a reply */
 	u32 memo_op;      /* and its number */
@@ -293,6 +296,7 @@ struct conn {
 	u32 head, tail;   /* of the ring: [head, tail) wait */
 	u32 outstanding;
 	u32 blocking;     /* of these, requests that block by design: they have no part in in_flight_ns */
+	u32 peer_waiting; /* requests without a reply when the FIN of the peer came */
 	u32 batch_no;
 	u32 mark_head, mark_tail;
 	u32 pair;
@@ -315,7 +319,6 @@ struct conn {
 	u8 ignore;        /* replication, MONITOR, subscriber: no calls */
 	u8 reply_off;     /* CLIENT REPLY: REPLY_OFF, REPLY_SKIP (the next has none) */
 	u8 exchanges;     /* seen without contradiction while not aligned */
-	u8 passive_close; /* the peer closed first */
 	u8 strict;        /* all its replies are parsed */
 	u8 alert;         /* TLS: the request in flight has 2 bytes: without a reply it was an alert */
 	u8 may_block;     /* the command of memo_op is one that waits by design */
@@ -521,16 +524,18 @@ struct conn_event {
 	enum nagle nagle;
 	u16 op, args;          /* close: the first request that had no reply, */
 	u32 req_bytes;         /* and its length */
-	u32 blocking;          /* and whether it blocks by design */
+	u16 blocking;          /* and whether it blocks by design; */
+	u16 peer_waiting;      /* how many had none when the FIN of the peer came, at most 65535 */
 	struct addr addr;
 	u64 conn;
 	u64 now;
 	u64 opened, dialled;
 	u64 last_in, last_out;
+	u64 peer_closed, peer_idle_ns;
 	u64 calls;
 	u64 no_calls;
 	u64 in_flight_ns;
-	u64 idle_ns, prompt;
+	u64 idle_ns, idle_max, prompt;
 	u64 turns, handed, waited_ns, waited_max, kept_ns, served;
 	struct chains chains;
 	u8 comm[16];
