@@ -9,7 +9,7 @@ import (
 )
 
 func (a *app) report() *cobra.Command {
-	var asJSON, connections bool
+	var asJSON, connections, each bool
 	var profiles string
 	c := &cobra.Command{
 		Use:   "report FILE",
@@ -18,7 +18,7 @@ func (a *app) report() *cobra.Command {
 			"exits with 0 whatever the verdict.",
 		Example: `  slowpath report night.slowpath
   slowpath report night.slowpath --json
-  slowpath report night.slowpath --connections
+  slowpath report night.slowpath --connections --each
   slowpath report night.slowpath --profiles stacks`,
 		Args: oneArgument("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,8 +28,11 @@ func (a *app) report() *cobra.Command {
 			if connections && profiles != "" {
 				return usagef("--connections and --profiles each replace the report: give one of them")
 			}
+			if each && !connections {
+				return usagef("--each has no effect without --connections")
+			}
 			if connections {
-				return a.connections(args, asJSON)
+				return a.connections(args, asJSON, each)
 			}
 			if profiles != "" {
 				return a.writeProfiles(args[0], profiles)
@@ -42,13 +45,14 @@ func (a *app) report() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema+"; with --connections "+report.ConnectionsSchema)
 	c.Flags().BoolVar(&connections, "connections", false, "show instead how long connections had been idle when they "+
 		"were used again, or closed, and by whom")
+	c.Flags().BoolVar(&each, "each", false, "with --connections: list the closed connections, too")
 	c.Flags().StringVar(&profiles, "profiles", "", "write its profiles into this `directory` instead: for pprof, "+
 		"collapsed, and drawn as flame graphs")
 	return c
 }
 
 // connections shows how long connections were idle.
-func (a *app) connections(paths []string, asJSON bool) error {
+func (a *app) connections(paths []string, asJSON, each bool) error {
 	done := a.working("reading the recording")
 	rec, notes, err := openRecordings(paths, false)
 	done()
@@ -56,7 +60,7 @@ func (a *app) connections(paths []string, asJSON bool) error {
 		return err
 	}
 	a.notes(notes)
-	doc := report.ConnectionsOf(rec)
+	doc := report.ConnectionsOf(rec, each)
 	if asJSON {
 		return layout.JSON(a.stdout, "the connections", doc)
 	}

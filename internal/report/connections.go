@@ -1,28 +1,25 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
-	"slowpath/internal/report/layout"
 )
 
 // ConnectionsSchema names the JSON document of Connections (docs/json.md).
 const ConnectionsSchema = "slowpath.connections/v1"
 
-// Connections is how long connections were idle, and what came then, by caller.
+// Connections is how long connections were idle, and what came then: of each node, and by caller.
 type Connections struct {
 	Schema  string       `json:"schema"`
+	Nodes   []IdleCaller `json:"nodes"`   // all callers of each together
 	Callers []IdleCaller `json:"callers"` // those with most connections first
 }
 
-// IdleCaller is one caller of one node.
+// IdleCaller is one caller of one node, or all of them.
 type IdleCaller struct {
 	Node        string    `json:"node"`
 	Peer        string    `json:"peer"` // what the node is: server or proxy
@@ -30,8 +27,10 @@ type IdleCaller struct {
 	Connections int       `json:"connections"`
 	UsesSeen    bool      `json:"uses_seen"` // else it is not known what was used again
 	Idle        []IdleRow `json:"idle"`
-	// Ranges are the shortest and the longest of the idle times of a second or more, by what came then.
+	// Ranges are the idle times by what came then. Those of facts.UsedAgain are of a second or more.
 	Ranges map[facts.Then]IdleRange `json:"ranges"`
+	// Ends are the closed connections one by one, in order of time; only of callers, and where they were asked for.
+	Ends []ConnectionEnd `json:"ends,omitempty"`
 }
 
 // IdleRow counts what came after an idle time of at least FromNs, and less than ToNs (0: no limit).
@@ -39,13 +38,48 @@ type IdleRow struct {
 	FromNs int64                `json:"from_ns"`
 	ToNs   int64                `json:"to_ns"`
 	Then   map[facts.Then]int64 `json:"then"`
+	// Redialled is for how many of those that were closed a call waited for a new connection.
+	Redialled int64 `json:"redialled"`
 }
 
-// IdleRange has times in nanoseconds.
+// IdleRange is the idle times after which the same came. Times are in nanoseconds.
 type IdleRange struct {
 	Count int   `json:"count"`
 	MinNs int64 `json:"min_ns"`
+	P50Ns int64 `json:"p50_ns"`
 	MaxNs int64 `json:"max_ns"`
+	// Resets is how many were closed by a reset, SentInVain on how many the client sent something after that.
+	Resets     int `json:"resets"`
+	SentInVain int `json:"sent_in_vain"`
+	// Behind is how many the proxy closed right after a server behind it had closed a connection of its own, by that
+	// one: "haproxy[77] to 10.0.0.5:6379".
+	Behind map[string]int `json:"behind,omitempty"`
+	// Redialled is for how many a call waited for a new connection, and RedialP50Ns and RedialMaxNs how long.
+	Redialled   int   `json:"redialled"`
+	RedialP50Ns int64 `json:"redial_p50_ns"`
+	RedialMaxNs int64 `json:"redial_max_ns"`
+
+	// longMinNs is the least of the times of a second or more; 0: there is none
+	longMinNs      int64
+	idle, redialNs []int64
+}
+
+// ConnectionEnd is the end of one connection.
+type ConnectionEnd struct {
+	Time       time.Time  `json:"time"` // when it was closed, by the end that did so first
+	Connection string     `json:"connection"`
+	Then       facts.Then `json:"then"`
+	Reason     string     `json:"reason"` // how: empty for FIN, or reset, timed-out, …
+	IdleNs     int64      `json:"idle_ns"`
+	AgeNs      int64      `json:"age_ns"` // 0: it was opened before the watch
+	Calls      int64      `json:"calls"`
+	CallsLost  int        `json:"calls_lost"` // that were sent on it and had no reply
+	SentInVain bool       `json:"sent_in_vain"`
+	NoticedNs  int64      `json:"noticed_ns"` // for how long the client's socket stayed open then
+	// RedialAfterNs is from then to the dial of the connection that a call waited for instead, which took RedialNs; 0:
+	// there was none. A client may dial before it closes the old one: below 0.
+	RedialAfterNs int64 `json:"redial_after_ns"`
+	RedialNs      int64 `json:"redial_ns"`
 }
 
 // idleSteps are the bounds between the rows. Usual limits are a second or more above or below one: 5, 10, 15, 30, 60
@@ -56,30 +90,40 @@ var idleSteps = []time.Duration{
 	30 * time.Minute, time.Hour,
 }
 
-// maxIdleCallers bounds the tables; the JSON has all.
-const maxIdleCallers = 10
-
-// ConnectionsOf sums up a recording.
-func ConnectionsOf(rec *recording.Recording) Connections {
-	doc := Connections{Schema: ConnectionsSchema, Callers: []IdleCaller{}}
+// ConnectionsOf sums up a recording; with each it lists the closed connections, too.
+func ConnectionsOf(rec *recording.Recording, each bool) Connections {
+	doc := Connections{Schema: ConnectionsSchema, Nodes: []IdleCaller{}, Callers: []IdleCaller{}}
 	c := facts.New(rec)
-	peer := "server"
-	if rec.Meta[recording.MetaKind] == "proxy" {
-		peer = "proxy"
-	}
 	for _, n := range c.Nodes {
-		for _, caller := range n.Callers() {
-			doc.Callers = append(doc.Callers, idleCaller(n.Address, peer, caller, caller.IdleTimes(n.StartNs)))
+		all := newIdleCaller(n)
+		callers := n.Callers()
+		for _, caller := range callers {
+			one, times := newIdleCaller(n), caller.IdleTimes(n.StartNs)
+			one.Caller = caller.Name
+			one.add(n, caller, times)
+			all.add(n, caller, times)
+			if each {
+				one.Ends = endsOf(times)
+			}
+			one.finish()
+			doc.Callers = append(doc.Callers, one)
+		}
+		if len(callers) > 0 {
+			all.Caller = format.Count(len(callers), "caller")
+			all.finish()
+			doc.Nodes = append(doc.Nodes, all)
 		}
 	}
 	slices.SortStableFunc(doc.Callers, func(a, b IdleCaller) int { return b.Connections - a.Connections })
 	return doc
 }
 
-func idleCaller(node, peer string, c *facts.Caller, t facts.IdleTimes) IdleCaller {
+func newIdleCaller(n *facts.Node) IdleCaller {
 	out := IdleCaller{
-		Node: node, Peer: peer, Caller: c.Name, Connections: len(c.Conns), UsesSeen: c.UsesSeen(),
-		Idle: make([]IdleRow, len(idleSteps)), Ranges: map[facts.Then]IdleRange{},
+		Node: n.Address, Peer: "server", Idle: make([]IdleRow, len(idleSteps)), Ranges: map[facts.Then]IdleRange{},
+	}
+	if n.IsProxy() {
+		out.Peer = "proxy"
 	}
 	for i, from := range idleSteps {
 		out.Idle[i] = IdleRow{FromNs: int64(from), Then: map[facts.Then]int64{}}
@@ -87,128 +131,95 @@ func idleCaller(node, peer string, c *facts.Caller, t facts.IdleTimes) IdleCalle
 			out.Idle[i].ToNs = int64(idleSteps[i+1])
 		}
 	}
-	if t.Busy > 0 {
-		out.Idle[0].Then[facts.UsedAgain] = t.Busy
-	}
-	for _, k := range t.Idle {
-		row := len(idleSteps) - 1
-		for ; row > 0 && k.Ns < out.Idle[row].FromNs; row-- {
-		}
-		out.Idle[row].Then[k.Then]++
-		if k.Ns < facts.LongIdleNs {
-			continue
-		}
-		r, seen := out.Ranges[k.Then]
-		if !seen {
-			r.MinNs = k.Ns
-		}
-		out.Ranges[k.Then] = IdleRange{r.Count + 1, min(r.MinNs, k.Ns), max(r.MaxNs, k.Ns)}
-	}
 	return out
 }
 
-// thens are the columns of a table.
-var thens = []facts.Then{
-	facts.UsedAgain, facts.NoReply, facts.ClosedByClient, facts.ClosedByServer, facts.ClosedBetween,
-	facts.ClosedByNeither,
-}
-
-// head is the head of a column.
-func (c IdleCaller) head(t facts.Then) string {
-	switch t {
-	case facts.UsedAgain:
-		return "USED AGAIN"
-	case facts.NoReply:
-		return "NO REPLY"
-	case facts.ClosedByClient:
-		return "CLIENT CLOSED"
-	case facts.ClosedByServer:
-		return strings.ToUpper(c.Peer) + " CLOSED"
-	case facts.ClosedBetween:
-		return "CLOSED BETWEEN"
-	default:
-		return "ENDED"
+// add counts the idle times of a caller.
+func (c *IdleCaller) add(n *facts.Node, caller *facts.Caller, t facts.IdleTimes) {
+	c.Connections += len(caller.Conns)
+	c.UsesSeen = c.UsesSeen || caller.UsesSeen()
+	if t.Busy > 0 {
+		c.Idle[0].Then[facts.UsedAgain] += t.Busy
 	}
-}
-
-// Text writes the tables for a person.
-func (d Connections) Text(w io.Writer, s layout.Style) error {
-	p := newPage(s)
-	if len(d.Callers) == 0 {
-		p.Line("no connection was seen: it takes the tap (record as root)")
-	}
-	for i, c := range d.Callers[:min(len(d.Callers), maxIdleCallers)] {
-		if i > 0 {
-			p.Gap()
+	for _, k := range t.Idle {
+		row := len(idleSteps) - 1
+		for ; row > 0 && k.Ns < c.Idle[row].FromNs; row-- {
 		}
-		p.idleCaller(c)
+		c.Idle[row].Then[k.Then]++
+		if k.Redial != nil {
+			c.Idle[row].Redialled++
+		}
+		r := c.Ranges[k.Then]
+		r.add(n, k)
+		c.Ranges[k.Then] = r
 	}
-	if more := len(d.Callers) - maxIdleCallers; more > 0 {
-		p.Line(p.In(layout.Dim, "and "+format.Count(more, "caller")+" more; --json has all"))
-	}
-	return p.To(w, "the connections")
 }
 
-func (p *page) idleCaller(c IdleCaller) {
-	p.Paragraph("", "", p.Text(fmt.Sprintf("%s to %s, %s", c.Caller, c.Node, format.Count(c.Connections,
-		"connection"))), layout.Bold)
-	columns := slices.DeleteFunc(slices.Clone(thens), func(t facts.Then) bool {
-		return !slices.ContainsFunc(c.Idle, func(r IdleRow) bool { return r.Then[t] > 0 })
-	})
-	line := fmt.Sprintf("%-16s", "IDLE FOR")
-	for _, t := range columns {
-		line += "  " + c.head(t)
+func (r *IdleRange) add(n *facts.Node, k facts.IdleTime) {
+	r.idle = append(r.idle, k.Ns)
+	if k.Ns >= facts.LongIdleNs && (r.longMinNs == 0 || k.Ns < r.longMinNs) {
+		r.longMinNs = k.Ns
 	}
-	p.Line(p.In(layout.Dim, line))
-	for _, r := range c.Idle {
-		if len(r.Then) == 0 {
+	if k.Then == facts.UsedAgain {
+		return
+	}
+	if k.Reason() == recording.CloseReset {
+		r.Resets++
+	}
+	if b, ok := n.ClosedBehind(k.AtNs); ok && k.Then == facts.ClosedByServer && n.IsProxy() {
+		if r.Behind == nil {
+			r.Behind = map[string]int{}
+		}
+		r.Behind[b.Caller+" to "+b.Node]++
+	}
+	if k.SentInVain() {
+		r.SentInVain++
+	}
+	if k.Redial != nil {
+		r.redialNs = append(r.redialNs, openingNs(k.Redial))
+	}
+}
+
+func openingNs(k *facts.Conn) int64 {
+	o := k.Opening()
+	return o.ToNs - o.FromNs
+}
+
+// finish computes what needs all idle times.
+func (c *IdleCaller) finish() {
+	for then, r := range c.Ranges {
+		r.Count, r.Redialled = len(r.idle), len(r.redialNs)
+		r.P50Ns = facts.PercentilesOfNs(r.idle).Median // sorts them
+		r.MinNs, r.MaxNs = r.idle[0], r.idle[r.Count-1]
+		if r.Redialled > 0 {
+			r.RedialP50Ns = facts.PercentilesOfNs(r.redialNs).Median
+			r.RedialMaxNs = r.redialNs[r.Redialled-1]
+		}
+		c.Ranges[then] = r
+	}
+}
+
+// endsOf are the ends of connections, in order of time.
+func endsOf(t facts.IdleTimes) (out []ConnectionEnd) {
+	for _, k := range t.Idle {
+		if k.Then == facts.UsedAgain {
 			continue
 		}
-		line := fmt.Sprintf("%-16s", r.span())
-		for _, t := range columns {
-			value := "-"
-			if n := r.Then[t]; n > 0 {
-				value = fmt.Sprint(n)
-			}
-			line += fmt.Sprintf("  %*s", len(c.head(t)), value)
+		e := ConnectionEnd{
+			Time: time.Unix(0, k.AtNs).UTC(), Connection: k.Client, Then: k.Then, Reason: k.Reason(), IdleNs: k.Ns,
+			Calls: k.Calls, CallsLost: k.Lost(), SentInVain: k.SentInVain(),
 		}
-		p.Line(line)
-	}
-	for _, t := range thens {
-		if r, ok := c.Ranges[t]; ok {
-			p.Paragraph("", "", c.rangeText(t, r), layout.None)
+		if k.OpenNs > 0 {
+			e.AgeNs = k.AtNs - k.OpenNs
 		}
+		if k.CloseNs > k.AtNs {
+			e.NoticedNs = k.CloseNs - k.AtNs
+		}
+		if k.Redial != nil {
+			e.RedialAfterNs, e.RedialNs = k.Redial.Opening().FromNs-k.AtNs, openingNs(k.Redial)
+		}
+		out = append(out, e)
 	}
-	if !c.UsesSeen {
-		p.Paragraph("", "", "What was used again was not seen: record on the host of the client, too.", layout.Dim)
-	}
-}
-
-// span names a row.
-func (r IdleRow) span() string {
-	switch {
-	case r.ToNs == 0:
-		return format.Interval(time.Duration(r.FromNs)) + " or more"
-	case r.FromNs == 0:
-		return "less than " + format.Interval(time.Duration(r.ToNs))
-	}
-	return format.Interval(time.Duration(r.FromNs)) + " to " + format.Interval(time.Duration(r.ToNs))
-}
-
-// rangeText says what came after idle times of a second or more.
-func (c IdleCaller) rangeText(t facts.Then, r IdleRange) string {
-	span := format.Brief(r.MinNs)
-	if longest := format.Brief(r.MaxNs); longest != span {
-		span += " to " + longest
-	}
-	what := map[facts.Then]string{
-		facts.UsedAgain:       "used again and good",
-		facts.NoReply:         "used again, and ended without a reply",
-		facts.ClosedByClient:  "closed by the client",
-		facts.ClosedByServer:  "closed by the " + c.Peer,
-		facts.ClosedBetween:   "closed by something between the two ends",
-		facts.ClosedByNeither: "ended, closed by neither end",
-	}[t]
-	return fmt.Sprintf("%s after %s idle: %s", strings.ToUpper(what[:1])+what[1:], span,
-		format.Count(r.Count, "time"))
+	slices.SortStableFunc(out, func(a, b ConnectionEnd) int { return a.Time.Compare(b.Time) })
+	return out
 }

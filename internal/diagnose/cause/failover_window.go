@@ -229,7 +229,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 			return k.CloseNs >= w.FromNs && k.CloseNs <= w.ToNs+closedAfterNs
 		})
 		for _, k := range gone {
-			waiting += k.Unanswered
+			waiting += k.Lost()
 		}
 		if closed += len(gone); len(gone) > 0 {
 			callers = append(callers, c)

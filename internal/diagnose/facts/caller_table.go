@@ -63,9 +63,15 @@ func (b *callerTable) event(e recording.ConnEvent) {
 			d.IdleNs, d.By, d.Waiting
 		c.UnansweredOp, c.UnansweredBytes, c.unansweredBlocking = d.Op, d.OpBytes, d.Blocking
 		c.Nagle = d.Nagle
-		c.reset = d.Side == recording.Client && d.Reason == recording.CloseReset
+		c.CloseReason = d.Reason
 		if d.By == recording.Server {
-			c.ServerClosedNs, c.ServerClosedIdleNs = e.TimeNs, d.IdleNs
+			c.ServerClosedNs, c.ServerClosedIdleNs, c.serverClosedReason = e.TimeNs, d.IdleNs, d.Reason
+		}
+		if d.By == recording.Server && d.Side == recording.Client && d.NoticedNs > 0 {
+			c.ServerClosedNs, c.ServerClosedIdleNs, c.serverClosedReason = e.TimeNs-d.NoticedNs, d.PeerIdleNs, ""
+			if d.PeerWaiting == 0 && !d.Blocking {
+				c.Unanswered, c.SentLate = 0, d.Waiting
+			}
 		}
 	}
 }
@@ -152,12 +158,17 @@ func (b *callerTable) joinEnds() {
 			continue
 		}
 		c.closedBetween = c.ClosedBy == recording.Server && s.ClosedBy == recording.Client
-		if s.ServerClosedNs > 0 {
+		// a proxy may send its FIN, and close the socket much later
+		if finCame := c.ServerClosedNs > 0 && c.ServerClosedNs < s.ServerClosedNs; s.ServerClosedNs > 0 && !finCame {
 			// the client's socket may stay open until the client reads from it
 			c.ClosedBy, c.ServerClosedNs, c.ServerClosedIdleNs = recording.Server, s.ServerClosedNs,
 				s.ServerClosedIdleNs
+			c.serverClosedReason = s.CloseReason
 		}
-		if s.Unanswered > c.Unanswered {
+		switch lastCameNs := s.CloseNs - s.IdleNs; {
+		case s.Unanswered == 1 && c.ServerClosedNs > 0 && c.ServerClosedNs < lastCameNs:
+			c.SentLate = 1 // the one request without a reply came after the FIN had gone out
+		case s.Unanswered > c.Unanswered:
 			c.Unanswered, c.IdleNs = s.Unanswered, s.IdleNs
 		}
 		if c.UnansweredOp == "" {

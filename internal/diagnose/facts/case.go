@@ -53,6 +53,7 @@ type Node struct {
 	acceptQueue   once[AcceptQueue]
 	retransmitted once[Retransmissions]
 	slotProxies   once[[]SlotProxy]
+	closedBehind  once[[]closeBehind]
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

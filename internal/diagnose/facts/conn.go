@@ -25,8 +25,12 @@ type Conn struct {
 	IdleNs int64
 	// ClosedBy is the end that closed it: recording.Client or recording.Server.
 	ClosedBy string
-	// Unanswered is the number of calls without a reply at its end.
+	// CloseReason is how it ended: one of recording.Close…; empty where both ends sent a FIN.
+	CloseReason string
+	// Unanswered is the number of calls without a reply at its end, without those of SentLate.
 	Unanswered int
+	// SentLate is the number of calls that were sent on it after the other end had closed it: they failed.
+	SentLate int
 	// UnansweredOp is the first of them; empty where it is unknown.
 	UnansweredOp string
 	// UnansweredBytes is the length of the request of UnansweredOp.
@@ -40,8 +44,8 @@ type Conn struct {
 	ServerClosedNs int64
 	// ServerClosedIdleNs is the time from the last byte to ServerClosedNs.
 	ServerClosedIdleNs int64
-	// reset says that its client's end was reset: a call was sent on it after the other end had closed it.
-	reset bool
+	// serverClosedReason is how the server closed it, as CloseReason.
+	serverClosedReason string
 	// closedBetween says that each end was told that the other had closed it: something on the path did.
 	closedBetween bool
 	// Handshake is its handshake; nil where it was not seen.
@@ -71,13 +75,15 @@ type ConnSample struct {
 	// BackToBack is the number of calls that were sent right after the reply before them; -1 where they were not
 	// counted.
 	BackToBack int64
+	// IdleMaxNs is the longest pause between two calls since the sample before; -1 where it was not measured.
+	IdleMaxNs int64
 }
 
 // Samples are the samples of its use, in order of time.
 func (c *Conn) Samples() iter.Seq[ConnSample] {
 	return func(yield func(ConnSample) bool) {
 		for u := range c.uses() {
-			if !yield(ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt}) {
+			if !yield(ConnSample{u.TimeNs, u.Calls, u.InFlightNs, u.IdleNs, u.Prompt, u.IdleMaxNs}) {
 				return
 			}
 		}
@@ -183,6 +189,14 @@ func (c *Conn) spentNs() int64 {
 	}
 	return c.DialNs + c.InFlightNs
 }
+
+// wasReset reports whether its client's end was reset.
+func (c *Conn) wasReset() bool {
+	return c.side == recording.Client && c.CloseReason == recording.CloseReset
+}
+
+// Lost is the number of calls that were sent on it and had no reply.
+func (c *Conn) Lost() int { return c.Unanswered + c.SentLate }
 
 // ClosedWaiting reports whether the client closed it while it waited for a reply: a call timed out, or its program
 // ended. A wait by design is not given up: its consumer ends.

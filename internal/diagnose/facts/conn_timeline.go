@@ -24,6 +24,8 @@ type TimelineStep struct {
 	InFlightNs int64
 	// IdleNs is the time without one, in nanoseconds.
 	IdleNs int64
+	// LongestIdleNs is the longest pause between two calls, in nanoseconds; IdleNs where it was not measured.
+	LongestIdleNs int64
 }
 
 // Steps are the use between samples, in order of time.
@@ -36,7 +38,10 @@ func stepsOf(c *Conn, startNs int64) iter.Seq[TimelineStep] {
 		for u := range c.Samples() {
 			step := TimelineStep{
 				Span{last.TimeNs, u.TimeNs},
-				u.Calls - last.Calls, u.InFlightNs - last.InFlightNs, u.IdleNs - last.IdleNs,
+				u.Calls - last.Calls, u.InFlightNs - last.InFlightNs, u.IdleNs - last.IdleNs, u.IdleMaxNs,
+			}
+			if u.IdleMaxNs < 0 {
+				step.LongestIdleNs = step.IdleNs
 			}
 			if !yield(step) {
 				return

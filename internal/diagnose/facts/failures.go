@@ -134,10 +134,10 @@ func (n *Node) LostCalls(w Span) LostCalls {
 	l := LostCalls{Callers: NameCounts{}}
 	for _, c := range n.Callers() {
 		for _, k := range c.Conns {
-			if k.Unanswered > 0 && k.ServerClosedNs >= w.FromNs && k.ServerClosedNs <= w.ToNs && k.ServerClosedNs > 0 {
-				l.Calls += k.Unanswered
+			if k.Lost() > 0 && k.ServerClosedNs >= w.FromNs && k.ServerClosedNs <= w.ToNs && k.ServerClosedNs > 0 {
+				l.Calls += k.Lost()
 				if n.Ledger.IsProxyProcess(c.PID) {
-					l.OfProxies += k.Unanswered
+					l.OfProxies += k.Lost()
 				}
 				l.Conns++
 				l.Callers[c.Name]++

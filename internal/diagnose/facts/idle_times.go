@@ -1,6 +1,11 @@
 package facts
 
-import "slowpath/internal/recording"
+import (
+	"cmp"
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 // IdleTimes is how long connections of a caller were idle, and what came then.
 type IdleTimes struct {
@@ -12,11 +17,31 @@ type IdleTimes struct {
 
 // IdleTime is one of them.
 type IdleTime struct {
-	// Ns is how long the connection was idle, in nanoseconds; of UsedAgain up to LongIdleNs less, as the kernel
-	// programs sum up the idle times of each second.
+	// Conn is the connection.
+	*Conn
+	// Ns is how long the connection was idle, in nanoseconds; of UsedAgain in recordings of early versions up to
+	// LongIdleNs less: they have the sum of the idle times of each second.
 	Ns int64
 	// Then is what came.
 	Then Then
+	// AtNs is when the connection was closed, by the end that did so first, in nanoseconds since the Unix epoch; 0 for
+	// UsedAgain.
+	AtNs int64
+	// Redial is the connection that a call waited for instead; nil where none did.
+	Redial *Conn
+}
+
+// Reason is how the end that closed it first did so: one of recording.Close…; empty for a FIN.
+func (t IdleTime) Reason() string {
+	if t.Then == ClosedByServer {
+		return t.serverClosedReason
+	}
+	return t.CloseReason
+}
+
+// SentInVain reports whether its client sent something after the other end had closed it.
+func (t IdleTime) SentInVain() bool {
+	return t.Then == ClosedByServer && (t.SentLate > 0 || t.wasReset() && t.CloseNs > t.ServerClosedNs)
 }
 
 // Then is what came after a connection was idle.
@@ -24,7 +49,8 @@ type Then string
 
 const (
 	UsedAgain       Then = "used-again"
-	NoReply         Then = "no-reply" // a call was sent, and the connection ended without its reply
+	NoReply         Then = "no-reply"     // a call was sent, and the connection ended without its reply
+	ResetWhenUsed   Then = "reset-in-use" // a call was sent, and a reset came in place of its reply
 	ClosedByClient  Then = "closed-by-client"
 	ClosedByServer  Then = "closed-by-server" // or by what the client takes for it: a proxy, a load balancer
 	ClosedBetween   Then = "closed-between"   // each end was told that the other had closed it
@@ -36,17 +62,13 @@ func (c *Caller) IdleTimes(startNs int64) (t IdleTimes) {
 	for _, k := range c.Conns {
 		t.add(ConnTimeline{Conn: k, caller: c.Name, startNs: startNs})
 	}
+	t.findRedials(c)
 	return t
 }
 
-// UsesSeen reports whether the use of any of its connections was seen.
+// UsesSeen reports whether the client's end of any of its connections was seen.
 func (c *Caller) UsesSeen() bool {
-	for _, k := range c.Conns {
-		if k.sampled() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Conns, func(k *Conn) bool { return k.side == recording.Client })
 }
 
 func (t *IdleTimes) add(l ConnTimeline) {
@@ -57,23 +79,62 @@ func (t *IdleTimes) add(l ConnTimeline) {
 	for s := range l.Steps() {
 		calls += s.Calls
 		switch {
-		case s.IdleNs < LongIdleNs: // the first send after a longer time ends a step
+		case s.LongestIdleNs < LongIdleNs: // the first send after a longer time ends a step
 			t.Busy += s.Calls
-		case unanswered && s.ToNs >= sentNs-sampleLateNs:
-			t.Busy += s.Calls
+		case unanswered && s.ToNs >= sentNs-sampleLateNs, l.ServerClosedNs > 0 && s.ToNs > l.ServerClosedNs:
+			t.Busy += s.Calls // the send that ended the step had no reply
 		default:
 			t.Busy += max(s.Calls-1, 0)
-			t.Idle = append(t.Idle, IdleTime{s.IdleNs, UsedAgain})
+			t.Idle = append(t.Idle, IdleTime{Conn: l.Conn, Ns: s.LongestIdleNs, Then: UsedAgain})
 		}
 		last = s
 	}
 	if l.samples != nil {
 		t.Busy += max(l.Calls-calls, 0) // after the last sample
 	}
-	if unanswered {
-		t.Idle = append(t.Idle, IdleTime{l.idleUntil(last, sentNs), NoReply})
-	} else if then, ns := l.ended(); then != "" {
-		t.Idle = append(t.Idle, IdleTime{ns, then})
+	switch then, ns := l.ended(); {
+	case unanswered && l.wasReset():
+		t.end(l, ResetWhenUsed, l.idleUntil(last, sentNs))
+	case unanswered:
+		t.end(l, NoReply, l.idleUntil(last, sentNs))
+	case then != "":
+		t.end(l, then, ns)
+	}
+}
+
+// end adds the end of a connection.
+func (t *IdleTimes) end(l ConnTimeline, then Then, idleNs int64) {
+	at := l.CloseNs
+	if l.ServerClosedNs > 0 && (at == 0 || l.ServerClosedNs < at) {
+		at = l.ServerClosedNs
+	}
+	t.Idle = append(t.Idle, IdleTime{Conn: l.Conn, Ns: idleNs, Then: then, AtNs: at})
+}
+
+// findRedials finds, for each connection that a call waited for, the one of the same process that was closed last
+// before it was ready, and was not in use any more when it was dialled. Each closed one is found once.
+func (t *IdleTimes) findRedials(c *Caller) {
+	closed := map[*Caller][]*IdleTime{}
+	slices.SortStableFunc(t.Idle, func(a, b IdleTime) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	for i := range t.Idle {
+		if k := &t.Idle[i]; k.AtNs > 0 {
+			closed[k.owner] = append(closed[k.owner], k)
+		}
+	}
+	dialled := redialOf(c, func(*Conn) bool { return false }).Dialled
+	slices.SortStableFunc(dialled, func(a, b *Conn) int { return cmp.Compare(a.Opening().ToNs, b.Opening().ToNs) })
+	before := map[*Caller][]*IdleTime{} // closed before the dial, and not followed by one yet
+	for _, d := range dialled {
+		o, opening := d.owner, d.Opening()
+		for len(closed[o]) > 0 && closed[o][0].AtNs <= opening.ToNs {
+			before[o], closed[o] = append(before[o], closed[o][0]), closed[o][1:]
+		}
+		for i := len(before[o]) - 1; i >= 0; i-- {
+			if k := before[o][i]; k.Conn != d && k.AtNs-k.Ns <= opening.FromNs {
+				k.Redial, before[o] = d, slices.Delete(before[o], i, i+1)
+				break
+			}
+		}
 	}
 }
 

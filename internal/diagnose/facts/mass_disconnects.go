@@ -54,7 +54,7 @@ func (n *Node) MassDisconnects(callers []*Caller) []MassDisconnect {
 		}
 		l := &out[len(out)-1]
 		l.ToNs, l.Conns = k.ServerClosedNs, append(l.Conns, k.Conn)
-		if k.Unanswered > 0 {
+		if k.Lost() > 0 {
 			l.WithCall++
 		}
 		if !slices.Contains(l.Callers, k.by) {

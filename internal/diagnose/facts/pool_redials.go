@@ -135,7 +135,7 @@ const maxRetryWaitNs = int64(1e9)
 // closed before: the call that was sent on it failed, and the library waited before it tried again.
 func (c *Caller) RetryWaits() map[*Conn]int64 {
 	closed := c.ConnsWhere(func(k *Conn) bool {
-		return k.reset && k.ServerClosedNs > 0 && k.CloseNs > k.ServerClosedNs
+		return k.wasReset() && k.ServerClosedNs > 0 && k.CloseNs > k.ServerClosedNs
 	})
 	slices.SortFunc(closed, func(a, b *Conn) int { return cmp.Compare(a.CloseNs, b.CloseNs) })
 	opened := c.Opened()
