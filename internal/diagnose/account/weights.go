@@ -5,7 +5,7 @@ import "slowpath/internal/recording"
 // weigh gives every slow call its weight in shares (docs/decisions/0008-whose-excess.md). Calls that a user sent at
 // once on one connection waited together: they share the time in which any of them was under way. The probe is one
 // caller beside the users, however many of its calls wait at once: together they weigh as the wall time in which any of
-// them was slow.
+// them was slow, and where it made more calls than the users, as if it had made as many.
 func (l *Ledger) weigh(rec *recording.Recording) {
 	l.shareWaits()
 	for i, a := range l.Slow {
@@ -16,6 +16,9 @@ func (l *Ledger) weigh(rec *recording.Recording) {
 	probe := 1.0
 	if l.Probe.ExcessNs > l.Probe.SlowNs {
 		probe = float64(l.Probe.SlowNs) / float64(l.Probe.ExcessNs)
+	}
+	if l.Users.Calls > 0 && l.Users.Calls < l.Probe.Calls {
+		probe *= float64(l.Users.Calls) / float64(l.Probe.Calls)
 	}
 	for i, a := range l.Slow {
 		l.Slow[i].Weight = a.waitShare

@@ -47,6 +47,18 @@ func TestWeights(t *testing.T) {
 	if l := Build(r.Recording); l.ExcessNs < ms(1390) || l.ExcessNs > ms(1400) {
 		t.Errorf("five callers of one connection lost 1.4 s, not %d ns", l.ExcessNs)
 	}
+	// Users that call seldom count against as many calls of the probe.
+	rare := tap{base()}
+	rare.latencies("client GET", ms(0.1), 4)
+	slowCall(rare.Recording, ms(1000), ms(1100))
+	rare.call("10.0.0.8:1", "client", "GET", ms(2000), ms(2010))
+	rare.Index()
+	l := Build(rare.Recording)
+	as := float64(l.Users.Calls) / float64(l.Probe.Calls)
+	if want := 9.9 / (9.9 + 99.8*as); as > 0.1 || share(l) < want-0.01 || share(l) > want+0.01 {
+		t.Errorf("%d calls of users, %d of the probe: share %.3f, want %.3f", l.Users.Calls, l.Probe.Calls, share(l),
+			want)
+	}
 	if l := build(0); l.Slow[0].Weight != 1 || l.ExcessNs != l.Slow[0].ExcessNs {
 		t.Errorf("without users nothing is weighed: %+v", l.Slow[0])
 	}

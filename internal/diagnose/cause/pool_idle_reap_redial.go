@@ -38,6 +38,7 @@ func explainIdleReap(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
+	f.Samples = sum.Count
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
 	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(idle.P10), "ns",

@@ -38,6 +38,7 @@ func explainStale(n *facts.Node) *Finding {
 	if f == nil {
 		return nil
 	}
+	f.Samples = sum.Count
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.ServerClosedIdleNs })
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"the server's end closed %s of %s, each after %s to %s without a call",

@@ -79,6 +79,8 @@ type RedialSum struct {
 	Callers []*Caller
 	// Largest is the redial with the most closed connections.
 	Largest Redial
+	// Count is how often a closed connection was replaced by a new one.
+	Count int
 	// CostNs is what all of them cost, in nanoseconds.
 	CostNs int64
 }
@@ -87,6 +89,7 @@ type RedialSum struct {
 func SumRedials(list []Redial) (sum RedialSum) {
 	for _, r := range list {
 		sum.Callers, sum.CostNs = append(sum.Callers, r.Caller), sum.CostNs+r.CostNs()
+		sum.Count += r.count()
 		if len(r.Closed) > len(sum.Largest.Closed) {
 			sum.Largest = r
 		}

@@ -32,7 +32,7 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 			return Healthy,
 				fmt.Sprintf("Healthy: the server's own metrics show nothing slow in %s (no calls were timed).", seconds)
 		}
-		return Healthy, noneSlow(c, d, seconds) + unseenClients(c)
+		return Healthy, noneSlow(c, d, seconds) + unseenClients(c) + fewCalls(c)
 	}
 	slowest, few, own := slowest(l), few(l), ownFault(c)
 	if !l.Users.Few(facts.HealthyMaxShare) {
@@ -45,7 +45,7 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
 				"this host did not run slowpath itself in time.", slowOf(d), format.Brief(slowest))
 		}
-		return Healthy, s + capturedSilence(c) + unseenClients(c)
+		return Healthy, s + capturedSilence(c) + unseenClients(c) + fewCalls(c)
 	}
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(d),
@@ -116,7 +116,11 @@ func noneSlow(c *facts.Case, d Diagnosis, seconds string) string {
 			medianNs = p.P50Ns
 		}
 	}
-	return fmt.Sprintf("Healthy: none of %s in %s took %s or more; median %s, slowest %s.",
+	healthy := "Healthy"
+	if c.Ledger.Users.Calls > 0 && fewCalls(c) != "" {
+		healthy = "Healthy as far as can be seen"
+	}
+	return fmt.Sprintf("%s: none of %s in %s took %s or more; median %s, slowest %s.", healthy,
 		format.Count(calls, "call"), seconds, format.Brief(c.Ledger.ThresholdNs), format.Brief(medianNs),
 		format.Brief(slowest(c.Ledger)))
 }
