@@ -289,6 +289,10 @@ func (t *tracing) replay(paths []string) error {
 		}
 	})
 	trace.Replay(rec, t.watch)
+	if t.flags.all && rec.SeesCalls() && t.watch.Summary().Reported < 1 {
+		t.note("%s does not have all calls that were not slow; to keep them: slowpath trace --all --record FILE",
+			paths[0])
+	}
 	if f := t.flags.filter; t.shown == 0 && (f.Comm != "" || f.PID != 0) {
 		t.note("no call of %s is in %s; it has calls of: %s", t.flags.processes, paths[0],
 			cmp.Or(strings.Join(trace.Callers(rec), ", "), "no process of this host"))
