@@ -41,17 +41,22 @@ else.`,
   slowpath doctor 127.0.0.1:6379 --for 8s --json
   slowpath doctor night.slowpath
   slowpath doctor redis.pcap
+  slowpath doctor night.slowpath --html night.html
   slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := recordingsOf(args)
+			if err == nil && len(files) > 0 {
+				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag)
+			}
+			if err == nil {
+				err = a.page.open()
+			}
+			defer a.page.discard()
+			a.expectHealthy = expectHealthy
 			switch {
 			case err != nil:
 				return err
 			case len(files) > 0:
-				if err := onlyFor(cmd, "json", "expect-healthy"); err != nil {
-					return err
-				}
-				a.expectHealthy = expectHealthy
 				return a.diagnoseFiles(cmd.Context(), files, asJSON)
 			case keep == "":
 				dir, bytes, note, err := a.scratch.place(scratchParents())
@@ -64,12 +69,12 @@ else.`,
 				}
 				keep, w.maxDisk = filepath.Join(dir, "watch.slowpath"), min(w.maxDisk, bytes)
 			}
-			a.expectHealthy = expectHealthy
 			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
 		},
 	}
 	w.add(c, 30*time.Second)
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema)
+	a.page.addFlag(c)
 	c.Flags().BoolVar(&expectHealthy, "expect-healthy", false, "exit with 1 unless the verdict is healthy, also where "+
 		"it is inconclusive: for pipelines")
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
@@ -184,8 +189,11 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
 		a.code = exitFindings
 	}
+	var printed error
 	if asJSON {
-		return report.JSON(a.stdout, d)
+		printed = report.JSON(a.stdout, d)
+	} else {
+		printed = report.Text(a.stdout, d, a.style())
 	}
-	return report.Text(a.stdout, d, a.style())
+	return errors.Join(printed, a.page.write(rec, d))
 }

@@ -30,6 +30,7 @@ type app struct {
 	code           int // of an exit without error
 	where          whereFlags
 	scratch        scratch
+	page           htmlPage
 	expectHealthy  bool // any other verdict is exitFindings
 }
 

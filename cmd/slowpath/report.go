@@ -31,6 +31,13 @@ func (a *app) report() *cobra.Command {
 			if each && !connections {
 				return usagef("--each has no effect without --connections")
 			}
+			if a.page.path != "" && (connections || profiles != "") {
+				return usagef("--html is the page of a verdict: leave out --connections and --profiles")
+			}
+			if err := a.page.open(); err != nil {
+				return err
+			}
+			defer a.page.discard()
 			if connections {
 				return a.connections(args, asJSON, each)
 			}
@@ -43,6 +50,7 @@ func (a *app) report() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema+"; with --connections "+report.ConnectionsSchema)
+	a.page.addFlag(c)
 	c.Flags().BoolVar(&connections, "connections", false, "show instead how long connections had been idle when they "+
 		"were used again, or closed, and by whom")
 	c.Flags().BoolVar(&each, "each", false, "with --connections: list the closed connections, too")

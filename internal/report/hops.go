@@ -62,10 +62,15 @@ func (p *page) hops(hops []verdict.Hop) {
 		}
 		p.tabular(layout.None, row...)
 	}
+	p.Paragraph("  ", "  ", hopsNote(hops), layout.Dim)
+}
+
+// hopsNote says what the columns are.
+func hopsNote(hops []verdict.Hop) string {
 	of := "all calls, from their arrival at the hop to the reply"
 	if hops[0].Source == recording.SourceProbe {
 		of = "slowpath's own GETs"
 	}
-	p.Paragraph("  ", "  ", "P50, P99: "+of+". ADDS: how much more than at the next hop. LOST: share of the time that "+
-		"slow calls lost, at the hop and on the way to it.", layout.Dim)
+	return "P50, P99: " + of + ". ADDS: how much more than at the next hop. LOST: share of the time that slow calls " +
+		"lost, at the hop and on the way to it."
 }

@@ -1,0 +1,85 @@
+package verdict
+
+import (
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+)
+
+// OverTime is how many calls of a population took how long, by time.
+type OverTime struct {
+	Population string
+	Start      time.Time
+	Step       time.Duration // of a column
+	// UpToNs are the upper ends of the rows in nanoseconds; the last row has all that is longer, too.
+	UpToNs []int64
+	Calls  [][]int64 // by column and row
+}
+
+// columnsOverTime is into how many columns a watch is divided at most.
+// Bound: arithmetic, the width of a drawing.
+const columnsOverTime = 120
+
+// latencyRows are the upper ends of the rows: three for each power of ten.
+func latencyRows() (out []int64) {
+	for of := int64(10e3); of < 10e9; of *= 10 {
+		out = append(out, of, 2*of, 5*of)
+	}
+	return out
+}
+
+// CallsOverTime are those of the first population of a diagnosis that was timed; ok is false where none was, and where
+// the recording is so long that it is read in sums only.
+func CallsOverTime(rec *recording.Recording, d Diagnosis) (o OverTime, ok bool) {
+	for _, p := range d.Populations {
+		source, prefix := recording.SourceTap, p.At+" "
+		switch p.Name {
+		case account.OfProbe:
+			source, prefix = recording.SourceProbe, ""
+		case account.OfLoad:
+			source, prefix = recording.SourceLoad, recording.LoadFromIntended+" "
+		case account.OfSlowlog:
+			continue
+		}
+		if o, ok = callsOverTime(rec, source, prefix); ok {
+			o.Population = p.Name
+			return o, true
+		}
+	}
+	return OverTime{}, false
+}
+
+func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, bool) {
+	start, end := rec.Window()
+	step := max((end-start)/columnsOverTime/1e9, 1) * 1e9
+	o := OverTime{Start: time.Unix(0, start).UTC(), Step: time.Duration(step), UpToNs: latencyRows()}
+	columns := min((end-start)/step+1, 2*columnsOverTime)
+	o.Calls = make([][]int64, columns)
+	for i := range o.Calls {
+		o.Calls[i] = make([]int64, len(o.UpToNs))
+	}
+	found := false
+	for _, h := range rec.Histograms {
+		at := (h.Second*1e9 - start + 999_999_999) / step // the second in which the watch begins counts for the first
+		if h.Source != source || !strings.HasPrefix(h.Op, prefix) || at < 0 || at >= columns {
+			continue
+		}
+		one, err := hdrhistogram.Decode(h.HDR)
+		if err != nil {
+			continue // damaged, or summed up while it was read
+		}
+		found = true
+		for _, b := range one.Distribution() {
+			row := 0
+			for row < len(o.UpToNs)-1 && b.From >= o.UpToNs[row] {
+				row++
+			}
+			o.Calls[at][row] += b.Count
+		}
+	}
+	return o, found
+}
