@@ -236,6 +236,7 @@ func TestJSONDocument(t *testing.T) {
 		{survey.Schema, survey.Report{}},
 		{simulate.Schema, simulate.Report{}},
 		{matrix.Schema, matrix.Matrix{}},
+		{matrix.PoolSchema, matrix.PoolSweep{}},
 	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {

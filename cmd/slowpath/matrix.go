@@ -28,11 +28,14 @@ type matrixFlags struct {
 	quick, asJSON              bool
 	resume, page               string
 	settings                   matrix.Settings
+
+	sweep, use string // of pools
+	repeat     int
 }
 
 func (a *app) matrix() *cobra.Command {
 	f := matrixFlags{}
-	full, quick := matrix.Full(), matrix.Quick()
+	full, quick, pools := matrix.Full(), matrix.Quick(), matrix.FullPools()
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: shortMatrix,
@@ -44,14 +47,30 @@ late, what failed, what limited it, and what doctor finds when the pair runs onc
 Callers are workers of the client program itself, or with --http connections to its HTTP service. A client whose
 toolchain is missing, or which cannot speak to a server, is a cell with the reason.
 
+With --sweep pool=SIZES it is a sweep instead: clients that have a pool of connections, on one server, with pools of
+these sizes (a list, or a range such as 10..1000). Callers borrow a connection for each call (borrow), or each keeps
+one (per-thread). As many callers borrow as the largest pool has connections, unless --workers says otherwise. The
+loads are made in rounds, in turns; a size is called better where the interval of the ratio by rounds says so. Each
+row has the connections that the server really had.
+
 With --resume FILE the cells are kept, and a run that was killed goes on where it was. Ctrl-C ends it and prints the
 cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has figures, 70 anything else.`,
 		Example: `  slowpath matrix --clients go-redis-v6,go-redis-v8 --servers redis-6.0.16
   slowpath matrix --clients jedis,rueidis --topology cluster --quick --json
   slowpath matrix --resume night.json -o night.html    all, for an hour
-  slowpath matrix --clients ./my-client --servers valkey-8.1.1`,
+  slowpath matrix --clients ./my-client --servers valkey-8.1.1
+  slowpath matrix --sweep pool=100,1000 --clients jedis
+  slowpath matrix --sweep pool=50 --clients jedis    borrow against per-thread`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.sweep != "" {
+				return a.sweepPools(cmd, &f)
+			}
+			for _, only := range []string{"use", "repeat"} {
+				if cmd.Flags().Changed(only) {
+					return usagef("--%s is for --sweep: add it, or leave this out", only)
+				}
+			}
 			f.settings.Masters, f.settings.Replicas, f.settings.Keys = full.Masters, full.Replicas, full.Keys
 			f.settings.Quick = f.quick
 			if f.quick {
@@ -74,6 +93,10 @@ cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has
 	fl.DurationVar(&f.settings.Warmup, "warmup", full.Warmup, "calls before that are not")
 	fl.DurationVar(&f.settings.Watch, "watch", full.Watch, "how long doctor watches a cell, after that; 0s: it is "+
 		"not asked")
+	fl.StringVar(&f.sweep, "sweep", "", "pool=`SIZES`: clients with pools of several sizes, in place of the matrix")
+	fl.StringVar(&f.use, "use", "", "with --sweep: borrow, per-thread, or both (default)")
+	fl.IntVar(&f.repeat, "repeat", pools.Rounds, fmt.Sprintf("with --sweep: `rounds`, each --for %v --warmup %v",
+		pools.Duration, pools.Warmup))
 	fl.StringVar(&f.resume, "resume", "", "keep the cells in this `file`, and go on from those that it has")
 	fl.StringVarP(&f.page, "output", "o", "", "write an HTML page to this `file`, too")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+matrix.Schema)

@@ -50,6 +50,8 @@ type Client struct {
 	Modes    []protocol.Mode
 	HTTP     bool // has the HTTP service
 	Pprof    bool // the HTTP service has profiles under /debug/pprof/
+	Pool     bool // calls borrow connections of a pool, of which pool_size is the size
+	Own      bool // knows own_connections
 
 	recipe recipe
 }
@@ -68,18 +70,22 @@ var (
 var catalogue = []Client{
 	{
 		Name: GoRedis6, Library: "go-redis", Version: "6.15.9", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		Pool:   true,
 		recipe: goModule,
 	},
 	{
 		Name: GoRedis8, Library: "go-redis", Version: "8.11.5", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		Pool: true, Own: true,
 		recipe: goModule,
 	},
 	{
 		Name: GoRedis9, Library: "go-redis", Version: "9.23.0", Language: "Go", Modes: ringed, HTTP: true, Pprof: true,
+		Pool: true, Own: true,
 		recipe: goModule,
 	},
 	{
 		Name: Redigo, Library: "redigo", Version: "1.9.3", Language: "Go", Modes: standalone, HTTP: true, Pprof: true,
+		Pool: true, Own: true,
 		recipe: goModule,
 	},
 	{
@@ -88,6 +94,7 @@ var catalogue = []Client{
 	},
 	{
 		Name: Jedis, Library: "jedis", Version: "7.5.3", Language: "Java", Modes: clustered, HTTP: true,
+		Pool: true, Own: true,
 		recipe: mavenProject,
 	},
 	{
@@ -100,10 +107,12 @@ var catalogue = []Client{
 	},
 	{
 		Name: RedisPy, Library: "redis-py", Version: "8.1.0", Language: "Python", Modes: clustered, HTTP: true,
+		Pool: true, Own: true,
 		recipe: pipPackage,
 	},
 	{
 		Name: NodeRedis, Library: "node-redis", Version: "6.3.1", Language: "JavaScript", Modes: clustered, HTTP: true,
+		Pool:   true,
 		recipe: nodePackage,
 	},
 	{

@@ -133,6 +133,27 @@ func TestProgramsRouteInACluster(t *testing.T) {
 	}
 }
 
+// TestOwnConnections: rare calls share one connection of a pool, unless each worker has its own.
+func TestOwnConnections(t *testing.T) {
+	s := serve(t)
+	const workers = 5
+	o := Options{
+		Addresses: []string{s.Addr}, Password: "secret", Name: "lab", Workers: workers, Rate: 50, Keys: 10,
+		PoolSize: workers, MaxIdle: workers, Duration: 800 * time.Millisecond, Commands: mix, OwnConnections: true,
+	}
+	for _, c := range Catalogue() {
+		if !c.Own {
+			continue
+		}
+		t.Run(string(c.Name), func(t *testing.T) {
+			sum, err := program(t, c.Name).Run(t.Context(), t.TempDir(), o)
+			if err != nil || sum.Calls == 0 || sum.Errors > 0 || sum.Dials != workers {
+				t.Errorf("%v, %d dials: %v", err, sum.Dials, sum)
+			}
+		})
+	}
+}
+
 func TestHTTPServices(t *testing.T) {
 	s := serve(t)
 	o := Options{Addresses: []string{s.Addr}, Password: "secret", Keys: 10, PoolSize: 4, MaxIdle: 4, Commands: mix}

@@ -39,7 +39,7 @@ func (p *pair) measure(ctx context.Context) error {
 	c.MeanNs = int64(mean(sum))
 	c.P50Ns, c.P99Ns, c.MaxNs = int64(sum.Histogram.Quantile(0.5)), int64(sum.Histogram.Quantile(0.99)), int64(sum.Max)
 	if watch != nil {
-		c.LimitedBy = watch.limitedBy(sum, p.settings.Workers)
+		c.LimitedBy = watch.limitedBy(sum, p.observations(sum))
 	}
 	return nil
 }
@@ -55,6 +55,9 @@ func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) 
 	var watch *observer
 	if ready(ctx, run) == nil && wait(ctx, run, o.Warmup) { // else it has no reply, and ends by itself
 		watch = observe(ctx, p, run.PID)
+		if p.pool != nil && wait(ctx, run, o.Duration/2) {
+			p.pool.connections = p.pool.count(ctx)
+		}
 	}
 	wait(ctx, run, o.Warmup+o.Duration+endWithin)
 	if watch != nil {
@@ -134,12 +137,28 @@ func observe(ctx context.Context, p *pair, pid int) *observer {
 // all (the GIL), and JavaScript one event loop.
 var atOnce = map[string]int{"Python": 1, "JavaScript": 1}
 
-// limitedBy names what kept the calls from being more. The sentence of the verdict is for users of bench.
-func (b *observer) limitedBy(sum clients.Summary, workers int) string {
+// observations are the load as its client saw it.
+func (p *pair) observations(sum clients.Summary) bottleneck.Observations {
 	o := bottleneck.Observations{Window: sum.Ran, Load: bottleneck.Load{
-		Calls: sum.Calls, Connections: workers,
+		Calls: sum.Calls, Connections: p.settings.Workers,
 		Pipeline: 1, Service: mean(sum),
 	}}
+	if q := p.pool; q != nil {
+		o.Load.Connections = p.options.Workers
+		if q.connections > 0 {
+			o.Load.Connections = min(q.connections, p.options.Workers)
+		}
+		wait := waits(o.Load.Service, p.options.Workers, q.connections)
+		o.Load.Service -= wait
+		if !p.options.OwnConnections {
+			o.Pool = &bottleneck.Pool{Size: p.options.PoolSize, Callers: p.options.Workers, Wait: wait}
+		}
+	}
+	return o
+}
+
+// limitedBy names what kept the calls from being more. The sentence of the verdict is for users of bench.
+func (b *observer) limitedBy(sum clients.Summary, o bottleneck.Observations) string {
 	b.Observe(b.start, b.start+int64(sum.Ran), &o)
 	if by := bottleneck.Of(o).By; by != bottleneck.ByGeneratorCPU {
 		return by

@@ -27,6 +27,7 @@ type pair struct {
 	addrs   []string
 	dir     string
 	entries []fleet.Entry
+	pool    *openConnections // of a sweep of pools
 }
 
 // How long a client may take to its first reply, and to its end after the time of its calls: a JVM starts and compiles,
@@ -42,8 +43,10 @@ const judgeWithin = 2 * time.Minute
 // lookup knows nothing of somebody's own program: it says itself what it cannot do.
 func lookup(name clients.Name) (clients.Client, error) {
 	if strings.Contains(string(name), "/") {
-		return clients.Client{Name: name, HTTP: true, Modes: []protocol.Mode{protocol.Standalone, protocol.Cluster}},
-			nil
+		return clients.Client{
+			Name: name, HTTP: true, Pool: true, Own: true,
+			Modes: []protocol.Mode{protocol.Standalone, protocol.Cluster},
+		}, nil
 	}
 	return clients.Lookup(name)
 }

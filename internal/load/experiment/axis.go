@@ -45,13 +45,7 @@ func ParseAxis(s string) (Axis, error) {
 		return Axis{}, fmt.Errorf("%q: give SETTING=VALUES such as connections=1..1000; settings: %s", s,
 			strings.Join(axes, ", "))
 	}
-	var vs []int
-	var err error
-	if strings.Contains(values, "..") {
-		vs, err = parseRange(values)
-	} else {
-		vs, err = parseList(values)
-	}
+	vs, err := ParseValues(values)
 	if err != nil {
 		return Axis{}, fmt.Errorf("%q: %w", s, err)
 	}
@@ -59,6 +53,14 @@ func ParseAxis(s string) (Axis, error) {
 		return Axis{}, fmt.Errorf("%q: a sweep needs at least 2 different values", s)
 	}
 	return Axis{name, vs}, nil
+}
+
+// ParseValues reads the values of an axis, as after the = of ParseAxis. They are in ascending order, each once.
+func ParseValues(s string) ([]int, error) {
+	if strings.Contains(s, "..") {
+		return parseRange(s)
+	}
+	return parseList(s)
 }
 
 func parseList(s string) ([]int, error) {

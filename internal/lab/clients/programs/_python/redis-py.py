@@ -19,6 +19,7 @@ import program
 ERRORS = (redis.RedisError, redis.exceptions.RedisClusterException, OSError)  # the second is not a RedisError
 
 dials = []  # one entry per connection; appending is atomic
+mine = threading.local()
 
 
 def count_dials():
@@ -86,12 +87,20 @@ class Workload:
         for _ in range(max(self.now[0].get("chain", 0), 1)):
             self.call()
 
+    def client(self):
+        """The client of this thread: with own_connections one that keeps its connection."""
+        o, _, client = self.now
+        if not o.get("own_connections"):
+            return client
+        if getattr(mine, "of", None) is not client:
+            mine.of, mine.client = client, client.client()
+        return mine.client
+
     def call(self):
-        _, mix, client = self.now
-        args, tally = mix.draw(), self.tallies.mine()
+        args, tally = self.now[1].draw(), self.tallies.mine()
         start = time.monotonic_ns()
         try:
-            reply = client.execute_command(*args)
+            reply = self.client().execute_command(*args)
         except ERRORS as e:
             tally.add(start, e)
             raise

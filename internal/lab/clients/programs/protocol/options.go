@@ -78,6 +78,8 @@ type Options struct {
 	Retries      int           `json:"retries,omitempty"`         // after a failure; -1: none
 	TestOnBorrow bool          `json:"test_on_borrow,omitempty"`  // PING before each use of a pooled connection
 	ReadReplicas bool          `json:"read_replicas,omitempty"`   // reads go to random nodes of a shard
+	// each worker keeps a connection of its own, and borrows none; standalone
+	OwnConnections bool `json:"own_connections,omitempty"`
 	// go-redis-v9: a worker makes a new client after this many calls
 	CallsPerClient int `json:"calls_per_client,omitempty"`
 	// redigo, go-redis-v9: one of this many calls does not return its connection
@@ -129,6 +131,9 @@ func (o Options) Check() error {
 		return wrong("workers, rate, keys, clients, pipeline, chain, durations and slices are not negative")
 	case o.Workers == 0 && o.Listen == "":
 		return wrong("neither workers nor an address to listen at: nobody would call")
+	case o.OwnConnections && (o.Listen != "" || o.Mode == Cluster || o.Mode == Ring || o.CallsPerClient > 0 ||
+		o.Pipeline > 1 || o.LeakEvery > 0):
+		return wrong("own_connections is for workers on a standalone server, each call a command of the mix")
 	case o.Listen != "" && o.CallsPerClient > 0:
 		return wrong("the HTTP service has one client; calls_per_client is for workers")
 	}

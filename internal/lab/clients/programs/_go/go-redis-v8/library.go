@@ -11,20 +11,23 @@ import (
 
 const modulePath = "github.com/go-redis/redis/v8"
 
-type goRedis struct{ redis.UniversalClient }
+type goRedis struct {
+	redis.UniversalClient
+	own bool
+}
 
 func open(w *workload) (client, error) {
 	switch w.Mode {
 	case protocol.Cluster:
-		return goRedis{openCluster(w)}, nil
+		return goRedis{openCluster(w), false}, nil
 	case protocol.Ring:
-		return goRedis{openRing(w)}, nil
+		return goRedis{openRing(w), false}, nil
 	}
 	return goRedis{redis.NewClient(&redis.Options{
 		Addr: w.Addresses[0], Password: w.Password, DB: w.DB, Dialer: w.dial, OnConnect: setName(w),
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, IdleTimeout: w.IdleLimit, PoolTimeout: w.PoolTimeout,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: w.Retries,
-	})}, nil
+	}), w.OwnConnections}, nil
 }
 
 func openCluster(w *workload) redis.UniversalClient {
@@ -55,7 +58,43 @@ func setName(w *workload) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error { return c.ClientSetName(ctx, w.Name).Err() }
 }
 
-func (l goRedis) worker() caller { return l }
+func (l goRedis) worker() caller {
+	if one, ok := l.UniversalClient.(*redis.Client); ok && l.own {
+		return &ownConn{of: one}
+	}
+	return l
+}
+
+// ownConn is a worker with a connection of its own, which it takes from the pool once, and again after an error.
+type ownConn struct {
+	of   *redis.Client
+	conn *redis.Conn
+}
+
+func (c *ownConn) call(args []any) (string, error) {
+	ctx := context.Background()
+	if c.conn == nil {
+		c.conn = c.of.Conn(ctx)
+	}
+	cmd := redis.NewCmd(ctx, args...) // this Conn has no Do
+	err := c.conn.Process(ctx, cmd)
+	switch {
+	case errors.Is(err, redis.Nil):
+		err = nil
+	case err != nil:
+		c.closeOwn()
+	}
+	s, _ := cmd.Val().(string)
+	return s, err
+}
+
+// closeOwn returns the connection.
+func (c *ownConn) closeOwn() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
 
 func (l goRedis) call(args []any) (string, error) {
 	reply, err := l.Do(context.Background(), args...).Result()

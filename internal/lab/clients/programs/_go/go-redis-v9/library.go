@@ -69,7 +69,41 @@ func (l *goRedis) newRing() redis.UniversalClient {
 	})
 }
 
-func (l *goRedis) worker() caller { return &worker{goRedis: l} }
+func (l *goRedis) worker() caller {
+	if one, ok := l.client.(*redis.Client); ok && l.w.OwnConnections {
+		return &ownConn{of: one}
+	}
+	return &worker{goRedis: l}
+}
+
+// ownConn is a worker with a connection of its own, which it takes from the pool once, and again after an error.
+type ownConn struct {
+	of   *redis.Client
+	conn *redis.Conn
+}
+
+func (c *ownConn) call(args []any) (string, error) {
+	if c.conn == nil {
+		c.conn = c.of.Conn()
+	}
+	reply, err := c.conn.Do(context.Background(), args...).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		err = nil
+	case err != nil:
+		c.closeOwn()
+	}
+	s, _ := reply.(string)
+	return s, err
+}
+
+// closeOwn returns the connection.
+func (c *ownConn) closeOwn() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
 
 func (l *goRedis) pool() (p protocol.Pool) {
 	if l.client == nil {

@@ -42,7 +42,38 @@ func open(w *workload) (client, error) {
 	return redigo{p, w}, nil
 }
 
-func (l redigo) worker() caller { return l }
+func (l redigo) worker() caller {
+	if l.w.OwnConnections {
+		return &ownConn{of: l.Pool}
+	}
+	return l
+}
+
+// ownConn is a worker with a connection of its own, which it takes from the pool once, and again after an error.
+type ownConn struct {
+	of   *redis.Pool
+	conn redis.Conn
+}
+
+func (c *ownConn) call(args []any) (string, error) {
+	if c.conn == nil {
+		c.conn = c.of.Get()
+	}
+	reply, err := c.conn.Do(args[0].(string), args[1:]...) // never empty
+	if err != nil {
+		c.closeOwn()
+	}
+	s, _ := reply.([]byte)
+	return string(s), err
+}
+
+// closeOwn returns the connection.
+func (c *ownConn) closeOwn() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
 
 // call borrows a connection and returns it, as the library's documentation says, unless the call is to leak it.
 func (l redigo) call(args []any) (string, error) {

@@ -9,10 +9,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import redis.clients.jedis.Connection;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.Jedis;
 import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.Protocol;
 import redis.clients.jedis.RedisClient;
@@ -24,9 +27,44 @@ import redis.clients.jedis.util.Pool;
 /** A client program of the lab (docs/clients.md): Jedis, which borrows a connection of a pool for each call. */
 final class Main implements Library {
     private final UnifiedJedis client;
+    private final Own own; // null: calls borrow from the pool
 
-    private Main(UnifiedJedis client) {
+    private Main(UnifiedJedis client, Own own) {
         this.client = client;
+        this.own = own;
+    }
+
+    /** Connections of threads that keep theirs. One that is broken is replaced. */
+    private static final class Own {
+        private final HostAndPort at;
+        private final JedisClientConfig config;
+        private final ThreadLocal<Jedis> mine = new ThreadLocal<>();
+        private final Set<Jedis> all = ConcurrentHashMap.newKeySet();
+        private final AtomicLong dials = new AtomicLong();
+
+        Own(HostAndPort at, JedisClientConfig config) {
+            this.at = at;
+            this.config = config;
+        }
+
+        Object call(ProtocolCommand command, String[] rest) {
+            Jedis j = mine.get();
+            if (j == null) {
+                dials.incrementAndGet();
+                j = new Jedis(at, config);
+                all.add(j);
+                mine.set(j);
+            }
+            try {
+                return j.sendCommand(command, rest);
+            } finally {
+                if (j.isBroken()) {
+                    mine.remove();
+                    all.remove(j);
+                    j.close();
+                }
+            }
+        }
     }
 
     public static void main(String[] args) throws Exception {
@@ -35,9 +73,10 @@ final class Main implements Library {
 
     private static Library open(Options o) throws Unsupported {
         if (o.standalone()) {
-            return new Main(RedisClient.builder()
-                    .hostAndPort(new HostAndPort(Options.host(o.addresses[0]), Options.port(o.addresses[0])))
-                    .clientConfig(config(o)).poolConfig(pool(o)).build());
+            HostAndPort at = new HostAndPort(Options.host(o.addresses[0]), Options.port(o.addresses[0]));
+            return new Main(
+                    RedisClient.builder().hostAndPort(at).clientConfig(config(o)).poolConfig(pool(o)).build(),
+                    o.own_connections ? new Own(at, config(o)) : null);
         }
         if (!o.cluster()) {
             throw new Unsupported("mode " + o.mode);
@@ -53,7 +92,7 @@ final class Main implements Library {
         if (o.topology_refresh_ns > 0) {
             builder.topologyRefreshPeriod(Duration.ofNanos(o.topology_refresh_ns));
         }
-        return new Main(builder.build());
+        return new Main(builder.build(), null);
     }
 
     private static JedisClientConfig config(Options o) {
@@ -92,7 +131,8 @@ final class Main implements Library {
     public Object call(String[] args) {
         String[] rest = Arrays.copyOfRange(args, 1, args.length);
         ProtocolCommand command = command(args[0]);
-        Object reply = rest.length == 0 ? client.sendCommand(command) : client.sendCommand(rest[0], command, rest);
+        Object reply = own != null ? own.call(command, rest)
+                : rest.length == 0 ? client.sendCommand(command) : client.sendCommand(rest[0], command, rest);
         return reply instanceof byte[] ? new String((byte[]) reply, StandardCharsets.UTF_8) : reply;
     }
 
@@ -127,17 +167,21 @@ final class Main implements Library {
     /** Connections of the pools, without those that only fetch the map of a cluster. */
     @Override
     public long dials() {
-        return pools().stream().mapToLong(Pool::getCreatedCount).sum();
+        return pools().stream().mapToLong(Pool::getCreatedCount).sum() + (own == null ? 0 : own.dials.get());
     }
 
     @Override
     public long[] connections() {
         long idle = pools().stream().mapToLong(Pool::getNumIdle).sum();
-        return new long[] {idle + pools().stream().mapToLong(Pool::getNumActive).sum(), idle};
+        long used = pools().stream().mapToLong(Pool::getNumActive).sum() + (own == null ? 0 : own.all.size());
+        return new long[] {idle + used, idle};
     }
 
     @Override
     public void close() {
+        if (own != null) {
+            own.all.forEach(Jedis::close);
+        }
         client.close();
     }
 }

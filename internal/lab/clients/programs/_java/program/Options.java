@@ -31,6 +31,7 @@ final class Options {
     int retries;
     boolean test_on_borrow;
     boolean read_replicas;
+    boolean own_connections;
     long topology_refresh_ns;
     boolean refresh_seeds_only;
     boolean refresh_adaptive;

@@ -1,0 +1,166 @@
+//go:build linux
+
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/load/experiment"
+	"slowpath/internal/source/server"
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
+)
+
+// PoolOptions of a sweep of pools.
+type PoolOptions struct {
+	Fleet   *fleet.Fleet
+	Servers *servers.Cache
+	Clients *clients.Cache
+	Log     io.Writer                                      // steps of obtaining programs
+	Begin   func(r PoolRow, round int)                     // told of each load before it is made
+	End     func(r PoolRow, round int, c *Cell, err error) // and after it; one of both is nil
+}
+
+// poolTimeout is how long a call waits for a connection in all libraries: some have no limit by default, and redis-py
+// would not wait at all.
+const poolTimeout = 10 * time.Second
+
+// SweepPools makes the loads of the rows in rounds, and fills them in. The order of the rows turns with each round, so
+// that a machine that gets slower or faster meanwhile changes all rows alike. What keeps a row from being measured is
+// in the row. When ctx ends, the rounds so far are the result.
+func SweepPools(ctx context.Context, o PoolOptions, s *PoolSweep) (err error) {
+	r := &runner{
+		Options: Options{Fleet: o.Fleet, Servers: o.Servers, Clients: o.Clients, Log: o.Log},
+		settings: Settings{
+			Workers: s.Settings.Workers, Keys: s.Settings.Keys, Warmup: s.Settings.Warmup,
+			Duration: s.Settings.Duration, Masters: s.Settings.Masters, Replicas: s.Settings.Replicas,
+		},
+	}
+	open := &openConnections{}
+	defer func() {
+		open.close()
+		err = errors.Join(err, r.leave(ctx))
+		s.conclude()
+	}()
+	for round := 1; round <= s.Settings.Rounds; round++ {
+		for i := range s.Rows {
+			if round%2 == 0 {
+				i = len(s.Rows) - 1 - i
+			}
+			row := &s.Rows[i]
+			if row.Empty != "" {
+				continue
+			}
+			o.Begin(*row, round)
+			c, err := r.poolLoad(ctx, s, row, open)
+			if ctx.Err() != nil {
+				s.Interrupted = true
+				return nil
+			}
+			row.enter(round, c, open.connections, err)
+			o.End(*row, round, c, err)
+		}
+	}
+	return nil
+}
+
+// enter is the outcome of a round.
+func (r *PoolRow) enter(round int, c *Cell, connections int, err error) {
+	switch {
+	case err == nil:
+		r.add(round, *c, connections)
+	case errors.Is(err, clients.ErrTool), errors.Is(err, clients.ErrRegistry), errors.Is(err, clients.ErrUnsupported):
+		r.Empty = err.Error() // it would be so in each round
+	default:
+		r.Failures = append(r.Failures, experiment.Failure{Round: round, Error: err.Error()})
+	}
+}
+
+// poolLoad makes one load of a row.
+func (r *runner) poolLoad(ctx context.Context, s *PoolSweep, row *PoolRow, open *openConnections) (*Cell, error) {
+	c := &Cell{Client: row.Client, Server: s.Server, Topology: s.Topology}
+	p, err := r.pair(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close(ctx)
+	if err := open.watch(ctx, p.addrs); err != nil {
+		return nil, err
+	}
+	p.pool, open.connections = open, 0
+	p.options.Workers, p.options.PoolSize, p.options.MaxIdle = row.Callers, row.Pool, row.Pool
+	p.options.PoolTimeout, p.options.OwnConnections = poolTimeout, row.Mode == PerThread
+	return c, p.measure(ctx)
+}
+
+// openConnections counts the connections that the servers have of the client.
+type openConnections struct {
+	sessions    []*session.Session
+	before      int // connections that are not the client's
+	connections int // of the client that runs, in the midst of the counted time; 0: not known
+}
+
+// watch connects to the servers, and counts the connections before there is a client. It does so once.
+func (n *openConnections) watch(ctx context.Context, addrs []string) error {
+	if n.sessions != nil {
+		return nil
+	}
+	for _, addr := range addrs {
+		t, err := target.Parse(addr)
+		if err != nil {
+			return err
+		}
+		s, _, err := session.Open(ctx, t, "slowpath-matrix")
+		if err != nil {
+			n.close()
+			return err
+		}
+		n.sessions = append(n.sessions, s)
+	}
+	before, err := n.clients(ctx)
+	if err != nil {
+		n.close()
+		return err
+	}
+	n.before = before
+	return nil
+}
+
+// count is how many connections the client has now; 0: a server did not say.
+func (n *openConnections) count(ctx context.Context) int {
+	now, err := n.clients(ctx)
+	if err != nil {
+		return 0
+	}
+	return max(0, now-n.before)
+}
+
+// clients is connected_clients of all servers together.
+func (n *openConnections) clients(ctx context.Context) (all int, err error) {
+	for _, s := range n.sessions {
+		v, err := s.Do(ctx, "INFO", "clients")
+		if err != nil {
+			return 0, fmt.Errorf("counting connections: %w", err)
+		}
+		have, ok := server.ParseInfo(string(v.Str)).Numbers["connected_clients"]
+		if !ok {
+			return 0, errors.New("counting connections: INFO has no connected_clients")
+		}
+		all += int(have)
+	}
+	return all, nil
+}
+
+func (n *openConnections) close() {
+	for _, s := range n.sessions {
+		s.Close()
+	}
+	n.sessions = nil
+}
