@@ -20,12 +20,13 @@ import (
 )
 
 // TestWatchExamples: the examples in Python and Java enter slots into their map that a watch publishes, so that their
-// calls to them get no MOVED afterwards.
+// calls to them get no MOVED afterwards. All speak RESP3, so that the messages come as push frames.
 func TestWatchExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts clusters, Python and Java: not with -short")
 	}
 	for library, program := range map[clients.Name]string{
+		clients.Jedis:    "examples/topology-watch-jedis/TopologyWatch.java",
 		clients.RedisPy:  "examples/topology-watch-redis-py/topology_watch.py",
 		clients.Lettuce6: "examples/topology-watch-lettuce/TopologyWatch.java",
 		clients.Lettuce7: "examples/topology-watch-lettuce/TopologyWatch.java",
@@ -35,10 +36,18 @@ func TestWatchExamples(t *testing.T) {
 }
 
 func watchesMoves(t *testing.T, launcher []string, program string) {
-	c := fleettest.StartCluster(t, servers.Redis7015, 3, 1, fleet.Spec{})
+	c := fleettest.StartCluster(t, servers.Redis7015, 3, 1, fleet.Spec{
+		ACL: []string{"user watch on >pw ~* &* +@all"},
+	})
 	publish(t, c)
 	lines := runExample(t, slices.Concat(launcher, []string{program, c.Nodes[0].Addr}))
 	<-lines
+	if list := subscribers(t, c); len(list) != 1 || !strings.Contains(list[0], " resp=3") {
+		t.Errorf("subscribers: %q", list)
+	}
+	for _, n := range c.Nodes { // so that the example cannot read the map again after a MOVED
+		reply(t, n, "ACL", "SETUSER", "default", "-cluster|slots", "-cluster|nodes", "-cluster|shards")
+	}
 	const moved = 40
 	from, to := reply(t, c.Nodes[0], "CLUSTER", "MYID"), reply(t, c.Nodes[1], "CLUSTER", "MYID")
 	for slot := range moved {
@@ -84,7 +93,7 @@ func launcher(t *testing.T, library clients.Name) []string {
 // publish publishes the changes of a cluster until the test ends.
 func publish(t *testing.T, c *fleet.Cluster) {
 	t.Helper()
-	at, err := target.Parse(c.Nodes[0].Addr)
+	at, err := target.Parse("redis://watch:pw@" + c.Nodes[0].Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +150,19 @@ func reply(t *testing.T, n *fleet.Instance, args ...string) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(r)
+}
+
+// subscribers are the lines of CLIENT LIST of connections that listen to both channels.
+func subscribers(t *testing.T, c *fleet.Cluster) (out []string) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		for line := range strings.Lines(reply(t, n, "CLIENT", "LIST")) {
+			if strings.Contains(line, " sub=2 ") {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }
 
 // countMoved sums up the MOVED replies of all nodes.
