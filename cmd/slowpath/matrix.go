@@ -76,6 +76,9 @@ cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has
 			if f.quick {
 				f.hurry(cmd, quick)
 			}
+			if f.settings.Watch > 0 {
+				f.settings.WatchShare = full.WatchShare
+			}
 			return a.runMatrix(cmd.Context(), &f)
 		},
 	}

@@ -17,6 +17,9 @@ type Requests struct {
 	Connections int
 	Warmup      time.Duration // requests that begin in this time are not counted
 	Duration    time.Duration
+	// Rate is requests per second of all connections; 0: each sends again as soon as it can. One that is late does not
+	// catch up.
+	Rate float64
 }
 
 // Make loads the service at HOST:PORT and returns what its clients measured. Responses other than 200 are errors of
@@ -36,10 +39,12 @@ func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	defer transport.CloseIdleConnections()
 	tally := protocol.NewTally(time.Now().Add(q.Warmup))
 	var wg sync.WaitGroup
-	for range q.Connections {
+	for id := range q.Connections {
 		wg.Go(func() {
-			for ctx.Err() == nil {
+			due := time.Now().Add(q.gap() * time.Duration(id) / time.Duration(q.Connections))
+			for await(ctx, due) {
 				start := time.Now()
+				due = later(due.Add(q.gap()), start)
 				err := get(ctx, transport, "http://"+addr+"/")
 				if err != nil && ctx.Err() != nil {
 					return // interrupted by the end of the load
@@ -52,6 +57,37 @@ func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	s := tally.Summary()
 	s.Library, s.Dials = "net/http", -1
 	return s, nil
+}
+
+// gap is the time between two requests of a connection.
+func (q Requests) gap() time.Duration {
+	if q.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(q.Connections) / q.Rate * float64(time.Second))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// await reports whether it is t before ctx ends.
+func await(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // statusError is a response other than 200.

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,8 +71,9 @@ func Resume(path string, fresh *Matrix) (*Matrix, error) {
 	}
 	if m.Settings != fresh.Settings {
 		return nil, fmt.Errorf("%s: %w: its cells were measured otherwise (quick %v, http %v, %d workers, %v "+
-			"counted, %v watched): use the same options, or another file",
-			path, ErrFile, m.Settings.Quick, m.Settings.HTTP, m.Settings.Workers, m.Settings.Duration, m.Settings.Watch)
+			"counted, %v watched at %g of the calls/s): use the same options, or another file",
+			path, ErrFile, m.Settings.Quick, m.Settings.HTTP, m.Settings.Workers, m.Settings.Duration, m.Settings.Watch,
+			cmp.Or(m.Settings.WatchShare, 1))
 	}
 	m.Version = fresh.Version
 	return m, nil

@@ -50,6 +50,15 @@ func TestSaveAndResume(t *testing.T) {
 	if _, err := Resume(path, &other); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "100 workers") {
 		t.Errorf("other settings: %v", err)
 	}
+	older := *want // before there was a share
+	older.Settings.WatchShare = 0
+	if err := older.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Resume(path, fresh)
+	if !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "at 1 of the calls/s") {
+		t.Errorf("of an older version: %v", err)
+	}
 	if _, err := Resume(filepath.Dir(path), fresh); !errors.Is(err, ErrFile) {
 		t.Errorf("a directory: %v", err)
 	}

@@ -41,8 +41,11 @@ type Settings struct {
 	Warmup   time.Duration `json:"warmup_ns"`   // calls of this time are not counted
 	Duration time.Duration `json:"duration_ns"` // how long calls are counted; doctor watches another load after that
 	Watch    time.Duration `json:"watch_ns"`    // how long doctor watches; 0: it is not asked
-	Masters  int           `json:"masters"`     // of a cluster
-	Replicas int           `json:"replicas"`    // of each
+	// WatchShare is how many of the calls per second that a pair reached are made while doctor watches; 0: as many as
+	// it can, by an older version.
+	WatchShare float64 `json:"watch_share,omitempty"`
+	Masters    int     `json:"masters"`  // of a cluster
+	Replicas   int     `json:"replicas"` // of each
 }
 
 // Cell is one client against one server.

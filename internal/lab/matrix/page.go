@@ -93,7 +93,7 @@ func tableOf(title string, in []Cell, most float64) table {
 func (c Cell) box(most float64) box {
 	n := c.numbers()
 	b := box{
-		There: true, Measured: c.Measured(), Rate: n[0], P50: n[1], P99: n[2], Errors: n[3],
+		There: true, Measured: c.Measured(), Rate: n[0], P50: n[2], P99: n[3], Errors: n[4],
 		Meaning: layout.Clean(c.meaning()), Library: layout.Clean(c.Library), Ill: c.Confidence > 0,
 	}
 	if c.MeanNs > 0 {

@@ -100,10 +100,18 @@ func (p *pair) close(ctx context.Context) {
 	}
 }
 
+// watchedRate is the calls per second of a load that doctor watches: a share of those that the pair reached, and at
+// least one of each caller. Callers that never pause fill the CPUs of any machine, which limited_by says, and make one
+// call after the other as a loop over keys does: doctor would name these in place of what the library does.
+func (p *pair) watchedRate() float64 {
+	return max(p.cell.RequestsPerSecond*p.settings.WatchShare, float64(p.settings.Workers))
+}
+
 // diagnose starts the client again and lets doctor watch it. What was measured is not of this run: a watch and profiles
 // have their cost.
 func (p *pair) diagnose(ctx context.Context) error {
 	o := p.options
+	o.Rate = p.watchedRate()
 	if p.about.Pprof {
 		o.Listen = anyPort
 	}
@@ -120,7 +128,9 @@ func (p *pair) diagnose(ctx context.Context) error {
 		asked := make(chan struct{})
 		go func() {
 			defer close(asked)
-			_, _ = p.requests(time.Hour).Make(ask, run.Addr()) // what it sees is not counted; doctor ends it
+			q := p.requests(time.Hour)
+			q.Rate = p.watchedRate()
+			_, _ = q.Make(ask, run.Addr()) // what it sees is not counted; doctor ends it
 		}()
 		defer func() { stop(); <-asked }()
 	}

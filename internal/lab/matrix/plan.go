@@ -63,7 +63,7 @@ func (p Plan) Todo(m *Matrix) []Cell {
 func Full() Settings {
 	return Settings{
 		Workers: 100, Keys: 1000, Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Watch: 8 * time.Second, Masters: 3, Replicas: 1,
+		Watch: 8 * time.Second, WatchShare: 0.5, Masters: 3, Replicas: 1,
 	}
 }
 
@@ -87,6 +87,8 @@ func (s Settings) Check() error {
 		return fmt.Errorf("%w: %d workers; give 1 to %d", ErrSettings, s.Workers, mostWorkers)
 	case s.Duration <= 0:
 		return fmt.Errorf("%w: calls are counted for %v; give a time above 0", ErrSettings, s.Duration)
+	case s.WatchShare < 0 || s.WatchShare > 1:
+		return fmt.Errorf("%w: doctor watches a share of %v; give one from 0 to 1", ErrSettings, s.WatchShare)
 	case s.Watch < 0 || s.Warmup < 0:
 		return fmt.Errorf("%w: a time below 0", ErrSettings)
 	case s.Keys < 1 || s.Masters < 3 || s.Replicas < 0: // redis-cli --cluster create refuses fewer, too

@@ -18,6 +18,9 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/source/server"
+	"slowpath/internal/wire/session"
+	"slowpath/internal/wire/target"
 )
 
 // options are those of a run with real servers and clients. The test is skipped where they cannot be had.
@@ -127,6 +130,52 @@ func TestRun(t *testing.T) {
 	if again := p.Todo(m); len(again) != 2 || again[0].Client != "./nosuch" {
 		t.Errorf("to be measured again: %v", again)
 	}
+}
+
+// TestDoctorWatchesCallersThatPause: a pair that doctor watches makes half of the calls that it can.
+func TestDoctorWatchesCallersThatPause(t *testing.T) {
+	for _, throughHTTP := range []bool{false, true} {
+		o := options(t, Plan{
+			Clients: []string{"go-redis-v9"}, Servers: []string{"redis-7.0.15"}, Topologies: []string{Standalone},
+		})
+		s := short()
+		s.HTTP = throughHTTP
+		var calls, seconds float64
+		o.Doctor = func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
+			begin, start := commands(t, args[0]), time.Now()
+			time.Sleep(s.Watch)
+			calls, seconds = commands(t, args[0])-begin, time.Since(start).Seconds()
+			return sees("healthy")(ctx, args)
+		}
+		m := fresh(s)
+		if err := Run(t.Context(), o, m); err != nil {
+			t.Fatal(err)
+		}
+		// A caller that is late does not catch up: there are never more, but one of each caller at the begin.
+		most := max(m.Cells[0].RequestsPerSecond/2, float64(s.Workers))*seconds + 4*float64(s.Workers)
+		if calls == 0 || calls > most {
+			t.Errorf("http %v: %.0f calls in %.1f s; at most %.0f: %+v", throughHTTP, calls, seconds, most, m.Cells[0])
+		}
+	}
+}
+
+// commands is how many a server has processed.
+func commands(t *testing.T, addr string) float64 {
+	t.Helper()
+	at, err := target.Parse(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := session.Open(t.Context(), at, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v, err := s.Do(t.Context(), "INFO", "stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.ParseInfo(string(v.Str)).Numbers["total_commands_processed"]
 }
 
 // TestRunThroughHTTP loads the client's service.

@@ -24,7 +24,7 @@ func Text(w io.Writer, m *Matrix, style layout.Style) error {
 	for _, c := range m.Cells {
 		if c.Server != last.Server || c.Topology != last.Topology {
 			p.Section(c.Server + ", " + c.topology(m.Settings))
-			p.Row(layout.Dim, widths, "CLIENT", "CALLS/S", "P50", "P99", "ERRORS")
+			p.Row(layout.Dim, widths, "CLIENT", "CALLS/S", "MEAN", "P50", "P99", "ERRORS")
 		}
 		last = c
 		c.print(p)
@@ -37,7 +37,7 @@ func Text(w io.Writer, m *Matrix, style layout.Style) error {
 // JSON writes the document slowpath.matrix/v1.
 func JSON(w io.Writer, m *Matrix) error { return layout.JSON(w, "the matrix", m) }
 
-var widths = []int{14, 9, 8, 8, 8} // columns: the client, and its numbers
+var widths = []int{14, 9, 8, 8, 8, 8} // columns: the client, and its numbers
 
 // print writes the numbers, and after or below them what they mean.
 func (c Cell) print(p *layout.Page) {
@@ -59,8 +59,12 @@ func (c Cell) print(p *layout.Page) {
 
 // numbers are in the order of the columns.
 func (c Cell) numbers() []string {
+	mean := "-" // of a matrix that an older version has measured
+	if c.MeanNs > 0 {
+		mean = format.Duration(c.MeanNs)
+	}
 	return []string{
-		format.Thousands(c.RequestsPerSecond), format.Duration(c.P50Ns), format.Duration(c.P99Ns),
+		format.Thousands(c.RequestsPerSecond), mean, format.Duration(c.P50Ns), format.Duration(c.P99Ns),
 		format.Thousands(c.Errors),
 	}
 }
@@ -119,6 +123,9 @@ func (m *Matrix) setting() []string {
 	watched := "doctor was not asked"
 	if s.Watch > 0 {
 		watched = fmt.Sprintf("then %s watched by doctor", format.Interval(s.Watch))
+		if s.WatchShare > 0 {
+			watched += " at " + format.WholePercent(s.WatchShare) + " of the calls/s"
+		}
 	}
 	return []string{
 		format.Count(s.Workers, "caller"), how, "9 GET to 1 SET of 1 byte",
