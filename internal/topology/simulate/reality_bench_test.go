@@ -113,6 +113,7 @@ var realCases = []realCase{
 		title: "go-redis-2s", name: clients.GoRedis9, processes: 4, clients: 1, policy: "go-redis,period=2s",
 		options: clients.Options{TopologyRefresh: 2 * time.Second}, kill: true,
 	},
+	{title: "go-redis-kill", name: clients.GoRedis9, processes: 4, clients: 1, policy: "go-redis", kill: true},
 	{title: "jedis", name: clients.Jedis, processes: 3, clients: 1, policy: "jedis"},
 	{title: "jedis-kill", name: clients.Jedis, processes: 3, clients: 1, policy: "jedis", kill: true},
 	{title: "lettuce-6", name: clients.Lettuce6, processes: 1, clients: 10, policy: "lettuce-6"},
