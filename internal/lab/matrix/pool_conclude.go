@@ -49,6 +49,13 @@ func (s *PoolSweep) conclude() {
 		s.Notes = append(s.Notes, fmt.Sprintf("A row of %s has no 95 %% interval, and shows no best size; one of %d "+
 			"has (--repeat %[2]d).", format.Count(fewest, "round"), stats.RepeatsForInterval))
 	}
+	for _, r := range s.Rows {
+		if r.Measured() && r.Mode == PerThread && r.Connections > 0 && r.Connections < r.Callers {
+			s.Notes = append(s.Notes, fmt.Sprintf("%s: the server had %d of its %d connections in the middle of the "+
+				"counted time; the others were still being opened, or lost: give a longer --warmup, and see ERRORS.",
+				r, r.Connections, r.Callers))
+		}
+	}
 	byClient := map[string][]PoolRow{}
 	var order []string
 	for _, r := range s.Rows {

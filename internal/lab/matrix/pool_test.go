@@ -107,6 +107,20 @@ func TestPoolRowOfRounds(t *testing.T) {
 	}
 }
 
+// TestPoolStillConnecting: callers that keep a connection have one each, else the row is not what it says.
+func TestPoolStillConnecting(t *testing.T) {
+	s := swept(6, map[string][]float64{"per-thread1000": near(20000), "borrow1000": near(20000)})
+	for i := range s.Rows {
+		for n := range s.Rows[i].Runs {
+			s.Rows[i].Runs[n].Connections = 667
+		}
+	}
+	s.conclude()
+	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "per-thread, pool of 1000: the server had 667 of its 1000") {
+		t.Errorf("%q", s.Notes)
+	}
+}
+
 // TestPoolPlan: threads with connections of their own are as many as those, and what a library cannot do is said once.
 func TestPoolPlan(t *testing.T) {
 	s := FullPools()
