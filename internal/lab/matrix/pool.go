@@ -125,10 +125,15 @@ func (s PoolSettings) Check(p PoolPlan) error {
 	case s.Rounds < 1:
 		return fmt.Errorf("%w: %d rounds; give 1 or more", ErrSettings, s.Rounds)
 	}
+	return s.matrix().Check()
+}
+
+// matrix is the settings as those of a matrix, in which doctor is not asked.
+func (s PoolSettings) matrix() Settings {
 	return Settings{
 		Workers: s.Workers, Keys: s.Keys, Warmup: s.Warmup, Duration: s.Duration, Masters: s.Masters,
 		Replicas: s.Replicas,
-	}.Check()
+	}
 }
 
 // Rows lists the rows of the plan without figures, those that cannot have any with the reason.

@@ -37,11 +37,8 @@ const poolTimeout = 10 * time.Second
 // in the row. When ctx ends, the rounds so far are the result.
 func SweepPools(ctx context.Context, o PoolOptions, s *PoolSweep) (err error) {
 	r := &runner{
-		Options: Options{Fleet: o.Fleet, Servers: o.Servers, Clients: o.Clients, Log: o.Log},
-		settings: Settings{
-			Workers: s.Settings.Workers, Keys: s.Settings.Keys, Warmup: s.Settings.Warmup,
-			Duration: s.Settings.Duration, Masters: s.Settings.Masters, Replicas: s.Settings.Replicas,
-		},
+		Options:  Options{Fleet: o.Fleet, Servers: o.Servers, Clients: o.Clients, Log: o.Log},
+		settings: s.Settings.matrix(),
 	}
 	open := &openConnections{}
 	defer func() {
@@ -95,9 +92,15 @@ func (r *runner) poolLoad(ctx context.Context, s *PoolSweep, row *PoolRow, open 
 		return nil, err
 	}
 	p.pool, open.connections = open, 0
-	p.options.Workers, p.options.PoolSize, p.options.MaxIdle = row.Callers, row.Pool, row.Pool
-	p.options.PoolTimeout, p.options.OwnConnections = poolTimeout, row.Mode == PerThread
+	p.options = row.options(p.options)
 	return c, p.measure(ctx)
+}
+
+// options are those of the matrix with the pool of the row.
+func (r *PoolRow) options(o clients.Options) clients.Options {
+	o.Workers, o.PoolSize, o.MaxIdle = r.Callers, r.Pool, r.Pool
+	o.PoolTimeout, o.OwnConnections = poolTimeout, r.Mode == PerThread
+	return o
 }
 
 // openConnections counts the connections that the servers have of the client.

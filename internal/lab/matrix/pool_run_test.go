@@ -55,6 +55,16 @@ func TestSweepPools(t *testing.T) {
 	}
 }
 
+func TestPoolOptions(t *testing.T) {
+	for mode, own := range map[string]bool{Borrow: false, PerThread: true} {
+		r := PoolRow{Mode: mode, Pool: 7, Callers: 9}
+		o := r.options(FullPools().matrix().options(Standalone))
+		if o.Workers != 9 || o.PoolSize != 7 || o.MaxIdle != 7 || o.OwnConnections != own || o.PoolTimeout == 0 {
+			t.Errorf("%s: %+v", mode, o)
+		}
+	}
+}
+
 // TestSweepPoolsIsEnded: the rounds so far are kept, and a program that is not there is a row with the reason.
 func TestSweepPoolsIsEnded(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

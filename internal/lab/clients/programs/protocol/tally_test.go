@@ -92,6 +92,8 @@ func TestCheckOptions(t *testing.T) {
 		"a negative weight": func(o *Options) { o.Commands = []Command{{Args: []string{"PING"}, Weight: -1}} },
 		"nobody calls":      func(o *Options) { o.Workers = 0 },
 		"a negative time":   func(o *Options) { o.Duration = -1 },
+		"own, clustered":    func(o *Options) { o.OwnConnections, o.Mode = true, Cluster },
+		"own, of requests":  func(o *Options) { o.OwnConnections, o.Listen = true, "127.0.0.1:0" },
 		"a client per call": func(o *Options) { o.Listen, o.CallsPerClient = "127.0.0.1:0", 1 },
 	} {
 		o := ok
