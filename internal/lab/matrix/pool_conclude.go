@@ -134,9 +134,9 @@ func bestSize(rows []PoolRow) PoolBest {
 		against := times(best, r)
 		out.Against = append(out.Against, against)
 		if against.shown() {
-			more = append(more, fmt.Sprintf("%s the calls of %d", against, r.Pool))
+			more = append(more, fmt.Sprintf("%s the calls of %s", against, format.Thousands(r.Pool)))
 		} else {
-			equal = append(equal, fmt.Sprint(r.Pool))
+			equal = append(equal, format.Thousands(r.Pool))
 		}
 	}
 	out.Sentence = best.Client + ", " + modeText(best.Mode) + ": "
@@ -161,8 +161,8 @@ func bestMode(borrow, own PoolRow) PoolBest {
 	}
 	against := times(better, other)
 	out := PoolBest{Client: own.Client, Against: []PoolTimes{against}}
-	setup := fmt.Sprintf("(%s with one each, against %d that share %s)", format.Count(own.Callers, "caller"),
-		borrow.Callers, format.Count(borrow.Pool, "connection"))
+	setup := fmt.Sprintf("(%s with one each, against %s that share %s)", format.Count(own.Callers, "caller"),
+		format.Thousands(borrow.Callers), format.Count(borrow.Pool, "connection"))
 	switch {
 	case !against.shown():
 		out.Sentence = fmt.Sprintf("%s: no difference shown between borrowing per call and a connection per thread %s.",

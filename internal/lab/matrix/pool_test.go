@@ -61,20 +61,20 @@ func TestBestPool(t *testing.T) {
 			"borrow100": near(26000), "borrow200": {26000, 26200, 25900, 26100, 25950, 26300},
 			"borrow1000": near(20000), "per-thread100": near(60000),
 		}, []string{
-			"jedis, borrow per call: 200 connections: 1.3x (1.3 to 1.3) the calls of 1000; " +
+			"jedis, borrow per call: 200 connections: 1.3x (1.3 to 1.3) the calls of 1 000; " +
 				"no difference from 100 shown.",
 			"jedis: a connection per thread: 2.3x (2.3 to 2.3) the calls of borrowing per call (100 callers with " +
-				"one each, against 1000 that share 200 connections).",
+				"one each, against 1 000 that share 200 connections).",
 		}},
 		"overlapping": {6, map[string][]float64{
 			"borrow100": wide, "borrow1000": near(20000), "per-thread100": near(21000),
 		}, []string{
 			"jedis, borrow per call: no size is shown to be better than another.",
 			"jedis: no difference shown between borrowing per call and a connection per thread (100 callers with one " +
-				"each, against 1000 that share 100 connections).",
+				"each, against 1 000 that share 100 connections).",
 		}},
 		"rounds that differ": {6, map[string][]float64{"borrow100": wide, "borrow1000": alike}, []string{
-			"jedis, borrow per call: 100 connections: 1.4x (1.4 to 1.5) the calls of 1000.",
+			"jedis, borrow per call: 100 connections: 1.4x (1.4 to 1.5) the calls of 1 000.",
 		}},
 		"too few rounds": {5, map[string][]float64{"borrow100": near(26000)[:5], "borrow1000": near(10)[:5]}, nil},
 		"none":           {6, nil, nil},
