@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
+	"slowpath/internal/format"
+	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/capture"
 )
@@ -15,74 +19,177 @@ import (
 // captureName matches names that are those of captures, and no host's.
 var captureName = regexp.MustCompile(`\.(pcap|pcapng|cap)(\.gz|\.zst)?$`)
 
-// withCaptures makes a recording of a packet capture among the files, and gives the files to read instead. What it
-// makes is removed when the command ends. Several files are recordings that are joined, and captures are not.
+// withCaptures makes recordings of packet captures, and gives the files to read instead: one of the files of a ring,
+// two of captures of both ends. What it makes is removed when the command ends.
 func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error) {
+	var captures []string
+	other := ""
 	for _, path := range paths {
-		is, err := isCapture(path)
+		is, empty, err := isCapture(path)
 		switch {
 		case err != nil:
 			return nil, usage(err)
-		case is && len(paths) > 1:
-			return nil, usagef("%s is a packet capture, which cannot be joined with others: name it alone", path)
 		case is:
-			path, err = a.readCapture(ctx, path)
-			return []string{path}, err
+			captures = append(captures, path)
+		case empty && len(paths) > 1 && captureName.MatchString(path): // one that was just begun
+			a.notes([]string{path + " is empty"})
+		default:
+			other = path
 		}
 	}
-	return paths, nil
+	switch {
+	case len(captures) == 0:
+		return paths, nil
+	case other != "":
+		return nil, usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a capture; name "+
+			"either alone", captures[0], other)
+	}
+	return a.readCaptures(ctx, captures)
 }
 
-// isCapture reports whether a file begins as captures do. One that is not there is none.
-func isCapture(path string) (bool, error) {
+// isCapture reports whether a file begins as captures do, or is empty. One that is not there is none.
+func isCapture(path string) (is, empty bool, err error) {
 	if !recording.IsFile(path) {
-		return false, nil
+		return false, false, nil
 	}
 	f, err := openNamed(path)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer f.Close()
 	head := make([]byte, 4)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, err
+		return false, false, err
 	}
-	return capture.Is(head[:n]), nil
+	return capture.Is(head[:n]), n == 0, nil
 }
 
-// readCapture makes a recording of a capture.
-func (a *app) readCapture(ctx context.Context, path string) (made string, err error) {
-	f, err := openNamed(path)
+// readCaptures makes a recording of each capture.
+func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, err error) {
+	files, done, err := openCaptures(paths)
 	if err != nil {
-		return "", usage(err)
+		return nil, usage(err)
 	}
-	defer f.Close()
+	defer done()
+	all, err := capture.Captures(ctx, files)
+	if err != nil {
+		return nil, explainReading(err)
+	}
+	if len(all) > 2 {
+		return nil, usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of the two "+
+			"ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
+	}
 	dir, bytes, note, err := a.scratch.place(scratchParents())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if note != "" {
 		a.notes([]string{note})
 	}
 	defer a.working("reading the capture")()
-	made = filepath.Join(dir, "capture.slowpath")
-	rec, err := recording.Create(made, min(bytes, recording.DefaultMaxDisk))
-	if err != nil {
-		return "", err
+	bytes = min(bytes/int64(len(all)), recording.DefaultMaxDisk)
+	if len(all) == 2 {
+		return a.readPair(ctx, all, dir, bytes)
 	}
-	summary, err := capture.Read(ctx, f, capture.Options{Version: version}, rec)
-	err = errors.Join(err, rec.Close())
+	path := filepath.Join(dir, "capture.slowpath")
+	rec, err := recording.Create(path, bytes)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := capture.Read(ctx, all[0], capture.Options{Version: version}, rec)
+	if err = errors.Join(err, rec.Close()); err != nil {
+		return nil, explainReading(ofCaptures(err, paths))
+	}
+	a.readToTheEnd(all[0], summary)
+	return []string{path}, nil
+}
+
+// readPair makes recordings of two captures of the same connections. They have the names of the captures, which the
+// verdict gives.
+func (a *app) readPair(ctx context.Context, all [][]capture.File, dir string, bytes int64) (made []string, err error) {
+	pair, err := capture.Ends(ctx, all[0], all[1], capture.Options{Version: version})
+	switch {
+	case errors.Is(err, capture.ErrNothingInCommon), errors.Is(err, capture.ErrSamePlace):
+		return nil, usagef("%s and %s cannot be joined: %w", all[0][0].Name, all[1][0].Name, err)
+	case err != nil:
+		return nil, explainReading(err)
+	}
+	var recs []*recording.Writer
+	for i, files := range [][]capture.File{pair.Client, pair.Server} {
+		own := filepath.Join(dir, []string{"client", "server"}[i])
+		made = append(made, filepath.Join(own, filepath.Base(files[0].Name)))
+		if err := outfile.Directory(own); err != nil {
+			return nil, err
+		}
+		rec, err := recording.Create(made[i], bytes)
+		if err != nil {
+			return nil, err
+		}
+		defer rec.Close()
+		recs = append(recs, rec)
+	}
+	summaries, err := pair.Read(ctx, recs[0], recs[1])
+	if err = errors.Join(err, recs[0].Close(), recs[1].Close()); err != nil {
+		return nil, explainReading(err)
+	}
+	a.readToTheEnd(pair.Client, summaries[0])
+	a.readToTheEnd(pair.Server, summaries[1])
+	return made, nil
+}
+
+// openCaptures opens captures that the command line names.
+func openCaptures(paths []string) (files []capture.File, done func(), err error) {
+	done = func() {
+		for _, f := range files {
+			f.ReadSeeker.(*os.File).Close()
+		}
+	}
+	for i, path := range paths {
+		if slices.Contains(paths[:i], path) {
+			err = fmt.Errorf("%s is named twice: leave it out once", path)
+		}
+		var f *os.File
+		if err == nil {
+			f, err = openNamed(path)
+		}
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		files = append(files, capture.File{Name: path, ReadSeeker: f})
+	}
+	return files, done, nil
+}
+
+// ofCaptures puts the names of the files in front of an error.
+func ofCaptures(err error, paths []string) error {
+	name := paths[0]
+	if n := len(paths) - 1; n > 0 {
+		name += " and " + format.Count(n, "more file")
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// explainReading gives an error of captures its exit code.
+func explainReading(err error) error {
 	switch {
 	case errors.Is(err, capture.ErrNotCapture):
-		return "", usagef("%s: %w; tcpdump -w FILE tcp port 6379 makes one", path, err)
-	case errors.Is(err, capture.ErrNoCalls):
-		return "", usagef("%s: %w", path, err)
-	case err != nil:
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	case summary.Truncated != "":
-		a.notes([]string{fmt.Sprintf("%s: %s: the verdict is of the %d packets before", path, summary.Truncated,
-			summary.Packets)})
+		return usagef("%w; tcpdump -w FILE tcp port 6379 makes one", err)
+	case errors.Is(err, capture.ErrNoCalls), errors.Is(err, capture.ErrOverlap):
+		return usage(err)
 	}
-	return made, nil
+	return fmt.Errorf("reading %w", err)
+}
+
+// readToTheEnd says when a file has ended early.
+func (a *app) readToTheEnd(files []capture.File, s capture.Summary) {
+	switch {
+	case s.Truncated == "":
+	case len(files) == 1:
+		a.notes([]string{fmt.Sprintf("%s: %s: the verdict is of the %d packets before", files[0].Name, s.Truncated,
+			s.Packets)})
+	default:
+		a.notes([]string{s.Truncated + ": the rest of that is missing"})
+	}
 }

@@ -78,6 +78,47 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
+// TestBothEnds: captures of both ends of calls to a server that its CPU quota throttled
+// (testdata/captures/make-throttled), as in incident 004. Either says that the time passed at the server, and together
+// they have it for each call.
+func TestBothEnds(t *testing.T) {
+	const client, server = "testdata/captures/throttled-client.pcap.gz", "testdata/captures/throttled-server.pcap.gz"
+	for path, least := range map[string]float64{client: 0.95, server: 0.999} {
+		d := diagnosisOf(t, path)
+		checkThrottled(t, d, least)
+	}
+	for _, paths := range [][]string{{client, server}, {server, client}} {
+		code, stdout, stderr := runHere(t, "doctor", paths[0], paths[1], "--json")
+		if code != exitClean || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, "calls of throttled-client.pcap.gz are joined with their server's end") {
+			t.Fatalf("exit code %d, %s", code, stderr)
+		}
+		var d verdict.Diagnosis
+		if err := json.Unmarshal([]byte(stdout), &d); err != nil {
+			t.Fatal(err)
+		}
+		checkThrottled(t, d, 0.999)
+	}
+	code, stdout, _ := runHere(t, "trace", client, server, "--min", "20ms", "--json")
+	if lines := strings.Count(stdout, "\n"); code != exitClean || lines < 60 ||
+		strings.Count(stdout, `"side":"both"`) != lines {
+		t.Errorf("trace: exit code %d, %s", code, stdout)
+	}
+}
+
+func checkThrottled(t *testing.T, d verdict.Diagnosis, least float64) {
+	t.Helper()
+	if d.Verdict != verdict.Inconclusive || len(d.Findings) > 0 || d.Latency.Calls != 634 || d.Latency.SlowCalls != 73 {
+		t.Errorf("%s, %+v", d.Summary, d.Latency)
+	}
+	if a := d.Account[0]; a.Actor != recording.Server || a.Share < least {
+		t.Errorf("%+v, want %v of the time at the server", a, least)
+	}
+	if !strings.Contains(d.Summary, "acknowledged 60 requests after 41.7 ms (a delayed ACK)") {
+		t.Errorf("%q does not say that requests were acknowledged by a delayed ACK", d.Summary)
+	}
+}
+
 // TestNotCaptures: what is no capture, or has no calls, is one line that says so.
 func TestNotCaptures(t *testing.T) {
 	dir := t.TempDir()
@@ -111,7 +152,13 @@ func TestNotCaptures(t *testing.T) {
 		say  string
 	}{
 		{[]string{"doctor", filepath.Join(dir, "missing.pcap")}, "no such capture"},
-		{[]string{"doctor", real, filepath.Join(dir, "arp.pcap")}, "cannot be joined"},
+		{[]string{"doctor", real, filepath.Join(dir, "arp.pcap")}, "no packet of one is in the other"},
+		{[]string{"doctor", real, "testdata/captures/healthy.pcap.gz"}, "no packet of one is in the other"},
+		{[]string{"doctor", real, filepath.Join(dir, "text.pcap")}, "a recording cannot be joined with a capture"},
+		{[]string{"doctor", real, real}, "is named twice"},
+		{[]string{
+			"doctor", real, "testdata/captures/healthy.pcap.gz", "testdata/captures/throttled-client.pcap.gz",
+		}, "these are 3 captures"},
 		{[]string{"doctor", real, "--for", "8s"}, "--for has no effect"},
 	} {
 		code, _, stderr := runHere(t, c.args...)

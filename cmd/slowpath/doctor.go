@@ -31,7 +31,8 @@ A TARGET is HOST:PORT, a unix socket, or a redis://, rediss:// or unix:// URL; w
 Several targets are hops of one path (load balancer, proxy, server) or seeds of one cluster. A FILE is a recording;
 several are one of the server's host and others of hosts of its clients, made at the same time as root: the calls
 that both ends saw are joined, and the network's part of each is the client's time for it minus the server's. A FILE
-may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show.
+may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring
+are read as one, and captures of both ends of the same connections are joined.
 
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or
 inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3 cannot connect or log in, 70 anything
@@ -42,6 +43,7 @@ else.`,
   slowpath doctor night.slowpath
   slowpath doctor redis.pcap
   slowpath doctor night.slowpath --html night.html
+  slowpath doctor app-*.pcapng redis-*.pcapng
   slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := recordingsOf(args)

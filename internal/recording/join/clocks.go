@@ -30,17 +30,19 @@ const (
 	// maxSendDelayNs is how late the send of a reply may be recorded: when its system call returns. Between two network
 	// namespaces of one kernel, where that call delivers the reply, it was 40 µs at most (TestTwoHosts, Linux 6.18).
 	maxSendDelayNs = int64(100e3)
+	// roundedNs: packet captures have the times of packets, in many files rounded to microseconds.
+	roundedNs = int64(1e3)
 )
 
 // drift is by how much the clocks can diverge in a time, rounded up.
 func drift(ns int64) int64 { return ns/1e6*driftPerMillion + ns%1e6*driftPerMillion/1e6 + 1 }
 
-// newClockBounds needs pairs in order of time.
-func newClockBounds(pairs []pair) clockBounds {
+// newClockBounds needs pairs in order of time. The end of a call at the server is noted late by lateNs at most.
+func newClockBounds(pairs []pair, lateNs int64) clockBounds {
 	var c clockBounds
 	for _, p := range pairs {
 		hi := p.server.IntendedNs - p.start()
-		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - maxSendDelayNs, hi})
+		c.bounds = append(c.bounds, bound{p.start(), hi - p.networkNs() - lateNs, hi})
 	}
 	all := len(c.bounds)
 	b := consistent(c.bounds)

@@ -22,9 +22,10 @@ var lossCounters = []string{
 	"tap.left_out",
 }
 
-// newServerCoverage returns nil if any slow call may be missing.
+// newServerCoverage returns nil if any slow call may be missing, as in a packet capture one may be that could not be
+// paired.
 func newServerCoverage(r *recording.Recording) *serverCoverage {
-	if !complete(r) {
+	if !complete(r) || r.Used(recording.SourceCapture) {
 		return nil
 	}
 	k := &serverCoverage{slowNs: int64(trace.SlowOf(r) / time.Nanosecond), sinceNs: map[string]int64{}}

@@ -138,9 +138,14 @@ func joinTwo(server, client *recording.Recording, coverage *serverCoverage, keep
 	r := Result{
 		Joined: len(m.pairs), Ambiguous: m.ambiguous, Contradicted: m.contradicted,
 		Reversed: len(match(client, server).pairs),
+		Captures: server.Used(recording.SourceCapture),
 	}
 	conns := serverConns(server)
-	clocks := newClockBounds(m.pairs)
+	late := maxSendDelayNs
+	if r.Captures {
+		late = roundedNs
+	}
+	clocks := newClockBounds(m.pairs, late)
 	var fast, rest []int
 	for _, i := range m.unmatched {
 		if coverage.isFast(client.Calls[i], clocks) {

@@ -25,6 +25,7 @@ type Result struct {
 	OffsetNs       int64 // server's clock minus clients' clock at the first joined call,
 	OffsetErrorNs  int64 // plus or minus
 	PIDClashes     int   // client processes with the number of another process of the server's host
+	Captures       bool  // these are packet captures
 }
 
 // BlindSpots lists what is not known, for the verdict. name is that of the recording of the clients' host.
@@ -38,6 +39,11 @@ func (r Result) BlindSpots(name string) []recording.BlindSpot {
 		}
 	}
 	const unmatched = "without a counterpart at the server"
+	if r.Captures {
+		add(r.Unmatched, unmatched, "the other capture does not have them, or not all of their packets: it is of "+
+			"another time, lacks packets, or a proxy is between", "capture whole packets at both ends at the same time")
+		r.UnknownConn, r.Unmatched = 0, 0
+	}
 	add(r.UnknownConn, unmatched, "the server's recording does not have the connections: NAT or a proxy between, or "+
 		"another server", "record on the host that is between, too")
 	add(r.Unmatched-r.UnknownConn, unmatched, "the server's end of the connections was seen, and the calls were not "+

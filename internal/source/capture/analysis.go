@@ -32,11 +32,12 @@ type analysis struct {
 	now            int64 // the latest time of a packet
 	startNs, endNs int64
 	second         int64 // of the histograms
-	sampled        int   // calls of this second that are not slow
+	sampledNs      int64 // from when on the next call that is not slow is recorded
 	heldBytes      int
 	waiting        int
 	sweptNs        int64
 	seen           counts
+	pair           *pair // with a capture of the other end; nil: there is none
 }
 
 // counts are what was seen of the file.
@@ -56,6 +57,7 @@ type counts struct {
 	foreign    int64 // connections that do not speak RESP
 	oneWay     int64 // requests to whose replies there are only acknowledgements
 	opsFull    int64
+	dropped    int64 // packets that are missing, by what the maker of the file says in it
 }
 
 // connKey is a connection: its two ends in the order of their addresses.
@@ -100,7 +102,7 @@ func (a *analysis) packet(p *packet) {
 	}
 	if second := a.now / 1e9; second != a.second {
 		a.writeHistograms()
-		a.second, a.sampled = second, 0
+		a.second = second
 	}
 	if c := a.connOf(p); c != nil && !c.foreign {
 		c.packet(p)

@@ -5,8 +5,9 @@
 // A capture has one vantage point: the host of the server, that of a client, or a place between. What the threads at
 // either end did is not in it. Where packets do not say whose a time is, it stays unexplained.
 //
-// The file is read twice: a part of it to learn which addresses are servers and where it was made, then all of it. Its
-// content is hostile: all that is kept is bounded, and what a bound leaves out is told.
+// A file is read twice: a part of it to learn which addresses are servers and where it was made, then all of it. Two
+// captures of both ends are read once more, to find what they have in common. Their content is hostile: all that is
+// kept is bounded, and what a bound leaves out is told.
 package capture
 
 import (
@@ -25,6 +26,9 @@ var (
 	ErrNotCapture = errors.New("not a packet capture")
 	// ErrNoCalls: no connection in it speaks RESP.
 	ErrNoCalls = errors.New("no Redis traffic")
+	// ErrOverlap: two files are not of one capture, and their names say that they are.
+	ErrOverlap = errors.New("the files are of the same time: if they are of two ends, give them names that differ in " +
+		"more than a number")
 )
 
 // Sink takes the rows. Flush waits until they are written, so that a file that is read fast does not lose any.
@@ -42,8 +46,8 @@ type Options struct {
 // Defaults and bounds.
 const (
 	DefaultSlow = 5 * time.Millisecond
-	// samplePerSecond of the other calls are recorded, too.
-	samplePerSecond = 20
+	// samplePeriodNs: of the other calls one in so long a time is recorded, too.
+	samplePeriodNs = int64(50e6)
 	// surveyPackets are read to learn which addresses are servers, and where the capture was made.
 	surveyPackets = 200_000
 	// askPackets are read before the context is asked again.
@@ -59,21 +63,38 @@ type Summary struct {
 	Packets   int64
 	Nodes     []string // servers
 	Vantage   string   // where the capture was made, in words
-	Truncated string   // why the file ended early; empty: it did not
+	Truncated string   // why a file ended early; empty: none did
 }
 
-// Read reads a capture into a recording. The file is read from its beginning, twice.
-func Read(ctx context.Context, file io.ReadSeeker, o Options, sink Sink) (Summary, error) {
-	if o.Slow <= 0 {
-		o.Slow = DefaultSlow
-	}
-	survey := newAnalysis(o, nowhere{})
-	if _, err := survey.file(ctx, file, surveyPackets); err != nil || ctx.Err() != nil {
-		return Summary{}, errors.Join(err, ctx.Err())
+// Read reads the files of one capture into a recording: a file, or those of a ring in any order. They are read from
+// their beginnings, several times.
+func Read(ctx context.Context, files []File, o Options, sink Sink) (Summary, error) {
+	o.setDefaults()
+	survey, err := surveyOf(ctx, files, o)
+	if err != nil {
+		return Summary{}, err
 	}
 	a := newAnalysis(o, sink)
 	a.learn(survey)
-	truncated, err := a.file(ctx, file, 0)
+	return a.read(ctx, files)
+}
+
+func (o *Options) setDefaults() {
+	if o.Slow <= 0 {
+		o.Slow = DefaultSlow
+	}
+}
+
+// surveyOf reads the beginning of a capture.
+func surveyOf(ctx context.Context, files []File, o Options) (*analysis, error) {
+	survey := newAnalysis(o, nowhere{})
+	_, err := survey.packets(ctx, files, surveyPackets)
+	return survey, errors.Join(err, ctx.Err())
+}
+
+// read reads a capture wholly.
+func (a *analysis) read(ctx context.Context, files []File) (Summary, error) {
+	truncated, err := a.packets(ctx, files, 0)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -85,26 +106,19 @@ func Read(ctx context.Context, file io.ReadSeeker, o Options, sink Sink) (Summar
 	case len(s.Nodes) == 0:
 		return s, fmt.Errorf("%w: %s", ErrNoCalls, a.why())
 	}
-	return s, sink.Flush()
+	return s, a.sink.Flush()
 }
 
-// file reads up to `most` packets of a file, 0: all. The text says why it ended early.
-func (a *analysis) file(ctx context.Context, file io.ReadSeeker, most int64) (truncated string, err error) {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	src, err := openPackets(file)
-	if err != nil {
-		return "", err
-	}
+// packets reads up to `most` packets of files, 0: all. The text says what could not be read.
+func (a *analysis) packets(ctx context.Context, files []File, most int64) (truncated string, err error) {
+	src := newChain(files)
 	defer src.close()
 	var p packet
 	for most == 0 || a.seen.packets < most {
-		switch err := src.next(&p); {
-		case err == io.EOF:
-			return "", nil
-		case err != nil:
-			return err.Error(), nil // what came before is whole
+		if err := src.next(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			return "", err
 		}
 		a.packet(&p)
 		if a.rows >= flushRows {
@@ -117,7 +131,9 @@ func (a *analysis) file(ctx context.Context, file io.ReadSeeker, most int64) (tr
 			return "reading it was interrupted", nil
 		}
 	}
-	return "", nil
+	src.close()
+	a.seen.dropped = src.dropped
+	return src.truncated(), nil
 }
 
 // nowhere is the sink of the survey.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"net/netip"
 
 	"slowpath/internal/recording"
@@ -27,6 +28,7 @@ type conn struct {
 	foreign bool  // it does not speak RESP
 	ended   bool
 	closes  closing
+	alias   string // the client's address at the other end of the path, where NAT has changed it
 	calls
 }
 
@@ -65,6 +67,9 @@ func (c *conn) setRoles(client netip.AddrPort) {
 		c.node = c.a.nodeAt(c.server.address)
 	}
 }
+
+// name is the address of the client.
+func (c *conn) name() string { return cmp.Or(c.alias, c.client.address.String()) }
 
 // halves are the direction of a packet, and the other.
 func (c *conn) halves(p *packet) (from, to *half) {

@@ -9,7 +9,7 @@ import (
 // requests.
 func ReadBare(file io.ReadSeeker, sink Sink) (heldBytes, waiting int) {
 	a := newAnalysis(Options{Slow: DefaultSlow}, sink)
-	truncated, err := a.file(context.Background(), file, 0)
+	truncated, err := a.packets(context.Background(), []File{{ReadSeeker: file}}, 0)
 	if err != nil {
 		return 0, 0
 	}

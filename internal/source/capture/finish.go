@@ -109,7 +109,7 @@ func (a *analysis) blindSpots(truncated string) {
 // unseen is what could not be followed or kept.
 func (a *analysis) unseen() []recording.Unseen {
 	s := a.seen
-	of := func(n, of int64) (float64, float64) { return float64(n), float64(n + of) }
+	of := func(n, of int64) (float64, float64) { return float64(n), float64(n) + float64(of) }
 	list := []recording.Unseen{}
 	add := func(what string, count, whole int64, why, enable string, counted bool) {
 		n, all := of(count, whole)
@@ -120,6 +120,8 @@ func (a *analysis) unseen() []recording.Unseen {
 	add("calls whose reply could not be matched", s.unpaired+s.oneWay, s.calls,
 		"their connection was there before the capture, or the capture does not have some of its bytes",
 		"capture whole packets (tcpdump -s 0), with a larger buffer (-B), in both directions", false)
+	add("packets", s.dropped, s.packets, "who made the capture dropped them: it was too slow",
+		"capture less (a host, a port, an interface), or with a larger buffer (tcpdump -B)", false)
 	add("packets of connections that were not followed", s.unfollowed, s.tcp-s.unfollowed,
 		"there were more connections or servers than are followed", "a filter: tcp port 6379", false)
 	add("packets with a time that cannot be", s.outOfTime, s.packets-s.outOfTime, "the file is damaged", "", false)

@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"time"
 
@@ -44,7 +45,18 @@ func (c checker) check(file []byte) {
 	}
 }
 
-// FuzzCaptureFile: a file of any bytes is read to its end or refused.
+// checkPair reads a file as one end, and another one as the other end.
+func (c checker) checkPair(x, y []byte) {
+	one, two := capture.File{Name: "a", ReadSeeker: bytes.NewReader(x)}, capture.File{Name: "b"}
+	two.ReadSeeker = bytes.NewReader(y)
+	_, _ = capture.Captures(context.Background(), []capture.File{one, two}) // any bytes may be refused
+	p, err := capture.Ends(context.Background(), []capture.File{one}, []capture.File{two}, capture.Options{})
+	if err == nil {
+		_, _ = p.Read(context.Background(), c, c)
+	}
+}
+
+// FuzzCaptureFile: a file of any bytes is read to its end or refused, alone and with one of the other end.
 func FuzzCaptureFile(f *testing.F) {
 	w := newWire(f)
 	example(w)
@@ -52,11 +64,16 @@ func FuzzCaptureFile(f *testing.F) {
 	f.Add(pcapng(w))
 	f.Add(bigEndian(w))
 	f.Add(gzipped(w.pcap()))
+	near := &wire{t: f, at: start, link: layers.LinkTypeRaw}
+	example(near)
+	far := near.atServerSide(100*us, time.Second, nil).pcap()
+	f.Add(near.pcap())
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if len(file) > 2 && file[0] == 0x28 {
 			return // a zstd file of a few bytes may expand to gigabytes, which takes its time
 		}
 		checker{t}.check(file)
+		checker{t}.checkPair(file, far)
 	})
 }
 

@@ -58,7 +58,7 @@ func (c *conn) followHandshake(k call) {
 	c.shake = nil
 	c.open()
 	c.a.event(c.node, recording.KindHandshake, c.synNs, k.endNs-c.synNs, recording.HandshakeDetail{
-		Client: c.client.address.String(), Side: c.node.side(), DialNs: c.dialled(), Ops: h.ops, Library: h.library,
+		Client: c.name(), Side: c.node.side(), DialNs: c.dialled(), Ops: h.ops, Library: h.library,
 		Version: h.version, RoundTrips: h.trips - 1, IdleNs: max(k.fromNs-ready, 1), Op: k.op.name, Bytes: k.bytes,
 	})
 }
@@ -78,7 +78,7 @@ func (c *conn) open() {
 	}
 	c.opened = true
 	c.a.event(c.node, recording.KindOpen, c.openNs, 0, recording.ConnDetail{
-		Client: c.client.address.String(), Side: c.node.side(), DialNs: c.dialled(),
+		Client: c.name(), Side: c.node.side(), DialNs: c.dialled(),
 	})
 }
 
@@ -110,7 +110,7 @@ func (c *conn) countOneWay() {
 
 func (c *conn) closeDetail() recording.ConnDetail {
 	d := recording.ConnDetail{
-		Client: c.client.address.String(), Side: c.node.side(), DialNs: c.dialled(), IdleNs: c.closes.idleNs,
+		Client: c.name(), Side: c.node.side(), DialNs: c.dialled(), IdleNs: c.closes.idleNs,
 		Calls: c.use.Calls, InFlightNs: c.use.InFlightNs, By: c.closes.by, Reason: c.closes.reason,
 	}
 	if c.openNs > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 
 	"github.com/gopacket/gopacket"
@@ -144,6 +145,20 @@ func (s *packets) unpack(in *bufio.Reader) (*bufio.Reader, error) {
 }
 
 func (s *packets) close() { s.closes() }
+
+// dropped is how many packets are missing in a pcapng file, by what its maker says in it.
+func (s *packets) dropped() (n int64) {
+	if s.ng == nil {
+		return 0
+	}
+	for i := range s.ng.NInterfaces() {
+		in, err := s.ng.Interface(i)
+		if d := in.Statistics.PacketsDropped; err == nil && d != pcapgo.NgNoValue64 {
+			n = saturated(n + int64(min(d, math.MaxInt64)))
+		}
+	}
+	return n
+}
 
 // next reads a packet. Its error says why the file ends here; io.EOF: it is whole.
 func (s *packets) next(p *packet) error {

@@ -42,7 +42,7 @@ func (c *conn) take(k call) {
 	if k.blocking {
 		if ns >= int64(a.Slow) {
 			a.event(n, recording.KindBlockingCommand, k.fromNs, ns, recording.BlockingCommandDetail{
-				Op: k.op.name, Client: c.client.address.String(), Behind: len(c.waiting),
+				Op: k.op.name, Client: c.name(), Behind: len(c.waiting),
 			})
 		}
 		return
@@ -54,15 +54,17 @@ func (c *conn) take(k call) {
 		a.countError(n, k)
 	}
 	slow := ns >= int64(a.Slow)
+	wanted := a.pair.wants(c, k)
 	c.awaitAck(k, slow)
-	if !slow {
-		if a.sampled >= samplePerSecond {
+	if !slow && !wanted {
+		if k.endNs < a.sampledNs {
 			return
 		}
-		a.sampled++
+		a.sampledNs = k.endNs + samplePeriodNs
 	}
+	a.pair.take(c, k)
 	row := recording.Call{
-		Source: recording.SourceTap, Conn: c.client.address.String(), Op: k.op.name, ArgCount: k.args,
+		Source: recording.SourceTap, Conn: c.name(), Op: k.op.name, ArgCount: k.args,
 		RequestBytes: k.bytes, ReplyBytes: k.replyBytes, IntendedNs: k.fromNs, StartNs: k.fromNs, EndNs: k.fromNs + ns,
 		Node: n.address.String(), Slot: -1, Side: n.side(), Seq: k.end,
 	}
@@ -189,7 +191,7 @@ func (c *conn) publish(ns int64) {
 	if c.node == nil || c.observer || c.use.Calls == 0 {
 		return
 	}
-	client := c.client.address.String()
+	client := c.name()
 	name, body := recording.SnapshotServed, recording.ConnEnds{Node: c.node.address.String()}
 	if c.node.side() == recording.Client {
 		name = recording.SnapshotEnds
@@ -212,7 +214,7 @@ func (c *conn) publish(ns int64) {
 // retransmit records that an end sent something again.
 func (a *analysis) retransmit(c *conn, h *half, r retransmission, state string) {
 	a.event(c.node, recording.KindRetransmit, r.fromNs, r.toNs-r.fromNs, recording.RetransmitDetail{
-		Client: c.client.address.String(), From: sideOf(h), State: state, Why: r.why, Total: h.resent,
+		Client: c.name(), From: sideOf(h), State: state, Why: r.why, Total: h.resent,
 		Unacked: int64(max(behind(h.acked, h.top), 0)),
 	})
 }
@@ -243,7 +245,7 @@ func (c *conn) replyAcked(p *packet) {
 		trip := c.node.toClientNs
 		if u.slow || u.closed || sure >= trip+int64(c.a.Slow) {
 			c.a.event(c.node, recording.KindAcknowledged, u.sentNs, ns, recording.AckDetail{
-				Client: c.client.address.String(), Unacked: u.bytes, MinWaitNs: sure, Retransmitted: u.resent,
+				Client: c.name(), Unacked: u.bytes, MinWaitNs: sure, Retransmitted: u.resent,
 				WindowClosed: u.closed, RTTMinNs: trip,
 			})
 		}

@@ -217,15 +217,20 @@ func (w *wire) read() *recording.Recording {
 	return rec
 }
 
-// sink is a writer that can be read afterwards.
+// readFile makes a recording of a file.
 func readFile(t testing.TB, file []byte) (*recording.Recording, capture.Summary, error) {
+	t.Helper()
+	return readFiles(t, []capture.File{{Name: "x.pcap", ReadSeeker: bytes.NewReader(file)}})
+}
+
+func readFiles(t testing.TB, files []capture.File) (*recording.Recording, capture.Summary, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture.slowpath")
 	w, err := recording.Create(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := capture.Read(context.Background(), bytes.NewReader(file), capture.Options{Version: "test"}, w)
+	s, err := capture.Read(context.Background(), files, capture.Options{Version: "test"}, w)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, s, err
 	}
