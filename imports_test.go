@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/capture":         2,
+	"internal/source/capture/ring":    1,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,

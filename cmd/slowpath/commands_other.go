@@ -8,9 +8,10 @@ import (
 	"slowpath/internal/source/tap"
 )
 
-func (a *app) bench() *cobra.Command  { return needsLinux("bench", shortBench, whyBench) }
-func (a *app) matrix() *cobra.Command { return needsLinux("matrix", shortMatrix, whyLab) }
-func (a *app) lab() *cobra.Command    { return needsLinux("lab", shortLab, whyLab) }
+func (a *app) bench() *cobra.Command   { return needsLinux("bench", shortBench, whyBench) }
+func (a *app) matrix() *cobra.Command  { return needsLinux("matrix", shortMatrix, whyLab) }
+func (a *app) capture() *cobra.Command { return needsLinux("capture", shortCapture, whyCapture) }
+func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyLab) }
 
 // serverOf: check has refused a pid.
 func (a *app) serverOf(_ *cobra.Command, _ int, args []string) ([]string, error) { return args, nil }

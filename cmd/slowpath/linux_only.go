@@ -15,9 +15,12 @@ const (
 	shortMatrix = "Client libraries against server versions: calls per second, latency, errors, findings"
 	shortLab    = "Make real incidents on real servers, and grade the verdicts"
 
-	whyBench = "its event loops are made of epoll"
-	whyTrace = "calls are seen by eBPF programs"
-	whyLab   = "its faults are made with cgroups, namespaces and signals"
+	shortCapture = "Keep the newest packets of servers in a ring of files"
+
+	whyBench   = "its event loops are made of epoll"
+	whyTrace   = "calls are seen by eBPF programs"
+	whyCapture = "packets come from its packet sockets"
+	whyLab     = "its faults are made with cgroups, namespaces and signals"
 )
 
 // needsLinux is a command that says so, whatever its flags and arguments.

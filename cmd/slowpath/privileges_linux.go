@@ -53,9 +53,23 @@ func (a *app) dropper(written []string, servers []target.Target, profiles []prof
 				n.add(fmt.Sprintf("/proc/%d", pid), 0)
 			}
 		}
-		err := privilege.Drop(n.users, own)
-		if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.onTerminal()) { // a build for tests has cgo
-			a.notes([]string{"slowpath keeps more privileges than it needs: " + err.Error()})
-		}
+		a.drop(n, own)
+	}
+}
+
+// dropBeside gives up what root may do beyond making files beside one that is there, which belong to the same user. A
+// directory of another user takes the right to write there: that user is to read no such file.
+func (a *app) dropBeside(path string) {
+	const anybody = 0o002
+	var n needed
+	n.add(filepath.Dir(path), anybody)
+	n.add(path, 0)
+	a.drop(n, "")
+}
+
+func (a *app) drop(n needed, own string) {
+	err := privilege.Drop(n.users, own)
+	if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.onTerminal()) { // a build for tests has cgo
+		a.notes([]string{"slowpath keeps more privileges than it needs: " + err.Error()})
 	}
 }
