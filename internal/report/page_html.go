@@ -279,7 +279,7 @@ func heatOf(o verdict.OverTime, d verdict.Diagnosis) *heatPage {
 	whose := map[string]string{"users": "your calls", "load": "the calls of the load", "probe": "slowpath's own calls"}
 	v := &heatPage{
 		Title: "How long " + whose[o.Population] + " took, over time",
-		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the darker, the more calls. The line is the slow " +
+		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the stronger the colour, the more calls. The line is the slow " +
 			"threshold.",
 		Width: heatTotal, Height: (last-first+1)*heatCellHeight + 20,
 	}
