@@ -132,6 +132,17 @@ func TestMapState(t *testing.T) {
 			[]string{"failover-started 0-5460 10.0.0.1:6379  a", "failover-ended 0-5460 10.0.0.1:6379 10.0.0.4:6379 d"},
 		},
 		{
+			"a master without slots becomes a replica of the one that got its last",
+			[]viewOf{
+				{"a", with("a master 6 1-5460", "b master 7 0 5461-10922")},
+				{"b", with("a slave:b 8", "b master 8 0-10922")},
+			},
+			[]string{
+				"slot-moved 0 10.0.0.1:6379 10.0.0.2:6379 b",
+				"slot-moved 1-5460 10.0.0.1:6379 10.0.0.2:6379 b",
+			},
+		},
+		{
 			"a failover by command, and late views",
 			[]viewOf{
 				{"d", with("a slave:d 5", "d master 5 0-5460")},

@@ -95,13 +95,15 @@ func (u *viewUpdate) confirms(m *member, slot int, serves bool) bool {
 // report emits a transfer: a failover if a replica has taken all slots of its primary, else a move.
 func (u *viewUpdate) report(t transfer, slots []uint16) {
 	ranges := cluster.Ranges(slots)
+	hadNone := t.to != nil && t.to.slots == len(slots)
 	switch {
 	case t.from == nil || t.to == nil || t.from.slots > 0:
 		u.emit(t.moved(ranges))
-	case t.from.failing || t.to.replicaOf == t.from.id || t.from.replicaOf == t.to.id && !t.from.primary:
+	// A master that was given the last slot of another one had slots before: that one becomes its replica by itself.
+	case t.from.failing || t.to.replicaOf == t.from.id || t.from.replicaOf == t.to.id && !t.from.primary && hadNone:
 		u.emitFailover(t, ranges)
 	// A node without slots has all of them now: a replica that was not known as one, or a move.
-	case t.to.slots == len(slots):
+	case hadNone:
 		u.handovers = append(u.handovers, handover{t, ranges, u.now})
 	default:
 		u.emit(t.moved(ranges))
