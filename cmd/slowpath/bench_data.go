@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"slowpath/internal/load/bench"
+	"slowpath/internal/load/engine"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
@@ -132,7 +133,7 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	master, err := b.master(ctx)
+	master, err := b.masterAfter(ctx, d)
 	var again *bench.Data
 	if err == nil {
 		again, err = bench.OpenData(ctx, master, b.options.Target.Kind == "cluster", b.work())
@@ -142,6 +143,23 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	}
 	defer again.Close()
 	return b.cleanUp(ctx, again)
+}
+
+// masterAfter is a master after the load: the node of a cluster that was named may have left it or died meanwhile, so
+// that others are asked, too.
+func (b *benching) masterAfter(ctx context.Context, d *bench.Data) (target.Target, error) {
+	master, err := b.master(ctx)
+	if err == nil || !b.options.Load.Cluster {
+		return master, err
+	}
+	for _, addr := range d.Addrs() {
+		o := b.options.Load
+		o.Target = o.Target.WithAddr(addr)
+		if masters, err := engine.Masters(ctx, o); err == nil {
+			return masters[0], nil
+		}
+	}
+	return master, err
 }
 
 // removeByHand is the command that removes the keys of loads, without the password.

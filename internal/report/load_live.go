@@ -8,8 +8,8 @@ import (
 	"slowpath/internal/load/bench"
 )
 
-// LoadLine is the last second of a load that runs, in one line that begins with what changes; total is 0 where it has
-// no known end.
+// LoadLine is the last second of a load that runs, in one line that begins with what changes. errors are those since
+// the start; total is 0 where the load has no known end.
 func LoadLine(s bench.Second, errors int64, connections int, total time.Duration) string {
 	line := fmt.Sprintf("%d s", s.Second+1)
 	if total > 0 {
@@ -27,6 +27,9 @@ func LoadLine(s bench.Second, errors int64, connections int, total time.Duration
 	line += fmt.Sprintf(", %s in flight", format.Compact(s.InFlight))
 	if errors > 0 {
 		line += ", " + format.Thousands(errors) + " errors"
+	}
+	if s.Retried > 0 {
+		line += ", " + format.Thousands(s.Retried) + " sent again"
 	}
 	if down := connections - s.Connected; down > 0 {
 		line += fmt.Sprintf(", %d down", down)

@@ -97,6 +97,14 @@ func (d *Data) Close() {
 	}
 }
 
+// Addrs are the addresses of the nodes that it was connected to.
+func (d *Data) Addrs() (list []string) {
+	for _, h := range d.conns {
+		list = append(list, h.addr)
+	}
+	return list
+}
+
 // randomKeys is how many keys are sampled to tell whether a server has keys of others.
 const randomKeys = 16
 

@@ -4,6 +4,9 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"slowpath/internal/format"
 )
@@ -54,6 +57,9 @@ func (s *summary) notes(r *Result) []string {
 			"node.",
 			n)
 	}
+	if r.Routing != nil {
+		out = append(out, whileChanged(r)...)
+	}
 	out = append(out, fixes(r)...)
 	if n := r.Unanswered.Failed; n > 0 {
 		note("%s without a reply, because their connection was closed or they timed out: they count in no latency, "+
@@ -67,6 +73,48 @@ func (s *summary) notes(r *Result) []string {
 	}
 	return out
 }
+
+// whileChanged says in which seconds calls were sent again, or connections and calls failed, since the nodes of the
+// target changed, and what that did to the latency; nil: they did not change.
+func whileChanged(r *Result) []string {
+	if len(r.Routing.Retried) == 0 && r.Connections.Lost == 0 {
+		return nil
+	}
+	var in []string
+	var during, others []int64
+	follows := false
+	for _, s := range r.Series {
+		changed := s.Retried > 0 || s.Errors > 0
+		switch {
+		case !changed:
+			others = append(others, s.P99Ns)
+		case follows:
+			first, _, _ := strings.Cut(in[len(in)-1], "-")
+			in[len(in)-1] = fmt.Sprintf("%s-%d", first, s.Second+1)
+		default:
+			in = append(in, strconv.Itoa(s.Second+1))
+		}
+		if changed {
+			during = append(during, s.P99Ns)
+		}
+		follows = changed
+	}
+	if len(during) == 0 {
+		return nil
+	}
+	if len(in) > mostNamed {
+		in = append(in[:mostNamed], "…")
+	}
+	note := fmt.Sprintf("Calls were sent again, or failed, in %s of the load (%s): the highest p99 of these is %s",
+		format.Count(len(during), "second"), strings.Join(in, ", "), format.Brief(slices.Max(during)))
+	if len(others) > 0 {
+		note += fmt.Sprintf(", that of the other seconds %s", format.Brief(slices.Max(others)))
+	}
+	return []string{note + "."}
+}
+
+// mostNamed seconds are named in a note; the series has all.
+const mostNamed = 5
 
 // latenessFix is what makes a late generator punctual.
 func latenessFix(r *Result) string {
