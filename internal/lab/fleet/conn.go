@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,7 +19,8 @@ import (
 // conn speaks just enough RESP2 to start a server: the lab must not depend on the code that it tests.
 type conn struct {
 	net.Conn
-	r *bufio.Reader
+	r        *bufio.Reader
+	patience time.Duration // for one command and its reply; 0: replyTimeout
 }
 
 // replyTimeout bounds one command and its reply; a server that starts is asked again after it.
@@ -56,12 +58,12 @@ func wrapConn(c net.Conn, err error) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c, bufio.NewReader(c)}, nil
+	return &conn{Conn: c, r: bufio.NewReader(c)}, nil
 }
 
 // ask sends one command and reads its reply: a string, int64, []any or nil. An error reply is a refusal.
 func (c *conn) ask(ctx context.Context, args ...string) (any, error) {
-	deadline := time.Now().Add(replyTimeout)
+	deadline := time.Now().Add(cmp.Or(c.patience, replyTimeout))
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

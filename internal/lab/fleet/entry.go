@@ -44,6 +44,7 @@ type Entry struct {
 	Paths   []string `json:"paths,omitempty"`
 	Name    string   `json:"name,omitempty"`
 	Info    *Info    `json:"info,omitempty"` // of a server's process
+	Like    *likeIt  `json:"like,omitempty"` // of a persistent node of a cluster
 }
 
 // fleet is the name of the `lab up` that made the entry.

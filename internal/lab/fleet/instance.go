@@ -16,6 +16,7 @@ type Instance struct {
 	Info
 	spec     Spec
 	argv     []string
+	foundBy  string // by what its program is found again
 	programs string // directory or file, opened for the process, see the constant; empty: not needed
 	registry *Registry
 	process  Entry // with the pid once it is started
@@ -82,7 +83,9 @@ func (i *Instance) Kill(ctx context.Context) error {
 	if err := i.registry.host.kill(ctx, i.process.Process); err != nil {
 		return fmt.Errorf("killing %s: %w", i.Addr, err)
 	}
-	<-i.exited
+	if i.exited != nil { // started by this process
+		<-i.exited
+	}
 	return nil
 }
 

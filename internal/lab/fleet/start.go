@@ -80,7 +80,7 @@ func (f *Fleet) startOn(ctx context.Context, bin servers.Binary, spec Spec, g *g
 	*Instance, error,
 ) {
 	dir := f.newDir(g, port)
-	i := &Instance{spec: spec, registry: f.Registry, Info: Info{
+	i := &Instance{spec: spec, registry: f.Registry, foundBy: bin.FoundBy(), Info: Info{
 		Group: g.id, Server: bin.Name, Version: bin.Version, Role: role, Cluster: spec.cluster, Dir: dir,
 		LogPath: filepath.Join(dir, "server.log"),
 		Addr:    net.JoinHostPort(spec.bind(), strconv.Itoa(port)), Port: port, TLS: spec.TLS, NetNS: spec.NetNS,
@@ -123,7 +123,7 @@ func (i *Instance) prepare(g *group, conf string) error {
 	}
 	if i.process, err = i.registry.Add(Entry{
 		Kind: KindProcess, Group: g.id, Persistent: i.spec.Persistent, Fleet: i.spec.Fleet,
-		Path: i.Dir,
+		Path: i.Dir, Like: g.like(i.spec, i.foundBy),
 	}); err != nil {
 		return err
 	}

@@ -23,6 +23,17 @@ type As struct {
 // IsPath reports whether a server is named by its path instead of the name of a version.
 func IsPath(server string) bool { return strings.ContainsRune(server, filepath.Separator) }
 
+// byPath is the origin of servers that were named by their path.
+const byPath = "named by its path"
+
+// FoundBy is by what the same server is found again: the name of its version, or its path.
+func (b Binary) FoundBy() string {
+	if b.Origin == byPath {
+		return b.Path
+	}
+	return string(b.Name)
+}
+
 // AtPath is a server of any version at a path. Its name, such as "redis-7.4.1", is what it prints with --version, for
 // which it has 20 s. Whether it has TLS is not known: TLS is true.
 func AtPath(ctx context.Context, path string, as As) (Binary, error) {
@@ -31,7 +42,7 @@ func AtPath(ctx context.Context, path string, as As) (Binary, error) {
 	if err != nil {
 		return failed(err)
 	}
-	m := manifest{Origin: "named by its path", Program: filepath.Base(program), File: file}
+	m := manifest{Origin: byPath, Program: filepath.Base(program), File: file}
 	s := Server{TLS: true, Origin: m.Origin}
 	out, err := m.binary(s, filepath.Dir(program)).askAs(ctx, as)
 	if err != nil {
