@@ -84,6 +84,7 @@ var layers = map[string]int{
 	"internal/lab/servers":                   0,
 	"internal/lab/fleet":                     1,
 	"internal/lab/fleettest":                 2,
+	"internal/lab/clusters":                  2,
 	"internal/lab/traffic":                   1,
 	"internal/lab/fault":                     2,
 	"internal/lab/sink":                      0,
