@@ -40,7 +40,7 @@ a lab that was killed are removed when the next one starts.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labApps(), a.labUp(),
-		a.labDown(), a.labSink(), a.labCodisProxy(), a.labMigrateSlots())
+		a.labCluster(), a.labDown(), a.labSink(), a.labCodisProxy(), a.labMigrateSlots())
 	return c
 }
 

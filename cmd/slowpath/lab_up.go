@@ -112,15 +112,27 @@ func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, se
 		if err != nil {
 			return nil, servers.Binary{}, err
 		}
-		bin, err := l.Cache.Get(ctx, l.Server, a.stderr)
+		bin, err := a.binaryOf(ctx, l, server)
 		return l, bin, err
 	}
-	bin, err := fleet.ServerAt(ctx, server)
+	bin, err := a.binaryOf(ctx, nil, server)
 	if err != nil {
-		return nil, bin, usage(err)
+		return nil, bin, err
 	}
 	l, err := a.openLab(ctx, defaultServer, a.stderr)
 	return l, bin, err
+}
+
+// binaryOf finds a server by its path, or by its version in the cache of a lab.
+func (a *app) binaryOf(ctx context.Context, l *incident.Lab, server string) (servers.Binary, error) {
+	if !servers.IsPath(server) {
+		return l.Cache.Get(ctx, servers.Name(server), a.stderr)
+	}
+	bin, err := fleet.ServerAt(ctx, server)
+	if err != nil {
+		return bin, usage(err)
+	}
+	return bin, nil
 }
 
 // badPort marks an error of --port as one of the command line.
