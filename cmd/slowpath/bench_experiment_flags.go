@@ -20,6 +20,7 @@ import (
 type experimentFlags struct {
 	sweep, findMax, compare string
 	targets                 bool
+	html                    string
 	gain, precision         string
 	repeat, confirm         int
 	warmup                  time.Duration
@@ -47,6 +48,8 @@ func (f *experimentFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.targets, "compare-targets", false, "the same load on several TARGETs in turns, and one table: "+
 		"servers, clusters, proxies. What each is shows by itself, or write standalone:, cluster: or proxy: before "+
 		"HOST:PORT")
+	fl.StringVar(&f.html, "html", "", "with --compare-targets: write the table with plots to this `file`, too, a page "+
+		"for a browser")
 	fl.DurationVar(&f.warmup, "warmup", 500*time.Millisecond, "how long, before each load of these, one is made "+
 		"that does not count")
 	fl.StringVar(&f.gain, "gain", "10%", "with --sweep: the knee is where twice as much gives less than this `share` "+
@@ -145,7 +148,9 @@ func (f *experimentFlags) checkAlone() error {
 			"--sweep, " +
 			"--find-max, --repeat, --compare and --compare-targets")
 	}
-	for flag, needs := range map[string]string{"gain": "sweep", "precision": "find-max", "confirm": "find-max"} {
+	for flag, needs := range map[string]string{
+		"gain": "sweep", "precision": "find-max", "confirm": "find-max", "html": "compare-targets",
+	} {
 		if f.given.Changed(flag) && !f.given.Changed(needs) {
 			return usagef("--%s is for --%s: add it, or leave this out", flag, needs)
 		}

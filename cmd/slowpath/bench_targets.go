@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,11 @@ func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) 
 	if a.where.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
 		return errors.Join(usagef("-c: none of the targets is a node of a cluster; leave it out"), c.leave(ctx))
 	}
-	return errors.Join(c.run(ctx), c.leave(ctx))
+	page, err := newFile("html", f.experiment.html) // a name that cannot be written ends it before the loads
+	if err != nil {
+		return errors.Join(err, c.leave(ctx))
+	}
+	return errors.Join(c.run(ctx, page), c.leave(ctx))
 }
 
 // splitKinds takes the kinds off arguments such as cluster:10.0.0.1:7001. A host may have such a name: cluster:7001 is
@@ -160,8 +165,8 @@ func (t *comparedTarget) identify(ctx context.Context, g source.Greeting, kind s
 
 func (t *comparedTarget) isCluster() bool { return t.info.Kind == experiment.Cluster }
 
-// run makes the loads and prints what they show.
-func (c *comparing) run(ctx context.Context) error {
+// run makes the loads and prints what they show; page is nil without --html.
+func (c *comparing) run(ctx context.Context, page *os.File) error {
 	f, first := &c.flags.experiment, c.targets[0]
 	loads, of := 0, (f.repeat+1)*len(c.targets)
 	compared, err := experiment.MakeTargets(ctx, experiment.TargetsOptions{
@@ -181,6 +186,10 @@ func (c *comparing) run(ctx context.Context) error {
 	})
 	c.app.progressDone()
 	if err != nil {
+		if page != nil {
+			page.Close()
+			removeFile(page.Name()) // it holds nothing
+		}
 		return err
 	}
 	failed := func(t experiment.Compared) bool { return len(t.Failures) > 0 }
@@ -188,9 +197,22 @@ func (c *comparing) run(ctx context.Context) error {
 		c.app.code = exitFindings
 	}
 	if c.flags.asJSON {
-		return report.TargetsJSON(c.app.stdout, compared)
+		err = report.TargetsJSON(c.app.stdout, compared)
+	} else {
+		err = report.Targets(c.app.stdout, compared, c.app.style())
 	}
-	return report.Targets(c.app.stdout, compared, c.app.style())
+	return errors.Join(err, c.writePage(page, compared))
+}
+
+func (c *comparing) writePage(page *os.File, compared *experiment.Targets) error {
+	if page == nil {
+		return nil
+	}
+	if err := errors.Join(report.TargetsPage(page, compared), page.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.app.stderr, "page: %s\n", layout.OneLine(page.Name()))
+	return nil
 }
 
 // load makes one load. One at whose end the target is gone says nothing of how fast it is.

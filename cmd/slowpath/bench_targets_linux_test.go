@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,9 +141,16 @@ func TestCompareTargets(t *testing.T) {
 			t.Errorf("%s has %v keys left, %v", i.Addr, left, err)
 		}
 	}
+	page := filepath.Join(t.TempDir(), "page.html")
+	args = append(args, "--html", page)
 	out, err = comparison(t, args...).Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	checkPage(t, page, labels)
+	again := comparison(t, args...)
+	if _, err := again.Output(); again.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("onto a page that is there: %v", err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if len([]rune(line)) > 81 {
@@ -153,6 +161,36 @@ func TestCompareTargets(t *testing.T) {
 		if !bytes.Contains(out, []byte(want)) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
+	}
+}
+
+// checkPage: the page has a column for each target, and only the user can read it.
+func checkPage(t *testing.T, path string, labels []string) {
+	t.Helper()
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, label := range labels {
+		if want := "<th>" + experiment.TargetName(i) + " " + label + "</th>"; !bytes.Contains(body, []byte(want)) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestCompareTargetsWithoutPage: where nothing was measured no empty page is left.
+func TestCompareTargetsWithoutPage(t *testing.T) {
+	a := fleettest.Start(t, servers.Redis7015, fleet.Spec{Config: []string{"maxclients 6"}})
+	page := filepath.Join(t.TempDir(), "page.html")
+	c := comparison(t, a.Addr, a.Addr, "--for", "50ms", "--rounds", "1", "--html", page)
+	if out, err := c.CombinedOutput(); err == nil {
+		t.Fatalf("%s", out)
+	}
+	if _, err := os.Stat(page); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a page is left: %v", err)
 	}
 }
 

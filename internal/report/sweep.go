@@ -86,6 +86,15 @@ func interval(e experiment.Estimate, format string) string {
 // experimentNotes ends the text of an experiment: how its loads were made, and what one must know.
 func (p *page) experimentNotes(s experiment.Setup, notes []string, how string) {
 	p.Gap()
+	p.Facts("", experimentFacts(s, how), layout.Dim)
+	for _, n := range notes {
+		p.Gap()
+		p.Paragraph("", "", n, layout.None)
+	}
+}
+
+// experimentFacts say how the loads were made, and how long each was.
+func experimentFacts(s experiment.Setup, how string) []string {
 	facts := []string{how, "each " + format.Interval(time.Duration(s.DurationNs))}
 	if s.DurationNs == 0 {
 		facts = facts[:1]
@@ -93,9 +102,5 @@ func (p *page) experimentNotes(s experiment.Setup, notes []string, how string) {
 	if s.WarmUpNs > 0 {
 		facts = append(facts, format.Interval(time.Duration(s.WarmUpNs))+" of warm-up left out")
 	}
-	p.Facts("", facts, layout.Dim)
-	for _, n := range notes {
-		p.Gap()
-		p.Paragraph("", "", n, layout.None)
-	}
+	return facts
 }

@@ -30,13 +30,18 @@ func Targets(w io.Writer, s *experiment.Targets, style layout.Style) error {
 	p.Gap()
 	p.Paragraph("", "", "Medians over the rounds, ± their 95 % interval. What is against "+s.Targets[0].Name+
 		" is the ratio of loads of the same round.", layout.Dim)
+	p.experimentNotes(s.Setup, s.Notes, targetRounds(s))
+	return p.To(w, "the comparison")
+}
+
+// targetRounds is "6 rounds of 2 targets in turns (A B, and back)".
+func targetRounds(s *experiment.Targets) string {
 	names := make([]string, len(s.Targets))
 	for i, t := range s.Targets {
 		names[i] = t.Name
 	}
-	p.experimentNotes(s.Setup, s.Notes, fmt.Sprintf("%s of %s in turns (%s, and back)",
-		format.Count(s.Rounds, "round"), format.Count(len(names), "target"), strings.Join(names, " ")))
-	return p.To(w, "the comparison")
+	return fmt.Sprintf("%s of %s in turns (%s, and back)", format.Count(s.Rounds, "round"),
+		format.Count(len(names), "target"), strings.Join(names, " "))
 }
 
 // TargetsJSON writes the document slowpath.targets/v1.
@@ -300,10 +305,19 @@ func (p *page) targetLimits(all []experiment.Compared) {
 		if t.Sentence != "" {
 			p.Paragraph(t.Name+"  ", "   ", t.LimitedBy+": "+t.Sentence, layout.Dim)
 		}
-		if n := len(t.Failures); n > 0 {
-			last := t.Failures[n-1]
-			p.Paragraph(t.Name+"  ", "   ", fmt.Sprintf("down in %s of %d, the last time in round %d: %s",
-				format.Count(n, "round"), n+len(t.Runs), last.Round, layout.OneLine(last.Error)), layout.Alarm)
+		if down := downText(t); down != "" {
+			p.Paragraph(t.Name+"  ", "   ", down, layout.Alarm)
 		}
 	}
+}
+
+// downText says in how many rounds a target was down, and why; empty: in none.
+func downText(t experiment.Compared) string {
+	n := len(t.Failures)
+	if n == 0 {
+		return ""
+	}
+	last := t.Failures[n-1]
+	return fmt.Sprintf("down in %s of %d, the last time in round %d: %s", format.Count(n, "round"), n+len(t.Runs),
+		last.Round, layout.OneLine(last.Error))
 }
