@@ -83,8 +83,13 @@ func (ch *changing) change(ctx context.Context, do func(context.Context) error) 
 	}
 	ch.app.progressDone()
 	var misuse clusters.Misuse
-	if errors.As(err, &misuse) {
+	switch {
+	case errors.As(err, &misuse):
 		return usage(err)
+	case errors.Is(err, clusters.ErrStopped):
+		ch.app.explain(err)
+		ch.app.code = exitInterrupted
+		return nil
 	}
 	return badPort(err)
 }

@@ -22,6 +22,9 @@ func (m Misuse) Unwrap() error { return m.error }
 
 func misuse(format string, args ...any) error { return Misuse{fmt.Errorf(format, args...)} }
 
+// ErrStopped says that the context ended before a change was complete, and what that left.
+var ErrStopped = errors.New("stopped")
+
 // Cluster is a cluster that runs. Only one process can have it open.
 type Cluster struct {
 	Note func(string) // is told what takes long, and what was found and repaired; nil: nobody
@@ -172,6 +175,15 @@ func (c *Cluster) settle(ctx context.Context) error {
 		}
 		return differs == "", nil
 	})
+}
+
+// ready waits until a change can begin.
+func (c *Cluster) ready(ctx context.Context) error {
+	err := c.settle(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: nothing was changed", ErrStopped)
+	}
+	return err
 }
 
 // difference is empty where all nodes have the same map.

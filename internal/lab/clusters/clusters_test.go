@@ -286,6 +286,25 @@ func TestKilledMaster(t *testing.T) {
 	}
 }
 
+// TestStopOfAWait: the end of ctx ends the wait for an election.
+func TestStopOfAWait(t *testing.T) {
+	f, _ := up(t, servers.Redis7015, 3, 1, fleet.Spec{Config: []string{"cluster-node-timeout 600000"}})
+	c := open(t, f)
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Note = func(s string) {
+		if strings.Contains(s, "is killed") {
+			cancel()
+		}
+	}
+	if err := c.settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Failover(ctx, c.masters()[0].Addr, Killed); !errors.Is(err, ErrStopped) {
+		t.Error(err)
+	}
+}
+
 // TestStopAndGoOn: a move that ctx ends leaves no slot open, and one that was broken off is ended by the next.
 func TestStopAndGoOn(t *testing.T) {
 	f, _ := up(t, servers.Redis7015, 3, 0, fleet.Spec{})
@@ -415,7 +434,7 @@ func TestJoinIsUndone(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := c.Add(ctx, bin, Addition{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Add(ctx, bin, Addition{}); !errors.Is(err, ErrStopped) {
 		t.Fatal(err)
 	}
 	if nodes, err := f.ClusterOf("life"); err != nil || len(nodes) != 3 {

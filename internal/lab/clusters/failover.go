@@ -37,7 +37,7 @@ const (
 // Failover has a replica take over from its master: the one that is named, or of a master that is named the one with
 // the most data.
 func (c *Cluster) Failover(ctx context.Context, name string, how How) (done TookOver, err error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return done, err
 	}
 	master, replica, err := c.pair(ctx, name, how)
@@ -50,6 +50,10 @@ func (c *Cluster) Failover(ctx context.Context, name string, how How) (done Took
 		replica, err = c.killMaster(ctx, master)
 	} else {
 		err = c.askReplica(ctx, replica, how)
+	}
+	if ctx.Err() != nil && err != nil {
+		err = fmt.Errorf("%w: %s may still take over from %s; see: slowpath topology %[2]s", ErrStopped, done.To,
+			done.From)
 	}
 	if err != nil {
 		return done, err

@@ -36,7 +36,7 @@ type Added struct {
 // Add starts a server like the others, has it join, and moves slots to it. If it cannot join, or ctx ends before it
 // has, it is removed again.
 func (c *Cluster) Add(ctx context.Context, bin servers.Binary, a Addition) (done Added, err error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return done, err
 	}
 	role := "master"
@@ -54,12 +54,18 @@ func (c *Cluster) Add(ctx context.Context, bin servers.Binary, a Addition) (done
 	}
 	c.Note("starting a server")
 	i, err := c.fleet.StartLike(ctx, c.Like(), bin, a.Port, role)
+	if ctx.Err() != nil && err != nil {
+		err = fmt.Errorf("%w: the new server was removed again", ErrStopped)
+	}
 	if err != nil {
 		return done, err
 	}
 	done.Node = i.Info
 	n, err := c.join(ctx, i, master)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %s was removed again", ErrStopped, i.Addr)
+		}
 		return done, errors.Join(err, c.undo(context.WithoutCancel(ctx), i, n))
 	}
 	done.Joined = true
@@ -94,7 +100,7 @@ func (c *Cluster) join(ctx context.Context, i *fleet.Instance, master *node) (*n
 		if err != nil || !known {
 			return false, err
 		}
-		return c.ready(ctx)
+		return c.allServe(ctx)
 	})
 	if err == nil && master != nil {
 		c.Note(fmt.Sprintf("%s copies the data of %s", n.Addr, master.Addr))
@@ -134,9 +140,9 @@ func (c *Cluster) allKnow(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// ready: all nodes serve calls, and know the greatest epoch. A new node does so some time after it knows the others. If
-// it got a slot before, it would refuse the keys; and with an epoch that is too small, lose it to the old owner.
-func (c *Cluster) ready(ctx context.Context) (bool, error) {
+// allServe: all nodes serve calls, and know the greatest epoch. A new node does so some time after it knows the others.
+// If it got a slot before, it would refuse the keys; and with an epoch that is too small, lose it to the old owner.
+func (c *Cluster) allServe(ctx context.Context) (bool, error) {
 	epochs, serving := map[int64]bool{}, true
 	for _, n := range c.nodes {
 		text, err := n.text(ctx, "CLUSTER", "INFO")
@@ -182,7 +188,7 @@ type Removed struct {
 // Remove moves the slots of a node to the other masters, has all nodes forget it, and stops it. The end of ctx ends it
 // after the slot that is being moved; then the node stays. Replicas of the node go on with a master that got its slots.
 func (c *Cluster) Remove(ctx context.Context, name string, p Pace) (done Removed, err error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return done, err
 	}
 	stray := slices.IndexFunc(c.nodes, func(n *node) bool {

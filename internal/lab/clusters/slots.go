@@ -39,7 +39,7 @@ const migrateTimeout = time.Minute
 // Reshard moves slots, the lowest first, from one master to another one. The end of ctx ends it after the slot that is
 // being moved.
 func (c *Cluster) Reshard(ctx context.Context, from, to string, slots int, p Pace) (Moved, error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return Moved{}, err
 	}
 	source, err := c.masterNamed(from)
