@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -96,15 +97,33 @@ func (w *changes) await(t *testing.T, kind, field, addr string) {
 }
 
 // begin starts a command that is ended by Ctrl-C.
-func (l labOf) begin(out io.Writer, args ...string) *exec.Cmd {
+func (l labOf) begin(out, errOut io.Writer, args ...string) *exec.Cmd {
 	l.Helper()
 	c := l.command(args...)
-	c.Stdout, c.Stderr = out, l.Output()
+	c.Stdout, c.Stderr = out, errOut
 	if err := c.Start(); err != nil {
 		l.Fatal(err)
 	}
 	l.Cleanup(func() { _ = c.Process.Kill() })
 	return c
+}
+
+// awaitLine waits until a line begins with a text; further ones are read, too.
+func awaitLine(t *testing.T, from io.Reader, begin string) {
+	t.Helper()
+	seen := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(from); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), begin) {
+				close(seen)
+			}
+		}
+	}()
+	select {
+	case <-seen:
+	case <-time.After(time.Minute):
+		t.Fatalf("no line %q within a minute", begin)
+	}
 }
 
 func end(t *testing.T, c *exec.Cmd) {
@@ -123,13 +142,15 @@ func TestLabCluster(t *testing.T) {
 	pipeOut, pipeIn := io.Pipe()
 	var told changes
 	go told.read(pipeOut)
-	watch := l.begin(pipeIn, "topology", "watch", masters[0], "--json")
+	errOut, errIn := io.Pipe()
+	watch := l.begin(pipeIn, errIn, "topology", "watch", masters[0], "--json")
+	awaitLine(t, errOut, "watching 3 masters")
 	var result bytes.Buffer
-	load := l.begin(&result, "bench", masters[1], "-c", "--rate", "500/s", "--connections", "4", "--keys", "300",
-		"--prefill", "--command", "incr", "--json", "--for", "5m")
+	load := l.begin(&result, t.Output(), "bench", masters[1], "-c", "--rate", "1000/s", "--connections", "4",
+		"--keys", "300", "--prefill", "--command", "incr", "--json", "--for", "5m")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until it has keys
 		out, err := exec.Command("redis-cli", "-p", portOf(masters[0]), "dbsize").Output()
-		if err == nil && strings.TrimSpace(string(out)) > "9" {
+		if keys, _ := strconv.Atoi(strings.TrimSpace(string(out))); err == nil && keys > 50 {
 			break
 		}
 		if time.Now().After(end) {
@@ -143,7 +164,7 @@ func TestLabCluster(t *testing.T) {
 	}
 	joined, _, _ := strings.Cut(do("add-node", "--slots", "50"), " joined as a master\nmoved 50 slots with ")
 	told.await(t, "node-joined", "to", joined)
-	do("reshard", "--from", masters[0], "--to", joined, "--slots", "600", "--pause", "200ms")
+	do("reshard", "--from", masters[0], "--to", joined, "--slots", "600", "--pause", "500ms")
 	told.await(t, "slot-moved", "to", joined)
 	took := do("failover", masters[2])
 	replica, _, _ := strings.Cut(took, " took over the slots ")
