@@ -32,7 +32,7 @@ var (
 func HTML(w io.Writer, d verdict.Diagnosis, o verdict.OverTime, ok bool) error {
 	v := pageView{
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // our own
-		Title: "slowpath: " + plain(d.Target.Address), Class: classOf(d.Verdict), Summary: plain(d.Summary),
+		Title: "slowpath: " + plain(d.Target.Address), Class: verdictClass(d.Verdict), Summary: plain(d.Summary),
 		SeenBy: seenBy(d.Sources), Watched: joinFacts(watched(d)), Hops: hopsView(d.Hops), States: statesView(d.Account),
 		Findings: findingsView(d.Findings), Made: "Made by slowpath " + plain(d.Version) + ".",
 	}
@@ -79,8 +79,8 @@ func joinFacts(facts []string) string {
 	return strings.Join(facts, " · ")
 }
 
-// classOf gives a class only to what the program itself calls so.
-func classOf(said string) string {
+// verdictClass gives a class only to what the program itself calls so.
+func verdictClass(said string) string {
 	switch said {
 	case verdict.Healthy, verdict.Findings, verdict.Inconclusive:
 		return said
