@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 	"math"
+	"path"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -21,7 +22,8 @@ var serverCFSThrottled = Cause{
 	Needs: Needs{
 		T0: "slow calls that end in step with a period of 100 ms while SLOWLOG " +
 			"and LATENCY stay empty (a hint, never a proof)",
-		T1: "throttled periods in cpu.stat inside the slow calls",
+		T1: "throttled periods in cpu.stat inside the slow calls; use against quota tells a quota that is too " +
+			"small, bursts that reach it, and a kernel that throttles below it",
 		T2: "each time that the main thread was throttled, with its exact length, inside the clients' own calls",
 	},
 	Explain: explainThrottled,
@@ -41,30 +43,15 @@ func explainThrottled(n *facts.Node) *Finding {
 			"the quota kept the main thread off the CPU %s, %s in all, up to %s at a time", facts.TimesText(w.Count),
 			format.Brief(w.Ns), format.Brief(w.MaxNs))
 	}
-	path := ""
-	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
-		periods := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth()
-		throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
-		ns := n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth()
-		if throttled == 0 || !inCgroup(n, subject) {
-			continue
-		}
-		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
-		f.support(recording.SourceHost, throttled, "periods",
-			"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", path, throttled, periods,
-			format.Brief(int64(ns)))
-		quota, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
-		period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
-		if quota > 0 && period > 0 {
-			f.support(recording.SourceHost, quota/period, "cores",
-				"its quota is %.2f cores (%.0f µs of every %.0f µs)", quota/period, quota, period)
-		}
+	levels := n.Throttling()
+	for _, q := range levels {
+		f.supportQuota(n, q)
 	}
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
 		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up others")
 	}
 	f.supportAlone(n)
-	f.Fix = throttleFix(n, path)
+	f.Fix = throttleFix(n, levels)
 	f.See = []string{
 		"https://docs.kernel.org/scheduler/sched-bwc.html",
 		"https://github.com/kubernetes/kubernetes/issues/67577",
@@ -72,40 +59,176 @@ func explainThrottled(n *facts.Node) *Finding {
 	return f
 }
 
-// inCgroup reports whether a CPU cgroup is one of the levels that the server runs under.
-func inCgroup(n *facts.Node, subject string) bool {
-	for _, l := range n.Cgroup.Levels {
-		if recording.CgroupPrefix+l.Path == subject {
-			return true
-		}
+// supportQuota is what cpu.stat of one level says, and whether its quota was used up.
+func (f *Finding) supportQuota(n *facts.Node, q facts.QuotaUse) {
+	f.support(recording.SourceHost, q.Throttled, "periods",
+		"cpu.stat of %s: throttled in %.0f of %.0f periods, %s in all", q.Path, q.Throttled, q.Periods,
+		format.Brief(int64(q.ThrottledNs)))
+	if q.QuotaNs == 0 {
+		return
 	}
-	return len(n.Cgroup.Levels) == 0
+	where := "its quota"
+	if n.Cgroup.CPUPath != "" && q.Path != n.Cgroup.CPUPath {
+		where = fmt.Sprintf("the quota of %s, above the server's own cgroup,", q.Path)
+	}
+	f.support(recording.SourceHost, q.QuotaNs/q.PeriodNs, "cores", "%s is %.2f cores (%.0f µs of every %.0f µs)", where,
+		q.QuotaNs/q.PeriodNs, q.QuotaNs/1e3, q.PeriodNs/1e3)
+	if q.Others > 0 {
+		f.support(recording.SourceHost, q.Others, "of its use",
+			"other processes below %s used %.0f %% of its CPU time", q.Path, q.Others*100)
+	}
+	f.supportUse(n, q)
 }
 
-// throttleFix gives the commands for where the limit was set: a pod, a systemd unit, or a bare cgroup.
-func throttleFix(n *facts.Node, path string) []string {
+// supportUse tells a quota that is too small from one that bursts reach, and from throttling below the quota.
+func (f *Finding) supportUse(n *facts.Node, q facts.QuotaUse) {
+	switch {
+	case q.Below:
+		f.support(recording.SourceHost, q.UsedNs/(q.Throttled*q.QuotaNs), "of the quota",
+			"it was throttled below its quota: it used %s, and the %.0f throttled periods alone allow %s%s",
+			format.Brief(int64(q.UsedNs)), q.Throttled, format.Brief(int64(q.Throttled*q.QuotaNs)), belowWhy(n))
+	case q.Bursts():
+		f.support(recording.SourceHost, q.Share, "of the quota",
+			"short bursts reach its quota: in the seconds in which it was throttled, it used %.0f %% of it; it stood "+
+				"still while %s of CPU time per second were left unused", q.Share*100,
+			format.Brief(int64(q.Spare*q.QuotaNs)))
+	case q.TooSmall():
+		f.support(recording.SourceHost, q.Share, "of the quota",
+			"its quota is too small: in the seconds in which it was throttled, it used %.0f %% of it", q.Share*100)
+	}
+}
+
+// belowWhy says what makes this kernel throttle below the quota.
+func belowWhy(n *facts.Node) string {
+	switch {
+	case n.KernelBefore(4, 18):
+		return fmt.Sprintf(". Linux %s: before 4.18 the kernel takes quota back from CPUs whose clocks differ, unless "+
+			"its distribution has repaired that (commit 512ac999d275)", n.Cgroup.Kernel)
+	case n.KernelBefore(5, 4):
+		return fmt.Sprintf(". Linux %s: before 5.4 quota that one CPU has taken and not used is lost at the end of a "+
+			"period, unless its distribution has repaired that (commit de53fd7aedb1)", n.Cgroup.Kernel)
+	case n.Cgroup.Kernel != "":
+		return fmt.Sprintf(". Linux %s has none of the known faults: either other CPUs held the quota, of which each "+
+			"takes %s at once, or periods were counted in which it was not renewed, as in a virtual machine that "+
+			"stood still", n.Cgroup.Kernel, format.Brief(int64(n.SliceNs())))
+	}
+	return ""
+}
+
+// throttleFix gives the commands for where the limit was set, and for why it was reached.
+func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
+	var q facts.QuotaUse
+	if len(levels) > 0 {
+		q = levels[0]
+	}
 	cores := 1.0
 	if c, _, ok := n.MainCores(); ok {
 		cores = max(cores, math.Ceil(c)+1)
 	}
-	var fix []string
-	switch {
-	case n.Cgroup.Pod != "":
-		fix = append(fix,
-			fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
-				"(keep requests.cpu), or set it to at least %.0f:", format.Name(n.Cgroup.Pod), cores+1),
-			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0")
-	case n.Cgroup.Unit != "":
-		fix = append(fix,
-			fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
-				format.Shell(n.Cgroup.Unit), (cores+1)*100))
-	case n.Cgroup.Version == 2 && path != "":
-		fix = append(fix, "echo max > "+format.Shell("/sys/fs/cgroup"+path+"/cpu.max"))
-	case path != "":
-		fix = append(fix, "echo -1 > "+format.Shell("/sys/fs/cgroup/cpu"+path+"/cpu.cfs_quota_us"))
+	if q.PeriodNs > 0 && q.Path != n.Cgroup.CPUPath { // others use it, too
+		cores = max(cores, math.Ceil(q.QuotaNs/q.PeriodNs)+1)
 	}
-	fix = append(fix,
-		"If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share it; "+
-			"give it at least 2 cores more than io-threads, and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")
-	return fix
+	fix := raiseQuota(n, q, cores)
+	switch {
+	case q.Below:
+		return append(belowFix(n), fix...)
+	case q.Bursts():
+		return append(fix, burstFix(n, q)...)
+	}
+	last := "If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share " +
+		"it; give it at least 2 cores more than io-threads"
+	if q.TooSmall() {
+		return append(fix, last+". Bursts (cpu.max.burst) do not help: on average it uses the whole quota")
+	}
+	return append(fix, last+", and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")
+}
+
+// raiseQuota gives the commands for where the limit was set: a pod, a container, a systemd unit, or a bare cgroup.
+func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) []string {
+	c := n.Cgroup
+	own := q.Path == "" || q.Path == c.CPUPath || c.CPUPath == ""
+	unit := unitOf(q.Path)
+	if q.Path == "" {
+		unit = c.Unit
+	}
+	switch {
+	case c.Pod != "" && !own && isPod(q.Path, c.Pod):
+		return []string{
+			fmt.Sprintf("The limit is that of the whole pod %s, which its containers share: remove "+
+				"resources.limits.cpu of one of them, then the pod has none, or set them to at least %.0f together:",
+				format.Name(c.Pod), cores+1),
+			"kubectl set resources statefulset/NAME -c CONTAINER --limits=cpu=0",
+		}
+	case c.Pod != "" && own:
+		return []string{
+			fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
+				"(keep requests.cpu), or set it to at least %.0f:", format.Name(c.Pod), cores+1),
+			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0",
+		}
+	case own && strings.Contains(q.Path, "docker") && c.Container != "":
+		return []string{fmt.Sprintf("docker update --cpus=%.0f %.12s   # where it was started with --cpu-quota: "+
+			"--cpu-quota=-1", cores+1, c.Container)}
+	case unit != "":
+		return []string{fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
+			format.Shell(unit), (cores+1)*100)}
+	case q.Path == "":
+		return nil
+	case c.Version == 2:
+		return []string{"echo max > " + format.Shell("/sys/fs/cgroup"+q.Path+"/cpu.max")}
+	}
+	return []string{"echo -1 > " + format.Shell("/sys/fs/cgroup/cpu"+q.Path+"/cpu.cfs_quota_us")}
+}
+
+// unitOf is the systemd unit whose cgroup this is; empty where it is none. Those of containers are made by their
+// runtime.
+func unitOf(cgroup string) string {
+	base := path.Base(cgroup)
+	for _, suffix := range []string{".service", ".slice", ".scope"} {
+		if strings.HasSuffix(base, suffix) {
+			return base
+		}
+	}
+	return ""
+}
+
+// isPod reports whether a cgroup is that of a pod as a whole. The systemd driver writes the dashes of its uid as
+// underscores.
+func isPod(cgroup, uid string) bool {
+	return strings.Contains(strings.ReplaceAll(path.Base(cgroup), "_", "-"), uid)
+}
+
+// burstFix is what helps where the quota is reached in short bursts only.
+func burstFix(n *facts.Node, q facts.QuotaUse) []string {
+	file := "/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_burst_us"
+	if n.Cgroup.Version == 2 {
+		file = "/sys/fs/cgroup" + q.Path + "/cpu.max.burst"
+	}
+	fix := fmt.Sprintf("Or let it save up unused quota for bursts (Linux 5.14 and later), up to one more quota: "+
+		"echo %.0f > %s", q.QuotaNs/1e3, format.Shell(file))
+	if n.KernelBefore(5, 14) {
+		fix = "Or upgrade to Linux 5.14 or later, which can save up unused quota for bursts (cpu.max.burst)"
+	}
+	return []string{
+		fix, "Or a longer period with as many cores (systemd: CPUQuotaPeriodSec=1s; docker: --cpu-period and " +
+			"--cpu-quota; kubelet: --cpu-cfs-quota-period): then only longer bursts are throttled, but for longer",
+	}
+}
+
+// belowFix is what helps where the kernel throttles below the quota.
+func belowFix(n *facts.Node) []string {
+	switch {
+	case n.KernelBefore(5, 4):
+		return []string{
+			"Upgrade the kernel of this host: Linux 5.4 or later, or one of the distribution that has the commits " +
+				"512ac999d275 and de53fd7aedb1",
+			"A higher limit helps little on this kernel. Until then remove the limit:",
+		}
+	case n.Cgroup.Kernel != "":
+		return []string{
+			"Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +
+				"--cpu-manager-policy=static), or smaller slices: sysctl kernel.sched_cfs_bandwidth_slice_us=1000",
+			"Or remove the limit:",
+		}
+	}
+	return nil
 }

@@ -4,12 +4,18 @@ package facts
 type Cgroup struct {
 	// Version is the version of cgroups: 1 or 2.
 	Version int `json:"version"`
-	// Levels are the cgroups from the server's up to the root.
+	// CPUPath is the server's CPU cgroup.
+	CPUPath string `json:"cpu_path"`
+	// Levels are the cgroups with a CPU quota, from the server's up to the root.
 	Levels []CgroupLevel `json:"levels"`
 	// Pod is the Kubernetes pod; empty where there is none.
 	Pod string `json:"pod"`
+	// Container is the id of the container; empty where there is none.
+	Container string `json:"container"`
 	// Unit is the systemd unit; empty where there is none.
 	Unit string `json:"unit"`
+	// Kernel is the release of the host's kernel, as uname -r prints it; empty in older recordings.
+	Kernel string `json:"kernel"`
 }
 
 // CgroupLevel is a cgroup with its CPU quota.

@@ -14,8 +14,9 @@ import (
 
 // Cgroup is a control group of version 1 or 2, whichever has the controller on this host.
 type Cgroup struct {
-	dir string
-	v2  bool
+	dir  string
+	acct string // that of the controller cpuacct with the same name, where it is mounted apart; else empty
+	v2   bool
 }
 
 // quotaPeriod is the kernel's default period of CPU quotas.
@@ -26,6 +27,13 @@ func CPUCgroup(l Lab, name string, quota time.Duration) (*Cgroup, error) {
 	g, err := newCgroup(l, name, "cpu", "cpu.cfs_quota_us")
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(g.dir, "cpuacct.usage")); !g.v2 && err != nil {
+		acct, err := newCgroup(l, name, "cpuacct", "cpuacct.usage")
+		if err != nil {
+			return nil, err
+		}
+		g.acct = acct.dir
 	}
 	return g, g.SetQuota(quota)
 }
@@ -87,6 +95,14 @@ func newCgroup(l Lab, name, controller, v1File string) (*Cgroup, error) {
 
 // Procs is the file by which a process joins the cgroup: it writes its pid there.
 func (g *Cgroup) Procs() string { return filepath.Join(g.dir, "cgroup.procs") }
+
+// AllProcs is Procs, and the same of the cgroup that counts its CPU time where that is another one.
+func (g *Cgroup) AllProcs() []string {
+	if g.acct == "" {
+		return []string{g.Procs()}
+	}
+	return []string{g.Procs(), filepath.Join(g.acct, "cgroup.procs")}
+}
 
 // Add moves a process that runs into the cgroup.
 func (g *Cgroup) Add(pid int) error { return g.write("cgroup.procs", strconv.Itoa(pid)) }

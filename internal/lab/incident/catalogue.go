@@ -21,6 +21,7 @@ func Find(id string) (Incident, bool) {
 // hostIncidents: the process of the server does not run when it could.
 var hostIncidents = []Incident{
 	serverCFSThrottled,
+	serverCFSThrottledBursts,
 	throttledShardAlone,
 	serverCPUContention,
 	processFrozen,

@@ -16,17 +16,40 @@ var serverCFSThrottled = Incident{
 	Cause: "server-cfs-throttled",
 	Title: "a server under load, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		g, err := fault.CPUCgroup(l, "throttled", 20*time.Millisecond)
-		if err != nil {
-			return Scene{}, err
-		}
-		s, err := l.Start(ctx, fleet.Spec{CgroupProcs: []string{g.Procs()}})
-		if err != nil {
-			return Scene{}, err
-		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Command: traffic.Get(1000)})
-		return Scene{Target: s.Addr}, nil
+		return l.throttled(ctx, 10, traffic.Get(1000))
 	},
+}
+
+// serverCFSThrottledBursts has the same quota, and a load that needs less than half of it on average. Each connection
+// has few calls in a burst: many, one after the other, would be another fault.
+var serverCFSThrottledBursts = Incident{
+	ID:    "server-cfs-throttled-bursts",
+	Cause: "server-cfs-throttled",
+	Title: "a server under bursts of 40 ms every 500 ms, in a cgroup with a CPU quota of 20 ms per 100 ms",
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		const every, burst = 500 * time.Millisecond, 40 * time.Millisecond
+		get := traffic.Get(1000)
+		return l.throttled(ctx, 200, func(r *rand.Rand, k int) []string {
+			if since := time.Duration(time.Now().UnixNano()) % every; since > burst {
+				time.Sleep(every - since) // all connections at once
+			}
+			return get(r, k)
+		})
+	},
+}
+
+// throttled starts a server in a cgroup with a quota of 20 ms, and a load of many connections.
+func (l *Lab) throttled(ctx context.Context, conns int, command func(*rand.Rand, int) []string) (Scene, error) {
+	g, err := fault.CPUCgroup(l, "throttled", 20*time.Millisecond)
+	if err != nil {
+		return Scene{}, err
+	}
+	s, err := l.Start(ctx, fleet.Spec{CgroupProcs: g.AllProcs()})
+	if err != nil {
+		return Scene{}, err
+	}
+	l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: conns, Command: command})
+	return Scene{Target: s.Addr}, nil
 }
 
 // serverQuota gives the server a CPU quota.

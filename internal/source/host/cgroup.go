@@ -36,6 +36,7 @@ func (c cgroup) levels() []string {
 // cgroups are the places of a process. A controller that is nowhere mounted is the zero cgroup.
 type cgroups struct {
 	cpu, memory, freezer, blkio cgroup
+	cpuacct                     cgroup // of v1: counts the CPU time of a cgroup, which v2 does in cpu.stat
 	unified                     cgroup // v2 hierarchy, even where it has no controllers
 	raw                         string // contents of /proc/PID/cgroup, which change when the process is moved
 }
@@ -134,7 +135,9 @@ func cgroupsOf(fs FS, raw []byte) (cgroups, error) {
 		return cgroups{}, err
 	}
 	paths := cgroupPaths(raw)
-	c := cgroups{raw: string(raw), unified: place(mounts, 2, "", paths)}
+	c := cgroups{
+		raw: string(raw), unified: place(mounts, 2, "", paths), cpuacct: place(mounts, 1, "cpuacct", paths),
+	}
 	for _, controller := range []struct {
 		name string
 		to   *cgroup

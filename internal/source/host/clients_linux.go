@@ -150,7 +150,7 @@ func (w *watch) sampleClients() {
 		}
 		if c.cpu.known() && !done[c.cpu.path] {
 			done[c.cpu.path] = true
-			w.cgroupCPU(c.cpu)
+			w.cgroupCPU(c.cpu, false)
 		}
 	}
 }

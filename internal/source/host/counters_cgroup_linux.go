@@ -53,12 +53,13 @@ type cgroupPlace struct {
 	Pod        string     `json:"pod,omitempty"`       // Kubernetes pod uid
 	Container  string     `json:"container,omitempty"` // container id
 	Unit       string     `json:"unit,omitempty"`      // systemd unit
+	Kernel     string     `json:"kernel,omitempty"`    // release of the kernel: some throttle below the quota
 }
 
 func (w *watch) cgroupSnapshot() {
 	p := cgroupPlace{
 		Version: w.groups.cpu.version, CPUPath: w.groups.cpu.path, MemoryPath: w.groups.memory.path,
-		Levels: cpuLimits(w.FS, w.groups.cpu),
+		Levels: cpuLimits(w.FS, w.groups.cpu), Kernel: readLine(w.FS, "/proc/sys/kernel/osrelease"),
 	}
 	p.Pod, p.Container, p.Unit = ownerOf(w.groups.cpu.path)
 	if p.Unit == "" {
@@ -67,8 +68,9 @@ func (w *watch) cgroupSnapshot() {
 	w.snapshot(w.Node, "cgroup", p)
 }
 
-// cgroupCPU samples the quota and the throttling of every level of a CPU cgroup.
-func (w *watch) cgroupCPU(c cgroup) {
+// cgroupCPU samples the quota and the throttling of every level of a CPU cgroup, and for the server's how much CPU time
+// the level used. That is sampled last: what the level used until it was throttled is in it.
+func (w *watch) cgroupCPU(c cgroup, ofServer bool) {
 	for _, p := range c.levels() {
 		subject := recording.CgroupPrefix + p
 		if l, ok := readCPULimit(w.FS, c, p); ok {
@@ -84,8 +86,25 @@ func (w *watch) cgroupCPU(c cgroup) {
 			w.sample(subject, "cpu.nr_periods", float64(s.periods))
 			w.sample(subject, "cpu.nr_throttled", float64(s.throttled))
 			w.sample(subject, "cpu.throttled_ns", float64(s.throttledNs))
+			if used, ok := w.cgroupUsage(c, p, s); ok && ofServer {
+				w.sample(subject, "cpu.usage_ns", float64(used))
+			}
 		}
 	}
+}
+
+// cgroupUsage is the CPU time that a level of the server's CPU cgroup has used, in nanoseconds. With version 1 another
+// controller counts it, which most hosts mount together with this one; where not, the cgroup must have the same path.
+func (w *watch) cgroupUsage(c cgroup, p string, s cpuStat) (ns int64, ok bool) {
+	if c.version == 2 {
+		return s.usageNs, s.usageNs > 0
+	}
+	acct := w.groups.cpuacct
+	if !acct.known() || acct.path != c.path || p == "/" {
+		return 0, false
+	}
+	ns, err := strconv.ParseInt(readLine(w.FS, path.Join(acct.mount, p, "cpuacct.usage")), 10, 64)
+	return ns, err == nil
 }
 
 // cgroupMemory samples use, limit and how often the limit was reached, at every level.

@@ -93,7 +93,7 @@ func (w *watch) round() {
 	w.process()
 	w.smaps.run(w, w.hugePages)
 	w.threads()
-	w.cgroupCPU(w.groups.cpu)
+	w.cgroupCPU(w.groups.cpu, true)
 	w.cgroupMemory()
 	w.cgroupIO()
 	w.cgroupPressure()

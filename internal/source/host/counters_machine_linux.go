@@ -40,6 +40,8 @@ func (w *watch) machineSettings() {
 	}
 	w.sampleFile(recording.SubjectMachine, "vm.overcommit_memory", "/proc/sys/vm/overcommit_memory")
 	w.sampleFile(recording.SubjectMachine, "vm.swappiness", "/proc/sys/vm/swappiness")
+	w.sampleFile(recording.SubjectMachine, "sched_cfs_bandwidth_slice_us",
+		"/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
 	if p, err := w.procfs(); err == nil {
 		if limits, err := p.Limits(); err == nil {
 			w.sample(w.Node, "fd.limit", float64(limits.OpenFiles))

@@ -114,6 +114,7 @@ func TestWatchCgroupV2(t *testing.T) {
 	sink.want(t, subject, "cpu.quota_us", 20000)
 	sink.want(t, subject, "cpu.burst_us", 5000)
 	sink.want(t, subject, "cpu.throttled_ns", 1014870000)
+	sink.want(t, subject, "cpu.usage_ns", 1000)
 	sink.want(t, "cgroup:"+podPath, "cpu.quota_us", 50000)
 	sink.want(t, "cgroup:/kubepods.slice", "cpu.quota_us", -1)
 	sink.want(t, subject, "memory.limit_bytes", -1)
@@ -152,6 +153,8 @@ func TestWatchCgroupV1(t *testing.T) {
 		cpu + "/redis.service/cpu.cfs_quota_us": "-1\n", cpu + "/redis.service/cpu.cfs_period_us": "100000\n",
 		cpu + "/cpu.cfs_quota_us": "30000\n", cpu + "/cpu.cfs_period_us": "100000\n", cpu + "/cpu.stat": "nr_periods " +
 			"13\nnr_throttled 12\nthrottled_time 77\n",
+		cpu + "/cpuacct.usage":                              "88\n",
+		"/proc/sys/kernel/osrelease":                        "4.9.0-13-amd64\n",
 		"/sys/fs/cgroup/memory/redis/memory.usage_in_bytes": "5\n",
 		"/sys/fs/cgroup/memory/redis/memory.limit_in_bytes": "9223372036854771712\n",
 		"/sys/fs/cgroup/memory/redis/memory.failcnt":        "3\n",
@@ -162,12 +165,13 @@ func TestWatchCgroupV1(t *testing.T) {
 	sink := watchTree(t, tree(t, files))
 	sink.want(t, "cgroup:/system.slice", "cpu.quota_us", 30000)
 	sink.want(t, "cgroup:/system.slice", "cpu.throttled_ns", 77)
+	sink.want(t, "cgroup:/system.slice", "cpu.usage_ns", 88)
 	sink.want(t, "cgroup:/redis", "memory.limit_bytes", -1)
 	sink.want(t, "cgroup:/redis", "memory.failcnt", 3)
 	sink.want(t, "cgroup:/redis", "memory.oom_kill", 1)
 	p := sink.place(t)
 	if p.Version != 1 || len(p.Levels) != 1 || p.Levels[0].Path != "/system.slice" || p.Unit != "redis.service" ||
-		p.MemoryPath != "/redis" {
+		p.MemoryPath != "/redis" || p.Kernel != "4.9.0-13-amd64" {
 		t.Errorf("place %+v", p)
 	}
 }
