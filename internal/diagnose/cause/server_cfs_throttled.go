@@ -85,16 +85,19 @@ func (f *Finding) supportUse(n *facts.Node, q facts.QuotaUse) {
 	switch {
 	case q.Below:
 		f.support(recording.SourceHost, q.UsedNs/(q.Throttled*q.QuotaNs), "of the quota",
-			"it was throttled below its quota: it used %s, and the %.0f throttled periods alone allow %s%s",
+			"it was throttled below the quota: it used %s, and the %.0f throttled periods alone allow %s%s",
 			format.Brief(int64(q.UsedNs)), q.Throttled, format.Brief(int64(q.Throttled*q.QuotaNs)), belowWhy(n))
+		f.doubt(recording.SourceHost, 0, "",
+			"periods in which a virtual machine stands still count as throttled, too, and give no quota")
 	case q.Bursts():
 		f.support(recording.SourceHost, q.Share, "of the quota",
-			"short bursts reach its quota: in the seconds in which it was throttled, it used %.0f %% of it; it stood "+
+			"short bursts reach the quota: in the seconds in which it was throttled, it used %.0f %% of it; it stood "+
 				"still while %s of CPU time per second were left unused", q.Share*100,
 			format.Brief(int64(q.Spare*q.QuotaNs)))
 	case q.TooSmall():
 		f.support(recording.SourceHost, q.Share, "of the quota",
-			"its quota is too small: in the seconds in which it was throttled, it used %.0f %% of it", q.Share*100)
+			"the quota is too small: in the seconds in which it was throttled, it used %.0f %% of it, and was "+
+				"throttled in %.0f %% of the periods", q.Share*100, min(q.Often, 1)*100)
 	}
 }
 
@@ -108,9 +111,8 @@ func belowWhy(n *facts.Node) string {
 		return fmt.Sprintf(". Linux %s: before 5.4 quota that one CPU has taken and not used is lost at the end of a "+
 			"period, unless its distribution has repaired that (commit de53fd7aedb1)", n.Cgroup.Kernel)
 	case n.Cgroup.Kernel != "":
-		return fmt.Sprintf(". Linux %s has none of the known faults: either other CPUs held the quota, of which each "+
-			"takes %s at once, or periods were counted in which it was not renewed, as in a virtual machine that "+
-			"stood still", n.Cgroup.Kernel, format.Brief(int64(n.SliceNs())))
+		return fmt.Sprintf(". Linux %s has none of the known faults: other CPUs may have held the quota, of which "+
+			"each takes %s at once", n.Cgroup.Kernel, format.Brief(int64(n.SliceNs())))
 	}
 	return ""
 }
@@ -137,7 +139,7 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
 	}
 	last := "If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share " +
 		"it; give it at least 2 cores more than io-threads"
-	if q.TooSmall() {
+	if q.UsedUp() {
 		return append(fix, last+". Bursts (cpu.max.burst) do not help: on average it uses the whole quota")
 	}
 	return append(fix, last+", and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")

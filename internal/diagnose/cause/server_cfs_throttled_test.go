@@ -86,7 +86,7 @@ func (r hostCase) level(l level) {
 // TestThrottledKind: use against quota tells a quota that is too small from bursts that reach it, and from a kernel
 // that throttles below it.
 func TestThrottledKind(t *testing.T) {
-	const below = "it was throttled below its quota"
+	const below = "it was throttled below the quota"
 	late := everySecond("/redis", 40, 0)
 	late.throttled[6], late.used[6] = 10, 200
 	changed := everySecond("/redis", 40, 2)
@@ -102,18 +102,23 @@ func TestThrottledKind(t *testing.T) {
 	}{
 		"sustained": {
 			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 200, 10)),
-			"its quota is too small: in the seconds in which it was throttled, it used 100 % of it",
+			"the quota is too small: in the seconds in which it was throttled, it used 100 % of it, and was " +
+				"throttled in 100 % of the periods",
 			"do not help", "cfs_burst_us", false,
 		},
 		"sustained, with one period unused now and then": {
-			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 185, 9)), "its quota is too small", "", "", false,
+			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 185, 9)), "the quota is too small", "", "", false,
 		},
 		"sustained for one second of eight": {
-			newHostCase(true).under(1, "6.1.0", late), "its quota is too small", "", "", false,
+			newHostCase(true).under(1, "6.1.0", late), "the quota is too small", "", "", false,
+		},
+		"sustained, by callers that are late": {
+			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 170, 8)),
+			"it used 85 % of it, and was throttled in 80 % of the periods", "allow bursts", "do not help", false,
 		},
 		"bursts": {
 			newHostCase(true).under(2, "6.1.0", everySecond("/redis", 50, 2)),
-			"short bursts reach its quota: in the seconds in which it was throttled, it used 25 % of it; it stood " +
+			"short bursts reach the quota: in the seconds in which it was throttled, it used 25 % of it; it stood " +
 				"still while 150 ms of CPU time per second were left unused",
 			"echo 20000 > /sys/fs/cgroup/redis/cpu.max.burst", "do not help", false,
 		},
@@ -141,6 +146,11 @@ func TestThrottledKind(t *testing.T) {
 			newHostCase(true).under(2, "6.1.0", big(everySecond("/redis", 300, 9))),
 			"has none of the known faults", "sched_cfs_bandwidth_slice_us=1000", "Upgrade", false,
 		},
+		// 6 periods of each second were stolen by the hypervisor: their quota was not given
+		"a virtual machine that stood still": {
+			newHostCase(true).under(1, "4.9.0", big(everySecond("/redis", 300, 9))).sample(recording.SubjectMachine,
+				"cpu.steal_ns", 0, 8*0.6e9), "its quota is 1.00 cores", "allow bursts", "Upgrade", true,
+		},
 		// 960 ms granted, 8 used: as much as a thread that was long in the kernel before the watch may have overdrawn
 		"maybe an overdraft from before the watch": {
 			newHostCase(true).under(1, "4.9.0", fork), "its quota is 0.20 cores", "allow bursts", "Upgrade", true,
@@ -160,6 +170,9 @@ func TestThrottledKind(t *testing.T) {
 			got := texts(f.Evidence)
 			if !strings.Contains(got, c.want) {
 				t.Errorf("evidence:\n%s\nwant %q", got, c.want)
+			}
+			if strings.Contains(got, below) != strings.Contains(texts(f.Against), "a virtual machine stands still") {
+				t.Errorf("against: %s", texts(f.Against))
 			}
 			kinds := 0
 			for _, kind := range []string{below, "short bursts", "too small"} {

@@ -22,10 +22,11 @@ type QuotaUse struct {
 	ThrottledNs float64
 	// UsedNs is the CPU time that it used in the whole watch, in nanoseconds; 0 where that is not known.
 	UsedNs float64
-	// Seconds is the number of samples, one per second, in which it was throttled, and whose use is known; Share is the
-	// part of the quota that it used in these. Spare is how many periods' quota it left unused in such a second.
-	Seconds      int
-	Share, Spare float64
+	// Seconds is the number of samples, one per second, in which it was throttled, and whose use is known. Of these,
+	// Share is the part of the quota that it used, Often the part of the periods in which it was throttled, both 0..1.
+	// Spare is how many periods' quota it left unused in such a second.
+	Seconds             int
+	Share, Often, Spare float64
 	// Below: it was throttled although it had not used up its quota. Its use in all periods, UsedNs, is less than the
 	// quota of those in which it was throttled, by more than the kernel's accounting allows.
 	Below bool
@@ -41,6 +42,9 @@ const (
 	// minPeriodsPerSample: whether quota was left unused beside a throttled period is seen in two periods or more.
 	// Bound: arithmetic, one period and another.
 	minPeriodsPerSample = 2
+	// burstsOften: what throttles more often is no burst.
+	// Bound: majority, of the periods in the same seconds.
+	burstsOften = 0.5
 	// partPeriods are the periods in which the watch began and ended, of which it saw a part.
 	// Bound: arithmetic, the first and the last.
 	partPeriods = 2
@@ -56,11 +60,15 @@ const (
 	longestOverrunNs = 1e9
 )
 
-// Bursts: it left at least one period's quota unused in the same seconds in which it was throttled.
-func (q QuotaUse) Bursts() bool { return q.Seconds > 0 && q.Spare >= 1 }
+// Bursts: it left at least one period's quota unused in the same seconds in which it was throttled, and was throttled
+// in the minority of their periods.
+func (q QuotaUse) Bursts() bool { return q.Seconds > 0 && !q.UsedUp() && q.Often < burstsOften }
 
-// TooSmall: it used its whole quota in the seconds in which it was throttled.
-func (q QuotaUse) TooSmall() bool { return q.Seconds > 0 && q.Spare < 1 }
+// TooSmall: it was throttled, and not in bursts.
+func (q QuotaUse) TooSmall() bool { return q.Seconds > 0 && !q.Bursts() }
+
+// UsedUp: in the seconds in which it was throttled, it left less than one period's quota unused.
+func (q QuotaUse) UsedUp() bool { return q.Seconds > 0 && q.Spare < 1 }
 
 // Throttling are the levels of the server's cgroup that were throttled, the longest first.
 func (n *Node) Throttling() []QuotaUse {
@@ -98,7 +106,9 @@ func (n *Node) quotaUse(path string) QuotaUse {
 	q.QuotaNs, q.PeriodNs = LastValue(quota)*1e3, LastValue(period)*1e3
 	if q.UsedNs > 0 && constant(quota) && constant(period) {
 		missing, slack := q.Throttled*q.QuotaNs-q.UsedNs, n.quotaSlackNs(q.QuotaNs)
-		if q.Below = missing > slack+longestOverrunNs; missing <= slack {
+		// Periods that pass while the host of a virtual machine runs others are counted, and give no quota.
+		stolen := n.Machine("cpu.steal_ns").Growth() / q.PeriodNs * q.QuotaNs
+		if q.Below = missing > slack+stolen+longestOverrunNs; missing <= slack {
 			q.compareSeconds(n)
 		}
 		if child := childOf(path, n.Cgroup.CPUPath); child != "" {
@@ -119,7 +129,7 @@ func constant(s recording.Series) bool {
 // compareSeconds compares use and quota in those samples in which the cgroup was throttled.
 func (q *QuotaUse) compareSeconds(n *Node) {
 	used, throttled := n.cgroupSeries(q.Path, "cpu.usage_ns"), n.cgroupSeries(q.Path, "cpu.nr_throttled")
-	usedNs, quotaNs := 0.0, 0.0
+	usedNs, quotaNs, periods := 0.0, 0.0, 0.0
 	for _, s := range used.Steps() {
 		before, _ := throttled.At(s.FromNs)
 		after, _ := throttled.At(s.ToNs)
@@ -128,9 +138,10 @@ func (q *QuotaUse) compareSeconds(n *Node) {
 			continue
 		}
 		q.Seconds++
-		usedNs, quotaNs = usedNs+s.Delta, quotaNs+length/q.PeriodNs*q.QuotaNs
+		usedNs, quotaNs, periods = usedNs+s.Delta, quotaNs+length/q.PeriodNs*q.QuotaNs, periods+after-before
 	}
 	if q.Seconds > 0 {
+		q.Often = periods * q.QuotaNs / quotaNs
 		q.Share, q.Spare = usedNs/quotaNs, (quotaNs-usedNs)/q.QuotaNs/float64(q.Seconds)
 	}
 }
