@@ -76,8 +76,8 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of, Budget: t.flags.tapPart,
 	})
 	if err != nil {
-		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s", errMissing,
-			tap.Reason(err), tap.Remedy(err))
+		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s; without it `slowpath "+
+			"doctor` sees its own calls, the server and its host", errMissing, tap.Reason(err), tap.Remedy(err))
 	}
 	defer kernel.Close()
 	t.app.dropper([]string{t.flags.record, t.flags.perfetto}, nil, nil)()

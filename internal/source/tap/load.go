@@ -159,7 +159,7 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 		return fmt.Errorf("%w: %w", ErrNoBTF, err)
 	}
 	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
-		return fmt.Errorf("%w: bpf_loop", ErrNoHook)
+		return ErrNoLoop
 	}
 	if l.wanted, l.late, l.blind, err = (hookChooser{kernel, spec.Programs, hookable}).choose(); err != nil {
 		return err

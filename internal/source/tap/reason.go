@@ -23,6 +23,8 @@ func Remedy(err error) string {
 		return "run as root, or: setcap cap_bpf,cap_perfmon+ep $(command -v slowpath)"
 	case errors.Is(err, ErrNoBTF):
 		return "a kernel with CONFIG_DEBUG_INFO_BTF (those of the distributions have it)"
+	case errors.Is(err, ErrNoLoop):
+		return "Linux 5.17 or newer (Ubuntu 22.04: apt-get install linux-generic-hwe-22.04; Debian 12 has 6.1)"
 	case errors.Is(err, ErrNoHook):
 		return "Linux 5.17 or newer with fentry (CONFIG_FUNCTION_TRACER), or 6.3 or newer"
 	case errors.Is(err, ErrFiles):

@@ -109,6 +109,7 @@ var (
 	ErrPrivilege = errors.New("needs root, or CAP_BPF and CAP_PERFMON")
 	ErrNoBTF     = errors.New("the kernel has no type information (CONFIG_DEBUG_INFO_BTF; /sys/kernel/btf/vmlinux)")
 	ErrNoHook    = errors.New("the kernel lacks what the tap needs")
+	ErrNoLoop    = fmt.Errorf("%w: it has no bpf_loop (Linux 5.17), by which requests and replies are read", ErrNoHook)
 	ErrRejected  = errors.New("the kernel rejects the programs")
 	ErrFiles     = errors.New("too few files may be open for the kernel programs (RLIMIT_NOFILE)")
 	ErrLinux     = errors.New("the tap needs Linux")
