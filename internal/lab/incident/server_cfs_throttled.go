@@ -16,30 +16,30 @@ var serverCFSThrottled = Incident{
 	Cause: "server-cfs-throttled",
 	Title: "a server under load, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		return l.throttled(ctx, 10, traffic.Get(1000))
+		return l.throttled(ctx, traffic.Get(1000))
 	},
 }
 
-// serverCFSThrottledBursts has the same quota, and a load that needs less than half of it on average. Each connection
-// has few calls in a burst: many, one after the other, would be another fault.
+// serverCFSThrottledBursts has the same quota, and a load that needs less than half of it on average. Its commands
+// change: many of one kind, one after the other, would be another fault.
 var serverCFSThrottledBursts = Incident{
 	ID:    "server-cfs-throttled-bursts",
 	Cause: "server-cfs-throttled",
 	Title: "a server under bursts of 40 ms every 500 ms, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		const every, burst = 500 * time.Millisecond, 40 * time.Millisecond
-		get := traffic.Get(1000)
-		return l.throttled(ctx, 200, func(r *rand.Rand, k int) []string {
+		mixed := traffic.Mixed(1000)
+		return l.throttled(ctx, func(r *rand.Rand, k int) []string {
 			if since := time.Duration(time.Now().UnixNano()) % every; since > burst {
 				time.Sleep(every - since) // all connections at once
 			}
-			return get(r, k)
+			return mixed(r, k)
 		})
 	},
 }
 
-// throttled starts a server in a cgroup with a quota of 20 ms, and a load of many connections.
-func (l *Lab) throttled(ctx context.Context, conns int, command func(*rand.Rand, int) []string) (Scene, error) {
+// throttled starts a server in a cgroup with a quota of 20 ms, and a load of ten connections.
+func (l *Lab) throttled(ctx context.Context, command func(*rand.Rand, int) []string) (Scene, error) {
 	g, err := fault.CPUCgroup(l, "throttled", 20*time.Millisecond)
 	if err != nil {
 		return Scene{}, err
@@ -48,7 +48,7 @@ func (l *Lab) throttled(ctx context.Context, conns int, command func(*rand.Rand,
 	if err != nil {
 		return Scene{}, err
 	}
-	l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: conns, Command: command})
+	l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Command: command})
 	return Scene{Target: s.Addr}, nil
 }
 
