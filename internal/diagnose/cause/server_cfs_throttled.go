@@ -47,6 +47,9 @@ func explainThrottled(n *facts.Node) *Finding {
 	for _, q := range levels {
 		f.supportQuota(n, q)
 	}
+	if len(levels) > 0 {
+		f.Title = throttleTitle(n, levels[0], f.Title)
+	}
 	if len(n.Events(recording.SourceServer, recording.KindSlowlog)) == 0 {
 		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up others")
 	}
@@ -59,6 +62,28 @@ func explainThrottled(n *facts.Node) *Finding {
 	return f
 }
 
+// throttleTitle says which kind of throttling it was, and whether the quota is that of the server's own cgroup.
+func throttleTitle(n *facts.Node, q facts.QuotaUse, tooSmall string) string {
+	whose := "the server's cgroup"
+	if above(n, q) {
+		whose = "a cgroup above the server's"
+	}
+	switch {
+	case q.Below:
+		return "The kernel stops " + whose + " below its CPU quota, until the next period"
+	case q.Bursts():
+		return "Short bursts use up the CPU quota of " + whose + ": the kernel stops it until the next period"
+	case above(n, q):
+		return "A cgroup above the server's has too little CPU quota: the kernel stops it until the next period"
+	}
+	return tooSmall
+}
+
+// above reports whether a level is known to be above the server's own cgroup.
+func above(n *facts.Node, q facts.QuotaUse) bool {
+	return n.Cgroup.CPUPath != "" && q.Path != "" && q.Path != n.Cgroup.CPUPath
+}
+
 // supportQuota is what cpu.stat of one level says, and whether its quota was used up.
 func (f *Finding) supportQuota(n *facts.Node, q facts.QuotaUse) {
 	f.support(recording.SourceHost, q.Throttled, "periods",
@@ -68,7 +93,7 @@ func (f *Finding) supportQuota(n *facts.Node, q facts.QuotaUse) {
 		return
 	}
 	where := "its quota"
-	if n.Cgroup.CPUPath != "" && q.Path != n.Cgroup.CPUPath {
+	if above(n, q) {
 		where = fmt.Sprintf("the quota of %s, above the server's own cgroup,", q.Path)
 	}
 	f.support(recording.SourceHost, q.QuotaNs/q.PeriodNs, "cores", "%s is %.2f cores (%.0f µs of every %.0f µs)", where,
@@ -127,7 +152,7 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
 	if c, _, ok := n.MainCores(); ok {
 		cores = max(cores, math.Ceil(c)+1)
 	}
-	if q.PeriodNs > 0 && q.Path != n.Cgroup.CPUPath { // others use it, too
+	if q.PeriodNs > 0 && above(n, q) { // others use it, too
 		cores = max(cores, math.Ceil(q.QuotaNs/q.PeriodNs)+1)
 	}
 	fix := raiseQuota(n, q, cores)
@@ -148,7 +173,7 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
 // raiseQuota gives the commands for where the limit was set: a pod, a container, a systemd unit, or a bare cgroup.
 func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) []string {
 	c := n.Cgroup
-	own := q.Path == "" || q.Path == c.CPUPath || c.CPUPath == ""
+	own := !above(n, q)
 	unit := unitOf(q.Path)
 	if q.Path == "" {
 		unit = c.Unit

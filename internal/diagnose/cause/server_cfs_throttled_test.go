@@ -174,6 +174,16 @@ func TestThrottledKind(t *testing.T) {
 			if strings.Contains(got, below) != strings.Contains(texts(f.Against), "a virtual machine stands still") {
 				t.Errorf("against: %s", texts(f.Against))
 			}
+			title := "The server's cgroup has too little CPU quota"
+			switch {
+			case strings.Contains(got, below):
+				title = "The kernel stops the server's cgroup below its CPU quota"
+			case strings.Contains(got, "short bursts"):
+				title = "Short bursts use up the CPU quota of the server's cgroup"
+			}
+			if !strings.HasPrefix(f.Title, title) {
+				t.Errorf("title %q, want %q", f.Title, title)
+			}
 			kinds := 0
 			for _, kind := range []string{below, "short bursts", "too small"} {
 				kinds += strings.Count(got, kind)
@@ -236,6 +246,9 @@ func TestThrottledLevel(t *testing.T) {
 			f := newHostCase(true).threads(1.6, 0.1).under(2, "6.1.0", c.levels...).throttled(t)
 			if got := texts(f.Evidence); !strings.Contains(got, c.evidence) {
 				t.Errorf("evidence:\n%s\nwant %q", got, c.evidence)
+			}
+			if above := strings.HasPrefix(f.Title, "A cgroup above"); above != (c.levels[0].throttled[0] < 2) {
+				t.Errorf("title %q", f.Title)
 			}
 			if !strings.Contains(f.Fix[0], c.fix) {
 				t.Errorf("fix %q, want %q", f.Fix[0], c.fix)
