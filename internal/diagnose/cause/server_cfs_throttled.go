@@ -119,10 +119,14 @@ func (f *Finding) supportUse(n *facts.Node, q facts.QuotaUse) {
 			"short bursts reach the quota: in the seconds in which it was throttled, it used %.0f %% of it; it stood "+
 				"still while %s of CPU time per second were left unused", q.Share*100,
 			format.Brief(int64(q.Spare*q.QuotaNs)))
-	case q.TooSmall():
+	case q.Seconds > 0:
+		what := ""
+		if q.TooSmall() {
+			what = "the quota is too small: "
+		}
 		f.support(recording.SourceHost, q.Share, "of the quota",
-			"the quota is too small: in the seconds in which it was throttled, it used %.0f %% of it, and was "+
-				"throttled in %.0f %% of the periods", q.Share*100, min(q.Often, 1)*100)
+			what+"in the seconds in which it was throttled, it used %.0f %% of the quota, and was throttled in "+
+				"%.0f %% of the periods", q.Share*100, min(q.Often, 1)*100)
 	}
 }
 

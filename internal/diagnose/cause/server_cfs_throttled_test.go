@@ -102,8 +102,8 @@ func TestThrottledKind(t *testing.T) {
 	}{
 		"sustained": {
 			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 200, 10)),
-			"the quota is too small: in the seconds in which it was throttled, it used 100 % of it, and was " +
-				"throttled in 100 % of the periods",
+			"the quota is too small: in the seconds in which it was throttled, it used 100 % of the quota, and " +
+				"was throttled in 100 % of the periods",
 			"do not help", "cfs_burst_us", false,
 		},
 		"sustained, with one period unused now and then": {
@@ -114,7 +114,12 @@ func TestThrottledKind(t *testing.T) {
 		},
 		"sustained, by callers that are late": {
 			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 170, 8)),
-			"it used 85 % of it, and was throttled in 80 % of the periods", "allow bursts", "do not help", false,
+			"it used 85 % of the quota, and was throttled in 80 % of the periods", "allow bursts", "do not help", false,
+		},
+		"neither": {
+			newHostCase(true).under(1, "6.1.0", everySecond("/redis", 160, 4)),
+			"in the seconds in which it was throttled, it used 80 % of the quota, and was throttled in 40 %",
+			"allow bursts", "do not help", true,
 		},
 		"bursts": {
 			newHostCase(true).under(2, "6.1.0", everySecond("/redis", 50, 2)),

@@ -42,9 +42,9 @@ const (
 	// minPeriodsPerSample: whether quota was left unused beside a throttled period is seen in two periods or more.
 	// Bound: arithmetic, one period and another.
 	minPeriodsPerSample = 2
-	// burstsOften: what throttles more often is no burst.
-	// Bound: majority, of the periods in the same seconds.
-	burstsOften = 0.5
+	// inBursts: what uses more of the quota, or is throttled more often, is no burst.
+	// Bound: majority, of the quota and of the periods in the same seconds.
+	inBursts = 0.5
 	// partPeriods are the periods in which the watch began and ended, of which it saw a part.
 	// Bound: arithmetic, the first and the last.
 	partPeriods = 2
@@ -60,12 +60,14 @@ const (
 	longestOverrunNs = 1e9
 )
 
-// Bursts: it left at least one period's quota unused in the same seconds in which it was throttled, and was throttled
-// in the minority of their periods.
-func (q QuotaUse) Bursts() bool { return q.Seconds > 0 && !q.UsedUp() && q.Often < burstsOften }
+// Bursts: in the seconds in which it was throttled, it used the minority of its quota, was throttled in the minority of
+// the periods, and left at least one period's quota unused.
+func (q QuotaUse) Bursts() bool {
+	return q.Seconds > 0 && !q.UsedUp() && q.Often < inBursts && q.Share < inBursts
+}
 
-// TooSmall: it was throttled, and not in bursts.
-func (q QuotaUse) TooSmall() bool { return q.Seconds > 0 && !q.Bursts() }
+// TooSmall: in these seconds it used its quota up, or was throttled in the majority of the periods.
+func (q QuotaUse) TooSmall() bool { return q.UsedUp() || q.Seconds > 0 && q.Often >= inBursts }
 
 // UsedUp: in the seconds in which it was throttled, it left less than one period's quota unused.
 func (q QuotaUse) UsedUp() bool { return q.Seconds > 0 && q.Spare < 1 }
