@@ -154,12 +154,12 @@ func load(spec *ebpf.CollectionSpec) (l *loaded, err error) {
 
 // choose leaves those programs in a specification that this kernel has a place for.
 func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
+	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
+		return ErrNoLoop // checked first: kernels as old may lack type information, too, which alone is no help
+	}
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoBTF, err)
-	}
-	if errors.Is(features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop), ebpf.ErrNotSupported) {
-		return ErrNoLoop
 	}
 	if l.wanted, l.late, l.blind, err = (hookChooser{kernel, spec.Programs, hookable}).choose(); err != nil {
 		return err
