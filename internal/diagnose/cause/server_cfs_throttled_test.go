@@ -148,13 +148,22 @@ func TestThrottledKind(t *testing.T) {
 			"de53fd7aedb1", "", false,
 		},
 		"slices": {
-			newHostCase(true).under(2, "6.1.0", big(everySecond("/redis", 300, 9))),
+			newHostCase(true).under(2, "6.1.0", big(everySecond("/redis", 300, 9))).sample(recording.SubjectMachine,
+				"cpu.count", 64, 64),
 			"has none of the known faults", "sched_cfs_bandwidth_slice_us=1000", "Upgrade", false,
 		},
 		// 6 periods of each second were stolen by the hypervisor: their quota was not given
 		"a virtual machine that stood still": {
 			newHostCase(true).under(1, "4.9.0", big(everySecond("/redis", 300, 9))).sample(recording.SubjectMachine,
 				"cpu.steal_ns", 0, 8*0.6e9), "its quota is 1.00 cores", "allow bursts", "Upgrade", true,
+		},
+		"slowpath did not run, either": {
+			newHostCase(true).under(1, "4.9.0", big(everySecond("/redis", 300, 9))).sample(recording.SubjectSelf,
+				"host.late_ns", 0, 8*0.6e9), "its quota is 1.00 cores", "allow bursts", "Upgrade", true,
+		},
+		"more than slices on a kernel without the faults": {
+			newHostCase(true).under(1, "6.1.0", big(everySecond("/redis", 300, 9))), "its quota is 1.00 cores",
+			"allow bursts", "slice_us", true,
 		},
 		// 960 ms granted, 8 used: as much as a thread that was long in the kernel before the watch may have overdrawn
 		"maybe an overdraft from before the watch": {

@@ -108,9 +108,9 @@ func (n *Node) quotaUse(path string) QuotaUse {
 	q.QuotaNs, q.PeriodNs = LastValue(quota)*1e3, LastValue(period)*1e3
 	if q.UsedNs > 0 && constant(quota) && constant(period) {
 		missing, slack := q.Throttled*q.QuotaNs-q.UsedNs, n.quotaSlackNs(q.QuotaNs)
-		// Periods that pass while the host of a virtual machine runs others are counted, and give no quota.
-		stolen := n.Machine("cpu.steal_ns").Growth() / q.PeriodNs * q.QuotaNs
-		if q.Below = missing > slack+stolen+longestOverrunNs; missing <= slack {
+		stolen := n.standstillNs() / q.PeriodNs * q.QuotaNs
+		q.Below = missing > slack+stolen+longestOverrunNs && (n.KernelBefore(5, 4) || missing <= q.slicesNs(n))
+		if missing <= slack {
 			q.compareSeconds(n)
 		}
 		if child := childOf(path, n.Cgroup.CPUPath); child != "" {
@@ -159,6 +159,20 @@ func (n *Node) quotaSlackNs(quotaNs float64) float64 {
 		cpus = maxCPUs
 	}
 	return partPeriods*quotaNs + cpus*(slice+longestTickNs)
+}
+
+// standstillNs is for how long the machine may have stood still, in nanoseconds: its hypervisor ran others, or slowpath
+// did not run when it was due. Periods that pass meanwhile are counted, and give no quota.
+func (n *Node) standstillNs() float64 {
+	stood, _ := n.Rec.Series(recording.SourceHost, recording.SubjectSelf, "host.late_ns").Max()
+	return n.Machine("cpu.steal_ns").Growth() + stood
+}
+
+// slicesNs is the quota that CPUs can have held unused in all throttled periods, in nanoseconds: a kernel without
+// faults takes no more away.
+func (q QuotaUse) slicesNs(n *Node) float64 {
+	cpus, _ := n.Machine("cpu.count").Max()
+	return q.Throttled * cpus * n.SliceNs()
 }
 
 // maxCPUs stands for an unknown number of CPUs.

@@ -134,6 +134,9 @@ func TestWatchCgroupV2(t *testing.T) {
 	sink.want(t, node, "sock.retransmitting", 1)
 	sink.want(t, "machine", "cpu.count", 2)
 	sink.want(t, "machine", "cpu.1.steal_ns", 3*clockTickNs)
+	if _, known := sink.value(recording.SubjectSelf, "host.late_ns"); !known {
+		t.Error("it is not said for how long slowpath did not run")
+	}
 	p := sink.place(t)
 	if p.Version != 2 || len(p.Levels) != 2 || p.Levels[0].QuotaUs != 20000 || p.Levels[1].Path != podPath ||
 		p.Pod == "" || p.Container == "" {

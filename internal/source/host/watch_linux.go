@@ -90,6 +90,7 @@ type watch struct {
 
 	reads atomic.Int64 // files read for the counters
 	cpuNs atomic.Int64 // CPU time of reading
+	late  atomic.Int64 // by how much readings of the main thread came late that missed the next one, in nanoseconds
 }
 
 // sample writes a value when it changed since it was last written.
@@ -165,7 +166,11 @@ func (w *watch) watchThread(ctx context.Context) error {
 		if !w.readThread(s, &t) {
 			return ErrGone
 		}
-		next = max(next+int64(w.ThreadEvery), w.Clock.Now()) // a reading that is late makes its step longer
+		next += int64(w.ThreadEvery)
+		if late := w.Clock.Now() - next; late > 0 { // a reading that is late makes its step longer
+			w.late.Add(late)
+			next += late
+		}
 		alarm.Sleep(time.Duration(next - w.Clock.Now()))
 	}
 }
@@ -200,6 +205,7 @@ func (w *watch) emitCost() {
 	now := w.Clock.Now()
 	for name, v := range map[string]int64{
 		"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() + w.thread.reads.Load(),
+		"host.late_ns": w.late.Load(),
 	} {
 		w.Sink.Sample(recording.Sample{
 			TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
