@@ -23,10 +23,13 @@ import (
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/random"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
+	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
 	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/trace"
@@ -65,13 +68,53 @@ and `+"`inconclusive`"+` (calls were slow or failed, and nothing that was seen e
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.ID, c.ID, cell(c.Title), c.Layer)
 	}
 	for _, c := range all {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n- T0: %s\n- T1: %s\n- T2: %s\n", c.ID, c.Title, orNothing(c.Needs.T0),
-			orNothing(c.Needs.T1), orNothing(c.Needs.T2))
-		if roots := c.Roots(); len(roots) > 0 {
-			fmt.Fprintf(&b, "- can be a consequence of: `%s`\n", strings.Join(roots, "`, `"))
-		}
+		causeSection(&b, c)
 	}
 	return b.Bytes()
+}
+
+// causeSection is what is known of a cause, as slowpath explain prints it.
+func causeSection(b *bytes.Buffer, c cause.Cause) {
+	para := func(format string, args ...any) {
+		fmt.Fprintf(b, "%s\n", layout.Fill(fmt.Sprintf(format, args...), docsWidth))
+	}
+	item := func(format string, args ...any) {
+		text := layout.Fill(fmt.Sprintf(format, args...), docsWidth-2)
+		fmt.Fprintf(b, "- %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", c.ID)
+	para("%s.", c.Title)
+	fmt.Fprintln(b)
+	para("%s", c.Mechanism)
+	fmt.Fprintln(b)
+	item("T0: %s", orNothing(c.Needs.T0))
+	item("T1: %s", orNothing(c.Needs.T1))
+	item("T2: %s", orNothing(c.Needs.T2))
+	item("ruled out by: %s", c.RuledOut)
+	for _, l := range c.LookAlikes {
+		item("looks like `%s`: %s", l.ID, l.How)
+	}
+	if roots := c.Roots(); len(roots) > 0 {
+		item("can be a consequence of: `%s`", strings.Join(roots, "`, `"))
+	}
+	item("fix: %s", c.Remedy)
+	if ids := incidentsOf(c.ID); len(ids) > 0 {
+		item("incidents (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
+	}
+	item("see: %s", strings.Join(c.See, " "))
+}
+
+// docsWidth is the length of lines in generated documents.
+const docsWidth = 116
+
+// incidentsOf are the incidents of the lab that a cause has.
+func incidentsOf(id string) (ids []string) {
+	for _, in := range incident.Catalogue() {
+		if in.Cause == id {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
@@ -237,6 +280,7 @@ func TestJSONDocument(t *testing.T) {
 		{simulate.Schema, simulate.Report{}},
 		{matrix.Schema, matrix.Matrix{}},
 		{matrix.PoolSchema, matrix.PoolSweep{}},
+		{report.CausesSchema, report.Causes{}},
 	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {

@@ -13,6 +13,9 @@ func (a *app) matrix() *cobra.Command  { return needsLinux("matrix", shortMatrix
 func (a *app) capture() *cobra.Command { return needsLinux("capture", shortCapture, whyCapture) }
 func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyLab) }
 
+// incidentsOf: the lab makes none here.
+func incidentsOf(string) []string { return nil }
+
 // serverOf: check has refused a pid.
 func (a *app) serverOf(_ *cobra.Command, _ int, args []string) ([]string, error) { return args, nil }
 

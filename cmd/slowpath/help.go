@@ -142,7 +142,11 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {
-				return usagef("no command %q; see: slowpath --help", strings.Join(args, " "))
+				hint := ""
+				if found != nil && len(rest) > 0 {
+					hint = meant(commandsLike(found, rest[0]))
+				}
+				return usagef("no command %q%s; see: slowpath --help", strings.Join(args, " "), hint)
 			}
 			return found.Help()
 		},

@@ -72,7 +72,7 @@ func (a *app) labRun() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, ok := incident.Find(args[0])
 			if !ok {
-				return usagef("no incident %q; see: slowpath lab list", args[0])
+				return noIncident(args[0])
 			}
 			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
 				return err
@@ -220,6 +220,28 @@ func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Inciden
 	return results, nil
 }
 
+func noIncident(id string) error {
+	return usagef("no incident %q%s; see: slowpath lab list", id, didYouMean(id, incidentIDs()))
+}
+
+// incidentIDs are those of the incidents of servers, and of the healthy loads.
+func incidentIDs() (ids []string) {
+	for _, in := range incident.Catalogue() {
+		ids = append(ids, in.ID)
+	}
+	return ids
+}
+
+// incidentsOf are the incidents of a cause.
+func incidentsOf(cause string) (ids []string) {
+	for _, in := range incident.Catalogue() {
+		if in.Cause == cause {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids
+}
+
 func choose(only string) ([]incident.Incident, error) {
 	if only == "" {
 		return incident.Catalogue(), nil
@@ -228,7 +250,7 @@ func choose(only string) ([]incident.Incident, error) {
 	for _, id := range strings.Split(only, ",") {
 		in, ok := incident.Find(strings.TrimSpace(id))
 		if !ok {
-			return nil, usagef("no incident %q; see: slowpath lab list", id)
+			return nil, noIncident(strings.TrimSpace(id))
 		}
 		ins = append(ins, in)
 	}

@@ -31,6 +31,6 @@ Start with doctor.`,
 	// -h is the host, as in redis-cli; help has no short form where there is a host.
 	c.PersistentFlags().Bool("help", false, "this help")
 	c.AddCommand(a.doctor(), a.probe(), a.trace(), a.bench(), a.matrix(), a.topology(), a.merge(), a.compare(),
-		a.record(), a.capture(), a.report(), a.lab())
+		a.record(), a.capture(), a.report(), a.explainCause(), a.lab())
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +24,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.Is(err, pflag.ErrHelp): // -h where there is no host
 		return err
 	case errors.As(err, &unknown):
-		text = "unknown flag " + dashed(unknown.GetSpecifiedName())
+		name := unknown.GetSpecifiedName()
+		text = "unknown flag " + dashed(name)
+		if len(name) > 1 {
+			text += meant(flagsLike(cmd, name))
+		}
 	case errors.As(err, &bare):
 		text = dashed(bare.GetSpecifiedName()) + " needs a value"
 		if bare.GetSpecifiedName() == "h" {
@@ -32,6 +38,30 @@ func flagError(cmd *cobra.Command, err error) error {
 		text = fmt.Sprintf("--%s %q: give %s", bad.GetFlag().Name, bad.GetValue(), kindOf(bad.GetFlag()))
 	}
 	return usagef("%s; see: %s --help", text, cmd.CommandPath())
+}
+
+// flagsLike are the flags of a command that are spelled about as a name.
+func flagsLike(cmd *cobra.Command, name string) (near []string) {
+	cmd.InheritedFlags() // adds those of all commands to its own
+	for _, n := range similar(name, flagNames(cmd.Flags())) {
+		near = append(near, dashed(n))
+	}
+	if len(near) > 0 {
+		return near
+	}
+	for _, word := range similar(name, slices.Sorted(maps.Keys(otherWords))) {
+		if n := otherWords[word]; cmd.Flags().Lookup(n) != nil && !slices.Contains(near, dashed(n)) {
+			near = append(near, dashed(n))
+		}
+	}
+	return near
+}
+
+// otherWords are what flags are called elsewhere.
+var otherWords = map[string]string{
+	"threshold": "slow", "slower-than": "slow", "duration": "for", "seconds": "for", "time": "for", "password": "pass",
+	"username": "user", "database": "db", "output": "record", "file": "record", "process": "pid",
+	"clients": "connections", "conns": "connections", "ca": "cacert", "skip-verify": "insecure",
 }
 
 func dashed(name string) string {
@@ -66,15 +96,19 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
-	} else if cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") {
+	hint := meant(commandsLike(cmd, args[0]))
+	if hint == "" && cmd.Name() == "slowpath" && strings.ContainsAny(args[0], ":./") {
 		// it is not repeated: a URL may hold a password
 		return usagef("a server or a recording needs a command in front: slowpath doctor HOST:PORT; see: slowpath " +
 			"--help")
 	}
 	return usagef("unknown command %q%s; see: %s --help", args[0], hint, cmd.CommandPath())
+}
+
+// commandsLike are the commands below one that are spelled about as a word.
+func commandsLike(cmd *cobra.Command, word string) []string {
+	cmd.SuggestionsMinimumDistance = distance(word)
+	return cmd.SuggestionsFor(word)
 }
 
 // noArguments is for commands that take flags only.

@@ -21,6 +21,21 @@ var acceptBacklogOverflow = Cause{
 		T2: "connections of clients on this host that took at least 1 s to " +
 			"open, by process; at most as many as were dropped",
 	},
+	Mechanism: "Connections wait in the kernel's accept queue until the event loop accepts them. When it is " +
+		"full (the smaller of tcp-backlog and somaxconn), the kernel drops SYNs, and the caller's kernel " +
+		"repeats them after a second.",
+	RuledOut: "ListenOverflows that does not rise; open connections that lose packets as well",
+	LookAlikes: []LookAlike{
+		{"maxclients", "there the server accepts, answers with an error and closes"},
+		{"packet-loss-rto", "there open connections retransmit, too"},
+		{"server-unavailable", "there no attempt succeeds, and here the next one does"},
+	},
+	Remedy: "Find what keeps the event loop from accepting; raise tcp-backlog and net.core.somaxconn; let " +
+		"callers keep connections and reconnect with jitter.",
+	See: []string{
+		"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
+	},
 	Loses:   facts.LostOpening,
 	Explain: explainBacklog,
 }
@@ -72,10 +87,6 @@ func explainBacklog(n *facts.Node) *Finding {
 			"calls on open connections lost nothing meanwhile: it is not the network path")
 	}
 	f.Fix = backlogFix(n, b)
-	f.See = []string{
-		"https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
-	}
 	return f
 }
 

@@ -22,6 +22,19 @@ var activeExpireCycle = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each slice of at least 1 ms of the event loop's own work, and the calls that waited for it",
 	},
+	Mechanism: "Many keys have the same expiry. The cycle that removes them takes up to a quarter of the main " +
+		"thread's time, in slices of up to 25 ms at hz 10.",
+	RuledOut: "An expire cycle that takes little time (expire_cycle_cpu_milliseconds, LATENCY expire-cycle), or " +
+		"few expired keys",
+	LookAlikes: []LookAlike{
+		{"eviction-cycle", "there evicted_keys rises and used_memory is at maxmemory"},
+		{"server-cfs-throttled", "it has a period of 100 ms, too, but cpu.stat counts it and LATENCY does not"},
+	},
+	Remedy: "Spread the expiry times at random, active-expire-effort 1, a higher hz for shorter slices, " +
+		"lazyfree-lazy-expire yes for big values.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-expires",
+	},
 	Explain: explainExpire,
 }
 
@@ -86,6 +99,5 @@ func explainExpire(n *facts.Node) *Finding {
 	if v, ok := n.Config("lazyfree-lazy-expire"); ok && v == "no" {
 		f.Fix = append(f.Fix, "For big values: CONFIG SET lazyfree-lazy-expire yes")
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-expires"}
 	return f
 }

@@ -19,6 +19,20 @@ var aofEverysecStall = Cause{
 		T2: "each time that the main thread was blocked, with its exact length and " +
 			"the system call, inside the clients' own calls",
 	},
+	Mechanism: "With appendfsync everysec a background thread calls fsync. If it has not ended after two " +
+		"seconds, the main thread writes all the same and blocks behind it in the file system.",
+	RuledOut: "appendonly no, aof_delayed_fsync that does not rise, and a main thread that never blocks in " +
+		"write()",
+	LookAlikes: []LookAlike{
+		{"aof-fsync-always", "there appendfsync is always, and the main thread calls fsync itself"},
+		{"fork-latency", "there the main thread is in fork(), and the disk may be idle"},
+	},
+	Remedy: "A faster disk or one of its own for the AOF, no-appendfsync-on-rewrite yes, smaller amounts of " +
+		"dirty pages (vm.dirty_bytes), or the AOF on a replica only.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
+		"https://github.com/redis/redis/issues/641",
+	},
 	Explain: explainEverysec,
 }
 
@@ -81,10 +95,6 @@ func explainEverysec(n *facts.Node) *Finding {
 		"sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: "+
 			"the kernel writes early and in small pieces.",
 		"Or keep the AOF on a replica only: CONFIG SET appendonly no here.")
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
-		"https://github.com/redis/redis/issues/641",
-	}
 	return f
 }
 

@@ -19,6 +19,17 @@ var aofFsyncAlways = Cause{
 		T2: "each time that the main thread was blocked, with its exact length and " +
 			"the system call, inside the clients' own calls",
 	},
+	Mechanism: "With appendfsync always the main thread calls fsync in each event-loop iteration that wrote " +
+		"something. Reads of the same iteration wait as well.",
+	RuledOut: "Another appendfsync, or a watch without writes",
+	LookAlikes: []LookAlike{
+		{"aof-everysec-stall", "there appendfsync is everysec or no, and the main thread blocks in write()"},
+	},
+	Remedy: "appendfsync everysec; if always must stay, a disk with a power-protected write cache, and fewer, " +
+		"larger writes.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file",
+	},
 	Explain: explainFsyncAlways,
 }
 
@@ -56,7 +67,6 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), used by the AOF alone; " +
 			"batch writes, since all writes of one event-loop iteration share one fsync.",
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file"}
 	return f
 }
 

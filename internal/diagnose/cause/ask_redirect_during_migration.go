@@ -20,6 +20,19 @@ var askRedirect = Cause{
 			"of the other node, open slots in CLUSTER NODES",
 		T2: "how many of the calls were ASKING",
 	},
+	Mechanism: "A slot is migrating. A call for a key that has moved gets ASK and is repeated on the other " +
+		"node; a command with several of its keys gets TRYAGAIN, and the library pauses.",
+	RuledOut: "No ASK or TRYAGAIN (errorstats), no ASKING (commandstats)",
+	LookAlikes: []LookAlike{
+		{"moved-refresh-storm", "there the slot has moved: MOVED, and clients fetch the map"},
+		{"migrate-big-key-blocks", "there the move itself blocks both nodes"},
+	},
+	Remedy: "Finish the migration slot by slot, at a quiet hour; atomic migration (Redis 8.4, Valkey 9.0) has " +
+		"neither ASK nor TRYAGAIN.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",
+		"https://github.com/valkey-io/valkey/pull/1949",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,
@@ -75,10 +88,6 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 		"Keep the keys of one command in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open " +
 			"(ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in the second half of its attempts)",
 		"Redis ≥ 8.4 and Valkey ≥ 9.0 migrate a whole slot atomically, by replication: no ASK, no TRYAGAIN",
-	}
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",
-		"https://github.com/valkey-io/valkey/pull/1949",
 	}
 	return f
 }

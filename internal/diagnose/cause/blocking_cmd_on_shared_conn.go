@@ -21,6 +21,20 @@ var blockingOnSharedConn = Cause{
 			"(flags=b with further input, qbuf > 0) are a hint",
 		T2: "slow calls sent on a connection while a blocking command was running on it and the server's thread slept",
 	},
+	Mechanism: "BLPOP, XREAD BLOCK or WAIT holds its connection by design. The server reads no other command of " +
+		"that connection until it is done.",
+	RuledOut: "No blocking command on the connection of the slow calls",
+	LookAlikes: []LookAlike{
+		{"multiplex-hol-big-reply", "there bytes of a big reply arrive all the time"},
+		{"slow-command", "there all connections wait, and the main thread is busy"},
+		{"no-socket-timeout", "there no answer will come"},
+	},
+	Remedy: "A connection for each blocking consumer (duplicate(), a pool of its own); rueidis does so by " +
+		"itself.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
+	},
 	Explain: explainBlocking,
 }
 
@@ -90,10 +104,6 @@ func explainBlocking(n *facts.Node) *Finding {
 			format.Brief(kept.P50Ns))
 	}
 	f.Fix = blockingFix(w, who)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
-	}
 	return f
 }
 

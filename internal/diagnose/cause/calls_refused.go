@@ -20,7 +20,19 @@ var callsRefused = Cause{
 			"later), beyond those of slowpath",
 		T2: "the error replies to the clients' own calls, by error and command, of any version",
 	},
+	Mechanism: "The server answers with an error that says that it does not serve such calls now: out of " +
+		"memory, no rights, a cluster that is down, a disk that failed. The reply is fast, but the call has " +
+		"failed.",
+	RuledOut: "Errors that answer the data itself (WRONGTYPE, NOSCRIPT), or that a few calls of monitoring get",
+	LookAlikes: []LookAlike{
+		{"replica-loading-or-readonly-routing", "there other nodes serve the calls, and the caller asked the " +
+			"wrong one"},
+		{"client-pause-or-write-block", "there calls wait, or writes get NOREPLICAS"},
+	},
+	Remedy: "What the error says: memory or an eviction policy (OOM), rights (NOPERM), disk (MISCONF), slots " +
+		"without a node (CLUSTERDOWN).",
 	// It starts with its data on disk.
+	See:     append(refusalPages(), errorsPage),
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRefused,
@@ -95,7 +107,7 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 		if r.UsersShare() <= mostCalls || r.Users < facts.HealthyMinCalls || answeredInStead(n, r.Code) {
 			return nil
 		}
-		return &refusedFor{r, refusal{fix: otherErrorsFix}, true, r.UsersShare(), 0.6}
+		return &refusedFor{r, refusal{fix: otherErrorsFix, see: []string{errorsPage}}, true, r.UsersShare(), 0.6}
 	}
 	if remedy.login {
 		r.Users = min(r.Users, refusedData(n, r))
@@ -225,6 +237,8 @@ func answeredInStead(n *facts.Node, code string) bool {
 	missing, _ := n.ErrorCount(code)
 	return 2*sent >= missing
 }
+
+const errorsPage = "https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors"
 
 var otherErrorsFix = []string{
 	"Log the error replies in the application: their text says which command and why",

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,6 +36,72 @@ func TestCatalogue(t *testing.T) {
 		}
 		if c.Explain == nil || c.Needs == (cause.Needs{}) {
 			t.Errorf("%s: it has no predicate, or does not say what it needs", c.ID)
+		}
+	}
+}
+
+// TestCauseTexts: of each cause everything is there that slowpath explain prints, and no part is that of another.
+func TestCauseTexts(t *testing.T) {
+	ids, owner := map[string]bool{}, map[string]string{}
+	for _, c := range cause.Catalogue() {
+		ids[c.ID] = true
+	}
+	own := func(id, text string) {
+		if other, is := owner[text]; is {
+			t.Errorf("%s has a text of %s: %s", id, other, text)
+		}
+		owner[text] = id
+	}
+	for _, c := range cause.Catalogue() {
+		for _, text := range []string{c.Mechanism, c.Remedy} {
+			own(c.ID, text)
+			if !strings.HasSuffix(text, ".") || len(text) < 40 {
+				t.Errorf("%s: %q is no sentence", c.ID, text)
+			}
+		}
+		own(c.ID, c.RuledOut)
+		if len(c.RuledOut) < 20 || strings.HasSuffix(c.RuledOut, ".") {
+			t.Errorf("%s: %q does not say what rules it out, or ends in a full stop", c.ID, c.RuledOut)
+		}
+		if len(c.LookAlikes) == 0 {
+			t.Errorf("%s: no cause looks like it", c.ID)
+		}
+		for i, l := range c.LookAlikes {
+			twice := slices.ContainsFunc(c.LookAlikes[:i], func(o cause.LookAlike) bool { return o.ID == l.ID })
+			if !ids[l.ID] || l.ID == c.ID || twice {
+				t.Errorf("%s looks like %q, which is no other cause, or there twice", c.ID, l.ID)
+			}
+			if len(l.How) < 20 {
+				t.Errorf("%s: %q does not say how it differs from %s", c.ID, l.How, l.ID)
+			}
+		}
+		if len(c.See) == 0 {
+			t.Errorf("%s: no sources", c.ID)
+		}
+		for _, page := range c.See {
+			if u, err := url.Parse(page); err != nil || u.Scheme != "https" || u.Host == "" {
+				t.Errorf("%s: %q is no page", c.ID, page)
+			}
+		}
+	}
+}
+
+// TestOptionsListed: the topics of libraries that the file of a cause reads are those of its declaration.
+func TestOptionsListed(t *testing.T) {
+	topic := regexp.MustCompile(`\bremedy\.(?:For|Of)\((?:n, )?remedy\.(\w+)`)
+	for _, c := range cause.Catalogue() {
+		file := strings.ReplaceAll(c.ID, "-", "_") + ".go"
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, listed, _ := strings.Cut(string(text), "Options: []remedy.Topic{")
+		listed, _, _ = strings.Cut(listed, "}")
+		for _, m := range topic.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(listed, "remedy."+m[1]) {
+				t.Errorf("%s uses remedy.%s, which its Options lack", file, m[1])
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
 
@@ -17,8 +18,21 @@ type Cause struct {
 	ID    string // stable: scripts match on it
 	Title string
 	Layer string // server-host, server, persistence, limits, network, client-host, client
-	// Needs says which evidence the cause is judged by, per tier; docs/causes.md is made of it.
+	// Needs says which evidence the cause is judged by, per tier. docs/causes.md and slowpath explain are made of this
+	// and what follows.
 	Needs Needs
+	// Mechanism says how it makes calls slow, in sentences.
+	Mechanism string
+	// RuledOut is what a recording shows where it is not the cause.
+	RuledOut string
+	// LookAlikes are causes that look the same from afar, the most similar first.
+	LookAlikes []LookAlike
+	// Remedy is what ends it, in general. The Fix of a finding has the commands, with what the recording names.
+	Remedy string
+	// Options are the topics of what client libraries offer against it.
+	Options []remedy.Topic
+	// See has primary sources. A finding that names none of its own has these.
+	See []string
 	// Class groups causes with similar consequences; empty for none.
 	Class Class
 	// After names causes, and AfterClass classes of causes, that can produce this one as a mere consequence: where one
@@ -35,6 +49,12 @@ type Cause struct {
 	// Whole, if set, adds what belongs to no single node (what applications wait for) to the finding of all nodes,
 	// which is nil where there is none.
 	Whole func(*facts.Case, *Finding) *Finding
+}
+
+// LookAlike is another cause that looks the same from afar.
+type LookAlike struct {
+	ID  string `json:"id"`
+	How string `json:"how"` // they are told apart
 }
 
 // Class is a group of causes that can have another cause as a consequence.

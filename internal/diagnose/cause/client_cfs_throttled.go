@@ -20,6 +20,22 @@ var clientCFSThrottled = Cause{
 		T1: "cpu.stat of the client's cgroup (a hint)",
 		T2: "calls with their reply in the socket while the client's threads were throttled",
 	},
+	Mechanism: "The reply is in the caller's socket, but its cgroup has spent its CPU quota, and none of its " +
+		"threads may run before the next period.",
+	RuledOut: "A client whose threads were not throttled while replies waited in its sockets",
+	LookAlikes: []LookAlike{
+		{"client-cpu-saturated", "there its threads wait in the run queue, and other tasks have the CPU"},
+		{"gomaxprocs-over-quota", "there more threads than the quota has cores spend it at the start of each " +
+			"period"},
+		{"server-cfs-throttled", "there the server is stopped, and no reply is in the caller's socket"},
+	},
+	Remedy: "Remove or raise the CPU limit of the client, allow bursts, and no more threads than the quota has " +
+		"cores.",
+	See: []string{
+		"https://docs.kernel.org/scheduler/sched-bwc.html",
+		"https://github.com/kubernetes/kubernetes/issues/67577",
+		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
+	},
 	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,
 }
@@ -58,10 +74,6 @@ func explainClientThrottled(n *facts.Node) *Finding {
 			"the server was throttled, too, in %d of the slow calls", cl.Calls)
 	}
 	f.Fix = clientThrottleFix(path)
-	f.See = []string{
-		"https://docs.kernel.org/scheduler/sched-bwc.html",
-		"https://github.com/kubernetes/kubernetes/issues/67577", "https://go.dev/doc/go1.25#container-aware-gomaxprocs",
-	}
 	return f
 }
 

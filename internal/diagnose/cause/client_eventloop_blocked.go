@@ -22,6 +22,20 @@ var clientEventLoopBlocked = Cause{
 		T2: "calls with their reply in the socket while the one thread that reads " +
 			"all replies was on the CPU, or asleep elsewhere",
 	},
+	Mechanism: "One thread of the client reads all replies (Node, asyncio, a callback of Lettuce). While it " +
+		"computes or waits elsewhere, replies stay in the sockets.",
+	RuledOut: "Replies that are read at once, or several threads that read them",
+	LookAlikes: []LookAlike{
+		{"client-gc-pause", "there the runtime reports a collection at that time"},
+		{"client-cpu-saturated", "there the thread waits for a CPU; here it has one, or sleeps elsewhere"},
+	},
+	Remedy:  "Move the work off the event loop: worker threads, executors, no blocking calls in callbacks.",
+	Options: []remedy.Topic{remedy.UnblockEventLoop},
+	See: []string{
+		"https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
+		"https://nodejs.org/en/learn/asynchronous-work/dont-block-the-event-loop",
+		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
+	},
 	Explain: explainClientLoop,
 }
 
@@ -53,11 +67,6 @@ func explainClientLoop(n *facts.Node) *Finding {
 	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
 	f.Fix = loopFix(c)
-	f.See = []string{
-		"https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",
-		"https://nodejs.org/en/learn/asynchronous-work/dont-block-the-event-loop",
-		"https://github.com/redis/lettuce/wiki/Frequently-Asked-Questions",
-	}
 	return f
 }
 

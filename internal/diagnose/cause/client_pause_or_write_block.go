@@ -23,8 +23,24 @@ var clientPauseOrWriteBlock = Cause{
 		T2: "commands that never block were read by the server, which then slept before " +
 			"it answered: which commands, of which clients",
 	},
+	Mechanism: "CLIENT PAUSE, FAILOVER or a slot migration makes the server withhold replies, of all commands " +
+		"or of writes; min-replicas-to-write refuses writes without enough replicas.",
+	RuledOut: "Calls that get through meanwhile on other connections, or an event loop that does not run",
+	LookAlikes: []LookAlike{
+		{"process-frozen", "there the event loop stands still; here it runs and the thread mostly sleeps"},
+		{"failover-window", "there the master is gone; here it withholds replies"},
+	},
+	Remedy: "Find who sends CLIENT PAUSE (failover scripts, migrations); CLIENT UNPAUSE or FAILOVER ABORT ends " +
+		"it; bring replicas back where min-replicas-to-write refuses.",
+	See:     []string{pausePage, minReplicasPage},
 	Explain: explainPause,
 }
+
+const (
+	pausePage       = "https://redis.io/docs/latest/commands/client-pause/"
+	minReplicasPage = "https://redis.io/docs/latest/operate/oss_and_stack/management/replication/" +
+		"#allow-writes-only-with-n-attached-replicas"
+)
 
 func explainPause(n *facts.Node) *Finding {
 	if f := explainNoReplicas(n); f != nil {
@@ -102,7 +118,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 		f.doubt(recording.SourceServer, 0, "", "this version has no count of CLIENT PAUSE (7.0 and later have)")
 	}
 	f.Fix = pauseFix(n, p)
-	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
+	f.See = []string{pausePage}
 	return f
 }
 
@@ -134,7 +150,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 		f.support(recording.SourceServer, 0, "clients", "no client waits in a blocking command (BLPOP, XREAD, WAIT …)")
 	}
 	f.Fix = pauseFix(n, p)
-	f.See = []string{"https://redis.io/docs/latest/commands/client-pause/"}
+	f.See = []string{pausePage}
 	return f
 }
 
@@ -210,7 +226,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	if !facts.ServerAtLeast(n, 5, 0) {
 		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#allow-writes-only-with-n-attached-replicas"}
+	f.See = []string{minReplicasPage}
 	return f
 }
 

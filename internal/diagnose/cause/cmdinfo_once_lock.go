@@ -20,6 +20,20 @@ var cmdinfoOnceLock = Cause{
 			"--pprof the goroutines that wait for the lock",
 		T2: "connections that their client resets with a reply to COMMAND half read",
 	},
+	Mechanism: "go-redis before v9 learns the positions of keys from COMMAND. It cannot parse the reply of a " +
+		"newer server: each call takes one lock, asks again, and leaves a connection with the rest of the reply " +
+		"unread.",
+	RuledOut: "COMMAND that is rare beside the application's calls",
+	LookAlikes: []LookAlike{
+		{"introspection-load", "there COMMAND is not sent once per call, with a new connection each time"},
+		{"short-lived-connections", "there no COMMAND comes with each connection"},
+		{"pool-exhausted-wait", "there callers wait for connections, and not for one lock"},
+	},
+	Remedy: "Upgrade go-redis: v9 works with every server; no option turns it off.",
+	See: []string{
+		"https://github.com/redis/go-redis/issues/1329",
+		"https://github.com/redis/go-redis/pull/1355",
+	},
 	Explain: explainCommandLoop,
 	Whole:   commandLock,
 }
@@ -145,7 +159,6 @@ func explainCommandLoop(n *facts.Node) *Finding {
 				"cannot parse its newer replies (v9 does not ask)", version)
 	}
 	f.Fix = commandFix(n.Case, "")
-	f.See = []string{"https://github.com/redis/go-redis/issues/1329", "https://github.com/redis/go-redis/pull/1355"}
 	return f
 }
 
@@ -168,7 +181,7 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: c.Ledger.Calls(), See: []string{"https://github.com/redis/go-redis/issues/1329"}}
+		f = &Finding{Of: c.Ledger.Calls()}
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil

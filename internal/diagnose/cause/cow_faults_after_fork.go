@@ -22,6 +22,20 @@ var cowFaultsAfterFork = Cause{
 			"the usual rate, and their share of its CPU time",
 		T2: "slow calls that waited for commands that ran meanwhile",
 	},
+	Mechanism: "While the child of a snapshot lives, the first write to each page faults, and the kernel copies " +
+		"the page during the command: 4 kB, or 2 MB with huge pages.",
+	RuledOut: "No child process, or as many minor faults as without it",
+	LookAlikes: []LookAlike{
+		{"fork-latency", "there one stall comes when the child is made"},
+		{"swap", "there pages are read from a device (major faults)"},
+		{"aof-everysec-stall", "there the main thread waits for the disk"},
+	},
+	Remedy: "Fewer snapshots, at hours with few writes or on a replica; no transparent huge pages (disable-thp " +
+		"yes).",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages",
+		"https://github.com/redis/redis/issues/2844",
+	},
 	Explain: explainCow,
 }
 
@@ -87,10 +101,6 @@ func explainCow(n *facts.Node) *Finding {
 			"%.0f MB of it are huge pages: the first write to each copies 2 MB", huge/1e6)
 	}
 	f.Fix = cowFix(n, huge > 0)
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages",
-		"https://github.com/redis/redis/issues/2844",
-	}
 	return f
 }
 

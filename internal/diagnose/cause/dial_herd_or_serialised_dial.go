@@ -21,6 +21,21 @@ var dialHerd = Cause{
 		T2: "many dials of one process at the same time (or one right after the other), before " +
 			"calls, on connections that stay and replace none",
 	},
+	Mechanism: "The pool is empty, and all callers dial at once; or it holds a lock while it dials, and they " +
+		"wait for one dial after the other.",
+	RuledOut: "New connections that replace closed ones, or a pool that had idle connections",
+	LookAlikes: []LookAlike{
+		{"reconnect-herd", "there the connections were lost right before"},
+		{"pool-leak", "there others are idle and never used again"},
+		{"short-lived-connections", "there the connections do not stay"},
+	},
+	Remedy: "Open connections before the instance takes traffic; a library that does not hold its lock while it " +
+		"dials.",
+	Options: []remedy.Topic{remedy.WarmPool, remedy.OneDialAtATime},
+	See: []string{
+		"https://github.com/redis/go-redis/pull/3088",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	},
 	// Lost connections, and callers that were refused, come back like that.
 	After:   []string{"reconnect-herd", "maxclients", "accept-backlog-overflow"},
 	Explain: explainDialHerd,
@@ -91,10 +106,6 @@ func explainDialHerd(n *facts.Node) *Finding {
 	}
 	f.doubtRemote(worst.Caller)
 	f.Fix = dialHerdFix(n, worst)
-	f.See = []string{
-		"https://github.com/redis/go-redis/pull/3088",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	}
 	return f
 }
 

@@ -17,6 +17,21 @@ var dnsSlow = Cause{
 		T0: "new connections of the probe that wait for the lookup of the server's name",
 		T2: "DNS queries of the callers' processes (port 53), how long they took, and the dials right after them",
 	},
+	Mechanism: "A new connection begins with a lookup of the server's name. A slow DNS server, or a lost query " +
+		"that is repeated after 5 s, comes before the dial.",
+	RuledOut: "Lookups that are answered at once, or no queries before dials",
+	LookAlikes: []LookAlike{
+		{"handshake-extra-rtts", "there the time passes after the dial"},
+		{"accept-backlog-overflow", "there the TCP connect itself takes 1 s or more"},
+	},
+	Remedy: "A cache on the host (NodeLocal DNSCache), a name with a final dot or ndots:1, " +
+		"single-request-reopen, and connections that are kept.",
+	Options: []remedy.Topic{remedy.KeepConnections},
+	See: []string{
+		"https://github.com/kubernetes/kubernetes/issues/56903",
+		"https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/",
+		"https://man7.org/linux/man-pages/man5/resolv.conf.5.html",
+	},
 	Loses:   facts.LostOpening,
 	Explain: explainDNS,
 }
@@ -66,7 +81,6 @@ func explainDNS(n *facts.Node) *Finding {
 	f.doubt(recording.SourceTap, 0, "",
 		"the names in the queries were not read: they are taken for the server's because the dials came right after")
 	f.Fix = dnsFix(worst.Unanswered > 0, remedy.For(n, remedy.KeepConnections, nil))
-	f.See = dnsSee
 	return f
 }
 
@@ -110,7 +124,6 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	f.doubt(recording.SourceProbe, 0, "",
 		"whether the callers look names up as often, and at the same DNS servers, was not seen")
 	f.Fix = dnsFix(cl.MaxNs >= facts.UnansweredQueryNs, remedy.For(n, remedy.KeepConnections, nil))
-	f.See = dnsSee
 	return f
 }
 
@@ -146,10 +159,4 @@ func dnsFix(lost bool, keep []string) []string {
 		"Send fewer queries: in Kubernetes a name with a final dot (redis.prod.svc.cluster.local.) or "+
 			"ndots:1 in dnsConfig, since each search domain is tried first; a cache on the host "+
 			"(NodeLocal DNSCache, systemd-resolved, nscd)"), keep...)
-}
-
-var dnsSee = []string{
-	"https://github.com/kubernetes/kubernetes/issues/56903",
-	"https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/",
-	"https://man7.org/linux/man-pages/man5/resolv.conf.5.html",
 }

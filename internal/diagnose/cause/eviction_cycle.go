@@ -22,6 +22,19 @@ var evictionCycle = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each write that held the main thread longer than the server's own time for the command",
 	},
+	Mechanism: "At maxmemory each write first evicts keys, in the main thread; before 6.2 without a limit of " +
+		"time.",
+	RuledOut: "evicted_keys that does not rise, or used_memory below maxmemory",
+	LookAlikes: []LookAlike{
+		{"active-expire-cycle", "there expired_keys rises, with memory to spare"},
+		{"sync-free-of-big-key", "there one big key is freed, and not many small ones"},
+	},
+	Remedy: "Room above the data (maxmemory, more shards, expiry times), a lower maxmemory-eviction-tenacity, " +
+		"6.2 or newer, lazyfree-lazy-eviction yes for big values.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/eviction/",
+		"https://github.com/redis/redis/pull/7653",
+	},
 	Explain: explainEviction,
 }
 
@@ -68,10 +81,6 @@ func explainEviction(n *facts.Node) *Finding {
 			"it was above maxmemory for %.0f ms (total_eviction_exceeded_time)", ms)
 	}
 	f.Fix = evictionFix(n, used)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/reference/eviction/",
-		"https://github.com/redis/redis/pull/7653",
-	}
 	return f
 }
 

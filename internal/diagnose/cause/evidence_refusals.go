@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"slices"
+
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -129,6 +131,18 @@ var refusals = []refusal{
 		},
 		see: []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags"},
 	},
+}
+
+// refusalPages are the sources of all refusals.
+func refusalPages() (pages []string) {
+	for _, r := range refusals {
+		for _, page := range r.see {
+			if !slices.Contains(pages, page) {
+				pages = append(pages, page)
+			}
+		}
+	}
+	return pages
 }
 
 // refusalOf is the row of an error.

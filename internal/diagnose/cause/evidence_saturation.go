@@ -81,10 +81,6 @@ func saturation(n *facts.Node) *Finding {
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
 	f.Fix = saturationFix(n)
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
-		"https://redis.io/docs/latest/develop/use/pipelining/",
-	}
 	return f
 }
 

@@ -22,6 +22,22 @@ var failoverWindow = Cause{
 		T1: "why it stopped answering: the process has ended, or was stopped",
 		T2: "the connections that its end closed, and those refused meanwhile, by process",
 	},
+	Mechanism: "A master is gone. The other nodes suspect it after cluster-node-timeout (15 s by default; " +
+		"Sentinel: down-after-milliseconds), agree and elect a replica. Until then nobody serves its slots.",
+	RuledOut: "Masters that answer all the time, and roles that do not change",
+	LookAlikes: []LookAlike{
+		{"process-frozen", "there the process goes on before anybody takes over"},
+		{"stale-topology-silent-master", "there the failover is over, and callers still wait for the old master"},
+		{"server-restarted", "there the same address serves again"},
+		{"replica-loading-or-readonly-routing", "there the nodes are well and the callers ask the wrong one"},
+	},
+	Remedy: "Find why the master ended; fail over before planned restarts; cluster-node-timeout 5000; clients " +
+		"that retry for longer than the window.",
+	Options: []remedy.Topic{remedy.SurviveFailover},
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection",
+		"https://github.com/redis/jedis/issues/1512",
+	},
 	Explain: explainFailover,
 }
 
@@ -53,11 +69,8 @@ func explainFailover(n *facts.Node) *Finding {
 	f.supportClusterDown(n)
 	f.supportUsersOf(n, window)
 	f.Fix = failoverFix(n, t)
-	f.See = failoverSee
 	return f
 }
-
-var failoverSee = []string{"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection", "https://github.com/redis/jedis/issues/1512"}
 
 // explainReplaced is for a master that still answered when the watch was prepared, but had been replaced when it began:
 // only slowpath's own probe waits for it.
@@ -74,7 +87,7 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	f.supportSilence(n, t)
 	f.supportNodeTimeout(n)
 	f.doubt(recording.SourceTap, 0, "", "what callers lost was before the watch; none is seen to wait for it now")
-	f.Fix, f.See = failoverFix(n, t), failoverSee
+	f.Fix = failoverFix(n, t)
 	return f
 }
 
@@ -107,7 +120,7 @@ func explainOrphan(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"whether clients called it meanwhile is not known: it could not be watched")
 	}
-	f.Fix, f.See = failoverFix(n, t), failoverSee
+	f.Fix = failoverFix(n, t)
 	return f
 }
 

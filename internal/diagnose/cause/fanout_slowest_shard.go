@@ -26,6 +26,21 @@ var fanoutSlowestShard = Cause{
 		T2: "samples of the process's connections while a slow call waits: the other nodes were asked at the same " +
 			"time, answered in time, and got no further request",
 	},
+	Mechanism: "A request asks several nodes at once and ends with the slowest. The more nodes it needs, the " +
+		"more of the requests include a slow one.",
+	RuledOut: "Requests that wait while no other node was asked at the same time",
+	LookAlikes: []LookAlike{
+		{"hot-shard-or-hot-key", "there calls of all callers queue at the busy node"},
+		{"n-plus-one-roundtrips", "there the calls are made one after the other"},
+	},
+	Remedy: "Cure the slow node first; hash tags so that fewer nodes are asked, deadlines per part, hedged " +
+		"reads of a replica.",
+	Options: []remedy.Topic{remedy.SplitCalls},
+	See: []string{
+		"https://github.com/twitter/twemproxy/issues/340",
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
+		"https://research.google/pubs/the-tail-at-scale/",
+	},
 	Explain: explainFanout,
 }
 
@@ -53,11 +68,6 @@ func explainFanout(n *facts.Node) *Finding {
 	}
 	f.Leads = mostlyOf(n, cl)
 	f.Fix = fanoutFix(n, shares)
-	f.See = []string{
-		"https://github.com/twitter/twemproxy/issues/340",
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
-		"https://research.google/pubs/the-tail-at-scale/",
-	}
 	return f
 }
 

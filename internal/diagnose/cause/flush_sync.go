@@ -19,6 +19,16 @@ var flushSync = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "the exact time, connection and process of each, and the calls that waited for it",
 	},
+	Mechanism: "FLUSHALL and FLUSHDB free every key in the main thread, unless ASYNC is given or " +
+		"lazyfree-lazy-user-flush is yes.",
+	RuledOut: "No FLUSHALL or FLUSHDB in SLOWLOG or commandstats during slow calls",
+	LookAlikes: []LookAlike{
+		{"sync-free-of-big-key", "there one key is freed, and the others stay"},
+	},
+	Remedy: "FLUSHALL ASYNC or FLUSHDB ASYNC, or CONFIG SET lazyfree-lazy-user-flush yes.",
+	See: []string{
+		"https://redis.io/docs/latest/commands/flushall/",
+	},
 	Explain: explainFlush,
 }
 
@@ -43,6 +53,5 @@ func explainFlush(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, 0, "", "lazyfree-lazy-user-flush is no")
 		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")
 	}
-	f.See = []string{"https://redis.io/docs/latest/commands/flushall/"}
 	return f
 }

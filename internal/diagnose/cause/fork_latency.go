@@ -18,6 +18,19 @@ var forkLatency = Cause{
 		T1: "the main thread in the kernel all the time meanwhile",
 		T2: "the activity in which it forked, with its exact time, and the calls that waited for it",
 	},
+	Mechanism: "fork() for BGSAVE, BGREWRITEAOF or a full resync copies the page tables of the whole heap, 9 to " +
+		"13 ms per GB on hardware, and no client is served meanwhile.",
+	RuledOut: "No fork (total_forks, latest_fork_usec) at the time of the slow calls, or a short one",
+	LookAlikes: []LookAlike{
+		{"cow-faults-after-fork", "there calls are slow for as long as the child saves, and not only when it " +
+			"begins"},
+		{"aof-everysec-stall", "there the main thread waits for the disk, and not in fork()"},
+	},
+	Remedy: "Smaller shards, snapshots on a replica, a larger replication backlog against full resyncs, AOF " +
+		"rewrites less often.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork",
+	},
 	Explain: explainFork,
 }
 
@@ -59,7 +72,6 @@ func explainFork(n *facts.Node) *Finding {
 			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))
 	}
 	f.Fix = forkFix(why)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork"}
 	return f
 }
 

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -24,6 +25,17 @@ var frameworkHiddenKeys = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each time that such a command held the main thread, with its connection and process",
 	},
+	Mechanism: "A framework (Spring Cache, Django, Laravel and others) implements a harmless call, such as " +
+		"clearing a cache, by KEYS or another command that walks all keys. At the server it is a slow command " +
+		"that nobody wrote.",
+	RuledOut: "Patterns and clients that belong to no known framework: then it is a slow command of the " +
+		"application itself",
+	LookAlikes: []LookAlike{
+		{"slow-command", "there the pattern or the client's name is that of no framework"},
+	},
+	Remedy: "Let the framework walk by SCAN or not at all: an option or another class of it; give its keys a " +
+		"database or a version of their own; forbid KEYS by ACL to find all callers.",
+	See:     slices.Concat(springPages, walkPages),
 	Explain: explainFramework,
 }
 
@@ -129,15 +141,20 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
 			format.Shell(name)))
 }
 
-func frameworkSee(framework string) []string {
-	if strings.HasPrefix(framework, "Spring") {
-		return []string{
-			"https://docs.spring.io/spring-data/redis/reference/redis/redis-cache.html",
-			"https://github.com/spring-projects/spring-data-redis/issues/1721",
-		}
+var (
+	springPages = []string{
+		"https://docs.spring.io/spring-data/redis/reference/redis/redis-cache.html",
+		"https://github.com/spring-projects/spring-data-redis/issues/1721",
 	}
-	return []string{
+	walkPages = []string{
 		"https://redis.io/docs/latest/commands/keys/",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-slow-commands",
 	}
+)
+
+func frameworkSee(framework string) []string {
+	if strings.HasPrefix(framework, "Spring") {
+		return springPages
+	}
+	return walkPages
 }

@@ -24,6 +24,20 @@ var gomaxprocsOverQuota = Cause{
 		T2: "calls with their reply in the socket while more of the client's threads " +
 			"than the quota has cores were throttled together",
 	},
+	Mechanism: "A runtime that ignores the quota starts a thread for each CPU of the host. Together they spend " +
+		"the quota early in each period, and all of them are stopped for the rest of it.",
+	RuledOut: "No more running threads than the quota has cores",
+	LookAlikes: []LookAlike{
+		{"client-cfs-throttled", "there as many threads as fit the quota have more work than it allows"},
+		{"client-cpu-saturated", "there no quota stops the threads"},
+	},
+	Remedy: "Go 1.25 or later, or GOMAXPROCS; -XX:ActiveProcessorCount; DOTNET_PROCESSOR_COUNT; or no CPU " +
+		"limit.",
+	See: []string{
+		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
+		"https://github.com/golang/go/issues/33803",
+		"https://github.com/uber-go/automaxprocs",
+	},
 	Explain: explainMaxProcs,
 }
 
@@ -167,10 +181,6 @@ func explainMaxProcs(n *facts.Node) *Finding {
 				"threads spread the stops, more quota ends them", o.cores)
 	}
 	f.Fix = maxProcsFix(o)
-	f.See = []string{
-		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
-		"https://github.com/golang/go/issues/33803", "https://github.com/uber-go/automaxprocs",
-	}
 	return f
 }
 

@@ -19,6 +19,21 @@ var handshakeExtraRTTs = Cause{
 		T0: "commandstats: hello, auth, select, client|setinfo about as often as connections are opened (a hint)",
 		T2: "the round trips of each handshake, one after the other",
 	},
+	Mechanism: "HELLO, AUTH, SELECT, CLIENT SETNAME and SETINFO are sent one after the other on a new " +
+		"connection: several round trips before the first call.",
+	RuledOut: "Handshakes of one round trip, or connections that are used for many calls",
+	LookAlikes: []LookAlike{
+		{"rtt-floor", "there each call takes the round trip, and not the new connections"},
+		{"dns-slow", "there the lookup of the name comes before the dial"},
+		{"tls-handshake-storm", "there the main thread is busy with handshakes, and others wait"},
+	},
+	Remedy: "Open connections once and keep them; leave out what is not needed (SETINFO, SELECT), and let HELLO " +
+		"do AUTH and SETNAME.",
+	Options: []remedy.Topic{remedy.LeaveOutSetInfo},
+	See: []string{
+		"https://redis.io/docs/latest/commands/hello/",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Loses:   facts.LostWaiting,
 	Explain: explainHandshakes,
@@ -82,10 +97,6 @@ func explainHandshakes(n *facts.Node) *Finding {
 	f.doubtRemote(most)
 	f.Fix = append([]string{"Open connections once and keep them: one client " +
 		"object per process, not one per job or request"}, handshakeFix(n, facts.CommonHandshake(fresh))...)
-	f.See = []string{
-		"https://redis.io/docs/latest/commands/hello/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	}
 	return f
 }
 

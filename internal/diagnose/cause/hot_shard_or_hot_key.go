@@ -24,6 +24,21 @@ var hotShard = Cause{
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
 		T2: "the clients' own calls wait while that node serves others; which clients they are",
 	},
+	Mechanism: "A key, a hash tag or more slots than elsewhere bring one node far more work than its peers. Its " +
+		"thread is busy all the time, and calls to it queue.",
+	RuledOut: "Peers that are about as busy",
+	LookAlikes: []LookAlike{
+		{"fanout-slowest-shard", "there the calls of one request wait for one slow node, for any reason"},
+		{"main-thread-saturated", "there all nodes are busy, or there is only one"},
+	},
+	Remedy: "Cache hot keys in the callers, split them, drop a shared hash tag, rebalance slots, spread reads " +
+		"over replicas.",
+	Options: []remedy.Topic{remedy.CacheHotKeys},
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
+		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
+		"https://valkey.io/commands/cluster-slot-stats/",
+	},
 	Explain: explainHotShard,
 }
 
@@ -76,11 +91,6 @@ func explainHotShard(n *facts.Node) *Finding {
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
 	f.Fix = hotShardFix(n, uneven)
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags",
-		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
-		"https://valkey.io/commands/cluster-slot-stats/",
-	}
 	return f
 }
 

@@ -18,6 +18,22 @@ var inlineRediscovery = Cause{
 			"in CLIENT LIST (node-redis, redis-py, Jedis)",
 		T2: "connections opened for the map alone, or reopened after it, and how long each takes",
 	},
+	Mechanism: "On MOVED some libraries (node-redis, redis-py, Jedis) fetch the whole map before they follow " +
+		"the redirect. That call takes a new connection and a map request more.",
+	RuledOut: "A library that fetches the map in the background, or no MOVED",
+	LookAlikes: []LookAlike{
+		{"topology-refresh-storm", "there the server has no time left; here one call waits"},
+		{"moved-refresh-storm", "that is the load of all map requests; this is the wait of each call"},
+		{"ask-redirect-during-migration", "there a call takes one more round trip, and no map request"},
+	},
+	Remedy: "A library or option that fetches the map in the background, and slots that move in few large " +
+		"steps.",
+	Options: []remedy.Topic{remedy.FetchMapInBackground},
+	See: []string{
+		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",
+		"https://redis.readthedocs.io/en/stable/clustering.html",
+		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#moved-redirection",
+	},
 	After:   []string{"moved-refresh-storm", "ask-redirect-during-migration", "failover-window"},
 	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another
@@ -84,11 +100,6 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 		how,
 		"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER " +
 			"MIGRATESLOTS): one change of owner for a whole range",
-	}
-	f.See = []string{
-		"https://github.com/redis/node-redis/blob/master/docs/clustering.md",
-		"https://redis.readthedocs.io/en/stable/clustering.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#moved-redirection",
 	}
 	return f
 }

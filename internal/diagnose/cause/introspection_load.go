@@ -23,6 +23,20 @@ var introspectionLoad = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each such command that held the main thread for at least 1 ms, with its connection and process",
 	},
+	Mechanism: "MONITOR copies every command to its client; INFO, CLIENT LIST, SLOWLOG GET and MEMORY USAGE " +
+		"walk clients, entries or values. Sent often, or by many exporters, they take the main thread's time.",
+	RuledOut: "Little time of such commands in commandstats, and no client with the flag O",
+	LookAlikes: []LookAlike{
+		{"slow-command", "there the command reads data, and none of the server's state"},
+		{"many-clients-overhead", "there the number of connections makes INFO or CLIENT LIST expensive, and not " +
+			"how often they are sent"},
+		{"topology-refresh-storm", "there the commands are CLUSTER NODES, SLOTS or SHARDS"},
+	},
+	Remedy: "One exporter that polls every 10 to 15 s only what is used; no MONITOR in production.",
+	See: []string{
+		"https://redis.io/docs/latest/commands/monitor/",
+		"https://redis.io/docs/latest/commands/info/",
+	},
 	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
 	Explain: explainIntrospection,
 }
@@ -68,7 +82,6 @@ func explainIntrospection(n *facts.Node) *Finding {
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.See = []string{"https://redis.io/docs/latest/commands/monitor/", "https://redis.io/docs/latest/commands/info/"}
 	return f
 }
 

@@ -23,6 +23,19 @@ var ioThreadsOversubscribed = Cause{
 		T1: "run time and run-queue delay of the threads io_thd_*, against the CPUs that the server may use",
 		T2: "the server's own threads had the CPU that its main thread waited for",
 	},
+	Mechanism: "I/O threads and main thread wait for each other by spinning. With as many threads as CPUs, a " +
+		"thread with work waits for the CPU while another spins on it.",
+	RuledOut: "io-threads 1, or fewer threads than the CPUs that the server may use",
+	LookAlikes: []LookAlike{
+		{"server-cpu-contention", "there other processes have the CPU, and not the server's own threads"},
+		{"main-thread-saturated", "there the main thread runs all the time and waits for no CPU"},
+	},
+	Remedy: "io-threads below the number of CPUs (4 CPUs: 2 or 3; 2 CPUs: 1), and a cpuset that is not smaller " +
+		"than that.",
+	See: []string{
+		"https://github.com/redis/redis/issues/13003",
+		"https://valkey.io/topics/valkey.conf/",
+	},
 	Explain: explainIOThreads,
 }
 
@@ -75,7 +88,6 @@ func explainIOThreads(n *facts.Node) *Finding {
 			"other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others)
 	}
 	f.Fix = ioThreadsFix(n, t)
-	f.See = []string{"https://github.com/redis/redis/issues/13003", "https://valkey.io/topics/valkey.conf/"}
 	return f
 }
 

@@ -21,6 +21,20 @@ var luaOrMultiLong = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each run that held the main thread: of which client, its CPU time, and the calls that waited for it",
 	},
+	Mechanism: "A script, function or MULTI/EXEC is atomic: the main thread serves nobody else until all of it " +
+		"is done. Each command in it may be short.",
+	RuledOut: "Short EVAL, FCALL and EXEC in commandstats and SLOWLOG, and no BUSY errors",
+	LookAlikes: []LookAlike{
+		{"slow-command", "there a single command outside of any script takes long"},
+		{"oversized-pipeline-or-multikey", "a plain pipeline is not atomic: its commands are counted one by " +
+			"one, without EXEC"},
+	},
+	Remedy: "Bound loops of scripts, and call them again with a cursor; keep some 100 commands in a " +
+		"transaction; send as a plain pipeline what need not be atomic.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
+		"https://redis.io/docs/latest/develop/using-commands/transactions/",
+	},
 	Explain: explainLuaOrMulti,
 }
 
@@ -55,10 +69,6 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 		f.doubtStalls(n, h)
 	}
 	f.Fix = append(f.Fix, scriptFix(command, n.FromText(h.Suspects))...)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
-		"https://redis.io/docs/latest/develop/using-commands/transactions/",
-	}
 	return f
 }
 

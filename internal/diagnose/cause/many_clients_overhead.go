@@ -21,6 +21,20 @@ var manyClientsOverhead = Cause{
 		T1: "the main thread on the CPU meanwhile",
 		T2: "each CLIENT LIST or INFO that held the main thread, with its connection and process",
 	},
+	Mechanism: "Some work grows with the number of connections: CLIENT LIST, INFO of old versions, the periodic " +
+		"check of every client, event-loop iterations that serve thousands.",
+	RuledOut: "Few connected_clients, or short CLIENT LIST and INFO and few calls queued",
+	LookAlikes: []LookAlike{
+		{"introspection-load", "there the commands are sent often, with few connections"},
+		{"pool-oversized", "there one process has calls in flight on hundreds of connections; here most may be " +
+			"idle"},
+	},
+	Remedy: "Share connections (smaller pools, multiplexing libraries, a proxy), close idle ones (timeout), and " +
+		"ask for CLIENT LIST rarely.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/clients/",
+		"https://github.com/redis/redis/pull/4727",
+	},
 	Explain: explainManyClients,
 }
 
@@ -78,10 +92,6 @@ func explainManyClients(n *facts.Node) *Finding {
 			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients instead of CLIENT LIST" + n.FromText(h.Suspects)
 		}
 		f.Fix = append([]string{fix}, f.Fix...)
-	}
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/reference/clients/",
-		"https://github.com/redis/redis/pull/4727",
 	}
 	return f
 }

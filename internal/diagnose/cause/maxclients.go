@@ -24,6 +24,18 @@ var maxClients = Cause{
 		T1: "open file descriptors against the limit of the process",
 		T2: "connections that the server closed at once, by process",
 	},
+	Mechanism: "At maxclients the server answers a new connection with an error and closes it. Callers see " +
+		"connects that succeed and then fail, and try again after a pause.",
+	RuledOut: "rejected_connections that does not rise, and connected_clients below maxclients",
+	LookAlikes: []LookAlike{
+		{"accept-backlog-overflow", "there the kernel drops SYNs, and connects take a second or more"},
+		{"pool-leak", "there the pool itself is at its limit, and the server has room"},
+	},
+	Remedy: "Pool size times processes below maxclients, idle connections closed (timeout), or a higher " +
+		"maxclients with the limit of open files.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: explainMaxClients,
 }
@@ -72,7 +84,6 @@ func explainMaxClients(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
 	f.Fix = maxClientsFix(n, limit, int(files))
-	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients"}
 	return f
 }
 

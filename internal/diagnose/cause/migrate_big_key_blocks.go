@@ -23,6 +23,20 @@ var migrateBigKeyBlocks = Cause{
 		T2: "each MIGRATE and RESTORE that held the main thread, with its connection; " +
 			"a RESTORE comes from another server's process",
 	},
+	Mechanism: "MIGRATE writes a whole value to another server in the main thread and waits for its reply; " +
+		"RESTORE builds it there in one piece.",
+	RuledOut: "Short MIGRATE and RESTORE in commandstats and SLOWLOG",
+	LookAlikes: []LookAlike{
+		{"big-key-io", "there clients read and write the value"},
+		{"ask-redirect-during-migration", "there calls are repeated, and no node blocks"},
+	},
+	Remedy: "Split big keys before they are moved, cluster-node-timeout above the longest MIGRATE, or migration " +
+		"by replication (Redis 8.4, Valkey 9.0).",
+	See: []string{
+		"https://redis.io/docs/latest/commands/migrate/",
+		"https://github.com/redis/redis/issues/13122",
+		"https://github.com/valkey-io/valkey/pull/1949",
+	},
 	Explain: explainMigrate,
 }
 
@@ -67,10 +81,6 @@ func explainMigrate(n *facts.Node) *Finding {
 				"MIGRATE, or a program that copies a database")
 	}
 	f.Fix = migrateFix(n)
-	f.See = []string{
-		"https://redis.io/docs/latest/commands/migrate/", "https://github.com/redis/redis/issues/13122",
-		"https://github.com/valkey-io/valkey/pull/1949",
-	}
 	return f
 }
 

@@ -18,6 +18,22 @@ var movedRefreshStorm = Cause{
 			"epochs that changed between two reads of the map",
 		T2: "CLUSTER SETSLOT, and how long the clients wait for the map",
 	},
+	Mechanism: "Slots change owner one after the other. Calls to the old owner get MOVED, and each MOVED makes " +
+		"clients fetch the whole map again.",
+	RuledOut: "Few MOVED, or a map that does not change",
+	LookAlikes: []LookAlike{
+		{"topology-refresh-storm", "there the map does not change, and no call gets MOVED"},
+		{"ask-redirect-during-migration", "there a slot is still moving: ASK, and no new map"},
+		{"failover-window", "there the map changes once"},
+	},
+	Remedy: "Move slots in few large steps or by atomic migration (Redis 8.4, Valkey 9.0); libraries that patch " +
+		"one slot or limit refreshes.",
+	Options: []remedy.Topic{remedy.FetchMapLess},
+	See: []string{
+		"https://github.com/valkey-io/valkey/pull/298",
+		"https://github.com/redis/lettuce/issues/2468",
+		"https://github.com/redis/rueidis",
+	},
 	// one change of the map, of which many clients learn late
 	After:   []string{"failover-window", "stale-topology-silent-master"},
 	Loses:   facts.LostWaiting,
@@ -167,10 +183,6 @@ func (f *Finding) fixMoved(n *facts.Node) {
 	if !facts.ServerAtLeast(n, 7, 0) {
 		f.Fix = append(f.Fix,
 			"Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth or less")
-	}
-	f.See = []string{
-		"https://github.com/valkey-io/valkey/pull/298", "https://github.com/redis/lettuce/issues/2468",
-		"https://github.com/redis/rueidis",
 	}
 }
 

@@ -21,6 +21,19 @@ var multiplexBigReply = Cause{
 			"large output buffer (CLIENT LIST omem) is a hint",
 		T2: "small calls in flight on a connection while a big reply was sent on it, which ended with it or later",
 	},
+	Mechanism: "All callers of a client share a connection, and replies come in order. A reply of megabytes has " +
+		"to be sent and read before the small ones behind it.",
+	RuledOut: "Calls that are slow on other connections as well, or no big reply before them",
+	LookAlikes: []LookAlike{
+		{"blocking-cmd-on-shared-conn", "there nothing is sent meanwhile: the server waits"},
+		{"big-key-io", "there calls on other connections wait, too"},
+		{"receiver-stall", "there the client does not read"},
+	},
+	Remedy: "Big values on a connection of their own, split or compressed values.",
+	See: []string{
+		"https://stackexchange.github.io/StackExchange.Redis/Timeouts#are-there-big-requests-preceding-several-small-requests-to-the-redis-that-timed-out",
+		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
+	},
 	Explain: explainBigReply,
 }
 
@@ -77,10 +90,6 @@ func explainBigReply(n *facts.Node) *Finding {
 			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).",
 			format.Name(longest.Op), format.Name(who)),
 		"Split values into pieces below 100 kB, or compress them: redis-cli --bigkeys (or --memkeys) finds them.",
-	}
-	f.See = []string{
-		"https://stackexchange.github.io/StackExchange.Redis/Timeouts#are-there-big-requests-preceding-several-small-requests-to-the-redis-that-timed-out",
-		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
 	}
 	return f
 }

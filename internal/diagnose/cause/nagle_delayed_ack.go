@@ -21,6 +21,21 @@ var nagleDelayedACK = Cause{
 		T2: "requests that arrived 40 ms after they were begun, on a path that takes much less; for clients on this " +
 			"host, that their sockets do not have TCP_NODELAY",
 	},
+	Mechanism: "Without TCP_NODELAY the sender's kernel holds the second piece of a request until the first is " +
+		"acknowledged (Nagle). The receiver delays that acknowledgement by 40 ms, to send it with the reply.",
+	RuledOut: "Requests that arrive in one piece, TCP_NODELAY on the sockets, or retransmissions at that time",
+	LookAlikes: []LookAlike{
+		{"rtt-floor", "there every call takes as long, and not only requests in pieces"},
+		{"packet-loss-rto", "there segments are retransmitted, after 200 ms and more"},
+		{"server-cfs-throttled", "an acknowledgement after 40 ms without a reply also comes from a server that " +
+			"does not run"},
+	},
+	Remedy: "TCP_NODELAY on clients and proxies, and a whole request in one write.",
+	See: []string{
+		"https://www.rfc-editor.org/rfc/rfc896",
+		"https://man7.org/linux/man-pages/man7/tcp.7.html",
+		"https://github.com/dragonflydb/dragonfly/pull/1910",
+	},
 	Explain: explainNagle,
 }
 
@@ -135,10 +150,6 @@ func explainNagle(n *facts.Node) *Finding {
 			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
 	}
 	f.Fix = nagleFix(who)
-	f.See = []string{
-		"https://www.rfc-editor.org/rfc/rfc896", "https://man7.org/linux/man-pages/man7/tcp.7.html",
-		"https://github.com/dragonflydb/dragonfly/pull/1910",
-	}
 	return f
 }
 

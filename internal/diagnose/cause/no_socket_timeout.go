@@ -25,6 +25,23 @@ var noSocketTimeout = Cause{
 			"client libraries, while the server answers others",
 		T2: "requests retransmitted again and again, at doubling intervals, on connections that nobody closes",
 	},
+	Mechanism: "Without a timeout a caller waits for a reply that will never come: until TCP gives up after " +
+		"about a quarter of an hour, or for ever where the request was acknowledged.",
+	RuledOut: "Connections that wait because their command blocks (BLPOP, subscriptions), or callers that give " +
+		"up",
+	LookAlikes: []LookAlike{
+		{"idle-conn-blackholed", "that is why no answer comes; this is why nobody gives up"},
+		{"hidden-retries-backoff", "there the library gives up and tries again"},
+		{"blocking-cmd-on-shared-conn", "there the server means to answer later"},
+	},
+	Remedy: "A timeout for every reply, TCP_USER_TIMEOUT or a lower net.ipv4.tcp_retries2; restart what hangs " +
+		"now.",
+	Options: []remedy.Topic{remedy.ReplyTimeout},
+	See: []string{
+		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts",
+		"https://github.com/redis/lettuce/issues/2082",
+		"https://man7.org/linux/man-pages/man7/tcp.7.html",
+	},
 	// A connection that overflowed the accept queue is open at the client's end only: what is sent on it waits.
 	After:   []string{"idle-conn-blackholed", "process-frozen", "packet-loss-rto", "accept-backlog-overflow"},
 	Explain: explainNoTimeout,
@@ -157,10 +174,6 @@ func explainNoTimeout(n *facts.Node) *Finding {
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}
 	f.Fix = noTimeoutFix(n)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/clients/redis-py/produsage/#timeouts",
-		"https://github.com/redis/lettuce/issues/2082", "https://man7.org/linux/man-pages/man7/tcp.7.html",
-	}
 	return f
 }
 

@@ -23,6 +23,20 @@ var oversizedPipeline = Cause{
 		T1: "the main thread on the CPU all the time while it served that command",
 		T2: "slow calls that waited while the server served thousands of commands of one connection in a row",
 	},
+	Mechanism: "A pipeline of thousands of commands, or one command with thousands of keys, is served in one " +
+		"piece while others wait. No command of a pipeline is slow, so that SLOWLOG shows none.",
+	RuledOut: "Few commands per read, and few arguments in SLOWLOG",
+	LookAlikes: []LookAlike{
+		{"slow-command", "there one command with few arguments takes long"},
+		{"lua-or-multi-long", "there the commands are inside a script or a transaction"},
+		{"big-key-io", "there few commands carry megabytes"},
+	},
+	Remedy: "Pipelines in pieces of 100 to 1000 commands, some 100 keys per command, batch jobs against a " +
+		"replica.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/use/pipelining/",
+		"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
+	},
 	Explain: explainOversized,
 }
 
@@ -154,7 +168,6 @@ func explainOversized(n *facts.Node) *Finding {
 	}
 	f.doubtBatches(n, len(piped) > 0)
 	f.Fix = oversizedFix(piped, multi)
-	f.See = oversizedSee
 	return f
 }
 
@@ -172,7 +185,6 @@ func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 		fmt.Sprintf("Give each %s%s at most some 100 keys.", format.Name(worst.Command), n.FromText(h.Suspects[:1])),
 		batchJobs,
 	}
-	f.See = oversizedSee
 	return f
 }
 
@@ -227,11 +239,6 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 
 const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can limit them (Codis " +
 	"session_max_pipeline), and rueidis uses a separate connection above BlockingPipeline (2000)."
-
-var oversizedSee = []string{
-	"https://redis.io/docs/latest/develop/use/pipelining/",
-	"https://stackexchange.github.io/StackExchange.Redis/Timeouts",
-}
 
 func oversizedFix(piped, multi []*batch) []string {
 	var fix []string

@@ -22,6 +22,22 @@ var packetLossRTO = Cause{
 			"which calls; replies that arrived only after a retransmission timer expired at one end; replies " +
 			"to other hosts that were acknowledged late after a retransmission",
 	},
+	Mechanism: "With one small request in flight nothing but the retransmission timer notices a lost segment: " +
+		"at least 200 ms on Linux, doubled each time.",
+	RuledOut: "No retransmissions, by the sockets of slow calls or in the server's network namespace, or only " +
+		"of new connections",
+	LookAlikes: []LookAlike{
+		{"nagle-delayed-ack", "there calls take 40 ms more, with nothing retransmitted"},
+		{"accept-backlog-overflow", "there only SYNs of new connections are repeated"},
+		{"idle-conn-blackholed", "there all segments of a connection are lost, after it was idle"},
+		{"receiver-stall", "there repeated segments are probes of a closed window"},
+	},
+	Remedy: "Find where packets get lost (ethtool -S, ip -s link, conntrack, allowances of cloud instances); " +
+		"until then rto_min of the route.",
+	See: []string{
+		"https://www.rfc-editor.org/rfc/rfc6298",
+		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: explainLoss,
 }
@@ -94,7 +110,7 @@ func explainLoss(n *facts.Node) *Finding {
 		f.weighAcks(n)
 		f.doubtLoss(n, cl, seen)
 	}
-	f.Fix, f.See = lossFix, lossSee
+	f.Fix = lossFix
 	return f
 }
 
@@ -137,7 +153,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs,
 			format.Brief(int64(limited)))
 	}
-	f.Fix, f.See = lossFix, lossSee
+	f.Fix = lossFix
 	return f
 }
 
@@ -147,19 +163,13 @@ const (
 	lossSegments = 10    // Bound: guess.
 )
 
-var (
-	lossFix = []string{
-		"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s " +
-			"link, nft list ruleset, and conntrack -S at both ends; in a cloud the " +
-			"instance's bandwidth and packets-per-second allowances",
-		"Until then, on a network with a round trip below 1 ms: ip route change … rto_min 20ms " +
-			"makes each loss cost 20 ms instead of 200 ms",
-	}
-	lossSee = []string{
-		"https://www.rfc-editor.org/rfc/rfc6298",
-		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
-	}
-)
+var lossFix = []string{
+	"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s " +
+		"link, nft list ruleset, and conntrack -S at both ends; in a cloud the " +
+		"instance's bandwidth and packets-per-second allowances",
+	"Until then, on a network with a round trip below 1 ms: ip route change … rto_min 20ms " +
+		"makes each loss cost 20 ms instead of 200 ms",
+}
 
 // doubtLoss says where lost replies are inferred, and where only new connections lost segments.
 func (f *Finding) doubtLoss(n *facts.Node, cl, seen facts.Claim) {

@@ -22,6 +22,21 @@ var poolExhaustedWait = Cause{
 		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
 			"or its threads sleep until the thread that used a connection before wakes them, and then send on it",
 	},
+	Mechanism: "All connections of the pool have a call in flight. Further calls wait inside the client, where " +
+		"no server and no capture sees them.",
+	RuledOut: "Connections of the pool that are idle at times, or a pool that opens more",
+	LookAlikes: []LookAlike{
+		{"pool-oversized", "there calls queue at the server, on hundreds of connections"},
+		{"pool-leak", "there connections are held but not used"},
+		{"blocking-cmd-on-shared-conn", "there blocking commands hold the connections"},
+	},
+	Remedy: "A pool of calls per second times the time of a call, twice that for bursts; shorter holds " +
+		"(pipelines, MGET); blocking commands on a pool of their own.",
+	Options: []remedy.Topic{remedy.LargerPool, remedy.PoolSizeOption},
+	See: []string{
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#PoolStats",
+	},
 	// Whatever makes calls long keeps connections in use.
 	AfterClass: []Class{ServerStall},
 	After: []string{
@@ -132,10 +147,6 @@ func explainPoolWait(n *facts.Node) *Finding {
 	}
 	f.supportWaiters(n, worst, inFlight, int64(float64(worst.CallNs)*worstLonger))
 	f.Fix = poolWaitFix(n, worst)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#PoolStats",
-	}
 	return f
 }
 
@@ -230,10 +241,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{
-			Of: c.Ledger.Calls(), Fix: poolSeenFix(w),
-			See: []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"},
-		}
+		f = &Finding{Of: c.Ledger.Calls(), Fix: poolSeenFix(w)}
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
@@ -322,6 +330,5 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	f.Fix = append(f.Fix, fmt.Sprintf("Give the pool more than %s: at least %d are needed at a time",
 		counted(worst.Conns, "connection"), size))
 	f.Fix = append(f.Fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": size})...)
-	f.See = []string{"https://redis.io/docs/latest/develop/clients/pools-and-muxing/"}
 	return f
 }

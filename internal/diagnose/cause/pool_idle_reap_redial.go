@@ -19,6 +19,22 @@ var poolIdleReapRedial = Cause{
 		T0: "total_connections_received rises with the calls, at a low rate (a hint)",
 		T2: "connections that the client closes after the same time without a call, and new ones right before calls",
 	},
+	Mechanism: "The pool closes connections after some time without a call. At a low rate the next call pays " +
+		"for DNS, TCP, TLS and AUTH before it is sent.",
+	RuledOut: "Connections that the client closes at no fixed time after their last call, or that others close",
+	LookAlikes: []LookAlike{
+		{"pool-maxidle-churn", "there connections are closed right after a call, at a high rate"},
+		{"stale-conn-server-timeout", "there the server's end closes them"},
+		{"idle-conn-blackholed", "there nobody closes them, and the next request gets no answer"},
+		{"timeout-discard-churn", "there they are closed with a call unanswered"},
+	},
+	Remedy: "Keep some connections whatever the traffic (a minimum of idle connections), and stay below the " +
+		"limits of server and balancer.",
+	Options: []remedy.Topic{remedy.KeepIdle},
+	See: []string{
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+	},
 	Explain: explainIdleReap,
 }
 
@@ -73,10 +89,6 @@ func explainIdleReap(n *facts.Node) *Finding {
 	f.Fix = append(f.Fix,
 		"Stay below the server's timeout and what a load balancer on the path "+
 			"allows (350 s at an AWS NLB), or send a keepalive")
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
-	}
 	return f
 }
 

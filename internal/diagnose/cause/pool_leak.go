@@ -23,6 +23,21 @@ var poolLeak = Cause{
 		T2: "new connections right before calls while others of the same process are idle and never used again: " +
 			"they stay open, or a garbage collector closes them together after different times",
 	},
+	Mechanism: "The application takes connections and does not return them, often on errors. They stay open and " +
+		"idle outside the pool, which dials others up to its limit; then callers wait.",
+	RuledOut: "Idle connections that are used again, or that are closed after a fixed time",
+	LookAlikes: []LookAlike{
+		{"pool-maxidle-churn", "there returned connections are closed, and none stays idle"},
+		{"pool-exhausted-wait", "there all connections are in use"},
+		{"many-clients-overhead", "there the connections are meant to be there"},
+	},
+	Remedy: "Return every connection, on errors too (defer, try-with-resources, with); let the pool report " +
+		"abandoned ones.",
+	Options: []remedy.Topic{remedy.ReturnConnections},
+	See: []string{
+		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html",
+		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: explainLeak,
 	Whole:   leakSeen,
@@ -66,7 +81,6 @@ func explainLeak(n *facts.Node) *Finding {
 			"the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)
 	f.Fix = leakFix(n)
-	f.See = leakPages
 	return f
 }
 
@@ -94,8 +108,6 @@ func (f *Finding) supportSweeps(l facts.Leak) {
 			"no idle limit and no pool does that; a garbage collector does", len(all), len(most.Conns),
 		format.Brief(most.ToNs-most.FromNs), format.Brief(idle.P10), format.Brief(idle.P90))
 }
-
-var leakPages = []string{"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/AbandonedConfig.html", "https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool"}
 
 // lastClients are the lines of the newest CLIENT LIST, without slowpath's own.
 func lastClients(n *facts.Node) (out []facts.Client) {
@@ -148,7 +160,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: c.Ledger.Calls(), Fix: leakFix(of), See: leakPages}
+		f = &Finding{Of: c.Ledger.Calls(), Fix: leakFix(of)}
 	}
 	f.Strength, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)

@@ -21,6 +21,20 @@ var poolMaxIdleChurn = Cause{
 		T2: "connections that the client closes soon after a call while others of the same " +
 			"process stay open, and new ones right before calls",
 	},
+	Mechanism: "The pool keeps fewer idle connections than are in use at a time. It closes the others when they " +
+		"are returned, and dials again for the next burst.",
+	RuledOut: "Connections that are closed after a fixed idle time only, or by the server's end",
+	LookAlikes: []LookAlike{
+		{"pool-idle-reap-redial", "there connections are closed after a fixed time without a call"},
+		{"pool-leak", "there connections stay open outside the pool"},
+		{"short-lived-connections", "there no connection stays open"},
+	},
+	Remedy:  "As many idle connections as are in use at a time (MaxIdle = MaxActive, maxIdle = maxTotal).",
+	Options: []remedy.Topic{remedy.LargerIdleLimit},
+	See: []string{
+		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	},
 	After:   []string{"replica-loading-or-readonly-routing", "failover-window"},
 	Loses:   facts.LostOpening,
 	Explain: explainMaxIdle,
@@ -77,9 +91,5 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
 		most.MaxConcurrent())}, remedy.For(n, remedy.LargerIdleLimit,
 		remedy.Values{"connections": most.MaxConcurrent()})...)
-	f.See = []string{
-		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	}
 	return f
 }

@@ -22,6 +22,21 @@ var poolOversized = Cause{
 		T2: "hundreds of connections of one process with a call in flight most of the time, each " +
 			"of which takes many times what it takes alone",
 	},
+	Mechanism: "A process calls on hundreds of connections at a time. Its calls queue at the server instead of " +
+		"in the pool, and each connection costs both ends buffers, context switches and event-loop iterations.",
+	RuledOut: "Few calls in flight, or calls that take about what they take alone",
+	LookAlikes: []LookAlike{
+		{"pool-exhausted-wait", "there calls queue in the client, on few connections"},
+		{"main-thread-saturated", "there the calls in flight are spread over many callers"},
+		{"many-clients-overhead", "there most of the connections are idle"},
+	},
+	Remedy: "A smaller pool (slowpath bench --sweep finds the best size), pipelines, or a library that " +
+		"multiplexes.",
+	Options: []remedy.Topic{remedy.SmallerPool},
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	},
 	Explain: explainOversizedPool,
 }
 
@@ -92,10 +107,6 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	f.Fix = append(f.Fix,
 		"Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): "+
 			"fewer event-loop iterations for the same work")
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	}
 	return f
 }
 

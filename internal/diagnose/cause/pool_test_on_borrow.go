@@ -16,6 +16,19 @@ var poolTestOnBorrow = Cause{
 		T0: "commandstats: ping nearly as often as all other commands",
 		T2: "the PINGs of the callers on this host, and their time",
 	},
+	Mechanism: "The pool sends PING and waits for its reply before it hands out a connection: each call takes " +
+		"two round trips.",
+	RuledOut: "PING that is rare beside the other commands",
+	LookAlikes: []LookAlike{
+		{"n-plus-one-roundtrips", "there the round trips are calls for data"},
+		{"rtt-floor", "there a call takes one long round trip"},
+	},
+	Remedy:  "Test idle connections in the background, or only those that were idle for long.",
+	Options: []remedy.Topic{remedy.TestIdleOnly},
+	See: []string{
+		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
+		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html",
+	},
 	Explain: explainBorrowPings,
 }
 
@@ -55,9 +68,5 @@ func explainBorrowPings(n *facts.Node) *Finding {
 		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")
 	}
 	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
-	f.See = []string{
-		"https://pkg.go.dev/github.com/gomodule/redigo/redis#Pool",
-		"https://commons.apache.org/proper/commons-pool/api-2.12.0/org/apache/commons/pool2/impl/BaseObjectPoolConfig.html",
-	}
 	return f
 }

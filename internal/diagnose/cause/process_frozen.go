@@ -23,6 +23,21 @@ var processFrozen = Cause{
 		T1: "state T of the main thread, or a frozen cgroup, inside the slow calls",
 		T2: "each stop of the main thread, with its exact time, inside the clients' own calls",
 	},
+	Mechanism: "SIGSTOP, a debugger, or the freezer of its cgroup (docker pause, a checkpoint) stops all " +
+		"threads. The kernel still accepts connections and acknowledges data, so that clients see an open " +
+		"connection without replies.",
+	RuledOut: "A main thread that was never in state T and a cgroup that was never frozen; a busy server uses " +
+		"CPU time, a stopped one uses none",
+	LookAlikes: []LookAlike{
+		{"server-cfs-throttled", "throttling ends with the period, and cpu.stat counts it"},
+		{"client-pause-or-write-block", "there the event loop goes on while replies are withheld"},
+	},
+	Remedy: "Find what sends the signal or freezes the cgroup, and end it; kill -CONT or docker unpause lets " +
+		"the process go on.",
+	See: []string{
+		"https://man7.org/linux/man-pages/man7/signal.7.html",
+		"https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
+	},
 	Explain: explainFrozen,
 }
 
@@ -74,10 +89,6 @@ func explainFrozen(n *facts.Node) *Finding {
 			"If it is stopped now:",
 			"kill -CONT " + pid,
 		}
-	}
-	f.See = []string{
-		"https://man7.org/linux/man-pages/man7/signal.7.html",
-		"https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
 	}
 	return f
 }

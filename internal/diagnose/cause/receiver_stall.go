@@ -22,6 +22,20 @@ var receiverStall = Cause{
 		T2: "the calls that wait, and of which clients; clients on other hosts that closed " +
 			"their window before they acknowledged the reply",
 	},
+	Mechanism: "The client reads more slowly than the server sends. Its receive window closes, and the rest of " +
+		"the reply waits in the server's socket and output buffer.",
+	RuledOut: "Connections that the peer's receive window does not limit (rwnd_limited)",
+	LookAlikes: []LookAlike{
+		{"packet-loss-rto", "there segments are lost; here repeated ones probe a closed window"},
+		{"multiplex-hol-big-reply", "there the client reads as fast as it can"},
+		{"client-eventloop-blocked", "there the replies are small and fit the socket"},
+	},
+	Remedy: "Read replies in one go and process them in another thread, ask for less at a time, limit the " +
+		"server's buffers (client-output-buffer-limit).",
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
+		"https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window",
+	},
 	Explain: explainReceiver,
 }
 
@@ -112,10 +126,6 @@ func explainReceiver(n *facts.Node) *Finding {
 		"Ask for less at a time: GETRANGE, HSCAN, LRANGE or XRANGE windows, values below 100 kB.",
 		"Limit what the server buffers for such clients: CONFIG SET client-output-buffer-limit \"normal " +
 			"64mb 32mb 10\" closes those that fall behind.",
-	}
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#output-buffer-limits",
-		"https://www.rfc-editor.org/rfc/rfc9293#name-managing-the-window",
 	}
 	return f
 }

@@ -24,6 +24,21 @@ var reconnectHerd = Cause{
 		T2: "connections that the server's end closes together, the same callers " +
 			"dialling many at a time, and what each of them costs",
 	},
+	Mechanism: "A restart, a failover or a proxy closes the connections of many callers at once. All dial again " +
+		"at the same time, each with its handshake, and calls wait for it.",
+	RuledOut: "Connections that end one by one, or no burst of new ones after they ended",
+	LookAlikes: []LookAlike{
+		{"dial-herd-or-serialised-dial", "there nothing was closed: the pool was empty or too small"},
+		{"timeout-discard-churn", "there the clients themselves close connections, again and again"},
+		{"tls-handshake-storm", "that is what it costs the others, where the server uses TLS"},
+	},
+	Remedy: "Random pauses with a growing backoff before each attempt, fewer connections, " +
+		"max-new-connections-per-cycle where the server has it.",
+	Options: []remedy.Topic{remedy.SpreadReconnects},
+	See: []string{
+		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html",
+		"https://github.com/redis/redis/pull/12178",
+	},
 	// What closed the connections is the root, where it is known.
 	After:   []string{"failover-window"},
 	Explain: explainReconnectHerd,
@@ -76,10 +91,6 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 			ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
 	}
 	f.Fix = herdFix(n)
-	f.See = []string{
-		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.Discovery.html",
-		"https://github.com/redis/redis/pull/12178",
-	}
 	return f
 }
 
@@ -211,7 +222,6 @@ func herdByCounters(n *facts.Node) *Finding {
 	f.doubt(recording.SourceServer, 0, "",
 		"whether callers waited for these connections, and which callers, was not seen")
 	f.Fix = herdFix(n)
-	f.See = []string{"https://github.com/redis/redis/pull/12178"}
 	return f
 }
 

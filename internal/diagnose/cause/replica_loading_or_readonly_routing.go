@@ -21,6 +21,21 @@ var replicaRouting = Cause{
 		T2: "the callers' own calls that got an error meanwhile, and which " +
 			"callers; before Redis 6.2 the only sign of them",
 	},
+	Mechanism: "A caller asks a node that loads its data, has lost its master, or takes no writes. Each call is " +
+		"refused, and waits in the library before it is tried elsewhere.",
+	RuledOut: "No LOADING, MASTERDOWN, READONLY, or CLUSTERDOWN of one node alone",
+	LookAlikes: []LookAlike{
+		{"failover-window", "there no node can serve the slots"},
+		{"calls-refused", "there no other node would serve the call"},
+		{"server-restarted", "there the node that loads is the only one"},
+	},
+	Remedy: "Readiness checks with INFO (loading:0, master_link_status:up), clients that follow the master, a " +
+		"larger replication backlog.",
+	Options: []remedy.Topic{remedy.FollowMaster, remedy.AvoidUnreadyNode},
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica",
+		"https://github.com/redis/redis/pull/13495",
+	},
 	After:   []string{"failover-window", "server-restarted"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRouting,
@@ -74,10 +89,6 @@ func explainRouting(n *facts.Node) *Finding {
 	}
 	if worst.down > 0 {
 		f.Title = "Calls go to a node that is loading its data, and are refused (CLUSTERDOWN, LOADING)"
-	}
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica",
-		"https://github.com/redis/redis/pull/13495",
 	}
 	return f
 }

@@ -18,6 +18,19 @@ var rttFloor = Cause{
 		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
 			"the best round trip of clients on other hosts",
 	},
+	Mechanism: "The path takes long and the same time for each call: distance, or a proxy, tunnel or flush " +
+		"timer on the way.",
+	RuledOut: "A fastest call that is far below the median, or a server that is busy",
+	LookAlikes: []LookAlike{
+		{"nagle-delayed-ack", "there only requests in pieces wait, for 40 ms"},
+		{"n-plus-one-roundtrips", "there single calls are fast, and their number is what takes long"},
+		{"main-thread-saturated", "there the server is busy, and the fastest call is far below the median"},
+	},
+	Remedy: "Callers near the server, fewer round trips (pipelines, MGET, client-side caching); behind a proxy, " +
+		"its flush timer.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
+	},
 	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
 	Steady:  true,
 	Explain: explainFloor,
@@ -76,7 +89,6 @@ func explainFloor(n *facts.Node) *Finding {
 	f.weighDistance(n)
 	f.whereFloor(n)
 	f.doubtFloor(n, known)
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication"}
 	return f
 }
 

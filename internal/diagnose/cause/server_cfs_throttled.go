@@ -26,6 +26,22 @@ var serverCFSThrottled = Cause{
 			"small, bursts that reach it, and a kernel that throttles below it",
 		T2: "each time that the main thread was throttled, with its exact length, inside the clients' own calls",
 	},
+	Mechanism: "The kernel counts the CPU time of all threads in a cgroup. When the quota of the period (100 ms " +
+		"by default) is spent, it stops them until the next period begins. Requests that arrive meanwhile wait " +
+		"in the sockets; no command takes longer, so that SLOWLOG and LATENCY stay empty.",
+	RuledOut: "A cgroup without a quota, or cpu.stat without throttled periods while calls were slow",
+	LookAlikes: []LookAlike{
+		{"server-cpu-contention", "there another task has the CPU and nothing is throttled; here the CPU may be " +
+			"idle"},
+		{"process-frozen", "a stop does not end with the period, and the thread is in state T, or its cgroup " +
+			"frozen"},
+	},
+	Remedy: "Remove the CPU limit of the server, or raise it above what main thread, I/O threads, background " +
+		"threads and the child of BGSAVE use together; if it must stay, allow bursts.",
+	See: []string{
+		"https://docs.kernel.org/scheduler/sched-bwc.html",
+		"https://github.com/kubernetes/kubernetes/issues/67577",
+	},
 	Explain: explainThrottled,
 }
 
@@ -55,10 +71,6 @@ func explainThrottled(n *facts.Node) *Finding {
 	}
 	f.supportAlone(n)
 	f.Fix = throttleFix(n, levels)
-	f.See = []string{
-		"https://docs.kernel.org/scheduler/sched-bwc.html",
-		"https://github.com/kubernetes/kubernetes/issues/67577",
-	}
 	return f
 }
 

@@ -24,6 +24,19 @@ var serverCPUContention = Cause{
 		T2: "each wait of the main thread in the run queue, and which task had the CPU, ksoftirqd or " +
 			"another; the clients' own calls that waited with it",
 	},
+	Mechanism: "Other processes are ready to run on the CPUs that the server may use. The scheduler gives each " +
+		"its time slice, and the main thread waits in the run queue with its requests unread.",
+	RuledOut: "Little run-queue delay of the main thread (schedstat) during slow calls",
+	LookAlikes: []LookAlike{
+		{"server-cfs-throttled", "there cpu.stat counts throttled periods, and no other task need run"},
+		{"softirq-on-redis-core", "there ksoftirqd or interrupts have the CPU, and no other process"},
+		{"io-threads-oversubscribed", "there the CPU runs the server's own threads"},
+	},
+	Remedy: "Give the server CPUs of its own (server_cpulist, taskset, a cpuset), or move, limit or renice what " +
+		"shares them.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/",
+	},
 	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is its own load
 	Explain: explainContention,
 }
@@ -86,7 +99,6 @@ func explainContention(n *facts.Node) *Finding {
 			break
 		}
 	}
-	f.See = []string{"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/"}
 	return f
 }
 

@@ -21,6 +21,19 @@ var serverRestarted = Cause{
 		T1: "the end of its process, and the next one that listens there",
 		T2: "the connections that its end closed with calls unanswered, and those refused meanwhile, by process",
 	},
+	Mechanism: "The process ended and another took its place. Connections broke, new ones were refused until it " +
+		"listened, and calls were refused (LOADING) until it had read its data.",
+	RuledOut: "The same run_id, process and a rising uptime during the watch",
+	LookAlikes: []LookAlike{
+		{"failover-window", "there another node takes over, and the old one need not come back"},
+		{"server-unavailable", "there the same process, or none, is at the address afterwards"},
+	},
+	Remedy: "Find who or what restarted it (its log, out of memory, a deployment); before a planned restart " +
+		"fail over to a replica; clients that retry for longer than it takes.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: explainRestarted,
 }
@@ -51,10 +64,6 @@ func explainRestarted(n *facts.Node) *Finding {
 	f.supportLostCalls(n, stretch)
 	f.supportProcessEnd(n)
 	f.Fix = restartFix(n, loading)
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
-	}
 	return f
 }
 

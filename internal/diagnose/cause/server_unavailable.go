@@ -23,6 +23,22 @@ var serverUnavailable = Cause{
 		T2: "the clients' connections that its end closed with calls unanswered, and those refused meanwhile, by " +
 			"process",
 	},
+	Mechanism: "The process ended, stopped listening, or cannot be reached. Calls fail at once (refused, " +
+		"closed) or by their timeout (no answer).",
+	RuledOut: "A stop or a command that holds the event loop and explains the silence, or replies to others " +
+		"meanwhile",
+	LookAlikes: []LookAlike{
+		{"accept-backlog-overflow", "there open connections are served, and new ones come through after a " +
+			"second"},
+		{"server-restarted", "there another run_id or process answers afterwards"},
+		{"failover-window", "there a replica takes over the slots"},
+	},
+	Remedy: "Find out why it ended or is not reached (its log, out of memory, firewall), let it be started " +
+		"again at once, and have a replica that takes over.",
+	See: []string{
+		"https://man7.org/linux/man-pages/man2/connect.2.html",
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
+	},
 	Loses:   facts.LostWaiting,
 	Explain: explainUnavailable,
 }
@@ -56,10 +72,6 @@ func explainUnavailable(n *facts.Node) *Finding {
 	f.supportLostCalls(n, facts.Span{FromNs: outages[0].FromNs, ToNs: outages[len(outages)-1].ToNs})
 	f.supportProcessEnd(n)
 	f.Fix = unavailableFix(n, worst)
-	f.See = []string{
-		"https://man7.org/linux/man-pages/man2/connect.2.html",
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
-	}
 	return f
 }
 

@@ -22,6 +22,21 @@ var shortLivedConnections = Cause{
 		T2: "each connection that was opened and closed: by which process, how " +
 			"long it took, how many commands it was used for",
 	},
+	Mechanism: "Each connection costs a round trip for TCP, more for TLS and AUTH, and work of the main thread " +
+		"to accept and to close it. Used for a command or two, that is most of what the caller waits for.",
+	RuledOut: "Many commands per connection (total_commands_processed against total_connections_received)",
+	LookAlikes: []LookAlike{
+		{"pool-idle-reap-redial", "there few calls come, and a pool closes connections after a fixed pause"},
+		{"pool-maxidle-churn", "there some connections of the pool stay open, and others are closed"},
+		{"cmdinfo-once-lock", "there a COMMAND comes with each connection"},
+	},
+	Remedy: "One client object with a pool per process, created at its start; where connections cannot be kept, " +
+		"TLS session resumption or a proxy on the callers' host.",
+	Options: []remedy.Topic{remedy.OneClient},
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/clients/",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	},
 	// A refused caller comes back with another connection. A pool that keeps too few opens new ones for others' calls.
 	// Callers that all lost their connections come back together.
 	After: []string{
@@ -81,10 +96,6 @@ func explainShortLived(n *facts.Node) *Finding {
 			"%s refused (maxclients): refused callers retry", counted(n.Growth("rejected_connections"), "connection"))
 	}
 	f.Fix = shortLivedFix(n, c)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/reference/clients/",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	}
 	return f
 }
 

@@ -22,6 +22,18 @@ var softirqOnRedisCore = Cause{
 		T1: "time in softirqs on the CPU of the main thread, beyond what its own packets need",
 		T2: "slow calls that waited while ksoftirqd had that CPU",
 	},
+	Mechanism: "The network card interrupts the CPU of the main thread. Softirqs run before every process, and " +
+		"ksoftirqd shares the CPU with it for the rest.",
+	RuledOut: "Little time in softirqs on that CPU, or no more than the server's own packets need",
+	LookAlikes: []LookAlike{
+		{"server-cpu-contention", "there other processes have the CPU"},
+		{"main-thread-saturated", "there the main thread itself uses the CPU"},
+	},
+	Remedy: "Interrupts on other CPUs (smp_affinity_list, RPS), or the server on another CPU (server_cpulist).",
+	See: []string{
+		"https://docs.kernel.org/networking/scaling.html",
+		"https://docs.kernel.org/core-api/irq/irq-affinity.html",
+	},
 	Explain: explainSoftirq,
 }
 
@@ -79,10 +91,6 @@ func explainSoftirq(n *facts.Node) *Finding {
 			"MASK_OF_OTHER_CPUS > /sys/class/net/DEV/queues/rx-0/rps_cpus",
 		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or "+
 			"server_cpulist in its configuration (redis >= 6.0, valkey)", q.CPU),
-	}
-	f.See = []string{
-		"https://docs.kernel.org/networking/scaling.html",
-		"https://docs.kernel.org/core-api/irq/irq-affinity.html",
 	}
 	return f
 }

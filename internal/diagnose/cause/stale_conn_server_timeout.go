@@ -20,6 +20,21 @@ var staleConnServerTimeout = Cause{
 		T2: "connections that the server's end closes after the same time without a call, and " +
 			"new ones of the same callers right before calls",
 	},
+	Mechanism: "The server (timeout), a proxy or a balancer closes connections that were idle for a while. The " +
+		"client notices when it next uses one: an error or a silent retry, and a new connection.",
+	RuledOut: "Connections that the client closes, or that the server's end closes at no fixed idle time",
+	LookAlikes: []LookAlike{
+		{"pool-idle-reap-redial", "there the client closes them"},
+		{"idle-conn-blackholed", "there nobody closes them: the first request gets no answer"},
+		{"reconnect-herd", "there connections are closed together, used or not"},
+	},
+	Remedy: "timeout 0 or above the client's idle limit, the same for proxies on the path; or the pool closes " +
+		"first.",
+	Options: []remedy.Topic{remedy.CloseFirst},
+	See: []string{
+		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
+		"https://github.com/redis/node-redis/issues/247",
+	},
 	Loses:   facts.LostOpening,
 	Explain: explainStale,
 }
@@ -71,10 +86,6 @@ func explainStale(n *facts.Node) *Finding {
 	}
 	f.doubtRemote(most.Caller)
 	f.Fix = staleFix(n, limit, idle.P10)
-	f.See = []string{
-		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
-		"https://github.com/redis/node-redis/issues/247",
-	}
 	return f
 }
 
@@ -111,7 +122,6 @@ func staleByCounters(n *facts.Node) *Finding {
 	f.doubt(recording.SourceServer, 0, "",
 		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.Fix = staleFix(n, limit, limit)
-	f.See = []string{"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts"}
 	return f
 }
 

@@ -23,6 +23,22 @@ var staleTopology = Cause{
 		T2: "connections to the old master that are opened, waited on and given up after that, by " +
 			"process; requests that its host never acknowledged",
 	},
+	Mechanism: "Another node has the slots of a silent master, but it sends no MOVED and ends no connection. " +
+		"Callers wait until a periodic refresh, a timeout or TCP gives up.",
+	RuledOut: "Callers that no longer call the old master, or a master that answers",
+	LookAlikes: []LookAlike{
+		{"failover-window", "there no node has taken over yet"},
+		{"idle-conn-blackholed", "there the node serves others"},
+		{"no-socket-timeout", "there the caller waits for a node that still has the slots"},
+	},
+	Remedy: "Command timeouts, TCP_USER_TIMEOUT, a refresh of the map on timeouts; end or restart the old " +
+		"master.",
+	Options: []remedy.Topic{remedy.LeaveSilentMaster},
+	See: []string{
+		"https://github.com/redis/lettuce/issues/2082",
+		"https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view",
+		"https://man7.org/linux/man-pages/man7/tcp.7.html",
+	},
 	Explain: explainStaleTopology,
 }
 
@@ -55,11 +71,6 @@ func explainStaleTopology(n *facts.Node) *Finding {
 			"the failover itself took %s (cluster-node-timeout is %d ms)", format.Brief(t.TakenNs-t.DownNs), ms)
 	}
 	f.Fix = staleTopologyFix(n, t)
-	f.See = []string{
-		"https://github.com/redis/lettuce/issues/2082",
-		"https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view",
-		"https://man7.org/linux/man-pages/man7/tcp.7.html",
-	}
 	return f
 }
 

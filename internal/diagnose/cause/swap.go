@@ -22,6 +22,19 @@ var swapped = Cause{
 		T1: "major faults of the main thread, and swap in use by the process (smaps)",
 		T2: "the main thread blocked in page faults while slow calls waited",
 	},
+	Mechanism: "A part of the data is in swap. A command that touches it faults, and the main thread waits " +
+		"until the page was read.",
+	RuledOut: "No swap in use by the process (smaps), and no major faults of the main thread",
+	LookAlikes: []LookAlike{
+		{"cow-faults-after-fork", "there pages are copied in memory (minor faults)"},
+		{"aof-everysec-stall", "there the thread waits in write(), and not in page faults"},
+	},
+	Remedy: "More memory or a higher limit of its cgroup, maxmemory below it, no swap for the server " +
+		"(memory.swap.max 0).",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging",
+		"https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness",
+	},
 	Explain: explainSwap,
 }
 
@@ -101,10 +114,6 @@ func explainSwap(n *facts.Node) *Finding {
 				"fault as well, but without reading (minor faults)")
 	}
 	f.Fix = swapFix(n, limit)
-	f.See = []string{
-		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging",
-		"https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness",
-	}
 	return f
 }
 

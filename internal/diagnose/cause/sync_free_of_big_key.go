@@ -24,6 +24,19 @@ var syncFreeOfBigKey = Cause{
 		T2: "the exact time of each, with the connection and process where a " +
 			"command did it, and the calls that waited for it",
 	},
+	Mechanism: "DEL, an overwrite, an expiry or an eviction of a key with millions of elements frees them one " +
+		"by one in the main thread.",
+	RuledOut: "used_memory that does not fall, and short DEL, SET, EXPIRE and RENAME",
+	LookAlikes: []LookAlike{
+		{"flush-sync", "there FLUSHALL or FLUSHDB frees all keys"},
+		{"active-expire-cycle", "there many small keys expire, and none is big"},
+		{"eviction-cycle", "there many keys are evicted at maxmemory"},
+	},
+	Remedy: "UNLINK instead of DEL, the lazyfree-lazy-* parameters, or keys of at most some 10 000 elements.",
+	See: []string{
+		"https://redis.io/docs/latest/commands/unlink/",
+		"https://github.com/redis/redis/issues/4453",
+	},
 	Explain: explainSyncFree,
 }
 
@@ -57,7 +70,6 @@ func explainSyncFree(n *facts.Node) *Finding {
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
 	f.Fix = freeFix(n, worst)
-	f.See = []string{"https://redis.io/docs/latest/commands/unlink/", "https://github.com/redis/redis/issues/4453"}
 	return f
 }
 

@@ -20,6 +20,21 @@ var timeoutDiscardChurn = Cause{
 		T2: "connections that the client closes with an unanswered call that " +
 			"reached the server, all at the same age of the call",
 	},
+	Mechanism: "A call that is given up costs its connection, since a late reply would be taken for the next " +
+		"one's. With a timeout near the usual time of calls, each slow moment becomes a storm of new " +
+		"connections.",
+	RuledOut: "Connections that are closed with no call unanswered, or at varying ages of the call",
+	LookAlikes: []LookAlike{
+		{"pool-idle-reap-redial", "there connections are closed while idle"},
+		{"hidden-retries-backoff", "there replies never come; here they come late"},
+	},
+	Remedy: "A timeout of some times the 99.9th percentile, a limit of retries or a circuit breaker, and the " +
+		"cause of the slow moments.",
+	Options: []remedy.Topic{remedy.LongerTimeout},
+	See: []string{
+		"https://github.com/redis/go-redis/issues/2046",
+		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
+	},
 	// An unreadable reply is given up as well, and its connection with it.
 	After: []string{
 		"cmdinfo-once-lock", "replica-loading-or-readonly-routing", "failover-window",
@@ -101,9 +116,5 @@ func explainTimeouts(n *facts.Node) *Finding {
 		remedy.For(n, remedy.LongerTimeout, nil)...)
 	f.Fix = append(f.Fix,
 		"A circuit breaker or a retry limit, so that a slow moment does not become a storm of dials")
-	f.See = []string{
-		"https://github.com/redis/go-redis/issues/2046",
-		"https://redis.io/docs/latest/develop/clients/pools-and-muxing/",
-	}
 	return f
 }

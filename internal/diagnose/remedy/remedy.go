@@ -5,6 +5,7 @@ package remedy
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -105,6 +106,18 @@ func Of(topic Topic, library string) (text string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// toFill is a name in braces in a text.
+var toFill = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// Texts are those of a topic for all libraries. What For fills in is in capitals: CONNECTIONS.
+func Texts(topic Topic) (texts []string) {
+	for _, e := range table[topic] {
+		texts = append(texts, toFill.ReplaceAllStringFunc(e.Text,
+			func(s string) string { return strings.ToUpper(strings.Trim(s, "{}")) }))
+	}
+	return texts
 }
 
 // Defaults says what the library that a client of the node names, by CLIENT SETINFO, does by default; empty where that

@@ -62,6 +62,9 @@ func explain(c *facts.Case) []cause.Finding {
 		if len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, func(n string) bool { return !c.Ledger.IsProxy(n) }) {
 			f.Title = strings.NewReplacer("server", "proxy", "Server", "Proxy").Replace(f.Title)
 		}
+		if len(f.See) == 0 {
+			f.See = slices.Clone(why.See)
+		}
 		out = append(out, fill(*f))
 	}
 	return out
