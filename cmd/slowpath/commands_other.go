@@ -16,6 +16,9 @@ func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyL
 // incidentsOf: the lab makes none here.
 func incidentsOf(string) []string { return nil }
 
+// foundServers: the files of other processes are those of Linux.
+func foundServers() []foundServer { return nil }
+
 // serverOf: check has refused a pid.
 func (a *app) serverOf(_ *cobra.Command, _ int, args []string) ([]string, error) { return args, nil }
 

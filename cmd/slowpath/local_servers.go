@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -68,6 +69,37 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 			"is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
 	}
 	return args, nil
+}
+
+// foundServers are the servers that listen on this host, one address of each. Those in other network namespaces come
+// last, and where they listen on loopback alone they are left out.
+func foundServers() (found []foundServer) {
+	list, err := trace.Listeners(nil)
+	if err != nil {
+		return nil
+	}
+	var apart []foundServer
+	for _, l := range list {
+		pid := l.Process.PID
+		if same := func(s foundServer) bool { return s.pid == pid }; slices.ContainsFunc(found, same) ||
+			slices.ContainsFunc(apart, same) {
+			continue
+		}
+		if ownNetwork(pid) {
+			found = append(found, foundServer{address: reachedAt(l, netip.AddrFrom4([4]byte{127, 0, 0, 1})), pid: pid})
+		} else if addrs := host.Addresses(nil, pid); len(addrs) > 0 && !l.Addr.Addr().IsLoopback() {
+			apart = append(apart, foundServer{address: reachedAt(l, addrs[0]), pid: pid, apart: true})
+		}
+	}
+	return append(found, apart...)
+}
+
+// reachedAt is the address of a listener; of one that listens on all addresses, its port at one of them.
+func reachedAt(l host.Listener, one netip.Addr) string {
+	if l.Addr.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(one, l.Addr.Port()).String()
+	}
+	return l.Addr.String()
 }
 
 // ownNetwork says that the loopback address of a process is that of slowpath, too.

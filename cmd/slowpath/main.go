@@ -29,6 +29,7 @@ type app struct {
 	env            func(string) string
 	code           int // of an exit without error
 	where          whereFlags
+	assumed        bool // the target is the default one: nothing named another
 	scratch        scratch
 	page           htmlPage
 	expectHealthy  bool // any other verdict is exitFindings
@@ -41,12 +42,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil, readerGone(err):
 		return a.code
 	default:
-		a.explain(err)
+		a.explain(a.elsewhere(cmd, err))
 		return exitCode(err)
 	}
 }

@@ -84,6 +84,7 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: "+
 			"slowpath doctor %s", files[0], files[0])
 	}
+	a.assumed = a.unnamed(args)
 	a.where.ReadPassword = func() (string, error) { return a.readPassword(ctx) }
 	ts, err := a.where.Targets(args, a.env)
 	if err != nil {

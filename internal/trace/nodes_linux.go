@@ -28,20 +28,30 @@ func isServer(comm string) bool {
 // LocalServers finds the servers that listen on this host. Each address at which clients may reach one is a node of its
 // own; the nodes of one server have the same Address.
 func LocalServers(fs host.FS) ([]tap.Node, error) {
+	found, err := Listeners(fs)
+	var nodes []tap.Node
+	for _, l := range found {
+		nodes = append(nodes, nodesOf(l, nodes)...)
+	}
+	return nodes, err
+}
+
+// Listeners are where servers of this host listen for clients, in all network namespaces.
+func Listeners(fs host.FS) ([]host.Listener, error) {
 	found, err := host.Listeners(fs, isServer)
 	if err != nil {
 		return nil, fmt.Errorf("looking for servers: %w", err)
 	}
-	var nodes []tap.Node
+	var forClients []host.Listener
 	for _, l := range found {
 		isBus := slices.ContainsFunc(found, func(o host.Listener) bool {
 			return o.Process.PID == l.Process.PID && int(o.Addr.Port())+busPortOffset == int(l.Addr.Port())
 		})
 		if !isBus {
-			nodes = append(nodes, nodesOf(l, nodes)...)
+			forClients = append(forClients, l)
 		}
 	}
-	return nodes, nil
+	return forClients, nil
 }
 
 // nodesOf gives the nodes of a listener. One that listens on all addresses is named by the loopback address.
