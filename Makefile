@@ -2,7 +2,8 @@
 SHELL := /bin/bash
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
@@ -16,7 +17,7 @@ RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/record
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
-.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs sensitivity deps help
+.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -61,6 +62,9 @@ grade: deps build ## every incident, healthy load and application; incidents RUN
 
 docs: ## write the generated documents (docs/causes.md, docs/bounds.md)
 	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument)$$' . -update
+
+man: build ## bin/man: a manual page for each command, of the texts of --help
+	bin/slowpath man bin/man
 
 sensitivity: ## which verdicts hang on which bound, of new and changed ones (BOUNDS=regexp, AGAIN=1); then the document
 	nice -n 19 $(GO) run ./internal/diagnose/sensitivity --bounds '$(BOUNDS)' $(if $(AGAIN),--again)

@@ -13,8 +13,10 @@ func (a *app) matrix() *cobra.Command  { return needsLinux("matrix", shortMatrix
 func (a *app) capture() *cobra.Command { return needsLinux("capture", shortCapture, whyCapture) }
 func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyLab) }
 
-// incidentsOf: the lab makes none here.
+// The lab makes no incidents here, and runs no applications.
 func incidentsOf(string) []string { return nil }
+func incidentsTold() []string     { return nil }
+func knownApps() []string         { return nil }
 
 // foundServers: the files of other processes are those of Linux.
 func foundServers() []foundServer { return nil }

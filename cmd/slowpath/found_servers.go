@@ -56,8 +56,8 @@ func (a *app) elsewhere(cmd *cobra.Command, err error) error {
 	if cmd.Flags().NFlag() > 0 {
 		flags = " ..." // not repeated: a flag may hold a password
 	}
-	return elsewhereError{err, fmt.Sprintf("no server was named, and nothing listens on %s; servers of this host: %s; run: "+
-		"%s %s%s", dial.Addr, strings.Join(names, ", "), cmd.CommandPath(), found[0].address, flags)}
+	return elsewhereError{err, fmt.Sprintf("no server was named, and nothing listens on %s; servers of this host: %s; "+
+		"run: %s %s%s", dial.Addr, strings.Join(names, ", "), cmd.CommandPath(), found[0].address, flags)}
 }
 
 // maxServersNamed are named in an error, at most.

@@ -20,11 +20,7 @@ const maxHelpWidth = 100
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	width := min(a.style().Width, maxHelpWidth)
 	var b bytes.Buffer
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short + "."
-	}
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
+	for paragraph := range strings.SplitSeq(description(cmd), "\n\n") {
 		fmt.Fprintln(&b, layout.Fill(paragraph, width))
 		fmt.Fprintln(&b)
 	}
@@ -32,7 +28,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	commands(&b, cmd)
+	commands(&b, cmd, width)
 	for _, g := range flagGroups(cmd) {
 		if g.flags.HasAvailableFlags() {
 			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
@@ -41,6 +37,14 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if _, err := a.stdout.Write(b.Bytes()); err != nil && !readerGone(err) {
 		a.explain(err)
 	}
+}
+
+// description says what a command does, in paragraphs.
+func description(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short + "."
+	}
+	return cmd.Long
 }
 
 func usageLine(cmd *cobra.Command) string {
@@ -55,14 +59,20 @@ func usageLine(cmd *cobra.Command) string {
 	return commands
 }
 
-func commands(w io.Writer, cmd *cobra.Command) {
+func commands(w io.Writer, cmd *cobra.Command, width int) {
 	if !cmd.HasAvailableSubCommands() {
 		return
 	}
 	fmt.Fprintln(w, "\nCommands:")
+	names := 0
+	for _, sub := range cmd.Commands() {
+		names = max(names, len(sub.Name()))
+	}
+	indent := strings.Repeat(" ", names+3)
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			fmt.Fprintf(w, "  %-8s %s\n", sub.Name(), sub.Short)
+			text := strings.ReplaceAll(layout.Fill(sub.Short, width-len(indent)), "\n", "\n"+indent)
+			fmt.Fprintf(w, "  %-*s %s\n", names, sub.Name(), text)
 		}
 	}
 	fmt.Fprintf(w, "\nMore on each: %s COMMAND --help\n", cmd.CommandPath())

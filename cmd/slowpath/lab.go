@@ -161,7 +161,7 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", or with --apps "+grade.AppsSchema)
 	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
 		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
-	f.random.add(fl)
+	group(fl, "Random scenarios", func() { f.random.add(fl) })
 	return c
 }
 
@@ -230,6 +230,14 @@ func incidentIDs() (ids []string) {
 		ids = append(ids, in.ID)
 	}
 	return ids
+}
+
+// incidentsTold are the ids of incidents with what each is.
+func incidentsTold() (list []string) {
+	for _, in := range incident.Catalogue() {
+		list = append(list, in.ID+"\t"+in.Title)
+	}
+	return list
 }
 
 // incidentsOf are the incidents of a cause.

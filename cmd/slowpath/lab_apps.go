@@ -119,6 +119,14 @@ func (a *app) labAppsBuild() *cobra.Command {
 	}
 }
 
+// knownApps are the names of all applications.
+func knownApps() (list []string) {
+	for _, x := range apps.Catalogue() {
+		list = append(list, string(x.Name))
+	}
+	return list
+}
+
 // appNames are those of the arguments, or all.
 func appNames(args []string) ([]apps.Name, error) {
 	var names []apps.Name

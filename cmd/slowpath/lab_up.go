@@ -27,11 +27,11 @@ func (a *app) labUp() *cobra.Command {
 		Example: `  slowpath lab up
   slowpath lab up --server redis-6.0.16 --masters 3 --replicas 1
   slowpath lab up --tls --password secret
-  slowpath lab up --name blue --server valkey-8.1.1    beside others; lab down blue
+  slowpath lab up --name blue --server valkey-8.1.1    # beside others; lab down blue
   slowpath lab up --server ./redis-7.4.1/src/redis-server
   slowpath lab up --masters 3 --proxy twemproxy
-  slowpath lab up --masters 2 --proxy codis            a stand-in for Codis; lab migrate-slots
-  slowpath lab up --masters 40 --replicas 1 --map 6    one server that knows a map of 80 nodes`,
+  slowpath lab up --masters 2 --proxy codis            # a stand-in for Codis; lab migrate-slots
+  slowpath lab up --masters 40 --replicas 1 --map 6    # one server that knows a map of 80 nodes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fleet.CheckName(spec.Fleet); err != nil {

@@ -7,9 +7,6 @@ import (
 	"os"
 )
 
-// version is set by the linker (make build).
-var version = "dev"
-
 func main() {
 	os.Exit(Main())
 }

@@ -24,8 +24,8 @@ rates over the time that all had in common. It names what makes the sum other th
 not overlap, other settings or targets, a part that its generator limited. docs/scale.md shows a whole run.
 
 It exits with 1 when the parts had no time in common.`,
-		Example: `  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --seed 1 --json > a.json   on host 1
-  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --seed 2 --json > b.json   on host 2
+		Example: `  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --seed 1 --json > a.json   # on host 1
+  slowpath bench 10.0.0.5:6379 --start-at 2026-11-21T18:00:00Z --seed 2 --json > b.json   # on host 2
   slowpath merge a.json b.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {

@@ -44,7 +44,7 @@ A new connection logs in with one write (AUTH, HELLO, SELECT, CLIENT SETNAME): t
 	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
 	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")
-	f.each.add(fl)
+	group(fl, "A line for each cycle", func() { f.each.add(fl) })
 	a.targetFlags(c)
 	return c
 }

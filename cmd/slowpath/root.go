@@ -11,11 +11,12 @@ of every slow call, names the cause with proof, and gives the fix. It never chan
 it watches.
 
 Start with doctor.`,
-		Example: `  slowpath doctor 10.0.0.5:6379      watch for 30 s, say why calls were slow
+		Example: `  slowpath doctor 10.0.0.5:6379      # watch for 30 s, say why calls were slow
   slowpath doctor 10.0.0.5:6379 --for 2m --record night.slowpath
-  slowpath doctor night.slowpath     the same verdict again, anywhere
-  slowpath probe 10.0.0.5:6379       a steady probe, phase by phase, live
-  slowpath trace                     the slow calls of this host, one by one`,
+  slowpath doctor night.slowpath     # the same verdict again, anywhere
+  slowpath probe 10.0.0.5:6379       # a steady probe, phase by phase, live
+  slowpath trace                     # the slow calls of this host, one by one
+  slowpath explain slow-command      # what a cause is, and what ends it`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -24,13 +25,24 @@ Start with doctor.`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkDurations(cmd.Flags()) },
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.CompletionOptions.HiddenDefaultCmd = true
+	c.CompletionOptions.DisableDefaultCmd = true // it is our own
 	c.SetFlagErrorFunc(flagError)
 	c.SetHelpFunc(a.help)
 	c.SetHelpCommand(helpCommand())
 	// -h is the host, as in redis-cli; help has no short form where there is a host.
+	c.Flags().BoolP("version", "v", false, "the version in one line")
 	c.PersistentFlags().Bool("help", false, "this help")
 	c.AddCommand(a.doctor(), a.probe(), a.trace(), a.bench(), a.matrix(), a.topology(), a.merge(), a.compare(),
-		a.record(), a.capture(), a.report(), a.explainCause(), a.lab())
+		a.record(), a.capture(), a.report(), a.explainCause(), a.lab(), a.versionCommand(), a.completion(), a.man())
+	inOrder(c)
+	complete(c, "")
 	return c
+}
+
+// inOrder lists the flags of all commands as they are defined: those that most need first.
+func inOrder(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	for _, sub := range c.Commands() {
+		inOrder(sub)
+	}
 }

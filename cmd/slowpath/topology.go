@@ -31,17 +31,19 @@ load, and is said at the end.
 
 Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot connect or log in, 70 anything else.`,
 		Example: `  slowpath topology 10.0.0.5:6379
-  slowpath topology 10.0.0.5:6379 --for 70s     see who asks once a minute
+  slowpath topology 10.0.0.5:6379 --for 70s       # see who asks once a minute
   slowpath topology 10.0.0.5:6379 --nodes 80,300 --clients 4000 --period 60s
-  slowpath topology 10.0.0.5:6379 --for 0 --all only the map, with every shard
+  slowpath topology 10.0.0.5:6379 --for 0 --all   # the map, every shard
   slowpath topology 10.0.0.5:6379 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTopology(cmd.Context(), &f, args) },
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.window, "for", 10*time.Second, "how long to count refreshes; 0: only the map")
-	fl.StringVar(&f.nodes, "nodes", "", "estimate for clusters of so many `nodes`, e.g. 80,300 (default)")
-	fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
-	fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
+	group(fl, "Estimates", func() {
+		fl.StringVar(&f.nodes, "nodes", "", "estimate for clusters of so many `nodes`, e.g. 80,300 (default)")
+		fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
+		fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
+	})
 	fl.BoolVar(&f.all, "all", false, "list every shard")
 	fl.DurationVar(&f.timeout, "timeout", survey.DefaultTimeout, "for connecting to each node")
 	fl.DurationVar(&f.callTimeout, "call-timeout", survey.DefaultTimeout, "for each reply of a node")

@@ -48,7 +48,7 @@ How to connect again: attempts=3 until reconnect triggers; pause=2ms before the 
 call-timeout=4s, after which a call closes its connection.
 
 Exit codes: 0 simulated, 2 usage or not a cluster, 3 cannot connect or log in, 70 anything else.`,
-		Example: `  slowpath topology simulate      500 slots move, 40 masters, 4000 clients
+		Example: `  slowpath topology simulate      # 500 slots move, 40 masters, 4000 clients
   slowpath topology simulate --change hang --server 'redis 7.0.15'
   slowpath topology simulate --change rejoin --policy lettuce-7,guard=30s
   slowpath topology simulate --policy jedis --policy lettuce-7,ask=replicas

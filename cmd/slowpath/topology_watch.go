@@ -39,7 +39,7 @@ Ctrl-C ends it with a summary on stderr. Exit codes: 0 whatever was seen, 2 usag
 log in, or the user may not ask for the map, 70 anything else.`,
 		Example: `  slowpath topology watch 10.0.0.5:6379
   slowpath topology watch 10.0.0.5:6379 10.0.1.5:6379 --json | jq -c 'select(.kind=="slot-moved")'
-  slowpath topology watch 10.0.0.5:6379 --publish     then: redis-cli -h 10.0.0.5 subscribe __cluster__:moved
+  slowpath topology watch 10.0.0.5:6379 --publish     # then: redis-cli -h 10.0.0.5 subscribe __cluster__:moved
   slowpath topology watch 10.0.0.5:6379 --user watch --for 1h`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTopologyWatch(cmd.Context(), &f, args) },
 	}

@@ -27,12 +27,12 @@ summary says how many of how many were shown. A recording has those that the tap
 
 Ctrl-C ends it with a summary. Exit codes: 0 whatever was seen (doctor judges), 2 usage, 3 a name that cannot be
 resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
-		Example: `  slowpath trace                               every server of this host
+		Example: `  slowpath trace                               # every server of this host
   slowpath trace 10.0.0.5:6379 --slow 20ms --for 1m
-  slowpath trace --segment 'server.busy>5ms'   calls that waited for others
+  slowpath trace --segment 'server.busy>5ms'   # calls that waited for others
   slowpath trace --command GET,MGET --client checkout --json
-  slowpath trace --for 10s --perfetto calls.json   then open in ui.perfetto.dev
-  slowpath trace --all --each --record all.slowpath   all calls, fast ones too
+  slowpath trace --for 10s --perfetto calls.json   # for ui.perfetto.dev
+  slowpath trace --all --each --record all.slowpath   # all calls, fast ones too
   slowpath trace night.slowpath --min 100ms --comm checkout
   slowpath trace app-host.slowpath redis-host.slowpath --segment 'network>5ms'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTrace(cmd, &f, args) },
@@ -44,16 +44,18 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		"what it was made with")
 	fl.BoolVar(&f.all, "all", false, "show the other calls too, all of them up to --sample")
 	fl.StringVar(&f.sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
-	fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
-	fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or process: "+
-		"10.0.0.7, checkout")
-	fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
-	fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
-		"must all hold")
-	f.processes.add(fl)
-	f.budget.add(fl)
-	fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
-	fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
+	group(fl, "Which calls", func() {
+		fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
+		fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or "+
+			"process: 10.0.0.7, checkout")
+		fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
+		fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
+			"must all hold")
+		fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
+		fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
+		f.processes.add(fl)
+	})
+	group(fl, "Limits", func() { f.budget.add(fl) })
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
 	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+

@@ -39,19 +39,25 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	}
 	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+note)
 	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
-	f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
-	f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
-	f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
-	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
-		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
-	w.budget.add(f)
-	w.processes.add(f)
-	w.profile.add(f)
+	group(f, "Whose calls", func() { w.processes.add(f) })
+	group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
+	group(f, "What to leave out", func() {
+		f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
+		f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
+		f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
+	})
+	group(f, "Limits", func() { w.addLimits(f) })
+}
+
+func (w *watchFlags) addLimits(f *pflag.FlagSet) {
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
 		"clusters of many nodes)")
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
 		"and most frequent rows are thinned first, slow calls last")
+	w.budget.add(f)
+	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
+		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
 }
 
 // tapBudget is --tap-budget: percent of a core.
