@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
+	"slowpath/internal/source"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/wire/cluster"
@@ -60,7 +61,7 @@ func exitCode(err error) int {
 		errors.Is(err, profile.ErrUnreachable), errors.Is(err, clients.ErrConnect),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return exitConnect
-	case errors.Is(err, errMissing):
+	case errors.Is(err, errMissing), errors.Is(err, source.ErrMaySample):
 		return exitMissing
 	default:
 		return exitInternal

@@ -1,5 +1,7 @@
 package recording
 
+import "strings"
+
 // SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in
 // [TimeNs, TimeNs+WindowNs) by slowpath's clock; DurationNs is that of the server.
 type SlowlogDetail struct {
@@ -59,6 +61,15 @@ type BlindSpot struct {
 	// Share is how much of the whole it is, from 0 to 1, where that is known.
 	Share float64 `json:"share,omitempty"`
 }
+
+// Grant parts a command that gives a user rights, "ACL SETUSER NAME RULES", before the rules; false for another text.
+func Grant(enable string) (command, rules string, ok bool) {
+	rest, ok := strings.CutPrefix(enable, grantCommand)
+	name, rules, given := strings.Cut(rest, " ")
+	return grantCommand + name, rules, ok && given && name != ""
+}
+
+const grantCommand = "ACL SETUSER "
 
 // ServerProcess is the Detail of process-ended and process-found.
 type ServerProcess struct {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/verdict"
@@ -23,13 +24,28 @@ func (p *page) unseen(d verdict.Diagnosis) {
 		if b.Why != "" {
 			s += " — " + b.Why
 		}
-		if b.Enable != "" {
+		if _, _, grants := recording.Grant(b.Enable); b.Enable != "" && !grants {
 			s += "; to see it: " + b.Enable
 		}
 		p.Paragraph("  - ", "    ", s, layout.None)
 	}
 	if n := len(spots) - maxSpots; n > 0 {
 		p.more("    ", n)
+	}
+	p.grants(spots)
+}
+
+// grants shows the commands that give users of slowpath the rights that they lack.
+func (p *page) grants(spots []recording.BlindSpot) {
+	var commands []string
+	for _, b := range spots {
+		if _, _, ok := recording.Grant(b.Enable); ok && !slices.Contains(commands, b.Enable) {
+			commands = append(commands, b.Enable)
+		}
+	}
+	for _, c := range commands {
+		p.Paragraph("  ", "  ", "To see what the server refused, let the user have the rights:", layout.None)
+		p.Piece("    ", c, layout.Copied)
 	}
 }
 
@@ -45,6 +61,7 @@ func (p *page) unseenBriefly(d verdict.Diagnosis) {
 	}
 	if len(parts) > 0 {
 		p.Paragraph("", "", "Not seen: "+strings.Join(parts, "; ")+".", layout.Dim)
+		p.grants(spotsOf(d))
 	}
 }
 

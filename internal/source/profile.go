@@ -41,12 +41,22 @@ func (r *run) describeProfiles() {
 	}
 }
 
+// ErrMaySample says that this user may not sample CPU time, which was asked for.
+var ErrMaySample = errors.New("--profile: this user may not sample CPU time: it needs root, or CAP_BPF and " +
+	"CAP_PERFMON; run slowpath by sudo, or leave --profile out")
+
 // loadCPU loads the program that samples CPU time, where that was asked for.
-func (r *run) loadCPU() {
-	if r.samplesCPU() {
-		r.Progress("loading the program that samples CPU time")
-		r.cpuClock = profile.LoadCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink})
+func (r *run) loadCPU() error {
+	if !r.samplesCPU() {
+		return nil
 	}
+	r.Progress("loading the program that samples CPU time")
+	r.cpuClock = profile.LoadCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink})
+	if r.cpuClock.Forbidden() {
+		r.closeCPU()
+		return ErrMaySample
+	}
+	return nil
 }
 
 // startCPU starts to sample CPU time. A process that was named by its PID and is not there ends the watch before it

@@ -114,7 +114,9 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err := r.attachProfiles(ctx); err != nil {
 		return err
 	}
-	r.loadCPU()
+	if err := r.loadCPU(); err != nil {
+		return err
+	}
 	r.loadTap()
 	late := r.needsRights()
 	if !late {

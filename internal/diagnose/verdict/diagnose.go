@@ -5,6 +5,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slowpath/internal/diagnose/account"
@@ -203,7 +204,27 @@ func blindSpots(c *facts.Case) []recording.BlindSpot {
 	if b, ok := endSpot(c.Rec); ok {
 		out = append(out, b)
 	}
-	return out
+	return withRights(out)
+}
+
+// withRights gives all spots of a user's missing rights one command: that which gives all of them.
+func withRights(spots []recording.BlindSpot) []recording.BlindSpot {
+	rights := map[string]string{} // by the command without them
+	for _, b := range spots {
+		if command, rules, ok := recording.Grant(b.Enable); ok {
+			for rule := range strings.FieldsSeq(rules) {
+				if !slices.Contains(strings.Fields(rights[command]), rule) {
+					rights[command] += " " + rule
+				}
+			}
+		}
+	}
+	for i, b := range spots {
+		if command, _, ok := recording.Grant(b.Enable); ok {
+			spots[i].Enable = command + rights[command]
+		}
+	}
+	return spots
 }
 
 // costOfWatch is what the watch itself took of the server and of this host.

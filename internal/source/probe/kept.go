@@ -145,7 +145,7 @@ func (p *prober) mayNotRead(op string, err error) bool {
 		Detail: recording.Detail(recording.BlindSpot{
 			What:   "calls that read a key (GET of a random key under slowpath:): slowpath only sends PING",
 			Why:    "the server refused it: " + refusal.Code,
-			Enable: "let the user have it: ACL SETUSER <user> +get ~slowpath:*",
+			Enable: p.Target.Grant("+get ~slowpath:*"),
 		}),
 	})
 	return true

@@ -55,6 +55,9 @@ func LoadCPU(o Options) *CPU {
 	return c
 }
 
+// Forbidden reports whether the kernel lets this user sample nothing, whatever the processes.
+func (c *CPU) Forbidden() bool { return errors.Is(c.failed, sampler.ErrPrivilege) }
+
 // Start starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
 // sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
 func (c *CPU) Start(processes []Process) error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -23,6 +24,7 @@ var spots = map[string]string{
 // refusals remembers the commands that the server refuses, so that each is tried once and reported once.
 type refusals struct {
 	emit    func(recording.BlindSpot)
+	grant   func(rules string) string // the command that gives our user rights
 	refused map[string]bool
 }
 
@@ -38,7 +40,7 @@ func (r *refusals) check(spot string, err error) {
 	r.refused[spot] = true
 	r.emit(recording.BlindSpot{
 		What: spots[spot], Why: "the server refused it: " + clip(reply.Error()),
-		Enable: enable(spot, reply),
+		Enable: r.enable(spot, reply),
 	})
 }
 
@@ -63,10 +65,15 @@ func isTemporary(code string) bool {
 	return false
 }
 
-func enable(spot string, reply *resp.ServerError) string {
+// rules are the rights that a spot needs, where they are not its own name. CLIENT LIST is not tried without INFO, which
+// says how long it would take.
+var rules = map[string]string{
+	"INFO": "+info +client|list", "LATENCY": "+latency|latest +latency|history",
+}
+
+func (r *refusals) enable(spot string, reply *resp.ServerError) string {
 	if reply.Code == "NOPERM" {
-		rule := "+" + strings.ReplaceAll(strings.ToLower(spot), " ", "|")
-		return "let the user have it: ACL SETUSER <user> " + rule
+		return r.grant(cmp.Or(rules[spot], "+"+strings.ReplaceAll(strings.ToLower(spot), " ", "|")))
 	}
 	return "ask a user or an address that may use " + spot + "; it is renamed, disabled, or not offered by this " +
 		"service or proxy"

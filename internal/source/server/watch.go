@@ -107,7 +107,7 @@ func newWatch(o Options) *watch {
 	w.changes = changes{sink: o.Sink, subject: o.Node}
 	w.slowlog = slowlogReader{sink: o.Sink, subject: o.Node, clock: &w.clock, own: w.isOwn, startNs: now}
 	w.latency = latencyReader{sink: o.Sink, subject: o.Node, clock: &w.clock, startNs: now}
-	w.refusals = refusals{refused: map[string]bool{}, emit: func(b recording.BlindSpot) {
+	w.refusals = refusals{refused: map[string]bool{}, grant: o.Target.Grant, emit: func(b recording.BlindSpot) {
 		w.event(w.Clock.Now(), 0, recording.KindBlindSpot, b)
 	}}
 	return w

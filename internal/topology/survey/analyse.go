@@ -79,7 +79,7 @@ func (r *Report) addBlindSpots(s *Survey) {
 	for _, k := range order {
 		r.BlindSpots = append(r.BlindSpots, BlindSpot{What: hiddenBy[k.command], Why: k.command + " of " +
 			joinFew(by[k], 3) +
-			": " + k.why, Enable: enable(k.command, k.why)})
+			": " + k.why, Enable: s.enable(k.command, k.why)})
 		if last := &r.BlindSpots[len(r.BlindSpots)-1]; last.What == "" {
 			last.What = "what " + k.command + " returns"
 		}
@@ -126,11 +126,11 @@ var hiddenBy = map[string]string{
 	"SLOWLOG GET":       "slow map refreshes",
 }
 
-func enable(command, why string) string {
+func (s *Survey) enable(command, why string) string {
 	switch {
 	case strings.Contains(why, "NOPERM"):
-		return "ACL SETUSER <user> +" +
-			strings.Replace(strings.ToLower(strings.TrimSuffix(command, " commandstats")), " ", "|", 1)
+		return s.target.Grant("+" +
+			strings.Replace(strings.ToLower(strings.TrimSuffix(command, " commandstats")), " ", "|", 1))
 	case strings.HasPrefix(why, "not sent"):
 		return fmt.Sprintf("it is sent only to nodes with less than about %d clients", int(maxListTime/perClient))
 	}

@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/source/server"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
+	"slowpath/internal/wire/target"
 )
 
 // Survey is what the nodes of a cluster replied: the only input of the analysis.
@@ -13,6 +14,8 @@ type Survey struct {
 	Start  time.Time
 	Window time.Duration // in which refreshes were counted; 0 if they were not
 	Nodes  []*NodeState  // the target's first
+
+	target target.Target // who asked
 }
 
 // NodeState is what one node replied. What it refused is the zero value, and is listed in Refused.

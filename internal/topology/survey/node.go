@@ -211,7 +211,7 @@ func (n *node) noMap() error {
 			case strings.Contains(r.Why, cluster.ErrMalformed.Error()):
 				fix = "is this a node of a cluster? Check the host and the port"
 			case strings.Contains(r.Why, "NOPERM"):
-				fix = "allow it: ACL SETUSER <user> +cluster|nodes +cluster|info (before Redis 7: +cluster)"
+				fix = "allow it: " + n.target.Grant("+cluster|nodes +cluster|info") + " (before Redis 7: +cluster)"
 			}
 			return fmt.Errorf("%w from %s: %s: %s; %s", ErrNoMap, n.target.Addr(), r.Command, r.Why, fix)
 		}

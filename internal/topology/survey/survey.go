@@ -51,7 +51,7 @@ func (o Options) Run(ctx context.Context) (*Survey, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	sv := &surveyor{Options: o, survey: &Survey{Start: time.Now()}}
+	sv := &surveyor{Options: o, survey: &Survey{Start: time.Now(), target: o.Target}}
 	defer sv.close()
 	o.Progress("asking " + o.Target.Addr())
 	first := sv.add(o.Target)

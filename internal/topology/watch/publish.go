@@ -146,7 +146,7 @@ func (p *publisher) publish(ctx context.Context, s *session.Session, batch []mes
 			var replies []resp.Value
 			replies, err = s.Pipeline(ctx, cmds)
 			cmds = cmds[len(replies):]
-			p.count(replies)
+			p.count(at[0], replies)
 		}
 		cancel()
 		if err == nil {
@@ -162,10 +162,10 @@ func (p *publisher) publish(ctx context.Context, s *session.Session, batch []mes
 }
 
 // count counts what was published, and keeps the error of a refused message.
-func (p *publisher) count(replies []resp.Value) {
+func (p *publisher) count(t target.Target, replies []resp.Value) {
 	for _, v := range replies {
 		if err := v.Err(); err != nil {
-			p.fail(fmt.Errorf("publishing is refused: %w; allow it: ACL SETUSER NAME +publish &__cluster__:*", err))
+			p.fail(fmt.Errorf("publishing is refused: %w; allow it: %s", err, t.Grant("+publish &__cluster__:*")))
 			continue
 		}
 		p.mu.Lock()

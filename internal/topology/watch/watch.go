@@ -156,9 +156,8 @@ func explain(t target.Target, err error) error {
 		return fmt.Errorf("%w: %s is a single server (cluster-enabled no): it has no slots that could move",
 			ErrNotCluster, t.Addr())
 	case refusal.Code == "NOPERM":
-		return fmt.Errorf("%w: CLUSTER NODES of %s: %w; allow it: ACL SETUSER NAME +cluster|nodes +cluster|slots "+
-			"+client|info +info (before 7.0: +cluster +client +info)",
-			ErrForbidden, t.Addr(), refusal)
+		return fmt.Errorf("%w: CLUSTER NODES of %s: %w; allow it: %s (before 7.0: +cluster +client +info)",
+			ErrForbidden, t.Addr(), refusal, t.Grant("+cluster|nodes +cluster|slots +client|info +info"))
 	}
 	return fmt.Errorf("CLUSTER NODES of %s: %w", t.Addr(), err)
 }

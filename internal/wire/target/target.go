@@ -6,6 +6,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -55,6 +56,11 @@ func (t Target) Addr() string {
 		return t.Path
 	}
 	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
+}
+
+// Grant is the command by which an operator gives this target's user rights: rules as of ACL SETUSER.
+func (t Target) Grant(rules string) string {
+	return "ACL SETUSER " + cmp.Or(t.User, "default") + " " + rules
 }
 
 // String is Addr, with a scheme in front if TLS is used. Parse reads it back; credentials and database are left out.
