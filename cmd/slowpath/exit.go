@@ -75,7 +75,23 @@ func (a *app) explain(err error) {
 		text = "stopped before anything was seen (" + text + ")"
 	}
 	text = strings.ReplaceAll(text, "\n", "; ") // what errors.Join puts between two
-	fmt.Fprintf(a.stderr, "slowpath: %s\n", layout.OneLine(text))
+	text = layout.OneLine("slowpath: " + text)
+	if a.onTerminal() {
+		text = folded(text, a.liveWidth()+1)
+	}
+	fmt.Fprintln(a.stderr, text)
+}
+
+// folded breaks an error at words for a terminal. The command that it ends in stays in one line, to be copied.
+func folded(text string, width int) string {
+	if layout.Width(text) <= width {
+		return text
+	}
+	said, command := text, ""
+	if i := strings.LastIndex(text, ": slowpath "); i >= 0 {
+		said, command = text[:i+1], "\n  "+text[i+2:]
+	}
+	return layout.Fill(said, width) + command
 }
 
 // readerGone recognises that nobody reads stdout any more, and that nothing else went wrong: the reader of a pipe has

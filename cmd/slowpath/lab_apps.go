@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,12 +88,13 @@ func (a *app) listApps(rows []appRow, asJSON bool) error {
 			Apps   []appRow `json:"apps"`
 		}{"slowpath.apps/v1", rows})
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tLANGUAGE\tLIBRARIES\tSTATE")
+	var cells [][]string
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, r.Language, r.Libraries, r.state())
+		cells = append(cells, []string{string(r.Name), r.Language, r.Libraries, r.state()})
 	}
-	return w.Flush()
+	p := layout.New(a.listStyle())
+	p.Table([]string{"NAME", "LANGUAGE", "LIBRARIES", "STATE"}, cells)
+	return p.To(a.stdout, "the list")
 }
 
 func (a *app) labAppsBuild() *cobra.Command {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,13 +87,15 @@ func (a *app) listClients(rows []clientRow, asJSON bool) error {
 			Clients []clientRow `json:"clients"`
 		}{"slowpath.clients/v1", rows})
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tLIBRARY\tLANGUAGE\tMODES\tSTATE")
+	var cells [][]string
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", r.Name, r.Library, r.Version, r.Language, strings.Join(r.Modes, " "),
-			r.state())
+		cells = append(cells, []string{
+			string(r.Name), r.Library + " " + r.Version, r.Language, strings.Join(r.Modes, " "), r.state(),
+		})
 	}
-	return w.Flush()
+	p := layout.New(a.listStyle())
+	p.Table([]string{"NAME", "LIBRARY", "LANGUAGE", "MODES", "STATE"}, cells)
+	return p.To(a.stdout, "the list")
 }
 
 func (a *app) labClientsBuild() *cobra.Command {

@@ -5,9 +5,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -24,7 +25,7 @@ func (a *app) labIncidents() *cobra.Command {
 		Example: "  slowpath lab list",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := listIncidents(a.stdout, a.listWidth()); err != nil {
+			if err := listIncidents(a.stdout, a.listStyle().Width); err != nil {
 				return err
 			}
 			l, err := incident.New(defaultServer, io.Discard)
@@ -36,13 +37,17 @@ func (a *app) labIncidents() *cobra.Command {
 	}
 }
 
-// listWidth is the width of the terminal, 0 where the list goes to a program, which wants one line each.
-func (a *app) listWidth() int {
-	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return a.style().Width
+// listStyle is that of the terminal; where a list goes to a program, each entry has one line.
+func (a *app) listStyle() layout.Style {
+	s := a.style()
+	if f, ok := a.stdout.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		s.Width = math.MaxInt16
 	}
-	return 0
+	return s
 }
+
+// leastTexts is the least width of texts beside names: below it they go below their names.
+const leastTexts = 30
 
 // listIncidents prints each incident with what is done, and its truth where its name is another. Long texts go on below
 // themselves.
@@ -51,15 +56,20 @@ func listIncidents(w io.Writer, width int) error {
 	for _, i := range incident.Catalogue() {
 		names = max(names, len(i.ID))
 	}
+	indent := names + 2
+	if width < indent+leastTexts {
+		names, indent = 0, 2
+	}
 	var b strings.Builder
 	for _, i := range incident.Catalogue() {
 		text := i.Title
 		if i.ID != i.Cause && i.Cause != "healthy" {
 			text += " (truth: " + i.Cause + ")"
 		}
-		indent := names + 2
-		if width > indent {
-			text = strings.ReplaceAll(layout.Fill(text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		text = strings.ReplaceAll(layout.Fill(text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
+		if names == 0 {
+			fmt.Fprintf(&b, "%s\n  %s\n", i.ID, text)
+			continue
 		}
 		fmt.Fprintf(&b, "%-*s  %s\n", names, i.ID, text)
 	}
@@ -73,12 +83,16 @@ func (a *app) printRunning(l *incident.Lab) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nRUNNING\tNAME\tROLE\tADDRESS\tPID\tDIRECTORY")
+	var cells [][]string
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", i.Server, nameOf(i), i.Role, i.Addr, i.PID, i.Dir)
+		cells = append(cells, []string{
+			string(i.Server), nameOf(i), string(i.Role), i.Addr, strconv.Itoa(i.PID), i.Dir,
+		})
 	}
-	return w.Flush()
+	p := layout.New(a.listStyle())
+	p.Line("")
+	p.Table([]string{"RUNNING", "NAME", "ROLE", "ADDRESS", "PID", "DIRECTORY"}, cells)
+	return p.To(a.stdout, "the list")
 }
 
 // nameOf says by which name lab down stops a server, or who does.

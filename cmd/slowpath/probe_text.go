@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -14,10 +15,18 @@ import (
 
 // Columns of an interval's line: the time, the kept connection, fresh connections, and, where there are several, the
 // target.
-const intervalColumns = "%-8s %5s %6s %6s %6s %6s  %5s %6s %6s"
+const (
+	intervalColumns = "%-8s %5s %6s %6s %6s %6s  %5s %6s %6s"
+	intervalWidth   = 65
+	narrowColumns   = "%-8s %6s %6s %6s  %6s" // where the terminal has not that width
+)
 
 // intervalHead names the columns.
-func intervalHead(several bool) string {
+func intervalHead(several, narrow bool) string {
+	if narrow {
+		return fmt.Sprintf("%8s %-20s  %s\n", "", "KEPT, ms", "FRESH") +
+			fmt.Sprintf(narrowColumns, "TIME", "P50", "P99", "MAX", "P50") + "\n"
+	}
 	head := fmt.Sprintf("%8s %-33s  %s\n", "", "KEPT CONNECTION, ms", "FRESH CONNECTIONS, ms") +
 		fmt.Sprintf(intervalColumns, "TIME", "CALLS", "MIN", "P50", "P99", "MAX", "CALLS", "P50", "MAX")
 	if several {
@@ -27,44 +36,36 @@ func intervalHead(several bool) string {
 }
 
 // line is one interval as redis-cli --latency-history would print it, with what that leaves out.
-func (r probeRow) line(now time.Time, several bool) string {
+func (r probeRow) line(now time.Time, several, narrow bool) string {
 	k, f := r.Phases[probe.Kept], r.Phases[probe.Fresh]
+	before := ""
+	if several && narrow {
+		before, several = r.Address+"\n", false
+	}
 	s := fmt.Sprintf(intervalColumns, now.Format(time.TimeOnly), count(k.Calls), ms(k, k.MinNs), ms(k, k.P50Ns),
 		ms(k, k.P99Ns), ms(k, k.MaxNs),
 		count(f.Calls), ms(f, f.P50Ns), ms(f, f.MaxNs))
+	if narrow {
+		s = fmt.Sprintf(narrowColumns, now.Format(time.TimeOnly), ms(k, k.P50Ns), ms(k, k.P99Ns), ms(k, k.MaxNs),
+			ms(f, f.P50Ns))
+	}
 	if several {
 		s += " " + r.Address
 	}
 	if e := r.errorText(); e != "" {
 		s += "  " + e
 	}
-	return strings.TrimRight(s, " ") + "\n"
+	return before + strings.TrimRight(s, " ") + "\n"
 }
 
 // table prints the totals of a target: both kinds of connections, and under the fresh ones their phases.
-func (r probeRow) table(w io.Writer, title string, gap bool) error {
+func (r probeRow) table(w io.Writer, title string, gap bool, s layout.Style) error {
 	var b strings.Builder
 	if gap {
 		b.WriteString("\n")
 	}
-	const columns = "%-18s %8s %8s %8s %8s %8s %8s\n"
 	fmt.Fprintln(&b, title)
-	fmt.Fprintf(&b, columns, "ms", "CALLS", "MIN", "P50", "P99", "P99.9", "MAX")
-	for _, name := range r.names {
-		p, ok := r.Phases[name]
-		if !ok {
-			continue
-		}
-		label := "  " + name
-		switch name {
-		case probe.Kept, probe.Fresh:
-			label = name + " connection"
-		case figureCycle:
-			label = name
-		}
-		fmt.Fprintf(&b, columns, label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns),
-			ms(p, p.MaxNs))
-	}
+	b.Write(r.latencies(s))
 	if len(r.Phases) == 0 {
 		b.WriteString("no call came back\n")
 	}
@@ -80,6 +81,46 @@ func (r probeRow) table(w io.Writer, title string, gap bool) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// tableWidth is that of the columns of latencies.
+const tableWidth = 72
+
+// latencies is the table of latencies; where the terminal has not its width, each row is folded.
+func (r probeRow) latencies(s layout.Style) []byte {
+	head := []string{"ms", "CALLS", "MIN", "P50", "P99", "P99.9", "MAX"}
+	rows := [][]string{}
+	for _, name := range r.names {
+		p, ok := r.Phases[name]
+		if !ok {
+			continue
+		}
+		label := "  " + name
+		switch name {
+		case probe.Kept, probe.Fresh:
+			label = name + " connection"
+		case figureCycle:
+			label = name
+		}
+		rows = append(rows, []string{
+			label, count(p.Calls), ms(p, p.MinNs), ms(p, p.P50Ns), ms(p, p.P99Ns), ms(p, p.P999Ns), ms(p, p.MaxNs),
+		})
+	}
+	if s.Width < tableWidth {
+		page := layout.New(s)
+		head[0] = ""
+		page.Folded(head, rows)
+		return page.Bytes()
+	}
+	var b bytes.Buffer
+	for _, row := range append([][]string{head}, rows...) {
+		fmt.Fprintf(&b, "%-18s", row[0])
+		for _, cell := range row[1:] {
+			fmt.Fprintf(&b, " %8s", cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
 }
 
 // missedText says what of the schedule was not kept, and why.

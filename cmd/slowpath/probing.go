@@ -103,7 +103,7 @@ func (p *probing) print(of string) error {
 		case p.flags.asJSON:
 			err = layout.JSONLine(out, "a row", r)
 		case of == total:
-			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil)
+			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil, p.app.style())
 		default:
 			err = p.line(out, r)
 		}
@@ -117,9 +117,10 @@ func (p *probing) print(of string) error {
 // line writes the latencies of one interval, and the head of the columns now and then.
 func (p *probing) line(out io.Writer, r probeRow) error {
 	const screen = 20 // lines after which the head comes again
-	text := r.line(time.Now(), len(p.hops) > 1)
+	narrow := p.app.style().Width < intervalWidth
+	text := r.line(time.Now(), len(p.hops) > 1, narrow)
 	if p.lines%screen == 0 {
-		text = intervalHead(len(p.hops) > 1) + text
+		text = intervalHead(len(p.hops) > 1, narrow) + text
 	}
 	p.lines++
 	_, err := io.WriteString(out, text)

@@ -105,6 +105,10 @@ func (p *page) commands(list []trace.Command) {
 	for _, c := range list[:min(len(list), maxCommands)] {
 		name = max(name, min(layout.Width(p.Text(c.Op)), 3*opWidth))
 	}
+	if p.Style.Width < name+commandColumns {
+		p.foldedCommands(list)
+		return
+	}
 	const columnsOf = "  %s %10s %9s %9s %9s %7s"
 	p.Line(p.In(layout.Dim, fmt.Sprintf(columnsOf, layout.Pad("COMMAND", name), "CALLS", "P50", "P99", "MAX", "SLOW")))
 	for _, c := range list[:min(len(list), maxCommands)] {
@@ -123,6 +127,27 @@ func (p *page) commands(list []trace.Command) {
 	}
 	if more := len(list) - maxCommands; more > 0 {
 		p.Line(p.In(layout.Dim, "  and "+format.Count(more, "command")+" more"))
+	}
+}
+
+// commandColumns is the width of the table of commands beside their names.
+const commandColumns = 51
+
+// foldedCommands is the table for a narrow terminal.
+func (p *page) foldedCommands(list []trace.Command) {
+	var rows [][]string
+	for _, c := range list[:min(len(list), maxCommands)] {
+		row := []string{c.Op, format.Thousands(c.Calls), "", "", "", format.Thousands(c.Slow)}
+		for i, ns := range []int64{c.P50Ns, c.P99Ns, c.MaxNs} {
+			if c.MaxNs > 0 && ns > 0 {
+				row[2+i] = format.Duration(ns)
+			}
+		}
+		rows = append(rows, row)
+	}
+	p.Folded([]string{"", "CALLS", "P50", "P99", "MAX", "SLOW"}, rows)
+	if more := len(list) - maxCommands; more > 0 {
+		p.Line(p.In(layout.Dim, "and "+format.Count(more, "command")+" more"))
 	}
 }
 

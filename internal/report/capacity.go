@@ -33,7 +33,7 @@ func CapacityJSON(w io.Writer, c *experiment.Capacity) error {
 var trialWidths = []int{11, 8, 9, 8, 8, 8, 8, 9}
 
 func (p *page) trials(trials []experiment.Trial) {
-	p.Row(layout.Dim, trialWidths, "RATE", "", "OUTCOME", "P50", "P99", "P99.9", "MAX", "LATE P99")
+	p.Heads(trialWidths, "RATE", "", "OUTCOME", "P50", "P99", "P99.9", "MAX", "LATE P99")
 	for _, t := range trials {
 		l, colour := t.Run.Latency, layout.None
 		if t.Outcome != experiment.Holds {

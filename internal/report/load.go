@@ -87,28 +87,33 @@ const latencyLabel, latencyColumn = 22, 9
 
 // loadLatency prints the percentiles; from the intended time and from the send where these differ.
 func (p *page) loadLatency(r *bench.Result) {
-	p.Gap()
-	head := layout.Pad("", latencyLabel)
-	for _, h := range []string{"P50", "P90", "P99", "P99.9", "P99.99", "MAX"} {
-		head += layout.PadLeft(h, latencyColumn)
-	}
-	p.Line(p.In(layout.Dim, head))
+	var rows [][]string
 	if r.Latency.HDR == r.Service.HDR && r.Settings.Loop == bench.Closed {
-		p.Line(p.latencyRow("latency", r.Latency))
+		rows = append(rows, p.latencyRow("latency", r.Latency))
 	} else {
-		p.Line(p.latencyRow("from intended time", r.Latency))
-		p.Line(p.latencyRow("from send", r.Service))
+		rows = append(rows, p.latencyRow("from intended time", r.Latency))
+		rows = append(rows, p.latencyRow("from send", r.Service))
 	}
 	if r.PoolWait != nil {
-		p.Line(p.latencyRow("waiting for the pool", *r.PoolWait))
+		rows = append(rows, p.latencyRow("waiting for the pool", *r.PoolWait))
 	}
 	if r.Delivery != nil {
-		p.Line(p.latencyRow("to subscribers", *r.Delivery))
+		rows = append(rows, p.latencyRow("to subscribers", *r.Delivery))
 	}
 	for _, phase := range []string{"dns", "connect", "tls", "handshake"} {
 		if l, ok := r.Dials[phase]; ok && opens(r) {
-			p.Line(p.latencyRow(phase, l))
+			rows = append(rows, p.latencyRow(phase, l))
 		}
+	}
+	head := []string{"", "P50", "P90", "P99", "P99.9", "P99.99", "MAX"}
+	p.Gap()
+	if p.Style.Width < latencyLabel+latencyColumn*(len(head)-1) {
+		p.Folded(head, rows)
+		return
+	}
+	p.Line(p.In(layout.Dim, latencyLine(head)))
+	for _, row := range rows {
+		p.Line(latencyLine(row))
 	}
 }
 
@@ -118,12 +123,21 @@ func opens(r *bench.Result) bool {
 	return s.PerCall || s.ReconnectEvery > 0 || s.ColdStart || r.Connections.Lost > 0
 }
 
-func (p *page) latencyRow(label string, l bench.Latency) string {
-	row := layout.Pad(label, latencyLabel)
+func (p *page) latencyRow(label string, l bench.Latency) []string {
+	row := []string{label}
 	for _, ns := range []int64{l.P50Ns, l.P90Ns, l.P99Ns, l.P999Ns, l.P9999Ns, l.MaxNs} {
-		row += layout.PadLeft(p.time(l, ns), latencyColumn)
+		row = append(row, p.time(l, ns))
 	}
 	return row
+}
+
+// latencyLine is a row in columns.
+func latencyLine(row []string) string {
+	line := layout.Pad(row[0], latencyLabel)
+	for _, cell := range row[1:] {
+		line += layout.PadLeft(cell, latencyColumn)
+	}
+	return line
 }
 
 // time prints a latency, or that there is none.
@@ -133,6 +147,9 @@ func (p *page) time(l bench.Latency, ns int64) string {
 	}
 	return p.Text(format.Duration(ns))
 }
+
+// opsColumns is the width of the table of loadOps.
+const opsColumns = 80
 
 // loadOps prints a line per op of a mix.
 func (p *page) loadOps(ops []bench.Op) {
@@ -145,13 +162,23 @@ func (p *page) loadOps(ops []bench.Op) {
 		}
 		return s
 	}
-	p.Line(p.In(layout.Dim, line("", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS")))
+	head := []string{"", "REQUESTS", "PER S", "P50", "P99", "P99.9", "MAX", "ERR", "MISS"}
+	var rows [][]string
 	for _, o := range ops {
 		l := o.Latency
-		p.Line(line(p.Text(o.Op), format.Compact(o.Requests), format.Compact(int64(o.RequestsPerSecond+0.5)),
-			p.time(l, l.P50Ns),
-			p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
-			format.Compact(o.Errors), format.Compact(o.Misses)))
+		rows = append(rows, []string{
+			p.Text(o.Op), format.Compact(o.Requests), format.Compact(int64(o.RequestsPerSecond + 0.5)),
+			p.time(l, l.P50Ns), p.time(l, l.P99Ns), p.time(l, l.P999Ns), p.time(l, l.MaxNs),
+			format.Compact(o.Errors), format.Compact(o.Misses),
+		})
+	}
+	if p.Style.Width < opsColumns {
+		p.Folded(head, rows)
+		return
+	}
+	p.Line(p.In(layout.Dim, line(head[0], head[1:]...)))
+	for _, row := range rows {
+		p.Line(line(row[0], row[1:]...))
 	}
 }
 

@@ -31,7 +31,7 @@ func RepeatsJSON(w io.Writer, s *experiment.Repeats) error { return layout.JSON(
 var medianWidths = []int{19, 10, 10, 10}
 
 func (p *page) medians(metrics []experiment.Metric) {
-	p.Row(layout.Dim, medianWidths, "", "MEDIAN", "95 % FROM", "TO")
+	p.Heads(medianWidths, "", "MEDIAN", "95 % FROM", "TO")
 	for _, f := range metrics {
 		p.Row(layout.None, medianWidths, metricName(f.Name), amount(f.Name, &f.Median.Value),
 			amount(f.Name, f.Median.Low), amount(f.Name, f.Median.High))
@@ -41,7 +41,7 @@ func (p *page) medians(metrics []experiment.Metric) {
 var comparisonWidths = []int{19, 9, 9, 0}
 
 func (p *page) comparison(c *experiment.Comparison) {
-	p.Row(layout.Dim, comparisonWidths, "", "BASELINE", "NOW", "")
+	p.Heads(comparisonWidths, "", "BASELINE", "NOW", "")
 	for _, f := range c.Metrics {
 		row := layout.Pad(metricName(f.Metric), comparisonWidths[0])
 		for i, v := range []float64{f.Old.Value, f.New.Value} {

@@ -34,7 +34,7 @@ func SweepJSON(w io.Writer, s *experiment.Sweep) error { return layout.JSON(w, "
 var sweepWidths = []int{12, 10, 8, 8, 8, 8, 8, 6}
 
 func (p *page) sweepTable(s *experiment.Sweep) {
-	p.Row(layout.Dim, sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
+	p.Heads(sweepWidths, strings.ToUpper(s.Axis), "PER S", "SPREAD", "P50", "P99", "P99.9", "MAX", "ERR")
 	for _, pt := range s.Points {
 		l := pt.Latency
 		name := format.Thousands(pt.Value)

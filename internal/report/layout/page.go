@@ -17,6 +17,7 @@ const proseWidth = 116
 type Page struct {
 	Style Style // with its defaults
 	buf   bytes.Buffer
+	heads []string // of the columns of Row
 }
 
 // New is an empty page.
@@ -90,8 +91,29 @@ func (p *Page) Facts(lead string, facts []string, c Paint) {
 	flush()
 }
 
-// Row prints columns of the widths; the first to the left.
+// Heads prints the heads of the columns that Row prints, of the same widths, where these fit.
+func (p *Page) Heads(widths []int, heads ...string) {
+	p.heads = heads
+	if p.fit(widths) {
+		p.Row(Dim, widths, heads...)
+	}
+}
+
+// fit reports whether columns of some widths fit the width of the page.
+func (p *Page) fit(widths []int) bool {
+	whole := len(widths) - 1
+	for _, w := range widths {
+		whole += w
+	}
+	return whole <= p.Style.Width
+}
+
+// Row prints columns of the widths below those of Heads; the first to the left. Where they do not fit it is folded.
 func (p *Page) Row(c Paint, widths []int, texts ...string) {
+	if !p.fit(widths) {
+		p.Folded(p.heads, [][]string{texts})
+		return
+	}
 	row := ""
 	for i, t := range texts {
 		t = p.Text(t)
