@@ -231,7 +231,7 @@ func TestSweepsFit(t *testing.T) {
 	} {
 		for _, kappa := range []float64{0, 1e-9, 1} {
 			s := sweepSample(t, axis, 0.5, kappa)
-			for _, width := range []int{80, 100, 200} {
+			for _, width := range []int{40, 60, 80, 100, 200, 240} {
 				var buf bytes.Buffer
 				if err := Sweep(&buf, s, layout.Style{Width: width}); err != nil {
 					t.Fatal(err)

@@ -67,7 +67,7 @@ func CausesJSON(w io.Writer, causes []CauseText) error {
 
 // Cause writes what is known of a cause.
 func Cause(w io.Writer, c CauseText, s layout.Style) error {
-	p := &page{layout.New(s)}
+	p := newPage(s)
 	p.Paragraph("", "", c.ID+": "+c.Title, layout.Bold)
 	p.Gap()
 	p.Paragraph("", "", c.Mechanism, layout.None)
@@ -126,7 +126,7 @@ var layerTitles = []struct{ layer, title string }{
 
 // CauseList writes the ids and titles of causes, by layer.
 func CauseList(w io.Writer, causes []CauseText, s layout.Style) error {
-	p := &page{layout.New(s)}
+	p := newPage(s)
 	p.Paragraph("", "", format.Count(len(causes), "cause")+
 		" of slow calls. More on each: slowpath explain CAUSE", layout.None)
 	width := 0

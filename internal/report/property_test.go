@@ -27,7 +27,7 @@ func TestTextProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := diagnoses(anyFloat, anyTime).Draw(t, "diagnosis")
 		s := layout.Style{
-			Width: rapid.IntRange(60, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"),
+			Width: rapid.IntRange(40, 240).Draw(t, "width"), Color: rapid.Bool().Draw(t, "color"),
 			Unicode: rapid.Bool().Draw(t, "unicode"),
 		}
 		var buf bytes.Buffer

@@ -35,6 +35,9 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 }
 
 // page is a report that is being laid out.
-type page struct{ *layout.Page }
+type page struct {
+	*layout.Page
+	heads []string // of the columns of tabular
+}
 
-func newPage(s layout.Style) *page { return &page{layout.New(s)} }
+func newPage(s layout.Style) *page { return &page{Page: layout.New(s)} }

@@ -130,7 +130,7 @@ func (p *page) shards(list []survey.Shard, all bool) {
 	if wide {
 		cells = append(cells, cell{"SLOTS FROM-TO", 40, true})
 	}
-	p.tabular(layout.Dim, cells...)
+	p.tabularHeads(cells...)
 	for _, s := range shown {
 		c := layout.None
 		if s.Master.State != "ok" {
@@ -262,8 +262,39 @@ type cell struct {
 	left  bool
 }
 
-// tabular prints a row; the last cell is not padded.
+// tabularHeads prints the heads of the rows that follow, which have the same widths.
+func (p *page) tabularHeads(cells ...cell) {
+	p.heads = cellTexts(cells)
+	if p.room(cells) {
+		p.tabular(layout.Dim, cells...)
+	}
+}
+
+// room reports whether cells of their widths fit the page.
+func (p *page) room(cells []cell) bool {
+	whole := len(cells) - 1
+	for _, x := range cells {
+		whole += x.width
+	}
+	return whole <= p.Style.Width || p.Style.Width >= roomyWidth
+}
+
+// roomyWidth is that from which on the last cell of a row, a list, may be cut.
+const roomyWidth = 80
+
+func cellTexts(cells []cell) (list []string) {
+	for _, x := range cells {
+		list = append(list, strings.TrimSpace(x.text))
+	}
+	return list
+}
+
+// tabular prints a row; the last cell is not padded. Where there is no room it is folded.
 func (p *page) tabular(c layout.Paint, cells ...cell) {
+	if !p.room(cells) {
+		p.Folded(p.heads, [][]string{cellTexts(cells)})
+		return
+	}
 	row := ""
 	for i, x := range cells {
 		text := p.Shorten(p.Text(x.text), x.width)

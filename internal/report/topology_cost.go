@@ -31,7 +31,7 @@ func (p *page) refreshers(r *survey.Report) {
 		p.Paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other "+
 			"commands, or close at once, are seen by chance only. The counters below miss none.", layout.None)
 	} else {
-		p.tabular(layout.Dim, cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{
+		p.tabularHeads(cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{
 			"CONNECTIONS", 11,
 			false,
 		},
@@ -144,7 +144,7 @@ func (p *page) whatIf(r *survey.Report) {
 	for _, n := range sizes {
 		head = append(head, cell{format.Count(n, "node"), column, false})
 	}
-	p.tabular(layout.Dim, head...)
+	p.tabularHeads(head...)
 	var order [][2]string
 	rows := map[[2]string]map[int]cost.Projection{}
 	for _, w := range r.Projections {
@@ -201,7 +201,7 @@ func (p *page) options(list []cost.Option) {
 		return
 	}
 	p.Section("Options")
-	p.tabular(layout.Dim, cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false},
+	p.tabularHeads(cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false},
 		cell{"SAVES", 8, false})
 	for _, w := range list {
 		replica, saves := "-", format.Percent(w.Saves)

@@ -76,7 +76,7 @@ const policyWidth = 18
 // simulationTable has a row per policy, and a second one where it has something to say that has no column.
 func (p *page) simulationTable(r *simulate.Report) {
 	p.Section("What each policy leads to")
-	p.tabular(layout.Dim, cell{"POLICY", policyWidth, true}, cell{"OLD: 50 %", 9, false}, cell{"LAST", 8, false},
+	p.tabularHeads(cell{"POLICY", policyWidth, true}, cell{"OLD: 50 %", 9, false}, cell{"LAST", 8, false},
 		cell{"MOVED/s", 8, false}, cell{"CLUSTER/s", 9, false}, cell{"MASTER", 7, false}, cell{"REPLICA", 7, false},
 		cell{"MOST", 6, false})
 	for _, x := range r.Results {

@@ -48,9 +48,9 @@ func (p *Page) Gap() {
 	}
 }
 
-// Paragraph prints a text, wrapped: its first line after first, the others after rest, which is as wide.
+// Paragraph prints a text, wrapped: its first line after first, the others after rest.
 func (p *Page) Paragraph(first, rest, text string, c Paint) {
-	width := min(p.Style.Width, proseWidth) - Width(first)
+	width := min(p.Style.Width, proseWidth) - max(Width(first), Width(rest))
 	for i, l := range Wrap(p.Text(text), width) {
 		lead := rest
 		if i == 0 {
