@@ -75,8 +75,14 @@ func (a *app) explain(err error) {
 		text = "stopped before anything was seen (" + text + ")"
 	}
 	text = strings.ReplaceAll(text, "\n", "; ") // what errors.Join puts between two
-	text = layout.OneLine("slowpath: " + text)
+	a.say("slowpath: " + text)
+}
+
+// say prints a line to stderr, which a terminal gets broken at words.
+func (a *app) say(text string) {
+	text = layout.OneLine(text)
 	if a.onTerminal() {
+		a.progressDone()
 		text = folded(text, a.liveWidth()+1)
 	}
 	fmt.Fprintln(a.stderr, text)

@@ -82,3 +82,23 @@ func TestExitOnFullDisk(t *testing.T) {
 		t.Errorf("exit code %d, want %d: %s", code, exitInternal, stderr.String())
 	}
 }
+
+// TestFolded: on a terminal an error breaks at words, and the command that it ends in stays whole.
+func TestFolded(t *testing.T) {
+	const text = "slowpath: no such recording: night.slowpath; check the name, or make it: slowpath record HOST:PORT " +
+		"-o night.slowpath"
+	got := folded(text, 40)
+	want := "slowpath: no such recording:\nnight.slowpath; check the name, or make\nit:\n" +
+		"  slowpath record HOST:PORT -o night.slowpath"
+	if got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := folded(text, 200); got != text {
+		t.Errorf("with room: %q", got)
+	}
+	for width := 40; width <= 120; width++ {
+		if back := strings.Join(strings.Fields(folded(text, width)), " "); back != text {
+			t.Errorf("at %d: %q", width, back)
+		}
+	}
+}

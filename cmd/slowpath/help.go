@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,10 +16,15 @@ import (
 // maxHelpWidth is the longest line of a help, however wide the terminal.
 const maxHelpWidth = 100
 
-// help prints the help of a command for the width of the terminal: what it does, how to call it, examples, its flags,
-// and then those that say where and who.
+// help prints the help of a command for the width of the terminal.
 func (a *app) help(cmd *cobra.Command, _ []string) {
-	width := min(a.style().Width, maxHelpWidth)
+	if _, err := a.stdout.Write(helpOf(cmd, min(a.style().Width, maxHelpWidth))); err != nil && !readerGone(err) {
+		a.explain(err)
+	}
+}
+
+// helpOf is what a command does, how to call it, examples, its flags, and then those that say where and who.
+func helpOf(cmd *cobra.Command, width int) []byte {
 	var b bytes.Buffer
 	for paragraph := range strings.SplitSeq(description(cmd), "\n\n") {
 		fmt.Fprintln(&b, layout.Fill(paragraph, width))
@@ -31,12 +37,47 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	commands(&b, cmd, width)
 	for _, g := range flagGroups(cmd) {
 		if g.flags.HasAvailableFlags() {
-			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(width))
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, usages(g.flags, width))
 		}
 	}
-	if _, err := a.stdout.Write(b.Bytes()); err != nil && !readerGone(err) {
-		a.explain(err)
+	return b.Bytes()
+}
+
+// twoColumns is the least width of a terminal in which flags and their texts stand side by side.
+const twoColumns = 70
+
+// usages lists flags; on a narrow terminal each has its text below it.
+func usages(flags *pflag.FlagSet, width int) string {
+	if width >= twoColumns {
+		return flags.FlagUsagesWrapped(width)
 	}
+	var b strings.Builder
+	const indent = "      "
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, text := flagText(f)
+		short := "    "
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		fmt.Fprintf(&b, "  %s--%s\n", short, strings.TrimSpace(f.Name+" "+kind))
+		fmt.Fprintln(&b, indent+strings.ReplaceAll(layout.Fill(text, width-len(indent)), "\n", "\n"+indent))
+	})
+	return b.String()
+}
+
+// zeroValues are defaults that say nothing.
+var zeroValues = []string{"", "0", "0s", "false", "[]"}
+
+// flagText is what a flag takes, and what it does, with its default.
+func flagText(f *pflag.Flag) (kind, text string) {
+	kind, text = pflag.UnquoteUsage(f)
+	if !slices.Contains(zeroValues, f.DefValue) {
+		text += " (default " + f.DefValue + ")"
+	}
+	return kind, text
 }
 
 // description says what a command does, in paragraphs.

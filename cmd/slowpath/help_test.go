@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"slowpath/internal/report/layout"
 )
 
 // recordCalls is a program in place of slowpath, and of what examples call beside it: it writes its arguments down.
@@ -120,6 +122,23 @@ func TestGroups(t *testing.T) {
 		for _, g := range groups[:len(groups)-1] { // the last is where and who, which not all have
 			if len(flagNames(g.flags)) == 0 {
 				t.Errorf("%s: the group %q is empty", c.CommandPath(), g.title)
+			}
+		}
+	}
+}
+
+// TestHelpFits: no line of a help is longer than the terminal, but for what is to be copied and for single words.
+func TestHelpFits(t *testing.T) {
+	for _, c := range allCommands(testApp().root()) {
+		for _, width := range []int{40, 60, 80, maxHelpWidth} {
+			for line := range strings.Lines(string(helpOf(c, width))) {
+				line = strings.TrimSuffix(line, "\n")
+				whole := strings.HasPrefix(line, "  slowpath ") || strings.HasPrefix(line, "More on each: ") ||
+					strings.Contains(c.Example, line) || len(strings.Fields(line)) == 1
+				named := strings.HasPrefix(strings.TrimSpace(line), "-") && width < twoColumns // a flag and its kind
+				if layout.Width(line) > width && !whole && !named {
+					t.Errorf("%s at %d: %q", c.CommandPath(), width, line)
+				}
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,14 +96,11 @@ func manPage(cmd *cobra.Command) []byte {
 	return b.Bytes()
 }
 
-// zeroValues are defaults that say nothing.
-var zeroValues = []string{"", "0", "0s", "false", "[]"}
-
 func manFlag(b *bytes.Buffer, f *pflag.Flag) {
 	if f.Hidden {
 		return
 	}
-	kind, text := pflag.UnquoteUsage(f)
+	kind, text := flagText(f)
 	fmt.Fprint(b, ".TP\n")
 	if f.Shorthand != "" {
 		fmt.Fprintf(b, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
@@ -112,9 +108,6 @@ func manFlag(b *bytes.Buffer, f *pflag.Flag) {
 	fmt.Fprintf(b, "\\fB%s\\fR", roff("--"+f.Name))
 	if kind != "" {
 		fmt.Fprintf(b, " \\fI%s\\fR", roff(kind))
-	}
-	if !slices.Contains(zeroValues, f.DefValue) {
-		text += " (default " + f.DefValue + ")"
 	}
 	fmt.Fprintf(b, "\n%s\n", roff(text))
 }

@@ -10,7 +10,6 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
-	"slowpath/internal/report/layout"
 )
 
 // openRecording reads a recording that the command line names, of which nothing is missing.
@@ -87,6 +86,6 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 // notes prints notes to stderr, apart from the data.
 func (a *app) notes(notes []string) {
 	for _, n := range notes {
-		fmt.Fprintln(a.stderr, layout.OneLine(n))
+		a.say(n)
 	}
 }

@@ -303,5 +303,5 @@ func (t *tracing) replay(paths []string) error {
 
 // note prints a note to stderr, apart from the data.
 func (t *tracing) note(format string, args ...any) {
-	fmt.Fprintln(t.app.stderr, layout.OneLine(fmt.Sprintf(format, args...)))
+	t.app.say(fmt.Sprintf(format, args...))
 }
