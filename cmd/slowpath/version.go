@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 
@@ -45,7 +46,8 @@ func (a *app) versionCommand() *cobra.Command {
 				return layout.JSON(a.stdout, "the version", v)
 			}
 			_, err := fmt.Fprintf(a.stdout, "slowpath %s\ncommit: %s\nbuilt with: %s for %s\nkernel: %s\n"+
-				"recordings: schema %d\n", v.Version, v.Commit, v.Go, v.System, v.Kernel, v.Recording)
+				"recordings: schema %d\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go, v.System, v.Kernel,
+				v.Recording)
 			return err
 		},
 	}
