@@ -69,8 +69,8 @@ func (v values) many(_ *cobra.Command, _ []string, word string) ([]string, cobra
 	return v.begin(word), cobra.ShellCompDirectiveDefault
 }
 
-// list completes the last of several values with commas between them. What they mean is left out: with it cobra's script
-// for bash compares values in which commas are escaped, and none fits.
+// list completes the last of several values with commas between them. What they mean is left out: with it cobra's
+// script for bash compares values in which commas are escaped, and none fits.
 func (v values) list(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	before, last := "", word
 	if i := strings.LastIndexByte(word, ','); i >= 0 {

@@ -9,8 +9,8 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// TestCausesFit: at each width from 40 to 240 no line of a cause, or of the list, is longer, but for links and commands;
-// and the list has all causes.
+// TestCausesFit: at widths from 40 to 240 no line of a cause, or of the list, is longer, but for links and commands.
+// The list has all causes.
 func TestCausesFit(t *testing.T) {
 	var all []CauseText
 	for _, c := range cause.Catalogue() {
