@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
@@ -57,7 +58,7 @@ func (p *htmlPage) write(rec *recording.Recording, d verdict.Diagnosis) error {
 	if p.file == nil {
 		return nil
 	}
-	over, ok := verdict.CallsOverTime(rec, d)
+	over, ok := compare.CallsOverTime(rec, d)
 	err := errors.Join(report.HTML(p.file, d, over, ok), p.file.Close())
 	p.file = nil
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -27,13 +28,14 @@ var (
 	pageTemplate = template.Must(template.New("page").Parse(pageText))
 )
 
-// HTML writes a diagnosis as one page that needs nothing from elsewhere: to hand it to others. It has what Text has, and
-// the calls over time where ok. It can be read without scripts; with them, commands can be copied.
-func HTML(w io.Writer, d verdict.Diagnosis, o verdict.OverTime, ok bool) error {
+// HTML writes a diagnosis as one page that needs nothing from elsewhere: to hand it to others. It has what Text has,
+// and the calls over time where ok. It can be read without scripts; with them, commands can be copied.
+func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 	v := pageView{
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // our own
 		Title: "slowpath: " + plain(d.Target.Address), Class: verdictClass(d.Verdict), Summary: plain(d.Summary),
-		SeenBy: seenBy(d.Sources), Watched: joinFacts(watched(d)), Hops: hopsView(d.Hops), States: statesView(d.Account),
+		SeenBy: seenBy(d.Sources), Watched: joinFacts(watched(d)), Hops: hopsView(d.Hops),
+		States:   statesView(d.Account),
 		Findings: findingsView(d.Findings), Made: "Made by slowpath " + plain(d.Version) + ".",
 	}
 	for _, of := range d.Populations {
@@ -264,7 +266,7 @@ const (
 )
 
 // heatOf draws how many calls took how long, by time: darker is more, by the logarithm.
-func heatOf(o verdict.OverTime, d verdict.Diagnosis) *heatPage {
+func heatOf(o compare.OverTime, d verdict.Diagnosis) *heatPage {
 	first, last, most := len(o.UpToNs), -1, int64(0)
 	for _, column := range o.Calls {
 		for row, n := range column {
@@ -279,8 +281,8 @@ func heatOf(o verdict.OverTime, d verdict.Diagnosis) *heatPage {
 	whose := map[string]string{"users": "your calls", "load": "the calls of the load", "probe": "slowpath's own calls"}
 	v := &heatPage{
 		Title: "How long " + whose[o.Population] + " took, over time",
-		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the stronger the colour, the more calls. The line is the slow " +
-			"threshold.",
+		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the stronger the colour, the more calls. The line is " +
+			"the slow threshold.",
 		Width: heatTotal, Height: (last-first+1)*heatCellHeight + 20,
 	}
 	width := float64(heatTotal-heatLeft) / float64(len(o.Calls))
@@ -291,7 +293,8 @@ func heatOf(o verdict.OverTime, d verdict.Diagnosis) *heatPage {
 				continue
 			}
 			v.Cells = append(v.Cells, heatCell{
-				fmt.Sprintf("%.1f", heatLeft+float64(i)*width), fmt.Sprint(top(row)), fmt.Sprintf("%.1f", max(width-.5, 1)),
+				fmt.Sprintf("%.1f", heatLeft+float64(i)*width), fmt.Sprint(top(row)),
+				fmt.Sprintf("%.1f", max(width-.5, 1)),
 				fmt.Sprint(heatCellHeight - 1),
 				fmt.Sprintf("%.2f", .15+.85*math.Log1p(float64(n))/math.Log1p(float64(most))),
 				fmt.Sprintf("%s: %s up to %s", o.Start.Add(time.Duration(i)*o.Step).Format("15:04:05 UTC"),
@@ -301,7 +304,8 @@ func heatOf(o verdict.OverTime, d verdict.Diagnosis) *heatPage {
 	}
 	for row := first; row <= last; row++ {
 		v.Rows = append(v.Rows, heatText{
-			X: fmt.Sprint(heatLeft - 5), Y: fmt.Sprint(top(row) + heatCellHeight - 4), Said: format.Brief(o.UpToNs[row]),
+			X: fmt.Sprint(heatLeft - 5), Y: fmt.Sprint(top(row) + heatCellHeight - 4),
+			Said: format.Brief(o.UpToNs[row]),
 		})
 	}
 	for i := range heatTimes {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 )
 
@@ -31,7 +32,7 @@ func TestHTML(t *testing.T) {
 	}}
 	d.Worst[0].Op, d.Worst[0].Segments[0].Actor, d.Account[0].Actor = evil, evil, evil
 	all["markup"] = d
-	over := verdict.OverTime{
+	over := compare.OverTime{
 		Population: "users", Start: time.Unix(0, 0).UTC(), Step: time.Second, UpToNs: []int64{1e6, 10e6, 100e6},
 		Calls: [][]int64{{5, 0, 0}, {3, 0, 1}},
 	}

@@ -23,6 +23,20 @@ var codisSlotMigrationStall = Cause{
 		T1: "the main thread on the CPU, or asleep meanwhile",
 		T2: "each of them that held the main thread; the process that sends MIGRATE also sends the calls of users",
 	},
+	Mechanism: "Codis divides the keys into 1024 slots, and moves a slot from one server to another key by key. A " +
+		"call for a key that has not moved has it moved first. The main threads of both servers do nothing else " +
+		"until the key is sent and read: a key of 100 MB takes both for hundreds of milliseconds.",
+	RuledOut: "No MIGRATE or SLOTSMGRT command while calls were slow, or only from a process that sends no other calls",
+	LookAlikes: []LookAlike{
+		{"migrate-big-key-blocks", "there a tool, or a node of Redis Cluster, moves the key, and no proxy sends " +
+			"users' calls on the same connections"},
+		{"big-key-io", "there a command of a user reads or writes the big key, and nothing moves"},
+	},
+	Remedy: "Move slots while there is little traffic, and split big keys before.",
+	See: []string{
+		"https://github.com/CodisLabs/codis/issues/989", "https://github.com/CodisLabs/codis/issues/706",
+		"https://redis.io/docs/latest/commands/migrate/",
+	},
 	Explain: explainSlotMigration,
 }
 
@@ -52,10 +66,6 @@ func explainSlotMigration(n *facts.Node) *Finding {
 	}
 	f.Fix = append(remedy.Proxies(remedy.MoveSlots), "Find the big keys before slots move (redis-cli --bigkeys or "+
 		"--memkeys on a replica) and split them: below 1 MB or 10 000 elements a move takes milliseconds")
-	f.See = []string{
-		"https://github.com/CodisLabs/codis/issues/989", "https://github.com/CodisLabs/codis/issues/706",
-		"https://redis.io/docs/latest/commands/migrate/",
-	}
 	return f
 }
 

@@ -20,6 +20,21 @@ var lbHop = Cause{
 		T2: "the time in which the proxy had read a call, its thread slept, and no call of its own to the next hop " +
 			"was slow",
 	},
+	Mechanism: "A proxy or load balancer has read a call, and sends it on late, or its reply. It waits for " +
+		"something of its own: a free connection to the next hop, a timer that collects calls, a rate limit, a " +
+		"log. Its process sleeps meanwhile, and the next hop is idle.",
+	RuledOut: "Calls of the proxy to the next hop that are as slow as those that it got, or a thread of the proxy " +
+		"that is busy or does not get a CPU",
+	LookAlikes: []LookAlike{
+		{"rtt-floor", "there the way takes the time, of each call alike, and no process has read the call meanwhile"},
+		{"process-frozen", "there the process of the proxy is stopped, and its thread is in state T"},
+	},
+	Remedy: "Find what the proxy waits for in its settings and statistics; measure with and without it.",
+	See: []string{
+		"https://github.com/twitter/twemproxy/blob/master/notes/recommendation.md",
+		"https://docs.haproxy.org/2.6/configuration.html#5.2-maxconn",
+		"https://github.com/envoyproxy/envoy/issues/19436",
+	},
 	Explain: explainHop,
 }
 
@@ -55,11 +70,6 @@ func explainHop(n *facts.Node) *Finding {
 			"maxconn of a server), a timer that collects calls (Envoy buffer_flush_timeout), a rate limit, a slow " +
 			"log or lookup of its own",
 		"Measure without it: slowpath doctor " + format.Shell(next[0]),
-	}
-	f.See = []string{
-		"https://github.com/twitter/twemproxy/blob/master/notes/recommendation.md",
-		"https://docs.haproxy.org/2.6/configuration.html#5.2-maxconn",
-		"https://github.com/envoyproxy/envoy/issues/19436",
 	}
 	return f
 }

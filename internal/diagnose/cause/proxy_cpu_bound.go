@@ -18,6 +18,22 @@ var proxyCPUBound = Cause{
 		T1: "the main thread of the proxy's process running or in the run queue all the time",
 		T2: "the clients' own calls wait while the proxy passes on others; its calls to the servers are fast",
 	},
+	Mechanism: "A proxy reads and writes each call twice, and many have one thread (nutcracker, HAProxy with " +
+		"nbthread 1). When that thread has work all the time, calls wait in its sockets, while the servers behind " +
+		"it have time to spare.",
+	RuledOut: "A thread of the proxy that sleeps for more than a tenth of the time, or that other processes keep " +
+		"from the CPU",
+	LookAlikes: []LookAlike{
+		{"main-thread-saturated", "there the thread of the server is busy all the time, and what goes to it " +
+			"directly waits as long"},
+		{"server-cpu-contention", "there the thread of the proxy waits for a CPU that others have, and runs little " +
+			"itself"},
+	},
+	Remedy: "More proxies, or more threads of the one; clients that find the server themselves; pipelines.",
+	See: []string{
+		"https://github.com/twitter/twemproxy/issues/539",
+		"https://docs.haproxy.org/2.6/configuration.html#3.1-nbthread",
+	},
 	Explain: explainProxyCPU,
 }
 
@@ -50,10 +66,6 @@ func explainProxyCPU(n *facts.Node) *Finding {
 			"--concurrency",
 		"Let the clients find the server themselves (a cluster client, or sharding by the library): no proxy is needed",
 		"Use pipelines: a proxy reads and writes once for many calls",
-	}
-	f.See = []string{
-		"https://github.com/twitter/twemproxy/issues/539",
-		"https://docs.haproxy.org/2.6/configuration.html#3.1-nbthread",
 	}
 	return f
 }

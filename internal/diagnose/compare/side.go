@@ -1,5 +1,5 @@
-// Package compare holds two recordings against each other: before and after a change, a good day and a bad one. It is a
-// pure function of what they hold.
+// Package compare holds two recordings against each other: before and after a change, a good day and a bad one; and the
+// parts of one, by time. It is a pure function of what they hold.
 package compare
 
 import (

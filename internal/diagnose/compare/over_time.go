@@ -1,4 +1,4 @@
-package verdict
+package compare
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
 
@@ -21,7 +22,6 @@ type OverTime struct {
 }
 
 // columnsOverTime is into how many columns a watch is divided at most.
-// Bound: arithmetic, the width of a drawing.
 const columnsOverTime = 120
 
 // latencyRows are the upper ends of the rows: three for each power of ten.
@@ -34,7 +34,7 @@ func latencyRows() (out []int64) {
 
 // CallsOverTime are those of the first population of a diagnosis that was timed; ok is false where none was, and where
 // the recording is so long that it is read in sums only.
-func CallsOverTime(rec *recording.Recording, d Diagnosis) (o OverTime, ok bool) {
+func CallsOverTime(rec *recording.Recording, d verdict.Diagnosis) (o OverTime, ok bool) {
 	for _, p := range d.Populations {
 		source, prefix := recording.SourceTap, p.At+" "
 		switch p.Name {
