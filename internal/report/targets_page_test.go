@@ -91,7 +91,7 @@ func TestTargetsPage(t *testing.T) {
 // TestTargetsPageEscapes: names of targets come from the command line and from servers.
 func TestTargetsPageEscapes(t *testing.T) {
 	s := targetsSample(t, false)
-	const hostile = "</title></dd><script>alert(1)</script>\" onload=\"x\" {{.}} \x1b[31m‮'&<img src=x>"
+	const hostile = "</title></dd><script>alert(1)</script>\" onload=\"x\" {{.}} \x1b[31m\u202e'&<img src=x>"
 	s.Summary, s.Caveat, s.Notes = hostile, hostile, []string{hostile}
 	for i := range s.Targets {
 		c := &s.Targets[i]
@@ -99,7 +99,7 @@ func TestTargetsPageEscapes(t *testing.T) {
 		c.LimitedBy, c.Sentence, c.Failures = hostile, hostile, []experiment.Failure{{Round: 1, Error: hostile}}
 	}
 	page := pageOf(t, s)
-	if strings.ContainsAny(page, "\x1b‮") {
+	if strings.ContainsAny(page, "\x1b\u202e") {
 		t.Error("control characters in the page")
 	}
 	if n := strings.Count(page, "&lt;script&gt;alert(1)"); n < 10 {
