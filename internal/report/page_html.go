@@ -281,8 +281,8 @@ func heatOf(o compare.OverTime, d verdict.Diagnosis) *heatPage {
 	whose := map[string]string{"users": "your calls", "load": "the calls of the load", "probe": "slowpath's own calls"}
 	v := &heatPage{
 		Title: "How long " + whose[o.Population] + " took, over time",
-		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the stronger the colour, the more calls. The line is " +
-			"the slow threshold.",
+		Note: "Each column is " + format.Brief(int64(o.Step)) + "; the stronger the colour, the more calls. The " +
+			"line is the slow threshold.",
 		Width: heatTotal, Height: (last-first+1)*heatCellHeight + 20,
 	}
 	width := float64(heatTotal-heatLeft) / float64(len(o.Calls))

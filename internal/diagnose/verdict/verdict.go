@@ -16,6 +16,9 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Findings, headline(d)
 	}
 	l := c.Ledger
+	if l.Latency.Calls == 0 && c.Rec.Used(recording.SourceCapture) {
+		return Inconclusive, "Inconclusive: no call could be followed in this capture: what could not be seen says why."
+	}
 	if l.Latency.Calls == 0 && len(c.Nodes) > 0 && !answered(c) {
 		return Inconclusive, "Inconclusive: nothing was seen. No call was made, and the server gave no information."
 	}
