@@ -60,7 +60,7 @@ cells so far. Exit codes: 0 also with findings, 2 usage, 4 not a single cell has
   slowpath matrix --resume night.json -o night.html    # all, for an hour
   slowpath matrix --clients ./my-client --servers valkey-8.1.1
   slowpath matrix --sweep pool=100,1000 --clients jedis
-  slowpath matrix --sweep pool=50 --clients jedis      # borrow against per-thread`,
+  slowpath matrix --sweep pool=50 --clients jedis    # borrow against per-thread`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.sweep != "" {
