@@ -93,9 +93,13 @@ func tcpdump(t *testing.T, path, port string) (stop func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	said := make([]byte, 4096) // "listening on lo": it captures from then on
-	if n, err := stderr.Read(said); err != nil || !strings.Contains(string(said[:n]), "listening on") {
-		t.Skipf("tcpdump cannot capture here: %s", said[:n])
+	said := "" // "listening on lo": it captures from then on; it may be written in parts
+	for buf := make([]byte, 4096); !strings.Contains(said, "listening on"); {
+		n, err := stderr.Read(buf)
+		said += string(buf[:n])
+		if err != nil {
+			t.Skipf("tcpdump cannot capture here: %s", said)
+		}
 	}
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
