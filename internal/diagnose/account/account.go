@@ -16,8 +16,8 @@
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
 //     that was queued behind others on its connection gets what those waited for (probe_queue.go).
 //  6. The accounts (account.go), each call once (duplicates.go), with the parts of it that proxies passed on (hops.go,
-//     hop_times.go), with its weight in shares (weights.go), and all calls, slow or not, by whose they are (callers.go,
-//     populations.go), make the ledger (ledger.go).
+//     hop_join.go, hop_times.go), with its weight in shares (weights.go), and all calls, slow or not, by whose they are
+//     (callers.go, populations.go), make the ledger (ledger.go).
 //
 // All use segment.go, and time_index.go to find what overlaps a time.
 package account

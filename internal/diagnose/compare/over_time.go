@@ -6,7 +6,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -36,13 +35,8 @@ func latencyRows() (out []int64) {
 // the recording is so long that it is read in sums only.
 func CallsOverTime(rec *recording.Recording, d verdict.Diagnosis) (o OverTime, ok bool) {
 	for _, p := range d.Populations {
-		source, prefix := recording.SourceTap, p.At+" "
-		switch p.Name {
-		case account.OfProbe:
-			source, prefix = recording.SourceProbe, ""
-		case account.OfLoad:
-			source, prefix = recording.SourceLoad, recording.LoadFromIntended+" "
-		case account.OfSlowlog:
+		source, prefix, timed := histogramsOf(p)
+		if !timed {
 			continue
 		}
 		if o, ok = callsOverTime(rec, source, prefix); ok {

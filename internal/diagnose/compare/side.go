@@ -68,16 +68,25 @@ func SideOf(rec *recording.Recording, version string) Side {
 	return s
 }
 
+// histogramsOf says which histograms hold the calls of a population: their source, and how their names begin; timed is
+// false for commands of SLOWLOG alone.
+func histogramsOf(p verdict.Population) (source, prefix string, timed bool) {
+	switch p.Name {
+	case account.OfProbe:
+		return recording.SourceProbe, "", true
+	case account.OfLoad:
+		return recording.SourceLoad, recording.LoadFromIntended + " ", true
+	case account.OfSlowlog:
+		return "", "", false
+	}
+	return recording.SourceTap, p.At + " ", true
+}
+
 // intervalsOf are the calls of a population by time. None: the recording is so long that it holds sums only, or has
 // commands of SLOWLOG alone.
 func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
-	source, prefix := recording.SourceTap, p.At+" "
-	switch p.Name {
-	case account.OfProbe:
-		source, prefix = recording.SourceProbe, ""
-	case account.OfLoad:
-		source, prefix = recording.SourceLoad, recording.LoadFromIntended+" "
-	case account.OfSlowlog:
+	source, prefix, timed := histogramsOf(p)
+	if !timed {
 		return nil
 	}
 	start, end := rec.Window()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -181,23 +179,6 @@ func TestPoolTextGolden(t *testing.T) {
 		if err := PoolText(&buf, s, style); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(buf.String()) {
-			if layout.Width(strings.TrimSuffix(line, "\n")) > style.Width {
-				t.Errorf("wider than %d: %q", style.Width, line)
-			}
-		}
-		path := filepath.Join("testdata", fmt.Sprintf("pool.%d.golden", style.Width))
-		if *update {
-			if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(buf.Bytes(), want) {
-			t.Errorf("%s differs (go test -update writes it anew):\n%s", path, buf.Bytes())
-		}
+		golden(t, "pool", style, buf.Bytes())
 	}
 }

@@ -46,6 +46,29 @@ func varied() *Matrix {
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// golden compares a text with its golden file, and its lines with the width.
+func golden(t *testing.T, name string, style layout.Style, got []byte) {
+	t.Helper()
+	for line := range strings.Lines(string(got)) {
+		if layout.Width(strings.TrimSuffix(line, "\n")) > style.Width {
+			t.Errorf("wider than %d: %q", style.Width, line)
+		}
+	}
+	path := filepath.Join("testdata", fmt.Sprintf("%s.%d.golden", name, style.Width))
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
 func TestTextGolden(t *testing.T) {
 	m := varied()
 	for _, style := range []layout.Style{{Width: 80}, {Width: 160, Unicode: true}} {
@@ -54,24 +77,7 @@ func TestTextGolden(t *testing.T) {
 		if err := Text(&buf, m, style); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(buf.String()) {
-			if layout.Width(strings.TrimSuffix(line, "\n")) > style.Width {
-				t.Errorf("wider than %d: %q", style.Width, line)
-			}
-		}
-		path := filepath.Join("testdata", fmt.Sprintf("matrix.%d.golden", style.Width))
-		if *update {
-			if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(buf.Bytes(), want) {
-			t.Errorf("%s differs (go test -update writes it anew):\n%s", path, buf.Bytes())
-		}
+		golden(t, "matrix", style, buf.Bytes())
 	}
 }
 
