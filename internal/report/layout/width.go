@@ -2,6 +2,7 @@ package layout
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -19,9 +20,19 @@ func Pad(s string, width int) string { return s + strings.Repeat(" ", max(0, wid
 // PadLeft adds spaces before a text.
 func PadLeft(s string, width int) string { return strings.Repeat(" ", max(0, width-Width(s))) + s }
 
-// head is the longest beginning of s that fits the width, and the rest. A character and its accents stay together.
+// head is the longest beginning of s that fits the width, and the rest. A character and its accents stay together,
+// unless they are wider than that by themselves: the width of a text that others chose is a bound.
 func head(s string, width int) (string, string) {
 	begin := screen.Truncate(s, max(0, width), "")
+	if begin == "" {
+		for i, c := range s {
+			if end := i + utf8.RuneLen(c); Width(s[:end]) <= width {
+				begin = s[:end]
+				continue
+			}
+			break
+		}
+	}
 	return begin, s[len(begin):]
 }
 

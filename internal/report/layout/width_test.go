@@ -90,6 +90,8 @@ func TestWrap(t *testing.T) {
 		{"接続プール", 6, "接続プ|ール"},
 		{"cafe\u0301cafe\u0301", 4, "cafe\u0301|cafe\u0301"},
 		{"👩🚀👍🏽", 2, "👩|🚀|👍🏽"},
+		{"A🏻", 2, "A|🏻"}, // an accent as wide as a character: together they do not fit
+		{"Aःः", 2, "Aः|ः"},
 		{"接", 1, "接"}, // not even one character fits
 	} {
 		if got := strings.Join(Wrap(c.text, c.width), "|"); got != c.want {
