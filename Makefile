@@ -60,8 +60,8 @@ grade: deps build ## every incident, healthy load and application; incidents RUN
 	@scripts/deps tests
 	bin/slowpath lab grade --apps
 
-docs: ## write the generated documents (docs/causes.md, docs/bounds.md)
-	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument)$$' . -update
+docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fixes.md)
+	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument|TestFixesDocument)$$' . -update
 
 man: build ## bin/man: a manual page for each command, of the texts of --help
 	bin/slowpath man bin/man

@@ -62,20 +62,32 @@ func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incid
 }
 
 func (a *app) labRun() *cobra.Command {
-	var server string
-	var asJSON bool
+	var server, step string
+	var asJSON, applyFix bool
 	c := &cobra.Command{
-		Use:     "run INCIDENT",
-		Short:   "Make one incident, run doctor, compare with the truth",
-		Example: "  slowpath lab run slow-command --server valkey-8.1.1",
-		Args:    oneArgument("INCIDENT"),
+		Use:   "run INCIDENT",
+		Short: "Make one incident, run doctor, compare with the truth",
+		Long: `run makes one incident, asks doctor, and compares the first finding with the cause.
+
+With --apply-fix it then does what doctor has printed: it carries out a command in a shell, or makes the incident
+again with a setting or a change. It watches once more, and takes commands back.`,
+		Example: `  slowpath lab run slow-command --server valkey-8.1.1
+  slowpath lab run server-cfs-throttled --apply-fix
+  slowpath lab run slow-command --apply-fix --step forbid-command`,
+		Args: oneArgument("INCIDENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, ok := incident.Find(args[0])
 			if !ok {
 				return noIncident(args[0])
 			}
+			if step != "" && !applyFix {
+				return usagef("--step is for --apply-fix")
+			}
 			if _, err := a.openLab(cmd.Context(), server, a.stderr); err != nil {
 				return err
+			}
+			if applyFix {
+				return a.applyFix(cmd.Context(), in, fixFlags{server: server, only: step, asJSON: asJSON})
 			}
 			fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
 			exe, err := os.Executable()
@@ -103,7 +115,9 @@ func (a *app) labRun() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&server, "server", defaultServer, "server `version`, see lab servers")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the diagnosis as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the diagnosis as JSON; with --apply-fix "+grade.FixesSchema)
+	c.Flags().BoolVar(&applyFix, "apply-fix", false, "carry out what doctor advises, and watch again")
+	c.Flags().StringVar(&step, "step", "", "carry out the step with this `id` alone (fix_steps[].id of doctor --json)")
 	return c
 }
 
@@ -112,6 +126,7 @@ type gradeFlags struct {
 	server, only, keep string
 	runs               int
 	asJSON, apps       bool
+	fixes              fixFlags
 	doctorArgs         []string
 	random             randomFlags
 }
@@ -123,6 +138,8 @@ func (a *app) labGrade() *cobra.Command {
 		Short: "Make all incidents and healthy loads, and count the right verdicts",
 		Long: `grade makes every incident and every healthy load, asks doctor, and compares the first finding with the
 cause.
+
+With --apply-fix it carries out what doctor advises in each incident, and watches again.
 
 With --apps it runs the real applications of lab apps instead: each healthy, directly and behind proxies, then beside
 faults.
@@ -148,6 +165,13 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 			if f.apps {
 				return a.gradeApps(cmd.Context(), f)
 			}
+			if f.fixes.apply {
+				f.fixes.server, f.fixes.asJSON = f.server, f.asJSON
+				return a.gradeFixes(cmd.Context(), f.only, f.fixes)
+			}
+			if f.fixes != (fixFlags{}) {
+				return usagef("--all-steps and --proofs are for --apply-fix")
+			}
 			return a.grade(cmd.Context(), f)
 		},
 	}
@@ -158,9 +182,11 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
 	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
 	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", or with --apps "+grade.AppsSchema)
+	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", with --apps "+grade.AppsSchema+", with --apply-fix "+
+		grade.FixesSchema)
 	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
 		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
+	group(fl, "Fixes", func() { f.fixes.add(fl) })
 	group(fl, "Random scenarios", func() { f.random.add(fl) })
 	return c
 }

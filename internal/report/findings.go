@@ -24,7 +24,7 @@ func (p *page) findings(fs []cause.Finding) {
 		}
 		p.evidence("proof", "+ ", f.Evidence, layout.None)
 		p.evidence("against", "- ", f.Against, layout.Yellow)
-		p.fix(f.Fix)
+		p.fix(f)
 		p.links(f.See)
 	}
 }
@@ -98,12 +98,16 @@ func said(e cause.Evidence) string {
 	return s
 }
 
-func (p *page) fix(fixes []string) {
-	if len(fixes) == 0 {
+func (p *page) fix(f cause.Finding) {
+	if len(f.Fix) == 0 {
 		return
 	}
 	p.heading("fix")
-	for _, f := range fixes {
+	if len(f.FixSteps) > 0 {
+		p.fixSteps(f.FixSteps)
+		return
+	}
+	for _, f := range f.Fix {
 		for _, s := range steps(f) {
 			if s.command {
 				p.Piece("     ", s.text, layout.Copied)

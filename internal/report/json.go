@@ -28,6 +28,7 @@ func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	for i, f := range d.Findings {
 		f.Nodes = list(f.Nodes)
 		f.Evidence, f.Against, f.Fix, f.See = list(f.Evidence), list(f.Against), list(f.Fix), list(f.See)
+		f.FixSteps = list(f.FixSteps)
 		d.Findings[i] = f
 	}
 	d.Worst = append([]verdict.Worst{}, d.Worst...)

@@ -87,10 +87,10 @@ func TestJSONKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	finding := "cause layer title nodes slow_calls of excess_share claimed_share confidence grade samples evidence " +
-		"against fix see"
+		"against fix fix_steps see"
 	wantKeys(t, doc, "schema version target window sources populations latency verdict summary findings account "+
 		"excess worst blind_spots cost")
-	wantKeys(t, doc["excess"], "ns unexplained_ns")
+	wantKeys(t, doc["excess"], "ns unexplained_ns callers_ns")
 	wantKeys(t, doc["target"], "address kind server nodes")
 	wantKeys(t, doc["window"], "start seconds")
 	wantKeys(t, doc["latency"], "calls slow_calls slow_threshold_ns p50_ns p99_ns p999_ns max_ns")

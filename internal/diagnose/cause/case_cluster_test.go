@@ -225,7 +225,7 @@ func checkCluster(t *testing.T, id string, tests []clusterWant) {
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)
-			holds(t, "fix", strings.Join(f.Fix, "\n"), tt.fix)
+			holds(t, "fix", strings.Join(f.FixLines(), "\n"), tt.fix)
 		})
 	}
 }

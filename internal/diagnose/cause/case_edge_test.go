@@ -164,8 +164,8 @@ func explainEdge(t *testing.T, c cause.Cause, cases []edgeCase) {
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)
-			holds(t, "fix", strings.Join(f.Fix, "\n"), tt.fix)
-			if len(f.Evidence) == 0 || len(f.Fix) == 0 {
+			holds(t, "fix", strings.Join(f.FixLines(), "\n"), tt.fix)
+			if len(f.Evidence) == 0 || len(f.FixLines()) == 0 {
 				t.Errorf("a finding without evidence or fix: %+v", f)
 			}
 		})

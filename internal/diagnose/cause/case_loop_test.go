@@ -187,7 +187,7 @@ func checkLoop(t *testing.T, id string, tests []loopWant) {
 				t.Errorf("not first; findings %v", names(d))
 			case found.Strength < tt.sure || tt.most > 0 && found.Strength > tt.most:
 				t.Errorf("confidence %.2f, want %.2f to %.2f", found.Strength, tt.sure, tt.most)
-			case len(found.Evidence) == 0 || len(found.Fix) == 0 || len(found.See) == 0:
+			case len(found.Evidence) == 0 || len(found.FixLines()) == 0 || len(found.See) == 0:
 				t.Errorf("incomplete: %+v", *found)
 			}
 		})

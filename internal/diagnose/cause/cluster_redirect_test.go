@@ -35,7 +35,7 @@ func explainWhole(t *testing.T, c cause.Cause, cases []wholeCase) {
 			}
 			holds(t, "evidence", texts(f.Evidence), tt.evidence)
 			holds(t, "against", texts(f.Against), tt.against)
-			holds(t, "fix", strings.Join(f.Fix, "\n"), tt.fix)
+			holds(t, "fix", strings.Join(f.FixLines(), "\n"), tt.fix)
 		})
 	}
 }

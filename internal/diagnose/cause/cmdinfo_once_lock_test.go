@@ -119,7 +119,7 @@ func TestCmdinfoOnceLockInGoroutines(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		holds(t, name, texts(f.Evidence), tt.evidence)
-		holds(t, name, strings.Join(f.Fix, "\n"), tt.fix)
+		holds(t, name, strings.Join(f.FixLines(), "\n"), tt.fix)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 		if (f != nil) != tt.found {
 			t.Errorf("%s: found %v: %+v", name, f != nil, f)
 		}
-		if f != nil && len(f.Fix) == 0 {
+		if f != nil && len(f.FixLines()) == 0 {
 			t.Errorf("%s: no fix", name)
 		}
 	}

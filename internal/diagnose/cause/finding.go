@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 )
 
 // Finding is a cause with the share of the excess that it explains.
@@ -27,8 +28,11 @@ type Finding struct {
 	Samples  int        `json:"samples"`
 	Evidence []Evidence `json:"evidence"`
 	Against  []Evidence `json:"against"`
-	Fix      []string   `json:"fix"`
-	See      []string   `json:"see"`
+	// Fix are the lines of FixSteps.
+	Fix []string `json:"fix"`
+	// FixSteps are what to do, the best first.
+	FixSteps []remedy.Step `json:"fix_steps"`
+	See      []string      `json:"see"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
 	// ClaimedShare is what the finding would explain of the lost time if it were the only one. A cause sets the part of

@@ -146,7 +146,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.supportWaiters(n, worst, inFlight, int64(float64(worst.CallNs)*worstLonger))
-	f.Fix = poolWaitFix(n, worst)
+	f.FixSteps = poolWaitFix(n, worst)
 	return f
 }
 
@@ -219,15 +219,34 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	return float64(ns) / float64(max(c.InFlightNs(), 1))
 }
 
-func poolWaitFix(n *facts.Node, u facts.PoolUse) []string {
-	size := int(u.CallsPerSecond*float64(u.CallNs)/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Give the pool more than %s: %.4g calls per second of %s keep %.1f in "+
-		"use, and twice that leaves room for bursts: %d", counted(len(u.Used), "connection"), u.CallsPerSecond,
-		format.Brief(u.CallNs), u.CallsPerSecond*float64(u.CallNs)/1e9, max(size, 2*len(u.Used)))}
-	fix = append(fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": max(size, 2*len(u.Used))})...)
-	return append(fix,
-		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+
-			"commands (BLPOP, XREAD BLOCK) from the same pool")
+func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
+	inUse := u.CallsPerSecond * float64(u.CallNs) / 1e9
+	size := int(inUse*2) + 2
+	if twice := 2 * len(u.Used); twice > size {
+		size = twice
+	}
+	return append(largerPool(n, size, fmt.Sprintf("%.4g calls per second of %s keep %.1f connections in use; twice "+
+		"that leaves room for bursts", u.CallsPerSecond, format.Brief(u.CallNs), inUse)), holdForLessTime)
+}
+
+// largerPool gives the option of each library in use, and why it should be that large.
+func largerPool(n *facts.Node, size int, why string) []remedy.Step {
+	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size})
+	if len(steps) == 0 {
+		return []remedy.Step{{
+			ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Let the pool have %d connections: %s", size, why),
+		}}
+	}
+	steps[0].Text = strings.TrimPrefix(steps[0].Text+". "+why, ". ")
+	return steps
+}
+
+// holdForLessTime is what helps without a larger pool.
+var holdForLessTime = remedy.Step{
+	ID: "hold-for-less-time", Kind: remedy.Change, Restart: "the application",
+	Text: "Hold connections for less time: pipelines and MGET instead of single calls; no blocking commands (BLPOP, " +
+		"XREAD BLOCK) from the same pool",
 }
 
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other
@@ -241,7 +260,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: c.Ledger.Calls(), Fix: poolSeenFix(w)}
+		f = &Finding{Of: c.Ledger.Calls(), FixSteps: poolSeenFix(w)}
 	}
 	rest := f.Evidence
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
@@ -259,14 +278,15 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 }
 
 // poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.
-func poolSeenFix(w facts.ThreadWait) []string {
-	fix := []string{fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls)}
-	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
-		fix = append(fix, line)
+func poolSeenFix(w facts.ThreadWait) []remedy.Step {
+	size := remedy.Step{
+		ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls),
 	}
-	return append(fix,
-		"Hold connections for less time: pipelines and MGET instead of single calls; no blocking "+
-			"commands (BLPOP, XREAD BLOCK) from the same pool")
+	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
+		size.Text += ". " + line
+	}
+	return []remedy.Step{size, holdForLessTime}
 }
 
 // Bounds of connections that threads queue for.
@@ -323,12 +343,13 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
 			"a thread keeps its connection for %s after its last reply", format.Brief(kept))
-		f.Fix = append(f.Fix, fmt.Sprintf("Give the connection back before the other work: it is kept for %s after "+
-			"the last reply, and a call takes %s", format.Brief(kept), format.Brief(call)))
+		f.FixSteps = append(f.FixSteps, remedy.Step{
+			ID: "return-before-other-work", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Give the connection back before the other work: it is kept for %s after the last "+
+				"reply, and a call takes %s", format.Brief(kept), format.Brief(call)),
+		})
 	}
 	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
-	f.Fix = append(f.Fix, fmt.Sprintf("Give the pool more than %s: at least %d are needed at a time",
-		counted(worst.Conns, "connection"), size))
-	f.Fix = append(f.Fix, remedy.For(n, remedy.LargerPool, remedy.Values{"connections": size})...)
+	f.FixSteps = append(f.FixSteps, largerPool(n, size, "at least that many are needed at a time")...)
 	return f
 }

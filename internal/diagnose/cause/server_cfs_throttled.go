@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -70,7 +71,7 @@ func explainThrottled(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, 0, "entries", "SLOWLOG shows no command that could have held up others")
 	}
 	f.supportAlone(n)
-	f.Fix = throttleFix(n, levels)
+	f.FixSteps = throttleFix(n, levels)
 	return f
 }
 
@@ -159,7 +160,7 @@ func belowWhy(n *facts.Node) string {
 }
 
 // throttleFix gives the commands for where the limit was set, and for why it was reached.
-func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
+func throttleFix(n *facts.Node, levels []facts.QuotaUse) []remedy.Step {
 	var q facts.QuotaUse
 	if len(levels) > 0 {
 		q = levels[0]
@@ -171,7 +172,10 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
 	if q.PeriodNs > 0 && above(n, q) { // others use it, too
 		cores = max(cores, math.Ceil(q.QuotaNs/q.PeriodNs)+1)
 	}
-	fix := raiseQuota(n, q, cores)
+	var fix []remedy.Step
+	if raise, ok := raiseQuota(n, q, cores); ok {
+		fix = append(fix, raise)
+	}
 	switch {
 	case q.Below:
 		return append(belowFix(n), fix...)
@@ -181,45 +185,70 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []string {
 	last := "If a limit must stay: main thread, io-threads, background threads and the fork child of BGSAVE share " +
 		"it; give it at least 2 cores more than io-threads"
 	if q.UsedUp() {
-		return append(fix, last+". Bursts (cpu.max.burst) do not help: on average it uses the whole quota")
+		last += ". Bursts (cpu.max.burst) do not help: on average it uses the whole quota"
+	} else {
+		last += ", and allow bursts (cpu.cfs_burst_us, cpu.max.burst)"
 	}
-	return append(fix, last+", and allow bursts (cpu.cfs_burst_us, cpu.max.burst).")
+	return append(fix, remedy.Step{ID: "room-for-all-threads", Kind: remedy.Change, Text: last, Or: true})
 }
 
-// raiseQuota gives the commands for where the limit was set: a pod, a container, a systemd unit, or a bare cgroup.
-func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) []string {
+// raiseQuota removes or raises the limit where it was set: for a pod, a container, a systemd unit, or a bare cgroup.
+func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bool) {
 	c := n.Cgroup
 	own := !above(n, q)
 	unit := unitOf(q.Path)
 	if q.Path == "" {
 		unit = c.Unit
 	}
-	switch {
-	case c.Pod != "" && !own && isPod(q.Path, c.Pod):
-		return []string{
-			fmt.Sprintf("The limit is that of the whole pod %s, which its containers share: remove "+
-				"resources.limits.cpu of one of them, then the pod has none, or set them to at least %.0f together:",
-				format.Name(c.Pod), cores+1),
-			"kubectl set resources statefulset/NAME -c CONTAINER --limits=cpu=0",
-		}
-	case c.Pod != "" && own:
-		return []string{
-			fmt.Sprintf("In the workload of pod %s, remove resources.limits.cpu of the redis container "+
-				"(keep requests.cpu), or set it to at least %.0f:", format.Name(c.Pod), cores+1),
-			"kubectl set resources statefulset/NAME -c redis --limits=cpu=0",
-		}
-	case own && strings.Contains(q.Path, "docker") && c.Container != "":
-		return []string{fmt.Sprintf("docker update --cpus=%.0f %.12s   # where it was started with --cpu-quota: "+
-			"--cpu-quota=-1", cores+1, c.Container)}
-	case unit != "":
-		return []string{fmt.Sprintf("systemctl set-property %s CPUQuota=   # empty: no limit; else at least %.0f%%",
-			format.Shell(unit), (cores+1)*100)}
-	case q.Path == "":
-		return nil
-	case c.Version == 2:
-		return []string{"echo max > " + format.Shell("/sys/fs/cgroup"+q.Path+"/cpu.max")}
+	s := remedy.Step{
+		ID: "remove-cpu-limit", Kind: remedy.Command, Text: "Remove the CPU limit of " + whoseLimit(n, q),
+		Risk: "without a limit it may take CPU time from its neighbours",
 	}
-	return []string{"echo -1 > " + format.Shell("/sys/fs/cgroup/cpu"+q.Path+"/cpu.cfs_quota_us")}
+	switch {
+	case c.Pod != "" && (own || isPod(q.Path, c.Pod)):
+		container := "redis"
+		if !own {
+			container = "<one of the pod's containers>"
+		}
+		s.Text = fmt.Sprintf("Remove resources.limits.cpu of the container (keep requests.cpu) in the workload of pod "+
+			"%s, or set it to at least %.0f", format.Name(c.Pod), cores+1)
+		if !own {
+			s.Text = fmt.Sprintf("The limit is that of the whole pod %s, which its containers share. Remove "+
+				"resources.limits.cpu of one of them: then the pod has none. Or set them to at least %.0f together",
+				format.Name(c.Pod), cores+1)
+		}
+		s.Command = "kubectl set resources statefulset/<name of the workload> -c " + container + " --limits=cpu=0"
+		s.Restart = "the pod"
+	case own && strings.Contains(q.Path, "docker") && c.Container != "":
+		s.Text = fmt.Sprintf("Raise the CPU limit of the container to %.0f. Where it was started with --cpu-quota: "+
+			"--cpu-quota=-1", cores+1)
+		container := format.Shell(fmt.Sprintf("%.12s", c.Container))
+		s.Command = fmt.Sprintf("docker update --cpus=%.0f %s", cores+1, container)
+		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", q.QuotaNs/q.PeriodNs, container)
+	case unit != "":
+		s.Text = fmt.Sprintf("Remove the CPU limit of %s, or set at least %.0f %%", format.Name(unit), (cores+1)*100)
+		s.Command = "systemctl set-property " + format.Shell(unit) + " CPUQuota="
+		if q.PeriodNs > 0 {
+			s.Undo = fmt.Sprintf("%s%.0f%%", s.Command, 100*q.QuotaNs/q.PeriodNs)
+		}
+	case q.Path == "":
+		return remedy.Step{}, false
+	case c.Version == 2:
+		file := format.Shell("/sys/fs/cgroup" + q.Path + "/cpu.max")
+		s.Command, s.Undo = "echo max > "+file, fmt.Sprintf("echo %.0f %.0f > %s", q.QuotaNs/1e3, q.PeriodNs/1e3, file)
+	default:
+		file := format.Shell("/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_quota_us")
+		s.Command, s.Undo = "echo -1 > "+file, fmt.Sprintf("echo %.0f > %s", q.QuotaNs/1e3, file)
+	}
+	return s, true
+}
+
+// whoseLimit names the cgroup of a quota.
+func whoseLimit(n *facts.Node, q facts.QuotaUse) string {
+	if above(n, q) {
+		return "cgroup " + format.Name(q.Path) + ", above the server's own"
+	}
+	return "the server's cgroup"
 }
 
 // unitOf is the systemd unit whose cgroup this is; empty where it is none. Those of containers are made by their
@@ -241,37 +270,47 @@ func isPod(cgroup, uid string) bool {
 }
 
 // burstFix is what helps where the quota is reached in short bursts only.
-func burstFix(n *facts.Node, q facts.QuotaUse) []string {
+func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
 	file := "/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_burst_us"
 	if n.Cgroup.Version == 2 {
 		file = "/sys/fs/cgroup" + q.Path + "/cpu.max.burst"
 	}
-	fix := fmt.Sprintf("Or let it save up unused quota for bursts (Linux 5.14 and later), up to one more quota: "+
-		"echo %.0f > %s", q.QuotaNs/1e3, format.Shell(file))
+	save := remedy.Step{
+		ID: "allow-bursts", Kind: remedy.Command, Or: true,
+		Text:    "Let it save up unused quota for bursts, up to one more quota",
+		Command: fmt.Sprintf("echo %.0f > %s", q.QuotaNs/1e3, format.Shell(file)),
+		Undo:    "echo 0 > " + format.Shell(file), Since: "Linux 5.14",
+	}
 	if n.KernelBefore(5, 14) {
-		fix = "Or upgrade to Linux 5.14 or later, which can save up unused quota for bursts (cpu.max.burst)"
+		save.Kind, save.Command, save.Undo = remedy.Change, "", ""
+		save.Text = "Upgrade to Linux 5.14 or later, which can save up unused quota for bursts (cpu.max.burst)"
+		save.Restart = "the host"
 	}
-	return []string{
-		fix, "Or a longer period with as many cores (systemd: CPUQuotaPeriodSec=1s; docker: --cpu-period and " +
-			"--cpu-quota; kubelet: --cpu-cfs-quota-period): then only longer bursts are throttled, but for longer",
-	}
+	return []remedy.Step{save, {
+		ID: "longer-period", Kind: remedy.Change, Or: true,
+		Text: "A longer period with as many cores (systemd: CPUQuotaPeriodSec=1s; docker: --cpu-period and " +
+			"--cpu-quota; kubelet: --cpu-cfs-quota-period)",
+		Risk: "only longer bursts are throttled, but for longer",
+	}}
 }
 
-// belowFix is what helps where the kernel throttles below the quota.
-func belowFix(n *facts.Node) []string {
+// belowFix is what helps where the kernel throttles below the quota; the limit's removal comes after it.
+func belowFix(n *facts.Node) []remedy.Step {
 	switch {
 	case n.KernelBefore(5, 4):
-		return []string{
-			"Upgrade the kernel of this host: Linux 5.4 or later, or one of the distribution that has the commits " +
-				"512ac999d275 and de53fd7aedb1",
-			"A higher limit helps little on this kernel. Until then remove the limit:",
-		}
+		return []remedy.Step{{
+			ID: "upgrade-kernel", Kind: remedy.Change, Restart: "the host",
+			Text: "Upgrade the kernel of this host: Linux 5.4 or later, or one of the distribution that has the " +
+				"commits 512ac999d275 and de53fd7aedb1. A higher limit helps little on this kernel: until then " +
+				"remove it",
+		}}
 	case n.Cgroup.Kernel != "":
-		return []string{
-			"Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +
-				"--cpu-manager-policy=static), or smaller slices: sysctl kernel.sched_cfs_bandwidth_slice_us=1000",
-			"Or remove the limit:",
-		}
+		return []remedy.Step{{
+			ID: "fewer-cpus-share-quota", Kind: remedy.Change,
+			Text: "Let fewer CPUs share the quota: a cpuset with as many CPUs as the quota has cores (kubelet: " +
+				"--cpu-manager-policy=static), or smaller slices (sysctl kernel.sched_cfs_bandwidth_slice_us). Or " +
+				"remove the limit",
+		}}
 	}
 	return nil
 }

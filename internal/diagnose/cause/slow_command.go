@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -62,7 +63,7 @@ func explainSlowCommand(n *facts.Node) *Finding {
 				"wait of one call: that part is not counted here", format.Brief(copiesNs))
 	}
 	name, _, _ := strings.Cut(worst.Command, " ")
-	f.Fix = slowCommandFix(n, name, worst)
+	f.FixSteps = slowCommandFix(n, name, worst)
 	return f
 }
 
@@ -113,7 +114,7 @@ var instead = map[string]string{
 	"RANDOMKEY": "a set of the keys, with SRANDMEMBER",
 }
 
-func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
+func slowCommandFix(n *facts.Node, name string, s account.Suspect) []remedy.Step {
 	use, known := instead[name]
 	if !known {
 		use = "smaller keys, or the same work in steps"
@@ -123,17 +124,15 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []string {
 				"no is not needed for reads) or in the client"
 		}
 	}
-	fix := []string{fmt.Sprintf("Instead of %s%s use %s.", format.Name(s.Command),
-		n.FromText([]account.Suspect{s}), use)}
+	fix := []remedy.Step{{
+		ID: "in-steps", Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Instead of %s%s use %s", format.Name(s.Command), n.FromText([]account.Suspect{s}), use),
+	}}
 	if name != "CLUSTER" && name != "SAVE" {
-		fix = append(fix, "Send commands that must walk everything to a replica reserved for them.")
+		fix = append(fix, remedy.Step{
+			ID: "to-a-replica", Kind: remedy.Change, Or: true, Restart: "the application",
+			Text: "Send commands that must walk everything to a replica that only they use",
+		})
 	}
-	if facts.ServerAtLeast(n, 6, 0) {
-		fix = append(fix,
-			fmt.Sprintf("To forbid it: ACL SETUSER app -%s",
-				format.Name(strings.ToLower(strings.ReplaceAll(s.Command, " ", "|")))))
-	} else {
-		fix = append(fix, fmt.Sprintf("To forbid it: rename-command %s \"\" in redis.conf", format.Shell(name)))
-	}
-	return fix
+	return append(fix, remedy.Forbid(n, s.Command, n.UserOf(s)))
 }

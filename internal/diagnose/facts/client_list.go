@@ -15,6 +15,8 @@ type Client struct {
 	Addr string `json:"addr"`
 	// Name is what CLIENT SETNAME gave it.
 	Name string `json:"name"`
+	// User is the ACL user that it has logged in as (6.0 and later).
+	User string `json:"user"`
 	// Age is the age of the connection in seconds.
 	Age int64 `json:"age"`
 	// Idle is the time since its last command in seconds.

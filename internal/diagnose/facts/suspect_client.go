@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -42,6 +43,30 @@ func (n *Node) whoByServer(s account.Suspect) string {
 		return s.Client + LibraryText(*same)
 	}
 	return s.Client
+}
+
+// UserOf is the ACL user that sent a suspect's command. Where CLIENT LIST does not have its connection any more, it is
+// the one user of all clients; empty where there are several.
+func (n *Node) UserOf(s account.Suspect) string {
+	var its, all []string
+	for _, c := range n.AllClients {
+		if c.Self || c.User == "" {
+			continue
+		}
+		all = append(all, c.User)
+		if s.Client != "" && c.Addr == s.Client || s.Client == "" && sameAs(c.Cmd, s.Command) {
+			its = append(its, c.User)
+		}
+	}
+	for _, users := range [][]string{its, all} {
+		slices.Sort(users)
+		if users = slices.Compact(users); len(users) == 1 {
+			return users[0]
+		} else if len(users) > 1 {
+			return ""
+		}
+	}
+	return ""
 }
 
 // sameAs reports whether the cmd of CLIENT LIST ("client|list", before 7.0 "client") is a command.

@@ -9,6 +9,17 @@ import (
 	"slowpath/internal/recording"
 )
 
+// Steps gives what the libraries that a node's clients use offer against a mechanism, each as an alternative to the one
+// before it. Where none of those has anything, or the libraries are not known, it gives those of all possible
+// libraries.
+func Steps(n *facts.Node, topic Topic, values Values) (steps []Step) {
+	for _, e := range rowsFor(n, table[topic]) {
+		s := e.step(topic, values)
+		steps = append(steps, s)
+	}
+	return steps
+}
+
 // For gives the texts of a topic for the libraries that a node's clients use. Where none of those has one, or the
 // libraries are not known, it gives those of all possible libraries: by the names of the callers' programs and by the
 // handshakes of their connections.
@@ -21,7 +32,19 @@ func For(n *facts.Node, topic Topic, values Values) []string {
 }
 
 // Choose gives the texts of rows as For does.
-func Choose(n *facts.Node, rows []Row) []string {
+func Choose(n *facts.Node, rows []Row) (out []string) {
+	for _, e := range rowsFor(n, rows) {
+		if e.Option != "" {
+			out = append(out, e.step("", nil).Sentence())
+			continue
+		}
+		out = append(out, e.Text)
+	}
+	return out
+}
+
+// rowsFor are the rows for the libraries in use, else of all that could be.
+func rowsFor(n *facts.Node, rows []Row) []Row {
 	if out := inUse(n.Libraries(), rows); len(out) > 0 {
 		return out
 	}
@@ -31,15 +54,16 @@ func Choose(n *facts.Node, rows []Row) []string {
 // All is how many texts a topic has: For gives as many where the library in use is not known.
 func All(topic Topic) int { return len(table[topic]) }
 
-// inUse are the texts for libraries that are in use. A row with a major version is for that version alone, one without
+// inUse are the rows for libraries that are in use. A row with a major version is for that version alone, one without
 // a version for all that have no row of their own.
-func inUse(used []recording.Library, rows []Row) (out []string) {
+func inUse(used []recording.Library, rows []Row) (out []Row) {
 	for _, e := range rows {
 		for _, l := range used {
 			major := facts.MajorVersion(l.Version)
 			own := slices.ContainsFunc(rows, func(o Row) bool { return o.Library == l.Name && o.Version == major })
 			if l.Name == e.Library && (e.Version == major && major != "" || e.Version == "" && (!own || major == "")) {
-				out = append(out, e.Text+foundIn(l))
+				e.Text += foundIn(l)
+				out = append(out, e)
 				break
 			}
 		}
@@ -58,8 +82,8 @@ func foundIn(l recording.Library) string {
 	return " (" + l.Name + " " + format.Name(l.Version) + " is in use here)"
 }
 
-// possible are the texts for the libraries that the callers could use.
-func possible(n *facts.Node, rows []Row) (out []string) {
+// possible are the rows for the libraries that the callers could use.
+func possible(n *facts.Node, rows []Row) (out []Row) {
 	runtimes, handshakes := n.PossibleLibraries(), n.Handshakes()
 	ofRuntime := func(e Row) bool { return runtimes == nil || slices.Contains(runtimes, e.Library) }
 	seen := func(e Row) bool {
@@ -73,7 +97,7 @@ func possible(n *facts.Node, rows []Row) (out []string) {
 	} {
 		for _, e := range rows {
 			if may(e) {
-				out = append(out, e.Text)
+				out = append(out, e)
 			}
 		}
 		if len(out) > 0 {

@@ -51,9 +51,34 @@ const (
 // Values replace the names in braces in a text.
 type Values map[string]int
 
-// Row is what one library offers: a row of the table.
+// Row is what one library offers: a row of the table. With an Option it is a setting, else a change that Text tells.
 type Row struct {
-	Library, Version, Text string
+	Library, Version, Option, To, Text string
+}
+
+// step is a row as a step of a topic.
+func (e Row) step(topic Topic, values Values) Step {
+	s := Step{
+		ID: string(topic), Kind: Change, Library: displayed(e.Library), Text: fill(e.Text, values),
+		Restart: "the application",
+	}
+	if e.Option != "" {
+		s.Kind, s.Option, s.To = Setting, e.Option, fill(e.To, values)
+	}
+	return s
+}
+
+// displayed is how a library writes its own name.
+func displayed(library string) string {
+	switch library {
+	case "jedis", "lettuce", "redisson", "predis", "codis":
+		return strings.ToUpper(library[:1]) + library[1:]
+	case "stackexchange":
+		return "StackExchange.Redis"
+	case "other":
+		return ""
+	}
+	return library
 }
 
 // key is the library, followed by the version if the row has one.
@@ -74,10 +99,13 @@ func parse(text string) map[Topic][]Row {
 	out := map[Topic][]Row{}
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if strings.HasPrefix(line, "#") || len(f) != 4 {
-			continue
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case len(f) == 4: // TODO: all rows have six columns
+			out[Topic(f[0])] = append(out[Topic(f[0])], Row{Library: f[1], Version: f[2], Text: f[3]})
+		case len(f) == 6:
+			out[Topic(f[0])] = append(out[Topic(f[0])], Row{f[1], f[2], f[3], f[4], f[5]})
 		}
-		out[Topic(f[0])] = append(out[Topic(f[0])], Row{Library: f[1], Version: f[2], Text: f[3]})
 	}
 	return out
 }

@@ -39,8 +39,12 @@ func TestTable(t *testing.T) {
 			continue
 		}
 		f := strings.Split(line, "\t")
-		if len(f) != 4 || f[0] == "" || f[1] == "" || strings.TrimSpace(f[3]) == "" {
-			t.Errorf("remedies.tsv:%d: not a topic, a library, a version and a text: %q", i+1, line)
+		if len(f) == 4 { // TODO: all rows have six columns
+			f = append(f[:3], "", "", f[3])
+		}
+		if len(f) != 6 || f[0] == "" || f[1] == "" || (f[3] == "") != (f[4] == "") ||
+			strings.TrimSpace(f[3]+f[5]) == "" {
+			t.Errorf("remedies.tsv:%d: not topic, library, version, option, its value and text: %q", i+1, line)
 			continue
 		}
 		values, is := topics[Topic(f[0])]
@@ -56,7 +60,7 @@ func TestTable(t *testing.T) {
 		} else {
 			seen[key] = true
 		}
-		for _, m := range placeholder.FindAllStringSubmatch(f[3], -1) {
+		for _, m := range placeholder.FindAllStringSubmatch(f[4]+f[5], -1) {
 			if !slices.Contains(values, m[1]) {
 				t.Errorf("remedies.tsv:%d: nothing fills in %s", i+1, m[0])
 			}

@@ -167,7 +167,13 @@ func findings(c *facts.Case) ([]cause.Finding, Excess) {
 	for i := range found {
 		rate(&found[i], c.Ledger.Latency.Calls)
 	}
-	return order(found, weight), Excess{Ns: int64(lost.ns + 0.5), UnexplainedNs: int64(lost.unexplained + 0.5)}
+	callersNs := 0.0
+	for _, n := range c.Nodes {
+		callersNs += n.CallTimeNs()
+	}
+	return order(found, weight), Excess{
+		Ns: int64(lost.ns + 0.5), UnexplainedNs: int64(lost.unexplained + 0.5), CallersNs: int64(callersNs),
+	}
 }
 
 // addConsequences adds to the share of a finding those of its consequences: without it callers would not have lost that

@@ -99,6 +99,8 @@ type Excess struct {
 	Ns int64 `json:"ns"`
 	// UnexplainedNs is the part of it that no finding explains.
 	UnexplainedNs int64 `json:"unexplained_ns"`
+	// CallersNs is all time that the callers spent in calls, slow and fast, with Ns in it.
+	CallersNs int64 `json:"callers_ns"`
 }
 
 // State is the time that slow calls spent in one state.

@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 )
 
@@ -103,7 +104,7 @@ func join(found []onNode, several bool) *cause.Finding {
 	shown := mostAffected(found)
 	all := *shown[0].Finding
 	all.SlowCalls, all.Samples, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0, 0
-	all.Evidence, all.Against, all.Fix, all.See, all.Claims = nil, nil, nil, nil, nil
+	all.Evidence, all.Against, all.Fix, all.FixSteps, all.See, all.Claims = nil, nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
 		all.Samples += f.Samples
@@ -131,14 +132,17 @@ func join(found []onNode, several bool) *cause.Finding {
 		}
 		all.Against = append(all.Against, f.Against...)
 		all.Fix = appendNew(all.Fix, f.Fix)
+		all.FixSteps = remedy.Join(all.FixSteps, f.FixSteps)
 		all.See = appendNew(all.See, f.See)
 	}
-	if more := len(found) - len(shown); more > 0 && len(all.Evidence) > 0 && len(all.Fix) > 0 {
+	if more := len(found) - len(shown); more > 0 && len(all.Evidence) > 0 {
 		all.Evidence = append(all.Evidence, cause.Evidence{
 			Source: all.Evidence[0].Source, Value: float64(more), Unit: "nodes",
 			Text: fmt.Sprintf("the same on %d more of the %d nodes where it was found", more, len(found)),
 		})
-		all.Fix = append(all.Fix, "The same on "+format.Count(more, "more node"))
+		all.FixSteps = append(all.FixSteps, remedy.Step{
+			ID: "more-nodes", Kind: remedy.Change, Text: "The same on " + format.Count(more, "more node"),
+		})
 	}
 	return &all
 }
@@ -182,6 +186,15 @@ func fill(f cause.Finding) cause.Finding {
 	}
 	if f.Against == nil {
 		f.Against = []cause.Evidence{}
+	}
+	for i, s := range f.FixSteps {
+		s = s.Finish()
+		s.Proof = remedy.ProofOf(f.Cause, s.ID, s.Library)
+		f.FixSteps[i] = s
+	}
+	f.Fix = append(slices.Clone(f.Fix), remedy.Lines(f.FixSteps)...) // TODO: causes set FixSteps alone
+	if f.FixSteps == nil {
+		f.FixSteps = []remedy.Step{}
 	}
 	if f.Fix == nil {
 		f.Fix = []string{}

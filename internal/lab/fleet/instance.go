@@ -124,6 +124,29 @@ func (i *Instance) Do(ctx context.Context, args ...string) (any, error) {
 	return reply, nil
 }
 
+// Scan runs all steps of a SCAN over one connection: command is SCAN, or HSCAN, SSCAN or ZSCAN and a key; args come
+// after the cursor.
+func (i *Instance) Scan(ctx context.Context, command []string, args ...string) error {
+	c, err := i.login(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", i.Addr, err)
+	}
+	defer c.Close()
+	for cursor := "0"; ; {
+		reply, err := c.ask(ctx, slices.Concat(command, []string{cursor}, args)...)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", command[0], i.Addr, err)
+		}
+		parts, ok := reply.([]any)
+		if !ok || len(parts) != 2 {
+			return fmt.Errorf("%s of %s answers %v", command[0], i.Addr, reply)
+		}
+		if cursor = fmt.Sprint(parts[0]); cursor == "0" {
+			return nil
+		}
+	}
+}
+
 func (i *Instance) login(ctx context.Context) (*conn, error) {
 	c, err := i.dial(ctx)
 	if err != nil || i.spec.Password == "" {

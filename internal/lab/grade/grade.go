@@ -4,10 +4,12 @@ package grade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
@@ -35,8 +37,27 @@ type Result struct {
 // Right reports whether the first finding, or the verdict without findings, is the truth.
 func (r Result) Right() bool { return r.Skipped == "" && r.Error == "" && r.Got == r.Truth }
 
+// err is what spoiled a run; nil where nothing did.
+func (r Result) err() error {
+	switch {
+	case r.Skipped != "":
+		return errors.New(r.Skipped)
+	case r.Error != "":
+		return errors.New(r.Error)
+	}
+	return nil
+}
+
 // Run makes an incident, lets the doctor diagnose it, and ends it.
-func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) (r Result) {
+func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) Result {
+	return made(ctx, in, server, doctor, log, nil, nil)
+}
+
+// made is Run of an incident with a step carried out (nil: with none). then, where it is not nil, is called with the
+// diagnosis while the incident goes on.
+func made(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer,
+	fix *remedy.Step, then func(verdict.Diagnosis, again) error,
+) (r Result) {
 	start := time.Now()
 	if in.Server != "" {
 		server = in.Server
@@ -53,26 +74,39 @@ func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor 
 		defer cancel()
 		r.closed(l.Close(ctx))
 	}()
+	if fix != nil {
+		l.Fix(*fix)
+	}
 	scene, err := in.Make(ctx, l)
-	if errors.Is(err, fault.ErrCannot) {
+	switch {
+	case errors.Is(err, fault.ErrCannot):
 		r.Skipped = err.Error()
 		return r
-	}
-	if err != nil {
+	case err != nil:
 		r.Error = "making the incident: " + err.Error()
+		return r
+	case fix != nil && !l.CarriedOut():
+		r.Error = fmt.Sprintf("incident %s does not carry out step %s", in.ID, fix.ID)
 		return r
 	}
 	watch := in.Watch
 	if watch == 0 {
 		watch = incident.DefaultWatch
 	}
-	d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
-		in.Args)...))
+	watched := func() (verdict.Diagnosis, error) {
+		return doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
+			in.Args)...))
+	}
+	d, err := watched()
+	if err == nil {
+		r.judge(d)
+	}
+	if err == nil && then != nil {
+		err = then(d, watched)
+	}
 	if err != nil {
 		r.Error = err.Error()
-		return r
 	}
-	r.judge(d)
 	return r
 }
 

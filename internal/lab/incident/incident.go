@@ -27,6 +27,11 @@ type Incident struct {
 	Watch  time.Duration // how long doctor watches; 0: DefaultWatch
 	Args   []string      // more arguments for doctor
 	Server servers.Name  // version of the server, where the fault needs a certain one
+	// Fixes are the ids of the steps of a fix that can be carried out here: commands on what Make has started, settings
+	// and changes by Lab.Fixed in Make.
+	Fixes []string
+	// Answers are what a step asks the user for, such as "<the user of your application>".
+	Answers map[string]string
 	// Make makes the fault and returns when it is under way. What it starts through the Lab ends with the Lab.
 	Make func(ctx context.Context, l *Lab) (Scene, error)
 }

@@ -21,6 +21,7 @@ type Lab struct {
 	Cache    *servers.Cache
 	Server   servers.Name // version that incidents run against
 	Log      io.Writer
+	fix      *fixed // the step with which it is made, if any
 	cleanup  []func(context.Context) error
 }
 

@@ -15,13 +15,15 @@ var poolExhaustedWait = Incident{
 	ID:    "pool-exhausted-wait",
 	Cause: "pool-exhausted-wait",
 	Title: "a go-redis client with PoolSize 3 for 30 callers, 2 ms from its server",
+	Fixes: []string{"larger-pool"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		_, addr, err := l.distantServer(ctx, fleet.Spec{}, 2*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}
 		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
-			Addresses: []string{addr}, Commands: smallReads(), Keys: Documents, Workers: 30, PoolSize: 3, Rate: 1500,
+			Addresses: []string{addr}, Commands: smallReads(), Keys: Documents, Workers: 30,
+			PoolSize: l.FixedNumber("larger-pool", 3), Rate: 1500,
 			Random: true,
 		}})
 	},

@@ -15,6 +15,7 @@ var serverCFSThrottled = Incident{
 	ID:    "server-cfs-throttled",
 	Cause: "server-cfs-throttled",
 	Title: "a server under load, in a cgroup with a CPU quota of 20 ms per 100 ms",
+	Fixes: []string{"remove-cpu-limit"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttled(ctx, traffic.Get(1000))
 	},
@@ -26,6 +27,7 @@ var serverCFSThrottledBursts = Incident{
 	ID:    "server-cfs-throttled-bursts",
 	Cause: "server-cfs-throttled",
 	Title: "a server under bursts of 40 ms every 500 ms, in a cgroup with a CPU quota of 20 ms per 100 ms",
+	Fixes: []string{"remove-cpu-limit", "allow-bursts"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		const every, burst = 500 * time.Millisecond, 40 * time.Millisecond
 		mixed := traffic.Mixed(1000)

@@ -14,6 +14,7 @@ var slowCommand = Incident{
 	ID:    "slow-command",
 	Cause: "slow-command",
 	Title: "KEYS every 300 ms, on a keyspace of a million keys",
+	Fixes: []string{"in-steps", "forbid-command"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -23,6 +24,12 @@ var slowCommand = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		if l.Fixed("in-steps") {
+			l.Every(ctx, 300*time.Millisecond, func(ctx context.Context) error {
+				return s.Scan(ctx, []string{"SCAN"}, "MATCH", "nothing:*", "COUNT", "1000")
+			})
+			return Scene{Target: s.Addr}, nil
+		}
 		l.Every(ctx, 300*time.Millisecond, func(ctx context.Context) error {
 			_, err := s.Do(ctx, "KEYS", "nothing:*")
 			return err

@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/report"
+	"slowpath/internal/report/layout"
+)
+
+// fixFlags are the flags of carrying out fixes.
+type fixFlags struct {
+	apply, all, asJSON   bool
+	server, proofs, only string
+}
+
+func (f *fixFlags) add(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each incident, and watch again")
+	fl.BoolVar(&f.all, "all-steps", false, "with --apply-fix: each step that the lab can carry out, not only "+
+		"until one is proven")
+	fl.StringVar(&f.proofs, "proofs", "", "with --apply-fix: put the results into this JSON `file`, in place of those "+
+		"of the same incidents and steps")
+}
+
+func (a *app) fixer(f fixFlags) (grade.Fixer, error) {
+	exe, err := os.Executable()
+	return grade.Fixer{
+		Server: servers.Name(f.server), Doctor: grade.DoctorProcess(exe), Log: a.stderr, All: f.all, Only: f.only,
+	}, err
+}
+
+// applyFix shows an incident before and after its fix.
+func (a *app) applyFix(ctx context.Context, in incident.Incident, f fixFlags) error {
+	fixer, err := a.fixer(f)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
+	applied := fixer.Apply(ctx, in)
+	var all grade.Fixes
+	all.Add(applied)
+	switch {
+	case f.asJSON:
+		all.Schema = grade.FixesSchema
+		err = layout.JSON(a.stdout, "the result", all)
+	case applied.Before.Got != "":
+		err = report.Text(a.stdout, applied.Before.Diagnosis, a.style())
+		if err == nil && len(applied.Proofs) > 0 {
+			fmt.Fprintf(a.stdout, "\nAfter %s\n\n", applied.Proofs[len(applied.Proofs)-1].Step)
+			err = report.Text(a.stdout, applied.After, a.style())
+		}
+	}
+	grade.FixLine(a.stderr, applied)
+	if len(applied.Proofs) == 0 || !applied.Proofs[len(applied.Proofs)-1].Proven {
+		a.code = exitFindings
+	}
+	return err
+}
+
+// gradeFixes carries out the fixes of incidents, or of all but the healthy loads.
+func (a *app) gradeFixes(ctx context.Context, only string, f fixFlags) error {
+	ins, err := choose(only)
+	if err != nil {
+		return err
+	}
+	fixer, err := a.fixer(f)
+	if err != nil {
+		return err
+	}
+	results, err := grade.ReadFixes(f.proofs)
+	if err != nil {
+		return fmt.Errorf("--proofs: %w", err)
+	}
+	if _, err := a.openLab(ctx, f.server, a.stderr); err != nil {
+		return err
+	}
+	for _, in := range ins {
+		if in.Cause == incident.HealthyCause {
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		applied := fixer.Apply(ctx, in)
+		grade.FixLine(a.stderr, applied)
+		if ctx.Err() != nil {
+			break // it was cut short
+		}
+		results.Add(applied)
+		if f.proofs != "" {
+			if err := results.Write(f.proofs); err != nil {
+				return fmt.Errorf("--proofs: %w", err)
+			}
+		}
+	}
+	if f.asJSON {
+		return layout.JSON(a.stdout, "the result", results)
+	}
+	results.Table(a.stdout)
+	return nil
+}

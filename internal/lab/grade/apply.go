@@ -1,0 +1,280 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/fault"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/report/layout"
+)
+
+const (
+	// commandEnd bounds a command of a fix, in time and in output.
+	commandEnd    = time.Minute
+	commandOutput = 64 << 10
+	// settle is how long after a step the second watch begins: what was queued before is served by then.
+	settle = 2 * time.Second
+	// backWithin is the part of their time that callers may lose after a fix that is proven.
+	backWithin = 0.1
+)
+
+// Applied is an incident whose fix was carried out.
+type Applied struct {
+	Before Result         `json:"before"`
+	Proofs []remedy.Proof `json:"proofs"`
+	// NotApplied are the steps that were not carried out, with why.
+	NotApplied []NotApplied `json:"not_applied"`
+	// After is the diagnosis after the last step.
+	After verdict.Diagnosis `json:"-"`
+}
+
+// NotApplied is a step that was not carried out.
+type NotApplied struct {
+	Step string `json:"step"`
+	Why  string `json:"why"`
+}
+
+// Fixer makes incidents, and carries out what doctor advises.
+type Fixer struct {
+	Server servers.Name
+	Doctor Doctor
+	Log    io.Writer
+	All    bool   // carry out each step that the lab can; otherwise until one is proven
+	Only   string // the step with this id alone
+}
+
+// Apply makes an incident, asks doctor, and carries out the steps that it printed, each by itself. A command is carried
+// out on the incident as it runs; for a setting or a change the incident is made again with it.
+func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
+	a = Applied{Proofs: []remedy.Proof{}, NotApplied: []NotApplied{}}
+	steps := f.first(ctx, in, &a)
+	for _, s := range steps {
+		if ctx.Err() != nil || !f.All && len(a.Proofs) > 0 && a.Proofs[len(a.Proofs)-1].Proven {
+			return a
+		}
+		switch {
+		case f.Only != "" && s.ID != f.Only:
+			continue
+		case !slices.Contains(in.Fixes, s.ID):
+			a.NotApplied = append(a.NotApplied, NotApplied{s.ID, "the lab cannot carry it out"})
+			continue
+		case s.Kind == remedy.Command && a.hasCommand(s.ID):
+			continue // done on the first incident
+		}
+		p, d, err := f.again(ctx, in, s, a.Before)
+		if err != nil {
+			a.NotApplied = append(a.NotApplied, NotApplied{s.ID, layout.OneLine(err.Error())})
+			continue
+		}
+		a.Proofs, a.After = append(a.Proofs, p), d
+	}
+	return a
+}
+
+func (a Applied) hasCommand(id string) bool {
+	return slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool { return p.Step == id })
+}
+
+// first makes the incident, and carries out the first of its commands on it. It returns the steps of the fix.
+func (f Fixer) first(ctx context.Context, in incident.Incident, a *Applied) (steps []remedy.Step) {
+	a.Before = made(ctx, in, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
+		found := slices.IndexFunc(d.Findings, func(c cause.Finding) bool { return c.Cause == in.Cause })
+		if found < 0 {
+			return fmt.Errorf("doctor did not find %s", in.Cause)
+		}
+		steps = d.Findings[found].FixSteps
+		for _, s := range steps {
+			if s.Kind == remedy.Command && slices.Contains(in.Fixes, s.ID) && (f.Only == "" || s.ID == f.Only) {
+				p, after, err := f.command(ctx, in, s, d, watch)
+				if err != nil {
+					a.NotApplied = append(a.NotApplied, NotApplied{s.ID, layout.OneLine(err.Error())})
+					return nil
+				}
+				a.Proofs, a.After = append(a.Proofs, p), after
+				return nil
+			}
+		}
+		return nil
+	})
+	return steps
+}
+
+// again makes the incident again, with a step carried out.
+func (f Fixer) again(ctx context.Context, in incident.Incident, s remedy.Step, before Result) (
+	p remedy.Proof, after verdict.Diagnosis, err error,
+) {
+	if s.Kind == remedy.Command {
+		r := made(ctx, in, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
+			for _, c := range d.Findings {
+				if i := slices.IndexFunc(c.FixSteps, func(o remedy.Step) bool { return o.ID == s.ID }); i >= 0 {
+					p, after, err = f.command(ctx, in, c.FixSteps[i], d, watch)
+					return err
+				}
+			}
+			return errors.New("doctor did not print it again")
+		})
+		return p, after, r.err()
+	}
+	f.logf("making %s again with: %s", in.ID, s.Sentence())
+	r := made(ctx, in, f.Server, f.Doctor, f.Log, &s, nil)
+	if err := r.err(); err != nil {
+		return p, after, err
+	}
+	return f.proof(in, s, before.Diagnosis, r.Diagnosis), r.Diagnosis, nil
+}
+
+// again watches an incident once more.
+type again func() (verdict.Diagnosis, error)
+
+// command carries out a command as it was printed, watches again, and takes it back.
+func (f Fixer) command(
+	ctx context.Context, in incident.Incident, s remedy.Step, before verdict.Diagnosis, watch again,
+) (p remedy.Proof, after verdict.Diagnosis, err error) {
+	line := answered(s.Command, in.Answers)
+	for _, ask := range s.Asks {
+		if in.Answers[ask] == "" {
+			return p, after, fmt.Errorf("the lab does not know %s", ask)
+		}
+	}
+	f.logf("$ %s", line)
+	if err := f.shell(ctx, line); err != nil {
+		return p, after, err
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return p, after, ctx.Err()
+	}
+	if after, err = watch(); err != nil {
+		return p, after, err
+	}
+	p = f.proof(in, s, before, after)
+	if s.Undo != "" {
+		undo := answered(s.Undo, in.Answers)
+		f.logf("$ %s", undo)
+		if err := f.shell(ctx, undo); err != nil {
+			return p, after, fmt.Errorf("its undo: %w", err)
+		}
+		p.Undone = true
+	}
+	return p, after, nil
+}
+
+// answered fills in what a step asks for.
+func answered(line string, answers map[string]string) string {
+	for ask, answer := range answers {
+		line = strings.ReplaceAll(line, ask, answer)
+	}
+	return line
+}
+
+// proof compares the watch after a step with that before it.
+func (f Fixer) proof(in incident.Incident, s remedy.Step, before, after verdict.Diagnosis) remedy.Proof {
+	p := remedy.Proof{
+		Cause: in.Cause, Step: s.ID, Library: s.Library, Incident: in.ID, Server: string(f.Server),
+		LostBefore: perSecond(before, before.Excess.Ns), LostAfter: perSecond(after, after.Excess.Ns),
+		Of: perSecond(after, max(after.Excess.CallersNs-after.Excess.Ns, 0)), After: after.Verdict,
+	}
+	var causes []string
+	for _, c := range after.Findings {
+		causes = append(causes, c.Cause)
+	}
+	if len(causes) > 0 {
+		p.After = strings.Join(causes, ", ")
+	}
+	switch {
+	case after.Verdict == verdict.Healthy:
+		p.Proven = true
+	case slices.Contains(causes, in.Cause):
+		p.Why = "the second watch found the same cause"
+	case after.Verdict == verdict.Inconclusive:
+		p.Why = "the second watch was inconclusive"
+	case p.LostAfter > backWithin*p.Of:
+		p.Why = "callers still lost more than a tenth of their time"
+	default:
+		p.Proven = true
+	}
+	return p
+}
+
+// perSecond is a time of a watch, in seconds per second of it.
+func perSecond(d verdict.Diagnosis, ns int64) float64 {
+	if d.Window.Seconds <= 0 {
+		return 0
+	}
+	return float64(ns) / 1e9 / d.Window.Seconds
+}
+
+// shell carries out a line as a user would, in a shell. redis-cli ends with 0 also where the server refused: what it
+// prints tells.
+func (f Fixer) shell(ctx context.Context, line string) error {
+	ctx, cancel := context.WithTimeout(ctx, commandEnd)
+	defer cancel()
+	path, err := withCLI()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(path)
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", line)
+	c.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	c.WaitDelay = time.Second
+	out := &limited{left: commandOutput}
+	c.Stdout, c.Stderr = out, out
+	err = c.Run()
+	said := strings.TrimSpace(out.String())
+	if said != "" {
+		f.logf("%s", layout.Bound(said, layout.MaxText))
+	}
+	first, _, _ := strings.Cut(said, " ")
+	refused := strings.HasPrefix(said, "(error)") || len(first) > 2 && strings.ToUpper(first) == first &&
+		strings.Trim(first, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w: %s", line, err, layout.OneLine(said))
+	case refused && strings.Contains(line, "-cli ") && first != "OK" && first != said:
+		return fmt.Errorf("%s: %s", line, layout.OneLine(said))
+	}
+	return nil
+}
+
+// withCLI makes a directory with redis-cli under both of its names.
+func withCLI() (string, error) {
+	cli, err := exec.LookPath("redis-cli")
+	if err != nil {
+		return "", fmt.Errorf("%w: redis-cli is missing: apt-get install redis-tools", fault.ErrCannot)
+	}
+	dir, err := os.MkdirTemp("", "slowpath-cli-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Symlink(cli, filepath.Join(dir, "valkey-cli"))
+}
+
+func (f Fixer) logf(format string, args ...any) { fmt.Fprintf(f.Log, format+"\n", args...) }
+
+// limited keeps the beginning of what is written.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	n := min(len(b), l.left)
+	l.left -= n
+	l.Buffer.Write(b[:n])
+	return len(b), nil
+}

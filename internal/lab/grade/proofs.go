@@ -1,0 +1,145 @@
+package grade
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/outfile"
+	"slowpath/internal/report/layout"
+)
+
+// FixesSchema names the JSON contract of Fixes.
+const FixesSchema = "slowpath.fixes/v1"
+
+// Fixes is what came of the fixes of incidents.
+type Fixes struct {
+	Schema string         `json:"schema"`
+	Proofs []remedy.Proof `json:"proofs"`
+	// Untried are the steps that doctor printed and the lab cannot carry out, and incidents that gave none.
+	Untried []Untried `json:"untried"`
+}
+
+// Untried is a step that was not carried out; Step is empty where the incident gave none.
+type Untried struct {
+	Cause    string `json:"cause"`
+	Incident string `json:"incident"`
+	Step     string `json:"step,omitempty"`
+	Why      string `json:"why"`
+}
+
+// maxFixes bounds a file of Fixes, in bytes.
+const maxFixes = 8 << 20
+
+// ReadFixes reads a file of Fixes; one that does not exist has none.
+func ReadFixes(path string) (f Fixes, err error) {
+	f = Fixes{Schema: FixesSchema, Proofs: []remedy.Proof{}, Untried: []Untried{}}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return f, nil
+	case err != nil:
+		return f, err
+	case info.Size() > maxFixes:
+		return f, fmt.Errorf("%s has %d bytes: no file of proofs", path, info.Size())
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(body, &f); err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Write writes the file in the order of causes.
+func (f Fixes) Write(path string) error {
+	slices.SortStableFunc(f.Proofs, func(a, b remedy.Proof) int {
+		return strings.Compare(a.Cause+" "+a.Incident+" "+a.Step, b.Cause+" "+b.Incident+" "+b.Step)
+	})
+	slices.SortStableFunc(f.Untried, func(a, b Untried) int {
+		return strings.Compare(a.Cause+" "+a.Incident+" "+a.Step, b.Cause+" "+b.Incident+" "+b.Step)
+	})
+	file, err := outfile.Overwrite(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(layout.JSON(file, "the proofs", f), file.Close())
+}
+
+// Add puts in what came of an incident, in place of what was known of the same incident and step.
+func (f *Fixes) Add(a Applied) {
+	in := a.Before
+	for _, p := range a.Proofs {
+		f.Proofs = slices.DeleteFunc(f.Proofs, func(o remedy.Proof) bool {
+			return o.Incident == p.Incident && o.Step == p.Step && o.Library == p.Library
+		})
+		f.Proofs = append(f.Proofs, p)
+	}
+	f.Untried = slices.DeleteFunc(f.Untried, func(u Untried) bool {
+		return u.Incident == in.Incident && (u.Step == "" || slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool {
+			return p.Step == u.Step
+		}) || slices.ContainsFunc(a.NotApplied, func(n NotApplied) bool { return n.Step == u.Step }))
+	})
+	for _, n := range a.NotApplied {
+		f.Untried = append(f.Untried, Untried{in.Truth, in.Incident, n.Step, n.Why})
+	}
+	if err := in.err(); err != nil {
+		f.Untried = append(f.Untried, Untried{Cause: in.Truth, Incident: in.Incident, Why: layout.OneLine(err.Error())})
+	}
+}
+
+// FixLine prints what came of the fix of an incident.
+func FixLine(w io.Writer, a Applied) {
+	in := a.Before
+	if err := in.err(); err != nil {
+		fmt.Fprintf(w, "FAIL  %-28s %s\n", in.Incident, layout.OneLine(err.Error()))
+	}
+	for _, p := range a.Proofs {
+		mark, why := "ok   ", "after it "+p.After
+		if !p.Proven {
+			mark, why = "NOT  ", p.Why+" ("+p.After+")"
+		}
+		fmt.Fprintf(w, "%s %-28s %s: callers lost %.3g s per second, then %.3g of %.3g; %s\n", mark, in.Incident,
+			strings.TrimSpace(p.Step+" "+p.Library), p.LostBefore, p.LostAfter, p.Of, why)
+	}
+	for _, n := range a.NotApplied {
+		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", in.Incident, n.Step, n.Why)
+	}
+	endingLine(w, in.Ending)
+}
+
+// Table prints how many causes have a proven fix, and which have none.
+func (f Fixes) Table(w io.Writer) {
+	proven, without := f.causes()
+	fmt.Fprintf(w, "\n%d of %d causes that were made have a proven fix\n", len(proven), len(proven)+len(without))
+	for _, id := range without {
+		fmt.Fprintf(w, "  none: %s\n", id)
+	}
+}
+
+// causes are those with and without a proven fix, in order.
+func (f Fixes) causes() (proven, without []string) {
+	has := map[string]bool{}
+	for _, p := range f.Proofs {
+		has[p.Cause] = has[p.Cause] || p.Proven
+	}
+	for _, u := range f.Untried {
+		has[u.Cause] = has[u.Cause] || false
+	}
+	for _, id := range slices.Sorted(maps.Keys(has)) {
+		if has[id] {
+			proven = append(proven, id)
+		} else {
+			without = append(without, id)
+		}
+	}
+	return proven, without
+}

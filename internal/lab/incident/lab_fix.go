@@ -1,0 +1,45 @@
+package incident
+
+import (
+	"strconv"
+	"strings"
+
+	"slowpath/internal/diagnose/remedy"
+)
+
+// fixed is the step of a fix with which an incident is made, and whether its making has asked for it.
+type fixed struct {
+	step  remedy.Step
+	asked bool
+}
+
+// Fix makes the incident as it is after a step that is no command: with another setting, or with other code. Call it
+// before Make.
+func (l *Lab) Fix(s remedy.Step) { l.fix = &fixed{step: s} }
+
+// Fixed reports whether the incident is made with this step carried out.
+func (l *Lab) Fixed(id string) bool {
+	if l.fix == nil || l.fix.step.ID != id {
+		return false
+	}
+	l.fix.asked = true
+	return true
+}
+
+// FixedNumber is the value that the step sets, where it is a number and is carried out; otherwise what the incident has
+// without it.
+func (l *Lab) FixedNumber(id string, without int) int {
+	if l.fix == nil || l.fix.step.ID != id {
+		return without
+	}
+	value, err := strconv.Atoi(strings.TrimSpace(l.fix.step.To))
+	if err != nil {
+		l.Logf("step %s: %q is no number", id, l.fix.step.To)
+		return without
+	}
+	l.fix.asked = true
+	return value
+}
+
+// CarriedOut reports whether the step of Fix was asked for by what was made: otherwise it changed nothing.
+func (l *Lab) CarriedOut() bool { return l.fix != nil && l.fix.asked }

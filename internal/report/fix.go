@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
+)
+
+// fixSteps shows the steps of a fix: what to do, the command to copy, how it is taken back, what it risks, and what the
+// lab measured of it.
+func (p *page) fixSteps(steps []remedy.Step) {
+	for i, s := range steps {
+		number := fmt.Sprintf("%d. ", i+1)
+		if s.Or && i > 0 {
+			number += "or: "
+		}
+		lead := "     " + strings.Repeat(" ", len(fmt.Sprintf("%d. ", i+1)))
+		if text := s.Sentence(); text != "" {
+			if s.Complete() {
+				text += ":"
+			}
+			p.Paragraph("     "+number, lead, layout.Bound(text, layout.MaxText), layout.None)
+		}
+		if s.Command != "" {
+			paint := layout.Copied
+			if !s.Complete() {
+				paint = layout.None
+			}
+			p.Piece(lead+"  ", s.Command, paint)
+		}
+		p.Facts(lead, remarks(s), layout.Dim)
+	}
+}
+
+// remarks are what else is to be known of a step.
+func remarks(s remedy.Step) (out []string) {
+	if len(s.Asks) > 0 {
+		out = append(out, "fill in "+strings.Join(s.Asks, " and "))
+	}
+	for _, r := range []struct{ label, text string }{
+		{"where: ", s.Where},
+		{"restart ", s.Restart},
+		{"from ", s.Since},
+		{"risk: ", s.Risk},
+		{"undo: ", s.Undo},
+	} {
+		if r.text != "" {
+			out = append(out, r.label+r.text)
+		}
+	}
+	return append(out, proven(s.Proof))
+}
+
+// proven says what the lab measured of a step.
+func proven(p *remedy.Proof) string {
+	switch {
+	case p == nil:
+		return "not tried in the lab"
+	case !p.Proven:
+		return "tried in the lab, not proven: " + p.Why
+	}
+	return fmt.Sprintf("proven in the lab: callers lost %s per second before, %s after", lost(p.LostBefore),
+		lost(p.LostAfter))
+}
+
+// lost is time in seconds as text.
+func lost(seconds float64) string { return format.Brief(int64(seconds * 1e9)) }
