@@ -140,7 +140,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 		{
 			name: "go-redis says its name", rec: twoNodes(now, slots(800, 160, 30),
 				changing).clientsOf(facts.Client{Addr: "10.0.0.9:1", LibName: "go-redis"}), found: true,
-			fix: "one ClusterClient per process",
+			fix: "One ClusterClient per process",
 		},
 		{
 			name: "no change of the map was seen", rec: twoNodes(now, slots(800, 700, 30),
@@ -254,7 +254,7 @@ func TestInlineRediscovery(t *testing.T) {
 		},
 		{
 			name: "T0 redis-py, at each fifth", rec: twoNodes(now, slots(100, 20, 30), nil).clientsOf(py), found: true,
-			evidence: "once for each 5", fix: "reinitialize_steps=0",
+			evidence: "once for each 5", fix: "reinitialize_steps to 0",
 		},
 		{
 			name: "T2 node-redis without its name", rec: twoNodes(now, slots(100, 90, 30), nil).forTheMap(90),

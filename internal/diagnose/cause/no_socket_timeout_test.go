@@ -60,7 +60,7 @@ func TestNoSocketTimeout(t *testing.T) {
 	explainEdge(t, find("no-socket-timeout"), []edgeCase{
 		{
 			name: "T1: acknowledged, and never answered", rec: hanging(list(alive(), "N", "get"), client, 30*second, 0),
-			found: true, min: 0.8, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout=1",
+			found: true, min: 0.8, evidence: "the longest for 30 s (10.0.0.7:51000)", fix: "socket_timeout to 1",
 		},
 		{
 			name: "T1: retransmitted again and again", rec: hanging(list(alive(), "N", "get"), client, 30*second, 6),

@@ -74,7 +74,7 @@ func TestShortLivedConnections(t *testing.T) {
 		{
 			name: "T0: the library is known", rec: probed().info(churn).snapshot("server", "clients",
 				`{"id":1,"addr":"10.1.1.1:4000","lib_name":"redis-py","lib_ver":"5.0"}`), found: true,
-			fix: "redis-py: create one redis.Redis",
+			fix: "redis-py: Create one redis.Redis",
 		},
 	})
 }

@@ -20,24 +20,17 @@ func Steps(n *facts.Node, topic Topic, values Values) (steps []Step) {
 	return steps
 }
 
-// For gives the texts of a topic for the libraries that a node's clients use. Where none of those has one, or the
-// libraries are not known, it gives those of all possible libraries: by the names of the callers' programs and by the
-// handshakes of their connections.
-func For(n *facts.Node, topic Topic, values Values) []string {
-	out := Choose(n, table[topic])
-	for i := range out {
-		out[i] = fill(out[i], values)
+// For gives the steps of Steps as sentences.
+func For(n *facts.Node, topic Topic, values Values) (out []string) {
+	for _, s := range Steps(n, topic, values) {
+		out = append(out, s.Sentence())
 	}
 	return out
 }
 
-// Choose gives the texts of rows as For does.
+// Choose gives the texts of rows for the libraries in use, else of all that could be.
 func Choose(n *facts.Node, rows []Row) (out []string) {
 	for _, e := range rowsFor(n, rows) {
-		if e.Option != "" {
-			out = append(out, e.step("", nil).Sentence())
-			continue
-		}
 		out = append(out, e.Text)
 	}
 	return out

@@ -71,7 +71,7 @@ func (e Row) step(topic Topic, values Values) Step {
 // displayed is how a library writes its own name.
 func displayed(library string) string {
 	switch library {
-	case "jedis", "lettuce", "redisson", "predis", "codis":
+	case "jedis", "lettuce", "redisson", "predis", "codis", "python", "node", "java":
 		return strings.ToUpper(library[:1]) + library[1:]
 	case "stackexchange":
 		return "StackExchange.Redis"
@@ -99,13 +99,10 @@ func parse(text string) map[Topic][]Row {
 	out := map[Topic][]Row{}
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case len(f) == 4: // TODO: all rows have six columns
-			out[Topic(f[0])] = append(out[Topic(f[0])], Row{Library: f[1], Version: f[2], Text: f[3]})
-		case len(f) == 6:
-			out[Topic(f[0])] = append(out[Topic(f[0])], Row{f[1], f[2], f[3], f[4], f[5]})
+		if strings.HasPrefix(line, "#") || len(f) != 6 {
+			continue
 		}
+		out[Topic(f[0])] = append(out[Topic(f[0])], Row{f[1], f[2], f[3], f[4], f[5]})
 	}
 	return out
 }
@@ -121,7 +118,7 @@ func fill(text string, values Values) string {
 // Proxies gives all texts of a topic whose rows are proxies and not libraries of clients.
 func Proxies(topic Topic) (out []string) {
 	for _, e := range table[topic] {
-		out = append(out, e.Text)
+		out = append(out, e.step(topic, nil).Sentence())
 	}
 	return out
 }
@@ -130,7 +127,7 @@ func Proxies(topic Topic) (out []string) {
 func Of(topic Topic, library string) (text string, ok bool) {
 	for _, e := range table[topic] {
 		if e.Library == library && e.Version == "" {
-			return e.Text, true
+			return e.step(topic, nil).Sentence(), true
 		}
 	}
 	return "", false
@@ -142,7 +139,7 @@ var toFill = regexp.MustCompile(`\{([a-z]+)\}`)
 // Texts are those of a topic for all libraries. What For fills in is in capitals: CONNECTIONS.
 func Texts(topic Topic) (texts []string) {
 	for _, e := range table[topic] {
-		texts = append(texts, toFill.ReplaceAllStringFunc(e.Text,
+		texts = append(texts, toFill.ReplaceAllStringFunc(e.step(topic, nil).Sentence(),
 			func(s string) string { return strings.ToUpper(strings.Trim(s, "{}")) }))
 	}
 	return texts

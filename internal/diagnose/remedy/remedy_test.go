@@ -39,9 +39,6 @@ func TestTable(t *testing.T) {
 			continue
 		}
 		f := strings.Split(line, "\t")
-		if len(f) == 4 { // TODO: all rows have six columns
-			f = append(f[:3], "", "", f[3])
-		}
 		if len(f) != 6 || f[0] == "" || f[1] == "" || (f[3] == "") != (f[4] == "") ||
 			strings.TrimSpace(f[3]+f[5]) == "" {
 			t.Errorf("remedies.tsv:%d: not topic, library, version, option, its value and text: %q", i+1, line)

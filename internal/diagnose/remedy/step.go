@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Kind is how a step is carried out.
@@ -77,22 +79,28 @@ func (s Step) Complete() bool { return s.Kind == Command && len(s.Asks) == 0 }
 // Sentence is the step without its command: what it does, and what is set to what.
 func (s Step) Sentence() string {
 	if s.Kind != Setting {
-		return s.Text
+		return s.of(s.Text)
 	}
-	set := s.Option
-	switch {
-	case s.To != "" && s.From != "" && s.From != s.To:
-		set += " from " + s.From + " to " + s.To
-	case s.To != "":
-		set += ": " + s.To
+	set := "set " + s.Option + " to " + s.To
+	if s.From != "" && s.From != s.To {
+		set = "change " + s.Option + " from " + s.From + " to " + s.To
 	}
-	if s.Library != "" {
-		set = s.Library + ": " + set
-	}
-	if s.Text != "" {
+	switch first, _ := utf8.DecodeRuneInString(s.Text); {
+	case s.Text == "":
+	case unicode.IsUpper(first):
 		set += ". " + s.Text
+	default:
+		set += "; " + s.Text
 	}
-	return set
+	return s.of(set)
+}
+
+// of says whose an option or a change is.
+func (s Step) of(text string) string {
+	if s.Library == "" || s.Kind == Command {
+		return text
+	}
+	return s.Library + ": " + text
 }
 
 // Lines are the step as lines of text: its sentence, and its command.
