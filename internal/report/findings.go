@@ -99,23 +99,11 @@ func said(e cause.Evidence) string {
 }
 
 func (p *page) fix(f cause.Finding) {
-	if len(f.Fix) == 0 {
+	if len(f.FixSteps) == 0 {
 		return
 	}
 	p.heading("fix")
-	if len(f.FixSteps) > 0 {
-		p.fixSteps(f.FixSteps)
-		return
-	}
-	for _, f := range f.Fix {
-		for _, s := range steps(f) {
-			if s.command {
-				p.Piece("     ", s.text, layout.Copied)
-			} else {
-				p.Paragraph("     ", "     ", s.text, layout.None)
-			}
-		}
-	}
+	p.fixSteps(f.FixSteps)
 }
 
 func (p *page) links(urls []string) {

@@ -31,6 +31,9 @@ func (p *page) fixSteps(steps []remedy.Step) {
 			}
 			p.Piece(lead+"  ", s.Command, paint)
 		}
+		if s.Kind == remedy.Command && s.Undo != "" {
+			p.Piece(lead+"undo: ", s.Undo, layout.Dim)
+		}
 		p.Facts(lead, remarks(s), layout.Dim)
 	}
 }
@@ -40,12 +43,16 @@ func remarks(s remedy.Step) (out []string) {
 	if len(s.Asks) > 0 {
 		out = append(out, "fill in "+strings.Join(s.Asks, " and "))
 	}
+	undo := s.Undo
+	if s.Kind == remedy.Command {
+		undo = "" // it has a line of its own
+	}
 	for _, r := range []struct{ label, text string }{
 		{"where: ", s.Where},
 		{"restart ", s.Restart},
 		{"from ", s.Since},
 		{"risk: ", s.Risk},
-		{"undo: ", s.Undo},
+		{"undo: ", undo},
 	} {
 		if r.text != "" {
 			out = append(out, r.label+r.text)
@@ -62,7 +69,7 @@ func proven(p *remedy.Proof) string {
 	case !p.Proven:
 		return "tried in the lab, not proven: " + p.Why
 	}
-	return fmt.Sprintf("proven in the lab: callers lost %s per second before, %s after", lost(p.LostBefore),
+	return fmt.Sprintf("proven in the lab: all callers together lost %s per second before, %s after", lost(p.LostBefore),
 		lost(p.LostAfter))
 }
 

@@ -13,15 +13,22 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// headline is the verdict in one sentence, the numbers of the calls by whose they are, and what was watched.
+// headline is the verdict in one sentence, the numbers of the users' calls, its proof and the first step of its fix; then
+// the numbers of other calls, and what was watched.
 func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {
 		summary = "No verdict: the diagnosis is empty."
 	}
 	p.Paragraph("", "", summary, verdictPaint(d.Verdict))
-	for _, of := range d.Populations {
-		p.Paragraph("", "", callsOf(of), layout.None)
+	rest := d.Populations
+	if len(rest) > 0 {
+		p.Paragraph("", "", callsOf(rest[0]), layout.None)
+		rest = rest[1:]
+	}
+	p.answer(d)
+	for _, of := range rest {
+		p.Paragraph("", "", callsOf(of), layout.Dim)
 	}
 	p.Facts("", watched(d), layout.Dim)
 	if by := seenBy(d.Sources); by != "" {

@@ -11,6 +11,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/compare"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -195,11 +196,7 @@ func findingsView(fs []cause.Finding) (out []findingPage) {
 		if f.Because != "" {
 			v.Because = plain(rootOf(fs, f.Because))
 		}
-		for _, fix := range f.Fix {
-			for _, s := range steps(fix) {
-				v.Fix = append(v.Fix, stepPage{layout.Bound(s.text, layout.MaxText), s.command})
-			}
-		}
+		v.Fix = fixView(f.FixSteps)
 		for _, e := range f.Evidence {
 			v.For = append(v.For, plain(said(e)))
 		}
@@ -214,6 +211,21 @@ func findingsView(fs []cause.Finding) (out []findingPage) {
 			v.See = append(v.See, link)
 		}
 		out = append(out, v)
+	}
+	return out
+}
+
+// fixView are the lines of a fix: sentences, commands to copy, and remarks.
+func fixView(steps []remedy.Step) (out []stepPage) {
+	add := func(text string, command bool) {
+		if text != "" {
+			out = append(out, stepPage{layout.Bound(plain(text), layout.MaxText), command})
+		}
+	}
+	for _, s := range steps {
+		add(s.Sentence(), false)
+		add(s.Command, s.Complete())
+		add(joinFacts(remarks(s)), false)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/compare"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 )
 
@@ -26,7 +27,9 @@ func TestHTML(t *testing.T) {
 	d := proxied()
 	d.Summary, d.Target.Address, d.Hops[0].Node, d.Hops[1].Summary = evil, evil, evil, evil
 	d.Findings = []cause.Finding{{
-		Title: evil, Cause: evil, Layer: evil, Fix: []string{"kill -CONT 17; echo " + evil}, See: []string{
+		Title: evil, Cause: evil, Layer: evil, FixSteps: []remedy.Step{{
+			ID: "wake", Kind: remedy.Command, Command: "kill -CONT 17; echo " + evil,
+		}}, See: []string{
 			"javascript:alert(1)", "https://example.org/" + evil,
 		}, Evidence: []cause.Evidence{{Text: evil, Source: evil}},
 	}}

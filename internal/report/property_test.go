@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -57,12 +58,9 @@ func TestTextProperty(t *testing.T) {
 func pieces(d verdict.Diagnosis, s layout.Style) map[string]bool {
 	p, out := newPage(s), map[string]bool{}
 	for _, f := range d.Findings {
-		for _, fix := range f.Fix {
-			for _, st := range steps(fix) {
-				if st.command {
-					out[p.Whole(st.text)] = true
-				}
-			}
+		for _, s := range f.FixSteps {
+			out[p.Whole(s.Command)] = true
+			out[strings.TrimSpace("undo: "+p.Whole(s.Undo))] = true
 		}
 		for _, u := range f.See {
 			out[p.Whole(u)] = true
@@ -122,6 +120,17 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 		evidence := rapid.SliceOfN(rapid.Custom(func(*rapid.T) cause.Evidence {
 			return cause.Evidence{Source: text(), Text: text(), Value: float.Draw(t, "value"), Unit: text()}
 		}), 0, 15)
+		steps := func() []remedy.Step {
+			kinds := []remedy.Kind{remedy.Command, remedy.Setting, remedy.Change, ""}
+			return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) remedy.Step {
+				return remedy.Step{
+					ID: text(), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Text: text(), Command: text(),
+					Library: text(), Option: text(), From: text(), To: text(), Where: text(), Undo: text(),
+					Risk: text(), Restart: text(), Since: text(), Or: rapid.Bool().Draw(t, "or"), Asks: append([]string(nil), texts()...),
+					Proof: rapid.SampledFrom([]*remedy.Proof{nil, {Why: text()}, {Proven: true}}).Draw(t, "proof"),
+				}
+			}), 0, 4).Draw(t, "steps")
+		}
 		n := func() int { return rapid.Int().Draw(t, "n") }
 		ns := func() int64 { return anyNs.Draw(t, "ns") }
 		d := verdict.Diagnosis{
@@ -142,7 +151,7 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 				Cause: text(), Layer: text(), Title: text(), SlowCalls: n(),
 				Of: n(), ExcessShare: float.Draw(t, "excess"),
 				Confidence: float.Draw(t, "confidence"), Evidence: evidence.Draw(t, "for"), Against: evidence.Draw(t,
-					"against"), Fix: texts(), See: texts(), Because: text(), Nodes: texts(),
+					"against"), FixSteps: steps(), See: texts(), Because: text(), Nodes: texts(),
 			})
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "hops") {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,34 +13,6 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/report/layout"
 )
-
-func TestSteps(t *testing.T) {
-	c := func(s string) step { return step{true, s} }
-	s := func(s string) step { return step{false, s} }
-	for in, want := range map[string][]step{
-		"":                                    nil,
-		"echo max > /sys/fs/cgroup/a/cpu.max": {c("echo max > /sys/fs/cgroup/a/cpu.max")},
-		"CONFIG SET maxclients 20000":         {c("CONFIG SET maxclients 20000")},
-		"Use fewer keys.":                     {s("Use fewer keys.")},
-		"If it is stopped now: kill -CONT 17": {s("If it is stopped now:"), c("kill -CONT 17")},
-		"Move it: taskset -cp 3 17, or renice -n 10 -p 17": {
-			s("Move it:"),
-			c("taskset -cp 3 17"), s("or"), c("renice -n 10 -p 17"),
-		},
-		"Thaw it: echo THAWED > freezer.state (cgroup v1) or echo 0 > cgroup.freeze": {
-			s("Thaw it:"),
-			c("echo THAWED > freezer.state   # cgroup v1"), s("or"), c("echo 0 > cgroup.freeze"),
-		},
-		"Move 'a: kill 1' or 'it'\\''s or kill 2' elsewhere: taskset -cp 3 17": { // names in quotes, format.Name
-			s("Move 'a: kill 1' or 'it'\\''s or kill 2' elsewhere:"), c("taskset -cp 3 17"),
-		},
-		"kill\x1b[2J -CONT 17\n18": {c("kill -CONT 17 18")},
-	} {
-		if got := steps(in); !slices.Equal(got, want) {
-			t.Errorf("steps(%q) = %v, want %v", in, got, want)
-		}
-	}
-}
 
 func TestRowsMergeIntoEight(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 40, 3000} {
@@ -130,7 +101,7 @@ func TestJSONLeavesTheDiagnosisAlone(t *testing.T) {
 	if err := JSON(&buf, d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Findings[0].Fix != nil || d.Worst[0].Segments != nil || strings.Contains(buf.String(), "null") {
+	if d.Findings[0].FixSteps != nil || d.Worst[0].Segments != nil || strings.Contains(buf.String(), "null") {
 		t.Error(d, buf.String())
 	}
 }

@@ -183,9 +183,8 @@ func headline(d Diagnosis) string {
 			s += fmt.Sprintf(" (%s, hop %d of %d)", h.name(), i+1, len(d.Hops))
 		}
 	}
-	s += fmt.Sprintf(": it explains %.0f %% of the time that callers lost", f.ExcessShare*100)
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s
 	}
-	return s + "."
+	return s + fmt.Sprintf(". This explains %.0f %% of the time that callers lost.", f.ExcessShare*100)
 }

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
+)
+
+// answerText bounds a text of the answer, in bytes: about two lines. All of it is in the findings.
+const answerText = 160
+
+// alsoShare is the share of the lost time from which a further cause is in the answer.
+const alsoShare = 0.1
+
+// answer is what somebody reads who reads ten lines: is it proven, and what do I type. The headline before it says what
+// happened.
+func (p *page) answer(d verdict.Diagnosis) {
+	if len(d.Findings) == 0 {
+		p.next(d)
+		return
+	}
+	f := d.Findings[0]
+	if sure := proofOf(f); sure != "" {
+		p.labelled("proof: ", sure)
+	}
+	if len(f.FixSteps) > 0 {
+		p.firstStep(f.FixSteps[0])
+	}
+	for i, o := range d.Findings[1:] {
+		if o.Because == "" && o.ExcessShare >= alsoShare {
+			p.labelled("also:  ", fmt.Sprintf("%d. %s (%s of the lost time)", i+2, o.Title, format.Percent(o.ExcessShare)))
+		}
+	}
+}
+
+// labelled is a paragraph that begins with a label.
+func (p *page) labelled(label, text string) {
+	p.Paragraph(label, layout.Pad("", len(label)), layout.Bound(text, answerText), layout.None)
+}
+
+// proofOf is the first evidence of a finding, and how sure it makes it.
+func proofOf(f cause.Finding) string {
+	if len(f.Evidence) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s %s)", said(cause.Evidence{Text: f.Evidence[0].Text}), format.Percent(f.Confidence),
+		"sure: "+gradeText[f.Grade])
+}
+
+// firstStep is the best step of a fix.
+func (p *page) firstStep(s remedy.Step) {
+	const label = "fix:   "
+	text := s.Sentence()
+	if s.Proof != nil && s.Proof.Proven {
+		text += " (proven in the lab)"
+	}
+	if s.Complete() {
+		text += ":"
+	}
+	p.labelled(label, text)
+	if s.Command == "" {
+		return
+	}
+	paint := layout.Copied
+	if !s.Complete() {
+		paint = layout.None
+	}
+	p.Piece(layout.Pad("", len(label)), s.Command, paint)
+}
+
+// next says what would tell more, where no cause was found for slow calls.
+func (p *page) next(d verdict.Diagnosis) {
+	if d.Verdict != verdict.Inconclusive {
+		return
+	}
+	for _, b := range d.BlindSpots {
+		if b.Enable != "" {
+			p.labelled("next:  ", fmt.Sprintf("to see %s: %s", b.What, b.Enable))
+			return
+		}
+	}
+}
