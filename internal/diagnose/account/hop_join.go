@@ -163,6 +163,15 @@ func (l *Ledger) Whole(i int) []HopSegment {
 	return out
 }
 
+// ActorInWhole is the actor in Whole of what the account of slow call i has as an actor's.
+func (l *Ledger) ActorInWhole(i int, actor string) string {
+	a := &l.Slow[i]
+	if actor == Server && l.IsProxy(a.Call.Node) || a.IsPart() && (actor == Client || actor == App) {
+		return recording.Proxy
+	}
+	return actor
+}
+
 // within puts the parts of a call that a proxy made to a node where the proxy waited for that.
 func within(outer, part []HopSegment, node string) (out []HopSegment) {
 	for _, g := range outer {

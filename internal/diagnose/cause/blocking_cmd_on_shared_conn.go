@@ -65,15 +65,15 @@ func explainBlocking(n *facts.Node) *Finding {
 	}
 	held := n.Held()
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
-	cl := n.TapClaim(func(a account.Account) int64 {
-		ns := held[a.Call.Conn].SegmentsNs(a, func(s account.Segment) bool {
+	cl := n.TapClaim(func(a account.Account) facts.StateTimes {
+		times := held[a.Call.Conn].TimesWithin(a, func(s account.Segment) bool {
 			return s.Actor == account.Server || s.Actor == recording.Proxy || s.State == account.Unexplained
 		})
-		if ns > 0 {
+		if len(times) > 0 {
 			behind[a.Call.Conn]++
 			ops[a.Call.Op]++
 		}
-		return ns
+		return times
 	})
 	if !cl.Matters() {
 		return nil

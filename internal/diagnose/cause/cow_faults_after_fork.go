@@ -45,14 +45,14 @@ func explainCow(n *facts.Node) *Finding {
 		return nil
 	}
 	perSecond, alone := c.PerSecond()
-	cl := n.ClaimOf(func(a account.Account) (ns int64) {
+	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			if s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec) ||
 				s.State == account.Unexplained && a.Call.Source == recording.SourceProbe {
-				ns += c.NsWithin(s.FromNs, s.ToNs)
+				times.Add(s, c.NsWithin(s.FromNs, s.ToNs))
 			}
 		}
-		return ns
+		return times
 	})
 	if !cl.Matters() {
 		return nil

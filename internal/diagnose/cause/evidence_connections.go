@@ -5,7 +5,6 @@ import (
 	"maps"
 	"sort"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -76,8 +75,7 @@ func lossesOf(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Find
 func openedTogether(n *facts.Node, callers []*facts.Caller, spans facts.Spans, cost, openingNs int64,
 	strength float64,
 ) (*Finding, facts.Claim) {
-	meanwhile := func(a account.Account) int64 { return spans.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) }
-	felt, users := n.ClaimOf(meanwhile), n.TapClaim(meanwhile)
+	felt, users := n.ClaimOf(spans.CallTimes), n.TapClaim(spans.CallTimes)
 	l := n.Overhead(callers)
 	took := cost + users.Ns
 	many := float64(users.Users.Calls) > facts.HealthyMaxShare*float64(users.Users.AllCalls)

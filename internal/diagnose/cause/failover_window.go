@@ -132,12 +132,12 @@ func keptWaiting(n *facts.Node, t facts.Takeover) facts.Claim {
 	if t.BackNs == 0 {
 		end = n.EndNs
 	}
-	return n.ClaimOf(func(a account.Account) (ns int64) {
+	return n.ClaimOf(func(a account.Account) facts.StateTimes {
 		to := until
 		if a.Call.Source != recording.SourceTap {
 			to = end
 		}
-		return max(0, min(a.Call.EndNs, to)-max(a.Call.IntendedNs, t.FromNs(n.Case)))
+		return facts.Spans{{FromNs: t.FromNs(n.Case), ToNs: to}}.CallTimes(a)
 	})
 }
 

@@ -55,11 +55,13 @@ func explainFanout(n *facts.Node) *Finding {
 	if len(shares) == 0 {
 		return nil
 	}
-	cl := n.ClaimOf(func(a account.Account) int64 {
+	cl := n.ClaimOf(func(a account.Account) facts.StateTimes {
 		if a.Call.Source != recording.SourceTap || facts.IsAdminCommand(a.Call.Op) {
-			return 0
+			return nil
 		}
-		return int64(shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a)))
+		elsewhere := facts.TimesOf(a, func(s account.Segment) bool { return !isOfClient(s) })
+		lost := shares[a.Call.Client] * float64(a.ExcessNs-ofClient(a))
+		return elsewhere.Times(lost / max(float64(elsewhere.Ns()), 1))
 	})
 	f := finding(n, cl, 0.97)
 	for _, process := range slices.Sorted(maps.Keys(shares)) {
@@ -74,12 +76,14 @@ func explainFanout(n *facts.Node) *Finding {
 // ofClient is the part of a call's time that the client itself took.
 func ofClient(a account.Account) (ns int64) {
 	for _, s := range a.Segments {
-		if s.Actor == account.Client || s.Actor == account.App {
+		if isOfClient(s) {
 			ns += s.Ns()
 		}
 	}
 	return min(ns, a.ExcessNs)
 }
+
+func isOfClient(s account.Segment) bool { return s.Actor == account.Client || s.Actor == account.App }
 
 // mostlyOf reports whether a claim has most of the excess of the clients' slow calls, of all nodes.
 func mostlyOf(n *facts.Node, cl facts.Claim) bool {

@@ -44,17 +44,17 @@ func explainHop(n *facts.Node) *Finding {
 		return nil // what it waited for is not recorded
 	}
 	several := !n.HasSingleReader(n.Ledger.PIDAt(n.Address))
-	cl := n.ClaimOf(func(a account.Account) (ns int64) {
+	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			asleep := s.State == recording.Forward && s.Culprit == ""
 			// Of several threads, the one that read the call need not be the one that answers it.
 			elsewhere := several && s.Actor == account.Server &&
 				(s.State == account.Busy || s.State == account.RunQueue)
 			if asleep || elsewhere {
-				ns += s.Ns()
+				times.Add(s, s.Ns())
 			}
 		}
-		return ns
+		return times
 	})
 	if cl.Ns == 0 {
 		return nil

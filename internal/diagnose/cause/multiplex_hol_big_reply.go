@@ -56,21 +56,21 @@ func explainBigReply(n *facts.Node) *Finding {
 		return nil
 	}
 	behind, longest, bytes := facts.NameCounts{}, recording.Call{}, int64(0)
-	cl := n.TapClaim(func(a account.Account) int64 {
+	cl := n.TapClaim(func(a account.Account) facts.StateTimes {
 		b, ok := ahead(big[a.Call.Conn], a.Call)
 		if !ok {
-			return 0
+			return nil
 		}
 		// Until the last byte of the big one came in; the time until the server began to send it is the server's.
-		ns := facts.Spans{{FromNs: b.StartNs, ToNs: b.EndNs}}.SegmentsNs(a, passing)
-		if ns > 0 {
+		times := facts.Spans{{FromNs: b.StartNs, ToNs: b.EndNs}}.TimesWithin(a, passing)
+		if len(times) > 0 {
 			behind[a.Call.Conn]++
 			bytes = max(bytes, b.ReplyBytes)
 			if b.EndNs-b.StartNs > longest.EndNs-longest.StartNs {
 				longest = b
 			}
 		}
-		return ns
+		return times
 	})
 	if !cl.Matters() {
 		return nil

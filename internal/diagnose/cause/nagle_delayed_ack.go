@@ -63,6 +63,11 @@ func lateRequest(a account.Account) int64 {
 	return a.In(account.Network, account.Out)
 }
 
+// isRequestOnItsWay reports whether a segment is a part of lateRequest.
+func isRequestOnItsWay(s account.Segment) bool {
+	return s.Actor == account.Network && s.State == account.Out
+}
+
 // nagled are the connections whose requests wait for delayed acknowledgements.
 type nagled struct {
 	node    *facts.Node
@@ -119,14 +124,13 @@ func explainNagle(n *facts.Node) *Finding {
 	}
 	g := nagledConns(n, baseline)
 	who, ops := facts.NameCounts{}, facts.NameCounts{}
-	cl := n.TapClaim(func(a account.Account) int64 {
-		ns := g.delayedNs(a)
-		if !g.conns[a.Call.Conn] || ns == 0 {
-			return 0
+	cl := n.TapClaim(func(a account.Account) facts.StateTimes {
+		if !g.conns[a.Call.Conn] || g.delayedNs(a) == 0 {
+			return nil
 		}
 		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		ops[a.Call.Op]++
-		return ns
+		return facts.TimesOf(a, isRequestOnItsWay)
 	})
 	if cl.Calls < facts.HealthyMinCalls {
 		return nil

@@ -139,15 +139,16 @@ func explainOversized(n *facts.Node) *Finding {
 	w := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) == facts.KindManyKeys })
 	// What a segment waited for has one cause, this or another, where KindOf knows it.
 	named := n.WaitsForSuspects(func(s account.Suspect) bool { return n.KindOf(s) != facts.KindOther })
-	h := w.Claim(n.ClaimOf(func(a account.Account) int64 {
-		ns := w.OfCall(a) + served.SegmentsNs(a, func(s account.Segment) bool {
+	h := w.Claim(n.ClaimOf(func(a account.Account) facts.StateTimes {
+		times := w.OfCall(a)
+		times.AddAll(served.TimesWithin(a, func(s account.Segment) bool {
 			return !named.Matches(s.Suspect) && (s.Actor == account.Server && (s.State == account.Busy ||
 				s.State == account.Exec || s.State == account.Blocked) || s.State == account.Unexplained)
-		})
-		if ns > 0 && !own[a.Call.Conn] {
+		}))
+		if len(times) > 0 && !own[a.Call.Conn] {
 			others++
 		}
-		return ns
+		return times
 	}))
 	if !h.Matters() {
 		return nil

@@ -56,30 +56,29 @@ func explainReceiver(n *facts.Node) *Finding {
 	}
 	byConn, who, bytes, calls := map[string]int64{}, facts.NameCounts{}, int64(0), int64(0)
 	longest := account.Account{}
-	cl := n.TapClaim(func(a account.Account) int64 {
+	cl := n.TapClaim(func(a account.Account) (times facts.StateTimes) {
 		if a.Call.ReplyBytes < windowBytes {
-			return 0
+			return nil
 		}
-		var ns int64
 		for _, s := range a.Segments {
 			if s.Actor == account.Network && (s.State == account.Back || s.State == account.Retransmit) ||
 				s.Actor == account.Server && s.State == account.Send || s.Actor == account.Client &&
 				facts.IsReplyUnread(s) {
-				ns += s.Ns() // time when its thread had no CPU is another matter
+				times.Add(s, s.Ns()) // time when its thread had no CPU is another matter
 			}
 			if s.State == account.Unexplained && a.Call.Side == recording.Server &&
 				(acks.ClosedWindowConns[a.Call.Conn] ||
 					limited > 0 && acks.LateConns[a.Call.Conn]) {
-				ns += s.Ns() // the server slept with a part of the reply that it could not send
+				times.Add(s, s.Ns()) // the server slept with a part of the reply that it could not send
 			}
 		}
-		byConn[a.Call.Conn] += ns
+		byConn[a.Call.Conn] += times.Ns()
 		who[facts.ClientLabel(a.Call.Conn, a.Call.Client)]++
 		bytes, calls = bytes+a.Call.ReplyBytes, calls+1
 		if a.DurationNs() > longest.DurationNs() {
 			longest = a
 		}
-		return ns
+		return times
 	})
 	var most int64 // of one connection: TCP_INFO is that of the worst, too
 	for conn, ns := range byConn {

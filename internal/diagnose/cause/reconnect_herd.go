@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -201,11 +200,7 @@ func herdByCounters(n *facts.Node) *Finding {
 	if len(spans) == 0 {
 		return nil
 	}
-	f := finding(n, n.ClaimOf(func(a account.Account) int64 {
-		return spans.OverlapNs(a.Call.IntendedNs,
-			a.Call.EndNs)
-	}),
-		0.65)
+	f := finding(n, n.ClaimOf(spans.CallTimes), 0.65)
 	if f.SlowCalls == 0 {
 		return nil
 	}

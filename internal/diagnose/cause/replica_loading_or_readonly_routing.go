@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -76,7 +75,7 @@ func explainRouting(n *facts.Node) *Finding {
 	}
 	var cl facts.Claim
 	if worst.code != codeReadOnly { // its work meanwhile delays the calls that it answers
-		cl = n.ClaimOf(func(a account.Account) int64 { return worst.when.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
+		cl = n.ClaimOf(worst.when.CallTimes)
 	}
 	f := finding(n, cl, 0.93)
 	f.ExcessShare = max(f.ExcessShare, worst.share())

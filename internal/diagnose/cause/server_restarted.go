@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -47,7 +46,7 @@ func explainRestarted(n *facts.Node) *Finding {
 		return nil
 	}
 	lost, loading, stretch := lostByRestarts(n, restarts)
-	cl := n.ClaimOf(func(a account.Account) int64 { return lost.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
+	cl := n.ClaimOf(lost.CallTimes)
 	f := finding(n, cl, 0.97)
 	f.ExcessShare = max(f.ExcessShare, float64(lost.TotalNs())/float64(n.EndNs-n.StartNs))
 	f.Title = "The server was restarted during the watch"

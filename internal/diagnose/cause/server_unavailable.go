@@ -60,7 +60,7 @@ func explainUnavailable(n *facts.Node) *Finding {
 		}
 	}
 	gone = facts.MergeSpans(gone)
-	cl := n.ClaimOf(func(a account.Account) int64 { return gone.OverlapNs(a.Call.IntendedNs, a.Call.EndNs) })
+	cl := n.ClaimOf(gone.CallTimes)
 	if worst.Kind == facts.FailedNoReply && stoodStill(n, gone, cl) {
 		return nil // it was alive: what it did, or what kept it from running, is known
 	}
@@ -106,8 +106,8 @@ func strengthOf(kind facts.Failure) float64 {
 // stoodStill reports whether most of what calls waited during some spans is explained: by a state of the main thread,
 // or by a command.
 func stoodStill(n *facts.Node, gone facts.Spans, all facts.Claim) bool {
-	open := n.ClaimOf(func(a account.Account) int64 {
-		return gone.SegmentsNs(a, func(s account.Segment) bool {
+	open := n.ClaimOf(func(a account.Account) facts.StateTimes {
+		return gone.TimesWithin(a, func(s account.Segment) bool {
 			return facts.IsUnexplainedWait(s) || s.State == account.Dial
 		})
 	})

@@ -44,17 +44,17 @@ func explainSoftirq(n *facts.Node) *Finding {
 	}
 	// Of the time that others had the CPU while the main thread was in the run queue, softirqs had a share.
 	part := q.ShareOfRest()
-	cl := n.ClaimOf(func(a account.Account) (ns int64) {
+	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			switch {
 			case s.Actor != account.Server:
 			case s.State == account.RunQueue:
-				ns += q.NsWithin(s)
+				times.Add(s, q.NsWithin(s))
 			case s.State == account.Busy, s.State == account.Exec:
-				ns += int64(q.ShareWithin(s.FromNs, s.ToNs) * float64(s.Ns())) // during its own work
+				times.Add(s, int64(q.ShareWithin(s.FromNs, s.ToNs)*float64(s.Ns()))) // during its own work
 			}
 		}
-		return ns
+		return times
 	})
 	if !cl.Matters() {
 		return nil

@@ -2,8 +2,8 @@ package cause
 
 import (
 	"fmt"
+	"math"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -77,9 +77,7 @@ func explainStaleTopology(n *facts.Node) *Finding {
 // claimSince claims what calls to the old master waited since another node had its slots; slowpath's own represent
 // those of other waiting clients.
 func claimSince(n *facts.Node, t facts.Takeover) facts.Claim {
-	return n.ClaimOf(func(a account.Account) int64 {
-		return max(0, a.Call.EndNs-max(a.Call.IntendedNs, t.TakenNs, n.StartNs))
-	})
+	return n.ClaimOf(facts.Spans{{FromNs: max(t.TakenNs, n.StartNs), ToNs: math.MaxInt64}}.CallTimes)
 }
 
 func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNodeWaits) {

@@ -66,16 +66,16 @@ func explainSwap(n *facts.Node) *Finding {
 	}
 	// Fetching a page and making room for it is work as well, which all other calls wait for.
 	work := n.ExcessKernelShare()
-	cl := n.ClaimOf(func(a account.Account) (ns int64) {
+	cl := n.ClaimOf(func(a account.Account) (times facts.StateTimes) {
 		for _, s := range a.Segments {
 			switch {
 			case isFault(s):
-				ns += s.Ns()
+				times.Add(s, s.Ns())
 			case s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec):
-				ns += int64(work * float64(s.Ns()))
+				times.Add(s, int64(work*float64(s.Ns())))
 			}
 		}
-		return ns
+		return times
 	})
 	blocked := n.Claim(func(_ account.Account, s account.Segment) bool { return isFault(s) })
 	if !cl.Matters() || blocked.Ns == 0 && work < mostlyKernel {

@@ -125,15 +125,15 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 	if !ok {
 		return nil
 	}
-	behind := func(a account.Account) int64 {
-		return h.spans.SegmentsNs(a, func(s account.Segment) bool { return s.Actor != account.Client })
+	behind := func(a account.Account) facts.StateTimes {
+		return h.spans.TimesWithin(a, func(s account.Segment) bool { return s.Actor != account.Client })
 	}
 	cl := n.ClaimOf(behind)
 	if h.cores < stormCores { // a new connection waits for its handshake anyway: other calls have to wait for it, too
 		begun := n.OpenTimes()
-		cl = n.ClaimOf(func(a account.Account) int64 {
+		cl = n.ClaimOf(func(a account.Account) facts.StateTimes {
 			if begun.OpenedJustBefore(a.Call, freshNs) {
-				return 0
+				return nil
 			}
 			return behind(a)
 		})

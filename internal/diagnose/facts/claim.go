@@ -39,20 +39,14 @@ type Affected struct {
 
 // Claim adds up the segments of this node's slow calls that match; of each call at most its excess.
 func (n *Node) Claim(match func(account.Account, account.Segment) bool) Claim {
-	return n.ClaimOf(func(a account.Account) int64 {
-		var ns int64
-		for _, s := range a.Segments {
-			if match(a, s) {
-				ns += s.Ns()
-			}
-		}
-		return ns
+	return n.ClaimOf(func(a account.Account) StateTimes {
+		return TimesOf(a, func(s account.Segment) bool { return match(a, s) })
 	})
 }
 
-// ClaimOf adds up the nanoseconds that are explained of each of this node's slow calls; of each call at most its
+// ClaimOf adds up the times that are explained of each of this node's slow calls; of each call at most its
 // excess. Of a call that a proxy among the nodes made, the time is its caller's.
-func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
+func (n *Node) ClaimOf(explained func(account.Account) StateTimes) Claim {
 	var cl Claim
 	weighted := 0.0
 	for i, a := range n.Ledger.Slow {
@@ -61,11 +55,12 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 		}
 		root := n.Ledger.Root(i)
 		of := n.Ledger.Slow[root]
-		ns := min(explained(a), a.ExcessNs, of.ExcessNs)
+		times := explained(a)
+		ns := min(times.Ns(), a.ExcessNs, of.ExcessNs)
 		if ns <= 0 {
 			continue
 		}
-		cl.PerCall = append(cl.PerCall, CallNs{root, float64(ns)})
+		cl.PerCall = append(cl.PerCall, CallNs{root, float64(ns), n.asInWhole(i, times)})
 		weighted += float64(ns) * of.Weight
 		cl.MaxNs = max(cl.MaxNs, ns)
 		whose := &cl.Probe
@@ -88,6 +83,15 @@ func (n *Node) ClaimOf(explained func(account.Account) int64) Claim {
 	return cl
 }
 
+// asInWhole names states as the whole of the call does of which slow call i of this node is a part: what a proxy did is
+// the proxy's.
+func (n *Node) asInWhole(i int, times StateTimes) StateTimes {
+	for k := range times {
+		times[k].Actor = n.Ledger.ActorInWhole(i, times[k].Actor)
+	}
+	return times
+}
+
 // InState claims the time that slow calls spent with the server in a state.
 func (n *Node) InState(state string) Claim {
 	return n.Claim(func(_ account.Account, s account.Segment) bool {
@@ -102,10 +106,10 @@ func (n *Node) Unexplained() Claim {
 }
 
 // TapClaim is ClaimOf the slow calls that the tap saw.
-func (n *Node) TapClaim(explained func(account.Account) int64) Claim {
-	return n.ClaimOf(func(a account.Account) int64 {
+func (n *Node) TapClaim(explained func(account.Account) StateTimes) Claim {
+	return n.ClaimOf(func(a account.Account) StateTimes {
 		if a.Call.Source != recording.SourceTap {
-			return 0
+			return nil
 		}
 		return explained(a)
 	})

@@ -18,25 +18,24 @@ type DelayedReplies struct {
 // DelayedReplies are those among the slow calls that the tap saw.
 func (n *Node) DelayedReplies() DelayedReplies {
 	byOp, held := map[string]int64{}, n.Held()
-	cl := n.ClaimOf(func(a account.Account) int64 {
+	cl := n.ClaimOf(func(a account.Account) (times StateTimes) {
 		name, _, _ := strings.Cut(a.Call.Op, " ")
 		if a.Call.Source != recording.SourceTap || a.Call.Side == recording.Client || !neverBlocks(name) ||
 			held[a.Call.Conn].OverlapNs(a.Call.IntendedNs, a.Call.EndNs) > 0 {
-			return 0
+			return nil
 		}
-		var ns int64
 		read := false
 		for _, s := range a.Segments {
 			read = read || s.Actor == account.Server && s.State == account.Exec
 			if read && (s.State == account.Withheld || s.State == account.Unexplained) &&
 				s.Ns() >= minIdleServerWaitNs {
-				ns += s.Ns()
+				times.Add(s, s.Ns())
 			}
 		}
-		if ns > 0 {
+		if ns := times.Ns(); ns > 0 {
 			byOp[a.Call.Op] = max(byOp[a.Call.Op], ns)
 		}
-		return ns
+		return times
 	})
 	return DelayedReplies{cl, byOp}
 }

@@ -53,16 +53,16 @@ func stallMargin(s Span) int64 { return max(stallMarginNs, (s.ToNs-s.FromNs)/sta
 func (n *Node) IdleServerWait() IdleServerWait {
 	w := IdleServerWait{HostWatched: n.HostWatched()}
 	held := n.Held() // there the server waits for what a command of the same connection waits for
-	w.Claim = n.ClaimOf(func(a account.Account) (ns int64) {
+	w.Claim = n.ClaimOf(func(a account.Account) (times StateTimes) {
 		if a.ExcessNs < minIdleServerWaitNs {
-			return 0
+			return nil
 		}
 		for _, s := range a.Segments {
 			if IsUnexplainedWait(s) && (s.Actor != account.Server || s.State == account.Withheld) {
-				ns += s.Ns() - held[a.Call.Conn].OverlapNs(s.FromNs, s.ToNs)
+				times.Add(s, s.Ns()-held[a.Call.Conn].OverlapNs(s.FromNs, s.ToNs))
 			}
 		}
-		return ns
+		return times
 	})
 	if w.Claim.Ns == 0 {
 		return w

@@ -31,32 +31,31 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 	all := n.ProcessThreads()
 	l := &LateReads{ns: map[int]int64{}}
 	calls, waited, stalls := map[int]int64{}, map[int]Spans{}, map[int][]stall{}
-	l.Claim = n.ClaimOf(func(a account.Account) int64 {
+	l.Claim = n.ClaimOf(func(a account.Account) (times StateTimes) {
 		pid := PIDOf(a.Call.Client)
 		if pid == 0 {
-			return 0
+			return nil
 		}
 		t := all[pid]
 		if t == nil {
 			t = &Threads{PID: pid}
 		}
-		var ns int64
 		for _, s := range a.Segments {
 			if s.Actor != account.Client {
 				continue
 			}
 			part := of(t, s)
-			ns += part
+			times.Add(s, part)
 			if part > 0 && (whole || n.HasSingleReader(pid)) {
 				waited[pid] = append(waited[pid], Span{s.ToNs - part, s.ToNs})
 				stalls[pid] = append(stalls[pid], stall{Span{s.ToNs - part, s.ToNs}, a.Call.Conn})
 			}
 		}
-		if float64(ns) >= countedPart*float64(a.ExcessNs) && ns > 0 {
+		if ns := times.Ns(); float64(ns) >= countedPart*float64(a.ExcessNs) && ns > 0 {
 			calls[pid]++
 			l.ns[pid] += ns
 		}
-		return ns
+		return times
 	})
 	for pid := range l.ns {
 		l.PIDs = append(l.PIDs, pid)

@@ -86,6 +86,9 @@ type CallNs struct {
 	Index int
 	// Ns is the time in nanoseconds, at most the excess of the call.
 	Ns float64
+	// Times are the states in which it passed: Ns has that share of each which it has of all of them. They are not
+	// changed.
+	Times StateTimes
 }
 
 // MergeCalls adds up what two claims explain of each call.
@@ -97,12 +100,20 @@ func MergeCalls(a, b []CallNs) []CallNs {
 	}
 	for _, c := range b {
 		if i, ok := at[c.Index]; ok {
-			out[i].Ns += c.Ns
+			out[i] = CallNs{c.Index, out[i].Ns + c.Ns, mergeTimes(out[i], c)}
 		} else {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// mergeTimes are the states of the time of both.
+func mergeTimes(a, b CallNs) (t StateTimes) {
+	for _, c := range []CallNs{a, b} {
+		t.AddAll(c.Times.Times(c.Ns / max(float64(c.Times.Ns()), 1)))
+	}
+	return t
 }
 
 // NoticedNs is what a caller notices on top of a call: account.Noticed, or less where --slow says so.

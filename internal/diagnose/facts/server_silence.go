@@ -27,11 +27,11 @@ type ServerSilence struct {
 func (n *Node) ServerSilence() ServerSilence {
 	s := ServerSilence{Commands: NameCounts{}}
 	long := n.longCommands()
-	s.Claim = n.TapClaim(func(a account.Account) (ns int64) {
+	s.Claim = n.TapClaim(func(a account.Account) (times StateTimes) {
 		var at []account.Segment
 		for _, p := range a.Segments {
 			if p.Actor == account.Server && p.State == account.Unexplained {
-				ns += p.Ns()
+				times.Add(p, p.Ns())
 				at = append(at, p)
 			}
 		}
@@ -39,7 +39,7 @@ func (n *Node) ServerSilence() ServerSilence {
 			s.Behind++
 			s.Commands[op]++
 		}
-		return ns
+		return times
 	})
 	var delays []int64
 	for _, e := range n.Events(recording.SourceTap, recording.KindRequestAck) {

@@ -3,8 +3,6 @@ package facts
 import (
 	"slices"
 	"sort"
-
-	"slowpath/internal/diagnose/account"
 )
 
 // Span is a stretch of time.
@@ -44,16 +42,6 @@ func (s Spans) OverlapNs(from, to int64) (ns int64) {
 func (s Spans) TotalNs() (ns int64) {
 	for _, x := range s {
 		ns += x.ToNs - x.FromNs
-	}
-	return ns
-}
-
-// SegmentsNs is the part of a call's segments that match within them, in nanoseconds.
-func (s Spans) SegmentsNs(a account.Account, match func(account.Segment) bool) (ns int64) {
-	for _, g := range a.Segments {
-		if match(g) {
-			ns += s.OverlapNs(g.FromNs, g.ToNs)
-		}
 	}
 	return ns
 }

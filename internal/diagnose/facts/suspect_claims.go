@@ -22,16 +22,16 @@ func (n *Node) ClaimOfSuspects(match func(account.Suspect) bool) SuspectClaim {
 // ClaimOfSuspectsExcept does so without the nanoseconds that less finds of another cause in each segment.
 func (n *Node) ClaimOfSuspectsExcept(match func(account.Suspect) bool, less func(account.Segment) int64) SuspectClaim {
 	w := n.WaitsForSuspects(match)
-	return w.Claim(n.ClaimOf(func(a account.Account) int64 {
-		ns := w.OfCall(a)
+	return w.Claim(n.ClaimOf(func(a account.Account) StateTimes {
+		times := w.OfCall(a)
 		for _, s := range a.Segments {
 			if w.Matches(s.Suspect) {
 				left := less(s)
-				ns -= left
+				times.Add(s, -left)
 				w.byNs[s.Suspect] -= left
 			}
 		}
-		return ns
+		return times
 	}))
 }
 
@@ -80,23 +80,23 @@ func (w *SuspectWaits) Matches(i int) bool {
 	return w.known[i] == matches
 }
 
-// OfCall is the time in nanoseconds that one call waited. The time of a command is by the clock: where its thread was
+// OfCall is the time that one call waited. The time of a command is by the clock: where its thread was
 // off the CPU meanwhile, whoever waits for the command waits for that too.
-func (w *SuspectWaits) OfCall(a account.Account) int64 {
-	var ns, inside int64
+func (w *SuspectWaits) OfCall(a account.Account) (times StateTimes) {
+	var inside int64
 	room := w.room // by how much more than this the suspects may have lasted
 	clear(room)
 	for i := range a.Segments {
 		s := &a.Segments[i]
 		if s.Actor == account.Server && s.State == account.RunQueue && w.interrupted(a.Segments, i) {
-			ns += s.Ns()
+			times.Add(*s, s.Ns())
 			inside += s.Ns()
 			continue
 		}
 		if !w.Matches(s.Suspect) {
 			continue
 		}
-		ns += s.Ns()
+		times.Add(*s, s.Ns())
 		w.byNs[s.Suspect] += s.Ns()
 		p := &w.n.Ledger.Suspects[s.Suspect]
 		if _, seen := room[s.Suspect]; !seen && includesRunQueue(*p) {
@@ -108,7 +108,8 @@ func (w *SuspectWaits) OfCall(a account.Account) int64 {
 	for _, left := range room {
 		more += max(left, 0)
 	}
-	return ns + min(a.In(account.Server, account.RunQueue)-inside, more)
+	times.add(account.Server, account.RunQueue, float64(min(a.In(account.Server, account.RunQueue)-inside, more)))
+	return times
 }
 
 // interrupted reports whether the server was at work on suspects right before and after a segment.
