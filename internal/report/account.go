@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
@@ -18,18 +19,10 @@ const (
 	partWidth = 6
 )
 
-// account shows where the time of slow calls went: a bar per state, with what the state means. The time is the sum over
-// recorded of all slow calls.
-func (p *page) account(states []verdict.State, recorded, all int) {
+// account shows where the time of slow calls went: a bar per state, with what the state means.
+func (p *page) account(title string, states []verdict.State) {
 	if len(states) == 0 {
 		return
-	}
-	title := "Where the time of slow calls went"
-	switch {
-	case recorded > 0 && recorded < all:
-		title += fmt.Sprintf(", summed over %s recorded of %s", format.Thousands(recorded), format.Thousands(all))
-	case recorded > 0:
-		title += ", summed over " + format.Count(recorded, "call")
 	}
 	p.Section(title)
 	shown, rest := split(states)
@@ -45,6 +38,36 @@ func (p *page) account(states []verdict.State, recorded, all int) {
 			format.Duration(ns),
 			format.Percent(share)), layout.Dim)
 	}
+}
+
+// statesOf are the states of the lost time, of which the findings have their shares, and the title above them. Where
+// none was lost it is the account of the slow calls.
+func statesOf(d verdict.Diagnosis) (title string, states []verdict.State) {
+	recorded, all := slowCalls(d)
+	if lost := lostIn(d.LostTime); len(lost) > 0 {
+		title = "Where the lost time passed" + callsSummed(recorded, all, "slow call")
+		if recorded > 0 && slices.ContainsFunc(lost, func(s verdict.State) bool { return s.Actor == verdict.Elsewhere }) {
+			title += " and outside of them"
+		}
+		return title, lost
+	}
+	return accountTitle(recorded, all), d.Account
+}
+
+// accountTitle is that of an account of slow calls.
+func accountTitle(recorded, all int) string {
+	return "Where the time of slow calls went" + callsSummed(recorded, all, "call")
+}
+
+// callsSummed says how many calls a sum is of; nothing where there were none.
+func callsSummed(recorded, all int, what string) string {
+	switch {
+	case recorded <= 0:
+		return ""
+	case recorded < all:
+		return ", summed over " + format.Thousands(recorded) + " recorded of " + format.Count(all, what)
+	}
+	return ", summed over " + format.Count(recorded, what)
 }
 
 // slowCalls are those that were recorded one by one, and all.

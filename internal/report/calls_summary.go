@@ -31,7 +31,7 @@ func CallsSummary(w io.Writer, s trace.Summary, below bool, style layout.Style) 
 		for _, a := range s.Account {
 			states = append(states, verdict.State{Actor: a.Actor, State: a.State, Ns: a.Ns, Share: a.Share})
 		}
-		p.account(states, s.Matched, s.Matched)
+		p.account(accountTitle(s.Matched, s.Matched), states)
 		p.waited(s.Waits)
 	}
 	return p.To(w, "the summary")

@@ -42,6 +42,15 @@ func TestTextColorGolden(t *testing.T) {
 	golden(t, "throttled.80.color.golden", buf.Bytes())
 }
 
+// TestNarrowGolden: the narrowest terminal.
+func TestNarrowGolden(t *testing.T) {
+	var buf bytes.Buffer
+	if err := Text(&buf, throttled(), layout.Style{Width: 40, Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "throttled.40.unicode.golden", buf.Bytes())
+}
+
 func TestJSONGolden(t *testing.T) {
 	for name, d := range samples {
 		var buf bytes.Buffer

@@ -35,6 +35,12 @@ func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	for i := range d.Worst {
 		d.Worst[i].Segments = list(d.Worst[i].Segments)
 	}
+	d.LostTime.States = list(d.LostTime.States)
+	d.LostTime.Causes = append([]verdict.LostToCause{}, d.LostTime.Causes...)
+	for i := range d.LostTime.Causes {
+		r := &d.LostTime.Causes[i]
+		r.Cells, r.Overlaps = list(r.Cells), list(r.Overlaps)
+	}
 	return d
 }
 

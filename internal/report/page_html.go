@@ -36,7 +36,6 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), // our own
 		Title: "slowpath: " + plain(d.Target.Address), Class: verdictClass(d.Verdict), Summary: plain(d.Summary),
 		SeenBy: seenBy(d.Sources), Watched: joinFacts(watched(d)), Hops: hopsView(d.Hops),
-		States:   statesView(d.Account),
 		Findings: findingsView(d.Findings), Made: "Made by slowpath " + plain(d.Version) + ".",
 	}
 	for _, of := range d.Populations {
@@ -45,11 +44,8 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 	if ok {
 		v.Heat = heatOf(o, d)
 	}
-	recorded, all := slowCalls(d)
-	v.StatesTitle = "Where the time of slow calls went, summed over " + format.Count(recorded, "call")
-	if recorded < all {
-		v.StatesTitle += " recorded of " + format.Thousands(all)
-	}
+	title, states := statesOf(d)
+	v.StatesTitle, v.States, v.Lost = title, statesView(states), lostView(d)
 	for _, c := range d.Worst[:min(len(d.Worst), maxWorst)] {
 		v.Worst = append(v.Worst, worstView(c))
 	}
@@ -102,6 +98,7 @@ type pageView struct {
 	StatesTitle           string
 	States                []statePage
 	Findings              []findingPage
+	Lost                  *lostPage
 	Worst                 []worstPage
 	Unseen, Cost          []string
 }
@@ -172,6 +169,27 @@ func actorClass(actor string) string {
 
 // hundredths is a share in percent for a style.
 func hundredths(share float64) string { return fmt.Sprintf("%.2f", 100*fraction(share)) }
+
+type lostPage struct {
+	Title string
+	Heads []string
+	Rows  [][]string
+	Notes []string
+}
+
+// lostView is the table of the lost time, nil where the bars say the same.
+func lostView(d verdict.Diagnosis) *lostPage {
+	const width = 160 // columns of a text with as many states
+	if !hasLostTable(d) {
+		return nil
+	}
+	t := newPage(layout.Style{Width: width, Unicode: true}).lostTable(d.LostTime)
+	v := &lostPage{Title: lostTitle, Rows: t.rows[heads:], Notes: lostNotes(d.LostTime)}
+	for i := range t.widths {
+		v.Heads = append(v.Heads, strings.TrimSpace(t.rows[0][i]+" "+t.rows[1][i]))
+	}
+	return v
+}
 
 type findingPage struct {
 	ID, Title, Facts, Because string

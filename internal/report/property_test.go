@@ -113,6 +113,29 @@ var (
 	})
 )
 
+// lostTimes are tables for some findings, or not for them.
+func lostTimes(fs []cause.Finding) *rapid.Generator[verdict.LostTime] {
+	return rapid.Custom(func(t *rapid.T) (l verdict.LostTime) {
+		for range rapid.IntRange(0, 8).Draw(t, "columns") {
+			l.States = append(l.States, verdict.LostState{
+				Actor: anyText.Draw(t, "actor"), State: anyText.Draw(t, "state"), Ns: anyNs.Draw(t, "ns"),
+			})
+		}
+		for i := range rapid.SampledFrom([]int{0, 1, len(fs) + 1}).Draw(t, "rows") {
+			r := verdict.LostToCause{
+				Cause: anyText.Draw(t, "cause"), Ns: anyNs.Draw(t, "ns"),
+				Cells: rapid.SliceOfN(anyNs, 0, 9).Draw(t, "cells"),
+			}
+			if i > 0 {
+				of := l.Causes[rapid.IntRange(0, i-1).Draw(t, "of")].Cause
+				r.Because, r.Overlaps = of, []verdict.Overlap{{Cause: of, Ns: anyNs.Draw(t, "overlap")}}
+			}
+			l.Causes = append(l.Causes, r)
+		}
+		return l
+	})
+}
+
 func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) *rapid.Generator[verdict.Diagnosis] {
 	return rapid.Custom(func(t *rapid.T) verdict.Diagnosis {
 		text := func() string { return anyText.Draw(t, "text") }
@@ -165,6 +188,7 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 			d.Account = append(d.Account, verdict.State{Actor: text(), State: text(), Ns: ns(), Share: float.Draw(t,
 				"share")})
 		}
+		d.LostTime = lostTimes(d.Findings).Draw(t, "lost time")
 		for range rapid.IntRange(0, 4).Draw(t, "worst") {
 			w := verdict.Worst{
 				Time: at.Draw(t, "time"), Source: text(), Conn: text(), Op: text(), Node: text(), Ns: ns(),

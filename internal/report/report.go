@@ -23,9 +23,9 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {
-		recorded, all := slowCalls(d)
-		p.account(d.Account, recorded, all)
+		p.account(statesOf(d))
 		p.findings(d.Findings)
+		p.lostTime(d)
 		p.worst(d.Worst)
 		p.onCPU(d.OnCPU)
 		p.unseen(d)

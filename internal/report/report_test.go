@@ -60,7 +60,13 @@ func TestJSONKeys(t *testing.T) {
 	finding := "cause layer title nodes slow_calls of excess_share claimed_share confidence grade samples evidence " +
 		"against fix fix_steps see"
 	wantKeys(t, doc, "schema version target window sources populations latency verdict summary findings account "+
-		"excess worst blind_spots cost")
+		"excess lost_time worst blind_spots cost")
+	lost := doc["lost_time"].(map[string]any)
+	wantKeys(t, lost, "states causes")
+	wantKeys(t, lost["states"].([]any)[0], "actor state ns")
+	wantKeys(t, lost["causes"].([]any)[0], "cause ns cells overlaps")
+	wantKeys(t, lost["causes"].([]any)[1], "cause because ns cells overlaps")
+	wantKeys(t, lost["causes"].([]any)[1].(map[string]any)["overlaps"].([]any)[0], "cause ns")
 	wantKeys(t, doc["excess"], "ns unexplained_ns callers_ns")
 	wantKeys(t, doc["target"], "address kind server nodes")
 	wantKeys(t, doc["window"], "start seconds")
@@ -69,7 +75,7 @@ func TestJSONKeys(t *testing.T) {
 	wantKeys(t, doc["findings"].([]any)[0], finding)
 	wantKeys(t, doc["findings"].([]any)[1], finding+" because")
 	wantKeys(t, doc["findings"].([]any)[0].(map[string]any)["evidence"].([]any)[0], "source text value unit")
-	wantKeys(t, doc["account"].([]any)[0], "actor state ns share")
+	wantKeys(t, doc["account"].([]any)[0], "actor state ns share lost_ns")
 	wantKeys(t, doc["populations"].([]any)[0], "name calls slow_calls recorded_slow_calls failed_calls p50_ns p99_ns "+
 		"p999_ns max_ns")
 	wantKeys(t, doc["worst"].([]any)[0], "time source conn op node ns same_stall segments")

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +92,27 @@ func throttled() verdict.Diagnosis {
 			Share: 0.0013,
 		},
 	}
-	d.Excess = verdict.Excess{Ns: 1_442 * ms, UnexplainedNs: 26 * ms}
+	d.Excess = verdict.Excess{Ns: 1_442 * ms, UnexplainedNs: 130 * ms}
+	d.LostTime = verdict.LostTime{
+		States: []verdict.LostState{
+			{Actor: "server", State: "throttled", Ns: 1_309 * ms},
+			{Actor: "server", State: "busy", Ns: 101 * ms},
+			{Actor: "unknown", State: "unexplained", Ns: 26 * ms},
+			{Actor: "server", State: "exec", Ns: 6 * ms},
+		},
+		Causes: []verdict.LostToCause{
+			{Cause: "server-cfs-throttled", Ns: 1_312 * ms, Cells: []int64{1_211 * ms, 101 * ms, 0, 0}},
+			{
+				Cause: "slow-command", Because: "server-cfs-throttled", Ns: 101 * ms,
+				Cells:    []int64{0, 101 * ms, 0, 0},
+				Overlaps: []verdict.Overlap{{Cause: "server-cfs-throttled", Ns: 42 * ms}},
+			},
+			{Cause: verdict.Unexplained, Ns: 130 * ms, Cells: []int64{98 * ms, 0, 26 * ms, 6 * ms}},
+		},
+	}
+	for i, lost := range []int64{1_309, 101, 26, 6} {
+		d.Account[i].LostNs = lost * ms
+	}
 	d.Findings = []cause.Finding{
 		{
 			Cause: "server-cfs-throttled", Layer: "server-host", SlowCalls: 36, Of: 38,
@@ -269,6 +290,7 @@ func cluster() verdict.Diagnosis {
 		}
 	}
 	d.Findings = []cause.Finding{f}
+	d.LostTime.Causes = slices.Delete(d.LostTime.Causes, 1, 2)
 	for i := range d.Worst {
 		d.Worst[i].Node = d.Target.Nodes[i]
 	}
@@ -281,7 +303,7 @@ func proxied() verdict.Diagnosis {
 	d := throttled()
 	d.Summary = "The proxy process was stopped (nutcracker at 10.0.0.6:6379, hop 2 of 3). This explains 98 % of the " +
 		"time that callers lost."
-	d.Findings = nil
+	d.Findings, d.LostTime = nil, verdict.LostTime{}
 	d.Worst = d.Worst[:1]
 	d.Worst[0].Segments[1].Actor, d.Worst[0].Segments[1].Node = recording.Proxy, "10.0.0.6:6379"
 	hop := func(node, kind, process string, added, lost int64, share float64) verdict.Hop {
@@ -309,7 +331,7 @@ func long() verdict.Diagnosis {
 		"kubepods-burstable-pod2e1f9c1c_8a1d_4c1b_9d5f_0a1b2c3d4e5f.slice/cri-containerd-" +
 		strings.Repeat("9f", 32) + ".scope"
 	d.Worst[0].Segments[1].Culprit = pod
-	d.Findings = d.Findings[:1]
+	d.Findings, d.LostTime.Causes = d.Findings[:1], slices.Delete(d.LostTime.Causes, 1, 2)
 	d.Findings[0].Evidence = []cause.Evidence{
 		{Source: "host", Text: "cpu.stat of " + pod + ": throttled in 212 of " +
 			"300 periods, 14.2 s in all"},
@@ -330,6 +352,7 @@ func hostile() verdict.Diagnosis {
 	evil := "evil\x1b[2J\x1b]0;owned\x07\u009b31m\r\n\tname\x00\u202egnp.exe \x1bPq\x1b\\\xff"
 	d.Summary, d.Target.Address, d.Target.Server = evil, evil, evil
 	d.Account[0].Actor, d.Account[1].State = evil, evil
+	d.LostTime.States[0].Actor, d.LostTime.States[1].State, d.LostTime.Causes[1].Cause = evil, evil, evil
 	f := &d.Findings[0]
 	f.Title, f.Cause, f.Layer, f.Because = evil, evil, evil, evil
 	f.Evidence = []cause.Evidence{{Source: evil, Text: evil}}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -44,6 +46,10 @@ var meaningOf = map[string]string{
 	"server withheld":     "it had read the call, and slept",
 	"server send":         "replies go out as fast as they are taken",
 	"server unexplained":  "it had the request; why it did not answer was not seen",
+	"calls not slow":      "longer than they need: queues, distance, one after the other",
+	"opening connections": "DNS, dial, TLS, handshake, PING",
+	"waiting to send":     "waiting in the client for a connection or a retry",
+	"no reply":            "waiting for a reply that never came",
 	unexplained:           "no source saw what happened here",
 }
 
@@ -52,6 +58,9 @@ const unexplained = "unexplained"
 // stateName is the name of a state: "server throttled". Nobody is the actor of unexplained time, unless it is known
 // that it passed at the server.
 func stateName(actor, state string) string {
+	if actor == verdict.Elsewhere && elsewhereNames[facts.LossKind(state)] != "" {
+		return elsewhereNames[facts.LossKind(state)]
+	}
 	if state == unexplained && actor != recording.Server || actor == "" {
 		return state
 	}

@@ -86,8 +86,7 @@ type CallNs struct {
 	Index int
 	// Ns is the time in nanoseconds, at most the excess of the call.
 	Ns float64
-	// Times are the states in which it passed: Ns has that share of each which it has of all of them. They are not
-	// changed.
+	// Times are the states in which it passed, together Ns or more. They are shared: nobody changes them.
 	Times StateTimes
 }
 

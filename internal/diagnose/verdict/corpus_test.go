@@ -42,6 +42,7 @@ func TestCorpus(t *testing.T) {
 			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
 			checkShares(t, incident+" "+tier.Name, d)
 			checkNumbers(t, incident+" "+tier.Name, d)
+			checkLostTime(t, incident+" "+tier.Name, d)
 			lines = append(lines, judged(incident, tier.Name, d))
 		}
 	}

@@ -28,14 +28,15 @@ func Of(c *facts.Case, version string) Diagnosis {
 		SelectedCalls: selectedCallsOf(rec),
 		Populations:   populations(c),
 		Latency:       latencyOf(c),
-		Account:       states(c.Ledger),
 		Hops:          hopsOf(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}
-	d.Findings, d.Excess = findings(c)
+	d.Findings, d.LostTime = findings(c)
+	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
+	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
 	if d.Verdict == Healthy { // of a few slow calls nothing is to be said
 		for i := range d.Hops {
@@ -107,10 +108,10 @@ func latencyOf(c *facts.Case) Latency {
 	}
 }
 
-func states(l *account.Ledger) []State {
+func states(l *account.Ledger, lost LostTime) []State {
 	out := []State{}
 	for _, t := range l.Totals() {
-		out = append(out, State{t.Actor, t.State, t.Ns, t.Share})
+		out = append(out, State{t.Actor, t.State, t.Ns, t.Share, lost.in(t.Actor, t.State)})
 	}
 	return out
 }
@@ -156,24 +157,60 @@ func ofSlowCalls(f cause.Finding) bool {
 }
 
 // findings are those of all causes in their order, with their shares of the time that callers lost.
-func findings(c *facts.Case) ([]cause.Finding, Excess) {
-	found := noticed(c, order(explain(c), claimWeight(slowness(c))))
-	lost := shareLostTime(c, found)
-	addConsequences(found)
+func findings(c *facts.Case) ([]cause.Finding, LostTime) {
+	found := linked(noticed(c, order(explain(c), claimWeight(slowness(c)))))
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
-	found = slices.DeleteFunc(found, func(f cause.Finding) bool {
-		return f.ExcessShare < facts.MinShare && (f.Steady || f.Because == "" && f.ClaimedShare > 0 && !consistsOf)
-	})
+	var lost lostTime
+	for {
+		lost = shareLostTime(c, found)
+		addConsequences(found)
+		kept := thatExplain(found, consistsOf)
+		if len(kept) == len(found) {
+			break
+		}
+		found = linked(kept) // what the others took is left to these
+	}
 	for i := range found {
 		rate(&found[i], c.Ledger.Latency.Calls)
 	}
-	callersNs := 0.0
+	table := lost.table(found)
+	found = order(found, weight)
+	return found, table.inOrderOf(found)
+}
+
+// callTimeNs is the time of all calls, slow or not, in nanoseconds.
+func callTimeNs(c *facts.Case) int64 {
+	ns := 0.0
 	for _, n := range c.Nodes {
-		callersNs += n.CallTimeNs()
+		ns += n.CallTimeNs()
 	}
-	return order(found, weight), Excess{
-		Ns: int64(lost.ns + 0.5), UnexplainedNs: int64(lost.unexplained + 0.5), CallersNs: int64(callersNs),
+	return int64(ns)
+}
+
+// thatExplain leaves out findings that explain too little of the lost time.
+func thatExplain(found []cause.Finding, consistsOf bool) (out []cause.Finding) {
+	for _, f := range found {
+		if f.ExcessShare >= facts.MinShare || !f.Steady && (f.Because != "" || f.ClaimedShare <= 0 || consistsOf) {
+			out = append(out, f)
+		}
 	}
+	return out
+}
+
+// linked makes each finding the consequence of the first of its root causes that is found before it.
+func linked(found []cause.Finding) []cause.Finding {
+	at := map[string]bool{}
+	for i := range found {
+		f := &found[i]
+		f.Because = ""
+		for _, root := range rootsOf(f.Cause) {
+			if at[root] && f.Because == "" && mayFollow(*f, root) {
+				f.Because = root
+			}
+		}
+		at[f.Cause] = true
+	}
+	return found
 }
 
 // addConsequences adds to the share of a finding those of its consequences: without it callers would not have lost that

@@ -34,6 +34,7 @@ type Diagnosis struct {
 	Account       []State                  `json:"account"`
 	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
 	Excess        Excess                   `json:"excess"`
+	LostTime      LostTime                 `json:"lost_time"`        // the same by causes and states
 	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
 	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
 	BlindSpots    []recording.BlindSpot    `json:"blind_spots"`
@@ -109,6 +110,8 @@ type State struct {
 	State string  `json:"state"`
 	Ns    int64   `json:"ns"`
 	Share float64 `json:"share"`
+	// LostNs is the part of Ns that callers lost, as in LostTime: above the baseline, by the weight of the calls.
+	LostNs int64 `json:"lost_ns"`
 }
 
 // Worst is one slow call with its account.

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,13 +20,20 @@ func TestLostTimeIsSharedOnce(t *testing.T) {
 		calls := rapid.IntRange(0, 20).Draw(t, "slow calls")
 		for range calls {
 			ns := rapid.Int64Range(1, 1e9).Draw(t, "excess")
-			c.Ledger.Slow = append(c.Ledger.Slow, account.Account{ExcessNs: ns, Weight: 1})
+			c.Ledger.Slow = append(c.Ledger.Slow, drawAccount(t, ns))
 			c.Ledger.ExcessNs += ns
 			c.Ledger.Users.ExcessNs += ns
 		}
 		fs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) cause.Finding { return drawFinding(t, calls) }), 0, 6).
 			Draw(t, "findings")
+		for i := range fs {
+			fs[i].Cause = fmt.Sprint("cause ", i)
+			if i > 0 && rapid.Bool().Draw(t, "is a consequence") {
+				fs[i].Because = fs[rapid.IntRange(0, i-1).Draw(t, "of")].Cause
+			}
+		}
 		lost := shareLostTime(c, fs)
+		checkTable(t, lost.table(fs), c, fs)
 		explained := 0.0
 		for i, f := range fs {
 			explained += f.ExcessShare
@@ -42,13 +51,77 @@ func TestLostTimeIsSharedOnce(t *testing.T) {
 	})
 }
 
+var drawnStates = []string{account.Busy, account.Exec, account.RunQueue}
+
+// drawAccount draws a slow call with an excess, and a baseline and states around it.
+func drawAccount(t *rapid.T, excess int64) account.Account {
+	a := account.Account{ExcessNs: excess, Weight: 1}
+	left, at := excess+rapid.Int64Range(0, 1e6).Draw(t, "baseline"), int64(0)
+	for left > 0 {
+		ns := rapid.Int64Range(1, left).Draw(t, "segment")
+		a.Segments = append(a.Segments, account.Segment{
+			Actor: account.Server, State: rapid.SampledFrom(drawnStates).Draw(t, "state"), FromNs: at, ToNs: at + ns,
+		})
+		left, at = left-ns, at+ns
+		if len(a.Segments) == 8 {
+			a.Segments[7].ToNs, left = at+left, 0
+		}
+	}
+	return a
+}
+
+// checkTable checks that a table has all the time, and no more of a state than passed in it.
+func checkTable(t *rapid.T, table LostTime, c *facts.Case, fs []cause.Finding) {
+	rounding := int64(len(fs) + 2)
+	in := map[string]int64{}
+	for _, a := range c.Ledger.Slow {
+		for _, s := range a.Segments {
+			in[s.State] += s.Ns()
+		}
+	}
+	inCalls := int64(0)
+	for _, s := range table.States {
+		if s.Actor == Elsewhere {
+			continue
+		}
+		inCalls += s.Ns
+		if s.Ns > in[s.State]+rounding {
+			t.Fatalf("%d ns lost in %s, in which %d passed", s.Ns, s.State, in[s.State])
+		}
+	}
+	if diff := inCalls - c.Ledger.ExcessNs; diff > 4*rounding || diff < -4*rounding {
+		t.Fatalf("%d ns of slow calls in the table, the excess is %d: %+v", inCalls, c.Ledger.ExcessNs, table)
+	}
+	for i, r := range table.Causes {
+		sum := int64(0)
+		for _, ns := range r.Cells {
+			if sum += ns; ns < 0 {
+				t.Fatalf("row %d: %v", i, r.Cells)
+			}
+		}
+		if sum != r.Ns {
+			t.Fatalf("row %d: cells of %d ns, %d in all", i, sum, r.Ns)
+		}
+		for _, o := range r.Overlaps {
+			if at := slices.IndexFunc(fs, func(f cause.Finding) bool { return f.Cause == o.Cause }); at < 0 || at >= i {
+				t.Fatalf("row %d overlaps %+v, which did not take before it", i, o)
+			}
+		}
+	}
+}
+
 // drawFinding draws a finding that claims time of some slow calls, and other time.
 func drawFinding(t *rapid.T, calls int) cause.Finding {
 	cl := cause.Claimed{}
 	for i := range calls {
 		if rapid.Bool().Draw(t, "claims call") {
 			ns := rapid.Int64Range(0, 2e9).Draw(t, "of call")
-			cl.Calls = append(cl.Calls, facts.CallNs{Index: i, Ns: float64(ns)})
+			call := facts.CallNs{Index: i, Ns: float64(ns)}
+			states := rapid.SliceOfDistinct(rapid.SampledFrom(drawnStates), rapid.ID[string])
+			for _, state := range states.Draw(t, "in") {
+				call.Times = append(call.Times, facts.StateTime{Actor: account.Server, State: state, Ns: float64(ns)})
+			}
+			cl.Calls = append(cl.Calls, call)
 		}
 	}
 	kinds := []facts.LossKind{facts.LostInCalls, facts.LostOpening, facts.LostWaiting, facts.LostSilent}

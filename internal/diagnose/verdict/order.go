@@ -48,7 +48,7 @@ func order(fs []cause.Finding, weight func(cause.Finding) float64) []cause.Findi
 		}
 		placed[f.Cause] = true
 		for _, root := range rootsOf(f.Cause) {
-			if j, ok := found[root]; ok && !f.Independent && !slices.Contains(f.IndependentOf, root) {
+			if j, ok := found[root]; ok && mayFollow(f, root) {
 				place(j)
 				if f.Because == "" {
 					f.Because = root
@@ -64,6 +64,11 @@ func order(fs []cause.Finding, weight func(cause.Finding) float64) []cause.Findi
 		return []cause.Finding{}
 	}
 	return out
+}
+
+// mayFollow reports whether the evidence leaves open that a finding is a consequence of one of its root causes.
+func mayFollow(f cause.Finding, root string) bool {
+	return !f.Independent && !slices.Contains(f.IndependentOf, root)
 }
 
 // slowness is the share of the excess of slow calls in all time of the callers. Their waits for DNS count as their
