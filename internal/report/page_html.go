@@ -46,6 +46,7 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 	}
 	title, states := statesOf(d)
 	v.StatesTitle, v.States, v.Lost = title, statesView(states), lostView(d)
+	v.WorstTitle = worstTitle(d)
 	for _, c := range d.Worst[:min(len(d.Worst), maxWorst)] {
 		v.Worst = append(v.Worst, worstView(c))
 	}
@@ -99,6 +100,7 @@ type pageView struct {
 	States                []statePage
 	Findings              []findingPage
 	Lost                  *lostPage
+	WorstTitle            string
 	Worst                 []worstPage
 	Unseen, Cost          []string
 }

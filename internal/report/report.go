@@ -26,7 +26,7 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 		p.account(statesOf(d))
 		p.findings(d.Findings)
 		p.lostTime(d)
-		p.worst(d.Worst)
+		p.worst(d)
 		p.onCPU(d.OnCPU)
 		p.unseen(d)
 	}

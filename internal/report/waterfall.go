@@ -22,16 +22,12 @@ const (
 )
 
 // worst shows the slowest call of each stall as a waterfall of its segments.
-func (p *page) worst(calls []verdict.Worst) {
-	if len(calls) == 0 {
+func (p *page) worst(d verdict.Diagnosis) {
+	if len(d.Worst) == 0 {
 		return
 	}
-	calls = calls[:min(len(calls), maxWorst)]
-	title := "The worst calls, one of each stall"
-	if len(calls) == 1 {
-		title = "The worst call"
-	}
-	p.Section(title)
+	calls := d.Worst[:min(len(d.Worst), maxWorst)]
+	p.Section(worstTitle(d))
 	all := make([][]row, len(calls))
 	label := 0
 	for i, c := range calls {
@@ -56,6 +52,28 @@ func (p *page) worst(calls []verdict.Worst) {
 			p.row(r, c, bars, room-bars)
 		}
 	}
+}
+
+// worstTitle says where the slowest call of all is not among those that are shown: not all slow calls were recorded one
+// by one, or it took long on a path where that is not slow.
+func worstTitle(d verdict.Diagnosis) string {
+	shown, all := int64(0), int64(0)
+	for _, c := range d.Worst {
+		shown = max(shown, c.Ns-c.OwnDelayNs)
+	}
+	for _, of := range d.Populations {
+		all = max(all, of.MaxNs)
+	}
+	title := "The worst calls, one of each stall"
+	switch few := len(d.Worst) == 1; {
+	case shown < all && few:
+		title = "The worst slow call that was recorded"
+	case shown < all:
+		title = "The worst slow calls that were recorded, one of each stall"
+	case few:
+		title = "The worst call"
+	}
+	return title
 }
 
 func callFacts(c verdict.Worst) []string {

@@ -138,7 +138,8 @@ func (t *aggregate) slowCall(c Call, wanted bool) {
 	seen := map[[3]string]bool{}
 	for _, s := range c.Segments {
 		t.times[[2]string{s.Actor, s.State}] += s.Ns()
-		if s.Culprit != "" {
+		own := s.Actor == recording.Server && s.State == recording.Exec // a command does not wait for itself
+		if s.Culprit != "" && !own {
 			what := [3]string{s.Actor, s.State, generalize(s.Culprit)}
 			t.addWait(what, s.Ns(), !seen[what])
 			seen[what] = true

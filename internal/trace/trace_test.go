@@ -255,6 +255,9 @@ func TestWatch(t *testing.T) {
 		Culprit: "KEYS from 10.0.0.7:48441 (redis-cli[22908])",
 	})
 	row("SET", 0, 40*ms)
+	row("GET", 0, 10*ms, recording.Segment{ // it does not wait for itself
+		Actor: "server", State: "exec", FromNs: begin, ToNs: begin + 10*ms, Culprit: "GET from 10.0.0.7:48442",
+	})
 	row("GET", 100*ms, ms)
 	row("GET", 150*ms, 2*ms) // too early for the sample
 	row("GET", 1250*ms, 3*ms)
@@ -278,15 +281,15 @@ func TestWatch(t *testing.T) {
 		Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.dropped",
 		Value: 3,
 	})
-	if got := strings.Join(shown, ","); got != "GET 20,GET 30,GET 1,GET 3" {
+	if got := strings.Join(shown, ","); got != "GET 20,GET 30,GET 10,GET 1,GET 3" {
 		t.Errorf("shown: %s", got)
 	}
 	s := w.Summary()
-	if s.Slow != 3 || s.Matched != 2 || !s.Filtered || s.Calls != 101 || s.Unaligned != 7 || s.Dropped != 3 ||
+	if s.Slow != 4 || s.Matched != 3 || !s.Filtered || s.Calls != 101 || s.Unaligned != 7 || s.Dropped != 3 ||
 		s.SlowNs != 5*ms || s.Fast != 3 {
 		t.Errorf("%+v", s)
 	}
-	if len(s.Commands) != 1 || s.Commands[0].Op != "GET" || s.Commands[0].Calls != 100 || s.Commands[0].Slow != 2 ||
+	if len(s.Commands) != 1 || s.Commands[0].Op != "GET" || s.Commands[0].Calls != 100 || s.Commands[0].Slow != 3 ||
 		s.Commands[0].MaxNs != 30*ms {
 		t.Errorf("%+v", s.Commands)
 	}
@@ -294,10 +297,10 @@ func TestWatch(t *testing.T) {
 		s.Waits[0].Ns != 50*ms {
 		t.Errorf("%+v", s.Waits)
 	}
-	if len(s.Account) != 1 || s.Account[0].Share != 1 {
+	if len(s.Account) != 2 || s.Account[0].Ns != 50*ms {
 		t.Errorf("%+v", s.Account)
 	}
-	if len(kept.Calls) != 7 || len(kept.Histograms) != 3 {
+	if len(kept.Calls) != 8 || len(kept.Histograms) != 3 {
 		t.Errorf("the recording has %d calls and %d histograms", len(kept.Calls), len(kept.Histograms))
 	}
 	// The recording gives the same summary.

@@ -68,18 +68,28 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 	f.Strength = min(f.Strength, 0.4)
 }
 
-// supportWaits says how many slow calls waited.
+// supportWaits says how many slow calls waited, and how many did that work themselves: a command does not wait for
+// itself.
 func (f *Finding) supportWaits(n *facts.Node, h facts.SuspectClaim, what string) {
 	source := n.StateSource()
 	seen := slices.ContainsFunc(h.Suspects, func(s account.Suspect) bool { return s.Source == recording.SourceTap })
 	if source == recording.SourceTap && len(h.Suspects) > 0 && !seen { // the waits were seen, but not what for
 		source, f.Grade = recording.SourceServer, Counted
 	}
-	if h.Calls > 0 {
-		f.support(source, float64(h.Calls), "calls",
-			"%s waited for %s, up to %s in one call", ofSlow(h.Calls, n), what,
-			format.Brief(h.MaxNs))
+	waited := h.Calls - h.Own
+	if waited <= 0 && h.Own > 0 {
+		f.support(source, float64(h.Own), "calls",
+			"%s did that work themselves (%s), up to %s in one call", ofSlow(h.Own, n), what, format.Brief(h.MaxNs))
 	}
+	if waited <= 0 {
+		return
+	}
+	more := ""
+	if h.Own > 0 {
+		more = fmt.Sprintf("; %s more did that work themselves", format.Thousands(h.Own))
+	}
+	f.support(source, float64(waited), "calls",
+		"%s waited for %s, up to %s in one call%s", ofSlow(waited, n), what, format.Brief(h.MaxWaitNs), more)
 }
 
 // supportMovedKeys says by how much memory fell when keys moved away, and what the server counted of commands that move

@@ -13,9 +13,11 @@ type Finding struct {
 	Layer string `json:"layer"`
 	Title string `json:"title"`
 	// Nodes are those at which it was found, of several that were watched: those with the largest shares.
-	Nodes     []string `json:"nodes"`
-	SlowCalls int      `json:"slow_calls"`
-	Of        int      `json:"of"`
+	Nodes []string `json:"nodes"`
+	// MoreNodes is at how many others it was found, too.
+	MoreNodes int `json:"-"`
+	SlowCalls int `json:"slow_calls"`
+	Of        int `json:"of"`
 	// ExcessShare is the share of the time that callers lost, 0..1. Each nanosecond counts for one finding at most: the
 	// shares of all findings add up to 1 at most. A cause sets what it would explain alone.
 	ExcessShare float64 `json:"excess_share"`

@@ -1,9 +1,11 @@
 package cause_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 )
 
@@ -103,6 +105,20 @@ func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
 		loopClient+" (jedis 5.1.0)") {
 		t.Errorf("fix: %s", fix)
 	}
+}
+
+// TestCommandDoesNotWaitForItself: of the slow calls that waited for a command, those that are that command do not count.
+func TestCommandDoesNotWaitForItself(t *testing.T) {
+	d := newLoopCase().logged("KEYS", 2, 10).diagnose()
+	commands := 0
+	for _, p := range d.Populations {
+		if p.Name == account.OfSlowlog {
+			commands = p.SlowCalls
+		}
+	}
+	f := d.Findings[0]
+	holds(t, "evidence", texts(f.Evidence), fmt.Sprintf("%d of %d slow calls waited for KEYS", f.SlowCalls-commands, f.Of))
+	holds(t, "evidence", texts(f.Evidence), fmt.Sprintf("; %d more did that work themselves", commands))
 }
 
 // Where the host was not watched, the commands of a throttled or frozen server look slow.

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"sort"
 
 	"slowpath/internal/diagnose/account"
@@ -12,6 +13,10 @@ type SuspectClaim struct {
 	Claim
 	// Suspects are what it did, each once, those that were waited for longest first.
 	Suspects []account.Suspect
+	// Own are those of Calls that are such work themselves: these do not wait for it.
+	Own int
+	// MaxWaitNs is the most that is explained of one call that is not, in nanoseconds.
+	MaxWaitNs int64
 }
 
 // ClaimOfSuspects claims the time that slow calls waited for suspects that match.
@@ -129,9 +134,31 @@ func includesRunQueue(s account.Suspect) bool {
 	return false
 }
 
+// own are the slow calls that are suspects themselves, by their place in the ledger.
+func (w *SuspectWaits) own() map[int]bool {
+	out := map[int]bool{}
+	for i, a := range w.n.Ledger.Slow {
+		if a.Call.Node == w.n.Address && slices.ContainsFunc(a.Segments, func(s account.Segment) bool {
+			return s.Actor == account.Server && s.State == account.Exec && w.Matches(s.Suspect)
+		}) {
+			out[w.n.Ledger.Root(i)] = true
+		}
+	}
+	return out
+}
+
 // Claim joins a claim with the suspects that were waited for.
 func (w *SuspectWaits) Claim(cl Claim) SuspectClaim {
 	h := SuspectClaim{Claim: cl}
+	own := w.own()
+	for _, c := range cl.PerCall {
+		switch {
+		case !own[c.Index]:
+			h.MaxWaitNs = max(h.MaxWaitNs, int64(c.Ns))
+		case c.Ns >= countedPart*float64(w.n.Ledger.Slow[c.Index].ExcessNs):
+			h.Own++
+		}
+	}
 	indexes := make([]int, 0, len(w.byNs))
 	for i := range w.byNs {
 		indexes = append(indexes, i)

@@ -43,6 +43,7 @@ func TestCorpus(t *testing.T) {
 			checkShares(t, incident+" "+tier.Name, d)
 			checkNumbers(t, incident+" "+tier.Name, d)
 			checkLostTime(t, incident+" "+tier.Name, d)
+			checkText(t, incident+" "+tier.Name, d)
 			lines = append(lines, judged(incident, tier.Name, d))
 		}
 	}

@@ -135,7 +135,11 @@ func join(found []onNode, several bool) *cause.Finding {
 		all.FixSteps = remedy.Join(all.FixSteps, f.FixSteps)
 		all.See = appendNew(all.See, f.See)
 	}
-	if more := len(found) - len(shown); more > 0 && len(all.Evidence) > 0 {
+	more := len(found) - len(shown)
+	if several {
+		all.MoreNodes = more
+	}
+	if more > 0 && len(all.Evidence) > 0 {
 		all.Evidence = append(all.Evidence, cause.Evidence{
 			Source: all.Evidence[0].Source, Value: float64(more), Unit: "nodes",
 			Text: fmt.Sprintf("the same on %d more of the %d nodes where it was found", more, len(found)),

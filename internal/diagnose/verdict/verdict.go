@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -177,14 +178,28 @@ const mostOwn = 0.5
 
 func headline(d Diagnosis) string {
 	f := d.Findings[0]
-	s := f.Title
-	for i, h := range d.Hops {
-		if len(f.Nodes) == 1 && f.Nodes[0] == h.Node {
-			s += fmt.Sprintf(" (%s, hop %d of %d)", h.name(), i+1, len(d.Hops))
-		}
-	}
+	s := fmt.Sprintf("%s%s. This explains %s of the time that callers lost.", f.Title, whereOf(d, f),
+		format.Percent(f.ExcessShare))
 	if f.Confidence < 0.6 {
 		s = "Probably: " + s
 	}
-	return s + fmt.Sprintf(". This explains %.0f %% of the time that callers lost.", f.ExcessShare*100)
+	return s
+}
+
+// whereOf names the nodes of a finding, where there are others.
+func whereOf(d Diagnosis, f cause.Finding) string {
+	for i, h := range d.Hops {
+		if len(f.Nodes) == 1 && f.Nodes[0] == h.Node {
+			return fmt.Sprintf(" (%s, hop %d of %d)", h.name(), i+1, len(d.Hops))
+		}
+	}
+	switch all := len(f.Nodes) + f.MoreNodes; {
+	case len(f.Nodes) == 0 || len(d.Target.Nodes) < 2 || strings.Contains(f.Title, f.Nodes[0]):
+		return ""
+	case all == len(d.Target.Nodes):
+		return fmt.Sprintf(" (at all %d nodes)", all)
+	case f.MoreNodes > 0:
+		return fmt.Sprintf(" (at %s and %s)", strings.Join(f.Nodes, ", "), format.Count(f.MoreNodes, "more node"))
+	}
+	return fmt.Sprintf(" (at %s)", strings.Join(f.Nodes, ", "))
 }

@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
 )
 
 // worstCalls is how many of the slowest calls a diagnosis shows.
 // Bound: arithmetic, the size of a list.
 const worstCalls = 3
 
-// stall is what a slow call waited for longest: calls that waited for the same at the same time, such as 40 behind one
-// KEYS, are one stall.
+// stall is with whom a slow call waited longest: with a server, a client or a connection. Calls that waited with the same
+// one at the same time, such as 40 behind one KEYS, are one stall, whatever the states of their accounts: of two calls
+// that a client reads late one may find its thread asleep, the other in the run queue.
 type stall struct {
-	node, actor, state, culprit, caller string
-	fromNs, toNs                        int64 // from the beginning of the first such segment to the end of the last
+	with         string
+	fromNs, toNs int64 // from the beginning of the first such segment to the end of the last
 }
 
 // worst are the slowest calls, one of each stall.
@@ -59,57 +61,55 @@ func worstOf(a account.Account, whole []account.HopSegment) Worst {
 	return w
 }
 
-// stallOf is what the call waited for longest. A command and the calls that wait for it are in one stall.
+// stallOf is with whom the call waited longest.
 func stallOf(a account.Account, whole []account.HopSegment) stall {
-	type wait struct {
-		stall
-		ns int64
-	}
-	var waits []wait
+	waits, ns := []stall{}, []int64{}
 	longest := -1
 	for _, s := range whole {
-		of := stall{node: s.Node, actor: s.Actor, state: s.State, culprit: s.Culprit, caller: ownOf(a, s.Segment)}
-		if of.actor == account.Server && of.state == account.Exec && of.culprit != "" {
-			of.state = account.Busy
+		if a.Call.Source == recording.SourceProbe && s.Actor == account.Client && s.State == account.RunQueue {
+			continue // slowpath's own delay counts in no latency
 		}
-		i := slices.IndexFunc(waits, func(w wait) bool { return w.sameReason(of) })
+		with := waitedWith(a, s)
+		i := slices.IndexFunc(waits, func(w stall) bool { return w.with == with })
 		if i < 0 {
-			of.fromNs = s.FromNs
-			i, waits = len(waits), append(waits, wait{stall: of})
+			i, waits, ns = len(waits), append(waits, stall{with: with, fromNs: s.FromNs}), append(ns, 0)
 		}
 		waits[i].toNs = s.ToNs
-		waits[i].ns += s.Ns()
-		if longest < 0 || waits[i].ns > waits[longest].ns {
+		ns[i] += s.Ns()
+		if longest < 0 || ns[i] > ns[longest] {
 			longest = i
 		}
 	}
 	if longest < 0 {
 		return stall{}
 	}
-	return waits[longest].stall
+	return waits[longest]
 }
 
-// ownOf keeps apart what happens to one caller alone: what its own process or its connection waits for.
-func ownOf(a account.Account, s account.Segment) string {
-	switch {
-	case s.Actor == account.Client && a.Call.Client != "":
-		return a.Call.Client
-	case s.Actor == account.Client, s.Actor == account.Network, s.Actor == account.Server && s.State == account.Exec &&
-		s.Culprit == "":
-		return a.Call.Conn
+// waitedWith is who kept a call waiting in a segment. A server keeps all waiting that call it, a client all that it
+// made; the network, a reply that is taken slowly, and its own work concern the calls of one connection.
+func waitedWith(a account.Account, s account.HopSegment) string {
+	ofConn := s.Node + " " + a.Call.Source + " " + a.Call.Conn
+	switch s.Actor {
+	case account.Server, recording.Proxy:
+		if s.State == account.Send || s.State == account.Exec && s.Culprit == "" {
+			return ofConn
+		}
+		return s.Node
+	case account.Client:
+		if a.Call.Client != "" {
+			return a.Call.Client
+		}
+	case account.Nobody:
+		return s.Node + " " + s.State
 	}
-	return ""
+	return ofConn
 }
 
-// same reports whether two calls waited for the same, and at least half of the shorter wait was common: a client may
-// send its next call, which waits for the next KEYS, before the last reply of the first stall is sent.
+// same reports whether two calls waited with the same one, and at least half of the shorter wait was common: a client
+// may send its next call, which waits for the next KEYS, before the last reply of the first stall is sent.
 func (s stall) same(o stall) bool {
 	common := min(s.toNs, o.toNs) - max(s.fromNs, o.fromNs)
 	shorter := min(s.toNs-s.fromNs, o.toNs-o.fromNs)
-	return s.sameReason(o) && common > 0 && common >= shorter-common
-}
-
-func (s stall) sameReason(o stall) bool {
-	s.fromNs, s.toNs, o.fromNs, o.toNs = 0, 0, 0, 0
-	return s == o
+	return s.with == o.with && common > 0 && common >= shorter-common
 }

@@ -41,9 +41,17 @@ func TestWorstOfEachStall(t *testing.T) {
 		"the command itself": {[]account.Account{
 			slowCall("k", 0, 100, account.Server, account.Exec, keys), busy("a", 0, 99),
 		}, []int{1}},
-		"another reason": {[]account.Account{
+		"another state of the server": {[]account.Account{
 			busy("a", 0, 100), slowCall("b", 0, 99, account.Server, account.Throttled, "quota"),
+		}, []int{1}},
+		"the server, and then the client": {[]account.Account{
+			busy("a", 0, 100), slowCall("b", 0, 99, account.Client, account.OffCPU, ""),
 		}, []int{0, 0}},
+		"a client asleep, and in the run queue": {[]account.Account{
+			slowCall("a", 0, 200, account.Client, account.OffCPU, ""),
+			slowCall("b", 0, 199, account.Client, account.RunQueue, "stress"),
+			slowCall("c", 0, 198, account.Client, account.Receive, ""),
+		}, []int{2}},
 		"packets of two connections": {[]account.Account{
 			slowCall("a", 0, 200, account.Network, account.Retransmit, "segment"),
 			slowCall("b", 0, 199, account.Network, account.Retransmit, "segment"),
