@@ -161,7 +161,7 @@ func (s shownText) checkHeadline(t *testing.T, key string, d verdict.Diagnosis) 
 	if len(s.shares) != len(d.Findings) {
 		t.Fatalf("%s: %d shares of %d findings", key, len(s.shares), len(d.Findings))
 	}
-	said := percentText.FindString(s.headline[strings.Index(s.headline, "it explains"):])
+	said := percentText.FindString(s.headline[strings.Index(s.headline, "This explains"):])
 	if share := number(strings.TrimSuffix(said, " %")); share != s.shares[0] {
 		t.Errorf("%s: the headline says %v %%, the first finding %v %%", key, share, s.shares[0])
 	}
