@@ -12,9 +12,6 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// linesApart is how often a load says on a stderr that is no terminal how far it is.
-const linesApart = 10 * time.Second
-
 // live shows the running second: on a terminal each, elsewhere now and then.
 type live struct {
 	app         *app

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -118,7 +117,7 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 	defer a.progressDone()
 	ended := make(chan error, 1)
 	go func() { // a pipe may hold the log back
-		log, err := f.open(a.stdin, o, b)
+		log, err := f.open(a, o, b)
 		b.load.Replay = log
 		ended <- err
 	}()
@@ -138,8 +137,8 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 }
 
 // open finds out from the file itself what it is.
-func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
-	in := stdin
+func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
+	in := a.stdin
 	if f.file != "-" {
 		file, err := os.Open(f.file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +153,7 @@ func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFl
 	text := bufio.NewReaderSize(in, 1<<20)
 	const sqlite = "SQLite format 3\x00" // of a recording (sqlite.org/fileformat.html)
 	if head, _ := text.Peek(len(sqlite)); string(head) == sqlite {
-		return f.recorded(o)
+		return f.recorded(a, o)
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
 		if b.experiment.given.Changed(name) {
@@ -169,11 +168,11 @@ func (f *replayFlags) open(stdin io.Reader, o workload.ReplayOptions, b *benchFl
 	return log, nil
 }
 
-func (f *replayFlags) recorded(o workload.ReplayOptions) (*workload.Replay, error) {
+func (f *replayFlags) recorded(a *app, o workload.ReplayOptions) (*workload.Replay, error) {
 	if f.file == "-" {
 		return nil, usagef("--replay -: a recording is not read from stdin: name its file")
 	}
-	rec, err := openRecording(f.file)
+	rec, err := a.openRecording(f.file)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,8 @@ func isCapture(path string) (is, empty bool, err error) {
 
 // readCaptures makes a recording of each capture.
 func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, err error) {
-	files, done, err := openCaptures(paths)
+	defer a.working("reading the capture")()
+	files, done, err := a.openCaptures(paths)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -87,7 +88,6 @@ func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, 
 	if note != "" {
 		a.notes([]string{note})
 	}
-	defer a.working("reading the capture")()
 	bytes = min(bytes/int64(len(all)), recording.DefaultMaxDisk)
 	if len(all) == 2 {
 		return a.readPair(ctx, all, dir, bytes)
@@ -139,10 +139,10 @@ func (a *app) readPair(ctx context.Context, all [][]capture.File, dir string, by
 }
 
 // openCaptures opens captures that the command line names.
-func openCaptures(paths []string) (files []capture.File, done func(), err error) {
+func (a *app) openCaptures(paths []string) (files []capture.File, done func(), err error) {
 	done = func() {
 		for _, f := range files {
-			f.ReadSeeker.(*os.File).Close()
+			f.ReadSeeker.(*shownFile).Close()
 		}
 	}
 	for i, path := range paths {
@@ -157,9 +157,30 @@ func openCaptures(paths []string) (files []capture.File, done func(), err error)
 			done()
 			return nil, nil, err
 		}
-		files = append(files, capture.File{Name: path, ReadSeeker: f})
+		files = append(files, capture.File{Name: path, ReadSeeker: &shownFile{File: f, app: a}})
 	}
 	return files, done, nil
+}
+
+// shownFile is a file that shows how much of it was read.
+type shownFile struct {
+	*os.File
+	app *app
+	at  int64
+}
+
+func (f *shownFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	f.at += int64(n)
+	if st, statErr := f.Stat(); statErr == nil && st.Size() > 0 {
+		f.app.progress("reading %s, %d %%", filepath.Base(f.Name()), 100*f.at/st.Size())
+	}
+	return n, err
+}
+
+func (f *shownFile) Seek(offset int64, whence int) (at int64, err error) {
+	f.at, err = f.File.Seek(offset, whence)
+	return f.at, err
 }
 
 // ofCaptures puts the names of the files in front of an error.

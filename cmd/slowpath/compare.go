@@ -44,16 +44,16 @@ func (a *app) compareFiles(paths []string, notable float64, asJSON bool) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
 	var sides [2]compare.Side
 	var names [2]string
+	a.interruptEnds("nothing was compared")
 	for i, path := range paths {
-		done := a.working("judging " + filepath.Base(path))
-		rec, _, err := openRecordings([]string{path}, false)
-		if err == nil {
-			sides[i], names[i] = compare.SideOf(rec, version), filepath.Base(path)
-		}
-		done()
+		rec, _, err := a.openRecordings([]string{path}, false)
 		if err != nil {
 			return err
 		}
+		names[i] = filepath.Base(path)
+		done := a.working("judging %s: %d calls and %d events", names[i], len(rec.Calls), rec.EventCount())
+		sides[i] = compare.SideOf(rec, version)
+		done()
 	}
 	c := compare.Of(sides[0], sides[1], names, notable)
 	switch c.Verdict {

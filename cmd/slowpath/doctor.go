@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 )
@@ -51,7 +53,7 @@ else.`,
 				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag)
 			}
 			if err == nil {
-				err = a.page.open()
+				err = a.page.open(&a.scratch)
 			}
 			defer a.page.discard()
 			a.expectHealthy = expectHealthy
@@ -71,6 +73,7 @@ else.`,
 				}
 				keep, w.maxDisk = filepath.Join(dir, "watch.slowpath"), min(w.maxDisk, bytes)
 			}
+			w.ending = "the verdict of what was seen follows"
 			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
 		},
 	}
@@ -104,6 +107,7 @@ func (a *app) watchAndDiagnose(cmd *cobra.Command, w *watchFlags, args []string,
 		if err != nil {
 			return err
 		}
+		a.onInterrupt("the verdict of the watch follows")
 		return a.diagnose([]string{path}, asJSON)
 	}
 	a.explain(err)
@@ -134,6 +138,7 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 		return err
 	}
 	o.Cluster = a.where.Cluster
+	a.onInterrupt("nothing was watched yet")
 	var written []string
 	if a.scratch.path() == "" {
 		written = []string{path}
@@ -143,6 +148,8 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	if err != nil {
 		return usage(err)
 	}
+	a.scratch.begun(path)
+	defer a.scratch.whole(path)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -152,7 +159,11 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 		case <-ctx.Done():
 		}
 	}()
-	watchErr := a.runWatch(ctx, o, rec)
+	started := func() {
+		a.scratch.whole(path)
+		a.onInterrupt(w.ending)
+	}
+	watchErr := a.runWatch(ctx, o, rec, started)
 	closeErr := rec.Close()
 	if watchErr != nil {
 		os.Remove(path) // nothing was watched
@@ -167,6 +178,7 @@ const judgingGCPercent = 20
 // diagnoseFiles prints the verdict of recordings, or of a packet capture, that the command line names.
 func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) error {
 	defer a.scratch.remove()
+	a.interruptEnds("there is no verdict")
 	paths, err := a.withCaptures(ctx, paths)
 	if err != nil {
 		return err
@@ -174,20 +186,25 @@ func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) er
 	return a.diagnose(paths, asJSON)
 }
 
+// judge judges a recording, and shows how far it is.
+func (a *app) judge(rec *recording.Recording) verdict.Diagnosis {
+	what := fmt.Sprintf("judging %s and %s", format.Count(len(rec.Calls), "call"), format.Count(rec.EventCount(), "event"))
+	defer a.working("%s", what)()
+	return verdict.Stepwise(facts.New(rec), version, func(nth, of int) {
+		a.progress("%s: cause %d of %d", what, nth, of)
+	})
+}
+
 // diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
 func (a *app) diagnose(paths []string, asJSON bool) error {
 	// The garbage of judging would be as much as the recording: a fifth of that costs about a sixth more CPU time.
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
-	done := a.working("reading the recording")
-	rec, notes, err := openRecordings(paths, false)
-	done()
+	rec, notes, err := a.openRecordings(paths, false)
 	if err != nil {
 		return err
 	}
 	a.notes(notes)
-	done = a.working(fmt.Sprintf("judging %d calls and %d events", len(rec.Calls), rec.EventCount()))
-	d := verdict.Diagnose(rec, version)
-	done()
+	d := a.judge(rec)
 	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
 		a.code = exitFindings
 	}
@@ -196,6 +213,9 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 		printed = report.JSON(a.stdout, d)
 	} else {
 		printed = report.Text(a.stdout, d, a.style())
+	}
+	if a.page.file != nil {
+		defer a.working("writing %s", a.page.path)()
 	}
 	return errors.Join(printed, a.page.write(rec, d))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -80,12 +81,16 @@ func (a *app) explain(err error) {
 
 // say prints a line to stderr, which a terminal gets broken at words.
 func (a *app) say(text string) {
-	text = layout.OneLine(text)
+	a.progressDone()
+	a.printLine(a.stderr, layout.OneLine(text))
+}
+
+// printLine is say to stderr, which may be that without the status.
+func (a *app) printLine(w io.Writer, line string) {
 	if a.onTerminal() {
-		a.progressDone()
-		text = folded(text, a.liveWidth()+1)
+		line = folded(line, a.liveWidth()+1)
 	}
-	fmt.Fprintln(a.stderr, text)
+	fmt.Fprintln(w, line)
 }
 
 // folded breaks an error at words for a terminal. The command that it ends in stays in one line, to be copied.

@@ -22,6 +22,7 @@ const htmlFlag = "html"
 type htmlPage struct {
 	path string
 	file *os.File
+	made *scratch
 }
 
 func (p *htmlPage) addFlag(c *cobra.Command) {
@@ -30,7 +31,7 @@ func (p *htmlPage) addFlag(c *cobra.Command) {
 }
 
 // open makes the file, where one is asked for.
-func (p *htmlPage) open() (err error) {
+func (p *htmlPage) open(made *scratch) (err error) {
 	if p.path == "" {
 		return nil
 	}
@@ -41,6 +42,8 @@ func (p *htmlPage) open() (err error) {
 	if err != nil {
 		return usagef("--html: %w", err)
 	}
+	p.made = made
+	made.begun(p.path)
 	return nil
 }
 
@@ -49,6 +52,7 @@ func (p *htmlPage) discard() {
 	if p.file != nil {
 		p.file.Close()
 		os.Remove(p.path)
+		p.made.whole(p.path)
 		p.file = nil
 	}
 }
@@ -60,6 +64,7 @@ func (p *htmlPage) write(rec *recording.Recording, d verdict.Diagnosis) error {
 	}
 	over, ok := compare.CallsOverTime(rec, d)
 	err := errors.Join(report.HTML(p.file, d, over, ok), p.file.Close())
+	p.made.whole(p.path)
 	p.file = nil
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", p.path, err)

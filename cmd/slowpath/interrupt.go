@@ -20,7 +20,8 @@ const afterHangup = 5 * time.Minute
 const exitInterrupted = 128 + int(syscall.SIGINT)
 
 // interruptible gives a context that the first Ctrl-C ends (or SIGTERM, or the SIGHUP of a terminal that is gone),
-// which ends a watch in good order. The second ends the program at once, without a verdict.
+// which ends a watch in good order; a line says so at once. The second ends the program at once, without a verdict, and
+// so does the first where there is nothing to be kept or undone.
 func (a *app) interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
@@ -32,18 +33,22 @@ func (a *app) interruptible(parent context.Context) (context.Context, context.Ca
 	// inherit the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
-		awaitSecond(<-signals, signals, cancel)
-		a.progressDone()
-		a.scratch.remove()
+		first, began := <-signals, time.Now()
+		ends := a.status.ends.Load()
+		shortly(func() { a.interrupted(ends) })
+		if !ends {
+			cancel()
+			awaitSecond(first, began, signals)
+		}
+		shortly(a.progressDone)
+		a.scratch.removeAll()
 		os.Exit(exitInterrupted)
 	}()
 	return ctx, cancel
 }
 
-// awaitSecond ends the watch, and returns when somebody does not want to wait for its end.
-func awaitSecond(first os.Signal, signals <-chan os.Signal, cancel context.CancelFunc) {
-	began := time.Now()
-	cancel()
+// awaitSecond returns when somebody does not want to wait for the end that the first signal has begun.
+func awaitSecond(first os.Signal, began time.Time, signals <-chan os.Signal) {
 	var nobodyWaits <-chan time.Time
 	if first == syscall.SIGHUP {
 		nobodyWaits = time.After(afterHangup)

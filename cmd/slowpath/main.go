@@ -13,7 +13,8 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, env: os.Getenv}
+	a.stderr = besideStatus{a, os.Stderr}
 	ctx, stop := a.interruptible(context.Background())
 	defer stop()
 	return a.run(ctx, os.Args[1:])
@@ -26,6 +27,7 @@ type app struct {
 	env            func(string) string
 	code           int // of an exit without error
 	where          whereFlags
+	status         status
 	assumed        bool // the target is the default one: nothing named another
 	scratch        scratch
 	page           htmlPage
@@ -40,6 +42,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	a.progressDone()
 	switch {
 	case err == nil, readerGone(err):
 		return a.code

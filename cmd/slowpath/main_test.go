@@ -55,6 +55,8 @@ func command(run func() error) func() {
 //	               a command in the background; hammer signals until it has ended
 //	terminal NAME COMMAND…, hangup NAME
 //	               the same on a terminal of its own, which is then gone
+//	says NAME REGEXP
+//	               waits until it has printed that
 //	cmdline NAME   prints what ps shows of it
 //	recorded FILE [SOURCE]
 //	               waits until the recording holds what a source saw
@@ -111,7 +113,8 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
 			"start":     startProcess, "terminal": startOnTerminal, "hangup": hangUp,
-			"signal": signalProcess, "hammer": hammerProcess, "finish": finishProcess,
+			"signal": signalProcess, "hammer": hammerProcess, "says": processSays,
+			"finish":   finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
 			"moment": moment, "counted": counted,

@@ -41,12 +41,13 @@ It exits with 1 when the parts had no time in common.`,
 }
 
 func (a *app) runMerge(paths []string, asJSON bool) error {
+	a.interruptEnds("nothing was merged")
 	var parts []bench.Named
 	for i, path := range paths {
 		if slices.Contains(paths[:i], path) {
 			return usagef("%s is named twice: leave it out once", path)
 		}
-		r, err := openResult(path)
+		r, err := a.openResult(path)
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (a *app) runMerge(paths []string, asJSON bool) error {
 const sqliteHead = "SQLite format 3\x00"
 
 // openResult reads the result of a load from a document or from a recording.
-func openResult(path string) (*bench.Result, error) {
+func (a *app) openResult(path string) (*bench.Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path,
@@ -81,7 +82,7 @@ func openResult(path string) (*bench.Result, error) {
 	defer f.Close()
 	in := bufio.NewReader(f)
 	if head, _ := in.Peek(len(sqliteHead)); bytes.Equal(head, []byte(sqliteHead)) {
-		rec, err := openRecording(path)
+		rec, err := a.openRecording(path)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,10 +27,28 @@ const processesKey = "processes"
 // process is a command in the background of a script.
 type process struct {
 	cmd         *exec.Cmd
-	out, errOut bytes.Buffer
+	out, errOut output
 	terminal    *os.File // its other end; nil without
 	ended       chan struct{}
 	err         error // after ended
+}
+
+// output is what a process has printed so far.
+type output struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.String()
 }
 
 // startProcess is "start NAME COMMAND…".
@@ -38,7 +58,8 @@ func startProcess(ts *testscript.TestScript, neg bool, args []string) {
 	p.start(ts, args[0])
 }
 
-// startOnTerminal is "terminal NAME COMMAND…": as start, on a terminal of its own. What it prints is not kept.
+// startOnTerminal is "terminal NAME COMMAND…": as start, on a terminal of its own of 80 columns. What it prints
+// there is stdout of finish.
 func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p := newProcess(ts, neg, args)
 	var name string
@@ -49,7 +70,7 @@ func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = end, end, end
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.start(ts, args[0])
-	go func() { _, _ = io.Copy(io.Discard, p.terminal) }() // until it is closed
+	go func() { _, _ = io.Copy(&p.out, p.terminal) }() // until it is closed
 }
 
 // openTerminal makes a pseudoterminal (pts(4)): one end, and the name of the other.
@@ -58,6 +79,7 @@ func openTerminal(ts *testscript.TestScript) (master *os.File, name string) {
 	ts.Check(err)
 	ts.Defer(func() { master.Close() })
 	ts.Check(unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	ts.Check(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	ts.Check(err)
 	return master, fmt.Sprintf("/dev/pts/%d", n)
@@ -130,6 +152,17 @@ func hammerProcess(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// processSays is "says NAME REGEXP".
+func processSays(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: says NAME REGEXP")
+	}
+	p, want := named(ts, args), regexp.MustCompile(args[1])
+	eventually(ts, args[1], func() bool {
+		return want.MatchString(p.out.String()) || want.MatchString(p.errOut.String())
+	})
+}
+
 // finishProcess is "finish NAME CODE". What the process printed is then stdout and stderr.
 func finishProcess(ts *testscript.TestScript, neg bool, args []string) {
 	p := named(ts, args)
@@ -141,8 +174,8 @@ func finishProcess(ts *testscript.TestScript, neg bool, args []string) {
 			return false
 		}
 	})
-	_, _ = ts.Stdout().Write(p.out.Bytes())
-	_, _ = ts.Stderr().Write(p.errOut.Bytes())
+	fmt.Fprint(ts.Stdout(), p.out.String())
+	fmt.Fprint(ts.Stderr(), p.errOut.String())
 	checkCode(ts, args[1], p.err)
 }
 

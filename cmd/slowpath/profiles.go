@@ -59,7 +59,7 @@ const topFunctions = 12
 // writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame
 // graphs.
 func (a *app) writeProfiles(path, dir string) error {
-	rec, err := openDamaged(path)
+	rec, err := a.openDamaged(path)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ The file holds no keys, values or passwords; docs/recording.md says what it does
 			if out == "" {
 				return usage(errors.New("record needs a file: add -o FILE.slowpath"))
 			}
+			w.ending = "the recording is completed"
 			if err := a.watch(cmd, &w, args, out); err != nil {
 				return err
 			}

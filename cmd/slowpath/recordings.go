@@ -13,8 +13,8 @@ import (
 )
 
 // openRecording reads a recording that the command line names, of which nothing is missing.
-func openRecording(path string) (*recording.Recording, error) {
-	rec, err := openDamaged(path)
+func (a *app) openRecording(path string) (*recording.Recording, error) {
+	rec, err := a.openDamaged(path)
 	if err == nil && rec.Damage != "" {
 		return nil, usagef("%s: %s", path, rec.Damage)
 	}
@@ -22,10 +22,19 @@ func openRecording(path string) (*recording.Recording, error) {
 }
 
 // openDamaged reads a recording that the command line names. Of a damaged one it is what can be read.
-func openDamaged(path string) (*recording.Recording, error) { return opened(path, recording.Open) }
+func (a *app) openDamaged(path string) (*recording.Recording, error) { return a.opened(path, false) }
 
-func opened(path string, open func(string) (*recording.Recording, error)) (*recording.Recording, error) {
-	rec, err := open(path)
+// opened reads a recording, and shows how far it is.
+func (a *app) opened(path string, toJudge bool) (*recording.Recording, error) {
+	name := filepath.Base(path)
+	if dir := a.scratch.path(); dir != "" && strings.HasPrefix(path, dir) {
+		name = "the recording"
+	}
+	defer a.working("reading %s", name)()
+	rec, err := recording.Reading{
+		ToJudge:  toJudge,
+		Progress: func(share float64) { a.progress("reading %s, %.0f %%", name, 100*share) },
+	}.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
@@ -41,13 +50,9 @@ func opened(path string, open func(string) (*recording.Recording, error)) (*reco
 
 // openRecordings reads a recording, or joins several. Notes say what was joined and what was not, which the blind spots
 // of a verdict say too. With alone, calls without a counterpart stay, and all calls of a large recording.
-func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
+func (a *app) openRecordings(paths []string, alone bool) (rec *recording.Recording, notes []string, err error) {
 	if len(paths) == 1 {
-		open := recording.OpenToJudge
-		if alone {
-			open = recording.Open
-		}
-		rec, err = opened(paths[0], open)
+		rec, err = a.opened(paths[0], !alone)
 		return rec, nil, err
 	}
 	var all []*recording.Recording
@@ -55,12 +60,13 @@ func openRecordings(paths []string, alone bool) (rec *recording.Recording, notes
 		if slices.Contains(paths[:i], path) {
 			return nil, nil, usagef("%s is named twice: leave it out once", path)
 		}
-		one, err := openDamaged(path)
+		one, err := a.openDamaged(path)
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, one)
 	}
+	defer a.working("joining %d recordings", len(all))()
 	rec, results, err := join.All(all, alone)
 	if err != nil {
 		return nil, nil, usagef("%s and %s cannot be joined: %w", paths[0], paths[1], err)

@@ -34,10 +34,11 @@ func (a *app) report() *cobra.Command {
 			if a.page.path != "" && (connections || profiles != "") {
 				return usagef("--html is the page of a verdict: leave out --connections and --profiles")
 			}
-			if err := a.page.open(); err != nil {
+			if err := a.page.open(&a.scratch); err != nil {
 				return err
 			}
 			defer a.page.discard()
+			a.interruptEnds("there is no report")
 			if connections {
 				return a.connections(args, asJSON, each)
 			}
@@ -61,9 +62,7 @@ func (a *app) report() *cobra.Command {
 
 // connections shows how long connections were idle.
 func (a *app) connections(paths []string, asJSON, each bool) error {
-	done := a.working("reading the recording")
-	rec, notes, err := openRecordings(paths, false)
-	done()
+	rec, notes, err := a.openRecordings(paths, false)
 	if err != nil {
 		return err
 	}

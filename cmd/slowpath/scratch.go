@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,10 +20,26 @@ const (
 	inMemory   = "/dev/shm"
 )
 
-// scratch is the directory of a recording that nobody asked to keep.
+// scratch is what is removed where a command ends at once: the directory of a recording that nobody asked to keep, and
+// files in which there is nothing yet.
 type scratch struct {
-	mu  sync.Mutex
-	dir string
+	mu    sync.Mutex
+	dir   string
+	files []string
+}
+
+// begun is a file in which there is nothing yet.
+func (s *scratch) begun(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files = append(s.files, path)
+}
+
+// whole is a file that stays, or that was removed.
+func (s *scratch) whole(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files = slices.DeleteFunc(s.files, func(f string) bool { return f == path })
 }
 
 // make makes the directory in parent, or in the default directory for temporary files if that is empty.
@@ -46,6 +63,18 @@ func (s *scratch) remove() {
 	defer s.mu.Unlock()
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
+	}
+}
+
+// removeAll is remove, and removes the files, too.
+func (s *scratch) removeAll() {
+	s.remove()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, path := range s.files {
+		for _, of := range []string{path, path + "-wal", path + "-shm"} { // the last two of SQLite
+			os.Remove(of)
+		}
 	}
 }
 

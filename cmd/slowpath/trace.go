@@ -150,6 +150,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	defer t.leaveExport()
 	if len(files) > 0 {
 		defer a.scratch.remove()
+		a.interruptEnds("not all calls were shown")
 		if files, err = a.withCaptures(cmd.Context(), files); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/format"
 	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -62,6 +63,9 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 // into is live, with a recording if tee is one. What cannot be seen is said once something can.
 func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, tee recording.Sink) error {
 	clk := clock.New()
+	defer t.app.progressDone()
+	t.app.onInterrupt("the summary follows")
+	t.app.progress("loading the kernel programs")
 	t.calls = make(chan trace.Call, waitingCalls)
 	t.begin(cmp.Or(t.flags.slow, tap.DefaultSlow), tee, func(c trace.Call) {
 		select {
@@ -136,6 +140,7 @@ func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (s
 	tick, second, start := time.NewTicker(100*time.Millisecond), time.NewTicker(time.Second), time.Now()
 	defer tick.Stop()
 	defer second.Stop()
+	t.showHowFar(start, nodes)
 	for {
 		select {
 		case c := <-t.calls:
@@ -143,8 +148,7 @@ func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (s
 		case <-tick.C:
 			err = t.print(t.groups.Due(clk.Now()))
 		case <-second.C:
-			t.app.progress("%s, %d calls shown, watching %s; Ctrl-C ends it with a summary",
-				time.Since(start).Round(time.Second), t.shown, watched(nodes))
+			t.showHowFar(start, nodes)
 		case err = <-ended:
 			for len(t.calls) > 0 && err == nil {
 				err = t.take(<-t.calls)
@@ -155,6 +159,11 @@ func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (s
 			return false, err
 		}
 	}
+}
+
+func (t *tracing) showHowFar(start time.Time, nodes []tap.Node) {
+	t.app.progress("%s, %s shown, watching %s; Ctrl-C ends it with a summary", time.Since(start).Round(time.Second),
+		format.Count(t.shown, "call"), watched(nodes))
 }
 
 func (t *tracing) enough() bool { return t.flags.count > 0 && t.shown >= t.flags.count }
@@ -179,6 +188,7 @@ func (t *tracing) take(c trace.Call) error {
 	t.shown++
 	switch {
 	case t.flags.asJSON:
+		t.app.progressDone()
 		return layout.JSONLine(t.app.stdout, "a call", c)
 	case c.Ns < int64(t.slow):
 		return t.print([]trace.Group{{Worst: c}})
@@ -239,6 +249,7 @@ func (t *tracing) makeExport() error {
 		return usage(fmt.Errorf("making the file for --perfetto: %w", err))
 	}
 	t.out, t.export = out, &trace.Perfetto{}
+	t.app.scratch.begun(t.flags.perfetto)
 	return nil
 }
 
@@ -247,6 +258,7 @@ func (t *tracing) leaveExport() {
 	if t.out != nil {
 		t.out.Close()
 		os.Remove(t.flags.perfetto)
+		t.app.scratch.whole(t.flags.perfetto)
 	}
 }
 
@@ -254,7 +266,10 @@ func (t *tracing) writeExport() error {
 	if t.out == nil {
 		return nil
 	}
+	done := t.app.working("writing %s", t.flags.perfetto)
 	err := errors.Join(t.export.Write(t.out), t.out.Close())
+	done()
+	t.app.scratch.whole(t.flags.perfetto)
 	t.out = nil
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
@@ -270,7 +285,7 @@ func (t *tracing) writeExport() error {
 // replay shows the calls of a recording, or of several as one. They are slow as they were when it was made, unless
 // --slow says otherwise.
 func (t *tracing) replay(paths []string) error {
-	rec, notes, err := openRecordings(paths, true)
+	rec, notes, err := t.app.openRecordings(paths, true)
 	if err != nil {
 		return err
 	}
@@ -288,7 +303,9 @@ func (t *tracing) replay(paths []string) error {
 			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
 		}
 	})
+	done := t.app.working("looking at %s", format.Count(len(rec.Calls), "call"))
 	trace.Replay(rec, t.watch)
+	done()
 	if t.flags.all && rec.SeesCalls() && t.watch.Summary().Reported < 1 {
 		t.note("%s does not have all calls that were not slow; to keep them: slowpath trace --all --record FILE",
 			paths[0])

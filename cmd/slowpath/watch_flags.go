@@ -24,6 +24,7 @@ type watchFlags struct {
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
+	ending    string // what Ctrl-C leads to, once the watch has begun
 	// of the tap, at a time
 	connections int
 	budget      tapBudget
@@ -126,12 +127,14 @@ func (w *watchFlags) options() (source.Options, error) {
 	return o, w.profile.fill(&o)
 }
 
-// runWatch runs a watch and says on the terminal how far it is.
-func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.ProfileSink) error {
+// runWatch runs a watch and shows how far it is. started is called when it has begun.
+func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.ProfileSink, started func()) error {
 	var once sync.Once
 	var stop func()
 	o.Progress = func(s string) { a.progress("%s", s) }
-	o.Started = func(nodes int) { once.Do(func() { stop = a.countdown(ctx, o, nodes) }) }
+	o.Started = func(nodes int) {
+		once.Do(func() { started(); stop = a.countdown(ctx, o, nodes) })
+	}
 	err := source.Run(ctx, o, sink)
 	if stop != nil {
 		stop()
@@ -142,9 +145,6 @@ func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.Pro
 
 // countdown shows how long the watch has run; the function that it returns ends it.
 func (a *app) countdown(ctx context.Context, o source.Options, nodes int) func() {
-	if !a.onTerminal() {
-		return func() {}
-	}
 	what := o.Targets[0].Addr()
 	if nodes > 1 {
 		what = fmt.Sprintf("%s and %d more", what, nodes-1)
@@ -174,7 +174,7 @@ func countdownLine(since, total time.Duration, stopping bool, what string) strin
 	seconds := since.Round(time.Second)
 	switch {
 	case stopping:
-		return "ending the watch (Ctrl-C again: at once, without a verdict)"
+		return "ending the watch"
 	case total == 0:
 		return fmt.Sprintf("%v, watching %s; Ctrl-C ends it", seconds, what)
 	}

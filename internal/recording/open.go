@@ -45,21 +45,36 @@ func IsFile(name string) bool {
 
 // Open reads a whole recording. A file whose writer was killed opens as well: SQLite replays its WAL. Of a damaged one
 // it reads what can be read, and adds a blind spot about the rest (Recording.Damage).
-func Open(path string) (*Recording, error) { return openWithin(path, nil) }
+func Open(path string) (*Recording, error) { return Reading{}.Open(path) }
 
 // OpenToJudge is Open, but of a large recording it reads a part that stands for all, and adds events about what it left
 // out. What it reads does not depend on anything but the recording.
-func OpenToJudge(path string) (*Recording, error) { return openWithin(path, &judged) }
+func OpenToJudge(path string) (*Recording, error) { return Reading{ToJudge: true}.Open(path) }
 
-func openWithin(path string, most *bounds) (*Recording, error) {
+// Reading is how a recording is opened.
+type Reading struct {
+	ToJudge bool // as OpenToJudge does
+	// Progress, if set, is called now and then with the share of the rows that were read, from 0 to 1.
+	Progress func(share float64)
+}
+
+// Open reads a recording. Its errors are those of the function Open.
+func (r Reading) Open(path string) (*Recording, error) {
+	if r.ToJudge {
+		return openWithin(path, &judged, r.Progress)
+	}
+	return openWithin(path, nil, r.Progress)
+}
+
+func openWithin(path string, most *bounds, progress func(float64)) (*Recording, error) {
 	if err := sniff(path); err != nil {
 		return nil, err
 	}
-	rec, err := load(path, "rw", most)
+	rec, err := load(path, "rw", most, progress)
 	if err != nil && !errors.Is(err, errNewer) {
 		// SQLite cannot create the WAL's index in a read-only directory, and refuses a file that was cut short: read
 		// the main file as it is.
-		if again, err2 := load(path, "immutable", most); err2 == nil {
+		if again, err2 := load(path, "immutable", most, progress); err2 == nil {
 			return again, nil
 		}
 	}
@@ -107,7 +122,7 @@ func wholeSize(head []byte) int64 {
 
 var errNewer = errors.New("written by a newer slowpath")
 
-func load(path, mode string, most *bounds) (*Recording, error) {
+func load(path, mode string, most *bounds, progress func(float64)) (*Recording, error) {
 	db, err := openDB(path, mode)
 	if err != nil {
 		return nil, err
@@ -136,6 +151,9 @@ func load(path, mode string, most *bounds) (*Recording, error) {
 		if err := x.selectRows(*most); err != nil && !isDamage(err) { // of a damaged one all is read that is there
 			return nil, fmt.Errorf("%s: %w: %w", path, ErrNotRecording, err)
 		}
+	}
+	if progress != nil {
+		x.progress, x.rows = progress, x.allRows()
 	}
 	for _, read := range []func() error{
 		x.readCalls, x.readSegments, x.readHistograms, x.readSamples, x.readConnUses, x.readEvents, x.readSnapshots,

@@ -46,6 +46,29 @@ type reader struct {
 	loNs    int64             // the times of its rows are from here
 	hiNs    int64             // to here
 	only    *selection        // what is read of a large recording; nil: all
+
+	progress func(share float64) // nil: nobody wants to know
+	rows     int64               // of all tables, about
+	before   int64               // rows of the tables that were read, about
+}
+
+// allRows is how many rows there are, about: what is damaged has none.
+func (x *reader) allRows() (n int64) {
+	for _, t := range []*table{
+		callTable, segmentTable, histogramTable, sampleTable, connUseTable, eventTable, snapshotTable, profileTable,
+	} {
+		last, _ := x.lastRow(t)
+		n += max(0, min(last, maxRows))
+	}
+	return n
+}
+
+// atRow says how far it is now and then: at the nth row that is read of a table.
+func (x *reader) atRow(n int, id int64) {
+	const apart = 1 << 12
+	if x.progress != nil && x.rows > 0 && n%apart == 0 {
+		x.progress(min(1, float64(x.before+max(0, id))/float64(x.rows)))
+	}
 }
 
 // limit takes the times that rows may have from meta. An end that cannot be is as good as none.
@@ -101,6 +124,7 @@ func (x *reader) read(t *table, columns string, add func(scan func(...any) error
 		switch {
 		case known:
 			last = id
+			x.atRow(n, id)
 		case id != 0 && id <= last:
 			return errCircle
 		default:
@@ -114,6 +138,9 @@ func (x *reader) read(t *table, columns string, add func(scan func(...any) error
 		from += " WHERE " + where
 	}
 	err := each(x.db, "SELECT rowid,"+columns+" FROM "+from+" ORDER BY rowid", row)
+	if last > 0 {
+		x.before += min(last, maxRows)
+	}
 	if err == nil || !isDamage(err) {
 		return err
 	}

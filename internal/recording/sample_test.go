@@ -60,7 +60,7 @@ func TestOpenWithinBounds(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := openWithin(path, &bounds{calls: 2000, events: 2000, conns: 2000, histograms: 10})
+	r, err := openWithin(path, &bounds{calls: 2000, events: 2000, conns: 2000, histograms: 10}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,10 @@ import (
 func Diagnose(rec *recording.Recording, version string) Diagnosis { return Of(facts.New(rec), version) }
 
 // Of is Diagnose of a recording whose facts are known.
-func Of(c *facts.Case, version string) Diagnosis {
+func Of(c *facts.Case, version string) Diagnosis { return Stepwise(c, version, func(int, int) {}) }
+
+// Stepwise is Of, and calls step before it asks each cause, with the cause's number from 1 and how many there are.
+func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	rec := c.Rec
 	d := Diagnosis{
 		Schema: Schema, Version: version, Target: targetOf(rec),
@@ -34,7 +37,7 @@ func Of(c *facts.Case, version string) Diagnosis {
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}
-	d.Findings, d.LostTime = findings(c)
+	d.Findings, d.LostTime = findings(c, step)
 	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
@@ -157,8 +160,8 @@ func ofSlowCalls(f cause.Finding) bool {
 }
 
 // findings are those of all causes in their order, with their shares of the time that callers lost.
-func findings(c *facts.Case) ([]cause.Finding, LostTime) {
-	found := linked(noticed(c, order(explain(c), claimWeight(slowness(c)))))
+func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime) {
+	found := linked(noticed(c, order(explain(c, step), claimWeight(slowness(c)))))
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
 	var lost lostTime
 	for {

@@ -29,10 +29,12 @@ type onNode struct {
 }
 
 // explain asks every cause about every node, and joins what it says of several nodes into one finding.
-func explain(c *facts.Case) []cause.Finding {
+func explain(c *facts.Case, step func(nth, of int)) []cause.Finding {
 	out := []cause.Finding{}
 	unseen := unseenOf(c.Rec)
-	for _, why := range cause.Catalogue() {
+	all := cause.Catalogue()
+	for i, why := range all {
+		step(i+1, len(all))
 		var found []onNode
 		for _, n := range c.Nodes {
 			if f := why.Explain(n); f != nil && f.Strength >= minStrength {

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"slowpath/internal/report/layout"
+)
+
+// status is what stderr shows of a command that runs: what goes on, for how many seconds, and after the first Ctrl-C
+// what that leads to. On a terminal it is one live line. Elsewhere it is a line after 10 s, 20 s, 40 s and so on, which
+// are few, also of a watch of a day. A command that ends before shows nothing.
+type status struct {
+	mu     sync.Mutex
+	what   string // goes on; empty: nothing is shown
+	since  time.Time
+	shown  time.Time
+	live   bool        // the live line is on the terminal
+	within bool        // others have begun a line on stderr, and not ended it
+	tick   *time.Timer // says again how long it has taken
+	began  time.Time   // of the first that was shown
+	next   time.Duration
+	answer string      // what the first Ctrl-C leads to
+	ends   atomic.Bool // the command ends at once then
+}
+
+const (
+	// silent is after how long a line says how long it has taken. Some lines change each second themselves.
+	silent = 1200 * time.Millisecond
+	// shownApart is how often the line changes: some steps are short.
+	shownApart = 100 * time.Millisecond
+	// linesApart is when a stderr that is no terminal has the first line. A load has one that often.
+	linesApart = 10 * time.Second
+	// answerTime bounds what is written after a signal: nobody may read stderr any more, or have stopped the terminal.
+	answerTime = 100 * time.Millisecond
+)
+
+// progress shows what a command does now.
+func (a *app) progress(format string, args ...any) {
+	s := &a.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := fmt.Sprintf(format, args...)
+	if what == s.what {
+		return
+	}
+	s.what, s.since, s.within = what, time.Now(), false
+	if s.began.IsZero() {
+		s.began, s.next = s.since, linesApart
+	}
+	again := silent
+	if time.Since(s.shown) < shownApart {
+		again = shownApart
+	} else {
+		a.showStatus()
+	}
+	if s.tick == nil {
+		s.tick = time.AfterFunc(again, a.showAgain)
+	} else {
+		s.tick.Reset(again)
+	}
+}
+
+// working is progress; the function that it returns is progressDone.
+func (a *app) working(format string, args ...any) (done func()) {
+	a.progress(format, args...)
+	return a.progressDone
+}
+
+// progressDone takes the live line away: what follows takes no time, or prints lines of its own.
+func (a *app) progressDone() {
+	s := &a.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tick != nil {
+		s.tick.Stop()
+	}
+	s.what = ""
+	a.clearStatus()
+}
+
+func (a *app) showAgain() {
+	s := &a.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.what != "" {
+		a.showStatus()
+		s.tick.Reset(time.Second)
+	}
+}
+
+// showStatus writes the line. It never takes a second line of a terminal, which could not be taken back.
+func (a *app) showStatus() {
+	s := &a.status
+	s.shown = time.Now()
+	line := layout.OneLine(s.what)
+	if took := time.Since(s.since); took >= silent {
+		line = fmt.Sprintf("%d s, %s", int(took.Seconds()), line)
+	}
+	switch took := time.Since(s.began); {
+	case a.onTerminal() && !s.within:
+		fmt.Fprint(a.rawStderr(), "\r\x1b[K"+layout.Shorten(line, a.liveWidth(), "..."))
+		s.live = true
+	case !a.onTerminal() && took >= s.next:
+		fmt.Fprintln(a.rawStderr(), line)
+		s.next = 2 * took
+	}
+}
+
+func (a *app) clearStatus() {
+	if a.status.live {
+		fmt.Fprint(a.rawStderr(), "\r\x1b[K")
+		a.status.live = false
+	}
+}
+
+// onInterrupt says what the first Ctrl-C leads to from now on, such as "the verdict of what was seen so far follows".
+func (a *app) onInterrupt(answer string) {
+	a.status.mu.Lock()
+	defer a.status.mu.Unlock()
+	a.status.answer = answer
+	a.status.ends.Store(false)
+}
+
+// interruptEnds has the first Ctrl-C end the command at once: there is nothing to keep, and nothing to be undone.
+func (a *app) interruptEnds(answer string) {
+	a.onInterrupt(answer)
+	a.status.ends.Store(true)
+}
+
+// interrupted answers the first Ctrl-C.
+func (a *app) interrupted(ends bool) {
+	s := &a.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line, again := "stopping", " (Ctrl-C again ends at once)"
+	if ends {
+		line, again = "stopped", ""
+	}
+	if s.answer != "" {
+		line += ": " + s.answer
+	}
+	switch {
+	case s.within:
+		fmt.Fprintln(a.rawStderr())
+	case a.onTerminal():
+		fmt.Fprint(a.rawStderr(), "\r\x1b[K") // the live line, and the ^C that the terminal has added
+	}
+	s.within, s.live = false, false
+	a.printLine(a.rawStderr(), line+again)
+}
+
+// shortly runs what writes to stderr, and does not wait for it if nobody reads.
+func shortly(write func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); write() }()
+	select {
+	case <-done:
+	case <-time.After(answerTime):
+	}
+}
+
+// besideStatus is a stderr that has the live line out of the way of what others write.
+type besideStatus struct {
+	*app
+	file *os.File
+}
+
+func (b besideStatus) Write(p []byte) (int, error) {
+	s := &b.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.clearStatus()
+	n, err := b.file.Write(p)
+	if s.within = !bytes.HasSuffix(p, []byte("\n")); !s.within && s.what != "" && b.onTerminal() {
+		b.showStatus()
+	}
+	return n, err
+}
+
+// rawStderr is stderr without the status, which holds its lock.
+func (a *app) rawStderr() io.Writer {
+	if b, ok := a.stderr.(besideStatus); ok {
+		return b.file
+	}
+	return a.stderr
+}
