@@ -121,6 +121,10 @@ type benching struct {
 
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
+	a.onInterrupt("the result follows, its keys are removed")
+	if b.flags.keep {
+		a.onInterrupt("the result follows")
+	}
 	a.progress("connecting to %s", t.Addr())
 	g, err := b.greet(ctx)
 	if err != nil {

@@ -53,6 +53,7 @@ func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) 
 	}
 	kinds = append(make([]string, len(targets)-len(kinds)), kinds...) // -s and -u are targets in front of the others
 	c := &comparing{app: a, flags: f, clock: clock.New()}
+	a.onInterrupt("the table follows, the keys are removed")
 	defer a.progressDone()
 	for i, t := range targets {
 		if err := c.open(ctx, t, kinds[i]); err != nil {

@@ -131,11 +131,13 @@ func (a *app) capturePackets(cmd *cobra.Command, f *captureFlags, args []string)
 		defer cancel()
 	}
 	first := f.files.FileName(1)
+	a.onInterrupt("the files are completed")
 	r, err := ring.Capture(ctx, ring.Options{
 		Interface: f.on, Servers: servers, SnapBytes: f.snap, Files: f.files, Program: "slowpath " + version,
 		Filter: words, Ready: func() {
 			a.dropBeside(first)
 			a.notes([]string{f.began(words)})
+			a.progress("capturing; Ctrl-C ends it")
 		},
 	})
 	if err == nil || r.Packets > 0 {

@@ -36,9 +36,9 @@ that both ends saw are joined, and the network's part of each is the client's ti
 may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring
 are read as one, and captures of both ends of the same connections are joined.
 
-Ctrl-C ends the watch early and still prints the verdict; a second one ends at once. Exit codes: 0 healthy or
-inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3 cannot connect or log in, 70 anything
-else.`,
+Ctrl-C ends the watch early and still prints the verdict; a second one ends at once, as the first one does while a
+FILE is read. Exit codes: 0 healthy or inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3
+cannot connect or log in, 70 anything else, 130 ended at once.`,
 		Example: `  slowpath doctor 10.0.0.5:6379
   REDISCLI_AUTH=secret slowpath doctor --user ops rediss://cache.example:6380
   slowpath doctor 127.0.0.1:6379 --for 8s --json

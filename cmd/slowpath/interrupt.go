@@ -40,7 +40,7 @@ func (a *app) interruptible(parent context.Context) (context.Context, context.Ca
 			cancel()
 			awaitSecond(first, began, signals)
 		}
-		shortly(a.progressDone)
+		shortly(a.endedAtOnce)
 		a.scratch.removeAll()
 		os.Exit(exitInterrupted)
 	}()

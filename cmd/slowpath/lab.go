@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/format"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/outfile"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -44,6 +46,12 @@ a lab that was killed are removed when the next one starts.`,
 	return c
 }
 
+// steps shows what the lab does, and says what the first Ctrl-C leads to.
+func (a *app) steps(ctx context.Context, answer string) context.Context {
+	a.onInterrupt(answer)
+	return step.With(ctx, func(text string) { a.progress("%s", text) })
+}
+
 // openLab removes the leftovers of dead labs first.
 func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incident.Lab, error) {
 	name := servers.Name(server)
@@ -54,7 +62,10 @@ func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incid
 	if err != nil {
 		return nil, err
 	}
+	a.mayLeave("ended at once; what the lab leaves is removed when its next command starts, such as slowpath lab down")
+	done := a.working("looking for leftovers of labs that were killed")
 	swept, err := l.Registry.Sweep(ctx)
+	done()
 	if len(swept) > 0 {
 		fmt.Fprintf(a.stderr, "removed %d leftovers of a lab that was killed\n", len(swept))
 	}
@@ -94,7 +105,14 @@ again with a setting or a change. It watches once more, and takes commands back.
 			if err != nil {
 				return err
 			}
-			r := grade.Run(cmd.Context(), in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
+			ctx := a.steps(cmd.Context(), "the incident is undone, without a verdict")
+			r := grade.Run(ctx, in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
+			a.progressDone()
+			if ctx.Err() != nil && r.Got == "" {
+				a.code = exitInterrupted
+				fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+				return nil
+			}
 			if r.Got != "" {
 				show := func() error { return report.Text(a.stdout, r.Diagnosis, a.style()) }
 				if asJSON {
@@ -212,7 +230,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 		return err
 	}
 	s := grade.Summarise(results)
-	if !s.Passed() {
+	if !s.Passed() && a.code == exitClean {
 		a.code = exitFindings
 	}
 	if f.asJSON {
@@ -228,22 +246,32 @@ func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Inciden
 	if err != nil {
 		return nil, err
 	}
+	ctx = a.steps(ctx, "the run is undone; the results so far follow")
+	of := f.runs * len(ins)
 	for run := range f.runs {
 		for _, in := range ins {
-			if ctx.Err() != nil {
-				return results, nil
-			}
 			in.Args = slices.Concat(in.Args, f.doctorArgs)
 			if f.keep != "" {
 				name := fmt.Sprintf("%s-%s-%d.slowpath", in.ID, f.server, run+1)
 				in.Args = append(in.Args, "--record", filepath.Join(f.keep, name))
 			}
-			r := grade.Run(ctx, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
+			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, in.ID)
+			r := grade.Run(each, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
+			a.progressDone()
+			if ctx.Err() != nil && r.Got == "" {
+				a.stoppedGrading(len(results), of)
+				return results, nil
+			}
 			grade.Line(a.stderr, r)
 			results = append(results, r)
 		}
 	}
 	return results, nil
+}
+
+func (a *app) stoppedGrading(made, of int) {
+	a.code = exitInterrupted
+	fmt.Fprintf(a.stderr, "stopped after %d of %s\n", made, format.Count(of, "run"))
 }
 
 func noIncident(id string) error {
@@ -312,9 +340,11 @@ func (a *app) labServers() *cobra.Command {
 				}
 			}
 			var errs []error
+			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
 			for _, name := range names {
 				start := time.Now()
-				b, err := cache.Get(cmd.Context(), name, a.stderr)
+				b, err := cache.Get(ctx, name, a.stderr)
+				a.progressDone()
 				if err != nil {
 					errs = append(errs, err)
 					continue

@@ -111,8 +111,10 @@ func (a *app) labAppsBuild() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
 			return build(a.stdout, names, func(name apps.Name) error {
-				_, err := cache.Get(cmd.Context(), name, a.stderr)
+				defer a.progressDone()
+				_, err := cache.Get(ctx, name, a.stderr)
 				return err
 			})
 		},
@@ -206,6 +208,7 @@ func (a *app) runApp(ctx context.Context, name apps.Name, r appRun) (err error) 
 	if err != nil {
 		return err
 	}
+	ctx = a.steps(ctx, "what its users saw so far follows")
 	if _, err := cache.Get(ctx, name, a.stderr); err != nil {
 		return missingTool(err)
 	}
@@ -218,11 +221,14 @@ func (a *app) runApp(ctx context.Context, name apps.Name, r appRun) (err error) 
 	if err != nil {
 		return missingTool(err)
 	}
+	a.progress("%s runs for %v", name, r.duration)
 	select {
 	case <-ctx.Done():
 	case <-time.After(r.duration):
 	}
+	a.progress("ending %s", name)
 	stats, stopErr := running.Stop()
+	a.progressDone()
 	if r.asJSON {
 		for _, line := range stats.Lines {
 			err = errors.Join(err, layout.JSONLine(a.stdout, "a row", line))

@@ -112,8 +112,10 @@ func (a *app) labClientsBuild() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
 			return build(a.stdout, names, func(name clients.Name) error {
-				_, err := cache.Get(cmd.Context(), name, a.stderr)
+				defer a.progressDone()
+				_, err := cache.Get(ctx, name, a.stderr)
 				return err
 			})
 		},

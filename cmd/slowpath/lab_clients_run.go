@@ -139,7 +139,9 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 	if err != nil {
 		return err
 	}
+	ctx = a.steps(ctx, "what it measured so far follows")
 	p, err := cache.Get(ctx, r.name, a.stderr)
+	a.progressDone()
 	if err != nil {
 		return missingTool(err)
 	}
@@ -147,11 +149,13 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 		return a.serveClient(ctx, p, r.options)
 	}
 	var sum clients.Summary
+	done := a.working("%s makes calls for %v", r.name, r.warmup+r.duration)
 	if r.http {
 		sum, err = askClient(ctx, p, r.options)
 	} else {
 		sum, err = p.Run(ctx, os.TempDir(), r.options)
 	}
+	done()
 	if err != nil {
 		return missingTool(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,6 @@ type changing struct {
 	pace clusters.Pace
 	lab  *incident.Lab
 	*clusters.Cluster
-	said time.Time // when the progress was last said on a stderr that is no terminal
 }
 
 func (a *app) changing(c *cobra.Command) *changing {
@@ -72,6 +70,7 @@ func (ch *changing) change(ctx context.Context, do func(context.Context) error) 
 	if ch.pace.KeysAtOnce < 0 || ch.pace.Pause < 0 {
 		return usagef("--keys-at-once and --pause cannot be negative")
 	}
+	ctx = ch.app.steps(ctx, "after the step that is under way")
 	if ch.lab, err = ch.app.openLab(ctx, defaultServer, ch.app.stderr); err != nil {
 		return err
 	}
@@ -99,20 +98,9 @@ func (ch *changing) note(text string) {
 	fmt.Fprintln(ch.app.stderr, text)
 }
 
-// progress shows how far the move of slots is: on a terminal each step, elsewhere now and then.
+// progress shows how far the move of slots is.
 func (ch *changing) progress(m clusters.Moved) {
-	line := fmt.Sprintf("%s, %s moved", slotsOf(m), format.Count(m.Keys, "key"))
-	if ch.app.onTerminal() {
-		ch.app.progress("%s; Ctrl-C ends it after this slot", line)
-		return
-	}
-	if ch.said.IsZero() {
-		ch.said = time.Now()
-	}
-	if time.Since(ch.said) >= linesApart {
-		ch.said = time.Now()
-		fmt.Fprintln(ch.app.stderr, line)
-	}
+	ch.app.progress("%s, %s moved; Ctrl-C ends it after this slot", slotsOf(m), format.Count(m.Keys, "key"))
 }
 
 func slotsOf(m clusters.Moved) string {

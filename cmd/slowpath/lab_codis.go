@@ -81,7 +81,10 @@ ended it.`,
 				return err
 			}
 			began := time.Now()
+			a.onInterrupt("the same command goes on where it ends")
+			done := a.working("moving the slots %s to %s", slots, to)
 			keys, err := codis.Migrate(cmd.Context(), args[0], slots, to)
+			done()
 			if errors.Is(err, codis.ErrRequest) {
 				return usage(err)
 			}

@@ -5,13 +5,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 )
@@ -44,7 +47,14 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f fixFlags) er
 		return err
 	}
 	fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
+	ctx = a.steps(ctx, "the incident is undone")
 	applied := fixer.Apply(ctx, in)
+	a.progressDone()
+	if ctx.Err() != nil && len(applied.Proofs) == 0 {
+		a.code = exitInterrupted
+		fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+		return nil
+	}
 	var all grade.Fixes
 	all.Add(applied)
 	switch {
@@ -82,18 +92,19 @@ func (a *app) gradeFixes(ctx context.Context, only string, f fixFlags) error {
 	if _, err := a.openLab(ctx, f.server, a.stderr); err != nil {
 		return err
 	}
-	for _, in := range ins {
-		if in.Cause == incident.HealthyCause {
-			continue
-		}
-		if ctx.Err() != nil {
+	fixer.Log = io.Discard
+	ins = slices.DeleteFunc(slices.Clone(ins), func(in incident.Incident) bool {
+		return in.Cause == incident.HealthyCause
+	})
+	ctx = a.steps(ctx, "the run is undone; the results so far follow")
+	for i, in := range ins {
+		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(ins), in.ID), in)
+		a.progressDone()
+		if ctx.Err() != nil { // it was cut short
+			a.stoppedGrading(i, len(ins))
 			break
 		}
-		applied := fixer.Apply(ctx, in)
 		grade.FixLine(a.stderr, applied)
-		if ctx.Err() != nil {
-			break // it was cut short
-		}
 		results.Add(applied)
 		if f.proofs != "" {
 			if err := results.Write(f.proofs); err != nil {

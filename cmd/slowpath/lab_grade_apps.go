@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/outfile"
 	"slowpath/internal/report/layout"
 )
@@ -45,12 +46,16 @@ func (a *app) gradeApps(ctx context.Context, f gradeFlags) error {
 		return fmt.Errorf("--keep: %w", err)
 	}
 	var results []grade.AppResult
-	for _, one := range chosen {
-		if ctx.Err() != nil {
+	ctx = a.steps(ctx, "the run is undone; the results so far follow")
+	for i, one := range chosen {
+		path := filepath.Join(dir, fmt.Sprintf("%s-%s-1.slowpath", one.ID(), f.server))
+		each := step.Of(ctx, "[%d/%d] %s", i+1, len(chosen), one.ID())
+		r := grade.RunApp(each, one, servers.Name(f.server), grade.DoctorProcess(exe), path, io.Discard)
+		a.progressDone()
+		if ctx.Err() != nil && r.Error != "" {
+			a.stoppedGrading(len(results), len(chosen))
 			break
 		}
-		path := filepath.Join(dir, fmt.Sprintf("%s-%s-1.slowpath", one.ID(), f.server))
-		r := grade.RunApp(ctx, one, servers.Name(f.server), grade.DoctorProcess(exe), path, io.Discard)
 		grade.AppLine(a.stderr, r)
 		results = append(results, r)
 	}
@@ -58,7 +63,7 @@ func (a *app) gradeApps(ctx context.Context, f gradeFlags) error {
 }
 
 func (a *app) appsSummary(s grade.AppsSummary, asJSON bool) error {
-	if !s.Passed() {
+	if !s.Passed() && a.code == exitClean {
 		a.code = exitFindings
 	}
 	if asJSON {

@@ -127,8 +127,9 @@ func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only se
 	}
 	runs, err := random.Series{
 		Dir: dir, Seed: f.seed, N: f.runs, Server: only, Version: version, JudgeOnly: f.judgeOnly,
-		Record: random.RecordProcess(exe), Done: func(run random.Run) { random.Line(a.stderr, run) },
-	}.Play(ctx)
+		Record: random.RecordProcess(exe), Done: func(run random.Run) { a.progressDone(); random.Line(a.stderr, run) },
+	}.Play(a.steps(ctx, "the run is undone; the results so far follow"))
+	a.progressDone()
 	if err != nil {
 		return random.Report{}, err
 	}

@@ -79,6 +79,7 @@ func listIncidents(w io.Writer, width int) error {
 
 // printRunning lists what lab up has started.
 func (a *app) printRunning(l *incident.Lab) error {
+	a.progressDone()
 	list, err := l.Fleet.List()
 	if err != nil || len(list) == 0 {
 		return err

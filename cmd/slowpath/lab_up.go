@@ -33,7 +33,7 @@ func (a *app) labUp() *cobra.Command {
   slowpath lab up --masters 2 --proxy codis            # a stand-in for Codis; lab migrate-slots
   slowpath lab up --masters 40 --replicas 1 --map 6    # one server that knows a map of 80 nodes`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := fleet.CheckName(spec.Fleet); err != nil {
 				return usagef("--name %w", err)
 			}
@@ -45,12 +45,15 @@ func (a *app) labUp() *cobra.Command {
 			if masters < 1 {
 				return usagef("--masters %d: give at least 1", masters)
 			}
-			l, bin, err := a.openLabWith(cmd.Context(), server)
+			ctx := a.steps(cmd.Context(), "what was started is stopped")
+			defer func() { err = a.notStarted(ctx, err) }()
+			l, bin, err := a.openLabWith(ctx, server)
 			if err != nil {
 				return err
 			}
+			a.mayLeave("ended at once; what has started is stopped by: slowpath lab down " + spec.Fleet)
 			if ranges > 0 {
-				if _, err := l.Fleet.StartMap(cmd.Context(), bin, fleet.MapSpec{
+				if _, err := l.Fleet.StartMap(ctx, bin, fleet.MapSpec{
 					Masters: masters, Replicas: replicas,
 					RangesPerMaster: ranges,
 				}, spec); err != nil {
@@ -62,7 +65,7 @@ func (a *app) labUp() *cobra.Command {
 				if proxy == fleet.Codis {
 					fmt.Fprintln(a.stderr, codisNote)
 				}
-				if _, err := l.Fleet.UpBehind(cmd.Context(), bin, proxy, masters, replicas, spec); err != nil {
+				if _, err := l.Fleet.UpBehind(ctx, bin, proxy, masters, replicas, spec); err != nil {
 					if errors.Is(err, fleet.ErrNoProxy) {
 						return fmt.Errorf("%w: %w", errMissing, err)
 					}
@@ -73,7 +76,7 @@ func (a *app) labUp() *cobra.Command {
 			if masters == 1 {
 				masters = 0 // for the fleet, a number of masters means a cluster
 			}
-			if _, err := l.Fleet.Up(cmd.Context(), bin, masters, replicas, spec); err != nil {
+			if _, err := l.Fleet.Up(ctx, bin, masters, replicas, spec); err != nil {
 				return badPort(err)
 			}
 			return a.printRunning(l)
@@ -96,6 +99,17 @@ func (a *app) labUp() *cobra.Command {
 	f.StringArrayVar(&spec.ACL, "acl", nil, "ACL line, e.g. 'user ops on >pw ~* +@all' (repeatable)")
 	f.StringArrayVar(&spec.Config, "config", nil, "line of redis.conf (repeatable)")
 	return c
+}
+
+// notStarted is the end of lab up. After Ctrl-C it is no error of a server that it did not start.
+func (a *app) notStarted(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	a.progressDone()
+	a.code = exitInterrupted
+	fmt.Fprintln(a.stderr, "stopped: nothing was started that still runs")
+	return nil
 }
 
 // codisNote is said before a stand-in for Codis starts.
@@ -180,7 +194,10 @@ or by other users of sudo, stays.`,
 			if len(names) == 0 {
 				names = []string{fleet.DefaultName}
 			}
+			a.onInterrupt("what still runs stays for the next slowpath lab down")
+			done := a.working("stopping %s", strings.Join(names, ", "))
 			infos, err := l.Fleet.Down(cmd.Context(), names...)
+			done()
 			fmt.Fprintf(a.stdout, "stopped %d servers\n", len(infos))
 			if left, _ := l.Fleet.Names(); len(left) > 0 && err == nil {
 				fmt.Fprintf(a.stderr, "still there: %s\n", strings.Join(left, ", "))

@@ -236,6 +236,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 		fmt.Fprintf(a.stderr, "cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with "+
 			"those so far\n", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second))
 	}
+	ctx = a.steps(ctx, "the cells so far follow")
 	defer a.progressDone()
 	return matrix.Run(ctx, matrix.Options{
 		Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache,

@@ -130,6 +130,7 @@ func (a *app) makePools(ctx context.Context, s *matrix.PoolSweep) error {
 	fmt.Fprintf(a.stderr, "%s of %s, about %v where all programs are built; Ctrl-C ends it with the rounds so far\n",
 		format.Count(s.Settings.Rounds, "round"), format.Count(len(s.Rows), "row"),
 		matrix.ExpectedPools(s.Rows, s.Settings).Round(time.Second))
+	ctx = a.steps(ctx, "the rounds so far follow")
 	defer a.progressDone()
 	return matrix.SweepPools(ctx, matrix.PoolOptions{
 		Fleet: l.Fleet, Servers: l.Cache, Clients: cache, Log: a.stderr,

@@ -97,6 +97,7 @@ func (a *app) runProbe(cmd *cobra.Command, f *probeFlags, args []string) error {
 	if f.record != "" && recording.IsFile(f.record) { // before the connections, which may take long
 		return usagef("recording %s exists already; name another file or remove it", f.record)
 	}
+	a.onInterrupt("the table follows")
 	if p.hops, err = a.hops(ctx, targets, f.timeout); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type status struct {
 	began  time.Time   // of the first that was shown
 	next   time.Duration
 	answer string      // what the first Ctrl-C leads to
+	left   string      // what the second leaves
 	ends   atomic.Bool // the command ends at once then
 }
 
@@ -99,7 +100,7 @@ func (a *app) showStatus() {
 	s := &a.status
 	s.shown = time.Now()
 	line := layout.OneLine(s.what)
-	if took := time.Since(s.since); took >= silent {
+	if took := time.Since(s.since); took >= time.Second {
 		line = fmt.Sprintf("%d s, %s", int(took.Seconds()), line)
 	}
 	switch took := time.Since(s.began); {
@@ -153,6 +154,23 @@ func (a *app) interrupted(ends bool) {
 	}
 	s.within, s.live = false, false
 	a.printLine(a.rawStderr(), line+again)
+}
+
+// mayLeave is what is said where the second Ctrl-C ends the command.
+func (a *app) mayLeave(what string) {
+	a.status.mu.Lock()
+	defer a.status.mu.Unlock()
+	a.status.left = what
+}
+
+// endedAtOnce says what is left where a command did not end in good order.
+func (a *app) endedAtOnce() {
+	a.progressDone()
+	a.status.mu.Lock()
+	defer a.status.mu.Unlock()
+	if a.status.left != "" {
+		a.printLine(a.rawStderr(), a.status.left)
+	}
 }
 
 // shortly runs what writes to stderr, and does not wait for it if nobody reads.

@@ -127,6 +127,7 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 
 // survey asks a cluster, and shows what it does meanwhile.
 func (a *app) survey(ctx context.Context, o survey.Options) (*survey.Survey, error) {
+	a.onInterrupt("what was seen so far follows")
 	o.Progress = func(s string) { a.progress("%s", s) }
 	seen, err := o.Run(ctx)
 	a.progressDone()

@@ -153,6 +153,7 @@ func (a *app) runSimulate(ctx context.Context, f *simulateFlags, args []string) 
 		return err
 	}
 	r.Setup = f.setup
+	a.interruptEnds("nothing was simulated")
 	r.Results, err = simulate.Compare(ctx, f.setup, policies, func(s string) { a.progress("%s", s) })
 	a.progressDone()
 	if errors.Is(err, simulate.ErrSetup) {

@@ -79,6 +79,7 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	}
 	ctx, cancel := source.Window(ctx, f.duration)
 	defer cancel()
+	a.onInterrupt("the summary follows")
 	go a.awaitReaderGone(ctx, cancel)
 	a.progress("connecting to %s", targets[0].Addr())
 	begun := false

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/lab/step"
 	"slowpath/internal/lab/toolchain"
 )
 
@@ -107,6 +108,7 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Program
 		return failed(err)
 	}
 	dir, tools, err := c.built.Get(ctx, string(name), s, a.recipe.chain, func() {
+		step.Say(ctx, "building the application %s", name)
 		if progress != nil {
 			fmt.Fprintf(progress, "%s: building the application, %s\n", name, a.Libraries)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"slowpath/internal/lab/step"
 	"slowpath/internal/lab/toolchain"
 )
 
@@ -71,6 +72,7 @@ func (c *Cache) get(ctx context.Context, client Client, progress io.Writer) ([]s
 		return nil, err
 	}
 	dir, tools, err := c.built.Get(ctx, string(client.Name), s, client.recipe.Toolchain, func() {
+		step.Say(ctx, "building the client %s", client.Name)
 		fmt.Fprintf(progress, "%s: building the client, %s %s\n", client.Name, client.Library, client.Version)
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/wire/cluster"
 )
 
@@ -164,6 +165,7 @@ func (c *Cluster) look(ctx context.Context) error {
 
 // settle waits until all nodes have the same map: the same nodes in the same roles, and the same owner of each slot.
 func (c *Cluster) settle(ctx context.Context) error {
+	step.Say(ctx, "waiting until all nodes have the same map")
 	end := time.Now().Add(settleTimeout)
 	return poll(ctx, func() (bool, error) {
 		if err := c.look(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/lab/step"
 	"slowpath/internal/wire/cluster"
 )
 
@@ -154,6 +155,7 @@ func (c *Cluster) askReplica(ctx context.Context, r *node, how How) error {
 		cmd = append(cmd, "FORCE")
 	}
 	c.Note(r.Addr + " takes over")
+	step.Say(ctx, "waiting until %s is a master", r.Addr)
 	within := manualTries*manualTimeout + 2*c.nodeTimeout(ctx)
 	for begin := time.Now(); time.Since(begin) < within; {
 		if _, err := r.do(ctx, cmd...); err != nil {
@@ -189,6 +191,7 @@ func (c *Cluster) killMaster(ctx context.Context, m cluster.Node) (*node, error)
 	c.ended = append(c.ended, master.Instance)
 	c.remove(master)
 	c.Note(fmt.Sprintf("%s is killed; the others notice that after cluster-node-timeout, %v", master.Addr, timeout))
+	step.Say(ctx, "waiting until a replica is elected")
 	within := 4 * elections * max(timeout, time.Second)
 	end := time.Now().Add(within)
 	var elected *node

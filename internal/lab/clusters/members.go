@@ -11,6 +11,7 @@ import (
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/wire/cluster"
 )
 
@@ -92,6 +93,7 @@ func (c *Cluster) join(ctx context.Context, i *fleet.Instance, master *node) (*n
 		return nil, err
 	}
 	c.Note(fmt.Sprintf("%s joins", n.Addr))
+	step.Say(ctx, "waiting until all nodes know %s", n.Addr)
 	if err := introduce(ctx, n, known); err != nil {
 		return n, err
 	}
@@ -157,6 +159,7 @@ func (c *Cluster) allServe(ctx context.Context) (bool, error) {
 
 // follow makes a node a replica, and waits until it is in sync.
 func (n *node) follow(ctx context.Context, master string) error {
+	step.Say(ctx, "waiting until %s has the data", n.Addr)
 	if _, err := n.do(ctx, "CLUSTER", "REPLICATE", master); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"slowpath/internal/lab/step"
 )
 
 // form makes a cluster of the nodes, in the order of redis-cli --cluster create: slots, epochs, meet, replicate.
@@ -20,6 +22,7 @@ func (c *Cluster) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	step.Say(ctx, "making a cluster of %d nodes", len(nodes))
 	for k, n := range nodes {
 		if k < c.Masters {
 			if err := n.addSlots(ctx, k*Slots/c.Masters, (k+1)*Slots/c.Masters-1); err != nil {
@@ -125,6 +128,7 @@ func (c *Cluster) replicate(ctx context.Context, nodes []node) error {
 
 // awaitOK waits until every node serves all slots and knows all replicas, and every replica is in sync with its master.
 func (c *Cluster) awaitOK(ctx context.Context, nodes []node) error {
+	step.Say(ctx, "waiting until all %d nodes of the cluster agree", len(nodes))
 	introduce := introductions(nodes)
 	err := each(ctx, nodes, "cluster_state:ok", func(n node) (bool, error) {
 		info, err := n.text(ctx, "CLUSTER", "INFO")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"slowpath/internal/lab/step"
 )
 
 // Instance is a server that runs.
@@ -68,6 +70,7 @@ func (i *Instance) exec() error {
 // Stop ends the server with SIGTERM, after two seconds with SIGKILL, and removes its directory. To stop it twice is no
 // error.
 func (i *Instance) Stop(ctx context.Context) error {
+	step.Say(ctx, "stopping %s on %s", i.Server, i.Addr)
 	made := slices.DeleteFunc([]Entry{i.process, i.dir}, func(e Entry) bool { return e.ID == "" })
 	if err := i.registry.Release(ctx, made...); err != nil {
 		return fmt.Errorf("stopping %s: %w", i.Addr, err)

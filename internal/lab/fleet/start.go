@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // Start starts one server and waits until it answers PING. Without a deadline in ctx it waits 30 s. The error ends with
@@ -44,6 +45,7 @@ const portRaces = 5
 func (f *Fleet) start(ctx context.Context, bin servers.Binary, spec Spec, g *group, role string) (*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
+	step.Say(ctx, "starting %s", bin.Name)
 	if err := spec.check(bin); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", bin.Name, err)
 	}

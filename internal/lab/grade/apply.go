@@ -19,6 +19,7 @@ import (
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/report/layout"
 )
 
@@ -150,6 +151,7 @@ func (f Fixer) command(
 			return p, after, fmt.Errorf("the lab does not know %s", ask)
 		}
 	}
+	step.Say(ctx, "carrying out %s", s.ID)
 	f.logf("$ %s", line)
 	if err := f.shell(ctx, line); err != nil {
 		return p, after, err

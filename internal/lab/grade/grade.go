@@ -14,6 +14,7 @@ import (
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // Result is one graded run.
@@ -72,11 +73,13 @@ func made(ctx context.Context, in incident.Incident, server servers.Name, doctor
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
+		step.Say(ctx, "undoing it")
 		r.closed(l.Close(ctx))
 	}()
 	if fix != nil {
 		l.Fix(*fix)
 	}
+	step.Say(ctx, "making the incident")
 	scene, err := in.Make(ctx, l)
 	switch {
 	case errors.Is(err, fault.ErrCannot):
@@ -94,8 +97,13 @@ func made(ctx context.Context, in incident.Incident, server servers.Name, doctor
 		watch = incident.DefaultWatch
 	}
 	watched := func() (verdict.Diagnosis, error) {
-		return doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
+		step.Say(ctx, "doctor watches %s for %v, and judges", scene.Target, watch)
+		d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
 			in.Args)...))
+		if err == nil {
+			err = ctx.Err() // what was seen of a watch that was ended early is no result
+		}
+		return d, err
 	}
 	d, err := watched()
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // runWith grades an incident whose client is a shell script, which has read its options. Doctor says swap, where wait
@@ -73,5 +75,40 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 				t.Errorf("no %q in:\n%s", tt.line, out.String())
 			}
 		})
+	}
+}
+
+// TestSteps: a run tells what it does.
+func TestSteps(t *testing.T) {
+	var said []string
+	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
+	in := incident.Incident{ID: "x", Cause: "x", Make: func(ctx context.Context, l *incident.Lab) (incident.Scene, error) {
+		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
+		return incident.Scene{Target: node}, nil
+	}}
+	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
+	}, io.Discard)
+	want := []string{
+		"one of 2: making the incident", "one of 2: doctor watches " + node + " for 8s, and judges",
+		"one of 2: undoing it", "one of 2: gone",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
+// TestInterrupted: the verdict of a watch that was ended early is no result.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in := incident.Incident{ID: "x", Cause: "x", Make: func(context.Context, *incident.Lab) (incident.Scene, error) {
+		return incident.Scene{Target: node}, nil
+	}}
+	r := Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+		cancel()
+		return verdict.Diagnosis{Verdict: "slow", Findings: []cause.Finding{{Cause: "x"}}}, nil
+	}, io.Discard)
+	if r.Got != "" || r.Error == "" || r.Right() {
+		t.Errorf("%+v", r)
 	}
 }

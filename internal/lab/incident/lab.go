@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/lab/traffic"
 )
 
@@ -127,6 +128,7 @@ func (l *Lab) since(major, minor int, lines ...string) []string {
 
 // Load runs traffic until the incident ends.
 func (l *Lab) Load(ctx context.Context, s traffic.Spec) {
+	step.Say(ctx, "making calls")
 	load := traffic.Start(context.WithoutCancel(ctx), s)
 	l.Defer(func(context.Context) error {
 		load.Stop()
@@ -176,7 +178,7 @@ func (l *Lab) onceAfter(ctx context.Context, wait time.Duration, action func(con
 
 // run runs f in a goroutine that ends with the incident.
 func (l *Lab) run(ctx context.Context, f func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(step.With(context.WithoutCancel(ctx), nil))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

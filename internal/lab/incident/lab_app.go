@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/fault"
+	"slowpath/internal/lab/step"
 )
 
 // AppSpec is an application of an incident.
@@ -35,6 +36,7 @@ func (l *Lab) App(ctx context.Context, s AppSpec) (*apps.Running, error) {
 	if err != nil {
 		return nil, err
 	}
+	step.Say(ctx, "waiting for the first operation of %s", s.Name)
 	r, err := program.Start(ctx, dir, s.Options, prefix(s.Cgroup, s.CPU)...)
 	if errors.Is(err, apps.ErrUnsupported) {
 		return nil, fmt.Errorf("%w: %w", fault.ErrCannot, err)
@@ -42,7 +44,8 @@ func (l *Lab) App(ctx context.Context, s AppSpec) (*apps.Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.Defer(func(context.Context) error {
+	l.Defer(func(ctx context.Context) error {
+		step.Say(ctx, "ending %s", s.Name)
 		stats, err := r.Stop()
 		l.Logf("application %s: %s", s.Name, stats)
 		if errors.Is(err, apps.ErrEnded) {

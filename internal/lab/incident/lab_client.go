@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/step"
 )
 
 // ClientSpec is a client process of an incident.
@@ -59,7 +60,11 @@ func (l *Lab) ClientProcess(ctx context.Context, s ClientSpec) (*clients.Process
 	if err != nil {
 		return nil, err
 	}
-	l.Defer(func(context.Context) error { return l.endClient(s.Program, c) })
+	l.Defer(func(ctx context.Context) error {
+		step.Say(ctx, "ending the client %s", s.Program)
+		return l.endClient(s.Program, c)
+	})
+	step.Say(ctx, "waiting for the first call of the client %s", filepath.Base(string(s.Program)))
 	ctx, cancel := context.WithTimeout(ctx, clientReady)
 	defer cancel()
 	return c, c.AwaitReady(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/monitor"
 	"slowpath/internal/wire/target"
@@ -22,6 +23,7 @@ func (p *pair) measure(ctx context.Context) error {
 	if p.settings.HTTP {
 		load = p.service
 	}
+	step.Say(ctx, "making calls for %v", p.settings.Warmup+p.settings.Duration)
 	sum, watch, err := load(ctx)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/step"
 )
 
 // pair is a client and the servers of its cell.
@@ -149,6 +150,7 @@ func (p *pair) ask(ctx context.Context, run *clients.Process) error {
 	case p.about.Language == "Java":
 		args = append(args, "--pprof", strconv.Itoa(run.PID))
 	}
+	step.Say(ctx, "doctor watches for %v, and judges", p.settings.Watch)
 	watch, cancel := context.WithTimeout(ctx, p.settings.Watch+judgeWithin)
 	defer cancel()
 	d, err := p.Doctor(watch, args)

@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 	"slowpath/internal/load/experiment"
 	"slowpath/internal/source/server"
 	"slowpath/internal/wire/session"
@@ -56,6 +57,7 @@ func SweepPools(ctx context.Context, o PoolOptions, s *PoolSweep) (err error) {
 				continue
 			}
 			o.Begin(*row, round)
+			ctx := step.Of(ctx, "round %d of %d: %s", round, s.Settings.Rounds, *row)
 			c, err := r.poolLoad(ctx, s, row, open)
 			if ctx.Err() != nil {
 				s.Interrupted = true

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // Doctor asks for the verdict on a target, by the arguments of slowpath doctor.
@@ -39,6 +40,7 @@ func Run(ctx context.Context, o Options, m *Matrix) (err error) {
 	defer func() { err = errors.Join(err, r.leave(ctx)) }()
 	for i, c := range todo {
 		o.Begin(c, i+1, len(todo))
+		ctx := step.Of(ctx, "[%d/%d] %s", i+1, len(todo), c)
 		start := time.Now()
 		err := r.cell(ctx, &c)
 		if ctx.Err() != nil {

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // Run is what was made and measured for one seed, and how its recording is judged.
@@ -81,6 +82,7 @@ func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, 
 		err = r.make(ctx, l, trialLength, record, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 		defer cancel()
+		step.Say(done, "cleaning up")
 		if closing := l.Close(done); err == nil && closing != nil {
 			err = fmt.Errorf("cleaning up: %w", closing)
 		}
@@ -110,6 +112,7 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 	}
 	all := 1<<len(s.scenario.Faults) - 1
 	watch := newTrial(all, len(s.scenario.Faults), time.Now())
+	step.Say(ctx, "recording %s for %v", s.target[0], incident.DefaultWatch)
 	if err := record(ctx, s.target, incident.DefaultWatch, file); err != nil {
 		return err
 	}
@@ -137,8 +140,10 @@ func (r *Run) decide() {
 
 // play makes the trials one after the other.
 func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (trials []Trial, err error) {
-	for _, block := range plan(seed, s.scenario.Faults) {
-		for _, set := range block {
+	blocks := plan(seed, s.scenario.Faults)
+	for i, block := range blocks {
+		for k, set := range block {
+			step.Say(ctx, "measuring what the faults cost: trial %d of %d", i*len(block)+k+1, len(blocks)*len(block))
 			if err := s.set(ctx, maskOf(set, len(s.scenario.Faults))); err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/step"
 )
 
 // Series is a number of runs whose seeds follow each other. Its directory keeps the recording and the result of each,
@@ -70,6 +71,7 @@ func (s Series) path(seed uint64, ext string) string {
 func (s Series) Play(ctx context.Context) (runs []Run, err error) {
 	for i := range uint64(s.N) {
 		seed := s.Seed + i
+		ctx := step.Of(ctx, "run %d of %d", i+1, s.N)
 		r, err := s.load(seed)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && s.JudgeOnly:
@@ -82,6 +84,7 @@ func (s Series) Play(ctx context.Context) (runs []Run, err error) {
 			return runs, err
 		}
 		if !r.Failed() {
+			step.Say(ctx, "judging it")
 			if err := r.Judge(s.path(seed, ".slowpath"), s.Version); err != nil {
 				return runs, err
 			}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"slowpath/internal/lab/step"
 )
 
 // Cache is a directory with one subdirectory for each server. Several processes may share it.
@@ -89,6 +91,7 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary,
 	if progress == nil {
 		progress = io.Discard
 	}
+	step.Say(ctx, "getting %s", name)
 	unlock, err := lock(ctx, filepath.Join(c.dir, ".lock-"+string(name)))
 	if err != nil {
 		return Binary{}, fmt.Errorf("getting %s: %w", name, err)
