@@ -51,6 +51,9 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 	if err := b.checkScripts(ctx, d); err != nil {
 		return err
 	}
+	if !b.leavesNothing(d) {
+		b.app.mayLeave("ended at once; keys of the load remain: " + b.removeByHand())
+	}
 	if err := d.Setup(ctx); err != nil {
 		return err
 	}
@@ -128,11 +131,12 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 // been away meanwhile.
 func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	d.Close()
-	if b.flags.keep || !b.flags.prefill && !d.WritesKeys() {
+	if b.leavesNothing(d) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
+	b.app.progress("removing the keys of the load")
 	master, err := b.masterAfter(ctx, d)
 	var again *bench.Data
 	if err == nil {
@@ -143,6 +147,11 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	}
 	defer again.Close()
 	return b.cleanUp(ctx, again)
+}
+
+// leavesNothing reports whether there are no keys to remove.
+func (b *benching) leavesNothing(d *bench.Data) bool {
+	return b.flags.keep || !b.flags.prefill && !d.WritesKeys()
 }
 
 // masterAfter is a master after the load: the node of a cluster that was named may have left it or died meanwhile, so
@@ -191,6 +200,7 @@ func (b *benching) cleanUp(ctx context.Context, d *bench.Data) error {
 	_, err := d.Clean(ctx)
 	b.app.progressDone()
 	if err == nil {
+		b.app.mayLeave("")
 		return nil
 	}
 	return fmt.Errorf("%w; to remove them: %s", err, b.removeByHand())

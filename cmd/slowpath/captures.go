@@ -165,15 +165,19 @@ func (a *app) openCaptures(paths []string) (files []capture.File, done func(), e
 // shownFile is a file that shows how much of it was read.
 type shownFile struct {
 	*os.File
-	app *app
-	at  int64
+	app   *app
+	at    int64
+	again string // where it was read before
 }
 
 func (f *shownFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	f.at += int64(n)
 	if st, statErr := f.Stat(); statErr == nil && st.Size() > 0 {
-		f.app.progress("reading %s, %d %%", filepath.Base(f.Name()), 100*f.at/st.Size())
+		f.app.progress("reading %s%s, %d %%", filepath.Base(f.Name()), f.again, 100*f.at/st.Size())
+		if f.at == st.Size() {
+			f.again = " again"
+		}
 	}
 	return n, err
 }

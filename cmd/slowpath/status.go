@@ -41,12 +41,19 @@ const (
 	answerTime = 100 * time.Millisecond
 )
 
-// progress shows what a command does now.
-func (a *app) progress(format string, args ...any) {
+// progress shows what a command does now, and how far it is.
+func (a *app) progress(format string, args ...any) { a.doing(false, fmt.Sprintf(format, args...)) }
+
+// working shows a step that begins; the function that it returns is progressDone.
+func (a *app) working(format string, args ...any) (done func()) {
+	a.doing(true, fmt.Sprintf(format, args...))
+	return a.progressDone
+}
+
+func (a *app) doing(atOnce bool, what string) {
 	s := &a.status
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	what := fmt.Sprintf(format, args...)
 	if what == s.what {
 		return
 	}
@@ -55,7 +62,7 @@ func (a *app) progress(format string, args ...any) {
 		s.began, s.next = s.since, linesApart
 	}
 	again := silent
-	if time.Since(s.shown) < shownApart {
+	if !atOnce && time.Since(s.shown) < shownApart {
 		again = shownApart
 	} else {
 		a.showStatus()
@@ -65,12 +72,6 @@ func (a *app) progress(format string, args ...any) {
 	} else {
 		s.tick.Reset(again)
 	}
-}
-
-// working is progress; the function that it returns is progressDone.
-func (a *app) working(format string, args ...any) (done func()) {
-	a.progress(format, args...)
-	return a.progressDone
 }
 
 // progressDone takes the live line away: what follows takes no time, or prints lines of its own.
