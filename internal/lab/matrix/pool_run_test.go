@@ -29,7 +29,7 @@ func sweep(t *testing.T, ctx context.Context, plan PoolPlan, rounds int, end fun
 	return s
 }
 
-// TestSweepPools: the server has the connections that the pool allows, a row for each size and use, in rounds.
+// TestSweepPools: the server has no more connections than the pool allows, a row for each size and use, in rounds.
 func TestSweepPools(t *testing.T) {
 	var order []int
 	s := sweep(t, t.Context(), PoolPlan{
@@ -49,7 +49,8 @@ func TestSweepPools(t *testing.T) {
 			r.RequestsPerSecond.Value <= 0 || r.P99Ns.Value < r.P50Ns.Value || r.MeanNs.Value <= 0 || r.Library == "" {
 			t.Errorf("%s: %+v", r, r)
 		}
-		if r.Connections != r.Pool && (r.Mode == PerThread || r.Pool < r.Callers) {
+		// Where callers borrow, a pool opens a connection when none is free: on a busy machine it may need fewer.
+		if r.Connections > r.Pool || r.Connections < 1 || r.Mode == PerThread && r.Connections != r.Pool {
 			t.Errorf("%s: %d connections", r, r.Connections)
 		}
 	}
