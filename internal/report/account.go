@@ -46,7 +46,8 @@ func statesOf(d verdict.Diagnosis) (title string, states []verdict.State) {
 	recorded, all := slowCalls(d)
 	if lost := lostIn(d.LostTime); len(lost) > 0 {
 		title = "Where the lost time passed" + callsSummed(recorded, all, "slow call")
-		if recorded > 0 && slices.ContainsFunc(lost, func(s verdict.State) bool { return s.Actor == verdict.Elsewhere }) {
+		elsewhere := func(s verdict.State) bool { return s.Actor == verdict.Elsewhere }
+		if recorded > 0 && slices.ContainsFunc(lost, elsewhere) {
 			title += " and outside of them"
 		}
 		return title, lost

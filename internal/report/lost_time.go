@@ -220,8 +220,8 @@ func lostNotes(l verdict.LostTime) (notes []string) {
 		}
 		for _, o := range r.Overlaps {
 			if at, share := numberOf(l, o.Cause), lostPart(o.Ns, all); at > 0 && share >= shownOverlap {
-				notes = append(notes, fmt.Sprintf("Findings %d and %d overlap: both explain %s of the lost time, which "+
-					"counts for finding %d.", min(at, i+1), max(at, i+1), format.Percent(share), at))
+				notes = append(notes, fmt.Sprintf("Findings %d and %d overlap: both explain %s of the lost time, "+
+					"which counts for finding %d.", min(at, i+1), max(at, i+1), format.Percent(share), at))
 			}
 		}
 	}

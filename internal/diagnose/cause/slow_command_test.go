@@ -107,7 +107,8 @@ func TestSlowCommandNamesClientAndRemedy(t *testing.T) {
 	}
 }
 
-// TestCommandDoesNotWaitForItself: of the slow calls that waited for a command, those that are that command do not count.
+// TestCommandDoesNotWaitForItself: of the slow calls that waited for a command, those that are that command do not
+// count.
 func TestCommandDoesNotWaitForItself(t *testing.T) {
 	d := newLoopCase().logged("KEYS", 2, 10).diagnose()
 	commands := 0
@@ -117,7 +118,8 @@ func TestCommandDoesNotWaitForItself(t *testing.T) {
 		}
 	}
 	f := d.Findings[0]
-	holds(t, "evidence", texts(f.Evidence), fmt.Sprintf("%d of %d slow calls waited for KEYS", f.SlowCalls-commands, f.Of))
+	waited := fmt.Sprintf("%d of %d slow calls waited for KEYS", f.SlowCalls-commands, f.Of)
+	holds(t, "evidence", texts(f.Evidence), waited)
 	holds(t, "evidence", texts(f.Evidence), fmt.Sprintf("; %d more did that work themselves", commands))
 }
 

@@ -125,7 +125,7 @@ type Worst struct {
 	Ns     int64     `json:"ns"`
 	// OwnDelayNs is the part of Ns in which slowpath's own process waited for a CPU. It counts in no latency.
 	OwnDelayNs int64 `json:"own_delay_ns,omitempty"`
-	// SameStall is how many other slow calls waited for the same at the same time.
+	// SameStall is how many other slow calls waited longest with the same server, client or connection at that time.
 	SameStall int    `json:"same_stall,omitempty"`
 	Segments  []Part `json:"segments"`
 }

@@ -13,9 +13,9 @@ import (
 // Bound: arithmetic, the size of a list.
 const worstCalls = 3
 
-// stall is with whom a slow call waited longest: with a server, a client or a connection. Calls that waited with the same
-// one at the same time, such as 40 behind one KEYS, are one stall, whatever the states of their accounts: of two calls
-// that a client reads late one may find its thread asleep, the other in the run queue.
+// stall is with whom a slow call waited longest: with a server, a client or a connection. Calls that waited with the
+// same one at the same time, such as 40 behind one KEYS, are one stall, whatever the states of their accounts: of two
+// calls that a client reads late one may find its thread asleep, the other in the run queue.
 type stall struct {
 	with         string
 	fromNs, toNs int64 // from the beginning of the first such segment to the end of the last
