@@ -16,6 +16,9 @@ func JSON(w io.Writer, d verdict.Diagnosis) error { return layout.JSON(w, "the d
 // LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
 func LoadJSON(w io.Writer, r *bench.Result) error { return layout.JSON(w, "the result", r) }
 
+// maxCallers is how many callers a diagnosis lists as JSON: in a fleet each host is one.
+const maxCallers = 50
+
 // listed gives a diagnosis in which absent lists are empty ones, without changing d.
 func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.Target.Nodes = list(d.Target.Nodes)
@@ -24,6 +27,7 @@ func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.Account = list(d.Account)
 	d.BlindSpots = list(d.BlindSpots)
 	d.Cost = list(d.Cost)
+	d.Callers = d.Callers[:min(len(d.Callers), maxCallers)]
 	d.Findings = append([]cause.Finding{}, d.Findings...)
 	for i, f := range d.Findings {
 		f.Nodes = list(f.Nodes)

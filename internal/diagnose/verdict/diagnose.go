@@ -32,6 +32,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		Populations:   populations(c),
 		Latency:       latencyOf(c),
 		Hops:          hopsOf(c),
+		Callers:       callersOf(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(c),

@@ -33,6 +33,7 @@ type Diagnosis struct {
 	Findings      []cause.Finding          `json:"findings"`
 	Account       []State                  `json:"account"`
 	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
+	Callers       []Caller                 `json:"callers,omitempty"`
 	Excess        Excess                   `json:"excess"`
 	LostTime      LostTime                 `json:"lost_time"`        // the same by causes and states
 	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
