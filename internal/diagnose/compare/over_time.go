@@ -18,6 +18,8 @@ type OverTime struct {
 	// UpToNs are the upper ends of the rows in nanoseconds; the last row has all that is longer, too.
 	UpToNs []int64
 	Calls  [][]int64 // by column and row
+	// Since is the first of the columns that the calls of a column are of: itself, where no more is known.
+	Since []int
 }
 
 // columnsOverTime is into how many columns a watch is divided at most.
@@ -52,11 +54,14 @@ func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, b
 	step := max((end-start)/columnsOverTime/1e9, 1) * 1e9
 	o := OverTime{Start: time.Unix(0, start).UTC(), Step: time.Duration(step), UpToNs: latencyRows()}
 	columns := min((end-start)/step+1, 2*columnsOverTime)
-	o.Calls = make([][]int64, columns)
+	o.Calls, o.Since = make([][]int64, columns), make([]int, columns)
 	for i := range o.Calls {
-		o.Calls[i] = make([]int64, len(o.UpToNs))
+		o.Calls[i], o.Since[i] = make([]int64, len(o.UpToNs)), i
 	}
-	found := false
+	found, counted := false, make([]bool, columns)
+	if source == recording.SourceTap {
+		start += int64(time.Second) // its histograms bear the second in which they were read, after the calls
+	}
 	for _, h := range rec.Histograms {
 		at := (h.Second*1e9 - start + 999_999_999) / step // the second in which the watch begins counts for the first
 		if h.Source != source || !strings.HasPrefix(h.Op, prefix) || at < 0 || at >= columns {
@@ -66,7 +71,7 @@ func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, b
 		if err != nil {
 			continue // damaged, or summed up while it was read
 		}
-		found = true
+		found, counted[at] = true, true
 		for _, b := range one.Distribution() {
 			row := 0
 			for row < len(o.UpToNs)-1 && b.From >= o.UpToNs[row] {
@@ -74,6 +79,15 @@ func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, b
 			}
 			o.Calls[at][row] += b.Count
 		}
+	}
+	for i := 2; i < len(counted) && source == recording.SourceTap; i++ {
+		// The tap reads its histograms a little less than once a second: now and then a second has none.
+		if counted[i-2] && !counted[i-1] && counted[i] {
+			o.Since[i] = i - 1
+		}
+	}
+	if last := len(counted) - 1; last > 0 && !counted[last] { // less than a whole step
+		o.Calls, o.Since = o.Calls[:last], o.Since[:last]
 	}
 	return o, found
 }
