@@ -18,38 +18,45 @@ func (p *page) onCPU(all []verdict.OnCPU) {
 	}
 	p.Section("On the CPU while calls were slow, and otherwise")
 	for _, o := range all[:min(len(all), maxProcesses)] {
-		who := o.Name
-		if o.Node != "" {
-			who += " (" + o.Node + ")"
-		}
-		switch {
-		case o.Slow.Samples+o.Rest.Samples == 0:
-			p.Paragraph("  ", "  ", who+" was not seen on the CPU", layout.None)
-			continue
-		case o.Slow.Ns == 0:
-			p.Paragraph("  ", "  ", fmt.Sprintf("%s used %s of a CPU; no call was slow", who, ofTime(o.Rest)),
-				layout.None)
-		default:
-			p.Paragraph("  ", "  ", fmt.Sprintf("%s used %s of a CPU in the %s in which calls were slow, %s in the "+
-				"rest", who, ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest)), layout.None)
-		}
-		if o.Differs {
-			p.Paragraph("    ", "    ", "Then it spent more of its time than otherwise in (share of its samples, "+
-				"with what it called):",
-				layout.Dim)
-		} else if len(o.Functions) > 0 {
-			p.Paragraph("    ", "    ", "It was mostly in (share of its samples, with what it called); no function "+
-				"differs while calls were slow:", layout.Dim)
+		said, heading := onCPUSaid(o)
+		p.Paragraph("  ", "  ", said, layout.None)
+		if heading != "" {
+			p.Paragraph("    ", "    ", heading, layout.Dim)
 		}
 		for _, f := range o.Functions {
-			p.Paragraph("    ", "      ", fmt.Sprintf("%s slow, %s otherwise: %s", format.WholePercent(f.Slow),
-				format.WholePercent(f.Rest), f.Name),
-				layout.None)
+			p.Paragraph("    ", "      ", functionSaid(f), layout.None)
 		}
 	}
 	if n := len(all) - maxProcesses; n > 0 {
 		p.more("  ", n)
 	}
+}
+
+// onCPUSaid says how much of a CPU a process used, and what the list of its functions is.
+func onCPUSaid(o verdict.OnCPU) (said, heading string) {
+	who := o.Name
+	if o.Node != "" {
+		who += " (" + o.Node + ")"
+	}
+	if o.Slow.Samples+o.Rest.Samples == 0 {
+		return who + " was not seen on the CPU", ""
+	}
+	said = fmt.Sprintf("%s used %s of a CPU; no call was slow", who, ofTime(o.Rest))
+	if o.Slow.Ns > 0 {
+		said = fmt.Sprintf("%s used %s of a CPU in the %s in which calls were slow, %s in the rest", who,
+			ofTime(o.Slow), format.Duration(o.Slow.Ns), ofTime(o.Rest))
+	}
+	if o.Differs {
+		heading = "Then it spent more of its time than otherwise in (share of its samples, with what it called):"
+	} else if len(o.Functions) > 0 {
+		heading = "It was mostly in (share of its samples, with what it called); no function differs while calls " +
+			"were slow:"
+	}
+	return said, heading
+}
+
+func functionSaid(f verdict.OnCPUFunction) string {
+	return fmt.Sprintf("%s slow, %s otherwise: %s", format.WholePercent(f.Slow), format.WholePercent(f.Rest), f.Name)
 }
 
 // ofTime is what a process used of one CPU in a part of the watch.

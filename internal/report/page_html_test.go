@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
 )
 
 // TestHTML: the page of each sample has what a reader needs, asks nothing of anybody else, and nothing that others said
@@ -34,6 +35,9 @@ func TestHTML(t *testing.T) {
 		}, Evidence: []cause.Evidence{{Text: evil, Source: evil}},
 	}}
 	d.Worst[0].Op, d.Worst[0].Segments[0].Actor, d.Account[0].Actor = evil, evil, evil
+	d.Callers = []verdict.Caller{{Name: evil, Library: evil, Calls: 7, SlowCalls: 2}}
+	d.OnCPU = []verdict.OnCPU{{Name: evil, Functions: []verdict.OnCPUFunction{{Name: evil}}}}
+	d.BlindSpots = []recording.BlindSpot{{What: evil, Why: evil, Enable: "CONFIG SET a " + evil}}
 	all["markup"] = d
 	over := compare.OverTime{
 		Population: "users", Start: time.Unix(0, 0).UTC(), Step: time.Second, UpToNs: []int64{1e6, 10e6, 100e6},
