@@ -54,9 +54,6 @@ func usages(flags *pflag.FlagSet, width int) string {
 	var b strings.Builder
 	const indent = "      "
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
 		kind, text := flagText(f)
 		short := "    "
 		if f.Shorthand != "" {
@@ -169,7 +166,7 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 		add(title, f)
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
+		if f.Name != "help" && !f.Hidden {
 			sort(f)
 		}
 	})

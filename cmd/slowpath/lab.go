@@ -98,7 +98,7 @@ again with a setting or a change. It watches once more, and takes commands back.
 				return err
 			}
 			if applyFix {
-				return a.applyFix(cmd.Context(), in, fixFlags{server: server, only: step, asJSON: asJSON})
+				return a.applyFix(cmd.Context(), in, applyFlags{server: server, only: step, asJSON: asJSON})
 			}
 			fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
 			exe, err := os.Executable()
@@ -144,7 +144,7 @@ type gradeFlags struct {
 	server, only, keep string
 	runs               int
 	asJSON, apps       bool
-	fixes              fixFlags
+	fixes              applyFlags
 	doctorArgs         []string
 	random             randomFlags
 }
@@ -187,7 +187,7 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 				f.fixes.server, f.fixes.asJSON = f.server, f.asJSON
 				return a.gradeFixes(cmd.Context(), f.only, f.fixes)
 			}
-			if f.fixes != (fixFlags{}) {
+			if f.fixes != (applyFlags{}) {
 				return usagef("--all-steps and --proofs are for --apply-fix")
 			}
 			return a.grade(cmd.Context(), f)

@@ -19,13 +19,13 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// fixFlags are the flags of carrying out fixes.
-type fixFlags struct {
+// applyFlags are the flags of carrying out fixes.
+type applyFlags struct {
 	apply, all, asJSON   bool
 	server, proofs, only string
 }
 
-func (f *fixFlags) add(fl *pflag.FlagSet) {
+func (f *applyFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each incident, and watch again")
 	fl.BoolVar(&f.all, "all-steps", false, "with --apply-fix: each step that the lab can carry out, not only "+
 		"until one is proven")
@@ -33,7 +33,7 @@ func (f *fixFlags) add(fl *pflag.FlagSet) {
 		"of the same incidents and steps")
 }
 
-func (a *app) fixer(f fixFlags) (grade.Fixer, error) {
+func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
 	exe, err := os.Executable()
 	return grade.Fixer{
 		Server: servers.Name(f.server), Doctor: grade.DoctorProcess(exe), Log: a.stderr, All: f.all, Only: f.only,
@@ -41,7 +41,7 @@ func (a *app) fixer(f fixFlags) (grade.Fixer, error) {
 }
 
 // applyFix shows an incident before and after its fix.
-func (a *app) applyFix(ctx context.Context, in incident.Incident, f fixFlags) error {
+func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) error {
 	fixer, err := a.fixer(f)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f fixFlags) er
 }
 
 // gradeFixes carries out the fixes of incidents, or of all but the healthy loads.
-func (a *app) gradeFixes(ctx context.Context, only string, f fixFlags) error {
+func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 	ins, err := choose(only)
 	if err != nil {
 		return err

@@ -97,9 +97,6 @@ func manPage(cmd *cobra.Command) []byte {
 }
 
 func manFlag(b *bytes.Buffer, f *pflag.Flag) {
-	if f.Hidden {
-		return
-	}
 	kind, text := flagText(f)
 	fmt.Fprint(b, ".TP\n")
 	if f.Shorthand != "" {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -71,6 +72,17 @@ func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.start(ts, args[0])
 	go func() { _, _ = io.Copy(&p.out, p.terminal) }() // until it is closed
+}
+
+// pressEnter is "enter NAME TEXT": waits until the terminal has shown the text, and presses Enter.
+func pressEnter(ts *testscript.TestScript, neg bool, args []string) {
+	p := named(ts, args)
+	if neg || len(args) != 2 || p.terminal == nil {
+		ts.Fatalf("usage: enter NAME TEXT, of a terminal")
+	}
+	eventually(ts, args[1], func() bool { return strings.Contains(p.out.String(), args[1]) })
+	_, err := p.terminal.WriteString("\n")
+	ts.Check(err)
 }
 
 // openTerminal makes a pseudoterminal (pts(4)): one end, and the name of the other.

@@ -51,6 +51,13 @@ func (s *scratch) make(parent string) (string, error) {
 	return dir, err
 }
 
+// adopt takes a directory that another slowpath has made.
+func (s *scratch) adopt(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dir = dir
+}
+
 // path is empty where there is none.
 func (s *scratch) path() string {
 	s.mu.Lock()

@@ -24,9 +24,8 @@ func Create(path string) (*os.File, error) {
 	return f, nil
 }
 
-// caller is the user who called sudo, where a file of root is to be theirs: in a directory of theirs, or where anybody
-// may make files (/tmp). In directories of root or of others it is root's.
-func caller(path string) (uid, gid int, ok bool) {
+// SudoCaller is the user for whom sudo runs this program as root; ok is false where it does not.
+func SudoCaller() (uid, gid int, ok bool) {
 	if os.Geteuid() != 0 {
 		return 0, 0, false
 	}
@@ -34,7 +33,15 @@ func caller(path string) (uid, gid int, ok bool) {
 	if err != nil || uid <= 0 {
 		return 0, 0, false
 	}
-	if gid, err = strconv.Atoi(os.Getenv("SUDO_GID")); err != nil || gid < 0 {
+	gid, err = strconv.Atoi(os.Getenv("SUDO_GID"))
+	return uid, gid, err == nil && gid >= 0
+}
+
+// caller is the user who called sudo, where a file of root is to be theirs: in a directory of theirs, or where anybody
+// may make files (/tmp). In directories of root or of others it is root's.
+func caller(path string) (uid, gid int, ok bool) {
+	uid, gid, ok = SudoCaller()
+	if !ok {
 		return 0, 0, false
 	}
 	dir, err := os.Stat(filepath.Dir(path))

@@ -20,8 +20,12 @@ func Compare(w io.Writer, c compare.Comparison, s layout.Style) error {
 		label string
 		watch compare.Watch
 	}{{"before", c.Before}, {"after ", c.After}} {
-		p.Paragraph(side.label+"  ", "        ", fmt.Sprintf("%s: %s, %.0f s from %s: %s", side.watch.Name,
-			side.watch.Target, side.watch.Seconds, side.watch.Start, side.watch.Summary), layout.None)
+		name := side.watch.Name
+		if name != "" {
+			name += ": "
+		}
+		p.Paragraph(side.label+"  ", "        ", fmt.Sprintf("%s%s, %.0f s from %s: %s", name, side.watch.Target,
+			side.watch.Seconds, side.watch.Start, side.watch.Summary), layout.None)
 	}
 	p.comparedMetrics(c.Metrics)
 	p.comparedFindings(c.Findings)
@@ -63,6 +67,7 @@ func (p *page) comparedRow(c layout.Paint, name, before, after, note string) {
 
 var metricTexts = map[string]string{
 	"calls_per_second": "calls per second", "p50_ns": "p50", "p99_ns": "p99", "slow_share": "slow",
+	"failed_share": "failed",
 }
 
 func (p *page) comparedMetrics(metrics []compare.Metric) {
@@ -72,11 +77,14 @@ func (p *page) comparedMetrics(metrics []compare.Metric) {
 	p.Gap()
 	p.comparedRow(layout.Dim, "", "BEFORE", "AFTER", "")
 	for _, m := range metrics {
+		if m.Name == "failed_share" && m.Before+m.After == 0 {
+			continue // as it should be
+		}
 		text := func(v float64) string {
 			switch m.Name {
 			case "calls_per_second":
 				return format.Rounded(v)
-			case "slow_share":
+			case "slow_share", "failed_share":
 				return format.Percent(v)
 			}
 			return format.Duration(int64(v))

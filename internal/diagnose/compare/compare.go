@@ -36,6 +36,10 @@ func Of(before, after Side, names [2]string, notable float64) Comparison {
 		c.Metrics = metrics(before, after, b, a)
 		break
 	}
+	if before.attempts > 0 && after.attempts > 0 {
+		c.Metrics = append(c.Metrics, share("failed_share", before.failed, before.attempts, after.failed,
+			after.attempts))
+	}
 	c.States = states(before, after)
 	c.LostBefore, c.LostAfter = lostPerCall(before), lostPerCall(after)
 	c.Verdict = judge(&c, notable)
@@ -113,18 +117,17 @@ func metrics(before, after Side, b, a *verdict.Population) []Metric {
 		}
 		out = append(out, m)
 	}
-	return append(out, slowShare(b, a))
+	return append(out, share("slow_share", b.SlowCalls, b.Calls, a.SlowCalls, a.Calls))
 }
 
-// slowShare compares the shares of slow calls by their intervals (Wilson): they differ where these have nothing in
-// common.
-func slowShare(b, a *verdict.Population) Metric {
+// share compares two shares by their intervals (Wilson): they differ where these have nothing in common.
+func share(name string, of, all, ofAfter, allAfter int) Metric {
 	m := Metric{
-		Name: "slow_share", Before: float64(b.SlowCalls) / float64(max(b.Calls, 1)),
-		After: float64(a.SlowCalls) / float64(max(a.Calls, 1)), Verdict: Same,
+		Name: name, Before: float64(of) / float64(max(all, 1)), After: float64(ofAfter) / float64(max(allAfter, 1)),
+		Verdict: Same,
 	}
-	lowB, highB := stats.Proportion(b.SlowCalls, b.Calls)
-	lowA, highA := stats.Proportion(a.SlowCalls, a.Calls)
+	lowB, highB := stats.Proportion(of, all)
+	lowA, highA := stats.Proportion(ofAfter, allAfter)
 	switch {
 	case lowA > highB:
 		m.Verdict = Worse
@@ -232,25 +235,25 @@ func differences(before, after map[string]string) []Difference {
 	return out
 }
 
-// judge says whether callers are better off: by what is shown of latencies and of slow calls, as far as it is notable.
-// A changed number of calls is neither.
+// judge says whether callers are better off: by what is shown of latencies, of slow calls and of failed ones, as far as
+// it is notable. Where one got better and another worse, the one decides that changed the time of calls by more. A
+// changed number of calls is neither.
 func judge(c *Comparison, notable float64) string {
-	better, worse, known := false, false, false
+	most := map[string]float64{}
+	known := false
 	for _, m := range c.Metrics {
-		if m.Name == "calls_per_second" || m.Verdict == Unknown {
+		if !m.judges() || m.Verdict == Unknown {
 			continue
 		}
-		known = true
-		if !c.notable(m, notable) {
-			continue
+		known = known || m.Name != "failed_share"
+		if (m.Verdict == Better || m.Verdict == Worse) && c.notable(m, notable) {
+			most[m.Verdict] = max(most[m.Verdict], c.weight(m))
 		}
-		better = better || m.Verdict == Better
-		worse = worse || m.Verdict == Worse
 	}
 	switch {
-	case worse:
-		return Worse // one that got better does not make up for it
-	case better:
+	case most[Worse] > 0 && most[Worse] >= most[Better]:
+		return Worse
+	case most[Better] > 0:
 		return Better
 	case known:
 		return Same
@@ -258,14 +261,34 @@ func judge(c *Comparison, notable float64) string {
 	return Unknown
 }
 
-// notable reports whether a metric changed by at least a share. A change of the share of slow calls is as large as that
-// of what callers lost for each call, by the median call.
-func (c *Comparison) notable(m Metric, least float64) bool {
-	if m.Name != "slow_share" {
-		return m.Change != nil && math.Abs(*m.Change) >= least
+// judges reports whether a metric says that callers are better or worse off.
+func (m Metric) judges() bool { return m.Name != "calls_per_second" }
+
+// weight is by how much a metric changed the time of calls, in nanoseconds for each. p50 is of all calls, p99 of one in
+// a hundred. A call that fails is worse than any that takes long.
+func (c *Comparison) weight(m Metric) float64 {
+	switch m.Name {
+	case "p50_ns":
+		return math.Abs(m.After - m.Before)
+	case "p99_ns":
+		return math.Abs(m.After-m.Before) / 100
+	case "failed_share":
+		return math.Inf(1)
 	}
-	i := slices.IndexFunc(c.Metrics, func(of Metric) bool { return of.Name == "p50_ns" })
-	return i >= 0 && math.Abs(c.LostAfter-c.LostBefore) >= least*c.Metrics[i].Before
+	return math.Abs(c.LostAfter - c.LostBefore)
+}
+
+// notable reports whether a metric changed by at least a share. A change of the share of slow calls is as large as that
+// of what callers lost for each call, by the median call. That calls fail is always notable.
+func (c *Comparison) notable(m Metric, least float64) bool {
+	switch m.Name {
+	case "failed_share":
+		return true
+	case "slow_share":
+		i := slices.IndexFunc(c.Metrics, func(of Metric) bool { return of.Name == "p50_ns" })
+		return i >= 0 && math.Abs(c.LostAfter-c.LostBefore) >= least*c.Metrics[i].Before
+	}
+	return m.Change != nil && math.Abs(*m.Change) >= least
 }
 
 // lostPerCall is the lost time of a side by the number of its calls, in nanoseconds.
@@ -283,11 +306,18 @@ func (c *Comparison) say(notable float64) string {
 		account.OfUsers: "the callers' calls", account.OfLoad: "the calls of the load",
 		account.OfProbe: "slowpath's own calls",
 	}[c.Population]
-	var parts []string
+	var parts, against []string
 	for _, m := range c.Metrics {
-		if (m.Verdict == Better || m.Verdict == Worse) && c.notable(m, notable) && m.Name != "calls_per_second" {
+		switch {
+		case !m.judges() || !c.notable(m, notable) || m.Verdict != Better && m.Verdict != Worse:
+		case m.Verdict == c.Verdict:
 			parts = append(parts, m.text())
+		default:
+			against = append(against, m.text())
 		}
+	}
+	if len(against) > 0 {
+		parts = append(parts, "though "+strings.Join(against, " and "))
 	}
 	for _, f := range c.Findings {
 		if f.Change != "stays" {
@@ -311,6 +341,8 @@ func (c *Comparison) say(notable float64) string {
 
 func (m Metric) text() string {
 	switch m.Name {
+	case "failed_share":
+		return "the share of failed ones went from " + percent(m.Before) + " to " + percent(m.After)
 	case "slow_share":
 		return "the share of slow ones went from " + percent(m.Before) + " to " + percent(m.After)
 	case "p50_ns":

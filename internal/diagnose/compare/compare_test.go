@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/recording"
 )
@@ -40,8 +41,56 @@ func TestOf(t *testing.T) {
 		if tt.is == "new" && !strings.Contains(c.Summary, "process-frozen is new") {
 			t.Errorf("%s: %s", tt.name, c.Summary)
 		}
-		if len(c.Metrics) != 4 {
+		if len(c.Metrics) != 5 {
 			t.Errorf("%s: %+v", tt.name, c.Metrics)
+		}
+	}
+}
+
+// TestFailed: a server that is gone answers no call late, and makes no comparison better.
+func TestFailed(t *testing.T) {
+	frozen := SideOf(corpus.Open(t, "process-frozen"), "test")
+	gone := SideOf(corpus.Open(t, "server-unavailable"), "test")
+	c := Of(frozen, gone, [2]string{"a", "b"}, Notable)
+	if c.Verdict != Worse || !strings.Contains(c.Summary, "the share of failed ones went from 0 % to ") {
+		t.Errorf("%s: %s", c.Verdict, c.Summary)
+	}
+	c = Of(gone, frozen, [2]string{"a", "b"}, Notable)
+	if c.Verdict != Better {
+		t.Errorf("%s: %s", c.Verdict, c.Summary)
+	}
+}
+
+// TestConflict: where one metric got better and another worse, the time of calls decides.
+func TestConflict(t *testing.T) {
+	metric := func(name string, before, after float64) Metric {
+		change, verdict := after/before-1, Better
+		if after > before {
+			verdict = Worse
+		}
+		return Metric{Name: name, Before: before, After: after, Change: &change, Verdict: verdict}
+	}
+	for _, tt := range []struct {
+		name, verdict, says string
+		metrics             []Metric
+	}{
+		{
+			"no stalls any more, and a median 20 µs longer", Better, "p99 went from 68 ms to 1.5 ms, though p50",
+			[]Metric{metric("p50_ns", 54e3, 75e3), metric("p99_ns", 68e6, 1.5e6)},
+		},
+		{
+			"a shorter median, and stalls", Worse, "p99 went from 1.5 ms to 68 ms, though p50",
+			[]Metric{metric("p50_ns", 75e3, 54e3), metric("p99_ns", 1.5e6, 68e6)},
+		},
+		{
+			"a median twice as long, and a p99 a little shorter", Worse, "p50 went from 54 µs to 108 µs",
+			[]Metric{metric("p50_ns", 54e3, 108e3), metric("p99_ns", 1.5e6, 1.2e6)},
+		},
+	} {
+		c := Comparison{Population: account.OfUsers, Metrics: tt.metrics}
+		c.Verdict = judge(&c, Notable)
+		if said := c.say(Notable); c.Verdict != tt.verdict || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %s", tt.name, said)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Comparison struct {
 
 // Watch is one of the two.
 type Watch struct {
-	Name    string   `json:"name"` // of its file
+	Name    string   `json:"name"` // of its file; empty where none was kept
 	Target  string   `json:"target"`
 	Start   string   `json:"start"` // RFC 3339
 	Seconds float64  `json:"seconds"`
@@ -45,7 +45,7 @@ type Watch struct {
 
 // Metric is a number of the calls of the population. Times are nanoseconds.
 type Metric struct {
-	Name   string  `json:"name"` // calls_per_second, p50_ns, p99_ns, slow_share
+	Name   string  `json:"name"` // calls_per_second, p50_ns, p99_ns, slow_share, failed_share
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	// Change is after by before, less 1; it lies from Low to High at 95 % for all metrics together. Null: not known.

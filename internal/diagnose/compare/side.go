@@ -28,6 +28,8 @@ type Side struct {
 	callers   map[string]float64    // by name of the program or host: calls per second
 	settings  []configuration       // of the nodes that showed it, in their order
 	versions  map[string]string     // of the server, of slowpath, and of client libraries
+	// failed are calls of all callers that failed, and connections that were refused; attempts are all of them.
+	failed, attempts int
 }
 
 // configuration is the CONFIG of a node.
@@ -63,9 +65,25 @@ func SideOf(rec *recording.Recording, version string) Side {
 			s.callers[name] += float64(caller.AppCalls()) / c.Seconds()
 		}
 	}
+	s.countFailures(c)
 	s.readSettings(rec)
 	s.readVersions(rec, c)
 	return s
+}
+
+// countFailures counts what the verdict of a recording counts as failed.
+func (s *Side) countFailures(c *facts.Case) {
+	own := c.OwnFailures()
+	s.failed, s.attempts = own.Failed, own.Calls
+	for _, p := range s.Diagnosis.Populations {
+		if p.Name == account.OfUsers {
+			s.failed, s.attempts = s.failed+p.FailedCalls, s.attempts+p.Calls+p.FailedCalls
+		}
+	}
+	for _, n := range c.Nodes {
+		refused := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs}).RefusedDials
+		s.failed, s.attempts = s.failed+refused, s.attempts+refused
+	}
 }
 
 // histogramsOf says which histograms hold the calls of a population: their source, and how their names begin; timed is
