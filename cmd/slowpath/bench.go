@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/workload"
@@ -179,7 +180,7 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		}
 		shown.second(s, t)
 	}
-	b.app.progress("making %d connections to %s", o.Load.Connections, o.Load.Target.Addr())
+	b.app.progress("making %s to %s", format.Count(o.Load.Connections, "connection"), o.Load.Target.Addr())
 	r, err := bench.Run(ctx, o)
 	b.app.progressDone()
 	if err != nil {

@@ -70,8 +70,8 @@ func (r *benchRecording) close(a *app) error {
 	if err != nil {
 		return fmt.Errorf("recording the load: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "recorded in %s; why calls were slow: slowpath doctor %s\n", layout.OneLine(r.path),
-		layout.OneLine(r.path))
+	a.say(fmt.Sprintf("recorded in %s; why calls were slow: slowpath doctor %s", layout.OneLine(r.path),
+		layout.OneLine(r.path)))
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/workload"
@@ -221,9 +222,13 @@ func (b *benching) asks(remote string) bool {
 // whyAsk says why, of a server with so many keys.
 func (b *benching) whyAsk(keys int64) string {
 	addr := layout.OneLine(b.options.Load.Target.Addr())
-	if b.flags.replay.realKeys {
-		return fmt.Sprintf("%s holds %d keys, some not of a load, and --real-keys may write to them", addr, keys)
+	held := format.Count(keys, "key") + ", some"
+	if keys == 1 {
+		held = "1 key"
 	}
-	return fmt.Sprintf("%s is not on this host and holds %d keys, some not of a load: others may use it, and a load "+
-		"slows them down", addr, keys)
+	if b.flags.replay.realKeys {
+		return fmt.Sprintf("%s holds %s not of a load, and --real-keys may write to them", addr, held)
+	}
+	return fmt.Sprintf("%s is not on this host and holds %s not of a load: others may use it, and a load "+
+		"slows them down", addr, held)
 }

@@ -212,7 +212,7 @@ func (c *comparing) writePage(page *os.File, compared *experiment.Targets) error
 	if err := errors.Join(report.TargetsPage(page, compared), page.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.app.stderr, "page: %s\n", layout.OneLine(page.Name()))
+	c.app.say(fmt.Sprintf("page: %s", layout.OneLine(page.Name())))
 	return nil
 }
 

@@ -212,8 +212,8 @@ func (a *app) readToTheEnd(files []capture.File, s capture.Summary) {
 	switch {
 	case s.Truncated == "":
 	case len(files) == 1:
-		a.notes([]string{fmt.Sprintf("%s: %s: the verdict is of the %d packets before", files[0].Name, s.Truncated,
-			s.Packets)})
+		a.notes([]string{fmt.Sprintf("%s: %s: the verdict is of the %s before", files[0].Name, s.Truncated,
+			format.Count(s.Packets, "packet"))})
 	default:
 		a.notes([]string{s.Truncated + ": the rest of that is missing"})
 	}

@@ -8,7 +8,9 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/load/workload"
 	"slowpath/internal/topology/simulate"
+	"slowpath/internal/trace"
 )
 
 // shells are those that completion writes a script for.
@@ -19,8 +21,8 @@ func (a *app) completion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "A script by which bash, zsh or fish complete commands, flags and their values",
 		Long: `completion prints a script for bash (with its package bash-completion), zsh or fish. With it, TAB
-completes commands and flags, the servers that listen on this host, causes, incidents of the lab, and names of
-client libraries and server versions.`,
+completes commands and flags, the servers that listen on this host, causes, incidents of the lab, commands of
+Redis, and names of client libraries and server versions.`,
 		Example: `  slowpath completion bash > /etc/bash_completion.d/slowpath
   slowpath completion zsh > /usr/local/share/zsh/site-functions/_slowpath
   slowpath completion fish > ~/.config/fish/completions/slowpath.fish`,
@@ -108,6 +110,9 @@ var (
 		}
 		return list
 	}
+	commandNames = values(func() []string {
+		return append(workload.CommandNames(), "KEYS", "FLUSHALL", "FLUSHDB", "EVAL", "CONFIG", "CLUSTER")
+	})
 	knownServers = names(servers.Known)
 	knownClients = names(clients.Known)
 )
@@ -116,14 +121,16 @@ var (
 var completions = map[string]cobra.CompletionFunc{
 	"doctor": serversHere.many, "record": serversHere.many, "probe": serversHere.many, "trace": serversHere.many,
 	"bench": serversHere.many, "topology": serversHere.many, "topology watch": serversHere.many,
-	"topology simulate": serversHere.one, "explain": causeIDs.one, "lab run": values(incidentsTold).one,
+	"topology simulate": serversHere.one, "compare": serversHere.many, "explain": causeIDs.one,
+	"lab run":     values(incidentsTold).one,
 	"lab servers": knownServers.many, "lab clients build": knownClients.many, "lab clients run": knownClients.one,
 	"lab apps build": values(knownApps).many, "lab apps run": values(knownApps).one,
 }
 
 // flagCompletions are those of flags, by name; a flag of this name has these values in every command.
 var flagCompletions = map[string]cobra.CompletionFunc{
-	"slow": words(slowAuto).many, "profile": words("cpu").many, "clients": knownClients.list,
+	"command": commandNames.list, "segment": values(trace.SegmentNames).many, "slow": words(slowAuto).many,
+	"profile": words("cpu").many, "clients": knownClients.list,
 	"servers": knownServers.list, "server": knownServers.many, "only": values(incidentsTold).list,
 	"arrivals": words("uniform", "poisson").many, "pipeline-mode": words("window", "batch").many,
 	"read-from": words("master", "replica", "any").many, "mode": words("standalone", "cluster", "ring").many,

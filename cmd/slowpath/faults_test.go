@@ -67,6 +67,12 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
+func (b *lockedBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
 // TestFaults runs commands under faults: of servers, of the host, of files. The suite runs a part of the cases, make
 // faults (SLOWPATH_FAULTS=all) all of them. In the end it logs a table of the families.
 func TestFaults(t *testing.T) {

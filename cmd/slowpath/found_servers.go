@@ -38,6 +38,9 @@ func (e elsewhereError) Unwrap() error { return e.error }
 // elsewhere names the servers of this host where no server was named and the default address refuses connections.
 func (a *app) elsewhere(cmd *cobra.Command, err error) error {
 	var dial *target.Error
+	if errors.As(err, &dial) && errors.Is(err, target.ErrNameNotFound) {
+		return notCommand(cmd, dial.Addr, err)
+	}
 	if !a.assumed || !errors.As(err, &dial) || !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
@@ -58,6 +61,15 @@ func (a *app) elsewhere(cmd *cobra.Command, err error) error {
 	}
 	return elsewhereError{err, fmt.Sprintf("no server was named, and nothing listens on %s; servers of this host: %s; "+
 		"run: %s %s%s", dial.Addr, strings.Join(names, ", "), cmd.CommandPath(), found[0].address, flags)}
+}
+
+// notCommand adds to an error about a name without an address that it may have been meant as a command.
+func notCommand(cmd *cobra.Command, addr string, err error) error {
+	host, _, _ := strings.Cut(addr, ":")
+	if near := commandsLike(cmd, host); len(near) > 0 {
+		return elsewhereError{err, fmt.Sprintf("%s; or was a command meant: %s %s", err, cmd.CommandPath(), near[0])}
+	}
+	return err
 }
 
 // maxServersNamed are named in an error, at most.

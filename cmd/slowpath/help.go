@@ -187,6 +187,21 @@ func helpCommand() *cobra.Command {
 		Use:     "help [COMMAND]",
 		Short:   "The help of a command",
 		Example: "  slowpath help doctor",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			var below values = func() (list []string) {
+				of, rest, err := cmd.Root().Find(args)
+				if err != nil || len(rest) > 0 {
+					return nil
+				}
+				for _, c := range of.Commands() {
+					if c.IsAvailableCommand() {
+						list = append(list, c.Name()+"\t"+c.Short)
+					}
+				}
+				return list
+			}
+			return below.begin(word), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {

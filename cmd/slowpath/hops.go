@@ -62,7 +62,7 @@ func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.D
 	for i, t := range targets {
 		if errs[i] != nil {
 			a.progressDone()
-			fmt.Fprintf(a.stderr, "left out: %s\n", layout.OneLine(errs[i].Error()))
+			a.say(fmt.Sprintf("left out: %s", layout.OneLine(errs[i].Error())))
 			continue
 		}
 		hops = append(hops, hopOf(t, greetings[i]))

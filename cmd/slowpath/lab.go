@@ -67,7 +67,7 @@ func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incid
 	swept, err := l.Registry.Sweep(ctx)
 	done()
 	if len(swept) > 0 {
-		fmt.Fprintf(a.stderr, "removed %d leftovers of a lab that was killed\n", len(swept))
+		a.say(fmt.Sprintf("removed %s of a lab that was killed", format.Count(len(swept), "leftover")))
 	}
 	return l, err
 }
@@ -100,7 +100,7 @@ again with a setting or a change. It watches once more, and takes commands back.
 			if applyFix {
 				return a.applyFix(cmd.Context(), in, applyFlags{server: server, only: step, asJSON: asJSON})
 			}
-			fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
+			a.say(fmt.Sprintf("making %s: %s; then doctor watches it", in.ID, in.Title))
 			exe, err := os.Executable()
 			if err != nil {
 				return err

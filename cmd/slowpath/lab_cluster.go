@@ -116,8 +116,8 @@ func (ch *changing) moved(m clusters.Moved, way, rest string) {
 		format.Duration(int64(m.Took)))
 	if m.Stopped {
 		ch.app.code = exitInterrupted
-		fmt.Fprintf(ch.app.stderr, "stopped: the cluster serves all slots; for the rest: slowpath lab cluster %s\n",
-			rest)
+		ch.app.say(fmt.Sprintf("stopped: the cluster serves all slots; for the rest: slowpath lab cluster %s",
+			rest))
 	}
 }
 
@@ -271,8 +271,8 @@ dead; the other masters vote. --kill kills the master's process, which the other
 			fmt.Fprintf(a.stdout, "%s took over the slots %s from %s in %s\n", done.To,
 				cluster.FormatRanges(done.Slots), done.From, format.Duration(int64(done.Took)))
 			if kill {
-				fmt.Fprintf(a.stderr, "%s is dead; remove it: slowpath lab cluster del-node --name %s %[1]s\n",
-					done.From, ch.name)
+				a.say(fmt.Sprintf("%s is dead; remove it: slowpath lab cluster del-node --name %s %[1]s",
+					done.From, ch.name))
 			}
 			return nil
 		})

@@ -141,7 +141,7 @@ func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only se
 				goOn += " --server " + string(only)
 			}
 		}
-		fmt.Fprintf(a.stderr, "interrupted after %d of %d runs; %s\n", len(runs), f.runs, goOn)
+		a.say(fmt.Sprintf("interrupted after %d of %d runs; %s", len(runs), f.runs, goOn))
 	}
 	return random.Summarise(runs, f.seed, f.runs, version), nil
 }

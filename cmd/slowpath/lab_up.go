@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/format"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
@@ -63,7 +64,7 @@ func (a *app) labUp() *cobra.Command {
 			}
 			if proxy != "" {
 				if proxy == fleet.Codis {
-					fmt.Fprintln(a.stderr, codisNote)
+					a.say(codisNote)
 				}
 				if _, err := l.Fleet.UpBehind(ctx, bin, proxy, masters, replicas, spec); err != nil {
 					if errors.Is(err, fleet.ErrNoProxy) {
@@ -198,9 +199,9 @@ or by other users of sudo, stays.`,
 			done := a.working("stopping %s", strings.Join(names, ", "))
 			infos, err := l.Fleet.Down(cmd.Context(), names...)
 			done()
-			fmt.Fprintf(a.stdout, "stopped %d servers\n", len(infos))
+			fmt.Fprintf(a.stdout, "stopped %s\n", format.Count(len(infos), "server"))
 			if left, _ := l.Fleet.Names(); len(left) > 0 && err == nil {
-				fmt.Fprintf(a.stderr, "still there: %s\n", strings.Join(left, ", "))
+				a.say(fmt.Sprintf("still there: %s", strings.Join(left, ", ")))
 			}
 			return err
 		},

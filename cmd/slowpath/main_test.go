@@ -53,9 +53,9 @@ func command(run func() error) func() {
 //	               exits, with nothing on stdout and one line on stderr
 //	start NAME COMMAND…, signal NAME INT|KILL|HUP|STOP|CONT, hammer NAME SIGNAL, finish NAME CODE
 //	               a command in the background; hammer signals until it has ended
-//	terminal NAME COMMAND…, enter NAME TEXT, hangup NAME
-//	               the same on a terminal of its own; enter waits for a text on it and presses Enter; hangup: it is
-//	               gone.
+//	terminal NAME COMMAND…, enter NAME TEXT, fits NAME, hangup NAME
+//	               the same on a terminal of its own, of $COLUMNS columns; enter waits for a text on it and presses
+//	               Enter; fits: no line was longer; hangup: it is gone. After finish, stdout is all that it has shown.
 //	says NAME REGEXP
 //	               waits until it has printed that
 //	cmdline NAME   prints what ps shows of it
@@ -113,8 +113,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
-			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "hangup": hangUp,
-			"signal": signalProcess, "hammer": hammerProcess, "says": processSays,
+			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
+			"hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
 			"finish":   finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/format"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/report/layout"
 )
 
 // matrixFlags are those of matrix.
@@ -233,8 +233,8 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 		return err
 	}
 	if todo := plan.Todo(m); len(todo) > 0 {
-		fmt.Fprintf(a.stderr, "cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with "+
-			"those so far\n", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second))
+		a.say(fmt.Sprintf("cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with "+
+			"those so far", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second)))
 	}
 	ctx = a.steps(ctx, "the cells so far follow")
 	defer a.progressDone()
@@ -244,7 +244,7 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 		Begin: func(c matrix.Cell, nth, of int) { a.progress("[%d/%d] %s", nth, of, c) },
 		End: func(c matrix.Cell, nth, of int) error {
 			a.progressDone()
-			fmt.Fprintln(a.stderr, layout.OneLine(cellLine(c, nth, of)))
+			a.say(cellLine(c, nth, of))
 			if f.resume == "" {
 				return nil
 			}
@@ -259,8 +259,8 @@ func cellLine(c matrix.Cell, nth, of int) string {
 	if !c.Measured() {
 		return line + c.Empty
 	}
-	line += fmt.Sprintf("%.0f calls/s, p99 %v, %d errors", c.RequestsPerSecond,
-		time.Duration(c.P99Ns).Round(10*time.Microsecond), c.Errors)
+	line += fmt.Sprintf("%.0f calls/s, p99 %v, %s", c.RequestsPerSecond,
+		time.Duration(c.P99Ns).Round(10*time.Microsecond), format.Count(c.Errors, "error"))
 	if c.Finding != "" {
 		line += ", " + c.Finding
 	}
@@ -275,7 +275,7 @@ func (a *app) printMatrix(f *matrixFlags, m *matrix.Matrix, page *os.File) error
 		if err := errors.Join(matrix.Page(page, m), page.Close()); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stderr, "page: %s\n", filepath.Clean(f.page))
+		a.say(fmt.Sprintf("page: %s", filepath.Clean(f.page)))
 	}
 	if f.asJSON {
 		return matrix.JSON(a.stdout, m)

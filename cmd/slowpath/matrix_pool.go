@@ -16,7 +16,6 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/load/experiment"
-	"slowpath/internal/report/layout"
 )
 
 // checkPool reads what a sweep of pools is to do, and refuses what is for the matrix only.
@@ -127,9 +126,9 @@ func (a *app) makePools(ctx context.Context, s *matrix.PoolSweep) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "%s of %s, about %v where all programs are built; Ctrl-C ends it with the rounds so far\n",
+	a.say(fmt.Sprintf("%s of %s, about %v where all programs are built; Ctrl-C ends it with the rounds so far",
 		format.Count(s.Settings.Rounds, "round"), format.Count(len(s.Rows), "row"),
-		matrix.ExpectedPools(s.Rows, s.Settings).Round(time.Second))
+		matrix.ExpectedPools(s.Rows, s.Settings).Round(time.Second)))
 	ctx = a.steps(ctx, "the rounds so far follow")
 	defer a.progressDone()
 	return matrix.SweepPools(ctx, matrix.PoolOptions{
@@ -143,10 +142,10 @@ func (a *app) makePools(ctx context.Context, s *matrix.PoolSweep) error {
 			if err != nil {
 				line += err.Error()
 			} else {
-				line += fmt.Sprintf("%.0f calls/s, p99 %v, %d errors", c.RequestsPerSecond,
-					time.Duration(c.P99Ns).Round(10*time.Microsecond), c.Errors)
+				line += fmt.Sprintf("%.0f calls/s, p99 %v, %s", c.RequestsPerSecond,
+					time.Duration(c.P99Ns).Round(10*time.Microsecond), format.Count(c.Errors, "error"))
 			}
-			fmt.Fprintln(a.stderr, layout.OneLine(line))
+			a.say(line)
 		},
 	}, s)
 }

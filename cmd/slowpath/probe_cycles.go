@@ -74,8 +74,8 @@ func (c *cycles) beginEchoes(ctx context.Context) error {
 		if e, err := probe.ICMPEcho(addrs[0].Addr()); err == nil {
 			c.echoes[i] = append(c.echoes[i], e)
 		} else if i == 0 {
-			fmt.Fprintf(c.app.stderr, "no ICMP echo beside the cycles: %s; run as root, or have this user's group in "+
-				"the sysctl net.ipv4.ping_group_range\n", layout.OneLine(err.Error()))
+			c.app.say(fmt.Sprintf("no ICMP echo beside the cycles: %s; run as root, or have this user's group in "+
+				"the sysctl net.ipv4.ping_group_range", layout.OneLine(err.Error())))
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (r probeRow) table(w io.Writer, title string, gap bool, s layout.Style) err
 		fmt.Fprintln(&b, e)
 	}
 	if r.Unfinished > 0 {
-		fmt.Fprintf(&b, "not back at the end: %d calls\n", r.Unfinished)
+		fmt.Fprintf(&b, "not back at the end: %s\n", format.Count(r.Unfinished, "call"))
 	}
 	b.WriteString(r.missedText())
 	for _, fact := range r.facts {
@@ -175,8 +175,8 @@ func liveLine(ts []*tally, since time.Duration, width int) string {
 		h := t.whole.histograms[probe.Kept]
 		s := phaseStats{Calls: h.TotalCount()}
 		p50, p99, most := ms(s, h.ValueAtQuantile(50)), ms(s, h.ValueAtQuantile(99)), ms(s, h.Max())
-		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %d calls", name,
-			ms(s, int64(t.last)), p50, p99, most, s.Calls))
+		full = append(full, fmt.Sprintf("%snow %s, p50 %s, p99 %s, max %s ms, %s", name,
+			ms(s, int64(t.last)), p50, p99, most, format.Count(s.Calls, "call")))
 		short = append(short, fmt.Sprintf("%sp99 %s, max %s", name, p99, most))
 		t.mu.Unlock()
 	}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
+
+	"slowpath/internal/report/layout"
 )
 
 const processesKey = "processes"
@@ -59,12 +62,17 @@ func startProcess(ts *testscript.TestScript, neg bool, args []string) {
 	p.start(ts, args[0])
 }
 
-// startOnTerminal is "terminal NAME COMMAND…": as start, on a terminal of its own of 80 columns. What it prints
-// there is stdout of finish.
+// startOnTerminal is "terminal NAME COMMAND…": as start, on a terminal of its own, of $COLUMNS columns (80 without).
+// What it prints there is stdout of finish.
 func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p := newProcess(ts, neg, args)
 	var name string
 	p.terminal, name = openTerminal(ts)
+	if columns, err := strconv.ParseUint(ts.Getenv("COLUMNS"), 10, 16); err == nil {
+		ts.Check(unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{
+			Row: 24, Col: uint16(columns),
+		}))
+	}
 	end, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
 	ts.Check(err)
 	defer end.Close()
@@ -72,6 +80,21 @@ func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.start(ts, args[0])
 	go func() { _, _ = io.Copy(&p.out, p.terminal) }() // until it is closed
+}
+
+// drives is what moves the cursor of a terminal, or colours it.
+var drives = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// fitsTerminal is "fits NAME": no line that its terminal has shown is longer than $COLUMNS.
+func fitsTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	columns, err := strconv.Atoi(ts.Getenv("COLUMNS"))
+	ts.Check(err)
+	shown := drives.ReplaceAllString(named(ts, args).out.String(), "")
+	for line := range strings.FieldsFuncSeq(shown, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if layout.Width(line) > columns && !strings.HasPrefix(line, "  slowpath ") { // to be copied
+			ts.Fatalf("%d columns: %q", layout.Width(line), line)
+		}
+	}
 }
 
 // pressEnter is "enter NAME TEXT": waits until the terminal has shown the text, and presses Enter.
@@ -85,16 +108,29 @@ func pressEnter(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// openTerminal makes a pseudoterminal (pts(4)): one end, and the name of the other.
+// openTerminal makes a pseudoterminal for a script.
 func openTerminal(ts *testscript.TestScript) (master *os.File, name string) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, name, err := openPseudoterminal()
 	ts.Check(err)
 	ts.Defer(func() { master.Close() })
-	ts.Check(unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	ts.Check(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	ts.Check(err)
-	return master, fmt.Sprintf("/dev/pts/%d", n)
+	columns := 80
+	if n, err := strconv.Atoi(ts.Getenv("COLUMNS")); err == nil {
+		columns = n
+	}
+	ts.Check(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
+	return master, name
+}
+
+// openPseudoterminal makes one (pts(4)): one end, and the name of the other.
+func openPseudoterminal() (master *os.File, name string, err error) {
+	if master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		return nil, "", err
+	}
+	n := 0
+	if err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err == nil {
+		n, err = unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	}
+	return master, fmt.Sprintf("/dev/pts/%d", n), err
 }
 
 // hangUp is "hangup NAME": its terminal is gone, as after a lost ssh.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
 	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -92,8 +93,8 @@ func (a *app) writeProfiles(path, dir string) error {
 	if err != nil {
 		return usagef("--profiles: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "%d profiles are in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
-		"speedscope NAME.collapsed\n", len(groups), layout.OneLine(dir), layout.OneLine(page))
+	a.say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
+		"speedscope NAME.collapsed", format.Count(len(groups), "profile"), layout.OneLine(dir), layout.OneLine(page)))
 	return nil
 }
 
@@ -136,8 +137,8 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 		f.Note = fmt.Sprintf("Sum of %d readings.", len(g.bodies))
 	}
 	if at := p.Column("samples"); g.kind == recording.ProfileCPUClock && at >= 0 {
-		f.Note = fmt.Sprintf("%d samples: a share of 10 %% is good to %.1f points (one standard error).", p.Total(at),
-			30/math.Sqrt(float64(max(p.Total(at), 1))))
+		f.Note = fmt.Sprintf("%s: a share of 10 %% is good to %.1f points (one standard error).",
+			format.Count(p.Total(at), "sample"), 30/math.Sqrt(float64(max(p.Total(at), 1))))
 	}
 	if column >= 0 {
 		f.Unit = p.Types[column].Unit
@@ -158,7 +159,8 @@ func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
 		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
 			column), Top: stacks.Top(slow, column, topFunctions),
 		Baseline: stacks.Graph(rest, column), BaselineName: "otherwise",
-		Note: fmt.Sprintf("%d samples. Red is a larger share than in the rest of the watch, blue a smaller one.", n),
+		Note: fmt.Sprintf("%s. Red is a larger share than in the rest of the watch, blue a smaller one.",
+			format.Count(n, "sample")),
 	}}
 }
 

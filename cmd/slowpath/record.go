@@ -27,7 +27,7 @@ The file holds no keys, values or passwords; docs/recording.md says what it does
 			if err := a.watch(cmd, &w, args, out); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stderr, "recorded in %s; for the verdict: slowpath doctor %s\n", out, out)
+			a.say(fmt.Sprintf("recorded in %s; for the verdict: slowpath doctor %s", out, out))
 			return nil
 		},
 	}

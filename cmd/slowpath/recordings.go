@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
 )
@@ -75,8 +76,12 @@ func (a *app) openRecordings(paths []string, alone bool) (rec *recording.Recordi
 	for _, r := range results {
 		name := filepath.Base(paths[r.Index])
 		if r.Joined > 0 {
-			notes = append(notes, fmt.Sprintf("%d calls of %s are joined with their server's end; %s", r.Joined, name,
-				r.Clocks()))
+			are := "are joined with their"
+			if r.Joined == 1 {
+				are = "is joined with its"
+			}
+			notes = append(notes, fmt.Sprintf("%s of %s %s server's end; %s", format.Count(r.Joined, "call"), name,
+				are, r.Clocks()))
 		}
 		for _, b := range r.BlindSpots(name) {
 			notes = append(notes, strings.TrimSuffix(fmt.Sprintf("%s: %s; %s", b.What, b.Why, b.Enable), "; "))

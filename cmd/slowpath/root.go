@@ -32,8 +32,9 @@ Start with doctor.`,
 	// -h is the host, as in redis-cli; help has no short form where there is a host.
 	c.Flags().BoolP("version", "v", false, "the version in one line")
 	c.PersistentFlags().Bool("help", false, "this help")
-	c.AddCommand(a.doctor(), a.probe(), a.trace(), a.bench(), a.matrix(), a.topology(), a.merge(), a.compare(),
-		a.record(), a.capture(), a.report(), a.explainCause(), a.lab(), a.versionCommand(), a.completion(), a.man())
+	cobra.EnableCommandSorting = false // those that most need come first
+	c.AddCommand(a.doctor(), a.record(), a.report(), a.compare(), a.explainCause(), a.trace(), a.probe(), a.capture(),
+		a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(), a.completion(), a.man())
 	inOrder(c)
 	complete(c, "")
 	return c

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ func meant(near []string) string {
 }
 
 // similar are the known words that begin with a word, or are spelled about as it, as cobra compares commands; else
-// those that have it as a part.
+// those of the same letters, and those that have it as a part.
 func similar(word string, known []string) (near []string) {
 	if word == "" {
 		return nil
@@ -39,11 +40,18 @@ func similar(word string, known []string) (near []string) {
 		return near
 	}
 	for _, k := range known {
-		if len(word) >= leastPart && strings.Contains(k, strings.ToLower(word)) {
+		if len(word) >= leastPart && strings.Contains(k, strings.ToLower(word)) || letters(k) == letters(word) {
 			near = append(near, k)
 		}
 	}
 	return near
+}
+
+// letters are those of a word in alphabetical order: of "for" and "fro" the same.
+func letters(word string) string {
+	all := []rune(strings.ToLower(word))
+	slices.Sort(all)
+	return string(all)
 }
 
 // leastPart is the length from which a part of a word says which word was meant.

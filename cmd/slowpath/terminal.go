@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/term"
@@ -17,6 +18,15 @@ func (a *app) style() layout.Style {
 		return layout.StyleOf(f, a.env)
 	}
 	return layout.Style{Width: usualWidth}
+}
+
+// line prints a line to stdout, which a terminal gets broken at words.
+func (a *app) line(text string) error {
+	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		text = layout.Fill(text, a.style().Width)
+	}
+	_, err := fmt.Fprintln(a.stdout, text)
+	return err
 }
 
 // onTerminal reports whether stderr is a terminal, so that live lines make sense.

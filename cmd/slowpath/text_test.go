@@ -24,7 +24,7 @@ func TestLiveLineFits(t *testing.T) {
 		}
 	}
 	if line := liveLine(ts[:1], 12*time.Second, 79); line != "12 s: now 1234, p50 1234, p99 1234, max 1234 ms, 1 "+
-		"calls" {
+		"call" {
 		t.Errorf("one target: %q", line)
 	}
 }

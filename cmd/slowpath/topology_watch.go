@@ -85,13 +85,13 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	begun := false
 	s, err := watch.Watch(ctx, watch.Options{
 		Seeds: targets, Cluster: a.where.Cluster, PerSecond: perSecond, Publish: f.publish,
-		Ready: func(r watch.Ready) { begun = true; a.progressDone(); fmt.Fprintln(a.stderr, readyLine(r, f.most)) },
+		Ready: func(r watch.Ready) { begun = true; a.say(readyLine(r, f.most)) },
 		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
-		Note:  func(s string) { fmt.Fprintln(a.stderr, layout.OneLine(s)) },
+		Note:  a.say,
 	})
 	a.progressDone()
 	if begun {
-		fmt.Fprintln(a.stderr, watchSummary(s, f.publish))
+		a.say(watchSummary(s, f.publish))
 	}
 	if errors.Is(err, watch.ErrNotCluster) {
 		return usage(err)
@@ -104,7 +104,7 @@ func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	if asJSON {
 		err = layout.JSONLine(a.stdout, "a change", e)
 	} else {
-		_, err = fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format("15:04:05.000"), layout.OneLine(e.String()))
+		err = a.line(e.Time.Format("15:04:05.000") + "  " + layout.OneLine(e.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the changes: %w", err)

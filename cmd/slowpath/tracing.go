@@ -215,7 +215,7 @@ func (t *tracing) finish(before error, took time.Duration) error {
 	s := t.watch.Summary()
 	s.Seconds, s.All, s.Shown = took.Seconds(), t.flags.all, t.shown
 	if n := t.missed.Load(); n > 0 {
-		t.note("%d calls were not shown: stdout was too slow for them", n)
+		t.note("not shown: %s, as stdout was too slow", format.Count(n, "call"))
 	}
 	if s.Calls == 0 && s.Replies == 0 {
 		t.note("no call was seen: there was none over TCP, or its server has another address (slowpath trace " +

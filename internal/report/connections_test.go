@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,15 @@ func TestConnections(t *testing.T) {
 	})
 	r.Index()
 
+	for width := 40; width <= 240; width += 10 {
+		var narrow bytes.Buffer
+		if err := ConnectionsOf(r, true).Text(&narrow, layout.Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if err := fits(narrow.Bytes(), width); err != nil {
+			t.Error(err)
+		}
+	}
 	var text strings.Builder
 	if err := ConnectionsOf(r, true).Text(&text, layout.Style{Width: 100}); err != nil {
 		t.Fatal(err)

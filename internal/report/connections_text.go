@@ -113,36 +113,48 @@ func (p *page) idleTable(c IdleCaller) {
 	columns := slices.DeleteFunc(slices.Clone(thens), func(t facts.Then) bool {
 		return !slices.ContainsFunc(c.Idle, func(r IdleRow) bool { return r.Then[t] > 0 })
 	})
-	const redialled = "RE-DIALLED"
-	closed := slices.ContainsFunc(columns, func(t facts.Then) bool { return t != facts.UsedAgain })
-	cell := func(head string, n int64) string {
-		if n == 0 {
-			return fmt.Sprintf("  %*s", max(len(head), 5), "-")
-		}
-		return fmt.Sprintf("  %*d", max(len(head), 5), n)
-	}
-	line := fmt.Sprintf("%-12s", "IDLE FOR")
+	heads := []string{}
 	for _, t := range columns {
-		line += fmt.Sprintf("  %5s", c.head(t))
+		heads = append(heads, c.head(t))
 	}
-	if closed {
-		line += "  " + redialled
+	if slices.ContainsFunc(columns, func(t facts.Then) bool { return t != facts.UsedAgain }) {
+		heads = append(heads, "RE-DIALLED")
 	}
-	p.Line(p.In(layout.Dim, line))
+	head := layout.Pad("IDLE FOR", idleSpan)
+	for _, h := range heads {
+		head += fmt.Sprintf("  %5s", h)
+	}
+	wide := layout.Width(head) <= p.Style.Width
+	if wide {
+		p.Line(p.In(layout.Dim, head))
+	}
 	for _, r := range c.Idle {
 		if len(r.Then) == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%-12s", r.span())
-		for _, t := range columns {
-			line += cell(c.head(t), r.Then[t])
+		line, parts := layout.Pad(r.span(), idleSpan), []string{}
+		for i, h := range heads {
+			n := r.Redialled
+			if i < len(columns) {
+				n = r.Then[columns[i]]
+			}
+			text := "-"
+			if n > 0 {
+				text = fmt.Sprint(n)
+				parts = append(parts, text+" "+h)
+			}
+			line += "  " + layout.PadLeft(text, max(len(h), 5))
 		}
-		if closed {
-			line += cell(redialled, r.Redialled)
+		if wide {
+			p.Line(line)
+		} else {
+			p.Paragraph("", "  ", r.span()+": "+strings.Join(parts, ", "), layout.None)
 		}
-		p.Line(line)
 	}
 }
+
+// idleSpan are the columns of an idle time.
+const idleSpan = 12
 
 // span names a row.
 func (r IdleRow) span() string {

@@ -26,7 +26,7 @@ func LoadLine(s bench.Second, errors int64, connections int, total time.Duration
 	}
 	line += fmt.Sprintf(", %s in flight", format.Compact(s.InFlight))
 	if errors > 0 {
-		line += ", " + format.Thousands(errors) + " errors"
+		line += ", " + format.Count(errors, "error")
 	}
 	if s.Retried > 0 {
 		line += ", " + format.Thousands(s.Retried) + " sent again"

@@ -34,7 +34,7 @@ func (p *page) spectrum(r *bench.Result) error {
 	if r.Settings.Loop == bench.Open {
 		title = "latency spectrum, calls by time from the intended send"
 	}
-	p.Line(p.In(layout.Dim, title))
+	p.Paragraph("", "", title, layout.Dim)
 	for row := spectrumRows; row > 0; row-- {
 		p.Line(layout.PadLeft(d.scale(row), spectrumLabel-1) + " " + p.In(layout.Blue, d.row(row, p.Style.Unicode)))
 	}

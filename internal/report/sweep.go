@@ -22,9 +22,8 @@ func Sweep(w io.Writer, s *experiment.Sweep, style layout.Style) error {
 		p.Gap()
 		p.law(s.Law)
 	}
-	p.experimentNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %d rounds of shuffled order",
-		format.Count(s.Repeats,
-			"load"), s.Repeats))
+	p.experimentNotes(s.Setup, s.Notes, fmt.Sprintf("%s per value, in %s of shuffled order", format.Count(s.Repeats,
+		"load"), format.Count(s.Repeats, "round")))
 	return p.To(w, "the sweep")
 }
 

@@ -102,6 +102,9 @@ var (
 // ErrCondition is returned for a text that is no condition.
 var ErrCondition = errors.New("write ACTOR.STATE, ACTOR or STATE, with a minimum if needed: server.busy>5ms")
 
+// SegmentNames are the actors and states of which ParseCondition reads one or both.
+func SegmentNames() []string { return slices.Concat(actors, states) }
+
 // ParseCondition reads "server.busy>5ms", "network" or "unexplained>=1ms".
 func ParseCondition(text string) (Condition, error) {
 	var s Condition

@@ -79,7 +79,7 @@ func (s Stats) Operations() []Operation {
 func (s Stats) String() string {
 	var parts []string
 	for _, o := range s.Operations() {
-		text := fmt.Sprintf("%s: %d, %d errors, p50 %v, p99 %v, max %v", o.Name, o.Done, o.Errors,
+		text := fmt.Sprintf("%s: %d, %s, p50 %v, p99 %v, max %v", o.Name, o.Done, format.Count(o.Errors, "error"),
 			format.Duration(o.Histogram.Quantile(0.5)), format.Duration(o.Histogram.Quantile(0.99)),
 			format.Duration(o.Max))
 		if o.LastError != "" {

@@ -195,7 +195,7 @@ func AppLine(w io.Writer, r AppResult) {
 	}
 	fmt.Fprintf(w, "  [%.0f s]\n", r.Seconds)
 	for _, o := range r.Operations {
-		fmt.Fprintf(w, "        %s: %d, %d errors, p50 %v, p99 %v, max %v\n", o.Name, o.Done, o.Errors,
+		fmt.Fprintf(w, "        %s: %d, %s, p50 %v, p99 %v, max %v\n", o.Name, o.Done, format.Count(o.Errors, "error"),
 			format.Duration(o.Histogram.Quantile(0.5)), format.Duration(o.Histogram.Quantile(0.99)),
 			format.Duration(o.Max))
 	}

@@ -44,7 +44,7 @@ func TestSummaryOfApplications(t *testing.T) {
 	for _, line := range []string{
 		"WRONG celery           direct     healthy                T2 healthy T1 nagle-delayed-ack (98 %, 0.96) then " +
 			"rtt-floor",
-		"job: 2, 1 errors, p50 1.05 ms,", "T1             1 of     2               0 of     1",
+		"job: 2, 1 error, p50 1.05 ms,", "T1             1 of     2               0 of     1",
 	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no line %q in:\n%s", line, out.String())

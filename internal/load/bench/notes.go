@@ -53,9 +53,8 @@ func (s *summary) notes(r *Result) []string {
 			callsWere(n))
 	}
 	if n := r.Errors["MOVED"]; n > 0 && r.Routing == nil {
-		note("The target is a node of a cluster, and %d calls were for slots of other nodes: -c sends each to its "+
-			"node.",
-			n)
+		note("The target is a node of a cluster, and %s for slots of other nodes: -c sends each to its "+
+			"node.", callsWere(n))
 	}
 	if r.Routing != nil {
 		out = append(out, whileChanged(r)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/load/engine"
 )
 
@@ -39,8 +40,8 @@ func orderNotes(o *engine.Options, routed bool) []string {
 			"several; %s", o.Pipeline, among)
 	}
 	if clients := o.Replay.Clients(); clients > o.Connections && o.Paced() {
-		out = append(out, fmt.Sprintf("%d clients of the log share %d connections, and may wait for each other: "+
-			"--connections %d gives each its own", clients, o.Connections, clients))
+		out = append(out, fmt.Sprintf("%s of the log share %s, and may wait for each other: --connections %d gives "+
+			"each its own", format.Count(clients, "client"), format.Count(o.Connections, "connection"), clients))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/format"
 	"slowpath/internal/stats"
 )
 
@@ -18,7 +19,8 @@ func (s *Targets) note() {
 		note("Ended early: %d of %d rounds have loads.", s.roundsMade(), s.Rounds)
 	}
 	if n := s.roundsMade(); n < stats.RepeatsForInterval {
-		note("%d rounds have no 95 %% interval; %d have (--repeat %[2]d).", n, stats.RepeatsForInterval)
+		note("No 95 %% interval with %s; it takes %d (--repeat %[2]d).", format.Count(n, "round"),
+			stats.RepeatsForInterval)
 	}
 	var noisy []string
 	for _, t := range s.Targets {

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +35,9 @@ func (k kind) String() string { return kindNames[k] }
 // finder gives the positions of the keys in a command with its arguments: nil where they are not known, empty without
 // keys.
 type finder func(args []string) []int
+
+// CommandNames are those of the commands whose keys are known, in alphabetical order.
+func CommandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
 // commands are those whose keys are known, from COMMAND of redis 8.0.2 and valkey 8.1.1, to which a test compares it,
 // and from the documentation of modules.
