@@ -6,6 +6,7 @@ package outfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -98,9 +99,34 @@ func ofCaller(path string, st *syscall.Stat_t) bool {
 	return ok && int(st.Uid) == uid
 }
 
+// makeDirectories makes those that are not there.
+func makeDirectories(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return os.MkdirAll(path, 0o700) // its error where this is no directory
+	}
+	if err := makeDirectories(filepath.Dir(path)); err != nil {
+		return err
+	}
+	uid, gid, ok := caller(path)
+	if err := os.Mkdir(path, 0o700); err != nil || !ok {
+		return err
+	}
+	made, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	// Somebody else may have put another directory in its place, which is then not empty or not root's.
+	if names, err := made.Readdirnames(1); len(names) > 0 || !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: somebody else writes there: name another place", path)
+	}
+	return made.Chown(uid, gid)
+}
+
 // Directory makes a directory and those above it. One that is there may be a link only if root or this user made it.
+// What root makes for somebody who called sudo belongs to them, as files do.
 func Directory(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeDirectories(filepath.Clean(path)); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)

@@ -51,6 +51,38 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestDirectoryOfCaller: a directory that root makes for somebody who called sudo is theirs where they could have made
+// it, and root's elsewhere.
+func TestDirectoryOfCaller(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	const uid, gid = 4321, 1234
+	t.Setenv("SUDO_UID", "4321")
+	t.Setenv("SUDO_GID", "1234")
+	home, roots := t.TempDir(), t.TempDir()
+	if err := os.Chown(home, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]int{
+		filepath.Join(home, "kept", "deeper"): uid, filepath.Join(home, "kept"): uid, filepath.Join(roots, "kept"): 0,
+	} {
+		if err := Directory(dir); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != want || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s is of %d, want %d: %v", dir, owner, want, info.Mode())
+		}
+	}
+	if err := Directory(filepath.Join(home, "kept")); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+}
+
 func TestOverwrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, text := range []string{"a longer one", "short"} {

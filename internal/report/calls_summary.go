@@ -157,7 +157,7 @@ func (p *page) waited(list []trace.Wait) {
 	if len(list) == 0 {
 		return
 	}
-	p.Section("What they waited for")
+	p.Section("What they waited for, in all")
 	for _, w := range list[:min(len(list), maxWaited)] {
 		lead := "  " + p.length(w.Ns) + "  "
 		p.Paragraph(lead, layout.Pad("", layout.Width(lead)), fmt.Sprintf("%s (%s, %s)", w.What, stateName(w.Actor,
