@@ -188,7 +188,8 @@ func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) er
 
 // judge judges a recording, and shows how far it is.
 func (a *app) judge(rec *recording.Recording) verdict.Diagnosis {
-	what := fmt.Sprintf("judging %s and %s", format.Count(len(rec.Calls), "call"), format.Count(rec.EventCount(), "event"))
+	calls, events := format.Count(len(rec.Calls), "call"), format.Count(rec.EventCount(), "event")
+	what := fmt.Sprintf("judging %s and %s", calls, events)
 	defer a.working("%s", what)()
 	return verdict.Stepwise(facts.New(rec), version, func(nth, of int) {
 		a.progress("%s: cause %d of %d", what, nth, of)

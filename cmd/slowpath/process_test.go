@@ -159,7 +159,9 @@ func (p *process) start(ts *testscript.TestScript, name string) {
 
 func environment(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LANG", "REDISCLI_AUTH", "NO_COLOR"} {
+	for _, name := range []string{
+		"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LANG", "REDISCLI_AUTH", "NO_COLOR",
+	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

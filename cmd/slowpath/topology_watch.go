@@ -85,9 +85,18 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	begun := false
 	s, err := watch.Watch(ctx, watch.Options{
 		Seeds: targets, Cluster: a.where.Cluster, PerSecond: perSecond, Publish: f.publish,
-		Ready: func(r watch.Ready) { begun = true; a.say(readyLine(r, f.most)) },
-		Event: func(e watch.Event) error { return a.printEvent(e, f.asJSON) },
-		Note:  a.say,
+		Ready: func(r watch.Ready) {
+			begun = true
+			a.progressDone()
+			a.say(readyLine(r, f.most))
+			a.progress("watching; Ctrl-C ends it")
+		},
+		Event: func(e watch.Event) error {
+			a.progressDone() // also where the same terminal is stdout
+			defer a.progress("watching; Ctrl-C ends it")
+			return a.printEvent(e, f.asJSON)
+		},
+		Note: a.say,
 	})
 	a.progressDone()
 	if begun {

@@ -82,10 +82,11 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 func TestSteps(t *testing.T) {
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
-	in := incident.Incident{ID: "x", Cause: "x", Make: func(ctx context.Context, l *incident.Lab) (incident.Scene, error) {
+	in := incident.Incident{ID: "x", Cause: "x"}
+	in.Make = func(_ context.Context, l *incident.Lab) (incident.Scene, error) {
 		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
 		return incident.Scene{Target: node}, nil
-	}}
+	}
 	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
 	}, io.Discard)

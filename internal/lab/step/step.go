@@ -1,5 +1,5 @@
-// Package step tells what a lab does at the moment: starting servers, filling data, watching, cleaning up. Whoever wants
-// to show that puts a function into the context.
+// Package step tells what a lab does at the moment: starting servers, filling data, watching, cleaning up. Whoever
+// wants to show that puts a function into the context.
 package step
 
 import (
