@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -54,6 +55,20 @@ func TestSweepGolden(t *testing.T) {
 	}
 }
 
+// allWidths fails where a text is longer than its lines may be.
+func allWidths(t *testing.T, print func(io.Writer, layout.Style) error) {
+	t.Helper()
+	for width := 40; width <= 240; width += 5 {
+		var buf bytes.Buffer
+		if err := print(&buf, layout.Style{Width: width, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := fits(buf.Bytes(), width); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCapacityGolden(t *testing.T) {
 	l, err := experiment.ParseLimit("p99<1ms")
 	if err != nil {
@@ -78,6 +93,7 @@ func TestCapacityGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "capacity.80.golden", buf.Bytes())
+	allWidths(t, func(w io.Writer, s layout.Style) error { return Capacity(w, c, s) })
 }
 
 func TestRepeatsGolden(t *testing.T) {
@@ -114,6 +130,7 @@ func TestRepeatsGolden(t *testing.T) {
 		if err := Repeats(&buf, r, layout.Style{Width: 80, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
+		allWidths(t, func(w io.Writer, s layout.Style) error { return Repeats(w, r, s) })
 	}
 	// When the baseline was made is shown in the time zone of the reader.
 	golden(t, "repeats.80.golden", bytes.ReplaceAll(buf.Bytes(),

@@ -28,7 +28,7 @@ func PoolText(w io.Writer, s *PoolSweep, style layout.Style) error {
 	for _, r := range s.Rows {
 		if r.Client != last {
 			p.Section(fmt.Sprintf("%s on %s, %s", r.title(s.Rows), s.Server, s.topology()))
-			p.Row(layout.Dim, poolWidths, "USE", "POOL", "CALLERS", "CONN", "CALLS/S", "P50", "P99", "MEAN", "ERRORS")
+			p.Heads(poolWidths, "USE", "POOL", "CALLERS", "CONN", "CALLS/S", "P50", "P99", "MEAN", "ERRORS")
 		}
 		last = r.Client
 		r.print(p)
@@ -60,22 +60,13 @@ func (r PoolRow) title(rows []PoolRow) string {
 
 // print writes the numbers, and after or below them what they mean.
 func (r PoolRow) print(p *layout.Page) {
-	row, colour := layout.Pad(r.Mode, poolWidths[0]), layout.Dim
+	cells, colour := []string{r.Mode}, layout.Dim
 	if r.Measured() {
-		colour = layout.None
-		for i, t := range r.numbers() {
-			row += " " + layout.PadLeft(p.Text(t), poolWidths[i+1])
-		}
+		cells, colour = append(cells, r.numbers()...), layout.None
 	} else if r.Empty == "" {
-		row += " " + layout.PadLeft(fmt.Sprint(r.Pool), poolWidths[1])
+		cells = append(cells, fmt.Sprint(r.Pool))
 	}
-	meaning := p.Text(r.meaning())
-	if layout.Width(row)+2+layout.Width(meaning) <= p.Style.Width {
-		p.Line(strings.TrimRight(p.In(colour, row+"  "+meaning), " "))
-		return
-	}
-	p.Line(p.In(colour, row))
-	p.Paragraph("    ", "    ", meaning, layout.Dim)
+	printRow(p, colour, poolWidths, cells, r.meaning())
 }
 
 // numbers are in the order of the columns.

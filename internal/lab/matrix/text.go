@@ -24,7 +24,7 @@ func Text(w io.Writer, m *Matrix, style layout.Style) error {
 	for _, c := range m.Cells {
 		if c.Server != last.Server || c.Topology != last.Topology {
 			p.Section(c.Server + ", " + c.topology(m.Settings))
-			p.Row(layout.Dim, widths, "CLIENT", "CALLS/S", "MEAN", "P50", "P99", "ERRORS")
+			p.Heads(widths, "CLIENT", "CALLS/S", "MEAN", "P50", "P99", "ERRORS")
 		}
 		last = c
 		c.print(p)
@@ -41,19 +41,25 @@ var widths = []int{14, 9, 8, 8, 8, 8} // columns: the client, and its numbers
 
 // print writes the numbers, and after or below them what they mean.
 func (c Cell) print(p *layout.Page) {
-	row, colour := layout.Pad(p.Shorten(p.Text(c.Client), widths[0]), widths[0]), layout.Dim
+	cells, colour := []string{c.Client}, layout.Dim
 	if c.Measured() {
-		colour = layout.None
-		for i, t := range c.numbers() {
-			row += " " + layout.PadLeft(p.Text(t), widths[i+1])
-		}
+		cells, colour = append(cells, c.numbers()...), layout.None
 	}
-	meaning := p.Text(c.meaning())
+	printRow(p, colour, widths, cells, c.meaning())
+}
+
+// printRow prints cells, and what they mean, after them or below them. Where the columns do not fit, they are folded.
+func printRow(p *layout.Page, colour layout.Paint, widths []int, cells []string, meaning string) {
+	row := layout.Pad(p.Shorten(p.Text(cells[0]), widths[0]), widths[0])
+	for i, t := range cells[1:] {
+		row += " " + layout.PadLeft(p.Text(t), widths[i+1])
+	}
+	meaning = p.Text(meaning)
 	if layout.Width(row)+2+layout.Width(meaning) <= p.Style.Width {
-		p.Line(p.In(colour, row+"  "+meaning))
+		p.Line(strings.TrimRight(p.In(colour, row+"  "+meaning), " "))
 		return
 	}
-	p.Line(p.In(colour, row))
+	p.Row(colour, widths, cells...)
 	p.Paragraph("    ", "    ", meaning, layout.Dim)
 }
 

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -49,11 +50,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // golden compares a text with its golden file, and its lines with the width.
 func golden(t *testing.T, name string, style layout.Style, got []byte) {
 	t.Helper()
-	for line := range strings.Lines(string(got)) {
-		if layout.Width(strings.TrimSuffix(line, "\n")) > style.Width {
-			t.Errorf("wider than %d: %q", style.Width, line)
-		}
-	}
+	fits(t, got, style.Width)
 	path := filepath.Join("testdata", fmt.Sprintf("%s.%d.golden", name, style.Width))
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
@@ -66,6 +63,28 @@ func golden(t *testing.T, name string, style layout.Style, got []byte) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+func fits(t *testing.T, text []byte, width int) {
+	t.Helper()
+	for line := range strings.Lines(string(text)) {
+		if layout.Width(strings.TrimSuffix(line, "\n")) > width {
+			t.Errorf("wider than %d: %q", width, line)
+		}
+	}
+}
+
+// TestWidths: from 40 columns on no line is longer than the terminal is wide.
+func TestWidths(t *testing.T) {
+	pools := swept(6, map[string][]float64{"borrow100": near(26000), "per-thread1000": near(51000)})
+	for width := 40; width <= 240; width += 5 {
+		style := layout.Style{Width: width, Unicode: true}
+		var buf bytes.Buffer
+		if err := errors.Join(Text(&buf, varied(), style), PoolText(&buf, pools, style)); err != nil {
+			t.Fatal(err)
+		}
+		fits(t, buf.Bytes(), width)
 	}
 }
 
