@@ -265,7 +265,8 @@ func judge(c *Comparison, notable float64) string {
 func (m Metric) judges() bool { return m.Name != "calls_per_second" }
 
 // weight is by how much a metric changed the time of calls, in nanoseconds for each. p50 is of all calls, p99 of one in
-// a hundred. A call that fails is worse than any that takes long.
+// a hundred. That more calls fail is worse than any time that others gain; that fewer do is as good as what
+// callers lost by that.
 func (c *Comparison) weight(m Metric) float64 {
 	switch m.Name {
 	case "p50_ns":
@@ -273,7 +274,10 @@ func (c *Comparison) weight(m Metric) float64 {
 	case "p99_ns":
 		return math.Abs(m.After-m.Before) / 100
 	case "failed_share":
-		return math.Inf(1)
+		if m.Verdict == Worse {
+			return math.Inf(1)
+		}
+		return max(c.LostBefore-c.LostAfter, 0)
 	}
 	return math.Abs(c.LostAfter - c.LostBefore)
 }

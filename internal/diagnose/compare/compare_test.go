@@ -86,6 +86,14 @@ func TestConflict(t *testing.T) {
 			"a median twice as long, and a p99 a little shorter", Worse, "p50 went from 54 µs to 108 µs",
 			[]Metric{metric("p50_ns", 54e3, 108e3), metric("p99_ns", 1.5e6, 1.2e6)},
 		},
+		{
+			"fewer calls that fail, and stalls", Worse, "though the share of failed ones",
+			[]Metric{metric("p99_ns", 1.5e6, 68e6), metric("failed_share", 0.01, 0.001)},
+		},
+		{
+			"no stalls, and calls that fail", Worse, "though p99 went from 68 ms to 1.5 ms",
+			[]Metric{metric("p99_ns", 68e6, 1.5e6), metric("failed_share", 0, 0.01)},
+		},
 	} {
 		c := Comparison{Population: account.OfUsers, Metrics: tt.metrics}
 		c.Verdict = judge(&c, Notable)
