@@ -180,3 +180,12 @@ func (e edge) client(source, name string, from, to float64) edge {
 	}
 	return e
 }
+
+// runtime adds what the host source read of the runtime of the client's process.
+func (e edge) runtime(body string) edge {
+	e.Snapshot(recording.Snapshot{
+		Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app),
+		Name: recording.SnapshotRuntime, Body: body,
+	})
+	return e
+}

@@ -342,6 +342,15 @@ func TestThreadsQueueForConnections(t *testing.T) {
 		{name: "short waits that add up", rec: pool(2).handed(2, 0.98, 3*edgeMs), found: true},
 		{name: "one connection", rec: pool(1).handed(1, 0.98, 134*edgeMs)},
 		{name: "a busy thread for each connection", rec: busy(3).handed(3, 0, 0).threaded(3)},
+		{
+			name:  "goroutines on as many threads",
+			rec:   busy(3).handed(3, 0, 0).threaded(3).runtime(`{"go":"go1.26.1","heeds_quota":true}`),
+			found: true, evidence: "Erlang C", against: "one call after the other",
+		},
+		{
+			name: "a busy thread of a JVM for each connection",
+			rec:  busy(3).handed(3, 0, 0).threaded(3).runtime(`{"jvm":true,"heeds_quota":true}`),
+		},
 		{name: "more threads than busy connections", rec: busy(3).handed(3, 0, 0).threaded(4), found: true},
 		{name: "some of its threads wait", rec: busy(3).handed(3, 0.3, 20*edgeMs).threaded(3), found: true},
 		{name: "an event loop with busy connections", rec: busy(3).handed(3, 0, 0).threaded(1), found: true},

@@ -25,8 +25,7 @@ func overQuotaCase(cores float64, together int, runtime string) edge {
 		}
 	}
 	if runtime != "" {
-		e.Snapshot(recording.Snapshot{Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d",
-			recording.ProcessPrefix, app), Name: recording.SnapshotRuntime, Body: runtime})
+		e.runtime(runtime)
 	}
 	e.Sample(recording.Sample{
 		Source: recording.SourceHost, Subject: recording.SubjectMachine, Name: "cpu.count",

@@ -71,8 +71,12 @@ func (n *Node) ServedThreads(u PoolUse) (least int) {
 }
 
 // OneThreadEach reports whether as many threads of a process read replies as it has connections, and none of them was
-// seen to wait for one: no call waits, however busy the connections are.
+// seen to wait for one: no call waits, however busy the connections are. Of a Go program that says nothing: as many
+// threads as connections is chance, since goroutines call and wait.
 func (n *Node) OneThreadEach(u PoolUse) bool {
+	if n.IsGo(u.PID) {
+		return false
+	}
 	for _, k := range u.Used {
 		if last, _ := n.Rec.LastConnUse(k.Client); last.Turns == 0 || last.Handed > 0 {
 			return false

@@ -89,6 +89,16 @@ func (c *Case) HasSingleReader(pid int) bool {
 	return ok && threads == 1
 }
 
+// IsGo reports whether a process is known to be a Go program. Its calls are those of goroutines, and any of its threads
+// sends or reads for any of them: threads that read replies are not its callers.
+func (c *Case) IsGo(pid int) bool {
+	s, ok := c.Rec.SnapshotOf(recording.SourceHost, processSubject(pid), recording.SnapshotRuntime)
+	var r struct {
+		Go string `json:"go"`
+	}
+	return ok && json.Unmarshal([]byte(s.Body), &r) == nil && r.Go != ""
+}
+
 // ReportsCollections reports whether the tap sees when the runtime of a process collects garbage.
 func (c *Case) ReportsCollections(pid int) bool {
 	return len(c.Rec.Series(recording.SourceTap, processSubject(pid), "collector.watched")) > 0
