@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -103,7 +104,7 @@ func explainBlocking(n *facts.Node) *Finding {
 			"calls on their own connection are slow, too: half of the probe's take at least %s",
 			format.Brief(kept.P50Ns))
 	}
-	f.Fix = blockingFix(w, who)
+	f.FixSteps = blockingFix(w, who)
 	return f
 }
 
@@ -143,19 +144,23 @@ func callsElsewhere(n *facts.Node, held map[string]facts.Spans) (calls float64) 
 	return calls
 }
 
-func blockingFix(w waiter, who string) []string {
-	fix := []string{fmt.Sprintf("Give %s its own connection, not the one that %s shares between callers.", w.Op, who)}
-	switch w.Op {
-	case "WAIT", "WAITAOF":
-		fix = append(fix,
-			"WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then return it")
-	default:
-		fix = append(fix,
-			"Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: "+
-				"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; "+
-				"rueidis does it by itself (it has a pool for blocking commands)",
-			"StackExchange.Redis has no blocking commands for this reason: use pub/sub as a "+
-				"signal with LPOP, or XREADGROUP without BLOCK")
+func blockingFix(w waiter, who string) []remedy.Step {
+	own := remedy.Step{
+		ID: "own-connection", Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Give %s its own connection, not the one that %s shares between callers", format.Name(w.Op),
+			format.Name(who)),
 	}
-	return fix
+	if w.Op == "WAIT" || w.Op == "WAITAOF" {
+		own.Text += ". WAIT belongs on the connection that wrote: take one from a pool, write and WAIT on it, then " +
+			"return it"
+		return []remedy.Step{own}
+	}
+	own.Text += ". Lettuce: a StatefulRedisConnection per blocking consumer; ioredis: redis.duplicate(); node-redis: " +
+		"client.duplicate(); redis-py and go-redis: a pool with one extra connection per blocking consumer; rueidis " +
+		"does it by itself (it has a pool for blocking commands)"
+	return []remedy.Step{own, {
+		ID: "without-blocking", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Do without blocking commands, which StackExchange.Redis does not have for this reason: pub/sub as a " +
+			"signal with LPOP, or XREADGROUP without BLOCK",
+	}}
 }

@@ -105,7 +105,7 @@ func explainDialHerd(n *facts.Node) *Finding {
 			"that happened %d times during the watch, to %s", len(all), stampeders(all))
 	}
 	f.doubtRemote(worst.Caller)
-	f.Fix = dialHerdFix(n, worst)
+	f.FixSteps = dialHerdFix(n, worst)
 	return f
 }
 
@@ -124,14 +124,14 @@ func stampeders(all []facts.DialBurst) string {
 	return facts.CallerNames(callers)
 }
 
-func dialHerdFix(n *facts.Node, s facts.DialBurst) []string {
+func dialHerdFix(n *facts.Node, s facts.DialBurst) []remedy.Step {
 	needed := int(float64(s.AppCalls())/n.Seconds()*float64(s.RoundTripNs())/1e9*2) + 2
-	fix := []string{fmt.Sprintf("Open connections before they are needed: about %d are enough for %.3g calls per "+
-		"second of %s; warm up the pool before the instance takes traffic (readiness)", min(needed, len(s.Conns)),
-		float64(s.AppCalls())/n.Seconds(), format.Brief(s.RoundTripNs()))}
 	topic := remedy.WarmPool
 	if s.Serial {
 		topic = remedy.OneDialAtATime
 	}
-	return append(fix, remedy.For(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))})...)
+	return because(remedy.Steps(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))}), fmt.Sprintf(
+		"Open connections before the instance takes traffic (readiness): about %d are enough for %.3g calls per "+
+			"second of %s", min(needed, len(s.Conns)), float64(s.AppCalls())/n.Seconds(),
+		format.Brief(s.RoundTripNs())))
 }

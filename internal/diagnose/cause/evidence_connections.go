@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"sort"
+	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -118,6 +120,25 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		"%s opened and closed during the watch, with %.1f commands each, half of them within %s; %.0f %% of them by %s",
 		counted(closed, "connection"), float64(calls)/float64(closed), format.Brief(ages[len(ages)/2]),
 		100*float64(byWho[who])/float64(closed), who)
+}
+
+// because adds to the first of some steps why it helps, or what else is to be known.
+func because(steps []remedy.Step, why string) []remedy.Step {
+	steps[0].Text = strings.TrimPrefix(steps[0].Text+". "+why, ". ")
+	return steps
+}
+
+// oneClient keeps the connections of a process. Where its library is not known, one text stands for all.
+func oneClient(n *facts.Node) []remedy.Step {
+	if steps := remedy.Steps(n, remedy.OneClient, nil); len(steps) < remedy.All(remedy.OneClient) {
+		return steps
+	}
+	return []remedy.Step{{
+		ID: string(remedy.OneClient), Kind: remedy.Change, Restart: "the application",
+		Text: "Keep connections: one client object with a pool per process, created at its start, not one per job or " +
+			"request (redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle is 0 " +
+			"by default, so every Close really closes)",
+	}}
 }
 
 // minSlowShare is the least share of a caller's calls, or of its closed connections, that must follow a pattern.

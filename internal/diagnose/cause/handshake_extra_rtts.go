@@ -95,31 +95,40 @@ func explainHandshakes(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(most)
-	f.Fix = append([]string{"Open connections once and keep them: one client " +
-		"object per process, not one per job or request"}, handshakeFix(n, facts.CommonHandshake(fresh))...)
+	f.FixSteps = append(oneClient(n), handshakeFix(n, facts.CommonHandshake(fresh))...)
 	return f
 }
 
-// handshakeFix says which commands can be left out.
-func handshakeFix(n *facts.Node, ops string) []string {
-	var out []string
+// handshakeFix says which commands can be left out of the handshake of connections that cannot be kept.
+func handshakeFix(n *facts.Node, ops string) (steps []remedy.Step) {
 	if strings.Contains(ops, "CLIENT SETINFO") {
-		out = append(out, remedy.For(n, remedy.LeaveOutSetInfo, nil)...)
+		steps = append(steps, remedy.Steps(n, remedy.LeaveOutSetInfo, nil)...)
 	}
-	for _, o := range []struct{ op, fix string }{
+	for _, o := range []struct{ op, id, text string }{
 		{
-			"CLIENT MAINT_NO",
-			"CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: maintnotifications.ModeDisabled}, " +
-				"Lettuce MaintNotificationsConfig.disabled(), redis-py MaintNotificationsConfig(enabled=False)",
+			"CLIENT MAINT_NO", "leave-out-maint-notifications",
+			"No CLIENT MAINT_NOTIFICATIONS: go-redis MaintNotificationsConfig{Mode: " +
+				"maintnotifications.ModeDisabled}, Lettuce MaintNotificationsConfig.disabled(), redis-py " +
+				"MaintNotificationsConfig(enabled=False)",
 		},
-		{"SELECT", "SELECT: use database 0, and one server or a prefix per application instead of databases"},
-		{"CLIENT SETNAME", "CLIENT SETNAME: HELLO 3 AUTH … SETNAME … does it in the same round trip"},
-		{"READONLY", "READONLY is needed to read from replicas; keep those connections"},
-		{"COMMAND", "COMMAND: an old client library asks for it on each connection; update it"},
+		{
+			"SELECT", "leave-out-select",
+			"No SELECT: use database 0, and one server or a prefix per application instead of databases",
+		},
+		{
+			"CLIENT SETNAME", "setname-in-hello",
+			"No CLIENT SETNAME: HELLO 3 AUTH user password SETNAME name does it in the same round trip",
+		},
+		{
+			"COMMAND", "update-library",
+			"Update the client library: an old one asks for COMMAND on each connection",
+		},
 	} {
 		if strings.Contains(ops, o.op) {
-			out = append(out, o.fix)
+			steps = append(steps, remedy.Step{
+				ID: o.id, Kind: remedy.Change, Text: o.text, Restart: "the application",
+			})
 		}
 	}
-	return out
+	return steps
 }

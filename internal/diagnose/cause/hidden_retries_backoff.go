@@ -185,7 +185,7 @@ func explainRetries(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(worst.Caller)
-	f.Fix = retriesFix(n, age)
+	f.FixSteps = retriesFix(n, age)
 	return f
 }
 
@@ -231,13 +231,12 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 // Bound: arithmetic, it decides what is listed.
 const firstRetry = 2
 
-func retriesFix(n *facts.Node, timeout facts.Percentiles) []string {
-	fix := []string{fmt.Sprintf("Decide how long a whole call may take, and make timeout x attempts + pauses "+
-		"fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median), format.Brief(4*timeout.Median))}
-	fix = append(fix, remedy.For(n, remedy.BoundRetries, nil)...)
-	return append(fix,
-		"Count attempts in the application's metrics (hooks, OpenTelemetry), "+
-			"so that a retry is not taken for a slow call",
-		"Find out what loses the replies: a proxy or balancer on the path, a "+
-			"server that died; try the server's own address")
+func retriesFix(n *facts.Node, timeout facts.Percentiles) []remedy.Step {
+	return append([]remedy.Step{{
+		ID: "past-the-proxy", Kind: remedy.Change, Restart: "the application",
+		Text: "Find out what loses the replies, a proxy, a balancer or a firewall on the path, and let callers use " +
+			"the server's own address until it is repaired",
+	}}, because(remedy.Steps(n, remedy.BoundRetries, nil), fmt.Sprintf("Decide how long a whole call may take, and "+
+		"make timeout x attempts + pauses fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median),
+		format.Brief(4*timeout.Median)))...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -84,12 +85,19 @@ func explainBigReply(n *facts.Node) *Finding {
 		"%s on %s: a reply of %.1f MB took %s; the largest of them had %.1f MB", longest.Op, who,
 		float64(longest.ReplyBytes)/1e6, format.Brief(longest.EndNs-longest.StartNs), float64(bytes)/1e6)
 	f.weighShared(n, behind)
-	f.Fix = []string{
-		fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
-			"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
-			"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis).",
-			format.Name(longest.Op), format.Name(who)),
-		"Split values into pieces below 100 kB, or compress them: redis-cli --bigkeys (or --memkeys) finds them.",
+	f.FixSteps = []remedy.Step{
+		{
+			ID: "own-connection", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Read big values (%s from %s) on another connection: a second ConnectionMultiplexer "+
+				"(StackExchange.Redis), a second StatefulRedisConnection or ConnectionPoolSupport (Lettuce), "+
+				"redis.duplicate() (ioredis), PipelineMultiplex above its default (rueidis)",
+				format.Name(longest.Op), format.Name(who)),
+		},
+		{
+			ID: "smaller-values", Kind: remedy.Change, Or: true, Restart: "the application",
+			Text: "Split values into pieces below 100 kB, or compress them (redis-cli --bigkeys or --memkeys finds " +
+				"them)",
+		},
 	}
 	return f
 }

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -139,15 +140,25 @@ func explainChains(n *facts.Node) *Finding {
 
 // adviseBatches sets the fix; far: the distance to the server is most of a call.
 func (f *Finding) adviseBatches(far bool) {
-	f.Fix = []string{
-		"Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the next request.",
-		"With many small callers, let the library batch their calls: rueidis does (auto-pipelining), ioredis " +
-			"enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), go-redis >= " +
-			"9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll.",
+	f.FixSteps = []remedy.Step{
+		{
+			ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
+			Text: "Ask for all keys at once: MGET, HMGET, a pipeline, or a Lua script where one answer decides the " +
+				"next request",
+		},
+		{
+			ID: "auto-pipelining", Kind: remedy.Change, Or: true, Restart: "the application",
+			Text: "With many small callers, let the library batch their calls: rueidis does (auto-pipelining), " +
+				"ioredis enableAutoPipelining: true, Lettuce setAutoFlushCommands(false) with flushCommands(), " +
+				"go-redis >= 9.22 AutoPipeline() (experimental), StackExchange.Redis by Task.WhenAll",
+		},
 	}
 	if far {
-		f.Fix = append(f.Fix, "Move the caller closer to the server, or cache what it reads (CLIENT TRACKING): each "+
-			"round trip less is one wait less.")
+		f.FixSteps = append(f.FixSteps, remedy.Step{
+			ID: "closer-to-server", Kind: remedy.Change,
+			Text: "Move the caller closer to the server, or cache what it reads (CLIENT TRACKING): each round trip " +
+				"less is one wait less",
+		})
 	}
 }
 

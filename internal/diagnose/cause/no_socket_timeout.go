@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -173,16 +174,44 @@ func explainNoTimeout(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"CLIENT LIST is not known: a blocking command (BLPOP, a subscription) looks the same")
 	}
-	f.Fix = noTimeoutFix(n)
+	f.FixSteps = noTimeoutFix(n, hangs, again)
 	return f
 }
 
-func noTimeoutFix(n *facts.Node) []string {
-	fix := []string{"Set a timeout for every reply, some times the 99.9th percentile, and no " +
-		"longer than the user request behind it may take:"}
-	fix = append(fix, remedy.For(n, remedy.ReplyTimeout, nil)...)
-	return append(fix,
-		"Let the kernel give up earlier, too: TCP_USER_TIMEOUT on the socket, or sysctl -w "+
-			"net.ipv4.tcp_retries2=8 (about 100 s) on the callers' host",
-		"Restart the processes that hang now, or close their sockets: ss -K dst ADDRESS dport = PORT")
+// noTimeoutFix ends waits that hang now and those to come; again is how often a request was retransmitted.
+func noTimeoutFix(n *facts.Node, hangs []hang, again int) []remedy.Step {
+	steps := because(remedy.Steps(n, remedy.ReplyTimeout, nil), "Some times the 99.9th percentile, and no longer than "+
+		"the user request behind it may take")
+	if kill, ok := closeHanging(hangs); ok {
+		steps = append(steps, kill)
+	}
+	if again < facts.UnansweredRetransmits {
+		return steps // the kernel has nothing to give up
+	}
+	return append(steps, remedy.Step{
+		ID: "kernel-gives-up", Kind: remedy.Command, Or: true,
+		Text: "Where the application cannot be changed: let the kernel of the callers' host give up after about " +
+			"100 s instead of 15 minutes (TCP_USER_TIMEOUT does it for one socket)",
+		Command: "sysctl -w net.ipv4.tcp_retries2=8", Undo: "sysctl -w net.ipv4.tcp_retries2=15",
+		Risk: "it is so for all connections of the host",
+	})
+}
+
+// closeHanging closes the sockets that wait now, by their addresses, which are known where they are no Unix sockets.
+func closeHanging(hangs []hang) (remedy.Step, bool) {
+	var sockets []string
+	for _, h := range hangs {
+		if a, err := netip.ParseAddrPort(h.client); err == nil {
+			sockets = append(sockets, "src "+a.String())
+		}
+	}
+	if len(sockets) == 0 {
+		return remedy.Step{}, false
+	}
+	return remedy.Step{
+		ID: "close-hanging-sockets", Kind: remedy.Command,
+		Text:    "Until then close the sockets that hang now, on the callers' host",
+		Command: "ss -K " + format.Shell(strings.Join(sockets, " or ")),
+		Risk:    "their calls fail, as they would after a timeout; some kernels cannot (CONFIG_INET_DIAG_DESTROY)",
+	}, true
 }

@@ -238,8 +238,7 @@ func largerPool(n *facts.Node, size int, why string) []remedy.Step {
 			Text: fmt.Sprintf("Let the pool have %d connections: %s", size, why),
 		}}
 	}
-	steps[0].Text = strings.TrimPrefix(steps[0].Text+". "+why, ". ")
-	return steps
+	return because(steps, why)
 }
 
 // holdForLessTime is what helps without a larger pool.

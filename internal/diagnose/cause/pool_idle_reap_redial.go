@@ -83,13 +83,19 @@ func explainIdleReap(n *facts.Node) *Finding {
 			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
 	f.doubtRemote(most.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Keep some connections whatever the traffic: "+
-		"the pool has to outlast pauses of %s and more", format.Brief(idle.Median))},
-		remedy.For(n, remedy.KeepIdle, nil)...)
-	f.Fix = append(f.Fix,
-		"Stay below the server's timeout and what a load balancer on the path "+
-			"allows (350 s at an AWS NLB), or send a keepalive")
+	f.FixSteps = keepIdleFix(n, idle.Median)
 	return f
+}
+
+// keepIdleFix keeps connections for longer than the pauses are.
+func keepIdleFix(n *facts.Node, pauseNs int64) []remedy.Step {
+	steps := because(remedy.Steps(n, remedy.KeepIdle, nil),
+		fmt.Sprintf("The pool has to outlast pauses of %s and more", format.Brief(pauseNs)))
+	for i := range steps {
+		steps[i].Risk = "connections that are idle for longer than the server's timeout, or than a load balancer on " +
+			"the path allows (350 s at an AWS NLB), are closed by these"
+	}
+	return steps
 }
 
 // limit gives the bounds of the pool's idle limit: it kept connections that were idle as long as one was on average

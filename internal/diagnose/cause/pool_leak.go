@@ -80,7 +80,7 @@ func explainLeak(n *facts.Node) *Finding {
 		"a process that now and then creates another client object with its own pool looks "+
 			"the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)
-	f.Fix = leakFix(n)
+	f.FixSteps = leakFix(n)
 	return f
 }
 
@@ -160,7 +160,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 		return f
 	}
 	if f == nil {
-		f = &Finding{Of: c.Ledger.Calls(), Fix: leakFix(of)}
+		f = &Finding{Of: c.Ledger.Calls(), FixSteps: leakFix(of)}
 	}
 	f.Strength, f.ExcessShare = 0.9, max(f.ExcessShare, w.Share)
 	f.supportWait(w)
@@ -170,8 +170,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	return f
 }
 
-func leakFix(n *facts.Node) []string {
-	return append([]string{"Return every connection, on errors too: find the code that takes one and returns early " +
-		"(check the callers of the pool's Get, Conn or getResource)"},
-		remedy.For(n, remedy.ReturnConnections, nil)...)
+func leakFix(n *facts.Node) []remedy.Step {
+	return because(remedy.Steps(n, remedy.ReturnConnections, nil), "Find the code that takes a connection and "+
+		"returns early, on errors too: the callers of the pool's Get, Conn or getResource")
 }

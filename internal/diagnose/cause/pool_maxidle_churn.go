@@ -88,8 +88,7 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	f.doubt(recording.SourceTap, 0, "",
 		"jobs that open a connection each, for a varying number of calls, look much the same")
 	f.doubtRemote(most.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Let the pool keep as many idle connections as are in use at a time: %d here",
-		most.MaxConcurrent())}, remedy.For(n, remedy.LargerIdleLimit,
-		remedy.Values{"connections": most.MaxConcurrent()})...)
+	f.FixSteps = because(remedy.Steps(n, remedy.LargerIdleLimit, remedy.Values{"connections": most.MaxConcurrent()}),
+		fmt.Sprintf("The pool has to keep as many as were open at a time: %d", most.MaxConcurrent()))
 	return f
 }

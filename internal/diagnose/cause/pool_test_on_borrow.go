@@ -67,6 +67,6 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	} else {
 		f.doubt(p.Source, 0, "", "whether each PING comes before a call on the same connection was not seen")
 	}
-	f.Fix = remedy.For(n, remedy.TestIdleOnly, nil)
+	f.FixSteps = remedy.Steps(n, remedy.TestIdleOnly, nil)
 	return f
 }

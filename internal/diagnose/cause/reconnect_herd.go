@@ -89,7 +89,7 @@ func explainReconnectHerd(n *facts.Node) *Finding {
 			"%s were in flight between a loss and the last reconnect, up to %s in one call",
 			ofSlow(felt.Calls, n), format.Brief(felt.MaxNs))
 	}
-	f.Fix = herdFix(n)
+	f.FixSteps = herdFix(n)
 	return f
 }
 
@@ -216,7 +216,7 @@ func herdByCounters(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceServer, 0, "",
 		"whether callers waited for these connections, and which callers, was not seen")
-	f.Fix = herdFix(n)
+	f.FixSteps = herdFix(n)
 	return f
 }
 
@@ -231,20 +231,22 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 	return false
 }
 
-func herdFix(n *facts.Node) []string {
-	fix := []string{"Spread reconnects over some seconds: random jitter in the " +
-		"pause before each attempt, with a growing backoff"}
-	fix = append(fix, remedy.For(n, remedy.SpreadReconnects, nil)...)
+func herdFix(n *facts.Node) []remedy.Step {
+	spread := because(remedy.Steps(n, remedy.SpreadReconnects, nil), "Spread reconnects over some seconds: random "+
+		"jitter in the pause before each attempt, with a growing backoff")
+	steps := append(spread, remedy.Step{
+		ID: "fewer-connections", Kind: remedy.Change, Restart: "the application",
+		Text: "Fewer connections in all: smaller pools, or a proxy on the callers' host that keeps its own",
+	})
 	if facts.ServerAtLeast(n, 7, 4) {
-		fix = append(fix,
-			"max-new-connections-per-cycle (10) and max-new-tls-connections-per-cycle (1) keep a herd from starving "+
-				"connected clients, where the server has them (Redis 7.4 and newer, Valkey 8.0 and newer)")
-	} else {
-		fix = append(fix,
-			"A server from Redis 7.4 or Valkey 8.0 on accepts at most max-new-connections-per-cycle new connections "+
-				"per event-loop iteration (TLS: max-new-tls-connections-per-cycle)")
+		return steps // it has the limit, and it is set by default
 	}
-	return append(fix, "Fewer connections in all: smaller pools, or a proxy on the callers' host that keeps its own")
+	return append(steps, remedy.Step{
+		ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
+		Text: "Upgrade the server to Redis 7.4 or Valkey 8.0 or later: it accepts at most " +
+			"max-new-connections-per-cycle new connections (TLS: max-new-tls-connections-per-cycle) per event-loop " +
+			"iteration, so that connected clients are served meanwhile",
+	})
 }
 
 // isConnClosed reports whether an error of slowpath's own says that the other end closed the connection.

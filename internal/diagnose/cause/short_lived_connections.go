@@ -95,26 +95,23 @@ func explainShortLived(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, n.Growth("rejected_connections"), "connections",
 			"%s refused (maxclients): refused callers retry", counted(n.Growth("rejected_connections"), "connection"))
 	}
-	f.Fix = shortLivedFix(n, c)
+	f.FixSteps = shortLivedFix(n, c)
 	return f
 }
 
-func shortLivedFix(n *facts.Node, c facts.Churn) []string {
-	fix := remedy.For(n, remedy.OneClient, nil)
-	if len(fix) == remedy.All(remedy.OneClient) { // the library is not known
-		fix = []string{"Keep connections: one client object with a pool per process, created at its start " +
-			"(redis-py ConnectionPool, go-redis Client, JedisPooled, phpredis pconnect; redigo: MaxIdle " +
-			"is 0 by default, so every Close really closes)"}
-	}
+func shortLivedFix(n *facts.Node, c facts.Churn) []remedy.Step {
+	steps := oneClient(n)
 	if who := crowdedHosts(n); who != "" {
-		fix = append(fix, "Check the callers on "+format.Name(who)+" first")
+		steps = because(steps, "Most callers are on "+format.Name(who))
 	}
 	if c.TLS {
-		fix = append(fix,
-			"Where connections cannot be kept: TLS session resumption (tls-session-caching yes, its "+
-				"default) and a TLS proxy on the callers' host")
+		steps = append(steps, remedy.Step{
+			ID: "tls-proxy", Kind: remedy.Change, Or: true,
+			Text: "Where connections cannot be kept: a proxy on the callers' host that keeps TLS connections, or TLS " +
+				"session resumption (tls-session-caching yes, the server's default)",
+		})
 	}
-	return fix
+	return steps
 }
 
 // crowdedHosts are the addresses that most of the clients come from.

@@ -85,7 +85,7 @@ func explainStale(n *facts.Node) *Finding {
 			"%d processes have that: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
-	f.Fix = staleFix(n, limit, idle.P10)
+	f.FixSteps = staleFix(n, limit, idle.P10)
 	return f
 }
 
@@ -121,22 +121,25 @@ func staleByCounters(n *facts.Node) *Finding {
 		c.PerSecond, c.CommandsPerConn)
 	f.doubt(recording.SourceServer, 0, "",
 		"what closed them was not seen: clients that open a connection for each job look the same")
-	f.Fix = staleFix(n, limit, limit)
+	f.FixSteps = staleFix(n, limit, limit)
 	return f
 }
 
-func staleFix(n *facts.Node, limit, idleNs int64) []string {
-	var fix []string
+func staleFix(n *facts.Node, limit, idleNs int64) []remedy.Step {
 	half := max(idleNs/2e9, 1)
-	if limit > 0 {
-		fix = append(fix, fmt.Sprintf("CONFIG SET timeout 0 (now %d): tcp-keepalive still finds dead peers", limit/1e9))
-	} else {
-		fix = append(fix,
-			fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout "+
-				"client and timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs)))
+	first := remedy.Step{
+		ID: "longer-idle-timeout", Kind: remedy.Change,
+		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+
+			"timeout server; AWS NLB 350 s) above %s", format.Brief(idleNs)),
 	}
-	return append(append(fix,
-		fmt.Sprintf("or let the pool close first, and refill ahead: an idle "+
-			"limit below %s, with some connections kept ready", format.Brief(idleNs))),
-		remedy.For(n, remedy.CloseFirst, remedy.Values{"seconds": int(half), "milliseconds": int(half * 1000)})...)
+	if limit > 0 {
+		first = remedy.ConfigSet(n, "no-idle-timeout", "timeout", "0",
+			"Let the server keep idle connections: tcp-keepalive still finds dead peers")
+	}
+	closeFirst := because(remedy.Steps(n, remedy.CloseFirst, remedy.Values{
+		"seconds": int(half), "milliseconds": int(half * 1000),
+	}), fmt.Sprintf("Let the pool close first, and refill ahead: an idle limit below %s, with some connections kept "+
+		"ready", format.Brief(idleNs)))
+	closeFirst[0].Or = true
+	return append([]remedy.Step{first}, closeFirst...)
 }

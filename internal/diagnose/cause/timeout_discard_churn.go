@@ -111,10 +111,10 @@ func explainTimeouts(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(all.Caller)
-	f.Fix = append([]string{fmt.Sprintf("Wait longer than the slowest healthy calls: not %s but some times the "+
-		"99.9th percentile, and find out what made them slow", format.Brief(age.P10))},
-		remedy.For(n, remedy.LongerTimeout, nil)...)
-	f.Fix = append(f.Fix,
-		"A circuit breaker or a retry limit, so that a slow moment does not become a storm of dials")
+	f.FixSteps = append(because(remedy.Steps(n, remedy.LongerTimeout, nil), fmt.Sprintf("Wait longer than the slowest "+
+		"healthy calls take: not %s but some times the 99.9th percentile", format.Brief(age.P10))), remedy.Step{
+		ID: "limit-retries", Kind: remedy.Change, Restart: "the application",
+		Text: "Limit retries, or use a circuit breaker, so that a slow moment does not become a storm of dials",
+	})
 	return f
 }
