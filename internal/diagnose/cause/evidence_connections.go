@@ -130,8 +130,8 @@ func because(steps []remedy.Step, why string) []remedy.Step {
 
 // oneClient keeps the connections of a process. Where its library is not known, one text stands for all.
 func oneClient(n *facts.Node) []remedy.Step {
-	if steps := remedy.Steps(n, remedy.OneClient, nil); len(steps) < remedy.All(remedy.OneClient) {
-		return steps
+	if len(n.Libraries()) > 0 {
+		return remedy.Steps(n, remedy.OneClient, nil)
 	}
 	return []remedy.Step{{
 		ID: string(remedy.OneClient), Kind: remedy.Change, Restart: "the application",
