@@ -16,6 +16,7 @@ var blockingOnSharedConn = Incident{
 	ID:    "blocking-cmd-on-shared-conn",
 	Cause: "blocking-cmd-on-shared-conn",
 	Title: "XREAD BLOCK 300 on a connection that 20 callers share",
+	Fixes: []string{"own-connection"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -25,13 +26,19 @@ var blockingOnSharedConn = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
+		ofBlocking := c
+		if l.Fixed("own-connection") {
+			if ofBlocking, err = l.shareConn(ctx, s.Addr); err != nil {
+				return Scene{}, err
+			}
+		}
 		took, others := l.timings("small calls on the shared connection"),
 			l.timings("callers with connections of their own")
 		l.startCallers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
 			return took.time(func() error { return c.do(ctx, "GET", "lab:"+itoa(rand.IntN(10_000))) })
 		})
 		l.startCallers(ctx, 1, 700*time.Millisecond, func(ctx context.Context) error {
-			return c.do(ctx, "XREAD", "BLOCK", "300", "STREAMS", "events", "$")
+			return ofBlocking.do(ctx, "XREAD", "BLOCK", "300", "STREAMS", "events", "$")
 		})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil

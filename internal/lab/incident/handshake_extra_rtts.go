@@ -10,21 +10,27 @@ import (
 )
 
 // handshakeExtraRTTs opens a connection for every two calls. The handshake of go-redis (HELLO with AUTH, SELECT and
-// CLIENT SETNAME, CLIENT SETINFO, …) takes several round trips of 5 ms.
+// CLIENT SETNAME, CLIENT SETINFO, …) takes several round trips of 4 ms.
 var handshakeExtraRTTs = Incident{
 	ID:    "handshake-extra-rtts",
 	Cause: "handshake-extra-rtts",
-	Title: "a job that makes a new go-redis client for every two calls, 5 ms from its server",
+	Title: "a job that makes a new go-redis client for every two calls, 4 ms from its server",
+	Fixes: []string{"one-client"},
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 5*time.Millisecond)
+		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
+		}
+		l.StepsOf(string(clients.GoRedis9))
+		callsPerClient := 2
+		if l.Fixed("one-client") {
+			callsPerClient = 0
 		}
 		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Name: "job", DB: 2, Commands: smallReads(),
 			Keys:    Documents,
-			Workers: 4, Rate: 40, CallsPerClient: 2,
+			Workers: 4, Rate: 40, CallsPerClient: callsPerClient,
 		}})
 	},
 }

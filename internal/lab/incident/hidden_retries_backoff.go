@@ -17,6 +17,7 @@ var hiddenRetriesBackoff = Incident{
 	ID:    "hidden-retries-backoff",
 	Cause: "hidden-retries-backoff",
 	Title: "go-redis with ReadTimeout 300 ms and its own retries, behind a proxy that loses one reply of 50",
+	Fixes: []string{"past-the-proxy"},
 	Make: lostReplies(clients.GoRedis9, clients.Options{Workers: 20, Rate: 300, Random: true, ReadTimeout: 300 *
 		time.Millisecond}, 50),
 }
@@ -26,6 +27,7 @@ var hiddenRetriesBackoffRedisPy = Incident{
 	ID:    "hidden-retries-backoff-redis-py",
 	Cause: "hidden-retries-backoff",
 	Title: "redis-py with socket_timeout 1 s and its own retries, behind a proxy that loses one reply of 20",
+	Fixes: []string{"past-the-proxy"},
 	Watch: 12 * time.Second,
 	Make: lostReplies(clients.RedisPy, clients.Options{Workers: 10, Rate: 60, Random: true, ReadTimeout: time.Second},
 		20),
@@ -44,6 +46,9 @@ func lostReplies(program clients.Name, o clients.Options, oneIn int) func(contex
 		addr, err := (&fault.Proxy{Server: s.Addr, LoseOneIn: oneIn, LoseOf: "orders"}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
+		}
+		if l.Fixed("past-the-proxy") {
+			addr = s.Addr
 		}
 		o.Addresses, o.Name, o.Keys = []string{addr}, "orders", Documents
 		o.Commands = []clients.Command{

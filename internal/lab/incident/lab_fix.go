@@ -17,6 +17,14 @@ type fixed struct {
 // before Make.
 func (l *Lab) Fix(s remedy.Step) { l.fix = &fixed{step: s} }
 
+// StepsOf names the program of the incident's client, such as go-redis-v9: a step of another library is not carried
+// out.
+func (l *Lab) StepsOf(program string) {
+	if l.fix != nil && !strings.HasPrefix(program, strings.ToLower(l.fix.step.Library)) {
+		l.fix = nil
+	}
+}
+
 // Fixed reports whether the incident is made with this step carried out.
 func (l *Lab) Fixed(id string) bool {
 	if l.fix == nil || l.fix.step.ID != id {

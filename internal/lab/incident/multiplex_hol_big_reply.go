@@ -20,6 +20,7 @@ var multiplexBigReply = Incident{
 	ID:    "multiplex-hol-big-reply",
 	Cause: "multiplex-hol-big-reply",
 	Title: "GET of 12 MB twice a second, on a connection that 20 callers share",
+	Fixes: []string{"own-connection"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		ns, err := fault.NewNetNS(ctx, l)
 		if err != nil {
@@ -39,13 +40,19 @@ var multiplexBigReply = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
+		ofBig := c
+		if l.Fixed("own-connection") {
+			if ofBig, err = l.shareConn(ctx, s.Addr); err != nil {
+				return Scene{}, err
+			}
+		}
 		big, took := l.timings("GETs of 12 MB"), l.timings("small calls on the shared connection")
 		others := l.timings("callers with connections of their own")
 		l.startCallers(ctx, 20, 40*time.Millisecond, func(ctx context.Context) error {
 			return took.time(func() error { return c.do(ctx, "GET", "lab:"+itoa(rand.IntN(10_000))) })
 		})
 		l.startCallers(ctx, 1, 500*time.Millisecond, func(ctx context.Context) error {
-			return big.time(func() error { return c.do(ctx, "GET", "report") })
+			return big.time(func() error { return ofBig.do(ctx, "GET", "report") })
 		})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil

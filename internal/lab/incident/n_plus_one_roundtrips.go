@@ -17,6 +17,7 @@ var nPlusOneRoundtrips = Incident{
 	ID:    "n-plus-one-roundtrips",
 	Cause: "n-plus-one-roundtrips",
 	Title: "requests that make 100 GETs one after the other, 2 ms from their server",
+	Fixes: []string{"batch-calls"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -27,10 +28,11 @@ var nPlusOneRoundtrips = Incident{
 			return Scene{}, err
 		}
 		pages, gets := l.timings("requests of 100 GETs"), l.timings("GETs, each alone")
+		page := l.page()
 		const users = 4
 		for range users {
 			err := l.startCaller(ctx, net.Dialer{}, far, 200*time.Millisecond, func(c *caller) error {
-				return pages.time(func() error { return oneByOne(c, gets, 100) })
+				return pages.time(func() error { return page(c, gets, 100) })
 			})
 			if err != nil {
 				return Scene{}, err
@@ -38,6 +40,23 @@ var nPlusOneRoundtrips = Incident{
 		}
 		return Scene{Target: far}, nil
 	},
+}
+
+// page is how callers get values: one after the other, or all at once where that step of the fix is carried out.
+func (l *Lab) page() func(c *caller, each *timings, n int) error {
+	if l.Fixed("batch-calls") {
+		return allAtOnce
+	}
+	return oneByOne
+}
+
+// allAtOnce gets n values by one MGET.
+func allAtOnce(c *caller, _ *timings, n int) error {
+	all := []string{"MGET"}
+	for range n {
+		all = append(all, "lab:"+itoa(rand.IntN(10_000)))
+	}
+	return c.call(all...)
 }
 
 // oneByOne gets n values as a loop over ids does.

@@ -20,6 +20,7 @@ var noSocketTimeout = Incident{
 	ID:    "no-socket-timeout",
 	Cause: "no-socket-timeout",
 	Title: "a redigo client without a read timeout, three of whose connections the path drops",
+	Fixes: []string{"reply-timeout"},
 	Make:  dropped(clients.Redigo, clients.Options{Workers: 12, Rate: 600, Random: true, MaxIdle: 12}, 3),
 }
 
@@ -57,6 +58,10 @@ func dropped(program clients.Name, o clients.Options, conns int) func(context.Co
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 5, Rate: 200, Command: traffic.Mixed(10_000)})
+		l.StepsOf(string(program))
+		if l.Fixed("reply-timeout") {
+			o.ReadTimeout = time.Second // as the step says
+		}
 		o.Addresses, o.Name, o.Commands, o.Keys = []string{s.Addr}, "orders", smallReads(), Documents
 		if err := l.Client(ctx, ClientSpec{Program: program, Options: o}); err != nil {
 			return Scene{}, err

@@ -21,6 +21,7 @@ var poolExhaustedWait = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
+		l.StepsOf(string(clients.GoRedis9))
 		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: []string{addr}, Commands: smallReads(), Keys: Documents, Workers: 30,
 			PoolSize: l.FixedNumber("larger-pool", 3), Rate: 1500,

@@ -15,6 +15,7 @@ var poolIdleReapRedial = Incident{
 	ID:    "pool-idle-reap-redial",
 	Cause: "pool-idle-reap-redial",
 	Title: "go-redis clients with ConnMaxIdleTime 400 ms that call twice a second, 4 ms from their server",
+	Fixes: []string{"keep-idle"},
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reapedPools(ctx, reapedPools{
@@ -28,13 +29,14 @@ var poolIdleReapRedial = Incident{
 var poolIdleReapRedialV8 = Incident{
 	ID:    "pool-idle-reap-redial-go-redis-v8",
 	Cause: "pool-idle-reap-redial",
-	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3.3 s, 6 ms from their server",
+	Title: "go-redis v8 clients with IdleTimeout 2 s that call every 3.3 s, 4 ms from their server",
+	Fixes: []string{"keep-idle"},
 	Args:  []string{"-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reapedPools(ctx, reapedPools{
 			program: clients.GoRedis8, instances: 4, rate: 0.3, idleLimit: 2 * time.Second,
-			distance: 6 * time.Millisecond,
+			distance: 4 * time.Millisecond,
 		})
 	},
 }
@@ -59,6 +61,7 @@ var poolIdleReapRedialTLS = Incident{
 	ID:    "pool-idle-reap-redial-tls",
 	Cause: "pool-idle-reap-redial",
 	Title: "go-redis v8 clients under TLS with IdleTimeout 2 s that call every 3.3 s, 4 ms from their server",
+	Fixes: []string{"keep-idle"},
 	Args:  []string{"--insecure", "-a", labPassword},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -87,10 +90,15 @@ func (l *Lab) reapedPools(ctx context.Context, p reapedPools) (Scene, error) {
 	if err != nil {
 		return Scene{}, err
 	}
+	l.StepsOf(string(p.program))
+	minIdle := l.FixedNumber("keep-idle", 0)
+	if l.Fixed("keep-idle") {
+		p.idleLimit = -1 // as the step says: never
+	}
 	for range p.instances {
 		if err := l.Client(ctx, ClientSpec{Program: p.program, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Commands: smallReads(), Keys: Documents, Workers: 1,
-			Rate: p.rate, Random: p.random, IdleLimit: p.idleLimit, TLS: p.tls,
+			Rate: p.rate, Random: p.random, MinIdle: minIdle, IdleLimit: p.idleLimit, TLS: p.tls,
 		}}); err != nil {
 			return Scene{}, err
 		}

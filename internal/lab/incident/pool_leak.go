@@ -13,7 +13,8 @@ import (
 var poolLeak = Incident{
 	ID:    "pool-leak",
 	Cause: "pool-leak",
-	Title: "a redigo pool of 500, to which one call of 15 does not return its connection, 8 ms from its server",
+	Title: "a redigo pool of 500, to which one call of 15 does not return its connection, 4 ms from its server",
+	Fixes: []string{"return-connections"},
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.leak(ctx, clients.Redigo)
@@ -24,7 +25,8 @@ var poolLeak = Incident{
 var poolLeakGoRedis = Incident{
 	ID:    "pool-leak-go-redis",
 	Cause: "pool-leak",
-	Title: "a go-redis pool of 500, to which one call of 15 does not return its Conn(), 8 ms from its server",
+	Title: "a go-redis pool of 500, to which one call of 15 does not return its Conn(), 4 ms from its server",
+	Fixes: []string{"return-connections"},
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.leak(ctx, clients.GoRedis9)
@@ -32,12 +34,17 @@ var poolLeakGoRedis = Incident{
 }
 
 func (l *Lab) leak(ctx context.Context, program clients.Name) (Scene, error) {
-	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 8*time.Millisecond)
+	_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 	if err != nil {
 		return Scene{}, err
 	}
+	l.StepsOf(string(program))
+	leakEvery := 15
+	if l.Fixed("return-connections") {
+		leakEvery = 0
+	}
 	return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: program, Options: clients.Options{
 		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
-		Workers: 10, Rate: 120, Random: true, PoolSize: 500, MaxIdle: 500, LeakEvery: 15,
+		Workers: 10, Rate: 120, Random: true, PoolSize: 500, MaxIdle: 500, LeakEvery: leakEvery,
 	}})
 }

@@ -15,15 +15,17 @@ var poolMaxIdleChurn = Incident{
 	ID:    "pool-maxidle-churn",
 	Cause: "pool-maxidle-churn",
 	Title: "a redigo pool with MaxIdle 1 for 20 callers, 4 ms from its server",
+	Fixes: []string{"larger-idle-limit"},
 	Args:  []string{"-a", labPassword},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		_, addr, err := l.distantServer(ctx, fleet.Spec{Password: labPassword}, 4*time.Millisecond)
 		if err != nil {
 			return Scene{}, err
 		}
+		l.StepsOf(string(clients.Redigo))
 		return Scene{Target: addr}, l.Client(ctx, ClientSpec{Program: clients.Redigo, Options: clients.Options{
 			Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
-			Workers: 20, Rate: 500, Random: true, MaxIdle: 1,
+			Workers: 20, Rate: 500, Random: true, MaxIdle: l.FixedNumber("larger-idle-limit", 1),
 		}})
 	},
 }

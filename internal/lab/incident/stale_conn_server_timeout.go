@@ -17,6 +17,7 @@ var staleConnServerTimeout = Incident{
 	ID:    "stale-conn-server-timeout",
 	Cause: "stale-conn-server-timeout",
 	Title: "a server with timeout 1, and redis-py clients that call every 2.5 s, 4 ms from it",
+	Fixes: []string{"no-idle-timeout"},
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -29,6 +30,7 @@ var staleConnServerTimeoutJedis = Incident{
 	ID:    "stale-conn-server-timeout-jedis",
 	Cause: "stale-conn-server-timeout",
 	Title: "a server with timeout 1, and Jedis clients that call every 2.5 s, 4 ms from it",
+	Fixes: []string{"no-idle-timeout"},
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -41,6 +43,7 @@ var staleConnServerTimeoutV8 = Incident{
 	ID:    "stale-conn-server-timeout-go-redis",
 	Cause: "stale-conn-server-timeout",
 	Title: "a server with timeout 1, and go-redis v8 clients that call every 2.5 s, 4 ms from it",
+	Fixes: []string{"no-idle-timeout"},
 	Args:  []string{"-a", labPassword},
 	Watch: 15 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
