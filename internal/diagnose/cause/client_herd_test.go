@@ -1,8 +1,10 @@
 package cause_test
 
 import (
+	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -149,9 +151,30 @@ func TestDialHerd(t *testing.T) {
 	})
 }
 
+// No pool has an idle limit below a second: to close first is no fix where connections are closed sooner.
+func TestStaleBeforeAnyPoolCloses(t *testing.T) {
+	for idleNs, want := range map[int64]bool{300 * edgeMs: false, 1300 * edgeMs: true} {
+		rec := reaped(func(i int, l *life) {
+			l.by, l.from, l.to, l.idleNs = recording.Server, l.from*3, l.from*3+1400*edgeMs, idleNs
+		}).config(map[string]string{"timeout": "0"})
+		rec.Index()
+		f := find("stale-conn-server-timeout").Explain(facts.New(rec.Recording).Nodes[0])
+		if f == nil {
+			t.Fatalf("closed after %d ns: not found", idleNs)
+		}
+		if got := strings.Contains(strings.Join(f.FixLines(), "\n"), "ConnMaxIdleTime"); got != want {
+			t.Errorf("closed after %d ns: offers a pool's limit %v, want %v: %q", idleNs, got, want, f.FixLines())
+		}
+	}
+}
+
 func TestStaleConnServerTimeout(t *testing.T) {
 	cut := func(i int, l *life) {
 		l.by, l.idleNs = recording.Server, 300*edgeMs+int64(i%5)*20*edgeMs
+	}
+	late := func(i int, l *life) {
+		cut(i, l)
+		l.from, l.to, l.idleNs = l.from*3, l.from*3+1400*edgeMs, 1300*edgeMs
 	}
 	counted := func(limit string) edge {
 		return newEdge("redis 7.0.15").config(map[string]string{"timeout": limit}).kept(2*edgeMs, 0, 0).fresh(20*edgeMs,
@@ -162,15 +185,16 @@ func TestStaleConnServerTimeout(t *testing.T) {
 	explainEdge(t, find("stale-conn-server-timeout"), []edgeCase{
 		{
 			name: "T2: something on the path", rec: reaped(cut).config(map[string]string{"timeout": "0"}), found: true,
-			min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "ConnMaxIdleTime",
+			min: 0.85, max: 0.9, evidence: "a proxy, a balancer", fix: "Raise the idle timeout",
 		},
 		{
-			name: "T2: the server's parameter", rec: reaped(func(i int, l *life) {
-				cut(i, l)
-				l.from, l.to,
-					l.idleNs = l.from*3, l.from*3+1400*edgeMs, 1300*edgeMs
-			}).config(map[string]string{"timeout": "1"}), found: true, min: 0.94, evidence: "timeout is 1 s",
-			fix: "CONFIG SET timeout 0",
+			name: "T2: something on the path, later than a pool's shortest limit",
+			rec:  reaped(late).config(map[string]string{"timeout": "0"}), found: true,
+			fix: "set ConnMaxIdleTime to 1 *",
+		},
+		{
+			name: "T2: the server's parameter", rec: reaped(late).config(map[string]string{"timeout": "1"}),
+			found: true, min: 0.94, evidence: "timeout is 1 s", fix: "CONFIG SET timeout 0",
 		},
 		{name: "T2: CONFIG is forbidden", rec: reaped(cut), found: true, against: "does not report"},
 		{name: "the client closes them", rec: reaped(nil)},

@@ -126,7 +126,6 @@ func staleByCounters(n *facts.Node) *Finding {
 }
 
 func staleFix(n *facts.Node, limit, idleNs int64) []remedy.Step {
-	half := max(idleNs/2e9, 1)
 	first := remedy.Step{
 		ID: "longer-idle-timeout", Kind: remedy.Change,
 		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+
@@ -135,6 +134,11 @@ func staleFix(n *facts.Node, limit, idleNs int64) []remedy.Step {
 	if limit > 0 {
 		first = remedy.ConfigSet(n, "no-idle-timeout", "timeout", "0",
 			"Let the server keep idle connections: tcp-keepalive still finds dead peers")
+		idleNs = min(idleNs, limit)
+	}
+	half := max(idleNs/2e9, 1)
+	if half*1e9 >= idleNs {
+		return []remedy.Step{first} // limits of pools are in seconds, and none is shorter
 	}
 	closeFirst := because(remedy.Steps(n, remedy.CloseFirst, remedy.Values{
 		"seconds": int(half), "milliseconds": int(half * 1000),
