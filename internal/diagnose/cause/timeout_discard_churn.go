@@ -112,7 +112,8 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	f.doubtRemote(all.Caller)
 	f.FixSteps = append(because(remedy.Steps(n, remedy.LongerTimeout, nil), fmt.Sprintf("Wait longer than the slowest "+
-		"healthy calls take: not %s but some times the 99.9th percentile", format.Brief(age.P10))), remedy.Step{
+		"healthy calls take: not %s but some times the 99.9th percentile. What made them slow stays, and has a fix of "+
+		"its own", format.Brief(age.P10))), remedy.Step{
 		ID: "limit-retries", Kind: remedy.Change, Restart: "the application",
 		Text: "Limit retries, or use a circuit breaker, so that a slow moment does not become a storm of dials",
 	})
