@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/format"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -80,14 +80,23 @@ func explainAsk(c *facts.Case, _ *Finding) *Finding {
 	if r.Moved > again {
 		f.doubt(recording.SourceServer, r.Moved, "replies", "%s got MOVED: more than got ASK", counted(r.Moved, "call"))
 	}
-	at := format.Shell(c.Nodes[0].Address)
-	f.Fix = []string{
-		"Finish the migration, slot by slot: redis-cli --cluster check " + at +
-			" lists the open slots, redis-cli --cluster fix " + at + " closes those that nobody migrates any more",
-		"Migrate busy slots at a quiet hour, one at a time (as redis-cli --cluster reshard does)",
-		"Keep the keys of one command in one slot, and let it retry: TRYAGAIN lasts as long as the slot is open " +
-			"(ioredis retryDelayOnTryAgain: 20; redis-py waits 50 ms in the second half of its attempts)",
-		"Redis ≥ 8.4 and Valkey ≥ 9.0 migrate a whole slot atomically, by replication: no ASK, no TRYAGAIN",
-	}
+	f.FixSteps = askFix(c.Nodes[0], r)
 	return f
+}
+
+func askFix(n *facts.Node, r facts.Redirects) []remedy.Step {
+	fix := []remedy.Step{{
+		ID: "finish-migration", Kind: remedy.Command,
+		Text:    "Move the keys that are left, and close the slots, where no resharding runs any more",
+		Command: remedy.ClusterCLI(n, "fix"),
+		Risk:    "big keys block both nodes while they move; it disturbs a resharding that still runs",
+	}, remedy.MigrateByReplication(n)}
+	if r.TryAgain > 0 {
+		fix = append(fix, remedy.Step{
+			ID: "one-key-each", Kind: remedy.Change, Restart: "the application",
+			Text: "Until then ask for each key by a command of its own: the library follows ASK at once, and waits " +
+				"after TRYAGAIN (ioredis retryDelayOnTryAgain, 100 ms)",
+		})
+	}
+	return fix
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -70,24 +71,24 @@ func explainRefused(n *facts.Node) *Finding {
 		f.supportRefusedUsers(n)
 	}
 	f.supportClusterState(n, worst.Code)
-	f.Fix, f.See = worst.remedy.fix, worst.remedy.see
+	f.FixSteps, f.See = worst.why.fix(n), worst.why.see
 	return f
 }
 
 // refusedFor is what a node refused with one error, and why that is no part of a healthy application.
 type refusedFor struct {
 	facts.RefusedCalls
-	remedy   refusal
+	why      refusal
 	users    bool // it is a pattern of the clients' calls; else of slowpath's own
 	share    float64
 	strength float64
 }
 
 func (r refusedFor) title() string {
-	if r.remedy.title == "" {
+	if r.why.title == "" {
 		return fmt.Sprintf("Most calls get an error reply: %s", r.Code)
 	}
-	return fmt.Sprintf("Calls are refused: %s (%s)", r.remedy.title, r.Code)
+	return fmt.Sprintf("Calls are refused: %s (%s)", r.why.title, r.Code)
 }
 
 // judgeRefusal decides whether error replies are a finding; nil for no.
@@ -98,9 +99,9 @@ func (r refusedFor) title() string {
 // error of the application's own script): applications live with them, and only where more than half of all calls get
 // one, they do not.
 func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
-	remedy, known := refusalOf(r.Code)
+	why, known := refusalOf(r.Code)
 	switch {
-	case remedy.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
+	case why.elsewhere, r.Code == clusterDownCode && explainedElsewhere(n):
 		return nil
 	case !known:
 		r.Users = min(r.Users, otherErrors(n, r))
@@ -109,19 +110,19 @@ func judgeRefusal(n *facts.Node, r facts.RefusedCalls) *refusedFor {
 		}
 		return &refusedFor{r, refusal{fix: otherErrorsFix, see: []string{errorsPage}}, true, r.UsersShare(), 0.6}
 	}
-	if remedy.login {
+	if why.login {
 		r.Users = min(r.Users, refusedData(n, r))
 	}
-	usersHave := r.Users >= facts.HealthyMinCalls && (!remedy.login || r.UsersShare() > facts.HealthyMaxShare)
+	usersHave := r.Users >= facts.HealthyMinCalls && (!why.login || r.UsersShare() > facts.HealthyMaxShare)
 	// Slowpath's own user may lack what others have, unless it had it before.
-	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!remedy.login || r.OwnBefore)
+	ownHave := r.Own >= facts.HealthyMinCalls && r.OwnShare() > facts.HealthyMaxShare && (!why.login || r.OwnBefore)
 	switch {
-	case remedy.users && (usersHave || refusedWhileLoading(n)):
+	case why.users && (usersHave || refusedWhileLoading(n)):
 		return nil // another cause has what clients were refused
 	case usersHave:
-		return &refusedFor{r, remedy, true, r.UsersShare(), 0.95}
+		return &refusedFor{r, why, true, r.UsersShare(), 0.95}
 	case ownHave:
-		return &refusedFor{r, remedy, false, r.OwnShare(), 0.9}
+		return &refusedFor{r, why, false, r.OwnShare(), 0.9}
 	}
 	return nil
 }
@@ -183,22 +184,22 @@ func explainClusterDown(n *facts.Node) *Finding {
 	if down < clusterStartNs || explainedElsewhere(n) {
 		return nil
 	}
-	remedy, _ := refusalOf(clusterDownCode)
+	why, _ := refusalOf(clusterDownCode)
 	share := min(1, float64(down)/float64(n.EndNs-n.StartNs))
 	f := &Finding{Of: n.Ledger.Calls(), Grade: Counted, ExcessShare: share, Strength: 0.95}
-	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, remedy, false, 0, 0}.title()
+	f.Title = refusedFor{facts.RefusedCalls{Code: clusterDownCode}, why, false, 0, 0}.title()
 	f.Leads = f.ExcessShare > slowCallShare(n)
 	f.support(recording.SourceServer, float64(down), "ns",
 		"it said cluster_state:fail for %s, until the end of the watch: it refuses all commands with keys",
 		format.Duration(down))
 	for _, r := range n.RefusedCalls() {
 		if r.Code == clusterDownCode {
-			f.supportRefusals(n, refusedFor{r, remedy, true, 0, 0})
+			f.supportRefusals(n, refusedFor{r, why, true, 0, 0})
 		}
 	}
 	f.supportRefusedCommands(n, clusterDownCode)
 	f.supportClusterState(n, clusterDownCode)
-	f.Fix, f.See = remedy.fix, remedy.see
+	f.FixSteps, f.See = why.fix(n), why.see
 	return f
 }
 
@@ -240,9 +241,12 @@ func answeredInStead(n *facts.Node, code string) bool {
 
 const errorsPage = "https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors"
 
-var otherErrorsFix = []string{
-	"Log the error replies in the application: their text says which command and why",
-	"redis-cli -h HOST -p PORT and one of the commands shows the whole text",
+// otherErrorsFix is for errors that are answers to what was asked.
+func otherErrorsFix(*facts.Node) []remedy.Step {
+	return []remedy.Step{{
+		ID: "log-error-replies", Kind: remedy.Change, Restart: "the application",
+		Text: "Log the error replies in the application: their text says which command fails and why",
+	}}
 }
 
 func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
@@ -312,7 +316,4 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	}
 }
 
-const (
-	clusterDownCode = "CLUSTERDOWN"
-	allSlots        = 16384 // Bound: server, CLUSTER_SLOTS.
-)
+const clusterDownCode = "CLUSTERDOWN"

@@ -77,11 +77,11 @@ func TestCallsRefused(t *testing.T) {
 			name:  "T0: slowpath is refused as well",
 			rec:   refusing("CLUSTERDOWN", 0).ownErrors("GET", "CLUSTERDOWN", 2e9),
 			found: true, min: 0.85, evidence: "of slowpath's own calls got CLUSTERDOWN",
-			against: "no calls of clients", fix: "--cluster check",
+			against: "no calls of clients", fix: "--cluster fix 10.0.0.5:6379",
 		},
 		{
 			name: "T0: the cluster is down, and nobody calls", rec: clusterDown(refusing("ERR", 0)), found: true,
-			min: 0.9, evidence: "10923 of 16384 slots have no node", fix: "ADDSLOTSRANGE",
+			min: 0.9, evidence: "10923 of 16384 slots have no node", fix: "--cluster fix 10.0.0.5:6379 --cluster-yes",
 		},
 		{
 			name:  "T0: slowpath's login does no longer work",

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
@@ -158,7 +159,7 @@ func explainCommandLoop(n *facts.Node) *Finding {
 			"a client's process is built with go-redis %s, which asks for COMMAND and "+
 				"cannot parse its newer replies (v9 does not ask)", version)
 	}
-	f.Fix = commandFix(n.Case, "")
+	f.FixSteps = commandFix(n.Case, "")
 	return f
 }
 
@@ -191,12 +192,12 @@ func commandLock(c *facts.Case, f *Finding) *Finding {
 	}
 	f.supportDelay(w.App, recording.ProfileMutex, "at the lock of (*cmdsInfoCache).Get", inCommandLock)
 	f.Evidence = append(f.Evidence, rest...)
-	f.Fix = commandFix(c, w.LibraryFrame)
+	f.FixSteps = commandFix(c, w.LibraryFrame)
 	return f
 }
 
 // commandFix names the version to upgrade to; the version in use is in the path of its package.
-func commandFix(c *facts.Case, frame string) []string {
+func commandFix(c *facts.Case, frame string) []remedy.Step {
 	from := "go-redis"
 	switch {
 	case strings.Contains(frame, "go-redis/redis/v8."):
@@ -218,5 +219,9 @@ func commandFix(c *facts.Case, frame string) []string {
 		to = "to v9 (github.com/redis/go-redis/v9); v7.4.0 and v8 can parse the reply " +
 			"of Redis 6, but not that of Redis 7 and Valkey"
 	}
-	return []string{"Upgrade " + from + " " + to, "No option of the server or of the library turns it off"}
+	return []remedy.Step{{
+		ID: "upgrade-library", Kind: remedy.Change, Library: "go-redis", Restart: "the application",
+		Text: "Upgrade " + from + " " + to + ". No option of the server or of the library turns it off",
+		Risk: "its calls take a context, and its options have other names",
+	}}
 }

@@ -64,8 +64,7 @@ func explainSlotMigration(n *facts.Node) *Finding {
 	if worst.Command == "RESTORE" || strings.HasPrefix(worst.Command, "SLOTSRESTORE") {
 		f.doubtStalls(n, h) // the others may sleep: they wait for the other server
 	}
-	f.Fix = append(remedy.Proxies(remedy.MoveSlots), "Find the big keys before slots move (redis-cli --bigkeys or "+
-		"--memkeys on a replica) and split them: below 1 MB or 10 000 elements a move takes milliseconds")
+	f.FixSteps = append([]remedy.Step{remedy.SplitBigKeys}, remedy.ProxySteps(remedy.MoveSlots)...)
 	return f
 }
 

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -68,7 +69,7 @@ func explainFailover(n *facts.Node) *Finding {
 	f.supportNodeTimeout(n)
 	f.supportClusterDown(n)
 	f.supportUsersOf(n, window)
-	f.Fix = failoverFix(n, t)
+	f.FixSteps = failoverFix(n, t)
 	return f
 }
 
@@ -87,7 +88,7 @@ func explainReplaced(n *facts.Node, t facts.Takeover) *Finding {
 	f.supportSilence(n, t)
 	f.supportNodeTimeout(n)
 	f.doubt(recording.SourceTap, 0, "", "what callers lost was before the watch; none is seen to wait for it now")
-	f.Fix = failoverFix(n, t)
+	f.FixSteps = failoverFix(n, t)
 	return f
 }
 
@@ -120,7 +121,7 @@ func explainOrphan(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "",
 			"whether clients called it meanwhile is not known: it could not be watched")
 	}
-	f.Fix = failoverFix(n, t)
+	f.FixSteps = failoverFix(n, t)
 	return f
 }
 
@@ -274,38 +275,42 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 // Bound: arithmetic, it is part of an advice.
 const slowToGiveUpMs = 5000
 
-func failoverFix(n *facts.Node, t facts.Takeover) []string {
-	var fix []string
+func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
+	why := remedy.Step{ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of the old master"}
 	switch {
 	case t.StoppedNs > 0:
-		fix = append(fix,
-			"Find what stopped the process (SIGSTOP, a debugger, docker pause, a snapshot of the machine)")
+		why.Text = "Find what stopped the process: SIGSTOP, a debugger, docker pause, a snapshot of the machine"
 	case t.ConnsRefused:
-		fix = append(fix, "Find out why the process ended: its log, journalctl -u, dmesg | grep -i 'out of memory'")
+		why.Text = "Find out why the process ended: its log, journalctl, \"out of memory\" in dmesg"
 	default:
-		fix = append(fix, "Find out why it stopped answering: its host, its network, its log")
+		why.Text = "Find out why it stopped answering: its host, its network, its log"
 	}
-	fix = append(fix,
-		"Before a planned restart, fail over first: CLUSTER FAILOVER at the replica (Sentinel: "+
-			"SENTINEL FAILOVER), which takes milliseconds")
+	fix := []remedy.Step{remedy.FailOverFirst, why}
 	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
-		fix = append(fix,
-			fmt.Sprintf("CONFIG SET cluster-node-timeout %d on every node, now %d ms: the window is about that long "+
-				"plus a second or two (keep it above the longest stall of a healthy node)", slowToGiveUpMs, ms))
+		s := remedy.ConfigSetAll(n, "shorter-node-timeout", "cluster-node-timeout", strconv.Itoa(slowToGiveUpMs),
+			"The window is about that long, plus a second or two")
+		s.Risk = "a healthy node that stands still for longer than that loses its slots; " + s.Risk
+		fix = append(fix, s)
 	case ms == 0 && t.NewMaster != nil && t.Slots == 0:
-		fix = append(fix, "SENTINEL SET NAME down-after-milliseconds 5000 on every Sentinel (30 s by default)")
+		fix = append(fix, remedy.Step{
+			ID: "shorter-down-after", Kind: remedy.Setting, Library: "Sentinel",
+			Option: "down-after-milliseconds", To: "5000", Where: "every Sentinel",
+			Text: "By SENTINEL SET of the master's name; 30 s by default",
+			Risk: "a healthy master that stands still for longer than that loses its place",
+		})
 	}
 	if t.Pending {
-		fix = append(fix,
-			"Check that every master has a replica that may take over (cluster-replica-validity-factor, "+
-				"cluster-replica-no-failover), and that most masters are up")
+		fix = append(fix, remedy.Step{
+			ID: "replica-that-may-take-over", Kind: remedy.Change,
+			Text: "Give each master a replica that may take over (cluster-replica-validity-factor, " +
+				"cluster-replica-no-failover), and see that most masters are up",
+		})
 	}
 	if v, ok := coverage(n); ok && v == "yes" {
-		fix = append(fix,
-			"CONFIG SET cluster-require-full-coverage no: the other masters go on serving their own slots meanwhile")
+		fix = append(fix, remedy.ServePartly(n))
 	}
-	return append(fix, remedy.For(n, remedy.SurviveFailover, nil)...)
+	return append(fix, remedy.Steps(n, remedy.SurviveFailover, nil)...)
 }
 
 // coverage is cluster-require-full-coverage of the first node that reports it.

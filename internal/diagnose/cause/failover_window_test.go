@@ -90,7 +90,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	})
 	checkCluster(t, "failover-window", []clusterWant{{
 		name: "Sentinel", rec: c, first: true, min: 0.9,
-		evidence: "was seen as the master of its place", fix: "SENTINEL SET NAME down-after-milliseconds",
+		evidence: "was seen as the master of its place", fix: "Sentinel: down-after-milliseconds: 5000",
 	}})
 }
 

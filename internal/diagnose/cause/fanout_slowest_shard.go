@@ -69,7 +69,7 @@ func explainFanout(n *facts.Node) *Finding {
 		f.supportFanout(n, all[process])
 	}
 	f.Leads = mostlyOf(n, cl)
-	f.Fix = fanoutFix(n, shares)
+	f.FixSteps = fanoutFix(n, shares)
 	return f
 }
 
@@ -134,10 +134,17 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 	return p
 }
 
-func fanoutFix(n *facts.Node, shares map[string]float64) []string {
-	fix := []string{"Fix " + format.Name(n.Address) +
-		", or take it out of the path: the next finding says why it is slow, where " +
-		"that was seen; all other nodes answered in time"}
+func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
+	fix := []remedy.Step{{
+		ID: "cure-slow-node", Kind: remedy.Change, Where: format.Name(n.Address),
+		Text: "Cure the slow node, or take it out of the path: the next finding says why it is slow, where that was " +
+			"seen; all other nodes answered in time",
+	}, {
+		ID: "keys-in-one-slot", Kind: remedy.Change, Restart: "the application",
+		Text: "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: " +
+			"then one node is asked, not all",
+		Risk: "a tag that too many keys share makes one node hot",
+	}}
 	proxies := 0
 	for process := range shares {
 		if strings.HasPrefix(process, "nutcracker") {
@@ -145,19 +152,19 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []string {
 		}
 	}
 	if proxies > 0 {
-		fix = append(fix,
-			"twemproxy: hash_tag: \"{}\" in its pool, so that the keys of one MGET can be on one server "+
-				"(it waits for all its servers); timeout: limits the wait, and the call fails")
+		fix = append(fix, remedy.Step{
+			ID: "proxy-hash-tag", Kind: remedy.Setting, Library: "twemproxy", Option: "hash_tag", To: `"{}"`,
+			Where: "its pool in nutcracker.yml", Restart: "the proxy",
+			Text: "Keys with one hash tag are on one server then; it waits for all servers that an MGET needs",
+			Risk: "keys with braces in their names move to other servers: their data is not found there",
+		})
 	}
-	fix = append(fix,
-		"Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: "+
-			"then one node is asked, not all (a tag that all keys share makes one node hot)",
-		"Ask for fewer keys at once, from fewer nodes; start with what the "+
-			"page needs, and give the rest its own deadline")
 	if proxies < len(shares) {
-		fix = append(fix, remedy.For(n, remedy.SplitCalls, nil)...)
+		fix = append(fix, remedy.Steps(n, remedy.SplitCalls, nil)...)
 	}
-	return append(fix,
-		"For reads that may be a little stale: also ask a replica of the slow node when the master has not answered "+
-			"within its usual p99 (a hedged read), and take the first reply")
+	return append(fix, remedy.Step{
+		ID: "hedged-reads", Kind: remedy.Change, Restart: "the application",
+		Text: "Where reads may be a little stale: ask a replica of the slow node, too, when the master has not " +
+			"answered within its usual p99, and take the first reply",
+	})
 }

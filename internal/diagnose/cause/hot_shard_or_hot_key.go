@@ -90,7 +90,7 @@ func explainHotShard(n *facts.Node) *Finding {
 	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
 	f.Against = busy.Against
-	f.Fix = hotShardFix(n, uneven)
+	f.FixSteps = hotShardFix(n, uneven)
 	return f
 }
 
@@ -208,27 +208,34 @@ func (f *Finding) supportBusiest(n *facts.Node) {
 	}
 }
 
-func hotShardFix(n *facts.Node, uneven bool) []string {
+func hotShardFix(n *facts.Node, uneven bool) []remedy.Step {
 	if uneven {
-		return []string{
-			"redis-cli --cluster rebalance " + format.Shell(n.Address) + ": it has more slots than the others",
-			"Add nodes, and move some of its slots to them (redis-cli --cluster reshard)",
-		}
+		return []remedy.Step{{
+			ID: "rebalance-slots", Kind: remedy.Command,
+			Text:    "Spread the slots evenly: it has more than the others",
+			Command: remedy.ClusterCLI(n, "rebalance"),
+			Risk:    "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes",
+		}, {
+			ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
+		}}
 	}
-	find := "redis-cli -p PORT --hotkeys names the key (with maxmemory-policy allkeys-lfu or volatile-lfu); or read " +
-		"some thousand commands at a quiet time: redis-cli -p PORT MONITOR | head -5000"
+	find := "--hotkeys of redis-cli finds them, with maxmemory-policy allkeys-lfu or volatile-lfu"
 	if slotStats(n) {
-		find = "Find the slot: CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC; " +
-			"then its keys: CLUSTER GETKEYSINSLOT SLOT 10"
+		find = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC finds their slots, CLUSTER GETKEYSINSLOT the keys"
 	}
-	return append([]string{
-		find,
-		"Cache the most requested keys in the callers, with a TTL of seconds or with the server's " +
-			"invalidation (CLIENT TRACKING, Redis >= 6.0):",
-	}, append(remedy.For(n, remedy.CacheHotKeys, nil),
-		"Split the key: KEY:{0} … KEY:{15}, write to all or to a random one, read from one; drop a hash tag {…} that "+
-			"all keys share",
-		"Reads of a hot key can be spread over replicas of its node; writes cannot")...)
+	fix := remedy.Steps(n, remedy.CacheHotKeys, nil)
+	for i := range fix {
+		fix[i].Or = i > 0
+	}
+	return append([]remedy.Step{{
+		ID: "cache-in-callers", Kind: remedy.Change, Restart: "the application",
+		Text: "Cache the most requested keys in the callers, for seconds, or with the server's invalidation (CLIENT " +
+			"TRACKING, Redis 6.0). " + find,
+	}, {
+		ID: "split-hot-key", Kind: remedy.Change, Restart: "the application",
+		Text: "Split a hot key, KEY:{0} to KEY:{15}: write to all or to a random one, read from one. Drop a hash tag " +
+			"that many keys share",
+	}}, fix...)
 }
 
 // slotStats reports whether the server has CLUSTER SLOT-STATS: Valkey from 8.0, Redis from 8.2.

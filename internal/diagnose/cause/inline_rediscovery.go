@@ -95,11 +95,9 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 		f.support(recording.SourceTap, float64(len(in.Requesters)), "callers", "the map is requested by %s",
 			in.Requesters.List(3))
 	}
-	how, _ := remedy.Of(remedy.FetchMapInBackground, in.Library)
-	f.Fix = []string{
-		how,
-		"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER " +
-			"MIGRATESLOTS): one change of owner for a whole range",
+	f.FixSteps = []remedy.Step{remedy.MoveInLargeSteps(c.Nodes[0])}
+	if s, ok := remedy.StepOf(remedy.FetchMapInBackground, in.Library); ok {
+		f.FixSteps = append(f.FixSteps, s)
 	}
 	return f
 }

@@ -1,10 +1,9 @@
 package cause
 
 import (
-	"strings"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -80,28 +79,21 @@ func explainMigrate(n *facts.Node) *Finding {
 			"whether another server sent RESTORE is not known: it is the other half of "+
 				"MIGRATE, or a program that copies a database")
 	}
-	f.Fix = migrateFix(n)
+	f.FixSteps = migrateFix(n)
 	return f
 }
 
-func migrateFix(n *facts.Node) []string {
-	fix := []string{
-		"Find the big keys before they are moved (redis-cli --bigkeys or --memkeys on a replica) and split them: " +
-			"below 1 MB or 10 000 elements a move takes milliseconds",
+func migrateFix(n *facts.Node) []remedy.Step {
+	clustered := facts.LastValue(n.Info("cluster_enabled")) == 1
+	if !clustered {
+		return []remedy.Step{remedy.SplitBigKeys, {
+			ID: "copy-by-replication", Kind: remedy.Change, Or: true,
+			Text: "Where all data moves: make the receiver a replica (REPLICAOF), and promote it when it has the data",
+			Risk: "a replica drops the data that it has",
+		}}
 	}
-	if name, _, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " "); name == "valkey" {
-		fix = append(fix,
-			"Valkey ≥ 9.0 moves slots by replication (CLUSTER MIGRATESLOTS), without MIGRATE: nothing blocks")
-	} else {
-		fix = append(fix,
-			"Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS) move slots by "+
-				"replication, without MIGRATE: nothing blocks")
-	}
-	if n.Info("cluster_enabled").Growth() > 0 || facts.LastValue(n.Info("cluster_enabled")) == 1 {
-		fix = append(fix,
-			"Keep cluster-node-timeout above the longest MIGRATE, or the blocked node is taken for failed; "+
-				"redis-cli --cluster reshard … --cluster-pipeline 1 moves one key at a time")
-	}
-	return append(fix,
-		"Move keys at a quiet hour; MIGRATE … COPY, then UNLINK frees the value in the background")
+	return []remedy.Step{remedy.SplitBigKeys, remedy.MigrateByReplication(n), {
+		ID: "longer-node-timeout", Kind: remedy.Change,
+		Text: "Keep cluster-node-timeout above the longest MIGRATE: otherwise the blocked node is taken for failed",
+	}}
 }

@@ -130,7 +130,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 	if r.Ask > r.Moved {
 		f.doubt(recording.SourceServer, r.Ask, "replies", "%s got ASK: more than got MOVED", counted(r.Ask, "call"))
 	}
-	f.fixMoved(busiest)
+	f.FixSteps = movedFix(busiest)
 	return f
 }
 
@@ -147,7 +147,7 @@ func movedUncounted(c *facts.Case, busiest *facts.Node, asked facts.MapRefresh) 
 	f.supportRefreshes(busiest, asked)
 	f.doubt(recording.SourceServer, 0, "",
 		"this version does not count MOVED replies: clients that refresh periodically would look the same")
-	f.fixMoved(busiest)
+	f.FixSteps = movedFix(busiest)
 	return f
 }
 
@@ -176,14 +176,15 @@ func (f *Finding) supportWaitsForMap(in facts.InlineFetch) {
 	}
 }
 
-func (f *Finding) fixMoved(n *facts.Node) {
-	f.Fix = append([]string{"Move slots in few large steps, or with Redis ≥ 8.4 (CLUSTER MIGRATION IMPORT) and " +
-		"Valkey ≥ 9.0 (CLUSTER MIGRATESLOTS): one change of owner for a whole range"},
-		remedy.For(n, remedy.FetchMapLess, nil)...)
+func movedFix(n *facts.Node) []remedy.Step {
+	fix := append([]remedy.Step{remedy.MoveInLargeSteps(n)}, remedy.Steps(n, remedy.FetchMapLess, nil)...)
 	if !facts.ServerAtLeast(n, 7, 0) {
-		f.Fix = append(f.Fix,
-			"Upgrade the servers (≥ 7.0; Valkey ≥ 8.0 caches CLUSTER SLOTS): the map costs a twentieth or less")
+		fix = append(fix, remedy.Step{
+			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
+			Text: "Upgrade the servers to Redis 7.0 or Valkey: the map costs a twentieth or less",
+		})
 	}
+	return fix
 }
 
 // pollsWith is in how many polls a counter had risen, on the node with the most.

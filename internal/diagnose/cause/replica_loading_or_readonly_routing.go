@@ -82,7 +82,7 @@ func explainRouting(n *facts.Node) *Finding {
 	f.supportRefused(n, worst)
 	f.supportState(n, worst)
 	f.supportRefusedUsers(n)
-	f.Title, f.Fix = routingTitle[worst.code], routingFix(n, worst)
+	f.Title, f.FixSteps = routingTitle[worst.code], routingFix(n, worst)
 	if n.WasReplica() { // callers of a replica can ask another node while it starts
 		f.IndependentOf = []string{"server-restarted"}
 	}
@@ -212,32 +212,25 @@ func (f *Finding) supportState(n *facts.Node, r refused) {
 	}
 }
 
-func routingFix(n *facts.Node, r refused) []string {
+func routingFix(n *facts.Node, r refused) []remedy.Step {
+	unready := remedy.Steps(n, remedy.AvoidUnreadyNode, nil)
 	switch r.code {
 	case codeReadOnly:
-		return append([]string{
-			"Send writes to the master: its address is master_host and master_port in INFO replication of this " +
-				"node; behind a name or a load balancer, check that it follows a failover",
-		}, remedy.For(n, remedy.FollowMaster, nil)...)
+		return append([]remedy.Step{remedy.WriteToMaster(n)}, remedy.Steps(n, remedy.FollowMaster, nil)...)
 	case codeMasterDown:
-		return append([]string{
-			"Fix the link to the master: INFO replication of both; client-output-buffer-limit replica " +
-				"and repl-backlog-size if it breaks repeatedly",
-			"CONFIG SET replica-serve-stale-data yes, if stale data is better than none",
-		}, routeByHealth(n)...)
+		return append([]remedy.Step{remedy.ServeStaleData(n), remedy.MendMasterLink}, unready...)
 	}
-	fix := []string{"Send callers to a node only when it has its data: a readiness probe that checks INFO for " +
-		"loading:0 and master_link_status:up, not PING alone"}
+	fix := append(unready, remedy.ReadinessProbe)
 	if n.WasReplica() {
-		fix = append(fix,
-			"Avoid full resyncs: repl-backlog-size some 100 MB (1 MB by default), client-output-buffer-limit "+
-				"replica larger than the data; a replica with its own RDB or AOF needs only what it missed",
-			"CONFIG SET repl-diskless-load swapdb (Redis 6.0 and later) with replica-lazy-flush yes: from 7.0 the "+
-				"replica answers from its old data until the new is loaded, with memory for both")
+		fix = append(fix, replicaKeepsServing(n))
 	}
-	return append(fix, routeByHealth(n)...)
+	return fix
 }
 
-func routeByHealth(n *facts.Node) []string {
-	return remedy.For(n, remedy.AvoidUnreadyNode, nil)
+// replicaKeepsServing is what lets a replica answer while it gets its data again.
+func replicaKeepsServing(n *facts.Node) remedy.Step {
+	s := remedy.ConfigSet(n, "load-beside", "repl-diskless-load", "swapdb",
+		"Let the replica answer from its old data until a full resync is complete, with replica-lazy-flush yes")
+	s.Since, s.Risk = "Redis 7.0", "it needs memory for both; "+s.Risk
+	return s
 }

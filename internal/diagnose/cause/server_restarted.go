@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -62,7 +63,7 @@ func explainRestarted(n *facts.Node) *Finding {
 	f.supportOwnFailures(n)
 	f.supportLostCalls(n, stretch)
 	f.supportProcessEnd(n)
-	f.Fix = restartFix(n, loading)
+	f.FixSteps = restartFix(n, loading)
 	return f
 }
 
@@ -115,16 +116,18 @@ func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
 		format.Duration(r.ToNs-r.FromNs))
 }
 
-func restartFix(n *facts.Node, loadingNs int64) []string {
-	fix := []string{
-		"Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), " +
-			"journalctl -u UNIT, dmesg | grep -i 'out of memory', kubectl describe pod (Last State)",
-		"Before a planned restart fail over to a replica: FAILOVER (6.2 and later), CLUSTER FAILOVER, or " +
-			"SENTINEL FAILOVER",
-	}
+func restartFix(n *facts.Node, loadingNs int64) []remedy.Step {
+	first := remedy.FailOverFirst
 	if loadingNs > 0 {
-		fix = append(fix, "Loading takes as long as the data is large: fail over to a replica that has it, and "+
-			"restart this server as its replica; send callers to it only when INFO says loading:0")
+		first.Text += ". Then restart this server as a replica, and send callers to it when INFO says loading:0: " +
+			"loading takes as long as the data is large"
 	}
-	return append(fix, "Let clients retry for longer than the restart takes, with backoff and jitter")
+	return []remedy.Step{first, {
+		ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
+		Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
+			remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
+	}, {
+		ID: "retry-for-longer", Kind: remedy.Change, Restart: "the application",
+		Text: "Let clients retry for longer than the restart takes, with backoff and jitter",
+	}}
 }

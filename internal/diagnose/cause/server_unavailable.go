@@ -3,9 +3,11 @@ package cause
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -71,7 +73,7 @@ func explainUnavailable(n *facts.Node) *Finding {
 	f.supportOwnFailures(n)
 	f.supportLostCalls(n, facts.Span{FromNs: outages[0].FromNs, ToNs: outages[len(outages)-1].ToNs})
 	f.supportProcessEnd(n)
-	f.Fix = unavailableFix(n, worst)
+	f.FixSteps = unavailableFix(n, worst)
 	return f
 }
 
@@ -138,34 +140,75 @@ func (f *Finding) supportOutages(n *facts.Node, outages []facts.Outage, worst fa
 	}
 }
 
-func unavailableFix(n *facts.Node, worst facts.Outage) []string {
-	var fix []string
+func unavailableFix(n *facts.Node, worst facts.Outage) []remedy.Step {
+	host := "the host of " + format.Name(n.Address)
+	var fix []remedy.Step
 	switch worst.Kind {
 	case facts.FailedRefused:
-		fix = []string{
-			"Find out why the process ended or stopped listening: its log, journalctl -u UNIT, " +
-				"dmesg | grep -i 'out of memory', kubectl describe pod",
-			fmt.Sprintf("See on its host what listens at %s (ss -ltnp): a firewall that rejects connections looks the "+
-				"same as nothing", format.Name(n.Address)),
-			"Let it be started again at once: Restart=always (systemd), --restart=always (docker)",
+		if s, ok := startServer(n); ok {
+			fix = append(fix, s)
 		}
+		fix = append(fix, remedy.Step{
+			ID: "start-at-once", Kind: remedy.Change, Where: host,
+			Text: "Let it be started again whenever it ends: Restart=always (systemd), --restart=always (docker)",
+		}, remedy.Step{
+			ID: "find-why-it-ended", Kind: remedy.Change, Where: host,
+			Text: "Find out why the process ended or stopped listening: its log, journalctl" + remedy.WhatRunsIt(n) +
+				", \"out of memory\" in dmesg; a firewall that rejects connections looks the same",
+		})
 	case facts.FailedClosed:
-		fix = []string{
-			"Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
+		fix = []remedy.Step{{
+			ID: "live-server-behind-it", Kind: remedy.Change, Where: host,
+			Text: "Look at what listens there: a proxy or a load balancer without a live server behind it closes " +
 				"connections at once",
-			"Find out why the server ended: its log, journalctl -u UNIT, dmesg | grep -i 'out of memory'",
-		}
+		}, {
+			ID: "find-why-it-ended", Kind: remedy.Change, Where: host,
+			Text: "Find out why the server ended: its log, journalctl" + remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
+		}}
 	case facts.FailedUnreachable:
-		fix = []string{
-			"Check that the host is up (ping, its console), and the path to it: a firewall or a security group that " +
-				"drops packets, a route, an address that has moved",
-		}
+		fix = []remedy.Step{{
+			ID: "mend-the-path", Kind: remedy.Change,
+			Text: "Check that the host is up, and the path to it: a firewall or a security group that drops packets, " +
+				"a route, an address that has moved",
+		}}
 	default:
-		fix = []string{
-			"See on its host what the process does: state T or D in /proc/PID/status, a full disk, a debugger, " +
-				"SIGSTOP, a frozen container; run slowpath there as root",
-			"Timeouts for replies in the clients: without one a call to a silent server waits for ever",
-		}
+		fix = silentFix(n, host)
 	}
-	return append(fix, "A replica with a failover (Sentinel, cluster) takes over when the server is gone")
+	return append(fix, remedy.Step{
+		ID: "replica-that-may-take-over", Kind: remedy.Change,
+		Text: "Give it a replica that takes over when it is gone (Sentinel, cluster)",
+	})
+}
+
+// silentFix is for a server that accepts connections and does not answer.
+func silentFix(n *facts.Node, host string) []remedy.Step {
+	var fix []remedy.Step
+	if s, ok := remedy.Continue(n); ok {
+		fix = append(fix, s)
+	}
+	return append(fix, remedy.Step{
+		ID: "find-what-stops-it", Kind: remedy.Change, Where: host,
+		Text: "Find what the process waits for: its state in /proc (T: SIGSTOP, a debugger, a frozen container; D: a " +
+			"full or slow disk). slowpath as root on that host sees it",
+	}, remedy.Step{
+		ID: string(remedy.ReplyTimeout), Kind: remedy.Change, Restart: "the application",
+		Text: "Give the clients a timeout for replies: without one a call to a silent server waits for ever",
+	})
+}
+
+// startServer starts a server again that its service manager runs; ok is false where none is known.
+func startServer(n *facts.Node) (s remedy.Step, ok bool) {
+	s = remedy.Step{
+		ID: "start-server", Kind: remedy.Command, Text: "Start it again",
+		Where: "the host of " + format.Name(n.Address),
+	}
+	switch c := n.Cgroup; {
+	case c.Pod != "":
+	case c.Container != "" && strings.Contains(c.CPUPath, "docker"):
+		name := format.Shell(fmt.Sprintf("%.12s", c.Container))
+		s.Command, s.Undo = "docker start "+name, "docker stop "+name
+	case strings.HasSuffix(c.Unit, ".service"):
+		s.Command, s.Undo = "systemctl start "+format.Shell(c.Unit), "systemctl stop "+format.Shell(c.Unit)
+	}
+	return s, s.Command != ""
 }

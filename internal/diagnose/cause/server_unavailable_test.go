@@ -175,7 +175,7 @@ func TestServerRestarted(t *testing.T) {
 		{
 			name: "T0: another run_id", rec: goneAt(3e9, 5e9).event(recording.SourceServer, recording.KindRestart,
 				4e9, 0, restart), found: true, min: 0.95, evidence: "INFO has another run_id",
-			fix: "fail over to a replica",
+			fix: "let a replica take over",
 		},
 		{
 			name: "T0: and it loads its data", rec: loading(goneAt(3e9, 7e9)).event(recording.SourceServer,

@@ -70,7 +70,7 @@ func explainStaleTopology(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(t.TakenNs-t.DownNs), "ns",
 			"the failover itself took %s (cluster-node-timeout is %d ms)", format.Brief(t.TakenNs-t.DownNs), ms)
 	}
-	f.Fix = staleTopologyFix(n, t)
+	f.FixSteps = staleTopologyFix(n, t)
 	return f
 }
 
@@ -110,17 +110,16 @@ func (f *Finding) supportStuck(n *facts.Node, t facts.Takeover, s facts.SilentNo
 
 func ago(ns int64) string { return format.Brief(ns) + " before the end of the watch" }
 
-func staleTopologyFix(n *facts.Node, t facts.Takeover) []string {
-	fix := remedy.For(n, remedy.LeaveSilentMaster, nil)
-	fix = append(fix,
-		"TCP_USER_TIMEOUT and keepalive end connections to a host that is gone; if only its "+
-			"process is stopped, a command timeout is needed")
-	if t.StoppedNs > 0 {
-		fix = append(fix,
-			"Find what stopped the process, and kill it or let it go on "+
-				"(kill -CONT): as a replica it would answer MOVED")
+func staleTopologyFix(n *facts.Node, t facts.Takeover) (fix []remedy.Step) {
+	if s, ok := remedy.Continue(n); ok && t.StoppedNs > 0 {
+		s.Text += ": as a replica it answers MOVED, and callers learn where its slots are"
+		fix = append(fix, s)
 	} else {
-		fix = append(fix, "Shut down the old master or its host's network for good, so that connections to it break")
+		fix = append(fix, remedy.Step{
+			ID: "end-old-master", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
+			Text: "End the old master's process, or reject connections to it, so that callers get an error and fetch " +
+				"the map",
+		})
 	}
-	return fix
+	return append(fix, remedy.Steps(n, remedy.LeaveSilentMaster, nil)...)
 }

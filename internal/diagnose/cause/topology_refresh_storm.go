@@ -1,13 +1,14 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
-	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/topology/cost"
 )
@@ -67,7 +68,7 @@ func explainRefreshStorm(n *facts.Node) *Finding {
 		f.supportWaits(n, h, r.Command.String())
 	}
 	f.doubtRefreshes(n, r)
-	f.Fix = refreshFix(n, r)
+	f.FixSteps = refreshFix(n, r)
 	return f
 }
 
@@ -112,8 +113,9 @@ func mapChanged(n *facts.Node) bool {
 		n.TapCalls("CLUSTER SETSLOT") > 0
 }
 
-// refreshFix are the options: upgrade, fewer refreshes, replicas only; each with what it saves.
-func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
+// refreshFix are the options, those that save most first: refreshes on events, an upgrade, fewer refreshes, replicas
+// only; each with what it saves.
+func refreshFix(n *facts.Node, r facts.MapRefresh) (fix []remedy.Step) {
 	size, replicas := n.MapSize()
 	habit, known := cost.PolicyOf(r.Library)
 	a := cost.NodeLoad{
@@ -121,21 +123,32 @@ func refreshFix(n *facts.Node, r facts.MapRefresh) []string {
 		PerSecond: r.Calls / n.Seconds(), PerCall: r.PerCall(),
 		AskAll: habit.AskAll || !known && r.Command == cost.Nodes, Library: r.Library,
 	}
-	var fix []string
-	for _, w := range a.Options() {
-		title := w.Title
-		if w.ID == "longer-period" {
-			title = "ask less often, a fifth as often" // the period is not known here
-		}
-		text := fmt.Sprintf("%s: saves %.0f %% of it on the masters", upper(title), w.Saves*100)
-		if w.How != "" {
-			text += " (" + w.How + ")"
-		}
-		fix = append(fix, text)
+	options := a.Options()
+	slices.SortStableFunc(options, func(a, b cost.Option) int { return cmp.Compare(b.Saves, a.Saves) })
+	for i, w := range options {
+		fix = append(fix, refreshStep(w))
+		fix[i].Or = i > 0
 	}
-	return append(fix,
-		fmt.Sprintf("slowpath topology %s shows which clients ask how often, and what it would cost at other sizes",
-			format.Shell(n.Address)))
+	return fix
+}
+
+// refreshStep is an option as a step.
+func refreshStep(w cost.Option) remedy.Step {
+	s := remedy.Step{ID: "map-" + w.ID, Kind: remedy.Change, Restart: "the application"}
+	title := w.Title
+	switch w.ID {
+	case "longer-period":
+		title = "ask less often, a fifth as often" // the period is not known here
+	case "upgrade", "cached-slots":
+		s.ID, s.Restart = w.ID, "the server"
+	case "event-driven":
+		s.Risk = "a master that hangs without an error is noticed late"
+	}
+	s.Text = fmt.Sprintf("%s: saves %.0f %% of it on the masters", upper(title), w.Saves*100)
+	if w.How != "" {
+		s.Text += " (" + w.How + ")"
+	}
+	return s
 }
 
 // upper begins a sentence.

@@ -2,6 +2,8 @@ package facts
 
 import (
 	"encoding/json"
+	"net"
+	"strconv"
 
 	"slowpath/internal/recording"
 )
@@ -38,6 +40,19 @@ func infoTextsOf(rec *recording.Recording, address string) (out []InfoText) {
 		}
 	}
 	return out
+}
+
+// MasterAddress is the address of the master that a replica last named; empty where it has none.
+func (n *Node) MasterAddress() string {
+	if len(n.InfoTexts) == 0 {
+		return ""
+	}
+	port, ok := n.Info("master_port").Last()
+	host := n.InfoTexts[len(n.InfoTexts)-1].MasterHost
+	if host == "" || !ok {
+		return ""
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
 // ClusterDownNs is for how long the node said, until its last answer, that its cluster is down, in nanoseconds.

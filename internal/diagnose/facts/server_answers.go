@@ -80,3 +80,20 @@ func (n *Node) stoppedSince(ns int64) (stopped int64) {
 	}
 	return stopped
 }
+
+// Stopped is the process id of the server, as its host has it, and its frozen cgroup, where the process was seen to be
+// stopped: 0 and empty where they are not known.
+func (n *Node) Stopped() (pid int, cgroup string) {
+	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
+		for _, e := range n.Events(source, recording.KindFrozen) {
+			d := recording.DetailOf[recording.ThreadDetail](e)
+			if d.TID > 0 {
+				pid = d.TID // of the main thread: the process's own
+			}
+			if d.Cgroup != "" {
+				cgroup = d.Cgroup
+			}
+		}
+	}
+	return pid, cgroup
+}
