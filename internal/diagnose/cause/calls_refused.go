@@ -316,4 +316,7 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	}
 }
 
-const clusterDownCode = "CLUSTERDOWN"
+const (
+	clusterDownCode = "CLUSTERDOWN"
+	allSlots        = 16384 // Bound: server, CLUSTER_SLOTS.
+)

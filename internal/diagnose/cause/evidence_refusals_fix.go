@@ -37,9 +37,10 @@ func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 				strings.Join(silent[:min(len(silent), 4)], ", ")),
 		})
 	}
-	if assigned, ok := n.Info("cluster_slots_assigned").Last(); len(silent) == 0 || ok && assigned < allSlots {
+	if len(silent) == 0 || n.UnassignedSlots() > 0 {
 		fix = append(fix, remedy.Step{
-			ID: "assign-slots", Kind: remedy.Command, Text: "Give the slots without a node to the masters that are there; --cluster check lists them",
+			ID: "assign-slots", Kind: remedy.Command,
+			Text:    "Give the slots without a node to the masters that are there; --cluster check lists them",
 			Command: remedy.ClusterCLI(n, "fix", "--cluster-yes"),
 			Risk:    "what a node that is missing now has of these slots is not served when it comes back",
 		})
@@ -47,25 +48,13 @@ func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 	return append(fix, remedy.ServePartly(n))
 }
 
-// allSlots is how many a cluster has.
-// Bound: server, CLUSTER_SLOTS.
-const allSlots = 16384
-
-// Of the memory for more keys.
-const (
-	moreMemory = 2.0 // times as much as now. Bound: arithmetic, it is part of an advice.
-	// mostOfMemory of the host's: a child process that saves needs some, too.
-	// Bound: arithmetic, it is part of an advice.
-	mostOfMemory = 0.7
-)
-
 // fixFull is for a server whose memory is full.
 func fixFull(n *facts.Node) (fix []remedy.Step) {
 	used, _ := n.Info("used_memory").Max()
 	host, _ := n.Info("total_system_memory").Last()
 	limit, _ := n.Config("maxmemory")
 	now, _ := strconv.ParseFloat(limit, 64)
-	if to := moreMemory * max(used, now); to > 0 && to < mostOfMemory*host {
+	if to := 2 * max(used, now); to > 0 && to < host {
 		s := remedy.ConfigSet(n, "more-memory", "maxmemory", fmt.Sprintf("%.0f", to), "Give it more memory")
 		s.Risk = "the host must have it, also for a child process that saves; " + s.Risk
 		fix = append(fix, s)
@@ -148,7 +137,7 @@ func fixRights(n *facts.Node) []remedy.Step {
 			}
 		}
 	})
-	if len(names) == 0 || len(names) > maxGranted {
+	if len(names) == 0 {
 		return []remedy.Step{look}
 	}
 	user, whose := n.UserOf(account.Suspect{}), "the user of your application"
@@ -167,10 +156,6 @@ func fixRights(n *facts.Node) []remedy.Step {
 		Risk: "whoever logs in as that user may; a restart forgets it, unless ACL SAVE or redis.conf keeps it",
 	}, look}
 }
-
-// maxGranted is how many commands are granted one by one: more are a category.
-// Bound: arithmetic, it is part of an advice.
-const maxGranted = 8
 
 // fixProtected is for a server in protected mode.
 func fixProtected(n *facts.Node) []remedy.Step {

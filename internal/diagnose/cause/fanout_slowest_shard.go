@@ -141,8 +141,8 @@ func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
 			"seen; all other nodes answered in time",
 	}, {
 		ID: "keys-in-one-slot", Kind: remedy.Change, Restart: "the application",
-		Text: "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a slot: " +
-			"then one node is asked, not all",
+		Text: "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a " +
+			"slot: then one node is asked, not all",
 		Risk: "a tag that too many keys share makes one node hot",
 	}}
 	proxies := 0

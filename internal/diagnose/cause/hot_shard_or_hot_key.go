@@ -214,7 +214,8 @@ func hotShardFix(n *facts.Node, uneven bool) []remedy.Step {
 			ID: "rebalance-slots", Kind: remedy.Command,
 			Text:    "Spread the slots evenly: it has more than the others",
 			Command: remedy.ClusterCLI(n, "rebalance"),
-			Risk:    "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes",
+			Risk: "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two " +
+				"nodes",
 		}, {
 			ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
 		}}

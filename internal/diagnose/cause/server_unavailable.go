@@ -163,7 +163,8 @@ func unavailableFix(n *facts.Node, worst facts.Outage) []remedy.Step {
 				"connections at once",
 		}, {
 			ID: "find-why-it-ended", Kind: remedy.Change, Where: host,
-			Text: "Find out why the server ended: its log, journalctl" + remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
+			Text: "Find out why the server ended: its log, journalctl" + remedy.WhatRunsIt(n) +
+				", \"out of memory\" in dmesg",
 		}}
 	case facts.FailedUnreachable:
 		fix = []remedy.Step{{

@@ -109,3 +109,12 @@ func (n *Node) SilentMasters() (out []string) {
 	}
 	return out
 }
+
+// UnassignedSlots is how many slots of its cluster no node has, as the node last said; 0 where it did not say.
+func (n *Node) UnassignedSlots() int {
+	assigned, ok := n.Info("cluster_slots_assigned").Last()
+	if !ok {
+		return 0
+	}
+	return cluster.SlotCount - int(assigned)
+}

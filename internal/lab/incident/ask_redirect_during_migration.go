@@ -14,6 +14,7 @@ import (
 var askRedirect = Incident{
 	ID:    "ask-redirect-during-migration",
 	Cause: "ask-redirect-during-migration",
+	Fixes: []string{"finish-migration"},
 	Title: "go-redis reads keys of a slot whose migration is not finished: each call gets ASK",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.halfMoved(ctx, clients.GoRedis9, []clients.Command{
@@ -27,6 +28,7 @@ var askRedirect = Incident{
 var askRedirectTryAgain = Incident{
 	ID:    "ask-redirect-during-migration-tryagain",
 	Cause: "ask-redirect-during-migration",
+	Fixes: []string{"finish-migration"},
 	Title: "ioredis reads two keys of a slot at a time, of which one has migrated: TRYAGAIN",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.halfMoved(ctx, clients.IORedis, []clients.Command{{Args: []string{

@@ -15,6 +15,7 @@ import (
 var callsRefused = Incident{
 	ID:    "calls-refused",
 	Cause: "calls-refused",
+	Fixes: []string{"grant-command"},
 	Title: "ACL SETUSER takes SET from the application's user during the watch: NOPERM",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.loadedServer(ctx)
@@ -33,6 +34,7 @@ var callsRefused = Incident{
 var callsRefusedFull = Incident{
 	ID:    "calls-refused-full",
 	Cause: "calls-refused",
+	Fixes: []string{"more-memory", "evict-keys"},
 	Title: "maxmemory is reached with noeviction: writes get OOM",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.loadedServer(ctx)
@@ -48,6 +50,7 @@ var callsRefusedFull = Incident{
 var callsRefusedNoSlots = Incident{
 	ID:    "calls-refused-no-slots",
 	Cause: "calls-refused",
+	Fixes: []string{"assign-slots"},
 	Title: "a node in cluster mode that has no slots: CLUSTERDOWN",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.loadedServer(ctx, "cluster-enabled yes")

@@ -16,13 +16,14 @@ var cmdinfoOnceLock = Incident{
 	Cause:  "cmdinfo-once-lock",
 	Title:  "a go-redis v6 cluster client with 50 callers and a cluster of Redis 6.0",
 	Server: servers.Redis6016,
+	Fixes:  []string{"upgrade-library"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
 		return Scene{Target: c.Nodes[0].Addr}, l.Client(ctx, ClientSpec{
-			Program: clients.GoRedis6,
+			Program: l.upgraded(clients.GoRedis6),
 			Options: clients.Options{
 				Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: Documents, Workers: 50,
 			},
@@ -36,12 +37,13 @@ var cmdinfoOnceLockProfile = Incident{
 	Cause:  "cmdinfo-once-lock",
 	Title:  "an HTTP service with go-redis v6 and a cluster of Redis 6.0, whose profiles doctor reads",
 	Server: servers.Redis6016,
+	Fixes:  []string{"upgrade-library"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.Cluster(ctx, 3, 1, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
-		p, err := l.ClientProcess(ctx, ClientSpec{Program: clients.GoRedis6, Options: clients.Options{
+		p, err := l.ClientProcess(ctx, ClientSpec{Program: l.upgraded(clients.GoRedis6), Options: clients.Options{
 			Addresses: c.Addrs(), Mode: "cluster", Commands: mixedReads(), Keys: Documents, Workers: 50,
 			Listen: "127.0.0.1:0",
 		}})
@@ -64,6 +66,7 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 		Title: fmt.Sprintf("a go-redis v8 ring over %d servers (%s), %d callers that call %s", shards, server,
 			workers, calls),
 		Server: server,
+		Fixes:  []string{"upgrade-library"},
 		Make: func(ctx context.Context, l *Lab) (Scene, error) {
 			var addrs []string
 			for range shards {
@@ -74,7 +77,7 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 				addrs = append(addrs, s.Addr)
 			}
 			return Scene{Target: addrs[0]}, l.Client(ctx, ClientSpec{
-				Program: clients.GoRedis8,
+				Program: l.upgraded(clients.GoRedis8),
 				Options: clients.Options{
 					Addresses: addrs, Mode: "ring", Commands: mixedReads(), Keys: Documents, Workers: workers,
 					Rate: rate,
@@ -82,6 +85,14 @@ func ringLock(suffix string, server servers.Name, shards, workers int, rate floa
 			})
 		},
 	}
+}
+
+// upgraded is the program with go-redis v9, where the incident is made with that.
+func (l *Lab) upgraded(from clients.Name) clients.Name {
+	if l.Fixed("upgrade-library") {
+		return clients.GoRedis9
+	}
+	return from
 }
 
 var (

@@ -13,6 +13,7 @@ import (
 var codisSlotMigrationStall = Incident{
 	ID:    "codis-slot-migration-stall",
 	Cause: "codis-slot-migration-stall",
+	Fixes: []string{"split-big-keys"},
 	Title: "a stand-in for Codis moves slots under load, one key at a time, one a hash of 300 000 fields",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		servers, proxy, err := l.codis(ctx)

@@ -13,6 +13,7 @@ var failoverWindow = Incident{
 	ID:    "failover-window",
 	Cause: "failover-window",
 	Title: "kill -9 of one of three masters, whose replica is elected 4 s later, under go-redis",
+	Fixes: []string{"fail-over-first"},
 	Watch: 14 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.masterKilled(ctx, clients.GoRedis9, 2000, beforeFault)
@@ -24,6 +25,7 @@ var failoverWindowJedis = Incident{
 	ID:    "failover-window-jedis",
 	Cause: "failover-window",
 	Title: "kill -9 of one of three masters, under 60 calls per second of Jedis",
+	Fixes: []string{"fail-over-first"},
 	Watch: 14 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.masterKilled(ctx, clients.Jedis, 60, beforeFault)
@@ -36,6 +38,7 @@ var failoverWindowBegun = Incident{
 	ID:    "failover-window-begun",
 	Cause: "failover-window",
 	Title: "kill -9 of one of three masters just before doctor starts, under ioredis",
+	Fixes: []string{"fail-over-first"},
 	Watch: 10 * time.Second,
 	Make:  func(ctx context.Context, l *Lab) (Scene, error) { return l.masterKilled(ctx, clients.IORedis, 500, 0) },
 }
@@ -45,7 +48,16 @@ func (l *Lab) masterKilled(ctx context.Context, library clients.Name, rate float
 	if err != nil {
 		return Scene{}, err
 	}
+	first := l.Fixed("fail-over-first")
 	l.onceAfter(ctx, wait, func(ctx context.Context) error {
+		if first {
+			if _, err := c.Nodes[c.Masters].Do(ctx, "CLUSTER", "FAILOVER"); err != nil {
+				return err
+			}
+			if err := l.awaitFailover(ctx, c.Nodes[c.Masters]); err != nil {
+				return err
+			}
+		}
 		if err := c.Nodes[0].Kill(ctx); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ var inlineRediscovery = Incident{
 	ID:    "inline-rediscovery",
 	Cause: "inline-rediscovery",
 	Title: "a busy slot changes its master ten times per second, under node-redis",
+	Fixes: []string{"move-in-large-steps"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.movingSlot(ctx, clients.NodeRedis)
 	},
@@ -25,6 +26,7 @@ var inlineRediscoveryRedisPy = Incident{
 	ID:    "inline-rediscovery-redis-py",
 	Cause: "inline-rediscovery",
 	Title: "a busy slot changes its master ten times per second, under redis-py",
+	Fixes: []string{"move-in-large-steps"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.movingSlot(ctx, clients.RedisPy)
 	},
@@ -52,10 +54,6 @@ func (l *Lab) movingSlot(ctx context.Context, library clients.Name) (Scene, erro
 	}}); err != nil {
 		return Scene{}, err
 	}
-	to := 0
-	l.Every(ctx, 100*time.Millisecond, func(context.Context) error {
-		to = 1 - to
-		return r.assign(to, 0)
-	})
+	l.moveSlots(ctx, r, 100*time.Millisecond, 1)
 	return Scene{Target: c.Nodes[0].Addr}, nil
 }

@@ -27,8 +27,14 @@ func (l *Lab) codis(ctx context.Context) (servers []*fleet.Instance, proxy *flee
 		return nil, nil, err
 	}
 	l.Defer(proxy.Stop)
-	if err := fillHash(ctx, servers[0], codisBigKey, 300_000); err != nil {
-		return nil, nil, err
+	keys, read := []string{codisBigKey}, codisBigKey
+	if l.Fixed("split-big-keys") {
+		keys, read = partsOf("{"+codisBigKey+"}"), "{"+codisBigKey+"}:{n}"
+	}
+	for _, key := range keys {
+		if err := fillHash(ctx, servers[0], key, 300_000/len(keys)); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := fillDocuments(ctx, proxy, Documents, 3); err != nil {
 		return nil, nil, err
@@ -39,7 +45,7 @@ func (l *Lab) codis(ctx context.Context) (servers []*fleet.Instance, proxy *flee
 			Addresses: []string{proxy.Addr}, Keys: Documents, Workers: 10, PoolSize: 10, MaxIdle: 10, Rate: 1500,
 			Commands: []clients.Command{
 				{Args: []string{"GET", "doc:{n}"}, Weight: 19},
-				{Args: []string{"HGET", codisBigKey, "field:{n}"}},
+				{Args: []string{"HGET", read, "field:{n}"}},
 			},
 		},
 	})

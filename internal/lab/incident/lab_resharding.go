@@ -115,9 +115,9 @@ func (r *resharding) assign(to int, slots ...int) error {
 	return nil
 }
 
-// moveToOther moves a slot with its only key between the first two nodes. The node that has the key now is the owner: a
-// migration that was broken off is ended first.
-func (r *resharding) moveToOther(slot int, key string) error {
+// moveToOther moves a slot with its keys, one by one, between the first two nodes. The node that has keys now is the
+// owner: a migration that was broken off is ended first.
+func (r *resharding) moveToOther(slot int, all ...string) error {
 	keys, err := r.pipeline(0, []string{"CLUSTER", "COUNTKEYSINSLOT", itoa(slot)})
 	if err != nil {
 		return err
@@ -133,8 +133,10 @@ func (r *resharding) moveToOther(slot int, key string) error {
 	if err := r.open(slot, from, to); err != nil {
 		return err
 	}
-	if err := r.migrate(from, to, key); err != nil {
-		return err
+	for _, key := range all {
+		if err := r.migrate(from, to, key); err != nil {
+			return err
+		}
 	}
 	return r.assign(to, slot)
 }

@@ -9,7 +9,6 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/wire/cluster"
 )
 
 // migrateBigKeyBlocks moves a hash of 300 000 fields from one node to another and back, as a resharding would. DUMP and
@@ -17,6 +16,7 @@ import (
 var migrateBigKeyBlocks = Incident{
 	ID:    "migrate-big-key-blocks",
 	Cause: "migrate-big-key-blocks",
+	Fixes: []string{"split-big-keys"},
 	Title: "a slot with a hash of 300 000 fields migrates back and forth between two masters, under go-redis",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.Cluster(ctx, 3, 0, fleet.Spec{})
@@ -27,9 +27,14 @@ var migrateBigKeyBlocks = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		key := "{" + cluster.TagForSlot(0) + "}big"
-		if err := fillHash(ctx, c.Nodes[0], key, 300_000); err != nil {
-			return Scene{}, err
+		keys := []string{keyOfSlot(0, "big")}
+		if l.Fixed("split-big-keys") {
+			keys = partsOf(keys[0])
+		}
+		for _, key := range keys {
+			if err := fillHash(ctx, c.Nodes[0], key, 300_000/len(keys)); err != nil {
+				return Scene{}, err
+			}
 		}
 		if err := l.Client(ctx, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Addresses: c.Addrs(),
@@ -39,7 +44,7 @@ var migrateBigKeyBlocks = Incident{
 		}}); err != nil {
 			return Scene{}, err
 		}
-		l.Every(ctx, 400*time.Millisecond, func(context.Context) error { return r.moveToOther(0, key) })
+		l.Every(ctx, 400*time.Millisecond, func(context.Context) error { return r.moveToOther(0, keys...) })
 		return Scene{Target: c.Nodes[0].Addr}, nil
 	},
 }
@@ -49,6 +54,7 @@ var migrateBigKeyBlocks = Incident{
 var migrateBigKeyStandalone = Incident{
 	ID:    "migrate-big-key-blocks-standalone",
 	Cause: "migrate-big-key-blocks",
+	Fixes: []string{"split-big-keys"},
 	Title: "MIGRATE of a sorted set of 200 000 members from another server to this one, every 600 ms",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		from, err := l.Start(ctx, fleet.Spec{})
@@ -59,9 +65,15 @@ var migrateBigKeyStandalone = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := evalSteps(ctx, from, "for i=ARGV[1],ARGV[2] do redis.call('ZADD','board',i,'player:'..i) end",
-			200_000); err != nil {
-			return Scene{}, err
+		boards := []string{"board"}
+		if l.Fixed("split-big-keys") {
+			boards = partsOf("board")
+		}
+		for _, key := range boards {
+			if err := evalSteps(ctx, from, "for i=ARGV[1],ARGV[2] do redis.call('ZADD',ARGV[3],i,'player:'..i) end",
+				200_000/len(boards), key); err != nil {
+				return Scene{}, err
+			}
 		}
 		if err := fillDocuments(ctx, to, Documents, 3); err != nil {
 			return Scene{}, err
@@ -76,12 +88,24 @@ var migrateBigKeyStandalone = Incident{
 			return Scene{}, err
 		}
 		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
-			_, err := from.Do(ctx, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port), "board", "0", "20000", "COPY",
-				"REPLACE")
-			return err
+			for _, key := range boards {
+				if _, err := from.Do(ctx, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port), key, "0", "20000", "COPY",
+					"REPLACE"); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		return Scene{Target: to.Addr}, nil
 	},
+}
+
+// partsOf are the names of as many keys as a big one is split into, so that each has at most 1 000 elements.
+func partsOf(key string) (parts []string) {
+	for i := range 300 {
+		parts = append(parts, key+":"+itoa(i))
+	}
+	return parts
 }
 
 // bigMigrations move a hash back and forth between two masters.

@@ -18,6 +18,7 @@ var movedRefreshStorm = Incident{
 	ID:    "moved-refresh-storm",
 	Cause: "moved-refresh-storm",
 	Title: "20 slots change their master 20 times per second, under four processes with ioredis",
+	Fixes: []string{"move-in-large-steps"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reshard(ctx, clients.IORedis, 4)
 	},
@@ -28,6 +29,7 @@ var movedRefreshStormGoRedis = Incident{
 	ID:    "moved-refresh-storm-go-redis",
 	Cause: "moved-refresh-storm",
 	Title: "20 slots change their master 20 times per second, under eight processes with go-redis",
+	Fixes: []string{"move-in-large-steps"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.reshard(ctx, clients.GoRedis9, 8)
 	},
@@ -37,6 +39,8 @@ const (
 	movingSlots = 20
 	moveEvery   = 50 * time.Millisecond
 	readRate    = 40 // per second and process: two between two moves
+	// largeStep is how many moves one is made of, where they are made at once: as many slots move as without it.
+	largeStep = 160
 )
 
 // reshard starts a cluster in which some slots change their owner all the time, and processes that read keys of them.
@@ -49,10 +53,9 @@ func (l *Lab) reshard(ctx context.Context, library clients.Name, processes int) 
 	if err != nil {
 		return Scene{}, err
 	}
-	var slots []int
 	var reads []clients.Command
 	for slot := range movingSlots {
-		slots, reads = append(slots, slot), append(reads, readsOfSlot(uint16(slot))...)
+		reads = append(reads, readsOfSlot(uint16(slot))...)
 	}
 	for range processes {
 		if err := l.Client(ctx, ClientSpec{Program: library, Options: clients.Options{
@@ -63,12 +66,24 @@ func (l *Lab) reshard(ctx context.Context, library clients.Name, processes int) 
 			return Scene{}, err
 		}
 	}
-	to := 0
-	l.Every(ctx, moveEvery, func(context.Context) error {
-		to = 1 - to
-		return r.assign(to, slots...)
-	})
+	l.moveSlots(ctx, r, moveEvery, movingSlots)
 	return Scene{Target: c.Nodes[0].Addr}, nil
+}
+
+// moveSlots gives a number of slots to another owner at each turn, or as many per second in few large steps.
+func (l *Lab) moveSlots(ctx context.Context, r *resharding, every time.Duration, slots int) {
+	if l.Fixed("move-in-large-steps") {
+		every, slots = every*largeStep, slots*largeStep
+	}
+	var all []int
+	for slot := range slots {
+		all = append(all, slot)
+	}
+	to := 0
+	l.Every(ctx, every, func(context.Context) error {
+		to = 1 - to
+		return r.assign(to, all...)
+	})
 }
 
 // movingDocuments move slots with documents of the callers back and forth between two masters: calls get ASK while a

@@ -15,6 +15,7 @@ import (
 var replicaLoading = Incident{
 	ID:    "replica-loading-or-readonly-routing",
 	Cause: "replica-loading-or-readonly-routing",
+	Fixes: []string{"avoid-unready-node"},
 	Title: "redis-py reads from replicas, one of which restarts again and again and loads five million keys",
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -36,7 +37,7 @@ var replicaLoading = Incident{
 		if err := l.Client(ctx, ClientSpec{
 			Program: clients.RedisPy, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: true,
+				Addresses: c.Addrs(), Mode: "cluster", ReadReplicas: !l.Fixed("avoid-unready-node"),
 				Commands: []clients.Command{
 					{Args: []string{"GET", tag + "{n}"}, Weight: 2},
 					{Args: []string{"GET", "doc:{n}"}},
@@ -100,6 +101,7 @@ func (l *Lab) reload(ctx context.Context, replica *fleet.Instance) error {
 var replicaReadOnly = Incident{
 	ID:    "replica-loading-or-readonly-routing-ro",
 	Cause: "replica-loading-or-readonly-routing",
+	Fixes: []string{"write-to-master"},
 	Title: "a go-redis client with the address of the former master, which is a replica now",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		replica, err := l.replicaOf(ctx)
@@ -109,7 +111,7 @@ var replicaReadOnly = Incident{
 		return Scene{Target: replica.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{replica.Addr},
+				Addresses: []string{l.FixedText("write-to-master", replica.Addr)},
 				Commands:  readsAndWrites(), Keys: Documents, Workers: 20, Rate: 300, Random: true,
 			},
 		})
@@ -120,6 +122,7 @@ var replicaReadOnly = Incident{
 var replicaMasterDown = Incident{
 	ID:    "replica-loading-or-readonly-routing-down",
 	Cause: "replica-loading-or-readonly-routing",
+	Fixes: []string{"serve-stale-data"},
 	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is unreachable",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		replica, err := l.replicaOf(ctx, "replica-serve-stale-data no")

@@ -13,6 +13,7 @@ var staleTopologySilentMaster = Incident{
 	ID:    "stale-topology-silent-master",
 	Cause: "stale-topology-silent-master",
 	Title: "SIGSTOP of one of three masters, under Lettuce 6 without topology refresh",
+	Fixes: []string{"continue-process"},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.masterSilent(ctx, clients.Lettuce6, clients.Options{Workers: 20, Rate: 300, Random: true})
@@ -25,6 +26,7 @@ var staleTopologyGoRedis = Incident{
 	ID:    "stale-topology-silent-master-go-redis",
 	Cause: "stale-topology-silent-master",
 	Title: "SIGSTOP of one of three masters, under go-redis, which refreshes the map after a minute",
+	Fixes: []string{"continue-process"},
 	Watch: 20 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.masterSilent(ctx, clients.GoRedis9, clients.Options{Workers: 20, Rate: 300, Random: true})
@@ -36,6 +38,7 @@ var staleTopologyLong = Incident{
 	ID:    "stale-topology-silent-master-long-since",
 	Cause: "stale-topology-silent-master",
 	Title: "SIGSTOP of one of three masters and its failover before doctor starts, under Lettuce 6",
+	Fixes: []string{"continue-process"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		c, err := l.callersOfCluster(ctx, clients.Lettuce6, clients.Options{Workers: 20, Rate: 300, Random: true})
 		if err != nil {

@@ -17,6 +17,7 @@ var topologyRefreshStorm = Incident{
 	ID:    "topology-refresh-storm",
 	Cause: "topology-refresh-storm",
 	Title: "ten Lettuce 6 clients that refresh a map of 80 masters each 150 ms, Redis 6.0",
+	Fixes: []string{"map-event-driven", "upgrade"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6,
 			150*time.Millisecond)
@@ -28,6 +29,7 @@ var topologyRefreshStorm300 = Incident{
 	ID:    "topology-refresh-storm-300-nodes",
 	Cause: "topology-refresh-storm",
 	Title: "ten Lettuce 7 clients that refresh a map of 150 masters and 150 replicas each 300 ms, Redis 5.0",
+	Fixes: []string{"map-event-driven", "upgrade"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6},
 			clients.Lettuce7, 300*time.Millisecond)
@@ -42,6 +44,9 @@ const refreshingClients = 10
 func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, library clients.Name,
 	period time.Duration,
 ) (Scene, error) {
+	if l.Fixed("upgrade") {
+		server = servers.Redis7015
+	}
 	s, err := l.startMap(ctx, server, m, fleet.Spec{CPUs: []int{0}})
 	if err != nil {
 		return Scene{}, err
@@ -56,6 +61,9 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 	asks := reads
 	asks.Mode, asks.Rate, asks.Clients, asks.TopologyRefresh, asks.RefreshSeedsOnly = protocol.Cluster, 20,
 		refreshingClients, period, true
+	if l.Fixed("map-event-driven") {
+		asks.TopologyRefresh, asks.RefreshAdaptive = 0, true
+	}
 	return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: library, CPU: otherCPU(), Options: asks})
 }
 
