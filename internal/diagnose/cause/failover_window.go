@@ -286,9 +286,10 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 		why.Text = "Find out why it stopped answering: its host, its network, its log"
 	}
 	fix := []remedy.Step{remedy.FailOverFirst, why}
+	at := stillThere(n, t)
 	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
-		s := remedy.ConfigSetAll(n, "shorter-node-timeout", "cluster-node-timeout", strconv.Itoa(slowToGiveUpMs),
+		s := remedy.ConfigSetAll(at, "shorter-node-timeout", "cluster-node-timeout", strconv.Itoa(slowToGiveUpMs),
 			"The window is about that long, plus a second or two")
 		s.Risk = "a healthy node that stands still for longer than that loses its slots; " + s.Risk
 		fix = append(fix, s)
@@ -308,9 +309,22 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 		})
 	}
 	if v, ok := coverage(n); ok && v == "yes" {
-		fix = append(fix, remedy.ServePartly(n))
+		fix = append(fix, remedy.ServePartly(at))
 	}
 	return append(fix, remedy.Steps(n, remedy.SurviveFailover, nil)...)
+}
+
+// stillThere is a node that commands for the cluster can begin at: n itself may be the master that is gone.
+func stillThere(n *facts.Node, t facts.Takeover) *facts.Node {
+	if t.NewMaster != nil {
+		return t.NewMaster
+	}
+	for _, one := range n.Nodes {
+		if _, gone := one.Takeover(); !gone {
+			return one
+		}
+	}
+	return n
 }
 
 // coverage is cluster-require-full-coverage of the first node that reports it.

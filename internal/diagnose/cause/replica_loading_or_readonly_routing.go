@@ -221,7 +221,7 @@ func routingFix(n *facts.Node, r refused) []remedy.Step {
 		return append([]remedy.Step{remedy.ServeStaleData(n), remedy.MendMasterLink}, unready...)
 	}
 	fix := append(unready, remedy.ReadinessProbe)
-	if n.WasReplica() {
+	if n.WasReplica() && facts.ServerAtLeast(n, 7, 0) {
 		fix = append(fix, replicaKeepsServing(n))
 	}
 	return fix

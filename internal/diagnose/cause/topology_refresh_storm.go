@@ -139,8 +139,10 @@ func refreshStep(w cost.Option) remedy.Step {
 	switch w.ID {
 	case "longer-period":
 		title = "ask less often, a fifth as often" // the period is not known here
-	case "upgrade", "cached-slots":
-		s.ID, s.Restart = w.ID, "the server"
+	case "upgrade":
+		s.ID, s.Restart = "upgrade-server", "the server"
+	case "cached-slots":
+		s.Restart = "the server"
 	case "event-driven":
 		s.Risk = "a master that hangs without an error is noticed late"
 	}

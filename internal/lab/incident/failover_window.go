@@ -51,10 +51,7 @@ func (l *Lab) masterKilled(ctx context.Context, library clients.Name, rate float
 	first := l.Fixed("fail-over-first")
 	l.onceAfter(ctx, wait, func(ctx context.Context) error {
 		if first {
-			if _, err := c.Nodes[c.Masters].Do(ctx, "CLUSTER", "FAILOVER"); err != nil {
-				return err
-			}
-			if err := l.awaitFailover(ctx, c.Nodes[c.Masters]); err != nil {
+			if err := l.handOver(ctx, c); err != nil {
 				return err
 			}
 		}

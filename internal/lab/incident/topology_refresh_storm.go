@@ -17,7 +17,7 @@ var topologyRefreshStorm = Incident{
 	ID:    "topology-refresh-storm",
 	Cause: "topology-refresh-storm",
 	Title: "ten Lettuce 6 clients that refresh a map of 80 masters each 150 ms, Redis 6.0",
-	Fixes: []string{"map-event-driven", "upgrade"},
+	Fixes: []string{"map-event-driven", "upgrade-server"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-6.0.16", fleet.MapSpec{Masters: 80, RangesPerMaster: 6}, clients.Lettuce6,
 			150*time.Millisecond)
@@ -29,7 +29,7 @@ var topologyRefreshStorm300 = Incident{
 	ID:    "topology-refresh-storm-300-nodes",
 	Cause: "topology-refresh-storm",
 	Title: "ten Lettuce 7 clients that refresh a map of 150 masters and 150 replicas each 300 ms, Redis 5.0",
-	Fixes: []string{"map-event-driven", "upgrade"},
+	Fixes: []string{"map-event-driven", "upgrade-server"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.refreshStorm(ctx, "redis-5.0.6", fleet.MapSpec{Masters: 150, Replicas: 1, RangesPerMaster: 6},
 			clients.Lettuce7, 300*time.Millisecond)
@@ -44,7 +44,7 @@ const refreshingClients = 10
 func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.MapSpec, library clients.Name,
 	period time.Duration,
 ) (Scene, error) {
-	if l.Fixed("upgrade") {
+	if l.Fixed("upgrade-server") {
 		server = servers.Redis7015
 	}
 	s, err := l.startMap(ctx, server, m, fleet.Spec{CPUs: []int{0}})
