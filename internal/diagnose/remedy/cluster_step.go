@@ -74,8 +74,9 @@ func MigrateByReplication(n *facts.Node) Step {
 // SplitBigKeys is what makes the move of a key short.
 var SplitBigKeys = Step{
 	ID: "split-big-keys", Kind: Change, Restart: "the application",
-	Text: "Split big keys before they are moved, into keys of at most 1 000 elements or 100 kB: a server then does " +
-		"nothing else for a millisecond at a time. redis-cli --memkeys on a replica finds them",
+	Text: "Split big keys before they are moved, into keys of at most 1 000 elements or 100 kB, and pause for a " +
+		"millisecond after each: a server then does nothing else for about a millisecond at a time. redis-cli " +
+		"--memkeys on a replica finds them",
 }
 
 // FailOverFirst is how a master is restarted without a pause.

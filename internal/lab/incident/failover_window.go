@@ -48,12 +48,10 @@ func (l *Lab) masterKilled(ctx context.Context, library clients.Name, rate float
 	if err != nil {
 		return Scene{}, err
 	}
-	first := l.Fixed("fail-over-first")
+	planned := l.Fixed("fail-over-first")
 	l.onceAfter(ctx, wait, func(ctx context.Context) error {
-		if first {
-			if err := l.handOver(ctx, c); err != nil {
-				return err
-			}
+		if planned {
+			return l.restartReplaced(ctx, c)
 		}
 		if err := c.Nodes[0].Kill(ctx); err != nil {
 			return err

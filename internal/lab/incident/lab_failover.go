@@ -32,12 +32,19 @@ func (l *Lab) freeze(s *fleet.Instance) error {
 // it again if they fail.
 const failoverTimeout = time.Minute
 
-// handOver lets the first replica of a cluster take over the slots of its master, which is well.
-func (l *Lab) handOver(ctx context.Context, c *fleet.Cluster) error {
+// restartReplaced lets the first replica of a cluster take over the slots of its master, and then kills the old master
+// and starts it again, as a planned restart does.
+func (l *Lab) restartReplaced(ctx context.Context, c *fleet.Cluster) error {
 	if _, err := c.Nodes[c.Masters].Do(ctx, "CLUSTER", "FAILOVER"); err != nil {
 		return err
 	}
-	return l.awaitFailover(ctx, c.Nodes[c.Masters])
+	if err := l.awaitFailover(ctx, c.Nodes[c.Masters]); err != nil {
+		return err
+	}
+	if err := c.Nodes[0].Kill(ctx); err != nil {
+		return err
+	}
+	return c.Nodes[0].Restart(ctx)
 }
 
 // awaitFailover waits until a replica says that it is a master, and logs how long that took: the truth of the incident

@@ -115,6 +115,9 @@ func (r *resharding) assign(to int, slots ...int) error {
 	return nil
 }
 
+// betweenKeys is the pause after each key of several.
+const betweenKeys = time.Millisecond
+
 // moveToOther moves a slot with its keys, one by one, between the first two nodes. The node that has keys now is the
 // owner: a migration that was broken off is ended first.
 func (r *resharding) moveToOther(slot int, all ...string) error {
@@ -133,7 +136,10 @@ func (r *resharding) moveToOther(slot int, all ...string) error {
 	if err := r.open(slot, from, to); err != nil {
 		return err
 	}
-	for _, key := range all {
+	for i, key := range all {
+		if i > 0 {
+			time.Sleep(betweenKeys)
+		}
 		if err := r.migrate(from, to, key); err != nil {
 			return err
 		}

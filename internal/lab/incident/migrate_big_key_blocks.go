@@ -88,7 +88,10 @@ var migrateBigKeyStandalone = Incident{
 			return Scene{}, err
 		}
 		l.Every(ctx, 600*time.Millisecond, func(ctx context.Context) error {
-			for _, key := range boards {
+			for i, key := range boards {
+				if i > 0 && !pause(ctx, betweenKeys) {
+					return nil
+				}
 				if _, err := from.Do(ctx, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port), key, "0", "20000", "COPY",
 					"REPLACE"); err != nil {
 					return err

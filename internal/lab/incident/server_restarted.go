@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 )
 
@@ -14,11 +13,7 @@ var serverRestarted = Incident{
 	ID:    "server-restarted",
 	Cause: "server-restarted",
 	Title: "kill -9 of the server during the watch, started again after a second",
-	Fixes: []string{"fail-over-first"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		if l.Fixed("fail-over-first") {
-			return l.restartHandedOver(ctx)
-		}
 		s, err := l.loadedServer(ctx)
 		if err != nil {
 			return Scene{}, err
@@ -46,24 +41,6 @@ var serverRestartedLoading = Incident{
 		}
 		return Scene{Target: s.Addr}, l.restartOnce(ctx, s, 0)
 	},
-}
-
-// restartHandedOver is the restart of a master whose replica has taken over before, under callers that follow it.
-func (l *Lab) restartHandedOver(ctx context.Context) (Scene, error) {
-	c, err := l.callersOfCluster(ctx, clients.GoRedis9, clients.Options{Workers: 4, Rate: 200})
-	if err != nil {
-		return Scene{}, err
-	}
-	l.onceAfter(ctx, afterStart, func(ctx context.Context) error {
-		if err := l.handOver(ctx, c); err != nil {
-			return err
-		}
-		if err := c.Nodes[0].Kill(ctx); err != nil || !pause(ctx, time.Second) {
-			return err
-		}
-		return c.Nodes[0].Restart(ctx)
-	})
-	return Scene{Target: c.Nodes[1].Addr}, nil
 }
 
 // restartOnce kills a server during the watch, and starts it again after a pause.
