@@ -49,13 +49,5 @@ func (l *Lab) FixedNumber(id string, without int) int {
 	return value
 }
 
-// FixedText is the value that the step sets, where it is carried out; otherwise what the incident has without it.
-func (l *Lab) FixedText(id, without string) string {
-	if l.Fixed(id) {
-		return l.fix.step.To
-	}
-	return without
-}
-
 // CarriedOut reports whether the step of Fix was asked for by what was made: otherwise it changed nothing.
 func (l *Lab) CarriedOut() bool { return l.fix != nil && l.fix.asked }

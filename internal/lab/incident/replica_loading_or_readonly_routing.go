@@ -104,14 +104,18 @@ var replicaReadOnly = Incident{
 	Fixes: []string{"write-to-master"},
 	Title: "a go-redis client with the address of the former master, which is a replica now",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		replica, err := l.replicaOf(ctx)
+		master, replica, err := l.masterAndReplica(ctx)
 		if err != nil {
 			return Scene{}, err
+		}
+		asked := replica.Addr
+		if l.Fixed("write-to-master") { // its address differs from the printed one: the servers are new
+			asked = master.Addr
 		}
 		return Scene{Target: replica.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, CPU: otherCPU(),
 			Options: clients.Options{
-				Addresses: []string{l.FixedText("write-to-master", replica.Addr)},
+				Addresses: []string{asked},
 				Commands:  readsAndWrites(), Keys: Documents, Workers: 20, Rate: 300, Random: true,
 			},
 		})
@@ -125,7 +129,7 @@ var replicaMasterDown = Incident{
 	Fixes: []string{"serve-stale-data"},
 	Title: "redis-py reads from a replica with replica-serve-stale-data no, whose master is unreachable",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		replica, err := l.replicaOf(ctx, "replica-serve-stale-data no")
+		_, replica, err := l.masterAndReplica(ctx, "replica-serve-stale-data no")
 		if err != nil {
 			return Scene{}, err
 		}
@@ -143,18 +147,18 @@ var replicaMasterDown = Incident{
 	},
 }
 
-// replicaOf starts a master and its replica, and returns the replica.
-func (l *Lab) replicaOf(ctx context.Context, config ...string) (*fleet.Instance, error) {
+// masterAndReplica starts a master and its replica.
+func (l *Lab) masterAndReplica(ctx context.Context, config ...string) (master, replica *fleet.Instance, err error) {
 	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := l.Fleet.StartReplicated(ctx, bin, 1, fleet.Spec{Config: config})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, one := range all {
 		l.Defer(one.Stop)
 	}
-	return all[1], nil
+	return all[0], all[1], nil
 }

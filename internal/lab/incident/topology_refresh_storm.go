@@ -53,7 +53,7 @@ func (l *Lab) refreshStorm(ctx context.Context, server servers.Name, m fleet.Map
 	}
 	reads := clients.Options{
 		Addresses: []string{s.Addr}, Commands: readsOfSlot(0), Keys: Documents, Workers: 20,
-		PoolSize: 20, Rate: 500,
+		PoolSize: 20, MaxIdle: 20, Rate: 500,
 	}
 	if err := l.Client(ctx, ClientSpec{Program: clients.Redigo, CPU: otherCPU(), Options: reads}); err != nil {
 		return Scene{}, err
