@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -66,12 +67,23 @@ func TestCallsRefused(t *testing.T) {
 			evidence: "300 calls of 1000 of its clients got OOM, 30 %", fix: "maxmemory",
 		},
 		{
+			name: "T0: a full server on a host with memory", rec: refusing("OOM", 300).rejected("set", 300).
+				level(recording.SourceServer, "used_memory", 3e6).
+				level(recording.SourceServer, "total_system_memory", 8e9).
+				config(map[string]string{"maxmemory": "1000000"}), found: true, fix: "CONFIG SET maxmemory 6000000",
+		},
+		{
 			name: "T0: which commands", rec: refusing("MISCONF", 300).rejected("set", 290).rejected("incr", 10),
 			found: true, min: 0.9, evidence: "SET 290, INCR 10", fix: "rdb_last_bgsave_status",
 		},
 		{
 			name: "T0: a permission was taken", rec: refusing("NOPERM", 200).rejected("get", 200), found: true,
-			min: 0.9, evidence: "200 calls of 1000", fix: "ACL LOG",
+			min: 0.9, evidence: "200 calls of 1000", fix: "ACL SETUSER <the user of your application> +get",
+		},
+		{
+			name: "T0: a permission was taken from a user who is known", rec: refusing("NOPERM", 200).
+				rejected("get", 200).clientsOf(facts.Client{Addr: "10.0.0.9:1", User: "shop"}), found: true,
+			fix: "ACL SETUSER shop +get",
 		},
 		{
 			name:  "T0: slowpath is refused as well",
@@ -81,7 +93,7 @@ func TestCallsRefused(t *testing.T) {
 		},
 		{
 			name: "T0: the cluster is down, and nobody calls", rec: clusterDown(refusing("ERR", 0)), found: true,
-			min: 0.9, evidence: "10923 of 16384 slots have no node", fix: "--cluster fix 10.0.0.5:6379 --cluster-yes",
+			min: 0.9, evidence: "10923 of 16384 slots have no node", fix: "echo yes | redis-cli --cluster fix 10.0.0.5:6379",
 		},
 		{
 			name:  "T0: slowpath's login does no longer work",

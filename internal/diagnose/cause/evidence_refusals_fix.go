@@ -41,7 +41,7 @@ func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 		fix = append(fix, remedy.Step{
 			ID: "assign-slots", Kind: remedy.Command,
 			Text:    "Give the slots without a node to the masters that are there; --cluster check lists them",
-			Command: remedy.ClusterCLI(n, "fix", "--cluster-yes"),
+			Command: "echo yes | " + remedy.ClusterCLI(n, "fix"), // --cluster-yes does not answer its question
 			Risk:    "what a node that is missing now has of these slots is not served when it comes back",
 		})
 	}

@@ -22,7 +22,7 @@ func TestFailoverWindow(t *testing.T) {
 			name: "T0: its process has ended", rec: gone(refusal).taken(11e9).grows(recording.SourceServer,
 				clusterNodes[1], "errorstat_CLUSTERDOWN.count", 300), first: true, min: 0.9,
 			evidence: "its replica 10.0.0.4:6379 was seen as the master of its 5461 slots 6.05 s later",
-			fix:      "cluster-require-full-coverage no",
+			fix:      "--cluster call 10.0.0.4:6379 CONFIG SET cluster-require-full-coverage no",
 		},
 		{
 			name: "T0: it is silent", rec: gone("timeout of the call").taken(11e9), first: true, min: 0.5, max: 0.6,

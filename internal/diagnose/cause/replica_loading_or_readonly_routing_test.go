@@ -96,6 +96,12 @@ func TestReplicaRouting(t *testing.T) {
 			min: 0.9, evidence: "it is a replica (INFO role:slave)", fix: "NewFailoverClient",
 		},
 		{
+			name: "writes to a replica whose master is known", rec: errors(replica("redis 7.0.15", "slave"), "READONLY",
+				300, 0).snapshot(recording.SourceServer, "info", map[string]string{
+				"role": "slave", "master_host": "10.0.0.7",
+			}).level(recording.SourceServer, "master_port", 6390), found: true, fix: "to 10.0.0.7:6390",
+		},
+		{
 			name: "its master is gone", rec: errors(down(replica("redis 7.0.15", "slave")), "MASTERDOWN", 300, 50),
 			found: true, min: 0.9, evidence: "its link to its master was down for at least 10 s",
 			fix: "replica-serve-stale-data",

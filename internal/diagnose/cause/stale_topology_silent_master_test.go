@@ -29,11 +29,11 @@ func TestStaleTopologySilentMaster(t *testing.T) {
 	checkCluster(t, "stale-topology-silent-master", []clusterWant{
 		{
 			name: "T1: requests are unread", rec: silent().stopped(5e9, 20e9).unread(6e9, app), first: true, min: 0.9,
-			evidence: "14 s, summed over connections (java[77])", fix: "Lettuce: ClusterTopologyRefreshOptions",
+			evidence: "14 s, summed over connections (java[77])", fix: "kill -CONT 9",
 		},
 		{
 			name: "T1: of another host", rec: silent().unread(6e9, recording.Unread{Host: "10.0.0.9", Connections: 1}),
-			first: true, min: 0.9, evidence: "(10.0.0.9)",
+			first: true, min: 0.9, evidence: "(10.0.0.9)", fix: "Lettuce: ClusterTopologyRefreshOptions",
 		},
 		{
 			name: "T1: since before the watch", rec: newClusterCase("redis 7.0.15").upBut(oldMaster).waits(oldMaster,
