@@ -93,7 +93,8 @@ func TestCallsRefused(t *testing.T) {
 		},
 		{
 			name: "T0: the cluster is down, and nobody calls", rec: clusterDown(refusing("ERR", 0)), found: true,
-			min: 0.9, evidence: "10923 of 16384 slots have no node", fix: "echo yes | redis-cli --cluster fix 10.0.0.5:6379",
+			min: 0.9, evidence: "10923 of 16384 slots have no node",
+			fix: "echo yes | redis-cli --cluster fix 10.0.0.5:6379",
 		},
 		{
 			name:  "T0: slowpath's login does no longer work",
