@@ -2,10 +2,11 @@ package cause
 
 import (
 	"fmt"
+	"math"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/format"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -86,18 +87,30 @@ func explainExpire(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, stale, "%",
 			"up to %.0f %% of the keys with a TTL had expired but were not removed yet (expired_stale_perc)", stale)
 	}
-	f.Fix = []string{"Spread the TTLs: EXPIRE key $((ttl + RANDOM % (ttl / 10))) instead of the same time " +
-		"for all (EXPIREAT at midnight, one bulk load)."}
+	f.FixSteps = expireFix(n, share*n.Seconds(), expired)
+	return f
+}
+
+// expireFix: busy is how long the cycle took in seconds, 0 where the server does not count it.
+func expireFix(n *facts.Node, busy, expired float64) []remedy.Step {
+	if busy == 0 {
+		busy = expired / 1e6 // about 1 µs for each key
+	}
+	spread := math.Ceil(busy*100/60) * 60 // then it takes 1 % of the time
+	fix := []remedy.Step{{
+		ID: "spread-expiry", Kind: remedy.Change, Restart: "the application", To: fmt.Sprintf("%.0f", spread),
+		Text: fmt.Sprintf("Add a random time to each expiry, up to %.0f s: as many keys then expire in slices of about "+
+			"1 ms. One EXPIREAT for all of them, or one TTL for a bulk load, makes them expire together", spread),
+		Risk: "some keys live that much longer",
+	}}
 	if v, ok := n.Config("active-expire-effort"); ok && v != "1" {
-		f.Fix = append(f.Fix, fmt.Sprintf("CONFIG SET active-expire-effort 1   # now %s", format.Name(v)))
+		fix = append(fix, remedy.ConfigSet(n, "less-expire-effort", "active-expire-effort", "1",
+			"Let the cycle take a quarter of the time at most, the default"))
 	}
 	if hz, ok := n.Info("hz").Last(); ok && hz <= account.DefaultHz && hz > 0 {
-		f.Fix = append(f.Fix,
-			fmt.Sprintf("CONFIG SET hz 50   # slices of %.0f ms instead of %.0f ms, for a little more CPU", 250/50.0,
-				250/hz))
+		fix = append(fix, remedy.ConfigSet(n, "shorter-expire-slices", "hz", "50",
+			fmt.Sprintf("Slices of up to %.0f ms instead of %.0f ms, until the keys are spread", 250/50.0, 250/hz)).
+			Risking("it takes a little more CPU time when idle"))
 	}
-	if v, ok := n.Config("lazyfree-lazy-expire"); ok && v == "no" {
-		f.Fix = append(f.Fix, "For big values: CONFIG SET lazyfree-lazy-expire yes")
-	}
-	return f
+	return fix
 }

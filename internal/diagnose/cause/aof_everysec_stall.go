@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -27,8 +28,8 @@ var aofEverysecStall = Cause{
 		{"aof-fsync-always", "there appendfsync is always, and the main thread calls fsync itself"},
 		{"fork-latency", "there the main thread is in fork(), and the disk may be idle"},
 	},
-	Remedy: "A faster disk or one of its own for the AOF, no-appendfsync-on-rewrite yes, smaller amounts of " +
-		"dirty pages (vm.dirty_bytes), or the AOF on a replica only.",
+	Remedy: "A faster disk or one of its own for the AOF, no-appendfsync-on-rewrite yes while a child process " +
+		"saves, or the AOF on a replica only.",
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
 		"https://github.com/redis/redis/issues/641",
@@ -86,16 +87,30 @@ func explainEverysec(n *facts.Node) *Finding {
 			f.support(recording.SourceServer, v, "", "a child process was writing to the disk meanwhile (%s)", field)
 		}
 	}
-	f.Fix = []string{"Give the AOF its own disk, or a faster one: iostat -x 1 shows how busy it is (w_await, %util)."}
-	if v, ok := n.Config("no-appendfsync-on-rewrite"); child && (!ok || v == "no") {
-		f.Fix = append([]string{"CONFIG SET no-appendfsync-on-rewrite yes   # " +
-			"no fsync while BGSAVE or BGREWRITEAOF writes"}, f.Fix...)
-	}
-	f.Fix = append(f.Fix,
-		"sysctl vm.dirty_background_bytes=33554432 vm.dirty_bytes=268435456: "+
-			"the kernel writes early and in small pieces.",
-		"Or keep the AOF on a replica only: CONFIG SET appendonly no here.")
+	f.FixSteps = everysecFix(n, child)
 	return f
+}
+
+// everysecFix: child says that a child process wrote to the disk, too.
+func everysecFix(n *facts.Node, child bool) (fix []remedy.Step) {
+	if v, ok := n.Config("no-appendfsync-on-rewrite"); child && (!ok || v == "no") {
+		fix = append(fix, remedy.ConfigSet(n, "no-fsync-while-saving", "no-appendfsync-on-rewrite", "yes",
+			"No fsync while BGSAVE or BGREWRITEAOF writes").
+			Risking("a power cut meanwhile loses up to 30 s of writes"))
+	}
+	return append(fix, remedy.Step{
+		ID: "faster-disk", Kind: remedy.Change, Restart: "the server",
+		Text: "Put the AOF (dir in redis.conf) on a faster disk, or on one that nothing else writes to",
+	}, onReplica(n))
+}
+
+// onReplica leaves the AOF to a replica.
+func onReplica(n *facts.Node) remedy.Step {
+	s := remedy.ConfigSet(n, "aof-on-replica", "appendonly", "no",
+		"Keep the AOF on a replica only, and have none here").
+		Risking("a crash loses what neither a replica nor a snapshot has")
+	s.Or = true
+	return s
 }
 
 // longFsyncNs is more than all fsyncs of a watch take together on a disk that keeps up.

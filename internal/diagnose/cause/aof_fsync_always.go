@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -62,10 +63,15 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 	f.support(n.CallSource(), float64(cl.Calls), "calls",
 		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
-	f.Fix = []string{
-		"CONFIG SET appendfsync everysec   # a power cut loses about one second of writes at most",
-		"If always must stay: a disk with a power-protected write cache (fdatasync in µs), used by the AOF alone; " +
-			"batch writes, since all writes of one event-loop iteration share one fsync.",
+	f.FixSteps = []remedy.Step{
+		remedy.ConfigSet(n, "fsync-each-second", "appendfsync", "everysec",
+			"Let a background thread call fsync once per second").
+			Risking("a power cut loses about one second of writes"),
+		{
+			ID: "faster-disk", Kind: remedy.Change, Restart: "the server", Or: true,
+			Text: "Put the AOF (dir in redis.conf) on a disk with a write cache that is safe in a power cut (fdatasync " +
+				"in µs), which nothing else writes to",
+		},
 	}
 	return f
 }

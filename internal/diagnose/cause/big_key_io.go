@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -69,7 +70,7 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	f.supportBuffers(n)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = bigKeyFix(n, commands)
+	f.FixSteps = bigKeyFix(n, commands)
 	return f
 }
 
@@ -101,16 +102,33 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 	}
 }
 
-func bigKeyFix(n *facts.Node, commands []account.Suspect) []string {
-	what := "the big values"
+// partOf is the command that reads a part of what another reads.
+var partOf = map[string]string{
+	"GET": "GETRANGE", "HGETALL": "HMGET of the fields", "HVALS": "HMGET of the fields", "LRANGE": "LRANGE over fewer " +
+		"elements", "ZRANGE": "ZRANGE over fewer members", "SMEMBERS": "SSCAN in steps",
+}
+
+func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
+	what, part := "the big values", "HMGET, GETRANGE, or LRANGE over fewer elements"
 	if len(commands) > 0 {
 		what = "what " + format.Name(commands[0].Command) + n.FromText(commands) + " moves"
+		if known, ok := partOf[commands[0].Command]; ok {
+			part = known
+		}
 	}
-	return []string{
-		fmt.Sprintf("Split %s into pieces below 100 kB, compress it, or read only the part "+
-			"that you need (HMGET, GETRANGE, LRANGE windows).", what),
-		"redis-cli --bigkeys (or --memkeys) finds the keys; run it on a replica.",
-		"Keep blobs in an object store and only their address here; or give them their own server, " +
-			"so that small calls do not wait behind them.",
+	reads := n.Growth("total_net_output_bytes") >= n.Growth("total_net_input_bytes")
+	if reads {
+		fix = append(fix, remedy.Step{
+			ID: "read-a-part", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Read only the part that is needed of %s, by %s", what, part),
+		})
 	}
+	return append(fix, remedy.Step{
+		ID: "smaller-values", Kind: remedy.Change, Or: reads, Restart: "the application",
+		Text: fmt.Sprintf("Split %s into keys below 100 kB of which each call needs one, or compress it; redis-cli "+
+			"--memkeys on a replica finds the keys", what),
+	}, remedy.Step{
+		ID: "own-server", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Keep big values in an object store, or in a server of their own, so that small calls do not wait for them",
+	})
 }

@@ -1,10 +1,11 @@
 package cause
 
 import (
-	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -117,7 +118,7 @@ func pauseOfAll(n *facts.Node, p facts.Pause, w facts.IdleServerWait) *Finding {
 	if !p.Reported() && !facts.ServerAtLeast(n, 7, 0) {
 		f.doubt(recording.SourceServer, 0, "", "this version has no count of CLIENT PAUSE (7.0 and later have)")
 	}
-	f.Fix = pauseFix(n, p)
+	f.FixSteps = pauseFix(n, p)
 	f.See = []string{pausePage}
 	return f
 }
@@ -149,7 +150,7 @@ func pauseOfWrites(n *facts.Node, p facts.Pause) *Finding {
 	if !p.ClientsMayBlock {
 		f.support(recording.SourceServer, 0, "clients", "no client waits in a blocking command (BLPOP, XREAD, WAIT …)")
 	}
-	f.Fix = pauseFix(n, p)
+	f.FixSteps = pauseFix(n, p)
 	f.See = []string{pausePage}
 	return f
 }
@@ -171,22 +172,38 @@ func (f *Finding) supportPause(p facts.Pause) {
 	}
 }
 
-func pauseFix(n *facts.Node, p facts.Pause) []string {
-	fix := []string{"Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator; ACL " +
-		"LOG and the deployment's logs say more than the server"}
-	if facts.ServerAtLeast(n, 6, 2) {
-		fix = append(fix,
-			"To end it now: CLIENT UNPAUSE; if a pause is needed, CLIENT PAUSE milliseconds WRITE lets reads go on")
-	} else {
-		fix = append(fix, "To end it now: CLIENT PAUSE 0; redis >= 6.2 has CLIENT UNPAUSE, and can pause writes only")
-	}
-	if facts.ServerAtLeast(n, 6, 0) {
-		fix = append(fix, "To forbid it to applications: ACL SETUSER app -client|pause")
-	}
+// pauseFix ends a pause, and keeps pauses that come again and again from coming.
+func pauseFix(n *facts.Node, p facts.Pause) (fix []remedy.Step) {
 	if p.Failover {
-		fix = append(fix, "FAILOVER ABORT ends the failover that holds the writers")
+		fix = append(fix, remedy.Step{
+			ID: "abort-failover", Kind: remedy.Command, Command: remedy.CLI(n, "FAILOVER", "ABORT"),
+			Text: "End the failover that holds the writers", Risk: "this server stays the master",
+		})
 	}
-	return fix
+	pause := account.Suspect{Kind: account.KindCommand, Command: "CLIENT PAUSE"}
+	if facts.ServerAtLeast(n, 7, 0) { // before, ACL cannot forbid a subcommand alone
+		forbid := remedy.Forbid(n, pause.Command, n.UserOf(pause))
+		forbid.Or, forbid.Since = false, "Redis 7.0"
+		fix = append(fix, forbid)
+	}
+	who := "Find who sends CLIENT PAUSE" + n.FromText([]account.Suspect{pause}) + ": a failover script, an upgrade or " +
+		"migration tool, an operator"
+	if facts.ServerAtLeast(n, 6, 2) {
+		who += ". Where a pause is needed, CLIENT PAUSE with WRITE lets reads go on"
+	}
+	return append(fix, endPause(n), remedy.Step{ID: "stop-pauses", Kind: remedy.Change, Text: who})
+}
+
+// endPause ends the pause that is under way.
+func endPause(n *facts.Node) remedy.Step {
+	s := remedy.Step{
+		ID: "end-pause", Kind: remedy.Command, Text: "End the pause that is under way",
+		Command: remedy.CLI(n, "CLIENT", "PAUSE", "0"), Risk: "whoever asked for it does not know",
+	}
+	if facts.ServerAtLeast(n, 6, 2) {
+		s.Command, s.Since = remedy.CLI(n, "CLIENT", "UNPAUSE"), "Redis 6.2"
+	}
+	return s
 }
 
 // explainNoReplicas: min-replicas-to-write wants more replicas than there are, so each write is refused.
@@ -218,16 +235,24 @@ func explainNoReplicas(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, 0, "errors", "no write was refused during the watch")
 		f.Strength = 0.5
 	}
-	f.Fix = []string{
-		"Bring the replicas back: INFO replication shows which are connected and how far behind; check " +
-			"repl-backlog-size and the network between them",
-		fmt.Sprintf("If writes matter more than copies: CONFIG SET min-replicas-to-write 0 (now %d)", want),
-	}
-	if !facts.ServerAtLeast(n, 5, 0) {
-		f.Fix[1] = "If writes matter more than copies: CONFIG SET min-slaves-to-write 0"
-	}
+	f.FixSteps = noReplicasFix(n)
 	f.See = []string{minReplicasPage}
 	return f
+}
+
+func noReplicasFix(n *facts.Node) []remedy.Step {
+	parameter := "min-replicas-to-write"
+	if !facts.ServerAtLeast(n, 5, 0) {
+		parameter = "min-slaves-to-write"
+	}
+	accept := remedy.ConfigSet(n, "write-without-replicas", parameter, "0",
+		"Accept writes without replicas, where they matter more than copies").
+		Risking("a crash of this server loses writes that no replica has")
+	accept.Or = true
+	return []remedy.Step{{
+		ID: "bring-replicas-back", Kind: remedy.Change,
+		Text: "Bring the replicas back: INFO replication shows which are connected and how far behind they are",
+	}, accept}
 }
 
 // supportDelayedReplies names the commands whose replies the server delayed.

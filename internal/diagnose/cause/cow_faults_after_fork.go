@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -100,7 +101,7 @@ func explainCow(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, huge, "bytes",
 			"%.0f MB of it are huge pages: the first write to each copies 2 MB", huge/1e6)
 	}
-	f.Fix = cowFix(n, huge > 0)
+	f.FixSteps = cowFix(n, huge > 0)
 	return f
 }
 
@@ -111,24 +112,19 @@ func aloneText(c facts.PageCopies, alone float64) string {
 	return fmt.Sprintf("without a child %.0f", alone)
 }
 
-func cowFix(n *facts.Node, huge bool) []string {
-	var fix []string
-	if huge {
-		fix = append(fix,
-			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and disable-thp yes in "+
-				"redis.conf (6.0 and later): then a copy is 4 kB")
+func cowFix(n *facts.Node, huge bool) (fix []remedy.Step) {
+	if thp, ok := n.Config("disable-thp"); huge && ok && thp == "no" {
+		fix = append(fix, remedy.ConfigSet(n, "no-huge-pages", "disable-thp", "yes",
+			"Then a copy is 4 kB, and not 2 MB"))
+	} else if huge {
+		const file = "/sys/kernel/mm/transparent_hugepage/enabled"
+		fix = append(fix, remedy.Step{
+			ID: "no-huge-pages", Kind: remedy.Command, Restart: "the server",
+			Text:    "No transparent huge pages but for those who ask for them: then a copy is 4 kB, and not 2 MB",
+			Command: "echo madvise > " + file, Undo: "echo always > " + file,
+			Risk: "it is for all processes of the host, and until the next boot",
+		})
 	}
-	if save, ok := n.Config("save"); ok && save != "" {
-		fix = append(fix,
-			fmt.Sprintf("Save less often (CONFIG SET save: now %s), at hours with few "+
-				"writes, or on a replica: CONFIG SET save \"\" here", format.Shell(save)))
-	} else {
-		fix = append(fix,
-			"Save less often, at hours with few writes, or on a replica; find "+
-				"who asks for BGSAVE (cron jobs, backup tools)")
-	}
-	return append(fix,
-		"Keep data that is written together close together: writes to many small keys, or to bits "+
-			"all over a large value, touch the most pages",
-		"If it forks for replicas: repl-diskless-sync yes, and a backlog (repl-backlog-size) that avoids full resyncs")
+	why, _, _ := whyForked(n)
+	return append(fix, forkLess(n, why)...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -80,7 +81,7 @@ func explainEviction(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, ms, "ms",
 			"it was above maxmemory for %.0f ms (total_eviction_exceeded_time)", ms)
 	}
-	f.Fix = evictionFix(n, used)
+	f.FixSteps = evictionFix(n, h.Suspects, used)
 	return f
 }
 
@@ -106,25 +107,34 @@ func evictionShare(n *facts.Node, evicted float64) (float64, facts.Demand) {
 // Bound: arithmetic, it is part of an advice.
 const roomForMemory = 1.5
 
-func evictionFix(n *facts.Node, used float64) []string {
-	fix := []string{
-		fmt.Sprintf("CONFIG SET maxmemory %.0fmb, if the host has the memory: leave room for the hash table to "+
-			"double and for client buffers; or add shards", max(used*roomForMemory/1e6, 1)),
-		"Set TTLs, so that keys expire before memory is full.",
+func evictionFix(n *facts.Node, ss []account.Suspect, used float64) (fix []remedy.Step) {
+	if len(ss) > 0 && ss[0].Command == "CONFIG SET" {
+		fix = append(fix, remedy.Step{
+			ID: "lower-maxmemory-in-steps", Kind: remedy.Change,
+			Text: "Lower maxmemory in small steps: each CONFIG SET maxmemory" + n.FromText(ss) +
+				" evicts down to the new limit at once",
+		})
 	}
 	if v, ok := n.Config("maxmemory-eviction-tenacity"); ok {
 		if t, err := strconv.Atoi(v); err == nil && t > defaultTenacity {
-			fix = append([]string{fmt.Sprintf("CONFIG SET maxmemory-eviction-tenacity "+
-				"10   # now %d: one eviction may take up to %s", t, tenacityLimit(t))}, fix...)
+			fix = append(fix, remedy.ConfigSet(n, "shorter-evictions", "maxmemory-eviction-tenacity",
+				strconv.Itoa(defaultTenacity), fmt.Sprintf(
+					"One round of eviction then ends after about 0.5 ms; now it may take %s", tenacityLimit(t))).
+				Risking("for some time it may be further above maxmemory"))
 		}
 	} else if !facts.ServerAtLeast(n, 6, 2) {
-		fix = append(fix, "Upgrade to 6.2 or newer: there one round of eviction is limited to about 0.5 ms.")
+		fix = append(fix, remedy.Step{
+			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
+			Text: "Upgrade to 6.2 or newer: there one round of eviction ends after about 0.5 ms",
+		})
 	}
-	if v, ok := n.Config("lazyfree-lazy-eviction"); ok && v == "no" {
-		fix = append(fix, "For big values: CONFIG SET lazyfree-lazy-eviction yes")
-	}
-	return append(fix,
-		"Lower maxmemory in small steps: each CONFIG SET maxmemory evicts down to the new limit at once.")
+	return append(fix, remedy.ConfigSet(n, "more-memory", "maxmemory",
+		fmt.Sprintf("%.0f", max(used*roomForMemory, 1e6)), "Leave room for new keys, for the hash table to double and "+
+			"for client buffers; or add shards").
+		Risking("the host must have that much memory"), remedy.Step{
+		ID: "expire-keys", Kind: remedy.Change, Restart: "the application",
+		Text: "Set an expiry on all keys, so that they go before memory is full",
+	})
 }
 
 // What maxmemory-eviction-tenacity means.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -80,7 +81,7 @@ func saturation(n *facts.Node) *Finding {
 	}
 	f.doubtSaturation(n, d, heavy)
 	f.doubtCrowd(n)
-	f.Fix = saturationFix(n)
+	f.FixSteps = saturationFix(n)
 	return f
 }
 
@@ -129,27 +130,37 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 	}
 }
 
-func saturationFix(n *facts.Node) []string {
-	var fix []string
+func saturationFix(n *facts.Node) (fix []remedy.Step) {
 	reads := n.Growth("total_reads_processed")
 	if reads > 0 && n.Growth("total_commands_processed")/reads < pipelined {
-		fix = append(fix,
-			fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a "+
-				"pipeline of 10 a core serves 3-5 times as many", n.Growth("total_commands_processed")/reads))
+		fix = append(fix, remedy.Step{
+			ID: "pipeline", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a pipeline of 10 a core serves 3-5 "+
+				"times as many cheap ones", n.Growth("total_commands_processed")/reads),
+		})
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
-		fix = append(fix,
-			fmt.Sprintf("Make %s cheaper or rarer: %.0f µs each, %.0f times per second", format.Name(top.Name),
-				math.Round(top.Usec/top.Calls), top.Calls/n.Seconds()))
+		cheaper := remedy.Step{
+			ID: "cheaper-command", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or keep its result in a key for some time): %.0f µs "+
+				"each, %.0f times per second", format.Name(top.Name), math.Round(top.Usec/top.Calls),
+				top.Calls/n.Seconds()),
+		}
+		fix = append([]remedy.Step{cheaper}, fix...)
 	}
 	cpus, _ := n.Host("cpus_allowed").Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= cpusForIOThreads {
-		fix = append(fix,
-			fmt.Sprintf("io-threads %.0f in the server's configuration (it has %.0f "+
-				"CPUs): I/O threads then read and write the sockets", min(cpus-1, mostIOThreads), cpus))
+		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads",
+			fmt.Sprintf("%.0f", min(cpus-1, mostIOThreads)),
+			fmt.Sprintf("It has %.0f CPUs: I/O threads then read and write the sockets", cpus)))
 	}
-	return append(fix, "Spread the keys over more servers (cluster mode), or send reads to replicas",
-		"Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, redis >= 6.0)")
+	return append(fix, remedy.Step{
+		ID: "more-servers", Kind: remedy.Change,
+		Text: "Spread the keys over more servers (cluster mode), or send reads to replicas",
+	}, remedy.Step{
+		ID: string(remedy.CacheHotKeys), Kind: remedy.Change, Restart: "the application",
+		Text: "Cache the most requested keys in the callers (client-side caching: CLIENT TRACKING, from Redis 6.0)",
+	})
 }
 
 const (

@@ -3,7 +3,9 @@ package cause
 import (
 	"fmt"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -47,11 +49,26 @@ func explainFlush(n *facts.Node) *Finding {
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = []string{fmt.Sprintf("%s ASYNC%s frees in a background thread (since 4.0).", format.Name(worst.Command),
-		n.FromText(h.Suspects))}
+	sync := false
 	if v, ok := n.Config("lazyfree-lazy-user-flush"); ok && v == "no" {
 		f.support(recording.SourceServer, 0, "", "lazyfree-lazy-user-flush is no")
-		f.Fix = append(f.Fix, "Or for all callers: CONFIG SET lazyfree-lazy-user-flush yes")
+		sync = true
 	}
+	f.FixSteps = flushFix(n, h.Suspects, sync)
 	return f
+}
+
+// flushFix frees in the background: for all callers where the server has a parameter that is off, or in the caller.
+func flushFix(n *facts.Node, ss []account.Suspect, sync bool) (fix []remedy.Step) {
+	if sync {
+		lazy := remedy.ConfigSet(n, "lazy-user-flush", "lazyfree-lazy-user-flush", "yes",
+			"Let FLUSHALL and FLUSHDB of all callers free in a background thread")
+		lazy.Since = "Redis 6.2"
+		fix = append(fix, lazy)
+	}
+	return append(fix, remedy.Step{
+		ID: "flush-async", Kind: remedy.Change, Or: sync, Since: "Redis 4.0", Restart: "the application",
+		Text: fmt.Sprintf("Send %s ASYNC%s: it frees in a background thread", format.Name(ss[0].Command),
+			n.FromText(ss)),
+	})
 }

@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -47,13 +48,7 @@ func explainFork(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.85))
-	forks, longest, why := 0, int64(0), ""
-	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
-		forks++
-		if e.DurationNs >= longest {
-			longest, why = e.DurationNs, recording.DetailOf[recording.ForkDetail](e).Why
-		}
-	}
+	why, longest, forks := whyForked(n)
 	for _, s := range h.Suspects {
 		if s.Kind == account.KindFork {
 			longest = max(longest, s.DurationNs)
@@ -66,12 +61,13 @@ func explainFork(n *facts.Node) *Finding {
 		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), format.Brief(longest),
 		forWhy(why))
 	f.supportWaits(n, h, "the fork")
+	perGB := 0.0
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
-		perGB := float64(longest) / rss * 1e9
+		perGB = float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, perGB, "ns/GB",
 			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))
 	}
-	f.Fix = forkFix(why)
+	f.FixSteps = forkFix(n, why, perGB)
 	return f
 }
 
@@ -85,23 +81,18 @@ func forWhy(why string) string {
 	return ""
 }
 
-func forkFix(why string) []string {
-	fix := []string{"Keep shards small (below about 10 GB): the fork's time grows with the resident memory."}
-	switch why {
-	case "aof-rewrite":
-		fix = append(fix,
-			"Rewrite the AOF less often: CONFIG SET auto-aof-rewrite-percentage 200, and a larger "+
-				"auto-aof-rewrite-min-size; or do it on a replica")
-	case "replication":
-		fix = append(fix,
-			"Avoid full resyncs: CONFIG SET repl-backlog-size to what a "+
-				"replica can miss (64mb-1gb; the default is 1 MB)")
-	default:
-		fix = append(fix,
-			"Take snapshots on a replica and turn them off here: CONFIG SET save \"\", "+
-				"and no BGSAVE from cron jobs at busy hours")
+// forkFix: perGB is how long the fork took for each GB, in nanoseconds.
+func forkFix(n *facts.Node, why string, perGB float64) []remedy.Step {
+	fix := append(forkLess(n, why), remedy.Step{
+		ID: "smaller-shards", Kind: remedy.Change,
+		Text: "Keep less than about 10 GB in each server: the fork's time grows with the resident memory",
+	})
+	if perGB > 100e6 { // ten times what hardware takes: the hypervisor copies page tables in software
+		fix = append(fix, remedy.Step{
+			ID: "newer-virtual-machine", Kind: remedy.Change, Restart: "the host",
+			Text: "Move it to a virtual machine with hardware support for page tables (HVM, Nitro, KVM; not Xen PV): " +
+				"there a fork takes about 10 ms per GB",
+		})
 	}
-	return append(fix,
-		"On old Xen instances, change to an HVM/Nitro type; if transparent "+
-			"huge pages are `always`, set them to `madvise`.")
+	return fix
 }

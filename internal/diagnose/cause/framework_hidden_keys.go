@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -53,7 +54,7 @@ func explainFramework(n *facts.Node) *Finding {
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = frameworkFix(n, framework, worst)
+	f.FixSteps = frameworkFix(n, framework, worst)
 	f.See = frameworkSee(framework)
 	return f
 }
@@ -94,51 +95,71 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 }
 
 // frameworkFixes is what to change in a framework, by its name.
-var frameworkFixes = map[string][]string{
+var frameworkFixes = map[string][]remedy.Step{
 	"Spring Cache": {
-		"Spring Cache clears a cache by KEYS NAME::*: " +
-			"RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, " +
-			"BatchStrategies.scan(1000)))   # Spring Data Redis >= 2.6",
-		"Evict single keys (@CacheEvict(key = …)) instead of allEntries = true, or let entries expire (entryTtl)",
+		inSteps("Build the cache manager with BatchStrategies.scan, which clears a cache by SCAN, and not by KEYS "+
+			"NAME::*: RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, "+
+			"BatchStrategies.scan(1000)))", "Spring Data Redis 2.6"),
+		changed("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let entries "+
+			"expire (entryTtl)"),
 	},
-	"Spring Session": {"If sessions are not looked up by user: @EnableRedisHttpSession has no index to " +
-		"walk (RedisSessionRepository); with RedisIndexedSessionRepository: " +
-		"configureKeyspaceNotifications, and its cleanup cron setCleanupCron"},
-	"Spring Security OAuth": {"RedisTokenStore keeps all tokens of a client in one list (client_id_to_access:…) " +
-		"and reads all of it: use JwtTokenStore or Spring Authorization Server with a database"},
-	"Flask-Caching": {"cache.clear() of RedisCache is KEYS flask_cache_* and DEL: give the cache its own database " +
-		"(without a prefix it is FLUSHDB); or use delete_many with known keys, or TTLs"},
-	"Django": {"django-redis: cache.delete_pattern(…, itersize=1000) walks by SCAN, cache.keys(…) by KEYS; or use " +
-		"a version per group (cache.incr_version), so that nothing has to be deleted"},
-	"Laravel": {"Cache tags (Cache::tags(…)->flush()) walk sets of keys: php artisan cache:prune-stale-tags each " +
-		"hour, or keys with a version; Redis::keys() only with few keys"},
-	"connect-redis": {"store.all(), ids(), length() and clear() walk all sessions: " +
-		"do not call them in requests; scanCount: 1000"},
-	"Bull": {"queue.obliterate, clean and getJobs(…) without an end walk whole queues: " +
-		"removeOnComplete: 1000, removeOnFail: 1000, and ranges"},
-	"Celery": {"a shorter result_expires, or ignore_result=True; fewer queues per " +
-		"exchange, since each task reads the set of bindings"},
+	"Spring Session": {
+		changed("no-index", "Where sessions are not looked up by user, use @EnableRedisHttpSession, which has no index to "+
+			"walk (RedisSessionRepository). With RedisIndexedSessionRepository: configureKeyspaceNotifications, and its "+
+			"cleanup cron setCleanupCron"),
+	},
+	"Spring Security OAuth": {
+		changed("no-index", "Use JwtTokenStore or Spring Authorization Server with a database: RedisTokenStore keeps all "+
+			"tokens of a client in one list (client_id_to_access:) and reads all of it"),
+	},
+	"Flask-Caching": {
+		changed("clear-less", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or use "+
+			"delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and DEL"),
+	},
+	"Django": {
+		inSteps("Call cache.delete_pattern with itersize=1000 and cache.iter_keys, which walk by SCAN, and not cache.keys, "+
+			"which is KEYS", ""),
+		changed("clear-less", "Use a version per group (cache.incr_version), so that nothing has to be deleted"),
+	},
+	"Laravel": {
+		changed("clear-less", "Flush no cache tags (Cache::tags), which walks sets of keys: keys with a version, and php "+
+			"artisan cache:prune-stale-tags each hour. Redis::keys() only with few keys"),
+	},
+	"connect-redis": {
+		changed("clear-less", "Do not call store.all(), ids(), length() and clear() in requests: they walk all sessions"),
+	},
+	"Bull": {
+		changed("clear-less", "Set removeOnComplete: 1000 and removeOnFail: 1000, and give getJobs and clean an end: they "+
+			"and queue.obliterate walk whole queues"),
+	},
+	"Celery": {
+		changed("clear-less", "Set a shorter result_expires, or ignore_result=True, and fewer queues per exchange, since "+
+			"each task reads the set of bindings"),
+	},
 }
 
-func frameworkFix(n *facts.Node, framework string, s account.Suspect) []string {
-	fix := append([]string(nil), frameworkFixes[framework]...)
+// inSteps is a step that lets a framework walk by SCAN, from a version on.
+func inSteps(text, since string) remedy.Step {
+	return remedy.Step{ID: "in-steps", Kind: remedy.Change, Text: text, Since: since, Restart: "the application"}
+}
+
+func changed(id, text string) remedy.Step {
+	return remedy.Step{ID: id, Kind: remedy.Change, Text: text, Restart: "the application"}
+}
+
+func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []remedy.Step) {
+	fix = append(fix, frameworkFixes[framework]...)
 	if strings.HasPrefix(framework, "Spring") && len(fix) == 0 {
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix,
-			fmt.Sprintf("Find the call of %s behind it%s: usually one that clears, counts or lists everything",
-				framework, n.FromText([]account.Suspect{s})))
+		fix = append(fix, changed("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that clears, "+
+			"counts or lists everything", framework, format.Name(s.Command), n.FromText([]account.Suspect{s}))))
 	}
-	name, _, _ := strings.Cut(s.Command, " ")
-	if facts.ServerAtLeast(n, 6, 0) {
-		return append(fix,
-			fmt.Sprintf("To find all callers that do so: ACL SETUSER app -%s, which makes it an error",
-				format.Shell(strings.ToLower(name))))
+	for i := range fix {
+		fix[i].Or = i > 0
 	}
-	return append(fix,
-		fmt.Sprintf("To find all callers that do so: rename-command %s \"\" in redis.conf, which makes it an error",
-			format.Shell(name)))
+	return append(fix, remedy.Forbid(n, s.Command, n.UserOf(s)))
 }
 
 var (

@@ -1,12 +1,12 @@
 package cause
 
 import (
-	"fmt"
 	"sort"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -64,7 +64,7 @@ func explainIntrospection(n *facts.Node) *Finding {
 		f.Title = h.Suspects[0].Command + " loads the server: it is sent too often, or asks for too much"
 		f.supportCommands(n, h.Suspects)
 		f.supportWaits(n, h, h.Suspects[0].Command)
-		f.Fix = append(f.Fix, introspectionFix(n, h.Suspects)...)
+		f.FixSteps = append(f.FixSteps, pollRarely(n, h.Suspects))
 	}
 	f.supportTimeOf(n)
 	if share >= monitorMinShare {
@@ -75,10 +75,11 @@ func explainIntrospection(n *facts.Node) *Finding {
 	}
 	if v, ok := n.Config("slowlog-log-slower-than"); ok && v == "0" {
 		f.support(recording.SourceServer, 0, "µs", "slowlog-log-slower-than is 0: every command is logged")
-		f.Fix = append(f.Fix, "CONFIG SET slowlog-log-slower-than 10000")
+		f.FixSteps = append(f.FixSteps, remedy.ConfigSet(n, "log-slow-only", "slowlog-log-slower-than", "10000",
+			"Log only commands of more than 10 ms, the default"))
 	}
-	if len(f.Fix) == 0 {
-		f.Fix = append(f.Fix, "Poll rarely: one exporter, every 10-15 s, only what is used.")
+	if len(f.FixSteps) == 0 {
+		f.FixSteps = append(f.FixSteps, pollRarely(n, nil))
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
@@ -93,9 +94,20 @@ func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share 
 	f.support(recording.SourceServer, share, "",
 		"each of %.0f commands per second is formatted and sent to them: about %.0f %% of the main thread's work",
 		n.CommandsPerSecond(), share*100)
-	f.Fix = append(f.Fix,
-		fmt.Sprintf("CLIENT KILL ADDR %s; use SLOWLOG, LATENCY, or a packet capture instead of MONITOR",
-			format.Shell(c.Addr)))
+	f.FixSteps = append(f.FixSteps, endMonitors(n, monitors))
+}
+
+// endMonitors closes the connections of MONITOR clients.
+func endMonitors(n *facts.Node, monitors []facts.Client) remedy.Step {
+	var kill []string
+	for _, c := range monitors {
+		kill = append(kill, remedy.CLI(n, "CLIENT", "KILL", "ADDR", c.Addr))
+	}
+	return remedy.Step{
+		ID: "end-monitor", Kind: remedy.Command, Command: strings.Join(kill, " && "),
+		Text: "Close the connections that run MONITOR; SLOWLOG, LATENCY or a packet capture tell as much",
+		Risk: "whoever reads them gets an error, and may connect again",
+	}
 }
 
 const (
@@ -191,23 +203,38 @@ func (f *Finding) supportTimeOf(n *facts.Node) {
 	}
 }
 
-func introspectionFix(n *facts.Node, ss []account.Suspect) []string {
-	name, _, _ := strings.Cut(ss[0].Command, " ")
-	from := n.FromText(ss)
-	switch name {
-	case "INFO":
-		return []string{fmt.Sprintf("Poll INFO%s at most every 10-15 s, only the sections in use "+
-			"(INFO stats, not INFO all), from one exporter.", from)}
-	case "CLIENT":
-		return []string{fmt.Sprintf("CLIENT LIST%s walks all clients: use it rarely, or CLIENT LIST ID "+
-			"… for a few; connected_clients is in INFO.", from)}
-	case "SLOWLOG", "COMMANDLOG":
-		return []string{fmt.Sprintf("SLOWLOG GET%s of at most some 100 entries, at "+
-			"most every 10 s; CONFIG SET slowlog-max-len 128", from)}
-	case "MEMORY":
-		return []string{fmt.Sprintf("MEMORY USAGE key SAMPLES 5%s (the default) instead of SAMPLES 0, which walks "+
-			"the whole value; better on a replica or on an RDB file.", from)}
-	default:
-		return []string{fmt.Sprintf("Send %s%s rarely, or to a replica.", ss[0].Command, from)}
+// cheaper is what to send instead of a monitoring command, or how often.
+var cheaper = map[string]string{
+	"INFO":   "INFO of the sections in use, not INFO all",
+	"CLIENT": "INFO clients instead of CLIENT LIST, which walks all clients",
+	"MEMORY": "MEMORY USAGE with SAMPLES 5, the default, and not 0, which walks the whole value",
+}
+
+// pollSeconds is how often to ask.
+const pollSeconds = "15"
+
+// pollRarely says of each monitoring command what to send instead, and how often.
+func pollRarely(n *facts.Node, ss []account.Suspect) remedy.Step {
+	var parts []string
+	seen := map[string]bool{}
+	for _, s := range ss {
+		name, _, _ := strings.Cut(s.Command, " ")
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		part, ok := cheaper[name]
+		switch {
+		case name == "SLOWLOG" || name == "COMMANDLOG":
+			part = name + " GET of at most 100 entries"
+		case !ok:
+			part = format.Name(s.Command)
+		}
+		parts = append(parts, part+n.FromText([]account.Suspect{s}))
 	}
+	text := "Let one exporter ask every " + pollSeconds + " s, and only for what is used"
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, "; ")
+	}
+	return remedy.Step{ID: "poll-rarely", Kind: remedy.Change, To: pollSeconds, Text: text}
 }

@@ -2,10 +2,12 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -87,7 +89,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, others, "cores",
 			"other processes used more of its CPUs than its I/O threads wanted, %.2f cores", others)
 	}
-	f.Fix = ioThreadsFix(n, t)
+	f.FixSteps = ioThreadsFix(n, t)
 	return f
 }
 
@@ -123,19 +125,22 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 		"%s active, and all threads together get %.1f cores: spinning threads with enough CPUs would use %d",
 		counted(t.Configured, "I/O thread"), all, t.Configured)
 	f.doubt(recording.SourceServer, 0, "", "how many CPUs the server has was not seen")
-	f.Fix = ioThreadsFix(n, t)
+	f.FixSteps = ioThreadsFix(n, t)
 	return f
 }
 
-func ioThreadsFix(n *facts.Node, t facts.IOThreads) []string {
-	fix := fmt.Sprintf("io-threads below the number of CPUs (4 CPUs: 2-3; 2 CPUs: 1): now %d", t.Configured)
+func ioThreadsFix(n *facts.Node, t facts.IOThreads) []remedy.Step {
+	fewer, cpus := "<fewer than the server has CPUs>", ""
 	if t.CPUs > 0 {
-		fix = fmt.Sprintf("io-threads %d in the server's configuration, and restart it (now %d)", max(1, int(t.CPUs)-1),
-			t.Configured)
+		fewer, cpus = strconv.Itoa(max(1, int(t.CPUs)-1)), fmt.Sprintf(" (now %.3g)", t.CPUs)
 	}
-	return []string{
-		fix,
-		"If the server is pinned to CPUs (server_cpulist, server-cpulist, a " +
-			"cpuset), give it at least io-threads of them",
+	return []remedy.Step{
+		remedy.ConfigSet(n, "fewer-io-threads", "io-threads", fewer,
+			"Fewer than CPUs: then no thread with work waits for one that spins"),
+		{
+			ID: "more-cpus", Kind: remedy.Change, Or: true,
+			Text: fmt.Sprintf("Give the server at least %d CPUs%s: by its server_cpulist, its cpuset, or a larger CPU "+
+				"quota", t.Configured+1, cpus),
+		},
 	}
 }

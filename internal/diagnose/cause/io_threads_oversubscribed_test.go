@@ -28,7 +28,7 @@ func TestIOThreadsOversubscribed(t *testing.T) {
 	explainEdge(t, find("io-threads-oversubscribed"), []edgeCase{
 		{name: "T1: more threads than CPUs", rec: neighbour(threads(waiting("8"), 1.2, 4).mainThread(0.2,
 			0.7).level("host", "cpus_allowed", 2), 0.5), found: true, min: 0.9, evidence: "io-threads is 8, while " +
-			"the server has 2 CPUs", fix: "io-threads 1"},
+			"the server has 2 CPUs", fix: "io-threads from 8 to 1"},
 		{name: "T1: others use more", rec: neighbour(threads(waiting("2"), 0.2, 0.2).mainThread(0.2, 0.7).level("host",
 			"cpus_allowed", 2), 1.5), found: true, max: 0.8, against: "other processes used more"},
 		{name: "T1: enough CPUs", rec: threads(waiting("4"), 2.5, 0.1).mainThread(0.9, 0.01).level("host",

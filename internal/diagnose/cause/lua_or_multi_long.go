@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -54,7 +55,6 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 		f.support(recording.SourceServer, float64(busy), "errors",
 			"%s got BUSY: a script has run for longer than lua-time-limit (busy-reply-threshold), 5 s by default",
 			counted(busy, "call"))
-		f.Fix = append(f.Fix, "Now: SCRIPT KILL, or FUNCTION KILL (they stop a script only if it has not written)")
 	}
 	command := "a script"
 	if len(h.Suspects) > 0 {
@@ -68,7 +68,10 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 		f.doubtStopped(n, h)
 		f.doubtStalls(n, h)
 	}
-	f.Fix = append(f.Fix, scriptFix(command, n.FromText(h.Suspects))...)
+	if busy > 0 {
+		f.FixSteps = append(f.FixSteps, killScript(n, command))
+	}
+	f.FixSteps = append(f.FixSteps, scriptFix(command, n.FromText(h.Suspects))...)
 	return f
 }
 
@@ -96,21 +99,36 @@ func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
 // Bound: arithmetic, it decides what is listed.
 const manyInner = 50
 
-func scriptFix(command, from string) []string {
+// killScript ends the script that runs now.
+func killScript(n *facts.Node, command string) remedy.Step {
+	what := "SCRIPT"
+	if strings.HasPrefix(command, "FCALL") {
+		what = "FUNCTION"
+	}
+	return remedy.Step{
+		ID: "kill-script", Kind: remedy.Command, Command: remedy.CLI(n, what, "KILL"),
+		Text: "End the script that runs now", Risk: "its caller gets an error; the server refuses it once the script " +
+			"has written",
+	}
+}
+
+func scriptFix(command, from string) []remedy.Step {
 	if command == "EXEC" {
-		return []string{
-			fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC; send what need "+
-				"not be atomic as a plain pipeline in batches of 100-1000, so that other calls get in between.",
-				from),
-			"Check the client: some send every pipeline as a transaction (redis-py pipeline(transaction=True) is " +
-				"the default, Jedis multi(), go-redis TxPipelined).",
-		}
+		return []remedy.Step{{
+			ID: "smaller-batches", Kind: remedy.Change, Restart: "the application",
+			Text: fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC, and plain "+
+				"pipelines of that many for what need not be atomic. A pipeline is a transaction by default in redis-py "+
+				"(pipeline(transaction=False)); in go-redis TxPipelined is one, Pipelined is none", from),
+		}}
 	}
-	return []string{
-		fmt.Sprintf("Limit the loops of the script that %s%s runs: a cursor and some 100 "+
-			"keys per call, called again until it is done.", format.Name(command), from),
-		"Move computation to the client; keep only what must be atomic in the script.",
-	}
+	return []remedy.Step{{
+		ID: "in-steps", Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Limit the loops of the script that %s%s runs: a cursor and some 100 keys per call, called "+
+			"again until it is done", format.Name(command), from),
+	}, {
+		ID: "compute-in-client", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Compute in the client, and keep only what must be atomic in the script",
+	}}
 }
 
 // errors counts the error replies with a code that the watch received.

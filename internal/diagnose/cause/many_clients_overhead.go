@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -80,20 +81,29 @@ func explainManyClients(n *facts.Node) *Finding {
 			"about %.0f calls are queued at a time (%.0f commands per second, %s each)", queued, n.CommandsPerSecond(),
 			format.Brief(q.MedianNs))
 	}
-	f.Fix = []string{
-		"Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
-			"StackExchange.Redis, valkey-glide); with many processes a proxy (Envoy, twemproxy)",
-		"Close idle connections: CONFIG SET timeout 300 (with clients that reconnect), " +
-			"CLIENT LIST TYPE normal shows idle= and addr=",
-	}
-	if h.Matters() {
-		fix := "Ask for CLIENT LIST rarely" + n.FromText(h.Suspects) + ", or for fewer clients"
-		if facts.ServerAtLeast(n, 6, 2) {
-			fix = "CLIENT LIST ID id …, CLIENT INFO or INFO clients instead of CLIENT LIST" + n.FromText(h.Suspects)
-		}
-		f.Fix = append([]string{fix}, f.Fix...)
-	}
+	f.FixSteps = manyClientsFix(n, h)
 	return f
+}
+
+func manyClientsFix(n *facts.Node, h facts.SuspectClaim) (fix []remedy.Step) {
+	if h.Matters() {
+		text := "Ask for INFO clients instead of CLIENT LIST" + n.FromText(h.Suspects) + ", which walks all connections"
+		if facts.ServerAtLeast(n, 6, 2) {
+			text += "; for single ones there is CLIENT LIST ID"
+		}
+		fix = append(fix, remedy.Step{ID: "info-clients", Kind: remedy.Change, Text: text})
+	}
+	fix = append(fix, remedy.Step{
+		ID: "share-connections", Kind: remedy.Change, Restart: "the application",
+		Text: "Share connections: a pool of 10-50 per process, or a library that multiplexes (Lettuce, rueidis, " +
+			"StackExchange.Redis, valkey-glide); with many processes a proxy (Envoy, twemproxy)",
+	})
+	if n.IdleLimitNs() == 0 {
+		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
+			"Close connections that are idle for 5 minutes").
+			Risking("a library that does not open a new one reports an error"))
+	}
+	return fix
 }
 
 // queuedCalls is how many calls wait or are served at a time, by Little's law: those per second times how long each

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -83,7 +85,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
-	f.Fix = maxClientsFix(n, limit, int(files))
+	f.FixSteps = maxClientsFix(n, limit, int(files))
 	return f
 }
 
@@ -146,18 +148,34 @@ const spareFiles = 32
 // Bound: server, the default of maxclients (CONFIG_DEFAULT_MAX_CLIENTS).
 const defaultMaxClients = 10_000
 
-func maxClientsFix(n *facts.Node, limit, files int) []string {
-	want := max(defaultMaxClients, 2*limit)
-	raise := fmt.Sprintf("CONFIG SET maxclients %d", want)
-	if files > 0 && files < want+spareFiles {
-		raise += fmt.Sprintf(", with LimitNOFILE=%d in the unit (ulimit -n): the process may open %d files",
-			want+spareFiles, files)
+func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
+	fix := []remedy.Step{raiseMaxClients(n, max(defaultMaxClients, 2*limit), files)}
+	if n.IdleLimitNs() == 0 {
+		fix = append(fix, remedy.ConfigSet(n, "close-idle", "timeout", "300",
+			"Close connections that are idle for 5 minutes").
+			Risking("a library that does not open a new one reports an error"))
 	}
-	return []string{
-		raise,
-		"Find out who holds the connections: CLIENT LIST, by addr= and idle=; CONFIG SET timeout 300 " +
-			"closes idle ones; a leaking pool has its own fix",
-		"Pool size × processes must stay below maxclients, with room for a rolling " +
-			"deployment (twice the processes) and for operators",
+	return append(fix, remedy.Step{
+		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
+		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) and " +
+			"for operators",
+	})
+}
+
+// raiseMaxClients is with a higher limit of open files where that of the process is too low: the server raises it no
+// further than the hard limit.
+func raiseMaxClients(n *facts.Node, want, files int) remedy.Step {
+	s := remedy.ConfigSet(n, "more-clients", "maxclients", strconv.Itoa(want), "Let more clients connect")
+	if files == 0 || files >= want+spareFiles {
+		return s
 	}
+	s.Text = fmt.Sprintf("Let more clients connect, and the process, which may open %d files, open enough for them. To "+
+		"keep that, set LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
+	pid := "<the pid of the server>"
+	if p := n.ServerPID(); p > 0 {
+		pid = strconv.Itoa(p)
+	}
+	s.Command = fmt.Sprintf("prlimit --pid %s --nofile=%d:%d && %s", pid, want+spareFiles, want+spareFiles, s.Command)
+	s.Where = "on the server's host"
+	return s
 }

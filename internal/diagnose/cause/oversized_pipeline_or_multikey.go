@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -31,7 +32,7 @@ var oversizedPipeline = Cause{
 		{"lua-or-multi-long", "there the commands are inside a script or a transaction"},
 		{"big-key-io", "there few commands carry megabytes"},
 	},
-	Remedy: "Pipelines in pieces of 100 to 1000 commands, some 100 keys per command, batch jobs against a " +
+	Remedy: "Pipelines in pieces of some 100 commands, some 100 keys per command, batch jobs against a " +
 		"replica.",
 	See: []string{
 		"https://redis.io/docs/latest/develop/use/pipelining/",
@@ -168,7 +169,7 @@ func explainOversized(n *facts.Node) *Finding {
 		f.supportMulti(multi)
 	}
 	f.doubtBatches(n, len(piped) > 0)
-	f.Fix = oversizedFix(piped, multi)
+	f.FixSteps = oversizedFix(piped, multi)
 	return f
 }
 
@@ -182,10 +183,7 @@ func loggedMulti(n *facts.Node, h facts.SuspectClaim) *Finding {
 	f.supportWaits(n, h, worst.Command)
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = []string{
-		fmt.Sprintf("Give each %s%s at most some 100 keys.", format.Name(worst.Command), n.FromText(h.Suspects[:1])),
-		batchJobs,
-	}
+	f.FixSteps = []remedy.Step{smallerBatches(fewerKeys(worst.Command + n.FromText(h.Suspects[:1]))), batchesToReplica}
 	return f
 }
 
@@ -238,20 +236,29 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 	f.Strength -= 0.05
 }
 
-const batchJobs = "Run batch jobs against a replica, or at quiet hours; proxies can limit them (Codis " +
-	"session_max_pipeline), and rueidis uses a separate connection above BlockingPipeline (2000)."
+// batchesToReplica takes the batches away from the other callers.
+var batchesToReplica = remedy.Step{
+	ID: "to-a-replica", Kind: remedy.Change, Or: true, Restart: "the application",
+	Text: "Send batch jobs to a replica that only they use, or at quiet hours",
+}
 
-func oversizedFix(piped, multi []*batch) []string {
-	var fix []string
+func oversizedFix(piped, multi []*batch) []remedy.Step {
+	var parts []string
 	if len(piped) > 0 {
-		fix = append(fix,
-			fmt.Sprintf("Send the pipelines of %s in pieces of 100 to 1000 commands, and read the replies "+
-				"of each before the next: redis-py pipeline.execute() every 1000, Jedis "+
-				"Pipeline.sync(), go-redis Pipelined over slices.", format.Name(piped[0].who())))
+		parts = append(parts, fmt.Sprintf("Send the pipelines of %s in pieces of some 100 commands, and read the "+
+			"replies of each before the next (redis-py pipeline.execute(), Jedis Pipeline.sync(), go-redis Pipelined)",
+			format.Name(piped[0].who())))
 	}
 	if len(multi) > 0 {
-		fix = append(fix, fmt.Sprintf("Give each %s of %s at most some 100 keys.",
-			format.Name(multi[0].op()), format.Name(multi[0].who())))
+		parts = append(parts, fewerKeys(multi[0].op()+" of "+multi[0].who()))
 	}
-	return append(fix, batchJobs)
+	return []remedy.Step{smallerBatches(strings.Join(parts, ". ")), batchesToReplica}
+}
+
+func fewerKeys(command string) string {
+	return "Give each " + format.Name(command) + " at most some 100 keys"
+}
+
+func smallerBatches(text string) remedy.Step {
+	return remedy.Step{ID: "smaller-batches", Kind: remedy.Change, Text: text, Restart: "the application"}
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -69,7 +70,7 @@ func explainSyncFree(n *facts.Node) *Finding {
 	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.Fix = freeFix(n, worst)
+	f.FixSteps = freeFix(n, worst)
 	return f
 }
 
@@ -85,31 +86,44 @@ func lazy(n *facts.Node, s account.Suspect) bool {
 
 // freeFix says how to free it in the background, by the parameters that this server has (6.0 for user-del, 4.0 for the
 // others).
-func freeFix(n *facts.Node, s account.Suspect) []string {
+func freeFix(n *facts.Node, s account.Suspect) []remedy.Step {
 	name, _, _ := strings.Cut(s.Command, " ")
-	userDel := "CONFIG SET lazyfree-lazy-user-del yes"
+	from := n.FromText([]account.Suspect{s})
+	expire := remedy.ConfigSet(n, "lazy-expire", "lazyfree-lazy-expire", "yes",
+		"Let keys that expire be freed in a background thread")
 	switch {
 	case s.Kind == account.KindFree && strings.Contains(s.Text, "evicted"):
-		return []string{"CONFIG SET lazyfree-lazy-eviction yes"}
+		return []remedy.Step{remedy.ConfigSet(n, "lazy-eviction", "lazyfree-lazy-eviction", "yes",
+			"Let keys that are evicted be freed in a background thread")}
 	case s.Kind == account.KindFree:
-		return []string{"CONFIG SET lazyfree-lazy-expire yes"}
-	case name == "DEL" && facts.ServerAtLeast(n, 6, 0):
-		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
-			n.FromText([]account.Suspect{s})), "Or for all callers: " + userDel}
+		return []remedy.Step{expire}
 	case name == "DEL":
-		return []string{fmt.Sprintf("UNLINK instead of DEL%s: it frees in a background thread (since 4.0).",
-			n.FromText([]account.Suspect{s}))}
-	case strings.Contains(name, "EXPIRE") || name == "GETDEL":
-		return []string{
-			"CONFIG SET lazyfree-lazy-expire yes and CONFIG SET lazyfree-lazy-server-del yes",
-			"Or UNLINK the big key before it expires.",
-		}
-	default:
-		return []string{
-			fmt.Sprintf("CONFIG SET lazyfree-lazy-server-del yes: %s%s "+
-				"replaces a big value, and frees the old one itself.", format.Name(name),
-				n.FromText([]account.Suspect{s})),
-			"Or UNLINK the old key first; or keep big collections in pieces of at most some 10 000 elements.",
-		}
+		return delFix(n, from)
+	case name == "GETDEL":
+		return []remedy.Step{unlink("Instead of GETDEL"+from+" read the value, then UNLINK it", false)}
+	case strings.Contains(name, "EXPIRE"): // of a time that is past, it deletes
+		return []remedy.Step{expire, unlink(format.Name(name)+from+" sets a time that is past: UNLINK instead", true)}
+	}
+	return []remedy.Step{
+		remedy.ConfigSet(n, "lazy-server-del", "lazyfree-lazy-server-del", "yes", fmt.Sprintf(
+			"%s%s replaces a big value: let the old one be freed in a background thread", format.Name(name), from)),
+		unlink("UNLINK the old key before it is replaced", true),
+	}
+}
+
+// delFix is for DEL: for all callers where the server has a parameter for it, or in the caller.
+func delFix(n *facts.Node, from string) (fix []remedy.Step) {
+	if facts.ServerAtLeast(n, 6, 0) {
+		lazy := remedy.ConfigSet(n, "lazy-user-del", "lazyfree-lazy-user-del", "yes",
+			"Let DEL of all callers free in a background thread, as UNLINK does")
+		lazy.Since = "Redis 6.0"
+		fix = append(fix, lazy)
+	}
+	return append(fix, unlink("UNLINK instead of DEL"+from+": it frees in a background thread", len(fix) > 0))
+}
+
+func unlink(text string, or bool) remedy.Step {
+	return remedy.Step{
+		ID: "unlink", Kind: remedy.Change, Or: or, Text: text, Since: "Redis 4.0", Restart: "the application",
 	}
 }

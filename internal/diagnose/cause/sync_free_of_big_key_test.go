@@ -1,8 +1,10 @@
 package cause_test
 
 import (
+	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -32,11 +34,23 @@ func TestSyncFreeOfBigKey(t *testing.T) {
 }
 
 func TestSyncFreeFixFitsTheVersion(t *testing.T) {
-	for server, want := range map[string]int{"redis 5.0.6": 1, "redis 6.0.16": 2, "valkey 8.1.1": 2} {
+	for server, want := range map[string]string{
+		"redis 5.0.6": "unlink", "redis 6.0.16": "lazy-user-del unlink", "valkey 8.1.1": "lazy-user-del unlink",
+	} {
 		r := newLoopCase().busy().logged("DEL", 2, 10)
 		r.SetMeta(recording.MetaServer, server)
-		if fix := r.diagnose().Findings[0].Fix; len(fix) != want {
-			t.Errorf("%s: %q", server, fix)
+		steps := r.diagnose().Findings[0].FixSteps
+		if got := ids(steps); got != want {
+			t.Errorf("%s: %s, want %s", server, got, want)
 		}
 	}
+}
+
+// ids are those of steps, in their order.
+func ids(steps []remedy.Step) string {
+	var out []string
+	for _, s := range steps {
+		out = append(out, s.ID)
+	}
+	return strings.Join(out, " ")
 }

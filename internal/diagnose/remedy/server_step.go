@@ -13,8 +13,8 @@ import (
 // onlyInFile are parameters that CONFIG SET refuses ("can't set immutable config"): the server reads them when it
 // starts.
 var onlyInFile = []string{
-	"aof_rewrite_cpulist", "bgsave_cpulist", "bio_cpulist", "cluster-enabled", "databases", "io-threads",
-	"io-threads-do-reads", "rename-command", "server_cpulist", "tcp-backlog", "unixsocket",
+	"aof_rewrite_cpulist", "bgsave_cpulist", "bio_cpulist", "cluster-enabled", "databases",
+	"disable-thp", "io-threads", "io-threads-do-reads", "rename-command", "server_cpulist", "tcp-backlog", "unixsocket",
 }
 
 // CLI is a command of a node's server as a complete line for a shell, on a host from which the node's address is
@@ -63,6 +63,15 @@ func ConfigSet(n *facts.Node, id, parameter, value, why string) Step {
 	if known {
 		s.Undo = CLI(n, "CONFIG", "SET", parameter, now)
 	}
+	return s
+}
+
+// Risking is the step with what else it changes before its other risks.
+func (s Step) Risking(what string) Step {
+	if s.Risk != "" {
+		what += "; " + s.Risk
+	}
+	s.Risk = what
 	return s
 }
 

@@ -14,6 +14,7 @@ var activeExpireCycle = Incident{
 	ID:    "active-expire-cycle",
 	Cause: "active-expire-cycle",
 	Title: "2 million keys that expire at the same moment",
+	Fixes: []string{"spread-expiry"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -25,9 +26,9 @@ var activeExpireCycle = Incident{
 			return Scene{}, err
 		}
 		at := strconv.FormatInt(time.Now().Add(5*time.Second).UnixMilli(), 10)
-		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,ARGV[3]) end",
-			2_000_000,
-			at); err != nil {
+		spread := 1000 * l.FixedNumber("spread-expiry", 0)
+		if err := evalSteps(ctx, s, "for i=ARGV[1],ARGV[2] do redis.call('PEXPIREAT','token:'..i,"+
+			"ARGV[3]+math.random(0,ARGV[4])) end", 2_000_000, at, itoa(spread)); err != nil {
 			return Scene{}, err
 		}
 		if err := sleepUntil(ctx, at); err != nil {

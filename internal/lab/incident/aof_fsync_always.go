@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/traffic"
 )
 
@@ -13,12 +12,9 @@ var aofFsyncAlways = Incident{
 	ID:    "aof-fsync-always",
 	Cause: "aof-fsync-always",
 	Title: "appendfsync always on a disk that writes 1 MB/s",
+	Fixes: []string{"fsync-each-second", "faster-disk"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		d, err := fault.NewSlowDisk(ctx, l, 1_000_000)
-		if err != nil {
-			return Scene{}, err
-		}
-		s, err := l.StartOn(ctx, d, "appendfsync always")
+		s, err := l.startWithAOF(ctx, 1_000_000, "appendfsync always")
 		if err != nil {
 			return Scene{}, err
 		}

@@ -34,6 +34,7 @@ var bigKeyIOCollection = Incident{
 	ID:    "big-key-io-collection",
 	Cause: "big-key-io",
 	Title: "HGETALL of hashes with 500 fields of 100 kB",
+	Fixes: []string{"read-a-part"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -47,7 +48,11 @@ var bigKeyIOCollection = Incident{
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 500, Command: traffic.Mixed(1000)})
+		part := l.Fixed("read-a-part")
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 6, Rate: 60, Command: func(r *rand.Rand, _ int) []string {
+			if part {
+				return []string{"HMGET", "doc:" + itoa(r.IntN(4)), "field:" + itoa(r.IntN(500))}
+			}
 			return []string{"HGETALL", "doc:" + itoa(r.IntN(4))}
 		}})
 		return Scene{Target: s.Addr}, nil

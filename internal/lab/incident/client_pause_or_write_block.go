@@ -13,6 +13,7 @@ var clientPause = Incident{
 	ID:    "client-pause-or-write-block",
 	Cause: "client-pause-or-write-block",
 	Title: "CLIENT PAUSE 400, once per second",
+	Fixes: []string{"forbid-command"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -16,6 +16,7 @@ var clientPauseWrite = Incident{
 	ID:    "client-pause-write",
 	Cause: "client-pause-or-write-block",
 	Title: "CLIENT PAUSE 700 WRITE, once per second",
+	Fixes: []string{"forbid-command"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if strings.HasPrefix(string(l.Server), "redis-5") || strings.HasPrefix(string(l.Server), "redis-6.0") {
 			return Scene{}, fmt.Errorf("%w: CLIENT PAUSE … WRITE needs 6.2", fault.ErrCannot)

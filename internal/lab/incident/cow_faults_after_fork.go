@@ -25,9 +25,11 @@ var cowFaultsAfterFork = Incident{
 	ID:    "cow-faults-after-fork",
 	Cause: "cow-faults-after-fork",
 	Title: "BITFIELD writes all over 768 MB of bitmaps while a snapshot is saved",
+	Fixes: []string{"snapshot-on-replica"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		delay := fmt.Sprintf("rdb-key-save-delay %d", (saveTakes / bitmaps).Microseconds())
-		s, err := l.Start(ctx, fleet.Spec{Config: append(l.since(6, 0, delay), "stop-writes-on-bgsave-error no")})
+		spec := fleet.Spec{Config: append(l.since(6, 0, delay), "stop-writes-on-bgsave-error no")}
+		s, saves, err := l.startForSnapshots(ctx, spec)
 		if err != nil {
 			return Scene{}, err
 		}
@@ -38,7 +40,7 @@ var cowFaultsAfterFork = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 4, Rate: 40, Took: writes.add, Command: scatter})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 100, Took: others.add, Command: traffic.Mixed(10_000)})
 		l.Every(ctx, saveTakes/4, func(ctx context.Context) error {
-			_, _ = s.Do(ctx, "BGSAVE") // refused while the last one runs
+			_, _ = saves.Do(ctx, "BGSAVE") // refused while the last one runs
 			return nil
 		})
 		return Scene{Target: s.Addr}, nil

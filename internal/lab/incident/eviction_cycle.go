@@ -16,6 +16,7 @@ var evictionCycle = Incident{
 	ID:    "eviction-cycle",
 	Cause: "eviction-cycle",
 	Title: "writes of 8 MB values at maxmemory, which evict 50 000 small keys each",
+	Fixes: []string{"shorter-evictions"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: append([]string{"maxmemory-policy allkeys-lru"},
 			l.since(6, 2, "maxmemory-eviction-tenacity 100")...)})

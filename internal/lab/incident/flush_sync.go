@@ -8,17 +8,18 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// flushSync empties one database of 300 000 keys after the other.
+// flushSync empties one database of 300 000 keys after the other. There are enough for two watches.
 var flushSync = Incident{
 	ID:    "flush-sync",
 	Cause: "flush-sync",
 	Title: "FLUSHDB of one database of 300 000 keys after the other",
+	Fixes: []string{"lazy-user-flush", "flush-async"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: flushes.Config(l, nil)})
 		if err != nil {
 			return Scene{}, err
 		}
-		st, full := &Stage{Server: s}, Strength{"keys": 300_000, "databases": 12, "per_second": 1.3}
+		st, full := &Stage{Server: s}, Strength{"keys": 300_000, "databases": 30, "per_second": 1.3}
 		if err := flushes.Prepare(ctx, l, st, full); err != nil {
 			return Scene{}, err
 		}
@@ -56,6 +57,9 @@ var flushes = Fault{
 		if !l.before(8, 0) {
 			// From 8.0 FLUSHDB waits for a background thread, except in a transaction.
 			batch = [][]string{{"SELECT", ""}, {"MULTI"}, {"FLUSHDB"}, {"EXEC"}}
+		}
+		if l.Fixed("flush-async") {
+			batch = [][]string{{"SELECT", ""}, {"FLUSHDB", "ASYNC"}}
 		}
 		load := st.load(1, s["per_second"]*float64(len(batch)), func(_ *rand.Rand, k int) []string {
 			cmd := batch[k%len(batch)]

@@ -19,8 +19,9 @@ var forkLatency = Incident{
 	ID:    "fork-latency",
 	Cause: "fork-latency",
 	Title: "BGSAVE of 1.5 GB every 600 ms",
+	Fixes: []string{"snapshot-on-replica"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.Start(ctx, fleet.Spec{Config: []string{"stop-writes-on-bgsave-error no"}})
+		s, saves, err := l.startForSnapshots(ctx, fleet.Spec{Config: []string{"stop-writes-on-bgsave-error no"}})
 		if err != nil {
 			return Scene{}, err
 		}
@@ -28,7 +29,7 @@ var forkLatency = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(10_000)})
-		if err := snapshots.On(ctx, l, &Stage{Server: s}, Strength{"every_ms": 600}); err != nil {
+		if err := snapshots.On(ctx, l, &Stage{Server: saves}, Strength{"every_ms": 600}); err != nil {
 			return Scene{}, err
 		}
 		return Scene{Target: s.Addr}, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"time"
 
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/traffic"
@@ -17,6 +18,7 @@ var introspectionLoad = Incident{
 	ID:    "introspection-load",
 	Cause: "introspection-load",
 	Title: "an exporter that asks for CLIENT LIST, INFO and MEMORY USAGE … SAMPLES 0 of a big hash",
+	Fixes: []string{"poll-rarely"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -26,6 +28,17 @@ var introspectionLoad = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 300, Rate: 1000, Command: traffic.Mixed(10_000)})
+		if seconds := l.FixedNumber("poll-rarely", 0); seconds > 0 {
+			l.Every(ctx, time.Duration(seconds)*time.Second, func(ctx context.Context) error {
+				for _, ask := range [][]string{{"MEMORY", "USAGE", "big:hash", "SAMPLES", "5"}, {"INFO", "clients"}, {"INFO", "stats"}} {
+					if _, err := s.Do(ctx, ask...); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			return Scene{Target: s.Addr}, nil
+		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 5, Command: traffic.Always("MEMORY", "USAGE", "big:hash",
 			"SAMPLES", "0")})
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 2, Rate: 50, Command: traffic.Always("CLIENT", "LIST")})
@@ -39,6 +52,7 @@ var introspectionMonitor = Incident{
 	ID:    "introspection-load-monitor",
 	Cause: "introspection-load",
 	Title: "three MONITOR clients and a pipelined load",
+	Fixes: []string{"end-monitor"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -32,18 +32,24 @@ func (l *Lab) clusterOf(ctx context.Context, server servers.Name, masters, repli
 
 // Replicated starts a server with one replica.
 func (l *Lab) Replicated(ctx context.Context, spec fleet.Spec) (*fleet.Instance, error) {
+	master, _, err := l.withReplica(ctx, spec)
+	return master, err
+}
+
+// withReplica starts a server and its replica.
+func (l *Lab) withReplica(ctx context.Context, spec fleet.Spec) (master, replica *fleet.Instance, err error) {
 	bin, err := l.Cache.Get(ctx, l.Server, l.Log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := l.Fleet.StartReplicated(ctx, bin, 1, spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, i := range all {
 		l.Defer(i.Stop)
 	}
-	return all[0], nil
+	return all[0], all[1], nil
 }
 
 // nodeTimeout is the cluster-node-timeout of clusters of the lab, in milliseconds: a failover takes about a second

@@ -1,10 +1,12 @@
 package incident
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/lab/fleet"
 )
 
 // fixed is the step of a fix with which an incident is made, and whether its making has asked for it.
@@ -51,3 +53,12 @@ func (l *Lab) FixedNumber(id string, without int) int {
 
 // CarriedOut reports whether the step of Fix was asked for by what was made: otherwise it changed nothing.
 func (l *Lab) CarriedOut() bool { return l.fix != nil && l.fix.asked }
+
+// startForSnapshots starts a server, and the one that gets BGSAVE: itself, or its replica where that is the fix.
+func (l *Lab) startForSnapshots(ctx context.Context, spec fleet.Spec) (s, saves *fleet.Instance, err error) {
+	if l.Fixed("snapshot-on-replica") {
+		return l.withReplica(ctx, spec)
+	}
+	s, err = l.Start(ctx, spec)
+	return s, s, err
+}

@@ -14,14 +14,23 @@ var luaLong = Incident{
 	ID:    "lua-or-multi-long",
 	Cause: "lua-or-multi-long",
 	Title: "a Lua script that counts to 3 million and reads 5000 keys",
+	Fixes: []string{"in-steps"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
-		script := counting(3_000_000) + " for i=1,5000 do redis.call('GET','lab:'..i) end return n"
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: 3, Command: traffic.Always("EVAL", script, "0")})
+		steps := 1
+		if l.Fixed("in-steps") {
+			steps = 50 // of 100 keys each
+		}
+		const keys = 5000
+		script := counting(3_000_000/steps) + " for i=ARGV[1],ARGV[2] do redis.call('GET','lab:'..i) end return n"
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: float64(3 * steps), Command: func(_ *rand.Rand, k int) []string {
+			from := 1 + k%steps*(keys/steps)
+			return []string{"EVAL", script, "0", itoa(from), itoa(from + keys/steps - 1)}
+		}})
 		return Scene{Target: s.Addr}, nil
 	},
 }
@@ -31,14 +40,18 @@ var multiLong = Incident{
 	ID:    "lua-or-multi-long-exec",
 	Cause: "lua-or-multi-long",
 	Title: "MULTI … EXEC of 40 000 short commands",
+	Fixes: []string{"smaller-batches"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
-		const n = 40_000
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Pipeline: n + 2, Rate: 2 * (n + 2), Command: transaction(n)})
+		n := 40_000
+		if l.Fixed("smaller-batches") {
+			n = 100
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Pipeline: n + 2, Rate: 80_004, Command: transaction(n)})
 		return Scene{Target: s.Addr}, nil
 	},
 }

@@ -19,6 +19,7 @@ var manyClientsOverhead = Incident{
 	ID:    "many-clients-overhead",
 	Cause: "many-clients-overhead",
 	Title: "15 000 idle connections, and an exporter that sends CLIENT LIST twice per second",
+	Fixes: []string{"info-clients"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if err := needFiles(manyClients + 1000); err != nil {
 			return Scene{}, err
@@ -31,8 +32,12 @@ var manyClientsOverhead = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Mixed(10_000)})
+		ask := []string{"CLIENT", "LIST"}
+		if l.Fixed("info-clients") {
+			ask = []string{"INFO", "clients"}
+		}
 		l.Every(ctx, 500*time.Millisecond, func(ctx context.Context) error {
-			_, err := s.Do(ctx, "CLIENT", "LIST")
+			_, err := s.Do(ctx, ask...)
 			return err
 		})
 		return Scene{Target: s.Addr}, nil

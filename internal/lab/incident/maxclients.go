@@ -13,6 +13,7 @@ var maxClients = Incident{
 	ID:    "maxclients",
 	Cause: "maxclients",
 	Title: "maxclients 50, reached by idle connections, so that others are refused",
+	Fixes: []string{"more-clients"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"maxclients 50"}})
 		if err != nil {

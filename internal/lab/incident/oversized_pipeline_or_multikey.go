@@ -24,6 +24,7 @@ var oversizedPipeline = Incident{
 	ID:    "oversized-pipeline-or-multikey",
 	Cause: "oversized-pipeline-or-multikey",
 	Title: "pipelines of 20 000 commands on 12 connections, and MGET of 30 000 keys",
+	Fixes: []string{"smaller-batches"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -35,15 +36,26 @@ var oversizedPipeline = Incident{
 		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"),
 			l.timings("other callers")
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
-		if err := l.batchJob(ctx, s.Addr, 12, 20_000, time.Second, pipelines); err != nil {
+		piece, keys := 20_000, multiKeys
+		if l.Fixed("smaller-batches") {
+			piece, keys = 100, 100
+		}
+		if err := l.batchJob(ctx, s.Addr, 12, 20_000, piece, time.Second, pipelines); err != nil {
 			return Scene{}, err
 		}
 		err = l.startCaller(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
-			args := []string{"MGET"}
-			for range multiKeys {
-				args = append(args, batchKey())
-			}
-			return multi.time(func() error { return c.call(args...) })
+			return multi.time(func() error {
+				for range multiKeys / keys {
+					args := []string{"MGET"}
+					for range keys {
+						args = append(args, batchKey())
+					}
+					if err := c.call(args...); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		})
 		return Scene{Target: s.Addr}, err
 	},
@@ -51,8 +63,9 @@ var oversizedPipeline = Incident{
 
 func batchKey() string { return "fill:" + itoa(rand.IntN(batchKeys)) }
 
-// batchJob sends a pipeline on all of its connections at the same time, about once per gap.
-func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands int,
+// batchJob sends commands on all of its connections at the same time, about once per gap, in pipelines of so many as a
+// piece.
+func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands, piece int,
 	gap time.Duration, took *timings,
 ) error {
 	var conns []*caller
@@ -69,7 +82,14 @@ func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands i
 		for _, c := range conns {
 			go func() {
 				defer c.endWith(ctx)()
-				ends <- took.time(func() error { return c.batch(commands) })
+				ends <- took.time(func() error {
+					for range commands / piece {
+						if err := c.batch(piece); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
 			}()
 		}
 		var errs []error
@@ -111,7 +131,7 @@ var bigPipelines = Fault{
 		return fillKeys(ctx, st.Server, batchKeys)
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		return l.batchJob(ctx, st.Server.Addr, s.int("connections"), s.int("commands"), 400*time.Millisecond,
-			l.timings("pipelines"))
+		return l.batchJob(ctx, st.Server.Addr, s.int("connections"), s.int("commands"), s.int("commands"),
+			400*time.Millisecond, l.timings("pipelines"))
 	},
 }

@@ -9,10 +9,10 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// bigHashes is how many hashes are freed, one per bigHashGap: enough for the time that doctor needs to start and
-// watches.
+// bigHashes is how many hashes are freed, one per bigHashGap: enough for the time that doctor needs to start and watch
+// twice.
 const (
-	bigHashes     = 8
+	bigHashes     = 20
 	bigHashGap    = 1200 * time.Millisecond
 	bigHashFields = 700_000
 )
@@ -22,6 +22,7 @@ var syncFree = Incident{
 	ID:    "sync-free-of-big-key",
 	Cause: "sync-free-of-big-key",
 	Title: "DEL of one hash of 700 000 fields after the other",
+	Fixes: []string{"lazy-user-del", "unlink"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: l.since(6, 0, "lazyfree-lazy-user-del no")})
 		if err != nil {
@@ -33,9 +34,12 @@ var syncFree = Incident{
 			}
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
-		h := 0
+		h, remove := 0, "DEL"
+		if l.Fixed("unlink") {
+			remove = "UNLINK"
+		}
 		l.Every(ctx, bigHashGap, func(ctx context.Context) error {
-			_, err := s.Do(ctx, "DEL", "cart:"+itoa(h))
+			_, err := s.Do(ctx, remove, "cart:"+itoa(h))
 			h++
 			return err
 		})
@@ -48,6 +52,7 @@ var syncFreeByExpiry = Incident{
 	ID:    "sync-free-of-big-key-expire",
 	Cause: "sync-free-of-big-key",
 	Title: "expiry of one hash of 700 000 fields after the other",
+	Fixes: []string{"lazy-expire"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"lazyfree-lazy-expire no"}})
 		if err != nil {

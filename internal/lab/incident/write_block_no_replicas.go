@@ -13,6 +13,7 @@ var writeBlockNoReplicas = Incident{
 	ID:    "write-block-no-replicas",
 	Cause: "client-pause-or-write-block",
 	Title: "min-replicas-to-write 1 on a server without a replica",
+	Fixes: []string{"write-without-replicas"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"min-replicas-to-write 1"}})
 		if err != nil {

@@ -1,0 +1,55 @@
+package cause
+
+import (
+	"fmt"
+	"strconv"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/recording"
+)
+
+// whyForked is for what the server's longest fork of the watch was: rdb, aof-rewrite or replication; empty where the
+// server did not say. longestNs is that fork, and forks how many there were.
+func whyForked(n *facts.Node) (why string, longestNs int64, forks int) {
+	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
+		forks++
+		if e.DurationNs >= longestNs {
+			longestNs, why = e.DurationNs, recording.DetailOf[recording.ForkDetail](e).Why
+		}
+	}
+	return why, longestNs, forks
+}
+
+// forkLess is what makes a server fork less often, by what it forked for.
+func forkLess(n *facts.Node, why string) []remedy.Step {
+	switch why {
+	case "aof-rewrite":
+		const parameter = "auto-aof-rewrite-percentage"
+		return []remedy.Step{remedy.ConfigSet(n, "rewrite-aof-less", parameter,
+			strconv.Itoa(max(200, 2*n.ConfigInt(parameter))), "Rewrite the AOF less often").
+			Risking("the AOF becomes larger, and a restart reads it for longer")}
+	case "replication":
+		const parameter = "repl-backlog-size"
+		return []remedy.Step{remedy.ConfigSet(n, "larger-backlog", parameter,
+			strconv.Itoa(max(256<<20, 2*n.ConfigInt(parameter))), "A replica that was away for a short time then needs "+
+				"no full copy, for which the server forks").Risking("the server takes that much memory")}
+	}
+	calls := n.Growth("cmdstat_bgsave.calls")
+	if save, ok := n.Config("save"); ok && save != "" && calls == 0 {
+		return []remedy.Step{remedy.ConfigSet(n, "no-snapshots", "save", "",
+			"Take no snapshots here, but on a replica, by its own save or by BGSAVE at an hour with few writes").
+			Risking("a crash loses what neither a replica nor an AOF has")}
+	}
+	who := ""
+	if calls > 0 {
+		who = fmt.Sprintf(" (%s during the watch%s)", facts.TimesText(int(calls)),
+			n.FromText([]account.Suspect{{Command: "BGSAVE", Kind: account.KindCommand}}))
+	}
+	return []remedy.Step{{
+		ID: "snapshot-on-replica", Kind: remedy.Change,
+		Text: "Send BGSAVE to a replica instead of here" + who + ": cron jobs and backup tools do that. Without a " +
+			"replica, at an hour with few writes",
+	}}
+}
