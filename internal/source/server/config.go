@@ -53,7 +53,12 @@ func readConfig(into map[string]string, v resp.Value) {
 	}
 }
 
+// isSecret reports whether a parameter could hold a password or a name. lazyfree-lazy-user-del is about the DEL of
+// users.
 func isSecret(name string) bool {
+	if strings.HasPrefix(name, "lazyfree-") {
+		return false
+	}
 	return strings.Contains(name, "pass") || strings.Contains(name, "auth") || strings.Contains(name, "user") ||
 		strings.Contains(name, "secret")
 }

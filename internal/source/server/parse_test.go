@@ -157,8 +157,10 @@ func TestConfigTakesNoSecret(t *testing.T) {
 	into := map[string]string{}
 	readConfig(into, args("hz", "10", "requirepass", "p", "masterauth", "p", "tls-key-file-pass", "p",
 		"replica-auth-pass", "p", "client-output-buffer-limit", "normal 0 0 0",
-		"HASH-MAX-ZIPLIST-ENTRIES", "512", "dir", "/data", "replica-announce-ip", "x", "odd"))
-	if len(into) != 3 || into["hz"] != "10" || into["hash-max-ziplist-entries"] != "512" {
+		"HASH-MAX-ZIPLIST-ENTRIES", "512", "dir", "/data", "replica-announce-ip", "x", "repl-user", "u",
+		"lazyfree-lazy-user-flush", "no", "odd"))
+	if len(into) != 4 || into["lazyfree-lazy-user-flush"] != "no" ||
+		into["hz"] != "10" || into["hash-max-ziplist-entries"] != "512" {
 		t.Errorf("%v", into)
 	}
 }
