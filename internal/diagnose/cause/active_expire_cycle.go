@@ -99,8 +99,8 @@ func expireFix(n *facts.Node, busy, expired float64) []remedy.Step {
 	spread := math.Ceil(busy*100/60) * 60 // then it takes 1 % of the time
 	fix := []remedy.Step{{
 		ID: "spread-expiry", Kind: remedy.Change, Restart: "the application", To: fmt.Sprintf("%.0f", spread),
-		Text: fmt.Sprintf("Add a random time to each expiry, up to %.0f s: as many keys then expire in slices of about "+
-			"1 ms. One EXPIREAT for all of them, or one TTL for a bulk load, makes them expire together", spread),
+		Text: fmt.Sprintf("Add a random time to each expiry, up to %.0f s: as many keys then expire in slices of "+
+			"about 1 ms. One EXPIREAT for all of them, or one TTL for a bulk load, makes them expire together", spread),
 		Risk: "some keys live that much longer",
 	}}
 	if v, ok := n.Config("active-expire-effort"); ok && v != "1" {

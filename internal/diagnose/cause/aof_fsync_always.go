@@ -69,8 +69,8 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 			Risking("a power cut loses about one second of writes"),
 		{
 			ID: "faster-disk", Kind: remedy.Change, Restart: "the server", Or: true,
-			Text: "Put the AOF (dir in redis.conf) on a disk with a write cache that is safe in a power cut (fdatasync " +
-				"in µs), which nothing else writes to",
+			Text: "Put the AOF (dir in redis.conf) on a disk with a write cache that is safe in a power cut " +
+				"(fdatasync in µs), which nothing else writes to",
 		},
 	}
 	return f

@@ -104,8 +104,8 @@ func (f *Finding) supportBuffers(n *facts.Node) {
 
 // partOf is the command that reads a part of what another reads.
 var partOf = map[string]string{
-	"GET": "GETRANGE", "HGETALL": "HMGET of the fields", "HVALS": "HMGET of the fields", "LRANGE": "LRANGE over fewer " +
-		"elements", "ZRANGE": "ZRANGE over fewer members", "SMEMBERS": "SSCAN in steps",
+	"GET": "GETRANGE", "HGETALL": "HMGET of the fields", "HVALS": "HMGET of the fields",
+	"LRANGE": "LRANGE over fewer elements", "ZRANGE": "ZRANGE over fewer members", "SMEMBERS": "SSCAN in steps",
 }
 
 func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
@@ -129,6 +129,7 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
 			"--memkeys on a replica finds the keys", what),
 	}, remedy.Step{
 		ID: "own-server", Kind: remedy.Change, Or: true, Restart: "the application",
-		Text: "Keep big values in an object store, or in a server of their own, so that small calls do not wait for them",
+		Text: "Keep big values in an object store, or in a server of their own, so that small calls do not wait for " +
+			"them",
 	})
 }

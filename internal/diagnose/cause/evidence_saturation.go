@@ -135,15 +135,15 @@ func saturationFix(n *facts.Node) (fix []remedy.Step) {
 	if reads > 0 && n.Growth("total_commands_processed")/reads < pipelined {
 		fix = append(fix, remedy.Step{
 			ID: "pipeline", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a pipeline of 10 a core serves 3-5 "+
-				"times as many cheap ones", n.Growth("total_commands_processed")/reads),
+			Text: fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a pipeline of 10 a core serves "+
+				"3-5 times as many cheap ones", n.Growth("total_commands_processed")/reads),
 		})
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
 		cheaper := remedy.Step{
 			ID: "cheaper-command", Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or keep its result in a key for some time): %.0f µs "+
-				"each, %.0f times per second", format.Name(top.Name), math.Round(top.Usec/top.Calls),
+			Text: fmt.Sprintf("Make %s cheaper or rarer (smaller keys, or keep its result in a key for some time): "+
+				"%.0f µs each, %.0f times per second", format.Name(top.Name), math.Round(top.Usec/top.Calls),
 				top.Calls/n.Seconds()),
 		}
 		fix = append([]remedy.Step{cheaper}, fix...)

@@ -33,8 +33,8 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 	case "replication":
 		const parameter = "repl-backlog-size"
 		return []remedy.Step{remedy.ConfigSet(n, "larger-backlog", parameter,
-			strconv.Itoa(max(256<<20, 2*n.ConfigInt(parameter))), "A replica that was away for a short time then needs "+
-				"no full copy, for which the server forks").Risking("the server takes that much memory")}
+			strconv.Itoa(max(256<<20, 2*n.ConfigInt(parameter))), "A replica that was away for a short time then "+
+				"needs no full copy, for which the server forks").Risking("the server takes that much memory")}
 	}
 	calls := n.Growth("cmdstat_bgsave.calls")
 	if save, ok := n.Config("save"); ok && save != "" && calls == 0 {

@@ -100,41 +100,42 @@ var frameworkFixes = map[string][]remedy.Step{
 		inSteps("Build the cache manager with BatchStrategies.scan, which clears a cache by SCAN, and not by KEYS "+
 			"NAME::*: RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, "+
 			"BatchStrategies.scan(1000)))", "Spring Data Redis 2.6"),
-		changed("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let entries "+
-			"expire (entryTtl)"),
+		changed("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let "+
+			"entries expire (entryTtl)"),
 	},
 	"Spring Session": {
-		changed("no-index", "Where sessions are not looked up by user, use @EnableRedisHttpSession, which has no index to "+
-			"walk (RedisSessionRepository). With RedisIndexedSessionRepository: configureKeyspaceNotifications, and its "+
-			"cleanup cron setCleanupCron"),
+		changed("no-index", "Where sessions are not looked up by user, use @EnableRedisHttpSession, which has no "+
+			"index to walk (RedisSessionRepository). With RedisIndexedSessionRepository: "+
+			"configureKeyspaceNotifications, and its cleanup cron setCleanupCron"),
 	},
 	"Spring Security OAuth": {
-		changed("no-index", "Use JwtTokenStore or Spring Authorization Server with a database: RedisTokenStore keeps all "+
-			"tokens of a client in one list (client_id_to_access:) and reads all of it"),
+		changed("no-index", "Use JwtTokenStore or Spring Authorization Server with a database: RedisTokenStore keeps "+
+			"all tokens of a client in one list (client_id_to_access:) and reads all of it"),
 	},
 	"Flask-Caching": {
-		changed("clear-less", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or use "+
-			"delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and DEL"),
+		changed("clear-less", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or "+
+			"use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and DEL"),
 	},
 	"Django": {
-		inSteps("Call cache.delete_pattern with itersize=1000 and cache.iter_keys, which walk by SCAN, and not cache.keys, "+
-			"which is KEYS", ""),
+		inSteps("Call cache.delete_pattern with itersize=1000 and cache.iter_keys, which walk by SCAN, and not "+
+			"cache.keys, which is KEYS", ""),
 		changed("clear-less", "Use a version per group (cache.incr_version), so that nothing has to be deleted"),
 	},
 	"Laravel": {
-		changed("clear-less", "Flush no cache tags (Cache::tags), which walks sets of keys: keys with a version, and php "+
-			"artisan cache:prune-stale-tags each hour. Redis::keys() only with few keys"),
+		changed("clear-less", "Flush no cache tags (Cache::tags), which walks sets of keys: keys with a version, and "+
+			"php artisan cache:prune-stale-tags each hour. Redis::keys() only with few keys"),
 	},
 	"connect-redis": {
-		changed("clear-less", "Do not call store.all(), ids(), length() and clear() in requests: they walk all sessions"),
+		changed("clear-less", "Do not call store.all(), ids(), length() and clear() in requests: they walk all "+
+			"sessions"),
 	},
 	"Bull": {
-		changed("clear-less", "Set removeOnComplete: 1000 and removeOnFail: 1000, and give getJobs and clean an end: they "+
-			"and queue.obliterate walk whole queues"),
+		changed("clear-less", "Set removeOnComplete: 1000 and removeOnFail: 1000, and give getJobs and clean an end: "+
+			"they and queue.obliterate walk whole queues"),
 	},
 	"Celery": {
-		changed("clear-less", "Set a shorter result_expires, or ignore_result=True, and fewer queues per exchange, since "+
-			"each task reads the set of bindings"),
+		changed("clear-less", "Set a shorter result_expires, or ignore_result=True, and fewer queues per exchange, "+
+			"since each task reads the set of bindings"),
 	},
 }
 
@@ -153,8 +154,8 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []rem
 		fix = append(fix, frameworkFixes["Spring Cache"]...)
 	}
 	if len(fix) == 0 {
-		fix = append(fix, changed("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that clears, "+
-			"counts or lists everything", framework, format.Name(s.Command), n.FromText([]account.Suspect{s}))))
+		fix = append(fix, changed("clear-less", fmt.Sprintf("Find the call of %s behind %s%s: usually one that "+
+			"clears, counts or lists everything", framework, format.Name(s.Command), n.FromText([]account.Suspect{s}))))
 	}
 	for i := range fix {
 		fix[i].Or = i > 0

@@ -117,8 +117,8 @@ func scriptFix(command, from string) []remedy.Step {
 		return []remedy.Step{{
 			ID: "smaller-batches", Kind: remedy.Change, Restart: "the application",
 			Text: fmt.Sprintf("Split the transaction%s: at most some 100 commands between MULTI and EXEC, and plain "+
-				"pipelines of that many for what need not be atomic. A pipeline is a transaction by default in redis-py "+
-				"(pipeline(transaction=False)); in go-redis TxPipelined is one, Pipelined is none", from),
+				"pipelines of that many for what need not be atomic. A pipeline is a transaction by default in "+
+				"redis-py (pipeline(transaction=False)); in go-redis TxPipelined is one, Pipelined is none", from),
 		}}
 	}
 	return []remedy.Step{{

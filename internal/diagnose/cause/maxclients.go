@@ -157,8 +157,8 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 	}
 	return append(fix, remedy.Step{
 		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
-		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) and " +
-			"for operators",
+		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
+			"and for operators",
 	})
 }
 
@@ -169,8 +169,8 @@ func raiseMaxClients(n *facts.Node, want, files int) remedy.Step {
 	if files == 0 || files >= want+spareFiles {
 		return s
 	}
-	s.Text = fmt.Sprintf("Let more clients connect, and the process, which may open %d files, open enough for them. To "+
-		"keep that, set LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
+	s.Text = fmt.Sprintf("Let more clients connect, and the process, which may open %d files, open enough for them. "+
+		"To keep that, set LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
 	pid := "<the pid of the server>"
 	if p := n.ServerPID(); p > 0 {
 		pid = strconv.Itoa(p)

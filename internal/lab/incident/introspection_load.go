@@ -30,7 +30,9 @@ var introspectionLoad = Incident{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 300, Rate: 1000, Command: traffic.Mixed(10_000)})
 		if seconds := l.FixedNumber("poll-rarely", 0); seconds > 0 {
 			l.Every(ctx, time.Duration(seconds)*time.Second, func(ctx context.Context) error {
-				for _, ask := range [][]string{{"MEMORY", "USAGE", "big:hash", "SAMPLES", "5"}, {"INFO", "clients"}, {"INFO", "stats"}} {
+				for _, ask := range [][]string{
+					{"MEMORY", "USAGE", "big:hash", "SAMPLES", "5"}, {"INFO", "clients"}, {"INFO", "stats"},
+				} {
 					if _, err := s.Do(ctx, ask...); err != nil {
 						return err
 					}

@@ -27,10 +27,11 @@ var luaLong = Incident{
 		}
 		const keys = 5000
 		script := counting(3_000_000/steps) + " for i=ARGV[1],ARGV[2] do redis.call('GET','lab:'..i) end return n"
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: float64(3 * steps), Command: func(_ *rand.Rand, k int) []string {
+		part := func(_ *rand.Rand, k int) []string {
 			from := 1 + k%steps*(keys/steps)
 			return []string{"EVAL", script, "0", itoa(from), itoa(from + keys/steps - 1)}
-		}})
+		}
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 1, Rate: float64(3 * steps), Command: part})
 		return Scene{Target: s.Addr}, nil
 	},
 }
