@@ -3,6 +3,7 @@ package cause
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"sort"
 	"strconv"
 	"strings"
@@ -165,17 +166,35 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 // raiseMaxClients is with a higher limit of open files where that of the process is too low: the server raises it no
 // further than the hard limit.
 func raiseMaxClients(n *facts.Node, want, files int) remedy.Step {
-	s := remedy.ConfigSet(n, "more-clients", "maxclients", strconv.Itoa(want), "Let more clients connect")
+	s := remedy.ConfigSet(n, "more-clients", "maxclients", strconv.Itoa(want), "Let more clients connect. The server "+
+		"refuses redis-cli, too, so the command first closes the connection of one client, up to five times")
+	s = s.Risking("a client whose connection is closed must open a new one")
+	s.Command, s.Where = afterOneClosed(n, s.Command), "on the server's host"
 	if files == 0 || files >= want+spareFiles {
 		return s
 	}
-	s.Text = fmt.Sprintf("Let more clients connect, and the process, which may open %d files, open enough for them. "+
-		"To keep that, set LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
+	s.Text += fmt.Sprintf(". It lets the process, which may open %d files, open enough for them: to keep that, set "+
+		"LimitNOFILE=%d in its unit (or ulimit -n)", files, want+spareFiles)
 	pid := "<the pid of the server>"
 	if p := n.ServerPID(); p > 0 {
 		pid = strconv.Itoa(p)
 	}
 	s.Command = fmt.Sprintf("prlimit --pid %s --nofile=%d:%d && %s", pid, want+spareFiles, want+spareFiles, s.Command)
-	s.Where = "on the server's host"
 	return s
+}
+
+// afterOneClosed repeats a command until the server takes it; before each time it closes a connection of a client, in
+// the server's network namespace. CONFIG_INET_DIAG_DESTROY, which that needs, is set in the kernels of distributions.
+func afterOneClosed(n *facts.Node, command string) string {
+	_, port, err := net.SplitHostPort(n.Address)
+	if err != nil {
+		return command
+	}
+	ss := "ss"
+	if pid := n.ServerPID(); pid > 0 {
+		ss = fmt.Sprintf("nsenter -t %d -n ss", pid)
+	}
+	of := fmt.Sprintf("state established '( sport = :%s )'", port)
+	return fmt.Sprintf(`for i in 1 2 3 4 5; do %s -Kt %s dst "$(%s -Htn %s | awk 'NR == 1 { print $4 }')" >/dev/null; `+
+		"%s | grep OK && break; done", ss, of, ss, of, command)
 }

@@ -54,7 +54,6 @@ var introspectionMonitor = Incident{
 	ID:    "introspection-load-monitor",
 	Cause: "introspection-load",
 	Title: "three MONITOR clients and a pipelined load",
-	Fixes: []string{"end-monitor"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {

@@ -14,6 +14,7 @@ var mainThreadSaturated = Incident{
 	ID:    "main-thread-saturated",
 	Cause: "main-thread-saturated",
 	Title: "60 callers that intersect sets of 500 members as fast as the replies come",
+	Fixes: []string{"cheaper-command"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -22,9 +23,31 @@ var mainThreadSaturated = Incident{
 		if err := fillSets(ctx, s, "", 500); err != nil {
 			return Scene{}, err
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 60, Command: intersect("")})
+		load := traffic.Spec{Addr: s.Addr, Conns: 60, Command: intersect("")}
+		if l.Fixed("cheaper-command") {
+			load.Rate, load.Command = savedIntersections, intersectSaved(100, savedIntersections)
+		}
+		l.Load(ctx, load)
 		return Scene{Target: s.Addr}, nil
 	},
+}
+
+// savedIntersections is how many replies per second the callers got of a server that computed each, and so how many
+// they ask for where results are kept.
+const savedIntersections = 25_000
+
+// intersectSaved reads what is kept of the intersections. Each of them is computed again once per second, by one of all
+// connections; rate is that of all of them per second.
+func intersectSaved(results, rate int) func(*rand.Rand, int) []string {
+	command := intersect("")
+	return func(r *rand.Rand, k int) []string {
+		args := command(r, k)
+		saved := "saved:" + args[1] + ":" + args[2]
+		if r.IntN(rate/results) == 0 {
+			return []string{"SINTERSTORE", saved, args[1], args[2]}
+		}
+		return []string{"SMEMBERS", saved}
+	}
 }
 
 // intersections keep the main thread busy all the time.

@@ -36,11 +36,11 @@ var oversizedPipeline = Incident{
 		pipelines, multi, others := l.timings("pipelines of 20 000"), l.timings("MGETs of 30 000 keys"),
 			l.timings("other callers")
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
-		piece, keys := 20_000, multiKeys
+		job, keys := batchJob{connections: 12, commands: 20_000, piece: 20_000}, multiKeys
 		if l.Fixed("smaller-batches") {
-			piece, keys = 100, 100
+			job.piece, job.inTurn, keys = 100, true, 100
 		}
-		if err := l.batchJob(ctx, s.Addr, 12, 20_000, piece, time.Second, pipelines); err != nil {
+		if err := l.startBatchJob(ctx, s.Addr, job, time.Second, pipelines); err != nil {
 			return Scene{}, err
 		}
 		err = l.startCaller(ctx, net.Dialer{}, s.Addr, 500*time.Millisecond, func(c *caller) error {
@@ -63,13 +63,17 @@ var oversizedPipeline = Incident{
 
 func batchKey() string { return "fill:" + itoa(rand.IntN(batchKeys)) }
 
-// batchJob sends commands on all of its connections at the same time, about once per gap, in pipelines of so many as a
-// piece.
-func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands, piece int,
-	gap time.Duration, took *timings,
-) error {
+// batchJob sends a number of commands on each of its connections, in pipelines of so many as a piece: on all at the
+// same time, or in turn.
+type batchJob struct {
+	connections, commands, piece int
+	inTurn                       bool
+}
+
+// startBatchJob does a job about once per gap.
+func (l *Lab) startBatchJob(ctx context.Context, addr string, job batchJob, gap time.Duration, took *timings) error {
 	var conns []*caller
-	for range connections {
+	for range job.connections {
 		c, err := dialCaller(ctx, net.Dialer{}, addr)
 		if err != nil {
 			return err
@@ -80,17 +84,15 @@ func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands, 
 	l.startCallers(ctx, 1, gap, func(ctx context.Context) error {
 		ends := make(chan error, len(conns))
 		for _, c := range conns {
-			go func() {
+			do := func() {
 				defer c.endWith(ctx)()
-				ends <- took.time(func() error {
-					for range commands / piece {
-						if err := c.batch(piece); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			}()
+				ends <- took.time(func() error { return c.batches(job.commands/job.piece, job.piece) })
+			}
+			if job.inTurn {
+				do()
+			} else {
+				go do()
+			}
 		}
 		var errs []error
 		for range conns {
@@ -98,6 +100,16 @@ func (l *Lab) batchJob(ctx context.Context, addr string, connections, commands, 
 		}
 		return errors.Join(errs...)
 	})
+	return nil
+}
+
+// batches are so many pipelines, one after the other.
+func (c *caller) batches(count, commands int) error {
+	for range count {
+		if err := c.batch(commands); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -131,7 +143,7 @@ var bigPipelines = Fault{
 		return fillKeys(ctx, st.Server, batchKeys)
 	},
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
-		return l.batchJob(ctx, st.Server.Addr, s.int("connections"), s.int("commands"), s.int("commands"),
-			400*time.Millisecond, l.timings("pipelines"))
+		job := batchJob{connections: s.int("connections"), commands: s.int("commands"), piece: s.int("commands")}
+		return l.startBatchJob(ctx, st.Server.Addr, job, 400*time.Millisecond, l.timings("pipelines"))
 	},
 }
