@@ -10,6 +10,7 @@ import (
 var (
 	CommandLock        = commandLock
 	ExplainCommandLoop = explainCommandLoop
+	FrameworkFixes     = frameworkFixes
 	SentByServer       = sentByServer
 )
 

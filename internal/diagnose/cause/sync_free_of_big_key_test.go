@@ -1,10 +1,8 @@
 package cause_test
 
 import (
-	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 )
 
@@ -44,13 +42,4 @@ func TestSyncFreeFixFitsTheVersion(t *testing.T) {
 			t.Errorf("%s: %s, want %s", server, got, want)
 		}
 	}
-}
-
-// ids are those of steps, in their order.
-func ids(steps []remedy.Step) string {
-	var out []string
-	for _, s := range steps {
-		out = append(out, s.ID)
-	}
-	return strings.Join(out, " ")
 }
