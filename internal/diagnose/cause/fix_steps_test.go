@@ -82,9 +82,9 @@ func TestEdgeFixes(t *testing.T) {
 	}
 	process := map[string]any{"pid": 4711, "comm": "redis-server"}
 	pauses := map[string]float64{"cmdstat_client|pause.calls": 10}
-	const loop = `for i in 1 2 3 4 5; do nsenter -t 4711 -n ss -Kt state established '( sport = :6379 )' dst ` +
-		`"$(nsenter -t 4711 -n ss -Htn state established '( sport = :6379 )' | awk 'NR == 1 { print $4 }')" >/dev/null; ` +
-		cli + "CONFIG SET maxclients 10000 | grep OK && break; done"
+	const loop = `for i in 1 2 3 4 5; do nsenter -t 4711 -n ss -Kt state established '( sport = :6379 )' ` +
+		`dst "$(nsenter -t 4711 -n ss -Htn state established '( sport = :6379 )' | awk 'NR == 1 { print $4 }')" ` +
+		">/dev/null; " + cli + "CONFIG SET maxclients 10000 | grep OK && break; done"
 	for _, tt := range []struct {
 		name, cause, ids, command string
 		rec                       edge

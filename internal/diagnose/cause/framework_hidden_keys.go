@@ -97,9 +97,17 @@ func (f *Finding) supportFramework(n *facts.Node, s account.Suspect, framework s
 // frameworkFixes is what to change in a framework, by its name.
 var frameworkFixes = map[string][]remedy.Step{
 	"Spring Cache": {
-		inSteps("Build the cache manager with BatchStrategies.scan, which clears a cache by SCAN, and not by KEYS "+
-			"NAME::*: RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, "+
-			"BatchStrategies.scan(1000)))", "Spring Data Redis 2.6"),
+		{
+			ID: "own-database", Kind: remedy.Setting, Restart: "the application", Library: "Spring Data Redis",
+			Option: "spring.data.redis.database", To: "<a database that nothing else uses>",
+			Text: "KEYS NAME::*, by which it clears a cache, then walks the keys of the caches alone. A cluster has " +
+				"one database only",
+			Risk: "the caches begin empty",
+		},
+		inSteps("Build the cache manager with BatchStrategies.scan, which clears a cache by SCAN: "+
+			"RedisCacheManager.builder(RedisCacheWriter.nonLockingRedisCacheWriter(connectionFactory, "+
+			"BatchStrategies.scan(1000)))", "Spring Data Redis 2.6").
+			Risking("to clear a cache then takes a round trip for each 1000 keys of the database"),
 		changed("clear-less", "Evict single keys (@CacheEvict with a key) instead of allEntries = true, or let "+
 			"entries expire (entryTtl)"),
 	},
@@ -113,7 +121,7 @@ var frameworkFixes = map[string][]remedy.Step{
 			"all tokens of a client in one list (client_id_to_access:) and reads all of it"),
 	},
 	"Flask-Caching": {
-		changed("clear-less", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or "+
+		changed("own-database", "Give the cache its own database, where cache.clear() without a prefix is FLUSHDB, or "+
 			"use delete_many with known keys, or TTLs. With a prefix cache.clear() is KEYS flask_cache_* and DEL"),
 	},
 	"Django": {

@@ -14,7 +14,7 @@ var frameworkHiddenKeys = Incident{
 	ID:    "framework-hidden-keys",
 	Cause: "framework-hidden-keys",
 	Title: "a Spring application that clears a small cache in a database of 500 000 keys",
-	Fixes: []string{"in-steps"},
+	Fixes: []string{"own-database"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{Config: []string{"slowlog-log-slower-than 10000"}})
 		if err != nil {
@@ -25,16 +25,16 @@ var frameworkHiddenKeys = Incident{
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
-		clear := "DEL"
-		if l.Fixed("in-steps") {
-			clear = "UNLINK" // by SCAN
+		db := 0
+		if l.Fixed("own-database") {
+			db = 1
 		}
 		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: clients.SpringCache, Options: clients.Options{
-			Addresses: []string{s.Addr}, Keys: Documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
+			Addresses: []string{s.Addr}, DB: db, Keys: Documents, Workers: 8, PoolSize: 8, Rate: 200, Random: true,
 			Commands: []clients.Command{
 				{Args: []string{"GET", "prices:{n}"}, Weight: 150},
 				{Args: []string{"SET", "prices:{n}", "12.50"}, Weight: 48},
-				{Args: []string{clear, "prices"}, Weight: 2},
+				{Args: []string{"DEL", "prices"}, Weight: 2},
 			},
 		}})
 	},

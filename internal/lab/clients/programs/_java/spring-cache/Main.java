@@ -1,9 +1,7 @@
 import java.time.Duration;
 import org.springframework.cache.Cache;
-import org.springframework.data.redis.cache.BatchStrategies;
 import org.springframework.data.redis.cache.RedisCacheConfiguration;
 import org.springframework.data.redis.cache.RedisCacheManager;
-import org.springframework.data.redis.cache.RedisCacheWriter;
 import org.springframework.data.redis.connection.RedisPassword;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.jedis.JedisClientConfiguration;
@@ -14,23 +12,16 @@ import redis.clients.jedis.JedisPoolConfig;
 
 /**
  * A client program of the lab (docs/clients.md): Spring's cache abstraction over Spring Data Redis. GET reads and SET
- * stores as @Cacheable does; DEL with the name of a cache clears it as @CacheEvict(allEntries = true) does, and UNLINK
- * does so with a manager that has BatchStrategies.scan. Keys are NAME:KEY. The framework decides what it sends for
- * these.
+ * stores as @Cacheable does; DEL with the name of a cache clears it as @CacheEvict(allEntries = true) does. Keys are
+ * NAME:KEY. The framework decides what it sends for these.
  */
 final class Main implements Library {
     private final JedisConnectionFactory factory;
     private final RedisCacheManager caches;
-    private final RedisCacheManager scanning;
 
     private Main(JedisConnectionFactory factory) {
         this.factory = factory;
-        this.caches = manager(RedisCacheWriter.nonLockingRedisCacheWriter(factory));
-        this.scanning = manager(RedisCacheWriter.nonLockingRedisCacheWriter(factory, BatchStrategies.scan(1000)));
-    }
-
-    private static RedisCacheManager manager(RedisCacheWriter writer) {
-        return RedisCacheManager.builder(writer)
+        this.caches = RedisCacheManager.builder(factory)
                 .cacheDefaults(RedisCacheConfiguration.defaultCacheConfig().entryTtl(Duration.ofHours(1))
                         .serializeValuesWith(SerializationPair.fromSerializer(StringRedisSerializer.UTF_8)))
                 .build();
@@ -71,8 +62,7 @@ final class Main implements Library {
     @Override
     public Object call(String[] args) throws Unsupported {
         int colon = args[1].indexOf(':');
-        RedisCacheManager manager = args[0].equals("UNLINK") ? scanning : caches;
-        Cache cache = manager.getCache(colon < 0 ? args[1] : args[1].substring(0, colon));
+        Cache cache = caches.getCache(colon < 0 ? args[1] : args[1].substring(0, colon));
         switch (args[0]) {
             case "GET":
                 Cache.ValueWrapper value = cache.get(args[1].substring(colon + 1));
@@ -81,7 +71,6 @@ final class Main implements Library {
                 cache.put(args[1].substring(colon + 1), args[2]);
                 return "OK";
             case "DEL":
-            case "UNLINK":
                 cache.clear();
                 return 1L;
             default:
