@@ -27,14 +27,14 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 	switch why {
 	case "aof-rewrite":
 		const parameter = "auto-aof-rewrite-percentage"
-		return []remedy.Step{remedy.ConfigSet(n, "rewrite-aof-less", parameter,
-			strconv.Itoa(max(200, 2*n.ConfigInt(parameter))), "Rewrite the AOF less often").
+		value := "200" // twice the default
+		if now := n.ConfigInt(parameter); now > 0 {
+			value = strconv.Itoa(2 * now)
+		}
+		return []remedy.Step{remedy.ConfigSet(n, "rewrite-aof-less", parameter, value, "Rewrite the AOF less often").
 			Risking("the AOF becomes larger, and a restart reads it for longer")}
 	case "replication":
-		const parameter = "repl-backlog-size"
-		return []remedy.Step{remedy.ConfigSet(n, "larger-backlog", parameter,
-			strconv.Itoa(max(256<<20, 2*n.ConfigInt(parameter))), "A replica that was away for a short time then "+
-				"needs no full copy, for which the server forks").Risking("the server takes that much memory")}
+		return []remedy.Step{largerBacklog(n)}
 	}
 	calls := n.Growth("cmdstat_bgsave.calls")
 	if save, ok := n.Config("save"); ok && save != "" && calls == 0 {
@@ -52,4 +52,18 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 		Text: "Send BGSAVE to a replica instead of here" + who + ": cron jobs and backup tools do that. Without a " +
 			"replica, at an hour with few writes",
 	}}
+}
+
+// largerBacklog keeps five minutes of writes for replicas that come back, at least twice as much as now.
+func largerBacklog(n *facts.Node) remedy.Step {
+	const parameter = "repl-backlog-size"
+	value := "268435456" // where nothing is known
+	written := n.Growth("master_repl_offset") / n.Seconds()
+	inFiveMinutes := written * 300
+	if bytes := max(2*n.ConfigInt(parameter), int(inFiveMinutes)); bytes > 0 {
+		value = strconv.Itoa(bytes)
+	}
+	return remedy.ConfigSet(n, "larger-backlog", parameter, value, fmt.Sprintf("Keep what was written in five minutes "+
+		"(%.3g MB per second), so that a replica that comes back needs no full copy, for which the server forks",
+		written/1e6)).Risking("the server takes that much memory")
 }

@@ -54,8 +54,8 @@ func TestLoopFixes(t *testing.T) {
 		},
 		{
 			"fork for a replica", "larger-backlog smaller-shards",
-			forked("replication").config("repl-backlog-size", "1048576"),
-			cli + "CONFIG SET repl-backlog-size 268435456", cli + "CONFIG SET repl-backlog-size 1048576",
+			forked("replication").config("repl-backlog-size", "1048576").info("master_repl_offset", 0, 1e6),
+			cli + "CONFIG SET repl-backlog-size 180000000", cli + "CONFIG SET repl-backlog-size 1048576",
 		},
 		{
 			"fsync always", "fsync-each-second faster-disk", blocked("fdatasync", "always"),

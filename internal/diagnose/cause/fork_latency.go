@@ -61,13 +61,12 @@ func explainFork(n *facts.Node) *Finding {
 		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), format.Brief(longest),
 		forWhy(why))
 	f.supportWaits(n, h, "the fork")
-	perGB := 0.0
 	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
-		perGB = float64(longest) / rss * 1e9
+		perGB := float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, perGB, "ns/GB",
 			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))
 	}
-	f.FixSteps = forkFix(n, why, perGB)
+	f.FixSteps = forkFix(n, why)
 	return f
 }
 
@@ -81,18 +80,10 @@ func forWhy(why string) string {
 	return ""
 }
 
-// forkFix: perGB is how long the fork took for each GB, in nanoseconds.
-func forkFix(n *facts.Node, why string, perGB float64) []remedy.Step {
-	fix := append(forkLess(n, why), remedy.Step{
+func forkFix(n *facts.Node, why string) []remedy.Step {
+	return append(forkLess(n, why), remedy.Step{
 		ID: "smaller-shards", Kind: remedy.Change,
-		Text: "Keep less than about 10 GB in each server: the fork's time grows with the resident memory",
+		Text: "Keep less than about 10 GB in each server: the fork's time grows with the resident memory, by about " +
+			"10 ms per GB on hardware, and ten times that in old virtual machines (Xen PV)",
 	})
-	if perGB > 100e6 { // ten times what hardware takes: the hypervisor copies page tables in software
-		fix = append(fix, remedy.Step{
-			ID: "newer-virtual-machine", Kind: remedy.Change, Restart: "the host",
-			Text: "Move it to a virtual machine with hardware support for page tables (HVM, Nitro, KVM; not Xen PV): " +
-				"there a fork takes about 10 ms per GB",
-		})
-	}
-	return fix
 }
