@@ -2,9 +2,11 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -86,7 +88,7 @@ func explainBacklog(n *facts.Node) *Finding {
 		f.support(recording.SourceProbe, 0, "segments",
 			"calls on open connections lost nothing meanwhile: it is not the network path")
 	}
-	f.Fix = backlogFix(n, b)
+	f.FixSteps = backlogFix(n, b)
 	return f
 }
 
@@ -133,24 +135,31 @@ func (f *Finding) supportBacklog(b facts.AcceptQueue) {
 	}
 }
 
-func backlogFix(n *facts.Node, b facts.AcceptQueue) []string {
+func backlogFix(n *facts.Node, b facts.AcceptQueue) (fix []remedy.Step) {
 	configured := n.ConfigInt("tcp-backlog")
 	somaxconn, _ := n.Host("net.somaxconn").Last()
-	var fix []string
 	if configured > 0 && configured < raisedBacklog {
-		fix = append(fix,
-			fmt.Sprintf("tcp-backlog 4096 in the server's configuration (now %d; needs a restart)", configured))
+		fix = append(fix, remedy.ConfigSet(n, "larger-backlog", "tcp-backlog", strconv.Itoa(raisedBacklog), ""))
 	}
 	if somaxconn > 0 && somaxconn < raisedBacklog {
-		fix = append(fix,
-			fmt.Sprintf("sysctl -w net.core.somaxconn=4096 in the server's "+
-				"network namespace (now %.0f; it caps tcp-backlog)", somaxconn))
+		fix = append(fix, remedy.Step{
+			ID: "larger-somaxconn", Kind: remedy.Command,
+			Text:    "Raise the limit of all accept queues in the server's network namespace: it caps tcp-backlog",
+			Command: fmt.Sprintf("sysctl -w net.core.somaxconn=%d", raisedBacklog),
+			Undo:    fmt.Sprintf("sysctl -w net.core.somaxconn=%.0f", somaxconn),
+			Risk:    "a restart of the host forgets it, unless a file in /etc/sysctl.d keeps it",
+			Restart: "the server",
+		})
 	}
 	if b.KeptSlow {
-		fix = append(fix,
-			"Find what holds the event loop (see the other findings): no backlog is "+
-				"long enough for a server that does not accept")
+		fix = append(fix, remedy.Step{
+			ID: "free-event-loop", Kind: remedy.Change,
+			Text: "Find what holds the event loop (see the other findings): no backlog is long enough for a server " +
+				"that does not accept",
+		})
 	}
-	return append(fix,
-		"Let callers keep their connections, and reconnect with jitter after an error")
+	return append(fix, remedy.Step{
+		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
+		Text: "Let callers keep their connections, and reconnect with jitter after an error",
+	})
 }

@@ -33,7 +33,7 @@ func TestAcceptBacklogOverflow(t *testing.T) {
 		{
 			name: "T1: the probe was hit", rec: queue(lost(), 300, 17,
 				16).config(map[string]string{"tcp-backlog": "16"}),
-			found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog 4096",
+			found: true, min: 0.95, evidence: "17 connections waited", fix: "tcp-backlog from 16 to 4096",
 		},
 		{
 			name: "T1: the probe was lucky", rec: queue(well(), 300, 17, 16), found: true, min: 0.95,

@@ -1,10 +1,9 @@
 package cause
 
 import (
-	"fmt"
-
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -73,21 +72,15 @@ func explainClientThrottled(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(cl.Calls), "calls",
 			"the server was throttled, too, in %d of the slow calls", cl.Calls)
 	}
-	f.Fix = clientThrottleFix(path)
+	f.FixSteps = clientThrottleFix(n, path, c.Name)
 	return f
 }
 
-func clientThrottleFix(path string) []string {
-	fix := []string{"Kubernetes: remove resources.limits.cpu of the client's container (keep requests.cpu), or " +
-		"raise it: kubectl set resources deployment/NAME -c CONTAINER --limits=cpu=0"}
-	if path != "" {
-		fix = append(fix,
-			fmt.Sprintf("Without Kubernetes: systemctl set-property UNIT CPUQuota=   # or cpu.max "+
-				"(v2), cpu.cfs_quota_us (v1) in the cgroup %s", format.Name(path)))
-	}
-	return append(fix,
-		"Use as many threads as the quota has cores, so that it is not spent at the start of each period: Go 1.25 "+
-			"and later do so by themselves (before: GOMAXPROCS or go.uber.org/automaxprocs), JVM "+
-			"-XX:ActiveProcessorCount, .NET DOTNET_PROCESSOR_COUNT",
-		"If a limit must stay: allow bursts (cpu.max.burst, cpu.cfs_burst_us)")
+func clientThrottleFix(n *facts.Node, path, who string) []remedy.Step {
+	return []remedy.Step{clientQuotaStep(n, path, who), {
+		ID: "threads-fit-quota", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "If a limit must stay: as many threads as it has cores, so that it is not spent at the start of each " +
+			"period (Go 1.25 and later do so by themselves, before GOMAXPROCS; JVM -XX:ActiveProcessorCount; .NET " +
+			"DOTNET_PROCESSOR_COUNT), and bursts (cpu.max.burst, cpu.cfs_burst_us) where it is not used up on average",
+	}}
 }

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -87,7 +88,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 	if n.MapRefresh().Requesters[c.Name] == 0 {
 		f.IndependentOf = []string{"topology-refresh-storm"}
 	}
-	f.Fix = clientCPUFix(c, own, others)
+	f.FixSteps = clientCPUFix(c, own, others)
 	return f
 }
 
@@ -135,20 +136,26 @@ func (r rivals) text(t *facts.Threads) string {
 	return s
 }
 
-func clientCPUFix(c *facts.Caller, own float64, others rivals) []string {
-	var fix []string
-	if own < mostOfWait && len(others) > 0 {
-		fix = append(fix,
-			fmt.Sprintf("Move %s to CPUs that %s does not use: taskset, a cpuset, or "+
-				"another machine; or renice -n 10 -p the other", format.Name(c.Name), format.Name(others[0])))
-	} else {
-		fix = append(fix,
-			fmt.Sprintf("Give %s more CPUs (taskset -cp, cpuset, the pod's "+
-				"requests.cpu), or share its load among more instances", format.Name(c.Name)))
+func clientCPUFix(c *facts.Caller, own float64, others rivals) []remedy.Step {
+	cpu := remedy.Step{
+		ID: "more-cpus", Kind: remedy.Change,
+		Text: fmt.Sprintf("Give %s more CPUs than it may use now (its affinity, its cpuset, requests.cpu of its pod), "+
+			"or share its load among more instances", format.Name(c.Name)),
 	}
-	return append(fix,
-		"Do less work per reply: smaller values, fields instead of whole documents (HMGET), "+
-			"a cheaper format than JSON; profile it first",
-		"No more worker threads than CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools), so "+
-			"that the threads that read replies get to run")
+	if own < mostOfWait && len(others) > 0 {
+		cpu = remedy.Step{
+			ID: "other-cpus", Kind: remedy.Change,
+			Text: fmt.Sprintf("Move %s to CPUs that %s does not use (taskset -acp, a cpuset), or to another machine",
+				format.Name(c.Name), format.Name(others[0])),
+		}
+	}
+	return []remedy.Step{cpu, {
+		ID: "less-work-per-reply", Kind: remedy.Change, Restart: "the application",
+		Text: "Do less work per reply: smaller values, fields instead of whole documents (HMGET), a cheaper format " +
+			"than JSON; a profile shows what takes the time",
+	}, {
+		ID: "fewer-threads", Kind: remedy.Change, Restart: "the application",
+		Text: "No more worker threads than CPUs (GOMAXPROCS, -XX:ActiveProcessorCount, worker pools), so that the " +
+			"threads that read replies get to run",
+	}}
 }

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -66,7 +67,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	}
 	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
-	f.Fix = loopFix(c)
+	f.FixSteps = loopFix(c)
 	return f
 }
 
@@ -109,20 +110,24 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	}
 }
 
-func loopFix(c *facts.Caller) []string {
-	var own, all []string
-	for _, runtime := range []string{"python", "node", "java"} {
-		text, _ := remedy.Of(remedy.UnblockEventLoop, runtime)
-		all = append(all, text)
-		if strings.HasPrefix(c.Comm, runtime) {
-			own = append(own, text)
+// loopFix is for the runtime of the caller, or for all where its name does not tell.
+func loopFix(c *facts.Caller) (fix []remedy.Step) {
+	runtimes := []string{"python", "node", "java"}
+	shows := map[string]string{
+		"python": fmt.Sprintf("py-spy dump --pid %d", c.PID),
+		"node":   "node --cpu-prof",
+		"java":   fmt.Sprintf("jstack %d", c.PID),
+	}
+	if i := slices.IndexFunc(runtimes, func(r string) bool { return strings.HasPrefix(c.Comm, r) }); i >= 0 {
+		runtimes = runtimes[i : i+1]
+	}
+	for _, runtime := range runtimes {
+		if text, ok := remedy.Of(remedy.UnblockEventLoop, runtime); ok {
+			fix = append(fix, remedy.Step{
+				ID: string(remedy.UnblockEventLoop), Kind: remedy.Change, Or: len(fix) > 0, Restart: "the application",
+				Text: text + ". " + shows[runtime] + " shows what holds the loop",
+			})
 		}
 	}
-	out := own
-	if out == nil {
-		out = all
-	}
-	return append(out,
-		fmt.Sprintf("To see what it does meanwhile: py-spy dump --pid %d, node --cpu-prof, jstack; perf top -p %d",
-			c.PID, c.PID))
+	return fix
 }

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -65,22 +66,38 @@ func explainClientGC(n *facts.Node) *Finding {
 		f.doubt(recording.SourceTap, float64(t.ThrottledNs), "ns",
 			"its cgroup was throttled meanwhile: %s", format.Brief(t.ThrottledNs))
 	}
-	f.Fix = collectorFix(c)
+	f.FixSteps = collectorFix(c)
 	return f
 }
 
-func collectorFix(c *facts.Caller) []string {
-	fix := []string{
-		"Python: gc.freeze() once long-lived objects are loaded, gc.set_threshold(50_000, 20, 100), or " +
-			"gc.disable() where no cycles are made; keep large caches outside the process or in few containers",
-		"JVM: ZGC (-XX:+UseZGC), or G1 with -XX:MaxGCPauseMillis, and a larger heap; check -Xlog:gc",
-		"Node: --max-semi-space-size so that fewer objects survive, fewer " +
-			"long-lived objects; --trace-gc shows the pauses",
+// collectorFix is for the runtime of the caller, or for all where its name does not tell.
+func collectorFix(c *facts.Caller) []remedy.Step {
+	all := []remedy.Step{{
+		ID: "collect-less-often", Kind: remedy.Setting, Library: "Python", Option: "gc.set_threshold", To: "50000",
+		Text: "As gc.set_threshold(50000, 20, 100), and gc.freeze() once long-lived objects are loaded; or " +
+			"gc.disable() where no cycles are made",
+		Risk: "cycles of objects are freed later, and take memory until then", Restart: "the application",
+	}, {
+		ID: "concurrent-collector", Kind: remedy.Setting, Library: "JVM", Option: "-XX:+UseZGC", To: "on",
+		Text: "Or G1 with -XX:MaxGCPauseMillis, and a larger heap; -Xlog:gc shows the pauses",
+		Risk: "it takes more CPU time and memory", Restart: "the application",
+	}, {
+		ID: "larger-young-generation", Kind: remedy.Setting, Library: "Node", Option: "--max-semi-space-size",
+		To: "64", Text: "In MB, so that fewer objects survive; --trace-gc shows the pauses",
+		Risk: "it takes more memory", Restart: "the application",
+	}}
+	fewer := remedy.Step{
+		ID: "fewer-objects", Kind: remedy.Change, Restart: "the application",
+		Text: "Create fewer and smaller objects per reply, and keep large caches outside the process or in few " +
+			"containers",
 	}
 	for i, name := range []string{"python", "java", "node"} {
 		if strings.HasPrefix(c.Comm, name) {
-			return []string{fix[i], "Create fewer and smaller objects per reply"}
+			return []remedy.Step{all[i], fewer}
 		}
 	}
-	return append(fix, "Create fewer and smaller objects per reply")
+	for i := range all[1:] {
+		all[i+1].Or = true
+	}
+	return append(all, fewer)
 }

@@ -80,7 +80,7 @@ func explainDNS(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceTap, 0, "",
 		"the names in the queries were not read: they are taken for the server's because the dials came right after")
-	f.Fix = dnsFix(worst.Unanswered > 0, remedy.For(n, remedy.KeepConnections, nil))
+	f.FixSteps = dnsFix(n, worst.Unanswered > 0)
 	return f
 }
 
@@ -123,7 +123,7 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceProbe, 0, "",
 		"whether the callers look names up as often, and at the same DNS servers, was not seen")
-	f.Fix = dnsFix(cl.MaxNs >= facts.UnansweredQueryNs, remedy.For(n, remedy.KeepConnections, nil))
+	f.FixSteps = dnsFix(n, cl.MaxNs >= facts.UnansweredQueryNs)
 	return f
 }
 
@@ -147,16 +147,26 @@ func ownQueries(n *facts.Node) facts.Percentiles {
 	return facts.PercentilesOfNs(ns)
 }
 
-func dnsFix(lost bool, keep []string) []string {
-	out := []string{"Find the slow DNS server: cat /etc/resolv.conf on the caller's host, dig @SERVER NAME " +
-		"there, and the metrics of CoreDNS or the resolver"}
+// dnsFix asks for names less often first, which callers can do without the DNS server's owner.
+func dnsFix(n *facts.Node, lost bool) []remedy.Step {
+	fix := remedy.Steps(n, remedy.KeepConnections, nil)
 	if lost {
-		out = append(out,
-			"Queries lost in pairs (IPv4 and IPv6 from one socket, conntrack -S shows insert_failed): options "+
-				"single-request-reopen in resolv.conf (glibc), NodeLocal DNSCache in Kubernetes, or use-vc")
+		fix = append(fix, remedy.Step{
+			ID: "own-socket-per-query", Kind: remedy.Setting, Library: "glibc", Option: "options",
+			To: "single-request-reopen", Where: "/etc/resolv.conf of the callers' host, or dnsConfig of their pod",
+			Text: "Against queries that are lost in pairs, IPv4 and IPv6 from one socket (conntrack -S shows " +
+				"insert_failed); use-vc asks by TCP",
+			Restart: "the application",
+		})
 	}
-	return append(append(out,
-		"Send fewer queries: in Kubernetes a name with a final dot (redis.prod.svc.cluster.local.) or "+
-			"ndots:1 in dnsConfig, since each search domain is tried first; a cache on the host "+
-			"(NodeLocal DNSCache, systemd-resolved, nscd)"), keep...)
+	return append(fix, remedy.Step{
+		ID: "dns-cache", Kind: remedy.Change,
+		Text: "Answer from a cache on the callers' host: NodeLocal DNSCache in Kubernetes, else systemd-resolved or " +
+			"nscd. In Kubernetes also a name with a final dot (redis.prod.svc.cluster.local.) or ndots:1 in " +
+			"dnsConfig, since each search domain is tried first",
+	}, remedy.Step{
+		ID: "faster-dns-server", Kind: remedy.Change,
+		Text: "Find out why the DNS server is slow: dig shows its time, /etc/resolv.conf of the callers' host which " +
+			"it is, and the metrics of CoreDNS or of the resolver what it waits for",
+	})
 }

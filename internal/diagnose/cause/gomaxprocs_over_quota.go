@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -180,7 +183,7 @@ func explainMaxProcs(n *facts.Node) *Finding {
 			"with %.2f cores even a single thread would be throttled if it has more work than that: fewer "+
 				"threads spread the stops, more quota ends them", o.cores)
 	}
-	f.Fix = maxProcsFix(o)
+	f.FixSteps = maxProcsFix(n, o, c.Name)
 	return f
 }
 
@@ -200,21 +203,30 @@ func (f *Finding) supportRuntime(n *facts.Node, o overQuota) {
 	}
 }
 
-func maxProcsFix(o overQuota) []string {
-	procs := max(1, int(o.cores))
+// maxProcsFix lets the runtime use as many threads as the quota has cores. With less than a core even one thread can
+// spend it: then the limit goes first.
+func maxProcsFix(n *facts.Node, o overQuota, who string) []remedy.Step {
+	fewer := remedy.Step{
+		ID: "threads-fit-quota", Kind: remedy.Setting, Library: "Go", Option: "GOMAXPROCS",
+		To: strconv.Itoa(max(1, int(o.cores))), Where: "the environment of " + format.Name(who),
+		Restart: "the application",
+		Text: "Without runtime.GOMAXPROCS(…) in the program. Go 1.25 and later, with `go 1.25` in go.mod, follow the " +
+			"quota by themselves; before that go.uber.org/automaxprocs does",
+		Risk: "go-redis sizes its pool by it: PoolSize is 10 times GOMAXPROCS where it is not set",
+	}
 	if o.runtime.JVM {
-		return []string{
-			fmt.Sprintf("-XX:ActiveProcessorCount=%d (and without -XX:-UseContainerSupport), "+
-				"or -XX:ParallelGCThreads and -XX:ConcGCThreads", procs),
-			"or remove the limit (resources.limits.cpu in Kubernetes), and keep requests.cpu",
-		}
+		fewer.Library, fewer.Option, fewer.Risk = "JVM", "-XX:ActiveProcessorCount", ""
+		fewer.Where = "the options of " + format.Name(who)
+		fewer.Text = "And without -XX:-UseContainerSupport; or -XX:ParallelGCThreads and -XX:ConcGCThreads"
 	}
-	return []string{
-		fmt.Sprintf("GOMAXPROCS=%d in its environment, and no runtime.GOMAXPROCS(…) in the program", procs),
-		"or build it with Go 1.25 or later and `go 1.25` in go.mod, which follow the quota by themselves; " +
-			"before that: import _ \"go.uber.org/automaxprocs\"",
-		"or remove the limit (resources.limits.cpu in Kubernetes), and keep requests.cpu",
-		"go-redis sizes its pool by it, too: PoolSize defaults to 10 x GOMAXPROCS (5 x per node in a cluster)",
-		".NET: DOTNET_PROCESSOR_COUNT; others: the size of their worker pools",
+	if o.runtime.Procs > 0 {
+		fewer.From = strconv.Itoa(o.runtime.Procs)
 	}
+	limit := clientQuotaStep(n, o.cgroup, who)
+	if o.cores < 1 {
+		fewer.Or = true
+		return []remedy.Step{limit, fewer}
+	}
+	limit.Or = true
+	return []remedy.Step{fewer, limit}
 }

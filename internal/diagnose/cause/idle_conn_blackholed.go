@@ -2,8 +2,10 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -130,24 +132,29 @@ func explainBlackhole(n *facts.Node) *Finding {
 			"the server was frozen for a time; but its kernel acknowledges "+
 				"what arrives, so nothing would be retransmitted")
 	}
-	f.Fix = blackholeFix(n, limit.IdleBeforeNs)
+	f.FixSteps = blackholeFix(n, limit.IdleBeforeNs)
 	return f
 }
 
-func blackholeFix(n *facts.Node, limitNs int64) []string {
-	secs := max(1, limitNs/2e9)
-	keep := fmt.Sprintf("CONFIG SET tcp-keepalive %d on the server", secs)
-	if now, ok := n.Config("tcp-keepalive"); ok {
-		keep += fmt.Sprintf(" (now %s)", now)
+func blackholeFix(n *facts.Node, limitNs int64) []remedy.Step {
+	secs := int(max(1, limitNs/2e9))
+	server := remedy.ConfigSet(n, "server-keepalive", "tcp-keepalive", strconv.Itoa(secs),
+		"Let keepalives pass before the path forgets a connection (those that are opened from now on)")
+	client := remedy.Step{
+		ID: "client-keepalive", Kind: remedy.Setting, Or: true, Option: "TCP_KEEPIDLE", To: strconv.Itoa(secs),
+		Where: "the sockets of the clients", Restart: "the application",
+		Text: fmt.Sprintf("In seconds: Lettuce KeepAliveOptions, go-redis a Dialer with KeepAlive (9.22 and later "+
+			"30 s), redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
 	}
-	return []string{
-		keep + ": keepalives then pass before the connection is forgotten; applies to connections opened from now on",
-		fmt.Sprintf("or in the clients: Lettuce KeepAliveOptions, go-redis >= 9.22 (30 s/5 s/3) or a Dialer with "+
-			"KeepAlive, redis-py health_check_interval=%d, node-redis pingInterval, ioredis keepAlive", secs),
-		"Close idle connections before the path forgets them (ConnMaxIdleTime, minEvictableIdleTime), and limit " +
-			"the wait: TCP_USER_TIMEOUT or a read timeout of some hundred milliseconds",
-		"Raise the idle timeout of the firewall or balancer on the path " +
-			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB " +
-			"350 s, Azure LB 4 min), or let it send resets",
-	}
+	return []remedy.Step{server, client, {
+		ID: "close-first", Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Close connections that were idle for %d s before the path forgets them (go-redis "+
+			"ConnMaxIdleTime, Jedis minEvictableIdleDuration), and limit the wait by a read timeout of some hundred "+
+			"milliseconds or TCP_USER_TIMEOUT", secs),
+	}, {
+		ID: "longer-idle-timeout", Kind: remedy.Change,
+		Text: "Raise the idle timeout of the firewall or balancer on the path " +
+			"(net.netfilter.nf_conntrack_tcp_timeout_established; AWS NLB 350 s, Azure LB 4 min), or let it send " +
+			"resets",
+	}}
 }

@@ -45,7 +45,7 @@ func TestIdleConnectionBlackholed(t *testing.T) {
 	explainEdge(t, find("idle-conn-blackholed"), []edgeCase{
 		{
 			name: "idle connections are gone", rec: silent(busy(), 4, true, 3, false), found: true, min: 0.9,
-			evidence: "for at least 4 s", fix: "tcp-keepalive 2 on the server (now 300)",
+			evidence: "for at least 4 s", fix: "CONFIG SET tcp-keepalive 2",
 		},
 		{name: "a segment was lost", rec: silent(busy(), 4, true, 1, true)},
 		{name: "lost three times, and answered", rec: silent(busy(), 4, true, 3, true)},

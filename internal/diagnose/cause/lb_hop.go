@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -65,11 +66,14 @@ func explainHop(n *facts.Node) *Finding {
 		format.Name(n.Ledger.ProcessAt(n.Address)), format.Brief(cl.MaxNs))
 	f.support(recording.SourceTap, 0, "calls", "none of the calls that it made meanwhile to %s was slow",
 		strings.Join(next, ", "))
-	f.Fix = []string{
-		"Look for what it waits for: a free connection to the next hop (nutcracker server_connections, HAProxy " +
-			"maxconn of a server), a timer that collects calls (Envoy buffer_flush_timeout), a rate limit, a slow " +
-			"log or lookup of its own",
-		"Measure without it: slowpath doctor " + format.Shell(next[0]),
-	}
+	f.FixSteps = []remedy.Step{{
+		ID: "mend-proxy", Kind: remedy.Change,
+		Text: "Look for what it waits for, and mend that: a free connection to the next hop (nutcracker " +
+			"server_connections, HAProxy maxconn of a server), a timer that collects calls (Envoy " +
+			"buffer_flush_timeout), a rate limit, a slow log or lookup of its own",
+	}, {
+		ID: "no-proxy", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Let the clients call " + strings.Join(next, ", ") + " without it",
+	}}
 	return f
 }

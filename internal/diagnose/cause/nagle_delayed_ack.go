@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -153,17 +154,22 @@ func explainNagle(n *facts.Node) *Finding {
 		f.support(d.Source, d.Total(), "of the time",
 			"the server was busy only %.0f %% of the time: it did not make them wait", d.Total()*100)
 	}
-	f.Fix = nagleFix(who)
+	f.FixSteps = nagleFix(who)
 	return f
 }
 
-func nagleFix(who facts.NameCounts) []string {
-	return []string{
-		fmt.Sprintf("Set TCP_NODELAY on the connections of %s, and on proxies on the path: Lettuce < 6.0 "+
-			"SocketOptions.tcpNoDelay(true); redis-rs set_tcp_nodelay; rueidis DisableTCPNoDelay must be off; "+
-			"in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). Most other libraries set it.", format.Name(who.List(2))),
-		"Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for another.",
-	}
+func nagleFix(who facts.NameCounts) []remedy.Step {
+	return []remedy.Step{{
+		ID: "tcp-nodelay", Kind: remedy.Setting, Option: "TCP_NODELAY", To: "1", Restart: "the application",
+		Where: "the sockets of the clients, and of proxies on the path",
+		Text: fmt.Sprintf("On the connections of %s: Lettuce before 6.0 SocketOptions.tcpNoDelay(true), redis-rs "+
+			"set_tcp_nodelay, rueidis without DisableTCPNoDelay, in C setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, …). "+
+			"Most other libraries set it", format.Name(who.List(2))),
+	}, {
+		ID: "one-write", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Write a whole request at once (a buffered writer with one flush, or writev): then no piece waits for " +
+			"another",
+	}}
 }
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.

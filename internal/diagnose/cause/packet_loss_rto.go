@@ -3,6 +3,7 @@ package cause
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -110,7 +111,7 @@ func explainLoss(n *facts.Node) *Finding {
 		f.weighAcks(n)
 		f.doubtLoss(n, cl, seen)
 	}
-	f.Fix = lossFix
+	f.FixSteps = lossFix(n)
 	return f
 }
 
@@ -153,7 +154,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 				"(TCP_INFO rwnd_limited): some are window probes", l.ServerSegs-l.LostSegs,
 			format.Brief(int64(limited)))
 	}
-	f.Fix = lossFix
+	f.FixSteps = lossFix(n)
 	return f
 }
 
@@ -163,12 +164,26 @@ const (
 	lossSegments = 10    // Bound: guess.
 )
 
-var lossFix = []string{
-	"Find where packets get lost: ethtool -S DEV | grep -E 'drop|err|allowance', ip -s " +
-		"link, nft list ruleset, and conntrack -S at both ends; in a cloud the " +
-		"instance's bandwidth and packets-per-second allowances",
-	"Until then, on a network with a round trip below 1 ms: ip route change … rto_min 20ms " +
-		"makes each loss cost 20 ms instead of 200 ms",
+// lossFix finds the loss first: all else only makes it cheaper.
+func lossFix(n *facts.Node) []remedy.Step {
+	rto := remedy.Step{
+		ID: "shorter-rto", Kind: remedy.Command, Since: "Linux 6.11",
+		Text: "Until then, where round trips take less than 1 ms: retransmit after 20 ms instead of 200 ms, on the " +
+			"hosts at both ends (connections opened from now on)",
+		Command: "sysctl -w net.ipv4.tcp_rto_min_us=20000", Undo: "sysctl -w net.ipv4.tcp_rto_min_us=200000",
+		Risk: "on paths with longer round trips segments are retransmitted that were not lost",
+	}
+	if n.KernelBefore(6, 11) {
+		rto.Kind, rto.Since, rto.Command, rto.Undo = remedy.Change, "", "", ""
+		rto.Text = "Until then, where round trips take less than 1 ms: rto_min 20ms in the route between the hosts, " +
+			"at both ends (ip route change), so that a loss costs 20 ms instead of 200 ms"
+	}
+	return []remedy.Step{{
+		ID: "find-the-loss", Kind: remedy.Change,
+		Text: "Find where packets get lost, and end that: ethtool -S of the cards (drop, err, allowance), ip -s " +
+			"link, nft list ruleset and conntrack -S at both ends; in a cloud the instance's allowances of bandwidth " +
+			"and packets per second",
+	}, rto}
 }
 
 // doubtLoss says where lost replies are inferred, and where only new connections lost segments.

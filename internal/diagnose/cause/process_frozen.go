@@ -2,10 +2,10 @@ package cause
 
 import (
 	"fmt"
-	"strconv"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -50,7 +50,7 @@ func explainFrozen(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.98)
-	stops, cgroup, pid := 0, "", "PID"
+	stops, cgroup, pid := 0, "", 0
 	for _, e := range n.Events(recording.SourceHost, recording.KindFrozen) {
 		stops++
 		d := recording.DetailOf[recording.ThreadDetail](e)
@@ -58,7 +58,7 @@ func explainFrozen(n *facts.Node) *Finding {
 			cgroup = d.Cgroup
 		}
 		if d.TID > 0 {
-			pid = strconv.Itoa(d.TID) // of the main thread: the process's own
+			pid = d.TID // of the main thread: the process's own
 		}
 	}
 	if w := facts.SumWaits(n.Exact(account.Frozen)); w.Count > 0 {
@@ -75,20 +75,53 @@ func explainFrozen(n *facts.Node) *Finding {
 		"%s waited for it, up to %s", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	if cgroup != "" {
 		f.Title = "The server's cgroup was frozen"
-		f.Fix = []string{
-			fmt.Sprintf("Find what freezes %s: docker pause, a checkpoint, a backup "+
-				"job. If it is frozen now, with cgroup v1 or v2:", format.Name(cgroup)),
-			"echo THAWED > " + format.Shell("/sys/fs/cgroup/freezer"+cgroup+"/freezer.state"),
-			"echo 0 > " + format.Shell("/sys/fs/cgroup"+cgroup+"/cgroup.freeze"),
-		}
-	} else {
-		f.Fix = []string{
-			"Find what sends SIGSTOP or attaches a debugger:",
-			"bpftrace -e 'tracepoint:signal:signal_generate /args.sig == 19/ { " +
-				"printf(\"%s[%d] -> %d\\n\", comm, pid, args.pid); }'",
-			"If it is stopped now:",
-			"kill -CONT " + pid,
+	}
+	f.FixSteps = frozenFix(n, cgroup, pid)
+	return f
+}
+
+// frozenFix lets the process go on, and finds who stopped it. Which comes first depends on whether it still stands.
+func frozenFix(n *facts.Node, cgroup string, pid int) []remedy.Step {
+	goOn := remedy.Step{
+		ID: "let-it-go-on", Kind: remedy.Command, Text: "If it is stopped now, let it go on",
+		Risk: "a debugger or a checkpoint that stopped it may need it to stand still",
+	}
+	find := remedy.Step{
+		ID: "find-who-stops-it", Kind: remedy.Change,
+		Text: "Find what sends SIGSTOP to it or attaches a debugger, and end that. This names who sends it: bpftrace " +
+			"-e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, pid, " +
+			"args.pid); }'",
+	}
+	switch {
+	case cgroup != "" && n.Cgroup.Version == 1:
+		goOn.Command = "echo THAWED > " + format.Shell("/sys/fs/cgroup/freezer"+cgroup+"/freezer.state")
+	case cgroup != "":
+		goOn.Command = "echo 0 > " + format.Shell("/sys/fs/cgroup"+cgroup+"/cgroup.freeze")
+	case pid != 0:
+		goOn.Command = fmt.Sprintf("kill -CONT %d", pid)
+	default:
+		goOn.Kind, goOn.Text = remedy.Change, "If it is stopped now, send it SIGCONT"
+	}
+	if cgroup != "" {
+		find.Text = fmt.Sprintf("Find what freezes %s, and end that: docker pause, a checkpoint, a backup job",
+			format.Name(cgroup))
+	}
+	if stillStopped(n) {
+		return []remedy.Step{goOn, find}
+	}
+	return []remedy.Step{find, goOn}
+}
+
+// stillStopped reports whether the server stood still when the watch ended: until then, as far as the host was read.
+func stillStopped(n *facts.Node) bool {
+	var end, read int64
+	for _, source := range []string{recording.SourceHost, recording.SourceTap} {
+		for _, e := range n.Events(source, recording.KindFrozen) {
+			end = max(end, e.TimeNs+e.DurationNs)
 		}
 	}
-	return f
+	if s := n.Host("main.run_ns"); len(s) > 0 {
+		read = s[len(s)-1].TimeNs
+	}
+	return end > 0 && (end >= n.EndNs || read > 0 && end >= read)
 }

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -119,14 +120,19 @@ func explainReceiver(n *facts.Node) *Finding {
 			counted(retransmitted, "segment"))
 	}
 	reader := who.Top(1)[0]
-	f.Fix = []string{
-		fmt.Sprintf("Check what %s does while it reads: read a reply in one go and process it "+
-			"afterwards, in another thread if that takes long.", format.Name(reader)),
-		"Ask for less at a time: GETRANGE, HSCAN, LRANGE or XRANGE windows, values below 100 kB.",
-		"Limit what the server buffers for such clients: CONFIG SET client-output-buffer-limit \"normal " +
-			"64mb 32mb 10\" closes those that fall behind.",
-	}
+	f.FixSteps = receiverFix(reader)
 	return f
+}
+
+func receiverFix(reader string) []remedy.Step {
+	return []remedy.Step{{
+		ID: "read-then-process", Kind: remedy.Change, Restart: "the application",
+		Text: fmt.Sprintf("Let %s read a reply in one go and process it afterwards, in another thread if that takes "+
+			"long", format.Name(reader)),
+	}, {
+		ID: "smaller-replies", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Ask for less at a time: windows of GETRANGE, LRANGE or XRANGE, HSCAN, values below 100 kB",
+	}}
 }
 
 // supportPiles shows replies that wait at the server.

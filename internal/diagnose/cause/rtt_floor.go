@@ -2,6 +2,7 @@ package cause
 
 import (
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -97,28 +98,31 @@ func explainFloor(n *facts.Node) *Finding {
 func (f *Finding) whereFloor(n *facts.Node) {
 	kept, _ := n.Ledger.Path(n.Address, "kept")
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
-	far := []string{
-		"Move the callers to the server's zone or region, or a replica to the callers'",
-		"Make fewer round trips: pipelines, MGET, Lua; cache what is read often in the caller (CLIENT TRACKING)",
-	}
+	f.FixSteps = []remedy.Step{{
+		ID: "near-the-server", Kind: remedy.Change,
+		Text: "Move the callers to the server's zone or region, or a replica that they read from to theirs",
+	}, {
+		ID: "fewer-round-trips", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Make fewer round trips: pipelines, MGET, Lua; cache what is read often in the caller (CLIENT TRACKING)",
+	}}
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Strength = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes %s: it is the distance, no process takes part in it", format.Brief(fresh.ConnectMinNs))
-		f.Fix = far
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes only %s: what answers it is near, and forwards calls slowly or far away",
 			format.Brief(fresh.ConnectMinNs))
-		f.Fix = append([]string{
-			"Measure the server itself and the hop before it together: slowpath doctor PROXY:PORT SERVER:PORT",
-			"Look for a flush or batch timer in the proxy (Envoy buffer_flush_timeout, default 3 ms)",
-		}, far...)
+		f.FixSteps = append([]remedy.Step{{
+			ID: "no-flush-timer", Kind: remedy.Change,
+			Text: "Look for a flush or batch timer in what forwards the calls (Envoy: buffer_flush_timeout, 3 ms " +
+				"where max_buffer_size_before_flush is set) and shorten it; slowpath doctor with the addresses of " +
+				"the proxy and of the server shows which of them takes the time",
+		}}, f.FixSteps...)
 	default:
 		f.Strength = 0.7
-		f.Fix = far
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRTTFloor(t *testing.T) {
 		},
 		{
 			name: "T0: a proxy that is slow", rec: far(edgeMs / 10).info(idle), found: true, min: 0.8, max: 0.9,
-			evidence: "what answers it is near", fix: "PROXY:PORT",
+			evidence: "what answers it is near", fix: "flush or batch timer",
 		},
 		{name: "T1: the server sleeps", rec: far(19*edgeMs).mainThread(0.02, 0), found: true, min: 0.9},
 		{

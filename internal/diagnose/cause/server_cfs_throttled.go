@@ -251,18 +251,6 @@ func whoseLimit(n *facts.Node, q facts.QuotaUse) string {
 	return "the server's cgroup"
 }
 
-// unitOf is the systemd unit whose cgroup this is; empty where it is none. Those of containers are made by their
-// runtime.
-func unitOf(cgroup string) string {
-	base := path.Base(cgroup)
-	for _, suffix := range []string{".service", ".slice", ".scope"} {
-		if strings.HasSuffix(base, suffix) {
-			return base
-		}
-	}
-	return ""
-}
-
 // isPod reports whether a cgroup is that of a pod as a whole. The systemd driver writes the dashes of its uid as
 // underscores.
 func isPod(cgroup, uid string) bool {

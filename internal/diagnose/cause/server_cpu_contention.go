@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -89,17 +90,42 @@ func explainContention(n *facts.Node) *Finding {
 	f.doubtCallers(n)
 	f.doubtSoftirqs(n)
 	f.doubtChurn(n)
-	f.Fix = []string{"Give the server its own CPU: taskset or server_cpulist (CONFIG, redis >= 6.2 and " +
-		"valkey), or a cpuset for the other processes"}
-	for _, w := range who {
-		// taking the CPU from the callers would only reduce the load
-		if !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) {
-			f.Fix = append([]string{fmt.Sprintf("Move or limit %s: taskset -cp OTHER_CPUS %d, or renice -n 10 -p %d",
-				format.Name(w.Command), w.PID, w.PID)}, f.Fix...)
-			break
-		}
-	}
+	f.FixSteps = contentionFix(n, who)
 	return f
+}
+
+// contentionFix keeps others off the CPU on which the main thread runs. Taking the CPU from the callers would only
+// reduce the load, and threads of the kernel cannot be moved.
+func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step) {
+	var pids []int
+	var names []string
+	for _, w := range who {
+		if w.Self() || w.Caller || strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) ||
+			strings.HasPrefix(w.Command, "kworker/") {
+			continue
+		}
+		pids, names = append(pids, w.PID), append(names, fmt.Sprintf("%s[%d]", format.Name(w.Command), w.PID))
+	}
+	cpu, known := n.MainCPU()
+	if cpus := otherCPUs(n, cpu); len(pids) > 0 && known && cpus != "" {
+		fix = append(fix, remedy.Step{
+			ID: "move-other-processes", Kind: remedy.Command, Command: moveProcesses(pids, cpus),
+			Text: fmt.Sprintf("Keep %s off CPU %d, on which the server's main thread runs (taskset prints the CPUs "+
+				"that they had)", strings.Join(names, ", "), cpu),
+			Risk: "they share the other CPUs, and may run slower",
+		})
+	} else if len(pids) > 0 {
+		fix = append(fix, remedy.Step{
+			ID: "move-other-processes", Kind: remedy.Change,
+			Text: "Move " + strings.Join(names, ", ") + " to other CPUs than the server's main thread uses, or to " +
+				"another machine",
+		})
+	}
+	return append(fix, remedy.Step{
+		ID: "own-cpus", Kind: remedy.Change,
+		Text: "So that it stays so: CPUs that only the server may use, by a cpuset (systemd: AllowedCPUs= of the " +
+			"other units; Kubernetes: the static CPU manager and whole CPUs as request and limit)",
+	})
 }
 
 // supportHolders names what had the CPU when the main thread got it back, by share of its waits.

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -83,16 +84,34 @@ func explainSoftirq(n *facts.Node) *Finding {
 		f.doubt(recording.SourceHost, q.OthersNs, "ns",
 			"other processes used %.0f %% of that CPU as well", q.OthersNs/1e7/n.Seconds())
 	}
-	f.Fix = []string{
-		fmt.Sprintf("Move the card's interrupts to another CPU: grep -E 'eth|ens|virtio|mlx' "+
-			"/proc/interrupts, then echo OTHER_CPU > /proc/irq/NUMBER/smp_affinity_list (stop irqbalance, "+
-			"or exclude CPU %d from it by IRQBALANCE_BANNED_CPULIST)", q.CPU),
-		"If the card has one queue, spread the handling: echo " +
-			"MASK_OF_OTHER_CPUS > /sys/class/net/DEV/queues/rx-0/rps_cpus",
-		fmt.Sprintf("Or keep the server off CPU %d: taskset -acp OTHER_CPUS PID, or "+
-			"server_cpulist in its configuration (redis >= 6.0, valkey)", q.CPU),
-	}
+	f.FixSteps = softirqFix(n, q)
 	return f
+}
+
+// softirqFix moves the server first: that needs no knowledge of the card.
+func softirqFix(n *facts.Node, q facts.Softirq) []remedy.Step {
+	move := remedy.Step{
+		ID: "move-server", Kind: remedy.Change, Restart: "the server",
+		Text: fmt.Sprintf("Keep the server off CPU %d: server_cpulist in its configuration, or a cpuset", q.CPU),
+	}
+	if cpus, pid := otherCPUs(n, q.CPU), n.ServerPID(); cpus != "" && pid != 0 {
+		move.Kind, move.Restart, move.Command = remedy.Command, "", moveProcesses([]int{pid}, cpus)
+		move.Text = fmt.Sprintf("Keep the server off CPU %d", q.CPU)
+		move.Risk = "a restart forgets it, unless server_cpulist (Redis 6.0, Valkey) or a cpuset keeps it"
+		if before := mainAffinity(n); before != "" {
+			move.Undo = moveProcesses([]int{pid}, before)
+		}
+	}
+	return []remedy.Step{move, {
+		ID: "move-interrupts", Kind: remedy.Change, Or: true,
+		Text: fmt.Sprintf("Move the card's interrupts to another CPU: smp_affinity_list below /proc/irq, by its "+
+			"numbers in /proc/interrupts. irqbalance moves them back unless CPU %d is in "+
+			"IRQBALANCE_BANNED_CPULIST", q.CPU),
+	}, {
+		ID: "spread-packets", Kind: remedy.Change, Or: true,
+		Text: "If the card has one queue, let other CPUs handle what it receives: rps_cpus of its queue below " +
+			"/sys/class/net (RPS)",
+	}}
 }
 
 // supportQuiet compares with the other CPUs.

@@ -44,6 +44,11 @@ func TestSoftirqOnRedisCore(t *testing.T) {
 			name: "ksoftirqd has the CPU", rec: cpu(calls("ksoftirqd/0[14]"), 0.5, 0.7, 10_000), found: true, min: 0.9,
 			evidence: "50 % of the time in softirqs", fix: "smp_affinity_list",
 		},
+		{
+			name: "the server's process is known", rec: cpu(calls("ksoftirqd/0[14]"), 0.5, 0.7, 10_000).
+				snapshot(recording.SourceHost, "process", map[string]int{"pid": 4242}).
+				level(recording.SourceHost, "cpus_allowed", 1), found: true, fix: "taskset -acp 1 4242",
+		},
 		{name: "the CPU comes out of idle late", rec: cpu(calls("the idle task (the CPU was late to wake up)"), 0.5,
 			0.7, 10_000), found: true, min: 0.85, evidence: "the other 1 CPUs"},
 		{

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
@@ -113,7 +114,7 @@ func explainSwap(n *facts.Node) *Finding {
 			"a child process existed meanwhile: first writes to shared pages "+
 				"fault as well, but without reading (minor faults)")
 	}
-	f.Fix = swapFix(n, limit)
+	f.FixSteps = swapFix(n, limit)
 	return f
 }
 
@@ -140,20 +141,60 @@ func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	return path
 }
 
-func swapFix(n *facts.Node, limit string) []string {
-	var fix []string
-	used := facts.LastValue(n.Info("used_memory"))
-	if limit != "" {
-		fix = append(fix,
-			fmt.Sprintf("Raise the memory limit of cgroup %s above what the server needs: its data (%.0f MB now), "+
-				"buffers, and as much as is written during a snapshot", format.Name(limit), used/1e6))
+// swapFix makes room first: what is in swap does not come back without it.
+func swapFix(n *facts.Node, limit string) (fix []remedy.Step) {
+	if raise, ok := raiseMemoryLimit(n, limit); ok {
+		fix = append(fix, raise)
+	} else {
+		fix = append(fix, remedy.Step{
+			ID: "more-memory", Kind: remedy.Change,
+			Text: "Give the host more memory, or move other processes off it; then read what is in swap back: " +
+				"swapoff -a && swapon -a, or restart the server",
+			Risk: "swapoff takes as long as reading it all, and needs room for it",
+		})
 	}
-	if max, ok := n.Config("maxmemory"); ok && max == "0" {
-		fix = append(fix,
-			"CONFIG SET maxmemory to what fits in memory with room for buffers and "+
-				"snapshots (now 0: unlimited), with a maxmemory-policy")
+	if most, ok := n.Config("maxmemory"); ok && most == "0" {
+		fix = append(fix, remedy.ConfigSet(n, "limit-data", "maxmemory", "<what fits with room for snapshots>",
+			"Limit the data to what fits in memory, with a maxmemory-policy"))
+		fix[len(fix)-1].Risk = "by maxmemory-policy keys are evicted, or writes refused"
 	}
-	return append(fix, "Once there is room, bring it back into memory: swapoff -a && swapon -a, or restart the server",
-		"Keep it from being swapped out: vm.swappiness 0 or 1, "+
-			"memory.swap.max 0 for its cgroup, or no swap on this host")
+	return append(fix, remedy.Step{
+		ID: "no-swap", Kind: remedy.Change,
+		Text: "Once it fits, keep the server out of swap: memory.swap.max 0 for its cgroup (v2), MemorySwapMax=0 of " +
+			"its unit, or vm.swappiness 0 or 1",
+		Risk: "without swap the kernel kills a process where memory runs out",
+	})
+}
+
+// raiseMemoryLimit raises the limit of a cgroup to what the server has in memory and in swap, and half as much again
+// for buffers and snapshots, and reads its memory once, which brings it back from swap.
+func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
+	last := func(name string) float64 {
+		return facts.LastValue(n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+limit, name))
+	}
+	swapped := facts.LastValue(n.Host("process.swap_bytes"))
+	need := facts.LastValue(n.Host("process.rss_bytes")) + max(swapped,
+		facts.LastValue(n.Host("process.smaps_swap_bytes")))
+	need += need / 2
+	now, pid := last("memory.limit_bytes"), n.ServerPID()
+	if limit == "" || pid == 0 || n.Cgroup.Version == 0 || need <= now {
+		return remedy.Step{}, false
+	}
+	file, lower := "/sys/fs/cgroup/memory"+limit+"/memory.limit_in_bytes", fmt.Sprintf("%.0f", now)
+	if n.Cgroup.Version == 2 {
+		file = "/sys/fs/cgroup" + limit + "/memory.max"
+		if high := last("memory.high_bytes"); high > 0 && (now <= 0 || high < now) {
+			file, lower = "/sys/fs/cgroup"+limit+"/memory.high", fmt.Sprintf("%.0f", high)
+		}
+	}
+	return remedy.Step{
+		ID: "raise-memory-limit", Kind: remedy.Command,
+		Text: fmt.Sprintf("Raise the memory limit of cgroup %s to %.0f MB, and read the server's memory once: that "+
+			"brings it back from swap", format.Name(limit), need/1e6),
+		Command: fmt.Sprintf("echo %.0f > %s && grep ' rw' /proc/%d/maps | while IFS='- ' read -r a b c; do dd "+
+			"if=/proc/%d/mem of=/dev/null bs=1M iflag=skip_bytes,count_bytes skip=$((0x$a)) count=$((0x$b-0x$a)); "+
+			"done 2> /dev/null", need, format.Shell(file), pid, pid),
+		Undo: fmt.Sprintf("echo %s > %s", lower, format.Shell(file)),
+		Risk: "the host needs that much memory; while it is read the server waits for the disk as now",
+	}, true
 }

@@ -21,6 +21,14 @@ func TestSwap(t *testing.T) {
 		return e.host(map[string]float64{"main.majflt": majflt}).level(recording.SourceHost, "process.swap_bytes",
 			bytes).level(recording.SourceHost, "process.rss_bytes", 250e6)
 	}
+	limited := func(e edge) edge {
+		for name, bytes := range map[string]float64{"memory.limit_bytes": 256e6, "memory.usage_bytes": 255e6} {
+			e.Sample(recording.Sample{
+				Source: recording.SourceHost, Subject: recording.CgroupPrefix + "/redis", Name: name, Value: bytes,
+			})
+		}
+		return e
+	}
 	work := map[string]float64{
 		"used_cpu_sys_main_thread": 1.3, "used_cpu_user_main_thread": 0.1,
 		"total_reads_processed": 2000, "total_writes_processed": 2000,
@@ -34,6 +42,18 @@ func TestSwap(t *testing.T) {
 		{
 			name: "and the work of fetching", rec: swap(calls("page fault"), 20_000, 600e6).info(work), found: true,
 			min: 0.9, evidence: "91 %", fix: "swapoff",
+		},
+		{
+			name: "the limit of its cgroup", rec: limited(swap(calls("page fault"), 20_000, 600e6)).
+				snapshot(recording.SourceHost, "process", map[string]int{"pid": 4242}).
+				snapshot(recording.SourceHost, "cgroup", map[string]int{"version": 1}), found: true,
+			evidence: "its cgroup /redis is full",
+			fix: "echo 1275000000 > /sys/fs/cgroup/memory/redis/memory.limit_in_bytes && " +
+				"grep ' rw' /proc/4242/maps",
+		},
+		{
+			name: "no server process is known", rec: limited(swap(calls("page fault"), 20_000, 600e6)), found: true,
+			fix: "Give the host more memory",
 		},
 		{name: "old swap that is not used", rec: swap(calls("fdatasync"), 0, 600e6)},
 		{name: "faults of files", rec: swap(calls("page fault"), 200, 0)},

@@ -169,7 +169,7 @@ func explainHandshakeStorm(n *facts.Node) *Finding {
 	if h.source != recording.SourceTap {
 		f.doubt(h.source, 0, "", "that the CPU time went into handshakes is inferred: commands do not account for it")
 	}
-	f.Fix = handshakeStormFix(n)
+	f.FixSteps = handshakeStormFix(n)
 	return f
 }
 
@@ -200,29 +200,35 @@ func (f *Finding) supportTLSPhase(n *facts.Node) {
 		format.Brief(phases[len(phases)/2]), format.Brief(phases[len(phases)-1]), format.Brief(dials[len(dials)/2]))
 }
 
-func handshakeStormFix(n *facts.Node) []string {
-	fix := append([]string{"Open connections once and keep them; if many instances start together, let each wait a " +
-		"random time before it connects, and let retries back off with jitter"},
-		remedy.For(n, remedy.KeepConnections, nil)...)
-	fix = append(fix,
-		"Wait longer than a handshake takes while many are queued (dial timeouts of at least 5 s): a client that "+
-			"gives up and dials again only makes the queue longer")
-	valkey := n.Rec.Meta[recording.MetaServer]
+func handshakeStormFix(n *facts.Node) []remedy.Step {
+	const perCycle = "max-new-tls-connections-per-cycle"
+	fix := append(remedy.Steps(n, remedy.KeepConnections, nil), remedy.Step{
+		ID: "spread-dials", Kind: remedy.Change, Restart: "the application",
+		Text: "If many instances start together, let each wait a random time before it connects, with retries that " +
+			"back off with jitter and dial timeouts of at least 5 s: a client that gives up and dials again makes " +
+			"the queue longer",
+	})
+	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
+	taken, known := n.Config(perCycle)
 	switch {
-	case strings.HasPrefix(valkey, "valkey"):
-		fix = append(fix, "io-threads 4 (Valkey 8.1 and later do handshakes in them), if there are as many CPUs",
-			"max-new-tls-connections-per-cycle 1 (its default) keeps commands going between "+
-				"handshakes: raise it only with CPUs to spare")
-	case facts.ServerAtLeast(n, 7, 4):
-		fix = append(fix,
-			"max-new-tls-connections-per-cycle 1 (its default): commands go on "+
-				"between handshakes; check whether it was raised")
-	default:
-		fix = append(fix,
-			"Redis 7.4 and Valkey 8 take one new TLS connection per event-loop iteration "+
-				"(max-new-tls-connections-per-cycle): older versions take all that are queued first")
+	case known && taken != "1":
+		fix = append(fix, remedy.ConfigSet(n, "few-handshakes-per-cycle", perCycle, "1",
+			"Let commands go on between handshakes"))
+	case !facts.ServerAtLeast(n, 7, 4):
+		fix = append(fix, remedy.Step{
+			ID: "upgrade-server", Kind: remedy.Change, Restart: "the server",
+			Text: "Upgrade to Redis 7.4 or Valkey 8, which take one new TLS connection per iteration of the event " +
+				"loop (" + perCycle + "): older versions take all that are queued first",
+		})
 	}
-	return append(fix,
-		"A certificate with an ECDSA key (P-256) instead of RSA: its signature costs about a tenth; or a "+
-			"TLS proxy (stunnel, Envoy) on the server's host")
+	if name == "valkey" && facts.VersionAtLeast(version, 8, 1) {
+		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads", "4",
+			"They do handshakes, too. Only where there are as many CPUs"))
+		fix[len(fix)-1].Since = "Valkey 8.1"
+	}
+	return append(fix, remedy.Step{
+		ID: "ecdsa-certificate", Kind: remedy.Change,
+		Text: "A certificate with an ECDSA key (P-256) instead of RSA: its signature costs about a tenth; or a TLS " +
+			"proxy (stunnel, Envoy) on the server's host",
+	})
 }

@@ -60,6 +60,19 @@ func (c *Case) commOf(pid int, thread string) string {
 // CgroupOf is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.
 func (c *Case) CgroupOf(pid int) string { return c.process(pid).Cgroup }
 
+// ServerPID is the id of the server's process, or the proxy's, in the PID namespace of this host; 0 where the host
+// source did not see it.
+func (n *Node) ServerPID() int {
+	var p struct {
+		PID int `json:"pid"`
+	}
+	s, found := n.Rec.SnapshotOf(recording.SourceHost, n.Address, "process")
+	if found && json.Unmarshal([]byte(s.Body), &p) == nil {
+		return p.PID
+	}
+	return 0
+}
+
 // ownPIDs are slowpath's own processes, as far as the host source saw them.
 func (c *Case) ownPIDs() map[int]bool {
 	out := map[int]bool{}

@@ -70,12 +70,10 @@ func (q Softirq) ShareWithin(from, to int64) float64 {
 	return 0
 }
 
-// Softirq is that of the CPU on which the main thread was seen most; ok is false where the host source did not see it.
-func (n *Node) Softirq() (q Softirq, ok bool) {
+// MainCPU is the number of the CPU on which the main thread was seen most; ok is false where the host source did not
+// see it.
+func (n *Node) MainCPU() (most int, ok bool) {
 	at := n.Host("main.cpu")
-	if len(at) == 0 {
-		return q, false
-	}
 	on := map[int]int64{}
 	for i, p := range at {
 		to := n.EndNs
@@ -85,9 +83,17 @@ func (n *Node) Softirq() (q Softirq, ok bool) {
 		on[int(p.Value)] += max(to-p.TimeNs, 1)
 	}
 	for cpu, ns := range on {
-		if ns > on[q.CPU] || on[q.CPU] == 0 || ns == on[q.CPU] && cpu < q.CPU {
-			q.CPU = cpu
+		if ns > on[most] || on[most] == 0 || ns == on[most] && cpu < most {
+			most = cpu
 		}
+	}
+	return most, len(at) > 0
+}
+
+// Softirq is that of the CPU on which the main thread was seen most; ok is false where the host source did not see it.
+func (n *Node) Softirq() (q Softirq, ok bool) {
+	if q.CPU, ok = n.MainCPU(); !ok {
+		return q, false
 	}
 	name := fmt.Sprintf("cpu.%d.", q.CPU)
 	q.series = n.Machine(name + "softirq_ns")
