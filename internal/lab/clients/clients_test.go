@@ -3,7 +3,9 @@ package clients
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -263,4 +265,33 @@ func awaitName(t *testing.T, s *fleet.Instance, name string) {
 		}
 	}
 	t.Errorf("no connection named %s", name)
+}
+
+// TestPyAsyncComputesElsewhere: with block_elsewhere another process computes, which ends with the program.
+func TestPyAsyncComputesElsewhere(t *testing.T) {
+	s := serve(t)
+	run := start(t, PyAsync, Options{
+		Addresses: []string{s.Addr}, Password: "secret", Workers: 1, Rate: 100, Keys: 10, Commands: mix,
+		BlockEvery: 20 * time.Millisecond, BlockFor: 10 * time.Millisecond, BlockElsewhere: true,
+	})
+	ready(t, run)
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", run.PID, run.PID))
+	if err != nil {
+		t.Skip(err) // a kernel without CONFIG_PROC_CHILDREN
+	}
+	children := strings.Fields(string(list))
+	if len(children) != 1 {
+		t.Fatalf("its children are %q", children)
+	}
+	if sum, err := run.Stop(endTimeout); err != nil || sum.Errors > 0 {
+		t.Errorf("%v, %v", sum, err)
+	}
+	for deadline := time.Now().Add(endTimeout); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat("/proc/" + children[0]); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %s still runs", children[0])
+		}
+	}
 }

@@ -16,6 +16,7 @@ var clientCFSThrottled = Incident{
 	ID:    "client-cfs-throttled",
 	Cause: "client-cfs-throttled",
 	Title: "a go-redis client that decodes its replies, in a cgroup with a CPU quota of 20 ms per 100 ms",
+	Fixes: []string{"remove-cpu-limit"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		g, err := fault.CPUCgroup(l, "client", 20*time.Millisecond)
 		if err != nil {
@@ -31,7 +32,8 @@ var clientCFSThrottled = Incident{
 		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, Cgroup: g,
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 4, DecodesPerCall: 1,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 4, Rate: 4000,
+				DecodesPerCall: 1,
 			},
 		})
 	},

@@ -16,6 +16,7 @@ var clientCPUSaturated = Incident{
 	ID:    "client-cpu-saturated",
 	Cause: "client-cpu-saturated",
 	Title: "a go-redis client with 30 callers that decode their replies, on one CPU",
+	Fixes: []string{"more-cpus", "less-work-per-reply"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if runtime.NumCPU() < 2 {
 			return Scene{}, fmt.Errorf("%w: it needs a CPU for the client and one for the server", fault.ErrCannot)
@@ -24,14 +25,21 @@ var clientCPUSaturated = Incident{
 		if err != nil {
 			return Scene{}, err
 		}
-		if err := fillDocuments(ctx, s, Documents, 20); err != nil {
+		items, cpus := 20, otherCPU()
+		if l.Fixed("less-work-per-reply") {
+			items = 2
+		}
+		if l.Fixed("more-cpus") {
+			cpus = ""
+		}
+		if err := fillDocuments(ctx, s, Documents, items); err != nil {
 			return Scene{}, err
 		}
 		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
-			Program: clients.GoRedis9, CPU: otherCPU(),
+			Program: clients.GoRedis9, CPU: cpus,
 			Options: clients.Options{
 				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 30, PoolSize: 30,
-				DecodesPerCall: 4, Procs: 8,
+				Rate: 4000, DecodesPerCall: 4, Procs: 8,
 			},
 		})
 	},

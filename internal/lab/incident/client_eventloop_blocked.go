@@ -14,6 +14,7 @@ var clientEventLoopBlocked = Incident{
 	ID:    "client-eventloop-blocked",
 	Cause: "client-eventloop-blocked",
 	Title: "an asyncio client whose coroutine computes for 50 to 150 ms, twice a second",
+	Fixes: []string{"unblock-event-loop"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
 		if err != nil {
@@ -27,6 +28,7 @@ var clientEventLoopBlocked = Incident{
 			Options: clients.Options{
 				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 2, Burst: 8, Rate: 200,
 				BlockEvery: 400 * time.Millisecond, BlockFor: 100 * time.Millisecond,
+				BlockElsewhere: l.Fixed("unblock-event-loop"),
 			},
 		})
 	},

@@ -14,6 +14,7 @@ var clientGCPause = Incident{
 	ID:    "client-gc-pause",
 	Cause: "client-gc-pause",
 	Title: "an asyncio client whose garbage collector walks a cache of 200 000 containers",
+	Fixes: []string{"collect-less-often"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
 		if err != nil {
@@ -26,7 +27,7 @@ var clientGCPause = Incident{
 			Program: clients.PyAsync, CPU: otherCPU(),
 			Options: clients.Options{
 				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 2, Burst: 8, Rate: 240,
-				HeapObjects: 200_000, HeapPerCall: 600,
+				HeapObjects: 200_000, HeapPerCall: 600, GCThreshold: l.FixedNumber("collect-less-often", 0),
 			},
 		})
 	},

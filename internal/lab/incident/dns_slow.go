@@ -24,6 +24,9 @@ var dnsSlowLost = slowNames("-lost", "a job with a new go-redis client for every
 	"sixth query",
 	clients.GoRedis9, 0, 6, clients.Options{Workers: 12, Rate: 40, CallsPerClient: 2, DialTimeout: 20 * time.Second})
 
+// keepConnections lets a client keep them: one client for all calls, with as many idle connections as callers.
+func keepConnections(o *clients.Options) { o.CallsPerClient, o.MaxIdle = 0, o.Workers }
+
 func slowNames(suffix, title string, program clients.Name, delay time.Duration, loseEvery int,
 	o clients.Options,
 ) Incident {
@@ -32,6 +35,7 @@ func slowNames(suffix, title string, program clients.Name, delay time.Duration, 
 		Cause: "dns-slow",
 		Title: title,
 		Watch: 12 * time.Second,
+		Fixes: []string{"keep-connections"},
 		Make: func(ctx context.Context, l *Lab) (Scene, error) {
 			s, err := l.Start(ctx, fleet.Spec{})
 			if err != nil {
@@ -40,6 +44,9 @@ func slowNames(suffix, title string, program clients.Name, delay time.Duration, 
 			prefix, err := (&fault.NameServer{Delay: delay, LoseEvery: loseEvery}).Start(l)
 			if err != nil {
 				return Scene{}, err
+			}
+			if l.Fixed("keep-connections") {
+				keepConnections(&o)
 			}
 			o.Addresses, o.Commands, o.Keys = []string{fault.ByName(s.Addr)}, mixedReads(), Documents
 			return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{Program: program, Prefix: prefix, Options: o})

@@ -15,7 +15,8 @@ var gomaxprocsOverQuota = Incident{
 	ID:    "gomaxprocs-over-quota",
 	Cause: "gomaxprocs-over-quota",
 	Title: "a go-redis client with GOMAXPROCS 16 and 30 callers that decode replies, with a quota of half a core",
-	Make:  manyProcs(50*time.Millisecond, 16, 30),
+	Fixes: []string{"remove-cpu-limit"},
+	Make:  manyProcs(50*time.Millisecond, 16, 30, 6000),
 }
 
 // gomaxprocsOverQuotaCore is the same with 8 threads and one core: with GOMAXPROCS=1 the same work would never be
@@ -24,12 +25,13 @@ var gomaxprocsOverQuotaCore = Incident{
 	ID:    "gomaxprocs-over-quota-core",
 	Cause: "gomaxprocs-over-quota",
 	Title: "a go-redis client with GOMAXPROCS 8 and 30 callers that decode replies, with a quota of one core",
-	Make:  manyProcs(100*time.Millisecond, 8, 30),
+	Fixes: []string{"threads-fit-quota", "remove-cpu-limit"},
+	Make:  manyProcs(100*time.Millisecond, 8, 30, 0),
 }
 
 // manyProcs runs a client whose runtime has more threads than its cgroup has cores. The quota is CPU time in each 100
-// ms.
-func manyProcs(quota time.Duration, procs, workers int) func(context.Context, *Lab) (Scene, error) {
+// ms, the rate calls per second; 0: as many as it can.
+func manyProcs(quota time.Duration, procs, workers int, rate float64) func(context.Context, *Lab) (Scene, error) {
 	return func(ctx context.Context, l *Lab) (Scene, error) {
 		g, err := fault.CPUCgroup(l, "client", quota)
 		if err != nil {
@@ -46,7 +48,7 @@ func manyProcs(quota time.Duration, procs, workers int) func(context.Context, *L
 			Program: clients.GoRedis9, Cgroup: g,
 			Options: clients.Options{
 				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: workers,
-				PoolSize: workers, DecodesPerCall: 2, Procs: procs,
+				PoolSize: workers, Rate: rate, DecodesPerCall: 2, Procs: l.FixedNumber("threads-fit-quota", procs),
 			},
 		})
 	}

@@ -24,6 +24,7 @@ var idleConnBlackholed = Incident{
 	ID:    "idle-conn-blackholed",
 	Cause: "idle-conn-blackholed",
 	Title: "a firewall that forgets connections after 2 s without packets, and callers that pause for 4 s",
+	Fixes: []string{"server-keepalive", "client-keepalive"},
 	Watch: 12 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		ns, err := fault.NewNetNS(ctx, l)
@@ -38,8 +39,9 @@ var idleConnBlackholed = Incident{
 			return Scene{}, err
 		}
 		took, others := l.timings("calls after a pause"), l.timings("callers without pauses")
+		keepIdle := time.Duration(l.FixedNumber("client-keepalive", 0)) * time.Second
 		for range 12 {
-			i := &idler{addr: s.Addr, took: took}
+			i := &idler{addr: s.Addr, took: took, keepIdle: keepIdle}
 			l.Defer(func(context.Context) error { i.drop(); return nil })
 			l.startCallers(ctx, 1, idleBetween, i.call)
 		}
@@ -63,11 +65,12 @@ func forgetIdle(ctx context.Context, n *fault.NetNS, after time.Duration) error 
 	return n.Shell(ctx, fmt.Sprintf(sysctl, int(after.Seconds())))
 }
 
-// idler is a caller that keeps its connection between calls, without keepalive.
+// idler is a caller that keeps its connection between calls.
 type idler struct {
-	addr string
-	took *timings
-	c    *caller
+	addr     string
+	took     *timings
+	keepIdle time.Duration // TCP_KEEPIDLE; 0: no keepalive
+	c        *caller
 }
 
 // call is one call as its user sees it: it is retried on a new connection when it gets no reply.
@@ -79,6 +82,12 @@ func (i *idler) call(ctx context.Context) error {
 		var err error
 		if i.c, err = dialCaller(ctx, net.Dialer{}, i.addr); err != nil {
 			return err
+		}
+		if i.keepIdle > 0 {
+			err = i.c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: i.keepIdle, Interval: i.keepIdle})
+			if err != nil {
+				return err
+			}
 		}
 		return i.try(ctx)
 	})

@@ -15,6 +15,7 @@ var lbHop = Incident{
 	ID:    "lb-hop",
 	Cause: "lb-hop",
 	Title: "a proxy behind HAProxy that keeps all replies for 30 ms, half of the time",
+	Fixes: []string{"no-proxy"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -24,6 +25,10 @@ var lbHop = Incident{
 		at, err := slow.Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
+		}
+		behind := []string{at, s.Addr}
+		if l.Fixed("no-proxy") {
+			at, behind = s.Addr, behind[1:]
 		}
 		outer, err := l.proxy(ctx, HAProxy, &fleet.Instance{Info: fleet.Info{Addr: at}})
 		if err != nil {
@@ -36,7 +41,7 @@ var lbHop = Incident{
 			return nil
 		})
 		// The callers are another process than the proxy, which is this one.
-		return Scene{Target: outer.Addr, Args: []string{at, s.Addr}}, l.Client(ctx, ClientSpec{
+		return Scene{Target: outer.Addr, Args: behind}, l.Client(ctx, ClientSpec{
 			Program: clients.GoRedis9, Options: clients.Options{
 				Addresses: []string{outer.Addr}, Commands: smallReads(), Keys: Documents, Workers: 10, PoolSize: 10,
 				Rate: 500,

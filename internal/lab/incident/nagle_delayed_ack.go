@@ -20,19 +20,25 @@ var nagleDelayedACK = Incident{
 	ID:    "nagle-delayed-ack",
 	Cause: "nagle-delayed-ack",
 	Title: "clients without TCP_NODELAY that send the head and the value of a SET in two writes",
+	Fixes: []string{"tcp-nodelay", "one-write"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
 			return Scene{}, err
 		}
 		took, others := l.timings("SETs in two writes"), l.timings("other callers")
+		noDelay := l.FixedNumber("tcp-nodelay", 0) == 1
+		set := setInTwoWrites
+		if l.Fixed("one-write") {
+			set = setInOneWrite
+		}
 		const clients = 4
 		for range clients {
 			err := l.startCaller(ctx, net.Dialer{}, s.Addr, 20*time.Millisecond, func(c *caller) error {
-				if err := c.SetNoDelay(false); err != nil { // Go sets it on every connection
+				if err := c.SetNoDelay(noDelay); err != nil { // Go sets it on every connection
 					return err
 				}
-				return took.time(func() error { return setInTwoWrites(c, 500) })
+				return took.time(func() error { return set(c, 500) })
 			})
 			if err != nil {
 				return Scene{}, err
@@ -53,6 +59,11 @@ func setInTwoWrites(c *caller, bytes int) error {
 		return err
 	}
 	return c.reply()
+}
+
+// setInOneWrite sends the same as setInTwoWrites.
+func setInOneWrite(c *caller, bytes int) error {
+	return c.call("SET", "two:"+itoa(rand.IntN(1000)), strings.Repeat("v", bytes))
 }
 
 // noNoDelay takes TCP_NODELAY from clients that write twice.

@@ -70,6 +70,7 @@ var processFrozenSince = Incident{
 	ID:    "process-frozen-since",
 	Cause: "process-frozen",
 	Title: "SIGSTOP of the server before doctor starts, until it ends",
+	Fixes: []string{"let-it-go-on"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.loadedServer(ctx)
 		if err != nil {

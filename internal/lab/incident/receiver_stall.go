@@ -28,6 +28,7 @@ var receiverStall = Incident{
 	ID:    "receiver-stall",
 	Cause: "receiver-stall",
 	Title: "clients that read values of 2 MB slower than the server sends them",
+	Fixes: []string{"read-then-process", "smaller-replies"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -37,11 +38,18 @@ var receiverStall = Incident{
 			return Scene{}, err
 		}
 		took, others := l.timings("GETs of 2 MB by slow readers"), l.timings("other callers")
+		read := func(c *caller) error { return getSlowly(c, "blob") }
+		switch {
+		case l.Fixed("read-then-process"):
+			read = func(c *caller) error { return getAtOnce(c, "blob") }
+		case l.Fixed("smaller-replies"):
+			read = func(c *caller) error { return getInWindows(c, "blob") }
+		}
 		const clients = 3
 		for range clients {
 			err := l.startCaller(ctx, net.Dialer{Control: smallReceiveBuffer}, s.Addr, 50*time.Millisecond,
 				func(c *caller) error {
-					return took.time(func() error { return getSlowly(c, "blob") })
+					return took.time(func() error { return read(c) })
 				})
 			if err != nil {
 				return Scene{}, err
@@ -77,6 +85,30 @@ func getSlowly(c *caller, key string) error {
 			return err
 		}
 		left -= n
+		time.Sleep(stallChunkWork)
+	}
+	return nil
+}
+
+// stallChunks is how many chunks a value has.
+const stallChunks = stallValueBytes / stallChunkBytes
+
+// getAtOnce reads a value, and then works on it as long as getSlowly does.
+func getAtOnce(c *caller, key string) error {
+	if err := c.call("GET", key); err != nil {
+		return err
+	}
+	time.Sleep(stallChunks * stallChunkWork)
+	return nil
+}
+
+// getInWindows asks for a chunk at a time, and works on each before it asks for the next.
+func getInWindows(c *caller, key string) error {
+	for i := range stallChunks {
+		from := i * stallChunkBytes
+		if err := c.call("GETRANGE", key, itoa(from), itoa(from+stallChunkBytes-1)); err != nil {
+			return err
+		}
 		time.Sleep(stallChunkWork)
 	}
 	return nil

@@ -15,6 +15,7 @@ var rttFloor = Incident{
 	ID:    "rtt-floor",
 	Cause: "rtt-floor",
 	Title: "a path that delays every reply by 8 ms",
+	Fixes: []string{"near-the-server"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{})
 		if err != nil {
@@ -23,6 +24,9 @@ var rttFloor = Incident{
 		far, err := (&fault.Proxy{Server: s.Addr, ReplyDelay: 8 * time.Millisecond}).Start(ctx, l)
 		if err != nil {
 			return Scene{}, err
+		}
+		if l.Fixed("near-the-server") {
+			far = s.Addr
 		}
 		l.Load(ctx, traffic.Spec{Addr: far, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000)})
 		return Scene{Target: far}, nil

@@ -19,6 +19,7 @@ var serverCPUContention = Incident{
 	ID:    "server-cpu-contention",
 	Cause: "server-cpu-contention",
 	Title: "three busy processes on the only CPU that the server may use",
+	Fixes: []string{"move-other-processes"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{CPUs: []int{0}})
 		if err != nil {

@@ -32,6 +32,7 @@ var softirqOnRedisCore = Incident{
 	ID:    "softirq-on-redis-core",
 	Cause: "softirq-on-redis-core",
 	Title: "40 000 packets per second for another service, received on the only CPU of the server",
+	Fixes: []string{"move-server"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if runtime.NumCPU() < 2 {
 			return Scene{}, fmt.Errorf("%w: it needs two CPUs, one of them to send the packets", fault.ErrCannot)

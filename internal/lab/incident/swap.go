@@ -23,6 +23,7 @@ var swapIncident = Incident{
 	ID:    "swap",
 	Cause: "swap",
 	Title: "a server with 750 MB of data and 256 MB of memory, and a swap file",
+	Fixes: []string{"raise-memory-limit"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		if err := fault.SwapFile(ctx, l, swapFile); err != nil {
 			return Scene{}, err

@@ -16,6 +16,7 @@ var tlsHandshakeStorm = Incident{
 	ID:    "tls-handshake-storm",
 	Cause: "tls-handshake-storm",
 	Title: "60 go-redis callers that open TLS connections all the time, and other callers that keep theirs",
+	Fixes: []string{"keep-connections"},
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{TLS: true, RSA: 2048, CPUs: []int{0}})
@@ -28,12 +29,15 @@ var tlsHandshakeStorm = Incident{
 		}}); err != nil {
 			return Scene{}, err
 		}
+		o := clients.Options{
+			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 60,
+			Rate: 3000, CallsPerClient: 2, DialTimeout: 10 * time.Second,
+		}
+		if l.Fixed("keep-connections") {
+			keepConnections(&o)
+		}
 		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, ClientSpec{
-			Program: clients.GoRedis9, CPU: otherCPU(),
-			Options: clients.Options{
-				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 60,
-				CallsPerClient: 2, DialTimeout: 10 * time.Second,
-			},
+			Program: clients.GoRedis9, CPU: otherCPU(), Options: o,
 		})
 	},
 }
@@ -43,17 +47,22 @@ var tlsHandshakeStormRedigo = Incident{
 	ID:    "tls-handshake-storm-redigo",
 	Cause: "tls-handshake-storm",
 	Title: "a redigo pool without MaxIdle for 30 callers, and a server with a certificate of RSA 4096",
+	Fixes: []string{"keep-connections"},
 	Args:  []string{"--insecure"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.Start(ctx, fleet.Spec{TLS: true, RSA: 4096, CPUs: []int{0}})
 		if err != nil {
 			return Scene{}, err
 		}
+		o := clients.Options{
+			Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 30,
+			Rate: 1000,
+		}
+		if l.Fixed("keep-connections") {
+			keepConnections(&o)
+		}
 		return Scene{Target: "rediss://" + s.Addr}, l.Client(ctx, ClientSpec{
-			Program: clients.Redigo, CPU: otherCPU(),
-			Options: clients.Options{
-				Addresses: []string{s.Addr}, TLS: true, Commands: mixedReads(), Keys: Documents, Workers: 30,
-			},
+			Program: clients.Redigo, CPU: otherCPU(), Options: o,
 		})
 	},
 }

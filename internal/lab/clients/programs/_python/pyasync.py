@@ -2,9 +2,11 @@
 
 import asyncio
 import collections
+import concurrent.futures
 import gc
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -17,6 +19,15 @@ from redis.asyncio import Redis
 import program
 
 
+def compute(rows, seconds):
+    """Sorts, encodes and signs rows, for so much CPU time of this thread."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        rows.sort(key=lambda r: r["total"])
+        hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        rows = json.loads(json.dumps(rows))
+
+
 class Workload:
     def __init__(self, options):
         self.o, self.mix = options, program.Mix(options)  # block and heap change with further lines
@@ -27,6 +38,11 @@ class Workload:
         self.gcs = []
         self.stop = asyncio.Event()
         self.heap = collections.deque()
+        # forked now, while it has neither threads nor handlers of signals
+        self.elsewhere = None
+        if options.get("block_elsewhere"):
+            self.elsewhere = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+            self.elsewhere.submit(compute, [], 0).result()
         host, port = program.endpoint(options["addresses"][0])
         self.redis = Redis(
             host=host, port=port, db=options.get("db", 0), password=options.get("password"),
@@ -48,6 +64,8 @@ class Workload:
         await self.stop.wait()
         await asyncio.wait(tasks, timeout=1)  # they end by themselves: redis-py 4.3.4 may swallow a cancellation
         gc.callbacks.remove(self.collected)
+        if self.elsewhere:
+            self.elsewhere.shutdown()
         self.report()
 
     def input(self):
@@ -106,7 +124,7 @@ class Workload:
         return error
 
     async def block(self):
-        """Blocks the event loop: it sorts, encodes and signs rows while calls wait for their replies."""
+        """Computes while calls wait for their replies: on the event loop, or in a process of its own."""
         rows = [{"id": i, "name": "customer %d" % i, "total": random.random()} for i in range(300)]
         while not self.stop.is_set():
             every, block = self.o.get("block_every_ns", 0) / 1e9, self.o.get("block_for_ns", 0) / 1e9
@@ -117,11 +135,11 @@ class Workload:
             calls = [asyncio.create_task(self.call()) for _ in range(max(self.o.get("burst", 0), 1))]
             for _ in range(3):  # iterations: redis-py 4.3.4 sends in the third and has the replies in the seventh
                 await asyncio.sleep(0)
-            until = time.thread_time() + block * random.uniform(0.5, 1.5)  # CPU time of this thread
-            while time.thread_time() < until:
-                rows.sort(key=lambda r: r["total"])
-                hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-                rows = json.loads(json.dumps(rows))
+            seconds = block * random.uniform(0.5, 1.5)
+            if self.elsewhere:
+                await self.loop.run_in_executor(self.elsewhere, compute, rows, seconds)
+            else:
+                compute(rows, seconds)
             await asyncio.gather(*calls)
 
     @staticmethod
@@ -134,6 +152,9 @@ class Workload:
         gc.disable()
         self.heap.extend(self.session(i) for i in range(self.o.get("heap_objects", 0) // 5))
         gc.enable()
+        if self.o.get("gc_threshold"):
+            gc.set_threshold(self.o["gc_threshold"], 20, 100)
+            gc.freeze()
 
     def remember(self):
         """Adds entries to the cache for each reply, and cuts it to its size when it is 2 % too large. CPython walks the

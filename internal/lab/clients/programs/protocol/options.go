@@ -98,9 +98,13 @@ type Options struct {
 	// pyasync: a coroutine blocks the event loop again and again after this,
 	BlockEvery time.Duration `json:"block_every_ns,omitempty"`
 	BlockFor   time.Duration `json:"block_for_ns,omitempty"` // for half to one and a half of this
+	// pyasync: a process of its own does what would block the event loop
+	BlockElsewhere bool `json:"block_elsewhere,omitempty"`
 	// pyasync: containers in a cache, which the garbage collector walks
 	HeapObjects int `json:"heap_objects,omitempty"`
 	HeapPerCall int `json:"heap_per_call,omitempty"` // how many of them each reply replaces
+	// pyasync: the first threshold of gc.set_threshold(GCThreshold, 20, 100)
+	GCThreshold int `json:"gc_threshold,omitempty"`
 }
 
 // Command is one kind of call. For a library that routes to nodes the second argument, if any, is the key.
