@@ -180,11 +180,11 @@ func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
 	if limit == "" || pid == 0 || n.Cgroup.Version == 0 || need <= now {
 		return remedy.Step{}, false
 	}
-	file, lower := "/sys/fs/cgroup/memory"+limit+"/memory.limit_in_bytes", fmt.Sprintf("%.0f", now)
+	file := "/sys/fs/cgroup/memory" + limit + "/memory.limit_in_bytes"
 	if n.Cgroup.Version == 2 {
 		file = "/sys/fs/cgroup" + limit + "/memory.max"
 		if high := last("memory.high_bytes"); high > 0 && (now <= 0 || high < now) {
-			file, lower = "/sys/fs/cgroup"+limit+"/memory.high", fmt.Sprintf("%.0f", high)
+			file = "/sys/fs/cgroup" + limit + "/memory.high"
 		}
 	}
 	return remedy.Step{
@@ -194,7 +194,7 @@ func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
 		Command: fmt.Sprintf("echo %.0f > %s && grep ' rw' /proc/%d/maps | while IFS='- ' read -r a b c; do dd "+
 			"if=/proc/%d/mem of=/dev/null bs=1M iflag=skip_bytes,count_bytes skip=$((0x$a)) count=$((0x$b-0x$a)); "+
 			"done 2> /dev/null", need, format.Shell(file), pid, pid),
-		Undo: fmt.Sprintf("echo %s > %s", lower, format.Shell(file)),
-		Risk: "the host needs that much memory; while it is read the server waits for the disk as now",
+		Risk: "the host needs that much memory; while it is read the server waits for the disk as now. " +
+			"The kernel refuses a lower limit again while more is in use",
 	}, true
 }

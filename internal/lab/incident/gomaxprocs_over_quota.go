@@ -16,7 +16,7 @@ var gomaxprocsOverQuota = Incident{
 	Cause: "gomaxprocs-over-quota",
 	Title: "a go-redis client with GOMAXPROCS 16 and 30 callers that decode replies, with a quota of half a core",
 	Fixes: []string{"remove-cpu-limit"},
-	Make:  manyProcs(50*time.Millisecond, 16, 30, 6000),
+	Make:  manyProcs(50*time.Millisecond, 16, 30, 4000),
 }
 
 // gomaxprocsOverQuotaCore is the same with 8 threads and one core: with GOMAXPROCS=1 the same work would never be

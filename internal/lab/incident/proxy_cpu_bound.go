@@ -17,7 +17,7 @@ import (
 var proxyCPUBound = Incident{
 	ID:    "proxy-cpu-bound",
 	Cause: "proxy-cpu-bound",
-	Title: "pipelines of 64 reads through twemproxy without pauses, beside callers that come through HAProxy",
+	Title: "more pipelines of reads than twemproxy can serve, beside callers that come through HAProxy",
 	Fixes: []string{"no-proxy"},
 	Watch: 4 * time.Second, // nearly all calls are slow
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -32,7 +32,9 @@ var proxyCPUBound = Incident{
 			h = h[2:]
 		}
 		inner := h[min(1, len(h)-1)]
-		l.Load(ctx, traffic.Spec{Addr: inner.Addr, Conns: 50, Pipeline: 64, Command: traffic.Mixed(10_000)})
+		l.Load(ctx, traffic.Spec{
+			Addr: inner.Addr, Conns: 50, Pipeline: 64, Rate: 250_000, Command: traffic.Mixed(10_000),
+		})
 		l.Load(ctx, traffic.Spec{Addr: h[0].Addr, Conns: 4, Rate: 200, Command: traffic.Mixed(10_000)})
 		return h.scene(), nil
 	},
