@@ -42,13 +42,13 @@ func (p *page) labelled(label, text string) {
 	p.Paragraph(label, layout.Pad("", len(label)), layout.Bound(text, answerText), layout.None)
 }
 
-// proofOf is the first evidence of a finding, and how sure it makes it.
+// proofOf is how sure a finding is, and its first evidence.
 func proofOf(f cause.Finding) string {
 	if len(f.Evidence) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s %s)", said(cause.Evidence{Text: f.Evidence[0].Text}), format.Percent(f.Confidence),
-		"sure: "+gradeText[f.Grade])
+	return fmt.Sprintf("%s sure, %s: %s", format.Percent(f.Confidence), gradeText[f.Grade],
+		said(cause.Evidence{Text: f.Evidence[0].Text}))
 }
 
 // firstStep is the best step of a fix.

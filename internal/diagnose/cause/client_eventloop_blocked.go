@@ -122,11 +122,10 @@ func loopFix(c *facts.Caller) (fix []remedy.Step) {
 		runtimes = runtimes[i : i+1]
 	}
 	for _, runtime := range runtimes {
-		if text, ok := remedy.Of(remedy.UnblockEventLoop, runtime); ok {
-			fix = append(fix, remedy.Step{
-				ID: string(remedy.UnblockEventLoop), Kind: remedy.Change, Or: len(fix) > 0, Restart: "the application",
-				Text: text + ". " + shows[runtime] + " shows what holds the loop",
-			})
+		if s, ok := remedy.StepOf(remedy.UnblockEventLoop, runtime); ok {
+			s.Or = len(fix) > 0
+			s.Text += ". " + shows[runtime] + " shows what holds the loop"
+			fix = append(fix, s)
 		}
 	}
 	return fix

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"slices"
-
 	"slowpath/internal/diagnose/remedy"
 )
 
@@ -15,4 +13,4 @@ var (
 )
 
 // FixLines are the lines of a finding's fix.
-func (f Finding) FixLines() []string { return append(slices.Clone(f.Fix), remedy.Lines(f.FixSteps)...) }
+func (f Finding) FixLines() []string { return remedy.Lines(f.FixSteps) }

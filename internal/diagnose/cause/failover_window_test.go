@@ -90,7 +90,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	})
 	checkCluster(t, "failover-window", []clusterWant{{
 		name: "Sentinel", rec: c, first: true, min: 0.9,
-		evidence: "was seen as the master of its place", fix: "Sentinel: down-after-milliseconds: 5000",
+		evidence: "was seen as the master of its place", fix: "Sentinel: set down-after-milliseconds to 5000",
 	}})
 }
 

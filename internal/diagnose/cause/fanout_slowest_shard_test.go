@@ -158,5 +158,5 @@ func TestFanoutFixNamesTheProxy(t *testing.T) {
 		c.stall(clusterNodes[1], "MGET", "nutcracker[9]", look*100e6+1e9, besides(1e4, 2e5))
 	}
 	f, _ := c.find("fanout-slowest-shard")
-	holds(t, "fix", strings.Join(f.FixLines(), "\n"), "twemproxy: hash_tag:")
+	holds(t, "fix", strings.Join(f.FixLines(), "\n"), "twemproxy: set hash_tag to")
 }

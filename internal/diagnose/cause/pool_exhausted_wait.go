@@ -282,8 +282,8 @@ func poolSeenFix(w facts.ThreadWait) []remedy.Step {
 		ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
 		Text: fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls),
 	}
-	if line, ok := remedy.Of(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
-		size.Text += ". " + line
+	if option, ok := remedy.StepOf(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
+		size.Text += ". " + option.Sentence()
 	}
 	return []remedy.Step{size, holdForLessTime}
 }

@@ -20,14 +20,6 @@ func Steps(n *facts.Node, topic Topic, values Values) (steps []Step) {
 	return steps
 }
 
-// For gives the steps of Steps as sentences.
-func For(n *facts.Node, topic Topic, values Values) (out []string) {
-	for _, s := range Steps(n, topic, values) {
-		out = append(out, s.Sentence())
-	}
-	return out
-}
-
 // Choose gives the texts of rows for the libraries in use, else of all that could be.
 func Choose(n *facts.Node, rows []Row) (out []string) {
 	for _, e := range rowsFor(n, rows) {
@@ -43,9 +35,6 @@ func rowsFor(n *facts.Node, rows []Row) []Row {
 	}
 	return possible(n, rows)
 }
-
-// All is how many texts a topic has: For gives as many where the library in use is not known.
-func All(topic Topic) int { return len(table[topic]) }
 
 // inUse are the rows for libraries that are in use. A row with a major version is for that version alone, one without
 // a version for all that have no row of their own.

@@ -115,24 +115,6 @@ func fill(text string, values Values) string {
 	return text
 }
 
-// Proxies gives all texts of a topic whose rows are proxies and not libraries of clients.
-func Proxies(topic Topic) (out []string) {
-	for _, e := range table[topic] {
-		out = append(out, e.step(topic, nil).Sentence())
-	}
-	return out
-}
-
-// Of is the text of a topic for one library, whatever is in use; ok is false where it has none.
-func Of(topic Topic, library string) (text string, ok bool) {
-	for _, e := range table[topic] {
-		if e.Library == library && e.Version == "" {
-			return e.step(topic, nil).Sentence(), true
-		}
-	}
-	return "", false
-}
-
 // toFill is a name in braces in a text.
 var toFill = regexp.MustCompile(`\{([a-z]+)\}`)
 

@@ -76,11 +76,11 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
-	if text, ok := Of(PoolSizeOption, "redigo"); !ok || !strings.HasPrefix(text, "redigo: MaxActive") {
-		t.Errorf("%q, %v", text, ok)
+func TestStepOf(t *testing.T) {
+	if s, ok := StepOf(PoolSizeOption, "redigo"); !ok || !strings.HasPrefix(s.Sentence(), "redigo: MaxActive") {
+		t.Errorf("%+v, %v", s, ok)
 	}
-	if _, ok := Of(PoolSizeOption, "nobody's"); ok {
+	if _, ok := StepOf(PoolSizeOption, "nobody's"); ok {
 		t.Error("a library that does not exist has an option")
 	}
 }

@@ -291,7 +291,7 @@ func copyOf(f *cause.Finding) *cause.Finding {
 		c.Claims[i].Losses = slices.Clone(c.Claims[i].Losses)
 	}
 	c.Evidence, c.Against = slices.Clone(f.Evidence), slices.Clone(f.Against)
-	c.Fix, c.See = slices.Clone(f.Fix), slices.Clone(f.See)
+	c.FixSteps, c.See = slices.Clone(f.FixSteps), slices.Clone(f.See)
 	c.IndependentOf = slices.Clone(f.IndependentOf)
 	return &c
 }

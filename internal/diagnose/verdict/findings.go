@@ -106,7 +106,7 @@ func join(found []onNode, several bool) *cause.Finding {
 	shown := mostAffected(found)
 	all := *shown[0].Finding
 	all.SlowCalls, all.Samples, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0, 0
-	all.Evidence, all.Against, all.Fix, all.FixSteps, all.See, all.Claims = nil, nil, nil, nil, nil, nil
+	all.Evidence, all.Against, all.FixSteps, all.See, all.Claims = nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
 		all.Samples += f.Samples
@@ -133,7 +133,6 @@ func join(found []onNode, several bool) *cause.Finding {
 			all.Evidence = append(all.Evidence, e)
 		}
 		all.Against = append(all.Against, f.Against...)
-		all.Fix = appendNew(all.Fix, f.Fix)
 		all.FixSteps = remedy.Join(all.FixSteps, f.FixSteps)
 		all.See = appendNew(all.See, f.See)
 	}
@@ -198,12 +197,9 @@ func fill(f cause.Finding) cause.Finding {
 		s.Proof = remedy.ProofOf(f.Cause, s.ID, s.Library)
 		f.FixSteps[i] = s
 	}
-	f.Fix = append(slices.Clone(f.Fix), remedy.Lines(f.FixSteps)...) // TODO: causes set FixSteps alone
+	f.Fix = remedy.Lines(f.FixSteps)
 	if f.FixSteps == nil {
 		f.FixSteps = []remedy.Step{}
-	}
-	if f.Fix == nil {
-		f.Fix = []string{}
 	}
 	if f.See == nil {
 		f.See = []string{}

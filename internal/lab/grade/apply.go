@@ -153,7 +153,7 @@ func (f Fixer) command(
 	}
 	step.Say(ctx, "carrying out %s", s.ID)
 	f.logf("$ %s", line)
-	if err := f.shell(ctx, line); err != nil {
+	if err := f.shell(ctx, line, password(in)); err != nil {
 		return p, after, err
 	}
 	select {
@@ -168,7 +168,7 @@ func (f Fixer) command(
 	if s.Undo != "" {
 		undo := answered(s.Undo, in.Answers)
 		f.logf("$ %s", undo)
-		if err := f.shell(ctx, undo); err != nil {
+		if err := f.shell(ctx, undo, password(in)); err != nil {
 			return p, after, fmt.Errorf("its undo: %w", err)
 		}
 		p.Undone = true
@@ -223,7 +223,7 @@ func perSecond(d verdict.Diagnosis, ns int64) float64 {
 
 // shell carries out a line as a user would, in a shell. redis-cli ends with 0 also where the server refused: what it
 // prints tells.
-func (f Fixer) shell(ctx context.Context, line string) error {
+func (f Fixer) shell(ctx context.Context, line, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandEnd)
 	defer cancel()
 	path, err := withCLI()
@@ -233,6 +233,9 @@ func (f Fixer) shell(ctx context.Context, line string) error {
 	defer os.RemoveAll(path)
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", line)
 	c.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	if password != "" {
+		c.Env = append(c.Env, "REDISCLI_AUTH="+password)
+	}
 	c.WaitDelay = time.Second
 	out := &limited{left: commandOutput}
 	c.Stdout, c.Stderr = out, out
@@ -251,6 +254,14 @@ func (f Fixer) shell(ctx context.Context, line string) error {
 		return fmt.Errorf("%s: %s", line, layout.OneLine(said))
 	}
 	return nil
+}
+
+// password is that of an incident's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
+func password(in incident.Incident) string {
+	if i := slices.Index(in.Args, "-a"); i >= 0 && i+1 < len(in.Args) {
+		return in.Args[i+1]
+	}
+	return ""
 }
 
 // withCLI makes a directory with redis-cli under both of its names.
