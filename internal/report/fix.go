@@ -13,16 +13,16 @@ import (
 // lab measured of it.
 func (p *page) fixSteps(steps []remedy.Step) {
 	for i, s := range steps {
-		number := fmt.Sprintf("%d. ", i+1)
+		number := fmt.Sprintf("     %d. ", i+1)
 		if s.Or && i > 0 {
-			number += "or: "
+			number = fmt.Sprintf("  or %d. ", i+1)
 		}
-		lead := "     " + strings.Repeat(" ", len(fmt.Sprintf("%d. ", i+1)))
+		lead := strings.Repeat(" ", len(number))
 		if text := s.Sentence(); text != "" {
 			if s.Complete() {
 				text += ":"
 			}
-			p.Paragraph("     "+number, lead, layout.Bound(text, layout.MaxText), layout.None)
+			p.Paragraph(number, lead, layout.Bound(text, layout.MaxText), layout.None)
 		}
 		if s.Command != "" {
 			paint := layout.Copied

@@ -9,48 +9,48 @@ import (
 
 // meaningOf puts the states of an account into plain words (docs/recording.md has the states).
 var meaningOf = map[string]string{
-	"app pool-wait":       "waiting for a free connection",
-	"app lock-wait":       "waiting for a lock in the program",
-	"app dial":            "opening a connection",
-	"app tls":             "TLS handshake",
-	"app handshake":       "HELLO, AUTH and SELECT on a new connection",
-	"app redirect":        "sent on to another node (MOVED, ASK)",
-	"client send":         "writing the request to the socket",
-	"client run-queue":    "ready to run, others had its CPU",
-	"client throttled":    "its cgroup's CPU quota was used up",
-	"client off-cpu":      "asleep, not waiting for the server",
-	"client receive":      "reading the reply",
-	"network out":         "request on its way",
-	"network back":        "reply on its way",
-	"network way":         "request or reply on its way, not known which",
-	"network retransmit":  "a packet was lost and retransmitted",
-	"network delayed-ack": "waiting for a delayed ACK",
-	"proxy queue":         "waiting inside the proxy",
-	"proxy forward":       "it had read the call, and its thread slept",
-	"proxy run-queue":     "ready to run, others had its CPU",
-	"proxy throttled":     "its cgroup's CPU quota was used up",
-	"proxy frozen":        "stopped by a signal or the freezer",
-	"proxy busy":          "passing on other calls first",
-	"proxy blocked":       "asleep in the kernel: disk, memory or fork",
-	"proxy exec":          "passing on the call itself",
-	"proxy withheld":      "it had read the call, and slept",
-	"proxy send":          "writing a request or a reply to the socket",
-	"proxy receive":       "reading a reply",
-	"proxy off-cpu":       "asleep while a reply was there to be read",
-	"server run-queue":    "ready to run, others had its CPU",
-	"server throttled":    "its cgroup's CPU quota was used up",
-	"server frozen":       "stopped by a signal or the freezer",
-	"server busy":         "serving other commands first",
-	"server blocked":      "asleep in the kernel: disk, memory or fork",
-	"server exec":         "running the command itself",
-	"server withheld":     "it had read the call, and slept",
-	"server send":         "replies go out as fast as they are taken",
-	"server unexplained":  "it had the request; why it did not answer was not seen",
-	"calls not slow":      "longer than they need: queues, distance, one after the other",
-	"opening connections": "DNS, dial, TLS, handshake, PING",
-	"waiting to send":     "waiting in the client for a connection or a retry",
-	"no reply":            "waiting for a reply that never came",
-	unexplained:           "no source saw what happened here",
+	"app pool-wait":        "waiting for a free connection",
+	"app lock-wait":        "waiting for a lock in the program",
+	"app dial":             "opening a connection",
+	"app tls":              "TLS handshake",
+	"app handshake":        "HELLO, AUTH and SELECT on a new connection",
+	"app redirect":         "sent on to another node (MOVED, ASK)",
+	"client send":          "writing the request to the socket",
+	"client waits for CPU": "in the run queue: others had its CPU",
+	"client throttled":     "its cgroup's CPU quota was used up",
+	"client asleep":        "asleep, not waiting for the server",
+	"client receive":       "reading the reply",
+	"network out":          "request on its way",
+	"network back":         "reply on its way",
+	"network way":          "request or reply on its way, not known which",
+	"network retransmit":   "a packet was lost and retransmitted",
+	"network delayed-ack":  "waiting for a delayed ACK",
+	"proxy queue":          "waiting inside the proxy",
+	"proxy forward":        "it had read the call, and its thread slept",
+	"proxy waits for CPU":  "in the run queue: others had its CPU",
+	"proxy throttled":      "its cgroup's CPU quota was used up",
+	"proxy frozen":         "stopped by a signal or the freezer",
+	"proxy busy":           "passing on other calls first",
+	"proxy blocked":        "asleep in the kernel: disk, memory or fork",
+	"proxy exec":           "passing on the call itself",
+	"proxy withheld":       "it had read the call, and slept",
+	"proxy send":           "writing a request or a reply to the socket",
+	"proxy receive":        "reading a reply",
+	"proxy asleep":         "asleep while a reply was there to be read",
+	"server waits for CPU": "in the run queue: others had its CPU",
+	"server throttled":     "its cgroup's CPU quota was used up",
+	"server frozen":        "stopped by a signal or the freezer",
+	"server busy":          "serving other commands first",
+	"server blocked":       "asleep in the kernel: disk, memory or fork",
+	"server exec":          "running the command itself",
+	"server withheld":      "it had read the call, and slept",
+	"server send":          "replies go out as fast as they are taken",
+	"server unexplained":   "it had the request; why it did not answer was not seen",
+	"calls not slow":       "longer than they need: queues, distance, one after the other",
+	"opening connections":  "DNS, dial, TLS, handshake, PING",
+	"waiting to send":      "waiting in the client for a connection or a retry",
+	"no reply":             "waiting for a reply that never came",
+	unexplained:            "no source saw what happened here",
 }
 
 const unexplained = "unexplained"
@@ -64,8 +64,14 @@ func stateName(actor, state string) string {
 	if state == unexplained && actor != recording.Server || actor == "" {
 		return state
 	}
+	if plain, ok := plainState[state]; ok {
+		state = plain
+	}
 	return actor + " " + state
 }
+
+// plainState are states whose names say little to who does not know them, in words.
+var plainState = map[string]string{"run-queue": "waits for CPU", "off-cpu": "asleep"}
 
 // actorPaint is the colour of an actor in a bar.
 func actorPaint(actor string) layout.Paint {

@@ -136,9 +136,9 @@ func othersSlow(n *facts.Node, process string) (p slowCalls) {
 
 func fanoutFix(n *facts.Node, shares map[string]float64) []remedy.Step {
 	fix := []remedy.Step{{
-		ID: "cure-slow-node", Kind: remedy.Change, Where: format.Name(n.Address),
-		Text: "Cure the slow node, or take it out of the path: the next finding says why it is slow, where that was " +
-			"seen; all other nodes answered in time",
+		ID: remedy.CureSlowNode, Kind: remedy.Change, Where: format.Name(n.Address),
+		Text: "Cure the slow node, or take it out of the path: another finding says why it is slow, where that " +
+			"was seen; all other nodes answered in time",
 	}, {
 		ID: "keys-in-one-slot", Kind: remedy.Change, Restart: "the application",
 		Text: "Give keys that are read together one hash tag, {user:7}:name {user:7}:cart, so that they share a " +

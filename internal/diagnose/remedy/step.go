@@ -57,6 +57,9 @@ type Step struct {
 	Proof *Proof `json:"proof,omitempty"`
 }
 
+// CureSlowNode is the id of a step that another finding says more about: why that node is slow.
+const CureSlowNode = "cure-slow-node"
+
 // unknown is a part of a step that only the user knows.
 var unknown = regexp.MustCompile(`<[a-z][^<>\n]*>`)
 

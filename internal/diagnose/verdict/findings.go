@@ -192,15 +192,6 @@ func fill(f cause.Finding) cause.Finding {
 	if f.Against == nil {
 		f.Against = []cause.Evidence{}
 	}
-	for i, s := range f.FixSteps {
-		s = s.Finish()
-		s.Proof = remedy.ProofOf(f.Cause, s.ID, s.Library)
-		f.FixSteps[i] = s
-	}
-	f.Fix = remedy.Lines(f.FixSteps)
-	if f.FixSteps == nil {
-		f.FixSteps = []remedy.Step{}
-	}
 	if f.See == nil {
 		f.See = []string{}
 	}

@@ -203,8 +203,6 @@ func (f Fixer) proof(in incident.Incident, s remedy.Step, before, after verdict.
 		p.Proven = true
 	case slices.Contains(causes, in.Cause):
 		p.Why = "the second watch found the same cause"
-	case after.Verdict == verdict.Inconclusive:
-		p.Why = "the second watch was inconclusive"
 	case p.LostAfter > backWithin*p.Of:
 		p.Why = "callers still lost more than a tenth of their time"
 	default:

@@ -16,6 +16,7 @@ var dialHerd = Incident{
 	ID:    "dial-herd-or-serialised-dial",
 	Cause: "dial-herd-or-serialised-dial",
 	Title: "processes of 60 go-redis callers that start one after the other, and 300 ms for a connection",
+	Fixes: []string{"warm-pool"},
 	Args:  []string{"-a", labPassword},
 	Watch: 10 * time.Second,
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
@@ -51,6 +52,9 @@ func (l *Lab) coldPools(ctx context.Context, program clients.Name, workers int) 
 		Addresses: []string{addr}, Password: labPassword, Name: "orders", Commands: smallReads(), Keys: Documents,
 		Workers: workers, PoolSize: workers, Rate: float64(5 * workers),
 	}}
+	if ready := l.FixedNumber("warm-pool", 0); ready > 0 {
+		spec.Options.MinIdle, spec.Options.FirstCallAfter = ready, time.Second
+	}
 	if err := l.Client(ctx, spec); err != nil {
 		return Scene{}, err
 	}

@@ -18,6 +18,7 @@ var fanoutPipeline = Incident{
 	ID:    "fanout-slowest-shard",
 	Cause: "fanout-slowest-shard",
 	Title: "pipelines of go-redis v9 over six masters, one of which its CPU quota throttles",
+	Fixes: []string{"cure-slow-node"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 6, ClientSpec{Program: clients.GoRedis9, Options: clients.Options{
 			Commands: []clients.Command{{Args: []string{"GET", "doc:{n}"}}}, Pipeline: 48, Workers: 8, PoolSize: 8,
@@ -31,6 +32,7 @@ var fanoutMGET = Incident{
 	ID:    "fanout-slowest-shard-mget",
 	Cause: "fanout-slowest-shard",
 	Title: "rueidis.MGet of 48 keys over three masters, one of which its CPU quota throttles",
+	Fixes: []string{"cure-slow-node"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.throttledShard(ctx, 3, ClientSpec{Program: clients.Rueidis, Options: clients.Options{
 			Commands: []clients.Command{{Args: mget(48, "doc:{n}")}}, Workers: 8, Rate: 400, Random: true,

@@ -70,6 +70,8 @@ type Options struct {
 	MinIdle  int `json:"min_idle,omitempty"`  // idle connections that the pool keeps ready
 	// idle connections that the pool keeps at most; redigo, where 0 keeps none, and Jedis
 	MaxIdle int `json:"max_idle,omitempty"`
+	// Go: the first call comes this long after the library was opened, as that of an instance that is ready only then
+	FirstCallAfter time.Duration `json:"first_call_after_ns,omitempty"`
 	// after this time an idle connection is not used again
 	IdleLimit    time.Duration `json:"idle_limit_ns,omitempty"`
 	PoolTimeout  time.Duration `json:"pool_timeout_ns,omitempty"` // longest wait for a connection of the pool

@@ -72,6 +72,7 @@ func run(in *bufio.Reader) error {
 	if w.lib, err = open(w); err != nil {
 		return err
 	}
+	time.Sleep(w.FirstCallAfter)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	start := time.Now().Add(w.Warmup)
