@@ -32,7 +32,8 @@ func (p *page) answer(d verdict.Diagnosis) {
 	}
 	for i, o := range d.Findings[1:] {
 		if o.Because == "" && o.ExcessShare >= alsoShare {
-			p.labelled("also:  ", fmt.Sprintf("%d. %s (%s of the lost time)", i+2, o.Title, format.Percent(o.ExcessShare)))
+			share := format.Percent(o.ExcessShare)
+			p.labelled("also:  ", fmt.Sprintf("%d. %s (%s of the lost time)", i+2, o.Title, share))
 		}
 	}
 }
@@ -54,14 +55,14 @@ func proofOf(f cause.Finding) string {
 // firstStep is the best step of a fix.
 func (p *page) firstStep(s remedy.Step) {
 	const label = "fix:   "
-	text := s.Sentence()
+	text := layout.Bound(s.Sentence(), answerText)
 	if s.Proof != nil && s.Proof.Proven {
 		text += " (proven in the lab)"
 	}
 	if s.Complete() {
 		text += ":"
 	}
-	p.labelled(label, text)
+	p.Paragraph(label, layout.Pad("", len(label)), text, layout.None)
 	if s.Command == "" {
 		return
 	}

@@ -45,7 +45,8 @@ func TestFirstScreen(t *testing.T) {
 			if len(step) == 0 {
 				t.Fatalf("no step:\n%s", first)
 			}
-			if screen := strings.Join(lines[:min(len(lines), screenLines)], "\n"); !strings.Contains(screen, step[0].Command) {
+			screen := strings.Join(lines[:min(len(lines), screenLines)], "\n")
+			if !strings.Contains(screen, step[0].Command) {
 				t.Errorf("the first %d lines lack %q:\n%s", screenLines, step[0].Command, screen)
 			}
 		})

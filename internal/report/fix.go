@@ -69,8 +69,8 @@ func proven(p *remedy.Proof) string {
 	case !p.Proven:
 		return "tried in the lab, not proven: " + p.Why
 	}
-	return fmt.Sprintf("proven in the lab: all callers together lost %s per second before, %s after", lost(p.LostBefore),
-		lost(p.LostAfter))
+	return fmt.Sprintf("proven in the lab: all callers together lost %s per second before, %s after",
+		lost(p.LostBefore), lost(p.LostAfter))
 }
 
 // lost is time in seconds as text.

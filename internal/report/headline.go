@@ -13,8 +13,8 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// headline is the verdict in one sentence, the numbers of the users' calls, its proof and the first step of its fix; then
-// the numbers of other calls, and what was watched.
+// headline is the verdict in one sentence, the numbers of the users' calls, its proof and the first step of its fix;
+// then the numbers of other calls, and what was watched.
 func (p *page) headline(d verdict.Diagnosis) {
 	summary := d.Summary
 	if summary == "" {

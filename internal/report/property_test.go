@@ -149,7 +149,8 @@ func diagnoses(float *rapid.Generator[float64], at *rapid.Generator[time.Time]) 
 				return remedy.Step{
 					ID: text(), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Text: text(), Command: text(),
 					Library: text(), Option: text(), From: text(), To: text(), Where: text(), Undo: text(),
-					Risk: text(), Restart: text(), Since: text(), Or: rapid.Bool().Draw(t, "or"), Asks: append([]string(nil), texts()...),
+					Risk: text(), Restart: text(), Since: text(), Or: rapid.Bool().Draw(t, "or"),
+					Asks:  append([]string(nil), texts()...),
 					Proof: rapid.SampledFrom([]*remedy.Proof{nil, {Why: text()}, {Proven: true}}).Draw(t, "proof"),
 				}
 			}), 0, 4).Draw(t, "steps")

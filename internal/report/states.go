@@ -18,7 +18,7 @@ var meaningOf = map[string]string{
 	"client send":          "writing the request to the socket",
 	"client waits for CPU": "in the run queue: others had its CPU",
 	"client throttled":     "its cgroup's CPU quota was used up",
-	"client asleep":        "asleep, not waiting for the server",
+	"client asleep":        "it did not wait for the server",
 	"client receive":       "reading the reply",
 	"network out":          "request on its way",
 	"network back":         "reply on its way",

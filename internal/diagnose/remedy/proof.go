@@ -43,14 +43,15 @@ func parseProofs(file []byte) []Proof {
 	return out.Proofs
 }
 
-// ProofOf is the best proof of a step against a cause; nil where the lab has not carried it out.
+// ProofOf is the best proof of a step against a cause: that of the incident with its name, if it is proven. It is nil
+// where the lab has not carried it out.
 func ProofOf(cause, step, library string) *Proof {
 	var best *Proof
 	for i, p := range Proofs {
 		if p.Cause != cause || p.Step != step || library != "" && p.Library != "" && p.Library != library {
 			continue
 		}
-		if best == nil || p.Proven && !best.Proven {
+		if best == nil || p.Proven && (!best.Proven || p.Incident == cause) {
 			best = &Proofs[i]
 		}
 	}

@@ -36,7 +36,7 @@ func TestStepWords(t *testing.T) {
 	if got := s.Sentence(); got != "go-redis: set PoolSize to 46. Restart one process first" {
 		t.Error(got)
 	}
-	asks := Step{ID: "forbid-command", Kind: Command, Command: "ACL SETUSER <the user of your application> -keys"}.Finish()
+	asks := Step{ID: "forbid", Kind: Command, Command: "ACL SETUSER <the user of your application> -keys"}.Finish()
 	if !slices.Equal(asks.Asks, []string{"<the user of your application>"}) || asks.Complete() {
 		t.Errorf("%+v", asks)
 	}

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/diagnose/remedy"
 )
 
-// steps completes the fixes: a step that leaves it to the finding of a slow node becomes the first step of that finding;
-// each step gets what the lab measured of it. The lines of a fix follow from its steps.
+// steps completes the fixes: a step that leaves it to the finding of a slow node becomes the first step of that
+// finding; each step gets what the lab measured of it. The lines of a fix follow from its steps.
 func steps(found []cause.Finding) {
 	for i := range found {
 		f := &found[i]
