@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/lab/grade"
+	"slowpath/internal/lab/incident"
 	"slowpath/internal/report/layout"
 )
 
@@ -97,18 +98,27 @@ slowpath lab run INCIDENT --apply-fix --step STEP
 		if proven[c.ID] {
 			continue
 		}
-		why := "the lab has no incident of it that was tried"
-		for _, u := range fixes.Untried {
-			if u.Cause == c.ID {
-				why = u.Why
-			}
-		}
-		for _, p := range fixes.Proofs {
-			if p.Cause == c.ID {
-				why = p.Why
-			}
-		}
-		fmt.Fprintf(&b, "- `%s`: %s\n", c.ID, cell(layout.OneLine(why)))
+		fmt.Fprintf(&b, "- `%s`: %s\n", c.ID, cell(layout.OneLine(whyUnproven(c.ID, fixes))))
 	}
 	return b.Bytes()
+}
+
+// whyUnproven says why a cause has no proven fix.
+func whyUnproven(id string, fixes grade.Fixes) string {
+	for _, in := range incident.Catalogue() {
+		if in.Cause == id && in.Unproven != "" {
+			return in.Unproven
+		}
+	}
+	for _, p := range fixes.Proofs {
+		if p.Cause == id {
+			return p.Why
+		}
+	}
+	for _, u := range fixes.Untried {
+		if u.Cause == id {
+			return u.Why
+		}
+	}
+	return "not tried"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
@@ -69,7 +70,7 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) 
 		}
 	}
 	grade.FixLine(a.stderr, applied)
-	if len(applied.Proofs) == 0 || !applied.Proofs[len(applied.Proofs)-1].Proven {
+	if !slices.ContainsFunc(applied.Proofs, func(p remedy.Proof) bool { return p.Proven }) {
 		a.code = exitFindings
 	}
 	return err

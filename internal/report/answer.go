@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/remedy"
@@ -40,7 +41,16 @@ func (p *page) answer(d verdict.Diagnosis) {
 
 // labelled is a paragraph that begins with a label.
 func (p *page) labelled(label, text string) {
-	p.Paragraph(label, layout.Pad("", len(label)), layout.Bound(text, answerText), layout.None)
+	p.Paragraph(label, layout.Pad("", len(label)), brief(text), layout.None)
+}
+
+// brief is a text of at most answerText, cut between words.
+func brief(text string) string {
+	short := layout.Bound(text, answerText)
+	if end := strings.LastIndex(short, " "); short != text && end > 0 {
+		return short[:end] + " …"
+	}
+	return short
 }
 
 // proofOf is how sure a finding is, and its first evidence.
@@ -55,7 +65,7 @@ func proofOf(f cause.Finding) string {
 // firstStep is the best step of a fix.
 func (p *page) firstStep(s remedy.Step) {
 	const label = "fix:   "
-	text := layout.Bound(s.Sentence(), answerText)
+	text := brief(s.Sentence())
 	if s.Proof != nil && s.Proof.Proven {
 		text += " (proven in the lab)"
 	}

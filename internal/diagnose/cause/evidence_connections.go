@@ -66,7 +66,7 @@ func lossesOf(l facts.Overhead, n *facts.Node, ns int64, strength float64) *Find
 	f := &Finding{Of: n.Ledger.Calls(), Strength: strength, ExcessShare: float64(ns) / float64(max(all, 1))}
 	f.lose(n, facts.LostOpening, float64(ns))
 	f.support(recording.SourceTap, float64(ns), "ns",
-		"that took %s of the %s that the callers spent on their connections (%.0f %%)", format.Brief(ns),
+		"callers lost %s to it, of the %s that they spent on their connections (%.0f %%)", format.Brief(ns),
 		format.Brief(l.SpentNs), 100*float64(ns)/float64(l.SpentNs))
 	return f
 }

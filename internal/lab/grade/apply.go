@@ -58,13 +58,17 @@ type Fixer struct {
 	Only   string // the step with this id alone
 }
 
-// Apply makes an incident, asks doctor, and carries out the steps that it printed, each by itself. A command is carried
-// out on the incident as it runs; for a setting or a change the incident is made again with it.
+// Apply makes an incident, asks doctor, and carries out the steps that it printed: each by itself, the first always.
+// A command is carried out on the incident as it runs; for a setting or a change the incident is made again with it.
 func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
 	a = Applied{Proofs: []remedy.Proof{}, NotApplied: []NotApplied{}}
+	if in.Unproven != "" {
+		a.Before = Result{Incident: in.ID, Truth: in.Cause, Skipped: in.Unproven}
+		return a
+	}
 	steps := f.first(ctx, in, &a)
-	for _, s := range steps {
-		if ctx.Err() != nil || !f.All && len(a.Proofs) > 0 && a.Proofs[len(a.Proofs)-1].Proven {
+	for i, s := range steps {
+		if ctx.Err() != nil || i > 0 && !f.All && len(a.Proofs) > 0 && a.Proofs[len(a.Proofs)-1].Proven {
 			return a
 		}
 		switch {

@@ -9,9 +9,10 @@ import (
 
 // hotKey reads two keys of one node as fast as it can serve them, and few others.
 var hotKey = Incident{
-	ID:    "hot-shard-or-hot-key",
-	Cause: "hot-shard-or-hot-key",
-	Title: "100 rueidis callers that intersect the same two sets, in a cluster of three masters",
+	ID:       "hot-shard-or-hot-key",
+	Cause:    "hot-shard-or-hot-key",
+	Title:    "100 rueidis callers that intersect the same two sets, in a cluster of three masters",
+	Unproven: "its callers call as fast as they can, and keep two CPUs saturated wherever the keys are",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.hotShard(ctx, clients.Rueidis, 100, []clients.Command{
 			{Args: []string{"SINTER", "{hot}online", "{hot}friends"}, Weight: 9}, {Args: []string{"GET", "doc:{n}"}},

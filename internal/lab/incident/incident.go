@@ -30,6 +30,8 @@ type Incident struct {
 	// Fixes are the ids of the steps of a fix that can be carried out here: commands on what Make has started, settings
 	// and changes by Lab.Fixed in Make.
 	Fixes []string
+	// Unproven says why the lab cannot prove a fix of it, where Fixes is empty.
+	Unproven string
 	// Answers are what a step asks the user for, such as "<the user of your application>".
 	Answers map[string]string
 	// Make makes the fault and returns when it is under way. What it starts through the Lab ends with the Lab.

@@ -12,10 +12,11 @@ import (
 
 // packetLossRTO loses segments of requests.
 var packetLossRTO = Incident{
-	ID:    "packet-loss-rto",
-	Cause: "packet-loss-rto",
-	Title: "a path that loses 3 % of the segments to the server",
-	Make:  lossy("input", "dport"),
+	ID:       "packet-loss-rto",
+	Cause:    "packet-loss-rto",
+	Title:    "a path that loses 3 % of the segments to the server",
+	Unproven: "mending the path is the end of the fault; a shorter RTO makes each loss cheaper, and leaves it",
+	Make:     lossy("input", "dport"),
 }
 
 // lossy makes a server behind a path that loses 3 % of the segments that match.

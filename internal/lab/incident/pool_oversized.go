@@ -11,9 +11,10 @@ import (
 // poolOversized has a connection for each of its hundreds of callers, which call as fast as they can. Nearly all of the
 // calls queue at the server, whose throughput would be the same with a tenth of the connections.
 var poolOversized = Incident{
-	ID:    "pool-oversized",
-	Cause: "pool-oversized",
-	Title: "a go-redis pool of 600 connections, whose callers call as fast as they can",
+	ID:       "pool-oversized",
+	Cause:    "pool-oversized",
+	Title:    "a go-redis pool of 600 connections, whose callers call as fast as they can",
+	Unproven: "its callers call as fast as they can, and keep the server saturated with any pool",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		return l.crowdedPool(ctx, clients.GoRedis9, 600)
 	},

@@ -13,9 +13,10 @@ const afterStart = 4 * time.Second
 
 // serverUnavailable kills a server during the watch: nothing listens at its port from then on.
 var serverUnavailable = Incident{
-	ID:    "server-unavailable",
-	Cause: "server-unavailable",
-	Title: "kill -9 of the only server during the watch",
+	ID:       "server-unavailable",
+	Cause:    "server-unavailable",
+	Title:    "kill -9 of the only server during the watch",
+	Unproven: "the step starts the server by systemd or a container runtime, which the lab does not have",
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
 		s, err := l.loadedServer(ctx)
 		if err != nil {
