@@ -12,9 +12,13 @@ import (
 // TestChains: calls of one command one after the other are a chain, up to a pause or the end of the connection. Other
 // ways to make as many calls are none.
 func TestChains(t *testing.T) {
+	var longest time.Duration // from one reply of a page to the next
 	get := func(k *talk, calls int) {
+		last := time.Now()
 		for range calls {
 			k.ask("$-1\r\n", "GET", "absent")
+			now := time.Now()
+			longest, last = max(longest, now.Sub(last)), now
 		}
 	}
 	const pause = 200 * time.Millisecond
@@ -48,19 +52,26 @@ func TestChains(t *testing.T) {
 	} {
 		for _, strict := range []uint32{0, 1} {
 			t.Run(fmt.Sprintf("%s, strict=%d", c.name, strict), func(t *testing.T) {
-				port := startServer(t)
-				r := openRaw(t, port, constants{
-					"slow_ns": uint64(100_000), "chain_pause_ns": uint64(pause), "strict_all": strict,
-				})
-				k := newTalk(t, port)
-				c.use(k)
-				k.conn.Close()
-				r.finish(t)
 				var chains, calls, ns, inFlight uint64
-				for _, e := range r.closes {
-					if e.Role == roleClient {
-						chains, calls = chains+e.Chains.Count, calls+e.Chains.Calls
-						ns, inFlight = ns+e.Chains.Ns, inFlight+e.Chains.InFlightNs
+				for range 3 { // a machine that stands still makes pauses that nobody asked for
+					longest = 0
+					chains, calls, ns, inFlight = 0, 0, 0, 0
+					port := startServer(t)
+					r := openRaw(t, port, constants{
+						"slow_ns": uint64(100_000), "chain_pause_ns": uint64(pause), "strict_all": strict,
+					})
+					k := newTalk(t, port)
+					c.use(k)
+					k.conn.Close()
+					r.finish(t)
+					for _, e := range r.closes {
+						if e.Role == roleClient {
+							chains, calls = chains+e.Chains.Count, calls+e.Chains.Calls
+							ns, inFlight = ns+e.Chains.Ns, inFlight+e.Chains.InFlightNs
+						}
+					}
+					if longest < pause/2 {
+						break
 					}
 				}
 				if chains != c.chains || calls != c.calls {
