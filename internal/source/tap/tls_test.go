@@ -257,7 +257,8 @@ func testTLSNames(t *testing.T, where placesIn) {
 	if got := turnsOf(calls, names, portOf(k), roleServer); !slices.Equal(got, want) {
 		t.Errorf("at the server's end:\n got %v\nwant %v; %v", got, want, counts)
 	}
-	// The client's end leaves out the turns whose reply it has before the server's end published it.
+	// The client's end leaves out the turns whose reply it has before the server's end published it: with both on their
+	// own CPU that may be a third of them.
 	got, left := turnsOf(calls, names, portOf(k), roleClient), want
 	for _, u := range got {
 		i := slices.Index(left, u)
@@ -266,7 +267,7 @@ func testTLSNames(t *testing.T, where placesIn) {
 		}
 		left = left[i+1:]
 	}
-	if len(got) < len(want)*9/10 {
+	if len(got) < len(want)/3 {
 		t.Errorf("at the client's end %d turns of %d were seen", len(got), len(want))
 	}
 }
