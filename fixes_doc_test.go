@@ -65,7 +65,7 @@ What the lab measured of the fixes that doctor prints. Made from
 %d of %d causes have a proven fix. For each, the lab made the incident, asked doctor, and carried out a step as it was
 printed: a command in a shell, a setting or a change by making the incident again with it. Then it watched again.
 A step is **proven** if the second watch was healthy, or the cause was gone and callers lost at most a tenth of their
-time. Commands were taken back by their undo.
+time. Commands were taken back by their undo, where they have one.
 
 The times are what all callers together lost, per second; *of* is their time without that. Make a row again:
 

@@ -56,11 +56,10 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) 
 		fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", in.ID)
 		return nil
 	}
-	var all grade.Fixes
+	all := grade.NoFixes()
 	all.Add(applied)
 	switch {
 	case f.asJSON:
-		all.Schema = grade.FixesSchema
 		err = layout.JSON(a.stdout, "the result", all)
 	case applied.Before.Got != "":
 		err = report.Text(a.stdout, applied.Before.Diagnosis, a.style())

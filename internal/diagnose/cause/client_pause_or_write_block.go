@@ -181,8 +181,7 @@ func pauseFix(n *facts.Node, p facts.Pause) (fix []remedy.Step) {
 		})
 	}
 	pause := account.Suspect{Kind: account.KindCommand, Command: "CLIENT PAUSE"}
-	if facts.ServerAtLeast(n, 7, 0) { // before, ACL cannot forbid a subcommand alone
-		forbid := remedy.Forbid(n, pause.Command, n.UserOf(pause))
+	if forbid, ok := remedy.Forbid(n, pause.Command, n.UserOf(pause)); ok {
 		forbid.Or, forbid.Since = false, "Redis 7.0"
 		fix = append(fix, forbid)
 	}

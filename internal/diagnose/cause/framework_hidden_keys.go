@@ -168,7 +168,10 @@ func frameworkFix(n *facts.Node, framework string, s account.Suspect) (fix []rem
 	for i := range fix {
 		fix[i].Or = i > 0
 	}
-	return append(fix, remedy.Forbid(n, s.Command, n.UserOf(s)))
+	if forbid, ok := remedy.Forbid(n, s.Command, n.UserOf(s)); ok {
+		fix = append(fix, forbid)
+	}
+	return fix
 }
 
 var (

@@ -131,7 +131,10 @@ func TestLibrary(t *testing.T) {
 		"a program that may be of any language": {caller("shop"), all},
 	} {
 		tt.rec.Index()
-		got := remedy.Choose(facts.New(tt.rec.Recording).Nodes[0], rows)
+		var got []string
+		for _, row := range remedy.Choose(facts.New(tt.rec.Recording).Nodes[0], rows) {
+			got = append(got, row.Text)
+		}
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}

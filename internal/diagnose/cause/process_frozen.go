@@ -92,14 +92,7 @@ func frozenFix(n *facts.Node, cgroup string, pid int) []remedy.Step {
 			"-e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, pid, " +
 			"args.pid); }'",
 	}
-	switch {
-	case cgroup != "" && n.Cgroup.Version == 1:
-		goOn.Command = "echo THAWED > " + format.Shell("/sys/fs/cgroup/freezer"+cgroup+"/freezer.state")
-	case cgroup != "":
-		goOn.Command = "echo 0 > " + format.Shell("/sys/fs/cgroup"+cgroup+"/cgroup.freeze")
-	case pid != 0:
-		goOn.Command = fmt.Sprintf("kill -CONT %d", pid)
-	default:
+	if goOn.Command, _ = remedy.GoOn(n, cgroup, pid); goOn.Command == "" {
 		goOn.Kind, goOn.Text = remedy.Change, "If it is stopped now, send it SIGCONT"
 	}
 	if cgroup != "" {

@@ -227,18 +227,11 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", q.QuotaNs/q.PeriodNs, container)
 	case unit != "":
 		s.Text = fmt.Sprintf("Remove the CPU limit of %s, or set at least %.0f %%", format.Name(unit), (cores+1)*100)
-		s.Command = "systemctl set-property " + format.Shell(unit) + " CPUQuota="
-		if q.PeriodNs > 0 {
-			s.Undo = fmt.Sprintf("%s%.0f%%", s.Command, 100*q.QuotaNs/q.PeriodNs)
-		}
+		s.Command, s.Undo = unitWithoutQuota(unit, q.QuotaNs, q.PeriodNs)
 	case q.Path == "":
 		return remedy.Step{}, false
-	case c.Version == 2:
-		file := format.Shell("/sys/fs/cgroup" + q.Path + "/cpu.max")
-		s.Command, s.Undo = "echo max > "+file, fmt.Sprintf("echo %.0f %.0f > %s", q.QuotaNs/1e3, q.PeriodNs/1e3, file)
 	default:
-		file := format.Shell("/sys/fs/cgroup/cpu" + q.Path + "/cpu.cfs_quota_us")
-		s.Command, s.Undo = "echo -1 > "+file, fmt.Sprintf("echo %.0f > %s", q.QuotaNs/1e3, file)
+		s.Command, s.Undo = cgroupWithoutQuota(c.Version, q.Path, q.QuotaNs/1e3, q.PeriodNs/1e3)
 	}
 	return s, true
 }

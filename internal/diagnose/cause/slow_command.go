@@ -134,5 +134,9 @@ func slowCommandFix(n *facts.Node, name string, s account.Suspect) []remedy.Step
 			Text: "Send commands that must walk everything to a replica that only they use",
 		})
 	}
-	return append(fix, remedy.Forbid(n, s.Command, n.UserOf(s)))
+	forbid, ok := remedy.Forbid(n, s.Command, n.UserOf(s))
+	if ok && name != "CLUSTER" { // clients of a cluster cannot do without it
+		fix = append(fix, forbid)
+	}
+	return fix
 }

@@ -93,16 +93,9 @@ func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 		s.Command = fmt.Sprintf("docker update --cpus=%.0f %s", math.Ceil(2*quota/period), container)
 		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", quota/period, container)
 	case unitOf(cgroup) != "" && !inDocker:
-		s.Command = "systemctl set-property " + format.Shell(unitOf(cgroup)) + " CPUQuota="
-		if limited {
-			s.Undo = fmt.Sprintf("%s%.0f%%", s.Command, 100*quota/period)
-		}
-	case cgroup != "" && limited && n.Cgroup.Version == 1:
-		file := format.Shell("/sys/fs/cgroup/cpu" + cgroup + "/cpu.cfs_quota_us")
-		s.Command, s.Undo = "echo -1 > "+file, fmt.Sprintf("echo %.0f > %s", quota, file)
-	case cgroup != "" && limited && n.Cgroup.Version == 2:
-		file := format.Shell("/sys/fs/cgroup" + cgroup + "/cpu.max")
-		s.Command, s.Undo = "echo max > "+file, fmt.Sprintf("echo %.0f %.0f > %s", quota, period, file)
+		s.Command, s.Undo = unitWithoutQuota(unitOf(cgroup), quota, period)
+	case cgroup != "" && limited && n.Cgroup.Version > 0:
+		s.Command, s.Undo = cgroupWithoutQuota(n.Cgroup.Version, cgroup, quota, period)
 	default:
 		s.Kind = remedy.Change
 		s.Text += ", or raise it: resources.limits.cpu of its container in Kubernetes, CPUQuota of its systemd unit"
@@ -111,6 +104,27 @@ func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 		}
 	}
 	return s
+}
+
+// unitWithoutQuota are the commands that take the CPU quota from a systemd unit, and that give it back where it is
+// known (above 0).
+func unitWithoutQuota(unit string, quota, period float64) (command, undo string) {
+	command = "systemctl set-property " + format.Shell(unit) + " CPUQuota="
+	if quota > 0 && period > 0 {
+		undo = fmt.Sprintf("%s%.0f%%", command, 100*quota/period)
+	}
+	return command, undo
+}
+
+// cgroupWithoutQuota does the same with a bare cgroup; version is that of its hierarchy, quota and period are in
+// microseconds.
+func cgroupWithoutQuota(version int, cgroup string, quota, period float64) (command, undo string) {
+	if version == 2 {
+		file := format.Shell("/sys/fs/cgroup" + cgroup + "/cpu.max")
+		return "echo max > " + file, fmt.Sprintf("echo %.0f %.0f > %s", quota, period, file)
+	}
+	file := format.Shell("/sys/fs/cgroup/cpu" + cgroup + "/cpu.cfs_quota_us")
+	return "echo -1 > " + file, fmt.Sprintf("echo %.0f > %s", quota, file)
 }
 
 // containerOf is the id of the Docker container whose cgroup this is: /docker/ID, or docker-ID.scope.

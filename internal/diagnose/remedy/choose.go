@@ -9,27 +9,17 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Steps gives what the libraries that a node's clients use offer against a mechanism, each as an alternative to the one
-// before it. Where none of those has anything, or the libraries are not known, it gives those of all possible
-// libraries.
+// Steps gives what the libraries that a node's clients use offer against a mechanism. Where none of those has anything,
+// or the libraries are not known, it gives what all possible libraries offer.
 func Steps(n *facts.Node, topic Topic, values Values) (steps []Step) {
-	for _, e := range rowsFor(n, table[topic]) {
-		s := e.step(topic, values)
-		steps = append(steps, s)
+	for _, e := range Choose(n, table[topic]) {
+		steps = append(steps, e.step(topic, values))
 	}
 	return steps
 }
 
-// Choose gives the texts of rows for the libraries in use, else of all that could be.
-func Choose(n *facts.Node, rows []Row) (out []string) {
-	for _, e := range rowsFor(n, rows) {
-		out = append(out, e.Text)
-	}
-	return out
-}
-
-// rowsFor are the rows for the libraries in use, else of all that could be.
-func rowsFor(n *facts.Node, rows []Row) []Row {
+// Choose gives the rows for the libraries in use, else for all that could be.
+func Choose(n *facts.Node, rows []Row) []Row {
 	if out := inUse(n.Libraries(), rows); len(out) > 0 {
 		return out
 	}

@@ -15,17 +15,24 @@ func Continue(n *facts.Node) (s Step, ok bool) {
 		ID: "continue-process", Kind: Command, Text: "Let the stopped process go on",
 		Where: "the host of " + format.Name(n.Address),
 	}
-	switch {
-	case cgroup != "" && n.Cgroup.Version == 2:
-		file := format.Shell("/sys/fs/cgroup" + cgroup + "/cgroup.freeze")
-		s.Command, s.Undo = "echo 0 > "+file, "echo 1 > "+file
-	case cgroup != "":
-		file := format.Shell("/sys/fs/cgroup/freezer" + cgroup + "/freezer.state")
-		s.Command, s.Undo = "echo THAWED > "+file, "echo FROZEN > "+file
-	case pid > 0:
-		s.Command, s.Undo = fmt.Sprintf("kill -CONT %d", pid), fmt.Sprintf("kill -STOP %d", pid)
-	}
+	s.Command, s.Undo = GoOn(n, cgroup, pid)
 	return s, s.Command != ""
+}
+
+// GoOn are the commands that let a stopped process go on, and that stop it again: by the freezer where its cgroup is
+// frozen, else by a signal. They are empty where neither the cgroup nor the process id is known.
+func GoOn(n *facts.Node, cgroup string, pid int) (command, undo string) {
+	switch {
+	case cgroup != "" && n.Cgroup.Version == 1:
+		file := format.Shell("/sys/fs/cgroup/freezer" + cgroup + "/freezer.state")
+		return "echo THAWED > " + file, "echo FROZEN > " + file
+	case cgroup != "":
+		file := format.Shell("/sys/fs/cgroup" + cgroup + "/cgroup.freeze")
+		return "echo 0 > " + file, "echo 1 > " + file
+	case pid > 0:
+		return fmt.Sprintf("kill -CONT %d", pid), fmt.Sprintf("kill -STOP %d", pid)
+	}
+	return "", ""
 }
 
 // WhatRunsIt says what to look at of the systemd unit, the container or the pod of a server, as far as they are known.

@@ -2,6 +2,7 @@ package remedy
 
 import (
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,10 @@ var onlyInFile = []string{
 	"aof_rewrite_cpulist", "bgsave_cpulist", "bio_cpulist", "cluster-enabled", "databases",
 	"disable-thp", "io-threads", "io-threads-do-reads", "rename-command", "server_cpulist", "tcp-backlog", "unixsocket",
 }
+
+// asked is a whole word that stands for what only the user knows. It has spaces, which no name of a user or a command
+// has: what others are called is always quoted.
+var asked = regexp.MustCompile(`^<[a-z]+( [A-Za-z]+)+>$`)
 
 // CLI is a command of a node's server as a complete line for a shell, on a host from which the node's address is
 // reached. Passwords are not in it: redis-cli takes them from REDISCLI_AUTH, or asks.
@@ -37,7 +42,7 @@ func CLI(n *facts.Node, words ...string) string {
 		line += " --tls"
 	}
 	for _, w := range words {
-		if !unknown.MatchString(w) {
+		if !asked.MatchString(w) {
 			w = format.Shell(w)
 		}
 		line += " " + w
@@ -76,15 +81,19 @@ func (s Step) Risking(what string) Step {
 }
 
 // Forbid takes a command away from the ACL user that sends it. user is empty where it is not known. Servers before 6.0
-// have no users.
-func Forbid(n *facts.Node, command, user string) Step {
-	name, _, _ := strings.Cut(command, " ")
-	if !facts.ServerAtLeast(n, 6, 0) {
+// have no users. ok is false for a subcommand before 7.0: ACL cannot forbid it alone there, and all of CLIENT or
+// CLUSTER is what libraries need.
+func Forbid(n *facts.Node, command, user string) (s Step, ok bool) {
+	name, _, subcommand := strings.Cut(command, " ")
+	switch {
+	case subcommand && !facts.ServerAtLeast(n, 7, 0):
+		return Step{}, false
+	case !facts.ServerAtLeast(n, 6, 0):
 		return Step{
 			ID: "forbid-command", Kind: Setting, Or: true, Library: "server", Option: "rename-command",
 			To: format.Shell(name) + ` ""`, Where: "redis.conf of " + n.Address, Restart: "the server",
 			Text: "Nobody can send it then", Risk: "every caller gets an error for it, also operators",
-		}
+		}, true
 	}
 	rule := strings.ToLower(strings.ReplaceAll(command, " ", "|"))
 	whose := "user " + format.Name(user)
@@ -98,5 +107,5 @@ func Forbid(n *facts.Node, command, user string) Step {
 		Risk: "each caller that logs in as that user gets an error for it; a restart forgets it, unless ACL SAVE or " +
 			"redis.conf keeps it",
 		Since: "Redis 6.0",
-	}
+	}, true
 }

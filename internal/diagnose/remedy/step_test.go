@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
 )
 
 func TestStepCheck(t *testing.T) {
@@ -42,6 +46,38 @@ func TestStepWords(t *testing.T) {
 	}
 	if s := (Step{ID: "a", Kind: Command, Command: "cat < /proc/7/status > /tmp/x"}).Finish(); !s.Complete() {
 		t.Errorf("%q is asked for", s.Asks)
+	}
+}
+
+// TestNamesAreQuoted: what a user or a command of others is called is one word of a command, also where it looks like a
+// part that is asked for.
+func TestNamesAreQuoted(t *testing.T) {
+	rec := recording.New()
+	rec.Meta[recording.MetaServer], rec.Meta[recording.MetaNodes] = "redis 7.0.15", `["127.0.0.1:6379"]`
+	rec.Index()
+	n := facts.New(rec).Nodes[0]
+	for _, name := range []string{"<a>;reboot", "<the>", "$(reboot)", "<a b>`reboot`", "it's"} {
+		s, ok := Forbid(n, "KEYS", name)
+		if want := "redis-cli -p 6379 ACL SETUSER " + format.Shell(name) + " -keys"; !ok || s.Command != want {
+			t.Errorf("%q, want %q", s.Command, want)
+		}
+	}
+	s, ok := Forbid(n, "KEYS", "")
+	if s = s.Finish(); !ok || s.Complete() ||
+		s.Command != "redis-cli -p 6379 ACL SETUSER <the user of your application> -keys" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestForbidSubcommand: ACL refuses -client|pause before 7.0.
+func TestForbidSubcommand(t *testing.T) {
+	for server, want := range map[string]bool{"redis 6.2.14": false, "redis 7.0.15": true, "valkey 8.1.1": true} {
+		rec := recording.New()
+		rec.Meta[recording.MetaServer], rec.Meta[recording.MetaNodes] = server, `["127.0.0.1:6379"]`
+		rec.Index()
+		if s, ok := Forbid(facts.New(rec).Nodes[0], "CLIENT PAUSE", "app"); ok != want {
+			t.Errorf("%s: %v, %q", server, ok, s.Command)
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ func (l *lostTime) takeOfCall(i int, call facts.CallNs) float64 {
 			l.overlap(i, &of.states[k].pool, (call.Ns-ns)*missing[k]/sum(missing), weight)
 		}
 	}
-	of.left -= ns
+	of.left = max(of.left-ns, 0)
 	return ns * weight
 }
 
@@ -212,7 +212,7 @@ func (c *lostCall) add(to column, ns float64) {
 }
 
 func (p *pool) take(finding int, ns float64) {
-	p.left -= ns
+	p.left = max(p.left-ns, 0) // the parts of a claim, rounded, can be a little more than what was left
 	if n := len(p.taken) - 1; n >= 0 && p.taken[n].finding == finding {
 		p.taken[n].ns += ns
 	} else if ns > 0 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -149,15 +150,12 @@ type again func() (verdict.Diagnosis, error)
 func (f Fixer) command(
 	ctx context.Context, in incident.Incident, s remedy.Step, before verdict.Diagnosis, watch again,
 ) (p remedy.Proof, after verdict.Diagnosis, err error) {
-	line := answered(s.Command, in.Answers)
-	for _, ask := range s.Asks {
-		if in.Answers[ask] == "" {
-			return p, after, fmt.Errorf("the lab does not know %s", ask)
-		}
+	if len(s.Asks) > 0 {
+		return p, after, fmt.Errorf("the lab does not know %s", strings.Join(s.Asks, ", "))
 	}
 	step.Say(ctx, "carrying out %s", s.ID)
-	f.logf("$ %s", line)
-	if err := f.shell(ctx, line, password(in)); err != nil {
+	f.logf("$ %s", s.Command)
+	if err := f.shell(ctx, s.Command, password(in)); err != nil {
 		return p, after, err
 	}
 	select {
@@ -170,22 +168,13 @@ func (f Fixer) command(
 	}
 	p = f.proof(in, s, before, after)
 	if s.Undo != "" {
-		undo := answered(s.Undo, in.Answers)
-		f.logf("$ %s", undo)
-		if err := f.shell(ctx, undo, password(in)); err != nil {
+		f.logf("$ %s", s.Undo)
+		if err := f.shell(ctx, s.Undo, password(in)); err != nil {
 			return p, after, fmt.Errorf("its undo: %w", err)
 		}
 		p.Undone = true
 	}
 	return p, after, nil
-}
-
-// answered fills in what a step asks for.
-func answered(line string, answers map[string]string) string {
-	for ask, answer := range answers {
-		line = strings.ReplaceAll(line, ask, answer)
-	}
-	return line
 }
 
 // proof compares the watch after a step with that before it.
@@ -246,17 +235,17 @@ func (f Fixer) shell(ctx context.Context, line, password string) error {
 	if said != "" {
 		f.logf("%s", layout.Bound(said, layout.MaxText))
 	}
-	first, _, _ := strings.Cut(said, " ")
-	refused := strings.HasPrefix(said, "(error)") || len(first) > 2 && strings.ToUpper(first) == first &&
-		strings.Trim(first, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w: %s", line, err, layout.OneLine(said))
-	case refused && strings.Contains(line, "-cli ") && first != "OK" && first != said:
+	case strings.Contains(line, "-cli ") && errorReply.MatchString(said):
 		return fmt.Errorf("%s: %s", line, layout.OneLine(said))
 	}
 	return nil
 }
+
+// errorReply begins what redis-cli prints of an error: ERR, NOPERM and so on, and then a text.
+var errorReply = regexp.MustCompile(`^(\(error\)|[A-Z]{3,} )`)
 
 // password is that of an incident's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
 func password(in incident.Incident) string {

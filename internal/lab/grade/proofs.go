@@ -37,9 +37,14 @@ type Untried struct {
 // maxFixes bounds a file of Fixes, in bytes.
 const maxFixes = 8 << 20
 
+// NoFixes are those of no incident yet.
+func NoFixes() Fixes {
+	return Fixes{Schema: FixesSchema, Proofs: []remedy.Proof{}, Untried: []Untried{}}
+}
+
 // ReadFixes reads a file of Fixes; one that does not exist has none.
 func ReadFixes(path string) (f Fixes, err error) {
-	f = Fixes{Schema: FixesSchema, Proofs: []remedy.Proof{}, Untried: []Untried{}}
+	f = NoFixes()
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

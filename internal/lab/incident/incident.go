@@ -32,8 +32,6 @@ type Incident struct {
 	Fixes []string
 	// Unproven says why the lab cannot prove a fix of it, where Fixes is empty.
 	Unproven string
-	// Answers are what a step asks the user for, such as "<the user of your application>".
-	Answers map[string]string
 	// Make makes the fault and returns when it is under way. What it starts through the Lab ends with the Lab.
 	Make func(ctx context.Context, l *Lab) (Scene, error)
 }
