@@ -28,7 +28,7 @@ const minCollection = int64(1e6)
 
 // collectionWatch hooks runtimes.
 type collectionWatch struct {
-	programs [2]*ebpf.Program // begin, end
+	programs [2]*ebpf.Program // begin, end; nil where the kernel does not take them
 	files    Files
 	links    map[uint32][]link.Link // by process
 	hooked   map[uint32]bool
@@ -46,7 +46,7 @@ func newCollectionWatch(programs map[string]*ebpf.Program, files Files) *collect
 
 // hook has the runtime of a process watched, if it has one with probes, and gives its name.
 func (w *collectionWatch) hook(pid uint32) (runtime string, err error) {
-	if w.hooked[pid] {
+	if w.hooked[pid] || w.programs[0] == nil {
 		return "", nil
 	}
 	w.hooked[pid] = true

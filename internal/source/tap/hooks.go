@@ -41,17 +41,26 @@ var processPrograms = []string{
 // losingSnapshots is what cannot be seen without the program of bpf/conn_snapshots.h.
 const losingSnapshots = "which other nodes a process had sent requests to while a call of it waited"
 
-// optional is what can be left out where a kernel does not take it, one after the other.
-var optional = []struct {
-	losing   string
-	programs []string
-}{
-	{"names of commands under TLS", []string{kernelProgOnSslCall, kernelProgOnSslReturn}},
+// optionalPrograms can be left out together where a kernel does not take one of them.
+type optionalPrograms struct {
+	losing, enable string
+	programs       []string
+}
+
+// needsUprobes is what kernels lack that do not take hooks of processes.
+const needsUprobes = "a newer kernel, with CONFIG_UPROBE_EVENTS"
+
+var optional = []optionalPrograms{
+	{"names of commands under TLS", needsUprobes, []string{kernelProgOnSslCall, kernelProgOnSslReturn}},
 	{
-		"functions inside of the server, and names of commands under TLS",
+		"functions inside of the server", needsUprobes,
 		[]string{kernelProgOnFunctionEntry, kernelProgOnFunctionReturn},
 	},
-	{losingSnapshots, []string{kernelProgOnConnSnapshot}},
+	{
+		"garbage collections of clients", needsUprobes,
+		[]string{kernelProgOnCollectionBegin, kernelProgOnCollectionEnd},
+	},
+	{losingSnapshots, "a kernel that allows iterators over sockets", []string{kernelProgOnConnSnapshot}},
 }
 
 var hooks = []hook{

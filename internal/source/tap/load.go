@@ -181,23 +181,44 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// create loads the programs. Most need no hooks in user space: it tries without those for TLS, then without any.
-func (l *loaded) create(spec *ebpf.CollectionSpec) (err error) {
-	if l.coll, err = ebpf.NewCollection(spec); err == nil {
+// create loads the programs. Where the kernel does not take them, it leaves out one group of those that can be, and if
+// that does not help, one after the other.
+func (l *loaded) create(spec *ebpf.CollectionSpec) error {
+	coll, why := ebpf.NewCollection(spec)
+	if why == nil {
+		l.coll = coll
 		return nil
 	}
-	for _, o := range optional {
-		for _, name := range o.programs {
-			delete(spec.Programs, name)
-		}
-		why := err
-		if l.coll, err = ebpf.NewCollection(spec); err == nil {
-			l.addBlind(o.losing, fmt.Sprintf("the kernel does not take the programs: %v", why),
-				"a newer kernel, with CONFIG_UPROBE_EVENTS")
+	for _, one := range optional {
+		if l.createWithout(spec, why, one) == nil {
 			return nil
 		}
 	}
-	return explain(err)
+	err := why
+	for n := 2; n <= len(optional) && err != nil; n++ {
+		err = l.createWithout(spec, why, optional[:n]...)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// createWithout loads the programs but those of some groups, for which it adds a blind spot each.
+func (l *loaded) createWithout(spec *ebpf.CollectionSpec, why error, groups ...optionalPrograms) (err error) {
+	rest := spec.Copy()
+	for _, g := range groups {
+		for _, name := range g.programs {
+			delete(rest.Programs, name)
+		}
+	}
+	if l.coll, err = ebpf.NewCollection(rest); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		l.addBlind(g.losing, fmt.Sprintf("the kernel does not take the programs: %v", why), g.enable)
+	}
+	return nil
 }
 
 // filesOfPrograms are more descriptors than the maps, programs and links take, which are less than 100: connections
