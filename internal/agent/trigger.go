@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/live"
+	"slowpath/internal/stats"
+)
+
+// Kind is what sets an incident off.
+type Kind string
+
+// Kinds of triggers.
+const (
+	SlowCalls   Kind = "slow"   // so many calls are slow, or such long ones, that somebody notices
+	OverGoal    Kind = "slo"    // more calls than a goal allows take longer than it says
+	FailedCalls Kind = "failed" // calls fail, or the server is gone
+	Asked       Kind = "asked"  // by SIGUSR1 or POST: the only one that cannot be switched off
+)
+
+// Kinds are those that can be switched off, by name.
+func Kinds() []string { return []string{string(SlowCalls), string(OverGoal), string(FailedCalls)} }
+
+// Firing is a trigger that is on now.
+type Firing struct {
+	Kind  Kind
+	Node  string
+	Since int64  // Unix second of the first call that counts
+	Text  string // one sentence with the numbers that set it off
+}
+
+// Windows of the triggers, in seconds.
+const (
+	// usersWindow is short: what is over for so long is no reason for a new incident.
+	usersWindow = 10
+	// ownWindow is that of slowpath's own calls, of which there are few.
+	ownWindow = 30
+	// calmWindow has to be without a trigger before an incident ends.
+	calmWindow = 5
+	keptSeconds = 60
+	// nodesKept bounds the nodes; a watch has no more.
+	nodesKept = 256
+)
+
+// maxByChance is how likely it may be that so many calls exceed their share by chance. The triggers are judged each
+// second, the verdict once: at its 5 % a path that is just healthy would have an incident each few minutes.
+const maxByChance = 1e-3
+
+// tally is the calls of one node in one second.
+type tally struct {
+	unix                int64
+	calls, slow, failed int64
+	maxNs, lostNs       int64
+	over                []int64 // calls that took longer than each goal
+}
+
+// population is whose calls: those of the users of a node, or slowpath's own.
+type population struct {
+	node  string
+	whose live.Whose
+}
+
+// triggers judge each second whether somebody notices that calls are slow or fail, as the verdict does (decision 0003).
+type triggers struct {
+	slow  time.Duration
+	goals []Goal
+	off   map[Kind]bool
+	seen  map[population]*[keptSeconds]tally
+}
+
+func newTriggers(slow time.Duration, goals []Goal, off map[Kind]bool) *triggers {
+	return &triggers{slow: slow, goals: goals, off: off, seen: map[population]*[keptSeconds]tally{}}
+}
+
+// add takes the calls of complete seconds.
+func (t *triggers) add(seconds []live.Second) {
+	for _, s := range seconds {
+		key := population{s.Node, s.Whose}
+		ring := t.seen[key]
+		if ring == nil {
+			if len(t.seen) >= nodesKept {
+				continue
+			}
+			ring = new([keptSeconds]tally)
+			t.seen[key] = ring
+		}
+		ring[s.Unix%keptSeconds] = t.tallyOf(s)
+	}
+}
+
+func (t *triggers) tallyOf(s live.Second) tally {
+	out := tally{unix: s.Unix, calls: s.Calls, slow: s.Slow, failed: s.Failed, over: make([]int64, len(t.goals))}
+	if s.Sum == nil {
+		return out
+	}
+	out.maxNs = s.Sum.Max()
+	if s.Slow == 0 && (len(t.goals) == 0 || out.maxNs <= t.lowestGoal()) {
+		return out // as nearly always
+	}
+	for _, bar := range s.Sum.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		if bar.From >= int64(t.slow) {
+			out.lostNs += bar.Count * (bar.From + bar.To) / 2
+		}
+		for i, g := range t.goals {
+			if bar.From > int64(g.Most) {
+				out.over[i] += bar.Count
+			}
+		}
+	}
+	return out
+}
+
+func (t *triggers) lowestGoal() int64 {
+	return int64(slices.MinFunc(t.goals, func(a, b Goal) int { return cmp.Compare(a.Most, b.Most) }).Most)
+}
+
+// window adds up the last n seconds before now, of one population. since is the first of them that has a call which
+// counts against it.
+func (t *triggers) window(p population, now int64, n int64) (sum tally, since int64) {
+	sum.over = make([]int64, len(t.goals))
+	ring := t.seen[p]
+	if ring == nil {
+		return sum, now
+	}
+	since = now
+	for unix := now - n; unix < now; unix++ {
+		s := ring[unix%keptSeconds]
+		if s.unix != unix || unix < 0 {
+			continue
+		}
+		sum.calls, sum.slow, sum.failed = sum.calls+s.calls, sum.slow+s.slow, sum.failed+s.failed
+		sum.maxNs, sum.lostNs = max(sum.maxNs, s.maxNs), sum.lostNs+s.lostNs
+		bad := s.slow + s.failed
+		for i, over := range s.over {
+			sum.over[i] += over
+			bad += over
+		}
+		if bad > 0 && since == now {
+			since = unix
+		}
+	}
+	return sum, since
+}
+
+// firing lists what is on, judged by the seconds before now; one trigger of a node at most. A short window asks
+// whether it goes on.
+func (t *triggers) firing(now int64, short bool) (out []Firing) {
+	nodes := map[string]bool{}
+	for p := range t.seen {
+		nodes[p.node] = true
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		if f, on := t.ofNode(node, now, short); on {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// ofNode judges a node by the calls of its users, and by slowpath's own where there are none, or where those fail.
+func (t *triggers) ofNode(node string, now int64, short bool) (Firing, bool) {
+	users, own := int64(usersWindow), int64(ownWindow)
+	if short {
+		users, own = calmWindow, usersWindow
+	}
+	usersSum, usersSince := t.window(population{node, live.Users}, now, users)
+	ownSum, ownSince := t.window(population{node, live.Own}, now, own)
+	if usersSum.calls > 0 {
+		if f, on := t.judge(node, false, usersSum, usersSince, users); on {
+			return f, true
+		}
+		ownSum.slow, ownSum.maxNs, ownSum.lostNs, ownSum.over = 0, 0, 0, make([]int64, len(t.goals))
+	}
+	return t.judge(node, true, ownSum, ownSince, own)
+}
+
+// judge decides about the calls of one population. None of slowpath's own should fail.
+func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (Firing, bool) {
+	f := Firing{Node: node, Since: since}
+	whose := "its clients"
+	if own {
+		whose = "slowpath itself"
+	}
+	say := func(k Kind, format string, args ...any) (Firing, bool) {
+		f.Kind, f.Text = k, node+": "+fmt.Sprintf(format, args...)
+		return f, true
+	}
+	share := func(n int64) string {
+		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose, seconds)
+	}
+	switch failing := isPattern(s.failed, s.calls, facts.HealthyMaxShare) || own && s.failed >= account.MinSlowCalls; {
+	case !t.off[FailedCalls] && failing:
+		return say(FailedCalls, "%s failed", share(s.failed))
+	case !t.off[SlowCalls] && t.noticed(s, seconds):
+		return say(SlowCalls, "%s took %s or longer, the longest %s", share(s.slow), format.Duration(t.slow),
+			format.Duration(s.maxNs))
+	case t.off[OverGoal]:
+		return f, false
+	}
+	for i, g := range t.goals {
+		if isPattern(s.over[i], s.calls, 1-g.Quantile) {
+			return say(OverGoal, "%s took longer than %s, the goal of %s", share(s.over[i]), format.Duration(g.Most),
+				g.Name())
+		}
+	}
+	return f, false
+}
+
+// noticed is what the verdict calls noticed: a pattern of slow calls, one of them is long, or together they take a
+// notable part of the time.
+func (t *triggers) noticed(s tally, seconds int64) bool {
+	if s.slow == 0 {
+		return false
+	}
+	return isPattern(s.slow, s.calls, facts.HealthyMaxShare) || s.maxNs >= facts.HealthyMaxNs ||
+		s.slow >= account.MinSlowCalls && float64(s.lostNs) >= facts.MinShare*float64(seconds)*1e9
+}
+
+// isPattern reports whether more of the calls are concerned than may be, beyond chance.
+func isPattern(concerned, calls int64, share float64) bool {
+	return concerned >= account.MinSlowCalls &&
+		stats.PoissonTail(int(concerned), share*float64(max(calls, concerned))) <= maxByChance
+}
+
+// bad counts the slow and failed calls from a second on: of the users of a node, where it has any.
+func (t *triggers) bad(node string, from, now int64) (slow, failed int64) {
+	for _, whose := range []live.Whose{live.Users, live.Own} {
+		sum, _ := t.window(population{node, whose}, now, min(now-from, keptSeconds-1))
+		slow, failed = sum.slow, sum.failed
+		if sum.calls > 0 {
+			break
+		}
+	}
+	return slow, failed
+}
