@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +43,8 @@ const (
 	ownWindow = 30
 	// calmWindow has to be without a trigger before an incident ends.
 	calmWindow = 5
-	keptSeconds = 60
+	// keptSeconds are compared with: an application that lives with error replies is no incident.
+	keptSeconds = 300
 	// nodesKept bounds the nodes; a watch has no more.
 	nodesKept = 256
 )
@@ -69,13 +69,13 @@ type population struct {
 
 // triggers judge each second whether somebody notices that calls are slow or fail, as the verdict does (decision 0003).
 type triggers struct {
-	slow  time.Duration
+	slow  func() time.Duration // from when on a call is slow at the moment
 	goals []Goal
 	off   map[Kind]bool
 	seen  map[population]*[keptSeconds]tally
 }
 
-func newTriggers(slow time.Duration, goals []Goal, off map[Kind]bool) *triggers {
+func newTriggers(slow func() time.Duration, goals []Goal, off map[Kind]bool) *triggers {
 	return &triggers{slow: slow, goals: goals, off: off, seen: map[population]*[keptSeconds]tally{}}
 }
 
@@ -96,32 +96,22 @@ func (t *triggers) add(seconds []live.Second) {
 }
 
 func (t *triggers) tallyOf(s live.Second) tally {
-	out := tally{unix: s.Unix, calls: s.Calls, slow: s.Slow, failed: s.Failed, over: make([]int64, len(t.goals))}
-	if s.Sum == nil {
-		return out
+	out := tally{
+		unix: s.Unix, calls: s.Calls, slow: s.Slow, failed: s.Failed, maxNs: s.Latencies.MaxNs(),
+		over: make([]int64, len(t.goals)),
 	}
-	out.maxNs = s.Sum.Max()
-	if s.Slow == 0 && (len(t.goals) == 0 || out.maxNs <= t.lowestGoal()) {
-		return out // as nearly always
+	for i, g := range t.goals {
+		out.over[i] = s.Latencies.From(int64(g.Most) + 1)
 	}
-	for _, bar := range s.Sum.Distribution() {
-		if bar.Count == 0 {
-			continue
-		}
-		if bar.From >= int64(t.slow) {
-			out.lostNs += bar.Count * (bar.From + bar.To) / 2
-		}
-		for i, g := range t.goals {
-			if bar.From > int64(g.Most) {
-				out.over[i] += bar.Count
+	if s.Slow > 0 {
+		slow := int64(t.slow())
+		s.Latencies.Each(func(from, to, calls int64) {
+			if middle := (from + to) / 2; middle >= slow {
+				out.lostNs += calls * middle
 			}
-		}
+		})
 	}
 	return out
-}
-
-func (t *triggers) lowestGoal() int64 {
-	return int64(slices.MinFunc(t.goals, func(a, b Goal) int { return cmp.Compare(a.Most, b.Most) }).Most)
 }
 
 // window adds up the last n seconds before now, of one population. since is the first of them that has a call which
@@ -152,14 +142,28 @@ func (t *triggers) window(p population, now int64, n int64) (sum tally, since in
 	return sum, since
 }
 
-// firing lists what is on, judged by the seconds before now; one trigger of a node at most. A short window asks
-// whether it goes on.
-func (t *triggers) firing(now int64, short bool) (out []Firing) {
+// with is t with other goals and other triggers. What was seen of goals begins again.
+func (t *triggers) with(s *Settings) *triggers {
+	n := newTriggers(t.slow, s.Goals, s.Off)
+	if slices.Equal(t.goals, s.Goals) {
+		n.seen = t.seen
+	}
+	return n
+}
+
+// nodes are all that were seen, sorted.
+func (t *triggers) nodes() []string {
 	nodes := map[string]bool{}
 	for p := range t.seen {
 		nodes[p.node] = true
 	}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+	return slices.Sorted(maps.Keys(nodes))
+}
+
+// firing lists what is on, judged by the seconds before now; one trigger of a node at most. A short window asks
+// whether it goes on.
+func (t *triggers) firing(now int64, short bool) (out []Firing) {
+	for _, node := range t.nodes() {
 		if f, on := t.ofNode(node, now, short); on {
 			out = append(out, f)
 		}
@@ -198,11 +202,13 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 	share := func(n int64) string {
 		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose, seconds)
 	}
-	switch failing := isPattern(s.failed, s.calls, facts.HealthyMaxShare) || own && s.failed >= account.MinSlowCalls; {
+	failing := own && s.failed >= account.MinSlowCalls ||
+		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, since)))
+	switch {
 	case !t.off[FailedCalls] && failing:
 		return say(FailedCalls, "%s failed", share(s.failed))
 	case !t.off[SlowCalls] && t.noticed(s, seconds):
-		return say(SlowCalls, "%s took %s or longer, the longest %s", share(s.slow), format.Duration(t.slow),
+		return say(SlowCalls, "%s took %s or longer, the longest %s", share(s.slow), format.Duration(t.slow()),
 			format.Duration(s.maxNs))
 	case t.off[OverGoal]:
 		return f, false
@@ -215,6 +221,19 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 	}
 	return f, false
 }
+
+// failedBefore is the part of the calls of users that failed before a second.
+func (t *triggers) failedBefore(node string, second int64) float64 {
+	const margin = 5 // seconds: what begins slowly is not what was usual
+	sum, _ := t.window(population{node, live.Users}, second-margin, keptSeconds-usersWindow-margin)
+	if sum.calls < leastCalls {
+		return 0
+	}
+	return float64(sum.failed) / float64(sum.calls)
+}
+
+// leastCalls before a time say what was usual.
+const leastCalls = 100
 
 // noticed is what the verdict calls noticed: a pattern of slow calls, one of them is long, or together they take a
 // notable part of the time.

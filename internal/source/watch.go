@@ -50,6 +50,9 @@ type Options struct {
 	// Loaded, if set, is called when the rest of the watch needs fewer privileges (internal/source/privilege): the
 	// kernel programs are loaded. Mostly nothing was read yet of servers and applications.
 	Loaded func()
+	// Unreachable, if set, is told of each target that cannot be watched now. The watch leaves it out, and is an error
+	// only where none is left.
+	Unreachable func(target.Target, error)
 	// Started, if set, is called when the servers were reached and the watch begins, with their number.
 	Started func(nodes int)
 }
@@ -206,7 +209,7 @@ func (r *run) describe() {
 	r.cpu = ownCPU()
 	r.sink.SetMeta(recording.MetaVersion, r.Version)
 	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
-	r.sink.SetMeta(recording.MetaTarget, r.Targets[0].Addr())
+	r.sink.SetMeta(recording.MetaTarget, r.nodes[0].address)
 	r.sink.SetMeta(recording.MetaSlow, r.Slow)
 	var addrs []string
 	for _, n := range r.nodes {
