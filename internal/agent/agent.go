@@ -97,16 +97,16 @@ const viewKeep = 15 * time.Minute
 func (a *Agent) openFiles() (err error) {
 	s := a.settings.Load()
 	a.ring, err = ring.Open(ring.Options{
-		Dir: a.dir.in("ring"), Keep: s.RingKeep, MaxBytes: s.RingBytes, Clock: a.clock,
+		Dir: a.dir.in(ringName), Keep: s.RingKeep, MaxBytes: s.RingBytes, Clock: a.clock,
 		Log: func(line string) { a.log.Warn("ring: %s", line) },
 	})
 	if err != nil {
 		return err
 	}
-	if a.store, err = incidents.Open(a.dir.in("incidents"), s.Incidents); err != nil {
+	if a.store, err = incidents.Open(a.dir.in(incidentsName), s.Incidents); err != nil {
 		return err
 	}
-	a.history, err = incidents.OpenHistory(a.dir.in("history.db"), s.HistoryKeep, s.HistoryBytes)
+	a.history, err = incidents.OpenHistory(a.dir.in(historyName), s.HistoryKeep, s.HistoryBytes)
 	return err
 }
 

@@ -35,7 +35,7 @@ func openDirectory(path string) (*directory, error) {
 	if err := MakeDirectory(path); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(path, "lock")
+	name := filepath.Join(path, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w; give slowpath a directory that it may write: --data DIR", err)
@@ -66,3 +66,14 @@ func (d *directory) in(names ...string) string {
 }
 
 func (d *directory) close() error { return d.lock.Close() }
+
+// Kept are the names in the directory of an agent, but for those that begin as that of the history.
+func Kept() []string { return []string{lockName, ringName, incidentsName, historyName, marksName} }
+
+const (
+	lockName      = "lock"
+	ringName      = "ring"
+	incidentsName = "incidents"
+	historyName   = "history.db"
+	marksName     = "marks.json"
+)

@@ -39,11 +39,9 @@ type Settings struct {
 // Defaults of Settings.
 const (
 	DefaultRingKeep     = 15 * time.Minute
-	DefaultRingBytes    = 192 << 20
-	DefaultMaxBytes     = 288 << 20 // of incidents
+	DefaultMaxDisk      = 512 << 20 // bytes of all that is kept
 	DefaultMaxAge       = 30 * 24 * time.Hour
 	DefaultHistoryKeep  = 7 * 24 * time.Hour
-	DefaultHistoryBytes = 32 << 20
 	DefaultBefore       = time.Minute
 	DefaultAfter        = 15 * time.Second
 	DefaultLongest      = 2 * time.Minute
@@ -56,12 +54,22 @@ const (
 
 // Bounds of Settings.
 const (
-	leastBytes     = 16 << 20
+	leastDisk      = 64 << 20
+	mostDisk       = 1 << 40
 	leastMemory    = 48 << 20
 	mostLongest    = 10 * time.Minute
 	mostCoolDown   = 24 * time.Hour
 	leastRingSpare = time.Minute // the ring must have more than an incident takes, or its begin is gone
 )
+
+// DivideDisk shares the disk: incidents are what is kept longest, the ring what is written most.
+func (s *Settings) DivideDisk(bytes int64) {
+	s.HistoryBytes = bytes / 16
+	s.RingBytes = bytes * 3 / 8
+	s.Incidents.MaxBytes = bytes - s.HistoryBytes - s.RingBytes
+}
+
+func (s *Settings) disk() int64 { return s.HistoryBytes + s.RingBytes + s.Incidents.MaxBytes }
 
 // Check refuses settings that cannot work together. Its error is one line that ends in the fix.
 func (s *Settings) Check() error {
@@ -77,8 +85,8 @@ func (s *Settings) Check() error {
 	case s.RingKeep < s.Before+s.Longest+leastRingSpare:
 		return fmt.Errorf("--ring %v: it must hold a whole incident, --before and --longest and a minute more; give at "+
 			"least %v", s.RingKeep, s.Before+s.Longest+leastRingSpare)
-	case s.RingBytes < leastBytes || s.Incidents.MaxBytes < leastBytes || s.HistoryBytes <= 0:
-		return errors.New("--max-disk: give at least 64MB")
+	case s.disk() < leastDisk || s.disk() > mostDisk:
+		return errors.New("--max-disk: give a size from 64MB to 1024GB")
 	case s.Memory < leastMemory:
 		return fmt.Errorf("--memory: give at least %dMB", leastMemory>>20)
 	case !(s.CPUBudget >= 0 && s.CPUBudget <= 1):
@@ -91,8 +99,7 @@ func (s *Settings) Check() error {
 func (s *Settings) needRestart(n *Settings) (flags []string) {
 	for name, differs := range map[string]bool{
 		"slow": s.Watch.Slow != n.Watch.Slow, "ring": s.RingKeep != n.RingKeep,
-		"max-disk": s.RingBytes != n.RingBytes || s.HistoryBytes != n.HistoryBytes ||
-			s.Incidents.MaxBytes != n.Incidents.MaxBytes,
+		"max-disk": s.disk() != n.disk(),
 		"max-age": s.Incidents.MaxAge != n.Incidents.MaxAge, "history": s.HistoryKeep != n.HistoryKeep,
 	} {
 		if differs {
