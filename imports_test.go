@@ -101,7 +101,12 @@ var layers = map[string]int{
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
-	"cmd/slowpath": 9,
+	"internal/agent/incidents": 1,
+	"internal/agent/judge":     1,
+	"internal/agent/ring":      2,
+	"internal/agent/web":       9,
+
+	"cmd/slowpath": 11,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

@@ -1,0 +1,12 @@
+package report
+
+// What the pages of the agent have in common with the report.
+
+// PageStyle is the style sheet of the report's page.
+func PageStyle() string { return pageStyle }
+
+// ScriptPolicy is the Content-Security-Policy for scripts of the report's page: its own runs, and no other.
+func ScriptPolicy() string { return scriptPolicy() }
+
+// StateName is the name of a state of an actor for people: "server throttled".
+func StateName(actor, state string) string { return stateName(actor, state) }
