@@ -70,6 +70,8 @@ var layers = map[string]int{
 	"internal/topology/survey":   3,
 	"internal/topology/watch":    2,
 
+	"internal/live": 2,
+
 	"internal/report":        8,
 	"internal/report/layout": 0,
 

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"io"
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -177,4 +179,50 @@ func (d *decoder) open(packed []byte) (err error) {
 		err = io.ErrShortBuffer
 	}
 	return err
+}
+
+// HistogramReader reads the counts of encoded histograms, one after the other, without making a histogram of each. It
+// is for one goroutine.
+type HistogramReader struct{ decoder decoder }
+
+// mostCounts bounds the numbers of one histogram that a reader follows: more have none of ours.
+const mostCounts = 1 << 20
+
+// Each calls visit for each step that has calls: the least value of the step in nanoseconds, and how many. It reports
+// whether hdr is an encoding as the library writes it; if not, it may have called visit.
+func (r *HistogramReader) Each(hdr []byte, visit func(ns, calls int64)) bool {
+	shape, counts, ok := r.decoder.decode(hdr)
+	if !ok {
+		return false
+	}
+	lowest, digits := int64(binary.BigEndian.Uint64(shape[8:])), int64(binary.BigEndian.Uint32(shape[4:]))
+	if lowest < 1 || digits < 1 || digits > 5 {
+		return false
+	}
+	steps := 1 // of a unit that are told apart at least: 2 * 10^digits, as a power of two
+	for largest := 2 * int64(math.Pow10(int(digits))); int64(1)<<steps < largest; {
+		steps++
+	}
+	unit, half := bits.Len64(uint64(lowest))-1, steps-1
+	at := 0
+	for _, n := range counts {
+		if n < 0 {
+			if at -= int(max(n, -mostCounts)); at > mostCounts {
+				return false
+			}
+			continue
+		}
+		if n > 0 {
+			power, step := at>>half-1, at&(1<<half-1)+1<<half
+			if power < 0 {
+				power, step = 0, step-1<<half
+			}
+			if power+unit+half >= 62 {
+				return false
+			}
+			visit(int64(step)<<(power+unit), n)
+		}
+		at++
+	}
+	return true
 }

@@ -42,8 +42,8 @@ func TestLeavesOutOnlyWhatIsRefused(t *testing.T) {
 				t.Errorf("lost %v, want %v", l.blind, c.losing)
 			}
 			for _, p := range processPrograms {
-				group := slices.IndexFunc(optional, func(o optionalPrograms) bool { return slices.Contains(o.programs, p) })
-				lost := slices.Contains(c.losing, optional[group].losing)
+				in := func(o optionalPrograms) bool { return slices.Contains(o.programs, p) }
+				lost := slices.Contains(c.losing, optional[slices.IndexFunc(optional, in)].losing)
 				if loaded := l.coll.Programs[p] != nil; loaded == lost {
 					t.Errorf("%s is loaded: %v", p, loaded)
 				}

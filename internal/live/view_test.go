@@ -1,0 +1,181 @@
+package live_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/live"
+	"slowpath/internal/recording"
+)
+
+// at is a clock that stands at a time.
+type at int64
+
+func (a at) Now() int64 { return int64(a) }
+
+// replay gives a view all rows of a recording, which has just ended.
+func replay(rec *recording.Recording) *live.View {
+	_, end := rec.Window()
+	v := live.New(live.Options{Clock: at(end + 3e9)})
+	feed(v, rec)
+	return v
+}
+
+func feed(v recording.Sink, rec *recording.Recording) {
+	for k, value := range rec.Meta {
+		v.SetMeta(k, value)
+	}
+	for _, e := range rec.Events {
+		v.Event(e)
+	}
+	for _, h := range rec.Histograms {
+		v.Histogram(h)
+	}
+	for _, c := range rec.Calls {
+		v.Call(c, rec.SegmentsOf(c.ID)...)
+	}
+	for _, s := range rec.Snapshots {
+		v.Snapshot(s)
+	}
+	for _, client := range rec.UsedConns() {
+		for u := range rec.ConnUses(client) {
+			v.ConnUse(client, u)
+		}
+	}
+}
+
+// TestViewCountsAsTheVerdict: a view has as many calls as the verdict of a recording, and about as many slow ones: the
+// verdict counts calls near the threshold one by one.
+func TestViewCountsAsTheVerdict(t *testing.T) {
+	for _, name := range []string{
+		"server-cfs-throttled", "slow-command", "healthy-mixed", "pool-exhausted-wait",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(corpus.Incidents(), name) {
+				t.Fatal("the corpus has no such recording")
+			}
+			rec := corpus.Open(t, name)
+			rec.Index()
+			v := replay(rec)
+			d := verdict.Diagnose(rec, "test")
+			start, end := rec.Window()
+			calls, slow := map[live.Whose]int64{}, map[live.Whose]int64{}
+			for _, s := range v.Seconds(start/1e9-2, end/1e9+2) {
+				calls[s.Whose] += s.Calls
+				slow[s.Whose] += s.Slow
+				if s.Calls != s.Latencies.Calls() {
+					t.Errorf("second %d: %d calls, %d with a time", s.Unix, s.Calls, s.Latencies.Calls())
+				}
+			}
+			for _, p := range d.Populations {
+				if p.Name != "users" {
+					continue
+				}
+				if n := calls[live.Users]; n < int64(p.Calls)*95/100 || n > int64(p.Calls)*105/100 {
+					t.Errorf("%d calls of users, the verdict has %d", n, p.Calls)
+				}
+				if n, want := slow[live.Users], int64(p.SlowCalls); n < want*9/10-3 || n > want*11/10+3 {
+					t.Errorf("%d slow calls of users, the verdict has %d", n, want)
+				}
+			}
+			if v.Meta(recording.MetaServer) != rec.Meta[recording.MetaServer] {
+				t.Errorf("server %q", v.Meta(recording.MetaServer))
+			}
+		})
+	}
+}
+
+// TestViewShowsWhoWaits: what the slow calls of the corpus waited for, and whose they were.
+func TestViewShowsWhoWaits(t *testing.T) {
+	rec := corpus.Open(t, "server-cfs-throttled")
+	rec.Index()
+	v := replay(rec)
+	start, end := rec.Window()
+	waits := v.Waits(start/1e9, end/1e9+1)
+	if len(waits) == 0 || waits[0].Actor != recording.Server || waits[0].State != recording.Throttled {
+		t.Fatalf("%+v", waits[:min(len(waits), 3)])
+	}
+	callers := v.Callers()
+	if len(callers) == 0 || callers[0].Slow == 0 || callers[0].Calls == 0 || callers[0].LostNs == 0 {
+		t.Fatalf("%+v", callers)
+	}
+	slow := v.Slow(10)
+	if len(slow) != 10 || slow[0].Number <= slow[9].Number || len(slow[0].Segments) == 0 {
+		t.Fatalf("%+v", slow)
+	}
+	if len(v.Ops(start/1e9-2, end/1e9+1)) == 0 || len(v.BlindSpots()) == 0 {
+		t.Error("no commands, or no blind spots")
+	}
+}
+
+// TestViewIsBounded: whatever comes, what is held has bounds; subscribers that do not read hold up nobody.
+func TestViewIsBounded(t *testing.T) {
+	now := int64(1_800_000_000)
+	v := live.New(live.Options{Clock: at(now * 1e9)})
+	_, end := v.Subscribe()
+	defer end()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 20_000 {
+				name := fmt.Sprintf("10.0.%d.%d:%d", i/250%250, i%250, 1024+w)
+				ns := (now-5)*1e9 + int64(i)
+				v.Call(recording.Call{
+					Source: recording.SourceTap, Conn: name, Client: fmt.Sprintf("app%d[%d]", i, i), Op: "GET",
+					IntendedNs: ns, EndNs: ns + 50e6, Node: name,
+				}, make([]recording.Segment, 200)...)
+				v.Sample(recording.Sample{
+					Source: recording.SourceTap, Subject: name, TimeNs: ns, Value: float64(i),
+					Name: recording.ErrorRepliesName(recording.Server, "GET", fmt.Sprintf("E%d", i)),
+				})
+				v.ConnUse(name, recording.ConnUse{Calls: int64(i)})
+				v.Event(recording.Event{Kind: recording.KindBlindSpot, Detail: fmt.Sprintf(`{"what":"%d"}`, i)})
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(v.Slow(1 << 20)); n > 2000 {
+		t.Errorf("%d slow calls are kept", n)
+	}
+	if n := len(v.Slow(1)[0].Segments); n > 64 {
+		t.Errorf("%d segments", n)
+	}
+	if nodes, blind := len(v.Nodes()), len(v.BlindSpots()); nodes > 64 || blind > 256 {
+		t.Errorf("%d nodes, %d blind spots", nodes, blind)
+	}
+}
+
+// TestFailedCalls: error replies count by how much their counter grew, redirects do not, and calls that a close left
+// without a reply do.
+func TestFailedCalls(t *testing.T) {
+	now := int64(1_800_000_000)
+	v := live.New(live.Options{Clock: at(now * 1e9)})
+	count := func(second int64, code string, value float64) {
+		v.Sample(recording.Sample{
+			Source: recording.SourceTap, Subject: "a:1", TimeNs: second * 1e9, Value: value,
+			Name: recording.ErrorRepliesName(recording.Server, "GET", code),
+		})
+	}
+	count(now-10, "OOM", 3)
+	count(now-9, "OOM", 8)
+	count(now-9, "MOVED", 100)
+	v.Event(recording.Event{
+		Kind: recording.KindClose, Source: recording.SourceTap, Subject: "a:1", TimeNs: (now - 9) * 1e9,
+		Detail: recording.Detail(recording.ConnDetail{Side: recording.Server, Waiting: 2}),
+	})
+	v.Event(recording.Event{
+		Kind: recording.KindClose, Source: recording.SourceTap, Subject: "a:1", TimeNs: (now - 8) * 1e9,
+		Detail: recording.Detail(recording.ConnDetail{Side: recording.Server, Waiting: 2, Blocking: true}),
+	})
+	var failed []int64
+	for _, s := range v.Seconds(now-20, now) {
+		failed = append(failed, s.Failed)
+	}
+	if !slices.Equal(failed, []int64{3, 7}) {
+		t.Errorf("failed calls by second: %v", failed)
+	}
+}
