@@ -1,0 +1,180 @@
+package metrics
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"slowpath/internal/live"
+	"slowpath/internal/recording"
+)
+
+// classic are the upper bounds of the buckets of classic histograms, in seconds.
+var classic = []float64{
+	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+}
+
+var inf = math.Inf(1)
+
+// nativeSchema divides each power of two into 2^3 buckets: each is 9 % wider than the one before.
+const nativeSchema = 3
+
+// nodeTotals are all calls of one kind of caller to one node since the agent began.
+type nodeTotals struct {
+	calls, slow, failed int64
+	seconds             float64         // of all calls together
+	native              map[int]int64   // calls by bucket of nativeSchema
+	classic             []int64         // calls by bucket, and those above the last one
+	exemplars           []*exemplarCall // by the same: the last slow call
+}
+
+type exemplarCall struct {
+	labels  map[string]string
+	seconds float64
+	at      time.Time
+}
+
+func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
+	k := nodeKey{label(node), string(whose)}
+	t := m.nodes[k]
+	if t == nil {
+		t = &nodeTotals{
+			native: map[int]int64{}, classic: make([]int64, len(classic)+1),
+			exemplars: make([]*exemplarCall, len(classic)+1),
+		}
+		m.nodes[k] = t
+	}
+	return t
+}
+
+// count adds what the view has and was not counted yet. Nodes, callers and commands of a view are bounded.
+func (m *Metrics) count() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.o.View
+	to := v.Complete() - settle
+	if to <= m.next {
+		return
+	}
+	slowNs := int64(v.Threshold())
+	for _, s := range v.Seconds(m.next, to) {
+		m.node(s.Node, s.Whose).add(s)
+	}
+	for _, o := range v.Ops(m.next, to) {
+		m.commands.add(o.Op, tally{o.Latencies.Calls(), o.Latencies.From(slowNs), sumNs(o.Latencies)})
+	}
+	for _, c := range v.Callers() {
+		m.callers.add(c.Name, tally{calls: c.Calls - m.seen[c.Name]})
+		m.seen[c.Name] = c.Calls
+	}
+	for _, s := range m.newSlowCalls() {
+		m.slowCall(s)
+	}
+	m.commands.rank(to)
+	m.callers.rank(to)
+	m.next = to
+}
+
+func (t *nodeTotals) add(s live.Second) {
+	t.calls += s.Calls
+	t.slow += s.Slow
+	t.failed += s.Failed
+	s.Latencies.Each(func(from, to, calls int64) {
+		seconds := float64(from+to) / 2e9
+		t.seconds += seconds * float64(calls)
+		t.classic[bucketOf(seconds)] += calls
+		t.native[nativeBucketOf(seconds)] += calls
+	})
+}
+
+func bucketOf(seconds float64) int {
+	for i, most := range classic {
+		if seconds <= most {
+			return i
+		}
+	}
+	return len(classic)
+}
+
+// nativeBucketOf is the place of the bucket whose upper bound is 2^(place/8).
+func nativeBucketOf(seconds float64) int {
+	return int(math.Ceil(math.Log2(max(seconds, 1e-9)) * (1 << nativeSchema)))
+}
+
+func sumNs(l live.Latencies) (ns int64) {
+	l.Each(func(from, to, calls int64) { ns += (from + to) / 2 * calls })
+	return ns
+}
+
+// newSlowCalls are those that were not counted yet, the oldest first.
+func (m *Metrics) newSlowCalls() []live.SlowCall {
+	var calls []live.SlowCall
+	for limit := 64; ; limit *= 8 {
+		calls = m.o.View.Slow(limit)
+		if len(calls) < limit || calls[len(calls)-1].Number <= m.number+1 {
+			break
+		}
+	}
+	var out []live.SlowCall
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i].Number > m.number {
+			out = append(out, calls[i])
+		}
+	}
+	if len(out) > 0 {
+		m.missed += int64(out[0].Number - m.number - 1)
+		m.number = out[len(out)-1].Number
+	}
+	return out
+}
+
+func (m *Metrics) slowCall(s live.SlowCall) {
+	for _, p := range s.Segments {
+		m.waits[waitOf(string(s.Whose), p)] += max(p.ToNs-p.FromNs, 0)
+	}
+	if s.Whose == live.Users {
+		m.callers.add(m.o.View.CallerOf(s.Call), tally{slow: 1, ns: s.Ns()})
+	}
+	labels := map[string]string{"op": short(s.Call.Op, 24), "client": short(s.Call.Conn, 45)}
+	if m.o.TraceID != nil {
+		if id := m.o.TraceID(s.Call); id != "" {
+			labels["trace_id"] = id
+		}
+	}
+	seconds := float64(s.Ns()) / 1e9
+	m.node(s.Call.Node, s.Whose).exemplars[bucketOf(seconds)] = &exemplarCall{labels, seconds, time.Unix(0, s.Call.EndNs)}
+}
+
+// short keeps the labels of an exemplar within the 128 characters that OpenMetrics allows.
+func short(s string, most int) string {
+	s = label(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// waitOf is where the time of a segment is counted. What a source of a later version writes is "other".
+func waitOf(whose string, s recording.Segment) waitKey {
+	if !actors[s.Actor] || !states[s.State] {
+		return waitKey{whose, other, other}
+	}
+	return waitKey{whose, s.Actor, s.State}
+}
+
+var (
+	actors = setOf(recording.App, recording.Client, recording.Network, recording.Server, recording.Proxy,
+		recording.Nobody)
+	states = setOf(recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
+		recording.Out, recording.Back, recording.Way, recording.Retransmit, recording.Throttled, recording.Frozen,
+		recording.Busy, recording.Blocked, recording.Exec, recording.Withheld, recording.Forward, recording.Send,
+		recording.Receive, recording.OffCPU, recording.Unexplained)
+)
+
+func setOf(names ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
