@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent"
+	"slowpath/internal/agent/notify"
 	"slowpath/internal/source/host"
 )
 
@@ -72,15 +73,18 @@ func refusePasswords(f *pflag.FlagSet) {
 // refused is a flag that is not taken.
 type refused struct{}
 
-func (refused) String() string   { return "" }
-func (refused) Type() string     { return "string" }
-func (refused) Set(string) error { return errors.New("others can read it; give --password-file FILE or REDISCLI_AUTH") }
+func (refused) String() string { return "" }
+func (refused) Type() string   { return "string" }
+func (refused) Set(string) error {
+	return errors.New("others can read it; give --password-file FILE or REDISCLI_AUTH")
+}
 
 // serving is what flags and configuration say.
 type serving struct {
 	*serveFlags
 	settings agent.Settings
 	token    string
+	notified []notify.Receiver
 }
 
 // readOnce reads the configuration into the flags, and checks all of them.
@@ -116,7 +120,8 @@ func (s *serveFlags) serving(args []string, env func(string) string) (*serving, 
 			return nil, err
 		}
 	}
-	return out, nil
+	out.notified, err = s.receivers()
+	return out, err
 }
 
 // configured is readOnce for flags of its own, which have what the command line says: for a reload.
@@ -145,7 +150,7 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 	if err != nil {
 		return err
 	}
-	listener, err := listen(now.listen)
+	listener, err := listenForPage(now.listen)
 	if err != nil {
 		return err
 	}
@@ -162,30 +167,29 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 	if err := stay(now.data, log); err != nil {
 		return err
 	}
-	page := &serveParts{}
-	ag, err := agent.Open(agent.Options{
+	parts := &serveParts{s: now, log: log}
+	parts.ag, err = agent.Open(agent.Options{
 		Settings: now.settings, Data: now.data, Version: version, Log: log, Files: files, Find: findServers,
-		Beside: page.sink(), Judged: page.judged,
+		Changed: parts.changed,
 	})
 	if err != nil {
 		return usage(err)
 	}
-	a.status.ownLog.Store(true)
-	server, err := page.web(ag, now, certificate, log)
-	if err != nil {
-		return errors.Join(usage(err), ag.Close())
+	if err := parts.open(certificate); err != nil {
+		return errors.Join(usage(err), parts.ag.Close())
 	}
+	a.status.ownLog.Store(true)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	var served error
 	all.Go(func() {
-		served = server.Serve(ctx, listener)
+		served = parts.run(ctx, listener)
 		cancel() // an agent whose page is gone is of no use: its service manager starts it again
 	})
-	all.Go(func() { onSignals(ctx, ag, log, read) })
+	all.Go(func() { onSignals(ctx, parts.ag, log, read) })
 	log.Say("the page: %s", now.url())
-	err = ag.Run(ctx)
+	err = parts.ag.Run(ctx)
 	all.Wait()
 	return errors.Join(err, served)
 }
@@ -226,8 +230,8 @@ func reload(ag *agent.Agent, log *agent.Log, read func() (*serving, error)) {
 	log.Say("the configuration was read again")
 }
 
-// listen takes the address of the page.
-func listen(address string) (net.Listener, error) {
+// listenForPage takes the address of the page.
+func listenForPage(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -50,7 +50,9 @@ type serveFlags struct {
 	cpuBudget float64
 	memory    size
 
-	web serveWeb
+	web         serveWeb
+	notify      []string
+	notifyPlain bool
 }
 
 // serveWeb are the flags of the page.
@@ -89,6 +91,11 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 		f.StringSliceVar(&s.web.hostNames, "host-name", nil, "another `name` at which browsers reach the page, such as "+
 			"that of a proxy in front")
 		f.BoolVar(&s.web.allowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
+	})
+	group(f, "Who is told of incidents", func() {
+		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., slack+https://..., "+
+			"alertmanager+https://HOST:9093, or @FILE with it")
+		f.BoolVar(&s.notifyPlain, "notify-plain", false, "webhooks of other hosts may be http://")
 	})
 	s.addWhere(f)
 }

@@ -32,9 +32,8 @@ type Options struct {
 	Find func() (addresses []string, err error)
 	// Beside, if set, receives all rows, too.
 	Beside recording.ProfileSink
-	// Judged, if set, is told of each incident that has a verdict which somebody should hear of, and not more than once
-	// of the same. It must not block.
-	Judged func(incidents.Incident)
+	// Changed, if set, is told of each incident that begins, has a verdict, or cannot have one. It must not block.
+	Changed func(incidents.Incident)
 	// Judge is judge.Verdict; nil: that.
 	Judge func(context.Context, judge.Options) ([]byte, error)
 }
@@ -68,6 +67,9 @@ type Agent struct {
 func Open(o Options) (*Agent, error) {
 	if o.Judge == nil {
 		o.Judge = judge.Verdict
+	}
+	if o.Changed == nil {
+		o.Changed = func(incidents.Incident) {}
 	}
 	if o.Files == nil {
 		o.Files = host.Root{}
@@ -106,6 +108,9 @@ func (a *Agent) openFiles() (err error) {
 	if a.store, err = incidents.Open(a.dir.in(incidentsName), s.Incidents); err != nil {
 		return err
 	}
+	for _, note := range a.store.Notes() {
+		a.log.Warn("incidents: %s", note)
+	}
 	a.history, err = incidents.OpenHistory(a.dir.in(historyName), s.HistoryKeep, s.HistoryBytes)
 	return err
 }
@@ -115,6 +120,9 @@ func (a *Agent) Close() error {
 	var errs []error
 	if a.ring != nil {
 		errs = append(errs, a.ring.Close())
+	}
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
 	}
 	if a.history != nil {
 		errs = append(errs, a.history.Close())
@@ -127,6 +135,9 @@ func (a *Agent) View() *live.View { return a.view }
 
 // Store has the incidents.
 func (a *Agent) Store() *incidents.Store { return a.store }
+
+// TempDir is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
+func (a *Agent) TempDir() string { return a.dir.in(tempName) }
 
 // History has the minutes of days.
 func (a *Agent) History() *incidents.History { return a.history }

@@ -26,6 +26,11 @@ type Cost struct {
 	Reduced   string // what is done less of to keep the budget, and what is not seen for it
 }
 
+// Over reports whether the budget is not kept, or only by seeing less.
+func (c Cost) Over() bool {
+	return c.Reduced != "" || c.CPUBudget > 0 && c.CPU > c.CPUBudget || c.RSSBudget > 0 && c.RSS > c.RSSBudget
+}
+
 // step is what is given up when the agent takes more than its budget, the cheapest loss first.
 type step struct {
 	say    string
@@ -221,4 +226,3 @@ func ownRSS() int64 {
 	}
 	return pages * int64(os.Getpagesize())
 }
-

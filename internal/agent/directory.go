@@ -45,6 +45,10 @@ func openDirectory(path string) (*directory, error) {
 		return nil, fmt.Errorf("--data %s: %w: another slowpath serve%s runs there; stop it, or name another directory",
 			path, ErrInUse, holder(f))
 	}
+	temp := filepath.Join(path, tempName)
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	if f.Truncate(0) == nil { // else the disk is full or fails: the lock holds all the same
 		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
@@ -68,7 +72,9 @@ func (d *directory) in(names ...string) string {
 func (d *directory) close() error { return d.lock.Close() }
 
 // Kept are the names in the directory of an agent, but for those that begin as that of the history.
-func Kept() []string { return []string{lockName, ringName, incidentsName, historyName, marksName} }
+func Kept() []string {
+	return []string{lockName, ringName, incidentsName, historyName, marksName, tempName}
+}
 
 const (
 	lockName      = "lock"
@@ -76,4 +82,5 @@ const (
 	incidentsName = "incidents"
 	historyName   = "history.db"
 	marksName     = "marks.json"
+	tempName      = "tmp"
 )

@@ -16,8 +16,11 @@ type Health struct {
 	Problems []string // sentences; empty: all that was asked for is watched
 	Servers  []Server
 	Unseen   []recording.BlindSpot
+	Missed   []recording.Unseen // of what is watched
 	Cost     Cost
 	Ring     ring.Status
+	// DiskBytes is what is kept on disk, DiskBudget what may be.
+	DiskBytes, DiskBudget int64
 }
 
 // Health says how the agent is. It is cheap.
@@ -27,8 +30,10 @@ func (a *Agent) Health() Health {
 	a.mu.Unlock()
 	h := Health{
 		Since: a.since, Watching: a.watching.Load(), Servers: a.servers.all(), Unseen: a.view.BlindSpots(),
-		Cost: a.budget.Cost(), Ring: a.ring.Status(),
+		Missed: a.view.Unseen(), Cost: a.budget.Cost(), Ring: a.ring.Status(), DiskBudget: a.settings.Load().disk(),
 	}
+	_, kept := a.store.Usage()
+	h.DiskBytes = h.Ring.Bytes + kept + sizeOf(a.dir.in(historyName))
 	if h.Ring.Trouble != "" {
 		problems = append(problems, h.Ring.Trouble)
 	}

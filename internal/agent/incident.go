@@ -23,6 +23,13 @@ func newEpisodes(a *Agent) *episodes {
 // maxJobs are waiting to be done; there are two judgements of an incident, and an update each ten seconds.
 const maxJobs = 64
 
+// Seconds that are read again, and how often those of slowpath's own calls.
+const (
+	tapLate      = 2
+	ownLate      = 15
+	ownLateEvery = 3
+)
+
 // judgeSeconds looks at the triggers each second until ctx ends.
 func (a *Agent) judgeSeconds(ctx context.Context) {
 	r := a.episodes.keep.(*recorder)
@@ -35,7 +42,7 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for last := a.view.Complete(); ; {
+	for last, ticks := a.view.Complete(), 0; ; ticks++ {
 		select {
 		case <-ctx.Done():
 			a.episodes.stop()
@@ -49,7 +56,12 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 		if now <= last {
 			continue
 		}
-		a.episodes.take(a.view.Seconds(max(last, now-usersWindow), now))
+		// The probe writes a second when its next call has ended: at a low rate it comes late.
+		again := int64(tapLate)
+		if ticks%ownLateEvery == 0 {
+			again = ownLate
+		}
+		a.episodes.take(a.view.Seconds(min(last, now-again), now))
 		a.episodes.step(now)
 		last = now
 	}
@@ -80,6 +92,7 @@ func (r *recorder) begin(f Firing, start int64) (string, error) {
 	}
 	r.problem("incidents", "")
 	r.log.OfIncident(in.ID, "begins: %s", f.Text)
+	r.o.Changed(in)
 	return in.ID, nil
 }
 
@@ -135,6 +148,9 @@ func (r *recorder) fail(id string, why error) {
 	r.log.OfIncident(id, "has no verdict: %v", why)
 	if err := r.store.Fail(id, why.Error()); err != nil {
 		r.problem("incidents", fmt.Sprintf("an incident cannot be kept: %v", err))
+	}
+	if in, ok := r.store.Get(id); ok {
+		r.o.Changed(in)
 	}
 }
 
@@ -215,11 +231,6 @@ func (r *recorder) judged(id string, before incidents.Incident, bytes int64, fin
 		cause = in.Verdict
 	}
 	r.log.OfIncident(id, "%s after %.1f s: %s: %s", which, took.Seconds(), cause, in.Summary)
-	if final && in.Verdict != healthy && r.o.Judged != nil {
-		r.o.Judged(in)
-	}
+	r.o.Changed(in)
 	return in, nil
 }
-
-// healthy is that verdict of slowpath.diagnosis/v1.
-const healthy = "healthy"

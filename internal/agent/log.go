@@ -36,7 +36,9 @@ func (l *Log) Say(format string, args ...any) { l.write("info", "", fmt.Sprintf(
 func (l *Log) Warn(format string, args ...any) { l.write("warning", "", fmt.Sprintf(format, args...)) }
 
 // OfIncident writes what happened to an incident.
-func (l *Log) OfIncident(id, format string, args ...any) { l.write("info", id, fmt.Sprintf(format, args...)) }
+func (l *Log) OfIncident(id, format string, args ...any) {
+	l.write("info", id, fmt.Sprintf(format, args...))
+}
 
 func (l *Log) write(level, incident, text string) {
 	e := entry{l.now().UTC().Format(time.RFC3339), level, layout.OneLine(text), incident}

@@ -38,16 +38,16 @@ type Settings struct {
 
 // Defaults of Settings.
 const (
-	DefaultRingKeep     = 15 * time.Minute
-	DefaultMaxDisk      = 512 << 20 // bytes of all that is kept
-	DefaultMaxAge       = 30 * 24 * time.Hour
-	DefaultHistoryKeep  = 7 * 24 * time.Hour
-	DefaultBefore       = time.Minute
-	DefaultAfter        = 15 * time.Second
-	DefaultLongest      = 2 * time.Minute
-	DefaultCoolDown     = time.Minute
-	DefaultCPUBudget    = 0.01
-	DefaultMemory       = 64 << 20
+	DefaultRingKeep    = 15 * time.Minute
+	DefaultMaxDisk     = 512 << 20 // bytes of all that is kept
+	DefaultMaxAge      = 30 * 24 * time.Hour
+	DefaultHistoryKeep = 7 * 24 * time.Hour
+	DefaultBefore      = time.Minute
+	DefaultAfter       = 15 * time.Second
+	DefaultLongest     = 2 * time.Minute
+	DefaultCoolDown    = time.Minute
+	DefaultCPUBudget   = 0.01
+	DefaultMemory      = 64 << 20
 	// DefaultProbeRate is low: the agent's own calls only say what there is where no client calls.
 	DefaultProbeRate = 1.0
 )
@@ -100,7 +100,7 @@ func (s *Settings) needRestart(n *Settings) (flags []string) {
 	for name, differs := range map[string]bool{
 		"slow": s.Watch.Slow != n.Watch.Slow, "ring": s.RingKeep != n.RingKeep,
 		"max-disk": s.disk() != n.disk(),
-		"max-age": s.Incidents.MaxAge != n.Incidents.MaxAge, "history": s.HistoryKeep != n.HistoryKeep,
+		"max-age":  s.Incidents.MaxAge != n.Incidents.MaxAge, "history": s.HistoryKeep != n.HistoryKeep,
 	} {
 		if differs {
 			flags = append(flags, name)
