@@ -59,7 +59,9 @@ func Create(path string, maxDisk int64) (*Writer, error) { return makeWriter(pat
 // CreateAtOnce is Create for rows that are all there already, such as those of a longer recording. Its methods wait
 // until there is room: no row is dropped or sampled, and only the limit thins them. A kill leaves a file that cannot be
 // read: give it another name when it is complete.
-func CreateAtOnce(path string, maxDisk int64) (*Writer, error) { return makeWriter(path, maxDisk, true) }
+func CreateAtOnce(path string, maxDisk int64) (*Writer, error) {
+	return makeWriter(path, maxDisk, true)
+}
 
 func makeWriter(path string, maxDisk int64, atOnce bool) (*Writer, error) {
 	if maxDisk == 0 {
