@@ -188,7 +188,12 @@ func (e *Exporter) close() {
 	if e.meter != nil {
 		both.Go(func() { _ = e.meter.Shutdown(ctx) })
 	}
-	both.Wait()
+	done := make(chan struct{})
+	go func() { both.Wait(); close(done) }()
+	select { // a push that has begun waits for its own timeout
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // Stats are the numbers of spans, and of pushes of metrics.
