@@ -70,6 +70,9 @@ const (
 	stepEvery  = 5 * time.Minute
 	backAfter  = 30 * time.Minute
 	backBelow  = 0.5 // of the budget
+	// inIncident is how many times its budget the agent may take while calls are slow: to record each of them costs
+	// more, and is what it is there for.
+	inIncident = 5
 	goHeapPart = 0.5 // of the memory, for Go's heap: the rest is the program itself, stacks and SQLite
 )
 
@@ -82,6 +85,8 @@ type budget struct {
 	cpu      []time.Duration // of this process, at each measurement
 	level    int             // steps that are taken
 	began    time.Time       // the watch
+	released bool            // pages that only its begin needed
+	incident time.Time       // when calls were slow last
 	changed  time.Time       // the level
 	below    time.Time       // since when it is far below the budget; zero: it is not
 	backWait time.Duration   // how long it must be
@@ -95,6 +100,11 @@ func (b *budget) keep(ctx context.Context) {
 	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for {
+		if b.a.episodes.going() {
+			b.mu.Lock()
+			b.incident = time.Now()
+			b.mu.Unlock()
+		}
 		b.measure(time.Now(), ownCPU(), ownRSS())
 		select {
 		case <-ctx.Done():
@@ -115,8 +125,9 @@ func (b *budget) limitMemory() {
 func (b *budget) watchBegins() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.began = time.Now()
+	b.began, b.cpu = time.Now(), nil
 	debug.FreeOSMemory() // what the begin of a watch took: the kernel's types, the programs
+	b.released = false
 }
 
 // measure takes the CPU time and the memory of this process, and decides whether to give up more, or less.
@@ -133,10 +144,18 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	if n > 0 {
 		b.cost.CPU = float64(b.cpu[n]-b.cpu[0]) / float64(time.Duration(n)*measureEvery)
 	}
+	if !b.released && !b.began.IsZero() && now.Sub(b.began) >= settleTime/3 {
+		b.released = true
+		releaseProgram()
+	}
 	if n < overMinute || b.began.IsZero() || now.Sub(b.began) < settleTime || s.CPUBudget == 0 {
 		return
 	}
-	b.decide(now, s.CPUBudget)
+	limit := s.CPUBudget
+	if now.Sub(b.incident) < overMinute*measureEvery {
+		limit *= inIncident
+	}
+	b.decide(now, limit)
 }
 
 // decide takes a step, or goes one back. b.mu is held.

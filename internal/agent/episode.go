@@ -29,7 +29,8 @@ type episode struct {
 // keeper carries out what episodes decide. Its methods return at once; judged is called when a judgement is done.
 type keeper interface {
 	begin(f Firing, start int64) (id string, err error)
-	judge(id string, from, to int64, final bool, judged func(cause string))
+	// judge judges [from, to). A final one is of an incident that ended at end.
+	judge(id string, from, to, end int64, final bool, judged func(cause string))
 	extend(id string, end, slow, failed int64)
 }
 
@@ -77,11 +78,11 @@ func (e *episodes) busy() bool {
 	return e.current != nil && !e.current.final
 }
 
-// idle reports whether nothing is watched and no verdict is due.
-func (e *episodes) idle() bool {
+// going reports whether calls are slow or fail at the moment.
+func (e *episodes) going() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.judging == 0 && (e.current == nil || e.current.final)
+	return e.current != nil && (!e.current.final || e.now-e.current.lastOn < calmWindow)
 }
 
 // ask begins an incident that somebody asks for. One whose recording is not complete is that one.
@@ -211,7 +212,7 @@ func (e *episodes) judge(final bool) {
 	if final {
 		e.keep.extend(c.id, c.end(), c.slow, c.failed)
 	}
-	e.keep.judge(c.id, c.since-seconds(e.limits.Before), e.now, final, func(cause string) {
+	e.keep.judge(c.id, c.since-seconds(e.limits.Before), e.now, c.end(), final, func(cause string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.judging--

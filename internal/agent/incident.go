@@ -130,9 +130,9 @@ func (r *recorder) keepState(in incidents.Incident) {
 	}
 }
 
-func (r *recorder) judge(id string, from, to int64, final bool, judged func(cause string)) {
+func (r *recorder) judge(id string, from, to, end int64, final bool, judged func(cause string)) {
 	job := func() {
-		in, err := r.verdict(id, from, to, final)
+		in, err := r.verdict(id, window{from, to, end}, final)
 		judged(in.Cause)
 		if err != nil && final {
 			r.fail(id, err)
@@ -157,8 +157,11 @@ func (r *recorder) fail(id string, why error) {
 // judgeTime bounds a judgement, also the last one of an agent that stops: systemd kills it 90 s after SIGTERM.
 const judgeTime = 40 * time.Second
 
+// window is the time of a recording, in Unix seconds, and when the incident in it ended.
+type window struct{ from, to, end int64 }
+
 // verdict saves the time of an incident as its recording, and judges it.
-func (r *recorder) verdict(id string, from, to int64, final bool) (incidents.Incident, error) {
+func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
 	defer cancel()
 	began := time.Now()
@@ -168,10 +171,10 @@ func (r *recorder) verdict(id string, from, to int64, final bool) (incidents.Inc
 	}
 	if final {
 		in.State = incidents.StateJudging
-		in.End = time.Unix(to, 0).UTC()
+		in.End = time.Unix(w.end, 0).UTC()
 		r.keepState(in)
 	}
-	path, err := r.saveRecording(ctx, id, from, to)
+	path, err := r.saveRecording(ctx, id, w.from, w.to)
 	if err != nil {
 		return in, err
 	}

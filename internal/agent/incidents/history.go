@@ -166,8 +166,9 @@ func (m *Minute) unpack(packed []byte) bool {
 	return len(packed) == 0
 }
 
-// tidy removes minutes that are too old, or have no room. How old they are is counted from the newest: a clock that was
-// set forward and back again removes what it added, and nothing before.
+// tidy removes minutes that are too old, or have no room. How old they are is counted from the newest, which is not
+// later than now: after a pause the minutes before it stay until there are new ones, and a clock that was set back removes
+// nothing.
 func (h *History) tidy() error {
 	h.added = 0
 	newest := "(SELECT min(coalesce(max(start), 0), ?) FROM minute)"

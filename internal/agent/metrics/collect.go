@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -177,8 +178,8 @@ func (m *Metrics) histogram(t *nodeTotals, k nodeKey) prometheus.Metric {
 	for i, most := range append(slices.Clone(classic), inf) {
 		sum += t.classic[i]
 		b := &dto.Bucket{UpperBound: proto.Float64(most), CumulativeCount: proto.Uint64(uint64(sum))}
-		if e := t.exemplars[i]; e != nil && t.classic[i] > 0 {
-			b.Exemplar = e.dto()
+		if c := t.exemplars[i]; c != nil && t.classic[i] > 0 {
+			b.Exemplar = m.exemplar(*c)
 		}
 		if i < len(classic) || b.Exemplar != nil { // +Inf is implied, but where it has an exemplar
 			both.classic = append(both.classic, b)
@@ -196,10 +197,20 @@ func (b bothHistograms) Write(out *dto.Metric) error {
 	return err
 }
 
-func (e *exemplarCall) dto() *dto.Exemplar {
-	out := &dto.Exemplar{Value: proto.Float64(e.seconds), Timestamp: timestamppb.New(e.at)}
-	for _, name := range slices.Sorted(maps.Keys(e.labels)) {
-		out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(name), Value: proto.String(e.labels[name])})
+// exemplar names a call. It has a trace where it was pushed as one.
+func (m *Metrics) exemplar(c recording.Call) *dto.Exemplar {
+	out := &dto.Exemplar{
+		Value: proto.Float64(float64(c.EndNs-c.IntendedNs) / 1e9), Timestamp: timestamppb.New(time.Unix(0, c.EndNs)),
+	}
+	add := func(name, value string) {
+		if value != "" {
+			out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(name), Value: proto.String(value)})
+		}
+	}
+	add("client", short(c.Conn, 45))
+	add("op", short(c.Op, 24))
+	if m.o.TraceID != nil {
+		add("trace_id", m.o.TraceID(c))
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func New(o Options) *Metrics {
 	}
 	m.registry.MustRegister(m, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		EnableOpenMetrics: true,
+		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: 4, CoalesceGather: true, Timeout: 10 * time.Second,
 		ErrorHandling: promhttp.ContinueOnError,
 	})

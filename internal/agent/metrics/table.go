@@ -83,7 +83,7 @@ var (
 
 	sent = define("slowpath_sent_total", counter,
 		"What was sent elsewhere, by channel: pushes of metrics, spans, notifications.", "channel")
-	sendFailed = define("slowpath_send_failed_total", counter, "What could not be sent.", "channel")
+	sendFailed  = define("slowpath_send_failed_total", counter, "What could not be sent.", "channel")
 	sendDropped = define("slowpath_send_dropped_total", counter,
 		"What was not sent, because a bound was reached.", "channel")
 	sentBytes = define("slowpath_sent_bytes_total", counter, "Bytes that were sent, as on the wire.", "channel")

@@ -3,7 +3,6 @@ package metrics
 import (
 	"math"
 	"strings"
-	"time"
 
 	"slowpath/internal/live"
 	"slowpath/internal/recording"
@@ -22,16 +21,10 @@ const nativeSchema = 3
 // nodeTotals are all calls of one kind of caller to one node since the agent began.
 type nodeTotals struct {
 	calls, slow, failed int64
-	seconds             float64         // of all calls together
-	native              map[int]int64   // calls by bucket of nativeSchema
-	classic             []int64         // calls by bucket, and those above the last one
-	exemplars           []*exemplarCall // by the same: the last slow call
-}
-
-type exemplarCall struct {
-	labels  map[string]string
-	seconds float64
-	at      time.Time
+	seconds             float64           // of all calls together
+	native              map[int]int64     // calls by bucket of nativeSchema
+	classic             []int64           // calls by bucket, and those above the last one
+	exemplars           []*recording.Call // by the same: the last slow call
 }
 
 func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
@@ -40,7 +33,7 @@ func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
 	if t == nil {
 		t = &nodeTotals{
 			native: map[int]int64{}, classic: make([]int64, len(classic)+1),
-			exemplars: make([]*exemplarCall, len(classic)+1),
+			exemplars: make([]*recording.Call, len(classic)+1),
 		}
 		m.nodes[k] = t
 	}
@@ -67,8 +60,11 @@ func (m *Metrics) count() {
 		m.callers.add(c.Name, tally{calls: c.Calls - m.seen[c.Name]})
 		m.seen[c.Name] = c.Calls
 	}
-	for _, s := range m.newSlowCalls() {
+	slow, missed := v.SlowSince(m.number)
+	m.missed += int64(missed)
+	for _, s := range slow {
 		m.slowCall(s)
+		m.number = s.Number
 	}
 	m.commands.rank(to)
 	m.callers.rank(to)
@@ -106,28 +102,6 @@ func sumNs(l live.Latencies) (ns int64) {
 	return ns
 }
 
-// newSlowCalls are those that were not counted yet, the oldest first.
-func (m *Metrics) newSlowCalls() []live.SlowCall {
-	var calls []live.SlowCall
-	for limit := 64; ; limit *= 8 {
-		calls = m.o.View.Slow(limit)
-		if len(calls) < limit || calls[len(calls)-1].Number <= m.number+1 {
-			break
-		}
-	}
-	var out []live.SlowCall
-	for i := len(calls) - 1; i >= 0; i-- {
-		if calls[i].Number > m.number {
-			out = append(out, calls[i])
-		}
-	}
-	if len(out) > 0 {
-		m.missed += int64(out[0].Number - m.number - 1)
-		m.number = out[len(out)-1].Number
-	}
-	return out
-}
-
 func (m *Metrics) slowCall(s live.SlowCall) {
 	for _, p := range s.Segments {
 		m.waits[waitOf(string(s.Whose), p)] += max(p.ToNs-p.FromNs, 0)
@@ -135,14 +109,7 @@ func (m *Metrics) slowCall(s live.SlowCall) {
 	if s.Whose == live.Users {
 		m.callers.add(m.o.View.CallerOf(s.Call), tally{slow: 1, ns: s.Ns()})
 	}
-	labels := map[string]string{"op": short(s.Call.Op, 24), "client": short(s.Call.Conn, 45)}
-	if m.o.TraceID != nil {
-		if id := m.o.TraceID(s.Call); id != "" {
-			labels["trace_id"] = id
-		}
-	}
-	seconds := float64(s.Ns()) / 1e9
-	m.node(s.Call.Node, s.Whose).exemplars[bucketOf(seconds)] = &exemplarCall{labels, seconds, time.Unix(0, s.Call.EndNs)}
+	m.node(s.Call.Node, s.Whose).exemplars[bucketOf(float64(s.Ns())/1e9)] = &s.Call
 }
 
 // short keeps the labels of an exemplar within the 128 characters that OpenMetrics allows.

@@ -116,15 +116,14 @@ func (s *Server) overviewParameters(r *http.Request) (v view, err error) {
 	return v, nil
 }
 
-// stepFor is the shortest step with which the time fits into so many columns. Seconds are kept for minutes only: what
+// stepFor is the shortest step with which the time fits into so many columns, and one more for the rounding. Seconds are kept for minutes only: what
 // began before them is shown by the minute.
 func (s *Server) stepFor(from, to time.Time, columns int) int64 {
-	seconds := to.Unix() - from.Unix()
 	for _, step := range steps {
 		if step < secondsPerMinute && from.Before(s.o.Now().Add(-live.DefaultKeep-time.Minute)) {
 			continue
 		}
-		if (seconds+step-1)/step <= int64(columns) {
+		if (to.Unix()+step-1)/step-from.Unix()/step <= int64(columns)+1 { // rounded to whole steps
 			return step
 		}
 	}
@@ -185,7 +184,19 @@ func boundIncidents(all []incidents.Incident) []incidents.Incident {
 	for i, one := range all {
 		one.Cause, one.Summary, one.Trigger = bound(one.Cause), bound(one.Summary), bound(one.Trigger)
 		one.Target, one.Error = bound(one.Target), bound(one.Error)
+		one.Verdict, one.State = bound(one.Verdict), bound(one.State)
+		one.Nodes, one.Callers = boundTexts(one.Nodes), boundTexts(one.Callers)
+		one.OtherCauses = boundTexts(one.OtherCauses)
 		out[i] = one
+	}
+	return out
+}
+
+// boundTexts are texts of others, each short and safe to show.
+func boundTexts(all []string) []string {
+	out := make([]string, 0, len(all))
+	for _, text := range all[:min(len(all), maxListed)] {
+		out = append(out, bound(text))
 	}
 	return out
 }

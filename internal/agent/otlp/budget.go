@@ -1,0 +1,62 @@
+package otlp
+
+import (
+	"sync"
+	"time"
+)
+
+// budget is how much may be sent: so much per time, and a part of it at once. In any day it is what a day has, and the
+// last thing that was sent beyond it.
+type budget struct {
+	mu       sync.Mutex
+	left     float64
+	most     float64
+	perHour  float64
+	filled   time.Time
+	now      func() time.Time
+	disabled bool
+}
+
+// burstShare is the part of a day's budget that may be sent at once.
+const burstShare = 0.1
+
+// dailyBudget is one of so many units per day; 0 or less: without a bound.
+func dailyBudget(perDay float64, now func() time.Time) *budget {
+	return &budget{
+		left: perDay * burstShare, most: perDay * burstShare, perHour: perDay * (1 - burstShare) / 24,
+		filled: now(), now: now, disabled: perDay <= 0,
+	}
+}
+
+// allows reports whether something may be sent. What was sent is then spent, and may be more than was left.
+func (b *budget) allows() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	return b.disabled || b.left > 0
+}
+
+// take spends some if there is as much.
+func (b *budget) take(units float64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	if !b.disabled && b.left < units {
+		return false
+	}
+	b.left -= units
+	return true
+}
+
+func (b *budget) spend(units float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left -= units
+}
+
+// fill adds what the time since the last fill is worth. b.mu is held.
+func (b *budget) fill() {
+	now := b.now()
+	b.left = min(b.most, b.left+max(now.Sub(b.filled).Hours(), 0)*b.perHour)
+	b.filled = now
+}

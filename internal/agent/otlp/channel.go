@@ -1,0 +1,127 @@
+package otlp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Stats are numbers of one channel since the start.
+type Stats struct {
+	Sent, Failed, Dropped, Bytes, Queued int64
+	LastSuccess, LastError               time.Time
+	Error                                string // the last one
+}
+
+// channel is what is sent of one kind: spans, or pushes of metrics.
+type channel struct {
+	what   string // in sentences: spans
+	to     string
+	log    func(string)
+	budget *budget
+
+	mu         sync.Mutex
+	stats      Stats
+	failing    bool
+	lost       int64 // while it fails
+	overBudget bool
+}
+
+// wrote counts bytes on the wire.
+func (c *channel) wrote(bytes int) {
+	c.budget.spend(float64(bytes))
+	c.mu.Lock()
+	c.stats.Bytes += int64(bytes)
+	c.mu.Unlock()
+}
+
+// send sends n things by do, if the budget allows it, and says in one line when that begins to fail, and when it works
+// again. Its errors end here: what feeds it never waits for, or learns of, a collector that is away.
+func (c *channel) send(n int, do func() error) {
+	if !c.budget.allows() {
+		c.drop(n)
+		return
+	}
+	err := do()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.overBudget = false
+	now := time.Now()
+	if err != nil {
+		c.stats.Failed += int64(n)
+		c.lost += int64(n)
+		c.stats.LastError, c.stats.Error = now, err.Error()
+		if !c.failing {
+			c.failing = true
+			c.log(fmt.Sprintf("otlp: %s does not take %s: %.200s; said once until it does", c.to, c.what, err))
+		}
+		return
+	}
+	c.stats.Sent += int64(n)
+	c.stats.LastSuccess = now
+	if c.failing {
+		c.log(fmt.Sprintf("otlp: %s takes %s again; %d were lost", c.to, c.what, c.lost))
+		c.failing, c.lost = false, 0
+	}
+}
+
+// queue makes room for n things, or counts them as dropped: the SDK's own queue drops without a word.
+func (c *channel) queue(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.Queued+int64(n) > maxQueue {
+		c.stats.Dropped += int64(n)
+		return false
+	}
+	c.stats.Queued += int64(n)
+	return true
+}
+
+// drop counts what is not sent, and says so once.
+func (c *channel) drop(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Dropped += int64(n)
+	if !c.overBudget {
+		c.overBudget = true
+		c.log(fmt.Sprintf("otlp: %s are left out: as much was sent as --otlp-bytes-per-day allows by now", c.what))
+	}
+}
+
+func (c *channel) numbers() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// spanExporter is an exporter within a channel.
+type spanExporter struct {
+	trace.SpanExporter
+	*channel
+}
+
+// ExportSpans implements trace.SpanExporter.
+func (e spanExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+	e.send(len(spans), func() error { return e.SpanExporter.ExportSpans(ctx, spans) })
+	e.mu.Lock()
+	e.stats.Queued -= int64(len(spans))
+	e.mu.Unlock()
+	return nil
+}
+
+// metricExporter is the same of metrics.
+type metricExporter struct {
+	metric.Exporter
+	*channel
+}
+
+// Export implements metric.Exporter.
+func (e metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+	e.send(1, func() error { return e.Exporter.Export(ctx, rm) })
+	return nil
+}

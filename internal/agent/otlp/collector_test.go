@@ -1,0 +1,345 @@
+package otlp_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/metrics"
+	"slowpath/internal/agent/otlp"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/report"
+)
+
+// collector is a real one that runs until the test ends, and writes what it receives to a file.
+type collector struct {
+	grpc, http string // addresses; both need the certificate of ca
+	ca         string
+	file       string
+}
+
+func startCollector(t *testing.T) collector {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	programs, _ := filepath.Glob(filepath.Join(cache, "slowpath", "collector", "otelcol-*[0-9]"))
+	if len(programs) == 0 {
+		t.Skip("needs an OpenTelemetry Collector: scripts/collector builds it")
+	}
+	dir := t.TempDir()
+	c := collector{grpc: freeAddress(t), http: freeAddress(t), file: filepath.Join(dir, "received.json")}
+	var cert, key string
+	c.ca, cert, key = certificate(t, dir)
+	config := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf(`
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "%s", tls: {cert_file: "%s", key_file: "%s"}}
+      http: {endpoint: "%s", tls: {cert_file: "%s", key_file: "%s"}}
+exporters:
+  file: {path: "%s", flush_interval: 100ms}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], exporters: [file]}
+    metrics: {receivers: [otlp], exporters: [file]}
+`, c.grpc, cert, key, c.http, cert, key, c.file)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(programs[len(programs)-1], "--config", config)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	for _, address := range []string{c.grpc, c.http} {
+		await(t, "the collector listens", func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err == nil
+		})
+	}
+	return c
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// certificate makes one for this host, which is its own authority.
+func certificate(t *testing.T, dir string) (ca, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "collector"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &about, &about, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cert = write("cert.pem", "CERTIFICATE", der)
+	return cert, cert, write("key.pem", "EC PRIVATE KEY", secret)
+}
+
+// received is OTLP as JSON, as far as the test reads it.
+type received struct {
+	ResourceSpans []struct {
+		Resource   struct{ Attributes attributes }
+		ScopeSpans []struct{ Spans []span }
+	}
+	ResourceMetrics []struct {
+		ScopeMetrics []struct {
+			Metrics []struct {
+				Name string
+				Sum  struct {
+					IsMonotonic bool
+					DataPoints  []struct{ AsDouble float64 }
+				}
+				ExponentialHistogram struct {
+					DataPoints []struct {
+						Attributes attributes
+						Count      string
+						Scale      int
+					}
+				}
+			}
+		}
+	}
+}
+
+type span struct {
+	TraceID, SpanID, ParentSpanID, Name string
+	Kind                                int
+	StartTimeUnixNano, EndTimeUnixNano  string
+	Attributes                          attributes
+	Events                              []struct {
+		Name       string
+		Attributes attributes
+	}
+}
+
+type attributes []struct {
+	Key   string
+	Value map[string]any
+}
+
+func (a attributes) of(key string) string {
+	for _, one := range a {
+		for _, v := range one.Value {
+			if one.Key == key {
+				return fmt.Sprint(v)
+			}
+		}
+	}
+	return ""
+}
+
+// read gives all spans, and all messages, that the collector has written.
+func (c collector) read(t *testing.T) (spans []span, all []received) {
+	b, err := os.ReadFile(c.file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var r received
+		if json.Unmarshal([]byte(line), &r) != nil { // the last one may be half written
+			continue
+		}
+		all = append(all, r)
+		for _, rs := range r.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				spans = append(spans, ss.Spans...)
+			}
+		}
+	}
+	return spans, all
+}
+
+// TestCollector: a real collector receives slow calls as traces, an incident with its findings, and the metrics, over
+// gRPC and over HTTP, with TLS.
+func TestCollector(t *testing.T) {
+	for _, protocol := range []string{"grpcs", "https"} {
+		t.Run(protocol, func(t *testing.T) {
+			c := startCollector(t)
+			address := c.grpc
+			if protocol == "https" {
+				address = c.http
+			}
+			w := newWatched(t)
+			m := metrics.New(metrics.Options{View: w.View})
+			e, log, stop := started(t, otlp.Options{
+				Endpoint: endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca}), View: w.View, Metrics: m.Gatherer(),
+				Version: "test", SpansPerMinute: 500,
+			})
+			w.again()
+			await(t, "spans are made", func() bool {
+				w.wake()
+				s, _ := e.Stats()
+				return s.Dropped > 0
+			})
+			e.Incident(judged(t, w))
+			stop()
+			var spans []span
+			var all []received
+			sent, pushes := e.Stats()
+			await(t, "all was written", func() bool {
+				spans, all = c.read(t)
+				return len(spans) == int(sent.Sent) && pushes.Sent > 0 && countMetrics(all) > 15
+			})
+			checkCalls(t, spans)
+			checkIncident(t, spans)
+			checkMetrics(t, all)
+			if log.text() != "" {
+				t.Error(log.text())
+			}
+			t.Logf("%d spans in %d bytes, %d push of metrics in %d bytes", sent.Sent, sent.Bytes, pushes.Sent, pushes.Bytes)
+		})
+	}
+}
+
+// judged is an incident with the verdict of the recording that is watched.
+func judged(t *testing.T, w *watched) (incidents.Incident, []byte) {
+	d := verdict.Diagnose(w.rec, "test")
+	var doc strings.Builder
+	if err := report.JSON(&doc, d); err != nil {
+		t.Fatal(err)
+	}
+	return incidents.Incident{
+		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second), Cause: d.Findings[0].Cause,
+		Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged, SlowCalls: 817,
+	}, []byte(doc.String())
+}
+
+// checkCalls: each slow call is one trace by the semantic conventions; its segments lie in it.
+func checkCalls(t *testing.T, spans []span) {
+	t.Helper()
+	calls, parts, culprits := map[string]span{}, 0, 0
+	for _, s := range spans {
+		if s.ParentSpanID == "" && s.Name != "incident" {
+			calls[s.SpanID] = s
+		}
+	}
+	for _, s := range spans {
+		of, ok := calls[s.ParentSpanID]
+		if !ok {
+			continue
+		}
+		parts++
+		if s.TraceID != of.TraceID || s.StartTimeUnixNano < of.StartTimeUnixNano || s.EndTimeUnixNano > of.EndTimeUnixNano {
+			t.Errorf("the part %+v is not within %+v", s, of)
+		}
+		if s.Name == "server throttled" && s.Attributes.of("slowpath.culprit") != "" {
+			culprits++
+		}
+	}
+	if len(calls) == 0 || parts < len(calls) || culprits == 0 {
+		t.Errorf("%d calls with %d parts, %d throttled", len(calls), parts, culprits)
+	}
+	for _, s := range calls {
+		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" || s.Attributes.of("db.operation.name") != s.Name ||
+			s.Attributes.of("server.address") == "" || s.Attributes.of("server.port") == "" {
+			t.Errorf("a call is %+v", s)
+		}
+	}
+}
+
+func checkIncident(t *testing.T, spans []span) {
+	t.Helper()
+	for _, s := range spans {
+		if s.Name == "incident" {
+			if len(s.Events) == 0 || s.Events[0].Attributes.of("slowpath.cause") != "server-cfs-throttled" ||
+				s.Events[0].Attributes.of("slowpath.fix") == "" || s.Attributes.of("slowpath.verdict") != "findings" {
+				t.Errorf("%+v", s)
+			}
+			return
+		}
+	}
+	t.Error("no incident was received")
+}
+
+func countMetrics(all []received) (n int) {
+	for _, r := range all {
+		for _, rm := range r.ResourceMetrics {
+			for _, sm := range rm.ScopeMetrics {
+				n += len(sm.Metrics)
+			}
+		}
+	}
+	return n
+}
+
+func checkMetrics(t *testing.T, all []received) {
+	t.Helper()
+	histogram, slow := false, 0.0
+	for _, r := range all {
+		for _, rm := range r.ResourceMetrics {
+			for _, sm := range rm.ScopeMetrics {
+				for _, m := range sm.Metrics {
+					for _, p := range m.ExponentialHistogram.DataPoints {
+						histogram = histogram || p.Count != "" && p.Scale == 3 && p.Attributes.of("whose") == "users"
+					}
+					for _, p := range m.Sum.DataPoints {
+						if m.Name == "slowpath_slow_calls_total" && m.Sum.IsMonotonic {
+							slow = max(slow, p.AsDouble)
+						}
+					}
+				}
+			}
+		}
+	}
+	if !histogram || slow < 500 {
+		t.Errorf("an exponential histogram of users: %v; %v slow calls", histogram, slow)
+	}
+}

@@ -1,0 +1,143 @@
+package otlp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/stats"
+)
+
+// Times of one push. A collector that is away costs one of them per interval, on a goroutine of its own.
+const (
+	timeout    = 10 * time.Second
+	retryFirst = time.Second
+	retryLast  = 10 * time.Second
+	retryFor   = 30 * time.Second
+)
+
+// spans makes the exporter of spans. Nothing is dialled before the first push.
+func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, error) {
+	if e.GRPC {
+		o := []otlptracegrpc.Option{
+			otlptracegrpc.WithEndpoint(e.Host), otlptracegrpc.WithCompressor("gzip"),
+			otlptracegrpc.WithHeaders(e.Headers), otlptracegrpc.WithTimeout(timeout),
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{
+				Enabled: true, InitialInterval: retryFirst, MaxInterval: retryLast, MaxElapsedTime: retryFor,
+			}),
+			otlptracegrpc.WithDialOption(grpc.WithStatsHandler(countGRPC{c})),
+		}
+		if e.TLS == nil {
+			o = append(o, otlptracegrpc.WithInsecure())
+		} else {
+			o = append(o, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(e.TLS)))
+		}
+		return otlptracegrpc.New(ctx, o...)
+	}
+	o := []otlptracehttp.Option{
+		otlptracehttp.WithEndpoint(e.Host), otlptracehttp.WithURLPath(e.Path + "/v1/traces"),
+		otlptracehttp.WithCompression(otlptracehttp.GzipCompression), otlptracehttp.WithHeaders(e.Headers),
+		otlptracehttp.WithTimeout(timeout), otlptracehttp.WithHTTPClient(e.client(c)),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+			Enabled: true, InitialInterval: retryFirst, MaxInterval: retryLast, MaxElapsedTime: retryFor,
+		}),
+	}
+	if e.TLS == nil {
+		o = append(o, otlptracehttp.WithInsecure())
+	}
+	return otlptracehttp.New(ctx, o...)
+}
+
+// metrics makes the exporter of metrics. It does not try again: the next push has all that this one had.
+func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, error) {
+	if e.GRPC {
+		o := []otlpmetricgrpc.Option{
+			otlpmetricgrpc.WithEndpoint(e.Host), otlpmetricgrpc.WithCompressor("gzip"),
+			otlpmetricgrpc.WithHeaders(e.Headers), otlpmetricgrpc.WithTimeout(timeout),
+			otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{}),
+			otlpmetricgrpc.WithDialOption(grpc.WithStatsHandler(countGRPC{c})),
+		}
+		if e.TLS == nil {
+			o = append(o, otlpmetricgrpc.WithInsecure())
+		} else {
+			o = append(o, otlpmetricgrpc.WithTLSCredentials(credentials.NewTLS(e.TLS)))
+		}
+		return otlpmetricgrpc.New(ctx, o...)
+	}
+	o := []otlpmetrichttp.Option{
+		otlpmetrichttp.WithEndpoint(e.Host), otlpmetrichttp.WithURLPath(e.Path + "/v1/metrics"),
+		otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression), otlpmetrichttp.WithHeaders(e.Headers),
+		otlpmetrichttp.WithTimeout(timeout), otlpmetrichttp.WithHTTPClient(e.client(c)),
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}),
+	}
+	if e.TLS == nil {
+		o = append(o, otlpmetrichttp.WithInsecure())
+	}
+	return otlpmetrichttp.New(ctx, o...)
+}
+
+// client is one that counts, and follows no redirect: what is sent is for the collector that was named.
+func (e Endpoint) client(c *channel) *http.Client {
+	return &http.Client{
+		Timeout: timeout,
+		Transport: countHTTP{c, &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS, TLSHandshakeTimeout: timeout,
+			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// countHTTP counts the bodies of requests.
+type countHTTP struct {
+	*channel
+	http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c countHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r = r.Clone(r.Context())
+		r.Body = &countBody{ReadCloser: r.Body, channel: c.channel}
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+type countBody struct {
+	io.ReadCloser
+	channel *channel
+}
+
+func (b *countBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.channel.wrote(n)
+	return n, err
+}
+
+// countGRPC counts the messages of calls, as they are on the wire.
+type countGRPC struct{ *channel }
+
+// HandleRPC implements stats.Handler.
+func (c countGRPC) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if out, ok := s.(*stats.OutPayload); ok {
+		c.wrote(out.WireLength)
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (countGRPC) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (countGRPC) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (countGRPC) HandleConn(context.Context, stats.ConnStats) {}

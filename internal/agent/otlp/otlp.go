@@ -1,0 +1,205 @@
+// Package otlp pushes to an OpenTelemetry collector what the agent saw: its metrics, slow calls as traces whose spans
+// are where their time passed, and incidents with their findings. How much is sent is bounded, and a collector that is
+// away holds up nobody.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	api "go.opentelemetry.io/otel/trace"
+
+	"slowpath/internal/live"
+)
+
+// Options of New.
+type Options struct {
+	Endpoint Endpoint
+	View     *live.View
+	Metrics  prometheus.Gatherer // nil: none are pushed
+	Version  string
+	// Log receives one line when something begins to go wrong, and when it works again; nil: nobody.
+	Log func(string)
+	// Interval is between two pushes of metrics; 0: DefaultInterval.
+	Interval time.Duration
+	// SpansPerMinute is how many spans are made of slow calls at most; 0: DefaultSpansPerMinute, below 0: no traces.
+	SpansPerMinute int
+	// BytesPerDay is how much is sent at most, half of it metrics and half of it spans; 0: DefaultBytesPerDay, below 0:
+	// without a bound.
+	BytesPerDay int64
+}
+
+// Defaults, and bounds that have no option.
+const (
+	DefaultInterval       = time.Minute
+	MinInterval           = 5 * time.Second
+	DefaultSpansPerMinute = 200
+	DefaultBytesPerDay    = 20 << 20
+	maxQueue              = 2048 // spans that wait
+	maxBatch              = 256  // spans of one push
+	maxExported           = 4096 // calls whose trace is known
+	maxText               = 400  // bytes of an attribute
+)
+
+// Validate says in one line what cannot be.
+func (o Options) Validate() error {
+	switch {
+	case o.Interval != 0 && o.Interval < MinInterval:
+		return errors.New("otlp: --otlp-interval is below 5s; metrics change once per second: use 10s or more")
+	case o.BytesPerDay > 0 && o.BytesPerDay < 1<<20:
+		return errors.New("otlp: --otlp-bytes-per-day is below 1 MB, which is less than a day of metrics")
+	}
+	return nil
+}
+
+// Exporter pushes to one collector.
+type Exporter struct {
+	o      Options
+	tracer *trace.TracerProvider
+	meter  *metric.MeterProvider // nil: no metrics
+	spans  *channel
+	pushes *channel
+	minute *budget
+	ids    *ids
+
+	mu       sync.Mutex
+	number   uint64 // of the last slow call that was looked at
+	exported map[string]bool
+	order    []string // of exported
+
+	saying sync.Mutex
+	said   time.Time // when the last error of the SDK was logged
+}
+
+// New makes an exporter. Nothing is sent, and nobody is dialled, before Run.
+func New(ctx context.Context, o Options) (*Exporter, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	half := float64(o.BytesPerDay) / 2
+	e := &Exporter{
+		o: o, ids: newIDs(), exported: map[string]bool{},
+		spans:  &channel{what: "spans", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
+		pushes: &channel{what: "metrics", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
+		minute: perMinute(o.SpansPerMinute),
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.internal))
+	spans, err := o.Endpoint.spans(ctx, e.spans)
+	if err != nil {
+		return nil, err
+	}
+	from := resource.NewSchemaless(e.resource()...)
+	e.tracer = trace.NewTracerProvider(trace.WithResource(from), trace.WithIDGenerator(e.ids),
+		trace.WithSampler(trace.AlwaysSample()), trace.WithRawSpanLimits(trace.SpanLimits{
+			AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 64, LinkCountLimit: 8,
+			AttributePerEventCountLimit: 32, AttributePerLinkCountLimit: 8,
+		}),
+		trace.WithBatcher(spanExporter{spans, e.spans}, trace.WithMaxQueueSize(maxQueue),
+			trace.WithMaxExportBatchSize(maxBatch), trace.WithExportTimeout(retryFor+timeout)))
+	if o.Metrics == nil {
+		return e, nil
+	}
+	metrics, err := o.Endpoint.metrics(ctx, e.pushes)
+	if err != nil {
+		return nil, err
+	}
+	e.meter = metric.NewMeterProvider(metric.WithResource(from), metric.WithReader(metric.NewPeriodicReader(
+		metricExporter{metrics, e.pushes}, metric.WithInterval(o.Interval), metric.WithTimeout(2*timeout),
+		metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(o.Metrics))))))
+	return e, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.SpansPerMinute == 0 {
+		o.SpansPerMinute = DefaultSpansPerMinute
+	}
+	if o.BytesPerDay == 0 {
+		o.BytesPerDay = DefaultBytesPerDay
+	}
+	return o
+}
+
+// perMinute is a budget of spans; a tenth of a minute's more than they are allowed at once would cut single calls.
+func perMinute(spans int) *budget {
+	most := float64(max(spans, 0))
+	return &budget{left: most, most: most, perHour: most * 60, filled: time.Now(), now: time.Now}
+}
+
+// internal receives what the SDK says of itself. What is lost is counted elsewhere.
+func (e *Exporter) internal(err error) {
+	e.saying.Lock()
+	defer e.saying.Unlock()
+	if now := time.Now(); now.Sub(e.said) > time.Minute {
+		e.said = now
+		e.o.Log("otlp: " + text(err.Error()))
+	}
+}
+
+func (e *Exporter) resource() []attribute.KeyValue {
+	from := []attribute.KeyValue{semconv.ServiceName("slowpath"), semconv.ServiceVersion(e.o.Version)}
+	if host, err := os.Hostname(); err == nil {
+		from = append(from, semconv.HostName(host))
+	}
+	return from
+}
+
+// lastPush is how long what waits is sent when the agent ends.
+const lastPush = 3 * time.Second
+
+// Run pushes until the context ends; then it sends what waits, for three seconds at most.
+func (e *Exporter) Run(ctx context.Context) {
+	seconds, end := e.o.View.Subscribe()
+	defer end()
+	for {
+		select {
+		case <-ctx.Done():
+			e.close()
+			return
+		case <-seconds:
+			e.slowCalls()
+		}
+	}
+}
+
+func (e *Exporter) close() {
+	e.slowCalls()
+	ctx, cancel := context.WithTimeout(context.Background(), lastPush)
+	defer cancel()
+	var both sync.WaitGroup
+	both.Go(func() { _ = e.tracer.Shutdown(ctx) }) // what could not be sent is counted
+	if e.meter != nil {
+		both.Go(func() { _ = e.meter.Shutdown(ctx) })
+	}
+	done := make(chan struct{})
+	go func() { both.Wait(); close(done) }()
+	select { // a push that has begun waits for its own timeout
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Stats are the numbers of spans, and of pushes of metrics.
+func (e *Exporter) Stats() (spans, metrics Stats) { return e.spans.numbers(), e.pushes.numbers() }
+
+// tracerOf is whose spans these are.
+func (e *Exporter) tracerOf() api.Tracer {
+	return e.tracer.Tracer("slowpath", api.WithInstrumentationVersion(e.o.Version), api.WithSchemaURL(semconv.SchemaURL))
+}
