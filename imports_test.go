@@ -76,8 +76,9 @@ var layers = map[string]int{
 
 	"internal/live": 2,
 
-	"internal/report":        8,
-	"internal/report/layout": 0,
+	"internal/report":             8,
+	"internal/report/layout":      0,
+	"internal/report/browsertest": 0, // for tests
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,

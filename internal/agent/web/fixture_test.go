@@ -143,7 +143,7 @@ func judgedOnce(t testing.TB, name string) verdictOf {
 func (w *world) minutes(t testing.TB, healthy, throttled *recording.Recording) {
 	t.Helper()
 	calm, slow := minuteOf(t, healthy), minuteOf(t, throttled)
-	for start := w.now.Add(-25 * time.Hour).Unix() / 60 * 60; start < w.now.Unix()-120; start += 60 {
+	for start := w.now.Add(-25*time.Hour).Unix() / 60 * 60; start < w.now.Unix()-120; start += 60 {
 		m := calm
 		for _, p := range past {
 			at := w.now.Add(-p.ago).Unix()

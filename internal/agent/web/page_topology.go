@@ -28,8 +28,8 @@ type stripPart struct {
 
 type nodeRow struct {
 	Class, Address, Note, Role, Slots, Calls, Slow, Failed, P50, P99 string
-	Replica                                                         bool
-	Shade                                                           int
+	Replica                                                          bool
+	Shade                                                            int
 }
 
 type callerRow struct{ Name, Calls, Slow, Lost string }

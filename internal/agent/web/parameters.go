@@ -78,7 +78,6 @@ func durationParameter(r *http.Request, name string, low, high, otherwise time.D
 	return d, nil
 }
 
-
 // textParameter is a text of at most limit bytes.
 func textParameter(r *http.Request, name string, limit int) (string, error) {
 	text := r.URL.Query().Get(name)

@@ -1,12 +1,14 @@
-package report_test
+// Package browsertest opens pages in a headless Chromium, for tests: whether they fit the screen, can be read, and are
+// quiet.
+package browsertest
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,9 +25,9 @@ import (
 // browserTimeout bounds the life of a browser.
 const browserTimeout = 10 * time.Minute
 
-// newBrowser starts a headless Chromium. Where there is none the test is skipped: `make test` installs it as root on
+// New starts a headless Chromium. Where there is none the test is skipped: `make test` installs it as root on
 // Debian, and says so to others.
-func newBrowser(t *testing.T) context.Context {
+func New(t *testing.T) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
@@ -50,11 +52,17 @@ func newBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// browserPage is a page in a tab of its own.
-type browserPage struct {
+//go:embed page_checks.js
+var pageChecks string
+
+// ScreenHeight is the height of the first screen in CSS pixels.
+const ScreenHeight = 800
+
+// Page is a page in a tab of its own.
+type Page struct {
 	*testing.T
-	ctx context.Context
-	url string
+	Context context.Context // of chromedp
+	url     string
 
 	mu       sync.Mutex
 	requests []string // without that for the page itself
@@ -62,21 +70,22 @@ type browserPage struct {
 	dialogs  int
 }
 
-func openPage(t *testing.T, parent context.Context, address string) *browserPage {
+// Open opens an address in a browser of New.
+func Open(t *testing.T, parent context.Context, address string) *Page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
-	p := &browserPage{T: t, ctx: ctx, url: address}
+	p := &Page{T: t, Context: ctx, url: address}
 	if err := chromedp.Listen(ctx, p.event); err != nil {
 		t.Fatal(err)
 	}
-	command(p, network.Enable, network.EnableParams{})
-	command(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
-	p.do(chromedp.Navigate(address))
+	Command(p, network.Enable, network.EnableParams{})
+	Command(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	p.Do(chromedp.Navigate(address))
 	return p
 }
 
-func (p *browserPage) event(event any) {
+func (p *Page) event(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := event.(type) {
@@ -92,61 +101,62 @@ func (p *browserPage) event(event any) {
 		p.said = append(p.said, e.Entry.Text)
 	case *page.EventJavascriptDialogOpening:
 		p.dialogs++
-		go chromedp.Call(p.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}) // else the page hangs
+		go chromedp.Call(p.Context, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}) // else the page hangs
 	}
 }
 
-func (p *browserPage) do(steps ...chromedp.Action[chromedp.Void]) {
+// Do carries out steps.
+func (p *Page) Do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, steps...); err != nil {
+	if err := chromedp.Do(p.Context, steps...); err != nil {
 		p.Fatal(err)
 	}
 }
 
-// command calls a command of the browser's protocol.
-func command[P, R any](p *browserPage, c cdp.Command[P, R], params P) (result R) {
+// Command calls a command of the browser's protocol.
+func Command[P, R any](p *Page, c cdp.Command[P, R], params P) (result R) {
 	p.Helper()
-	result, err := chromedp.Call(p.ctx, c, params)
+	result, err := chromedp.Call(p.Context, c, params)
 	if err != nil {
 		p.Fatalf("%s: %v", c.Method, err)
 	}
 	return result
 }
 
-// eval is the value of an expression in the page.
-func eval[T any](p *browserPage, expression string) T {
+// Eval is the value of an expression in the page.
+func Eval[T any](p *Page, expression string) T {
 	p.Helper()
-	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	value, err := chromedp.Run(p.Context, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		p.Fatalf("%v: %s", err, expression)
 	}
 	return value
 }
 
-// await waits until an expression in the page is true.
-func (p *browserPage) await(expression string) {
+// Await waits until an expression in the page is true.
+func (p *Page) Await(expression string) {
 	p.Helper()
 	poll := chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second))
-	if _, err := chromedp.Run(p.ctx, poll); err != nil {
+	if _, err := chromedp.Run(p.Context, poll); err != nil {
 		p.Fatalf("%v: %s", err, expression)
 	}
 }
 
-// show sets what the window is: its width in CSS pixels, its medium (screen, print), and the theme (light, dark).
-func (p *browserPage) show(width int64, medium, theme string) {
+// Show sets what the window is: its width in CSS pixels, its medium (screen, print), and the theme (light, dark).
+func (p *Page) Show(width int64, medium, theme string) {
 	p.Helper()
-	command(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-		Width: width, Height: screenHeight, DeviceScaleFactor: 1,
+	Command(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: ScreenHeight, DeviceScaleFactor: 1,
 	})
-	command(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	Command(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Media: medium, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 	})
 }
 
-// check reports what is wrong with the page as it is shown.
-func (p *browserPage) check(what string) {
+// Check reports what is wrong with the page as it is shown.
+func (p *Page) Check(what string) {
 	p.Helper()
-	found := eval[struct {
+	found := Eval[struct {
 		Problems []string
 		Lowest   float64
 	}](p, pageChecks)
@@ -155,25 +165,28 @@ func (p *browserPage) check(what string) {
 	}
 }
 
-func (p *browserPage) picture(name string) {
-	if *screenshots == "" {
+// Picture leaves a picture of the page in a file NAME.png of a directory: of the whole page, or of the window alone. An
+// empty directory: nowhere.
+func (p *Page) Picture(dir, name string, whole bool) {
+	p.Helper()
+	if dir == "" {
 		return
 	}
-	picture := chromedp.FullScreenshot(100)
-	if name == "hostile" || strings.HasPrefix(name, "hostile-") { // too long for one picture
-		picture = chromedp.CaptureScreenshot()
+	picture := chromedp.CaptureScreenshot()
+	if whole {
+		picture = chromedp.FullScreenshot(100)
 	}
-	png, err := chromedp.Run(p.ctx, picture)
+	png, err := chromedp.Run(p.Context, picture)
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
 		p.Error(err)
 	}
 }
 
-// quiet reports what the page asked of others, and what its scripts said.
-func (p *browserPage) quiet() {
+// Quiet reports what the page asked of others, and what its scripts said.
+func (p *Page) Quiet() {
 	p.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
