@@ -113,6 +113,10 @@ func (e *episodes) take(seconds []live.Second) {
 func (e *episodes) step(now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if now < e.now { // the clock went back, as a clock may that was handed in: what was before is over
+		e.finish()
+		e.current = nil
+	}
 	e.now = now
 	firing := e.triggers.firing(now, false)
 	if e.current == nil {
@@ -226,6 +230,11 @@ func (e *episodes) judge(final bool) {
 func (e *episodes) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.finish()
+}
+
+// finish asks for the last verdict of what is watched. e.mu is held.
+func (e *episodes) finish() {
 	if c := e.current; c != nil && !c.final {
 		c.final = true
 		e.judge(true)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func ParseGoal(s string) (Goal, error) {
 	percent, isQuantile := strings.CutPrefix(strings.TrimSpace(name), "p")
 	q, err := strconv.ParseFloat(percent, 64)
 	d, badTime := time.ParseDuration(strings.TrimSpace(most))
-	q /= 100
+	q = math.Round(100*q) / 10_000 // 99.9 is no number of base two
 	if !ok || !isQuantile || err != nil || badTime != nil || !(q >= leastQuantile && q <= mostQuantile) ||
 		d <= 0 || d > longestGoal {
 		return Goal{}, fmt.Errorf("%q: give a percentile from p50 to p99.99 and a duration, such as p99=10ms", s)

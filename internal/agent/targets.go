@@ -49,6 +49,9 @@ func (s *servers) all() []Server {
 func (s *servers) look(addresses []string, found bool, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone == nil {
+		s.gone = map[string]time.Time{}
+	}
 	var list []Server
 	for _, old := range s.list {
 		switch since, away := s.gone[old.Address]; {
