@@ -79,6 +79,8 @@ func command(run func() error) func() {
 //	               sets $NAME to the time of the day that is so far ahead
 //	counted ADDRESS COMMAND FILE PATH
 //	               the number at PATH is that of the calls that the server has counted
+//	page NAME PATH REGEXP, page NAME POST PATH
+//	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
 	hangupEnds(t)
@@ -120,6 +122,7 @@ func TestScripts(t *testing.T) {
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
 			"moment": moment, "counted": counted,
 			"monitor": monitorServer, "contains": contains,
+			"page": askPage,
 		},
 	})
 }

@@ -185,7 +185,8 @@ func named(ts *testscript.TestScript, args []string) *process {
 }
 
 var signals = map[string]syscall.Signal{
-	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
+	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM,
+	"USR1": syscall.SIGUSR1, "STOP": syscall.SIGSTOP,
 	"CONT": syscall.SIGCONT,
 }
 

@@ -155,6 +155,7 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 		return err
 	}
 	defer listener.Close()
+	now.listen = listener.Addr().String() // the port was perhaps 0
 	log := agent.NewLog(a.stderr, now.logFormat == "json")
 	if err := agent.MakeDirectory(now.data); err != nil {
 		return usage(err)
@@ -164,7 +165,7 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 		files.Spaces = host.HoldSpaces(files) // entering a namespace takes rights that are given up now
 		defer files.Spaces.Close()
 	}
-	if err := stay(now.data, log); err != nil {
+	if err := a.stay(now.data, log); err != nil {
 		return err
 	}
 	parts := &serveParts{s: now, log: log}

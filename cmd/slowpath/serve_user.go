@@ -23,13 +23,19 @@ const agentUser = "slowpath"
 
 // stay gives up what the agent does not need. Root becomes the owner of the directory, or where that is root its own
 // user, else nobody.
-func stay(dir string, log *agent.Log) error {
+func (a *app) stay(dir string, log *agent.Log) error {
 	if err := ofAgent(dir); err != nil {
 		return err
 	}
+	err := privilege.Able()
+	if errors.Is(err, privilege.ErrBuild) {
+		if a.onTerminal() { // a build for tests has cgo
+			log.Warn("slowpath keeps more privileges than it needs: %v", err)
+		}
+		return nil
+	}
 	u, handOver := privilege.User{}, ""
 	if os.Geteuid() == 0 {
-		var err error
 		if u, handOver, err = ownerOf(dir); err != nil {
 			return err
 		}
@@ -37,12 +43,7 @@ func stay(dir string, log *agent.Log) error {
 			return err
 		}
 	}
-	err := privilege.Stay(u, handOver)
-	if errors.Is(err, privilege.ErrBuild) {
-		log.Warn("slowpath keeps more privileges than it needs: %v", err)
-		return nil
-	}
-	return err
+	return privilege.Stay(u, handOver)
 }
 
 // ofAgent refuses a directory in which others keep files.

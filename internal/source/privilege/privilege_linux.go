@@ -37,6 +37,9 @@ func Drop(users []User, own string) error {
 	return drop(user, several, keep, own)
 }
 
+// Able reports whether this build can give up privileges, and is ErrBuild else.
+func Able() error { return onAllThreads(unix.SYS_GETPID, 0, 0) }
+
 // Stay is Drop for an agent, which becomes this user, and keeps CAP_BPF, too: it loads its programs again whenever the
 // servers are others. An own directory is handed over first.
 func Stay(user User, own string) error {

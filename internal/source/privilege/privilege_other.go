@@ -7,3 +7,6 @@ func Drop([]User, string) error { return nil }
 
 // Stay does nothing, as Drop.
 func Stay(User, string) error { return nil }
+
+// Able is nil: there is nothing to give up.
+func Able() error { return nil }
