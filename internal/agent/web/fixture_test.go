@@ -84,6 +84,54 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
+// goOn lets the watch go on until the test ends: each second has the calls of a second of a recording.
+func (w *world) goOn(t testing.TB) {
+	rec := corpus.Open(t, "server-cfs-throttled")
+	start, end := rec.Window()
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for last := int64(0); ; {
+			if now := time.Now().Unix(); now > last {
+				last = now
+				second := start/1e9 + 2 + now%(end/1e9-start/1e9-2)
+				w.second(rec, second, now-second)
+			}
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	t.Cleanup(func() { close(done); <-ended })
+}
+
+// second gives the view one second of a recording, so many seconds later.
+func (w *world) second(rec *recording.Recording, second, later int64) {
+	for _, h := range rec.Histograms {
+		if h.Second == second {
+			h.Second, h.Node = second+later, node
+			w.view.Histogram(h)
+		}
+	}
+	for _, c := range rec.Calls {
+		if c.EndNs/1e9 != second {
+			continue
+		}
+		segments := append([]recording.Segment(nil), rec.SegmentsOf(c.ID)...)
+		for i := range segments {
+			segments[i].FromNs, segments[i].ToNs = segments[i].FromNs+later*1e9, segments[i].ToNs+later*1e9
+		}
+		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+later*1e9, c.StartNs+later*1e9, c.EndNs+later*1e9
+		c.Node = node
+		w.view.Call(c, segments...)
+	}
+}
+
 // judged is an incident with the recording, the diagnosis and the report that the agent would have made.
 func (w *world) judged(t testing.TB, name, trigger string, start time.Time) string {
 	t.Helper()
@@ -164,7 +212,9 @@ func minuteOf(t testing.TB, rec *recording.Recording) incidents.Minute {
 	sum := hdrhistogram.New(1, int64(time.Hour), 2)
 	for _, of := range rec.HistogramSums(recording.SourceTap) {
 		if len(of.Op) > 6 && of.Op[:6] == recording.Client {
-			sum.Merge(of.Sum)
+			for range 7 { // it has eight seconds
+				sum.Merge(of.Sum)
+			}
 		}
 	}
 	m := incidents.Minute{

@@ -14,15 +14,14 @@ import (
 
 type compareView struct {
 	Title, Class, Failure, Kept, Mark, Address string
+	Token                                      bool
 	Result                                     *comparedView
 	Marks                                      []markChoice
-	Windows                                    []choice
-	Incidents                                  []choice
+	Windows, Incidents                         []choice
 }
 
 // comparedView is a comparison that was made.
 type comparedView struct {
-	About  string
 	Sides  []comparedSide
 	Tables []comparedTable
 }
@@ -44,10 +43,9 @@ type choice struct {
 }
 
 const (
-	shownMarks    = 20
-	shownChoices  = 50
-	maxTableRows  = 200
-	windowOfMarks = time.Hour
+	shownMarks   = 20
+	shownChoices = 50
+	maxTableRows = 200
 )
 
 var windowNames = []choice{
@@ -56,14 +54,14 @@ var windowNames = []choice{
 
 // comparePage answers GET /compare, with the comparison that its parameters ask for.
 func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
-	v := compareView{Title: "Compare before and after", Address: s.address()}
+	v := compareView{Title: "Compare before and after", Address: s.address(), Token: s.access.needsToken}
 	code := http.StatusOK
 	if q := r.URL.Query(); len(q) > 0 {
 		k, body, err := s.compareNow(w, r)
 		if err == nil {
 			var c compare.Comparison
 			if c, err = comparison(body); err == nil {
-				v.Title, v.Class, v.Result = s.titleOf(k, c, q), comparedClass(c.Verdict), s.comparedOf(k, c, q)
+				v.Title, v.Class, v.Result = s.titleOf(k, c, q), comparedClass(c.Verdict), s.comparedOf(k, c)
 			}
 		}
 		if err != nil {
@@ -113,7 +111,7 @@ func rowClass(change string) string {
 	return ""
 }
 
-func (s *Server) comparedOf(k sides, c compare.Comparison, q url.Values) *comparedView {
+func (s *Server) comparedOf(k sides, c compare.Comparison) *comparedView {
 	v := &comparedView{}
 	for _, one := range []struct {
 		name  string

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
+	"slowpath/internal/source/hostfs"
 )
 
 // incidentRow is a line of a list.
@@ -153,11 +156,51 @@ func (s *Server) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	if v.HasRecording = exists(s.o.Store.RecordingPath, one.ID); v.HasRecording {
 		v.Size = format.Bytes(one.RecordingBytes)
 	}
-	if !v.HasReport {
+	if v.HasReport {
+		v.Sections = s.sectionsOf(one.ID)
+	} else {
 		v.Why = notJudged(one)
 		v.Why = strings.ToUpper(v.Why[:1]) + v.Why[1:]
 	}
 	return s.page(w, r, "incident", fmt.Sprintf("slowpath: %s %s", when(one.Start), whatOf(one)), v)
+}
+
+// reportSections are the parts of a report that can be linked to (internal/report/page.html).
+var reportSections = []section{
+	{"causes", "Causes"},
+	{"lost", "Lost time"},
+	{"hops", "Hops"},
+	{"heat", "Over time"},
+	{"states", "Where it passed"},
+	{"worst", "Worst calls"},
+	{"callers", "Callers"},
+	{"oncpu", "On the CPU"},
+	{"unseen", "Not seen"},
+	{"cost", "Cost"},
+}
+
+// sectionsOf are the parts that the report of an incident has; an older version may have made it.
+func (s *Server) sectionsOf(id string) (out []section) {
+	path, err := s.o.Store.ReportPath(id)
+	if err != nil {
+		return nil
+	}
+	f, err := hostfs.Root{}.OpenRegular(path, false)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 4 << 20
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	for _, of := range reportSections {
+		if bytes.Contains(text, []byte(`<section id="`+of.ID+`">`)) {
+			out = append(out, of)
+		}
+	}
+	return out
 }
 
 // exists: the store has such a file of an incident.

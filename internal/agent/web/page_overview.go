@@ -150,7 +150,7 @@ func (s *Server) numbersNow() (out []string) {
 	if server := s.o.View.Meta(recording.MetaServer); server != "" {
 		out = append(out, bound(strings.Join(s.nodes(), ", ")+" · "+server))
 	}
-	of, said := users, "your calls in the last minute"
+	of, said := users, "Your calls in the last minute"
 	if of.Calls() == 0 {
 		of, said = own, "slowpath's own calls in the last minute (yours are not seen)"
 		slow = own.From(int64(s.o.View.Threshold()))

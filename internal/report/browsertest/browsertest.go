@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -133,12 +134,15 @@ func Eval[T any](p *Page, expression string) T {
 	return value
 }
 
-// Await waits until an expression in the page is true.
+// Await waits until an expression in the page is true. The page may become another one meanwhile.
 func (p *Page) Await(expression string) {
 	p.Helper()
-	poll := chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second))
-	if _, err := chromedp.Run(p.Context, poll); err != nil {
-		p.Fatalf("%v: %s", err, expression)
+	value, err := false, error(nil)
+	for deadline := time.Now().Add(20 * time.Second); !value; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.Fatalf("not within 20 s: %s (%v)", expression, err)
+		}
+		value, err = chromedp.Run(p.Context, chromedp.Evaluate[bool](expression, chromedp.EvalAwaitPromise))
 	}
 }
 
@@ -188,9 +192,16 @@ func (p *Page) Picture(dir, name string, whole bool) {
 // Quiet reports what the page asked of others, and what its scripts said.
 func (p *Page) Quiet() {
 	p.Helper()
+	p.QuietBut(func(string) bool { return false })
+}
+
+// QuietBut is Quiet, but for requests to addresses that may be asked.
+func (p *Page) QuietBut(may func(address string) bool) {
+	p.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.requests) > 0 || len(p.said) > 0 || p.dialogs > 0 {
-		p.Errorf("requests %q, console %q, %d dialogs", p.requests, p.said, p.dialogs)
+	asked := slices.DeleteFunc(slices.Clone(p.requests), may)
+	if len(asked) > 0 || len(p.said) > 0 || p.dialogs > 0 {
+		p.Errorf("requests %q, console %q, %d dialogs", asked, p.said, p.dialogs)
 	}
 }

@@ -85,7 +85,7 @@ function drawCells(rows, n) {
 	const { g, width, height } = canvas("cells"), w = width / n, h = height / rows;
 	let most = 1;
 	for (const c of shown.columns) most = Math.max(most, ...c.counts);
-	const rgb = colour("--heat");
+	const blue = `rgb(${colour("--heat")})`, red = colour("--red");
 	shown.columns.forEach((c, i) => {
 		if (c.seen_seconds === 0) {
 			g.fillStyle = colour("--line");
@@ -93,9 +93,12 @@ function drawCells(rows, n) {
 		}
 		c.counts.forEach((count, row) => {
 			if (count === 0 || row < first || row > last) return;
-			g.fillStyle = `rgba(${rgb}, ${.15 + .85 * Math.log1p(count) / Math.log1p(most)})`;
+			const isSlow = row > 0 && shown.up_to_ns[row - 1] >= shown.slow_threshold_ns;
+			g.globalAlpha = .15 + .85 * Math.log1p(count) / Math.log1p(most);
+			g.fillStyle = isSlow ? red : blue;
 			g.fillRect(i * w, (last - row) * h, Math.max(w - .5, 1), h - 1);
 		});
+		g.globalAlpha = 1;
 	});
 }
 
@@ -160,13 +163,17 @@ function drawTimes(n) {
 	const times = at("times"), long = Date.parse(shown.to) - Date.parse(shown.from) > 36 * 3600e3;
 	times.replaceChildren();
 	const most = Math.max(2, Math.floor(times.getBoundingClientRect().width / (long ? 130 : 90)));
-	const each = Math.ceil(n / most);
-	for (let i = 0; i < n - each / 2; i += each) {
-		const t = shown.columns[i].start, label = long ? `${sp.date(t).slice(5)} ${sp.time(t, false)}`
-			: sp.time(t, shown.step_seconds < 60);
-		const span = sp.element("span", { class: "dim" }, label);
-		span.style.left = `${100 * i / n}%`;
-		times.append(span);
+	const span = Date.parse(shown.to) - Date.parse(shown.from);
+	const each = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800]
+		.map((s) => s * 1000).find((ms) => span / ms <= most) || 604800e3;
+	for (let i = 0; i < n; i++) {
+		const t = shown.columns[i].start;
+		if (Date.parse(t) % each >= shown.step_seconds * 1000 || i / n > 1 - .6 / most) continue;
+		const label = long ? `${sp.date(t).slice(5)} ${sp.time(t, false)}`
+			: sp.time(t, each < 60e3);
+		const text = sp.element("span", { class: "dim" }, label);
+		text.style.left = `${100 * i / n}%`;
+		times.append(text);
 	}
 }
 
