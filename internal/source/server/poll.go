@@ -149,7 +149,9 @@ func (w *watch) selfSamples(timeNs int64, last bool) {
 }
 
 // interval is the time to the next poll, by what a poll costs.
-func (w *watch) interval() time.Duration { return w.between(w.cost.leastOf(commands(w.pollCommands()))) }
+func (w *watch) interval() time.Duration {
+	return w.between(w.cost.leastOf(commands(w.pollCommands())))
+}
 
 // between is the time between polls of this cost. One measurement alone may be the server's wait for a CPU: the next
 // poll comes soon then.
