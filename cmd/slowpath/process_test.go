@@ -32,7 +32,8 @@ const processesKey = "processes"
 type process struct {
 	cmd         *exec.Cmd
 	out, errOut output
-	terminal    *os.File // its other end; nil without
+	terminal    *os.File      // its other end; nil without
+	read        chan struct{} // closed when all that it showed was read; nil without a terminal
 	ended       chan struct{}
 	err         error // after ended
 }
@@ -79,7 +80,11 @@ func startOnTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = end, end, end
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p.start(ts, args[0])
-	go func() { _, _ = io.Copy(&p.out, p.terminal) }() // until it is closed
+	p.read = make(chan struct{})
+	go func() {
+		defer close(p.read)
+		_, _ = io.Copy(&p.out, p.terminal) // until all that have it open have ended
+	}()
 }
 
 // drives is what moves the cursor of a terminal, or colours it.
@@ -224,6 +229,12 @@ func finishProcess(ts *testscript.TestScript, neg bool, args []string) {
 			return false
 		}
 	})
+	if p.read != nil { // what it printed last may still be in the terminal
+		select {
+		case <-p.read:
+		case <-time.After(10 * time.Second): // something that it started has it open
+		}
+	}
 	fmt.Fprint(ts.Stdout(), p.out.String())
 	fmt.Fprint(ts.Stderr(), p.errOut.String())
 	checkCode(ts, args[1], p.err)
