@@ -42,6 +42,10 @@ var layers = map[string]int{
 	"internal/source/profile/sampler": 2,
 	"internal/source":                 4,
 
+	"internal/agent/ring":      2,
+	"internal/agent/incidents": 1,
+	"internal/agent/judge":     1,
+
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,

@@ -57,6 +57,9 @@ func (w *Writer) put(t *table, args []any) {
 func (w *Writer) enqueue(r row) {
 	w.queued.Add(1)
 	bytes := w.bytes.Add(r.bytes)
+	if w.atOnce && (bytes > queueBytes/2 || len(w.rows) > queueRows/2) {
+		_ = w.Flush() // its error is that of Close
+	}
 	frequent := r.into != nil && (r.class.sampled || r.into == sampleTable || r.into == connUseTable)
 	if bytes <= queueBytes && !(frequent && (len(w.rows) > queueRows/4*3 || bytes > queueBytes/4*3)) {
 		select {

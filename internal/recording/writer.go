@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -49,10 +50,20 @@ type Writer struct {
 	mu       sync.Mutex
 	err      *WriteError   // of the first write that failed; later rows are dropped
 	failed   chan struct{} // closed then
+	atOnce   bool          // rows are all there already: they wait until there is room
 }
 
 // Create makes a recording at path, which must not exist, of at most maxDisk bytes (0: DefaultMaxDisk).
-func Create(path string, maxDisk int64) (*Writer, error) {
+func Create(path string, maxDisk int64) (*Writer, error) { return makeWriter(path, maxDisk, false) }
+
+// CreateAtOnce is Create for rows that are all there already, such as those of a longer recording. Its methods wait
+// until there is room: no row is dropped or sampled, and only the limit thins them. A kill leaves a file that cannot be
+// read: give it another name when it is complete.
+func CreateAtOnce(path string, maxDisk int64) (*Writer, error) {
+	return makeWriter(path, maxDisk, true)
+}
+
+func makeWriter(path string, maxDisk int64, atOnce bool) (*Writer, error) {
 	if maxDisk == 0 {
 		maxDisk = DefaultMaxDisk
 	}
@@ -77,6 +88,10 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 		path: path, db: db, rows: make(chan row, queueRows), flushReq: make(chan chan error),
 		stop: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
 		rounds: map[*table]*round{}, step: min(maxDisk/16, maxStep), classes: newClasses(maxDisk / 32),
+		atOnce: atOnce,
+	}
+	if atOnce {
+		w.classes.perInterval = math.MaxInt64
 	}
 	if err := w.prepare(maxDisk); err != nil {
 		db.Close()
@@ -117,9 +132,13 @@ func (w *Writer) prepare(maxDisk int64) error {
 		return err
 	}
 	w.maxPages = (maxDisk - wal - sharedMemory) / w.pageSize
+	journal, synchronous := "WAL", "NORMAL"
+	if w.atOnce {
+		journal, synchronous = "OFF", "OFF"
+	}
 	for _, q := range []string{
-		"PRAGMA journal_mode=WAL",
-		"PRAGMA synchronous=NORMAL",
+		"PRAGMA journal_mode=" + journal,
+		"PRAGMA synchronous=" + synchronous,
 		"PRAGMA temp_store=MEMORY",
 		"PRAGMA wal_autocheckpoint=" + strconv.FormatInt(wal/4/w.pageSize, 10),
 		"PRAGMA journal_size_limit=" + strconv.FormatInt(wal, 10),

@@ -44,7 +44,11 @@ type Options struct {
 	Profiles  []profile.Target // applications to profile
 	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
-	Frames    string           // the user's own table of frames (internal/source/profile/stacks), empty: none
+	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread below
+	// 20 ms (100 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that is full
+	// for less than a second.
+	Sparing bool
+	Frames  string // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
 	// Loaded, if set, is called when the rest of the watch needs fewer privileges (internal/source/privilege): the
@@ -318,7 +322,8 @@ func (r *run) runSource(ctx context.Context, name string, n node, f func() error
 	}
 }
 
-// watchSelf records once per second how long this process waited for a CPU: that bounds how well it measures.
+// watchSelf records once per second how long this process waited for a CPU, which bounds how well it measures, and what
+// it used.
 func (r *run) watchSelf(ctx context.Context) {
 	everySecond := time.NewTicker(time.Second)
 	defer everySecond.Stop()
@@ -329,6 +334,7 @@ func (r *run) watchSelf(ctx context.Context) {
 				Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns),
 			})
 		}
+		r.sampleOwnCPU(r.Clock.Now()) // a part of the watch may be saved
 		select {
 		case <-ctx.Done():
 			return
@@ -381,9 +387,13 @@ func blindSpot(sink recording.Sink, c *clock.Real, subject string, b recording.B
 // finish records the end and what the watch cost.
 func (r *run) finish() {
 	now := r.Clock.Now()
+	r.sampleOwnCPU(now)
+	r.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(now, 10))
+}
+
+func (r *run) sampleOwnCPU(now int64) {
 	r.sink.Sample(recording.Sample{
 		TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
 		Name: "process.cpu_ns", Value: float64(ownCPU() - r.cpu),
 	})
-	r.sink.SetMeta(recording.MetaEnd, strconv.FormatInt(now, 10))
 }

@@ -49,7 +49,9 @@ const (
 type Limits struct {
 	MaxBytes int64         // of all incidents
 	MaxAge   time.Duration // since the end of one
-	MaxCount int
+	// MaxHealthyAge is that of incidents whose verdict is healthy.
+	MaxHealthyAge time.Duration
+	MaxCount      int
 }
 
 // Defaults of Limits.
@@ -57,6 +59,8 @@ const (
 	DefaultMaxBytes = 2 << 30
 	DefaultMaxAge   = 30 * 24 * time.Hour
 	DefaultMaxCount = 10_000
+
+	DefaultMaxHealthyAge = 24 * time.Hour
 )
 
 // Mark is something that somebody did, such as a deploy.

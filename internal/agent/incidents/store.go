@@ -1,50 +1,367 @@
 package incidents
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
+
+	"slowpath/internal/outfile"
 )
 
-// Store is a directory of incidents. It is safe for concurrent use by one process.
-type Store struct{}
+// Names of the files of an incident, and of the store.
+const (
+	incidentFile  = "incident.json"
+	recordingFile = "recording.slowpath"
+	diagnosisFile = "diagnosis.json"
+	reportFile    = "report.html"
+	goneBefore    = ".gone-" // a directory that is being removed
+)
 
-// Open opens the store in a directory, which is made if it is not there. What a killed agent left is finished, or
-// marked as failed.
-func Open(dir string, l Limits) (*Store, error) { return nil, errors.ErrUnsupported }
+// Bounds of what is read and written.
+const (
+	maxIncidentBytes  = 64 << 10
+	maxDiagnosisBytes = 32 << 20
+	maxText           = 4 << 10 // bytes of a text of an incident
+	maxEntries        = 100_000 // of the directory
+)
+
+// Store is the incidents in a directory. It is safe for concurrent use by one process.
+type Store struct {
+	root   *os.Root // of the incidents: no link leads out of it
+	path   string
+	limits Limits
+	now    func() time.Time
+
+	mu    sync.Mutex
+	all   []*kept // the oldest first
+	notes []string
+	marks marks
+}
+
+// kept is an incident and the size of its files.
+type kept struct {
+	Incident
+	bytes int64
+	lower string // its texts, to be searched
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.MaxBytes <= 0 {
+		l.MaxBytes = DefaultMaxBytes
+	}
+	if l.MaxAge <= 0 {
+		l.MaxAge = DefaultMaxAge
+	}
+	if l.MaxHealthyAge <= 0 {
+		l.MaxHealthyAge = min(DefaultMaxHealthyAge, l.MaxAge)
+	}
+	if l.MaxCount <= 0 {
+		l.MaxCount = DefaultMaxCount
+	}
+	return l
+}
+
+// Open opens the store in a directory, which is made if it is not there: a directory for each incident, and marks.json.
+// What a killed agent left is finished, or marked as failed; Notes says so.
+func Open(path string, l Limits) (*Store, error) {
+	if err := outfile.Directory(path); err != nil {
+		return nil, fmt.Errorf("incidents: %w; name a data directory that can be written", err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("incidents: %w", err)
+	}
+	opened := time.Now()
+	s := &Store{
+		root: root, path: path, limits: l.withDefaults(),
+		// the wall clock may be set while the agent runs: nothing is older for that
+		now: func() time.Time { return opened.Add(time.Since(opened)) },
+	}
+	if err := s.readAll(); err != nil {
+		root.Close()
+		return nil, fmt.Errorf("incidents: %w", err)
+	}
+	if note := s.readMarks(); note != "" {
+		s.notes = append(s.notes, note)
+	}
+	s.mu.Lock()
+	s.retire()
+	s.mu.Unlock()
+	return s, nil
+}
+
+// Close frees the store.
+func (s *Store) Close() error { return s.root.Close() }
+
+// Notes are sentences about what Open found that was not as it should be.
+func (s *Store) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.notes)
+}
 
 // Begin adds an incident that is watched from now.
 func (s *Store) Begin(trigger, target string, start time.Time) (Incident, error) {
-	return Incident{}, errors.ErrUnsupported
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := Incident{Start: start.UTC(), State: StateWatching, Trigger: clip(trigger), Target: clip(target)}
+	for n := 1; ; n++ {
+		in.ID = in.Start.Format(idTime) + "-" + strconv.Itoa(n)
+		err := s.root.Mkdir(in.ID, 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrExist) || n > maxEntries {
+			return Incident{}, fmt.Errorf("beginning an incident: %w", err)
+		}
+	}
+	k := &kept{Incident: in}
+	if err := s.write(k); err != nil {
+		_ = s.root.RemoveAll(in.ID)
+		return Incident{}, err
+	}
+	s.all = append(s.all, k)
+	s.order()
+	s.retire()
+	return k.Incident, nil
 }
 
-// Update writes an incident that was changed: all but its ID.
-func (s *Store) Update(Incident) error { return errors.ErrUnsupported }
+// Update writes an incident that was changed: all but its ID. The size of its recording is measured.
+func (s *Store) Update(in Incident) error {
+	return s.change(in.ID, func(k *kept) error {
+		in.RecordingBytes = k.RecordingBytes
+		in.Start, in.End = in.Start.UTC(), in.End.UTC()
+		for _, text := range [...]*string{&in.Cause, &in.Summary, &in.Verdict, &in.Trigger, &in.Target, &in.Error} {
+			*text = clip(*text)
+		}
+		k.Incident = in
+		return nil
+	})
+}
 
 // Finish keeps the diagnosis (slowpath.diagnosis/v1) of an incident, and takes cause, summary, verdict and numbers from
 // it. It may be called again with a later diagnosis.
-func (s *Store) Finish(id string, diagnosisJSON []byte) error { return errors.ErrUnsupported }
+func (s *Store) Finish(id string, diagnosisJSON []byte) error {
+	d, err := parseDiagnosis(diagnosisJSON)
+	if err != nil {
+		return fmt.Errorf("incident %s: %w", id, err)
+	}
+	return s.change(id, func(k *kept) error {
+		if err := s.replace(filepath.Join(id, diagnosisFile), diagnosisJSON); err != nil {
+			return err
+		}
+		d.into(&k.Incident)
+		k.State, k.Error = StateJudged, ""
+		if k.End.IsZero() {
+			k.End = s.now().UTC()
+		}
+		return nil
+	})
+}
 
 // Fail says why an incident could not be judged. Its recording is kept.
-func (s *Store) Fail(id, why string) error { return errors.ErrUnsupported }
+func (s *Store) Fail(id, why string) error {
+	return s.change(id, func(k *kept) error {
+		k.State, k.Error = StateFailed, clip(why)
+		if k.End.IsZero() {
+			k.End = s.now().UTC()
+		}
+		return nil
+	})
+}
+
+// change changes an incident and writes it. Where that fails it stays as it was.
+func (s *Store) change(id string, f func(*kept) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, found := s.find(id)
+	if !found {
+		return fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
+	}
+	k := *s.all[i]
+	err := f(&k)
+	if err == nil {
+		k.ID = id
+		s.measure(&k)
+		err = s.write(&k)
+	}
+	if err != nil {
+		return fmt.Errorf("incident %s: %w", id, err)
+	}
+	*s.all[i] = k
+	s.retire()
+	return nil
+}
 
 // List gives incidents, the newest first.
-func (s *Store) List(Query) []Incident { return nil }
+func (s *Store) List(q Query) []Incident {
+	if q.Limit <= 0 {
+		q.Limit = DefaultLimit
+	}
+	q.Limit = min(q.Limit, MaxLimit)
+	text := strings.ToLower(q.Text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.all)
+	if q.Before != "" {
+		last, _ = s.find(q.Before)
+	}
+	out := []Incident{}
+	for i := last - 1; i >= 0 && len(out) < q.Limit; i-- {
+		k := s.all[i]
+		if !q.To.IsZero() && !k.Start.Before(q.To) ||
+			!q.From.IsZero() && !k.End.IsZero() && k.End.Before(q.From) ||
+			text != "" && !strings.Contains(k.lower, text) {
+			continue
+		}
+		out = append(out, k.Incident)
+	}
+	return out
+}
 
 // Get gives one.
-func (s *Store) Get(id string) (Incident, bool) { return Incident{}, false }
+func (s *Store) Get(id string) (Incident, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, found := s.find(id); found {
+		return s.all[i].Incident, true
+	}
+	return Incident{}, false
+}
 
 // Diagnosis is that of an incident: os.ErrNotExist where there is none.
-func (s *Store) Diagnosis(id string) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (s *Store) Diagnosis(id string) ([]byte, error) {
+	if _, found := s.Get(id); !found {
+		return nil, fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
+	}
+	return s.read(filepath.Join(id, diagnosisFile), maxDiagnosisBytes)
+}
 
 // RecordingPath is where the recording of an incident is, or is to be written. Its error is os.ErrNotExist where there
 // is no such incident.
-func (s *Store) RecordingPath(id string) (string, error) { return "", errors.ErrUnsupported }
+func (s *Store) RecordingPath(id string) (string, error) { return s.pathOf(id, recordingFile) }
 
 // ReportPath is where the HTML report of an incident is, or is to be written.
-func (s *Store) ReportPath(id string) (string, error) { return "", errors.ErrUnsupported }
+func (s *Store) ReportPath(id string) (string, error) { return s.pathOf(id, reportFile) }
 
-// Mark adds a mark.
-func (s *Store) Mark(Mark) error { return errors.ErrUnsupported }
+func (s *Store) pathOf(id, name string) (string, error) {
+	if _, found := s.Get(id); !found { // so the id is one, and leads nowhere else
+		return "", fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
+	}
+	return filepath.Join(s.path, id, name), nil
+}
 
-// Marks are those in [from, to), the oldest first.
-func (s *Store) Marks(from, to time.Time) []Mark { return nil }
+// Usage is how many incidents there are, and how many bytes their files have.
+func (s *Store) Usage() (incidents int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.all {
+		bytes += k.bytes
+	}
+	return len(s.all), bytes
+}
+
+// find finds an incident, or where it would be.
+func (s *Store) find(id string) (int, bool) {
+	return slices.BinarySearchFunc(s.all, id, func(k *kept, id string) int { return compareIDs(k.ID, id) })
+}
+
+func (s *Store) order() {
+	slices.SortFunc(s.all, func(a, b *kept) int { return compareIDs(a.ID, b.ID) })
+}
+
+// idTime is the begin of an ID.
+const idTime = "20060102T150405Z"
+
+// compareIDs orders ids by time; those of one second by their number.
+func compareIDs(a, b string) int {
+	cut := func(id string) (string, int) { return id[:min(len(id), len(idTime))], len(id) }
+	ta, na := cut(a)
+	tb, nb := cut(b)
+	return cmp.Or(strings.Compare(ta, tb), cmp.Compare(na, nb), strings.Compare(a, b))
+}
+
+// startOf is the time in an id; false where it is none.
+func startOf(id string) (time.Time, bool) {
+	before, number, ok := strings.Cut(id, "-")
+	t, err := time.Parse(idTime, before)
+	n, err2 := strconv.Atoi(number)
+	return t, ok && err == nil && err2 == nil && n > 0 && strconv.Itoa(n) == number && t.Format(idTime) == before
+}
+
+// write writes the file of an incident, and indexes its texts.
+func (s *Store) write(k *kept) error {
+	text, err := json.MarshalIndent(k.Incident, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing incident %s: %w", k.ID, err)
+	}
+	k.index()
+	return s.replace(filepath.Join(k.ID, incidentFile), append(text, '\n'))
+}
+
+func (k *kept) index() {
+	k.lower = strings.ToLower(strings.Join([]string{k.ID, k.Cause, k.Summary, k.Trigger, k.Target, k.State}, "\n"))
+}
+
+// clip bounds a text of others.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= maxText {
+		return text
+	}
+	text = text[:maxText]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + "…"
+}
+
+// retire removes the oldest incidents above the limits, and those that are too old, but none that is still worked on.
+func (s *Store) retire() {
+	var bytes int64
+	for _, k := range s.all {
+		bytes += k.bytes
+	}
+	count, now := len(s.all), s.now()
+	stay := s.all[:0:0]
+	for _, k := range s.all {
+		age := s.limits.MaxAge
+		if k.Verdict == "healthy" {
+			age = s.limits.MaxHealthyAge
+		}
+		done := k.State == StateJudged || k.State == StateFailed
+		old := now.Sub(maxTime(k.Start, k.End)) > age
+		if done && (old || count > s.limits.MaxCount || bytes > s.limits.MaxBytes) && s.remove(k.ID) == nil {
+			count--
+			bytes -= k.bytes
+			continue
+		}
+		stay = append(stay, k)
+	}
+	s.all = stay
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// remove removes an incident: a kill leaves no half of it.
+func (s *Store) remove(id string) error {
+	gone := goneBefore + id
+	if err := s.root.Rename(id, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return s.root.RemoveAll(gone)
+}

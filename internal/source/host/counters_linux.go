@@ -7,22 +7,19 @@ import (
 )
 
 const (
-	listenEvery  = 100 * time.Millisecond // an accept queue is full for a short time only
 	smapsEvery   = 30 * time.Second
 	slowEvery    = 10 * time.Second // settings that seldom change
 	clientsEvery = 10 * time.Second
-	// costShare bounds the CPU time of an expensive read: it is repeated after its cost times this, but not later than
-	// longestPause or its own period.
-	costShare    = 1000
+	// longestPause bounds how long an expensive read is put off.
 	longestPause = 5 * time.Second
-	listenShare  = 100 // as costShare, for the accept queue: without sock_diag whole tables are read for it
+	listenShare  = 100 // as Options.CostShare, for the accept queue: without sock_diag whole tables are read for it
 )
 
-// paced is an expensive read, repeated every so often, and less often where it turned out to cost more than 1/costShare
-// of a CPU.
+// paced is an expensive read, repeated every so often, and less often where it turned out to cost more than its share of
+// a CPU.
 type paced struct {
 	every time.Duration
-	share int64 // costShare when 0
+	share int64 // Options.CostShare when 0
 	next  int64
 }
 
@@ -36,9 +33,9 @@ func (p *paced) run(w *watch, read func()) {
 	read()
 	share := p.share
 	if share == 0 {
-		share = costShare
+		share = w.CostShare
 	}
-	pause := min((threadCPU()-begin)*share, int64(max(longestPause, p.every)))
+	pause := min((threadCPU()-begin)*share, int64(max(longestPause*time.Duration(max(1, w.CostShare/costShare)), p.every)))
 	// Some tolerance, so that a round that comes a little early does not miss it.
 	p.next = now + max(int64(p.every-min(p.every, w.CountersEvery)/2), pause)
 }
@@ -50,7 +47,7 @@ func (w *watch) watchCounters(ctx context.Context) {
 	defer w.addCPU(threadCPU())
 	w.begin()
 	defer w.end()
-	ticker := time.NewTicker(min(listenEvery, w.CountersEvery))
+	ticker := time.NewTicker(min(w.ListenEvery, w.CountersEvery))
 	defer ticker.Stop()
 	next := w.Clock.Now()
 	for {
@@ -77,7 +74,7 @@ func (w *watch) begin() {
 	w.neighbours.every = w.CountersEvery
 	w.sockets.every = w.CountersEvery
 	w.clients.every = clientsEvery
-	w.listen = paced{every: listenEvery, share: listenShare}
+	w.listen = paced{every: w.ListenEvery, share: listenShare * w.CostShare / costShare}
 	w.smaps.every, w.settings.every = smapsEvery, slowEvery
 }
 
@@ -98,7 +95,7 @@ func (w *watch) round() {
 	w.cgroupIO()
 	w.cgroupPressure()
 	w.machine()
-	w.settings.run(w, w.machineSettings)
+	w.settings.run(w, func() { w.machineSettings(); w.emitCost() }) // a part of the watch may be saved
 	w.network()
 	w.sockets.run(w, w.connections)
 	w.neighbours.run(w, w.findNeighbours)

@@ -53,6 +53,13 @@ func (p Process) IsServer() bool {
 	return false
 }
 
+const (
+	listenEvery = 100 * time.Millisecond // an accept queue is full for a short time only
+	// costShare bounds the CPU time of an expensive read: it is repeated after its cost times this, but not later than
+	// longestPause or its own period.
+	costShare = 1000
+)
+
 // Options of a watch. Node is the subject of everything about the server.
 type Options struct {
 	FS            FS // this host when nil
@@ -63,6 +70,10 @@ type Options struct {
 	Port          int           // TCP port of the server; Process.Port when 0
 	ThreadEvery   time.Duration // period of reading the main thread, 5 ms when 0
 	CountersEvery time.Duration // period of reading the counters, 1 s when 0
+	ListenEvery   time.Duration // period of reading the accept queue, 100 ms when 0
+	// CostShare bounds the CPU time of each expensive read (sockets, neighbours, clients) to one part in so many of a
+	// core; 1000 when 0.
+	CostShare int64
 }
 
 func (o Options) withDefaults() Options {
@@ -77,6 +88,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CountersEvery <= 0 {
 		o.CountersEvery = time.Second
+	}
+	if o.ListenEvery <= 0 {
+		o.ListenEvery = listenEvery
+	}
+	if o.CostShare <= 0 {
+		o.CostShare = costShare
 	}
 	if o.Port == 0 {
 		o.Port = o.Process.Port

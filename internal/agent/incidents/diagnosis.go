@@ -1,0 +1,53 @@
+package incidents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// diagnosis is what is taken from a document slowpath.diagnosis/v1 (docs/json.md).
+type diagnosis struct {
+	Schema      string `json:"schema"`
+	Verdict     string `json:"verdict"`
+	Summary     string `json:"summary"`
+	Populations []struct {
+		Name        string `json:"name"`
+		SlowCalls   int64  `json:"slow_calls"`
+		FailedCalls int64  `json:"failed_calls"`
+	} `json:"populations"`
+	Latency struct {
+		SlowCalls int64 `json:"slow_calls"`
+	} `json:"latency"`
+	Findings []struct {
+		Cause string `json:"cause"`
+	} `json:"findings"`
+}
+
+func parseDiagnosis(text []byte) (d diagnosis, err error) {
+	if len(text) > maxDiagnosisBytes {
+		return d, fmt.Errorf("a diagnosis of %d bytes is too large", len(text))
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("its diagnosis is no JSON: %w", err)
+	}
+	if d.Schema != "slowpath.diagnosis/v1" || d.Verdict == "" {
+		return d, errors.New("its diagnosis is no slowpath.diagnosis/v1")
+	}
+	return d, nil
+}
+
+// into sets the fields of an incident. Slow calls are those of users, where they were seen.
+func (d diagnosis) into(in *Incident) {
+	in.Verdict, in.Summary, in.Cause = clip(d.Verdict), clip(d.Summary), ""
+	if len(d.Findings) > 0 {
+		in.Cause = clip(d.Findings[0].Cause)
+	}
+	in.SlowCalls, in.FailedCalls = max(d.Latency.SlowCalls, 0), 0
+	for _, p := range d.Populations {
+		if p.Name == "users" {
+			in.SlowCalls = max(p.SlowCalls, 0)
+		}
+		in.FailedCalls += max(p.FailedCalls, 0)
+	}
+}

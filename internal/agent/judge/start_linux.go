@@ -1,0 +1,49 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const lowest = 19 // nice value
+
+// start runs a process to its end, with the lowest priority, without capabilities, and with these bytes of memory. A
+// process has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards.
+// The kernel kills the process when that thread ends, as when the agent is killed.
+func start(c *exec.Cmd, memory int64) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, lowest)
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+		if err := c.Start(); err != nil {
+			done <- fmt.Errorf("starting slowpath: %w", err)
+			return
+		}
+		err := limit(c.Process.Pid, memory)
+		if err != nil {
+			_ = c.Process.Kill()
+		}
+		done <- errors.Join(err, c.Wait())
+	}()
+	return <-done
+}
+
+// limit bounds what a process takes. Its address space is not bounded: a Go program reserves more than it uses.
+func limit(pid int, memory int64) error {
+	for resource, most := range map[int]uint64{
+		unix.RLIMIT_DATA: uint64(memory), unix.RLIMIT_FSIZE: maxHTML, unix.RLIMIT_CORE: 0,
+	} {
+		err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
+		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended already
+			return fmt.Errorf("limiting slowpath: %w", err)
+		}
+	}
+	return nil
+}

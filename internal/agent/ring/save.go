@@ -1,0 +1,174 @@
+package ring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slowpath/internal/recording"
+)
+
+const (
+	// late is by how much rows come later than what they tell of: polls of a server, and its log of slow commands.
+	late = int64(30 * time.Second)
+	// gapNs is from when on it is said that nothing was watched between two watches.
+	gapNs = int64(time.Second)
+)
+
+// Save writes what was seen in [from, to) to a new recording at path, which must not exist. What sources wrote earlier
+// and still held at from is in it, so that it is judged as a watch of that time; from is taken to its whole second. It
+// includes what came in up to now. ErrNothing: there is nothing of this time.
+func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error {
+	if !from.Before(to) {
+		return fmt.Errorf("saving %v to %v: the end is not after the begin", from, to)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("saving to %s: %w", path, os.ErrExist)
+	}
+	_ = r.Flush() // where that fails the rest is in memory
+	parts, closeAll := r.parts(from.UnixNano(), to.UnixNano())
+	defer closeAll()
+	if len(parts) == 0 {
+		return fmt.Errorf("%w: %s to %s", ErrNothing, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	}
+	unfinished := path + ".part"
+	os.Remove(unfinished) // of a save that was killed
+	out, err := recording.CreateAtOnce(unfinished, 0)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(unfinished)
+	w := newWindow(out, from.Truncate(time.Second).UnixNano(), to.UnixNano())
+	err = w.readAll(ctx, parts)
+	if err == nil {
+		err = w.finish()
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("saving to %s: %w", path, err)
+	}
+	return publish(unfinished, path)
+}
+
+// publish gives a file its name once it is safe on disk.
+func publish(unfinished, path string) error {
+	f, err := os.OpenFile(unfinished, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	err = os.Link(unfinished, path) // unlike Rename it replaces nothing
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		err = os.Rename(unfinished, path) // there are file systems without hard links
+	}
+	if err != nil {
+		return err
+	}
+	if d, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
+	return nil
+}
+
+// part is a file of the ring, or the blocks that are in memory.
+type part struct {
+	reader *reader
+	name   string
+	blocks []*block
+	at     int
+}
+
+func (p *part) next() (*block, error) {
+	if p.reader != nil {
+		return p.reader.next()
+	}
+	if p.at == len(p.blocks) {
+		return nil, io.EOF
+	}
+	p.at++
+	return p.blocks[p.at-1], nil
+}
+
+// parts are what has rows of a window, open: they may be removed meanwhile.
+func (r *Ring) parts(fromNs, toNs int64) (out []*part, closeAll func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	closeAll = func() {
+		for _, p := range out {
+			if p.reader != nil {
+				p.reader.file.Close()
+				p.reader.zstd.Close()
+			}
+		}
+	}
+	for _, f := range choose(r.files, fromNs, toNs) {
+		opened, err := open(f.path)
+		if err != nil {
+			continue // somebody removed it
+		}
+		z, err := newUnpacker()
+		if err != nil {
+			opened.Close()
+			continue
+		}
+		out = append(out, &part{reader: &reader{file: opened, size: f.bytes, zstd: z}, name: f.path})
+	}
+	if len(r.pending) > 0 {
+		out = append(out, &part{blocks: append([]*block(nil), r.pending...), name: "memory"})
+	}
+	return out, closeAll
+}
+
+// choose takes the files, of which the oldest is first, that have rows of a window. The last one that began before it
+// has what held then. Where the clock was set back between two agents, the newer one's time counts.
+func choose(files []*file, fromNs, toNs int64) (out []*file) {
+	until := toNs + late
+	for i := len(files) - 1; i >= 0; i-- {
+		f := files[i]
+		if f.fromNs >= until {
+			continue // it began later, or its time is that of a newer one
+		}
+		until = min(until, f.fromNs)
+		out = append([]*file{f}, out...)
+		if f.fromNs <= fromNs {
+			break
+		}
+	}
+	if len(out) > 0 && out[len(out)-1].toNs < fromNs { // all of it is older
+		return nil
+	}
+	return out
+}
+
+// readAll reads all blocks into the window.
+func (w *window) readAll(ctx context.Context, parts []*part) error {
+	for _, p := range parts {
+		for {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			b, err := p.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = w.read(b)
+			}
+			if err != nil {
+				w.damaged(p.name)
+			}
+			select {
+			case <-w.out.Failed(): // Close says why
+				return nil
+			default:
+			}
+		}
+	}
+	return nil
+}
