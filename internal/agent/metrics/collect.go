@@ -62,6 +62,7 @@ func (m *Metrics) collectNodes(s series) {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.whose, b.whose))
 	}) {
 		t := m.nodes[k]
+		s.put(calls, float64(t.calls), k.node, k.whose)
 		s.put(slowCalls, float64(t.slow), k.node, k.whose)
 		s.put(failedCalls, float64(t.failed), k.node, k.whose)
 		s.out <- m.histogram(t, k)

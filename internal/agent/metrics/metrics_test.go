@@ -99,7 +99,7 @@ func TestCountsAreThoseOfTheView(t *testing.T) {
 				"slowpath_call_duration_seconds": w.Calls, "slowpath_slow_calls_total": w.Slow,
 				"slowpath_failed_calls_total": w.Failed,
 			} {
-				if s := sum(got[name], string(whose)); s != float64(n) {
+				if s := sum(got[name], map[live.Whose]string{live.Own: "slowpath", live.Users: "users"}[whose]); s != float64(n) {
 					t.Errorf("%s of %s is %v, want %d", name, whose, s, n)
 				}
 			}

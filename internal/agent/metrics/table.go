@@ -31,6 +31,8 @@ var (
 	callDuration = define("slowpath_call_duration_seconds", histogram,
 		"Time of calls, from when they were due to their reply, by node and by whose calls they are.",
 		"node", "whose")
+	calls = define("slowpath_calls_total", counter,
+		"Calls with a reply, by node and by whose calls they are.", "node", "whose")
 	slowCalls = define("slowpath_slow_calls_total", counter,
 		"Calls that took the slow threshold or longer.", "node", "whose")
 	failedCalls = define("slowpath_failed_calls_total", counter,

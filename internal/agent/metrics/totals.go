@@ -27,8 +27,16 @@ type nodeTotals struct {
 	exemplars           []*recording.Call // by the same: the last slow call
 }
 
+// whoseLabel names the callers as the documents do.
+func whoseLabel(w live.Whose) string {
+	if w == live.Own {
+		return "slowpath"
+	}
+	return string(w)
+}
+
 func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
-	k := nodeKey{label(node), string(whose)}
+	k := nodeKey{label(node), whoseLabel(whose)}
 	t := m.nodes[k]
 	if t == nil {
 		t = &nodeTotals{
@@ -104,7 +112,7 @@ func sumNs(l live.Latencies) (ns int64) {
 
 func (m *Metrics) slowCall(s live.SlowCall) {
 	for _, p := range s.Segments {
-		m.waits[waitOf(string(s.Whose), p)] += max(p.ToNs-p.FromNs, 0)
+		m.waits[waitOf(whoseLabel(s.Whose), p)] += max(p.ToNs-p.FromNs, 0)
 	}
 	if s.Whose == live.Users {
 		m.callers.add(m.o.View.CallerOf(s.Call), tally{slow: 1, ns: s.Ns()})

@@ -11,6 +11,8 @@ const (
 	longestCommand = 10 * time.Millisecond
 	// longestRound is how far apart polls get on a server whose INFO is expensive.
 	longestRound = 60 * time.Second
+	// unsureRound is how far apart they get as long as the cost was measured only once.
+	unsureRound = 5 * time.Second
 )
 
 // budget is the part of the server's time that the watch may use: it grows with time, and commands use it.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,13 +14,20 @@ type ownCost struct {
 	prev  *info
 	bound time.Duration // wall time of these calls
 	total time.Duration
-	mean  map[string]time.Duration // per call, as last measured
+	mean  map[string]time.Duration   // per call, as last measured
+	last  map[string][]time.Duration // the last measurements of mean, at most measurements
 }
+
+// measurements is how many tell what a command costs. Commandstats have wall time: in one of them the server may have
+// waited for a CPU.
+const measurements = 4
 
 type stat struct{ calls, usec float64 }
 
 func newOwnCost() *ownCost {
-	return &ownCost{sent: map[string]int{}, mean: map[string]time.Duration{}}
+	return &ownCost{
+		sent: map[string]int{}, mean: map[string]time.Duration{}, last: map[string][]time.Duration{},
+	}
 }
 
 // statName is a command's name in commandstats from 7.0.
@@ -45,6 +53,8 @@ func (o *ownCost) measure(in info) time.Duration {
 	for name, own := range o.sent {
 		if mean, ok := o.meanOf(in, name); ok {
 			o.mean[name] = mean
+			o.last[name] = append(o.last[name], mean)
+			o.last[name] = o.last[name][max(len(o.last[name])-measurements, 0):]
 		}
 		mean, known := o.mean[name]
 		if !known {
@@ -89,6 +99,18 @@ func (o *ownCost) of(cmds [][]string) time.Duration {
 		sum += o.mean[statName(args)]
 	}
 	return sum
+}
+
+// leastOf is the least of what these commands cost in the last measurements, and whether each has more than one.
+func (o *ownCost) leastOf(cmds [][]string) (sum time.Duration, sure bool) {
+	sure = true
+	for _, args := range cmds {
+		last := o.last[statName(args)]
+		if sure = sure && len(last) > 1; len(last) > 0 {
+			sum += slices.Min(last)
+		}
+	}
+	return sum, sure
 }
 
 func (o *ownCost) calls() int {

@@ -150,7 +150,17 @@ func (w *watch) selfSamples(timeNs int64, last bool) {
 
 // interval is the time to the next poll, by what a poll costs.
 func (w *watch) interval() time.Duration {
-	return w.budget.interval(w.Every, w.cost.of(commands(w.pollCommands())))
+	return w.between(w.cost.leastOf(commands(w.pollCommands())))
+}
+
+// between is the time between polls of this cost. One measurement alone may be the server's wait for a CPU: the next
+// poll comes soon then.
+func (w *watch) between(cost time.Duration, sure bool) time.Duration {
+	d := w.budget.interval(w.Every, cost)
+	if !sure {
+		d = min(d, max(w.Every, unsureRound))
+	}
+	return d
 }
 
 // takeNewest compares the newest entry of SLOWLOG with the last one that was read, to find how many are new.

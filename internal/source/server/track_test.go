@@ -289,6 +289,33 @@ func TestOwnCost(t *testing.T) {
 	}
 }
 
+// TestPollsAreNotKeptApartByOneWait: that the server waited for a CPU once makes its next poll no later than
+// unsureRound; that it takes long each time does.
+func TestPollsAreNotKeptApartByOneWait(t *testing.T) {
+	w := &watch{Options: Options{Every: time.Second}, cost: newOwnCost(), budget: budget{share: defaultBudget}}
+	calls, usec := 1, 100
+	poll := func(took time.Duration) time.Duration {
+		w.cost.used([][]string{{"INFO"}}, time.Second)
+		calls, usec = calls+1, usec+int(took/time.Microsecond)
+		w.cost.measure(numbers("cmdstat_info.calls", calls, "cmdstat_info.usec", usec))
+		cost, sure := w.cost.leastOf([][]string{{"INFO"}})
+		return w.between(cost, sure)
+	}
+	w.cost.measure(numbers("cmdstat_info.calls", calls, "cmdstat_info.usec", usec))
+	for i, c := range []struct{ took, want time.Duration }{
+		{100 * time.Millisecond, unsureRound},
+		{200 * time.Microsecond, time.Second},
+		{100 * time.Millisecond, time.Second},
+		{20 * time.Millisecond, time.Second},
+		{20 * time.Millisecond, time.Second},
+		{20 * time.Millisecond, 20 * time.Second},
+	} {
+		if got := poll(c.took); got != c.want {
+			t.Errorf("after poll %d, which took %v: %v to the next, want %v", i, c.took, got, c.want)
+		}
+	}
+}
+
 func TestBudget(t *testing.T) {
 	b := budget{share: 0.001, startNs: 100 * sec}
 	if b.take(100*sec, 6*time.Millisecond) || !b.take(100*sec, 4*time.Millisecond) || b.take(100*sec,
