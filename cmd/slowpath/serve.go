@@ -17,6 +17,7 @@ import (
 
 	"slowpath/internal/agent"
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/agent/otlp"
 	"slowpath/internal/source/host"
 )
 
@@ -41,13 +42,16 @@ and keeps the capabilities that a watch needs.`,
   slowpath serve --data /var/lib/slowpath --slo p99=10ms 10.0.0.5:6379
   slowpath serve --config /etc/slowpath/slowpath.yaml --check-config`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed(flagPass) {
+				return usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
+			}
 			read := func() (*serving, error) { return a.configured(cmd, configPath, args) }
 			now, err := readOnce(cmd, &s, configPath, args, a.env)
 			switch {
 			case err != nil:
 				return err
 			case checkOnly:
-				if _, err := now.tls(); err != nil {
+				if err := now.checkPage(); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintln(a.stdout, "the configuration is good")
@@ -60,24 +64,13 @@ and keeps the capabilities that a watch needs.`,
 	f.StringVar(&configPath, flagConfig, "", "`file` with the options, in YAML")
 	f.BoolVar(&checkOnly, flagCheckConfig, false, "check the options and the configuration, and end")
 	s.add(f)
-	refusePasswords(f)
+	f.StringP(flagPass, "a", "", "")
+	f.Lookup(flagPass).Hidden = true
 	return c
 }
 
-// refusePasswords has the flags of other commands that take a password say what to use here.
-func refusePasswords(f *pflag.FlagSet) {
-	f.VarP(refused{}, "pass", "a", "")
-	f.Lookup("pass").Hidden = true
-}
-
-// refused is a flag that is not taken.
-type refused struct{}
-
-func (refused) String() string { return "" }
-func (refused) Type() string   { return "string" }
-func (refused) Set(string) error {
-	return errors.New("others can read it; give --password-file FILE or REDISCLI_AUTH")
-}
+// flagPass is that of other commands, which takes a password: it is refused here.
+const flagPass = "pass"
 
 // serving is what flags and configuration say.
 type serving struct {
@@ -85,6 +78,7 @@ type serving struct {
 	settings agent.Settings
 	token    string
 	notified []notify.Receiver
+	pushed   *otlp.Options // nil: nothing
 }
 
 // readOnce reads the configuration into the flags, and checks all of them.
@@ -120,7 +114,10 @@ func (s *serveFlags) serving(args []string, env func(string) string) (*serving, 
 			return nil, err
 		}
 	}
-	out.notified, err = s.receivers()
+	if out.notified, err = s.receivers(); err != nil {
+		return nil, err
+	}
+	out.pushed, err = s.otlp.options()
 	return out, err
 }
 
@@ -146,6 +143,9 @@ func (a *app) configured(cmd *cobra.Command, path string, args []string) (*servi
 
 // runServe is the agent from its begin to its end.
 func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving, error)) error {
+	if err := now.checkPage(); err != nil {
+		return err
+	}
 	certificate, err := now.tls()
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 		return err
 	}
 	defer listener.Close()
-	now.listen = listener.Addr().String() // the port was perhaps 0
+	now.listened(listener)
 	log := agent.NewLog(a.stderr, now.logFormat == "json")
 	if err := agent.MakeDirectory(now.data); err != nil {
 		return usage(err)
@@ -176,7 +176,7 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 	if err != nil {
 		return usage(err)
 	}
-	if err := parts.open(certificate); err != nil {
+	if err := parts.open(ctx, certificate); err != nil {
 		return errors.Join(usage(err), parts.ag.Close())
 	}
 	a.status.ownLog.Store(true)

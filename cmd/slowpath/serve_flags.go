@@ -53,6 +53,7 @@ type serveFlags struct {
 	web         serveWeb
 	notify      []string
 	notifyPlain bool
+	otlp        serveOTLP
 }
 
 // serveWeb are the flags of the page.
@@ -92,6 +93,7 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 			"that of a proxy in front")
 		f.BoolVar(&s.web.allowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
 	})
+	group(f, "Traces and metrics for a collector of OpenTelemetry", func() { s.otlp.add(f) })
 	group(f, "Who is told of incidents", func() {
 		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., slack+https://..., "+
 			"alertmanager+https://HOST:9093, or @FILE with it")
@@ -181,7 +183,7 @@ func (s *serveFlags) fillWatch(out *agent.Settings) error {
 	}
 	part, err := s.budget.part()
 	out.Watch = source.Options{
-		Slow: s.slow, NoProbe: s.noProbe, NoHost: s.noHost, NoTap: s.noTap, ProbeRate: rate, Timeout: s.timeout,
+		Slow: s.slow, NoProbe: s.noProbe, NoHost: s.noHost, NoTap: s.noTap, ProbeRate: rate, Timeout: s.timeout, Sparing: true,
 		Connections: s.connections, TapBudget: part, Cluster: s.where.Cluster,
 	}
 	return err

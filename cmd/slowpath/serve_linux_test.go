@@ -24,7 +24,7 @@ import (
 )
 
 // pageOf is how serve says where its page is.
-var pageOf = regexp.MustCompile(`the page: (http://\S+)`)
+var pageOf = regexp.MustCompile(`the page: (http://[^\s"]+)`)
 
 // askPage is "page NAME PATH REGEXP" and "page NAME POST PATH".
 func askPage(ts *testscript.TestScript, neg bool, args []string) {
@@ -247,4 +247,3 @@ func until(t *testing.T, log *output, want string) {
 	}
 	t.Fatalf("no %q in: %s", want, log.String())
 }
-

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/agent/otlp"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
@@ -26,6 +27,7 @@ type serveParts struct {
 	web     *web.Server
 	metrics *metrics.Metrics
 	notify  *notify.Notifier
+	pushes  *otlp.Exporter // nil: there is no collector
 }
 
 // receivers are those of --notify.
@@ -70,13 +72,37 @@ func (s *serveFlags) url() string {
 	return scheme + "://" + host + "/"
 }
 
+// checkPage says whether the page may be at its address.
+func (s *serving) checkPage() error {
+	certificate, err := s.tls()
+	if err != nil {
+		return err
+	}
+	return usageOf(web.Check(web.Options{
+		Listen: s.listen, HostNames: s.web.hostNames, Token: s.token, TLS: certificate, AllowWrites: s.web.allowWrites,
+	}))
+}
+
+// listened puts the port of a listener in the place of 0, which is any.
+func (s *serving) listened(l net.Listener) {
+	host, port, err := net.SplitHostPort(s.listen)
+	if _, got, badAddress := net.SplitHostPort(l.Addr().String()); err == nil && badAddress == nil && port == "0" {
+		s.listen = net.JoinHostPort(host, got)
+	}
+}
+
 // open makes the parts of an agent.
-func (p *serveParts) open(certificate *tls.Config) error {
+func (p *serveParts) open(ctx context.Context, certificate *tls.Config) (err error) {
 	p.metrics = metrics.New(metrics.Options{
-		View: p.ag.View(), Version: version, Health: p.metricsHealth, Deliveries: p.deliveries,
+		View: p.ag.View(), Version: version, Health: p.metricsHealth, Deliveries: p.deliveries, TraceID: p.traceID,
 	})
+	if o := p.s.pushed; o != nil {
+		o.View, o.Metrics, o.Log = p.ag.View(), p.metrics.Gatherer(), func(line string) { p.log.Warn("%s", line) }
+		if p.pushes, err = otlp.New(ctx, *o); err != nil {
+			return err
+		}
+	}
 	p.notify = notify.New(notify.Options{Receivers: p.s.notified, Log: func(line string) { p.log.Warn("%s", line) }})
-	var err error
 	p.web, err = web.New(web.Options{
 		Listen: p.s.listen, HostNames: p.s.web.hostNames, Token: p.s.token, TLS: certificate,
 		AllowWrites: p.s.web.allowWrites, Store: p.ag.Store(), History: p.ag.History(), View: p.ag.View(),
@@ -92,6 +118,9 @@ func (p *serveParts) run(ctx context.Context, l net.Listener) error {
 	var all sync.WaitGroup
 	all.Go(func() { p.metrics.Run(ctx) })
 	all.Go(func() { p.notify.Run(ctx) })
+	if p.pushes != nil {
+		all.Go(func() { p.pushes.Run(ctx) })
+	}
 	defer all.Wait()
 	return p.web.Serve(ctx, l)
 }
@@ -99,6 +128,10 @@ func (p *serveParts) run(ctx context.Context, l net.Listener) error {
 // changed tells others of an incident. Nobody is notified of one that turned out to be nothing.
 func (p *serveParts) changed(in incidents.Incident) {
 	p.metrics.Incident(in)
+	if p.pushes != nil && in.Verdict != "" {
+		diagnosis, _ := p.ag.Store().Diagnosis(in.ID)
+		p.pushes.Incident(in, diagnosis)
+	}
 	over := in.State == incidents.StateJudged || in.State == incidents.StateFailed
 	if !over || in.Verdict == verdict.Healthy {
 		return
@@ -107,12 +140,32 @@ func (p *serveParts) changed(in incidents.Incident) {
 	p.notify.Send(notify.Of(in, diagnosis, p.s.url()+"incidents/"+in.ID))
 }
 
+// traceID is the trace of a slow call; empty: it was not pushed.
+func (p *serveParts) traceID(c recording.Call) string {
+	if p.pushes == nil {
+		return ""
+	}
+	return p.pushes.TraceID(c)
+}
+
 func (p *serveParts) deliveries() []metrics.Delivery {
 	s := p.notify.Stats()
-	return []metrics.Delivery{{
+	out := []metrics.Delivery{{
 		Channel: "notify", Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped, Bytes: s.Bytes, Queued: s.Queued,
 		LastSuccess: s.LastSuccess, LastError: s.LastError,
 	}}
+	if p.pushes != nil {
+		spans, pushes := p.pushes.Stats()
+		out = append(out, pushed("otlp-traces", spans), pushed("otlp-metrics", pushes))
+	}
+	return out
+}
+
+func pushed(channel string, s otlp.Stats) metrics.Delivery {
+	return metrics.Delivery{
+		Channel: channel, Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped, Bytes: s.Bytes, Queued: s.Queued,
+		LastSuccess: s.LastSuccess, LastError: s.LastError,
+	}
 }
 
 func (p *serveParts) metricsHealth() metrics.Health {
