@@ -42,10 +42,6 @@ var layers = map[string]int{
 	"internal/source/profile/sampler": 2,
 	"internal/source":                 4,
 
-	"internal/agent/ring":      2,
-	"internal/agent/incidents": 1,
-	"internal/agent/judge":     1,
-
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,
@@ -105,6 +101,7 @@ var layers = map[string]int{
 	"internal/agent/incidents": 1,
 	"internal/agent/judge":     1,
 	"internal/agent/ring":      2,
+	"internal/agent":           8,
 	"internal/agent/web":       9,
 
 	"cmd/slowpath": 11,

@@ -32,11 +32,12 @@ func askPage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: page NAME PATH REGEXP, page NAME POST PATH")
 	}
 	p, want := named(ts, args), regexp.MustCompile(args[2])
-	ask := func(base string) (*http.Response, error) { return http.Get(base + strings.TrimPrefix(args[1], "/")) }
+	client := &http.Client{Timeout: 10 * time.Second}
+	ask := func(base string) (*http.Response, error) { return client.Get(base + strings.TrimPrefix(args[1], "/")) }
 	if args[1] == http.MethodPost {
 		want = regexp.MustCompile(``)
 		ask = func(base string) (*http.Response, error) {
-			return http.Post(base+strings.TrimPrefix(args[2], "/"), "application/json", strings.NewReader("{}"))
+			return client.Post(base+strings.TrimPrefix(args[2], "/"), "application/json", strings.NewReader("{}"))
 		}
 	}
 	last := "no page"

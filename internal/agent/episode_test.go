@@ -127,8 +127,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestFullDisk: an incident that cannot be kept is tried again, and nothing else ends.
-func TestFullDisk(t *testing.T) {
+// TestNoRoomForAnIncident: an incident that cannot be kept is tried again, and nothing else ends.
+func TestNoRoomForAnIncident(t *testing.T) {
 	e, k := testEpisodes()
 	k.fail = errors.New("no space left on device")
 	slow := func(int64) bool { return true }
