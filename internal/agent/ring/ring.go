@@ -185,6 +185,7 @@ func (r *Ring) open() bool {
 	}
 	if r.ended {
 		r.ended = false
+		r.seal() // its first block begins when it does
 		r.state.reset()
 		r.block.watch()
 	}
@@ -210,6 +211,7 @@ func (r *Ring) seal() {
 	if r.block.rows > 0 {
 		r.push(blockOf(r.block, now))
 	} else if !r.due {
+		r.block.fromNs = now
 		return
 	}
 	if r.due && r.trouble == "" {
