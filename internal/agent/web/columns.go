@@ -14,10 +14,15 @@ const maxCachedColumns = 8192
 // columnCache keeps the columns that do not change any more, since a hundred browsers ask for the same ones, and a week
 // has tens of thousands of histograms.
 type columnCache struct {
-	mu     sync.Mutex
-	reader recording.HistogramReader
-	done   map[columnKey]column
+	// Columns are added up one view after the other: the next one finds them. Long views do not hold up short ones.
+	long, short sync.Mutex
+
+	mu   sync.Mutex
+	done map[columnKey]column
 }
+
+// longStep is from which step in seconds on a view is long: it has more than two days.
+const longStep = 1800
 
 type columnKey struct {
 	start, step int64
@@ -62,14 +67,18 @@ type adding struct {
 // columnsOf are the columns of a view, from the history and, where it has no minutes yet, from the seconds in memory.
 func (s *Server) columnsOf(v view) ([]column, error) {
 	c := s.columns
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	turn := &c.short
+	if v.step >= longStep {
+		turn = &c.long
+	}
+	turn.Lock()
+	defer turn.Unlock()
 	out := make([]column, (v.to-v.from)/v.step)
 	missing := map[int64]*adding{}
 	first, last := v.to, v.from
 	for i := range out {
 		start := v.from + int64(i)*v.step
-		kept, ok := c.done[columnKey{start, v.step, v.node}]
+		kept, ok := c.kept(columnKey{start, v.step, v.node})
 		if out[i] = kept; !ok {
 			missing[start] = &adding{seen: map[int64]int64{}}
 			first, last = min(first, start), max(last, start+v.step)
@@ -106,18 +115,31 @@ func (s *Server) finalBefore(step int64) int64 {
 	return s.o.Now().Unix() - secondsUntilMinute
 }
 
+func (c *columnCache) kept(k columnKey) (column, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, ok := c.done[k]
+	return one, ok
+}
+
 func (c *columnCache) keep(k columnKey, one column) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.done) >= maxCachedColumns {
 		clear(c.done)
 	}
 	c.done[k] = one
 }
 
+// historyPart is how many seconds of the history are in memory at once: of eight nodes 4000 minutes, some 3 MB.
+const historyPart = 8 * 3600
+
 // addUp fills the columns that are missing, which begin in [first, last).
 func (s *Server) addUp(v view, first, last int64, missing map[int64]*adding) error {
 	seconds := first
-	if v.step >= secondsPerMinute && s.o.History != nil {
-		minutes, err := s.o.History.Minutes(first, last)
+	var reader recording.HistogramReader
+	for from := first; v.step >= secondsPerMinute && s.o.History != nil && from < last; from += historyPart {
+		minutes, err := s.o.History.Minutes(from, min(from+historyPart, last))
 		if err != nil {
 			return err
 		}
@@ -129,7 +151,7 @@ func (s *Server) addUp(v view, first, last int64, missing map[int64]*adding) err
 			}
 			a.seen[m.Start] = secondsPerMinute
 			to := a.of(m.Own)
-			s.columns.reader.Each(m.HDR, to.latencies.Add)
+			reader.Each(m.HDR, to.latencies.Add)
 			to.calls, to.slow, to.failed = to.calls+m.Calls, to.slow+m.Slow, to.failed+m.Failed
 			to.maxNs = max(to.maxNs, m.MaxNs)
 		}

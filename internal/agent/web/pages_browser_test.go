@@ -69,12 +69,11 @@ func TestPagesInBrowser(t *testing.T) {
 	w := newWorld(t)
 	w.goOn(t)
 	s := start(t, comparing(w.options()))
-	cluster := start(t, web.Options{View: clusterWorld(t)})
 	for _, c := range looks(w) {
 		t.Run(c.name, func(t *testing.T) {
 			at := s.url
 			if c.name == "topology-cluster" {
-				at = cluster.url
+				at = start(t, web.Options{View: clusterWorld(t)}).url
 			}
 			p := browsertest.Open(t, ctx, at+c.path)
 			p.Await(c.ready)
@@ -83,7 +82,7 @@ func TestPagesInBrowser(t *testing.T) {
 					p.Show(width, "screen", theme)
 					p.Await(c.ready)
 					p.Check(fmt.Sprintf("%s, %s, %d px", c.name, theme, width))
-					p.Picture(*screenshots, fmt.Sprintf("%s-%s-%d", c.name, theme, width), c.name != "incident")
+					p.Picture(*screenshots, fmt.Sprintf("%s-%s-%d", c.name, theme, width), c.name != "incident" && c.name != "live")
 				}
 			}
 			p.QuietBut(func(address string) bool { return strings.HasPrefix(address, at+"/") })
@@ -169,6 +168,7 @@ func TestLiveByKeyboard(t *testing.T) {
 	p.Await(fmt.Sprintf("body.querySelectorAll('tr.call').length >= Math.min(500, %d)", rows+3))
 	p.Do(chromedp.KeyEvent("/"))
 	p.Await("document.activeElement == filter")
+	browsertest.Eval[bool](p, "(filter.value = '', true)") // chromedp types the character, whatever the page says
 	p.Do(chromedp.KeyEvent("shop"))
 	p.Await("[...body.querySelectorAll('tr.call')].filter((r) => !r.hidden).length == 5")
 	p.QuietBut(func(address string) bool { return strings.HasPrefix(address, s.url+"/") })

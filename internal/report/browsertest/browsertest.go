@@ -28,7 +28,7 @@ const browserTimeout = 10 * time.Minute
 
 // New starts a headless Chromium. Where there is none the test is skipped: `make test` installs it as root on
 // Debian, and says so to others.
-func New(t *testing.T) context.Context {
+func New(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
@@ -61,8 +61,9 @@ const ScreenHeight = 800
 
 // Page is a page in a tab of its own.
 type Page struct {
-	*testing.T
+	testing.TB
 	Context context.Context // of chromedp
+	Close   func()          // closes the tab; so does the end of the test
 	url     string
 
 	mu       sync.Mutex
@@ -72,11 +73,11 @@ type Page struct {
 }
 
 // Open opens an address in a browser of New.
-func Open(t *testing.T, parent context.Context, address string) *Page {
+func Open(t testing.TB, parent context.Context, address string) *Page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
-	p := &Page{T: t, Context: ctx, url: address}
+	p := &Page{TB: t, Close: cancel, Context: ctx, url: address}
 	if err := chromedp.Listen(ctx, p.event); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func Eval[T any](p *Page, expression string) T {
 func (p *Page) Await(expression string) {
 	p.Helper()
 	value, err := false, error(nil)
-	for deadline := time.Now().Add(20 * time.Second); !value; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !value; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.Fatalf("not within 20 s: %s (%v)", expression, err)
 		}

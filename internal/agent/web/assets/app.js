@@ -17,6 +17,7 @@ const sp = {
 	rate(v) { return v >= 100 || v === 0 ? sp.thousands(v) : sp.significant(v); },
 	count(n, thing) { return `${sp.thousands(n)} ${thing}${n === 1 ? "" : "s"}`; },
 	time(t, seconds = true) { return new Date(t).toISOString().slice(11, seconds ? 19 : 16); },
+	exact(t) { return new Date(t).toISOString().slice(11, 23); },
 	date(t) { return new Date(t).toISOString().slice(0, 10); },
 	// element makes an element with attributes and children; texts become text.
 	element(name, attributes = {}, ...children) {

@@ -22,7 +22,7 @@ function row(call) {
 	const cell = (head, value, c) => sp.element("td", { "data-head": head, class: c }, value);
 	const tr = sp.element("tr", { class: `call ${call.whose === "own" ? "own" : ""}`, tabindex: 0, role: "button",
 		"aria-expanded": "false" },
-	sp.element("th", {}, sp.time(call.time)), cell("Took", sp.duration(call.ns), "r"),
+	sp.element("th", {}, sp.exact(call.time)), cell("Took", sp.duration(call.ns), "r"),
 	cell("Command", call.error ? `${call.op} (${call.error})` : call.op), cell("Caller", caller(call)),
 	cell("Node", call.node), cell("Mostly", text));
 	tr.call = call;
@@ -61,7 +61,7 @@ function toggle(tr) {
 		tr.nextElementSibling.remove();
 		return;
 	}
-	const where = sp.element("p", { class: "dim" }, [sp.date(tr.call.time), sp.time(tr.call.time), tr.call.op,
+	const where = sp.element("p", { class: "dim" }, [`${sp.date(tr.call.time)} ${sp.exact(tr.call.time)}`, tr.call.op,
 		tr.call.client, tr.call.process, tr.call.node].filter(Boolean).join(" · "));
 	tr.after(sp.element("tr", { class: "fold" }, sp.element("td", { colspan: 6, class: "fell" }, where,
 		waterfall(tr.call))));
