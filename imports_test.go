@@ -45,6 +45,9 @@ var layers = map[string]int{
 	"internal/agent/ring":      2,
 	"internal/agent/incidents": 1,
 	"internal/agent/judge":     1,
+	"internal/agent/metrics":   3,
+	"internal/agent/notify":    7,
+	"internal/agent/otlp":      7,
 
 	"internal/trace": 3,
 
