@@ -60,8 +60,9 @@ grade: deps build ## every incident, healthy load and application; incidents RUN
 	@scripts/deps tests
 	bin/slowpath lab grade --apps
 
-docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fixes.md)
+docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fixes.md, a table of docs/metrics.md)
 	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument|TestFixesDocument)$$' . -update
+	$(GO) test -count=1 -run TestMetricsDocument ./internal/agent/metrics -update
 
 man: build ## bin/man: a manual page for each command, of the texts of --help
 	bin/slowpath man bin/man

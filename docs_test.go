@@ -19,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
+	"slowpath/internal/agent/notify"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
@@ -281,6 +282,7 @@ func TestJSONDocument(t *testing.T) {
 		{matrix.Schema, matrix.Matrix{}},
 		{matrix.PoolSchema, matrix.PoolSweep{}},
 		{report.CausesSchema, report.Causes{}},
+		{notify.Schema, notify.Message{}},
 	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {

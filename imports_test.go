@@ -42,6 +42,13 @@ var layers = map[string]int{
 	"internal/source/profile/sampler": 2,
 	"internal/source":                 4,
 
+	"internal/agent/ring":      2,
+	"internal/agent/incidents": 1,
+	"internal/agent/judge":     1,
+	"internal/agent/metrics":   3,
+	"internal/agent/notify":    7,
+	"internal/agent/otlp":      7,
+
 	"internal/trace": 3,
 
 	"internal/diagnose/account": 2,
@@ -98,9 +105,6 @@ var layers = map[string]int{
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
-	"internal/agent/incidents": 1,
-	"internal/agent/judge":     1,
-	"internal/agent/ring":      2,
 	"internal/agent":           8,
 	"internal/agent/web":       9,
 

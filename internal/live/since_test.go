@@ -15,7 +15,8 @@ func TestSlowSince(t *testing.T) {
 	add := func(n int) {
 		for range n {
 			v.Call(recording.Call{
-				Source: recording.SourceTap, Node: "a:1", Conn: "10.0.0.9:1234", IntendedNs: now*1e9 - 5e6, EndNs: now * 1e9,
+				Source: recording.SourceTap, Node: "a:1", Conn: "10.0.0.9:1234", IntendedNs: now*1e9 - 5e6,
+				EndNs: now * 1e9,
 			})
 		}
 	}

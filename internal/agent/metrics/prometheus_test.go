@@ -58,8 +58,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPrometheus: a real one scrapes the metrics of a real watch of a server with slow and failing calls, as text and as
-// native histograms. Each expression of the dashboard gives data, exemplars arrive, and the alerts fire.
+// TestPrometheus: a real one scrapes the metrics of a real watch of a server with slow and failing calls, as text and
+// as native histograms. Each expression of the dashboard gives data, exemplars arrive, and the alerts fire.
 func TestPrometheus(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -84,7 +84,8 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	await(t, func() string { return "an exemplar" }, func() bool {
-		get(t, classic+"/api/v1/query_exemplars?start=0&end=9999999999&query=slowpath_call_duration_seconds_bucket", &exemplars)
+		get(t, classic+"/api/v1/query_exemplars?start=0&end=9999999999&query="+
+			url.QueryEscape(`slowpath_call_duration_seconds_bucket{whose="users"}`), &exemplars)
 		return len(exemplars.Data) > 0 && len(exemplars.Data[0].Exemplars) > 0
 	})
 	t.Logf("an exemplar: %v", exemplars.Data[0].Exemplars[0].Labels)
@@ -117,7 +118,8 @@ func awaitDashboard(t *testing.T, prometheus string) {
 			n++
 			expr := variables.Replace(target.Expr)
 			await(t, func() string {
-				return p.Title + " has data: " + expr + "\n" + query(t, prometheus, "up or slowpath_calls_total or slowpath_source_up")
+				return p.Title + " has data: " + expr + "\n" +
+					query(t, prometheus, "up or slowpath_calls_total or slowpath_source_up")
 			}, func() bool {
 				got := query(t, prometheus, expr)
 				return got != "" && !strings.Contains(got, "NaN")

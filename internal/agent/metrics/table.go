@@ -66,8 +66,8 @@ var (
 	sourceUp = define("slowpath_source_up", gauge, "1 if a source takes part in the watch.", "source")
 	blind    = define("slowpath_blind_spots", gauge, "How many things cannot be seen; the page says which and why.")
 	unseen   = define("slowpath_unseen_ratio", gauge,
-		"The part of a thing that was missed since the watch began, 0 to 1. counted=\"true\": a detail is missing, the "+
-			"calls are counted.", "what", "counted")
+		"The part of a thing that was missed since the watch began, 0 to 1. counted=\"true\": a detail is missing, "+
+			"the calls are counted.", "what", "counted")
 	countedUpTo = define("slowpath_counted_up_to_timestamp_seconds", gauge,
 		"All calls that ended before this time are counted.")
 

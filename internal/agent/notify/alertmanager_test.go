@@ -64,8 +64,8 @@ func startAlertmanager(t *testing.T, webhook string) (address string) {
 	return address
 }
 
-// TestAlertmanager: a real one takes the alert of an incident, tells its own receiver, and ends the alert when the cause
-// turns out to be another.
+// TestAlertmanager: a real one takes the alert of an incident, tells its own receiver, and ends the alert when the
+// cause turns out to be another.
 func TestAlertmanager(t *testing.T) {
 	s := &sink{}
 	server := httptest.NewServer(s)

@@ -109,8 +109,8 @@ func New(o Options) *Notifier {
 	return n
 }
 
-// Send queues a message for all receivers, and never waits. What says nothing new of its incident is left out, and so is
-// an incident in which nothing was wrong, unless another verdict was sent before.
+// Send queues a message for all receivers, and never waits. What says nothing new of its incident is left out, and so
+// is an incident in which nothing was wrong, unless another verdict was sent before.
 func (n *Notifier) Send(m Message) {
 	for _, l := range n.lanes {
 		l.put(m)

@@ -85,8 +85,8 @@ type alert struct {
 // incident lasts, so that it does not end before it is told to.
 const holds = 15 * time.Minute
 
-// kept is for how long an alert of an incident that has ended stays active: Alertmanager groups alerts for half a minute
-// by default before it tells somebody, and tells of no alert that has ended by then.
+// kept is for how long an alert of an incident that has ended stays active: Alertmanager groups alerts for half a
+// minute by default before it tells somebody, and tells of no alert that has ended by then.
 const kept = 5 * time.Minute
 
 // alerts are one alert; and where the labels of the one before were others, such as its cause, that one's end.

@@ -220,8 +220,8 @@ func TestCollector(t *testing.T) {
 			w := newWatched(t)
 			m := metrics.New(metrics.Options{View: w.View})
 			e, log, stop := started(t, otlp.Options{
-				Endpoint: endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca}), View: w.View, Metrics: m.Gatherer(),
-				Version: "test", SpansPerMinute: 500,
+				Endpoint: endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca}), View: w.View,
+				Metrics: m.Gatherer(), Version: "test", SpansPerMinute: 500,
 			})
 			w.again()
 			await(t, "spans are made", func() bool {
@@ -244,7 +244,9 @@ func TestCollector(t *testing.T) {
 			if log.text() != "" {
 				t.Error(log.text())
 			}
-			t.Logf("%d spans in %d bytes, %d push of metrics in %d bytes", sent.Sent, sent.Bytes, pushes.Sent, pushes.Bytes)
+			t.Logf("%d spans in %d bytes, %d push of metrics in %d bytes", sent.Sent, sent.Bytes, pushes.Sent,
+				pushes.Bytes)
+			t.Logf("a span is %+v", spans[0])
 		})
 	}
 }
@@ -257,8 +259,8 @@ func judged(t *testing.T, w *watched) (incidents.Incident, []byte) {
 		t.Fatal(err)
 	}
 	return incidents.Incident{
-		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second), Cause: d.Findings[0].Cause,
-		Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged, SlowCalls: 817,
+		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second),
+		Cause: d.Findings[0].Cause, Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged, SlowCalls: 817,
 	}, []byte(doc.String())
 }
 
@@ -277,7 +279,8 @@ func checkCalls(t *testing.T, spans []span) {
 			continue
 		}
 		parts++
-		if s.TraceID != of.TraceID || s.StartTimeUnixNano < of.StartTimeUnixNano || s.EndTimeUnixNano > of.EndTimeUnixNano {
+		if s.TraceID != of.TraceID || s.StartTimeUnixNano < of.StartTimeUnixNano ||
+			s.EndTimeUnixNano > of.EndTimeUnixNano {
 			t.Errorf("the part %+v is not within %+v", s, of)
 		}
 		if s.Name == "server throttled" && s.Attributes.of("slowpath.culprit") != "" {
@@ -288,8 +291,8 @@ func checkCalls(t *testing.T, spans []span) {
 		t.Errorf("%d calls with %d parts, %d throttled", len(calls), parts, culprits)
 	}
 	for _, s := range calls {
-		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" || s.Attributes.of("db.operation.name") != s.Name ||
-			s.Attributes.of("server.address") == "" || s.Attributes.of("server.port") == "" {
+		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" ||
+			s.Attributes.of("db.operation.name") != s.Name || s.Attributes.of("server.address") == "" || s.Attributes.of("server.port") == "" {
 			t.Errorf("a call is %+v", s)
 		}
 	}

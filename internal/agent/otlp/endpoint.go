@@ -75,8 +75,8 @@ func Parse(text string, files Files, plain bool) (Endpoint, error) {
 			return Endpoint{}, err
 		}
 	} else if !plain && !loopback(u.Hostname()) {
-		return Endpoint{}, fmt.Errorf("otlp: %s://%s is not encrypted, and not on this host; use %ss://, or --otlp-plain "+
-			"if the network is trusted", u.Scheme, u.Host, u.Scheme)
+		return Endpoint{}, fmt.Errorf("otlp: %s://%s is not encrypted, and not on this host; use %ss://, or "+
+			"--otlp-plain if the network is trusted", u.Scheme, u.Host, u.Scheme)
 	}
 	e.Headers, err = files.headers()
 	return e, err

@@ -201,5 +201,6 @@ func (e *Exporter) Stats() (spans, metrics Stats) { return e.spans.numbers(), e.
 
 // tracerOf is whose spans these are.
 func (e *Exporter) tracerOf() api.Tracer {
-	return e.tracer.Tracer("slowpath", api.WithInstrumentationVersion(e.o.Version), api.WithSchemaURL(semconv.SchemaURL))
+	return e.tracer.Tracer("slowpath", api.WithInstrumentationVersion(e.o.Version),
+		api.WithSchemaURL(semconv.SchemaURL))
 }

@@ -128,8 +128,8 @@ func TestDeadCollector(t *testing.T) {
 			w := newWatched(t)
 			m := metrics.New(metrics.Options{View: w.View})
 			e, log, stop := started(t, otlp.Options{
-				Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(), SpansPerMinute: 1 << 20,
-				BytesPerDay: -1, Interval: otlp.MinInterval,
+				Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(),
+				SpansPerMinute: 1 << 20, BytesPerDay: -1, Interval: otlp.MinInterval,
 			})
 			await(t, "spans are dropped", func() bool {
 				w.again()
@@ -197,7 +197,8 @@ func TestSpansAreBounded(t *testing.T) {
 	}
 }
 
-// TestBytesPerDay: a collector that takes all gets no more than a tenth of a day's bytes at once, and one line says why.
+// TestBytesPerDay: a collector that takes all gets no more than a tenth of a day's bytes at once, and one line says
+// why.
 func TestBytesPerDay(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
