@@ -91,8 +91,8 @@ func (c *config) syntax(err error) string {
 			line = m[1]
 		}
 	}
-	return fmt.Sprintf("%s:%s: no YAML: %s; write one option per line, as in \"slow: 10ms\", without tabs", c.path, line,
-		text)
+	return fmt.Sprintf("%s:%s: no YAML: %s; write one option per line, as in \"slow: 10ms\", without tabs", c.path,
+		line, text)
 }
 
 // set sets one option.

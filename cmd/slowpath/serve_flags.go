@@ -75,7 +75,8 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.data, "data", "", "`directory` of the ring, the incidents and the history, for slowpath alone")
 	f.StringVar(&s.logFormat, "log", "text", "`format` of the log on stderr: text or json")
 	group(f, "What is watched", func() {
-		f.StringVar(&s.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
+		f.StringVar(&s.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
+			"distant path")
 		f.StringVar(&s.probeRate, "probe-rate", "1/s", "`calls` of slowpath's own per second and node")
 		f.DurationVar(&s.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 		f.BoolVar(&s.noProbe, "no-probe", false, "make no calls of our own")
@@ -89,8 +90,8 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 			"give to see anything")
 		f.StringVar(&s.web.cert, "tls-cert", "", "certificate `file` of the page")
 		f.StringVar(&s.web.key, "tls-key", "", "its key `file`")
-		f.StringSliceVar(&s.web.hostNames, "host-name", nil, "another `name` at which browsers reach the page, such as "+
-			"that of a proxy in front")
+		f.StringSliceVar(&s.web.hostNames, "host-name", nil, "another `name` at which browsers reach the page, such "+
+			"as that of a proxy in front")
 		f.BoolVar(&s.web.allowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
 	})
 	group(f, "Traces and metrics for a collector of OpenTelemetry", func() { s.otlp.add(f) })
@@ -112,14 +113,15 @@ func (s *serveFlags) addTriggers(f *pflag.FlagSet) {
 	f.DurationVar(&s.before, "before", agent.DefaultBefore, "how much before its first slow call a recording has")
 	f.DurationVar(&s.after, "after", agent.DefaultAfter, "how long an incident is watched at least")
 	f.DurationVar(&s.longest, "longest", agent.DefaultLongest, "and at most, for its recording")
-	f.DurationVar(&s.coolDown, "cool-down", agent.DefaultCoolDown, "what begins so soon after an incident is part of it")
+	f.DurationVar(&s.coolDown, "cool-down", agent.DefaultCoolDown, "what begins so soon after an incident is part of "+
+		"it")
 }
 
 func (s *serveFlags) addLimits(f *pflag.FlagSet) {
 	s.maxDisk, s.memory = agent.DefaultMaxDisk, agent.DefaultMemory
 	s.maxAge, s.history = days(agent.DefaultMaxAge), days(agent.DefaultHistoryKeep)
-	f.Float64Var(&s.cpuBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` of "+
-		"a core: above, it watches less and says so; 0: no limit")
+	f.Float64Var(&s.cpuBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` "+
+		"of a core: above, it watches less and says so; 0: no limit")
 	s.budget.add(f)
 	f.IntVar(&s.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time")
@@ -183,8 +185,8 @@ func (s *serveFlags) fillWatch(out *agent.Settings) error {
 	}
 	part, err := s.budget.part()
 	out.Watch = source.Options{
-		Slow: s.slow, NoProbe: s.noProbe, NoHost: s.noHost, NoTap: s.noTap, ProbeRate: rate, Timeout: s.timeout, Sparing: true,
-		Connections: s.connections, TapBudget: part, Cluster: s.where.Cluster,
+		Slow: s.slow, NoProbe: s.noProbe, NoHost: s.noHost, NoTap: s.noTap, ProbeRate: rate, Timeout: s.timeout,
+		Sparing: true, Connections: s.connections, TapBudget: part, Cluster: s.where.Cluster,
 	}
 	return err
 }

@@ -84,8 +84,8 @@ func TestServeConfig(t *testing.T) {
 	good := "data: /var/lib/x\ntargets: [10.0.0.5:6379, 10.0.0.6:6379]\nslow: 20ms\nmemory: 80MB\nmax-age: 7d\n" +
 		"slo: p99=10ms\nno-host: true\ncpu-budget: 0.5\n"
 	s, c, err := read(good, "--slow", "30ms")
-	if err != nil || s.slow != "30ms" || s.data != "/var/lib/x" || s.memory != 80<<20 || !s.noHost || len(s.goals) != 1 ||
-		s.cpuBudget != 0.5 || len(c.targets) != 2 || time.Duration(s.maxAge) != 7*24*time.Hour {
+	if err != nil || s.slow != "30ms" || s.data != "/var/lib/x" || s.memory != 80<<20 || !s.noHost ||
+		len(s.goals) != 1 || s.cpuBudget != 0.5 || len(c.targets) != 2 || time.Duration(s.maxAge) != 7*24*time.Hour {
 		t.Errorf("%v: %+v, %+v", err, s, c)
 	}
 	const head = "data: /x\n"

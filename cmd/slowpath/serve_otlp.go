@@ -32,8 +32,8 @@ func (o *serveOTLP) add(f *pflag.FlagSet) {
 	f.StringVar(&o.files.Key, "otlp-key", "", "its key `file`")
 	f.BoolVar(&o.plain, "otlp-plain", false, "a collector on another host may be without TLS")
 	f.DurationVar(&o.interval, "otlp-interval", otlp.DefaultInterval, "between two pushes of metrics")
-	f.IntVar(&o.spansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "how many slow calls become traces "+
-		"at most; -1: none")
+	f.IntVar(&o.spansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "how many slow calls become "+
+		"traces at most; -1: none")
 	f.Var(&o.bytesPerDay, "otlp-bytes-per-day", "how much is pushed at most; 0: no limit")
 }
 

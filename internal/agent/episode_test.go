@@ -56,7 +56,8 @@ func story(e *episodes, k *fakeKeeper, from, to int64, slow func(int64) bool) {
 func testEpisodes() (*episodes, *fakeKeeper) {
 	k := &fakeKeeper{}
 	s := Settings{
-		Before: DefaultBefore, After: DefaultAfter, Longest: DefaultLongest, CoolDown: DefaultCoolDown, Off: map[Kind]bool{},
+		Before: DefaultBefore, After: DefaultAfter, Longest: DefaultLongest, CoolDown: DefaultCoolDown,
+		Off: map[Kind]bool{},
 	}
 	return &episodes{keep: k, triggers: testTriggers(), limits: s}, k
 }

@@ -83,8 +83,8 @@ func (s *Settings) Check() error {
 	case s.CoolDown < 0 || s.CoolDown > mostCoolDown:
 		return fmt.Errorf("--cool-down %v: give a time up to %v", s.CoolDown, mostCoolDown)
 	case s.RingKeep < s.Before+s.Longest+leastRingSpare:
-		return fmt.Errorf("--ring %v: it must hold a whole incident, --before and --longest and a minute more; give at "+
-			"least %v", s.RingKeep, s.Before+s.Longest+leastRingSpare)
+		return fmt.Errorf("--ring %v: it must hold a whole incident, --before and --longest and a minute more; give "+
+			"at least %v", s.RingKeep, s.Before+s.Longest+leastRingSpare)
 	case s.disk() < leastDisk || s.disk() > mostDisk:
 		return errors.New("--max-disk: give a size from 64MB to 1024GB")
 	case s.Memory < leastMemory:

@@ -200,7 +200,8 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 		return f, true
 	}
 	share := func(n int64) string {
-		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose, seconds)
+		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose,
+			seconds)
 	}
 	failing := own && s.failed >= account.MinSlowCalls ||
 		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, since)))

@@ -46,7 +46,9 @@ func TestTriggers(t *testing.T) {
 		"few calls, most of the time":  {newest: second(0, live.Users, 1000, 12, 99*ms), want: SlowCalls},
 		"errors":                       {newest: failing(1000, 400), want: FailedCalls},
 		"few errors":                   {newest: failing(1000, 5)},
-		"goal missed":                  {newest: second(0, live.Users, 1000, 0, 0), goals: []Goal{{0.99, ms / 2}}, want: OverGoal},
+		"goal missed": {
+			newest: second(0, live.Users, 1000, 0, 0), goals: []Goal{{0.99, ms / 2}}, want: OverGoal,
+		},
 		"goal met":                     {newest: second(0, live.Users, 1000, 0, 0), goals: []Goal{{0.99, 2 * ms}}},
 		"own calls slow, users' quick": {newest: own(8, 20*ms)},
 	} {
@@ -139,7 +141,8 @@ func TestTriggersOff(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	for text, want := range map[string]Goal{
-		"p99=10ms": {0.99, 10 * time.Millisecond}, "p99.9=1s": {0.999, time.Second}, "p50 = 200us": {0.5, 200 * time.Microsecond},
+		"p99=10ms": {0.99, 10 * time.Millisecond}, "p99.9=1s": {0.999, time.Second},
+		"p50 = 200us": {0.5, 200 * time.Microsecond},
 	} {
 		if got, err := ParseGoal(text); err != nil || got != want {
 			t.Errorf("%s: got %v, %v", text, got, err)

@@ -176,8 +176,8 @@ func (a *Agent) watchOptions(targets []target.Target) source.Options {
 	return o
 }
 
-// endWatch ends a watch when another one is to begin: other settings, other servers, or one that answers again. While an
-// incident is watched it waits, so that its recording has no gap.
+// endWatch ends a watch when another one is to begin: other settings, other servers, or one that answers again. While
+// an incident is watched it waits, so that its recording has no gap.
 func (a *Agent) endWatch(ctx context.Context, cancel func(), asked chan struct{}) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
