@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,9 +20,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/lab/traffic"
 )
 
 // pageOf is how serve says where its page is.
@@ -247,4 +251,71 @@ func until(t *testing.T, log *output, want string) {
 		}
 	}
 	t.Fatalf("no %q in: %s", want, log.String())
+}
+
+// quotaLab is what a fault needs of a lab, for one test.
+type quotaLab struct {
+	*testing.T
+	registry *fleet.Registry
+}
+
+func (l quotaLab) Register(e fleet.Entry) error {
+	added, err := l.registry.Add(e)
+	if err == nil {
+		l.Defer(func(ctx context.Context) error { return l.registry.Release(ctx, added) })
+	}
+	return err
+}
+
+func (l quotaLab) Defer(undo func(context.Context) error) {
+	l.Cleanup(func() {
+		if err := undo(context.Background()); err != nil {
+			l.Error(err)
+		}
+	})
+}
+
+// TestServeFindsAQuota: a server gets a CPU quota while an agent watches it and nobody else does. The incident has the
+// cause, with a command that takes the quota away.
+func TestServeFindsAQuota(t *testing.T) {
+	registry, err := fleet.OpenRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := fault.CPUCgroup(quotaLab{t, registry}, "agent", 0)
+	if errors.Is(err, fault.ErrCannot) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slowpath, err := exec.LookPath("slowpath")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{CgroupProcs: g.AllProcs()})
+	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
+		"--after", "5s", "--no-tap", r.Addr)
+	var log output
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			t.Errorf("%v: %s", err, log.String())
+		}
+	}()
+	until(t, &log, "watching "+r.Addr)
+	load := traffic.Start(t.Context(), traffic.Spec{Addr: r.Addr, Conns: 10, Command: traffic.Get(1000)})
+	defer load.Stop()
+	if err := g.SetQuota(20 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	until(t, &log, "first verdict after .*: server-cfs-throttled: ")
+	if err := g.SetQuota(0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, &log, "verdict after .*: server-cfs-throttled: ")
 }

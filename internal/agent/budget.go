@@ -73,7 +73,11 @@ const (
 	// inIncident is how many times its budget the agent may take while calls are slow: to record each of them costs
 	// more, and is what it is there for.
 	inIncident = 5
-	goHeapPart = 0.5 // of the memory, for Go's heap: the rest is the program itself, stacks and SQLite
+	// goHeapPart of the memory is for Go's heap: the rest is the program itself, and what the kernel's programs report
+	// through, which counts twice.
+	goHeapPart = 0.4
+	// nearLimit is the part of the memory from which on pages are given back.
+	nearLimit = 0.85
 )
 
 // budget measures what the agent costs, and gives up what costs most for least when it is too much.
@@ -144,8 +148,10 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	if n > 0 {
 		b.cost.CPU = float64(b.cpu[n]-b.cpu[0]) / float64(time.Duration(n)*measureEvery)
 	}
-	if !b.released && !b.began.IsZero() && now.Sub(b.began) >= settleTime/3 {
+	if begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3; begun && !b.released ||
+		float64(rss) > nearLimit*float64(s.Memory) {
 		b.released = true
+		debug.FreeOSMemory()
 		releaseProgram()
 	}
 	if n < overMinute || b.began.IsZero() || now.Sub(b.began) < settleTime || s.CPUBudget == 0 {
