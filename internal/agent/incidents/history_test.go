@@ -126,7 +126,8 @@ func BenchmarkHistory(b *testing.B) {
 			for _, own := range []bool{false, true} {
 				n++
 				add(b, h, incidents.Minute{
-					Start: start, Node: fmt.Sprint("10.0.0.", node, ":6379"), Own: own, Calls: 1e6, P99Ns: 1e6, HDR: hdr,
+					Start: start, Node: fmt.Sprint("10.0.0.", node, ":6379"), Own: own, Calls: 1e6,
+					P99Ns: 1e6, HDR: hdr,
 				})
 			}
 		}

@@ -106,7 +106,7 @@ func TestBadJudgements(t *testing.T) {
 		o    judge.Options
 		want string
 	}{
-		"no recording":    {judge.Options{Executable: program, Recording: noRecording}, "recording"},
+		"no recording": {judge.Options{Executable: program, Recording: noRecording}, "recording"},
 		"no file": {
 			judge.Options{Executable: program, Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
 		},
