@@ -45,6 +45,7 @@ var layers = map[string]int{
 	"internal/agent/ring":      2,
 	"internal/agent/incidents": 1,
 	"internal/agent/judge":     1,
+	"internal/agent/web":       9,
 
 	"internal/trace": 3,
 
@@ -101,11 +102,6 @@ var layers = map[string]int{
 	"internal/lab/corpus":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
-
-	"internal/agent/incidents": 1,
-	"internal/agent/judge":     1,
-	"internal/agent/ring":      2,
-	"internal/agent/web":       9,
 
 	"cmd/slowpath": 11,
 }
