@@ -75,7 +75,8 @@ func TestHostHeader(t *testing.T) {
 		"127.0.0.1:1": true, "[::1]:7380": true, "slowpath.example": true, "Slowpath.Example:443": true,
 		"evil.example": false, "evil.example:7380": false, "localhost.evil.example": false,
 		"127.0.0.1.evil.example": false,
-		"10.0.0.5:7380":          false, "0.0.0.0": false, "a.slowpath.example": false, "2130706433": false, "0x7f.1": false,
+		"10.0.0.5:7380":          false, "0.0.0.0": false,
+		"a.slowpath.example": false, "2130706433": false, "0x7f.1": false,
 	} {
 		for _, path := range []string{"/", "/api/v1/incidents", "/healthz", "/assets/app.js", "/login", "/api/v1/no"} {
 			got := s.ask("GET", path, "", "Host: "+host)
