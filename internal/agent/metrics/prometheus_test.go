@@ -13,7 +13,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -191,10 +193,9 @@ func failing(t *testing.T) func() []metrics.Delivery {
 	ended := make(chan struct{})
 	go func() { n.Run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	i := 0
+	var i atomic.Int64
 	return func() []metrics.Delivery {
-		i++
-		n.Send(notify.Message{ID: fmt.Sprint(i), Verdict: "findings"})
+		n.Send(notify.Message{ID: fmt.Sprint(i.Add(1)), Verdict: "findings"})
 		s := n.Stats()
 		return []metrics.Delivery{{Channel: "notify", Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped}}
 	}
@@ -213,13 +214,30 @@ func call(t *testing.T, address, pause string, command ...string) {
 		t.Skip("needs redis-cli")
 	}
 	cmd := exec.Command(program, append([]string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}, command...)...)
+	start(t, cmd)
+}
+
+// start runs a program until the test ends, or its process is killed. The kernel kills it with the thread that started
+// it, so that this thread waits for it: threads of a watch end before the process does.
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-ended
 	})
 }
 
@@ -255,19 +273,12 @@ func startPrometheus(t *testing.T, agent, features string) (address string) {
 		"--enable-feature="+features)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
+	t.Cleanup(func() { // after its end
 		if t.Failed() {
 			t.Logf("Prometheus said: %.3000s", said.String())
 		}
 	})
+	start(t, cmd)
 	address = "http://" + listen
 	await(t, func() string { return "Prometheus is ready" }, func() bool {
 		resp, err := http.Get(address + "/-/ready")

@@ -260,7 +260,8 @@ func judged(t *testing.T, w *watched) (incidents.Incident, []byte) {
 	}
 	return incidents.Incident{
 		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second),
-		Cause: d.Findings[0].Cause, Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged, SlowCalls: 817,
+		Cause: d.Findings[0].Cause, Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged,
+		SlowCalls: 817,
 	}, []byte(doc.String())
 }
 
@@ -292,7 +293,8 @@ func checkCalls(t *testing.T, spans []span) {
 	}
 	for _, s := range calls {
 		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" ||
-			s.Attributes.of("db.operation.name") != s.Name || s.Attributes.of("server.address") == "" || s.Attributes.of("server.port") == "" {
+			s.Attributes.of("db.operation.name") != s.Name || s.Attributes.of("server.address") == "" ||
+			s.Attributes.of("server.port") == "" {
 			t.Errorf("a call is %+v", s)
 		}
 	}
