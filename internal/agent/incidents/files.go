@@ -45,7 +45,7 @@ func (s *Store) readAll() error {
 	}
 	if foreign > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%s in %s are no incidents and are left alone",
-			format.Count(foreign, "entry"), s.path))
+			format.Count(foreign, "file"), s.path))
 	}
 	s.order()
 	return nil

@@ -136,7 +136,7 @@ func choose(files []*file, fromNs, toNs int64) (out []*file) {
 		}
 		until = min(until, f.fromNs)
 		out = append([]*file{f}, out...)
-		if f.fromNs <= fromNs {
+		if f.fromNs < fromNs { // rows are of a time before they were written: those before it are of earlier times
 			break
 		}
 	}

@@ -84,15 +84,16 @@ func (w *writing) takeOver(o Options, names []string) {
 			o.Log(fmt.Sprintf("ring: %v: it is left out", err))
 		default:
 			if f.cut > 0 {
-				o.Log(fmt.Sprintf("ring: %s ends in %s that no block is: its writer was killed, or it is damaged",
-					path, format.Bytes(f.cut)))
+				o.Log(fmt.Sprintf("ring: the last %s of %s are no whole block: its writer was killed, or the file is "+
+					"damaged; the rest of it is kept", format.Bytes(f.cut), path))
 				_ = os.Truncate(path, f.bytes) // else it only takes room
 			}
 			w.found = append(w.found, f)
 		}
 	}
 	if foreign > 0 {
-		o.Log(fmt.Sprintf("ring: %s in %s are not of the ring and are left alone", format.Count(foreign, "entry"), o.Dir))
+		o.Log(fmt.Sprintf("ring: %s in %s are not of the ring and are left alone", format.Count(foreign, "file"),
+			o.Dir))
 	}
 }
 
@@ -254,9 +255,9 @@ func (w *writing) end() {
 	w.file, w.current = nil, nil
 }
 
-// retire removes files that are older than all that is to be kept. It goes by how much time the newer ones have, and not
-// by the clock, which may jump while no agent runs; what an earlier agent saw before a crash is there until there is as
-// much new.
+// retire removes files that are older than all that is to be kept. It goes by how much time the newer ones have, and
+// not by the clock, which may jump while no agent runs; what an earlier agent saw before a crash is there until there
+// is as much new.
 func (r *Ring) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,307 @@
+package incidents_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+)
+
+var at = time.Date(2026, 11, 24, 3, 12, 7, 0, time.UTC)
+
+const judged = `{"schema":"slowpath.diagnosis/v1","verdict":"findings","summary":"Too little CPU.",
+"populations":[{"name":"users","slow_calls":812},{"name":"probe","slow_calls":3,"failed_calls":2}],
+"latency":{"slow_calls":815},"findings":[{"cause":"server-cfs-throttled"},{"cause":"other"}]}`
+
+func open(t testing.TB, dir string, l incidents.Limits) *incidents.Store {
+	t.Helper()
+	s, err := incidents.Open(dir, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func begin(t testing.TB, s *incidents.Store, start time.Time) incidents.Incident {
+	t.Helper()
+	in, err := s.Begin("12 slow calls in a second", "127.0.0.1:6379", start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// TestLifeOfAnIncident: from its begin to its verdict, and as another agent finds it.
+func TestLifeOfAnIncident(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	in := begin(t, s, at)
+	if in.ID != "20261124T031207Z-1" || in.State != incidents.StateWatching ||
+		begin(t, s, at).ID != "20261124T031207Z-2" {
+		t.Errorf("it is %+v", in)
+	}
+	path, err := s.RecordingPath(in.ID)
+	if err == nil {
+		err = os.WriteFile(path, make([]byte, 1000), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.State, in.End = incidents.StateJudging, at.Add(time.Minute)
+	if err := errors.Join(s.Update(in), s.Finish(in.ID, []byte(judged))); err != nil {
+		t.Fatal(err)
+	}
+	want := incidents.Incident{
+		ID: in.ID, Start: at, End: at.Add(time.Minute), Cause: "server-cfs-throttled", Summary: "Too little CPU.",
+		SlowCalls: 812, FailedCalls: 2, Verdict: "findings", State: incidents.StateJudged,
+		Trigger: "12 slow calls in a second", Target: "127.0.0.1:6379", RecordingBytes: 1000,
+	}
+	for _, s := range []*incidents.Store{s, open(t, dir, incidents.Limits{MaxAge: 1 << 62})} {
+		if got, ok := s.Get(in.ID); !ok || got != want {
+			t.Errorf("\n got %+v\nwant %+v", got, want)
+		}
+		if d, err := s.Diagnosis(in.ID); err != nil || string(d) != judged {
+			t.Errorf("its diagnosis: %v %s", err, d)
+		}
+	}
+	for _, id := range []string{"", "..", "../x", "20261124T031207Z-9", "20261124T031207Z-1/..", "marks.json"} {
+		_, err := s.RecordingPath(id)
+		if _, err2 := s.Diagnosis(id); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err2, fs.ErrNotExist) {
+			t.Errorf("%q: %v, %v", id, err, err2)
+		}
+	}
+	if err := s.Finish(in.ID, []byte("{}")); err == nil {
+		t.Error("no diagnosis is an error")
+	}
+}
+
+// TestKilledAgent: what an agent was working on is judged if its verdict was there, and has failed else. Its recording
+// is kept.
+func TestKilledAgent(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	first, second := begin(t, s, at), begin(t, s, at.Add(time.Hour))
+	for _, f := range []struct{ id, name, text string }{
+		{first.ID, "recording.slowpath", "r"},
+		{second.ID, "diagnosis.json", judged},
+		{second.ID, ".incident.json.part", "{"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, f.id, f.name), []byte(f.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".gone-20200101T000000Z-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	in, _ := s.Get(first.ID)
+	if in.State != incidents.StateFailed || !strings.Contains(in.Error, "slowpath doctor") || in.RecordingBytes != 1 ||
+		in.End.IsZero() {
+		t.Errorf("%+v", in)
+	}
+	if in, _ := s.Get(second.ID); in.State != incidents.StateJudged || in.Cause != "server-cfs-throttled" {
+		t.Errorf("%+v", in)
+	}
+	if len(s.Notes()) != 2 {
+		t.Errorf("said %q", s.Notes())
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".gone-20200101T000000Z-1")); err == nil {
+		t.Error("a removal that was cut short is not finished")
+	}
+	if err := s.Finish(first.ID, []byte(judged)); err != nil { // it may be judged again
+		t.Error(err)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	now := time.Now()
+	ids := func(s *incidents.Store) (out []string) {
+		for _, in := range s.List(incidents.Query{}) {
+			out = append(out, in.Trigger)
+		}
+		return out
+	}
+	finished := func(s *incidents.Store, name string, start time.Time, bytes int, verdict string) {
+		in, err := s.Begin(name, "", start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, _ := s.RecordingPath(in.ID)
+		if err := os.WriteFile(path, make([]byte, bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in.End = start
+		text := `{"schema":"slowpath.diagnosis/v1","verdict":"` + verdict + `"}`
+		if err := errors.Join(s.Update(in), s.Finish(in.ID, []byte(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		l    incidents.Limits
+		want string
+	}{
+		"count":   {incidents.Limits{MaxCount: 3}, "e d watched"}, // the one that is watched counts, and stays
+		"bytes":   {incidents.Limits{MaxBytes: 25_000}, "e d watched"},
+		"age":     {incidents.Limits{MaxAge: 150 * time.Hour}, "e d c watched"},
+		"healthy": {incidents.Limits{MaxHealthyAge: time.Hour}, "e d c a watched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, c.l)
+			begin := func(name string, hours int, verdict string) {
+				finished(s, name, now.Add(-time.Duration(hours)*time.Hour), 10_000, verdict)
+			}
+			if _, err := s.Begin("watched", "", now.Add(-500*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			begin("a", 400, "findings")
+			begin("b", 300, "healthy")
+			begin("c", 100, "findings")
+			begin("d", 2, "findings")
+			begin("e", 0, "healthy")
+			if got := strings.Join(ids(s), " "); got != c.want {
+				t.Errorf("left are %s, want %s", got, c.want)
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil || len(entries) != len(strings.Fields(c.want)) {
+				t.Errorf("%v %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestList(t *testing.T) {
+	s := open(t, t.TempDir(), incidents.Limits{MaxAge: 1 << 62})
+	for i := range 12 { // in one second: ids of one and of two digits
+		in := begin(t, s, at)
+		in.Cause, in.State = fmt.Sprintf("cause-%d", i), incidents.StateFailed
+		in.End = at.Add(time.Duration(i) * time.Second)
+		if err := s.Update(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	causes := func(q incidents.Query) string {
+		var out []string
+		for _, in := range s.List(q) {
+			out = append(out, strings.TrimPrefix(in.Cause, "cause-"))
+		}
+		return strings.Join(out, " ")
+	}
+	for _, c := range []struct {
+		q    incidents.Query
+		want string
+	}{
+		{incidents.Query{Limit: 3}, "11 10 9"},
+		{incidents.Query{Limit: 3, Before: "20261124T031207Z-10"}, "8 7 6"},
+		{incidents.Query{Text: "CAUSE-1"}, "11 10 1"},
+		{incidents.Query{From: at.Add(10 * time.Second)}, "11 10"},
+		{incidents.Query{To: at}, ""},
+		{incidents.Query{Text: "nothing"}, ""},
+		{incidents.Query{Before: "20261124T031207Z-1"}, ""},
+	} {
+		if got := causes(c.q); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.q, got, c.want)
+		}
+	}
+}
+
+// TestHostileDirectory: what is no incident is left alone, what cannot be read keeps its place, and nothing outside is
+// read or changed.
+func TestHostileDirectory(t *testing.T) {
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	link, huge, broken := begin(t, s, at), begin(t, s, at), begin(t, s, at)
+	file := func(id string) string { return filepath.Join(dir, id, "incident.json") }
+	for _, err := range []error{
+		os.WriteFile(outside, []byte(`{"summary":"secret"}`), 0o600),
+		os.Remove(file(link.ID)), os.Symlink(outside, file(link.ID)),
+		os.WriteFile(file(huge.ID), make([]byte, 1<<20), 0o600),
+		os.Remove(file(broken.ID)), exec.Command("mkfifo", file(broken.ID)).Run(),
+		os.Symlink("/", filepath.Join(dir, "20261124T031207Z-7")),
+		os.Mkdir(filepath.Join(dir, "20261324T031207Z-1"), 0o700),
+		os.WriteFile(filepath.Join(dir, "20261124T031207Z-8"), nil, 0o600),
+		os.WriteFile(filepath.Join(dir, "marks.json"), []byte("["), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	list := s.List(incidents.Query{})
+	if len(list) != 3 {
+		t.Errorf("%d incidents", len(list))
+	}
+	for _, in := range list {
+		if in.State != incidents.StateFailed || in.Error == "" || in.Summary != "" || !in.Start.Equal(at) {
+			t.Errorf("%+v", in)
+		}
+	}
+	if notes := strings.Join(s.Notes(), "\n"); len(s.Notes()) != 5 || !strings.Contains(notes, "3 files") ||
+		!strings.Contains(notes, "marks.json") {
+		t.Errorf("said %q", s.Notes())
+	}
+	if b, err := os.ReadFile(outside); err != nil || string(b) != `{"summary":"secret"}` {
+		t.Errorf("%q %v", b, err)
+	}
+	if err := s.Mark(incidents.Mark{Time: at, Text: "deploy"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{})
+	for i := 1100; i > 0; i -= 100 {
+		m := incidents.Mark{Time: at.Add(time.Duration(i) * time.Second), Text: fmt.Sprint(i)}
+		if err := s.Mark(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []incidents.Mark{
+		{}, {Time: at}, {Text: "no time"}, {Time: at, Text: "a\nb"}, {Time: at, Text: strings.Repeat("x", 201)},
+	} {
+		if err := s.Mark(bad); !errors.Is(err, incidents.ErrBadMark) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	for _, s := range []*incidents.Store{s, open(t, dir, incidents.Limits{})} {
+		got := s.Marks(at.Add(200*time.Second), at.Add(400*time.Second))
+		if len(got) != 2 || got[0].Text != "200" || got[1].Text != "300" ||
+			len(s.Marks(time.Time{}, time.Time{})) != 11 {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+// BenchmarkList is how long 10 000 incidents take to be opened and listed.
+func BenchmarkList(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, dir, incidents.Limits{MaxAge: 1 << 62, MaxCount: 20_000})
+	for i := range 10_000 {
+		in := begin(b, s, at.Add(time.Duration(i)*time.Minute))
+		in.State = incidents.StateFailed
+		if err := s.Update(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if n := len(s.List(incidents.Query{Limit: incidents.MaxLimit, Text: "20261"})); n != 1000 {
+				b.Fatal(n)
+			}
+		}
+	})
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			open(b, dir, incidents.Limits{MaxAge: 1 << 62, MaxCount: 20_000})
+		}
+	})
+}

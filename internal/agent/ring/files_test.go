@@ -1,0 +1,225 @@
+package ring_test
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/ring"
+	"slowpath/internal/recording"
+)
+
+// killed is the environment variable with the directory of the ring that TestKilled has a process fill.
+const killed = "SLOWPATH_TEST_RING"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killed); dir != "" {
+		fill(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// fill writes calls until it is killed, and says the number of each when its time has come.
+func fill(dir string) {
+	r, err := ring.Open(ring.Options{Dir: dir, Each: 300 * time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for i := 0; ; i++ {
+		c := call(time.Now().UnixNano())
+		c.ArgCount = i
+		r.Call(c)
+		fmt.Println(i, c.EndNs)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestKilled: of a ring whose process was killed at most the last second is missing.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), killed+"="+dir)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var times []int64
+	for sc := bufio.NewScanner(out); sc.Scan(); {
+		_, ns, _ := strings.Cut(sc.Text(), " ")
+		n, err := strconv.ParseInt(ns, 10, 64)
+		if err != nil {
+			t.Fatal(sc.Text())
+		}
+		if times = append(times, n); len(times) == 1500 {
+			_ = c.Process.Kill()
+			break
+		}
+	}
+	_ = c.Wait()
+	r, err := ring.Open(ring.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := filepath.Join(t.TempDir(), "saved.slowpath")
+	if err := r.Save(t.Context(), time.Unix(0, times[0]), time.Now(), path); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := times[len(times)-1]
+	want, _ := slices.BinarySearch(times, last-1e9)
+	if len(rec.Calls) < want {
+		t.Errorf("%d calls are there, of %d that were older than a second", len(rec.Calls), want)
+	}
+	for i, c := range rec.Calls {
+		if c.ArgCount != i {
+			t.Fatalf("call %d is the one of number %d", i, c.ArgCount)
+		}
+	}
+}
+
+// TestBounds: the files never have more bytes than they may, and go when there is enough that is newer.
+func TestBounds(t *testing.T) {
+	dir := t.TempDir()
+	const most = 8 << 20
+	r, c, _ := opened(t, dir, ring.Options{MaxBytes: most, Keep: time.Hour})
+	noise := rand.New(rand.NewPCG(1, 2))
+	body := make([]byte, 10_000)
+	for i := range int64(2000) { // 20 MB that cannot be packed
+		c.ns.Store(startNs + i*10e6)
+		for j := range body {
+			body[j] = byte(noise.Uint32())
+		}
+		r.Profile(recording.Profile{TimeNs: c.Now(), Pprof: body})
+		if i%20 != 0 {
+			continue
+		}
+		if err := r.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if n := bytesIn(t, dir); n > most {
+			t.Fatalf("%d bytes", n)
+		}
+	}
+	s := r.Status()
+	if s.Bytes < most/2 || s.Lost > 0 || !s.From.After(time.Unix(0, startNs)) {
+		t.Errorf("%+v", s)
+	}
+
+	dir = t.TempDir()
+	r, c, _ = opened(t, dir, ring.Options{Keep: 3 * time.Second})
+	for i := range int64(40) {
+		c.ns.Store(startNs + i*500e6)
+		r.Call(call(c.Now()))
+		_ = r.Flush()
+	}
+	if s := r.Status(); s.To.Sub(s.From) < 3*time.Second || s.To.Sub(s.From) > 6*time.Second {
+		t.Errorf("%v are kept", s.To.Sub(s.From))
+	}
+}
+
+func bytesIn(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
+
+// TestHostileDirectory: what is no file of the ring is left alone; what is damaged is set aside, and the rest is read.
+func TestHostileDirectory(t *testing.T) {
+	dir := t.TempDir()
+	r, c, _ := opened(t, dir, ring.Options{})
+	for i := range int64(12) {
+		c.ns.Store(startNs + i*500e6)
+		r.Call(call(c.Now()))
+		_ = r.Flush()
+	}
+	r.Close()
+	names, err := filepath.Glob(filepath.Join(dir, "*.ring"))
+	if err != nil || len(names) < 4 {
+		t.Fatal(names, err)
+	}
+	damage := func(name string, f func([]byte) []byte) {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(name, f(b), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(names[1], func(b []byte) []byte { b[len(b)-1] ^= 1; return b })     // a bit of its last block
+	damage(names[2], func(b []byte) []byte { return b[:len(b)-3] })            // cut
+	damage(names[3], func([]byte) []byte { return []byte("SQLite format 3") }) // no ring
+	secret := filepath.Join(t.TempDir(), "secret")
+	for _, err := range []error{
+		os.WriteFile(secret, []byte("keep"), 0o600), os.Symlink(secret, filepath.Join(dir, "000000000099.ring")),
+		os.Mkdir(filepath.Join(dir, "000000000098.ring"), 0o700),
+		os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600),
+		exec.Command("mkfifo", filepath.Join(dir, "000000000097.ring")).Run(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, _, log := openedAt(t, dir, startNs+10e9, ring.Options{})
+	if log.count("it is now") != 1 || log.count("no whole block") != 1 || log.count("4 files") != 1 {
+		t.Errorf("said: %q", log.all)
+	}
+	rec := saved(t, r, 0, 7)
+	if n := len(rec.Calls); n < 6 || n > 11 {
+		t.Errorf("%d of 12 calls", n)
+	}
+	found := false
+	for _, e := range rec.Events {
+		found = found || e.Kind == recording.KindBlindSpot && strings.Contains(e.Detail, filepath.Base(names[1]))
+	}
+	if !found {
+		t.Error("the damage is no blind spot of the recording")
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "keep" {
+		t.Errorf("a file outside was changed: %q %v", b, err)
+	}
+}
+
+func TestTooSmall(t *testing.T) {
+	if _, err := ring.Open(ring.Options{Dir: t.TempDir(), MaxBytes: 1000}); err == nil {
+		t.Error("a bound that holds nothing is an error")
+	}
+}
+
+// TestSaveReplacesNothing: neither a file that is there, nor through a link.
+func TestSaveReplacesNothing(t *testing.T) {
+	r, _, _ := opened(t, t.TempDir(), ring.Options{})
+	r.Call(call(startNs + 1))
+	path := filepath.Join(t.TempDir(), "there")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Save(t.Context(), time.Unix(0, startNs-1e9), time.Unix(0, startNs+1e9), path)
+	if b, _ := os.ReadFile(path); err == nil || string(b) != "mine" {
+		t.Errorf("got %v, %q", err, b)
+	}
+}
