@@ -72,6 +72,8 @@ var layers = map[string]int{
 
 	"internal/live": 2,
 
+	"internal/top": 9,
+
 	"internal/report":        8,
 	"internal/report/layout": 0,
 
@@ -97,7 +99,7 @@ var layers = map[string]int{
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
-	"cmd/slowpath": 9,
+	"cmd/slowpath": 10,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.

@@ -15,8 +15,8 @@ const ownSource = recording.SourceProbe
 
 // Bounds of a frame.
 const (
-	frameCalls = 200 // slow calls that a frame has
-	frameRows  = 200 // rows of its other lists
+	newestSlow = 600 // slow calls that are looked at
+	frameRows  = 200 // rows of its lists
 	minute     = 60  // seconds
 	// heatSeconds are those of the map: as long as a view keeps
 	heatSeconds = int(live.DefaultKeep / time.Second)
@@ -48,12 +48,11 @@ func (c *Collector) Frame() Frame {
 		SlowNs: int64(c.View.Threshold()), UsersUnseen: usersUnseen(c.View),
 	}
 	c.numbers(&f, end)
-	for _, s := range c.View.Slow(frameCalls) {
-		f.Calls = append(f.Calls, Call{Number: s.Number, Row: s.Call, Segments: s.Segments})
-	}
+	slow := usersFirst(c.View.Slow(newestSlow))
+	f.Calls = stallsOf(slow)
 	f.Callers = c.callers.of(c.View.Callers(), now)
 	f.Commands = commandsIn(c.View.Ops(end-minute, end), min(minute, int(f.Watched/time.Second)))
-	f.Waits = waitsIn(c.View.Waits(end-minute, end+minute)) // also those that ended since
+	f.Waits = waitsOfCalls(slow, (end-minute)*1e9)
 	if c.Cost != nil {
 		f.Cost = c.Cost.Cost(c.View, now)
 	}
@@ -153,20 +152,6 @@ func commandsIn(ops []live.Op, seconds int) (out []Command) {
 		c := Command{Node: o.Node, Op: o.Op, Numbers: Numbers{Seconds: max(1, seconds), Calls: o.Latencies.Calls()}}
 		c.P50Ns, c.P99Ns, c.MaxNs = quantiles(o.Latencies)
 		out = append(out, c)
-	}
-	return out
-}
-
-func waitsIn(waits []live.Wait) (out []Wait) {
-	all := int64(0)
-	for _, w := range waits {
-		all += w.Ns
-	}
-	for _, w := range waits[:min(len(waits), frameRows)] {
-		out = append(out, Wait{
-			Actor: w.Actor, State: w.State, Culprit: w.Culprit, Ns: w.Ns, Calls: int64(w.Calls),
-			Share: float64(w.Ns) / float64(max(all, 1)),
-		})
 	}
 	return out
 }

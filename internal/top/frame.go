@@ -28,7 +28,7 @@ type Frame struct {
 	Seconds            []HeatSecond
 	HeatOwn            bool // Seconds are of slowpath's own calls, since those of users are not seen
 
-	Calls    []Call // slow ones, the newest first
+	Calls    []Call // slow ones, of each stall the slowest, the newest first
 	Callers  []Caller
 	Commands []Command
 	Waits    []Wait
@@ -39,9 +39,13 @@ type Frame struct {
 
 // Numbers are those of calls that ended within some seconds. Times are nanoseconds, 0 where there was no call.
 type Numbers struct {
-	Seconds             int
-	Calls, Slow, Failed int64
-	P50Ns, P99Ns, MaxNs int64
+	Seconds int   `json:"seconds"`
+	Calls   int64 `json:"calls"`
+	Slow    int64 `json:"slow_calls"`
+	Failed  int64 `json:"failed_calls"`
+	P50Ns   int64 `json:"p50_ns"`
+	P99Ns   int64 `json:"p99_ns"`
+	MaxNs   int64 `json:"max_ns"`
 }
 
 // HeatSecond is how many calls of a second took how long.
@@ -50,9 +54,10 @@ type HeatSecond struct {
 	Counts [heatLevels]int64 // by heatEdges
 }
 
-// Call is a slow call.
+// Call is a slow call, the slowest of those that waited at one time for the same.
 type Call struct {
-	Number   uint64 // of this watch, growing
+	Number   uint64 // of the first of them, growing
+	Others   int    // how many there are beside it
 	Row      recording.Call
 	Segments []recording.Segment
 }
@@ -65,7 +70,7 @@ type Caller struct {
 	Name      string
 	PerSecond float64
 	Slow      int64
-	LostNs    int64 // time that its slow calls took
+	LostNs    int64 // of its slow calls the time above the slow threshold
 }
 
 // Command is a command of a server, with the numbers of the last minute.
@@ -74,7 +79,7 @@ type Command struct {
 	Numbers
 }
 
-// Wait is where slow calls were in that time, and what they waited for.
+// Wait is where the newest slow calls of the last minute were, and what they waited for.
 type Wait struct {
 	Actor, State, Culprit string
 	Ns, Calls             int64

@@ -14,12 +14,12 @@ func (m Model) numbers(s *screen, width int) []string {
 	rows := []struct {
 		name string
 		Numbers
-	}{{"your calls, last second", f.Users}, {"  last minute", f.UsersMinute}, {"slowpath's own", f.OwnMinute}}
+	}{{"your calls now", f.Users}, {"  last minute", f.UsersMinute}, {"slowpath's own", f.OwnMinute}}
 	if width < foldWidth {
 		return m.foldedNumbers(s, width)
 	}
 	columns := []column{
-		{head: ""}, {head: "CALLS/S", right: true}, {head: "P50", right: true}, {head: "P99", right: true},
+		{head: ""}, {head: "CALLS/S", right: true}, {head: "P50", right: true, drop: 1}, {head: "P99", right: true},
 		{head: "WORST", right: true}, {head: "SLOW", right: true}, {head: "FAILED", right: true},
 	}
 	var cells [][]string
@@ -32,7 +32,7 @@ func (m Model) numbers(s *screen, width int) []string {
 			s.duration(r.MaxNs), slowOf(r.Numbers), count(r.Failed),
 		})
 	}
-	lines := s.table(min(width, numbersWidth), columns, cells, -1)
+	lines := s.unmarked(min(width, numbersWidth), columns, cells)
 	if f.UsersUnseen != "" {
 		lines = append(lines, s.unseenUsers(f, width)...)
 	}

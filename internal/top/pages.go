@@ -31,7 +31,11 @@ func (m Model) pageLines() []string {
 func callLines(s *screen, c Call) []string {
 	var b bytes.Buffer
 	_ = report.Waterfall(&b, worstOf(c), s.p.Style) // a buffer takes all
-	lines := append([]string{s.p.In(layout.Bold, "Slow call "+decimal(c.Number)), ""}, linesOf(b.String())...)
+	head := "A slow call"
+	if c.Others > 0 {
+		head = "The slowest of " + format.Count(c.Others+1, "call") + " that waited at one time for the same"
+	}
+	lines := append([]string{s.p.In(layout.Bold, head), ""}, linesOf(b.String())...)
 	if len(c.Segments) == 0 {
 		lines = append(lines, "  where its time went was not seen")
 	}
@@ -72,7 +76,7 @@ func (m Model) wholeVerdict(s *screen) []string {
 	lines := block(layout.Wrap(head, s.p.Style.Width), s.p.Style.Width, 2)
 	var b bytes.Buffer
 	_ = report.Text(&b, v.Diagnosis, s.p.Style) // a buffer takes all
-	return append(lines, linesOf(b.String())...)
+	return append(lines, whole(linesOf(b.String()), s.p.Style.Width)...)
 }
 
 // helpKeys are the keys with what they do.

@@ -24,8 +24,8 @@ const (
 var (
 	paneNames  = [panes]string{"slow calls", "callers", "commands", "waits"}
 	paneTitles = [panes]string{
-		"slow calls, the newest first", "callers, of 15 minutes", "commands, of the last minute",
-		"what slow calls of the last minute waited for",
+		"slow calls, the slowest of each stall", "callers, of 15 minutes", "commands, of the last minute",
+		"who waits for whom, of the last minute",
 	}
 )
 
@@ -133,14 +133,14 @@ func (s *screen) cells(p pane, m *Model) (columns []column, rows [][]string, emp
 
 func (s *screen) callCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
-		{head: "TIME"}, {head: "COMMAND"}, {head: "TOOK", right: true}, {head: "CALLER", flex: true, drop: 1},
-		{head: "WAITED FOR", flex: true},
+		{head: "TIME"}, {head: "COMMAND"}, {head: "TOOK", right: true}, {head: "CALLS", right: true, drop: 1},
+		{head: "CALLER", flex: true, drop: 2}, {head: "WAITED FOR", flex: true},
 	}
 	const longOp = 16
 	for _, c := range callsOf(m.frame, m.filter) {
 		rows = append(rows, []string{
 			timeOf(c.Row.IntendedNs).Format("15:04:05"), s.p.Shorten(s.p.Text(cmp.Or(c.Row.Op, "?")), longOp),
-			s.p.Text(format.Duration(c.Ns())), s.p.Text(callerOf(c)), s.p.Text(waitedFor(c)),
+			s.p.Text(format.Duration(c.Ns())), decimal(c.Others + 1), s.p.Text(callerOf(c)), s.p.Text(waitedFor(c)),
 		})
 	}
 	return columns, rows, "no call took " + format.Brief(m.frame.SlowNs) + " or more"
@@ -156,16 +156,8 @@ func callerOf(c Call) string {
 
 // waitedFor is where most of the time of a call went.
 func waitedFor(c Call) string {
-	type key struct{ actor, state, culprit string }
-	sums, best := map[key]int64{}, key{}
-	for _, s := range c.Segments {
-		k := key{s.Actor, s.State, s.Culprit}
-		sums[k] += s.ToNs - s.FromNs
-		if sums[k] > sums[best] {
-			best = k
-		}
-	}
-	if best.state == "" {
+	best, ok := longest(c.Segments)
+	if !ok {
 		return "not seen"
 	}
 	return placeOf(best.actor, best.state, best.culprit)
@@ -183,7 +175,7 @@ func placeOf(actor, state, culprit string) string {
 func (s *screen) callerCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
 		{head: "CALLER", flex: true}, {head: "CALLS/S", right: true}, {head: "SLOW", right: true},
-		{head: "TIME IN SLOW CALLS", right: true, drop: 1},
+		{head: "LOST", right: true, drop: 1},
 	}
 	for _, c := range callersOf(m.frame, m.filter) {
 		lost := ""

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"slowpath/internal/report/layout"
 )
@@ -42,6 +43,14 @@ func linesOf(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "\n")
+}
+
+// whole breaks lines that are longer than a width: of a command that is to be copied nothing may be missing.
+func whole(lines []string, width int) (out []string) {
+	for _, l := range lines {
+		out = append(out, strings.Split(ansi.Hardwrap(l, width, true), "\n")...)
+	}
+	return out
 }
 
 // cut shortens a line that may be painted to a width.
@@ -97,12 +106,26 @@ type column struct {
 // leastFlex is the least room in which a name says anything.
 const leastFlex = 14
 
+// marker is how many columns are before a row, for the sign of the one under the cursor.
+const marker = 2
+
 // table lays rows out in columns of a width, their heads first. Columns are left out, and then names shortened, where
 // there is no room. marked is the row under the cursor, -1 for none.
 func (s *screen) table(width int, columns []column, rows [][]string, marked int) []string {
-	const marker = 2
-	keep, widths := s.columnWidths(width-marker, columns, rows)
-	lines := make([]string, 0, len(rows)+1)
+	lines := s.unmarked(width-marker, columns, rows)
+	for n, l := range lines {
+		if n > 0 && n-1 == marked {
+			lines[n] = s.p.In(selected, "> "+layout.Pad(l, max(0, width-marker)))
+		} else {
+			lines[n] = "  " + l
+		}
+	}
+	return lines
+}
+
+// unmarked is a table without a cursor.
+func (s *screen) unmarked(width int, columns []column, rows [][]string) []string {
+	keep, widths := s.columnWidths(width, columns, rows)
 	head := make([]string, len(columns))
 	for i, c := range columns {
 		head[i] = c.head
@@ -120,13 +143,9 @@ func (s *screen) table(width int, columns []column, rows [][]string, marked int)
 		}
 		return strings.TrimRight(strings.Join(parts, strings.Repeat(" ", gap)), " ")
 	}
-	lines = append(lines, s.p.In(layout.Dim, "  "+line(head)))
-	for n, row := range rows {
-		if n == marked {
-			lines = append(lines, s.p.In(selected, "> "+layout.Pad(line(row), max(0, width-marker))))
-		} else {
-			lines = append(lines, "  "+line(row))
-		}
+	lines := []string{s.p.In(layout.Dim, line(head))}
+	for _, row := range rows {
+		lines = append(lines, line(row))
 	}
 	return lines
 }

@@ -2,6 +2,7 @@ package top
 
 import (
 	"bytes"
+	"io"
 	"time"
 
 	"slowpath/internal/diagnose/verdict"
@@ -10,41 +11,52 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// verdictLines are the verdict of the last seconds, in so many lines.
+// verdictLines are the verdict of the last seconds, in at most so many lines.
 func (m Model) verdictLines(s *screen, width, room int) []string {
+	prose := min(width, proseWidth)
 	v := m.frame.Verdict
-	if v == nil {
-		return block([]string{s.p.In(layout.Dim, "verdict: the first one comes after "+
-			format.Interval(judgeFirst)+" of watching")}, width, room)
-	}
-	if v.Failed != "" {
-		return block(layout.Wrap(s.p.Text("verdict: judging failed ("+v.Failed+"); press q for that of the whole watch"),
-			width), width, room)
+	switch {
+	case v == nil:
+		return most(room, s.dim("verdict: the first one comes after "+format.Interval(judgeFirst)+" of watching", prose))
+	case v.Failed != "":
+		return most(room, layout.Wrap(s.p.Text("verdict: judging failed ("+v.Failed+"); q prints that of the whole watch"),
+			prose))
 	}
 	head := "verdict of the last " + format.Interval(v.Of.Round(time.Second)) + ", " +
 		format.Interval(m.age(*v).Round(time.Second)) + " old"
-	lines := []string{s.p.In(layout.Dim, head+" (5: all of it)")}
+	if width >= foldWidth {
+		head += " (5: all of it)"
+	}
+	lines := []string{s.p.In(layout.Dim, s.p.Shorten(head, width))}
 	var summary []string
-	for _, l := range layout.Wrap(s.p.Text(v.Diagnosis.Summary), min(width, proseWidth)) {
+	for _, l := range layout.Wrap(s.p.Text(v.Diagnosis.Summary), prose) {
 		summary = append(summary, s.p.In(paintOf(v.Diagnosis.Verdict), l))
 	}
-	const roomy = 6
-	write := report.FirstStep
-	if room >= roomy {
-		write = report.Answer
-	}
-	var b bytes.Buffer
-	_ = write(&b, v.Diagnosis, s.style(width)) // a buffer takes all
-	rest := linesOf(b.String())
-	if left := room - len(lines); len(summary)+len(rest) > left && room < roomy {
-		most := max(1, left-len(rest)) // the fix is the last to go
-		if len(summary) > most {
-			summary = summary[:most]
-			summary[most-1] += s.p.Text("…")
+	rest := m.fixLines(s, *v, width, room-1-len(summary))
+	return most(room, append(append(lines, summary...), rest...))
+}
+
+// fixLines are the proof and the fix, or where there is no room for both, the fix.
+func (m Model) fixLines(s *screen, v Verdict, width, room int) []string {
+	for _, write := range []func(io.Writer, verdict.Diagnosis, layout.Style) error{report.Answer, report.FirstStep} {
+		var b bytes.Buffer
+		_ = write(&b, v.Diagnosis, s.style(width)) // a buffer takes all
+		if lines := whole(linesOf(b.String()), width); len(lines) <= room {
+			return lines
 		}
 	}
-	return block(append(append(lines, summary...), rest...), width, room)
+	return []string{s.p.In(layout.Dim, "fix: press 5")}
 }
+
+func (s *screen) dim(text string, width int) (lines []string) {
+	for _, l := range layout.Wrap(s.p.Text(text), width) {
+		lines = append(lines, s.p.In(layout.Dim, l))
+	}
+	return lines
+}
+
+// most are the first of some lines.
+func most(room int, lines []string) []string { return lines[:min(room, len(lines))] }
 
 // proseWidth is the longest line of running text.
 const proseWidth = 116

@@ -55,7 +55,10 @@ func (m Model) Screen() string {
 // title is the first line: what is watched, and since when.
 func (m Model) title(s *screen, width int) string {
 	f := m.frame
-	parts := []string{"slowpath top"}
+	var parts []string
+	if width >= foldWidth {
+		parts = append(parts, "slowpath top")
+	}
 	for _, t := range []string{f.Target, f.Server} {
 		if t != "" {
 			parts = append(parts, t)
@@ -106,7 +109,7 @@ func verdictRoom(height int) int {
 	case height >= wideHeight:
 		return 7
 	case height >= heatHeight:
-		return 4
+		return 6
 	}
 	return 3
 }
@@ -161,7 +164,8 @@ func (m Model) foot(s *screen, width int) string {
 	case askFilter:
 		return s.question("show only commands and callers with: ", m.input, width)
 	case askFile:
-		return s.question("save the recording so far as: ", m.input, width)
+		return s.question("save what was seen, in "+s.p.Shorten(s.p.Text(m.actions.SaveIn), width/3)+", as: ", m.input,
+			width)
 	}
 	if m.notice != "" {
 		return s.p.In(layout.Bold, s.p.Shorten(s.p.Text(m.notice), width))
@@ -190,5 +194,5 @@ func (m Model) cost(s *screen) string {
 	if m.frame.Time.IsZero() {
 		return ""
 	}
-	return s.p.In(layout.Dim, "slowpath takes "+format.Percent(m.frame.Cost.Process)+" of a core")
+	return s.p.In(layout.Dim, "cost: "+format.Percent(m.frame.Cost.Process)+" CPU")
 }

@@ -40,13 +40,15 @@ type Window struct {
 	notes      []recording.Event // blind spots, and what was unseen: of the whole watch
 	snapshots  []recording.Snapshot
 	profiles   []recording.Profile
-	samples    map[recording.SeriesKey][]recording.Point
+	samples    map[seriesKey][]recording.Point
 	uses       map[string][]recording.ConnUse
 	bytes      int64
 	trimmedNs  int64 // when rows were last taken out
 	fromNs     int64 // rows before are gone; 0: none is
 	dropped    int64 // rows that there was no room for
 }
+
+type seriesKey struct{ Source, Subject, Name string }
 
 type callRow struct {
 	call     recording.Call
@@ -59,7 +61,7 @@ func NewWindow(c clock.Clock, span time.Duration) *Window {
 		span = DefaultSpan
 	}
 	return &Window{
-		clock: c, span: span, meta: map[string]string{}, samples: map[recording.SeriesKey][]recording.Point{},
+		clock: c, span: span, meta: map[string]string{}, samples: map[seriesKey][]recording.Point{},
 		uses: map[string][]recording.ConnUse{},
 	}
 }
@@ -93,7 +95,7 @@ func (w *Window) Sample(s recording.Sample) {
 	if !w.room() {
 		return
 	}
-	k := recording.SeriesKey{Source: s.Source, Subject: s.Subject, Name: s.Name}
+	k := seriesKey{Source: s.Source, Subject: s.Subject, Name: s.Name}
 	points, known := w.samples[k]
 	if !known && len(w.samples) >= windowSeries {
 		return
