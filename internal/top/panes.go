@@ -126,7 +126,7 @@ func (s *screen) cells(p pane, m *Model) (columns []column, rows [][]string, emp
 		columns, rows, empty = s.waitCells(m)
 	}
 	if m.filter != "" && len(rows) == 0 {
-		empty = "nothing matches the filter; / and Enter shows all again"
+		empty = "nothing matches the filter; esc shows all again"
 	}
 	return columns, rows, empty
 }

@@ -84,15 +84,13 @@ func gapColumn(height int) string {
 	return strings.TrimSuffix(strings.Repeat(strings.Repeat(" ", gap)+"\n", height), "\n")
 }
 
-// ends is a line with one text at its begin and one at its end; the first is shortened where there is not room for both.
+// ends is a line with one text at its begin and one at its end, which is left out where there is no room for it.
 func (s *screen) ends(left, right string, width int, c layout.Paint) string {
 	room := width - layout.Width(right) - 1
-	if room < layout.Width(left)/3 {
-		room, right = width, ""
+	if room < layout.Width(left)/2 {
+		return s.p.In(c, s.p.Shorten(left, width))
 	}
-	left = s.p.Shorten(left, room)
-	fill := strings.Repeat(" ", max(0, width-layout.Width(left)-layout.Width(right)))
-	return s.p.In(c, left) + fill + right
+	return s.p.In(c, layout.Pad(s.p.Shorten(left, room), room)+" "+right)
 }
 
 // column is one of a table.

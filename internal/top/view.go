@@ -177,7 +177,7 @@ func (m Model) foot(s *screen, width int) string {
 	case m.filter != "":
 		keys = "FILTER " + s.p.Shorten(s.p.Text(m.filter), width/3) + " (esc: all)  ? help  q quit"
 	}
-	return s.ends(keys, m.cost(s), width, layout.Dim)
+	return s.ends(keys, m.cost(), width, layout.Dim)
 }
 
 func (s *screen) question(asks, input string, width int) string {
@@ -190,9 +190,9 @@ func (s *screen) question(asks, input string, width int) string {
 }
 
 // cost is what slowpath takes of this host.
-func (m Model) cost(s *screen) string {
+func (m Model) cost() string {
 	if m.frame.Time.IsZero() {
 		return ""
 	}
-	return s.p.In(layout.Dim, "cost: "+format.Percent(m.frame.Cost.Process)+" CPU")
+	return "cost: " + format.Percent(m.frame.Cost.Process) + " CPU"
 }
