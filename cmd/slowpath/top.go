@@ -205,7 +205,13 @@ func (t *topCommand) display(ctx context.Context, rec *recording.Writer) error {
 	}, top.Actions{SaveIn: t.saveIn, Save: func(name string) (string, error) { return t.save(rec, name) }})
 }
 
-func (t *topCommand) print(d top.Document) error { return layout.JSONLine(t.stdout, "a second", d) }
+// print prints a document, unless no second is whole yet.
+func (t *topCommand) print(d top.Document) error {
+	if d.Time.IsZero() {
+		return nil
+	}
+	return layout.JSONLine(t.stdout, "a second", d)
+}
 
 // save writes what was recorded so far into another file.
 func (t *topCommand) save(rec *recording.Writer, name string) (said string, err error) {
@@ -239,7 +245,9 @@ func (t *topCommand) lastDocument(watchErr error, path string) error {
 	from, to := rec.Window()
 	f.Verdict = &top.Verdict{Diagnosis: d, At: time.Unix(0, to), Of: time.Duration(to - from)}
 	last := f.Document()
-	last.Final = true
+	if last.Final = true; last.Time.IsZero() {
+		last.Time = time.Unix(0, to).UTC()
+	}
 	t.exitBy(d)
 	return errorOr(watchErr, t.print(last))
 }

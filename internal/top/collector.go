@@ -47,6 +47,9 @@ func (c *Collector) Frame() Frame {
 		Server: c.View.Meta(recording.MetaServer), Nodes: max(1, nodesOf(c.View)),
 		SlowNs: int64(c.View.Threshold()), UsersUnseen: usersUnseen(c.View),
 	}
+	if end <= c.began/1e9+1 { // no second is whole yet
+		f.Time = time.Time{}
+	}
 	c.numbers(&f, end)
 	slow := usersFirst(c.View.Slow(newestSlow))
 	f.Calls = stallsOf(slow)

@@ -17,6 +17,9 @@ type Plain struct {
 
 // Lines are a frame in a line or two, and its verdict where it says something else than the one before.
 func (p *Plain) Lines(f Frame) string {
+	if f.Time.IsZero() {
+		return ""
+	}
 	page := layout.New(p.Style)
 	whose, n := "your calls", f.Users
 	if f.UsersUnseen != "" {

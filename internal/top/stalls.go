@@ -108,5 +108,7 @@ func waitsOfCalls(calls []live.SlowCall, afterNs int64) (out []Wait) {
 	slices.SortFunc(out, func(a, b Wait) int {
 		return cmp.Or(cmp.Compare(b.Ns, a.Ns), strings.Compare(a.Actor+a.State+a.Culprit, b.Actor+b.State+b.Culprit))
 	})
+	const least = 0.0005 // what would be shown as 0.0 %
+	out = slices.DeleteFunc(out, func(w Wait) bool { return w.Share < least })
 	return out[:min(len(out), frameRows)]
 }

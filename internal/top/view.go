@@ -47,7 +47,7 @@ func (m Model) Screen() string {
 	}
 	lines = append(lines, m.foot(s, width))
 	for i, l := range lines {
-		lines[i] = cut(l, m.width)
+		lines[i] = strings.TrimRight(cut(l, m.width), " ")
 	}
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
