@@ -222,7 +222,7 @@ func TestAnySize(t *testing.T) {
 	unseen.UsersUnseen = "root is needed, or cap_bpf and cap_perfmon"
 	for _, frame := range []Frame{f, unseen, {}} {
 		next, _ := m.Update(frame)
-		for width := 1; width <= 250; width += 7 {
+		for width := 1; width <= 250; width += 19 {
 			for _, height := range []int{1, 3, 15, 16, 22, 24, 33, 34, 43, 44, 70} {
 				sized, _ := next.(Model).Update(tea.WindowSizeMsg{Width: width, Height: height})
 				fits(t, "a screen", sized.(Model).Screen(), width, height)
