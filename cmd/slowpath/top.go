@@ -219,6 +219,9 @@ func (t *topCommand) save(rec *recording.Writer, name string) (said string, err 
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(t.saveIn, path)
 	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", fmt.Errorf("%s exists already: type another name", name)
+	}
 	begin := time.Now()
 	if err := rec.Copy(path, t.watch.Clock.Now()); err != nil {
 		return "", err

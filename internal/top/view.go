@@ -37,15 +37,16 @@ func (m Model) Screen() string {
 	width, height := max(m.width, LeastWidth), max(m.height, LeastHeight)
 	s := newScreen(m.style, width)
 	lines := []string{m.title(s, width)}
+	foot := m.foot(s, width)
 	if m.page != pageNone {
 		all := m.pageLines()
 		first := max(0, min(m.pageLine, len(all)-m.pageRoom()))
-		lines = append(lines, block(all[first:], width, m.pageRoom())...)
+		lines = append(lines, block(all[first:], width, m.pageRoom()+1-len(foot))...)
 	} else {
 		lines = append(lines, m.head(s, width, height)...)
-		lines = append(lines, m.lists(s, width, height-len(lines)-1)...)
+		lines = append(lines, m.lists(s, width, height-len(lines)-len(foot))...)
 	}
-	lines = append(lines, m.foot(s, width))
+	lines = append(lines, foot...)
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(cut(l, m.width), " ")
 	}
@@ -158,17 +159,23 @@ func (m Model) tab(s *screen, p pane, name string) string {
 // listRoom is about how many rows of a list are on the screen.
 func (m Model) listRoom() int { return max(1, m.height/3) }
 
-// foot is the last line: what is asked for, what a key has led to, or which keys there are, and the cost.
-func (m Model) foot(s *screen, width int) string {
+// foot is the last line: what is asked for, which keys there are, and the cost; or what a key has led to, which may take
+// more lines.
+func (m Model) foot(s *screen, width int) []string {
+	const most = 3 // lines
 	switch m.ask {
 	case askFilter:
-		return s.question("show only commands and callers with: ", m.input, width)
+		return []string{s.question("show only commands and callers with: ", m.input, width)}
 	case askFile:
-		return s.question("save what was seen, in "+s.p.Shorten(s.p.Text(m.actions.SaveIn), width/3)+", as: ", m.input,
-			width)
+		where := s.p.Shorten(s.p.Text(m.actions.SaveIn), width/3)
+		return []string{s.question("save what was seen, in "+where+", as: ", m.input, width)}
 	}
 	if m.notice != "" {
-		return s.p.In(layout.Bold, s.p.Shorten(s.p.Text(m.notice), width))
+		lines := layout.Wrap(s.p.Text(m.notice), width)
+		for i, l := range lines {
+			lines[i] = s.p.In(layout.Bold, l)
+		}
+		return lines[:min(most, len(lines))]
 	}
 	keys := "? help  q quit  / filter  space freeze  enter open  s save"
 	switch {
@@ -177,7 +184,7 @@ func (m Model) foot(s *screen, width int) string {
 	case m.filter != "":
 		keys = "FILTER " + s.p.Shorten(s.p.Text(m.filter), width/3) + " (esc: all)  ? help  q quit"
 	}
-	return s.ends(keys, m.cost(), width, layout.Dim)
+	return []string{s.ends(keys, m.cost(), width, layout.Dim)}
 }
 
 func (s *screen) question(asks, input string, width int) string {
