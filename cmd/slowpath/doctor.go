@@ -147,7 +147,9 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 type watcher func(ctx context.Context, o source.Options, rec *recording.Writer, started func()) error
 
 // watchBy is watch with a watcher, which may later write files beside those of saves.
-func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path string, saves []string, run watcher) error {
+func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path string, saves []string,
+	run watcher,
+) error {
 	ctx := cmd.Context()
 	o, err := w.options()
 	if err != nil {

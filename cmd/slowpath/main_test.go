@@ -116,7 +116,7 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
 			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
-			"type": typeKeys,
+			"type":   typeKeys,
 			"hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
 			"finish":   finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,

@@ -124,7 +124,9 @@ func typeKeys(ts *testscript.TestScript, neg bool, args []string) {
 	if p.terminal == nil {
 		ts.Fatalf("%s has no terminal", args[0])
 	}
-	eventually(ts, args[1], func() bool { return want.MatchString(drives.ReplaceAllString(p.out.String()[p.typed:], "")) })
+	eventually(ts, args[1], func() bool {
+		return want.MatchString(drives.ReplaceAllString(p.out.String()[p.typed:], ""))
+	})
 	keys, err := strconv.Unquote(`"` + args[2] + `"`)
 	ts.Check(err)
 	p.typed = len(p.out.String())

@@ -34,7 +34,8 @@ Start with doctor.`,
 	c.PersistentFlags().Bool("help", false, "this help")
 	cobra.EnableCommandSorting = false // those that most need come first
 	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.explainCause(), a.trace(), a.probe(),
-		a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(), a.completion(), a.man())
+		a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(), a.completion(),
+		a.man())
 	inOrder(c)
 	complete(c, "")
 	return c

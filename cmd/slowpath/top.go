@@ -25,9 +25,9 @@ func (a *app) top() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top [TARGET...]",
 		Short: "What calls take now, whose they are, and what they wait for, live in the terminal",
-		Long: `top watches as doctor does and shows each second what calls take, which callers and commands there are, what
-slow calls wait for, and the verdict of the last half minute. Enter opens where the time of a slow call went. Keys are
-listed by ?.
+		Long: `top watches as doctor does and shows each second what calls take, which callers and commands there are,
+what slow calls wait for, and the verdict of the last half minute. Enter opens where the time of a slow
+call went. Keys are listed by ?.
 
 A TARGET is that of doctor. Without one it is 127.0.0.1:6379, or, where nothing listens there and no password is
 given, the servers that are found on this host. What was seen is recorded as by doctor: s saves it, and q ends the

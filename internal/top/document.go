@@ -101,8 +101,7 @@ func (f Frame) Document() Document {
 		d.Callers = append(d.Callers, DocumentCaller{c.Name, c.PerSecond, c.Slow, c.LostNs})
 	}
 	for _, c := range f.Commands[:min(len(f.Commands), maxDocumentRows)] {
-		perSecond := float64(c.Calls) / float64(max(1, c.Seconds))
-		d.Commands = append(d.Commands, DocumentCommand{c.Node, c.Op, perSecond, c.P50Ns, c.P99Ns, c.MaxNs})
+		d.Commands = append(d.Commands, DocumentCommand{c.Node, c.Op, c.perSecond(), c.P50Ns, c.P99Ns, c.MaxNs})
 	}
 	for _, w := range f.Waits[:min(len(f.Waits), maxDocumentRows)] {
 		d.Waits = append(d.Waits, DocumentWait{w.Actor, w.State, w.Culprit, w.Calls, w.Ns, w.Share})

@@ -48,6 +48,9 @@ type Numbers struct {
 	MaxNs   int64 `json:"max_ns"`
 }
 
+// perSecond is how many calls ended in a second.
+func (n Numbers) perSecond() float64 { return float64(n.Calls) / float64(max(1, n.Seconds)) }
+
 // HeatSecond is how many calls of a second took how long.
 type HeatSecond struct {
 	Unix   int64

@@ -31,13 +31,20 @@ type heatRow struct {
 // heatRows are the rows of maps of two sizes, the longest times first.
 var heatRows = map[int][]heatRow{
 	4: {
-		{"≥ 100 ms", ">= 100 ms", 7, 10}, {"≥ 10 ms", ">= 10 ms", 5, 7}, {"≥ 1 ms", ">= 1 ms", 3, 5},
+		{"≥ 100 ms", ">= 100 ms", 7, 10},
+		{"≥ 10 ms", ">= 10 ms", 5, 7},
+		{"≥ 1 ms", ">= 1 ms", 3, 5},
 		{"< 1 ms", "< 1 ms", 0, 3},
 	},
 	8: {
-		{"≥ 1 s", ">= 1 s", 9, 10}, {"≥ 300 ms", ">= 300 ms", 8, 9}, {"≥ 100 ms", ">= 100 ms", 7, 8},
-		{"≥ 30 ms", ">= 30 ms", 6, 7}, {"≥ 10 ms", ">= 10 ms", 5, 6}, {"≥ 3 ms", ">= 3 ms", 4, 5},
-		{"≥ 1 ms", ">= 1 ms", 3, 4}, {"< 1 ms", "< 1 ms", 0, 3},
+		{"≥ 1 s", ">= 1 s", 9, 10},
+		{"≥ 300 ms", ">= 300 ms", 8, 9},
+		{"≥ 100 ms", ">= 100 ms", 7, 8},
+		{"≥ 30 ms", ">= 30 ms", 6, 7},
+		{"≥ 10 ms", ">= 10 ms", 5, 6},
+		{"≥ 3 ms", ">= 3 ms", 4, 5},
+		{"≥ 1 ms", ">= 1 ms", 3, 4},
+		{"< 1 ms", "< 1 ms", 0, 3},
 	},
 }
 
@@ -103,7 +110,8 @@ func (s *screen) heatLine(r heatRow, counts [][heatLevels]int64, slowNs int64) s
 		}
 		b.WriteString(s.shade(n))
 	}
-	return s.p.In(layout.Dim, layout.PadLeft(label, heatLabel)) + " " + s.p.In(paint, strings.TrimRight(b.String(), " "))
+	cells := strings.TrimRight(b.String(), " ")
+	return s.p.In(layout.Dim, layout.PadLeft(label, heatLabel)) + " " + s.p.In(paint, cells)
 }
 
 // shades are from few calls to many, each for ten times as many as the one before.

@@ -69,6 +69,10 @@ func TestScreensGolden(t *testing.T) {
 			fits(t, name, screen, size[0], size[1])
 			golden(t, name+".golden", []byte(screen+"\n"))
 		}
+		if page, err := os.ReadFile("../../docs/tasks.md"); err != nil || incident == "slow-command" &&
+			!bytes.Contains(page, []byte(showing(f, layout.Style{Unicode: true}, 80, 24).Screen())) {
+			t.Errorf("docs/tasks.md has not the screen of %s.80x24.golden: %v", incident, err)
+		}
 		ascii := showing(f, layout.Style{}, 80, 24).Screen()
 		fits(t, incident, ascii, 80, 24)
 		golden(t, incident+".80x24.ascii.golden", []byte(ascii+"\n"))

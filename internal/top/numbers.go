@@ -19,8 +19,13 @@ func (m Model) numbers(s *screen, width int) []string {
 		return m.foldedNumbers(s, width)
 	}
 	columns := []column{
-		{head: ""}, {head: "CALLS/S", right: true}, {head: "P50", right: true, drop: 1}, {head: "P99", right: true},
-		{head: "WORST", right: true}, {head: "SLOW", right: true}, {head: "FAILED", right: true},
+		{head: ""},
+		{head: "CALLS/S", right: true},
+		{head: "P50", right: true, drop: 1},
+		{head: "P99", right: true},
+		{head: "WORST", right: true},
+		{head: "SLOW", right: true},
+		{head: "FAILED", right: true},
 	}
 	var cells [][]string
 	for i, r := range rows {
@@ -60,7 +65,7 @@ func (m Model) foldedNumbers(s *screen, width int) []string {
 	f := m.frame
 	fold := func(name string, n Numbers) []string {
 		return []string{
-			s.p.Shorten(name+" "+rate(float64(n.Calls)/float64(max(1, n.Seconds)))+"/s, "+slowOf(n)+" slow, "+
+			s.p.Shorten(name+" "+rate(n.perSecond())+"/s, "+slowOf(n)+" slow, "+
 				count(n.Failed)+" failed", width),
 			s.p.Shorten(s.p.Text("  p50 "+s.duration(n.P50Ns)+" · p99 "+s.duration(n.P99Ns)+" · worst "+
 				s.duration(n.MaxNs)), width),

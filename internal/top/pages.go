@@ -94,14 +94,14 @@ var helpKeys = [][2]string{
 
 // helpWords explain the words on the screen.
 var helpWords = [][2]string{
-	{"your calls", "those of the server's clients, seen in the kernel; slowpath's own are a few per second, at regular " +
-		"times, so that a larger part of them falls into a stall"},
+	{"your calls", "those of the server's clients, seen in the kernel; slowpath's own are a few per second, at " +
+		"regular times, so that a larger part of them falls into a stall"},
 	{"slow", "a call that took the slow threshold or more (--slow)"},
 	{"failed", "error replies other than redirects, and calls without a reply"},
 	{"lost", "of slow calls the time above the slow threshold"},
 	{"waits", "where the time of slow calls went, and for which command, fork or CPU quota they waited"},
-	{"verdict", "of the last seconds, renewed in the background while calls are slow, at most every 5 s; judging takes " +
-		"at most 0.5 % of a core over time, so that a verdict may get older"},
+	{"verdict", "of the last seconds, renewed in the background while calls are slow, at most every 5 s; judging " +
+		"takes at most 0.5 % of a core over time, so that a verdict may get older"},
 }
 
 func (m Model) helpLines(s *screen) []string {

@@ -133,8 +133,12 @@ func (s *screen) cells(p pane, m *Model) (columns []column, rows [][]string, emp
 
 func (s *screen) callCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
-		{head: "TIME"}, {head: "COMMAND"}, {head: "TOOK", right: true}, {head: "CALLS", right: true, drop: 1},
-		{head: "CALLER", flex: true, drop: 2}, {head: "WAITED FOR", flex: true},
+		{head: "TIME"},
+		{head: "COMMAND"},
+		{head: "TOOK", right: true},
+		{head: "CALLS", right: true, drop: 1},
+		{head: "CALLER", flex: true, drop: 2},
+		{head: "WAITED FOR", flex: true},
 	}
 	const longOp = 16
 	for _, c := range callsOf(m.frame, m.filter) {
@@ -174,7 +178,9 @@ func placeOf(actor, state, culprit string) string {
 
 func (s *screen) callerCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
-		{head: "CALLER", flex: true}, {head: "CALLS/S", right: true}, {head: "SLOW", right: true},
+		{head: "CALLER", flex: true},
+		{head: "CALLS/S", right: true},
+		{head: "SLOW", right: true},
 		{head: "LOST", right: true, drop: 1},
 	}
 	for _, c := range callersOf(m.frame, m.filter) {
@@ -189,16 +195,20 @@ func (s *screen) callerCells(m *Model) (columns []column, rows [][]string, empty
 
 func (s *screen) commandCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
-		{head: "COMMAND", flex: true}, {head: "CALLS/S", right: true}, {head: "P50", right: true, drop: 2},
-		{head: "P99", right: true}, {head: "WORST", right: true, drop: 1}, {head: "SERVER", flex: true, drop: 3},
+		{head: "COMMAND", flex: true},
+		{head: "CALLS/S", right: true},
+		{head: "P50", right: true, drop: 2},
+		{head: "P99", right: true},
+		{head: "WORST", right: true, drop: 1},
+		{head: "SERVER", flex: true, drop: 3},
 	}
 	if m.frame.Nodes < 2 {
 		columns = columns[:len(columns)-1]
 	}
 	for _, c := range commandsOf(m.frame, m.filter) {
 		row := []string{
-			s.p.Text(c.Op), rate(float64(c.Calls) / float64(max(1, c.Seconds))), s.duration(c.P50Ns), s.duration(c.P99Ns),
-			s.duration(c.MaxNs), s.p.Text(c.Node),
+			s.p.Text(c.Op), rate(c.perSecond()), s.duration(c.P50Ns), s.duration(c.P99Ns), s.duration(c.MaxNs),
+			s.p.Text(c.Node),
 		}
 		rows = append(rows, row[:len(columns)])
 	}
@@ -207,7 +217,9 @@ func (s *screen) commandCells(m *Model) (columns []column, rows [][]string, empt
 
 func (s *screen) waitCells(m *Model) (columns []column, rows [][]string, empty string) {
 	columns = []column{
-		{head: "SHARE", right: true}, {head: "TIME", right: true, drop: 1}, {head: "CALLS", right: true, drop: 2},
+		{head: "SHARE", right: true},
+		{head: "TIME", right: true, drop: 1},
+		{head: "CALLS", right: true, drop: 2},
 		{head: "WHERE, AND WAITED FOR WHAT", flex: true},
 	}
 	for _, w := range waitsOf(m.frame, m.filter) {

@@ -26,7 +26,7 @@ func (p *Plain) Lines(f Frame) string {
 		whose, n = "slowpath's own calls", f.Own
 	}
 	facts := []string{
-		f.Time.Format("15:04:05 UTC") + " " + whose + " " + rate(float64(n.Calls)/float64(max(1, n.Seconds))) + "/s",
+		f.Time.Format("15:04:05 UTC") + " " + whose + " " + rate(n.perSecond()) + "/s",
 		slowOf(n) + " slow", count(n.Failed) + " failed",
 	}
 	if n.Calls > 0 {

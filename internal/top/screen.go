@@ -73,8 +73,8 @@ func block(lines []string, width, height int) []string {
 // beside puts blocks of the same height side by side, with two columns between.
 func beside(left []string, leftWidth int, right []string) []string {
 	padded := lipgloss.NewStyle().Width(leftWidth).Render(strings.Join(left, "\n"))
-	return strings.Split(lipgloss.JoinHorizontal(lipgloss.Top, padded, gapColumn(len(right)), strings.Join(right, "\n")),
-		"\n")
+	joined := lipgloss.JoinHorizontal(lipgloss.Top, padded, gapColumn(len(right)), strings.Join(right, "\n"))
+	return strings.Split(joined, "\n")
 }
 
 // gap is between columns.

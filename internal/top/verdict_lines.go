@@ -17,10 +17,11 @@ func (m Model) verdictLines(s *screen, width, room int) []string {
 	v := m.frame.Verdict
 	switch {
 	case v == nil:
-		return most(room, s.dim("verdict: the first one comes after "+format.Interval(judgeFirst)+" of watching", prose))
+		first := "verdict: the first one comes after " + format.Interval(judgeFirst) + " of watching"
+		return most(room, s.dim(first, prose))
 	case v.Failed != "":
-		return most(room, layout.Wrap(s.p.Text("verdict: judging failed ("+v.Failed+"); q prints that of the whole watch"),
-			prose))
+		failed := "verdict: judging failed (" + v.Failed + "); q prints that of the whole watch"
+		return most(room, layout.Wrap(s.p.Text(failed), prose))
 	}
 	head := "verdict of the last " + format.Interval(v.Of.Round(time.Second)) + ", " +
 		format.Interval(m.age(*v).Round(time.Second)) + " old"

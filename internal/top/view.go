@@ -159,8 +159,8 @@ func (m Model) tab(s *screen, p pane, name string) string {
 // listRoom is about how many rows of a list are on the screen.
 func (m Model) listRoom() int { return max(1, m.height/3) }
 
-// foot is the last line: what is asked for, which keys there are, and the cost; or what a key has led to, which may take
-// more lines.
+// foot is the last line: what is asked for, which keys there are, and the cost; or what a key has led to, which may
+// take more lines.
 func (m Model) foot(s *screen, width int) []string {
 	const most = 3 // lines
 	switch m.ask {

@@ -50,11 +50,20 @@ func TestWindowForgets(t *testing.T) {
 		t.Error("a recording before the watch has begun")
 	}
 	w.SetMeta(recording.MetaStart, "1000000000000")
-	w.Sample(recording.Sample{TimeNs: 1000e9, Source: recording.SourceServer, Subject: "a", Name: "maxclients", Value: 7})
-	w.Sample(recording.Sample{TimeNs: 1000e9, Source: recording.SourceHost, Subject: "process:7", Name: "x", Value: 7})
-	w.Snapshot(recording.Snapshot{TimeNs: 1000e9, Source: recording.SourceHost, Subject: "a", Name: "process", Body: "1"})
-	w.Snapshot(recording.Snapshot{TimeNs: 1001e9, Source: recording.SourceHost, Subject: "a", Name: "process", Body: "2"})
-	spot := recording.Event{Source: "watch", Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{What: "x"})}
+	sample := recording.Sample{
+		TimeNs: 1000e9, Source: recording.SourceServer, Subject: "a", Name: "maxclients", Value: 7,
+	}
+	w.Sample(sample)
+	sample.Source, sample.Subject, sample.Name = recording.SourceHost, "process:7", "x"
+	w.Sample(sample)
+	for i, body := range []string{"1", "2"} {
+		w.Snapshot(recording.Snapshot{
+			TimeNs: 1000e9 + int64(i)*1e9, Source: recording.SourceHost, Subject: "a", Name: "process", Body: body,
+		})
+	}
+	spot := recording.Event{
+		Source: "watch", Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{What: "x"}),
+	}
 	w.Event(spot)
 	w.Event(spot)
 	for second := int64(1000); second < 1400; second++ {
@@ -105,8 +114,9 @@ func TestWindowIsBounded(t *testing.T) {
 	}
 	rec, _ := w.Recording()
 	from, to := rec.Window()
-	if span := time.Duration(to - from); span < leastSpan || span > DefaultSpan || rec.Meta[recording.MetaDropped] != "" {
-		t.Errorf("%v, dropped %q", span, rec.Meta[recording.MetaDropped])
+	span, dropped := time.Duration(to-from), rec.Meta[recording.MetaDropped]
+	if span < leastSpan || span > DefaultSpan || dropped != "" {
+		t.Errorf("%v, dropped %q", span, dropped)
 	}
 	for range 5 * windowCalls { // at one time
 		w.Call(recording.Call{IntendedNs: c.ns - 1e6, EndNs: c.ns})
