@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
-	./internal/diagnose/... ./internal/report/... ./internal/format
+	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
 # internal/load/scalability, whose tests are simulations in one goroutine, TestBoundOnDisk and TestCorpus: with the race
 # detector they take minutes.

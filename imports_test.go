@@ -82,6 +82,10 @@ var layers = map[string]int{
 	"internal/report":             8,
 	"internal/report/layout":      0,
 	"internal/report/browsertest": 0, // for tests
+	"internal/top":                9,
+
+	"internal/report":        8,
+	"internal/report/layout": 0,
 
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
