@@ -21,7 +21,9 @@ class Formula
       end
     end
 
-    def depends_on(what) = raise("unknown: #{what}") unless what == { "go" => :build }
+    def depends_on(what)
+      raise "unknown: #{what}" unless what == { "go" => :build }
+    end
 
     def test(&block) = @tested = block
   end
