@@ -84,8 +84,24 @@ func copyPages(from, to string, verdicts map[string]verdict) error {
 		if err != nil {
 			return err
 		}
+		if filepath.Ext(path) == ".md" {
+			text = link.ReplaceAllFunc(text, relinkPage)
+		}
 		return write(filepath.Join(to, name), text)
 	})
+}
+
+// relinkPage gives a link to a document, in a page that was written for the site, the target that it has there.
+func relinkPage(whole []byte) []byte {
+	m := link.FindSubmatch(whole)
+	document, ok := strings.CutPrefix(string(m[2]), "../../docs/")
+	if !ok {
+		return whole
+	}
+	if strings.HasPrefix(document, "causes.md") {
+		return relink(fmt.Appendf(nil, "[%s](%s)", m[1], document), "")
+	}
+	return fmt.Appendf(nil, "[%s](reference/%s)", m[1], document)
 }
 
 func write(path string, text []byte) error {

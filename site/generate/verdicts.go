@@ -47,7 +47,7 @@ func judge(slowpath string, causes []report.CauseText, pages string) (map[string
 			v.first = len(v.causes) > 0 && v.causes[0] == c.ID
 			if old, known := out[c.ID]; slices.Contains(v.causes, c.ID) && (!known || v.first && !old.first) {
 				out[c.ID] = v
-				if err := publish(filepath.Join(scratch, "page.html"), filepath.Join(pages, c.ID+".html")); err != nil {
+				if err := publish(filepath.Join(scratch, incident+".html"), filepath.Join(pages, c.ID+".html")); err != nil {
 					return nil, err
 				}
 			}
@@ -74,14 +74,15 @@ func ownFirst(c report.CauseText) []string {
 	return list
 }
 
-// doctor runs slowpath doctor on a recording of the corpus. It leaves page.html in the scratch directory.
+// doctor runs slowpath doctor on a recording of the corpus. It leaves the page of --html in the
+// scratch directory, named after the incident.
 func doctor(slowpath, incident, scratch string) (verdict, error) {
 	file := filepath.Join(scratch, incident+".slowpath")
 	if err := corpus.Unpack(incident, file); err != nil {
 		return verdict{}, err
 	}
 	defer os.Remove(file)
-	text, err := output(slowpath, scratch, "doctor", filepath.Base(file), "--html", "page.html")
+	text, err := output(slowpath, scratch, "doctor", filepath.Base(file), "--html", incident+".html")
 	if err != nil {
 		return verdict{}, err
 	}
