@@ -35,8 +35,8 @@ func TestPackageFiles(t *testing.T) {
 	}
 }
 
-// TestUnitCapabilities: the service has the capabilities that the agent keeps when it is started as root, and no others;
-// what privilege refuses by seccomp, the unit refuses, too.
+// TestUnitCapabilities: the service has the capabilities that the agent keeps when root starts it, and no others. What
+// privilege refuses by seccomp, the unit refuses, too.
 func TestUnitCapabilities(t *testing.T) {
 	unit := read(t, "packaging/systemd/slowpath.service")
 	code := read(t, "internal/source/privilege/privilege_linux.go")
@@ -60,7 +60,8 @@ func TestUnitCapabilities(t *testing.T) {
 		}
 	}
 	refused := settingOf(unit, "SystemCallFilter")
-	calls, found := between(read(t, "internal/source/privilege/seccomp_linux.go"), "var refusedCalls = []uint32{", "\n}")
+	code = read(t, "internal/source/privilege/seccomp_linux.go")
+	calls, found := between(code, "var refusedCalls = []uint32{", "\n}")
 	if !found {
 		t.Fatal("seccomp_linux.go has no list of system calls that are refused")
 	}

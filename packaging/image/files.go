@@ -31,7 +31,8 @@ func (b builder) files(binary string) (contents, error) {
 	}
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	user := fmt.Sprintf("root:x:0:0:root:/:/sbin/nologin\nslowpath:x:%d:%[1]d::/var/lib/slowpath:/sbin/nologin\n", nonroot)
+	user := fmt.Sprintf("root:x:0:0:root:/:/sbin/nologin\n"+
+		"slowpath:x:%d:%[1]d::/var/lib/slowpath:/sbin/nologin\n", nonroot)
 	group := fmt.Sprintf("root:x:0:\nslowpath:x:%d:\n", nonroot)
 	for _, f := range []struct {
 		name string // ends in / for a directory
@@ -105,7 +106,8 @@ func (b builder) pack(dir, out string) error {
 			return err
 		}
 		if err := w.WriteHeader(&tar.Header{
-			Name: filepath.ToSlash(name), Mode: 0o644, Size: int64(len(text)), ModTime: b.created, Format: tar.FormatUSTAR,
+			Name: filepath.ToSlash(name), Mode: 0o644, Size: int64(len(text)), ModTime: b.created,
+			Format: tar.FormatUSTAR,
 		}); err != nil {
 			return err
 		}

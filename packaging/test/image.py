@@ -1,7 +1,7 @@
 """Helps to run the image of slowpath without a registry.
 
 image.py architectures LAYOUT          prints those in the layout
-image.py choose LAYOUT ARCHITECTURE    leaves the image of one architecture under the tag, since umoci knows no platforms
+image.py choose LAYOUT ARCHITECTURE    leaves that image alone under the tag: umoci knows no platforms
 image.py run BUNDLE CAPABILITIES ARGUMENT...
     changes the configuration of a bundle: what it runs, in the network and the process namespace of whoever runs it,
     with these capabilities (separated by commas, "" for none)

@@ -85,11 +85,12 @@ func causePage(c report.CauseText, v verdict, recorded bool) []byte {
 	if recorded {
 		section("A verdict", ofVerdict(c.ID, v))
 	} else {
-		section("A verdict", "There is no recording of this cause: the incident of the lab that makes it takes what a "+
-			"recording for tests may not hold, or the lab has none. What `slowpath doctor` would say is not shown here.")
+		section("A verdict", "There is no recording of this cause: the lab has no incident that makes it, or one that "+
+			"is too large to be kept.")
 	}
 	if len(c.Incidents) > 0 {
-		section("Make it", "On a test machine, with a real server:\n\n```text\nslowpath lab run "+c.Incidents[0]+"\n```")
+		section("Make it", "On a test machine, with a real server:\n", "```text",
+			"slowpath lab run "+c.Incidents[0], "```")
 	}
 	section("Sources", addresses(c.See)...)
 	return b.Bytes()

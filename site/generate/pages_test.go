@@ -41,7 +41,8 @@ func TestEveryCauseHasAPage(t *testing.T) {
 			t.Errorf("the list lacks %s", c.ID)
 		}
 	}
-	if page := read(t, filepath.Join(dir, judged+".md")); !strings.Contains(page, "<code>&lt;b&gt; of a *recording*</code>") {
+	page := read(t, filepath.Join(dir, judged+".md"))
+	if !strings.Contains(page, "<code>&lt;b&gt; of a *recording*</code>") {
 		t.Errorf("the verdict is not shown as it is:\n%s", page)
 	}
 	unknown := report.CauseText{ID: "a", Layer: "of no list"}

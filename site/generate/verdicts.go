@@ -47,7 +47,8 @@ func judge(slowpath string, causes []report.CauseText, pages string) (map[string
 			v.first = len(v.causes) > 0 && v.causes[0] == c.ID
 			if old, known := out[c.ID]; slices.Contains(v.causes, c.ID) && (!known || v.first && !old.first) {
 				out[c.ID] = v
-				if err := publish(filepath.Join(scratch, incident+".html"), filepath.Join(pages, c.ID+".html")); err != nil {
+				err := publish(filepath.Join(scratch, incident+".html"), filepath.Join(pages, c.ID+".html"))
+				if err != nil {
 					return nil, err
 				}
 			}
