@@ -27,7 +27,8 @@ check 'it can get no others' says 000000c000080004 status CapBnd
 check 'it can gain none by a program' says 1 status NoNewPrivs
 check 'its system calls are filtered' says 2 status Seccomp
 check 'others cannot read its data' says '750 slowpath' on_machine stat -c '%a %U' /var/lib/slowpath
-check 'it sees calls in the kernel' until_says '"tap"' fetch /healthz
+on_machine redis-cli set key value >"$temporary/output"
+check 'it sees calls of clients in the kernel' until_says 'whose="users"' fetch /metrics
 
 pid=$(property MainPID)
 check 'it reloads' on_machine systemctl reload slowpath
@@ -40,15 +41,20 @@ check 'it upgrades' on_machine dpkg -i --force-confold /new.deb
 check 'the upgrade has started the new version' not says "$pid" property MainPID
 check 'it answers again' until_says '"schema"' fetch /healthz
 
-# An incident while nobody watches: two seconds of scripts that hold the event loop.
-mkdir -p "$root/tmp"
-on_machine redis-benchmark -c 4 -n 100000 -q -t get >"$temporary/load" 2>&1 &
-load=$!
-for _ in 1 2 3 4 5 6 7 8; do
+# An incident while nobody watches: scripts that hold the event loop, while clients call.
+clients=()
+for _ in 1 2 3 4; do
+	on_machine redis-cli -r 600 -i 0.01 get key >"$temporary/load" 2>&1 &
+	clients+=($!)
+done
+for _ in $(seq 12); do
 	on_machine redis-cli eval 'local x=0 for i=1,20000000 do x=x+i end return x' 0 >"$temporary/output"
 done
-wait $load || true
-check 'the incident is there' until_says '"cause": "lua-or-multi-long"' fetch /api/v1/incidents
+wait "${clients[@]}" || true
+within=120 # an incident is watched for up to two minutes
+check 'the incident is there, with its cause' until_says '"lua-or-multi-long"' fetch /api/v1/incidents
+check 'and those who called' says '"redis-cli"' fetch /api/v1/incidents
+within=30
 
 check 'it is removed' on_machine dpkg -r slowpath
 check 'the service has ended' says inactive on_machine systemctl is-active slowpath

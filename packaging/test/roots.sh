@@ -83,9 +83,9 @@ boot() {
 # on_machine COMMAND…: in the booted root.
 on_machine() { nsenter -t "$machine" -a -r -w env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
 
-# until_says TEXT COMMAND…: runs it again for up to 30 seconds, until it prints the text.
+# until_says TEXT COMMAND…: runs it again for up to $within seconds (30), until it prints the text.
 until_says() {
-	local end=$((SECONDS + 30))
+	local end=$((SECONDS + ${within:-30}))
 	until says "$@" >"$temporary/until" 2>&1; do
 		[ $SECONDS -lt $end ] || {
 			cat "$temporary/until"
