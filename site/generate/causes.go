@@ -103,7 +103,7 @@ func ofVerdict(id string, v verdict) string {
 	if !v.first {
 		fmt.Fprintf(&b, ", in which it is not the first finding, but one of: %s", strings.Join(v.causes, ", "))
 	}
-	fmt.Fprintf(&b, ". [The same as a page](%s.html) that `doctor --html` writes.\n\n", id)
+	fmt.Fprintf(&b, ". [The same as a page](../reports/%s.html) that `doctor --html` writes.\n\n", id)
 	b.WriteString(preformatted(v.text))
 	return b.String()
 }

@@ -36,7 +36,7 @@ func generate(slowpath, out string) error {
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
-	verdicts, err := judge(slowpath, causes, filepath.Join(out, "causes"))
+	verdicts, err := judge(slowpath, causes, filepath.Join(out, "reports"))
 	if err != nil {
 		return err
 	}
