@@ -83,8 +83,8 @@ bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
 	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
-examples: ## build and test the examples in Go, which are modules of their own; TestWatchExamples tests the others
-	@for d in examples/*/go.mod; do (cd $$(dirname $$d) && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+examples: ## build and test modules of their own: examples in Go (TestWatchExamples tests others), the image's writer
+	@for d in examples/*/go.mod packaging/go.mod; do (cd $$(dirname $$d) && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples packaging site) || exit 1; \
@@ -94,5 +94,4 @@ lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/slowpath
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	cd packaging && $(GO) vet ./... && $(GO) mod tidy -diff
 	scripts/generated
