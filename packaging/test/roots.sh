@@ -38,6 +38,7 @@ older() {
 	mkdir -p "$temporary/older/packaging"
 	cp -r packaging/{deb,rpm,systemd,nfpm.yaml,slowpath.yaml} "$temporary/older/packaging/"
 	sed -i 's/^# Recordings, .*/# What it keeps./' "$temporary/older/packaging/slowpath.yaml"
+	sed -i 's/compression: .*/compression: gzip/' "$temporary/older/packaging/nfpm.yaml" # faster
 	(
 		cd "$temporary/older"
 		export ARCH=$arch WORK=$out/work VERSION=0.0.0~1 SOURCE_DATE_EPOCH=0 MAINTAINER='Older <older@localhost>'
