@@ -42,7 +42,9 @@ func TestLeavesOutOnlyWhatIsRefused(t *testing.T) {
 				t.Errorf("lost %v, want %v", l.blind, c.losing)
 			}
 			for _, p := range processPrograms {
-				group := slices.IndexFunc(optional, func(o optionalPrograms) bool { return slices.Contains(o.programs, p) })
+				group := slices.IndexFunc(optional, func(o optionalPrograms) bool {
+					return slices.Contains(o.programs, p)
+				})
 				lost := slices.Contains(c.losing, optional[group].losing)
 				if loaded := l.coll.Programs[p] != nil; loaded == lost {
 					t.Errorf("%s is loaded: %v", p, loaded)
