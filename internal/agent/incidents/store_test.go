@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -63,9 +64,10 @@ func TestLifeOfAnIncident(t *testing.T) {
 		ID: in.ID, Start: at, End: at.Add(time.Minute), Cause: "server-cfs-throttled", Summary: "Too little CPU.",
 		SlowCalls: 812, FailedCalls: 2, Verdict: "findings", State: incidents.StateJudged,
 		Trigger: "12 slow calls in a second", Target: "127.0.0.1:6379", RecordingBytes: 1000,
+		OtherCauses: []string{"other"},
 	}
 	for _, s := range []*incidents.Store{s, open(t, dir, incidents.Limits{MaxAge: 1 << 62})} {
-		if got, ok := s.Get(in.ID); !ok || got != want {
+		if got, ok := s.Get(in.ID); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("\n got %+v\nwant %+v", got, want)
 		}
 		if d, err := s.Diagnosis(in.ID); err != nil || string(d) != judged {
