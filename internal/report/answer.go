@@ -30,7 +30,7 @@ func Answer(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 func FirstStep(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p := newPage(s)
 	if len(d.Findings) > 0 && len(d.Findings[0].FixSteps) > 0 {
-		p.firstStep(d.Findings[0].FixSteps[0])
+		p.step("fix:   ", d.Findings[0].FixSteps[0])
 	}
 	return p.To(w, "the fix")
 }
