@@ -71,7 +71,11 @@ func (w *window) Call(c recording.Call, segs ...recording.Segment) {
 func (w *window) Histogram(h recording.Histogram) {
 	inside := w.inside(max(h.Second*1e9, w.fromNs)) && h.Second >= w.fromNs/1e9
 	if h.Source == recording.SourceTap && w.countNs > 0 {
-		inside = w.inside(w.countNs)
+		from := w.countNs
+		if w.timeOf(recording.MetaStart) >= w.fromNs { // the watch begins in the window: its first count, too, is in it
+			from = max(from, w.fromNs)
+		}
+		inside = w.inside(from)
 	}
 	if inside {
 		w.rows++
