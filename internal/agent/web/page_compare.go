@@ -81,6 +81,7 @@ func (s *Server) titleOf(k sides, c compare.Comparison, q url.Values) string {
 	if q.Get("mark") == "" {
 		return said
 	}
+	said = strings.TrimPrefix(strings.TrimPrefix(said, "Worse: "), "Better: ") // it is said otherwise
 	since := time.Unix(k.after.from, 0).UTC()
 	name := ""
 	for _, m := range boundMarks(s.o.Store.Marks(since, since.Add(time.Second))) {
