@@ -77,7 +77,7 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 
 // titleOf is the sentence of a comparison; since a mark it says since what.
 func (s *Server) titleOf(k sides, c compare.Comparison, q url.Values) string {
-	said := bound(c.Summary)
+	said := report.PageText(bound(c.Summary))
 	if q.Get("mark") == "" {
 		return said
 	}
