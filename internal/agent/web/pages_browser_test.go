@@ -128,6 +128,7 @@ func TestOverviewByKeyboard(t *testing.T) {
 	p.Do(chromedp.KeyEvent("?"))
 	p.Await("document.getElementById('keys').open")
 	p.Do(chromedp.KeyEvent(kb.Escape))
+	p.Await("!document.getElementById('keys').open")
 	p.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("l"))
 	p.Await("location.pathname == '/live'")
 }
