@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
@@ -283,6 +284,15 @@ func TestJSONDocument(t *testing.T) {
 		{matrix.PoolSchema, matrix.PoolSweep{}},
 		{report.CausesSchema, report.Causes{}},
 		{notify.Schema, notify.Message{}},
+		{web.ErrorSchema, web.Error{}},
+		{web.HealthSchema, web.Health{}},
+		{web.IncidentsSchema, web.Incidents{}},
+		{web.TriggeredSchema, web.Triggered{}},
+		{web.MarksSchema, web.Marks{}},
+		{web.OverviewSchema, web.Overview{}},
+		{web.LiveSchema, web.Live{}},
+		{web.SlowSchema, web.SlowCalls{}},
+		{web.MapSchema, web.Map{}},
 	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
@@ -293,9 +303,17 @@ func TestJSONDocument(t *testing.T) {
 	}
 }
 
-// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so is that of
-// latencies.
+// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so are those of
+// latencies and of lists that are "as in" or "as `…` of" another document.
 func documentedAsAWhole(section, field string) bool {
+	for line := range strings.Lines(section) {
+		list, isList := strings.CutPrefix(line, "| `")
+		list, rest, _ := strings.Cut(list, "` |")
+		if isList && strings.HasSuffix(list, "[]") && strings.HasPrefix(field, list+".") &&
+			regexp.MustCompile("as (in|`\\S+` of) slowpath\\.").MatchString(rest) {
+			return true
+		}
+	}
 	if i := strings.LastIndexByte(field, '.'); i > 0 && strings.Contains(section, "| `"+field[:i]+"` | as `latency`") {
 		return strings.Contains(section, "| `latency"+field[i:]+"` |")
 	}

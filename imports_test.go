@@ -105,8 +105,8 @@ var layers = map[string]int{
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
-	"internal/agent":           8,
-	"internal/agent/web":       9,
+	"internal/agent":     8,
+	"internal/agent/web": 9,
 
 	"cmd/slowpath": 11,
 }

@@ -44,9 +44,9 @@ type Options struct {
 	Profiles  []profile.Target // applications to profile
 	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
-	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread below
-	// 20 ms (100 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that is full
-	// for less than a second.
+	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread
+	// below 20 ms (100 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
+	// is full for less than a second.
 	Sparing bool
 	Frames  string // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.

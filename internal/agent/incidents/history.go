@@ -55,7 +55,8 @@ func OpenHistory(path string, keep time.Duration, maxBytes int64) (*History, err
 		maxBytes = DefaultHistory
 	}
 	if maxBytes < minHistory {
-		return nil, fmt.Errorf("history %s: a limit of %d bytes is too small; give at least %d", path, maxBytes, minHistory)
+		return nil, fmt.Errorf("history %s: a limit of %d bytes is too small; give at least %d", path, maxBytes,
+			minHistory)
 	}
 	if err := outfile.Directory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("history: %w; name a data directory that can be written", err)
@@ -167,12 +168,13 @@ func (m *Minute) unpack(packed []byte) bool {
 }
 
 // tidy removes minutes that are too old, or have no room. How old they are is counted from the newest, which is not
-// later than now: after a pause the minutes before it stay until there are new ones, and a clock that was set back removes
-// nothing.
+// later than now: after a pause the minutes before it stay until there are new ones, and a clock that was set back
+// removes nothing.
 func (h *History) tidy() error {
 	h.added = 0
 	newest := "(SELECT min(coalesce(max(start), 0), ?) FROM minute)"
-	_, err := h.db.Exec("DELETE FROM minute WHERE start < "+newest+" - ?", time.Now().Unix()+60, int64(h.keep.Seconds()))
+	_, err := h.db.Exec("DELETE FROM minute WHERE start < "+newest+" - ?", time.Now().Unix()+60,
+		int64(h.keep.Seconds()))
 	for range 100 {
 		if err != nil {
 			break
@@ -183,8 +185,8 @@ func (h *History) tidy() error {
 		if err != nil || (pages-free)*size <= h.maxBytes*8/10 {
 			break
 		}
-		_, err = h.db.Exec("DELETE FROM minute WHERE start <= (SELECT start FROM minute ORDER BY start LIMIT 1 OFFSET " +
-			"(SELECT count(*) / 20 FROM minute))")
+		_, err = h.db.Exec("DELETE FROM minute WHERE start <= (SELECT start FROM minute ORDER BY start LIMIT 1 " +
+			"OFFSET (SELECT count(*) / 20 FROM minute))")
 	}
 	if err == nil {
 		_, err = h.db.Exec("PRAGMA incremental_vacuum")

@@ -38,7 +38,10 @@ func TestHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	h := history(t, path, 0, 0)
 	now := time.Now().Unix() / 60 * 60
-	b := incidents.Minute{Start: now, Node: "b", Calls: 1200, Slow: 3, Failed: 1, P50Ns: 5e5, P99Ns: 9e6, MaxNs: 1 << 40, HDR: []byte("hdr")}
+	b := incidents.Minute{
+		Start: now, Node: "b", Calls: 1200, Slow: 3, Failed: 1, P50Ns: 5e5, P99Ns: 9e6, MaxNs: 1 << 40,
+		HDR: []byte("hdr"),
+	}
 	own := incidents.Minute{Start: now, Node: "a", Own: true, Calls: 60}
 	a := incidents.Minute{Start: now, Node: "a", Calls: 7}
 	early := incidents.Minute{Start: now - 60, Node: "b"}
@@ -54,7 +57,9 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%v, got %+v", err, got)
 		}
 	}
-	for _, bad := range []incidents.Minute{{}, {Start: 61, Node: "a"}, {Start: 60}, {Start: 60, Node: "a", HDR: make([]byte, 1<<20)}} {
+	for _, bad := range []incidents.Minute{
+		{}, {Start: 61, Node: "a"}, {Start: 60}, {Start: 60, Node: "a", HDR: make([]byte, 1<<20)},
+	} {
 		if err := h.Add(bad); !errors.Is(err, incidents.ErrBadMinute) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -120,7 +125,10 @@ func BenchmarkHistory(b *testing.B) {
 		for node := range nodes {
 			for _, own := range []bool{false, true} {
 				n++
-				add(b, h, incidents.Minute{Start: start, Node: fmt.Sprint("10.0.0.", node, ":6379"), Own: own, Calls: 1e6, P99Ns: 1e6, HDR: hdr})
+				add(b, h, incidents.Minute{
+					Start: start, Node: fmt.Sprint("10.0.0.", node, ":6379"), Own: own, Calls: 1e6,
+					P99Ns: 1e6, HDR: hdr,
+				})
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package incidents keeps on disk what slowpath's agent found: incidents with their recordings and verdicts, the history
-// of minutes, and marks such as deploys. All of it is bounded, and survives a kill.
+// Package incidents keeps on disk what slowpath's agent found: incidents with their recordings and verdicts, the
+// history of minutes, and marks such as deploys. All of it is bounded, and survives a kill.
 package incidents
 
 import "time"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Bounds of marks.
@@ -57,7 +58,7 @@ func (m *marks) order() {
 
 func (v Mark) check() error {
 	if v.Time.IsZero() || v.Time.Year() < 1970 || v.Time.Year() > 9999 || strings.TrimSpace(v.Text) == "" ||
-		len([]rune(v.Text)) > maxMarkText || strings.ContainsFunc(v.Text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		len([]rune(v.Text)) > maxMarkText || strings.ContainsFunc(v.Text, unicode.IsControl) {
 		return ErrBadMark
 	}
 	return nil

@@ -44,7 +44,8 @@ func TestLifeOfAnIncident(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	in := begin(t, s, at)
-	if in.ID != "20261124T031207Z-1" || in.State != incidents.StateWatching || begin(t, s, at).ID != "20261124T031207Z-2" {
+	if in.ID != "20261124T031207Z-1" || in.State != incidents.StateWatching ||
+		begin(t, s, at).ID != "20261124T031207Z-2" {
 		t.Errorf("it is %+v", in)
 	}
 	path, err := s.RecordingPath(in.ID)
@@ -89,7 +90,8 @@ func TestKilledAgent(t *testing.T) {
 	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	first, second := begin(t, s, at), begin(t, s, at.Add(time.Hour))
 	for _, f := range []struct{ id, name, text string }{
-		{first.ID, "recording.slowpath", "r"}, {second.ID, "diagnosis.json", judged},
+		{first.ID, "recording.slowpath", "r"},
+		{second.ID, "diagnosis.json", judged},
 		{second.ID, ".incident.json.part", "{"},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, f.id, f.name), []byte(f.text), 0o600); err != nil {
@@ -180,7 +182,8 @@ func TestList(t *testing.T) {
 	s := open(t, t.TempDir(), incidents.Limits{MaxAge: 1 << 62})
 	for i := range 12 { // in one second: ids of one and of two digits
 		in := begin(t, s, at)
-		in.Cause, in.End, in.State = fmt.Sprintf("cause-%d", i), at.Add(time.Duration(i)*time.Second), incidents.StateFailed
+		in.Cause, in.State = fmt.Sprintf("cause-%d", i), incidents.StateFailed
+		in.End = at.Add(time.Duration(i) * time.Second)
 		if err := s.Update(in); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +225,8 @@ func TestHostileDirectory(t *testing.T) {
 		os.Remove(file(link.ID)), os.Symlink(outside, file(link.ID)),
 		os.WriteFile(file(huge.ID), make([]byte, 1<<20), 0o600),
 		os.Remove(file(broken.ID)), exec.Command("mkfifo", file(broken.ID)).Run(),
-		os.Symlink("/", filepath.Join(dir, "20261124T031207Z-7")), os.Mkdir(filepath.Join(dir, "20261324T031207Z-1"), 0o700),
+		os.Symlink("/", filepath.Join(dir, "20261124T031207Z-7")),
+		os.Mkdir(filepath.Join(dir, "20261324T031207Z-1"), 0o700),
 		os.WriteFile(filepath.Join(dir, "20261124T031207Z-8"), nil, 0o600),
 		os.WriteFile(filepath.Join(dir, "marks.json"), []byte("["), 0o600),
 	} {
@@ -256,7 +260,8 @@ func TestMarks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, incidents.Limits{})
 	for i := 1100; i > 0; i -= 100 {
-		if err := s.Mark(incidents.Mark{Time: at.Add(time.Duration(i) * time.Second), Text: fmt.Sprint(i)}); err != nil {
+		m := incidents.Mark{Time: at.Add(time.Duration(i) * time.Second), Text: fmt.Sprint(i)}
+		if err := s.Mark(m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,7 +274,8 @@ func TestMarks(t *testing.T) {
 	}
 	for _, s := range []*incidents.Store{s, open(t, dir, incidents.Limits{})} {
 		got := s.Marks(at.Add(200*time.Second), at.Add(400*time.Second))
-		if len(got) != 2 || got[0].Text != "200" || got[1].Text != "300" || len(s.Marks(time.Time{}, time.Time{})) != 11 {
+		if len(got) != 2 || got[0].Text != "200" || got[1].Text != "300" ||
+			len(s.Marks(time.Time{}, time.Time{})) != 11 {
 			t.Errorf("%v", got)
 		}
 	}

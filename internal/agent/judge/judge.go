@@ -66,8 +66,8 @@ func executable() string {
 	return path
 }
 
-// Verdict judges a recording, as doctor FILE does. It returns a document slowpath.diagnosis/v1. The page is written as a
-// whole, or not at all.
+// Verdict judges a recording, as doctor FILE does. It returns a document slowpath.diagnosis/v1. The page is written as
+// a whole, or not at all.
 func Verdict(ctx context.Context, o Options) (diagnosisJSON []byte, err error) {
 	o = o.withDefaults()
 	args := []string{"doctor", named(o.Recording), "--json"}
@@ -116,8 +116,8 @@ func named(path string) string {
 // ErrTooLarge says that the process wrote more than it may.
 var ErrTooLarge = errors.New("the document is too large")
 
-// run runs slowpath and returns the document that it prints. Whether there are findings, which the exit code says, is in
-// the document.
+// run runs slowpath and returns the document that it prints. Whether there are findings, which the exit code says, is
+// in the document.
 func (o Options) run(ctx context.Context, args []string, schema string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

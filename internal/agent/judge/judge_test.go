@@ -106,8 +106,10 @@ func TestBadJudgements(t *testing.T) {
 		o    judge.Options
 		want string
 	}{
-		"no recording":    {judge.Options{Executable: program, Recording: noRecording}, "recording"},
-		"no file":         {judge.Options{Executable: program, Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath"},
+		"no recording": {judge.Options{Executable: program, Recording: noRecording}, "recording"},
+		"no file": {
+			judge.Options{Executable: program, Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
+		},
 		"no program":      {judge.Options{Executable: filepath.Join(dir, "none"), Recording: "x"}, "starting slowpath"},
 		"another program": {judge.Options{Executable: "/bin/true", Recording: "x"}, "printed no slowpath.diagnosis/v1"},
 		"too much output": {

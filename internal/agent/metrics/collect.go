@@ -21,9 +21,12 @@ const maxUnseen = 40
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.count()
+	s := series{out}
+	m.collectSight(s) // these ask others, who may wait for m.mu
+	m.collectHealth(s)
+	m.collectDeliveries(s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := series{out}
 	m.collectNodes(s)
 	m.collectNames(s)
 	for _, k := range sortedKeys(m.waits, func(a, b waitKey) int {
@@ -40,16 +43,18 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	s.put(incidentActive, float64(len(m.active)))
 	s.put(countedUpTo, float64(m.next))
 	s.put(build, 1, m.o.Version)
-	m.collectSight(s)
-	m.collectHealth(s)
-	if m.o.Deliveries != nil {
-		for _, d := range m.o.Deliveries() {
-			s.put(sent, float64(d.Sent), d.Channel)
-			s.put(sendFailed, float64(d.Failed), d.Channel)
-			s.put(sendDropped, float64(d.Dropped), d.Channel)
-			s.put(sentBytes, float64(d.Bytes), d.Channel)
-			s.put(queued, float64(d.Queued), d.Channel)
-		}
+}
+
+func (m *Metrics) collectDeliveries(s series) {
+	if m.o.Deliveries == nil {
+		return
+	}
+	for _, d := range m.o.Deliveries() {
+		s.put(sent, float64(d.Sent), d.Channel)
+		s.put(sendFailed, float64(d.Failed), d.Channel)
+		s.put(sendDropped, float64(d.Dropped), d.Channel)
+		s.put(sentBytes, float64(d.Bytes), d.Channel)
+		s.put(queued, float64(d.Queued), d.Channel)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"slowpath/internal/agent/ring"
 )
 
-// TestFullDisk: it is said once, what is seen meanwhile stays in memory and can be saved, and when there is room it is
-// written.
-func TestFullDisk(t *testing.T) {
+// TestRingOnAFullDisk: it is said once, what is seen meanwhile stays in memory and can be saved, and when there is room
+// it is written.
+func TestRingOnAFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: mounts a file system")
 	}

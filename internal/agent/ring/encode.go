@@ -64,8 +64,8 @@ func (e *encoder) float(v float64) {
 	e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(v))
 }
 
-// text writes a text that may come again: 0 and the text where it is new, 1 and the text where it is not shared, else its
-// number and 2.
+// text writes a text that may come again: 0 and the text where it is new, 1 and the text where it is not shared, else
+// its number and 2.
 func (e *encoder) text(s string) {
 	if n, known := e.texts[s]; known {
 		e.buf = binary.AppendUvarint(e.buf, n+2)

@@ -176,7 +176,8 @@ func TestHostileDirectory(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	for _, err := range []error{
 		os.WriteFile(secret, []byte("keep"), 0o600), os.Symlink(secret, filepath.Join(dir, "000000000099.ring")),
-		os.Mkdir(filepath.Join(dir, "000000000098.ring"), 0o700), os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600),
+		os.Mkdir(filepath.Join(dir, "000000000098.ring"), 0o700),
+		os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600),
 		exec.Command("mkfifo", filepath.Join(dir, "000000000097.ring")).Run(),
 	} {
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package ring is the agent's memory: the last minutes of a watch in full detail, on disk, within a bound. Any window of
-// them can be saved as one ordinary recording.
+// Package ring is the agent's memory: the last minutes of a watch in full detail, on disk, within a bound. Any window
+// of them can be saved as one ordinary recording.
 package ring
 
 import (
@@ -92,7 +92,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.MaxBytes < minMaxBytes {
-		return o, fmt.Errorf("ring %s: a limit of %d bytes is too small; give at least %d", o.Dir, o.MaxBytes, minMaxBytes)
+		return o, fmt.Errorf("ring %s: a limit of %d bytes is too small; give at least %d", o.Dir, o.MaxBytes,
+			minMaxBytes)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.New()

@@ -74,8 +74,13 @@ func (l *losses) since(e *recording.Event) {
 // useSince is how a connection was used since another of its uses.
 func useSince(base, u recording.ConnUse) recording.ConnUse {
 	for _, n := range [...]struct{ of, to *int64 }{
-		{&base.Calls, &u.Calls}, {&base.InFlightNs, &u.InFlightNs}, {&base.IdleNs, &u.IdleNs},
-		{&base.Turns, &u.Turns}, {&base.Handed, &u.Handed}, {&base.WaitedNs, &u.WaitedNs}, {&base.KeptNs, &u.KeptNs},
+		{&base.Calls, &u.Calls},
+		{&base.InFlightNs, &u.InFlightNs},
+		{&base.IdleNs, &u.IdleNs},
+		{&base.Turns, &u.Turns},
+		{&base.Handed, &u.Handed},
+		{&base.WaitedNs, &u.WaitedNs},
+		{&base.KeptNs, &u.KeptNs},
 	} {
 		*n.to = max(0, *n.to-*n.of)
 	}

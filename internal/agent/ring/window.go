@@ -182,7 +182,8 @@ func (w *window) beginWatch() {
 			Why:  "another watch began then, and nothing watched in between",
 		}
 		if gap < 0 {
-			b.What, b.Why = "how long nothing was watched at "+at(w.blockNs), "the clock was set back between two watches"
+			b.What = "how long nothing was watched at " + at(w.blockNs)
+			b.Why = "the clock was set back between two watches"
 		}
 		w.note(recording.KindBlindSpot, recording.Detail(b))
 	}

@@ -91,7 +91,8 @@ func save(t *testing.T, r *ring.Ring, from, to float64) (*recording.Recording, e
 // call is one that ended then.
 func call(ns int64) recording.Call {
 	return recording.Call{
-		Source: recording.SourceTap, Op: "GET", Node: node, IntendedNs: ns - 2e6, StartNs: ns - 2e6, EndNs: ns, Slot: -1,
+		Source: recording.SourceTap, Op: "GET", Node: node, IntendedNs: ns - 2e6, StartNs: ns - 2e6, EndNs: ns,
+		Slot: -1,
 	}
 }
 
@@ -132,8 +133,8 @@ func TestSeams(t *testing.T) {
 	}
 }
 
-// TestWhatHeldIsCarriedOver: what was written once, long before a window, is in its recording; what counts from the begin
-// of the watch counts from that of the window.
+// TestWhatHeldIsCarriedOver: what was written once, long before a window, is in its recording; what counts from the
+// begin of the watch counts from that of the window.
 func TestWhatHeldIsCarriedOver(t *testing.T) {
 	r, c, _ := opened(t, t.TempDir(), ring.Options{})
 	spot := recording.Detail(recording.BlindSpot{What: "all", Why: "dark"})
@@ -149,15 +150,21 @@ func TestWhatHeldIsCarriedOver(t *testing.T) {
 	r.SetMeta(recording.MetaTarget, node)
 	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
 	sample(startNs, recording.SourceServer, node, "maxmemory", 7)
-	r.Snapshot(recording.Snapshot{TimeNs: startNs, Source: recording.SourceServer, Subject: node, Name: "config", Body: "{}"})
-	r.Event(recording.Event{TimeNs: startNs, Source: "watch", Subject: node, Kind: recording.KindBlindSpot, Detail: spot})
+	r.Snapshot(recording.Snapshot{
+		TimeNs: startNs, Source: recording.SourceServer, Subject: node, Name: "config", Body: "{}",
+	})
+	r.Event(recording.Event{
+		TimeNs: startNs, Source: "watch", Subject: node, Kind: recording.KindBlindSpot, Detail: spot,
+	})
 	for i := range int64(20) {
 		ns := startNs + i*500e6
 		c.ns.Store(ns)
 		r.Call(call(ns))
 		sample(ns, recording.SourceTap, recording.SubjectSelf, "tap.calls.server", float64(100*i))
 		unseen(ns, float64(10*i), float64(1000*i))
-		r.ConnUse("10.0.0.1:5", recording.ConnUse{TimeNs: ns, Calls: 3 * i, InFlightNs: i * 1e6, Prompt: -1, IdleMaxNs: -1})
+		r.ConnUse("10.0.0.1:5", recording.ConnUse{
+			TimeNs: ns, Calls: 3 * i, InFlightNs: i * 1e6, Prompt: -1, IdleMaxNs: -1,
+		})
 		if err := r.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +174,8 @@ func TestWhatHeldIsCarriedOver(t *testing.T) {
 	if start != startNs+6e9 || end > startNs+96e8 || end < startNs+95e8 {
 		t.Errorf("the recording is from %d to %d", start-startNs, end-startNs)
 	}
-	if v := rec.Series(recording.SourceServer, node, "maxmemory"); len(v) != 1 || v[0] != (recording.Point{TimeNs: start, Value: 7}) {
+	held := recording.Point{TimeNs: start, Value: 7}
+	if v := rec.Series(recording.SourceServer, node, "maxmemory"); len(v) != 1 || v[0] != held {
 		t.Errorf("maxmemory is %v", v)
 	}
 	if s, ok := rec.SnapshotOf(recording.SourceServer, node, "config"); !ok || s.TimeNs != start || s.Body != "{}" {
@@ -191,8 +199,8 @@ func TestWhatHeldIsCarriedOver(t *testing.T) {
 	}
 }
 
-// TestAnotherWatch: a watch that begins after another one does not know what that one knew, and the time between them is
-// a blind spot of a window that has both.
+// TestAnotherWatch: a watch that begins after another one does not know what that one knew, and the time between them
+// is a blind spot of a window that has both.
 func TestAnotherWatch(t *testing.T) {
 	r, c, _ := opened(t, t.TempDir(), ring.Options{})
 	r.SetMeta(recording.MetaTarget, "first")

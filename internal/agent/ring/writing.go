@@ -92,7 +92,8 @@ func (w *writing) takeOver(o Options, names []string) {
 		}
 	}
 	if foreign > 0 {
-		o.Log(fmt.Sprintf("ring: %s in %s are not of the ring and are left alone", format.Count(foreign, "file"), o.Dir))
+		o.Log(fmt.Sprintf("ring: %s in %s are not of the ring and are left alone", format.Count(foreign, "file"),
+			o.Dir))
 	}
 }
 
@@ -254,9 +255,9 @@ func (w *writing) end() {
 	w.file, w.current = nil, nil
 }
 
-// retire removes files that are older than all that is to be kept. It goes by how much time the newer ones have, and not
-// by the clock, which may jump while no agent runs; what an earlier agent saw before a crash is there until there is as
-// much new.
+// retire removes files that are older than all that is to be kept. It goes by how much time the newer ones have, and
+// not by the clock, which may jump while no agent runs; what an earlier agent saw before a crash is there until there
+// is as much new.
 func (r *Ring) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

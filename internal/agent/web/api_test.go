@@ -82,7 +82,9 @@ func TestReportIsApart(t *testing.T) {
 	at := "/api/v1/incidents/" + w.ids["lb-hop"] + "/report"
 	got := s.ask("GET", at, "")
 	csp := got.header.Get("Content-Security-Policy")
-	for _, want := range []string{"sandbox allow-scripts", "default-src 'none'", "script-src 'sha256-", "frame-ancestors 'self'"} {
+	for _, want := range []string{
+		"sandbox allow-scripts", "default-src 'none'", "script-src 'sha256-", "frame-ancestors 'self'",
+	} {
 		if !strings.Contains(csp, want) {
 			t.Errorf("the policy %q lacks %s", csp, want)
 		}
@@ -131,7 +133,8 @@ func TestIncidentThatGoesOn(t *testing.T) {
 			t.Errorf("%s: %d %s", of, got.code, got.body)
 		}
 	}
-	if page := s.ask("GET", "/incidents/"+made.ID, ""); page.code != 200 || !strings.Contains(page.body, "still watched") {
+	page := s.ask("GET", "/incidents/"+made.ID, "")
+	if page.code != 200 || !strings.Contains(page.body, "still watched") {
 		t.Errorf("%d %s", page.code, page.body)
 	}
 	if page := s.ask("GET", "/", ""); !strings.Contains(page.body, "asked by a test</a></h1>") {
@@ -286,8 +289,9 @@ func TestTextsOfOthers(t *testing.T) {
 	o := w.options()
 	o.Health = func() web.Health {
 		return web.Health{
-			Status: web.Degraded, Problems: []string{evil}, Targets: []web.Watched{{Target: evil, State: evil, Why: evil}},
-			Unseen: []web.BlindSpot{{What: evil, Why: evil, Enable: evil}}, Cost: web.Cost{Reduced: evil},
+			Status: web.Degraded, Problems: []string{evil},
+			Targets: []web.Watched{{Target: evil, State: evil, Why: evil}},
+			Unseen:  []web.BlindSpot{{What: evil, Why: evil, Enable: evil}}, Cost: web.Cost{Reduced: evil},
 			Ring: web.Kept{From: time.Now().Add(-time.Minute), Lost: evil},
 		}
 	}
@@ -297,7 +301,9 @@ func TestTextsOfOthers(t *testing.T) {
 		"/compare?mark=%3Cscript%3E", "/?range=%3Cscript%3E", "/login?next=/%3Cscript%3E",
 	} {
 		got := s.ask("GET", path, "")
-		for _, not := range []string{"<script>alert", "<img", "onerror=alert(2)>", "\u202e", "\x1b", strings.Repeat("A", 1200)} {
+		for _, not := range []string{
+			"<script>alert", "<img", "onerror=alert(2)>", "\u202e", "\x1b", strings.Repeat("A", 1200),
+		} {
 			if strings.Contains(got.body, not) {
 				t.Errorf("%s has %.20q", path, not)
 			}

@@ -84,13 +84,14 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", query, got.code, said, want.code, want.said)
 		}
 		page := s.ask("GET", "/compare?"+query, "")
-		if page.code != want.code || !strings.Contains(page.body, want.said) || !strings.Contains(page.body, "Two windows") {
+		if page.code != want.code || !strings.Contains(page.body, want.said) ||
+			!strings.Contains(page.body, "Two windows") {
 			t.Errorf("the page of %s: %d", query, page.code)
 		}
 	}
 }
 
-// TestOneComparisonAtATime: comparisons take processes, so that a second one waits for nothing and is told to come back.
+// TestOneComparisonAtATime: comparisons take processes, so that a second one is told to come back.
 func TestOneComparisonAtATime(t *testing.T) {
 	w := newWorld(t)
 	o := w.options()

@@ -116,8 +116,8 @@ func (s *Server) overviewParameters(r *http.Request) (v view, err error) {
 	return v, nil
 }
 
-// stepFor is the shortest step with which the time fits into so many columns, and one more for the rounding. Seconds are
-// kept for minutes only: what began before them is shown by the minute.
+// stepFor is the shortest step with which the time fits into so many columns, and one more for the rounding. Seconds
+// are kept for minutes only: what began before them is shown by the minute.
 func (s *Server) stepFor(from, to time.Time, columns int) int64 {
 	for _, step := range steps {
 		if step < secondsPerMinute && from.Before(s.o.Now().Add(-live.DefaultKeep-time.Minute)) {

@@ -49,7 +49,10 @@ const (
 )
 
 var windowNames = []choice{
-	{Value: "1m", Name: "1 min"}, {Value: "5m", Name: "5 min"}, {Value: "15m", Name: "15 min"}, {Value: "1h", Name: "1 h"},
+	{Value: "1m", Name: "1 min"},
+	{Value: "5m", Name: "5 min"},
+	{Value: "15m", Name: "15 min"},
+	{Value: "1h", Name: "1 h"},
 }
 
 // comparePage answers GET /compare, with the comparison that its parameters ask for.

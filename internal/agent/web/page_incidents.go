@@ -122,7 +122,7 @@ func (s *Server) incidentsPage(w http.ResponseWriter, r *http.Request) error {
 		Incidents                    []incidentRow
 		Earlier, Searched            bool
 	}{
-		Query: q.Text, From: r.URL.Query().Get("from"), To: r.URL.Query().Get("to"), First: "/incidents?" + values.Encode(),
+		Query: q.Text, From: values.Get("from"), To: values.Get("to"), First: "/incidents?" + values.Encode(),
 		Incidents: s.incidentRows(found.Incidents), Earlier: q.Before != "", Searched: len(values) > 0,
 	}
 	if found.Next != "" {

@@ -72,14 +72,12 @@ func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, name
 	if name != "login" {
 		f.Status = s.status()
 		f.LoggedIn = s.access.needsToken
-		for _, l := range []link{
+		f.Nav = []link{
 			{"Overview", "/", name == "overview"},
 			{"Incidents", "/incidents", name == "incidents" || name == "incident"},
 			{"Live", "/live", name == "live"},
 			{"Topology", "/topology", name == "topology"},
 			{"Compare", "/compare", name == "compare"},
-		} {
-			f.Nav = append(f.Nav, l)
 		}
 	}
 	if err := t.ExecuteTemplate(&buf, "base", f); err != nil {

@@ -26,7 +26,8 @@ var screenshots = flag.String("screenshots", "", "write pictures of the agent's 
 // widths are those of a phone, a laptop and a 4K screen, in CSS pixels.
 var widths = []int64{360, 1440, 3840}
 
-// comparing are options whose comparisons are those of the real code: a window of the ring is a recording of the corpus.
+// comparing are options whose comparisons are those of the real code: a window of the ring is a recording of the
+// corpus.
 func comparing(o web.Options) web.Options {
 	o.Save = func(_ context.Context, _, _ time.Time, path string) error {
 		return corpus.Unpack("healthy-mixed", path)
@@ -55,7 +56,7 @@ func looks(w *world) []struct{ name, path, ready string } {
 		{"overview-24h", "/?range=24h", "!!shown && !heat.hidden"},
 		{"incidents", "/incidents", "true"},
 		{"incident", "/incidents/" + throttled, "true"},
-		{"live", "/live", "document.querySelectorAll('tr.call').length > 5 && document.getElementById('nodes').tBodies[0].rows.length > 0"},
+		{"live", "/live", "body.querySelectorAll('tr.call').length > 5 && !!document.querySelector('#nodes tbody tr')"},
 		{"topology", "/topology", "true"},
 		{"topology-cluster", "/topology", "!!document.querySelector('svg.strip rect')"},
 		{"compare", "/compare?before=" + throttled + "&after=now", "true"},
@@ -82,7 +83,8 @@ func TestPagesInBrowser(t *testing.T) {
 					p.Show(width, "screen", theme)
 					p.Await(c.ready)
 					p.Check(fmt.Sprintf("%s, %s, %d px", c.name, theme, width))
-					p.Picture(*screenshots, fmt.Sprintf("%s-%s-%d", c.name, theme, width), c.name != "incident" && c.name != "live")
+					p.Picture(*screenshots, fmt.Sprintf("%s-%s-%d", c.name, theme, width),
+						c.name != "incident" && c.name != "live")
 				}
 			}
 			p.QuietBut(func(address string) bool { return strings.HasPrefix(address, at+"/") })
@@ -148,7 +150,8 @@ func TestLiveByKeyboard(t *testing.T) {
 	if !strings.Contains(text, "server throttled") || !strings.Contains(text, "18.0") {
 		t.Errorf("the waterfall says %q", text)
 	}
-	if wide := browsertest.Eval[float64](p, "body.querySelector('.time > i').getBoundingClientRect().width"); wide < 50 {
+	wide := browsertest.Eval[float64](p, "body.querySelector('.time > i').getBoundingClientRect().width")
+	if wide < 50 {
 		t.Errorf("the bar of 18 of 20 ms is %.0f px wide", wide)
 	}
 	p.Check("live, open")

@@ -37,7 +37,8 @@ func BenchmarkPages(b *testing.B) {
 	o.Store = manyIncidents(b, 10_000)
 	s := start(b, o)
 	for _, path := range []string{
-		"/", "/incidents", "/incidents?q=nothing-like-that", "/api/v1/incidents?limit=999", "/api/v1/overview?range=15m",
+		"/", "/incidents", "/incidents?q=nothing-like-that", "/api/v1/incidents?limit=999",
+		"/api/v1/overview?range=15m",
 		"/api/v1/overview?range=24h", "/topology", "/api/v1/slow", "/healthz",
 	} {
 		b.Run(path, func(b *testing.B) {

@@ -103,7 +103,8 @@ func (p *Page) event(event any) {
 		p.said = append(p.said, e.Entry.Text)
 	case *page.EventJavascriptDialogOpening:
 		p.dialogs++
-		go chromedp.Call(p.Context, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}) // else the page hangs
+		// else the page hangs
+		go chromedp.Call(p.Context, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
 	}
 }
 

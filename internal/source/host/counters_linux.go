@@ -15,8 +15,8 @@ const (
 	listenShare  = 100 // as Options.CostShare, for the accept queue: without sock_diag whole tables are read for it
 )
 
-// paced is an expensive read, repeated every so often, and less often where it turned out to cost more than its share of
-// a CPU.
+// paced is an expensive read, repeated every so often, and less often where it turned out to cost more than its share
+// of a CPU.
 type paced struct {
 	every time.Duration
 	share int64 // Options.CostShare when 0
@@ -35,7 +35,8 @@ func (p *paced) run(w *watch, read func()) {
 	if share == 0 {
 		share = w.CostShare
 	}
-	pause := min((threadCPU()-begin)*share, int64(max(longestPause*time.Duration(max(1, w.CostShare/costShare)), p.every)))
+	longest := longestPause * time.Duration(max(1, w.CostShare/costShare))
+	pause := min((threadCPU()-begin)*share, int64(max(longest, p.every)))
 	// Some tolerance, so that a round that comes a little early does not miss it.
 	p.next = now + max(int64(p.every-min(p.every, w.CountersEvery)/2), pause)
 }

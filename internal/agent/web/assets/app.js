@@ -73,7 +73,8 @@ for (const form of document.querySelectorAll("form.post")) {
 			});
 			said.textContent = "Done.";
 			if (text) text.value = "";
-			if (reply.id) said.replaceChildren(sp.element("a", { href: `/incidents/${reply.id}` }, "It is being recorded"));
+			const link = () => sp.element("a", { href: `/incidents/${reply.id}` }, "It is being recorded");
+			if (reply.id) said.replaceChildren(link());
 			dispatchEvent(new Event("written"));
 		} catch (error) {
 			said.textContent = error.message;
@@ -98,7 +99,8 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 // Keys of all pages. They are off while somebody types.
 let goes = false;
 addEventListener("keydown", (event) => {
-	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
+	const types = event.target.closest("input, select, textarea, dialog");
+	if (event.ctrlKey || event.metaKey || event.altKey || types) return;
 	const to = { o: "/", i: "/incidents", l: "/live", t: "/topology", c: "/compare" }[event.key];
 	if (goes && to) location.assign(to);
 	goes = event.key === "g";

@@ -32,8 +32,9 @@ function row(call) {
 
 function fits(call) {
 	const wanted = filter.value.trim().toLowerCase();
-	return !wanted || [call.op, caller(call), call.client, call.node, ...call.segments.map((s) => `${s.name} ${s.culprit}`)]
-		.join(" ").toLowerCase().includes(wanted);
+	const texts = [call.op, caller(call), call.client, call.node];
+	for (const s of call.segments) texts.push(s.name, s.culprit);
+	return !wanted || texts.join(" ").toLowerCase().includes(wanted);
 }
 
 // waterfall is where the time of a call went, as in reports.

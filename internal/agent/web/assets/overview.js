@@ -69,9 +69,9 @@ function draw() {
 	map.setAttribute("aria-valuemax", n - 1);
 	const whose = shown.whose === "users" ? "your calls" : "slowpath's own calls (yours are not seen)";
 	at("time-title").textContent = `How long ${whose} took, over time`;
-	at("heat-note").textContent = `Each column is ${step()}, each row the calls that took up to the time at its left; ` +
-		`the stronger the colour, the more calls. The dashed line is the slow threshold, ${
-			sp.brief(shown.slow_threshold_ns)}. Hatched: nothing was watched.`;
+	at("heat-note").textContent = `Each column is ${step()}, each row the calls that took up to the time at its ` +
+		"left; the stronger the colour, the more calls, and red are slow ones. The dashed line is the slow " +
+		`threshold, ${sp.brief(shown.slow_threshold_ns)}. Hatched: nothing was watched.`;
 	point(cursor >= 0 && cursor < n ? cursor : -1);
 }
 

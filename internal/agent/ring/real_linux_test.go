@@ -1,0 +1,113 @@
+package ring_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/ring"
+	"slowpath/internal/clock"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/lab/fault"
+	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/servers"
+	"slowpath/internal/live"
+	"slowpath/internal/recording"
+	"slowpath/internal/source"
+	"slowpath/internal/wire/target"
+)
+
+// TestRealIncidents: of a real watch of a real incident, as an agent has it, a window that is saved while it goes on has
+// the first cause that a recording of the whole watch has.
+func TestRealIncidents(t *testing.T) {
+	for _, id := range []string{"slow-command", "server-cfs-throttled"} {
+		t.Run(id, func(t *testing.T) {
+			in, ok := incident.Find(id)
+			if !ok {
+				t.Fatal("no such incident")
+			}
+			l, err := incident.New(servers.Redis7015, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				if err := l.Close(ctx); err != nil {
+					t.Log(err)
+				}
+			})
+			scene, err := in.Make(t.Context(), l)
+			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			window, whole := watchBoth(t, scene.Target)
+			if a, b := firstCause(t, window), firstCause(t, whole); a != in.Cause || b != in.Cause {
+				t.Errorf("the window is judged as %q, the whole watch as %q", a, b)
+			}
+		})
+	}
+}
+
+// watchBoth watches into a ring and a recording, and saves a window of the ring meanwhile.
+func watchBoth(t *testing.T, address string) (window, whole string) {
+	t.Helper()
+	to, err := target.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clock.New()
+	r, err := ring.Open(ring.Options{
+		Dir: t.TempDir(), Each: 2 * time.Second, Clock: c, Log: func(s string) { t.Error(s) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	window, whole = filepath.Join(t.TempDir(), "window.slowpath"), filepath.Join(t.TempDir(), "whole.slowpath")
+	w, err := recording.Create(whole, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- source.Run(ctx, source.Options{
+			Targets: []target.Target{to}, Slow: "auto", Clock: c, ProbeRate: 10, Sparing: true,
+		}, live.Tee(r, w))
+	}()
+	const enough = 10 * time.Second
+	for s := r.Status(); s.To.Sub(s.From) < enough && ctx.Err() == nil; s = r.Status() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	now := time.Unix(0, c.Now())
+	if err := r.Save(ctx, now.Add(-enough*7/10), now, window); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := errors.Join(<-ended, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return window, whole
+}
+
+func firstCause(t *testing.T, path string) string {
+	t.Helper()
+	rec, err := recording.OpenToJudge(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := verdict.Diagnose(rec, "test")
+	t.Logf("%s: %s", filepath.Base(path), strings.TrimSpace(d.Summary))
+	if len(d.Findings) == 0 {
+		return ""
+	}
+	return d.Findings[0].Cause
+}
