@@ -32,6 +32,7 @@ import (
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
+	"slowpath/internal/top"
 	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/trace"
@@ -277,6 +278,7 @@ func TestJSONDocument(t *testing.T) {
 		{grade.Schema, grade.Summary{}},
 		{grade.Schema, random.Report{}},
 		{trace.Schema, trace.Call{}},
+		{top.Schema, top.Document{}},
 		{bench.Schema, bench.Result{}},
 		{survey.Schema, survey.Report{}},
 		{simulate.Schema, simulate.Report{}},

@@ -56,6 +56,8 @@ func command(run func() error) func() {
 //	terminal NAME COMMAND…, enter NAME TEXT, fits NAME, hangup NAME
 //	               the same on a terminal of its own, of $COLUMNS columns; enter waits for a text on it and presses
 //	               Enter; fits: no line was longer; hangup: it is gone. After finish, stdout is all that it has shown.
+//	type NAME REGEXP KEYS
+//	               waits until it has shown a text since keys were typed, and types (\r: Enter, \x1b: Esc)
 //	says NAME REGEXP
 //	               waits until it has printed that
 //	cmdline NAME   prints what ps shows of it
@@ -116,6 +118,7 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
 			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
+			"type":   typeKeys,
 			"hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
 			"finish":   finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
@@ -16,6 +17,23 @@ const answerText = 160
 
 // alsoShare is the share of the lost time from which a further cause is in the answer.
 const alsoShare = 0.1
+
+// Answer writes what follows the summary in Text, for who shows that and the numbers elsewhere: is it proven, and what
+// do I type.
+func Answer(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
+	p := newPage(s)
+	p.answer(d)
+	return p.To(w, "the answer")
+}
+
+// FirstStep writes the best step of the fix of the first finding, nothing where there is none.
+func FirstStep(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
+	p := newPage(s)
+	if len(d.Findings) > 0 && len(d.Findings[0].FixSteps) > 0 {
+		p.firstStep(d.Findings[0].FixSteps[0])
+	}
+	return p.To(w, "the fix")
+}
 
 // answer is what somebody reads who reads ten lines: is it proven, and what do I type. The headline before it says what
 // happened.

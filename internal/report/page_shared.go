@@ -7,6 +7,3 @@ func PageStyle() string { return pageStyle }
 
 // ScriptPolicy is the Content-Security-Policy for scripts of the report's page: its own runs, and no other.
 func ScriptPolicy() string { return scriptPolicy() }
-
-// StateName is the name of a state of an actor for people: "server throttled".
-func StateName(actor, state string) string { return stateName(actor, state) }
