@@ -41,7 +41,8 @@ func TestRealIncidents(t *testing.T) {
 				}
 			})
 			scene, err := in.Make(t.Context(), l)
-			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
+			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) ||
+				errors.Is(err, servers.ErrTool) {
 				t.Skip(err)
 			}
 			if err != nil {
