@@ -84,9 +84,6 @@ var layers = map[string]int{
 	"internal/report/browsertest": 0, // for tests
 	"internal/top":                9,
 
-	"internal/report":        8,
-	"internal/report/layout": 0,
-
 	"internal/lab/clients/programs":          0,
 	"internal/lab/clients/programs/protocol": 0,
 	"internal/lab/toolchain":                 2,
