@@ -22,7 +22,7 @@ type Incident struct {
 	Nodes       []string `json:"nodes,omitempty"`
 	Callers     []string `json:"callers,omitempty"`
 	OtherCauses []string `json:"other_causes,omitempty"`
-	Error       string `json:"error,omitempty"` // why it failed
+	Error       string   `json:"error,omitempty"` // why it failed
 	// RecordingBytes is the size of its recording; 0: there is none.
 	RecordingBytes int64 `json:"recording_bytes"`
 }

@@ -20,7 +20,7 @@ import (
 // TestRegressedSinceADeploy: CI marks a deploy; the windows before and after it are held against each other, once, and
 // the page says what was deployed, and what changed.
 func TestRegressedSinceADeploy(t *testing.T) {
-	w := newWorld(t)
+	w := sharedWorld(t)
 	o := comparing(w.options())
 	deploy := w.now.Add(-5 * time.Minute).Truncate(time.Second)
 	var mu sync.Mutex
@@ -62,11 +62,11 @@ func TestRegressedSinceADeploy(t *testing.T) {
 
 // TestComparisonsThatCannotBe: what is not kept, not there, or too much is said in one sentence, on the page, too.
 func TestComparisonsThatCannotBe(t *testing.T) {
-	w := newWorld(t)
+	w := sharedWorld(t)
 	o := comparing(w.options())
 	o.Save = func(context.Context, time.Time, time.Time, string) error { return errors.New("the disk is full") }
 	s := start(t, o)
-	at := func(ago time.Duration) string { return w.now.Add(-ago).UTC().Format(time.RFC3339) }
+	at := func(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
 	for query, want := range map[string]struct {
 		code int
 		said string
@@ -93,7 +93,7 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 
 // TestOneComparisonAtATime: comparisons take processes, so that a second one is told to come back.
 func TestOneComparisonAtATime(t *testing.T) {
-	w := newWorld(t)
+	w := sharedWorld(t)
 	o := w.options()
 	begun, finish := make(chan struct{}), make(chan struct{})
 	o.Save = func(context.Context, time.Time, time.Time, string) error { return nil }

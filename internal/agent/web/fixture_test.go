@@ -51,7 +51,44 @@ var past = []struct {
 // newWorld makes the fixture: incidents of the last day, an hour of minutes, and the last minutes of a watch.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	dir := t.TempDir()
+	return newWorldIn(t, t.TempDir())
+}
+
+// shared is the fixture of tests that change nothing of it.
+var shared struct {
+	sync.Once
+	dir   string
+	world *world
+}
+
+func sharedWorld(t testing.TB) *world {
+	t.Helper()
+	shared.Do(func() {
+		var err error
+		if shared.dir, err = os.MkdirTemp("", "slowpath-web-"); err != nil {
+			t.Fatal(err)
+		}
+		shared.world = newWorldIn(t, shared.dir)
+	})
+	if shared.world == nil {
+		t.Fatal("the fixture could not be made")
+	}
+	return shared.world
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.world != nil {
+		shared.world.history.Close()
+	}
+	if shared.dir != "" {
+		os.RemoveAll(shared.dir)
+	}
+	os.Exit(code)
+}
+
+func newWorldIn(t testing.TB, dir string) *world {
+	t.Helper()
 	w := &world{ids: map[string]string{}, now: time.Now(), view: live.New(live.Options{})}
 	var err error
 	if w.store, err = incidents.Open(filepath.Join(dir, "incidents"), incidents.Limits{}); err != nil {
@@ -60,7 +97,9 @@ func newWorld(t testing.TB) *world {
 	if w.history, err = incidents.OpenHistory(filepath.Join(dir, "history.db"), 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.history.Close() })
+	if dir != shared.dir {
+		t.Cleanup(func() { w.history.Close() })
+	}
 	for _, p := range past {
 		w.ids[p.recording] = w.judged(t, p.recording, p.trigger, w.now.Add(-p.ago))
 	}
@@ -74,7 +113,7 @@ func newWorld(t testing.TB) *world {
 	}
 	healthy, throttled := corpus.Open(t, "healthy-mixed"), corpus.Open(t, "server-cfs-throttled")
 	w.minutes(t, healthy, throttled)
-	for back := 14 * time.Minute; back > 0; back -= 8 * time.Second {
+	for back := 7 * time.Minute; back > 0; back -= 8 * time.Second {
 		rec := healthy
 		if back <= 4*time.Minute && back > 4*time.Minute-24*time.Second {
 			rec = throttled

@@ -229,6 +229,7 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return conflict{err}
 	}
+	s.overviews.forget()
 	w.Header().Set("Location", "/incidents/"+id)
 	sendJSON(w, http.StatusAccepted, Triggered{TriggeredSchema, id})
 	return nil
@@ -302,6 +303,7 @@ func (s *Server) mark(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Store.Mark(m); err != nil {
 		return err
 	}
+	s.overviews.forget()
 	sendJSON(w, http.StatusCreated, Marks{MarksSchema, []incidents.Mark{m}})
 	return nil
 }

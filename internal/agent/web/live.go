@@ -170,6 +170,7 @@ func (s *stream) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-s.wake:
+				tick.Reset(time.Second)
 			}
 		}
 		s.send()

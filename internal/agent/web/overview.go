@@ -1,11 +1,13 @@
 package web
 
 import (
+	"bytes"
 	"net/http"
 	"time"
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/live"
+	"slowpath/internal/report/layout"
 )
 
 // OverviewSchema names the document of /api/v1/overview.
@@ -136,9 +138,28 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	columns, err := s.columnsOf(v)
+	if body, ok := s.overviews.get(v, s.o.Now()); ok {
+		sendBytes(w, http.StatusOK, "application/json", body)
+		return nil
+	}
+	o, err := s.overviewOf(v)
 	if err != nil {
 		return err
+	}
+	var buf bytes.Buffer
+	if err := layout.JSONLine(&buf, "the overview", o); err != nil {
+		return err
+	}
+	s.overviews.keep(v, s.o.Now(), buf.Bytes())
+	sendBytes(w, http.StatusOK, "application/json", buf.Bytes())
+	return nil
+}
+
+// overviewOf makes the document.
+func (s *Server) overviewOf(v view) (Overview, error) {
+	columns, err := s.columnsOf(v)
+	if err != nil {
+		return Overview{}, err
 	}
 	o := Overview{
 		Schema: OverviewSchema, From: time.Unix(v.from, 0).UTC(), To: time.Unix(v.to, 0).UTC(), StepSeconds: v.step,
@@ -165,8 +186,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) error {
 	for _, c := range columns {
 		o.Columns = append(o.Columns, c.of(whose))
 	}
-	sendJSON(w, http.StatusOK, o)
-	return nil
+	return o, nil
 }
 
 // nodes are those that are watched now.

@@ -77,10 +77,11 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 
 // titleOf is the sentence of a comparison; since a mark it says since what.
 func (s *Server) titleOf(k sides, c compare.Comparison, q url.Values) string {
-	said := bound(c.Summary)
+	said := report.PageText(bound(c.Summary))
 	if q.Get("mark") == "" {
 		return said
 	}
+	said = strings.TrimPrefix(strings.TrimPrefix(said, "Worse: "), "Better: ") // it is said otherwise
 	since := time.Unix(k.after.from, 0).UTC()
 	name := ""
 	for _, m := range boundMarks(s.o.Store.Marks(since, since.Add(time.Second))) {

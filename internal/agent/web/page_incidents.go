@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
+	"slowpath/internal/report"
 	"slowpath/internal/source/hostfs"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) incidentRows(all []incidents.Incident) []incidentRow {
 		row := incidentRow{
 			ID: one.ID, Start: one.Start.UTC().Format(time.RFC3339), When: when(one.Start), Lasted: lasted(one),
 			What: whatOf(one), SlowCalls: format.Thousands(one.SlowCalls), State: stateOf(one), Class: classOf(one),
-			Facts: joined(one.Cause, one.Target, "because "+one.Trigger),
+			Facts: joined(one.Cause, one.Target, "because "+report.PageText(one.Trigger)),
 		}
 		if one.FailedCalls > 0 {
 			row.Failed = format.Thousands(one.FailedCalls) + " failed"
@@ -62,7 +63,7 @@ func lasted(one incidents.Incident) string {
 func whatOf(one incidents.Incident) string {
 	switch {
 	case one.Summary != "":
-		return one.Summary
+		return report.PageText(one.Summary)
 	case one.State == incidents.StateFailed:
 		return "It could not be judged: " + one.Error
 	case one.Trigger != "":
@@ -149,7 +150,7 @@ func (s *Server) incidentPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := incidentView{
 		ID: one.ID, When: when(one.Start), Lasted: lasted(one), Class: classOf(one), State: one.State,
-		Facts: joined(stateOf(one), one.Target, "because "+one.Trigger),
+		Facts: joined(stateOf(one), one.Target, "because "+report.PageText(one.Trigger)),
 		Wait:  one.State == incidents.StateWatching || one.State == incidents.StateJudging,
 	}
 	v.HasReport = exists(s.o.Store.ReportPath, one.ID)

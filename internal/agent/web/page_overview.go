@@ -69,7 +69,10 @@ func (s *Server) overviewPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	chosen := q.Get("range")
 	if chosen == "" && q.Get("from") == "" {
-		chosen = "1h"
+		if chosen = "1h"; s.o.Now().Sub(h.Since) < live.DefaultKeep { // there is no more than that
+			chosen = "15m"
+		}
+		q.Set("range", chosen)
 	}
 	for _, of := range rangeNames {
 		to := url.Values{"range": {of.value}}

@@ -95,7 +95,7 @@ func TestPagesInBrowser(t *testing.T) {
 // TestOverviewByKeyboard: the heat map is read, zoomed and followed to an incident with the keyboard alone.
 func TestOverviewByKeyboard(t *testing.T) {
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := sharedWorld(t)
 	s := start(t, w.options())
 	p := browsertest.Open(t, ctx, s.url+"/?range=15m")
 	p.Await("!!shown && !heat.hidden")
@@ -128,6 +128,7 @@ func TestOverviewByKeyboard(t *testing.T) {
 	p.Do(chromedp.KeyEvent("?"))
 	p.Await("document.getElementById('keys').open")
 	p.Do(chromedp.KeyEvent(kb.Escape))
+	p.Await("!document.getElementById('keys').open")
 	p.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("l"))
 	p.Await("location.pathname == '/live'")
 }
@@ -239,7 +240,7 @@ func TestWritesInBrowser(t *testing.T) {
 // TestLoginInBrowser: the form leads to the page that was asked for, and so does a link on another site.
 func TestLoginInBrowser(t *testing.T) {
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := sharedWorld(t)
 	o := w.options()
 	o.Token = token
 	s := start(t, o)

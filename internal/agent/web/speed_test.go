@@ -89,11 +89,14 @@ func BenchmarkUsable(b *testing.B) {
 		{"/?range=24h", "!!shown && !heat.hidden"}, {"/incidents", "document.readyState == 'complete'"},
 	} {
 		b.Run(c.path, func(b *testing.B) {
+			var inPage float64
 			for b.Loop() {
 				p := browsertest.Open(b, ctx, s.url+c.path)
 				p.Await(c.ready)
+				inPage += browsertest.Eval[float64](p, "performance.now()") // since the navigation began
 				p.Close()
 			}
+			b.ReportMetric(inPage/float64(b.N), "ms-in-page/op")
 		})
 	}
 }

@@ -74,14 +74,15 @@ const (
 
 // Server is the agent's HTTP server.
 type Server struct {
-	o        Options
-	access   *access
-	handler  http.Handler
-	stream   *stream
-	columns  *columnCache
-	compares *comparisons
-	log      *limitedLog
-	started  time.Time
+	o         Options
+	access    *access
+	handler   http.Handler
+	stream    *stream
+	columns   *columnCache
+	overviews *overviewCache
+	compares  *comparisons
+	log       *limitedLog
+	started   time.Time
 }
 
 // New checks the options. The error names the flags that are missing.
@@ -98,7 +99,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.stream = newStream(o.View, o.Now)
-	s.columns = newColumnCache()
+	s.columns, s.overviews = newColumnCache(), &overviewCache{}
 	s.compares = newComparisons(o)
 	s.handler = s.access.wrap(s.routes())
 	return s, nil

@@ -7,10 +7,13 @@ function follow() {
 }
 follow();
 addEventListener("hashchange", follow);
-if (!report && ["watching", "judging"].includes(incident.dataset.state)) {
+// A verdict of an incident that goes on is the first one: the last one follows.
+if (["watching", "judging"].includes(incident.dataset.state)) {
 	sp.every(2000, async () => {
 		const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
 		const now = page.getElementById("incident");
-		if (now && (now.dataset.state !== incident.dataset.state || page.getElementById("report"))) location.reload();
+		if (now && (now.dataset.state !== incident.dataset.state || !report !== !page.getElementById("report"))) {
+			location.reload();
+		}
 	});
 }

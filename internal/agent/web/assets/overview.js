@@ -7,6 +7,7 @@ let shown = null, cursor = -1, first = 0, last = 0;
 const narrow = () => innerWidth < 640;
 
 async function load() {
+	at("heat-wait").hidden = !!shown;
 	try {
 		shown = await sp.get(`${heat.dataset.api}&columns=${narrow() ? 90 : 180}`);
 		at("heat-error").hidden = true;
@@ -16,6 +17,7 @@ async function load() {
 		at("heat-error").textContent = `The times cannot be shown: ${error.message}`;
 		at("heat-error").hidden = false;
 	}
+	at("heat-wait").hidden = true;
 }
 
 // rows are those with calls, and that of the slow threshold: at least six.
