@@ -94,7 +94,7 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 			"as that of a proxy in front")
 		f.BoolVar(&s.web.allowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
 	})
-	group(f, "Traces and metrics for a collector of OpenTelemetry", func() { s.otlp.add(f) })
+	group(f, "OpenTelemetry", func() { s.otlp.add(f) })
 	group(f, "Who is told of incidents", func() {
 		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., slack+https://..., "+
 			"alertmanager+https://HOST:9093, or @FILE with it")

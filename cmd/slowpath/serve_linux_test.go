@@ -295,7 +295,7 @@ func TestServeFindsAQuota(t *testing.T) {
 	}
 	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{CgroupProcs: g.AllProcs()})
 	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
-		"--after", "5s", "--no-tap", r.Addr)
+		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
 	var log output
 	c.Stderr = &log
 	if err := c.Start(); err != nil {

@@ -37,16 +37,15 @@ type keeper interface {
 // episodes decide each second which incident begins, goes on and ends: one at a time, and what follows soon is part of
 // it.
 type episodes struct {
-	mu       sync.Mutex
-	keep     keeper
-	triggers *triggers
-	limits   Settings
-	now      int64 // the end of the complete seconds
-	current  *episode
-	judging  int // judgements that are not done
-	// While the same goes on for long, new recordings of it are made ever more rarely.
-	renewAfter int64
+	mu         sync.Mutex
+	keep       keeper
+	triggers   *triggers
+	limits     Settings
+	now        int64 // the end of the complete seconds
+	current    *episode
+	renewAfter int64 // see mostRenewal; 0: the first one
 	lastCause  string
+	lastOn     int64 // of the incident before
 	refused    error // why no incident could begin
 }
 
@@ -55,10 +54,9 @@ const (
 	// firstVerdict is after a trigger: most of what matters is in the recording then.
 	firstVerdict = 3
 	reportEvery  = 10
-	// firstRenewal is how long after its trigger an incident that goes on becomes another one, with a recording of what
-	// it is then.
-	firstRenewal = 10 * 60
-	mostRenewal  = 60 * 60
+	// mostRenewal is how long after its trigger an incident that goes on, or comes back, becomes another one at the
+	// latest, with a recording of what it is then. It begins with Longest, and is doubled while the cause is the same.
+	mostRenewal = 60 * 60
 )
 
 // ErrNotYet says that nothing was watched that an incident could be made of.
@@ -130,6 +128,9 @@ func (e *episodes) step(now int64) {
 
 // begin makes an incident of triggers. e.mu is held.
 func (e *episodes) begin(firing []Firing) error {
+	if e.now-e.lastOn >= max(seconds(e.limits.CoolDown), e.renewal()) {
+		e.renewAfter, e.lastCause = 0, noCause
+	}
 	c := &episode{since: firing[0].Since, fired: e.now, lastOn: e.now}
 	var texts []string
 	for _, f := range firing {
@@ -149,6 +150,9 @@ func (e *episodes) begin(firing []Firing) error {
 	return nil
 }
 
+// noCause is that of no incident: the first one of a kind has none before it.
+const noCause = "-"
+
 // maxTexts of triggers that set off an incident at the same time are said.
 const maxTexts = 4
 
@@ -165,7 +169,9 @@ func (c *episode) add(f Firing) {
 func (e *episodes) goOn(firing []Firing) {
 	c, s := e.current, e.limits
 	for _, f := range firing {
-		c.add(f)
+		if !c.final {
+			c.add(f)
+		}
 	}
 	if len(e.triggers.firing(e.now, true)) > 0 {
 		c.lastOn = e.now
@@ -179,12 +185,22 @@ func (e *episodes) goOn(firing []Firing) {
 	case !c.final && (since >= seconds(s.Longest) || since >= seconds(s.After) && calm >= calmWindow):
 		c.final = true
 		e.judge(true)
-	case c.final && calm >= seconds(s.CoolDown):
-		e.renewAfter, e.lastCause, e.current = firstRenewal, "", nil
-	case c.final && calm == 0 && since >= max(e.renewAfter, firstRenewal) && len(firing) > 0:
-		e.renewAfter = min(2*max(e.renewAfter, firstRenewal), mostRenewal)
+	case c.final && calm >= seconds(s.CoolDown) && since >= e.renewal():
+		e.lastOn, e.current = c.lastOn, nil
+	case c.final && calm == 0 && len(firing) > 0 && (since >= e.renewal() || c.differs(firing)):
+		e.lastOn = c.lastOn
 		e.refused = e.begin(firing)
 	}
+}
+
+// renewal is how long after its trigger an incident may become another one. e.mu is held.
+func (e *episodes) renewal() int64 { return max(e.renewAfter, seconds(e.limits.Longest)) }
+
+// differs reports whether something fires that did not before the incident had its verdict.
+func (c *episode) differs(firing []Firing) bool {
+	return slices.ContainsFunc(firing, func(f Firing) bool {
+		return !slices.Contains(c.kinds, f.Kind) || !slices.Contains(c.nodes, f.Node)
+	})
 }
 
 // count adds up the calls of the incident. e.mu is held.
@@ -212,16 +228,18 @@ func (c *episode) end() int64 { return max(c.lastOn, c.since+1) }
 // judge asks for a verdict. e.mu is held.
 func (e *episodes) judge(final bool) {
 	c := e.current
-	e.judging++
 	if final {
 		e.keep.extend(c.id, c.end(), c.slow, c.failed)
 	}
 	e.keep.judge(c.id, c.since-seconds(e.limits.Before), e.now, c.end(), final, func(cause string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.judging--
-		if final && cause != e.lastCause { // something else: the next recording is due soon again
-			e.renewAfter, e.lastCause = firstRenewal, cause
+		switch {
+		case !final:
+		case cause == e.lastCause:
+			e.renewAfter = min(2*e.renewal(), mostRenewal)
+		default: // something else: the next recording is due soon again
+			e.renewAfter, e.lastCause = 0, cause
 		}
 	})
 }

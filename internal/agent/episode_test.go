@@ -15,7 +15,9 @@ type fakeKeeper struct {
 	begun []int64
 	said  []string
 	cause string
-	fail  error
+	// judged are called after the step.
+	judged []func()
+	fail   error
 }
 
 func (k *fakeKeeper) begin(f Firing, start int64) (string, error) {
@@ -29,7 +31,7 @@ func (k *fakeKeeper) begin(f Firing, start int64) (string, error) {
 
 func (k *fakeKeeper) judge(id string, from, to, end int64, final bool, judged func(string)) {
 	k.note("judge %s %d to %d, end %d, final %v", id, from-testTime, to-testTime, end-testTime, final)
-	go judged(k.cause) // not before the step is done
+	k.judged = append(k.judged, func() { judged(k.cause) })
 }
 
 func (k *fakeKeeper) extend(id string, end, slow, failed int64) {
@@ -50,6 +52,10 @@ func story(e *episodes, k *fakeKeeper, from, to int64, slow func(int64) bool) {
 		k.now = testTime + at + 1
 		e.take([]live.Second{s})
 		e.step(k.now)
+		for _, done := range k.judged {
+			done()
+		}
+		k.judged = nil
 	}
 }
 
@@ -85,26 +91,52 @@ func TestShortIncident(t *testing.T) {
 func TestLongIncident(t *testing.T) {
 	e, k := testEpisodes()
 	story(e, k, 0, 3*3600, func(at int64) bool { return at >= 100 })
-	if len(k.begun) < 4 || len(k.begun) > 8 {
+	if len(k.begun) < 5 || len(k.begun) > 12 {
 		t.Errorf("%d incidents in three hours of the same: %v", len(k.begun), k.begun)
 	}
 	for i, at := range k.begun[1:] {
-		if apart := at - k.begun[i]; apart < firstRenewal || apart > mostRenewal {
+		if apart := at - k.begun[i]; apart < seconds(DefaultLongest) || apart > mostRenewal {
 			t.Errorf("incidents are %d s apart", apart)
 		}
 	}
 }
 
-// TestNoStorm: what comes and goes is one incident.
+// TestNoStorm: what comes and goes each half minute for five minutes is two incidents, with a recording each.
 func TestNoStorm(t *testing.T) {
 	e, k := testEpisodes()
 	story(e, k, 0, 500, func(at int64) bool { return at >= 100 && at < 400 && at%30 < 3 })
-	if len(k.begun) != 1 {
+	if len(k.begun) != 2 {
 		t.Errorf("%d incidents: %q", len(k.begun), k.said)
 	}
 	story(e, k, 500, 700, func(at int64) bool { return at >= 600 && at < 605 })
-	if len(k.begun) != 2 {
+	if len(k.begun) != 3 {
 		t.Errorf("%d incidents, want another one after the cool-down", len(k.begun))
+	}
+}
+
+// TestEachMinute: what comes back all day, always for the same cause, makes some incidents and not hundreds.
+func TestEachMinute(t *testing.T) {
+	e, k := testEpisodes()
+	k.cause = "slow-command"
+	story(e, k, 0, 24*3600, func(at int64) bool { return at%90 < 2 })
+	if len(k.begun) < 20 || len(k.begun) > 40 {
+		t.Errorf("%d incidents", len(k.begun))
+	}
+}
+
+// TestAnotherNode: what begins at another node soon after an incident is another one.
+func TestAnotherNode(t *testing.T) {
+	e, k := testEpisodes()
+	story(e, k, 0, 130, func(at int64) bool { return at >= 100 && at < 104 })
+	for at := int64(130); at < 135; at++ {
+		s := second(testTime+at, live.Users, 100, 50, 20*time.Millisecond)
+		s.Node = "10.0.0.9:6379"
+		k.now = testTime + at + 1
+		e.take([]live.Second{s})
+		e.step(k.now)
+	}
+	if len(k.begun) != 2 {
+		t.Errorf("%d incidents: %q", len(k.begun), k.said)
 	}
 }
 

@@ -40,6 +40,7 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 			job()
 		}
 	}()
+	r.judgeKilled()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for last, ticks := a.view.Complete(), 0; ; ticks++ {
@@ -64,6 +65,27 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 		a.episodes.take(a.view.Seconds(min(last, now-again), now))
 		a.episodes.step(now)
 		last = now
+	}
+}
+
+// mostKilled incidents without a verdict are judged at the begin of an agent; there is one at most, unless judging
+// itself fails.
+const mostKilled = 3
+
+// judgeKilled judges incidents that an agent before this one could not: it was killed, and the ring still has their
+// time.
+func (r *recorder) judgeKilled() {
+	from, s := r.ring.Status().From, r.settings.Load()
+	left := mostKilled
+	for _, in := range r.store.List(incidents.Query{From: from}) {
+		if in.State != incidents.StateFailed || in.Start.Before(from) || in.Start.After(r.since) || left == 0 {
+			continue
+		}
+		left--
+		begin := in.Start.Unix()
+		to := min(begin+seconds(s.Longest), r.since.Unix())
+		r.log.OfIncident(in.ID, "has no verdict yet: it is judged from the ring")
+		r.judge(in.ID, begin-seconds(s.Before), to, max(in.End.Unix(), begin+1), true, func(string) {})
 	}
 }
 

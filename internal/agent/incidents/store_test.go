@@ -129,7 +129,7 @@ func TestKilledAgent(t *testing.T) {
 	}
 }
 
-func TestRetention(t *testing.T) {
+func TestRetentionOfIncidents(t *testing.T) {
 	now := time.Now()
 	ids := func(s *incidents.Store) (out []string) {
 		for _, in := range s.List(incidents.Query{}) {
@@ -221,9 +221,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestHostileDirectory: what is no incident is left alone, what cannot be read keeps its place, and nothing outside is
-// read or changed.
-func TestHostileDirectory(t *testing.T) {
+// TestForeignFilesInTheStore: what is no incident is left alone, what cannot be read keeps its place, and nothing
+// outside is read or changed.
+func TestForeignFilesInTheStore(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	link, huge, broken := begin(t, s, at), begin(t, s, at), begin(t, s, at)
