@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
-	./internal/diagnose/... ./internal/report/... ./internal/format
+	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
 # internal/load/scalability, whose tests are simulations in one goroutine, TestBoundOnDisk and TestCorpus: with the race
 # detector they take minutes.
@@ -17,7 +17,8 @@ RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/record
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 
-.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity deps help
+.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity \
+	packages site deps help
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -67,6 +68,13 @@ docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fix
 man: build ## bin/man: a manual page for each command, of the texts of --help
 	bin/slowpath man bin/man
 
+packages: deps ## dist: deb, rpm, OCI image, formula, source, SBOMs, checksums; then scripts/packages test (as root)
+	scripts/packages test
+
+site: build ## dist/site: the documentation, with a verdict for each cause
+	@scripts/deps packages
+	scripts/site
+
 sensitivity: ## which verdicts hang on which bound, of new and changed ones (BOUNDS=regexp, AGAIN=1); then the document
 	nice -n 19 $(GO) run ./internal/diagnose/sensitivity --bounds '$(BOUNDS)' $(if $(AGAIN),--again)
 	$(GO) test -count=1 -run '^TestBoundsDocument$$' . -update
@@ -75,11 +83,12 @@ bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }
 	$(GO) generate ./internal/source/tap ./internal/source/profile/sampler
 
-examples: ## build and test the examples in Go, which are modules of their own; TestWatchExamples tests the others
-	@for d in examples/*/go.mod; do (cd $$(dirname $$d) && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+examples: ## build and test modules of their own: examples in Go (TestWatchExamples tests others), the image's writer
+	@for d in examples/*/ packaging/; do \
+		[ ! -f $$d/go.mod ] || (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
-	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples) || exit 1; \
+	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples packaging site) || exit 1; \
 		test -z "$$files" || { echo "$$files"; echo 'not formatted: go run $(GOFUMPT) -w FILE'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet $(PORTABLE)

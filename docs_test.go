@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
@@ -31,6 +32,7 @@ import (
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
+	"slowpath/internal/top"
 	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
 	"slowpath/internal/trace"
@@ -276,6 +278,7 @@ func TestJSONDocument(t *testing.T) {
 		{grade.Schema, grade.Summary{}},
 		{grade.Schema, random.Report{}},
 		{trace.Schema, trace.Call{}},
+		{top.Schema, top.Document{}},
 		{bench.Schema, bench.Result{}},
 		{survey.Schema, survey.Report{}},
 		{simulate.Schema, simulate.Report{}},
@@ -283,6 +286,15 @@ func TestJSONDocument(t *testing.T) {
 		{matrix.PoolSchema, matrix.PoolSweep{}},
 		{report.CausesSchema, report.Causes{}},
 		{notify.Schema, notify.Message{}},
+		{web.ErrorSchema, web.Error{}},
+		{web.HealthSchema, web.Health{}},
+		{web.IncidentsSchema, web.Incidents{}},
+		{web.TriggeredSchema, web.Triggered{}},
+		{web.MarksSchema, web.Marks{}},
+		{web.OverviewSchema, web.Overview{}},
+		{web.LiveSchema, web.Live{}},
+		{web.SlowSchema, web.SlowCalls{}},
+		{web.MapSchema, web.Map{}},
 	} {
 		section := sectionOf(text, d.schema)
 		for _, field := range fieldsOf(reflect.TypeOf(d.value), "") {
@@ -293,9 +305,17 @@ func TestJSONDocument(t *testing.T) {
 	}
 }
 
-// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so is that of
-// latencies.
+// documentedAsAWhole: lists of evidence have one row, the form of evidence is documented once, and so are those of
+// latencies and of lists that are "as in" or "as `…` of" another document.
 func documentedAsAWhole(section, field string) bool {
+	for line := range strings.Lines(section) {
+		list, isList := strings.CutPrefix(line, "| `")
+		list, rest, _ := strings.Cut(list, "` |")
+		if isList && strings.HasSuffix(list, "[]") && strings.HasPrefix(field, list+".") &&
+			regexp.MustCompile("as (in|`\\S+` of) slowpath\\.").MatchString(rest) {
+			return true
+		}
+	}
 	if i := strings.LastIndexByte(field, '.'); i > 0 && strings.Contains(section, "| `"+field[:i]+"` | as `latency`") {
 		return strings.Contains(section, "| `latency"+field[i:]+"` |")
 	}

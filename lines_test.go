@@ -51,7 +51,7 @@ func walkSources(visit func(path string, text []byte)) error {
 			return err
 		}
 		if d.IsDir() {
-			if d.Name() == ".git" || d.Name() == "testdata" || path == "bin" {
+			if d.Name() == ".git" || d.Name() == "testdata" || path == "bin" || path == "dist" {
 				return filepath.SkipDir
 			}
 			return nil

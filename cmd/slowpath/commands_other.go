@@ -11,6 +11,7 @@ import (
 func (a *app) bench() *cobra.Command   { return needsLinux("bench", shortBench, whyBench) }
 func (a *app) matrix() *cobra.Command  { return needsLinux("matrix", shortMatrix, whyLab) }
 func (a *app) capture() *cobra.Command { return needsLinux("capture", shortCapture, whyCapture) }
+func (a *app) serve() *cobra.Command   { return needsLinux("serve", shortServe, whyServe) }
 func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyLab) }
 
 // The lab makes no incidents here, and runs no applications.

@@ -120,7 +120,8 @@ var (
 // completions are those of arguments, by command.
 var completions = map[string]cobra.CompletionFunc{
 	"doctor": serversHere.many, "record": serversHere.many, "probe": serversHere.many, "trace": serversHere.many,
-	"bench": serversHere.many, "topology": serversHere.many, "topology watch": serversHere.many,
+	"top": serversHere.many, "bench": serversHere.many, "topology": serversHere.many,
+	"topology watch":    serversHere.many,
 	"topology simulate": serversHere.one, "compare": serversHere.many, "explain": causeIDs.one,
 	"lab run":     values(incidentsTold).one,
 	"lab servers": knownServers.many, "lab clients build": knownClients.many, "lab clients run": knownClients.one,

@@ -18,6 +18,7 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/source"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -63,15 +64,10 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 			case len(files) > 0:
 				return a.diagnoseFiles(cmd.Context(), files, asJSON)
 			case keep == "":
-				dir, bytes, note, err := a.scratch.place(scratchParents())
-				if err != nil {
+				if keep, err = a.scratchRecording(&w); err != nil {
 					return err
 				}
 				defer a.scratch.remove()
-				if note != "" {
-					a.notes([]string{note})
-				}
-				keep, w.maxDisk = filepath.Join(dir, "watch.slowpath"), min(w.maxDisk, bytes)
 			}
 			w.ending = "the verdict of what was seen follows"
 			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
@@ -87,6 +83,19 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 	return c
 }
 
+// scratchRecording is where a recording is that nobody asked to keep.
+func (a *app) scratchRecording(w *watchFlags) (path string, err error) {
+	dir, bytes, note, err := a.scratch.place(scratchParents())
+	if err != nil {
+		return "", err
+	}
+	if note != "" {
+		a.notes([]string{note})
+	}
+	w.maxDisk = min(w.maxDisk, bytes)
+	return filepath.Join(dir, "watch.slowpath"), nil
+}
+
 // onlyFor refuses the flags of a watch where a recording is read: what was not watched cannot be asked for later.
 func onlyFor(cmd *cobra.Command, allowed ...string) error {
 	var err error
@@ -98,10 +107,14 @@ func onlyFor(cmd *cobra.Command, allowed ...string) error {
 	return err
 }
 
-// watchAndDiagnose is a watch and its verdict. Where the recording ended before the watch, such as on a full disk, the
-// verdict is of the time until then; without findings it is an error all the same.
+// watchAndDiagnose is a watch and its verdict.
 func (a *app) watchAndDiagnose(cmd *cobra.Command, w *watchFlags, args []string, path string, asJSON bool) error {
-	err := a.watch(cmd, w, args, path)
+	return a.diagnoseWatch(a.watch(cmd, w, args, path), path, asJSON)
+}
+
+// diagnoseWatch prints the verdict of a watch that has ended. Where the recording ended before the watch, such as on a
+// full disk, the verdict is of the time until then; without findings it is an error all the same.
+func (a *app) diagnoseWatch(err error, path string, asJSON bool) error {
 	var cut *recording.WriteError
 	if !errors.As(err, &cut) {
 		if err != nil {
@@ -123,6 +136,20 @@ func (a *app) watchAndDiagnose(cmd *cobra.Command, w *watchFlags, args []string,
 // watch runs a watch into a recording at path. Where it cannot begin, no file is left. When the recording cannot be
 // written any more, it ends with a recording.WriteError.
 func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path string) error {
+	return a.watchBy(cmd, w, args, path, nil, func(ctx context.Context, o source.Options, rec *recording.Writer,
+		started func(),
+	) error {
+		return a.runWatch(ctx, o, rec, started)
+	})
+}
+
+// watcher runs a watch into a recording, and calls started when it has begun.
+type watcher func(ctx context.Context, o source.Options, rec *recording.Writer, started func()) error
+
+// watchBy is watch with a watcher, which may later write files beside those of saves.
+func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path string, saves []string,
+	run watcher,
+) error {
 	ctx := cmd.Context()
 	o, err := w.options()
 	if err != nil {
@@ -139,9 +166,9 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 	}
 	o.Cluster = a.where.Cluster
 	a.onInterrupt("nothing was watched yet")
-	var written []string
+	written := saves
 	if a.scratch.path() == "" {
-		written = []string{path}
+		written = append(written, path)
 	}
 	o.Loaded = a.dropper(written, o.Targets, o.Profiles)
 	rec, err := recording.Create(path, w.maxDisk)
@@ -163,7 +190,7 @@ func (a *app) watch(cmd *cobra.Command, w *watchFlags, args []string, path strin
 		a.scratch.whole(path)
 		a.onInterrupt(w.ending)
 	}
-	watchErr := a.runWatch(ctx, o, rec, started)
+	watchErr := run(ctx, o, rec, started)
 	closeErr := rec.Close()
 	if watchErr != nil {
 		os.Remove(path) // nothing was watched
@@ -196,6 +223,13 @@ func (a *app) judge(rec *recording.Recording) verdict.Diagnosis {
 	})
 }
 
+// exitBy sets the exit code of a verdict.
+func (a *app) exitBy(d verdict.Diagnosis) {
+	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
+		a.code = exitFindings
+	}
+}
+
 // diagnose prints the verdict of a recording, or of several as one, and sets the exit code.
 func (a *app) diagnose(paths []string, asJSON bool) error {
 	// The garbage of judging would be as much as the recording: a fifth of that costs about a sixth more CPU time.
@@ -206,9 +240,7 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 	}
 	a.notes(notes)
 	d := a.judge(rec)
-	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
-		a.code = exitFindings
-	}
+	a.exitBy(d)
 	var printed error
 	if asJSON {
 		printed = report.JSON(a.stdout, d)

@@ -33,7 +33,11 @@ func (a *app) interruptible(parent context.Context) (context.Context, context.Ca
 	// inherit the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
-		first, began := <-signals, time.Now()
+		first := <-signals
+		for first == syscall.SIGHUP && a.status.ownLog.Load() { // a service reads its configuration again
+			first = <-signals
+		}
+		began := time.Now()
 		ends := a.status.ends.Load()
 		shortly(func() { a.interrupted(ends) })
 		if !ends {

@@ -17,6 +17,9 @@ const (
 
 	shortCapture = "Keep the newest packets of servers in a ring of files"
 
+	shortServe = "Be there before the incident: watch without end, keep incidents, show them on a page"
+
+	whyServe   = "what it sees comes from /proc and from eBPF programs"
 	whyBench   = "its event loops are made of epoll"
 	whyTrace   = "calls are seen by eBPF programs"
 	whyCapture = "packets come from its packet sockets"

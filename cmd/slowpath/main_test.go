@@ -56,6 +56,8 @@ func command(run func() error) func() {
 //	terminal NAME COMMAND…, enter NAME TEXT, fits NAME, hangup NAME
 //	               the same on a terminal of its own, of $COLUMNS columns; enter waits for a text on it and presses
 //	               Enter; fits: no line was longer; hangup: it is gone. After finish, stdout is all that it has shown.
+//	type NAME REGEXP KEYS
+//	               waits until it has shown a text since keys were typed, and types (\r: Enter, \x1b: Esc)
 //	says NAME REGEXP
 //	               waits until it has printed that
 //	cmdline NAME   prints what ps shows of it
@@ -79,6 +81,8 @@ func command(run func() error) func() {
 //	               sets $NAME to the time of the day that is so far ahead
 //	counted ADDRESS COMMAND FILE PATH
 //	               the number at PATH is that of the calls that the server has counted
+//	page NAME PATH REGEXP, page NAME POST PATH
+//	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
 	hangupEnds(t)
@@ -114,12 +118,14 @@ func TestScripts(t *testing.T) {
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
 			"complains": complains,
 			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
+			"type":   typeKeys,
 			"hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
 			"finish":   finishProcess,
 			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
 			"moment": moment, "counted": counted,
 			"monitor": monitorServer, "contains": contains,
+			"page": askPage,
 		},
 	})
 }

@@ -33,6 +33,7 @@ type process struct {
 	cmd         *exec.Cmd
 	out, errOut output
 	terminal    *os.File      // its other end; nil without
+	typed       int           // bytes that it had printed when keys were typed
 	read        chan struct{} // closed when all that it showed was read; nil without a terminal
 	ended       chan struct{}
 	err         error // after ended
@@ -113,6 +114,26 @@ func pressEnter(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
+// typeKeys is "type NAME REGEXP KEYS": waits until the terminal has shown the text since the last keys, and types. Keys
+// are written as in a string of Go: \r is Enter, \x1b Esc.
+func typeKeys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: type NAME REGEXP KEYS")
+	}
+	p, want := named(ts, args), regexp.MustCompile(args[1])
+	if p.terminal == nil {
+		ts.Fatalf("%s has no terminal", args[0])
+	}
+	eventually(ts, args[1], func() bool {
+		return want.MatchString(drives.ReplaceAllString(p.out.String()[p.typed:], ""))
+	})
+	keys, err := strconv.Unquote(`"` + args[2] + `"`)
+	ts.Check(err)
+	p.typed = len(p.out.String())
+	_, err = p.terminal.WriteString(keys)
+	ts.Check(err)
+}
+
 // openTerminal makes a pseudoterminal for a script.
 func openTerminal(ts *testscript.TestScript) (master *os.File, name string) {
 	master, name, err := openPseudoterminal()
@@ -165,7 +186,7 @@ func (p *process) start(ts *testscript.TestScript, name string) {
 func environment(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{
-		"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LANG", "REDISCLI_AUTH", "NO_COLOR",
+		"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "LANG", "REDISCLI_AUTH", "NO_COLOR", "TERM",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
@@ -185,7 +206,8 @@ func named(ts *testscript.TestScript, args []string) *process {
 }
 
 var signals = map[string]syscall.Signal{
-	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "STOP": syscall.SIGSTOP,
+	"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM,
+	"USR1": syscall.SIGUSR1, "STOP": syscall.SIGSTOP,
 	"CONT": syscall.SIGCONT,
 }
 

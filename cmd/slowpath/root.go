@@ -33,8 +33,9 @@ Start with doctor.`,
 	c.Flags().BoolP("version", "v", false, "the version in one line")
 	c.PersistentFlags().Bool("help", false, "this help")
 	cobra.EnableCommandSorting = false // those that most need come first
-	c.AddCommand(a.doctor(), a.record(), a.report(), a.compare(), a.explainCause(), a.trace(), a.probe(), a.capture(),
-		a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(), a.completion(), a.man())
+	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.explainCause(), a.serve(), a.trace(),
+		a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
+		a.completion(), a.man())
 	inOrder(c)
 	complete(c, "")
 	return c

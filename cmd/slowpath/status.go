@@ -28,6 +28,7 @@ type status struct {
 	answer string      // what the first Ctrl-C leads to
 	left   string      // what the second leaves
 	ends   atomic.Bool // the command ends at once then
+	ownLog atomic.Bool // a service, whose stderr is a log: no line but those of it
 }
 
 const (
@@ -138,6 +139,9 @@ func (a *app) interruptEnds(answer string) {
 // interrupted answers the first Ctrl-C.
 func (a *app) interrupted(ends bool) {
 	s := &a.status
+	if s.ownLog.Load() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line, again := "stopping", " (Ctrl-C again ends at once)"

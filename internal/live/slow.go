@@ -208,6 +208,11 @@ func (v *View) callerOf(client, process string) string {
 func (v *View) ConnUse(client string, u recording.ConnUse) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.count(client, u.Calls)
+}
+
+// count has the caller of a connection make the calls that it had not made before, of this many in all. v.mu is held.
+func (v *View) count(client string, calls int64) {
 	c := v.conn(client)
 	name := v.callerOf(client, "")
 	of := v.callers[name]
@@ -220,8 +225,8 @@ func (v *View) ConnUse(client string, u recording.ConnUse) {
 			v.callers[name] = of
 		}
 	}
-	of.calls += max(u.Calls-c.calls, 0)
-	c.calls = u.Calls
+	of.calls += max(calls-c.calls, 0)
+	c.calls = calls
 }
 
 // otherCallers has the calls of callers beyond maxCallers.
@@ -270,6 +275,7 @@ func (v *View) connection(e recording.Event) {
 		}
 	}
 	if d.Side == recording.Client {
+		v.count(d.Client, d.Calls) // one that lived for less than a second had no row about its use
 		delete(v.conns, d.Client)
 	}
 }

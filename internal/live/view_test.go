@@ -179,3 +179,29 @@ func TestFailedCalls(t *testing.T) {
 		t.Errorf("failed calls by second: %v", failed)
 	}
 }
+
+// TestShortConnections: calls on connections that lived for less than a second are their program's, too.
+func TestShortConnections(t *testing.T) {
+	v := live.New(live.Options{Clock: at(100e9)})
+	for i := range 3 {
+		detail := recording.ConnDetail{
+			Client: fmt.Sprintf("127.0.0.1:%d", 40000+i), Side: recording.Client, Comm: "redis-cli", PID: 7, Calls: 2,
+		}
+		v.ConnUse(detail.Client, recording.ConnUse{TimeNs: 99e9, Calls: int64(i)}) // of these none, one, two
+		v.Event(recording.Event{
+			TimeNs: 99e9, Source: recording.SourceTap, Subject: "127.0.0.1:6379", Kind: recording.KindOpen,
+			Detail: recording.Detail(detail),
+		})
+		v.Event(recording.Event{
+			TimeNs: 99e9, Source: recording.SourceTap, Subject: "127.0.0.1:6379", Kind: recording.KindClose,
+			Detail: recording.Detail(detail),
+		})
+	}
+	calls := int64(0)
+	for _, c := range v.Callers() {
+		calls += c.Calls
+	}
+	if calls != 6 {
+		t.Errorf("%d calls, of %+v", calls, v.Callers())
+	}
+}

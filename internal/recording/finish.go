@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,25 +65,31 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
 func (w *Writer) finish() {
 	if e := w.firstErr(); e != nil {
 		_ = execute(w.db, insertMeta, MetaEnd, strconv.FormatInt(e.at.UnixNano(), 10))
-		_ = w.note(e.at, KindBlindSpot, Detail(BlindSpot{
+		_ = note(w.db, e.at, KindBlindSpot, Detail(BlindSpot{
 			What: "everything after " + clockTime(e.at), Why: "the recording " + e.reason(),
 			Enable: "record to a disk with more room",
 		}))
 	}
+	w.keep(w.noteMissing(w.db))
+}
+
+// noteMissing writes into the recording, or a copy of it, how many rows it does not have.
+func (w *Writer) noteMissing(db *sql.DB) (err error) {
 	if n := w.dropped.Load(); n > 0 && w.firstErr() == nil {
-		w.keep(execute(w.db, insertMeta, MetaDropped, strconv.FormatInt(n, 10)))
+		err = execute(db, insertMeta, MetaDropped, strconv.FormatInt(n, 10))
 	}
 	if n := w.classes.missing(); n > 0 {
-		w.keep(execute(w.db, insertMeta, MetaThinned, strconv.FormatInt(n, 10)))
+		err = errors.Join(err, execute(db, insertMeta, MetaThinned, strconv.FormatInt(n, 10)))
 	}
 	for _, u := range w.unseen() {
-		w.keep(w.note(time.Now(), KindUnseen, Detail(u)))
+		err = errors.Join(err, note(db, time.Now(), KindUnseen, Detail(u)))
 	}
+	return err
 }
 
 // note writes an event about the recording itself.
-func (w *Writer) note(at time.Time, kind, detail string) error {
-	return execute(w.db, eventTable.insert(), at.UnixNano(), 0, SourceRecording, SubjectSelf, kind, detail)
+func note(db *sql.DB, at time.Time, kind, detail string) error {
+	return execute(db, eventTable.insert(), at.UnixNano(), 0, SourceRecording, SubjectSelf, kind, detail)
 }
 
 // unseen is what the file does not have although sources wrote it. Of what was thinned the rest stands for all: calls

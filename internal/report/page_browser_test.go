@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	_ "embed"
 	"flag"
 	"fmt"
 	"net/url"
@@ -21,17 +20,20 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
+	"slowpath/internal/report/browsertest"
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of the pages of TestPageInBrowser into this `directory`")
 
-//go:embed testdata/page_checks.js
-var pageChecks string
-
 // pageWidths are those of a phone, a tablet, a laptop and a 4K screen, in CSS pixels.
 var pageWidths = []int64{360, 800, 1600, 3840}
 
-const screenHeight = 800 // of the first screen, in CSS pixels
+// browserPage is a page of a report in a browser.
+type browserPage struct{ *browsertest.Page }
+
+func (p *browserPage) picture(name string) {
+	p.Picture(*screenshots, name, name != "hostile" && !strings.HasPrefix(name, "hostile-")) // too long for one picture
+}
 
 // pageCase is a recording of the corpus, as one tier of evidence shows it.
 type pageCase struct {
@@ -110,14 +112,14 @@ func pageFile(t *testing.T, c pageCase) string {
 // TestPageInBrowser opens pages of the corpus in Chromium: they fit all screens in both themes, can be used with the
 // keyboard alone, are whole on paper, ask nothing of anybody, and what others said in them is text.
 func TestPageInBrowser(t *testing.T) {
-	ctx := newBrowser(t)
+	ctx := browsertest.New(t)
 	for _, c := range pageCases {
 		t.Run(c.name, func(t *testing.T) {
-			p := openPage(t, ctx, pageFile(t, c))
+			p := &browserPage{browsertest.Open(t, ctx, pageFile(t, c))}
 			for _, theme := range []string{"light", "dark"} {
 				for _, width := range pageWidths {
-					p.show(width, "screen", theme)
-					p.check(fmt.Sprintf("%s, %d px", theme, width))
+					p.Show(width, "screen", theme)
+					p.Check(fmt.Sprintf("%s, %d px", theme, width))
 					p.picture(fmt.Sprintf("%s-%s-%d", c.name, theme, width))
 				}
 			}
@@ -126,7 +128,7 @@ func TestPageInBrowser(t *testing.T) {
 			}
 			p.keyboard()
 			p.print(c.name)
-			p.quiet()
+			p.Quiet()
 			if c.change != nil {
 				p.showsNames()
 			}
@@ -139,14 +141,14 @@ func TestPageInBrowser(t *testing.T) {
 func (p *browserPage) firstScreen() {
 	p.Helper()
 	for _, width := range pageWidths {
-		p.show(width, "screen", "light")
-		bottom := eval[float64](p, `Math.max(...[...document.querySelectorAll(
+		p.Show(width, "screen", "light")
+		bottom := browsertest.Eval[float64](p.Page, `Math.max(...[...document.querySelectorAll(
 			"h1, .number, .first pre:first-of-type, .first p:first-of-type")].map((e) => e.getBoundingClientRect().bottom))`)
-		if bottom > screenHeight {
-			p.Errorf("%d px: the first fix ends at %.0f px of %d", width, bottom, screenHeight)
+		if bottom > browsertest.ScreenHeight {
+			p.Errorf("%d px: the first fix ends at %.0f px of %d", width, bottom, browsertest.ScreenHeight)
 		}
 	}
-	if eval[bool](p, `!!document.querySelector(".findings") != !!document.querySelector(".first pre, .first p")`) {
+	if browsertest.Eval[bool](p.Page, `!!document.querySelector(".findings") != !!document.querySelector(".first pre, .first p")`) {
 		p.Error("findings without a first fix, or a fix of nothing")
 	}
 }
@@ -154,18 +156,18 @@ func (p *browserPage) firstScreen() {
 // keyboard: Tab reaches all that can be used, in the order of the page and visibly; Enter copies and unfolds.
 func (p *browserPage) keyboard() {
 	p.Helper()
-	p.show(1280, "screen", "light")
-	usable := eval[int](p, `(all = [...document.querySelectorAll("a, button, summary, [tabindex]")].filter(
+	p.Show(1280, "screen", "light")
+	usable := browsertest.Eval[int](p.Page, `(all = [...document.querySelectorAll("a, button, summary, [tabindex]")].filter(
 		(e) => e.checkVisibility())).length`)
-	eval[bool](p, `(getSelection().removeAllRanges(), scrollTo(0, 0), true)`)
+	browsertest.Eval[bool](p.Page, `(getSelection().removeAllRanges(), scrollTo(0, 0), true)`)
 	for i := range min(usable, 60) {
-		p.do(chromedp.KeyEvent(kb.Tab))
-		at := eval[struct {
+		p.Do(chromedp.KeyEvent(kb.Tab))
+		at := browsertest.Eval[struct {
 			Index         int
 			Style         string
 			Width         float64
 			Shown, Button bool
-		}](p, `(() => {
+		}](p.Page, `(() => {
 			const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
 			return { Index: all.indexOf(e), Style: style.outlineStyle, Width: parseFloat(style.outlineWidth),
 				Shown: box.bottom > 0 && box.top < innerHeight, Button: e.matches("button") };
@@ -175,14 +177,14 @@ func (p *browserPage) keyboard() {
 		}
 	}
 	p.copies()
-	if !eval[bool](p, `!!(one = document.querySelector("details")) && (one.firstElementChild.focus(), true)`) {
+	if !browsertest.Eval[bool](p.Page, `!!(one = document.querySelector("details")) && (one.firstElementChild.focus(), true)`) {
 		return
 	}
-	open := eval[bool](p, `one.open`)
-	if p.do(chromedp.KeyEvent(kb.Enter)); eval[bool](p, `one.open`) == open {
+	open := browsertest.Eval[bool](p.Page, `one.open`)
+	if p.Do(chromedp.KeyEvent(kb.Enter)); browsertest.Eval[bool](p.Page, `one.open`) == open {
 		p.Errorf("Enter leaves the details open: %v", open)
 	}
-	if p.do(chromedp.KeyEvent(kb.Enter)); eval[bool](p, `one.open`) != open {
+	if p.Do(chromedp.KeyEvent(kb.Enter)); browsertest.Eval[bool](p.Page, `one.open`) != open {
 		p.Errorf("Enter again leaves the details open: %v", !open)
 	}
 }
@@ -190,13 +192,13 @@ func (p *browserPage) keyboard() {
 // copies: Enter on a button puts its command into the clipboard; where that is forbidden the command is selected.
 func (p *browserPage) copies() {
 	p.Helper()
-	if eval[int](p, `(button = document.querySelector("button[data-copy]")) ? 1 : 0`) == 0 {
+	if browsertest.Eval[int](p.Page, `(button = document.querySelector("button[data-copy]")) ? 1 : 0`) == 0 {
 		return
 	}
-	command := eval[string](p, `button.parentElement.querySelector("pre").textContent`)
+	command := browsertest.Eval[string](p.Page, `button.parentElement.querySelector("pre").textContent`)
 	permit := func(setting browser.PermissionSetting) {
 		for _, name := range []string{"clipboard-read", "clipboard-write"} {
-			_, err := chromedp.CallBrowser(p.ctx, browser.SetPermission, browser.SetPermissionParams{
+			_, err := chromedp.CallBrowser(p.Context, browser.SetPermission, browser.SetPermissionParams{
 				Permission: &browser.PermissionDescriptor{Name: name}, Setting: setting,
 			})
 			if err != nil {
@@ -206,18 +208,18 @@ func (p *browserPage) copies() {
 	}
 	press := func(want string) {
 		p.Helper()
-		eval[bool](p, `(button.focus(), true)`)
-		p.do(chromedp.KeyEvent(kb.Enter))
-		p.await(fmt.Sprintf("button.textContent == %q", want))
+		browsertest.Eval[bool](p.Page, `(button.focus(), true)`)
+		p.Do(chromedp.KeyEvent(kb.Enter))
+		p.Await(fmt.Sprintf("button.textContent == %q", want))
 	}
 	permit(browser.PermissionSettingDenied)
 	press("Selected: copy it")
-	if got := eval[string](p, `getSelection().toString()`); strings.TrimSpace(got) != strings.TrimSpace(command) {
+	if got := browsertest.Eval[string](p.Page, `getSelection().toString()`); strings.TrimSpace(got) != strings.TrimSpace(command) {
 		p.Errorf("selected %q of %q", got, command)
 	}
 	permit(browser.PermissionSettingGranted)
 	press("Copied")
-	if got := eval[string](p, `navigator.clipboard.readText()`); got != command {
+	if got := browsertest.Eval[string](p.Page, `navigator.clipboard.readText()`); got != command {
 		p.Errorf("copied %q of %q", got, command)
 	}
 }
@@ -225,28 +227,28 @@ func (p *browserPage) copies() {
 // print: on paper all is open, without buttons and without the colours of the dark theme; then the page is as before.
 func (p *browserPage) print(name string) {
 	p.Helper()
-	p.show(720, "print", "dark")
-	p.check("print")
-	if hidden := eval[int](p, `[...document.querySelectorAll("details *")].filter((e) => !e.checkVisibility() ||
+	p.Show(720, "print", "dark")
+	p.Check("print")
+	if hidden := browsertest.Eval[int](p.Page, `[...document.querySelectorAll("details *")].filter((e) => !e.checkVisibility() ||
 		e.getBoundingClientRect().height == 0).length`); hidden > 0 {
 		p.Errorf("print: %d elements of details are hidden", hidden)
 	}
-	if eval[bool](p, `[...document.querySelectorAll("button")].some((e) => e.checkVisibility())`) {
+	if browsertest.Eval[bool](p.Page, `[...document.querySelectorAll("button")].some((e) => e.checkVisibility())`) {
 		p.Error("print: there are buttons")
 	}
-	if got := eval[string](p, `getComputedStyle(document.body).backgroundColor`); got != "rgb(255, 255, 255)" {
+	if got := browsertest.Eval[string](p.Page, `getComputedStyle(document.body).backgroundColor`); got != "rgb(255, 255, 255)" {
 		p.Errorf("print: the paper is %s", got)
 	}
 	p.picture(name + "-print")
-	p.show(1280, "", "light")
+	p.Show(1280, "", "light")
 	open := `document.querySelectorAll("details[open]").length`
-	before := eval[int](p, open)
-	pdf, err := chromedp.Run(p.ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4)))
+	before := browsertest.Eval[int](p.Page, open)
+	pdf, err := chromedp.Run(p.Context, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4)))
 	if err != nil {
 		p.Fatal(err)
 	}
-	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || eval[int](p, open) != before {
-		p.Errorf("%d bytes; %d details were open, and %d are", len(pdf), before, eval[int](p, open))
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || browsertest.Eval[int](p.Page, open) != before {
+		p.Errorf("%d bytes; %d details were open, and %d are", len(pdf), before, browsertest.Eval[int](p.Page, open))
 	}
 	if *screenshots != "" {
 		if err := os.WriteFile(filepath.Join(*screenshots, name+".pdf"), pdf, 0o644); err != nil {
@@ -258,10 +260,10 @@ func (p *browserPage) print(name string) {
 // refusesScripts: there is one script, and the browser would run no other.
 func (p *browserPage) refusesScripts() {
 	p.Helper()
-	if n := eval[int](p, `document.querySelectorAll("script, img, iframe, object, link, base").length`); n != 1 {
+	if n := browsertest.Eval[int](p.Page, `document.querySelectorAll("script, img, iframe, object, link, base").length`); n != 1 {
 		p.Errorf("%d elements that run or load something", n)
 	}
-	ran := eval[bool](p, `(() => {
+	ran := browsertest.Eval[bool](p.Page, `(() => {
 		const s = document.createElement("script");
 		s.textContent = "owned = 1";
 		document.body.append(s);
@@ -278,7 +280,7 @@ func (p *browserPage) refusesScripts() {
 func (p *browserPage) showsNames() {
 	p.Helper()
 	for _, text := range []string{hostileProcess, strings.TrimSpace(hostileText)} {
-		if !eval[bool](p, fmt.Sprintf("document.body.innerText.includes(%q)", text)) {
+		if !browsertest.Eval[bool](p.Page, fmt.Sprintf("document.body.innerText.includes(%q)", text)) {
 			p.Errorf("%s is not to be read", text)
 		}
 	}

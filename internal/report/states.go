@@ -55,6 +55,9 @@ var meaningOf = map[string]string{
 
 const unexplained = "unexplained"
 
+// StateName is a state of an actor in plain words: "server busy", "client waits for CPU".
+func StateName(actor, state string) string { return stateName(actor, state) }
+
 // stateName is the name of a state: "server throttled". Nobody is the actor of unexplained time, unless it is known
 // that it passed at the server.
 func stateName(actor, state string) string {

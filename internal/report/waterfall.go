@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"math"
 
 	"slowpath/internal/diagnose/verdict"
@@ -26,8 +27,19 @@ func (p *page) worst(d verdict.Diagnosis) {
 	if len(d.Worst) == 0 {
 		return
 	}
-	calls := d.Worst[:min(len(d.Worst), maxWorst)]
 	p.Section(worstTitle(d))
+	p.waterfalls(d.Worst[:min(len(d.Worst), maxWorst)])
+}
+
+// Waterfall writes one call with a line for each of its segments: when it began, its bar on the call's scale, how long
+// it took, and what it was.
+func Waterfall(w io.Writer, c verdict.Worst, s layout.Style) error {
+	p := newPage(s)
+	p.waterfalls([]verdict.Worst{c})
+	return p.To(w, "a call")
+}
+
+func (p *page) waterfalls(calls []verdict.Worst) {
 	all := make([][]row, len(calls))
 	label := 0
 	for i, c := range calls {

@@ -59,10 +59,12 @@ func watchProxies(nodes []node) {
 }
 
 // connectAll connects to every target once and, from a node of a cluster, finds the others. A target that cannot be
-// reached is an error; another node of its cluster that cannot be reached is a blind spot. Masters that the other nodes
-// flag as failed are tried as well: the process of one may hang on this host, with callers that still wait for it.
+// reached is an error, unless o.Unreachable takes it and others can; another node of its cluster that cannot be reached
+// is a blind spot. Masters that the other nodes flag as failed are tried as well: the process of one may hang on this
+// host, with callers that still wait for it.
 func connectAll(ctx context.Context, o Options, sink recording.Sink) ([]node, error) {
 	var nodes []node
+	var without error
 	seen := map[string]bool{}
 	for _, t := range o.Targets {
 		if seen[t.Addr()] {
@@ -70,8 +72,16 @@ func connectAll(ctx context.Context, o Options, sink recording.Sink) ([]node, er
 		}
 		o.Progress("connecting to " + t.Addr())
 		n, err := connect(ctx, o, sink, t)
-		if err != nil {
+		switch {
+		case err != nil && (o.Unreachable == nil || ctx.Err() != nil):
 			return nil, err
+		case err != nil:
+			o.Unreachable(t, err)
+			blindSpot(sink, o.Clock, t.Addr(), recording.BlindSpot{
+				What: "the server " + t.Addr(), Why: err.Error(), Enable: "have it answer; it is tried again",
+			})
+			without = err
+			continue
 		}
 		nodes = append(nodes, n)
 		seen[t.Addr()], seen[n.remote] = true, true
@@ -91,6 +101,9 @@ func connectAll(ctx context.Context, o Options, sink recording.Sink) ([]node, er
 			seen[addr] = true
 		}
 		nodes = append(nodes, connectPeers(ctx, o, sink, peers)...)
+	}
+	if len(nodes) == 0 {
+		return nil, without
 	}
 	watchProxies(nodes)
 	return nodes, nil

@@ -54,6 +54,9 @@ type Options struct {
 	// Loaded, if set, is called when the rest of the watch needs fewer privileges (internal/source/privilege): the
 	// kernel programs are loaded. Mostly nothing was read yet of servers and applications.
 	Loaded func()
+	// Unreachable, if set, is told of each target that cannot be watched now. The watch leaves it out, and is an error
+	// only where none is left.
+	Unreachable func(target.Target, error)
 	// Started, if set, is called when the servers were reached and the watch begins, with their number.
 	Started func(nodes int)
 }
@@ -210,7 +213,7 @@ func (r *run) describe() {
 	r.cpu = ownCPU()
 	r.sink.SetMeta(recording.MetaVersion, r.Version)
 	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
-	r.sink.SetMeta(recording.MetaTarget, r.Targets[0].Addr())
+	r.sink.SetMeta(recording.MetaTarget, r.nodes[0].address)
 	r.sink.SetMeta(recording.MetaSlow, r.Slow)
 	var addrs []string
 	for _, n := range r.nodes {
@@ -327,8 +330,12 @@ func (r *run) runSource(ctx context.Context, name string, n node, f func() error
 func (r *run) watchSelf(ctx context.Context) {
 	everySecond := time.NewTicker(time.Second)
 	defer everySecond.Stop()
-	for {
-		if ns, ok := ownRunDelay(r.FS); ok {
+	delayEvery := 1
+	if r.Sparing {
+		delayEvery = 5 // it reads a file of each thread
+	}
+	for n := 0; ; n++ {
+		if ns, ok := r.delayEach(n, delayEvery); ok {
 			r.sink.Sample(recording.Sample{
 				TimeNs: r.Clock.Now(), Source: recording.SourceHost,
 				Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns),
@@ -341,6 +348,14 @@ func (r *run) watchSelf(ctx context.Context) {
 		case <-everySecond.C:
 		}
 	}
+}
+
+// delayEach is ownRunDelay in each of so many rounds.
+func (r *run) delayEach(round, every int) (ns int64, ok bool) {
+	if round%every != 0 {
+		return 0, false
+	}
+	return ownRunDelay(r.FS)
 }
 
 func (r *run) slow() time.Duration {

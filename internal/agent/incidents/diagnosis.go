@@ -22,7 +22,16 @@ type diagnosis struct {
 	Findings []struct {
 		Cause string `json:"cause"`
 	} `json:"findings"`
+	Target struct {
+		Nodes []string `json:"nodes"`
+	} `json:"target"`
+	Callers []struct {
+		Name string `json:"name"`
+	} `json:"callers"`
 }
+
+// maxFoundBy bounds the nodes, the callers and the causes by which an incident is found, each.
+const maxFoundBy = 16
 
 func parseDiagnosis(text []byte) (d diagnosis, err error) {
 	if len(text) > maxDiagnosisBytes {
@@ -43,6 +52,18 @@ func (d diagnosis) into(in *Incident) {
 	if len(d.Findings) > 0 {
 		in.Cause = clip(d.Findings[0].Cause)
 	}
+	in.Nodes, in.Callers, in.OtherCauses = nil, nil, nil
+	for _, n := range d.Target.Nodes {
+		in.Nodes = appendFoundBy(in.Nodes, n)
+	}
+	for _, c := range d.Callers {
+		in.Callers = appendFoundBy(in.Callers, c.Name)
+	}
+	for i, f := range d.Findings {
+		if i > 0 {
+			in.OtherCauses = appendFoundBy(in.OtherCauses, f.Cause)
+		}
+	}
 	in.SlowCalls, in.FailedCalls = max(d.Latency.SlowCalls, 0), 0
 	for _, p := range d.Populations {
 		if p.Name == "users" {
@@ -50,4 +71,13 @@ func (d diagnosis) into(in *Incident) {
 		}
 		in.FailedCalls += max(p.FailedCalls, 0)
 	}
+}
+
+// appendFoundBy adds a text of others to a list that is bounded in both ways.
+func appendFoundBy(all []string, text string) []string {
+	const most = 200 // bytes
+	if len(all) >= maxFoundBy || text == "" {
+		return all
+	}
+	return append(all, clip(text[:min(len(text), most)]))
 }

@@ -18,7 +18,11 @@ type Incident struct {
 	State       string `json:"state"`   // one of State…
 	Trigger     string `json:"trigger"` // in a sentence what set it off
 	Target      string `json:"target"`
-	Error       string `json:"error,omitempty"` // why it failed
+	// Nodes, Callers and OtherCauses are what else it can be found by: of each a bounded number.
+	Nodes       []string `json:"nodes,omitempty"`
+	Callers     []string `json:"callers,omitempty"`
+	OtherCauses []string `json:"other_causes,omitempty"`
+	Error       string   `json:"error,omitempty"` // why it failed
 	// RecordingBytes is the size of its recording; 0: there is none.
 	RecordingBytes int64 `json:"recording_bytes"`
 }
@@ -34,7 +38,7 @@ const (
 // Query chooses incidents. Zero fields choose all.
 type Query struct {
 	From, To time.Time // that overlap [From, To)
-	Text     string    // whose id, cause, summary, trigger or target contains it, in any case
+	Text     string    // whose id, causes, summary, trigger, target, nodes or callers contain it, in any case
 	Limit    int       // at most so many; 0: DefaultLimit
 	Before   string    // older than the incident with this id: the next page
 }

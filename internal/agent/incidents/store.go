@@ -309,7 +309,8 @@ func (s *Store) write(k *kept) error {
 }
 
 func (k *kept) index() {
-	k.lower = strings.ToLower(strings.Join([]string{k.ID, k.Cause, k.Summary, k.Trigger, k.Target, k.State}, "\n"))
+	k.lower = strings.ToLower(strings.Join(slices.Concat(
+		[]string{k.ID, k.Cause, k.Summary, k.Trigger, k.Target, k.State}, k.Nodes, k.Callers, k.OtherCauses), "\n"))
 }
 
 // clip bounds a text of others.

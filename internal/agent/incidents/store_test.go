@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ var at = time.Date(2026, 11, 24, 3, 12, 7, 0, time.UTC)
 
 const judged = `{"schema":"slowpath.diagnosis/v1","verdict":"findings","summary":"Too little CPU.",
 "populations":[{"name":"users","slow_calls":812},{"name":"probe","slow_calls":3,"failed_calls":2}],
+"target":{"nodes":["10.0.0.5:6379"]},"callers":[{"name":"shop"}],
 "latency":{"slow_calls":815},"findings":[{"cause":"server-cfs-throttled"},{"cause":"other"}]}`
 
 func open(t testing.TB, dir string, l incidents.Limits) *incidents.Store {
@@ -63,10 +65,16 @@ func TestLifeOfAnIncident(t *testing.T) {
 		ID: in.ID, Start: at, End: at.Add(time.Minute), Cause: "server-cfs-throttled", Summary: "Too little CPU.",
 		SlowCalls: 812, FailedCalls: 2, Verdict: "findings", State: incidents.StateJudged,
 		Trigger: "12 slow calls in a second", Target: "127.0.0.1:6379", RecordingBytes: 1000,
+		Nodes: []string{"10.0.0.5:6379"}, Callers: []string{"shop"}, OtherCauses: []string{"other"},
 	}
 	for _, s := range []*incidents.Store{s, open(t, dir, incidents.Limits{MaxAge: 1 << 62})} {
-		if got, ok := s.Get(in.ID); !ok || got != want {
+		if got, ok := s.Get(in.ID); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("\n got %+v\nwant %+v", got, want)
+		}
+		for _, text := range []string{"10.0.0.5", "SHOP", "cfs", "other"} {
+			if found := s.List(incidents.Query{Text: text}); len(found) != 1 {
+				t.Errorf("%q finds %+v", text, found)
+			}
 		}
 		if d, err := s.Diagnosis(in.ID); err != nil || string(d) != judged {
 			t.Errorf("its diagnosis: %v %s", err, d)

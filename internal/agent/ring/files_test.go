@@ -93,8 +93,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBounds: the files never have more bytes than they may, and go when there is enough that is newer.
-func TestBounds(t *testing.T) {
+// TestBoundsOfTheRing: the files never have more bytes than they may, and go when there is enough that is newer.
+func TestBoundsOfTheRing(t *testing.T) {
 	dir := t.TempDir()
 	const most = 8 << 20
 	r, c, _ := opened(t, dir, ring.Options{MaxBytes: most, Keep: time.Hour})
@@ -147,8 +147,9 @@ func bytesIn(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// TestHostileDirectory: what is no file of the ring is left alone; what is damaged is set aside, and the rest is read.
-func TestHostileDirectory(t *testing.T) {
+// TestForeignFilesInTheRing: what is no file of the ring is left alone; what is damaged is set aside, and the rest is
+// read.
+func TestForeignFilesInTheRing(t *testing.T) {
 	dir := t.TempDir()
 	r, c, _ := opened(t, dir, ring.Options{})
 	for i := range int64(12) {

@@ -20,8 +20,8 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestRealIncidents: of a real watch of a real incident, as an agent has it, a window that is saved while it goes on has
-// the first cause that a recording of the whole watch has.
+// TestRealIncidents: of a real watch of a real incident, as an agent has it, a window that is saved while it goes on
+// has the first cause that a recording of the whole watch has.
 func TestRealIncidents(t *testing.T) {
 	for _, id := range []string{"slow-command", "server-cfs-throttled"} {
 		t.Run(id, func(t *testing.T) {
@@ -41,7 +41,8 @@ func TestRealIncidents(t *testing.T) {
 				}
 			})
 			scene, err := in.Make(t.Context(), l)
-			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
+			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) ||
+				errors.Is(err, servers.ErrTool) {
 				t.Skip(err)
 			}
 			if err != nil {

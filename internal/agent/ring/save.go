@@ -20,8 +20,9 @@ const (
 )
 
 // Save writes what was seen in [from, to) to a new recording at path, which must not exist. What sources wrote earlier
-// and still held at from is in it, so that it is judged as a watch of that time; from is taken to its whole second. It
-// includes what came in up to now. ErrNothing: there is nothing of this time.
+// and still held at from is in it, so that it is judged as a watch of that time. Where the tap runs, the window begins
+// and ends with one of its counts, which come every second. It includes what came in up to now. ErrNothing: there is
+// nothing of this time.
 func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error {
 	if !from.Before(to) {
 		return fmt.Errorf("saving %v to %v: the end is not after the begin", from, to)
@@ -42,8 +43,18 @@ func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error 
 		return err
 	}
 	defer os.Remove(unfinished)
-	w := newWindow(out, from.Truncate(time.Second).UnixNano(), to.UnixNano())
-	err = w.readAll(ctx, parts)
+	o := outline{fromNs: from.UnixNano(), toNs: to.UnixNano()}
+	err = readAll(ctx, parts, func(_ string, b *block) bool {
+		if b != nil {
+			o.carrying = b.carried
+			_ = decode(b.raw, b.fromNs, &o) // damage is noticed below
+		}
+		return true
+	})
+	w := newWindow(out, o, o.fromNs, o.toNs)
+	if err == nil {
+		err = readAll(ctx, parts, w.readBlock)
+	}
 	if err == nil {
 		err = w.finish()
 	}
@@ -146,9 +157,18 @@ func choose(files []*file, fromNs, toNs int64) (out []*file) {
 	return out
 }
 
-// readAll reads all blocks into the window.
-func (w *window) readAll(ctx context.Context, parts []*part) error {
+// rewind has the blocks be read again.
+func (p *part) rewind() {
+	p.at = 0
+	if p.reader != nil {
+		p.reader.at = 0
+	}
+}
+
+// readAll reads all blocks. f is handed nil for one that is damaged, and says whether to go on.
+func readAll(ctx context.Context, parts []*part, f func(name string, b *block) bool) error {
 	for _, p := range parts {
+		p.rewind()
 		for {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -157,18 +177,23 @@ func (w *window) readAll(ctx context.Context, parts []*part) error {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err == nil {
-				err = w.read(b)
-			}
-			if err != nil {
-				w.damaged(p.name)
-			}
-			select {
-			case <-w.out.Failed(): // Close says why
+			if !f(p.name, b) {
 				return nil
-			default:
 			}
 		}
 	}
 	return nil
+}
+
+// readBlock reads a block, unless the recording cannot be written any more.
+func (w *window) readBlock(name string, b *block) bool {
+	if b == nil || w.read(b) != nil {
+		w.broken[name] = true
+	}
+	select {
+	case <-w.out.Failed(): // Close says why
+		return false
+	default:
+		return true
+	}
 }

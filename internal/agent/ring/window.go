@@ -15,19 +15,22 @@ type window struct {
 	before   *state // what held at the begin
 	carrying bool   // the block has what held when its file began
 	first    bool   // no block was read yet
+	whole    bool   // the watch that is read began in the window
 	counters map[seriesKey]*counter
 	lossesOf map[noteKey]*losses
 	used     map[string]bool // clients' addresses with a use in the window and one before
 	metas    map[string]string
 	blockNs  int64 // when the block began that is read
 	lastNs   int64 // when the one before ended
+	countNs  int64 // when the tap counted last
 	beganNs  int64 // when the first watch began that is in the window
 	rows     int64
 	lost     int64
 	broken   map[string]bool // files with damaged blocks
 }
 
-func newWindow(out *recording.Writer, fromNs, toNs int64) *window {
+func newWindow(out *recording.Writer, o outline, fromNs, toNs int64) *window {
+	fromNs, toNs = o.align(fromNs, toNs)
 	return &window{
 		out: out, fromNs: fromNs, toNs: toNs, before: newState(), first: true, counters: map[seriesKey]*counter{},
 		lossesOf: map[noteKey]*losses{}, metas: map[string]string{}, broken: map[string]bool{}, used: map[string]bool{},
@@ -50,10 +53,10 @@ func (w *window) read(b *block) error {
 }
 
 // inside reports whether something that ended then belongs to the window.
-func (w *window) inside(ns int64) bool { return !w.carrying && ns >= w.fromNs && ns < w.toNs }
+func (w *window) inside(ns int64) bool { return !w.earlier(ns) && ns < w.toNs }
 
-// earlier reports whether it ended before the window.
-func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs }
+// earlier reports whether it ended before the window. A watch that begins in the window is in it from its first row.
+func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs && !w.whole }
 
 // Call implements recording.Sink.
 func (w *window) Call(c recording.Call, segs ...recording.Segment) {
@@ -64,9 +67,14 @@ func (w *window) Call(c recording.Call, segs ...recording.Segment) {
 	}
 }
 
-// Histogram implements recording.Sink.
+// Histogram implements recording.Sink. Those of the tap are of the time between two of its counts, those of others of a
+// whole second.
 func (w *window) Histogram(h recording.Histogram) {
-	if w.inside(max(h.Second*1e9, w.fromNs)) && h.Second*1e9 >= w.fromNs {
+	inside := w.inside(max(h.Second*1e9, w.fromNs)) && (h.Second >= w.fromNs/1e9 || w.whole)
+	if h.Source == recording.SourceTap && w.countNs > 0 {
+		inside = w.inside(w.countNs)
+	}
+	if inside {
 		w.rows++
 		w.out.Histogram(h)
 	}
@@ -74,6 +82,9 @@ func (w *window) Histogram(h recording.Histogram) {
 
 // Sample implements recording.Sink.
 func (w *window) Sample(s recording.Sample) {
+	if isCount(s) {
+		w.countNs = s.TimeNs
+	}
 	switch {
 	case w.earlier(s.TimeNs):
 		w.before.sample(s)
@@ -166,7 +177,7 @@ func (w *window) beginWatch() {
 	if w.blockNs >= w.toNs {
 		return
 	}
-	w.metas = map[string]string{}
+	w.metas, w.countNs, w.whole = map[string]string{}, 0, w.blockNs >= w.fromNs
 	if w.blockNs < w.fromNs || w.rows == 0 {
 		w.before.reset()
 		clear(w.counters)
@@ -195,9 +206,6 @@ func (w *window) lostRows(n int64) {
 		w.lost += n
 	}
 }
-
-// damaged is told of a block that cannot be read.
-func (w *window) damaged(name string) { w.broken[name] = true }
 
 // note adds an event about the recording itself.
 func (w *window) note(kind, detail string) {

@@ -29,6 +29,25 @@ var kept = []int{
 // CAP_DAC_OVERRIDE. own, unless empty, is a directory of slowpath's own, which it goes on to use as that user. Errors
 // match ErrBuild, or are those of the kernel.
 func Drop(users []User, own string) error {
+	user, several := one(users)
+	keep := slices.Clone(kept)
+	if several {
+		keep = append(keep, unix.CAP_DAC_OVERRIDE)
+	}
+	return drop(user, several, keep, own)
+}
+
+// Able reports whether this build can give up privileges, and is ErrBuild else.
+func Able() error { return onAllThreads(unix.SYS_GETPID, 0, 0) }
+
+// Stay is Drop for an agent, which becomes this user, and keeps CAP_BPF, too: it loads its programs again whenever the
+// servers are others. An own directory is handed over first.
+func Stay(user User, own string) error {
+	return drop(user, false, append(slices.Clone(kept), unix.CAP_BPF), own)
+}
+
+// drop gives up all capabilities but these. asRoot: it stays root.
+func drop(user User, asRoot bool, keep []int, own string) error {
 	const bound = 63 // the kernel has no capability beyond; EINVAL ends the loop before
 	if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return fmt.Errorf("setting no_new_privs: %w", err)
@@ -36,11 +55,6 @@ func Drop(users []User, own string) error {
 	permitted, err := permittedNow()
 	if err != nil {
 		return err
-	}
-	keep := slices.Clone(kept)
-	user, several := one(users)
-	if several {
-		keep = append(keep, unix.CAP_DAC_OVERRIDE)
 	}
 	for c := 0; c <= bound && has(permitted, unix.CAP_SETPCAP); c++ {
 		err := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c))
@@ -51,12 +65,12 @@ func Drop(users []User, own string) error {
 			return fmt.Errorf("emptying the bounding set: %w", err)
 		}
 	}
-	if os.Geteuid() == 0 && !several && has(permitted, unix.CAP_SETUID) && has(permitted, unix.CAP_SETGID) {
+	if os.Geteuid() == 0 && !asRoot && has(permitted, unix.CAP_SETUID) && has(permitted, unix.CAP_SETGID) {
 		if err := errors.Join(handOver(own, user), become(user)); err != nil {
 			return fmt.Errorf("becoming the user %d: %w", user.UID, err)
 		}
 	}
-	if mapsNeedBPF(maskOf(keep) & permitted) {
+	if !slices.Contains(keep, unix.CAP_BPF) && mapsNeedBPF(maskOf(keep)&permitted) {
 		keep = append(keep, unix.CAP_BPF)
 	}
 	return errors.Join(limitTo(maskOf(keep)&permitted), refuseCalls())

@@ -223,7 +223,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		t.followRestarts()
 		now := t.Clock.Now()
 		t.recorder.settle(now)
-		if now-counted >= int64(time.Second) {
+		if now/1e9 > counted/1e9 && now-counted >= int64(leastCounted) {
 			t.count()
 			t.endHookCost()
 			t.sampleConns()
@@ -241,6 +241,10 @@ func (t *Tap) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// leastCounted is the least time that is counted. Counting begins with a new second of the clock, so that what is read
+// then is of the second before, and no second is left out. Only the first time is shorter than a second.
+const leastCounted = 500 * time.Millisecond
 
 // unseenEvery is how often a long watch records what it did not see.
 const unseenEvery = 30 * time.Second

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+	"slowpath/internal/source"
+	"slowpath/internal/source/tap"
+)
+
+// Cost is what the agent takes of this host.
+type Cost struct {
+	CPU       float64 // of a core, by this process, over the last minute
+	Hooks     float64 // of a core, by the kernel programs; 0 where it is not known
+	RSS       int64   // bytes, now
+	CPUBudget float64 // 0: none
+	RSSBudget int64
+	Reduced   string // what is done less of to keep the budget, and what is not seen for it
+}
+
+// Over reports whether the budget is not kept, or only by seeing less.
+func (c Cost) Over() bool {
+	return c.Reduced != "" || c.CPUBudget > 0 && c.CPU > c.CPUBudget || c.RSSBudget > 0 && c.RSS > c.RSSBudget
+}
+
+// step is what is given up when the agent takes more than its budget, the cheapest loss first.
+type step struct {
+	say    string
+	reduce func(*source.Options)
+}
+
+var steps = []step{
+	{
+		"slowpath's own calls are made five times more rarely: where no client calls, slow calls are seen later",
+		func(o *source.Options) { o.ProbeRate = max(o.ProbeRate/5, leastProbeRate) },
+	},
+	{
+		"the tap follows a part of the connections, at a third of its budget: of the others slow calls are not seen",
+		func(o *source.Options) { o.TapBudget = usedBudget(o.TapBudget) / 3 },
+	},
+	{
+		"the files of the host are not read: CPU quotas, run queues, disks and freezes are seen by the tap alone",
+		func(o *source.Options) { o.NoHost = true },
+	},
+}
+
+const leastProbeRate = 0.1 // calls per second
+
+func usedBudget(b float64) float64 {
+	if b == 0 {
+		return tap.DefaultBudget
+	}
+	return b
+}
+
+// Times of the budget.
+const (
+	measureEvery = 10 * time.Second
+	overMinute   = 6 // measurements
+	// settleTime is not counted after the begin of a watch: loading the kernel programs takes a second of CPU time.
+	settleTime = 90 * time.Second
+	stepEvery  = 5 * time.Minute
+	backAfter  = 30 * time.Minute
+	backBelow  = 0.5 // of the budget
+	// inIncident is how many times its budget the agent may take while calls are slow: to record each of them costs
+	// more, and is what it is there for.
+	inIncident = 5
+	// goHeapPart of the memory is for Go's heap: the rest is the program itself, and what the kernel's programs report
+	// through, which counts twice.
+	goHeapPart = 0.4
+	// nearLimit is the part of the memory from which on pages are given back.
+	nearLimit = 0.85
+)
+
+// budget measures what the agent costs, and gives up what costs most for least when it is too much.
+type budget struct {
+	a *Agent
+
+	mu       sync.Mutex
+	cost     Cost
+	cpu      []time.Duration // of this process, at each measurement
+	level    int             // steps that are taken
+	began    time.Time       // the watch
+	released bool            // pages that only its begin needed
+	incident time.Time       // when calls were slow last
+	changed  time.Time       // the level
+	below    time.Time       // since when it is far below the budget; zero: it is not
+	backWait time.Duration   // how long it must be
+}
+
+func newBudget(a *Agent) *budget { return &budget{a: a, backWait: backAfter} }
+
+// keep measures until ctx ends.
+func (b *budget) keep(ctx context.Context) {
+	b.limitMemory()
+	tick := time.NewTicker(measureEvery)
+	defer tick.Stop()
+	for {
+		if b.a.episodes.going() {
+			b.mu.Lock()
+			b.incident = time.Now()
+			b.mu.Unlock()
+		}
+		b.measure(time.Now(), ownCPU(), ownRSS())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// limitMemory has Go collect garbage earlier when the heap comes near its part of the memory.
+func (b *budget) limitMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(goHeapPart * float64(b.a.settings.Load().Memory)))
+	}
+}
+
+// watchBegins has the cost of the begin left out.
+func (b *budget) watchBegins() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began, b.cpu = time.Now(), nil
+	debug.FreeOSMemory() // what the begin of a watch took: the kernel's types, the programs
+	b.released = false
+}
+
+// measure takes the CPU time and the memory of this process, and decides whether to give up more, or less.
+func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
+	s := b.a.settings.Load()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cpu = append(b.cpu, cpu)
+	if len(b.cpu) > overMinute+1 {
+		b.cpu = b.cpu[1:]
+	}
+	n := len(b.cpu) - 1
+	b.cost = Cost{RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory, Reduced: b.reduced(), Hooks: b.hooks()}
+	if n > 0 {
+		b.cost.CPU = float64(b.cpu[n]-b.cpu[0]) / float64(time.Duration(n)*measureEvery)
+	}
+	if begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3; begun && !b.released ||
+		float64(rss) > nearLimit*float64(s.Memory) {
+		b.released = true
+		debug.FreeOSMemory()
+		releaseProgram()
+	}
+	if n < overMinute || b.began.IsZero() || now.Sub(b.began) < settleTime || s.CPUBudget == 0 {
+		return
+	}
+	limit := s.CPUBudget
+	if now.Sub(b.incident) < overMinute*measureEvery {
+		limit *= inIncident
+	}
+	b.decide(now, limit)
+}
+
+// decide takes a step, or goes one back. b.mu is held.
+func (b *budget) decide(now time.Time, limit float64) {
+	if b.cost.CPU > backBelow*limit {
+		b.below = time.Time{}
+	} else if b.below.IsZero() {
+		b.below = now
+	}
+	switch {
+	case b.cost.CPU > limit && b.level < len(steps) && now.Sub(b.changed) >= stepEvery:
+		b.level++
+		if b.level > 1 && now.Sub(b.changed) < 2*stepEvery {
+			b.backWait = min(2*b.backWait, 24*time.Hour)
+		}
+		b.a.log.Warn("slowpath takes %s of a core, more than its budget of %s: %s", format.Percent(b.cost.CPU),
+			format.Percent(limit), steps[b.level-1].say)
+	case b.level > 0 && !b.below.IsZero() && now.Sub(b.below) >= b.backWait:
+		b.level--
+		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(b.cost.CPU), steps[b.level].say)
+		b.backWait = min(2*b.backWait, 24*time.Hour) // it may have been too much then, too
+	default:
+		return
+	}
+	b.changed, b.below, b.cpu = now, time.Time{}, nil
+	b.cost.Reduced = b.reduced()
+	b.a.restartWatch()
+}
+
+// reduce gives up what has to be.
+func (b *budget) reduce(o *source.Options) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range steps[:b.level] {
+		s.reduce(o)
+	}
+}
+
+// reduced says what is given up. b.mu is held.
+func (b *budget) reduced() string {
+	var out []string
+	for _, s := range steps[:b.level] {
+		out = append(out, s.say)
+	}
+	return strings.Join(out, "; ")
+}
+
+// hooks is what the kernel programs took when that was measured, at the begin of the watch.
+func (b *budget) hooks() float64 {
+	ns, _, ok := b.a.view.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_ns")
+	of, _, measured := b.a.view.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_measured_ns")
+	if !ok || !measured || of <= 0 {
+		return 0
+	}
+	return ns / of
+}
+
+// Cost is what was measured last.
+func (b *budget) Cost() Cost {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cost
+}
+
+// ownCPU is the CPU time of this process, user and system. Judgements are processes of their own.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// ownRSS is the resident memory of this process in bytes; 0 where it is not known.
+func ownRSS() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/live"
+	"slowpath/internal/stats"
+)
+
+// Kind is what sets an incident off.
+type Kind string
+
+// Kinds of triggers.
+const (
+	SlowCalls   Kind = "slow"   // so many calls are slow, or such long ones, that somebody notices
+	OverGoal    Kind = "slo"    // more calls than a goal allows take longer than it says
+	FailedCalls Kind = "failed" // calls fail, or the server is gone
+	Asked       Kind = "asked"  // by SIGUSR1 or POST: the only one that cannot be switched off
+)
+
+// Kinds are those that can be switched off, by name.
+func Kinds() []string { return []string{string(SlowCalls), string(OverGoal), string(FailedCalls)} }
+
+// Firing is a trigger that is on now.
+type Firing struct {
+	Kind  Kind
+	Node  string
+	Since int64  // Unix second of the first call that counts
+	Text  string // one sentence with the numbers that set it off
+}
+
+// Windows of the triggers, in seconds.
+const (
+	// usersWindow is short: what is over for so long is no reason for a new incident.
+	usersWindow = 10
+	// ownWindow is that of slowpath's own calls, of which there are few.
+	ownWindow = 30
+	// calmWindow has to be without a trigger before an incident ends.
+	calmWindow = 5
+	// keptSeconds are compared with: an application that lives with error replies is no incident.
+	keptSeconds = 300
+	// nodesKept bounds the nodes; a watch has no more.
+	nodesKept = 256
+)
+
+// maxByChance is how likely it may be that so many calls exceed their share by chance. The triggers are judged each
+// second, the verdict once: at its 5 % a path that is just healthy would have an incident each few minutes.
+const maxByChance = 1e-3
+
+// tally is the calls of one node in one second.
+type tally struct {
+	unix                int64
+	calls, slow, failed int64
+	maxNs, lostNs       int64
+	over                []int64 // calls that took longer than each goal
+}
+
+// population is whose calls: those of the users of a node, or slowpath's own.
+type population struct {
+	node  string
+	whose live.Whose
+}
+
+// triggers judge each second whether somebody notices that calls are slow or fail, as the verdict does (decision 0003).
+type triggers struct {
+	slow  func() time.Duration // from when on a call is slow at the moment
+	goals []Goal
+	off   map[Kind]bool
+	seen  map[population]*[keptSeconds]tally
+}
+
+func newTriggers(slow func() time.Duration, goals []Goal, off map[Kind]bool) *triggers {
+	return &triggers{slow: slow, goals: goals, off: off, seen: map[population]*[keptSeconds]tally{}}
+}
+
+// add takes the calls of complete seconds.
+func (t *triggers) add(seconds []live.Second) {
+	for _, s := range seconds {
+		key := population{s.Node, s.Whose}
+		ring := t.seen[key]
+		if ring == nil {
+			if len(t.seen) >= nodesKept {
+				continue
+			}
+			ring = new([keptSeconds]tally)
+			t.seen[key] = ring
+		}
+		ring[s.Unix%keptSeconds] = t.tallyOf(s)
+	}
+}
+
+func (t *triggers) tallyOf(s live.Second) tally {
+	out := tally{
+		unix: s.Unix, calls: s.Calls, slow: s.Slow, failed: s.Failed, maxNs: s.Latencies.MaxNs(),
+		over: make([]int64, len(t.goals)),
+	}
+	for i, g := range t.goals {
+		out.over[i] = s.Latencies.From(int64(g.Most) + 1)
+	}
+	if s.Slow > 0 {
+		slow := int64(t.slow())
+		s.Latencies.Each(func(from, to, calls int64) {
+			if middle := (from + to) / 2; middle >= slow {
+				out.lostNs += calls * middle
+			}
+		})
+	}
+	return out
+}
+
+// window adds up the last n seconds before now, of one population. since is the first of them that has a call which
+// counts against it.
+func (t *triggers) window(p population, now int64, n int64) (sum tally, since int64) {
+	sum.over = make([]int64, len(t.goals))
+	ring := t.seen[p]
+	if ring == nil {
+		return sum, now
+	}
+	since = now
+	for unix := now - n; unix < now; unix++ {
+		s := ring[unix%keptSeconds]
+		if s.unix != unix || unix < 0 {
+			continue
+		}
+		sum.calls, sum.slow, sum.failed = sum.calls+s.calls, sum.slow+s.slow, sum.failed+s.failed
+		sum.maxNs, sum.lostNs = max(sum.maxNs, s.maxNs), sum.lostNs+s.lostNs
+		bad := s.slow + s.failed
+		for i, over := range s.over {
+			sum.over[i] += over
+			bad += over
+		}
+		if bad > 0 && since == now {
+			since = unix
+		}
+	}
+	return sum, since
+}
+
+// with is t with other goals and other triggers. What was seen of goals begins again.
+func (t *triggers) with(s *Settings) *triggers {
+	n := newTriggers(t.slow, s.Goals, s.Off)
+	if slices.Equal(t.goals, s.Goals) {
+		n.seen = t.seen
+	}
+	return n
+}
+
+// nodes are all that were seen, sorted.
+func (t *triggers) nodes() []string {
+	nodes := map[string]bool{}
+	for p := range t.seen {
+		nodes[p.node] = true
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
+
+// firing lists what is on, judged by the seconds before now; one trigger of a node at most. A short window asks
+// whether it goes on.
+func (t *triggers) firing(now int64, short bool) (out []Firing) {
+	for _, node := range t.nodes() {
+		if f, on := t.ofNode(node, now, short); on {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// ofNode judges a node by the calls of its users, and by slowpath's own where there are none, or where those fail.
+func (t *triggers) ofNode(node string, now int64, short bool) (Firing, bool) {
+	users, own := int64(usersWindow), int64(ownWindow)
+	if short {
+		users, own = calmWindow, usersWindow
+	}
+	usersSum, usersSince := t.window(population{node, live.Users}, now, users)
+	ownSum, ownSince := t.window(population{node, live.Own}, now, own)
+	if usersSum.calls > 0 {
+		if f, on := t.judge(node, false, usersSum, usersSince, users); on {
+			return f, true
+		}
+		ownSum.slow, ownSum.maxNs, ownSum.lostNs, ownSum.over = 0, 0, 0, make([]int64, len(t.goals))
+	}
+	return t.judge(node, true, ownSum, ownSince, own)
+}
+
+// judge decides about the calls of one population. None of slowpath's own should fail.
+func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (Firing, bool) {
+	f := Firing{Node: node, Since: since}
+	whose := "its clients"
+	if own {
+		whose = "slowpath itself"
+	}
+	say := func(k Kind, format string, args ...any) (Firing, bool) {
+		f.Kind, f.Text = k, node+": "+fmt.Sprintf(format, args...)
+		return f, true
+	}
+	share := func(n int64) string {
+		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose,
+			seconds)
+	}
+	failing := own && s.failed >= account.MinSlowCalls ||
+		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, since)))
+	switch {
+	case !t.off[FailedCalls] && failing:
+		return say(FailedCalls, "%s failed", share(s.failed))
+	case !t.off[SlowCalls] && t.noticed(s, seconds):
+		return say(SlowCalls, "%s took %s or longer, the longest %s", share(s.slow), format.Duration(t.slow()),
+			format.Duration(s.maxNs))
+	case t.off[OverGoal]:
+		return f, false
+	}
+	for i, g := range t.goals {
+		if isPattern(s.over[i], s.calls, 1-g.Quantile) {
+			return say(OverGoal, "%s took longer than %s, the goal of %s", share(s.over[i]), format.Duration(g.Most),
+				g.Name())
+		}
+	}
+	return f, false
+}
+
+// failedBefore is the part of the calls of users that failed before a second.
+func (t *triggers) failedBefore(node string, second int64) float64 {
+	const margin = 5 // seconds: what begins slowly is not what was usual
+	sum, _ := t.window(population{node, live.Users}, second-margin, keptSeconds-usersWindow-margin)
+	if sum.calls < leastCalls {
+		return 0
+	}
+	return float64(sum.failed) / float64(sum.calls)
+}
+
+// leastCalls before a time say what was usual.
+const leastCalls = 100
+
+// noticed is what the verdict calls noticed: a pattern of slow calls, one of them is long, or together they take a
+// notable part of the time.
+func (t *triggers) noticed(s tally, seconds int64) bool {
+	if s.slow == 0 {
+		return false
+	}
+	return isPattern(s.slow, s.calls, facts.HealthyMaxShare) || s.maxNs >= facts.HealthyMaxNs ||
+		s.slow >= account.MinSlowCalls && float64(s.lostNs) >= facts.MinShare*float64(seconds)*1e9
+}
+
+// isPattern reports whether more of the calls are concerned than may be, beyond chance.
+func isPattern(concerned, calls int64, share float64) bool {
+	return concerned >= account.MinSlowCalls &&
+		stats.PoissonTail(int(concerned), share*float64(max(calls, concerned))) <= maxByChance
+}
+
+// bad counts the slow and failed calls from a second on: of the users of a node, where it has any.
+func (t *triggers) bad(node string, from, now int64) (slow, failed int64) {
+	for _, whose := range []live.Whose{live.Users, live.Own} {
+		sum, _ := t.window(population{node, whose}, now, min(now-from, keptSeconds-1))
+		slow, failed = sum.slow, sum.failed
+		if sum.calls > 0 {
+			break
+		}
+	}
+	return slow, failed
+}

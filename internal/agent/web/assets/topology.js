@@ -1,0 +1,2 @@
+"use strict";
+sp.every(10000, () => sp.refresh("topology"));

@@ -1,0 +1,146 @@
+package web_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/web"
+	"slowpath/internal/live"
+)
+
+// token is one that is long enough.
+const token = "c2xvd3BhdGggaXMgc2xvdw"
+
+// healthy is an agent that watches one server.
+func healthy() web.Health {
+	return web.Health{
+		Status: web.Ok, Since: time.Now().Add(-time.Hour),
+		Targets: []web.Watched{{Target: "127.0.0.1:6379", State: web.StateWatched}},
+	}
+}
+
+// complete fills in what a test does not care about.
+func complete(t testing.TB, o web.Options) web.Options {
+	t.Helper()
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:7380"
+	}
+	if o.Store == nil {
+		store, err := incidents.Open(t.TempDir(), incidents.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Store = store
+	}
+	if o.View == nil {
+		o.View = live.New(live.Options{})
+	}
+	if o.Health == nil {
+		o.Health = healthy
+	}
+	o.Version = "test"
+	return o
+}
+
+// site is a server that runs.
+type site struct {
+	testing.TB
+	url    string
+	client *http.Client
+}
+
+// start runs a server on a free port of loopback until the test ends.
+func start(t testing.TB, o web.Options) *site {
+	t.Helper()
+	s, err := web.New(complete(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	at := &site{TB: t, url: "http://" + l.Addr().String(), client: &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // our own certificate
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if o.TLS != nil {
+		at.url = strings.Replace(at.url, "http:", "https:", 1)
+	}
+	t.Cleanup(at.client.CloseIdleConnections)
+	return at
+}
+
+// answer is what a request got.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// ask sends a request with header lines "Name: value"; Host is one of them.
+func (s *site) ask(method, path, body string, header ...string) answer {
+	s.Helper()
+	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Add(name, value)
+		}
+	}
+	reply, err := s.client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, 64<<20))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return answer{reply.StatusCode, reply.Header, string(text)}
+}
+
+// document reads a reply that must be of a schema.
+func (s *site) document(path, schema string, into any) {
+	s.Helper()
+	got := s.ask("GET", path, "")
+	var named struct{ Schema string }
+	if err := json.Unmarshal([]byte(got.body), &named); err != nil || got.code != 200 || named.Schema != schema {
+		s.Fatalf("%s: %d, schema %q, %v: %.300s", path, got.code, named.Schema, err, got.body)
+	}
+	if err := json.Unmarshal([]byte(got.body), into); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// failure is the sentence of an error as JSON.
+func (a answer) failure(t testing.TB) string {
+	t.Helper()
+	var e web.Error
+	if err := json.Unmarshal([]byte(a.body), &e); err != nil || e.Schema != web.ErrorSchema {
+		t.Errorf("%d is no error as JSON: %.200s", a.code, a.body)
+	}
+	return e.Error
+}
