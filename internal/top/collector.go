@@ -18,7 +18,7 @@ const (
 	newestSlow = 600 // slow calls that are looked at
 	frameRows  = 200 // rows of its lists
 	minute     = 60  // seconds
-	// commandsEvery is how often, in seconds, the commands of a minute are added up: that is most of the work of a frame.
+	// commandsEvery is how often, in seconds, the commands of a minute are added up: most of the work of a frame.
 	commandsEvery = 3
 	// heatSeconds are those of the map: as long as a view keeps
 	heatSeconds = int(live.DefaultKeep / time.Second)

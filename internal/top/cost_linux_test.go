@@ -95,8 +95,8 @@ func costOf(b *testing.B, rec *recording.Recording, spent *[4]time.Duration) (se
 	return seconds
 }
 
-// BenchmarkTerminal is the CPU time of this process, in milliseconds, for each frame that a terminal of 160x50 is shown:
-// the screen, and what of it is written since it has changed. One frame comes each 100 ms.
+// BenchmarkTerminal is the CPU time of this process, in milliseconds, for each frame on a terminal of 160x50: the
+// screen, and what of it is written since it has changed. One frame comes each 100 ms.
 func BenchmarkTerminal(b *testing.B) {
 	path := b.TempDir() + "/recording.slowpath"
 	if err := corpus.Unpack("server-cfs-throttled", path); err != nil {
