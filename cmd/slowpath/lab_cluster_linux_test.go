@@ -218,8 +218,7 @@ func TestLabClusterRefuses(t *testing.T) {
 		}
 	}
 	_, errOut := l.run(exitUsage, "lab", "cluster", "del-node", "1", "--name", "other")
-	if want := "no cluster of lab up by the name \"other\"; start one: slowpath lab up --name other"; !strings.Contains(
-		errOut, want) {
+	if want := `no cluster of lab up by the name "other"; there is: --name life`; !strings.Contains(errOut, want) {
 		t.Error(errOut)
 	}
 }

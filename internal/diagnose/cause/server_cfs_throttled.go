@@ -193,6 +193,7 @@ func throttleFix(n *facts.Node, levels []facts.QuotaUse) []remedy.Step {
 }
 
 // raiseQuota removes or raises the limit where it was set: for a pod, a container, a systemd unit, or a bare cgroup.
+// Each tool has a step of its own: the lab proves that of a bare cgroup alone.
 func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bool) {
 	c := n.Cgroup
 	own := !above(n, q)
@@ -207,6 +208,7 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 	switch {
 	case c.Pod != "" && (own || isPod(q.Path, c.Pod)):
 		container := "redis"
+		s.ID = stepPodLimit
 		if !own {
 			container = "<one of the pod's containers>"
 		}
@@ -220,12 +222,14 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 		s.Command = "kubectl set resources statefulset/<name of the workload> -c " + container + " --limits=cpu=0"
 		s.Restart = "the pod"
 	case own && strings.Contains(q.Path, "docker") && c.Container != "":
+		s.ID = stepContainerLimit
 		s.Text = fmt.Sprintf("Raise the CPU limit of the container to %.0f. Where it was started with --cpu-quota: "+
 			"--cpu-quota=-1", cores+1)
 		container := format.Shell(fmt.Sprintf("%.12s", c.Container))
 		s.Command = fmt.Sprintf("docker update --cpus=%.0f %s", cores+1, container)
 		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", q.QuotaNs/q.PeriodNs, container)
 	case unit != "":
+		s.ID = stepUnitLimit
 		s.Text = fmt.Sprintf("Remove the CPU limit of %s, or set at least %.0f %%", format.Name(unit), (cores+1)*100)
 		s.Command, s.Undo = unitWithoutQuota(unit, q.QuotaNs, q.PeriodNs)
 	case q.Path == "":

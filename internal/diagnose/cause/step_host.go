@@ -69,8 +69,15 @@ func unitOf(cgroup string) string {
 	return ""
 }
 
+// Ids of steps that take a CPU limit away by other tools than a write to the cgroup's file.
+const (
+	stepPodLimit       = "remove-pod-cpu-limit"
+	stepContainerLimit = "raise-container-cpu-limit"
+	stepUnitLimit      = "remove-unit-cpu-limit"
+)
+
 // clientQuotaStep removes the CPU quota of a caller's cgroup where it was set: for a pod, a container, a systemd unit,
-// or a bare cgroup. who is the caller.
+// or a bare cgroup. who is the caller. Each tool has a step of its own: the lab proves that of a bare cgroup alone.
 func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 	last := func(name string) float64 {
 		return facts.LastValue(n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+cgroup, name))
@@ -84,15 +91,18 @@ func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
 	container, inDocker := containerOf(cgroup)
 	switch {
 	case strings.Contains(cgroup, "kubepods"):
+		s.ID = stepPodLimit
 		s.Text += " (keep requests.cpu)"
 		s.Command = "kubectl set resources deployment/<name of the workload> -c <name of the container> --limits=cpu=0"
 		s.Restart = "the pod"
 	case inDocker && limited:
+		s.ID = stepContainerLimit
 		s.Text = fmt.Sprintf("Raise the CPU limit of %s. Where it was started with --cpu-quota: --cpu-quota=-1",
 			format.Name(who))
 		s.Command = fmt.Sprintf("docker update --cpus=%.0f %s", math.Ceil(2*quota/period), container)
 		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", quota/period, container)
 	case unitOf(cgroup) != "" && !inDocker:
+		s.ID = stepUnitLimit
 		s.Command, s.Undo = unitWithoutQuota(unitOf(cgroup), quota, period)
 	case cgroup != "" && limited && n.Cgroup.Version > 0:
 		s.Command, s.Undo = cgroupWithoutQuota(n.Cgroup.Version, cgroup, quota, period)

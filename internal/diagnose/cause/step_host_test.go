@@ -90,6 +90,10 @@ func TestClientQuotaStep(t *testing.T) {
 				!strings.Contains(said, c.want) {
 				t.Errorf("%+v, want %s %q, undo %q", s, c.kind, c.want, c.undo)
 			}
+			bare := c.kind == remedy.Change || strings.HasPrefix(c.want, "echo ") // what the lab can carry out
+			if proof := remedy.ProofOf("client-cfs-throttled", s.ID, ""); (proof != nil) != bare {
+				t.Errorf("step %s has the proof %+v", s.ID, proof)
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -55,8 +56,15 @@ func (f *Fleet) ClusterOf(name string) ([]*Instance, error) {
 		}
 	}
 	var nodes []*Instance
+	var others []string // names of other clusters
 	for _, e := range entries {
-		if e.Info == nil || e.Like == nil || !e.Persistent || !e.own() || e.fleet() != name {
+		if e.Info == nil || e.Like == nil || !e.Persistent || !e.own() {
+			continue
+		}
+		if e.fleet() != name {
+			if !slices.Contains(others, e.fleet()) {
+				others = append(others, e.fleet())
+			}
 			continue
 		}
 		if len(nodes) > 0 && nodes[0].Group != e.Group {
@@ -68,6 +76,10 @@ func (f *Fleet) ClusterOf(name string) ([]*Instance, error) {
 		nodes = append(nodes, &Instance{
 			Info: *e.Info, spec: spec, foundBy: e.Like.Server, registry: f.Registry, process: e, dir: dirs[e.Path],
 		})
+	}
+	if len(nodes) == 0 && len(others) > 0 {
+		return nil, fmt.Errorf("%w by the name %q; there is: --name %s", ErrNoCluster, name,
+			strings.Join(others, ", --name "))
 	}
 	if len(nodes) == 0 {
 		return nil, fmt.Errorf("%w by the name %q; start one: slowpath lab up --name %[2]s --masters 3 --replicas 1",

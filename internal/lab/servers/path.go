@@ -75,8 +75,7 @@ func executable(path string) (program, file string, err error) {
 	case err != nil:
 		return "", "", err
 	case info.IsDir():
-		return "", "", fmt.Errorf("it is a directory; name the program in it, such as %s",
-			filepath.Join(path, "redis-server"))
+		return "", "", fmt.Errorf("it is a directory; name the program in it, such as %s", programIn(path))
 	case info.Mode().Perm()&0o111 == 0:
 		return "", "", fmt.Errorf("it is not executable; chmod +x it")
 	}
@@ -88,6 +87,20 @@ func executable(path string) (program, file string, err error) {
 			"move it", by)
 	}
 	return program, file, nil
+}
+
+// programIn is the server in a directory: of a build, of an installation, or of one that `lab servers` made. Where
+// there is none it is what would be in a build.
+func programIn(dir string) string {
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		for _, sub := range []string{".", "src", "bin"} {
+			path := filepath.Join(dir, sub, name)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path
+			}
+		}
+	}
+	return filepath.Join(dir, "redis-server")
 }
 
 // otherProgram reports whether a server that is executed by this path is another program. Old versions of Redis search

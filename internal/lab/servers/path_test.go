@@ -59,7 +59,16 @@ func TestAtPathRefuses(t *testing.T) {
 	if err := os.Chmod(closed, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	installed := t.TempDir()
+	inBin := filepath.Join(installed, "bin", "valkey-server")
+	if err := os.Mkdir(filepath.Dir(inBin), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(inBin, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		installed:                        "it is a directory; name the program in it, such as " + inBin,
 		dir:                              "it is a directory; name the program in it, such as " + dir + "/redis-server",
 		filepath.Join(dir, "none"):       "no such file",
 		closed:                           "chmod +x it",

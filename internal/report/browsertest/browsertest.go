@@ -186,6 +186,9 @@ func (p *Page) Picture(dir, name string, whole bool) {
 	if err != nil {
 		p.Fatal(err)
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		p.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
 		p.Error(err)
 	}
