@@ -78,6 +78,16 @@ func stallsOf(calls []live.SlowCall) (out []Call) {
 	return out
 }
 
+// kindOf is a culprit without what differs each time: a command, whichever client sent it, or a program, whichever of
+// its processes had the CPU.
+func kindOf(culprit string) string {
+	if _, isProcess := recording.PIDOf(culprit); isProcess {
+		return culprit[:strings.LastIndexByte(culprit, '[')]
+	}
+	what, _, _ := strings.Cut(culprit, " from ")
+	return what
+}
+
 // waitsOfCalls are where slow calls that ended after a time were, the longest first.
 func waitsOfCalls(calls []live.SlowCall, afterNs int64) (out []Wait) {
 	at, all := map[part]int{}, int64(0)
@@ -87,8 +97,7 @@ func waitsOfCalls(calls []live.SlowCall, afterNs int64) (out []Wait) {
 			if c.Call.EndNs < afterNs {
 				break
 			}
-			what, _, _ := strings.Cut(s.Culprit, " from ") // the command, whichever client sent it
-			k := part{s.Actor, s.State, what}
+			k := part{s.Actor, s.State, kindOf(s.Culprit)}
 			i, known := at[k]
 			if !known {
 				i = len(out)
