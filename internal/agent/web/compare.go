@@ -91,12 +91,27 @@ func (s *Server) compareParameters(r *http.Request) (k sides, err error) {
 			return k, err
 		}
 	}
+	kept := s.o.Health().Ring.From
+	k.before = k.before.since(kept)
+	if one, ok := s.o.Store.Get(k.before.incident); ok && r.URL.Query().Get("after") == "now" {
+		k.after = k.after.since(one.End) // not the incident itself
+	}
+	k.after = k.after.since(kept)
 	for _, one := range []side{k.before, k.after} {
 		if err := s.checkSide(one); err != nil {
 			return k, err
 		}
 	}
 	return k, nil
+}
+
+// since is a window without what was before a time, where that leaves something of it.
+func (one side) since(t time.Time) side {
+	const shortest = int64(minWindow / time.Second)
+	if begin := t.Unix() + 1; one.incident == "" && !t.IsZero() && one.from < begin && begin+shortest <= one.to {
+		one.from = begin
+	}
+	return one
 }
 
 // sideParameters reads NAME (the id of an incident, or now: the last window) or NAME_from and NAME_to.

@@ -53,10 +53,15 @@ func TestRegressedSinceADeploy(t *testing.T) {
 	if len(windows) != 2 || windows[0] != "-2m0s 0s" || windows[1] != "0s 2m0s" {
 		t.Errorf("windows %q: each is to be saved once", windows)
 	}
+	windows = nil
 	with := "/api/v1/compare?before=" + w.ids["server-cfs-throttled"] + "&after=now"
 	s.document(with, compare.Schema, &c)
 	if c.Before.Target == "" || c.Verdict != compare.Better && c.Verdict != compare.Worse && c.Verdict != compare.Same {
 		t.Errorf("with an incident: %+v", c)
+	}
+	// The incident was four minutes ago: of the five minutes those count that follow it.
+	if len(windows) != 1 || !strings.HasPrefix(windows[0], "1m") {
+		t.Errorf("now is the window %q", windows)
 	}
 }
 
