@@ -11,6 +11,3 @@ func ScriptPolicy() string { return scriptPolicy() }
 // PageText is a text of somebody else for a page: on one line, without control characters, bounded, and with numbers
 // that are not divided from their units. The template escapes it.
 func PageText(s string) string { return plain(s) }
-
-// StateName is the name of a state of an actor for people: "server throttled".
-func StateName(actor, state string) string { return stateName(actor, state) }
