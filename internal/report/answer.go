@@ -30,7 +30,7 @@ func Answer(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 func FirstStep(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p := newPage(s)
 	if len(d.Findings) > 0 && len(d.Findings[0].FixSteps) > 0 {
-		p.firstStep(d.Findings[0].FixSteps[0])
+		p.step("fix:   ", d.Findings[0].FixSteps[0])
 	}
 	return p.To(w, "the fix")
 }
@@ -47,7 +47,10 @@ func (p *page) answer(d verdict.Diagnosis) {
 		p.labelled("proof: ", sure)
 	}
 	if len(f.FixSteps) > 0 {
-		p.firstStep(f.FixSteps[0])
+		p.step("fix:   ", f.FixSteps[0])
+	}
+	if i := provenInstead(f.FixSteps); i > 0 {
+		p.step(provenLabel(f.FixSteps[i], i), f.FixSteps[i])
 	}
 	for i, o := range d.Findings[1:] {
 		if o.Because == "" && o.ExcessShare >= alsoShare {
@@ -80,13 +83,9 @@ func proofOf(f cause.Finding) string {
 		said(cause.Evidence{Text: f.Evidence[0].Text}))
 }
 
-// firstStep is the best step of a fix.
-func (p *page) firstStep(s remedy.Step) {
-	const label = "fix:   "
-	text := brief(s.Sentence())
-	if s.Proof != nil && s.Proof.Proven {
-		text += " (proven in the lab)"
-	}
+// step is a step of the answer, with whether the lab has proven it.
+func (p *page) step(label string, s remedy.Step) {
+	text := brief(s.Sentence()) + " (" + tried(s.Proof) + ")"
 	if s.Complete() {
 		text += ":"
 	}
@@ -99,6 +98,25 @@ func (p *page) firstStep(s remedy.Step) {
 		paint = layout.None
 	}
 	p.Piece(layout.Pad("", len(label)), s.Command, paint)
+}
+
+// provenInstead is the index of the first step that the lab has proven, where the first of all is not; 0 where that is
+// proven, or nothing is. Settings of a library are left out: which of several is in use is not known.
+func provenInstead(steps []remedy.Step) int {
+	for i, s := range steps {
+		if s.Proof != nil && s.Proof.Proven && (i == 0 || s.Library == "") {
+			return i
+		}
+	}
+	return 0
+}
+
+// provenLabel is how the report calls that step: instead of the one before it, or besides.
+func provenLabel(s remedy.Step, i int) string {
+	if s.Or {
+		return fmt.Sprintf("or:    %d. ", i+1)
+	}
+	return fmt.Sprintf("and:   %d. ", i+1)
 }
 
 // next says what would tell more, where no cause was found for slow calls.

@@ -73,7 +73,8 @@ func comparedMetrics(metrics []compare.Metric) (rows []ComparedRow) {
 // shiftText is a change with its interval: in percent, or in times where it is more than twice.
 func shiftText(change, low, high float64) string {
 	if change > 1 {
-		return fmt.Sprintf("%.3g times (%.3g to %.3g)", 1+change, 1+low, 1+high)
+		times := func(change float64) string { return format.Rounded(1 + change) }
+		return fmt.Sprintf("%s times (%s to %s)", times(change), times(low), times(high))
 	}
 	return fmt.Sprintf("%+.0f %% (%+.0f to %+.0f)", 100*change, 100*low, 100*high)
 }

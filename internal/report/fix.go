@@ -61,6 +61,17 @@ func remarks(s remedy.Step) (out []string) {
 	return append(out, proven(s.Proof))
 }
 
+// tried says in a few words whether the lab has proven a step.
+func tried(p *remedy.Proof) string {
+	switch {
+	case p == nil:
+		return "not tried in the lab"
+	case !p.Proven:
+		return "not proven in the lab"
+	}
+	return "proven in the lab"
+}
+
 // proven says what the lab measured of a step.
 func proven(p *remedy.Proof) string {
 	switch {

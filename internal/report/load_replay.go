@@ -42,5 +42,5 @@ func paceOf(r *bench.Replay) string {
 	case 1:
 		return "at the log's own pace"
 	}
-	return fmt.Sprintf("at %.4g times the log's pace", r.Speed)
+	return fmt.Sprintf("at %s times the log's pace", format.Rounded(r.Speed))
 }

@@ -78,18 +78,27 @@ func fixView(steps []remedy.Step) (out []stepPage) {
 // bounded is a text without control characters. Commands keep their spaces as they are.
 func bounded(s string) string { return layout.Bound(layout.OneLine(s), layout.MaxText) }
 
-// firstStep is the best step of a fix, for the first screen.
-func firstStep(steps []remedy.Step) (out []stepPage) {
+// firstSteps are the first step of a fix, and the first that is proven, for the first screen.
+func firstSteps(steps []remedy.Step) (out []stepPage) {
 	if len(steps) == 0 {
 		return nil
 	}
-	text := bounded(steps[0].Sentence())
-	if p := steps[0].Proof; p != nil && p.Proven {
-		text += " (proven in the lab)"
+	out = stepView("", steps[0])
+	if i := provenInstead(steps); i > 0 {
+		and := "And: "
+		if steps[i].Or {
+			and = "Or: "
+		}
+		out = append(out, stepView(and, steps[i])...)
 	}
-	out = append(out, stepPage{Text: text})
-	if steps[0].Command != "" {
-		out = append(out, stepPage{Text: bounded(steps[0].Command), Command: steps[0].Complete()})
+	return out
+}
+
+// stepView is a step with whether the lab has proven it.
+func stepView(before string, s remedy.Step) []stepPage {
+	out := []stepPage{{Text: before + bounded(s.Sentence()) + " (" + tried(s.Proof) + ")"}}
+	if s.Command != "" {
+		out = append(out, stepPage{Text: bounded(s.Command), Command: s.Complete()})
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 		v.Numbers = append(v.Numbers, joinFacts(processFilterFacts(*d.SelectedCalls)))
 	}
 	if len(v.Findings) > 0 {
-		v.First = firstStep(d.Findings[0].FixSteps)
+		v.First = firstSteps(d.Findings[0].FixSteps)
 	}
 	if ok {
 		v.Heat = heatOf(o, d)

@@ -18,6 +18,8 @@ const (
 	newestSlow = 600 // slow calls that are looked at
 	frameRows  = 200 // rows of its lists
 	minute     = 60  // seconds
+	// commandsEvery is how often, in seconds, the commands of a minute are added up: most of the work of a frame.
+	commandsEvery = 3
 	// heatSeconds are those of the map: as long as a view keeps
 	heatSeconds = int(live.DefaultKeep / time.Second)
 )
@@ -33,6 +35,9 @@ type Collector struct {
 	counted int64         // the end of the seconds that were asked for
 	minute  []live.Second // of the last minute
 	heat    map[live.Whose][]HeatSecond
+
+	listed   int64 // the second in which commands were added up
+	commands []Command
 }
 
 // Frame is the state of the watch after the last whole second.
@@ -54,7 +59,11 @@ func (c *Collector) Frame() Frame {
 	slow := usersFirst(c.View.Slow(newestSlow))
 	f.Calls = stallsOf(slow)
 	f.Callers = c.callers.of(c.View.Callers(), now)
-	f.Commands = commandsIn(c.View.Ops(end-minute, end), min(minute, int(f.Watched/time.Second)))
+	if end-c.listed >= commandsEvery {
+		c.listed = end
+		c.commands = commandsIn(c.View.Ops(end-minute, end), min(minute, int(f.Watched/time.Second)))
+	}
+	f.Commands = c.commands
 	f.Waits = waitsOfCalls(slow, (end-minute)*1e9)
 	if c.Cost != nil {
 		f.Cost = c.Cost.Cost(c.View, now)

@@ -16,7 +16,7 @@ const (
 	judgeFirst   = 5 * time.Second  // after the begin of the watch
 	judgeEvery   = 5 * time.Second  // while there are new slow calls
 	judgeCalm    = 20 * time.Second // while there are none
-	judgeShare   = 0.005            // of a core
+	judgeShare   = 0.004            // of a core
 	judgeAtOnce  = 2 * time.Second  // of CPU time
 	judgeLooking = 500 * time.Millisecond
 )

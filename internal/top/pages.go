@@ -101,7 +101,7 @@ var helpWords = [][2]string{
 	{"lost", "of slow calls the time above the slow threshold"},
 	{"waits", "where the time of slow calls went, and for which command, fork or CPU quota they waited"},
 	{"verdict", "of the last seconds, renewed in the background while calls are slow, at most every 5 s; judging " +
-		"takes at most 0.5 % of a core over time, so that a verdict may get older"},
+		"takes at most 0.4 % of a core over time, so that a verdict may get older"},
 }
 
 func (m Model) helpLines(s *screen) []string {

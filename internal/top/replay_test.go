@@ -41,7 +41,7 @@ func play(rec *recording.Recording) *played {
 			sink.SetMeta(k, v)
 		}
 	}
-	rows := rowsInOrder(rec)
+	rows := rowsInOrder(rec, 0)
 	for at := start; at <= end+3e9; at += 1e9 {
 		p.clock.ns = at
 		for len(rows) > 0 && rows[0].ns <= at {
@@ -82,21 +82,32 @@ type timedRow struct {
 	put func(recording.ProfileSink)
 }
 
-func rowsInOrder(rec *recording.Recording) (rows []timedRow) {
+// rowsInOrder are the rows of a recording in the order in which they were written, so much later than they were.
+func rowsInOrder(rec *recording.Recording, later time.Duration) (rows []timedRow) {
+	shift := int64(later)
 	add := func(ns int64, put func(recording.ProfileSink)) { rows = append(rows, timedRow{ns, put}) }
 	for _, c := range rec.Calls {
-		add(c.EndNs, func(s recording.ProfileSink) { s.Call(c, rec.SegmentsOf(c.ID)...) })
+		segments := rec.SegmentsOf(c.ID)
+		for i := range segments {
+			segments[i].FromNs, segments[i].ToNs = segments[i].FromNs+shift, segments[i].ToNs+shift
+		}
+		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+shift, c.StartNs+shift, c.EndNs+shift
+		add(c.EndNs, func(s recording.ProfileSink) { s.Call(c, segments...) })
 	}
 	for _, h := range rec.Histograms {
+		h.Second += int64(later / time.Second)
 		add((h.Second+1)*1e9, func(s recording.ProfileSink) { s.Histogram(h) })
 	}
 	for _, e := range rec.Events {
+		e.TimeNs += shift
 		add(e.TimeNs+e.DurationNs, func(s recording.ProfileSink) { s.Event(e) })
 	}
 	for _, snap := range rec.Snapshots {
+		snap.TimeNs += shift
 		add(snap.TimeNs, func(s recording.ProfileSink) { s.Snapshot(snap) })
 	}
 	for _, p := range rec.Profiles {
+		p.TimeNs += shift
 		add(p.TimeNs, func(s recording.ProfileSink) { s.Profile(p) })
 	}
 	for _, source := range []string{
@@ -107,15 +118,16 @@ func rowsInOrder(rec *recording.Recording) (rows []timedRow) {
 			for _, name := range names {
 				for _, p := range rec.Series(source, subject, name) {
 					row := recording.Sample{
-						TimeNs: p.TimeNs, Source: source, Subject: subject, Name: name, Value: p.Value,
+						TimeNs: p.TimeNs + shift, Source: source, Subject: subject, Name: name, Value: p.Value,
 					}
-					add(p.TimeNs, func(s recording.ProfileSink) { s.Sample(row) })
+					add(row.TimeNs, func(s recording.ProfileSink) { s.Sample(row) })
 				}
 			}
 		}
 	}
 	for _, client := range rec.UsedConns() {
 		for u := range rec.ConnUses(client) {
+			u.TimeNs += shift
 			add(u.TimeNs, func(s recording.ProfileSink) { s.ConnUse(client, u) })
 		}
 	}

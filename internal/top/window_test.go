@@ -154,8 +154,8 @@ func TestJudgeIsDue(t *testing.T) {
 			t.Errorf("after %d s with %d slow calls: %v", c.seconds, c.slow, !c.want)
 		}
 	}
-	j.left = -time.Second // 200 s of half a percent
-	if due(125, 10) || due(224, 10) || !due(226, 10) {
+	j.left = -time.Second // 250 s of 0.4 %
+	if due(125, 10) || due(274, 10) || !due(276, 10) {
 		t.Error("what judging costs does not count")
 	}
 	if due(100_000, 10); j.left > judgeAtOnce {

@@ -120,7 +120,7 @@ func line(rec *recording.Recording, tier recording.Tier) string {
 }
 
 // cameBefore are the incidents that show in the first seconds of their recordings only.
-var cameBefore = []string{"active-expire-cycle", "pool-idle-reap-redial", "pool-leak"}
+var cameBefore = []string{"active-expire-cycle", "pool-idle-reap-redial-go-redis-v8", "pool-leak-go-redis"}
 
 // TestCorpusThroughTheRing: every recording of the corpus, written to a ring row by row and saved, is judged as the
 // original; and of its last seven tenths the first cause is the same.

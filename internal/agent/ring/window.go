@@ -15,6 +15,7 @@ type window struct {
 	before   *state // what held at the begin
 	carrying bool   // the block has what held when its file began
 	first    bool   // no block was read yet
+	whole    bool   // the watch that is read began in the window
 	counters map[seriesKey]*counter
 	lossesOf map[noteKey]*losses
 	used     map[string]bool // clients' addresses with a use in the window and one before
@@ -52,10 +53,10 @@ func (w *window) read(b *block) error {
 }
 
 // inside reports whether something that ended then belongs to the window.
-func (w *window) inside(ns int64) bool { return !w.carrying && ns >= w.fromNs && ns < w.toNs }
+func (w *window) inside(ns int64) bool { return !w.earlier(ns) && ns < w.toNs }
 
-// earlier reports whether it ended before the window.
-func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs }
+// earlier reports whether it ended before the window. A watch that begins in the window is in it from its first row.
+func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs && !w.whole }
 
 // Call implements recording.Sink.
 func (w *window) Call(c recording.Call, segs ...recording.Segment) {
@@ -69,7 +70,7 @@ func (w *window) Call(c recording.Call, segs ...recording.Segment) {
 // Histogram implements recording.Sink. Those of the tap are of the time between two of its counts, those of others of a
 // whole second.
 func (w *window) Histogram(h recording.Histogram) {
-	inside := w.inside(max(h.Second*1e9, w.fromNs)) && h.Second >= w.fromNs/1e9
+	inside := w.inside(max(h.Second*1e9, w.fromNs)) && (h.Second >= w.fromNs/1e9 || w.whole)
 	if h.Source == recording.SourceTap && w.countNs > 0 {
 		inside = w.inside(w.countNs)
 	}
@@ -176,7 +177,7 @@ func (w *window) beginWatch() {
 	if w.blockNs >= w.toNs {
 		return
 	}
-	w.metas, w.countNs = map[string]string{}, 0
+	w.metas, w.countNs, w.whole = map[string]string{}, 0, w.blockNs >= w.fromNs
 	if w.blockNs < w.fromNs || w.rows == 0 {
 		w.before.reset()
 		clear(w.counters)

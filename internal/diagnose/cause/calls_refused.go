@@ -252,8 +252,8 @@ func otherErrorsFix(*facts.Node) []remedy.Step {
 func (f *Finding) supportRefusals(n *facts.Node, r refusedFor) {
 	if r.Users > 0 {
 		source, how := refusedSource(r.RefusedCalls)
-		f.support(source, r.Users, "calls", "%s of %.0f of its clients got %s, %.2g %% (%s)",
-			counted(r.Users, "call"), max(r.UsersOf, r.Users), r.Code, 100*r.UsersShare(), how)
+		f.support(source, r.Users, "calls", "%s of %.0f of its clients got %s, %s (%s)",
+			counted(r.Users, "call"), max(r.UsersOf, r.Users), r.Code, format.Percent(r.UsersShare()), how)
 	}
 	if r.Own > 0 {
 		f.support(recording.SourceProbe, float64(r.Own), "calls", "%d of %d of slowpath's own calls got %s", r.Own,

@@ -130,7 +130,7 @@ func TestMovedRefreshStorm(t *testing.T) {
 	explainWhole(t, find("moved-refresh-storm"), []wholeCase{
 		{
 			name: "each MOVED makes a client ask", rec: twoNodes(now, slots(800, 700, 30), changing), found: true,
-			min: 0.9, evidence: "0.88 for each MOVED", fix: "CLUSTER MIGRATION IMPORT",
+			min: 0.9, evidence: "0.875 for each MOVED", fix: "CLUSTER MIGRATION IMPORT",
 		},
 		{
 			name: "and the map is expensive", rec: twoNodes(now, slots(800, 700, 2400), changing), found: true,

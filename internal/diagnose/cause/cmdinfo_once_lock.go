@@ -135,14 +135,14 @@ func explainCommandLoop(n *facts.Node) *Finding {
 		ExcessShare: l.usec / max(l.usec+l.dataUs, 1) / float64(len(n.Case.Nodes)),
 	}
 	f.support(source, asked, "calls",
-		"%.0f COMMANDs (%.3g per second); on all nodes together %.0f for %.0f calls of the application: %.2g for each",
-		asked, asked/n.Seconds(), l.asked, l.data, l.asked/l.data)
+		"%.0f COMMANDs (%s per second); on all nodes together %.0f for %.0f calls of the application: %s for each",
+		asked, format.Rounded(asked/n.Seconds()), l.asked, l.data, format.Rounded(l.asked/l.data))
 	f.support(source, l.usec*1e3/l.asked, "ns",
 		"COMMAND takes %s of the server's time, a call of the application %s", format.Brief(int64(l.usec*1e3/l.asked)),
 		format.Brief(int64(l.dataUs*1e3/l.data)))
 	if c := n.Churn(); c.PerSecond > 0 {
 		f.support(recording.SourceServer, c.PerSecond, "connections per second",
-			"%.3g new connections per second: one for each COMMAND", c.PerSecond)
+			"%s new connections per second: one for each COMMAND", format.Rounded(c.PerSecond))
 	}
 	if float64(broken) >= redialsPer*asked {
 		f.Strength = 0.92

@@ -119,7 +119,8 @@ func explainOwnQueries(n *facts.Node) *Finding {
 			format.Brief(lookup.P90),
 			format.Brief(c.CallNs))
 		f.support(recording.SourceServer, c.PerSecond, "per second",
-			"callers open %.3g connections per second, for %.1f commands each", c.PerSecond, c.CommandsPerConn)
+			"callers open %s connections per second, for %.1f commands each", format.Rounded(c.PerSecond),
+			c.CommandsPerConn)
 	}
 	f.doubt(recording.SourceProbe, 0, "",
 		"whether the callers look names up as often, and at the same DNS servers, was not seen")

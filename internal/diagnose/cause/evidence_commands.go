@@ -55,8 +55,8 @@ func (f *Finding) doubtStalls(n *facts.Node, h facts.SuspectClaim) {
 		return
 	case float64(own) > minStalledRatio*float64(cpu) && own > minStalledNs:
 		f.doubt(source, cores*n.Seconds(), "s",
-			"the commands of SLOWLOG lasted %s, but the server used only %.3g s of CPU time", format.Brief(own),
-			cores*n.Seconds())
+			"the commands of SLOWLOG lasted %s, but the server used only %s s of CPU time", format.Brief(own),
+			format.Rounded(cores*n.Seconds()))
 	// most of their time may be of that
 	case float64(all) > minStalledRatio*float64(used) && all-used > max(own/2, minStalledNs):
 		f.doubt(source, float64(used), "ns",

@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/recording"
 )
 
@@ -64,6 +65,6 @@ func largerBacklog(n *facts.Node) remedy.Step {
 		value = strconv.Itoa(bytes)
 	}
 	return remedy.ConfigSet(n, "larger-backlog", parameter, value, fmt.Sprintf("Keep what was written in five minutes "+
-		"(%.3g MB per second), so that a replica that comes back needs no full copy, for which the server forks",
-		written/1e6)).Risking("the server takes that much memory")
+		"(%s MB per second), so that a replica that comes back needs no full copy, for which the server forks",
+		format.Rounded(written/1e6))).Risking("the server takes that much memory")
 }

@@ -89,7 +89,7 @@ func explainHandshakes(n *facts.Node) *Finding {
 		format.Brief(most.RoundTripNs()),
 		counted(work.Median, "call"))
 	f.support(recording.SourceTap, float64(len(fresh))/n.Seconds(), "per second",
-		"it opens %.3g connections per second", float64(len(fresh))/n.Seconds())
+		"it opens %s connections per second", format.Rounded(float64(len(fresh))/n.Seconds()))
 	if len(found) > 1 {
 		f.support(recording.SourceTap, float64(len(found)), "processes",
 			"%d processes do so: %s", len(found), facts.CallerNames(found))

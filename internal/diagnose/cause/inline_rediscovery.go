@@ -54,8 +54,8 @@ func explainInline(c *facts.Case, _ *Finding) *Finding {
 	lost := in.Calls * each
 	f.ExcessShare = lost / max(lost+(r.DataCalls+r.Moved)*trip, 1)
 	f.support(recording.SourceServer, r.Moved, "replies",
-		"%s got MOVED (errorstats), and the map was requested %.0f times: once for each %.2g", counted(r.Moved, "call"),
-		in.Calls, r.Moved/in.Calls)
+		"%s got MOVED (errorstats), and the map was requested %.0f times: once for each %s", counted(r.Moved, "call"),
+		in.Calls, format.Rounded(r.Moved/in.Calls))
 	if in.Guessed {
 		f.support(recording.SourceTap, 0, "", "the callers fetch the map as %s does: the call waits for it", in.Library)
 	} else {

@@ -197,8 +197,8 @@ func (f *Finding) supportTimeOf(n *facts.Node) {
 	for _, u := range introspection(n) {
 		if share := u.Usec / 1e6 / n.Seconds(); share >= listedTime {
 			f.support(recording.SourceServer, share, "",
-				"%s took %.1f %% of the server's time: %.0f calls of %.3g ms", u.Name, share*100, u.Calls,
-				u.Usec/u.Calls/1e3)
+				"%s took %.1f %% of the server's time: %.0f calls of %s ms", u.Name, share*100, u.Calls,
+				format.Rounded(u.Usec/u.Calls/1e3))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func explainIOThreads(n *facts.Node) *Finding {
 	f.scale(min(1, 2*mine))
 	f.Strength *= 0.6 + 0.4*min(1, 2*mine)
 	f.support(recording.SourceServer, float64(t.Configured), "threads",
-		"io-threads is %d, while the server has %.3g CPUs", t.Configured, t.CPUs)
+		"io-threads is %d, while the server has %s CPUs", t.Configured, format.Rounded(t.CPUs))
 	f.support(recording.SourceHost, t.Wait, "cores",
 		"its I/O threads used %.2f cores and were in the run queue for another %.2f", t.Run, t.Wait)
 	f.support(recording.SourceHost, main.Wait, "of the time",
@@ -132,7 +132,7 @@ func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 func ioThreadsFix(n *facts.Node, t facts.IOThreads) []remedy.Step {
 	fewer, cpus := "<fewer than the server has CPUs>", ""
 	if t.CPUs > 0 {
-		fewer, cpus = strconv.Itoa(max(1, int(t.CPUs)-1)), fmt.Sprintf(" (now %.3g)", t.CPUs)
+		fewer, cpus = strconv.Itoa(max(1, int(t.CPUs)-1)), " (now "+format.Rounded(t.CPUs)+")"
 	}
 	return []remedy.Step{
 		remedy.ConfigSet(n, "fewer-io-threads", "io-threads", fewer,

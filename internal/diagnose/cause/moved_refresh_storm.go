@@ -96,8 +96,8 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		"%s got MOVED (%.1f per second; errorstats): %.1f %% of all calls", counted(r.Moved, "call"),
 		r.Moved/c.Seconds(), 100*r.Moved/(r.DataCalls+r.Moved))
 	f.support(recording.SourceServer, calls, "calls",
-		"the map was requested %.0f times (%s, %s of server time each): %.2g for each MOVED", calls, asked.Command,
-		format.Brief(int64(usec*1e3/calls)), calls/r.Moved)
+		"the map was requested %.0f times (%s, %s of server time each): %s for each MOVED", calls, asked.Command,
+		format.Brief(int64(usec*1e3/calls)), format.Rounded(calls/r.Moved))
 	if asked.Share >= facts.MinRefreshShare {
 		f.support(recording.SourceServer, asked.Share, "of the time",
 			"%s: that takes %.1f %% of its main thread's time", busiest.Address, asked.Share*100)

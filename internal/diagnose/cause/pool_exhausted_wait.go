@@ -176,8 +176,8 @@ const (
 func (f *Finding) supportWaiters(n *facts.Node, u facts.PoolUse, inFlight float64, waitNs int64) {
 	if !servesMany(n, u, inFlight) {
 		f.support(recording.SourceTap, float64(waitNs), "ns",
-			"at %.4g calls per second that come at random, such a pool makes them wait about %s before they are sent "+
-				"(Erlang C)", u.CallsPerSecond, format.Brief(waitNs))
+			"at %s calls per second that come at random, such a pool makes them wait about %s before they are sent "+
+				"(Erlang C)", format.Rounded(u.CallsPerSecond), format.Brief(waitNs))
 		f.doubt(recording.SourceTap, 0, "",
 			"as many workers as connections, each making one call after the other, look the same: then "+
 				"no call waits. The pool's own counters show it: go-redis PoolStats().WaitCount, "+
@@ -225,8 +225,9 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
 	if twice := 2 * len(u.Used); twice > size {
 		size = twice
 	}
-	return append(largerPool(n, size, fmt.Sprintf("%.4g calls per second of %s keep %.1f connections in use; twice "+
-		"that leaves room for bursts", u.CallsPerSecond, format.Brief(u.CallNs), inUse)), holdForLessTime)
+	return append(largerPool(n, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in use; twice "+
+		"that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
+		holdForLessTime)
 }
 
 // largerPool gives the option of each library in use, and why it should be that large.

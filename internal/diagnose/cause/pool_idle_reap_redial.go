@@ -67,8 +67,9 @@ func explainIdleReap(n *facts.Node) *Finding {
 		len(most.Dialled), len(most.Opened()))
 	f.supportOpening(most)
 	f.support(recording.SourceTap, float64(work.Median), "calls",
-		"each made %s; %s has up to %s open at once, and makes %.2g calls per second", counted(work.Median, "call"),
-		most.Name, counted(most.MaxConcurrent(), "connection"), float64(most.AppCalls())/n.Seconds())
+		"each made %s; %s has up to %s open at once, and makes %s calls per second", counted(work.Median, "call"),
+		most.Name, counted(most.MaxConcurrent(), "connection"),
+		format.Rounded(float64(most.AppCalls())/n.Seconds()))
 	if len(sum.Callers) > 1 {
 		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
 			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))

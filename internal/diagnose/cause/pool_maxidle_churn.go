@@ -66,9 +66,9 @@ func explainMaxIdle(n *facts.Node) *Finding {
 	idle := facts.PercentilesOf(most.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
 	work := facts.PercentilesOf(most.Closed, (*facts.Conn).AppCalls)
 	f.support(recording.SourceTap, float64(len(most.Closed))/n.Seconds(), "per second",
-		"%s opened %.3g connections per second and closed %.3g itself, for %.3g calls per second", most.Name,
-		float64(len(most.Opened()))/n.Seconds(), float64(len(most.Closed))/n.Seconds(),
-		float64(most.AppCalls())/n.Seconds())
+		"%s opened %s connections per second and closed %s itself, for %s calls per second", most.Name,
+		format.Rounded(float64(len(most.Opened()))/n.Seconds()),
+		format.Rounded(float64(len(most.Closed))/n.Seconds()), format.Rounded(float64(most.AppCalls())/n.Seconds()))
 	f.support(recording.SourceTap, float64(idle.Median), "ns",
 		"it closed them %s after their last call (p90 %s), soon and after no fixed time: not for being idle",
 		format.Brief(idle.Median), format.Brief(idle.P90))

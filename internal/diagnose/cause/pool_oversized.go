@@ -89,14 +89,15 @@ func explainOversizedPool(n *facts.Node) *Finding {
 	}
 	f.lose(n, facts.LostInCalls, queued*(1-needed/max(under, needed))*n.Seconds()*1e9)
 	f.support(recording.SourceTap, under, "calls",
-		"%s has %d connections in use, with %.0f calls in flight at a time: %.3g calls per second of %s each",
-		worst.Name, len(worst.Used), under, worst.CallsPerSecond, format.Brief(worst.CallNs))
+		"%s has %d connections in use, with %.0f calls in flight at a time: %s calls per second of %s each",
+		worst.Name, len(worst.Used), under, format.Rounded(worst.CallsPerSecond), format.Brief(worst.CallNs))
 	f.support(recording.SourceProbe, float64(alone), "ns",
-		"a call that waits for no other takes %s: %.2g in flight at a time are enough for as many per second",
-		format.Brief(alone), worst.CallsPerSecond*float64(alone)/1e9)
+		"a call that waits for no other takes %s: %s in flight at a time are enough for as many per second",
+		format.Brief(alone), format.Rounded(worst.CallsPerSecond*float64(alone)/1e9))
 	f.supportDemand(n, d)
 	f.support(recording.SourceTap, worst.CallsPerSecond/float64(len(worst.Used)), "per second",
-		"each connection makes %.3g calls per second", worst.CallsPerSecond/float64(len(worst.Used)))
+		"each connection makes %s calls per second",
+		format.Rounded(worst.CallsPerSecond/float64(len(worst.Used))))
 	f.doubt(recording.SourceServer, 0, "",
 		"callers that want more than the server's thread can give wait in any "+
 			"case; in the pool they cost the server nothing")

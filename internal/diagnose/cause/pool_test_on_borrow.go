@@ -52,8 +52,8 @@ func explainBorrowPings(n *facts.Node) *Finding {
 	}
 	f.support(p.Source, p.Count, "calls",
 		"the callers send %.0f PINGs for %.0f other commands (%.0f %%), "+
-			"%.3g per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
-		p.Count/n.Seconds())
+			"%s per second; slowpath's own are not counted", p.Count, p.Others, p.Count*100/p.Others,
+		format.Rounded(p.Count/n.Seconds()))
 	if p.PingNs > 0 {
 		f.Strength, f.Unnoticed = 0.92, !n.LossNoticed(p.PingNs/int64(p.Count), float64(p.PingNs))
 		f.support(p.Source, share(p), "of the time",

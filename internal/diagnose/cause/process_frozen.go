@@ -87,15 +87,16 @@ func frozenFix(n *facts.Node, cgroup string, pid int) []remedy.Step {
 		Risk: "a debugger or a checkpoint that stopped it may need it to stand still",
 	}
 	find := remedy.Step{
-		ID: "find-who-stops-it", Kind: remedy.Change,
-		Text: "Find what sends SIGSTOP to it or attaches a debugger, and end that. This names who sends it: bpftrace " +
-			"-e 'tracepoint:signal:signal_generate /args.sig == 19/ { printf(\"%s[%d] -> %d\\n\", comm, pid, " +
-			"args.pid); }'",
+		ID: "find-who-stops-it", Kind: remedy.Command,
+		Text: "Find what sends SIGSTOP to it or attaches a debugger, and end that. This names who sends signals",
+		Command: "bpftrace -e 'tracepoint:signal:signal_generate /args->sig == 19/ " +
+			`{ printf("%s[%d] -> %d\n", comm, pid, args->pid); }'`,
 	}
 	if goOn.Command, _ = remedy.GoOn(n, cgroup, pid); goOn.Command == "" {
 		goOn.Kind, goOn.Text = remedy.Change, "If it is stopped now, send it SIGCONT"
 	}
 	if cgroup != "" {
+		find.Kind, find.Command = remedy.Change, ""
 		find.Text = fmt.Sprintf("Find what freezes %s, and end that: docker pause, a checkpoint, a backup job",
 			format.Name(cgroup))
 	}

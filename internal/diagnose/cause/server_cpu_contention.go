@@ -193,8 +193,8 @@ func (f *Finding) doubtOwnThreads(n *facts.Node) {
 	f.Strength *= 1 - own/2
 	f.scale(1 - own)
 	f.doubt(recording.SourceHost, t.Total(), "cores",
-		"its own %d I/O threads want %.2f cores of its %.3g CPUs: %.0f %% of what it waits for is itself", t.Configured,
-		t.Total(), t.CPUs, own*100)
+		"its own %d I/O threads want %.2f cores of its %s CPUs: %.0f %% of what it waits for is itself", t.Configured,
+		t.Total(), format.Rounded(t.CPUs), own*100)
 }
 
 // doubtCallers: the callers are part of the server's load, not others that took its CPU. Sharing a machine makes the

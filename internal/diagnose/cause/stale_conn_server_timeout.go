@@ -117,8 +117,8 @@ func staleByCounters(n *facts.Node) *Finding {
 	}
 	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: c.Share(), Strength: 0.5}
 	f.support(recording.SourceServer, c.PerSecond, "per second",
-		"timeout is %d s, and %.2g connections per second come and go, with %.3g commands on each", limit/1e9,
-		c.PerSecond, c.CommandsPerConn)
+		"timeout is %d s, and %s connections per second come and go, with %s commands on each", limit/1e9,
+		format.Rounded(c.PerSecond), format.Rounded(c.CommandsPerConn))
 	f.doubt(recording.SourceServer, 0, "",
 		"what closed them was not seen: clients that open a connection for each job look the same")
 	f.FixSteps = staleFix(n, limit, limit)

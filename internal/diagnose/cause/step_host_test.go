@@ -132,7 +132,11 @@ func TestStepsOnTheHost(t *testing.T) {
 	}{
 		{"neighbours", crowded(4), "move-other-processes", "for p in 7 8; do taskset -acp 1-3 $p; done"},
 		{"neighbours, and one CPU", crowded(1), "move-other-processes", ""},
-		{"stops that ended", frozen("2", recording.ThreadDetail{TID: 42}), "find-who-stops-it", ""},
+		{
+			"stops that ended", frozen("2", recording.ThreadDetail{TID: 42}), "find-who-stops-it",
+			"bpftrace -e 'tracepoint:signal:signal_generate /args->sig == 19/ " +
+				`{ printf("%s[%d] -> %d\n", comm, pid, args->pid); }'`,
+		},
 		{"a stop that goes on", still, "let-it-go-on", "kill -CONT 42"},
 	} {
 		t.Run(c.name, func(t *testing.T) { firstStep(t, c.rec, 0, c.id, c.command) })

@@ -82,9 +82,9 @@ func explainTimeouts(n *facts.Node) *Finding {
 	}
 	age := facts.PercentilesOf(all.Closed, func(k *facts.Conn) int64 { return k.IdleNs })
 	f.support(recording.SourceTap, float64(len(all.Closed)), "connections", "%s closed %s with a call unanswered, of "+
-		"%d that it closed: %.2g %% of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
+		"%d that it closed: %s of its calls were given up", all.Name, counted(len(all.Closed), "connection"),
 		len(all.ConnsWhere(func(k *facts.Conn) bool { return k.ClosedBy == recording.Client })),
-		100*float64(len(all.Closed))/float64(max(all.AppCalls(), 1)))
+		format.Percent(float64(len(all.Closed))/float64(int64(len(all.Closed))+all.AppCalls())))
 	if float64(age.P10) >= deadlineSharp*float64(age.Median) {
 		f.support(recording.SourceTap, float64(age.P10), "ns",
 			"the calls given up were %s to %s old (median %s): a timeout of about %s", format.Brief(age.P10),

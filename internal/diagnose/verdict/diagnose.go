@@ -283,8 +283,8 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: own.Ns, Unit: "ns",
 				Text: fmt.Sprintf("slowpath's calls and connections took about %.1f ms of CPU of the server's process "+
-					"on %s (%.2g %% of a core): they were %.2g %% of all", own.Ns/1e6, n.Address,
-					own.Ns/1e7/own.Seconds, 100*own.Share),
+					"on %s (%s %% of a core): they were %s %% of all", own.Ns/1e6, n.Address,
+					format.Rounded(own.Ns/1e7/own.Seconds), format.Rounded(100*own.Share)),
 			})
 		} else if s := n.Info("self.commands_usec"); len(s) > 0 {
 			us := s.Growth()
@@ -343,7 +343,7 @@ func costOfHooks(c *facts.Case) []cause.Evidence {
 	}
 	return []cause.Evidence{{
 		Source: recording.SourceTap, Value: ns, Unit: "ns",
-		Text: fmt.Sprintf("the hooks in the kernel took %.2g %% of one core in the first %s: %.0f runs of %.0f ns",
-			100*ns/of, format.Brief(int64(of)), runs, ns/runs),
+		Text: fmt.Sprintf("the hooks in the kernel took %s %% of one core in the first %s: %.0f runs of %.0f ns",
+			format.Rounded(100*ns/of), format.Brief(int64(of)), runs, ns/runs),
 	}}
 }

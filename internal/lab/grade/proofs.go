@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
 	"slowpath/internal/outfile"
 	"slowpath/internal/report/layout"
 )
@@ -112,8 +113,9 @@ func FixLine(w io.Writer, a Applied) {
 		if !p.Proven {
 			mark, why = "NOT  ", p.Why+" ("+p.After+")"
 		}
-		fmt.Fprintf(w, "%s %-28s %s: callers lost %.3g s per second, then %.3g of %.3g; %s\n", mark, in.Incident,
-			strings.TrimSpace(p.Step+" "+p.Library), p.LostBefore, p.LostAfter, p.Of, why)
+		fmt.Fprintf(w, "%s %-28s %s: callers lost %s s per second, then %s of %s; %s\n", mark, in.Incident,
+			strings.TrimSpace(p.Step+" "+p.Library), format.Rounded(p.LostBefore),
+			format.Rounded(p.LostAfter), format.Rounded(p.Of), why)
 	}
 	for _, n := range a.NotApplied {
 		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", in.Incident, n.Step, n.Why)

@@ -64,9 +64,9 @@ func (m *merger) windows() []string {
 		longest = max(longest, p.Result.Seconds)
 	}
 	if common := to.Sub(from).Seconds(); common < commonShare*longest {
-		out = append(out, fmt.Sprintf("The parts have %.3g s of %.3g s in common, and the rate is that of this time. "+
+		out = append(out, fmt.Sprintf("The parts have %s s of %s s in common, and the rate is that of this time. "+
 			"Start "+
-			"them with the same --start-at and --for.", common, longest))
+			"them with the same --start-at and --for.", format.Rounded(common), format.Rounded(longest)))
 	} else if apart := m.parts[len(m.parts)-1].Result.Start.Sub(m.parts[0].Result.Start); apart > startsApart {
 		out = append(out, fmt.Sprintf("The parts began within %s of each other. --start-at starts them together.",
 			format.Brief(apart)))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +24,7 @@ func Locate(fs FS, q Query) (Process, error) {
 	}
 	local, remote, known := q.connection()
 	if known { // most often it is in our own namespace, and no other has to be searched
-		if s := find(fs, os.Getpid(), Ends{remote, local}); s.State != 0 {
+		if s := find(fs, os.Getpid(), Ends{remote, local}); s.Inode != 0 {
 			return owner(fs, map[uint64]bool{s.Inode: true}, q, int(s.Local.Port()))
 		}
 	}
@@ -137,6 +138,7 @@ func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool,
 		}
 		candidates = append(candidates, more...)
 	}
+	candidates = slices.DeleteFunc(candidates, func(s Socket) bool { return dialledHere(fs, spaces, s) })
 	if len(candidates) == 0 {
 		return nil, 0
 	}
@@ -145,6 +147,14 @@ func matchConnection(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool,
 		inodes[s.Inode] = true
 	}
 	return inodes, int(candidates[0].Local.Port())
+}
+
+// dialledHere reports whether the other end of a socket is on this host, and has its addresses: then another client has
+// our ephemeral port for a connection of its own. Where an address was translated, no socket has these ends.
+func dialledHere(fs FS, spaces []netSpace, s Socket) bool {
+	return slices.ContainsFunc(spaces, func(space netSpace) bool {
+		return find(fs, space.pid, Ends{s.Remote, s.Local}).State != 0
+	})
 }
 
 func matchListener(fs FS, spaces []netSpace, q Query) (inodes map[uint64]bool, port int) {

@@ -53,7 +53,7 @@ func (h *histograms) emit() {
 		if hist.TotalCount() == 0 {
 			continue
 		}
-		if b, err := hist.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+		if b, err := recording.EncodeHistogram(hist); err == nil {
 			h.sink.Histogram(recording.Histogram{
 				Second: h.second, Source: recording.SourceProbe, Node: h.node, Op: key,
 				HDR: b,

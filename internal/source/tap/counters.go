@@ -189,7 +189,7 @@ func (t *Tap) histogram(key uint32, node, name string, now int64) {
 	if !grown {
 		return
 	}
-	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	encoded, err := recording.EncodeHistogram(h)
 	if err != nil {
 		return
 	}

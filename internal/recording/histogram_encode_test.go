@@ -1,0 +1,67 @@
+package recording
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// TestEncodeHistogram: the library and the reader of recordings read what it writes as what the library writes.
+func TestEncodeHistogram(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		h := hdrhistogram.New(1, int64(time.Minute), 1+i%3)
+		for range random.IntN(1 + i*3) {
+			_ = h.RecordValues(random.Int64N(1<<(1+random.IntN(35))), 1+random.Int64N(1<<random.IntN(50)))
+		}
+		ours, err := EncodeHistogram(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := hdrhistogram.Decode(ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := hdrhistogram.Decode(theirs)
+		if err != nil || !reflect.DeepEqual(a.Export(), b.Export()) || a.Max() != b.Max() || a.Min() != b.Min() {
+			t.Fatalf("histogram %d: %v, it is another one", i, err)
+		}
+		sum := func(hdr []byte) []HistogramSum {
+			var s sums
+			s.add(Histogram{Source: SourceTap, HDR: hdr})
+			return s.done()
+		}
+		if !reflect.DeepEqual(sum(ours), sum(theirs)) {
+			t.Fatalf("histogram %d: its sum is another one", i)
+		}
+		if len(ours) > len(theirs)*5/4+40 {
+			t.Errorf("histogram %d: %d bytes, the library's has %d", i, len(ours), len(theirs))
+		}
+	}
+}
+
+func BenchmarkEncodeHistogram(b *testing.B) {
+	h := hdrhistogram.New(1, int64(time.Minute), 2)
+	for i := range int64(300) {
+		_ = h.RecordValues(20_000+i*i*50, 5)
+	}
+	b.Run("ours", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = EncodeHistogram(h)
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		}
+	})
+}
