@@ -207,7 +207,8 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, since)))
 	switch {
 	case !t.off[FailedCalls] && failing:
-		return say(FailedCalls, "%s failed", share(s.failed))
+		return say(FailedCalls, "%s calls of %s failed in %d s (%s were answered)", format.Thousands(s.failed), whose,
+			seconds, format.Thousands(s.calls))
 	case !t.off[SlowCalls] && t.noticed(s, seconds):
 		return say(SlowCalls, "%s took %s or longer, the longest %s", share(s.slow), format.Duration(t.slow()),
 			format.Duration(s.maxNs))
