@@ -8,6 +8,7 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/live"
+	"slowpath/internal/recording"
 )
 
 // keepMinutes adds each minute that is complete to the history, and the last one when ctx ends.
@@ -112,7 +113,7 @@ func (m *minute) row() incidents.Minute {
 	}
 	if h.TotalCount() > 0 {
 		out.P50Ns, out.P99Ns = h.ValueAtQuantile(50), h.ValueAtQuantile(99)
-		if b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+		if b, err := recording.EncodeHistogram(h); err == nil {
 			out.HDR = b
 		}
 	}
