@@ -184,7 +184,7 @@ exit $code
 	}
 }
 
-var oneCall = regexp.MustCompile(`\bslowpath (doctor|probe|trace|record|report|bench|topology|lab)\b`)
+var oneCall = regexp.MustCompile(`\bslowpath (doctor|top|probe|trace|record|report|bench|topology|lab)\b`)
 
 // run executes a block as one script and judges the exit code of each call in it.
 func (s *stage) run(t *testing.T, block string) {
@@ -224,7 +224,7 @@ func expected(code, args string) bool {
 	switch {
 	case code == "0":
 		return true
-	case strings.HasPrefix(args, "doctor "), strings.HasPrefix(args, "topology "):
+	case strings.HasPrefix(args, "doctor "), strings.HasPrefix(args, "top "), strings.HasPrefix(args, "topology "):
 		return code == "1"
 	case strings.HasPrefix(args, "trace "):
 		return code == "4" // without root or BPF
