@@ -75,7 +75,8 @@ const mostKilled = 3
 // judgeKilled judges incidents that an agent before this one could not: it was killed, and the ring still has their
 // time.
 func (r *recorder) judgeKilled() {
-	from, s := r.ring.Status().From, r.settings.Load()
+	const early = 2 * time.Second // incidents begin with whole seconds, and may before the first row of a watch
+	from, s := r.ring.Status().From.Add(-early), r.settings.Load()
 	left := mostKilled
 	for _, in := range r.store.List(incidents.Query{From: from}) {
 		if in.State != incidents.StateFailed || in.Start.Before(from) || in.Start.After(r.since) || left == 0 {

@@ -400,7 +400,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-	if _, err := Open(t.Context(), f, "other"); err == nil || !strings.Contains(err.Error(), "lab up --name other") {
+	if _, err := Open(t.Context(), f, "other"); err == nil || !strings.Contains(err.Error(), `by the name "other"`) {
 		t.Errorf("no such cluster: %v", err)
 	}
 	if len(c.nodes) != 2 {
