@@ -10,12 +10,13 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
-# internal/load/scalability, whose tests are simulations in one goroutine, TestBoundOnDisk and TestCorpus: with the race
-# detector they take minutes.
+# internal/load/scalability, whose tests are simulations in one goroutine, and the tests of RACE_SKIP: each does the same
+# with many recordings or pages, which takes minutes with the race detector; others do it with a few.
 RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
 	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
+RACE_SKIP := ^(TestBoundOnDisk|TestCorpus|TestFixSteps|TestFirstScreen|TestPageInBrowser|TestThinnedCalls|TestRareCalls)$$
 
 .PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity \
 	packages site deps help
@@ -46,7 +47,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 10m), one after the other
 	@scripts/fuzz
 
 race: deps ## the tests that need no root, BPF or server, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '^(TestBoundOnDisk|TestCorpus)$$' $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '$(RACE_SKIP)' $(RACE)
 
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...

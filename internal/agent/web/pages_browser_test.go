@@ -129,8 +129,7 @@ func TestOverviewByKeyboard(t *testing.T) {
 	p.Await("document.getElementById('keys').open")
 	p.Do(chromedp.KeyEvent(kb.Escape))
 	p.Await("!document.getElementById('keys').open")
-	p.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("l"))
-	p.Await("location.pathname == '/live'")
+	p.DoUntil("location.pathname == '/live'", chromedp.KeyEvent("g"), chromedp.KeyEvent("l"))
 }
 
 // TestLiveByKeyboard: slow calls come while the page is open; Enter shows where the time of one went, p pauses, and a

@@ -304,14 +304,17 @@ func lostPerCall(s Side) float64 {
 	return float64(s.Diagnosis.Excess.Ns) / float64(max(calls, 1))
 }
 
-// say is the comparison in one sentence.
+// say is the comparison in one sentence, what changed the time of calls most first.
 func (c *Comparison) say(notable float64) string {
 	whose := map[string]string{
 		account.OfUsers: "the callers' calls", account.OfLoad: "the calls of the load",
 		account.OfProbe: "slowpath's own calls",
 	}[c.Population]
 	var parts, against []string
-	for _, m := range c.Metrics {
+	heaviest := slices.SortedStableFunc(slices.Values(c.Metrics), func(a, b Metric) int {
+		return cmp.Compare(c.weight(b), c.weight(a))
+	})
+	for _, m := range heaviest {
 		switch {
 		case !m.judges() || !c.notable(m, notable) || m.Verdict != Better && m.Verdict != Worse:
 		case m.Verdict == c.Verdict:

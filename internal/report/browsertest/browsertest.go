@@ -116,6 +116,23 @@ func (p *Page) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// DoUntil carries out steps, again after a few seconds without an effect, until an expression of the page is true: under
+// load the browser loses keys that come while it moves the focus.
+func (p *Page) DoUntil(expression string, steps ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	for range 4 {
+		p.Do(steps...)
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			done, err := chromedp.Run(p.Context, chromedp.Evaluate[bool](expression, chromedp.EvalAwaitPromise))
+			if err == nil && done {
+				return
+			}
+		}
+	}
+	p.Fatalf("not after 4 times: %s; the page is %s, its focus at %s", expression, Eval[string](p, "location.href"),
+		Eval[string](p, "document.activeElement.outerHTML.slice(0, 200)"))
+}
+
 // Command calls a command of the browser's protocol.
 func Command[P, R any](p *Page, c cdp.Command[P, R], params P) (result R) {
 	p.Helper()

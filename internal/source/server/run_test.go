@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -82,6 +83,7 @@ type running struct {
 	dir    string
 	args   []string
 	cmd    *exec.Cmd
+	ended  chan struct{} // closed when the process is gone
 }
 
 var nextPort atomic.Int32
@@ -102,39 +104,81 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
+// start starts a server on a port that no other process took meanwhile.
 func start(t testing.TB, b servers.Binary, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, binary: b, port: freePort(t), dir: t.TempDir(), args: args}
-	r.start()
-	t.Cleanup(r.stop)
-	return r
+	r := &running{t: t, binary: b, dir: t.TempDir(), args: args}
+	var said string
+	for range 3 {
+		r.port = freePort(t)
+		if said = r.begin(); said == "" {
+			t.Cleanup(r.stop)
+			return r
+		}
+	}
+	t.Fatal("the server does not start: ", said)
+	return nil
 }
 
+// start starts it again.
 func (r *running) start() {
+	r.t.Helper()
+	if said := r.begin(); said != "" {
+		r.t.Fatal("the server does not start: ", said)
+	}
+}
+
+// begin starts the process and waits until it listens. Where it ends before, begin returns what it printed.
+func (r *running) begin() (said string) {
 	r.t.Helper()
 	args := append([]string{
 		"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
 		"--daemonize", "no",
 	}, r.args...)
+	log := filepath.Join(r.dir, "log")
+	f, err := os.Create(log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	printed := func() string {
+		b, err := os.ReadFile(log)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return string(b)
+	}
 	r.cmd = r.binary.Command(args...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r.cmd.Stdout, r.cmd.Stderr = f, f
 	if err := r.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	until(r.t, "the server answers", func() bool {
-		c, err := net.Dial("tcp", r.addr())
-		if err != nil {
+	r.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(r.cmd, r.ended)
+	until(r.t, "the server listens", func() bool {
+		select {
+		case <-r.ended:
+			said = printed()
+			return true
+		default:
+		}
+		if !strings.Contains(printed(), "Server initialized") {
 			return false
 		}
-		c.Close()
-		return true
+		c, err := net.Dial("tcp", r.addr())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
 	})
+	return said
 }
 
 // stop ends this process and waits for it.
 func (r *running) stop() {
 	r.cmd.Process.Kill()
-	r.cmd.Wait()
+	<-r.ended
 }
 
 func (r *running) freeze() { r.cmd.Process.Signal(syscall.SIGSTOP) }
