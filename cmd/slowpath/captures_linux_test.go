@@ -138,7 +138,7 @@ func TestCaptureAtBothEnds(t *testing.T) {
 	ends := map[string]*capturing{"client": of(h.client, "client", "here"), "server": of(h.server, "server", "any")}
 	script := []string{"PING"}
 	for range 5 {
-		script = append(script, "GET big", "DEBUG SLEEP 0.02", "PING")
+		script = append(script, "GET big", "DEBUG SLEEP 0.1", "PING")
 	}
 	h.calls(t, script...)
 	for name, c := range ends {
@@ -164,7 +164,7 @@ func TestCaptureAtBothEnds(t *testing.T) {
 		files = append(files, file)
 	}
 	calls := map[string]int{}
-	for segment, want := range map[string]string{"network.back>5ms": "GET", "server>5ms": "DEBUG SLEEP"} {
+	for segment, want := range map[string]string{"network.back>5ms": "GET", "server>80ms": "DEBUG SLEEP"} {
 		code, stdout, stderr := runHere(t, append([]string{"trace", "--json", "--segment", segment}, files...)...)
 		if code != exitClean || !strings.Contains(stderr, "joined with their server's end") {
 			t.Errorf("exit code %d, %s", code, stderr)

@@ -112,7 +112,12 @@ func start(t testing.TB, b servers.Binary, args ...string) *running {
 	for range 3 {
 		r.port = freePort(t)
 		if said = r.begin(); said == "" {
-			t.Cleanup(r.stop)
+			t.Cleanup(func() {
+				r.stop()
+				if t.Failed() {
+					t.Logf("the server ended with %v; it printed: %s", r.cmd.ProcessState, r.printed())
+				}
+			})
 			return r
 		}
 	}
@@ -135,19 +140,11 @@ func (r *running) begin() (said string) {
 		"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir, "--save", "",
 		"--daemonize", "no",
 	}, r.args...)
-	log := filepath.Join(r.dir, "log")
-	f, err := os.Create(log)
+	f, err := os.Create(r.log())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer f.Close()
-	printed := func() string {
-		b, err := os.ReadFile(log)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		return string(b)
-	}
 	r.cmd = r.binary.Command(args...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	r.cmd.Stdout, r.cmd.Stderr = f, f
@@ -159,11 +156,11 @@ func (r *running) begin() (said string) {
 	until(r.t, "the server listens", func() bool {
 		select {
 		case <-r.ended:
-			said = printed()
+			said = r.printed()
 			return true
 		default:
 		}
-		if !strings.Contains(printed(), "Server initialized") {
+		if !strings.Contains(r.printed(), "Server initialized") {
 			return false
 		}
 		c, err := net.Dial("tcp", r.addr())
@@ -173,6 +170,16 @@ func (r *running) begin() (said string) {
 		return err == nil
 	})
 	return said
+}
+
+func (r *running) log() string { return filepath.Join(r.dir, "log") }
+
+func (r *running) printed() string {
+	text, err := os.ReadFile(r.log())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // stop ends this process and waits for it.
