@@ -28,7 +28,7 @@ const (
 
 // Bounds of what is read and written.
 const (
-	maxIncidentBytes  = 64 << 10
+	maxIncidentBytes  = 256 << 10 // of the longest texts, if JSON escapes each byte of them
 	maxDiagnosisBytes = 32 << 20
 	maxText           = 4 << 10 // bytes of a text of an incident
 	maxEntries        = 100_000 // of the directory

@@ -313,3 +313,35 @@ func BenchmarkList(b *testing.B) {
 		}
 	})
 }
+
+// TestLongTexts: an incident with the longest texts, which JSON escapes, is there again after a restart.
+func TestLongTexts(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{})
+	text := strings.Repeat("\x01", 100_000)
+	in, err := s.Begin(text, text, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Repeat(`"`+strings.Repeat(`\u0001`, 1000)+`",`, 100)
+	causes := strings.ReplaceAll(names, `"\u0001`, `{"cause":"\u0001`)
+	causes = strings.ReplaceAll(causes, `",`, `"},`)
+	callers := strings.ReplaceAll(causes, `"cause"`, `"name"`)
+	whole := `"` + strings.Repeat(`\u0001`, 10_000) + `"`
+	err = s.Finish(in.ID, fmt.Appendf(nil, `{"schema":"slowpath.diagnosis/v1","verdict":%s,"summary":%s,`+
+		`"target":{"nodes":[%s]},"callers":[%s],"findings":[%s]}`, whole, whole, strings.TrimSuffix(names, ","),
+		strings.TrimSuffix(callers, ","), strings.TrimSuffix(causes, ",")))
+	if err == nil {
+		err = s.Fail(in.ID, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := s.Get(in.ID)
+	s.Close()
+	s = open(t, dir, incidents.Limits{})
+	got, ok := s.Get(in.ID)
+	if !ok || !reflect.DeepEqual(got, want) || len(got.Callers) != 16 || len(got.Error) < 4096 {
+		t.Errorf("%v, %d callers, an error of %d bytes; notes: %.200q", ok, len(got.Callers), len(got.Error), s.Notes())
+	}
+}

@@ -116,8 +116,8 @@ func (p *Page) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// DoUntil carries out steps, again after a few seconds without an effect, until an expression of the page is true: under
-// load the browser loses keys that come while it moves the focus.
+// DoUntil carries out steps, again after a few seconds without an effect, until an expression of the page is true:
+// under load the browser loses keys that come while it moves the focus.
 func (p *Page) DoUntil(expression string, steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	for range 4 {
