@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -76,6 +77,8 @@ const (
 	// goHeapPart of the memory is for Go's heap: the rest is the program itself, and what the kernel's programs report
 	// through, which counts twice.
 	goHeapPart = 0.4
+	// gcPercent is by how much the heap grows between two collections, in percent of what is in use.
+	gcPercent = 200
 	// nearLimit is the part of the memory from which on pages are given back.
 	nearLimit = 0.85
 )
@@ -100,7 +103,7 @@ func newBudget(a *Agent) *budget { return &budget{a: a, backWait: backAfter} }
 
 // keep measures until ctx ends.
 func (b *budget) keep(ctx context.Context) {
-	b.limitMemory()
+	b.limitRuntime()
 	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for {
@@ -118,10 +121,18 @@ func (b *budget) keep(ctx context.Context) {
 	}
 }
 
-// limitMemory has Go collect garbage earlier when the heap comes near its part of the memory.
-func (b *budget) limitMemory() {
+// limitRuntime has Go collect garbage rarely, but when the heap comes near its part of the memory, and run one thread
+// at a time: each timer would wake up another one that finds nothing to do.
+func (b *budget) limitRuntime() {
+	s := b.a.settings.Load()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(goHeapPart * float64(b.a.settings.Load().Memory)))
+		debug.SetMemoryLimit(int64(goHeapPart * float64(s.Memory)))
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMAXPROCS") == "" && s.CPUBudget > 0 {
+		runtime.GOMAXPROCS(1)
 	}
 }
 

@@ -46,12 +46,16 @@ const (
 	sparingThread    = 20 * time.Millisecond  // the main thread,
 	sparingWithTap   = 100 * time.Millisecond // and where the tap sees each of its waits
 	sparingListen    = time.Second            // the accept queue
+	sparingCounters  = 2 * time.Second        // counters of the host, the cgroup and the processes,
+	sparingDrain     = 100 * time.Millisecond // what the tap saw,
+	sparingCallers   = 5 * time.Second        // the waits of callers,
 	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients
 )
 
 // spare has the host be read less often.
 func (r *run) spare(o *host.Options) {
-	o.ThreadEvery, o.ListenEvery, o.CostShare = sparingThread, sparingListen, sparingCostShare
+	o.ThreadEvery, o.ListenEvery, o.CountersEvery = sparingThread, sparingListen, sparingCounters
+	o.CostShare = sparingCostShare
 	if r.kernel != nil {
 		o.ThreadEvery = sparingWithTap
 	}

@@ -20,6 +20,9 @@ func (r *run) loadTap() {
 		Clock: r.Clock, Files: r.FS, Sink: r.sink, Slow: max(r.slow(), 0), Processes: r.Processes,
 		Connections: r.Connections, Budget: r.TapBudget,
 	}
+	if r.Sparing {
+		o.DrainEvery = sparingDrain
+	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
 	}

@@ -273,12 +273,12 @@ func (r *run) runAll(ctx context.Context) {
 		wg.Go(func() { r.runNode(ctx, n, rate) })
 	}
 	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
+		o := host.CallersOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink, Nodes: called}
+		if r.Sparing {
+			o.Every = sparingCallers
+		}
 		wg.Go(func() {
-			r.runSource(ctx, "host", r.nodes[0], func() error {
-				return host.WatchCallers(ctx, host.CallersOptions{
-					FS: r.FS, Clock: r.Clock, Sink: r.sink, Nodes: called,
-				})
-			})
+			r.runSource(ctx, "host", r.nodes[0], func() error { return host.WatchCallers(ctx, o) })
 		})
 	}
 	r.hostStatus()

@@ -59,7 +59,7 @@ func (w *watch) watchCounters(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			w.neighbours.next, w.sockets.next = 0, 0
+			w.neighbours.next, w.sockets.next, w.eachClient.next = 0, 0, 0
 			w.round() // once more at the end, for deltas over the whole watch
 			return
 		case <-ticker.C:
@@ -74,7 +74,7 @@ func (w *watch) begin() {
 	w.processSnapshot()
 	w.neighbours.every = w.CountersEvery
 	w.sockets.every = w.CountersEvery
-	w.clients.every = clientsEvery
+	w.clients.every, w.eachClient.every = clientsEvery, w.CountersEvery
 	w.listen = paced{every: w.ListenEvery, share: listenShare * w.CostShare / costShare}
 	w.smaps.every, w.settings.every = smapsEvery, slowEvery
 }
@@ -101,5 +101,5 @@ func (w *watch) round() {
 	w.sockets.run(w, w.connections)
 	w.neighbours.run(w, w.findNeighbours)
 	w.clients.run(w, w.findClients)
-	w.sampleClients()
+	w.eachClient.run(w, w.sampleClients)
 }

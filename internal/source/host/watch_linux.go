@@ -66,7 +66,7 @@ type watch struct {
 	last     map[string]float64
 
 	// What follows belongs to the goroutine that reads the counters.
-	neighbours, sockets, listen, clients, smaps, fds, settings paced
+	neighbours, sockets, listen, clients, eachClient, smaps, fds, settings paced
 
 	table     SocketTable                       // nil when the server has no port or its namespace is closed to us
 	callers   map[int]caller                    // neighbours by pid

@@ -42,6 +42,12 @@ type tally struct {
 	taken    int64 // events
 }
 
+// scratch is memory of one reading of the programs' maps, for the next one.
+type scratch struct {
+	per       []kernelHist // by CPU
+	histogram *hdrhistogram.Histogram
+}
+
 // nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those
 // watched. CLIENT SETINFO has a number of its own for each thing that clients say of themselves by it: eight bytes of
 // it, in upper case.
@@ -163,29 +169,34 @@ func sumPerCPU(m *ebpf.Map, key uint32) (sum uint64, err error) {
 
 // histogram writes what one series grew by since the last time.
 func (t *Tap) histogram(key uint32, node, name string, now int64) {
-	var per []kernelHist
+	per := t.scratch.per
 	if t.kernel.coll.Maps[kernelMapHists].Lookup(key, &per) != nil {
 		return
 	}
-	sum := make([]uint32, len(per[0].N))
-	for i := range per {
-		for j, n := range per[i].N {
-			sum[j] += n
-		}
-	}
+	t.scratch.per = per
 	last := t.tally.hists[key]
-	h := hdrhistogram.New(1, int64(time.Minute), 2)
+	if last == nil {
+		last = make([]uint32, len(per[0].N))
+		t.tally.hists[key] = last
+	}
+	h := t.scratch.histogram
+	if h == nil {
+		h = hdrhistogram.New(1, int64(time.Minute), 2)
+		t.scratch.histogram = h
+	}
+	h.Reset()
 	grown := false
-	for j, n := range sum {
-		if last != nil {
-			n -= last[j]
+	for j := range last {
+		var sum uint32
+		for i := range per {
+			sum += per[i].N[j]
 		}
-		if n > 0 {
+		if n := sum - last[j]; n > 0 {
 			grown = true
 			_ = h.RecordValues(min(bucketNs(j), int64(time.Minute)), int64(n)) // within its bounds
 		}
+		last[j] = sum
 	}
-	t.tally.hists[key] = sum
 	if !grown {
 		return
 	}

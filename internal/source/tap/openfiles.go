@@ -19,8 +19,8 @@ var fileCalls = map[string]bool{
 }
 
 // openFile names what a process has open under a number: a regular file, without its directory, and the block device
-// that has it. It is read up to drainEvery after the call: a file that was closed or removed meanwhile has no name any
-// more.
+// that has it. It is read up to Options.DrainEvery after the call: a file that was closed or removed meanwhile has no
+// name any more.
 func openFile(files Files, pid, fd int) (file, device string) {
 	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
 	path, err := files.Readlink(link)

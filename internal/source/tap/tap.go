@@ -82,6 +82,9 @@ type Options struct {
 	// Budget of CPU time for the programs, per time (0.03: 3 % of a core): connections that make more calls than it
 	// takes to follow are left out in part. 0: no limit.
 	Budget float64
+	// DrainEvery is how often the ring buffer is emptied; 0: DefaultDrainEvery. The programs wake nobody, so that the
+	// watched threads do not pay for it.
+	DrainEvery time.Duration
 	// Side is the only end of connections to record, recording.Server or recording.Client: containers of one kernel are
 	// two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string
@@ -96,10 +99,8 @@ const (
 	// DefaultBudget is that of the programs: 3 % of a core. See docs/overhead.md.
 	DefaultBudget = 0.03
 	// MaxConnections bounds that: 8 GiB of memory if all are open.
-	MaxConnections = 1_000_000
-	// drainEvery is how often the ring buffer is emptied. The programs wake nobody, so that the watched threads do not
-	// pay for it.
-	drainEvery = 50 * time.Millisecond
+	MaxConnections    = 1_000_000
+	DefaultDrainEvery = 50 * time.Millisecond
 	// drainBytes are read of it before other work is due, some thousand events.
 	drainBytes = 1 << 20
 )

@@ -28,6 +28,7 @@ type Tap struct {
 	offset      int64 // from CLOCK_MONOTONIC to the clock of the recording
 	recorder    *recorder
 	tally       tally
+	scratch     scratch
 	collections *collectionWatch
 	plaintexts  *plaintextWatch
 	restarts    chan restart
@@ -59,6 +60,9 @@ func Load(o Options, nodes int) (*Tap, error) {
 	}
 	if o.Connections == 0 {
 		o.Connections = DefaultConnections
+	}
+	if o.DrainEvery == 0 {
+		o.DrainEvery = DefaultDrainEvery
 	}
 	monotonic, err := o.Clock.Monotonic()
 	if err != nil {
@@ -237,7 +241,7 @@ func (t *Tap) Run(ctx context.Context) error {
 			return t.finish()
 		}
 		if !more {
-			alarm.Sleep(drainEvery)
+			alarm.Sleep(t.DrainEvery)
 		}
 	}
 }
