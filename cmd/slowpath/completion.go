@@ -135,7 +135,7 @@ var flagCompletions = map[string]cobra.CompletionFunc{
 	"servers": knownServers.list, "server": knownServers.many, "only": values(incidentsTold).list,
 	"arrivals": words("uniform", "poisson").many, "pipeline-mode": words("window", "batch").many,
 	"read-from": words("master", "replica", "any").many, "mode": words("standalone", "cluster", "ring").many,
-	"proxy": words("twemproxy", "haproxy").many, "topology": words("standalone", "cluster").list,
+	"proxy": words("twemproxy", "haproxy", "envoy", "codis").many, "topology": words("standalone", "cluster").list,
 	"key-distribution": words("uniform", "zipf", "latest", "gaussian", "sequential").many,
 	"change":           words("slots", "failover", "hang", "rejoin", "none").many,
 	"policy":           values(simulate.Presets).many,

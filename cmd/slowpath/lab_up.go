@@ -31,6 +31,7 @@ func (a *app) labUp() *cobra.Command {
   slowpath lab up --name blue --server valkey-8.1.1    # beside others; lab down blue
   slowpath lab up --server ./redis-7.4.1/src/redis-server
   slowpath lab up --masters 3 --proxy twemproxy
+  slowpath lab up --masters 2 --proxy envoy            # downloads Envoy at first, 36 MB, for amd64
   slowpath lab up --masters 2 --proxy codis            # a stand-in for Codis; lab migrate-slots
   slowpath lab up --masters 40 --replicas 1 --map 6    # one server that knows a map of 80 nodes`,
 		Args: noArguments,
@@ -89,8 +90,8 @@ func (a *app) labUp() *cobra.Command {
 	f.StringVar(&spec.Fleet, "name", fleet.DefaultName, "`name` by which lab down stops them")
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
-	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy, which spreads keys over "+
-		"--masters that know nothing of each other, haproxy, or codis, a stand-in for Codis (lab codis-proxy --help)")
+	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy or envoy, which spread keys "+
+		"over --masters that know nothing of each other, haproxy, or codis, a stand-in for Codis (lab codis-proxy --help)")
 	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
 		"of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` of a cluster, or that of a server (default: free ones)")
@@ -160,7 +161,7 @@ func badPort(err error) error {
 
 // checkProxy refuses what proxies cannot have behind them.
 func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
-	if known := []string{fleet.Twemproxy, fleet.HAProxy, fleet.Codis}; !slices.Contains(known, proxy) {
+	if known := []string{fleet.Twemproxy, fleet.HAProxy, fleet.Envoy, fleet.Codis}; !slices.Contains(known, proxy) {
 		return usagef("--proxy %q: give one of: %s", proxy, strings.Join(known, ", "))
 	}
 	for _, name := range []string{"map", "tls", "password", "acl"} {
@@ -171,7 +172,7 @@ func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
 	}
 	if proxy == fleet.HAProxy && masters > 1 {
 		return usagef("--proxy haproxy with --masters %d: its callers would find another server's keys with each "+
-			"connection; leave out --masters, or take twemproxy", masters)
+			"connection; leave out --masters, or take twemproxy or envoy", masters)
 	}
 	return nil
 }

@@ -15,18 +15,22 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// ErrNoProxy says that a proxy's Debian package is not installed.
+// ErrNoProxy says that a proxy's Debian package is not installed, or cannot be downloaded.
 var ErrNoProxy = errors.New("the proxy is not installed")
 
 // proxy is a proxy program.
 type proxy struct {
-	program, pkg string // without a package it is this program itself
-	config       func(i Info, backends []string) string
-	args         func(i Info, conf string, backends []string) []string
+	program string
+	// find also says what is to be opened of it: the program, or a directory above it that every user may enter, where
+	// it may lie in a directory of root's; else empty
+	find   func(context.Context, proxy) (path, open string, err error)
+	conf   string // name of its configuration's file
+	config func(i Info, backends []string) string
+	args   func(i Info, conf string, backends []string) []string
 }
 
 var twemproxy = proxy{
-	"nutcracker", "nutcracker",
+	"nutcracker", ofPackage, "proxy.yaml",
 	func(i Info, backends []string) string {
 		var b strings.Builder
 		// By fnv1a_64, keys that differ in their last digits only are next to each other, on one server.
@@ -47,7 +51,7 @@ var twemproxy = proxy{
 }
 
 var haproxy = proxy{
-	"haproxy", "haproxy",
+	"haproxy", ofPackage, "proxy.conf",
 	func(i Info, backends []string) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "global\n  maxconn 4000\ndefaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  "+
@@ -62,7 +66,7 @@ var haproxy = proxy{
 
 // codisStandIn is this program.
 var codisStandIn = proxy{
-	"codis-stand-in", "",
+	"codis-stand-in", ofThisProgram, "proxy.conf",
 	func(Info, []string) string { return "" },
 	func(i Info, _ string, backends []string) []string {
 		return append([]string{"lab", "codis-proxy", "--port", strconv.Itoa(i.Port)}, backends...)
@@ -90,7 +94,7 @@ func (f *Fleet) StartCodis(ctx context.Context, backends ...*Instance) (*Instanc
 func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*Instance) (*Instance, error) {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()
-	path, err := p.find()
+	path, open, err := p.find(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +110,9 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 		LogPath: filepath.Join(dir, "server.log"), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
 		Port: ports[0],
 	}}
-	conf := filepath.Join(dir, "proxy.conf")
-	if p.pkg == "" && os.Geteuid() == 0 {
-		i.programs, path = path, programs // it may lie in a directory of root's
+	conf := filepath.Join(dir, p.conf)
+	if open != "" && os.Geteuid() == 0 {
+		i.programs, path = open, programs+strings.TrimPrefix(path, open)
 	}
 	i.argv = slices.Concat(asServerUser(), []string{path}, p.args(i.Info, conf, addrs(backends)))
 	if err = i.prepare(g, conf); err == nil {
@@ -129,14 +133,18 @@ func (f *Fleet) startProxy(ctx context.Context, p proxy, spec Spec, backends []*
 	return i, nil
 }
 
-func (p proxy) find() (path string, err error) {
-	if p.pkg == "" {
-		return os.Executable()
-	}
+// ofThisProgram says where this program is.
+func ofThisProgram(context.Context, proxy) (path, open string, err error) {
+	path, err = os.Executable()
+	return path, path, err
+}
+
+// ofPackage finds the program of a Debian package, which has its name.
+func ofPackage(_ context.Context, p proxy) (path, open string, err error) {
 	if path, err = findProgram(p.program); err != nil {
-		return "", fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.pkg, err)
+		return "", "", fmt.Errorf("%w: apt-get install %s: %w", ErrNoProxy, p.program, err)
 	}
-	return path, nil
+	return path, "", nil
 }
 
 // findProgram also searches /usr/sbin, which is not in the PATH of Debian's users.

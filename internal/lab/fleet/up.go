@@ -26,21 +26,24 @@ func (f *Fleet) Up(ctx context.Context, bin servers.Binary, masters, replicas in
 	return infos(all), err
 }
 
-// Twemproxy, HAProxy and Codis are the proxies of UpBehind.
+// Twemproxy, HAProxy, Envoy and Codis are the proxies of UpBehind.
 const (
 	Twemproxy = "twemproxy"
 	HAProxy   = "haproxy"
+	Envoy     = "envoy"
 	Codis     = "codis" // a stand-in
 )
 
 // UpBehind starts a proxy that keeps running when the lab ends, and the servers behind it, each with its replicas:
-// twemproxy and Codis spread keys over several that do not know each other, HAProxy passes connections on to one. The
+// twemproxy, Envoy and Codis spread keys over several that do not know each other, HAProxy passes connections on to one. The
 // proxy is the last. The error is ErrNoProxy if it is not installed. On error nothing is left.
 func (f *Fleet) UpBehind(ctx context.Context, bin servers.Binary, name string, masters, replicas int,
 	spec Spec,
 ) ([]Info, error) {
-	p := map[string]proxy{Twemproxy: twemproxy, HAProxy: haproxy, Codis: codisStandIn}[name]
-	if _, err := p.find(); err != nil { // before servers are started for it
+	p := map[string]proxy{
+		Twemproxy: twemproxy, HAProxy: haproxy, Envoy: envoyWith(EnvoySettings{}), Codis: codisStandIn,
+	}[name]
+	if _, _, err := p.find(ctx, p); err != nil { // before servers are started for it
 		return nil, err
 	}
 	ctx, cancel := withDefaultTimeout(ctx, clusterTimeout)

@@ -85,7 +85,7 @@ func TestDownOfAnotherUser(t *testing.T) {
 func TestUpBehindAProxy(t *testing.T) {
 	f := newFleet(t)
 	bin := get(t, servers.Redis7015)
-	for name, masters := range map[string]int{Twemproxy: 2, HAProxy: 1, Codis: 2} {
+	for name, masters := range map[string]int{Twemproxy: 2, HAProxy: 1, Envoy: 2, Codis: 2} {
 		t.Run(name, func(t *testing.T) {
 			all, err := f.UpBehind(t.Context(), bin, name, masters, 0, Spec{})
 			if errors.Is(err, ErrNoProxy) {

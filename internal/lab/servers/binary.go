@@ -113,7 +113,8 @@ func (b Binary) verify(ctx context.Context) error {
 	return nil
 }
 
-// version reads "Redis server v=7.0.15 sha=…" (redis server.c, version()).
+// version reads "Redis server v=7.0.15 sha=…" (redis server.c, version()), or of Envoy "COMMIT/1.40.0/Clean/…"
+// (VersionInfo::version of its version.cc).
 func (b Binary) version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -128,6 +129,9 @@ func (b Binary) version(ctx context.Context) (string, error) {
 	for field := range strings.FieldsSeq(string(out)) {
 		if v, ok := strings.CutPrefix(field, "v="); ok {
 			return v, nil
+		}
+		if parts := strings.Split(field, "/"); b.Product == envoyProduct && len(parts) == 5 {
+			return parts[1], nil
 		}
 	}
 	return "", errors.New(b.Path + " --version prints no version: " + lastLine(out))

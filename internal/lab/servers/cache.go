@@ -85,6 +85,11 @@ func (c *Cache) Get(ctx context.Context, name Name, progress io.Writer) (Binary,
 	if err != nil {
 		return Binary{}, err
 	}
+	return c.get(ctx, s, progress)
+}
+
+func (c *Cache) get(ctx context.Context, s Server, progress io.Writer) (Binary, error) {
+	name := s.Name
 	if b, err := c.open(ctx, s); err == nil {
 		return b, nil
 	}

