@@ -79,7 +79,7 @@ func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
 
-// passesOn reports whether a process without INFO is a proxy: it is no server by its name, and has dialled others.
+// passesOn reports whether a process without INFO of its own is a proxy: it is no server by its name, and has dialled others.
 func passesOn(fs host.FS, p host.Process) bool {
 	if p.IsServer() {
 		return false
@@ -109,7 +109,7 @@ func (n *node) locate(fs host.FS, q host.Query) {
 		n.hostEnable = "name the server itself as a second target, or run slowpath on its host"
 	default:
 		n.process = &p
-		if n.identity.Server == "" && passesOn(fs, p) {
+		if (n.identity.Server == "" || n.identity.ProcessID == 0) && passesOn(fs, p) {
 			n.proxy = p
 		}
 	}

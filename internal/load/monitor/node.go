@@ -84,7 +84,7 @@ func openNode(ctx context.Context, fs host.FS, t target.Target) (nodes []*node, 
 		}
 		nodes = append(nodes, behind)
 	default:
-		if id.Server == "" { // a server without INFO: its process name is all that is known
+		if id.Server == "" || id.ProcessID == 0 { // no INFO of its own: its process name is all that is known
 			n.proxy, n.processName = proxies[n.process.Comm], n.process.Comm
 		}
 		if s != nil {

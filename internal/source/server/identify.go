@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"slowpath/internal/wire/cluster"
 	"slowpath/internal/wire/resp"
@@ -17,7 +18,7 @@ type Identity struct {
 	Mode           string // standalone, cluster, sentinel
 	Role           string // master, slave; as INFO has it
 	RunID          string
-	ProcessID      int
+	ProcessID      int // 0: not said, as by a proxy that makes one INFO of those of several servers (Envoy)
 	TCPPort        int
 	ClusterEnabled bool
 	// in a cluster, the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
@@ -69,7 +70,7 @@ func Identify(ctx context.Context, s *session.Session) (Identity, error) {
 	}
 	id := identityOf(all)
 	if id.ClusterEnabled {
-		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
+		err = id.askNodes(ctx, s)
 	}
 	return id, err
 }
@@ -120,19 +121,27 @@ func fromHello(ctx context.Context, s *session.Session, refusal error) (Identity
 	}
 	id.ClusterEnabled = id.Mode == "cluster"
 	if id.ClusterEnabled {
-		id.Nodes, id.Failed, err = clusterNodes(ctx, s)
+		err = id.askNodes(ctx, s)
 	}
 	return id, err
 }
 
-// clusterNodes asks for the addresses of all nodes, and of the masters that failed. A refusal leaves them out.
-func clusterNodes(ctx context.Context, s *session.Session) (nodes, failed []string, err error) {
+// noCluster is in the refusal of CLUSTER by a server without cluster (redis cluster.c, clusterCommand).
+const noCluster = "cluster support disabled"
+
+// askNodes asks for the addresses of all nodes, and of the masters that failed. A refusal leaves them out. Envoy says
+// cluster_enabled:1 in its INFO whatever is behind it, so the reply to CLUSTER decides.
+func (id *Identity) askNodes(ctx context.Context, s *session.Session) error {
 	replies, err := s.Pipeline(ctx, [][]string{{"CLUSTER", "NODES"}})
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking for the nodes of the cluster: %w", err)
+		return fmt.Errorf("asking for the nodes of the cluster: %w", err)
 	}
-	nodes, failed = nodeAddresses(replies[0], s.RemoteAddr())
-	return nodes, failed, nil
+	if refusal := replies[0].Err(); refusal != nil && strings.Contains(refusal.Error(), noCluster) {
+		id.ClusterEnabled, id.Mode = false, "standalone"
+		return nil
+	}
+	id.Nodes, id.Failed = nodeAddresses(replies[0], s.RemoteAddr())
+	return nil
 }
 
 func nodeAddresses(v resp.Value, remote string) (nodes, failed []string) {
