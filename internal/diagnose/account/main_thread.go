@@ -72,19 +72,24 @@ func findTID(rec *recording.Recording, node string, works []work, waits []wait) 
 			tid = t
 		}
 	}
-	if pid := processOf(rec, node); workedNs[pid] > 0 || pid != 0 && len(works) == 0 {
-		return pid
+	if loop := loopThreadOf(rec, node); workedNs[loop] > 0 || loop != 0 && len(works) == 0 {
+		return loop
 	}
 	return tid
 }
 
-// processOf is the process of a node's server, by the files of its host; 0 where unknown.
-func processOf(rec *recording.Recording, node string) int {
+// loopThreadOf is the thread with the event loop of a node's process, by the files of its host: the first one, where
+// they name no other; 0 where unknown.
+func loopThreadOf(rec *recording.Recording, node string) int {
 	var p struct {
-		PID int `json:"pid"`
+		PID  int `json:"pid"`
+		Loop int `json:"loop_tid"`
 	}
 	s, found := rec.SnapshotOf(recording.SourceHost, node, "process")
 	if found && json.Unmarshal([]byte(s.Body), &p) == nil {
+		if p.Loop != 0 {
+			return p.Loop
+		}
 		return p.PID
 	}
 	return 0

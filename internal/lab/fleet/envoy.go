@@ -12,28 +12,32 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// EnvoySettings are those of its redis_proxy filter. The zero value has Envoy's defaults.
-type EnvoySettings struct {
-	// MaxBuffer and Flush collect requests to a server until they have so many bytes, or for so long. 0: they are
-	// sent at once.
-	MaxBuffer int
-	Flush     time.Duration
+// collecting has Envoy send requests to a server when they have so many bytes, or after so long (buffer_flush_timeout and
+// max_buffer_size_before_flush of its redis_proxy filter). The zero value sends them at once, as is Envoy's
+// default.
+type collecting struct {
+	bytes int
+	time  time.Duration
 }
 
 // StartEnvoy starts an Envoy that spreads keys over servers, by a hash as Envoy has it (Maglev). It has one worker
 // thread. The error is ErrNoProxy if it is not in the cache and cannot be downloaded.
-func (f *Fleet) StartEnvoy(ctx context.Context, s EnvoySettings, backends ...*Instance) (*Instance, error) {
-	return f.startProxy(ctx, envoyWith(s), Spec{}, backends)
+func (f *Fleet) StartEnvoy(ctx context.Context, backends ...*Instance) (*Instance, error) {
+	return f.startProxy(ctx, envoyWith(collecting{}), Spec{}, backends)
 }
 
-func envoyWith(s EnvoySettings) proxy {
+// StartCollectingEnvoy is StartEnvoy of one that collects requests until they have so many bytes, or for so long.
+func (f *Fleet) StartCollectingEnvoy(ctx context.Context, bytes int, time time.Duration, backends ...*Instance,
+) (*Instance, error) {
+	return f.startProxy(ctx, envoyWith(collecting{bytes, time}), Spec{}, backends)
+}
+
+func envoyWith(c collecting) proxy {
 	return proxy{
 		"envoy", ofCache, "proxy.yaml",
-		func(i Info, backends []string) string { return envoyConfig(s, i, backends) },
+		func(i Info, backends []string) string { return envoyConfig(c, i, backends) },
 		func(_ Info, conf string, _ []string) []string {
-			return []string{
-				"-c", conf, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning",
-			}
+			return []string{"-c", conf, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"}
 		},
 	}
 }
@@ -52,7 +56,7 @@ func ofCache(ctx context.Context, _ proxy) (path, open string, err error) {
 }
 
 // envoyConfig has no port for administration. A call may take as long as through the other proxies of the lab.
-func envoyConfig(s EnvoySettings, i Info, backends []string) string {
+func envoyConfig(c collecting, i Info, backends []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `static_resources:
   listeners:
@@ -74,7 +78,7 @@ func envoyConfig(s EnvoySettings, i Info, backends []string) string {
       cluster_name: lab
       endpoints:
       - lb_endpoints:
-`, envoyAddress(i.Addr), s.MaxBuffer, s.Flush.Seconds())
+`, envoyAddress(i.Addr), c.bytes, c.time.Seconds())
 	for _, addr := range backends {
 		fmt.Fprintf(&b, "        - endpoint: {address: %s}\n", envoyAddress(addr))
 	}

@@ -125,7 +125,7 @@ func TestProxiesAreNoRoot(t *testing.T) {
 	for name, start := range map[string]func() (*Instance, error){
 		"twemproxy": func() (*Instance, error) { return f.StartTwemproxy(t.Context(), server) },
 		"haproxy":   func() (*Instance, error) { return f.StartHAProxy(t.Context(), server) },
-		"envoy":     func() (*Instance, error) { return f.StartEnvoy(t.Context(), EnvoySettings{}, server) },
+		"envoy":     func() (*Instance, error) { return f.StartEnvoy(t.Context(), server) },
 		"codis":     func() (*Instance, error) { return f.StartCodis(t.Context(), server) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,7 @@ var hostIncidents = []Incident{
 	serverCPUContention,
 	processFrozen,
 	processFrozenProxy,
+	processFrozenEnvoy,
 	processFrozenSince,
 }
 
@@ -74,7 +75,9 @@ var edgeIncidents = []Incident{
 	callsRefusedTwoDead,
 	rttFloor,
 	proxyCPUBound,
+	proxyCPUBoundEnvoy,
 	lbHop,
+	lbHopEnvoy,
 }
 
 // clientIncidents: the host, the runtime or the connection pool of the client is at fault, and the server is not.

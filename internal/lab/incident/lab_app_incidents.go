@@ -26,6 +26,7 @@ const (
 	Direct    = "direct"
 	HAProxy   = "haproxy"
 	Twemproxy = "twemproxy"
+	Envoy     = "envoy" // of no application
 )
 
 // ID is the name of the incident: app-APP, app-APP-PATH or app-APP-FAULT.
@@ -127,10 +128,17 @@ func healthyApp(app apps.App, path string) func(context.Context, *Lab) (Scene, *
 // proxy starts a proxy in front of servers.
 func (l *Lab) proxy(ctx context.Context, path string, all ...*fleet.Instance) (*fleet.Instance, error) {
 	start := l.Fleet.StartHAProxy
-	if path == Twemproxy {
+	switch path {
+	case Twemproxy:
 		start = l.Fleet.StartTwemproxy
+	case Envoy:
+		start = l.Fleet.StartEnvoy
 	}
-	p, err := start(ctx, all...)
+	return l.started(start(ctx, all...))
+}
+
+// started has a proxy end with the lab.
+func (l *Lab) started(p *fleet.Instance, err error) (*fleet.Instance, error) {
 	if errors.Is(err, fleet.ErrNoProxy) {
 		return nil, fmt.Errorf("%w: %w", fault.ErrCannot, err)
 	}

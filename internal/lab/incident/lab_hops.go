@@ -9,17 +9,13 @@ import (
 // hops are nodes one behind the other, the first that callers call first.
 type hops []*fleet.Instance
 
-// hops starts HAProxy in front of twemproxy in front of so many servers.
-func (l *Lab) hops(ctx context.Context, count int) (hops, error) {
-	var all []*fleet.Instance
-	for range count {
-		s, err := l.Start(ctx, fleet.Spec{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+// hops starts HAProxy in front of a proxy in front of a server. The proxy is Twemproxy or Envoy.
+func (l *Lab) hops(ctx context.Context, proxy string) (hops, error) {
+	s, err := l.Start(ctx, fleet.Spec{})
+	if err != nil {
+		return nil, err
 	}
-	inner, err := l.proxy(ctx, Twemproxy, all...)
+	inner, err := l.proxy(ctx, proxy, s)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +23,7 @@ func (l *Lab) hops(ctx context.Context, count int) (hops, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(hops{outer, inner}, all...), nil
+	return hops{outer, inner, s}, nil
 }
 
 // scene has all hops watched.

@@ -28,19 +28,31 @@ var processFrozen = Incident{
 	},
 }
 
-// processFrozenProxy stops a proxy in the middle of the way.
-var processFrozenProxy = Incident{
-	ID:    "process-frozen-proxy",
-	Cause: "process-frozen",
-	Title: "SIGSTOP of twemproxy between HAProxy and the server, for 200 ms each second",
-	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		h, err := l.hops(ctx, 1)
+// processFrozenProxy and processFrozenEnvoy stop a proxy in the middle of the way.
+var (
+	processFrozenProxy = Incident{
+		ID:    "process-frozen-proxy",
+		Cause: "process-frozen",
+		Title: "SIGSTOP of twemproxy between HAProxy and the server, for 200 ms each second",
+		Make:  frozenHop(Twemproxy),
+	}
+	processFrozenEnvoy = Incident{
+		ID:    "process-frozen-envoy",
+		Cause: "process-frozen",
+		Title: "SIGSTOP of Envoy between HAProxy and the server, for 200 ms each second",
+		Make:  frozenHop(Envoy),
+	}
+)
+
+func frozenHop(proxy string) func(context.Context, *Lab) (Scene, error) {
+	return func(ctx context.Context, l *Lab) (Scene, error) {
+		h, err := l.hops(ctx, proxy)
 		if err != nil {
 			return Scene{}, err
 		}
 		l.Load(ctx, traffic.Spec{Addr: h[0].Addr, Conns: 10, Rate: 1000, Command: traffic.Mixed(10_000)})
 		return h.scene(), freezePulses.On(ctx, l, &Stage{Server: h[1]}, Strength{"every_ms": 1000, "stop_ms": 200})
-	},
+	}
 }
 
 // freezePulses stops the server again and again.

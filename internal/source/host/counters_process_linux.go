@@ -25,7 +25,7 @@ func (w *watch) read(name string) ([]byte, bool) {
 
 // mainThread samples the counters of the thread that runs the event loop.
 func (w *watch) mainThread() {
-	task := w.proc(fmt.Sprintf("task/%d/", w.Process.PID))
+	task := w.proc(fmt.Sprintf("task/%d/", w.loopTID))
 	if b, ok := w.read(task + "schedstat"); ok {
 		if s, ok := parseSchedstat(b); ok {
 			w.sample(w.Node, "main.run_ns", float64(s.runNs))
@@ -163,7 +163,7 @@ func (w *watch) threads() {
 	}
 	sums := map[string]threadSum{}
 	for i, tid := range names {
-		if tid == strconv.Itoa(w.Process.PID) || i > maxThreads {
+		if tid == strconv.Itoa(w.loopTID) || i > maxThreads {
 			continue
 		}
 		b, ok := w.read(w.proc("task/" + tid + "/schedstat"))
@@ -196,7 +196,7 @@ func (w *watch) snapshot(subject, name string, v any) {
 func (w *watch) processSnapshot() {
 	p := w.Process
 	w.snapshot(w.Node, "process", map[string]any{
-		"pid": p.PID, "ns_pid": p.NSPID, "comm": p.Comm,
+		"pid": p.PID, "ns_pid": p.NSPID, "comm": p.Comm, "loop_tid": w.loopTID,
 		"exe":     filepath.Base(p.Exe),
 		"own_net": p.OwnNet, "foreign": p.Foreign, "cgroup": strings.TrimSpace(w.groups.raw),
 	})

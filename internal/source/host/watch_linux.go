@@ -30,7 +30,8 @@ func Watch(ctx context.Context, o Options) error {
 	if err != nil {
 		w.blind("cgroups of the server", err.Error(), "mount /proc and /sys/fs/cgroup of the host")
 	}
-	thread, err := openThread(o.FS, o.Process.PID, o.Process.PID, groups)
+	w.loopTID = loopThread(o.FS, o.Process.PID)
+	thread, err := openThread(o.FS, o.Process.PID, w.loopTID, groups)
 	if err != nil {
 		return err
 	}
@@ -58,8 +59,9 @@ func Watch(ctx context.Context, o Options) error {
 // watch is the state of one Watch.
 type watch struct {
 	Options
-	thread *threadReader
-	groups cgroups
+	loopTID int // thread that is watched as the main thread
+	thread  *threadReader
+	groups  cgroups
 
 	mu       sync.Mutex
 	reported map[string]bool // blind spots that were reported
@@ -140,7 +142,7 @@ const graceTime = 120 * time.Millisecond
 
 // watchThread reads the main thread at an absolute schedule until the context ends.
 func (w *watch) watchThread(ctx context.Context) error {
-	s := newStates(w.Process.PID, int64(w.ThreadEvery), func(x stateSpan) {
+	s := newStates(w.loopTID, int64(w.ThreadEvery), func(x stateSpan) {
 		w.Sink.Event(recording.Event{
 			TimeNs: x.from, DurationNs: x.to - x.from, Source: recording.SourceHost,
 			Subject: w.Node,
