@@ -17,9 +17,26 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestHops: a call through HAProxy and twemproxy is one call, and the hop that is at fault is named: twemproxy, which
-// is stopped again and again.
+// TestHops: a call through HAProxy and twemproxy, or Envoy, is one call, and the hop that is at fault is named: the
+// inner one, which is stopped again and again.
 func TestHops(t *testing.T) {
+	for process, start := range map[string]func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance,
+		error){
+		"nutcracker": (*fleet.Fleet).StartTwemproxy, "envoy": (*fleet.Fleet).StartEnvoy,
+	} {
+		t.Run(process, func(t *testing.T) {
+			testHops(t, process, func(f *fleet.Fleet) startProxy {
+				return func(ctx context.Context, to ...*fleet.Instance) (*fleet.Instance, error) {
+					return start(f, ctx, to...)
+				}
+			})
+		})
+	}
+}
+
+type startProxy func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
+
+func testHops(t *testing.T, process string, innerOf func(*fleet.Fleet) startProxy) {
 	if err := kernelSource(); err != nil {
 		t.Skip(err)
 	}
@@ -36,8 +53,7 @@ func TestHops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(with func(context.Context, ...*fleet.Instance) (*fleet.Instance, error), to *fleet.Instance,
-	) *fleet.Instance {
+	start := func(with startProxy, to *fleet.Instance) *fleet.Instance {
 		p, err := with(t.Context(), to)
 		if errors.Is(err, fleet.ErrNoProxy) {
 			t.Skip(err)
@@ -48,7 +64,7 @@ func TestHops(t *testing.T) {
 		t.Cleanup(func() { _ = p.Stop(context.Background()) })
 		return p
 	}
-	inner := start(f.StartTwemproxy, s)
+	inner := start(innerOf(f), s)
 	outer := start(f.StartHAProxy, inner)
 	load := traffic.Start(t.Context(), traffic.Spec{
 		Addr: outer.Addr, Conns: 5, Rate: 200, Command: traffic.Mixed(1000),
@@ -77,7 +93,7 @@ func TestHops(t *testing.T) {
 	if len(d.Hops) != 3 || d.Hops[0].Node != outer.Addr || d.Hops[1].Node != inner.Addr || d.Hops[2].Node != s.Addr {
 		t.Fatalf("hops: %+v", d.Hops)
 	}
-	if h := d.Hops[1]; h.Process != "nutcracker" || h.Share < 0.5 || h.State != recording.Frozen || h.Summary == "" {
+	if h := d.Hops[1]; h.Process != process || h.Share < 0.5 || h.State != recording.Frozen || h.Summary == "" {
 		t.Errorf("%+v", h)
 	}
 	if len(d.Findings) == 0 || d.Findings[0].Cause != "process-frozen" || len(d.Findings[0].Nodes) != 1 ||

@@ -7,39 +7,21 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"slowpath/internal/lab/servers"
 )
 
-// collecting has Envoy send requests to a server when they have so many bytes, or after so long (buffer_flush_timeout and
-// max_buffer_size_before_flush of its redis_proxy filter). The zero value sends them at once, as is Envoy's
-// default.
-type collecting struct {
-	bytes int
-	time  time.Duration
+var envoy = proxy{
+	"envoy", ofCache, "proxy.yaml", envoyConfig,
+	func(_ Info, conf string, _ []string) []string {
+		return []string{"-c", conf, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"}
+	},
 }
 
 // StartEnvoy starts an Envoy that spreads keys over servers, by a hash as Envoy has it (Maglev). It has one worker
 // thread. The error is ErrNoProxy if it is not in the cache and cannot be downloaded.
 func (f *Fleet) StartEnvoy(ctx context.Context, backends ...*Instance) (*Instance, error) {
-	return f.startProxy(ctx, envoyWith(collecting{}), Spec{}, backends)
-}
-
-// StartCollectingEnvoy is StartEnvoy of one that collects requests until they have so many bytes, or for so long.
-func (f *Fleet) StartCollectingEnvoy(ctx context.Context, bytes int, time time.Duration, backends ...*Instance,
-) (*Instance, error) {
-	return f.startProxy(ctx, envoyWith(collecting{bytes, time}), Spec{}, backends)
-}
-
-func envoyWith(c collecting) proxy {
-	return proxy{
-		"envoy", ofCache, "proxy.yaml",
-		func(i Info, backends []string) string { return envoyConfig(c, i, backends) },
-		func(_ Info, conf string, _ []string) []string {
-			return []string{"-c", conf, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"}
-		},
-	}
+	return f.startProxy(ctx, envoy, Spec{}, backends)
 }
 
 // ofCache downloads Envoy first if the cache has none.
@@ -56,7 +38,7 @@ func ofCache(ctx context.Context, _ proxy) (path, open string, err error) {
 }
 
 // envoyConfig has no port for administration. A call may take as long as through the other proxies of the lab.
-func envoyConfig(c collecting, i Info, backends []string) string {
+func envoyConfig(i Info, backends []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `static_resources:
   listeners:
@@ -67,7 +49,7 @@ func envoyConfig(c collecting, i Info, backends []string) string {
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
           stat_prefix: lab
-          settings: {op_timeout: 3600s, max_buffer_size_before_flush: %d, buffer_flush_timeout: %.3fs}
+          settings: {op_timeout: 3600s}
           prefix_routes: {catch_all_route: {cluster: lab}}
   clusters:
   - name: lab
@@ -78,7 +60,7 @@ func envoyConfig(c collecting, i Info, backends []string) string {
       cluster_name: lab
       endpoints:
       - lb_endpoints:
-`, envoyAddress(i.Addr), c.bytes, c.time.Seconds())
+`, envoyAddress(i.Addr))
 	for _, addr := range backends {
 		fmt.Fprintf(&b, "        - endpoint: {address: %s}\n", envoyAddress(addr))
 	}

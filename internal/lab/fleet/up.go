@@ -41,7 +41,7 @@ func (f *Fleet) UpBehind(ctx context.Context, bin servers.Binary, name string, m
 	spec Spec,
 ) ([]Info, error) {
 	p := map[string]proxy{
-		Twemproxy: twemproxy, HAProxy: haproxy, Envoy: envoyWith(collecting{}), Codis: codisStandIn,
+		Twemproxy: twemproxy, HAProxy: haproxy, Envoy: envoy, Codis: codisStandIn,
 	}[name]
 	if _, _, err := p.find(ctx, p); err != nil { // before servers are started for it
 		return nil, err

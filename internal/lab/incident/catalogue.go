@@ -77,7 +77,6 @@ var edgeIncidents = []Incident{
 	proxyCPUBound,
 	proxyCPUBoundEnvoy,
 	lbHop,
-	lbHopEnvoy,
 }
 
 // clientIncidents: the host, the runtime or the connection pool of the client is at fault, and the server is not.

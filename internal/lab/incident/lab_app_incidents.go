@@ -134,11 +134,7 @@ func (l *Lab) proxy(ctx context.Context, path string, all ...*fleet.Instance) (*
 	case Envoy:
 		start = l.Fleet.StartEnvoy
 	}
-	return l.started(start(ctx, all...))
-}
-
-// started has a proxy end with the lab.
-func (l *Lab) started(p *fleet.Instance, err error) (*fleet.Instance, error) {
+	p, err := start(ctx, all...)
 	if errors.Is(err, fleet.ErrNoProxy) {
 		return nil, fmt.Errorf("%w: %w", fault.ErrCannot, err)
 	}

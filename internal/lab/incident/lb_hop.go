@@ -8,7 +8,6 @@ import (
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/traffic"
 )
 
 // lbHop has a proxy that keeps replies for 30 ms, half of the time. The proxy is one of the lab's own: it stands in for
@@ -49,34 +48,5 @@ var lbHop = Incident{
 				Rate: 500,
 			},
 		})
-	},
-}
-
-// lbHopEnvoy has Envoy collect requests to the server for 30 ms, or until it has more of them than come in that time.
-var lbHopEnvoy = Incident{
-	ID:    "lb-hop-envoy",
-	Cause: "lb-hop",
-	Title: "Envoy behind HAProxy that collects requests for 30 ms (buffer_flush_timeout)",
-	Fixes: []string{"no-proxy"},
-	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		s, err := l.Start(ctx, fleet.Spec{})
-		if err != nil {
-			return Scene{}, err
-		}
-		inner, err := l.started(l.Fleet.StartCollectingEnvoy(ctx, 64<<10, 30*time.Millisecond, s))
-		if err != nil {
-			return Scene{}, err
-		}
-		h := hops{inner, s}
-		if l.Fixed("no-proxy") {
-			h = h[1:]
-		}
-		outer, err := l.proxy(ctx, HAProxy, h[0])
-		if err != nil {
-			return Scene{}, err
-		}
-		h = append(hops{outer}, h...)
-		l.Load(ctx, traffic.Spec{Addr: outer.Addr, Conns: 10, Rate: 100, Command: traffic.Mixed(10_000)})
-		return h.scene(), nil
 	},
 }
