@@ -91,7 +91,8 @@ func (a *app) labUp() *cobra.Command {
 	f.IntVar(&masters, "masters", 1, "masters; more than one make a cluster")
 	f.IntVar(&replicas, "replicas", 0, "replicas of each master")
 	f.StringVar(&proxy, "proxy", "", "start a `proxy` in front of them: twemproxy or envoy, which spread keys "+
-		"over --masters that know nothing of each other, haproxy, or codis, a stand-in for Codis (lab codis-proxy --help)")
+		"over --masters that know nothing of each other, haproxy, or codis, a "+
+		"stand-in for Codis (lab codis-proxy --help)")
 	f.IntVar(&ranges, "map", 0, "start one server only, which knows the map of such a cluster with so many `ranges` "+
 		"of slots per master; its other nodes do not exist")
 	f.IntVar(&spec.Port, "port", 0, "first `port` of a cluster, or that of a server (default: free ones)")

@@ -79,7 +79,8 @@ func isNoAnswer(err error) bool {
 	return errors.Is(err, session.ErrTimeout) || errors.Is(err, target.ErrTimeout) || errors.Is(err, target.ErrBacklog)
 }
 
-// passesOn reports whether a process without INFO of its own is a proxy: it is no server by its name, and has dialled others.
+// passesOn reports whether a process without INFO of its own is a proxy: it is no server by its name, and has dialled
+// others.
 func passesOn(fs host.FS, p host.Process) bool {
 	if p.IsServer() {
 		return false

@@ -35,8 +35,8 @@ const (
 )
 
 // UpBehind starts a proxy that keeps running when the lab ends, and the servers behind it, each with its replicas:
-// twemproxy, Envoy and Codis spread keys over several that do not know each other, HAProxy passes connections on to one. The
-// proxy is the last. The error is ErrNoProxy if it is not installed. On error nothing is left.
+// twemproxy, Envoy and Codis spread keys over several that do not know each other, HAProxy passes connections on to
+// one. The proxy is the last. The error is ErrNoProxy if it is not installed. On error nothing is left.
 func (f *Fleet) UpBehind(ctx context.Context, bin servers.Binary, name string, masters, replicas int,
 	spec Spec,
 ) ([]Info, error) {
