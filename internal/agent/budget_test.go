@@ -49,9 +49,9 @@ func (b *budgeted) options() source.Options {
 	return o
 }
 
-// TestBudget: what costs too much for longer than the begin of a watch is given up, one after the other, and taken up
-// again the same way after there was room for long.
-func TestBudget(t *testing.T) {
+// TestAgentBudget: what costs too much for longer than the begin of a watch is given up, one after the other, and taken
+// up again the same way after there was room for long.
+func TestAgentBudget(t *testing.T) {
 	b := newBudgeted()
 	if n := b.pass(settleTime/3, 0.9) + b.pass(time.Hour, 0.008); n != 0 || b.Cost().Over() {
 		t.Errorf("given up within the budget, or for the begin of a watch: %+v", b.Cost())
@@ -81,8 +81,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetOfAnIncident: while calls are slow, recording them may cost five times as much.
-func TestBudgetOfAnIncident(t *testing.T) {
+// TestAgentBudgetOfAnIncident: while calls are slow, recording them may cost five times as much.
+func TestAgentBudgetOfAnIncident(t *testing.T) {
 	b := newBudgeted()
 	b.pass(10*time.Minute, 0.005)
 	b.incident = b.now.Add(30 * time.Minute)

@@ -63,9 +63,13 @@ func explainHop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.9)
-	f.support(recording.SourceTap, float64(cl.Calls), "calls",
-		"%s waited while %s had read them and its thread slept, up to %s in one call", ofSlow(cl.Calls, n),
-		format.Name(n.Ledger.ProcessAt(n.Address)), format.Brief(cl.MaxNs))
+	where := "and its thread slept"
+	if several {
+		where = "and one of its threads had answered none"
+	}
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while %s had read them "+where+
+		", up to %s in one call", ofSlow(cl.Calls, n), format.Name(n.Ledger.ProcessAt(n.Address)),
+		format.Brief(cl.MaxNs))
 	f.support(recording.SourceTap, 0, "calls", "none of the calls that it made meanwhile to %s was slow",
 		strings.Join(next, ", "))
 	if missing > 0 {

@@ -75,7 +75,6 @@ var edgeIncidents = []Incident{
 	callsRefusedTwoDead,
 	rttFloor,
 	proxyCPUBound,
-	proxyCPUBoundEnvoy,
 	lbHop,
 }
 
