@@ -17,7 +17,7 @@ RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/record
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 RACE_SKIP := ^(TestBoundOnDisk|TestCorpus|TestFixSteps|TestFirstScreen|TestPageInBrowser|TestThinnedCalls|$\
-	TestRareCalls)$$
+	TestRareCalls|TestBoundOfSlowCalls|TestOpenWithinBounds)$$
 
 .PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity \
 	packages site deps help

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/traffic"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/server"
 )
 
 // TestHops: a call through HAProxy and twemproxy, or Envoy, is one call, and the hop that is at fault is named: the
@@ -99,6 +102,12 @@ func testHops(t *testing.T, process string, innerOf func(*fleet.Fleet) startProx
 	if len(d.Findings) == 0 || d.Findings[0].Cause != "process-frozen" || len(d.Findings[0].Nodes) != 1 ||
 		d.Findings[0].Nodes[0] != inner.Addr {
 		t.Errorf("%+v", d.Findings)
+	}
+	// Neither has an INFO of its own; Envoy would ask all its servers.
+	if !slices.ContainsFunc(d.BlindSpots, func(b recording.BlindSpot) bool {
+		return b.What == server.OwnCounters && strings.Contains(b.Enable, "not of a proxy")
+	}) {
+		t.Errorf("not seen: %+v", d.BlindSpots)
 	}
 	// 1 000 calls at most can have been due, and each has two more at the other hops
 	if p := d.Populations[0]; p.Name != "users" || p.Calls < 100 || p.Calls > 1300 {

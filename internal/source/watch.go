@@ -289,13 +289,14 @@ func (r *run) runAll(ctx context.Context) {
 // host where its process is here.
 func (r *run) runNode(ctx context.Context, n node, rate float64) {
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		r.runSource(ctx, "server", n, func() error {
-			return server.Watch(ctx, server.Options{
-				Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
-			})
+	if n.mergesInfo() {
+		r.blind(n.address, recording.BlindSpot{
+			What: server.OwnCounters, Why: "the proxy there makes one INFO of those of all its servers, and asks all of " +
+				"them each time", Enable: "name the address of the server itself, not of a proxy",
 		})
-	})
+	} else {
+		wg.Go(func() { r.watchServer(ctx, n) })
+	}
 	if !r.NoProbe {
 		wg.Go(func() {
 			r.runSource(ctx, "probe", n, func() error {
@@ -313,6 +314,15 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 		})
 	}
 	wg.Wait()
+}
+
+// watchServer asks a server for its own counters until ctx ends.
+func (r *run) watchServer(ctx context.Context, n node) {
+	r.runSource(ctx, "server", n, func() error {
+		return server.Watch(ctx, server.Options{
+			Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
+		})
+	})
 }
 
 // runSource runs one source. That it fails is a blind spot, and not the end of the watch.

@@ -9,9 +9,12 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
+// OwnCounters are the blind spot of a node without INFO.
+const OwnCounters = "the server's own counters (INFO): load, memory, forks, time per command"
+
 // spots are the blind spots that the refusal of a command makes.
 var spots = map[string]string{
-	"INFO":          "the server's own counters (INFO): load, memory, forks, time per command",
+	"INFO":          OwnCounters,
 	"SLOWLOG GET":   "slow commands by name (SLOWLOG)",
 	"LATENCY":       "stalls that the server noticed itself (LATENCY)",
 	"CLIENT LIST":   "who the server's clients are (CLIENT LIST)",
