@@ -291,8 +291,9 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 	var wg sync.WaitGroup
 	if n.mergesInfo() {
 		r.blind(n.address, recording.BlindSpot{
-			What: server.OwnCounters, Why: "the proxy there makes one INFO of those of all its servers, and asks all of " +
-				"them each time", Enable: "name the address of the server itself, not of a proxy",
+			What:   server.OwnCounters,
+			Why:    "the proxy there makes one INFO of those of all its servers, and asks all of them each time",
+			Enable: "name the address of the server itself, not of a proxy",
 		})
 	} else {
 		wg.Go(func() { r.watchServer(ctx, n) })
