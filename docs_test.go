@@ -177,7 +177,8 @@ func layersOf(t *testing.T, file string) map[string]int {
 
 // TestPathsExist: documents link to files that exist, and comments name documents that exist.
 func TestPathsExist(t *testing.T) {
-	link, document := regexp.MustCompile(`\]\(([^)\s#]+)[^)\s]*\)`), regexp.MustCompile(`\b(?:site/)?docs/[\w/.-]+\.md\b`)
+	link := regexp.MustCompile(`\]\(([^)\s#]+)[^)\s]*\)`)
+	document := regexp.MustCompile(`\b(?:site/)?docs/[\w/.-]+\.md\b`)
 	err := walkSources(func(path string, text []byte) {
 		var named []string
 		for _, m := range link.FindAllSubmatch(text, -1) {

@@ -75,7 +75,7 @@ const mostKilled = 3
 // judgeKilled judges incidents that an agent before this one could not: it was killed, and the ring still has their
 // time.
 func (r *recorder) judgeKilled() {
-	const early = 2 * time.Second // incidents begin with whole seconds, and may before the first row of a watch
+	const early = 2 * time.Second // incidents begin with whole seconds: one may begin before its watch has a row
 	from, s := r.ring.Status().From.Add(-early), r.settings.Load()
 	left := mostKilled
 	for _, in := range r.store.List(incidents.Query{From: from}) {

@@ -110,7 +110,7 @@ func (n *node) locate(fs host.FS, q host.Query) {
 		n.hostEnable = "name the server itself as a second target, or run slowpath on its host"
 	default:
 		n.process = &p
-		if (n.identity.Server == "" || n.identity.ProcessID == 0) && passesOn(fs, p) {
+		if (n.identity.Server == "" || n.identity.Merged()) && passesOn(fs, p) {
 			n.proxy = p
 		}
 	}

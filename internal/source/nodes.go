@@ -46,11 +46,9 @@ func (n node) behindProxy() bool {
 	return n.proxy.PID != 0 && n.process != nil && n.process.PID != n.proxy.PID
 }
 
-// mergesInfo reports whether a proxy answers INFO here with those of all its servers in one, as Envoy does: it costs
-// all of them, and is none of the proxy's own.
-func (n node) mergesInfo() bool {
-	return n.proxy.PID != 0 && n.identity.Server != "" && n.identity.ProcessID == 0
-}
+// mergesInfo reports whether a proxy of this host answers INFO with those of all its servers in one: it costs all of
+// them, and is none of the proxy's own.
+func (n node) mergesInfo() bool { return n.proxy.PID != 0 && n.identity.Merged() }
 
 // watchProxies has a proxy watched itself where its server is another of the nodes.
 func watchProxies(nodes []node) {

@@ -258,7 +258,8 @@ func (r *run) runAll(ctx context.Context) {
 	}
 	r.sink.SetMeta(recording.MetaProbeRate, strconv.FormatFloat(rate, 'g', 4, 64))
 	r.status(recording.SourceProbe, !r.NoProbe, "left out by --no-probe")
-	r.status(recording.SourceServer, true, "")
+	asked := slices.ContainsFunc(r.nodes, func(n node) bool { return !n.mergesInfo() })
+	r.status(recording.SourceServer, asked, "a proxy has no counters of its own; name a server behind it")
 	wg.Go(func() { r.watchSelf(ctx) })
 	if r.profiles != nil {
 		wg.Go(func() { r.profiles.Run(ctx) })

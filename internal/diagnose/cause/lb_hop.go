@@ -63,13 +63,12 @@ func explainHop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, cl, 0.9)
-	where := "and its thread slept"
+	threads := "and its thread slept"
 	if several {
-		where = "and one of its threads had answered none"
+		threads = "(it has several threads: which of them had a call is not known)"
 	}
-	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while %s had read them "+where+
-		", up to %s in one call", ofSlow(cl.Calls, n), format.Name(n.Ledger.ProcessAt(n.Address)),
-		format.Brief(cl.MaxNs))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls", "%s waited while %s had read them %s, up to %s in one "+
+		"call", ofSlow(cl.Calls, n), format.Name(n.Ledger.ProcessAt(n.Address)), threads, format.Brief(cl.MaxNs))
 	f.support(recording.SourceTap, 0, "calls", "none of the calls that it made meanwhile to %s was slow",
 		strings.Join(next, ", "))
 	if missing > 0 {

@@ -33,7 +33,8 @@ func TestIdentify(t *testing.T) {
 		id := identify(t, r)
 		if id.Server != r.binary.Product+" "+r.binary.Version || id.Mode != "standalone" || id.Role != "master" ||
 			len(id.RunID) != 40 ||
-			id.ProcessID != r.cmd.Process.Pid || id.TCPPort != r.port || id.ClusterEnabled || len(id.Nodes) != 0 {
+			id.ProcessID != r.cmd.Process.Pid || id.TCPPort != r.port || id.ClusterEnabled || len(id.Nodes) != 0 ||
+			id.Merged() {
 			t.Errorf("%+v", id)
 		}
 	})
@@ -42,7 +43,8 @@ func TestIdentify(t *testing.T) {
 func TestIdentifyWithoutInfo(t *testing.T) {
 	r := start(t, redis70(t))
 	r.client().do("ACL", "SETUSER", "default", "-info")
-	if id := identify(t, r); id.Server != "redis 7.0.15" || id.Mode != "standalone" || id.Role != "master" {
+	if id := identify(t, r); id.Server != "redis 7.0.15" || id.Mode != "standalone" || id.Role != "master" ||
+		id.Merged() {
 		t.Errorf("%+v", id)
 	}
 }

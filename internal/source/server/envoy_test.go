@@ -41,7 +41,8 @@ func TestIdentifyEnvoy(t *testing.T) {
 	}
 	defer s.Close()
 	id, err := Identify(t.Context(), s)
-	if err != nil || id.Server != "redis 7.0.15" || id.ClusterEnabled || id.Mode != "standalone" || id.ProcessID != 0 {
+	if err != nil || id.Server != "redis 7.0.15" || id.ClusterEnabled || id.Mode != "standalone" ||
+		!id.Merged() {
 		t.Errorf("%+v, %v", id, err)
 	}
 }

@@ -18,7 +18,7 @@ type Identity struct {
 	Mode           string // standalone, cluster, sentinel
 	Role           string // master, slave; as INFO has it
 	RunID          string
-	ProcessID      int // 0: not said, as by a proxy that makes one INFO of those of several servers (Envoy)
+	ProcessID      int // 0: not said
 	TCPPort        int
 	ClusterEnabled bool
 	// in a cluster, the addresses of all nodes that have one and are not failed, in the order of CLUSTER NODES
@@ -125,6 +125,10 @@ func fromHello(ctx context.Context, s *session.Session, refusal error) (Identity
 	}
 	return id, err
 }
+
+// Merged reports whether INFO was answered by a proxy, which makes one of those of all its servers (Envoy): it leaves
+// out process ids and ports, of which each server has another.
+func (id Identity) Merged() bool { return id.RunID != "" && id.ProcessID == 0 && id.TCPPort == 0 }
 
 // noCluster is in the refusal of CLUSTER by a server without cluster (redis cluster.c, clusterCommand).
 const noCluster = "cluster support disabled"

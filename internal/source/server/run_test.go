@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -156,7 +157,7 @@ func (r *running) begin() (said string) {
 	until(r.t, "the server listens", func() bool {
 		select {
 		case <-r.ended:
-			said = r.printed()
+			said = cmp.Or(r.printed(), "nothing was printed")
 			return true
 		default:
 		}

@@ -99,7 +99,8 @@ const (
 	// DefaultBudget is that of the programs: 3 % of a core. See docs/overhead.md.
 	DefaultBudget = 0.03
 	// MaxConnections bounds that: 8 GiB of memory if all are open.
-	MaxConnections    = 1_000_000
+	MaxConnections = 1_000_000
+	// DefaultDrainEvery is short enough for the files that calls used to be there still.
 	DefaultDrainEvery = 50 * time.Millisecond
 	// drainBytes are read of it before other work is due, some thousand events.
 	drainBytes = 1 << 20
