@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -23,23 +22,16 @@ import (
 // TestHops: a call through HAProxy and twemproxy, or Envoy, is one call, and the hop that is at fault is named: the
 // inner one, which is stopped again and again.
 func TestHops(t *testing.T) {
-	for process, start := range map[string]func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance,
-		error){
+	for process, start := range map[string]startProxy{
 		"nutcracker": (*fleet.Fleet).StartTwemproxy, "envoy": (*fleet.Fleet).StartEnvoy,
 	} {
-		t.Run(process, func(t *testing.T) {
-			testHops(t, process, func(f *fleet.Fleet) startProxy {
-				return func(ctx context.Context, to ...*fleet.Instance) (*fleet.Instance, error) {
-					return start(f, ctx, to...)
-				}
-			})
-		})
+		t.Run(process, func(t *testing.T) { testHops(t, process, start) })
 	}
 }
 
-type startProxy func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
+type startProxy = func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance, error)
 
-func testHops(t *testing.T, process string, innerOf func(*fleet.Fleet) startProxy) {
+func testHops(t *testing.T, process string, startInner startProxy) {
 	if err := kernelSource(); err != nil {
 		t.Skip(err)
 	}
@@ -48,27 +40,8 @@ func testHops(t *testing.T, process string, innerOf func(*fleet.Fleet) startProx
 		t.Fatal(err)
 	}
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := func(with startProxy, to *fleet.Instance) *fleet.Instance {
-		p, err := with(t.Context(), to)
-		if errors.Is(err, fleet.ErrNoProxy) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Stop(context.Background()) })
-		return p
-	}
-	inner := start(innerOf(f), s)
-	outer := start(f.StartHAProxy, inner)
+	inner := fleettest.StartProxy(t, startInner, s)
+	outer := fleettest.StartProxy(t, (*fleet.Fleet).StartHAProxy, inner)
 	load := traffic.Start(t.Context(), traffic.Spec{
 		Addr: outer.Addr, Conns: 5, Rate: 200, Command: traffic.Mixed(1000),
 	})

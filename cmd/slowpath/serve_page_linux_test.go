@@ -1,17 +1,25 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/notify"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -21,6 +29,48 @@ import (
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of TestPageOfARealIncident into this `directory`")
+
+// toldOf is a receiver of --notify.
+type toldOf struct {
+	*httptest.Server
+	mu  sync.Mutex
+	all []notify.Message
+}
+
+func (r *toldOf) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var m notify.Message
+	if err := json.NewDecoder(req.Body).Decode(&m); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, m)
+}
+
+// check: it was told of an incident while that went on, but where the first verdict found nothing, and at its end.
+func (r *toldOf) check(t *testing.T, id string, nothingAtFirst bool) {
+	t.Helper()
+	var states []string
+	want := []string{incidents.StateWatching, incidents.StateJudged}
+	if nothingAtFirst {
+		want = want[1:]
+	}
+	for end := time.Now().Add(20 * time.Second); !slices.Equal(states, want); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("told of %s: %q, want %q", id, states, want)
+			return
+		}
+		states = nil
+		r.mu.Lock()
+		for _, m := range r.all {
+			if m.ID == id {
+				states = append(states, m.State)
+			}
+		}
+		r.mu.Unlock()
+	}
+}
 
 // TestPageOfARealIncident: a server gets a CPU quota while nobody looks. In the browser the page begins with what the
 // agent found (on a busy machine that can be something else first); its link leads to the report; once the quota is
@@ -43,8 +93,12 @@ func TestPageOfARealIncident(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{CgroupProcs: g.AllProcs()})
+	var told toldOf
+	told.Server = httptest.NewServer(&told)
+	defer told.Close()
 	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
-		"--after", "5s", "--no-tap", "--probe-rate", "10/s", "--slow", "40ms", "--cool-down", "1s", r.Addr)
+		"--after", "5s", "--no-tap", "--probe-rate", "10/s", "--slow", "40ms", "--cool-down", "1s",
+		"--notify", told.URL, r.Addr)
 	var log output
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
@@ -80,8 +134,9 @@ func TestPageOfARealIncident(t *testing.T) {
 	p.Await("shown.incidents.some((i) => i.state == 'judged' && i.verdict == 'findings')")
 	const found = "shown.incidents.find((i) => i.state == 'judged' && i.verdict == 'findings')"
 	p.Await("(h1 = document.querySelector('h1').innerText.replaceAll('\u00a0', ' ')).includes(" + found + ".summary)")
-	cause := browsertest.Eval[string](p, found+".cause")
+	cause, id := browsertest.Eval[string](p, found+".cause"), browsertest.Eval[string](p, found+".id")
 	t.Logf("found: %s", cause)
+	told.check(t, id, regexp.MustCompile(id+": first verdict .*(healthy|inconclusive): ").MatchString(log.String()))
 	p.Check("a real incident")
 	p.Picture(*screenshots, "real-incident-overview", true)
 	p.Do(chromedp.Click("h1 a"))

@@ -125,7 +125,8 @@ func (p *serveParts) run(ctx context.Context, l net.Listener) error {
 	return p.web.Serve(ctx, l)
 }
 
-// changed tells others of an incident. Nobody is notified of one that turned out to be nothing.
+// changed tells others of an incident: with the first verdict that finds something, and at its end. Nobody is notified
+// of one in which nothing was wrong.
 func (p *serveParts) changed(in incidents.Incident) {
 	p.metrics.Incident(in)
 	if p.pushes != nil && in.Verdict != "" {
@@ -133,7 +134,7 @@ func (p *serveParts) changed(in incidents.Incident) {
 		p.pushes.Incident(in, diagnosis)
 	}
 	over := in.State == incidents.StateJudged || in.State == incidents.StateFailed
-	if !over || in.Verdict == verdict.Healthy {
+	if !over && in.Verdict != verdict.Findings {
 		return
 	}
 	diagnosis, _ := p.ag.Store().Diagnosis(in.ID) // none is sent where there is none

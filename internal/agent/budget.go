@@ -65,7 +65,11 @@ func usedBudget(b float64) float64 {
 // Times of the budget.
 const (
 	measureEvery = 10 * time.Second
-	overMinute   = 6 // measurements
+	// A step costs a second of CPU time, since the watch begins again: it is taken when the budget is not kept for
+	// several minutes, or at once when a minute takes farTooMuch times the budget.
+	overMinute  = 6  // measurements
+	overMinutes = 30 // measurements
+	farTooMuch  = 2
 	// settleTime is not counted after the begin of a watch: loading the kernel programs takes a second of CPU time.
 	settleTime = 90 * time.Second
 	stepEvery  = 5 * time.Minute
@@ -89,7 +93,8 @@ type budget struct {
 
 	mu       sync.Mutex
 	cost     Cost
-	cpu      []time.Duration // of this process, at each measurement
+	cpu      []time.Duration // of this process, at the measurements of the last minute
+	usual    []time.Duration // the same for some minutes, without incidents and the begin of a watch
 	level    int             // steps that are taken
 	began    time.Time       // the watch
 	released bool            // pages that only its begin needed
@@ -140,7 +145,7 @@ func (b *budget) limitRuntime() {
 func (b *budget) watchBegins() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.began, b.cpu = time.Now(), nil
+	b.began, b.cpu, b.usual = time.Now(), nil, nil
 	debug.FreeOSMemory() // what the begin of a watch took: the kernel's types, the programs
 	b.released = false
 }
@@ -150,14 +155,14 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	s := b.a.settings.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.cpu = append(b.cpu, cpu)
-	if len(b.cpu) > overMinute+1 {
-		b.cpu = b.cpu[1:]
+	settling := b.began.IsZero() || now.Sub(b.began) < settleTime
+	incident := now.Sub(b.incident) <= (overMinute+1)*measureEvery // the last minute has a part of it
+	if settling || incident {
+		b.usual = nil
 	}
-	n := len(b.cpu) - 1
-	b.cost = Cost{RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory, Reduced: b.reduced(), Hooks: b.hooks()}
-	if n > 0 {
-		b.cost.CPU = float64(b.cpu[n]-b.cpu[0]) / float64(time.Duration(n)*measureEvery)
+	b.cpu, b.usual = last(append(b.cpu, cpu), overMinute+1), last(append(b.usual, cpu), overMinutes+1)
+	b.cost = Cost{
+		CPU: coreOf(b.cpu), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory, Reduced: b.reduced(), Hooks: b.hooks(),
 	}
 	if begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3; begun && !b.released ||
 		float64(rss) > nearLimit*float64(s.Memory) {
@@ -165,39 +170,56 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 		debug.FreeOSMemory()
 		releaseProgram()
 	}
-	if n < overMinute || b.began.IsZero() || now.Sub(b.began) < settleTime || s.CPUBudget == 0 {
+	if len(b.cpu) <= overMinute || settling || s.CPUBudget == 0 {
 		return
 	}
 	limit := s.CPUBudget
-	if now.Sub(b.incident) < overMinute*measureEvery {
+	if incident {
 		limit *= inIncident
 	}
-	b.decide(now, limit)
+	switch {
+	case incident && b.cost.CPU > limit, b.cost.CPU > farTooMuch*limit:
+		b.decide(now, b.cost.CPU, limit)
+	case len(b.usual) > overMinutes:
+		b.decide(now, coreOf(b.usual), limit)
+	}
 }
 
-// decide takes a step, or goes one back. b.mu is held.
-func (b *budget) decide(now time.Time, limit float64) {
-	if b.cost.CPU > backBelow*limit {
+// last are the last n.
+func last(all []time.Duration, n int) []time.Duration { return all[max(len(all)-n, 0):] }
+
+// coreOf is the part of a core that was used between the first and the last measurement.
+func coreOf(cpu []time.Duration) float64 {
+	n := len(cpu) - 1
+	if n < 1 {
+		return 0
+	}
+	return float64(cpu[n]-cpu[0]) / float64(time.Duration(n)*measureEvery)
+}
+
+// decide takes a step, or goes one back, where this process takes so much of a core. b.mu is held.
+func (b *budget) decide(now time.Time, core, limit float64) {
+	if core > backBelow*limit {
 		b.below = time.Time{}
 	} else if b.below.IsZero() {
 		b.below = now
 	}
 	switch {
-	case b.cost.CPU > limit && b.level < len(steps) && now.Sub(b.changed) >= stepEvery:
+	case core > limit && b.level < len(steps) && now.Sub(b.changed) >= stepEvery:
 		b.level++
 		if b.level > 1 && now.Sub(b.changed) < 2*stepEvery {
 			b.backWait = min(2*b.backWait, 24*time.Hour)
 		}
-		b.a.log.Warn("slowpath takes %s of a core, more than its budget of %s: %s", format.Percent(b.cost.CPU),
+		b.a.log.Warn("slowpath takes %s of a core, more than its budget of %s: %s", format.Percent(core),
 			format.Percent(limit), steps[b.level-1].say)
 	case b.level > 0 && !b.below.IsZero() && now.Sub(b.below) >= b.backWait:
 		b.level--
-		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(b.cost.CPU), steps[b.level].say)
+		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(core), steps[b.level].say)
 		b.backWait = min(2*b.backWait, 24*time.Hour) // it may have been too much then, too
 	default:
 		return
 	}
-	b.changed, b.below, b.cpu = now, time.Time{}, nil
+	b.changed, b.below, b.cpu, b.usual = now, time.Time{}, nil, nil
 	b.cost.Reduced = b.reduced()
 	b.a.restartWatch()
 }

@@ -56,13 +56,16 @@ func TestAgentBudget(t *testing.T) {
 	if n := b.pass(settleTime/3, 0.9) + b.pass(time.Hour, 0.008); n != 0 || b.Cost().Over() {
 		t.Errorf("given up within the budget, or for the begin of a watch: %+v", b.Cost())
 	}
-	if n := b.pass(2*time.Minute, 0.02); n != 1 || b.options().ProbeRate != 0.2 {
+	if n := b.pass(2*time.Minute, 0.011) + b.pass(5*time.Minute, 0.005) + b.pass(30*time.Second, 0.03); n != 0 {
+		t.Errorf("%d restarts for two minutes a bit above the budget, and half a minute far above it", n)
+	}
+	if n := b.pass(2*time.Minute, 0.03); n != 1 || b.options().ProbeRate != 0.2 {
 		t.Errorf("%d restarts, %+v", n, b.options())
 	}
 	if n := b.pass(stepEvery/2, 0.02); n != 0 {
 		t.Error("the next step comes at once")
 	}
-	b.pass(stepEvery, 0.02)
+	b.pass(stepEvery, 0.011)
 	if o := b.options(); o.TapBudget != tap.DefaultBudget/3 || o.NoHost {
 		t.Errorf("after the second step: %+v", o)
 	}
@@ -81,14 +84,21 @@ func TestAgentBudget(t *testing.T) {
 	}
 }
 
-// TestAgentBudgetOfAnIncident: while calls are slow, recording them may cost five times as much.
+// TestAgentBudgetOfAnIncident: while calls are slow, recording them may cost five times as much; that is no reason to
+// see less afterwards.
 func TestAgentBudgetOfAnIncident(t *testing.T) {
 	b := newBudgeted()
 	b.pass(10*time.Minute, 0.005)
-	b.incident = b.now.Add(30 * time.Minute)
-	if n := b.pass(5*time.Minute, 0.04); n != 0 {
-		t.Errorf("%d steps within five times the budget", n)
+	for end := b.now.Add(5 * time.Minute); b.now.Before(end); {
+		b.incident = b.now // as at the tick before
+		if n := b.pass(measureEvery, 0.04); n != 0 {
+			t.Fatalf("%d steps within five times the budget", n)
+		}
 	}
+	if n := b.pass(time.Hour, 0.009); n != 0 {
+		t.Errorf("%d steps after it", n)
+	}
+	b.incident = b.now.Add(30 * time.Minute)
 	if n := b.pass(3*time.Minute, 0.06); n != 1 {
 		t.Errorf("%d steps above it", n)
 	}

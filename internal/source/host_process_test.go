@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -51,24 +50,9 @@ func (s *eventSink) process(kind string) (p recording.ServerProcess, seen bool) 
 // two servers behind it a call may go to either.
 func TestServerBehindAProxy(t *testing.T) {
 	one, two := fleettest.Start(t, servers.Redis7015, fleet.Spec{}), fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
 	through := func(servers ...*fleet.Instance) (node, *fleet.Instance) {
 		t.Helper()
-		p, err := f.StartHAProxy(t.Context(), servers...)
-		if errors.Is(err, fleet.ErrNoProxy) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Stop(context.Background()) })
+		p := fleettest.StartProxy(t, (*fleet.Fleet).StartHAProxy, servers...)
 		to, err := target.Parse(p.Addr)
 		if err != nil {
 			t.Fatal(err)

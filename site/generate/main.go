@@ -1,5 +1,5 @@
 // Command generate writes the source of the documentation site (make site): the pages of site/docs, the documents of
-// docs, and one page per cause with a verdict that slowpath gives, now, of a recording of the lab.
+// docs, one page per cause with a verdict that slowpath gives, now, of a recording of the lab, and the walk-through.
 package main
 
 import (
@@ -16,15 +16,16 @@ import (
 func main() {
 	slowpath := flag.String("slowpath", "bin/slowpath", "`program` that judges the recordings")
 	out := flag.String("out", "dist/site-source", "`directory` that is written anew")
+	walkthrough := flag.String("walkthrough", "dist/walkthrough", "`directory` of what scripts/walkthrough made")
 	flag.Parse()
-	if err := generate(*slowpath, *out); err != nil {
+	if err := generate(*slowpath, *walkthrough, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
 // generate writes the whole source of the site. It ends at the first error: a site lacks nothing.
-func generate(slowpath, out string) error {
+func generate(slowpath, walkthrough, out string) error {
 	slowpath, err := filepath.Abs(slowpath)
 	if err != nil {
 		return err
@@ -46,8 +47,10 @@ func generate(slowpath, out string) error {
 	if err := copyDocuments("docs", filepath.Join(out, "reference")); err != nil {
 		return err
 	}
-	if err := copyPages("site/docs", out, verdicts); err != nil {
-		return err
+	for _, pages := range []string{"site/docs", walkthrough} {
+		if err := copyPages(pages, out, verdicts); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%d causes, %d with a verdict of a recording\n", len(causes), len(verdicts))
 	return nil

@@ -28,7 +28,8 @@ type lane struct {
 	tokens     float64 // messages that it may get now
 	filled     time.Time
 	perHour    float64
-	last       map[string]Message // by incident
+	last       map[string]Message // that was sent, by incident
+	waiting    map[string]int     // messages in the queue and on their way, by incident
 	ids        []string           // in order
 	stats      Stats
 	suppressed int64 // since the last message that was sent
@@ -38,11 +39,12 @@ func (l *lane) put(m Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, known := l.last[m.ID]
-	if known && same(before, m) || !known && m.Verdict == verdict.Healthy {
+	if known && same(before, m) || !known && l.waiting[m.ID] == 0 && m.Verdict == verdict.Healthy {
 		return
 	}
 	select {
 	case l.queue <- m:
+		l.waiting[m.ID]++
 	default:
 		l.drop(fmt.Sprintf("%d messages wait already", maxQueue))
 	}
@@ -71,7 +73,17 @@ func (l *lane) run(ctx context.Context) {
 			if l.allowed() {
 				l.deliver(ctx, m)
 			}
+			l.dealtWith(m.ID)
 		}
+	}
+}
+
+// dealtWith forgets that a message waited.
+func (l *lane) dealtWith(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[id]--; l.waiting[id] <= 0 {
+		delete(l.waiting, id)
 	}
 }
 

@@ -55,7 +55,10 @@ func Of(i incidents.Incident, diagnosis []byte, link string) Message {
 		return m
 	}
 	if len(d.Populations) > 0 {
-		m.P99Ns, m.MaxNs = d.Populations[0].P99Ns, d.Populations[0].MaxNs
+		m.MaxNs = d.Populations[0].MaxNs
+		if !m.End.IsZero() { // the first verdict is mostly of the time before the incident
+			m.P99Ns = d.Populations[0].P99Ns
+		}
 	}
 	if len(d.Findings) > 0 {
 		f := d.Findings[0]

@@ -72,7 +72,8 @@ func New(o Options) *Notifier {
 	for _, r := range o.Receivers {
 		n.lanes = append(n.lanes, &lane{
 			Receiver: r, log: o.Log, wait: o.FirstWait, queue: make(chan Message, maxQueue), last: map[string]Message{},
-			tokens: burst, filled: time.Now(), perHour: float64(o.PerHour),
+			waiting: map[string]int{},
+			tokens:  burst, filled: time.Now(), perHour: float64(o.PerHour),
 			client: &http.Client{
 				Transport: transport, Timeout: timeout,
 				// What is sent is for the receiver that was named.

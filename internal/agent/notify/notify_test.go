@@ -250,3 +250,24 @@ func TestRateAndRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestTakenBack: who was told of a first verdict is told when nothing was wrong after all, also where the first message
+// has not arrived yet.
+func TestTakenBack(t *testing.T) {
+	s := &sink{codes: []int{http.StatusServiceUnavailable, http.StatusOK}}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	n, _ := started(t, notify.Options{FirstWait: 200 * time.Millisecond}, server.URL)
+	first := judged(t, "one")
+	end := first.End
+	first.State, first.End = incidents.StateWatching, time.Time{}
+	n.Send(first)
+	await(t, "the first try", func() bool { return len(s.got()) == 1 })
+	last := first
+	last.State, last.End, last.Verdict, last.Cause = incidents.StateJudged, end, verdict.Healthy, ""
+	n.Send(last)
+	await(t, "both messages", func() bool { return n.Stats().Sent == 2 })
+	if got := s.got(); !strings.Contains(got[len(got)-1], `"verdict":"healthy"`) {
+		t.Errorf("the last message is %s", got[len(got)-1])
+	}
+}

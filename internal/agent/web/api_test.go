@@ -140,6 +140,14 @@ func TestIncidentThatGoesOn(t *testing.T) {
 	if page := s.ask("GET", "/", ""); !strings.Contains(page.body, "asked by a test</a></h1>") {
 		t.Error("the overview does not begin with it")
 	}
+	one, _ := w.store.Get(made.ID)
+	one.Verdict, one.Cause, one.Summary = verdict.Findings, "slow-command", "KEYS takes long."
+	if err := w.store.Update(one); err != nil {
+		t.Fatal(err)
+	}
+	if page := s.ask("GET", "/", ""); !strings.Contains(page.body, "KEYS takes long.</a></h1>") {
+		t.Error("the overview does not begin with its first verdict")
+	}
 	if err := w.store.Fail(made.ID, "judging ran out of memory"); err != nil {
 		t.Fatal(err)
 	}

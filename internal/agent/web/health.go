@@ -48,12 +48,12 @@ type BlindSpot struct {
 
 // Cost is what the agent takes of this host. Shares are of one CPU core.
 type Cost struct {
-	CPUShare       float64 `json:"cpu_share"`         // of the process, over the last minute
-	CPUBudget      float64 `json:"cpu_budget"`        // 0: none
-	HooksShare     float64 `json:"hooks_share"`       // of the kernel programs
-	RSSBytes       int64   `json:"rss_bytes"`         // of the process, now
-	RSSBudgetBytes int64   `json:"rss_budget_bytes"`  // 0: none
-	Reduced        string  `json:"reduced,omitempty"` // what the agent does less of, to keep its budget
+	CPUShare       float64 `json:"cpu_share"`             // of the process, over the last minute
+	CPUBudget      float64 `json:"cpu_budget"`            // 0: none
+	HooksShare     float64 `json:"hooks_share,omitempty"` // of the kernel programs; 0: not known
+	RSSBytes       int64   `json:"rss_bytes"`             // of the process, now
+	RSSBudgetBytes int64   `json:"rss_budget_bytes"`      // 0: none
+	Reduced        string  `json:"reduced,omitempty"`     // what the agent does less of, to keep its budget
 }
 
 // Kept is what the ring has in full detail.

@@ -105,7 +105,14 @@ func (s *Server) nowIn(h Health, newest []incidents.Incident) (class, said, path
 		path = "/incidents/" + one.ID
 		switch {
 		case one.State == incidents.StateWatching:
-			return verdict.Findings, fmt.Sprintf("Since %s: %s", one.Start.UTC().Format("15:04:05"), one.Trigger), path
+			class, said := verdict.Findings, one.Trigger
+			switch one.Verdict { // the first one
+			case verdict.Findings:
+				said = whatOf(one)
+			case verdict.Healthy:
+				class = verdict.Inconclusive
+			}
+			return class, fmt.Sprintf("Since %s: %s", one.Start.UTC().Format("15:04:05"), said), path
 		case one.Verdict == verdict.Healthy:
 			continue
 		case now.Sub(one.Start) > recentlyEnded:

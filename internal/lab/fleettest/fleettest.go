@@ -52,6 +52,33 @@ func started[T interface{ Stop(context.Context) error }](t testing.TB, name serv
 	if err != nil {
 		t.Fatal(err)
 	}
+	i, err := start(newFleet(t), bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, i)
+	return i
+}
+
+// StartProxy starts a proxy in front of servers until the test ends: start is (*fleet.Fleet).StartEnvoy, for example. It
+// skips the test if there is no such proxy.
+func StartProxy(t testing.TB, start func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance, error),
+	to ...*fleet.Instance,
+) *fleet.Instance {
+	t.Helper()
+	p, err := start(newFleet(t), t.Context(), to...)
+	if errors.Is(err, fleet.ErrNoProxy) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, p)
+	return p
+}
+
+func newFleet(t testing.TB) *fleet.Fleet {
+	t.Helper()
 	registry, err := fleet.OpenRegistry(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +87,13 @@ func started[T interface{ Stop(context.Context) error }](t testing.TB, name serv
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := start(f, bin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return f
+}
+
+func stopAtEnd(t testing.TB, s interface{ Stop(context.Context) error }) {
 	t.Cleanup(func() {
-		if err := i.Stop(context.Background()); err != nil {
+		if err := s.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return i
 }

@@ -3,11 +3,10 @@
 package bench
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/load/workload"
 	"slowpath/internal/wire/target"
 )
@@ -15,26 +14,7 @@ import (
 // TestDataThroughTwemproxy: it knows neither SCAN nor DBSIZE, and closes the connection on which they come.
 func TestDataThroughTwemproxy(t *testing.T) {
 	server := redis(t)
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.StartTwemproxy(t.Context(), server)
-	if errors.Is(err, fleet.ErrNoProxy) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	p := fleettest.StartProxy(t, (*fleet.Fleet).StartTwemproxy, server)
 	at, err := target.Parse(p.Addr)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -70,43 +69,17 @@ func TestServerOnThisHost(t *testing.T) {
 	}
 }
 
-// newFleet has a registry of its own.
-func newFleet(t *testing.T) *fleet.Fleet {
-	t.Helper()
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 // TestProxiesAreNamed: the process on this host is the proxy's. HAProxy passes INFO on, so that the server behind it is
 // visible as well.
 func TestProxiesAreNamed(t *testing.T) {
 	server := start(t, fleet.Spec{})
-	f := newFleet(t)
 	for _, c := range []struct {
 		process string
-		start   func(context.Context, ...*fleet.Instance) (*fleet.Instance, error)
+		start   func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance, error)
 		seen    int
-	}{{"nutcracker", f.StartTwemproxy, 1}, {"haproxy", f.StartHAProxy, 2}} {
+	}{{"nutcracker", (*fleet.Fleet).StartTwemproxy, 1}, {"haproxy", (*fleet.Fleet).StartHAProxy, 2}} {
 		t.Run(c.process, func(t *testing.T) {
-			p, err := c.start(t.Context(), server)
-			if errors.Is(err, fleet.ErrNoProxy) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := p.Stop(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}()
+			p := fleettest.StartProxy(t, c.start, server)
 			o := observed(t, server, Options{Targets: []target.Target{at(t, p.Addr)}})
 			if len(o.Servers) != c.seen || o.Servers[0].Process != c.process || !o.Servers[0].Proxy ||
 				o.Servers[0].Visibility != bottleneck.VisibleOnHost {
@@ -123,18 +96,7 @@ func TestProxiesAreNamed(t *testing.T) {
 // TestSeveralServersBehindAProxy: the CPU time of one of them is not that of all.
 func TestSeveralServersBehindAProxy(t *testing.T) {
 	behind := []*fleet.Instance{start(t, fleet.Spec{}), start(t, fleet.Spec{})}
-	p, err := newFleet(t).StartHAProxy(t.Context(), behind...)
-	if errors.Is(err, fleet.ErrNoProxy) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	p := fleettest.StartProxy(t, (*fleet.Fleet).StartHAProxy, behind...)
 	o := observed(t, behind[0], Options{Targets: []target.Target{at(t, p.Addr)}})
 	if len(o.Servers) != 2 || o.Servers[0].Process != "haproxy" || o.Servers[1].Visibility != bottleneck.NotVisible ||
 		!strings.Contains(o.Servers[1].WhyNotVisible, "several servers") {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"slowpath/internal/lab/fleet"
@@ -15,22 +13,7 @@ import (
 // TestIdentifyEnvoy: its INFO says cluster_enabled:1, and no process id; there is no cluster behind it.
 func TestIdentifyEnvoy(t *testing.T) {
 	behind := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.StartEnvoy(t.Context(), behind)
-	if errors.Is(err, fleet.ErrNoProxy) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Stop(context.Background()) })
+	p := fleettest.StartProxy(t, (*fleet.Fleet).StartEnvoy, behind)
 	to, err := target.Parse(p.Addr)
 	if err != nil {
 		t.Fatal(err)
