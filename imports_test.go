@@ -110,6 +110,7 @@ var layers = map[string]int{
 	"internal/agent/web": 9,
 
 	"site/generate": 9,
+	"site/picture":  0,
 
 	"cmd/slowpath": 11,
 }

@@ -162,7 +162,8 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	}
 	b.cpu, b.usual = last(append(b.cpu, cpu), overMinute+1), last(append(b.usual, cpu), overMinutes+1)
 	b.cost = Cost{
-		CPU: coreOf(b.cpu), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory, Reduced: b.reduced(), Hooks: b.hooks(),
+		CPU: coreOf(b.cpu), Hooks: b.hooks(), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory,
+		Reduced: b.reduced(),
 	}
 	if begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3; begun && !b.released ||
 		float64(rss) > nearLimit*float64(s.Memory) {

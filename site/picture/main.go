@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&p.theme, "theme", "light", "`theme` that the browser prefers: light or dark")
 	flag.Int64Var(&p.width, "width", 1280, "of the window, in CSS `pixels`")
 	flag.Int64Var(&p.height, "height", 800, "of the window, in CSS `pixels`")
-	flag.StringVar(&p.when, "when", "document.readyState == 'complete'", "`expression` that is true once it can be taken")
+	flag.StringVar(&p.when, "when", "document.readyState == 'complete'", "`expression` to wait for")
 	flag.Parse()
 	p.address = flag.Arg(0)
 	if p.address == "" || p.file == "" {

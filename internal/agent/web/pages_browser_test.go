@@ -248,8 +248,10 @@ func TestLoginInBrowser(t *testing.T) {
 	p.Show(360, "screen", "dark")
 	p.Check("login")
 	p.Picture(*screenshots, "login-dark-360", true)
+	const ready = "document.readyState == 'complete' && document.activeElement.name == 'token'" // else keys are lost
+	p.Await(ready)
 	p.Do(chromedp.KeyEvent("wrong token"), chromedp.KeyEvent(kb.Enter))
-	p.Await("document.body.innerText.includes('not the token')")
+	p.Await("document.body.innerText.includes('not the token') && " + ready)
 	p.Do(chromedp.KeyEvent(token), chromedp.KeyEvent(kb.Enter))
 	p.Await("location.pathname == '/topology'")
 	if browsertest.Eval[string](p, "document.cookie") != "" {

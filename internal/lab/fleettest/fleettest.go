@@ -60,8 +60,8 @@ func started[T interface{ Stop(context.Context) error }](t testing.TB, name serv
 	return i
 }
 
-// StartProxy starts a proxy in front of servers until the test ends: start is (*fleet.Fleet).StartEnvoy, for example. It
-// skips the test if there is no such proxy.
+// StartProxy starts a proxy in front of servers until the test ends: start is (*fleet.Fleet).StartEnvoy, for example.
+// It skips the test if there is no such proxy.
 func StartProxy(t testing.TB, start func(*fleet.Fleet, context.Context, ...*fleet.Instance) (*fleet.Instance, error),
 	to ...*fleet.Instance,
 ) *fleet.Instance {
