@@ -52,6 +52,7 @@ type Agent struct {
 	servers  servers
 	budget   *budget
 	episodes *episodes
+	own      disturbance
 
 	settings atomic.Pointer[Settings]
 	changed  chan struct{} // the watch has to begin again

@@ -62,7 +62,7 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 		if ticks%ownLateEvery == 0 {
 			again = ownLate
 		}
-		a.episodes.take(a.view.Seconds(min(last, now-again), now))
+		a.episodes.take(a.own.without(a.view.Seconds(min(last, now-again), now)))
 		a.episodes.step(now)
 		last = now
 	}

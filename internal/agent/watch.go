@@ -171,6 +171,7 @@ func (a *Agent) watchOptions(targets []target.Target) source.Options {
 		if nodes > len(watched) {
 			a.log.Say("and %d more nodes of their clusters", nodes-len(watched))
 		}
+		a.own.ends(a.clock.Now() / int64(time.Second))
 		a.budget.watchBegins()
 	}
 	return o
@@ -199,6 +200,7 @@ func (a *Agent) endWatch(ctx context.Context, cancel func(), asked chan struct{}
 	}
 	if ctx.Err() == nil {
 		a.log.Say("the watch begins again: %s", why)
+		a.own.begins(a.clock.Now() / int64(time.Second))
 		close(asked)
 		cancel()
 	}
