@@ -73,7 +73,7 @@ man: build ## bin/man: a manual page for each command, of the texts of --help
 packages: deps ## dist: deb, rpm, OCI image, formula, source, SBOMs, checksums; then scripts/packages test (as root)
 	scripts/packages test
 
-site: build ## dist/site: the documentation, with a verdict for each cause
+site: deps build ## dist/site: the documentation, with a verdict for each cause; as root with an incident step by step
 	@scripts/deps packages
 	scripts/site
 
