@@ -20,25 +20,25 @@ type pollingConn struct {
 	client   server.Client
 	others   bool // it was seen to send another command after its first refresh
 
-	refreshed bool // at the last list
-	idle      int64
+	refreshed bool  // at the last list
+	second    int64 // of its life, in which it sent its last command
 	listedAt  time.Time
 }
 
-// listed notes what a list says of the connection. CLIENT LIST has whole seconds: a refresh is a new one if the one
-// before the list was another command, if the connection has been idle for less than before, or if it is clearly later.
+// listed notes what a list says of the connection. Its age and how long it has been idle are whole seconds of the same
+// clock of the server: their difference, the second of its life in which it asked last, changes with a command alone.
+// A refresh is a new one if that is another second, or if the last command of the list before was another.
 func (c *pollingConn) listed(x server.Client, at time.Time) {
 	refresh := isRefresh(x)
-	when := at.Add(-time.Duration(x.Idle) * time.Second)
-	if refresh && (len(c.times) == 0 || !c.refreshed || x.Idle < c.idle ||
-		when.Sub(c.times[len(c.times)-1]) >= resolution) {
+	when, second := at.Add(-time.Duration(x.Idle)*time.Second), x.Age-x.Idle
+	if refresh && (len(c.times) == 0 || !c.refreshed || second != c.second) {
 		if !c.listedAt.IsZero() && when.Before(c.listedAt) {
 			when = c.listedAt // it came after the list before
 		}
 		c.times = append(c.times, when)
 	}
 	c.others = c.others || !refresh && len(c.times) > 0
-	c.refreshed, c.idle, c.listedAt = refresh, x.Idle, at
+	c.refreshed, c.second, c.listedAt = refresh, second, at
 }
 
 // connections reports whether it was opened for one refresh.

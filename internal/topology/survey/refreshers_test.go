@@ -70,7 +70,8 @@ func TestPeriodOfMany(t *testing.T) {
 		var b strings.Builder
 		for c := range 60 {
 			since := (k - c + 60) % 60 // asked at second c of each minute
-			fmt.Fprintf(&b, "id=%d addr=10.0.0.%d:1 age=9000 idle=%d flags=N cmd=cluster|nodes\n", c+1, c+1, since)
+			fmt.Fprintf(&b, "id=%d addr=10.0.0.%d:1 age=%d idle=%d flags=N cmd=cluster|nodes\n", c+1, c+1, 9000+k,
+				since)
 		}
 		lists = append(lists, b.String())
 	}
@@ -233,9 +234,9 @@ func fineList(conns ...fakeConn) *Survey {
 					}
 				}
 				// A server has whole seconds of its clock.
-				idle := int64((at + 700*time.Millisecond).Seconds()) - int64((last + 700*time.Millisecond).Seconds())
-				fmt.Fprintf(&b, "id=%d addr=10.0.0.1:%d name=%s age=900 idle=%d flags=N cmd=%s\n", id+1, 5000+id,
-					c.name, idle, cmd)
+				now := int64((at + 700*time.Millisecond).Seconds())
+				fmt.Fprintf(&b, "id=%d addr=10.0.0.1:%d name=%s age=%d idle=%d flags=N cmd=%s\n", id+1, 5000+id,
+					c.name, 900+now, now-int64((last+700*time.Millisecond).Seconds()), cmd)
 			}
 			l.Ticks = append(l.Ticks, Tick{
 				At: start.Add(at), Clients: otherClients(server.ParseClients(b.String())), HasClients: true,
@@ -275,6 +276,17 @@ func TestPeriodOfEachCaller(t *testing.T) {
 		if len(got) != 2 || got[0].PeriodNs != 1e9 || got[1].PeriodNs != 2e9 || got[0].Callers != 1 ||
 			got[1].Callers != 1 {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestPeriodAtEachPhase: the period of a connection that asks each second is known wherever in the second of the
+// server's clock that is, and whatever lies between that and the lists.
+func TestPeriodAtEachPhase(t *testing.T) {
+	for phase := 10 * time.Millisecond; phase < time.Second; phase += 20 * time.Millisecond {
+		got := refreshers(fineList(fakeConn{period: time.Second, phase: phase}))
+		if len(got) != 1 || got[0].PeriodNs != 1e9 {
+			t.Errorf("asked %v after the first list: %+v", phase, got)
 		}
 	}
 }
