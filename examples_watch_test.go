@@ -31,7 +31,10 @@ func TestWatchExamples(t *testing.T) {
 		clients.Lettuce6: "examples/topology-watch-lettuce/TopologyWatch.java",
 		clients.Lettuce7: "examples/topology-watch-lettuce/TopologyWatch.java",
 	} {
-		t.Run(string(library), func(t *testing.T) { watchesMoves(t, launcher(t, library), program) })
+		t.Run(string(library), func(t *testing.T) {
+			t.Parallel() // most of it is seconds in which calls are made
+			watchesMoves(t, launcher(t, library), program)
+		})
 	}
 }
 

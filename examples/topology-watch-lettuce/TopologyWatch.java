@@ -11,6 +11,7 @@ import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
 import io.lettuce.core.resource.ClientResources;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -33,6 +34,8 @@ final class TopologyWatch {
     static final class Client extends RedisClusterClient {
         final AtomicInteger changes = new AtomicInteger();
         volatile boolean connected;
+        private int refreshes; // that are under way
+        private final List<String> meanwhile = new ArrayList<>(); // messages since the first of them began
 
         Client(ClientResources resources, RedisURI seed) {
             super(resources, List.of(seed));
@@ -52,8 +55,32 @@ final class TopologyWatch {
             return replicas.isEmpty() ? super.getTopologyRefreshSource() : replicas;
         }
 
+        /** Reads the map again. What messages say meanwhile is newer than what it gives, and is entered again. */
+        @Override
+        public synchronized CompletionStage<Void> refreshPartitionsAsync() {
+            refreshes++;
+            return super.refreshPartitionsAsync().whenComplete((nothing, error) -> refreshed());
+        }
+
+        private synchronized void refreshed() {
+            refreshes--;
+            List<String> messages = new ArrayList<>(meanwhile);
+            if (refreshes == 0) {
+                meanwhile.clear();
+            }
+            messages.forEach(this::enter);
+        }
+
         /** A message is "slot host:port". */
         synchronized void moved(String message) {
+            if (refreshes > 0 && meanwhile.size() < 16_384) { // as many as there are slots
+                meanwhile.add(message);
+            }
+            enter(message);
+            changes.incrementAndGet();
+        }
+
+        private void enter(String message) {
             String[] words = message.split(" ");
             int colon = words[1].lastIndexOf(':');
             Partitions map = getPartitions();
@@ -61,7 +88,9 @@ final class TopologyWatch {
                     map.getPartition(words[1].substring(0, colon), Integer.parseInt(words[1].substring(colon + 1)));
             int slot = Integer.parseInt(words[0]);
             if (owner == null) {
-                refreshPartitionsAsync(); // a node that has joined
+                if (refreshes == 0) {
+                    refreshPartitionsAsync(); // a node that has joined
+                }
                 return;
             }
             for (RedisClusterNode node : map) {
@@ -75,7 +104,6 @@ final class TopologyWatch {
             owner.setSlots(slots);
             map.updateCache();
             updatePartitionsInConnections();
-            changes.incrementAndGet();
         }
     }
 
@@ -123,7 +151,9 @@ final class TopologyWatch {
             /** Also after each time that Lettuce has connected again: messages may have been missed. */
             @Override
             public void subscribed(String channel, long count) {
-                client.refreshPartitionsAsync();
+                if (count == 2) { // channels
+                    client.refreshPartitionsAsync();
+                }
             }
         });
         connection.sync().subscribe(MOVED, FAILOVER);
