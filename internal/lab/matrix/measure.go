@@ -55,10 +55,11 @@ func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) 
 		return clients.Summary{}, nil, err
 	}
 	var watch *observer
-	if ready(ctx, run) == nil && wait(ctx, run, o.Warmup) { // else it has no reply, and ends by itself
-		watch = observe(ctx, p, run.PID)
-		if p.pool != nil && wait(ctx, run, o.Duration/2) {
-			p.pool.connections = p.pool.count(ctx)
+	if ready(ctx, run) == nil { // else it has no reply, and ends by itself
+		begin := time.Now().Add(o.Warmup)
+		watch = observe(ctx, p, run, begin)
+		if p.pool != nil {
+			p.pool.follow(ctx, run, begin, o.Duration)
 		}
 	}
 	wait(ctx, run, o.Warmup+o.Duration+endWithin)
@@ -84,12 +85,7 @@ func (p *pair) service(ctx context.Context) (clients.Summary, *observer, error) 
 	if err = ready(ctx, run); err == nil {
 		// Beside the warm-up of the requests, so that both begin at about the same time.
 		begun := make(chan *observer, 1)
-		go func() {
-			if wait(ctx, run, p.settings.Warmup) {
-				begun <- observe(ctx, p, run.PID)
-			}
-			close(begun)
-		}()
+		go func() { begun <- observe(ctx, p, run, time.Now().Add(p.settings.Warmup)) }()
 		sum, err = p.requests(p.settings.Duration).Make(ctx, run.Addr())
 		if watch = <-begun; watch != nil {
 			watch.Stop()
@@ -114,9 +110,10 @@ type observer struct {
 	start int64
 }
 
-// observe begins the watch of a client that makes calls. It is nil where the servers have no addresses that can be
-// read.
-func observe(ctx context.Context, p *pair, pid int) *observer {
+// observe watches a client that makes calls, from begin on, the end of its warm-up. The servers are found before, which
+// takes a while and a connection to each. It is nil where the servers have no addresses that can be read, and where the
+// client ended earlier.
+func observe(ctx context.Context, p *pair, run *clients.Process, begin time.Time) *observer {
 	var targets []target.Target
 	for _, addr := range p.addrs {
 		t, err := target.Parse(addr)
@@ -127,9 +124,13 @@ func observe(ctx context.Context, p *pair, pid int) *observer {
 	}
 	b := &observer{clock: clock.New()}
 	b.Watch = monitor.Open(ctx, monitor.Options{
-		Targets: targets, Clock: b.clock, PID: pid,
+		Targets: targets, Clock: b.clock, PID: run.PID,
 		Parallelism: atOnce[p.about.Language],
 	})
+	if !wait(ctx, run, time.Until(begin)) {
+		b.Stop()
+		return nil
+	}
 	b.Start()
 	b.start = b.clock.Now()
 	return b

@@ -109,7 +109,7 @@ func (r *PoolRow) options(o clients.Options) clients.Options {
 type openConnections struct {
 	sessions    []*session.Session
 	before      int // connections that are not the client's
-	connections int // of the client that runs, in the midst of the counted time; 0: not known
+	connections int // of the client that runs, in the middle of the counted time; 0: not known
 }
 
 // watch connects to the servers, and counts the connections before there is a client. It does so once.
@@ -136,6 +136,19 @@ func (n *openConnections) watch(ctx context.Context, addrs []string) error {
 	}
 	n.before = before
 	return nil
+}
+
+// follow counts at the begin of the counted time and in its middle, and keeps the later count. One that came after the
+// end is not kept: a busy machine is late by more than a short load takes, and the client may have closed some by then.
+func (n *openConnections) follow(ctx context.Context, run *clients.Process, begin time.Time, counted time.Duration) {
+	for _, at := range []time.Time{begin, begin.Add(counted / 2)} {
+		if !wait(ctx, run, time.Until(at)) {
+			return
+		}
+		if now := n.count(ctx); now > 0 && time.Now().Before(begin.Add(counted)) {
+			n.connections = now
+		}
+	}
 }
 
 // count is how many connections the client has now; 0: a server did not say.
