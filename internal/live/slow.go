@@ -66,8 +66,18 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 	}
 	v.numbered++
 	v.slow = append(v.slow, SlowCall{v.numbered, whose, c, slices.Clone(segs[:min(len(segs), maxParts)])})
-	if len(v.slow) > 2*maxSlow {
-		v.slow = slices.Clone(v.slow[len(v.slow)-maxSlow:])
+	if len(v.slow)%trimEvery == 0 {
+		v.trimSlow()
+	}
+}
+
+// trimEvery is after how many slow calls those are forgotten that are not kept: each takes a kilobyte or more.
+const trimEvery = maxSlow / 16
+
+// trimSlow forgets the slow calls that are not kept, where they are a quarter of all. v.mu is held.
+func (v *View) trimSlow() {
+	if kept := v.recent(); 4*len(kept) <= 3*len(v.slow) {
+		v.slow = slices.Clone(kept)
 	}
 }
 

@@ -205,3 +205,25 @@ func TestShortConnections(t *testing.T) {
 		t.Errorf("%d calls, of %+v", calls, v.Callers())
 	}
 }
+
+// TestOldSlowCallsAreForgotten: a slow call that is too old to be shown takes no memory.
+func TestOldSlowCallsAreForgotten(t *testing.T) {
+	now := int64(1_800_000_000)
+	v := live.New(live.Options{Clock: at(now * 1e9)})
+	slow := func(calls int, ended int64) {
+		for i := range calls {
+			ns := ended*1e9 + int64(i)
+			v.Call(recording.Call{
+				Source: recording.SourceTap, Conn: "10.0.0.1:1024", Op: "GET", Node: "10.0.0.2:6379",
+				IntendedNs: ns - 50e6, EndNs: ns,
+			})
+		}
+	}
+	const old, recent = 1000, 400
+	slow(old, now-int64(live.DefaultKeep.Seconds())-10)
+	slow(recent, now-5)
+	calls, missed := v.SlowSince(0)
+	if len(calls) != recent || missed != old || len(v.Slow(1<<20)) != recent {
+		t.Errorf("%d slow calls are held, %d were forgotten, %d are shown", len(calls), missed, len(v.Slow(1<<20)))
+	}
+}

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -43,6 +44,34 @@ func TestEncodeHistogram(t *testing.T) {
 		}
 		if len(ours) > len(theirs)*5/4+40 {
 			t.Errorf("histogram %d: %d bytes, the library's has %d", i, len(ours), len(theirs))
+		}
+	}
+}
+
+// TestLatencyCounts: what it encodes is what a histogram of the library has.
+func TestLatencyCounts(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var c LatencyCounts
+	for i := range 300 {
+		h := hdrhistogram.New(1, int64(LatencyMost), latencyFigures)
+		c.Reset()
+		add := func(ns, n int64) {
+			c.Add(ns, n)
+			_ = h.RecordValues(min(ns, int64(LatencyMost)), n)
+		}
+		for range random.IntN(1 + i*3) {
+			add(random.Int64N(1<<(1+random.IntN(38))), 1+random.Int64N(1<<random.IntN(40)))
+		}
+		for _, ns := range []int64{0, 1, 255, 256, 511, 512, int64(LatencyMost) - 1, int64(LatencyMost)} {
+			add(ns, int64(i))
+		}
+		ours, err := c.Encode()
+		theirs, err2 := EncodeHistogram(h)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if string(ours) != string(theirs) {
+			t.Fatalf("histogram %d is another one", i)
 		}
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+// updating reports whether the golden files are to be written: -update is a flag of teatest.
+func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if *update {
+	if updating() {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -141,7 +141,7 @@ func TestFreePorts(t *testing.T) {
 	}
 	seen := map[int]bool{}
 	for _, p := range ports {
-		if seen[p] || p >= portCeiling {
+		if seen[p] || p < portFloor || p >= portCeiling {
 			t.Errorf("port %d", p)
 		}
 		seen[p] = true

@@ -4,13 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"strconv"
 )
 
 const (
-	busOffset   = 10000 // a cluster node's bus listens on its port + 10000 (Redis CLUSTER_PORT_INCR)
-	portCeiling = 55000 // so that the bus port stays below 65536
+	busOffset = 10000 // a cluster node's bus listens on its port + 10000 (Redis CLUSTER_PORT_INCR)
+	// Ports from portFloor to below portCeiling, and their bus ports, are below those that the kernel gives to
+	// connections and listeners by default (net.ipv4.ip_local_port_range, 32768 to 60999): while a server restarts,
+	// nobody else gets its port by chance.
+	portFloor   = 10000
+	portCeiling = 22000
 	portTries   = 1000
 )
 
@@ -44,8 +49,8 @@ func clusterPorts(s Spec, n int) ([]int, error) {
 	return ports, nil
 }
 
-// freePorts finds n different ports below portCeiling which are free together with their bus ports. They may be taken
-// again before a server starts on them.
+// freePorts finds n different ports, by chance, which are free together with their bus ports. They may be taken again
+// before a server starts on them.
 func freePorts(n int) ([]int, error) {
 	var held []net.Listener
 	defer func() {
@@ -53,27 +58,25 @@ func freePorts(n int) ([]int, error) {
 			l.Close()
 		}
 	}()
+	var refused error // the last one
+	hold := func(port int) bool {
+		l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			refused = err
+			return false
+		}
+		held = append(held, l)
+		return true
+	}
 	var ports []int
 	for range portTries + n {
 		if len(ports) == n {
 			return ports, nil
 		}
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("finding a free port: %w", err)
+		if port := portFloor + rand.IntN(portCeiling-portFloor); hold(port) && hold(port+busOffset) {
+			ports = append(ports, port)
 		}
-		held = append(held, l)
-		port := l.Addr().(*net.TCPAddr).Port
-		if port >= portCeiling {
-			continue
-		}
-		bus, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port+busOffset))
-		if err != nil {
-			continue
-		}
-		held = append(held, bus)
-		ports = append(ports, port)
 	}
-	return nil, fmt.Errorf("found %d of %d free ports below %d; widen net.ipv4.ip_local_port_range downwards",
-		len(ports), n, portCeiling)
+	return nil, fmt.Errorf("found %d of %d free ports from %d to %d (%w); stop what listens there", len(ports), n,
+		portFloor, portCeiling-1, refused)
 }
