@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
@@ -35,17 +36,17 @@ func (c Cost) Over() bool {
 // step is what is given up when the agent takes more than its budget, the cheapest loss first.
 type step struct {
 	say    string
-	reduce func(*source.Options)
+	reduce func(*source.Options) // nil: the host is read at a slower pace, for which the watch goes on
 }
 
 var steps = []step{
+	{say: "the counters, sockets and processes of the host are read half as often: what they say comes later"},
 	{
-		"slowpath's own calls are made five times more rarely: where no client calls, slow calls are seen later",
-		func(o *source.Options) { o.ProbeRate = max(o.ProbeRate/5, leastProbeRate) },
-	},
-	{
-		"the tap follows a part of the connections, at a third of its budget: of the others slow calls are not seen",
-		func(o *source.Options) { o.TapBudget = usedBudget(o.TapBudget) / 3 },
+		"the tap follows a part of the connections, at a third of its budget: of the others slow calls are not seen; " +
+			"slowpath's own calls are made five times more rarely",
+		func(o *source.Options) {
+			o.TapBudget, o.ProbeRate = usedBudget(o.TapBudget)/3, max(o.ProbeRate/5, leastProbeRate)
+		},
 	},
 	{
 		"the files of the host are not read: CPU quotas, run queues, disks and freezes are seen by the tap alone",
@@ -65,12 +66,15 @@ func usedBudget(b float64) float64 {
 // Times of the budget.
 const (
 	measureEvery = 10 * time.Second
-	// A step costs a second of CPU time, since the watch begins again: it is taken when the budget is not kept for
-	// several minutes, or at once when a minute takes farTooMuch times the budget.
-	overMinute  = 6  // measurements
-	overMinutes = 30 // measurements
-	farTooMuch  = 2
-	// settleTime is not counted after the begin of a watch: loading the kernel programs takes a second of CPU time.
+	// A step is taken when the budget is not kept for several minutes, or at once when a minute takes farTooMuch times
+	// the budget. One for which the watch begins again costs half a second of CPU time, and it sees nothing meanwhile:
+	// that is done where several minutes take worthRestart times the budget.
+	overMinute   = 6  // measurements
+	overMinutes  = 30 // measurements
+	farTooMuch   = 2
+	worthRestart = 1.25
+	slowerPace   = 2
+	// settleTime is not counted after the begin of a watch: the kernel programs are loaded and everything is read once.
 	settleTime = 90 * time.Second
 	stepEvery  = 5 * time.Minute
 	backAfter  = 30 * time.Minute
@@ -83,8 +87,14 @@ const (
 	goHeapPart = 0.4
 	// gcPercent is by how much the heap grows between two collections, in percent of what is in use.
 	gcPercent = 200
-	// nearLimit is the part of the memory from which on pages are given back.
-	nearLimit = 0.85
+	// timerSlack is how late the kernel may end a sleep. Sources that must be on time use clock.Alarm, which it does
+	// not concern.
+	timerSlack = time.Millisecond
+	// nearLimit is the part of the memory from which on pages are given back: each minute, since that takes as long as
+	// a collection of garbage, or at once from atLimit on.
+	nearLimit    = 0.85
+	atLimit      = 0.93
+	releaseEvery = time.Minute
 )
 
 // budget measures what the agent costs, and gives up what costs most for least when it is too much.
@@ -96,8 +106,9 @@ type budget struct {
 	cpu      []time.Duration // of this process, at the measurements of the last minute
 	usual    []time.Duration // the same for some minutes, without incidents and the begin of a watch
 	level    int             // steps that are taken
+	pace     clock.Pace      // at which the host is read
 	began    time.Time       // the watch
-	released bool            // pages that only its begin needed
+	released time.Time       // pages that only the begin of the watch needed, or that others need; zero: not since then
 	incident time.Time       // when calls were slow last
 	changed  time.Time       // the level
 	below    time.Time       // since when it is far below the budget; zero: it is not
@@ -127,7 +138,8 @@ func (b *budget) keep(ctx context.Context) {
 }
 
 // limitRuntime has Go collect garbage rarely, but when the heap comes near its part of the memory, and run one thread
-// at a time: each timer would wake up another one that finds nothing to do.
+// at a time: each timer would wake up another one that finds nothing to do. The thread by which Go watches over the
+// others sleeps for 20 µs again and again while one of them runs: with late timers it does so less often.
 func (b *budget) limitRuntime() {
 	s := b.a.settings.Load()
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -138,6 +150,7 @@ func (b *budget) limitRuntime() {
 	}
 	if os.Getenv("GOMAXPROCS") == "" && s.CPUBudget > 0 {
 		runtime.GOMAXPROCS(1)
+		slackenTimers(timerSlack)
 	}
 }
 
@@ -147,7 +160,7 @@ func (b *budget) watchBegins() {
 	defer b.mu.Unlock()
 	b.began, b.cpu, b.usual = time.Now(), nil, nil
 	debug.FreeOSMemory() // what the begin of a watch took: the kernel's types, the programs
-	b.released = false
+	b.released = time.Time{}
 }
 
 // measure takes the CPU time and the memory of this process, and decides whether to give up more, or less.
@@ -165,9 +178,10 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 		CPU: coreOf(b.cpu), Hooks: b.hooks(), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory,
 		Reduced: b.reduced(),
 	}
-	if begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3; begun && !b.released ||
-		float64(rss) > nearLimit*float64(s.Memory) {
-		b.released = true
+	begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3
+	near, at := float64(rss) > nearLimit*float64(s.Memory), float64(rss) > atLimit*float64(s.Memory)
+	if begun && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at {
+		b.released = now
 		debug.FreeOSMemory()
 		releaseProgram()
 	}
@@ -205,14 +219,18 @@ func (b *budget) decide(now time.Time, core, limit float64) {
 	} else if b.below.IsZero() {
 		b.below = now
 	}
+	at := b.level
+	if at < len(steps) && steps[at].reduce != nil {
+		limit *= worthRestart
+	}
 	switch {
-	case core > limit && b.level < len(steps) && now.Sub(b.changed) >= stepEvery:
+	case core > limit && at < len(steps) && now.Sub(b.changed) >= stepEvery:
 		b.level++
 		if b.level > 1 && now.Sub(b.changed) < 2*stepEvery {
 			b.backWait = min(2*b.backWait, 24*time.Hour)
 		}
 		b.a.log.Warn("slowpath takes %s of a core, more than its budget of %s: %s", format.Percent(core),
-			format.Percent(limit), steps[b.level-1].say)
+			format.Percent(b.a.settings.Load().CPUBudget), steps[at].say)
 	case b.level > 0 && !b.below.IsZero() && now.Sub(b.below) >= b.backWait:
 		b.level--
 		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(core), steps[b.level].say)
@@ -222,15 +240,24 @@ func (b *budget) decide(now time.Time, core, limit float64) {
 	}
 	b.changed, b.below, b.cpu, b.usual = now, time.Time{}, nil, nil
 	b.cost.Reduced = b.reduced()
-	b.a.restartWatch()
+	b.pace.Set(1)
+	if b.level > 0 {
+		b.pace.Set(slowerPace)
+	}
+	if steps[min(at, b.level)].reduce != nil {
+		b.a.restartWatch()
+	}
 }
 
 // reduce gives up what has to be.
 func (b *budget) reduce(o *source.Options) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	o.Pace = &b.pace
 	for _, s := range steps[:b.level] {
-		s.reduce(o)
+		if s.reduce != nil {
+			s.reduce(o)
+		}
 	}
 }
 

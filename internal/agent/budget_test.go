@@ -59,15 +59,18 @@ func TestAgentBudget(t *testing.T) {
 	if n := b.pass(2*time.Minute, 0.011) + b.pass(5*time.Minute, 0.005) + b.pass(30*time.Second, 0.03); n != 0 {
 		t.Errorf("%d restarts for two minutes a bit above the budget, and half a minute far above it", n)
 	}
-	if n := b.pass(2*time.Minute, 0.03); n != 1 || b.options().ProbeRate != 0.2 {
-		t.Errorf("%d restarts, %+v", n, b.options())
+	if n := b.pass(time.Minute, 0.03); n != 0 || b.level != 1 || b.options().Pace.Times() != slowerPace {
+		t.Errorf("%d restarts, level %d, %+v: the first step goes without", n, b.level, b.options())
 	}
-	if n := b.pass(stepEvery/2, 0.02); n != 0 {
+	if n := b.pass(30*time.Second, 0.03); n != 0 {
 		t.Error("the next step comes at once")
 	}
-	b.pass(stepEvery, 0.011)
-	if o := b.options(); o.TapBudget != tap.DefaultBudget/3 || o.NoHost {
-		t.Errorf("after the second step: %+v", o)
+	if n := b.pass(stepEvery, 0.001) + b.pass(3*stepEvery, 0.012); n != 0 {
+		t.Errorf("%d restarts for a fifth above the budget", n)
+	}
+	n := b.pass(stepEvery, 0.013)
+	if o := b.options(); n != 1 || o.TapBudget != tap.DefaultBudget/3 || o.ProbeRate != 0.2 || o.NoHost {
+		t.Errorf("after the second step, %d restarts: %+v", n, o)
 	}
 	b.pass(time.Hour, 0.02)
 	said := strings.Count(b.log.String(), "more than its budget of 1.0 %")
@@ -79,7 +82,7 @@ func TestAgentBudget(t *testing.T) {
 		t.Error("taken up again after 20 minutes")
 	}
 	b.pass(48*time.Hour, 0.001)
-	if b.level != 0 || b.options().ProbeRate != 1 || b.Cost().Over() {
+	if b.level != 0 || b.options().ProbeRate != 1 || b.options().Pace.Times() != 1 || b.Cost().Over() {
 		t.Errorf("after two days: level %d, %+v", b.level, b.Cost())
 	}
 }
@@ -91,15 +94,15 @@ func TestAgentBudgetOfAnIncident(t *testing.T) {
 	b.pass(10*time.Minute, 0.005)
 	for end := b.now.Add(5 * time.Minute); b.now.Before(end); {
 		b.incident = b.now // as at the tick before
-		if n := b.pass(measureEvery, 0.04); n != 0 {
-			t.Fatalf("%d steps within five times the budget", n)
+		if b.pass(measureEvery, 0.04); b.level != 0 {
+			t.Fatalf("%d steps within five times the budget", b.level)
 		}
 	}
-	if n := b.pass(time.Hour, 0.009); n != 0 {
-		t.Errorf("%d steps after it", n)
+	if b.pass(time.Hour, 0.009); b.level != 0 {
+		t.Errorf("%d steps after it", b.level)
 	}
 	b.incident = b.now.Add(30 * time.Minute)
-	if n := b.pass(3*time.Minute, 0.06); n != 1 {
-		t.Errorf("%d steps above it", n)
+	if b.pass(3*time.Minute, 0.06); b.level != 1 {
+		t.Errorf("%d steps above it", b.level)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,4 +33,11 @@ func releaseProgram() {
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
 		}
 	}
+}
+
+// slackenTimers lets the kernel end the sleeps of all threads of this process, and of those it will start, up to d
+// late: 50 µs where not asked (prctl(2), PR_SET_TIMERSLACK). It does nothing in a program built with cgo, which
+// slowpath is not.
+func slackenTimers(d time.Duration) {
+	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(d), 0)
 }

@@ -2,4 +2,8 @@
 
 package agent
 
+import "time"
+
 func releaseProgram() {}
+
+func slackenTimers(time.Duration) {}

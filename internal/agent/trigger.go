@@ -57,7 +57,8 @@ const maxByChance = 1e-3
 type tally struct {
 	unix                int64
 	calls, slow, failed int64
-	maxNs, lostNs       int64
+	maxNs               int64
+	lostNs, totalNs     int64   // the time of slow calls, and of all
 	over                []int64 // calls that took longer than each goal
 }
 
@@ -103,14 +104,14 @@ func (t *triggers) tallyOf(s live.Second) tally {
 	for i, g := range t.goals {
 		out.over[i] = s.Latencies.From(int64(g.Most) + 1)
 	}
-	if s.Slow > 0 {
-		slow := int64(t.slow())
-		s.Latencies.Each(func(from, to, calls int64) {
-			if middle := (from + to) / 2; middle >= slow {
-				out.lostNs += calls * middle
-			}
-		})
-	}
+	slow := int64(t.slow())
+	s.Latencies.Each(func(from, to, calls int64) {
+		middle := (from + to) / 2
+		out.totalNs += calls * middle
+		if s.Slow > 0 && middle >= slow {
+			out.lostNs += calls * middle
+		}
+	})
 	return out
 }
 
@@ -129,7 +130,8 @@ func (t *triggers) window(p population, now int64, n int64) (sum tally, since in
 			continue
 		}
 		sum.calls, sum.slow, sum.failed = sum.calls+s.calls, sum.slow+s.slow, sum.failed+s.failed
-		sum.maxNs, sum.lostNs = max(sum.maxNs, s.maxNs), sum.lostNs+s.lostNs
+		sum.maxNs = max(sum.maxNs, s.maxNs)
+		sum.lostNs, sum.totalNs = sum.lostNs+s.lostNs, sum.totalNs+s.totalNs
 		bad := s.slow + s.failed
 		for i, over := range s.over {
 			sum.over[i] += over
@@ -238,13 +240,15 @@ func (t *triggers) failedBefore(node string, second int64) float64 {
 const leastCalls = 100
 
 // noticed is what the verdict calls noticed: a pattern of slow calls, one of them is long, or together they take a
-// notable part of the time.
+// notable part of the time: of that of the clock, and of what all callers spend in calls. A stall of 10 ms that 50
+// callers wait for at once takes half a second of theirs, and none of them loses more than 10 ms.
 func (t *triggers) noticed(s tally, seconds int64) bool {
 	if s.slow == 0 {
 		return false
 	}
 	return isPattern(s.slow, s.calls, facts.HealthyMaxShare) || s.maxNs >= facts.HealthyMaxNs ||
-		s.slow >= account.MinSlowCalls && float64(s.lostNs) >= facts.MinShare*float64(seconds)*1e9
+		s.slow >= account.MinSlowCalls &&
+			float64(s.lostNs) >= facts.MinShare*max(float64(seconds)*1e9, float64(s.totalNs))
 }
 
 // isPattern reports whether more of the calls are concerned than may be, beyond chance.

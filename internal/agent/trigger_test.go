@@ -39,13 +39,14 @@ func TestTriggers(t *testing.T) {
 		goals  []Goal
 		want   Kind
 	}{
-		"healthy":                     {newest: second(0, live.Users, 1000, 0, 0)},
-		"few slow calls":              {newest: second(0, live.Users, 1000, 3, 20*ms)},
-		"many slow calls":             {newest: second(0, live.Users, 1000, 300, 20*ms), want: SlowCalls},
-		"one long call":               {newest: second(0, live.Users, 1000, 1, 150*ms), want: SlowCalls},
-		"few calls, most of the time": {newest: second(0, live.Users, 1000, 12, 99*ms), want: SlowCalls},
-		"errors":                      {newest: failing(1000, 400), want: FailedCalls},
-		"few errors":                  {newest: failing(1000, 5)},
+		"healthy":                             {newest: second(0, live.Users, 1000, 0, 0)},
+		"few slow calls":                      {newest: second(0, live.Users, 1000, 3, 20*ms)},
+		"many slow calls":                     {newest: second(0, live.Users, 1000, 300, 20*ms), want: SlowCalls},
+		"one long call":                       {newest: second(0, live.Users, 1000, 1, 150*ms), want: SlowCalls},
+		"few calls, most of the time":         {newest: second(0, live.Users, 1000, 12, 99*ms), want: SlowCalls},
+		"many callers wait for a short stall": {newest: second(0, live.Users, 20_000, 150, 12*ms)},
+		"errors":                              {newest: failing(1000, 400), want: FailedCalls},
+		"few errors":                          {newest: failing(1000, 5)},
 		"goal missed": {
 			newest: second(0, live.Users, 1000, 0, 0), goals: []Goal{{0.99, ms / 2}}, want: OverGoal,
 		},

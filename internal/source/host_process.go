@@ -44,7 +44,7 @@ func (r *run) watchHost(ctx context.Context, n node) error {
 // How often a sparing watch reads what another one reads more often. Each wake-up takes 20 to 70 µs of a virtual CPU.
 const (
 	sparingThread    = 20 * time.Millisecond  // the main thread,
-	sparingWithTap   = 100 * time.Millisecond // and where the tap sees each of its waits
+	sparingWithTap   = 200 * time.Millisecond // and where the tap sees each of its waits
 	sparingListen    = time.Second            // the accept queue
 	sparingCounters  = 2 * time.Second        // counters of the host, the cgroup and the processes,
 	sparingDrain     = 100 * time.Millisecond // what the tap saw,
@@ -55,7 +55,7 @@ const (
 // spare has the host be read less often.
 func (r *run) spare(o *host.Options) {
 	o.ThreadEvery, o.ListenEvery, o.CountersEvery = sparingThread, sparingListen, sparingCounters
-	o.CostShare = sparingCostShare
+	o.CostShare, o.Pace = sparingCostShare, r.Pace
 	if r.kernel != nil {
 		o.ThreadEvery = sparingWithTap
 	}

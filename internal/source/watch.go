@@ -45,10 +45,11 @@ type Options struct {
 	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
 	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread
-	// below 20 ms (100 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
+	// below 20 ms (200 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
 	// is full for less than a second.
 	Sparing bool
-	Frames  string // the user's own table of frames (internal/source/profile/stacks), empty: none
+	Pace    *clock.Pace // at which a sparing watch reads the host's counters, sockets and processes
+	Frames  string      // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
 	// Loaded, if set, is called when the rest of the watch needs fewer privileges (internal/source/privilege): the
@@ -276,7 +277,7 @@ func (r *run) runAll(ctx context.Context) {
 	if called := r.calledNodes(); !r.NoHost && len(called) > 0 && runtime.GOOS == "linux" {
 		o := host.CallersOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink, Nodes: called}
 		if r.Sparing {
-			o.Every = sparingCallers
+			o.Every, o.CostShare, o.Pace = sparingCallers, sparingCostShare, r.Pace
 		}
 		wg.Go(func() {
 			r.runSource(ctx, "host", r.nodes[0], func() error { return host.WatchCallers(ctx, o) })

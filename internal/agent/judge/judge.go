@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 )
@@ -144,10 +145,26 @@ func (o Options) run(ctx context.Context, args []string, schema string) ([]byte,
 	if why := reason(notes.kept.String()); why != "" {
 		return nil, errors.New(why)
 	}
+	if noMemoryToBegin(err) {
+		return nil, errors.New(tooMuchMemory)
+	}
 	if err == nil {
 		err = fmt.Errorf("it printed no %s", schema)
 	}
 	return nil, err
+}
+
+const tooMuchMemory = "it took more memory than it may"
+
+// noMemoryToBegin reports whether a process without a word was ended by a segmentation fault. A Go program says so
+// itself, and exits: there was no memory to load the program.
+func noMemoryToBegin(err error) bool {
+	var e *exec.ExitError
+	if !errors.As(err, &e) {
+		return false
+	}
+	status, ok := e.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGSEGV
 }
 
 // environment is all that the process is told. One CPU is left to it: the rest is for the servers of the host.
@@ -167,7 +184,7 @@ func reason(notes string) (why string) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "fatal error: runtime: out of memory") ||
 			strings.HasPrefix(line, "runtime: cannot allocate memory") {
-			return "it took more memory than it may"
+			return tooMuchMemory
 		}
 		text, isError := strings.CutPrefix(line, "slowpath: ")
 		if line != "" && (isError || why == "") {

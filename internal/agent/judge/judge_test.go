@@ -102,11 +102,16 @@ func TestBadJudgements(t *testing.T) {
 	if err := os.WriteFile(noRecording, []byte("SQLite? no\x1b[31m"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noMemory := filepath.Join(dir, "killed") // as the kernel kills a program that it cannot load
+	if err := os.WriteFile(noMemory, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		o    judge.Options
 		want string
 	}{
-		"no recording": {judge.Options{Executable: program, Recording: noRecording}, "recording"},
+		"no memory to begin": {judge.Options{Executable: noMemory, Recording: "x"}, "memory"},
+		"no recording":       {judge.Options{Executable: program, Recording: noRecording}, "recording"},
 		"no file": {
 			judge.Options{Executable: program, Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
 		},

@@ -140,11 +140,12 @@ func noticed(c *facts.Case, fs []cause.Finding) (out []cause.Finding) {
 }
 
 // slowCallsNoticed reports whether anybody notices that calls were slow: they are a pattern of all calls or of those of
-// one process, one of them takes long, or together they take a notable part of the time.
+// one process, one of them takes long, or together they take a notable part of the time: of that of the clock, and of
+// what all callers spend in calls. Many callers that wait for one stall lose little each.
 func slowCallsNoticed(c *facts.Case) bool {
 	l := c.Ledger
 	return !few(l) || slowest(l) >= facts.HealthyMaxNs ||
-		float64(l.Users.ExcessNs) >= facts.MinShare*float64(c.EndNs-c.StartNs) ||
+		float64(l.Users.ExcessNs) >= facts.MinShare*float64(max(c.EndNs-c.StartNs, callTimeNs(c))) ||
 		slices.ContainsFunc(c.Nodes, (*facts.Node).SlowForCaller)
 }
 

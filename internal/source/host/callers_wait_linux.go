@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -18,6 +19,10 @@ type CallersOptions struct {
 	Sink  recording.Sink
 	Nodes map[netip.AddrPort]string // addresses of servers, with their names in the recording
 	Every time.Duration             // 2 s when 0
+	// CostShare bounds the CPU time of the rounds to one part in so many of a core, but for longestPause at most times
+	// CostShare/1000; 0: they are as frequent as Every says.
+	CostShare int64
+	Pace      *clock.Pace
 }
 
 const (
@@ -56,17 +61,28 @@ func WatchCallers(ctx context.Context, o CallersOptions) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	rounds := time.NewTicker(o.Every)
-	defer rounds.Stop()
 	for {
-		w.round()
+		timer := time.NewTimer(w.pacedRound())
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			w.round() // once more, for waits that began since the last round
 			return nil
-		case <-rounds.C:
+		case <-timer.C:
 		}
 	}
+}
+
+// pacedRound makes a round, and gives the pause until the next one. A dump of all sockets takes 2 ms on a large host,
+// whose table of them is large, too.
+func (w *callerWatch) pacedRound() time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin := threadCPU()
+	w.round()
+	longest := longestPause * time.Duration(max(1, w.CostShare/costShare))
+	pause := max(w.Every, min(time.Duration((threadCPU()-begin)*w.CostShare), longest))
+	return pause * time.Duration(w.Pace.Times())
 }
 
 // open opens the socket tables of all namespaces. Tables without sock_diag have no times and are left out.

@@ -38,7 +38,7 @@ func (p *paced) run(w *watch, read func()) {
 	longest := longestPause * time.Duration(max(1, w.CostShare/costShare))
 	pause := min((threadCPU()-begin)*share, int64(max(longest, p.every)))
 	// Some tolerance, so that a round that comes a little early does not miss it.
-	p.next = now + max(int64(p.every-min(p.every, w.CountersEvery)/2), pause)
+	p.next = now + max(int64(p.every-min(p.every, w.CountersEvery)/2), pause)*w.Pace.Times()
 }
 
 // watchCounters reads the counters until the context ends.
@@ -55,7 +55,7 @@ func (w *watch) watchCounters(ctx context.Context) {
 		w.listen.run(w, w.listenQueue)
 		if now := w.Clock.Now(); now >= next {
 			w.round()
-			next = max(next+int64(w.CountersEvery), now)
+			next = max(next+int64(w.CountersEvery)*w.Pace.Times(), now)
 		}
 		select {
 		case <-ctx.Done():

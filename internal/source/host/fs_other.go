@@ -48,11 +48,13 @@ func AwaitEnd(ctx context.Context, _ FS, _ int) bool {
 
 // CallersOptions are for WatchCallers.
 type CallersOptions struct {
-	FS    FS
-	Clock clock.Clock
-	Sink  recording.Sink
-	Nodes map[netip.AddrPort]string
-	Every time.Duration
+	FS        FS
+	Clock     clock.Clock
+	Sink      recording.Sink
+	Nodes     map[netip.AddrPort]string
+	Every     time.Duration
+	CostShare int64
+	Pace      *clock.Pace
 }
 
 // WatchCallers needs Linux.

@@ -74,6 +74,7 @@ type Options struct {
 	// CostShare bounds the CPU time of each expensive read (sockets, neighbours, clients) to one part in so many of a
 	// core; 1000 when 0.
 	CostShare int64
+	Pace      *clock.Pace // of the counters and the expensive reads
 }
 
 func (o Options) withDefaults() Options {

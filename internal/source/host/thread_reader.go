@@ -145,11 +145,22 @@ func (r *threadReader) pread(f hostfs.File) ([]byte, bool) {
 	return r.buf[:n], n > 0 && (err == nil || n < len(r.buf))
 }
 
+// preadPromptly is pread for the two files of a thread that are read each time.
+func (r *threadReader) preadPromptly(f hostfs.File) ([]byte, bool) {
+	prompt, ok := f.(hostfs.Prompt)
+	if !ok {
+		return r.pread(f)
+	}
+	r.reads.Add(1)
+	n, err := prompt.ReadPromptly(r.buf[:])
+	return r.buf[:n], n > 0 && err == nil
+}
+
 // read fills a reading except for its time. It is false when the thread is gone. cpu.stat is read last: a throttled
 // period that ended before the thread ran again is in it when the run is in schedstat.
 func (r *threadReader) read(t *reading) bool {
 	*t = reading{}
-	b, ok := r.pread(r.stat)
+	b, ok := r.preadPromptly(r.stat)
 	if !ok {
 		return false
 	}
@@ -158,7 +169,7 @@ func (r *threadReader) read(t *reading) bool {
 		return false
 	}
 	t.state, t.cpu = stat.state, stat.cpu
-	if b, ok = r.pread(r.sched); !ok {
+	if b, ok = r.preadPromptly(r.sched); !ok {
 		return false
 	}
 	if t.schedstat, ok = parseSchedstat(b); !ok {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -159,7 +160,7 @@ func (w *watch) watchThread(ctx context.Context) error {
 	var t reading
 	after := 0 // readings since the context ended
 	for {
-		if ctx.Err() != nil && (!s.waiting() || after >= int(graceTime/w.ThreadEvery)) {
+		if ctx.Err() != nil && (!s.waiting() || after > int(graceTime/w.ThreadEvery)) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -194,7 +195,8 @@ func (w *watch) readThread(s *states, t *reading) bool {
 // threadCPU is the CPU time of the calling thread.
 func threadCPU() int64 {
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID,
+		uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		return 0
 	}
 	return ts.Nano()

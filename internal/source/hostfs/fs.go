@@ -40,6 +40,13 @@ type File interface {
 	io.Closer
 }
 
+// Prompt is a File that can be read without announcing the system call to the Go runtime, whose monitor thread would be
+// woken up each time. It is for files that the kernel fills without waiting for anything: stat and schedstat of a
+// thread, not the counters of a cgroup or the memory of a process.
+type Prompt interface {
+	ReadPromptly(p []byte) (int, error) // from its beginning
+}
+
 // ReadRegular reads a regular file of another process, at most max bytes of it: what that process put there may be a
 // pipe that nobody writes, a device, or a file without end.
 func ReadRegular(fs FS, name string, max int64) ([]byte, error) {

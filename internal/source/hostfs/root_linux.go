@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +38,16 @@ func (f rawFile) ReadAt(p []byte, off int64) (int, error) {
 		}
 		return n, nil
 	}
+}
+
+// ReadPromptly reads once from the beginning.
+func (f rawFile) ReadPromptly(p []byte) (int, error) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(f), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 func (f rawFile) Close() error { return unix.Close(int(f)) }

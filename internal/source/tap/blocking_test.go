@@ -3,12 +3,16 @@
 package tap
 
 import (
+	"errors"
+	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
 )
@@ -174,6 +178,58 @@ func checkWaits(t *testing.T, rec *recording.Recording, waits int, k, shared *ta
 	}
 	if len(seen) != 2 {
 		t.Errorf("the end of the connection was seen at %v", seen)
+	}
+}
+
+// TestReadBeforePublished: a client that polls its socket reads a reply before the server's end has told what it did
+// for it. The next reply counts both; of the two, only the one that does not wait by design is a call.
+func TestReadBeforePublished(t *testing.T) {
+	const rounds = 500
+	port := startServer(t)
+	tap, rec := openAt(t, "127.0.0.1", port, Options{})
+	other, k := newTalk(t, port), newTalk(t, port)
+	raw, err := k.conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 64)
+	polled := func(reply string, args ...string) {
+		t.Helper()
+		k.send(args...)
+		err := raw.Control(func(fd uintptr) {
+			n, err := -1, error(unix.EAGAIN)
+			for end := time.Now().Add(time.Minute); errors.Is(err, unix.EAGAIN) && time.Now().Before(end); {
+				n, err = unix.Read(int(fd), got)
+			}
+			if err != nil || string(got[:n]) != reply {
+				t.Errorf("got %q, want %q (%v)", got[:max(n, 0)], reply, err)
+			}
+		})
+		if err != nil || t.Failed() {
+			t.FailNow()
+		}
+	}
+	for range rounds {
+		polled(":0\r\n", "WAIT", "0", "0")
+		polled("+PONG\r\n", "PING")
+	}
+	k.send("PING")
+	k.taken(port)
+	k.expect("+PONG\r\n")
+	k.conn.Close()
+	other.alone()
+	handshakesUntilNow(t, tap, rec)
+	seen := 0
+	for _, e := range rec.EventsOf(recording.SourceTap, "", recording.KindClose) {
+		if d := recording.DetailOf[recording.ConnDetail](e); d.Client == k.conn.LocalAddr().String() {
+			seen++
+			if d.Calls != rounds+1 {
+				t.Errorf("at the %s's end %d calls were seen, want %d", d.Side, d.Calls, rounds+1)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d ends of the connection were seen, want 2", seen)
 	}
 }
 

@@ -134,6 +134,7 @@ func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.Con
 	r.chains(e, client)
 	delete(r.handshakes, e.Conn)
 	delete(r.reportedPID, e.Conn)
+	delete(r.reportedChains, e.Conn)
 	delete(r.ordered, e.Conn)
 	r.endConn(client, r.time(e.Now))
 }
@@ -182,11 +183,13 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	r.chains(e, client)
 }
 
-// chains is how long a client made calls of one command one after the other on a connection; see docs/recording.md.
+// chains is how long a client made calls of one command one after the other on a connection, where there were more
+// since the last time; see docs/recording.md.
 func (r *recorder) chains(e *kernelConnEvent, client clientEnd) {
-	if e.Chains.Count == 0 {
+	if e.Chains.Count == r.reportedChains[e.Conn] {
 		return
 	}
+	put(r, r.reportedChains, e.Conn, e.Chains.Count)
 	values := map[string]uint64{
 		"chains": e.Chains.Count, "chain_calls": e.Chains.Calls, "chain_ns": e.Chains.Ns,
 		"chain_in_flight_ns": e.Chains.InFlightNs,

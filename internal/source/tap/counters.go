@@ -4,12 +4,13 @@ package tap
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
-	"time"
+	"unsafe"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
 )
@@ -44,8 +45,9 @@ type tally struct {
 
 // scratch is memory of one reading of the programs' maps, for the next one.
 type scratch struct {
-	per       []kernelHist // by CPU
-	histogram *hdrhistogram.Histogram
+	hists     []kernelHist // by CPU
+	counts    []uint64     // by CPU
+	latencies recording.LatencyCounts
 }
 
 // nodeOp is what the programs number: a command, and the node that it was sent to, empty where that is none of those
@@ -85,7 +87,7 @@ var alwaysWritten = map[kernelCounter]bool{kernelCounterC_DROPPED: true, kernelC
 func (t *Tap) count() {
 	now := t.Clock.Now()
 	for i, name := range t.kernel.counters {
-		v, err := sumPerCPU(t.kernel.coll.Maps[kernelMapCounters], uint32(i))
+		v, err := sumPerCPU(t.kernel.coll.Maps[kernelMapCounters], uint32(i), t.scratch.counts)
 		if err != nil {
 			continue
 		}
@@ -156,9 +158,17 @@ func (t *Tap) writeFilter() {
 	}
 }
 
-func sumPerCPU(m *ebpf.Map, key uint32) (sum uint64, err error) {
-	var per []uint64
-	if err = m.Lookup(key, &per); err != nil {
+func newScratch() (s scratch, err error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return s, fmt.Errorf("counting the CPUs: %w", err)
+	}
+	return scratch{hists: make([]kernelHist, cpus), counts: make([]uint64, cpus)}, nil
+}
+
+// sumPerCPU adds up a counter of each CPU; per has room for them.
+func sumPerCPU(m *ebpf.Map, key uint32, per []uint64) (sum uint64, err error) {
+	if err = readPerCPU(m, key, per); err != nil {
 		return 0, err
 	}
 	for _, v := range per {
@@ -167,23 +177,38 @@ func sumPerCPU(m *ebpf.Map, key uint32) (sum uint64, err error) {
 	return sum, nil
 }
 
+// readPerCPU reads the values of a map by CPU, of which there are as many as ebpf.PossibleCPU says. The library makes
+// the memory for them anew each time, twice: on a host of 64 CPUs half a megabyte for one command.
+func readPerCPU[V uint64 | kernelHist](m *ebpf.Map, key uint32, per []V) error {
+	if cpus, err := ebpf.PossibleCPU(); err != nil || cpus != len(per) {
+		return fmt.Errorf("room for %d of %d CPUs", len(per), cpus)
+	}
+	attr := struct { // union bpf_attr of BPF_MAP_LOOKUP_ELEM
+		fd, _      uint32
+		key, value unsafe.Pointer
+		flags      uint64
+	}{fd: uint32(m.FD()), key: unsafe.Pointer(&key), value: unsafe.Pointer(unsafe.SliceData(per))}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr))
+	runtime.KeepAlive(m)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // histogram writes what one series grew by since the last time.
 func (t *Tap) histogram(key uint32, node, name string, now int64) {
-	per := t.scratch.per
-	if t.kernel.coll.Maps[kernelMapHists].Lookup(key, &per) != nil {
+	per := t.scratch.hists
+	if readPerCPU(t.kernel.coll.Maps[kernelMapHists], key, per) != nil {
 		return
 	}
-	t.scratch.per = per
 	last := t.tally.hists[key]
 	if last == nil {
 		last = make([]uint32, len(per[0].N))
 		t.tally.hists[key] = last
 	}
-	h := t.scratch.histogram
-	if h == nil {
-		h = hdrhistogram.New(1, int64(time.Minute), 2)
-		t.scratch.histogram = h
-	}
+	h := &t.scratch.latencies
 	h.Reset()
 	grown := false
 	for j := range last {
@@ -193,14 +218,14 @@ func (t *Tap) histogram(key uint32, node, name string, now int64) {
 		}
 		if n := sum - last[j]; n > 0 {
 			grown = true
-			_ = h.RecordValues(min(bucketNs(j), int64(time.Minute)), int64(n)) // within its bounds
+			h.Add(bucketNs(j), int64(n))
 		}
 		last[j] = sum
 	}
 	if !grown {
 		return
 	}
-	encoded, err := recording.EncodeHistogram(h)
+	encoded, err := h.Encode()
 	if err != nil {
 		return
 	}

@@ -60,7 +60,7 @@ var optional = []optionalPrograms{
 		"garbage collections of clients", needsUprobes,
 		[]string{kernelProgOnCollectionBegin, kernelProgOnCollectionEnd},
 	},
-	{losingSnapshots, "a kernel that allows iterators over sockets", []string{kernelProgOnConnSnapshot}},
+	{losingSnapshots, "a kernel that allows iterators over open files", []string{kernelProgOnConnSnapshot}},
 }
 
 var hooks = []hook{

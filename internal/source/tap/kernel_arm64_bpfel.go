@@ -614,6 +614,7 @@ type kernelPair struct {
 	RepBytes     uint64
 	ReqBytes     uint32
 	Calls        uint32
+	NoCalls      uint32
 	Op           uint16
 	Args         uint16
 	Slot         uint32
@@ -623,6 +624,7 @@ type kernelPair struct {
 	Flags        uint32
 	Refs         uint32
 	Ambiguous    uint32
+	_            [4]byte
 	Ends         [2]uint64
 	ClkClient    kernelClocks
 }

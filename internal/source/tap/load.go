@@ -5,6 +5,7 @@ package tap
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -171,9 +172,9 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 		}
 	}
 	var context *btf.Struct
-	if err := kernel.TypeByName("bpf_iter__bpf_sk_storage_map", &context); err != nil {
+	if err := kernel.TypeByName("bpf_iter__task_file", &context); err != nil {
 		delete(spec.Programs, kernelProgOnConnSnapshot)
-		l.addBlind(losingSnapshots, "the kernel has no iterator over sockets: "+err.Error(), "a newer kernel")
+		l.addBlind(losingSnapshots, "the kernel has no iterator over open files: "+err.Error(), "a newer kernel")
 	}
 	for _, name := range processPrograms {
 		spec.Programs[name].KernelVersion = anyVersion
@@ -181,43 +182,43 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// create loads the programs. Where the kernel does not take them, it leaves out one group of those that can be, and if
-// that does not help, one after the other.
+// create loads the programs that each watch needs, and then each group of those that can be left out, to the same maps:
+// one that the kernel does not take costs what it sees, and nothing is loaded twice.
 func (l *loaded) create(spec *ebpf.CollectionSpec) error {
-	coll, why := ebpf.NewCollection(spec)
-	if why == nil {
-		l.coll = coll
-		return nil
-	}
-	for _, one := range optional {
-		if l.createWithout(spec, why, one) == nil {
-			return nil
+	needed := spec.Copy()
+	for _, o := range optional {
+		for _, name := range o.programs {
+			delete(needed.Programs, name)
 		}
 	}
-	err := why
-	for n := 2; n <= len(optional) && err != nil; n++ {
-		err = l.createWithout(spec, why, optional[:n]...)
-	}
+	types := btf.NewCache()
+	coll, err := ebpf.NewCollectionWithOptions(needed, ebpf.CollectionOptions{Cache: types})
 	if err != nil {
 		return explain(err)
+	}
+	l.coll = coll
+	for _, o := range optional {
+		if err := l.add(spec, o.programs, types); err != nil {
+			l.addBlind(o.losing, fmt.Sprintf("the kernel does not take the programs: %v", err), o.enable)
+		}
 	}
 	return nil
 }
 
-// createWithout loads the programs but those of some groups, for which it adds a blind spot each.
-func (l *loaded) createWithout(spec *ebpf.CollectionSpec, why error, groups ...optionalPrograms) (err error) {
-	rest := spec.Copy()
-	for _, g := range groups {
-		for _, name := range g.programs {
-			delete(rest.Programs, name)
-		}
+// add loads those of some programs that a specification has, with the maps that are there.
+func (l *loaded) add(spec *ebpf.CollectionSpec, names []string, types *btf.Cache) error {
+	more := spec.Copy()
+	maps.DeleteFunc(more.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !slices.Contains(names, name) })
+	if len(more.Programs) == 0 {
+		return nil
 	}
-	if l.coll, err = ebpf.NewCollection(rest); err != nil {
+	coll, err := ebpf.NewCollectionWithOptions(more, ebpf.CollectionOptions{MapReplacements: l.coll.Maps, Cache: types})
+	if err != nil {
 		return err
 	}
-	for _, g := range groups {
-		l.addBlind(g.losing, fmt.Sprintf("the kernel does not take the programs: %v", why), g.enable)
-	}
+	maps.Copy(l.coll.Programs, coll.Programs)
+	coll.Programs = nil // they stay
+	coll.Close()
 	return nil
 }
 

@@ -151,9 +151,12 @@ func TestOtherHost(t *testing.T) {
 				if every > 0 {
 					checkPairs(t, all, calls, counts, false)
 				}
-				if made := uint64(c.conns * c.pipeline * c.batches); counts["calls.server"] != made ||
-					counts["calls.client"] != made {
-					t.Errorf("%d calls made; %v", made, counts)
+				// another test that looks for servers on this host may have asked this one, too
+				made, alone := uint64(c.conns*c.pipeline*c.batches), counts["conns"] == 2*uint64(c.conns)
+				for _, end := range []string{"calls.server", "calls.client"} {
+					if seen := counts[end]; seen < made || alone && seen > made {
+						t.Errorf("%d calls made; %v", made, counts)
+					}
 				}
 			})
 		}

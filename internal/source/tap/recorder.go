@@ -34,6 +34,7 @@ type recorder struct {
 	opens           map[uint64]heldOpen   // that they opened is not recorded yet
 	observers       map[uint64]bool       // of other observers, as the recording has it
 	reportedPID     map[uint64]int        // process at the client's end, as the recording has it
+	reportedChains  map[uint64]uint64     // how many chains of calls the recording has
 	ordered         map[uint64]bool       // the recording has that the order of calls at their server's end is known
 
 	// Calls.
@@ -72,7 +73,8 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		names: map[uint32]string{}, threads: map[uint32]*threadLog{}, serving: map[uint32]Node{}, readers: readers{},
 		clients: map[clientEnd]process{}, localClients: map[clientEnd]bool{},
 		retransmissions: map[clientEnd][]span{}, handshakes: map[uint64]*handshake{},
-		reportedPID: map[uint64]int{}, ordered: map[uint64]bool{}, observers: map[uint64]bool{},
+		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{}, ordered: map[uint64]bool{},
+		observers:   map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),

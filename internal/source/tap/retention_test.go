@@ -102,7 +102,7 @@ func (c *churner) sizes() map[string]int {
 		"clients": len(b.clients), "localClients": len(b.localClients),
 		"retransmissions": len(b.retransmissions), "ended": len(b.ended), "conns": len(b.conns),
 		"serverViews": len(b.serverViews), "clientViews": len(b.clientViews),
-		"handshakes": len(b.handshakes), "reportedPID": len(b.reportedPID),
+		"handshakes": len(b.handshakes), "reportedPID": len(b.reportedPID), "reportedChains": len(b.reportedChains),
 		"names": len(b.names), "readers": len(b.readers),
 		"idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving),
 	}
@@ -134,7 +134,8 @@ func TestChurn(t *testing.T) {
 	c.b.settle(int64(c.now) + keepFor + 1)
 	for name, n := range c.sizes() {
 		switch name {
-		case "clients", "localClients", "retransmissions", "serverViews", "handshakes", "reportedPID", "ended", "conns":
+		case "clients", "localClients", "retransmissions", "serverViews", "handshakes", "reportedPID",
+			"reportedChains", "ended", "conns":
 			if n != 0 {
 				t.Errorf("%d %s are left when all connections have ended", n, name)
 			}

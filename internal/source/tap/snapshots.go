@@ -10,9 +10,10 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
-// snapshotReader reads the last exchange of each connection of clients, by an iterator over sockets: the watched
+// snapshotReader reads the last exchange of each connection of clients, by an iterator over open files: the watched
 // threads pay nothing for it.
 type snapshotReader struct {
 	iter *link.Iter
@@ -35,7 +36,7 @@ func openSnapshots(coll *ebpf.Collection) (*snapshotReader, error) {
 	if p == nil {
 		return nil, nil
 	}
-	iter, err := link.AttachIter(link.IterOptions{Program: p, Map: coll.Maps[kernelMapConns]})
+	iter, err := link.AttachIter(link.IterOptions{Program: p})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -70,7 +71,8 @@ func (s *snapshotReader) read(take func(*kernelConnSnapshot)) error {
 		if errors.Is(err, io.EOF) || err == nil && n == 0 {
 			return nil
 		}
-		if err != nil {
+		// EAGAIN: of a million files none was a connection that is watched
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
 			return err
 		}
 	}

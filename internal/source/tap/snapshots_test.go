@@ -114,7 +114,7 @@ func snapshotsOf(t *testing.T, nodes []Node, client *exec.Cmd) *recording.Record
 	source, err := Open(Options{Clock: clock.New(), Files: host.Root{}, Sink: seen, Nodes: nodes})
 	needs(t, err)
 	if source.snapshots == nil {
-		t.Skip("needs an iterator over sockets: ", source.Blind())
+		t.Skip("needs an iterator over open files: ", source.Blind())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -208,7 +208,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			r := openRaw(b, port, constants{})
 			snapshots, err := openSnapshots(r.coll)
 			if err != nil || snapshots == nil {
-				b.Skip("needs an iterator over sockets: ", err)
+				b.Skip("needs an iterator over open files: ", err)
 			}
 			defer snapshots.Close() //nolint:errcheck // the benchmark is over
 			for range conns {

@@ -209,9 +209,13 @@ func (r *raw) finish(t testing.TB) ([]kernelCallEvent, map[string]uint64) {
 	atRest(t, r.port)
 	close(r.stop)
 	<-r.done
+	s, err := newScratch()
+	if err != nil {
+		t.Fatal(err)
+	}
 	counts := map[string]uint64{}
 	for i, name := range r.counters {
-		counts[name], _ = sumPerCPU(r.coll.Maps["counters"], uint32(i))
+		counts[name], _ = sumPerCPU(r.coll.Maps["counters"], uint32(i), s.counts)
 	}
 	if err := errors.Join(r.ring.Close(), r.Close()); err != nil {
 		t.Error(err)

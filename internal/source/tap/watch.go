@@ -78,6 +78,9 @@ func Load(o Options, nodes int) (*Tap, error) {
 		return nil, err
 	}
 	t := &Tap{Options: o, kernel: l, offset: offset, restarts: make(chan restart, maxRestarts)}
+	if t.scratch, err = newScratch(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
 	t.plaintexts = newPlaintextWatch(l.coll.Programs, o.Files)
 	t.cost.measuring, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
@@ -273,6 +276,9 @@ var past = time.Unix(1, 0)
 // drain passes on the events that are in the ring buffer, up to `most` bytes of them: where they come faster than they
 // are read it is never empty. It reports whether there may be more.
 func (t *Tap) drain(most int) (more bool, err error) {
+	if t.ring.AvailableBytes() == 0 {
+		return false, nil
+	}
 	var rec ringbuf.Record
 	t.ring.SetDeadline(past)
 	for most > 0 {

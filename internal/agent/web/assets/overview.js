@@ -174,7 +174,7 @@ function drawTimes(n) {
 		const label = long ? `${sp.date(t).slice(5)} ${sp.time(t, false)}`
 			: sp.time(t, each < 60e3);
 		const text = sp.element("span", { class: "dim" }, label);
-		text.style.left = `${100 * i / n}%`;
+		text.style.left = `min(${100 * i / n}%, 100% - ${label.length}ch)`; // it fits until it is drawn anew, too
 		times.append(text);
 	}
 }

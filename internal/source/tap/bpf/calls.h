@@ -544,6 +544,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	pair->req_bytes = p->bytes;
 	pair->rep_bytes = c->rep.bytes;
 	pair->calls = c->calls;
+	pair->no_calls = c->no_calls;
 	pair->tls = c->tls;
 	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_TIME);
 	read_clocks(pair->slot, f->now, &pair->clk_client);

@@ -1,6 +1,7 @@
 /* Snapshots of connections: the last request on each connection of a client on this host. The loader reads them when it
- * needs them (an iterator over sockets), so that no call pays for it. They show which other nodes the process of a slow
- * call had sent requests to while that call waited. */
+ * needs them (an iterator over open files), so that no call pays for it. They show which other nodes the process of a
+ * slow call had sent requests to while that call waited. An iterator over the connections alone (bpf_sk_storage_map)
+ * would have less to do, but hardened kernels refuse it. */
 #ifndef SLOWPATH_CONN_SNAPSHOTS_H
 #define SLOWPATH_CONN_SNAPSHOTS_H
 
@@ -8,11 +9,15 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 } CORE;
 
-struct bpf_iter__bpf_sk_storage_map {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
+struct socket {
 	struct sock *sk;
-	void *value;
+} CORE;
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
 } CORE;
 
 /* Connections on which nothing came for so many nanoseconds are left out. */
@@ -28,13 +33,15 @@ static __always_inline u64 last_arrival(const struct conn *c)
 	return c->outstanding != c->blocking ? c->batches[(c->batch_no - 1) & (BATCHES - 1)].arrived : 0;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int on_conn_snapshot(struct bpf_iter__bpf_sk_storage_map *it)
+SEC("iter/task_file")
+int on_conn_snapshot(struct bpf_iter__task_file *it)
 {
-	struct sock *sk = it->sk;
-	if (!sk)
+	struct file *file = it->file;
+	if (!file) /* after the last one */
 		return 0;
-	struct conn *c = bpf_sk_storage_get(&conns, sk, NULL, 0); /* it->value cannot be indexed by a variable */
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk = socket ? socket->sk : NULL;
+	struct conn *c = sk ? bpf_sk_storage_get(&conns, sk, NULL, 0) : NULL;
 	if (!c || c->ignore || c->remote)
 		return 0;
 	struct conn_snapshot e = {.now = monotonic_ns()};

@@ -293,18 +293,20 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	c->last_ns = pair->flags & F_BLOCKING ? 0 : ns;
 	c->in_flight_since = pair->arrived;
 	c->in_flight_ns += c->last_ns;
-	u32 calls = pair->calls - (u32)c->calls;
-	if (!c->calls || calls > RING)
+	/* A client that polls may have read others before the server's end published them: they count with this one. */
+	u32 calls = pair->calls - (u32)c->calls, no_calls = pair->no_calls - (u32)c->no_calls;
+	if (!c->calls || calls > RING || no_calls >= calls) {
 		calls = 1;
+		no_calls = 0;
+	}
 	c->calls = pair->calls;
+	c->no_calls = pair->no_calls;
 	if (!(pair->flags & F_BLOCKING))
 		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now);
-	if (pair->flags & F_NO_CALL)
-		c->no_calls += calls;
 	if (pair->flags & F_NO_TIME)
 		return;
-	count(C_CALLS_CLIENT, calls);
-	add_latency(pair->op, CLIENT, ns, calls);
+	count(C_CALLS_CLIENT, calls - no_calls);
+	add_latency(pair->op, CLIENT, ns, calls - no_calls);
 	if (ns >= slow_ns) {
 		if (may_report(now))
 			report_light(c, slot, now, 0);

@@ -404,6 +404,7 @@ struct pair {
 	u32 requested_seq; /* TCP sequence number behind what was read */
 	u64 rep_bytes;
 	u32 req_bytes, calls;
+	u32 no_calls;    /* how many of calls are F_NO_CALL */
 	u16 op, args;
 	u32 slot;        /* of the client's thread, and its clocks at send */
 	u32 tls;
