@@ -11,13 +11,13 @@ PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./interna
 	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
 # Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
 # internal/load/scalability, whose tests are simulations in one goroutine, and the tests of RACE_SKIP: each does the
-# same with many recordings or pages, which takes minutes with the race detector; others do it with a few.
+# same with many recordings, histograms or pages, which takes minutes with the race detector; others do it with a few.
 RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
 	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
 	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 RACE_SKIP := ^(TestBoundOnDisk|TestCorpus|TestFixSteps|TestFirstScreen|TestPageInBrowser|TestThinnedCalls|$\
-	TestRareCalls|TestBoundOfSlowCalls|TestOpenWithinBounds)$$
+	TestRareCalls|TestBoundOfSlowCalls|TestOpenWithinBounds|TestEncodeHistogram|TestCallers|TestCausesFit)$$
 
 .PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity \
 	packages site deps help

@@ -82,7 +82,8 @@ func command(run func() error) func() {
 //	counted ADDRESS COMMAND FILE PATH
 //	               the number at PATH is that of the calls that the server has counted
 //	page NAME PATH REGEXP, page NAME POST PATH
-//	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout
+//	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout.
+//	               POST sets $INCIDENT, if it makes one.
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
 	hangupEnds(t)

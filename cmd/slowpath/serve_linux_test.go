@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/agent/web"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -62,6 +63,10 @@ func askPage(ts *testscript.TestScript, neg bool, args []string) {
 		refused := args[1] == http.MethodPost && resp.StatusCode >= http.StatusBadRequest
 		return err == nil && !refused && want.Match(body)
 	})
+	var made web.Triggered
+	if args[1] == http.MethodPost && json.Unmarshal([]byte(last), &made) == nil {
+		ts.Setenv("INCIDENT", made.ID)
+	}
 }
 
 // TestServeConfig: what a configuration may have, and what is said of one that is wrong.
