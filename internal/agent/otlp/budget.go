@@ -36,6 +36,14 @@ func (b *budget) allows() bool {
 	return b.disabled || b.left > 0
 }
 
+// halfFull reports whether half of what may be sent at once is left.
+func (b *budget) halfFull() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	return b.disabled || b.left >= b.most/2
+}
+
 // take spends some if there is as much.
 func (b *budget) take(units float64) bool {
 	b.mu.Lock()

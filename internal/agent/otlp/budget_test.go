@@ -28,3 +28,32 @@ func TestDailyBudget(t *testing.T) {
 		}
 	})
 }
+
+// TestOverBudgetSaidOnce: who sends all that is allowed gets a little more every now and then. That it is too little is
+// said once, and again after a time in which there was enough.
+func TestOverBudgetSaidOnce(t *testing.T) {
+	const perDay = 1 << 20
+	now, said := time.Unix(0, 0), 0
+	c := &channel{
+		what: "spans", budget: dailyBudget(perDay, func() time.Time { return now }), log: func(string) { said++ },
+	}
+	push := func() error { c.wrote(perDay); return nil }
+	for range 10 {
+		c.send(1, push)
+		c.drop(1)
+		now = now.Add(27 * time.Hour) // until a little is allowed again
+	}
+	if said != 1 {
+		t.Errorf("it was said %d times, want once", said)
+	}
+	now = now.Add(24 * time.Hour)
+	c.send(1, func() error { return nil })
+	c.send(1, push)
+	c.drop(1)
+	if said != 2 {
+		t.Errorf("after a day with enough it was said %d times, want twice", said)
+	}
+	if s := c.numbers(); s.Sent != 12 || s.Dropped != 11 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -50,7 +50,9 @@ func (c *channel) send(n int, do func() error) {
 	err := do()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.overBudget = false
+	if c.budget.halfFull() {
+		c.overBudget = false
+	}
 	now := time.Now()
 	if err != nil {
 		c.stats.Failed += int64(n)
@@ -82,7 +84,8 @@ func (c *channel) queue(n int) bool {
 	return true
 }
 
-// drop counts what is not sent, and says so once.
+// drop counts what is not sent, and says so once until the budget is half full again: at its end, a little is sent each
+// few minutes.
 func (c *channel) drop(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

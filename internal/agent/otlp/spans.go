@@ -52,9 +52,12 @@ func (e *Exporter) slowCalls() {
 	for _, c := range calls {
 		e.number = c.Number
 		spans := 1 + len(c.Segments)
-		if e.o.SpansPerMinute < 0 || !e.minute.take(float64(spans)) || !e.spans.budget.allows() {
+		switch {
+		case e.o.SpansPerMinute < 0 || !e.minute.take(float64(spans)):
 			e.left(spans)
-		} else if e.spans.queue(spans) {
+		case !e.spans.budget.allows():
+			e.spans.drop(spans)
+		case e.spans.queue(spans):
 			e.call(c)
 		}
 	}
@@ -148,7 +151,7 @@ func (e *Exporter) Incident(i incidents.Incident, diagnosis []byte) {
 		return
 	}
 	if !e.spans.budget.allows() {
-		e.left(1)
+		e.spans.drop(1)
 		return
 	}
 	if !e.spans.queue(1) {
