@@ -110,7 +110,7 @@ func TestFaults(t *testing.T) {
 func buildProgram(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", dir, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

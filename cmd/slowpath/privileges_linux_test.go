@@ -29,7 +29,7 @@ func built(t *testing.T, dir string) string {
 		t.Skip("needs root")
 	}
 	path := filepath.Join(dir, "slowpath")
-	build := exec.Command("go", "build", "-o", path, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "slowpath")
-		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "slowpath/cmd/slowpath")
+		build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "slowpath/cmd/slowpath")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building slowpath: %v\n%s", err, out)
