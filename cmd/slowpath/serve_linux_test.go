@@ -301,7 +301,7 @@ func TestServeFindsAQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{CgroupProcs: g.AllProcs()})
-	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
+	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", dataDir(t),
 		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
 	var log output
 	c.Stderr = &log
@@ -325,4 +325,14 @@ func TestServeFindsAQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, &log, "verdict after .*: server-cfs-throttled: ")
+}
+
+// dataDir is for an agent, which gives root up: the parent of t.TempDir is root's alone.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "data")
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ func TestPageOfARealIncident(t *testing.T) {
 	var told toldOf
 	told.Server = httptest.NewServer(&told)
 	defer told.Close()
-	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
+	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", dataDir(t),
 		"--after", "5s", "--no-tap", "--probe-rate", "10/s", "--slow", "40ms", "--cool-down", "1s",
 		"--notify", told.URL, r.Addr)
 	var log output
