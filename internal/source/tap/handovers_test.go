@@ -13,19 +13,36 @@ import (
 
 // pooled is a client in C, since threads of Go do not block for each other: arguments are the port, connections and
 // threads. All threads share a pool of these connections; with "own" each has its connection, and the next thread in
-// turn is woken after each call.
+// turn is woken after each call. Its lock spins: with a mutex, whoever frees it would wake threads, too.
 const pooled = `
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MOST = 16, ROUNDS = 100 };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t given[MOST];
-static int fds[MOST], got[MOST], queue[MOST], conns, threads, own, waiting, idle, turn;
+static char taken;
+static sem_t given[MOST], asked;
+static int fds[MOST], got[MOST], queue[MOST], conns, threads, own, waiting, idle;
+
+static void lock(void) {
+	while (__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(void) {
+	__atomic_clear(&taken, __ATOMIC_RELEASE);
+}
+
+static int first_in_queue(void) {
+	int next = queue[0];
+	memmove(queue, queue + 1, --waiting * sizeof(int));
+	return next;
+}
 
 static void call(int fd) {
 	char buf[64];
@@ -35,51 +52,38 @@ static void call(int fd) {
 }
 
 static int borrow(int me) {
-	pthread_mutex_lock(&lock);
+	lock();
 	if (idle) {
-		got[me] = fds[--idle];
-	} else {
-		got[me] = -1;
-		queue[waiting++] = me;
-		while (got[me] < 0)
-			pthread_cond_wait(&given[me], &lock);
+		int fd = fds[--idle];
+		unlock();
+		return fd;
 	}
-	pthread_mutex_unlock(&lock);
+	queue[waiting++] = me;
+	unlock();
+	sem_wait(&given[me]);
 	return got[me];
 }
 
 static void give_back(int fd) {
-	int next = -1;
-	pthread_mutex_lock(&lock);
-	if (waiting) {
-		next = queue[0];
-		memmove(queue, queue + 1, --waiting * sizeof(int));
-		got[next] = fd;
-	} else {
+	lock();
+	if (!waiting) {
 		fds[idle++] = fd;
+		unlock();
+		return;
 	}
-	pthread_mutex_unlock(&lock);
-	if (next >= 0)
-		pthread_cond_signal(&given[next]);
-}
-
-static void own_turn(int me) {
-	pthread_mutex_lock(&lock);
-	while (turn != me)
-		pthread_cond_wait(&given[me], &lock);
-	pthread_mutex_unlock(&lock);
-	call(fds[me]);
-	pthread_mutex_lock(&lock);
-	turn = (me + 1) % threads;
-	pthread_mutex_unlock(&lock);
-	pthread_cond_signal(&given[(me + 1) % threads]);
+	int next = first_in_queue();
+	unlock();
+	got[next] = fd;
+	sem_post(&given[next]);
 }
 
 static void *work(void *arg) {
 	int me = (int)(long)arg;
 	for (int i = 0; i < ROUNDS; i++) {
 		if (own) {
-			own_turn(me);
+			sem_wait(&given[me]);
+			call(fds[me]);
+			sem_post(&given[(me + 1) % threads]);
 		} else {
 			int fd = borrow(me);
 			call(fd);
@@ -90,22 +94,15 @@ static void *work(void *arg) {
 }
 
 /* With "loop" one thread for each connection sends and reads for those who ask. */
-static pthread_cond_t asked = PTHREAD_COND_INITIALIZER;
-
 static void *loop(void *arg) {
 	int fd = fds[(long)arg];
 	for (;;) {
-		pthread_mutex_lock(&lock);
-		while (!waiting)
-			pthread_cond_wait(&asked, &lock);
-		int next = queue[0];
-		memmove(queue, queue + 1, --waiting * sizeof(int));
-		pthread_mutex_unlock(&lock);
+		sem_wait(&asked);
+		lock();
+		int next = first_in_queue();
+		unlock();
 		call(fd);
-		pthread_mutex_lock(&lock);
-		got[next] = 1;
-		pthread_mutex_unlock(&lock);
-		pthread_cond_signal(&given[next]);
+		sem_post(&given[next]);
 	}
 	return NULL;
 }
@@ -113,13 +110,11 @@ static void *loop(void *arg) {
 static void *ask(void *arg) {
 	int me = (int)(long)arg;
 	for (int i = 0; i < ROUNDS; i++) {
-		pthread_mutex_lock(&lock);
-		got[me] = 0;
+		lock();
 		queue[waiting++] = me;
-		pthread_cond_signal(&asked);
-		while (!got[me])
-			pthread_cond_wait(&given[me], &lock);
-		pthread_mutex_unlock(&lock);
+		unlock();
+		sem_post(&asked);
+		sem_wait(&given[me]);
 	}
 	return NULL;
 }
@@ -137,10 +132,11 @@ int main(int argc, char **argv) {
 		if (connect(fds[i], (struct sockaddr *)&to, sizeof(to)))
 			return 1;
 	}
-	for (long i = 0; i < threads; i++) {
-		pthread_cond_init(&given[i], NULL);
+	sem_init(&asked, 0, 0);
+	for (int i = 0; i < threads; i++)
+		sem_init(&given[i], 0, own && i == 0);
+	for (long i = 0; i < threads; i++)
 		pthread_create(&all[i], NULL, looped ? ask : work, (void *)i);
-	}
 	for (long i = 0; looped && i < conns; i++)
 		pthread_create(&loops[i], NULL, loop, (void *)i);
 	for (int i = 0; i < threads; i++)
