@@ -164,7 +164,7 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		}
 		if t.Source == "slowlog" {
 			text := fmt.Sprintf("SLOWLOG: %s took up to %s, %s during the watch", t.Command, format.Brief(t.DurationNs),
-				facts.TimesText(t.count))
+				facts.TimesText(slowlogEntries(n, t.Command)))
 			if who := n.ClientText(t.Suspect); who != "" {
 				text += ", from " + who
 			}
@@ -176,6 +176,16 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 			"commandstats: %s took %s on average, %s while calls waited", t.Command, format.Brief(mean),
 			facts.TimesText(t.count))
 	}
+}
+
+// slowlogEntries are those of a command: also such for which no slow call waited, or which another one stands for.
+func slowlogEntries(n *facts.Node, command string) (count int) {
+	for _, s := range n.Ledger.Suspects {
+		if s.Node == n.Address && s.Source == "slowlog" && s.Command == command {
+			count++
+		}
+	}
+	return count
 }
 
 // doubtStopped says where the thread was also kept from running: then the command took longer than its work.
