@@ -327,6 +327,56 @@ func TestServeFindsAQuota(t *testing.T) {
 	until(t, &log, "verdict after .*: server-cfs-throttled: ")
 }
 
+// TestServeFindsABurst: what is slow for two seconds is no pattern of the time that a recording has. The incident still
+// has the cause, and its recording, too.
+func TestServeFindsABurst(t *testing.T) {
+	slowpath, err := exec.LookPath("slowpath")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{Config: []string{"enable-debug-command yes"}})
+	data := dataDir(t)
+	c := exec.CommandContext(t.Context(), slowpath, "serve", "--listen", "127.0.0.1:0", "--data", data,
+		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
+	var log output
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, &log, "watching "+r.Addr)
+	load := traffic.Start(t.Context(), traffic.Spec{Addr: r.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(1000)})
+	defer load.Stop()
+	// On a busy host an incident of something else may be going on at the time of a burst.
+	found := regexp.MustCompile(`incident (\S+): verdict after .*: slow-command: `)
+	var incident []string
+	for tries := 0; incident == nil && tries < 4; tries++ {
+		time.Sleep(calmBefore)
+		for range 10 {
+			if _, err := r.Do(t.Context(), "DEBUG", "SLEEP", "0.02"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(untilJudged)
+		incident = found.FindStringSubmatch(log.String())
+	}
+	_ = c.Process.Signal(syscall.SIGTERM)
+	if err := c.Wait(); err != nil || incident == nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	out, err := exec.Command(slowpath, "doctor", "--json",
+		filepath.Join(data, "incidents", incident[1], "recording.slowpath")).Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || !bytes.Contains(out, []byte(`"slow-command"`)) {
+		t.Errorf("its recording: %v: %.600s", err, out)
+	}
+}
+
+const (
+	calmBefore  = 15 * time.Second // so that the burst after it is less than 1 % of all calls
+	untilJudged = 12 * time.Second // after a burst
+)
+
 // dataDir is for an agent, which gives root up: the parent of t.TempDir is root's alone.
 func dataDir(t *testing.T) string {
 	t.Helper()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/agent/ring"
+	"slowpath/internal/diagnose/verdict"
 )
 
 func newEpisodes(a *Agent) *episodes {
@@ -197,7 +199,7 @@ func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident,
 		in.End = time.Unix(w.end, 0).UTC()
 		r.keepState(in)
 	}
-	path, err := r.saveRecording(ctx, id, w.from, w.to)
+	path, err := r.store.RecordingPath(id)
 	if err != nil {
 		return in, err
 	}
@@ -205,9 +207,17 @@ func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident,
 	if err != nil {
 		return in, err
 	}
+	if err := r.saveRecording(ctx, path, w.from, w.to); err != nil {
+		return in, err
+	}
 	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path, HTML: page, Timeout: judgeTime})
 	if err != nil {
 		return in, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err, path)
+	}
+	if from, to := w.own(in.Start.Unix()); from > w.from && isHealthy(diagnosis) {
+		if shorter := r.shorterVerdict(ctx, path, page, from, to); shorter != nil {
+			diagnosis = shorter
+		}
 	}
 	if err := r.store.Finish(id, diagnosis); err != nil {
 		return in, err
@@ -215,26 +225,57 @@ func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident,
 	return r.judged(id, in, sizeOf(path), final, time.Since(began))
 }
 
-// saveRecording replaces the recording of an incident by one of this time.
-func (r *recorder) saveRecording(ctx context.Context, id string, from, to int64) (string, error) {
-	path, err := r.store.RecordingPath(id)
-	if err != nil {
-		return "", err
+// own is the time of an incident whose first slow or failed call was at since: at least as long as that of a trigger.
+func (w window) own(since int64) (from, to int64) {
+	to = min(max(w.end, since+usersWindow), w.to)
+	return min(since, to-usersWindow), to
+}
+
+// shorterVerdict judges the time of an incident alone: what is a pattern in its few seconds may be none in a recording
+// that begins a minute before. Where it is not healthy, the recording and the page become those of this time, as a
+// verdict has to be that of its recording. Otherwise it is nil.
+func (r *recorder) shorterVerdict(ctx context.Context, path, page string, from, to int64) []byte {
+	const suffix = ".shorter"
+	defer func() {
+		_ = os.Remove(path + suffix)
+		_ = os.Remove(page + suffix)
+	}()
+	if err := r.saveRecording(ctx, path+suffix, from, to); err != nil {
+		return nil // the verdict of the longer time is good
 	}
+	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path + suffix, HTML: page + suffix, Timeout: judgeTime})
+	if err != nil || isHealthy(diagnosis) {
+		return nil
+	}
+	if err := errors.Join(os.Rename(path+suffix, path), os.Rename(page+suffix, page)); err != nil {
+		r.problem("incidents", fmt.Sprintf("the files of an incident cannot be replaced: %v", err))
+		return nil
+	}
+	return diagnosis
+}
+
+// isHealthy reports whether a document slowpath.diagnosis/v1 found nothing wrong.
+func isHealthy(diagnosis []byte) bool {
+	var d struct{ Verdict string }
+	return json.Unmarshal(diagnosis, &d) == nil && d.Verdict == verdict.Healthy
+}
+
+// saveRecording writes the recording of a time, and replaces one at path.
+func (r *recorder) saveRecording(ctx context.Context, path string, from, to int64) error {
 	const suffix = ".new"
 	_ = os.Remove(path + suffix)
-	err = r.ring.Save(ctx, time.Unix(from, 0), time.Unix(to, 0), path+suffix)
+	err := r.ring.Save(ctx, time.Unix(from, 0), time.Unix(to, 0), path+suffix)
 	if errors.Is(err, ring.ErrNothing) {
-		return "", fmt.Errorf("%w: nothing was watched then", err)
+		return fmt.Errorf("%w: nothing was watched then", err)
 	}
 	if err == nil {
 		err = os.Rename(path+suffix, path)
 	}
 	if err != nil {
 		_ = os.Remove(path + suffix)
-		return "", fmt.Errorf("its recording cannot be written: %w", err)
+		return fmt.Errorf("its recording cannot be written: %w", err)
 	}
-	return path, nil
+	return nil
 }
 
 // judged keeps what is known beside the diagnosis, and tells of it.
