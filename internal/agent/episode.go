@@ -23,13 +23,14 @@ type episode struct {
 	failed   int64
 	early    bool // a first verdict was asked for
 	final    bool // the last one was asked for: the recording is complete
+	judged   bool // and is there, or cannot be
 	reported int64
 }
 
 // keeper carries out what episodes decide. Its methods return at once; judged is called when a judgement is done.
 type keeper interface {
 	begin(f Firing, start int64) (id string, err error)
-	// judge judges [from, to). A final one is of an incident that ended at end.
+	// judge judges [from, to). A final one is of an incident that ended at end. It must not call judged itself.
 	judge(id string, from, to, end int64, final bool, judged func(cause string))
 	extend(id string, end, slow, failed int64)
 }
@@ -187,7 +188,7 @@ func (e *episodes) goOn(firing []Firing) {
 		e.judge(true)
 	case c.final && calm >= seconds(s.CoolDown) && since >= e.renewal():
 		e.lastOn, e.current = c.lastOn, nil
-	case c.final && calm == 0 && len(firing) > 0 && (since >= e.renewal() || c.differs(firing)):
+	case c.final && calm == 0 && len(firing) > 0 && (c.judged && since >= e.renewal() || c.differs(firing)):
 		e.lastOn = c.lastOn
 		e.refused = e.begin(firing)
 	}
@@ -234,6 +235,7 @@ func (e *episodes) judge(final bool) {
 	e.keep.judge(c.id, c.since-seconds(e.limits.Before), e.now, c.end(), final, func(cause string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		c.judged = c.judged || final
 		switch {
 		case !final:
 		case cause == e.lastCause:

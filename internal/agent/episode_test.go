@@ -18,6 +18,7 @@ type fakeKeeper struct {
 	// judged are called after the step.
 	judged []func()
 	fail   error
+	late   int64 // seconds from when on judgements are done; 0: at once
 }
 
 func (k *fakeKeeper) begin(f Firing, start int64) (string, error) {
@@ -52,6 +53,9 @@ func story(e *episodes, k *fakeKeeper, from, to int64, slow func(int64) bool) {
 		k.now = testTime + at + 1
 		e.take([]live.Second{s})
 		e.step(k.now)
+		if k.now < testTime+k.late {
+			continue
+		}
 		for _, done := range k.judged {
 			done()
 		}
@@ -98,6 +102,16 @@ func TestLongIncident(t *testing.T) {
 		if apart := at - k.begun[i]; apart < seconds(DefaultLongest) || apart > mostRenewal {
 			t.Errorf("incidents are %d s apart", apart)
 		}
+	}
+}
+
+// TestLateVerdicts: where nothing can be judged for a time, as the CPUs are busy, the same makes no further incident.
+func TestLateVerdicts(t *testing.T) {
+	e, k := testEpisodes()
+	k.late = 2000
+	story(e, k, 0, 2600, func(at int64) bool { return at >= 100 })
+	if len(k.begun) < 2 || k.begun[1]-testTime < k.late {
+		t.Errorf("incidents begin at %v, %d", k.begun, testTime)
 	}
 }
 

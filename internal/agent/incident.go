@@ -164,7 +164,7 @@ func (r *recorder) judge(id string, from, to, end int64, final bool, judged func
 		}
 	}
 	if !r.do(job) {
-		judged("")
+		go judged("")
 		r.log.Warn("the incident %s has no verdict yet: too much waits to be judged", id)
 	}
 }

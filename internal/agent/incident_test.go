@@ -1,6 +1,9 @@
 package agent
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestOwnTime: an incident is judged by as much time as its trigger was, or by more, and by none after its recording.
 func TestOwnTime(t *testing.T) {
@@ -19,5 +22,27 @@ func TestOwnTime(t *testing.T) {
 		if from, to := c.w.own(c.since); from != c.wantFrom || to != c.wantTo {
 			t.Errorf("%s: %d to %d, want %d to %d", c.name, from, to, c.wantFrom, c.wantTo)
 		}
+	}
+}
+
+// TestTooManyJobs: an agent whose queue is full goes on, and the incident counts as dealt with.
+func TestTooManyJobs(t *testing.T) {
+	full := &recorder{Agent: &Agent{log: NewLog(t.Output(), false)}, jobs: make(chan func())}
+	e, c := &episodes{keep: full, triggers: testTriggers()}, &episode{id: "1"}
+	e.current = c
+	done := make(chan struct{})
+	go func() {
+		e.stop()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for itself")
+	}
+	for dealt := false; !dealt; time.Sleep(time.Millisecond) {
+		e.mu.Lock()
+		dealt = c.judged
+		e.mu.Unlock()
 	}
 }

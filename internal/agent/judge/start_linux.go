@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const lowest = 19 // nice value
+// priority is a nice value: what a judgement takes of a CPU that others keep busy, too, is a quarter. With the lowest one
+// (19) it would be a seventieth, and a host whose CPUs are busy would have no verdict for half a minute.
+const priority = 5
 
-// start runs a process to its end, with the lowest priority, without capabilities, and with these bytes of memory. A
-// process has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards.
+// start runs a process to its end, with low priority, without capabilities, and with these bytes of memory. A process has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards.
 // The kernel kills the process when that thread ends, as when the agent is killed.
 func start(c *exec.Cmd, memory int64) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, lowest)
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, priority)
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 		if err := c.Start(); err != nil {
