@@ -7,12 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowPriority gives this goroutine a thread of its own of the lowest priority (nice 19), which ends with it: the
-// goroutine stays locked to it. The function that it returns says how much CPU time the thread has used.
+// lowPriority gives this goroutine a thread of its own of low priority, which ends with it: the goroutine stays locked
+// to it. With the lowest one (nice 19) it would have next to nothing of CPUs that others keep busy, and the screen,
+// which waits for it where Go stops all threads, would stand still. The function that it returns says how much CPU
+// time the thread has used.
 func lowPriority() func() time.Duration {
 	runtime.LockOSThread()
-	const lowest = 19
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), lowest) // where that is refused it is as others
+	const low = 5                                               // nice value
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), low) // where that is refused it is as others
 	begin := threadCPU()
 	return func() time.Duration { return threadCPU() - begin }
 }

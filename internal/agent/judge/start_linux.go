@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is a nice value: what a judgement takes of a CPU that others keep busy, too, is a quarter. With the lowest one
-// (19) it would be a seventieth, and a host whose CPUs are busy would have no verdict for half a minute.
+// priority is a nice value: of a CPU that another process keeps busy, too, a judgement has a quarter. With the lowest
+// one (19) it would be a seventieth, and a host whose CPUs are busy would have no verdict for half a minute.
 const priority = 5
 
-// start runs a process to its end, with low priority, without capabilities, and with these bytes of memory. A process has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards.
-// The kernel kills the process when that thread ends, as when the agent is killed.
+// start runs a process to its end, with low priority, without capabilities, and with these bytes of memory. A process
+// has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards. The
+// kernel kills the process when that thread ends, as when the agent is killed.
 func start(c *exec.Cmd, memory int64) error {
 	done := make(chan error, 1)
 	go func() {
