@@ -215,7 +215,7 @@ func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident,
 		return in, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err, path)
 	}
 	if from, to := w.own(in.Start.Unix()); from > w.from && isHealthy(diagnosis) {
-		if shorter := r.shorterVerdict(ctx, path, page, from, to); shorter != nil {
+		if shorter := r.shorterVerdict(ctx, id, path, page, from, to); shorter != nil {
 			diagnosis = shorter
 		}
 	}
@@ -234,17 +234,23 @@ func (w window) own(since int64) (from, to int64) {
 // shorterVerdict judges the time of an incident alone: what is a pattern in its few seconds may be none in a recording
 // that begins a minute before. Where it is not healthy, the recording and the page become those of this time, as a
 // verdict has to be that of its recording. Otherwise it is nil.
-func (r *recorder) shorterVerdict(ctx context.Context, path, page string, from, to int64) []byte {
+func (r *recorder) shorterVerdict(ctx context.Context, id, path, page string, from, to int64) []byte {
 	const suffix = ".shorter"
 	defer func() {
 		_ = os.Remove(path + suffix)
 		_ = os.Remove(page + suffix)
 	}()
-	if err := r.saveRecording(ctx, path+suffix, from, to); err != nil {
-		return nil // the verdict of the longer time is good
+	err := r.saveRecording(ctx, path+suffix, from, to)
+	var diagnosis []byte
+	if err == nil {
+		o := judge.Options{Recording: path + suffix, HTML: page + suffix, Timeout: judgeTime}
+		diagnosis, err = r.o.Judge(ctx, o)
 	}
-	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path + suffix, HTML: page + suffix, Timeout: judgeTime})
-	if err != nil || isHealthy(diagnosis) {
+	if err != nil {
+		r.log.OfIncident(id, "was not judged by its own time: %v; the verdict is that of %s", err, path)
+		return nil
+	}
+	if isHealthy(diagnosis) {
 		return nil
 	}
 	if err := errors.Join(os.Rename(path+suffix, path), os.Rename(page+suffix, page)); err != nil {

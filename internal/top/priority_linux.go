@@ -13,8 +13,8 @@ import (
 // time the thread has used.
 func lowPriority() func() time.Duration {
 	runtime.LockOSThread()
-	const low = 5                                               // nice value
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), low) // where that is refused it is as others
+	const nice = 5
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice) // where that is refused it is as others
 	begin := threadCPU()
 	return func() time.Duration { return threadCPU() - begin }
 }
