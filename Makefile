@@ -66,7 +66,7 @@ grade: deps build ## every incident, healthy load and application; incidents RUN
 	bin/slowpath lab grade --apps
 
 docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fixes.md, a table of docs/metrics.md)
-	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument|TestFixesDocument)$$' . -update
+	$(GO) test -count=1 -run '^(TestCausesDocument|TestBoundsDocument|TestFixesDocument)$$' ./internal/house -update
 	$(GO) test -count=1 -run TestMetricsDocument ./internal/agent/metrics -update
 
 man: build ## bin/man: a manual page for each command, of the texts of --help
@@ -81,7 +81,7 @@ site: deps build ## dist/site: the documentation, with a verdict for each cause;
 
 sensitivity: ## which verdicts hang on which bound, of new and changed ones (BOUNDS=regexp, AGAIN=1); then the document
 	nice -n 19 $(GO) run ./internal/diagnose/sensitivity --bounds '$(BOUNDS)' $(if $(AGAIN),--again)
-	$(GO) test -count=1 -run '^TestBoundsDocument$$' . -update
+	$(GO) test -count=1 -run '^TestBoundsDocument$$' ./internal/house -update
 
 bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 	@command -v clang-19 >/dev/null || { echo 'needs: apt-get install clang-19 llvm-19 libbpf-dev' >&2; exit 1; }

@@ -1,4 +1,4 @@
-package slowpath_test
+package house
 
 import (
 	"bytes"
@@ -131,7 +131,7 @@ func orNothing(s string) string {
 
 // TestArchitectureTable: the table of docs/architecture.md has the packages and layers of imports_test.go.
 func TestArchitectureTable(t *testing.T) {
-	want := layersOf(t, "imports_test.go")
+	want := layersOf(t, "internal/house/imports_test.go")
 	got := map[string]int{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\d+) \\|").FindAllStringSubmatch(read(t,
 		"docs/architecture.md"), -1) {

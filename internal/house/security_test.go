@@ -1,4 +1,4 @@
-package slowpath_test
+package house
 
 import (
 	"go/ast"
