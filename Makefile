@@ -17,7 +17,7 @@ PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./interna
 RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
 	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
 	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
-	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
+	./internal/lab/scenario ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
 RACE_SKIP := ^(TestBoundOnDisk|TestCorpus|TestFixSteps|TestFirstScreen|TestPageInBrowser|TestThinnedCalls|$\
 	TestRareCalls|TestBoundOfSlowCalls|TestOpenWithinBounds|TestEncodeHistogram|TestCallers|TestCausesFit)$$
 
@@ -33,7 +33,7 @@ build: ## bin/slowpath
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
 
-demo: deps build ## make a real incident and let doctor find it
+demo: deps build ## make a real scenario and let doctor find it
 	@scripts/demo
 
 test: deps build ## the whole suite; ends with what was skipped and why
@@ -60,7 +60,7 @@ bench: build ## benchmarks; the load generator and its peers: most of an hour (d
 	scripts/peers
 	scripts/honesty
 
-grade: deps build ## every incident, healthy load and application; incidents RUNS times (default 1)
+grade: deps build ## every scenario, healthy load and application; scenarios RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
 	@scripts/deps tests
 	bin/slowpath lab grade --apps
