@@ -23,7 +23,7 @@ build: ## bin/slowpath
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
 
-demo: deps build ## make a real incident and let doctor find it
+demo: deps build ## make a real scenario and let doctor find it
 	@scripts/demo
 
 gate: lint hermetic test ## what each change has to pass
@@ -58,7 +58,7 @@ bench: build ## benchmarks; the load generator and its peers: most of an hour (d
 	scripts/peers
 	scripts/honesty
 
-grade: deps build ## every incident, healthy load and application; incidents RUNS times (default 1)
+grade: deps build ## every scenario, healthy load and application; scenarios RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
 	@scripts/deps tests
 	bin/slowpath lab grade --apps
