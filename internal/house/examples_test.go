@@ -219,7 +219,7 @@ func (s *stage) run(t *testing.T, block string) {
 	}
 }
 
-// expected: 0, and where a verdict is given 1; an incident or a trace that this machine cannot make is 4.
+// expected: 0, and where a verdict is given 1; a scenario or a trace that this machine cannot make is 4.
 func expected(code, args string) bool {
 	switch {
 	case code == "0":

@@ -105,7 +105,7 @@ var layers = map[string]int{
 	"internal/lab/fault":                     3,
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
-	"internal/lab/incident":                  5,
+	"internal/lab/scenario":                  5,
 	"internal/lab/corpus":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,

@@ -13,12 +13,12 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 )
 
-// runWith grades an incident whose client is a shell script, which has read its options. Doctor says swap, where wait
+// runWith grades a scenario whose client is a shell script, which has read its options. Doctor says swap, where wait
 // is set once the script has ended.
 func runWith(t *testing.T, script string, wait bool) Result {
 	t.Helper()
@@ -27,13 +27,13 @@ func runWith(t *testing.T, script string, wait bool) Result {
 		t.Fatal(err)
 	}
 	var client *clients.Process
-	in := incident.Incident{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *incident.Lab) (
-		scene incident.Scene, err error,
+	in := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
+		scene scenario.Scene, err error,
 	) {
-		client, err = l.ClientProcess(ctx, incident.ClientSpec{Program: clients.Name(path), Options: clients.Options{
+		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: clients.Options{
 			Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
 		}})
-		return incident.Scene{Target: node}, err
+		return scenario.Scene{Target: node}, err
 	}}
 	return Run(t.Context(), in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		if wait {
@@ -61,7 +61,7 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 		{"without a summary", "cat >/dev/null", "printed nothing", false, true},
 		{
 			"while doctor watches", "echo refused >&2; exit 4",
-			"FAIL  swap                         the incident did not take place: the client ", true, false,
+			"FAIL  swap                         the scenario did not take place: the client ", true, false,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,16 +82,16 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 func TestSteps(t *testing.T) {
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
-	in := incident.Incident{ID: "x", Cause: "x"}
-	in.Make = func(_ context.Context, l *incident.Lab) (incident.Scene, error) {
+	in := scenario.Scenario{ID: "x", Cause: "x"}
+	in.Make = func(_ context.Context, l *scenario.Lab) (scenario.Scene, error) {
 		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
-		return incident.Scene{Target: node}, nil
+		return scenario.Scene{Target: node}, nil
 	}
 	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
 	}, io.Discard)
 	want := []string{
-		"one of 2: making the incident", "one of 2: doctor watches " + node + " for 8s, and judges",
+		"one of 2: making the scenario", "one of 2: doctor watches " + node + " for 8s, and judges",
 		"one of 2: undoing it", "one of 2: gone",
 	}
 	if !slices.Equal(said, want) {
@@ -102,8 +102,8 @@ func TestSteps(t *testing.T) {
 // TestInterrupted: the verdict of a watch that was ended early is no result.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	in := incident.Incident{ID: "x", Cause: "x", Make: func(context.Context, *incident.Lab) (incident.Scene, error) {
-		return incident.Scene{Target: node}, nil
+	in := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
+		return scenario.Scene{Target: node}, nil
 	}}
 	r := Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		cancel()
