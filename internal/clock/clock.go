@@ -33,7 +33,9 @@ func (r *Real) At(t time.Time) int64 { return r.base + int64(t.Sub(r.anchor)) }
 type timersKey struct{}
 
 // WithTimers gives a context whose alarms sleep by the timers of the runtime, which testing/synctest controls.
-func WithTimers(ctx context.Context) context.Context { return context.WithValue(ctx, timersKey{}, true) }
+func WithTimers(ctx context.Context) context.Context {
+	return context.WithValue(ctx, timersKey{}, true)
+}
 
 func sleepByTimer(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
