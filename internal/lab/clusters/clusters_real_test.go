@@ -214,27 +214,27 @@ func life(t *testing.T, f *fleet.Fleet, bin servers.Binary) {
 		}
 	}
 	pace := Pace{KeysAtOnce: 1}
-	m, err := c.Add(t.Context(), bin, Addition{Slots: 400, Pace: pace})
+	m, err := c.Add(t.Context(), bin, Addition{Slots: 120, Pace: pace})
 	must(err)
-	if m.Moved.Slots != 400 || m.Moved.Keys == 0 {
+	if m.Moved.Slots != 120 || m.Moved.Keys == 0 {
 		t.Errorf("%+v", m)
 	}
 	r, err := c.Add(t.Context(), bin, Addition{ReplicaOf: m.Node.Addr})
 	must(err)
 	first := c.masters()[0].Addr
-	moved, err := c.Reshard(t.Context(), first, strconv.Itoa(m.Node.Port), 100, pace)
+	moved, err := c.Reshard(t.Context(), first, strconv.Itoa(m.Node.Port), 30, pace)
 	must(err)
-	if moved.Slots != 100 || moved.Stopped {
+	if moved.Slots != 30 || moved.Stopped {
 		t.Errorf("%+v", moved)
 	}
 	took, err := c.Failover(t.Context(), m.Node.Addr, Agreed)
 	must(err)
-	if took.From != m.Node.Addr || took.To != r.Node.Addr || len(slotsIn(took.Slots)) != 500 {
+	if took.From != m.Node.Addr || took.To != r.Node.Addr || len(slotsIn(took.Slots)) != 150 {
 		t.Errorf("%+v", took)
 	}
 	left, err := c.Remove(t.Context(), r.Node.Addr, pace) // now the master
 	must(err)
-	if left.Moved.Slots != 500 || left.Moved.Keys == 0 {
+	if left.Moved.Slots != 150 || left.Moved.Keys == 0 {
 		t.Errorf("%+v", left)
 	}
 	_, err = c.Remove(t.Context(), m.Node.Addr, pace)

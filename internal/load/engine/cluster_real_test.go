@@ -19,6 +19,7 @@ import (
 
 func TestClusterIsRouted(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 3, 0, fleet.Spec{})
 	const calls = 10_000
@@ -76,6 +77,7 @@ func commandCalls(t *testing.T, i *fleet.Instance, command string) int64 {
 // ASK, and all are answered, each by exactly one execution.
 func TestSlotsMoveToANewNode(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 3, 0, fleet.Spec{})
 	added := l.server(t, fleet.Spec{Config: []string{"cluster-enabled yes", "cluster-config-file nodes.conf"}})
@@ -142,6 +144,7 @@ func moveKeys(t *testing.T, from, to *fleet.Instance, slot string) {
 // TestAskIsFollowed leaves a slot half moved: its keys are at the new node, but it is not yet the new node's.
 func TestAskIsFollowed(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 2, 0, fleet.Spec{})
 	from, to := c.Nodes[0], c.Nodes[1]
@@ -177,6 +180,7 @@ func TestAskIsFollowed(t *testing.T) {
 // TestKeysOfOneRequest: commands of several keys and blocks go to one slot, while it moves too.
 func TestKeysOfOneRequest(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 2, 0, fleet.Spec{})
 	from, to := c.Nodes[0], c.Nodes[1]
@@ -235,6 +239,7 @@ func halfMove(t *testing.T, from, to *fleet.Instance) (slots []string) {
 // TestMasterFails kills a master under load. Its slots go to its replica, and so does the load.
 func TestMasterFails(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 3, 1, fleet.Spec{Config: []string{"cluster-node-timeout 1000"}})
 	for _, test := range []struct {
@@ -248,6 +253,9 @@ func TestMasterFails(t *testing.T) {
 		}}}, 0},
 		{"closed", engine.Options{Connections: 3, Pipeline: 2, Threads: 2}, 1},
 	} {
+		if test.name == "closed" && !needs.InLong() {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			failing, replica := c.Nodes[test.master], c.Nodes[c.Masters+test.master]
 			test.o.Cluster = true
@@ -295,6 +303,7 @@ func awaitReplicas(t *testing.T, n *fleet.Instance, replicas int) {
 
 func TestReadsFromReplicas(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	c := l.cluster(t, 2, 2, pingsSoon)
 	awaitReplicas(t, c.Nodes[0], 2)

@@ -21,6 +21,7 @@ import (
 // order; what no node could execute is left out.
 func TestReplayAgainstACluster(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	c := newLab(t).cluster(t, 3, 0, fleet.Spec{})
 	const requests, clients = 3000, 7
 	var b strings.Builder
@@ -100,6 +101,7 @@ func checkList(t *testing.T, c *fleet.Cluster, client, list, clients, requests i
 // request is executed once.
 func TestReplayFollowsSlots(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	c := newLab(t).cluster(t, 3, 0, fleet.Spec{})
 	const requests, keys = 4000, 2000
 	var b strings.Builder

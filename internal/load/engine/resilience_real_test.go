@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -88,10 +89,10 @@ func TestKilledServer(t *testing.T) {
 			o.Schedule = []Stretch{{Lasts: time.Hour, From: 500, To: 500}}
 		}},
 	} {
+		if !slices.Contains([]string{"closed", "per call, tls", "pool", "replay"}, name) && !needs.InLong() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			if name != "closed" && name != "per call, tls" && name != "pool" && name != "replay" && !needs.InLong() {
-				t.Skip("long: make test-long runs it")
-			}
 			t.Parallel()
 			i := start(t, servers.Redis7015, fleet.Spec{TLS: tt.secure})
 			o := options(t, to(i))
@@ -205,6 +206,7 @@ func TestRefusals(t *testing.T) {
 // TestLoading: calls to a server that loads its data have error replies, and the load sees the end of it.
 func TestLoading(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	i := start(t, servers.Redis7015, fleet.Spec{AOF: true, Config: []string{
 		"appendfsync no",
 		"loading-process-events-interval-bytes 1024", "key-load-delay 100",
@@ -233,6 +235,7 @@ func TestLoading(t *testing.T) {
 // call, which would fail.
 func TestReplyAndClose(t *testing.T) {
 	needs.Real(t)
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

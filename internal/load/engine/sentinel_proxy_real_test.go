@@ -16,6 +16,7 @@ import (
 // TestSentinelNamesTheMaster kills the master that a sentinel watches: the load follows to the replica.
 func TestSentinelNamesTheMaster(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	l := newLab(t)
 	servers, err := l.StartReplicated(until(t), l.bin, 1, fleet.Spec{})
 	if err != nil {
@@ -52,6 +53,7 @@ func TestSentinelNamesTheMaster(t *testing.T) {
 
 func TestThroughProxies(t *testing.T) {
 	needs.Real(t, needs.RedisServer, needs.Twemproxy, needs.HAProxy)
+	t.Parallel()
 	l := newLab(t)
 	first, second := l.server(t, fleet.Spec{}), l.server(t, fleet.Spec{})
 	for _, test := range []struct {

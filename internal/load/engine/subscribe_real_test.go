@@ -62,6 +62,7 @@ func delivered(t *Tally) int64 { return t.Delivered }
 // TestDeliveryOfAPausedServer: what a pause of the server costs messages is in their times.
 func TestDeliveryOfAPausedServer(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	o := options(t, to(i))
 	o.Requests, o.Workload, o.Subscribers = 0, publishing(t), 2
@@ -87,6 +88,7 @@ func TestSubscribersOfNothing(t *testing.T) {
 // TestSubscribersComeBack: after the server was killed they subscribe again.
 func TestSubscribersComeBack(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
+	t.Parallel()
 	i := start(t, servers.Redis7015, fleet.Spec{})
 	o := options(t, to(i))
 	o.Requests, o.Workload, o.Subscribers = 0, publishing(t), 2

@@ -228,26 +228,6 @@ func (w *watchedCluster) takeOver(i *fleet.Instance) {
 // soon is what lets an election that failed on a busy machine begin again: it does after four times this.
 var soon = fleet.Spec{Config: []string{"cluster-node-timeout 3000"}}
 
-func TestFailoverByCommand(t *testing.T) {
-	needs.Real(t, needs.RedisServer)
-	t.Parallel()
-	w := watchCluster(t, servers.Redis7015, 3, 1, soon, Options{})
-	w.takeOver(w.cluster.Nodes[4])
-	e := w.awaitEvent("the end", func(e Event) bool { return e.Kind == FailoverEnded })
-	if e.From != w.cluster.Nodes[1].Addr || e.To != w.cluster.Nodes[4].Addr || e.Node != w.ids[4] ||
-		cluster.FormatRanges(e.Slots) != "5461-10921" {
-		t.Errorf("%+v", e)
-	}
-	if all := w.seenEvents(); len(all) != 2 || all[0].Kind != FailoverStarted || all[0].Node != w.ids[1] ||
-		all[0].From != e.From {
-		t.Errorf("got %v", all)
-	}
-	// and back
-	w.takeOver(w.cluster.Nodes[1])
-	w.awaitEvent("the way back", func(e Event) bool { return e.Kind == FailoverEnded && e.Node == w.ids[1] })
-	w.only(FailoverStarted, FailoverEnded)
-}
-
 func TestFailoverOfAKilledMaster(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	t.Parallel()
