@@ -23,6 +23,7 @@ var layers = map[string]int{
 	"internal/house":       0, // tests alone
 	"internal/house/needs": 0,
 	"internal/house/await": 0,
+	"internal/house/suite": 1,
 
 	"internal/wire/resp":    0,
 	"internal/wire/target":  0,
@@ -105,7 +106,7 @@ var layers = map[string]int{
 	"internal/lab/fault":                     3,
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
-	"internal/lab/incident":                  5,
+	"internal/lab/scenario":                  5,
 	"internal/lab/corpus":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,

@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// TestOldClients is the mechanism of the incident cmdinfo-once-lock: go-redis v6 sends COMMAND to Redis 6.0 again
+// TestOldClients is the mechanism of the scenario cmdinfo-once-lock: go-redis v6 sends COMMAND to Redis 6.0 again
 // before each call, under one lock. It checks the server's own count of COMMAND.
 func TestOldClients(t *testing.T) {
 	needs.Long(t)

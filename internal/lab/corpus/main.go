@@ -16,7 +16,7 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 )
 
 const (
@@ -53,7 +53,7 @@ func run(from, to string, out io.Writer) error {
 	}
 	defer os.RemoveAll(tmp)
 	var all []packed
-	for _, in := range incident.Catalogue() {
+	for _, in := range scenario.Catalogue() {
 		found, err := filepath.Glob(filepath.Join(from, in.ID+"-*-1.slowpath"))
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func choose(all []packed, out io.Writer) (chosen []packed) {
 	}
 	var rest []packed
 	for _, p := range all {
-		if p.cause == incident.HealthyCause || !has[p.cause] {
+		if p.cause == scenario.HealthyCause || !has[p.cause] {
 			take(p)
 		} else {
 			rest = append(rest, p)

@@ -13,11 +13,11 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 )
 
-// runWith grades an incident whose client is a shell script, which has read its options. Doctor says swap, where wait
+// runWith grades a scenario whose client is a shell script, which has read its options. Doctor says swap, where wait
 // is set once the script has ended.
 func runWith(t *testing.T, script string, wait bool) Result {
 	t.Helper()
@@ -26,13 +26,13 @@ func runWith(t *testing.T, script string, wait bool) Result {
 		t.Fatal(err)
 	}
 	var client *clients.Process
-	in := incident.Incident{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *incident.Lab) (
-		scene incident.Scene, err error,
+	in := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
+		scene scenario.Scene, err error,
 	) {
-		client, err = l.ClientProcess(ctx, incident.ClientSpec{Program: clients.Name(path), Options: clients.Options{
+		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: clients.Options{
 			Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
 		}})
-		return incident.Scene{Target: node}, err
+		return scenario.Scene{Target: node}, err
 	}}
 	return Run(t.Context(), in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		if wait {
@@ -61,7 +61,7 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 		{"without a summary", "cat >/dev/null", "printed nothing", false, true},
 		{
 			"while doctor watches", "echo refused >&2; exit 4",
-			"FAIL  swap                         the incident did not take place: the client ", true, false,
+			"FAIL  swap                         the scenario did not take place: the client ", true, false,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 )
@@ -17,16 +17,16 @@ import (
 func TestSteps(t *testing.T) {
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
-	in := incident.Incident{ID: "x", Cause: "x"}
-	in.Make = func(_ context.Context, l *incident.Lab) (incident.Scene, error) {
+	in := scenario.Scenario{ID: "x", Cause: "x"}
+	in.Make = func(_ context.Context, l *scenario.Lab) (scenario.Scene, error) {
 		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
-		return incident.Scene{Target: node}, nil
+		return scenario.Scene{Target: node}, nil
 	}
 	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
 	}, io.Discard)
 	want := []string{
-		"one of 2: making the incident", "one of 2: doctor watches " + node + " for 8s, and judges",
+		"one of 2: making the scenario", "one of 2: doctor watches " + node + " for 8s, and judges",
 		"one of 2: undoing it", "one of 2: gone",
 	}
 	if !slices.Equal(said, want) {
@@ -37,8 +37,8 @@ func TestSteps(t *testing.T) {
 // TestInterrupted: the verdict of a watch that was ended early is no result.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	in := incident.Incident{ID: "x", Cause: "x", Make: func(context.Context, *incident.Lab) (incident.Scene, error) {
-		return incident.Scene{Target: node}, nil
+	in := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
+		return scenario.Scene{Target: node}, nil
 	}}
 	r := Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		cancel()

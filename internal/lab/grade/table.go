@@ -13,9 +13,9 @@ import (
 func Line(w io.Writer, r Result) {
 	switch {
 	case r.Skipped != "":
-		fmt.Fprintf(w, "skip  %-28s %s\n", r.Incident, r.Skipped)
+		fmt.Fprintf(w, "skip  %-28s %s\n", r.Scenario, r.Skipped)
 	case r.Error != "":
-		fmt.Fprintf(w, "FAIL  %-28s %s", r.Incident, layout.OneLine(r.Error))
+		fmt.Fprintf(w, "FAIL  %-28s %s", r.Scenario, layout.OneLine(r.Error))
 		if r.Got != "" {
 			fmt.Fprintf(w, "; doctor said %s", r.Got)
 		}
@@ -25,7 +25,7 @@ func Line(w io.Writer, r Result) {
 		if !r.Right() {
 			mark = "WRONG"
 		}
-		fmt.Fprintf(w, "%s %-28s said %s", mark, r.Incident, r.Got)
+		fmt.Fprintf(w, "%s %-28s said %s", mark, r.Scenario, r.Got)
 		if r.Confidence > 0 {
 			fmt.Fprintf(w, " (%.0f %% of the lost time, confidence %.2f)", r.Share*100, r.Confidence)
 		}
@@ -73,7 +73,7 @@ func Table(w io.Writer, s Summary) {
 		slices.Sort(instead)
 		fmt.Fprintf(w, "%-30s %6d %6d  %s\n", t, right, wrong, strings.Join(instead, ", "))
 	}
-	fmt.Fprintf(w, "\nfirst finding right: %d of %d incidents; verdict healthy: %d of %d healthy loads; skipped: %d\n",
-		s.Named, s.Incidents, s.Healthy, s.HealthyTotal, s.Skipped)
+	fmt.Fprintf(w, "\nfirst finding right: %d of %d scenarios; verdict healthy: %d of %d healthy loads; skipped: %d\n",
+		s.Named, s.Scenarios, s.Healthy, s.HealthyTotal, s.Skipped)
 	unexplainedTable(w, s)
 }

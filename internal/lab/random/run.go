@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 )
@@ -21,7 +21,7 @@ type Run struct {
 	Version  string               `json:"version"` // of the program that judged
 	Seed     uint64               `json:"seed"`
 	Only     servers.Name         `json:"only_server,omitempty"` // the only version that could be drawn
-	Scenario Scenario             `json:"scenario"`
+	Drawn    Drawn                `json:"scenario"`
 	Truth    []Truth              `json:"truth"`    // the most expensive first
 	Share    float64              `json:"share"`    // of the first truth
 	First    string               `json:"first"`    // at T2: cause of the first finding, or the verdict without one
@@ -70,14 +70,15 @@ const (
 	cleaning = 30 * time.Second
 )
 
-// Make makes the scenario of a seed: it measures what the faults cost, and then records the callers with all faults on.
+// Make makes the drawn scenario of a seed: it measures what the faults cost, and then records the callers with
+// all faults on.
 func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, file string, log io.Writer) (r Run) {
 	begin := time.Now()
-	r = Run{Seed: seed, Only: only, Scenario: Draw(seed, only), Findings: []Finding{}, Machine: machine()}
+	r = Run{Seed: seed, Only: only, Drawn: Draw(seed, only), Findings: []Finding{}, Machine: machine()}
 	defer func() { r.Seconds = time.Since(begin).Seconds() }()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	l, err := incident.New(r.Scenario.Server, log)
+	l, err := scenario.New(r.Drawn.Server, log)
 	if err == nil {
 		err = r.make(ctx, l, trialLength, record, file)
 		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
@@ -96,8 +97,8 @@ func Make(ctx context.Context, seed uint64, only servers.Name, record Recorder, 
 	return r
 }
 
-func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, record Recorder, file string) error {
-	s, err := build(ctx, l, r.Scenario)
+func (r *Run) make(ctx context.Context, l *scenario.Lab, trial time.Duration, record Recorder, file string) error {
+	s, err := build(ctx, l, r.Drawn)
 	if err != nil {
 		return err
 	}
@@ -107,13 +108,13 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 	if r.Trials, err = s.play(ctx, r.Seed, trial); err != nil {
 		return err
 	}
-	if err := s.set(ctx, 1<<len(s.scenario.Faults)-1); err != nil {
+	if err := s.set(ctx, 1<<len(s.drawn.Faults)-1); err != nil {
 		return err
 	}
-	all := 1<<len(s.scenario.Faults) - 1
-	watch := newTrial(all, len(s.scenario.Faults), time.Now())
-	step.Say(ctx, "recording %s for %v", s.target[0], incident.DefaultWatch)
-	if err := record(ctx, s.target, incident.DefaultWatch, file); err != nil {
+	all := 1<<len(s.drawn.Faults) - 1
+	watch := newTrial(all, len(s.drawn.Faults), time.Now())
+	step.Say(ctx, "recording %s for %v", s.target[0], scenario.DefaultWatch)
+	if err := record(ctx, s.target, scenario.DefaultWatch, file); err != nil {
 		return err
 	}
 	watch.EndNs = time.Now().UnixNano()
@@ -130,24 +131,24 @@ func (r *Run) make(ctx context.Context, l *incident.Lab, trial time.Duration, re
 
 // decide sets the truth by what was measured.
 func (r *Run) decide() {
-	r.Costs = costs(r.Scenario.Faults, r.Trials, r.Scenario.workers())
-	r.Truth = []Truth{{Cause: incident.HealthyCause}}
+	r.Costs = costs(r.Drawn.Faults, r.Trials, r.Drawn.workers())
+	r.Truth = []Truth{{Cause: scenario.HealthyCause}}
 	if r.noticedInWatch() {
-		r.Truth = truth(r.Scenario.Faults, r.Costs)
+		r.Truth = truth(r.Drawn.Faults, r.Costs)
 	}
 	r.Share = r.Truth[0].Share
 }
 
 // play makes the trials one after the other.
 func (s *stage) play(ctx context.Context, seed uint64, length time.Duration) (trials []Trial, err error) {
-	blocks := plan(seed, s.scenario.Faults)
+	blocks := plan(seed, s.drawn.Faults)
 	for i, block := range blocks {
 		for k, set := range block {
 			step.Say(ctx, "measuring what the faults cost: trial %d of %d", i*len(block)+k+1, len(blocks)*len(block))
-			if err := s.set(ctx, maskOf(set, len(s.scenario.Faults))); err != nil {
+			if err := s.set(ctx, maskOf(set, len(s.drawn.Faults))); err != nil {
 				return nil, err
 			}
-			t := newTrial(set, len(s.scenario.Faults), time.Now())
+			t := newTrial(set, len(s.drawn.Faults), time.Now())
 			if err := wait(ctx, length); err != nil {
 				return nil, err
 			}

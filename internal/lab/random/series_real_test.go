@@ -10,7 +10,7 @@ import (
 
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
@@ -34,30 +34,31 @@ func record(ctx context.Context, watched []string, _ time.Duration, file string)
 }
 
 // pausedAndFar are callers behind a proxy, with one fault that hurts them and one that does nothing to them.
-func pausedAndFar() Scenario {
-	return Scenario{
-		Server: servers.Redis7015, Topology: incident.Proxied, DelayMs: 0.5,
-		Callers: []Caller{{Program: incident.SharedConn, Workers: 4, PerSecond: 200, Reads: 1, Items: 2}},
+func pausedAndFar() Drawn {
+	return Drawn{
+		Server: servers.Redis7015, Topology: scenario.Proxied, DelayMs: 0.5,
+		Callers: []Caller{{Program: scenario.SharedConn, Workers: 4, PerSecond: 200, Reads: 1, Items: 2}},
 		Faults: []Fault{
-			{"client-pause-or-write-block", "client-pause-or-write-block", incident.Strength{
+			{"client-pause-or-write-block", "client-pause-or-write-block", scenario.Strength{
 				"every_ms": 200, "pause_ms": 120,
 			}},
-			{"rtt-floor", "rtt-floor", incident.Strength{"delay_ms": 0}},
+			{"rtt-floor", "rtt-floor", scenario.Strength{"delay_ms": 0}},
 		},
 	}
 }
 
-// TestRun makes a real scenario, with shorter trials: the fault that pauses the callers is the truth, and named first.
+// TestRun makes a real drawn scenario, with shorter trials: the fault that pauses the callers is the truth, and named
+// first.
 func TestRun(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	file := filepath.Join(t.TempDir(), "1.slowpath")
 	var log bytes.Buffer
-	l, err := incident.New(servers.Redis7015, &log)
+	l, err := scenario.New(servers.Redis7015, &log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Run{Seed: 1, Scenario: pausedAndFar()}
+	r := Run{Seed: 1, Drawn: pausedAndFar()}
 	err = r.make(t.Context(), l, 400*time.Millisecond, record, file)
 	if closing := l.Close(context.WithoutCancel(t.Context())); closing != nil {
 		t.Error(closing)

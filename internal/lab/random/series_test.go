@@ -19,7 +19,7 @@ func TestSeries(t *testing.T) {
 	if runs, err := s.Play(t.Context()); err != nil || len(runs) > 0 {
 		t.Errorf("an empty directory: %v, %v", runs, err)
 	}
-	kept := Run{Seed: 4, Scenario: Draw(4, ""), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
+	kept := Run{Seed: 4, Drawn: Draw(4, ""), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
 	if err := s.store(kept); err != nil {
 		t.Fatal(err)
 	}

@@ -12,18 +12,18 @@ import (
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 )
 
 // wayFor is a way to make a fault: with callers of this process, or else with a program that starts soon.
-func wayFor(f incident.Fault) way {
-	kinds := []incident.Fault{f}
-	if other, ok := incident.FindFault(f.Needs.With); ok {
+func wayFor(f scenario.Fault) way {
+	kinds := []scenario.Fault{f}
+	if other, ok := scenario.FindFault(f.Needs.With); ok {
 		kinds = append(kinds, other)
 	}
 	all := ways(kinds, []servers.Name{servers.Redis7015})
-	for _, program := range []clients.Name{incident.SharedConn, clients.GoRedis9} {
+	for _, program := range []clients.Name{scenario.SharedConn, clients.GoRedis9} {
 		if i := slices.IndexFunc(all, func(w way) bool { return w.program == program }); i >= 0 {
 			return all[i]
 		}
@@ -35,17 +35,17 @@ func wayFor(f incident.Fault) way {
 // nothing is left at the end.
 func TestFaultsSwitch(t *testing.T) {
 	needs.Long(t, needs.Root, needs.RedisServer)
-	for _, f := range incident.Faults() {
+	for _, f := range scenario.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", t.TempDir())
 			w := wayFor(f)
-			s := Scenario{
+			s := Drawn{
 				Server: w.server, Topology: w.topology,
 				Callers: []Caller{{Program: w.program, Workers: 2, PerSecond: 50, Reads: 1, Items: 1}},
 				Faults:  []Fault{{f.Name, f.Cause, f.Draw(rand.New(rand.NewPCG(2, 2)))}},
 			}
 			var log bytes.Buffer
-			l, err := incident.New(s.Server, &log)
+			l, err := scenario.New(s.Server, &log)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +69,8 @@ func TestFaultsSwitch(t *testing.T) {
 	}
 }
 
-// switched makes a scenario and switches its fault. It returns how many operations were due.
-func switched(ctx context.Context, l *incident.Lab, s Scenario) (operations int64, err error) {
+// switched makes a drawn scenario and switches its fault. It returns how many operations were due.
+func switched(ctx context.Context, l *scenario.Lab, s Drawn) (operations int64, err error) {
 	st, err := build(ctx, l, s)
 	if err != nil {
 		return 0, err

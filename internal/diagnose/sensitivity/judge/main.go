@@ -169,12 +169,12 @@ func read(dir string) (all []judged, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(temporary)
-	for _, incident := range corpus.Incidents() {
-		rec, err := corpus.Read(incident, temporary)
+	for _, scenario := range corpus.Scenarios() {
+		rec, err := corpus.Read(scenario, temporary)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", incident, err)
+			return nil, fmt.Errorf("%s: %w", scenario, err)
 		}
-		all = append(all, judged{name: incident, rec: rec})
+		all = append(all, judged{name: scenario, rec: rec})
 	}
 	return all, nil
 }
