@@ -23,6 +23,7 @@ var layers = map[string]int{
 	"internal/house":       0, // tests alone
 	"internal/house/needs": 0,
 	"internal/house/await": 0,
+	"internal/house/suite": 1,
 
 	"internal/wire/resp":    0,
 	"internal/wire/target":  0,

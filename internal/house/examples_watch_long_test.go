@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -22,9 +23,7 @@ import (
 // TestWatchExamples: the examples in Python and Java enter slots into their map that a watch publishes, so that their
 // calls to them get no MOVED afterwards. All speak RESP3, so that the messages come as push frames.
 func TestWatchExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts clusters, Python and Java: not with -short")
-	}
+	needs.Long(t, needs.Python, needs.Command("mvn", "maven"))
 	for library, program := range map[clients.Name]string{
 		clients.Jedis:    "examples/topology-watch-jedis/TopologyWatch.java",
 		clients.RedisPy:  "examples/topology-watch-redis-py/topology_watch.py",

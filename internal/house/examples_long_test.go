@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
 )
@@ -24,9 +25,7 @@ import (
 // TestExamples runs every sh block of README.md and docs/tasks.md, in order and in one directory, against servers of
 // its own. What cannot run in a test is in text blocks.
 func TestExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the examples of the documents for a minute: not with -short")
-	}
+	needs.Long(t, needs.RedisServer)
 	s := newStage(t)
 	for _, file := range []string{"README.md", "docs/tasks.md"} {
 		blocks := fenced(t, file, "sh")
@@ -164,8 +163,8 @@ func newStage(t *testing.T) *stage {
 func (s *stage) program(t *testing.T) {
 	t.Helper()
 	real := filepath.Join(s.dir, ".bin", "real", "slowpath")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", real,
-		"./cmd/slowpath").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Dir(real)+"/",
+		"./cmd/...").CombinedOutput(); err != nil {
 		t.Fatalf("building slowpath: %v\n%s", err, out)
 	}
 	wrapper := fmt.Sprintf(`#!/bin/bash
