@@ -1,6 +1,6 @@
-// Package ring captures packets of this host's interfaces into a ring of files, as tcpdump does. It looks at no packet:
-// a filter in the kernel chooses those of the servers, and they are written as they are.
-package ring
+// Package sniffer captures packets of this host's interfaces into a ring of files, as tcpdump does. It looks at no
+// packet: a filter in the kernel chooses those of the servers, and they are written as they are.
+package sniffer
 
 import (
 	"errors"

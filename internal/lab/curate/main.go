@@ -1,4 +1,4 @@
-// Command corpus chooses and compresses the recordings of the corpus; scripts/corpus calls it.
+// Command curate chooses and compresses the recordings of the corpus; scripts/corpus calls it.
 package main
 
 import (

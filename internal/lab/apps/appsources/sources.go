@@ -1,9 +1,9 @@
-// Package programs has the sources of the lab's applications, one directory for each (docs/apps.md). They are embedded,
-// so that an installed slowpath can build them.
+// Package appsources has the sources of the lab's applications, one directory for each (docs/apps.md). They are
+// embedded, so that an installed slowpath can build them.
 //
 // The names of directories begin with "_", so that the go command ignores the modules in them. go.mod is named
 // go.mod.txt, since go:embed ignores directories that are modules.
-package programs
+package appsources
 
 import "embed"
 

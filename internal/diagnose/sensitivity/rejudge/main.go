@@ -1,4 +1,4 @@
-// Command judge judges recordings once as they are, and then once for each bound and factor, and writes what changed.
+// Command rejudge judges recordings once as they are, and then once for each bound and factor, and writes what changed.
 // internal/diagnose/sensitivity builds it with bounds that can be scaled, and runs it.
 package main
 

@@ -1,4 +1,4 @@
-package ring_test
+package sniffer_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"slowpath/internal/source/capture/ring"
+	"slowpath/internal/source/capture/sniffer"
 )
 
 // talk sends messages over loopback to a server of its own until the context ends, and each comes back.
@@ -70,7 +70,7 @@ func (k *talk) say(many, size int) {
 }
 
 // capture captures what is said meanwhile.
-func (k *talk) capture(o ring.Options, meanwhile func()) (ring.Result, error) {
+func (k *talk) capture(o sniffer.Options, meanwhile func()) (sniffer.Result, error) {
 	k.t.Helper()
 	ctx, cancel := context.WithCancel(k.t.Context())
 	defer cancel()
@@ -78,7 +78,7 @@ func (k *talk) capture(o ring.Options, meanwhile func()) (ring.Result, error) {
 	o.Ready = func() { close(ready) }
 	o.Servers = []netip.AddrPort{k.address()}
 	if o.SnapBytes == 0 {
-		o.SnapBytes = ring.MaxPacket
+		o.SnapBytes = sniffer.MaxPacket
 	}
 	said := make(chan struct{})
 	go func() {
@@ -90,7 +90,7 @@ func (k *talk) capture(o ring.Options, meanwhile func()) (ring.Result, error) {
 		}
 		cancel()
 	}()
-	r, err := ring.Capture(ctx, o)
+	r, err := sniffer.Capture(ctx, o)
 	cancel()
 	<-said
 	return r, err
@@ -126,12 +126,12 @@ func read(t *testing.T, path string) (packets, bytes, cut int) {
 // TestCapture: each packet of a connection over loopback is captured once, on lo and on all interfaces, and nothing of
 // another connection. Others cannot read the file.
 func TestCapture(t *testing.T) {
-	for _, on := range []string{"lo", ring.Any} {
+	for _, on := range []string{"lo", sniffer.Any} {
 		t.Run(on, func(t *testing.T) {
 			k, other := newTalk(t), newTalk(t)
-			files := ring.Files{Path: filepath.Join(t.TempDir(), "a.pcapng"), Number: 2, FileBytes: 1 << 30}
+			files := sniffer.Files{Path: filepath.Join(t.TempDir(), "a.pcapng"), Number: 2, FileBytes: 1 << 30}
 			const many, size = 500, 100
-			r, err := k.capture(ring.Options{Interface: on, Files: files}, func() {
+			r, err := k.capture(sniffer.Options{Interface: on, Files: files}, func() {
 				other.say(many, size)
 				k.say(many, size)
 			})
@@ -155,8 +155,8 @@ func TestRing(t *testing.T) {
 	k := newTalk(t)
 	dir := t.TempDir()
 	const each, snap = 100_000, 120
-	files := ring.Files{Path: filepath.Join(dir, "a.pcap"), Number: 3, FileBytes: each}
-	r, err := k.capture(ring.Options{Interface: "lo", Files: files, SnapBytes: snap}, func() { k.say(2000, 1000) })
+	files := sniffer.Files{Path: filepath.Join(dir, "a.pcap"), Number: 3, FileBytes: each}
+	r, err := k.capture(sniffer.Options{Interface: "lo", Files: files, SnapBytes: snap}, func() { k.say(2000, 1000) })
 	if err != nil || len(r.Files) != 3 || r.Removed < 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -177,7 +177,7 @@ func TestRing(t *testing.T) {
 			t.Errorf("%s: %d packets with %d bytes, %d cut", path, packets, bytes, cut)
 		}
 	}
-	if _, err := k.capture(ring.Options{Interface: "lo", Files: files}, func() {}); err == nil ||
+	if _, err := k.capture(sniffer.Options{Interface: "lo", Files: files}, func() {}); err == nil ||
 		!strings.Contains(err.Error(), "is there already") {
 		t.Errorf("a second capture with this name: %v", err)
 	}
@@ -191,9 +191,9 @@ func TestFullDiskOfCapture(t *testing.T) {
 		t.Skipf("mounts a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	files := ring.Files{Path: filepath.Join(dir, "a.pcapng"), Number: 9, FileBytes: 400_000}
-	r, err := k.capture(ring.Options{Interface: "lo", Files: files}, func() { k.say(2000, 1000) })
-	var full *ring.WriteError
+	files := sniffer.Files{Path: filepath.Join(dir, "a.pcapng"), Number: 9, FileBytes: 400_000}
+	r, err := k.capture(sniffer.Options{Interface: "lo", Files: files}, func() { k.say(2000, 1000) })
+	var full *sniffer.WriteError
 	if !errors.As(err, &full) || !strings.Contains(err.Error(), "there is no space for more") || len(r.Files) != 3 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -207,7 +207,7 @@ func TestFullDiskOfCapture(t *testing.T) {
 	}
 	_ = os.WriteFile(filepath.Join(dir, "rest"), make([]byte, 1<<20), 0o600) // as much as fits
 	files.Path = filepath.Join(dir, "b.pcapng")
-	_, err = k.capture(ring.Options{Interface: "lo", Files: files}, func() { k.say(1, 10) })
+	_, err = k.capture(sniffer.Options{Interface: "lo", Files: files}, func() { k.say(1, 10) })
 	if left, _ := filepath.Glob(filepath.Join(dir, "b*")); !errors.Is(err, syscall.ENOSPC) || len(left) > 0 {
 		t.Errorf("a capture on a full disk: %v; it leaves %v", err, left)
 	}
@@ -221,8 +221,8 @@ func TestLinkInTheWay(t *testing.T) {
 	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := ring.Files{Path: filepath.Join(dir, "a.pcapng"), Number: 9, FileBytes: 100_000}
-	r, err := k.capture(ring.Options{Interface: "lo", Files: files}, func() {
+	files := sniffer.Files{Path: filepath.Join(dir, "a.pcapng"), Number: 9, FileBytes: 100_000}
+	r, err := k.capture(sniffer.Options{Interface: "lo", Files: files}, func() {
 		if err := os.Symlink(victim, files.FileName(2)); err != nil {
 			t.Error(err)
 		}
@@ -245,12 +245,12 @@ func TestNotCaptured(t *testing.T) {
 		want    error
 		say     string
 	}{
-		{"nope", "", ring.ErrNoInterface, "there are any"},
+		{"nope", "", sniffer.ErrNoInterface, "there are any"},
 		{"lo", "missing", os.ErrNotExist, "no such file or directory"},
 	} {
 		dir := t.TempDir()
-		files := ring.Files{Path: filepath.Join(dir, c.dir, "a.pcapng"), Number: 2, FileBytes: 1e6}
-		_, err := k.capture(ring.Options{Interface: c.on, Files: files}, func() {})
+		files := sniffer.Files{Path: filepath.Join(dir, c.dir, "a.pcapng"), Number: 2, FileBytes: 1e6}
+		_, err := k.capture(sniffer.Options{Interface: c.on, Files: files}, func() {})
 		left, _ := os.ReadDir(dir)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) || len(left) > 0 {
 			t.Errorf("%s: %v, %d files are left", c.on, err, len(left))

@@ -2,23 +2,23 @@ package account
 
 import "slowpath/internal/recording"
 
-// serverViews are calls of slowpath itself as the tap saw them at the server, by node.
-type serverViews struct {
-	views map[string][]serverView
+// servedCalls are calls of slowpath itself as the tap saw them at the server, by node.
+type servedCalls struct {
+	views map[string][]servedCall
 	index map[string]*timeIndex
 }
 
-// serverView is what the server's thread did while a call of slowpath was in its socket.
-type serverView struct {
+// servedCall is what the server's thread did while a call of slowpath was in its socket.
+type servedCall struct {
 	recording.ServedDetail
 	from, to int64
 	line     []Segment // by the server's states; time in which it slept for want of work is left out
 }
 
-func readServerViews(rec *recording.Recording) *serverViews {
-	v := &serverViews{map[string][]serverView{}, map[string]*timeIndex{}}
+func readServedCalls(rec *recording.Recording) *servedCalls {
+	v := &servedCalls{map[string][]servedCall{}, map[string]*timeIndex{}}
 	for _, e := range rec.EventsOf(recording.SourceTap, "", recording.KindServed) {
-		s := serverView{recording.DetailOf[recording.ServedDetail](e), e.TimeNs, e.TimeNs + e.DurationNs, nil}
+		s := servedCall{recording.DetailOf[recording.ServedDetail](e), e.TimeNs, e.TimeNs + e.DurationNs, nil}
 		for _, p := range s.Parts {
 			if p.Actor == Server || p.Actor == recording.Proxy {
 				s.line = append(s.line, Segment{
@@ -36,7 +36,7 @@ func readServerViews(rec *recording.Recording) *serverViews {
 
 // during are the views of the time of a call whose end of the connection is local, empty where unknown: own is the
 // call's own view. It is nil where several may be its own, on the kept connection and fresh ones.
-func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment, own *serverView) {
+func (v *servedCalls) during(c recording.Call, local string) (lines [][]Segment, own *servedCall) {
 	candidates := 0
 	for _, i := range v.index[c.Node].touching(c.IntendedNs, c.EndNs) {
 		s := &v.views[c.Node][i]
@@ -55,14 +55,14 @@ func (v *serverViews) during(c recording.Call, local string) (lines [][]Segment,
 }
 
 // reaches reports whether its line reaches into [fromNs, toNs).
-func (s *serverView) reaches(fromNs, toNs int64) bool {
+func (s *servedCall) reaches(fromNs, toNs int64) bool {
 	n := len(s.line)
 	return n > 0 && s.line[0].FromNs < toNs && s.line[n-1].ToNs > fromNs
 }
 
 // forOthers is its line as calls felt it that waited meanwhile. For them the server was busy with it; that the server
 // kept it waiting they felt on the same connection only.
-func (s *serverView) forOthers(sameConn bool) []Segment {
+func (s *servedCall) forOthers(sameConn bool) []Segment {
 	var out []Segment
 	for _, g := range s.line {
 		switch {
