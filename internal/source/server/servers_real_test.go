@@ -2,57 +2,43 @@ package server_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	"slowpath/internal/clock"
+	"slowpath/internal/house/await"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/recording"
-	"slowpath/internal/source/server"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/target"
 )
 
-// TestMain lets one run of these tests at a time use the ports of this package.
-func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "-test.fuzzworker") { // it would wait for its own parent, which has the lock
-		os.Exit(m.Run())
-	}
+// lockPorts lets one run of these tests at a time use the ports of this package.
+var lockPorts = sync.OnceFunc(func() {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "slowpath-server-test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
-		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX) // until this process ends
 	}
-	os.Exit(m.Run())
-}
+})
 
-// binaries are the servers that the lab's cache has; at least the installed one.
+// binaries are the servers that the lab's cache has; at least the one that is installed.
 func binaries(t testing.TB) []servers.Binary {
 	t.Helper()
-	dir, err := os.UserCacheDir()
+	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
 	if err != nil {
-		t.Skip("no cache directory: ", err)
+		t.Fatal(err)
 	}
-	cache, err := servers.OpenCache(filepath.Join(dir, "slowpath", "servers"))
-	if err != nil {
-		t.Skip("no cache of servers: ", err)
+	if _, err := cache.Get(t.Context(), servers.Redis7015, t.Output()); err != nil {
+		t.Fatal(err)
 	}
-	found := cache.Installed(t.Context())
-	if len(found) == 0 {
-		t.Skip("no server in the cache: run `slowpath lab servers`")
-	}
-	return found
+	return cache.Installed(t.Context())
 }
 
 // eachServer runs a test against every version.
@@ -72,7 +58,7 @@ func redis70(t testing.TB) servers.Binary {
 			return b
 		}
 	}
-	t.Skip("redis 7.0.15 is not in the cache")
+	t.Fatal("redis 7.0.15 is not in the cache")
 	return servers.Binary{}
 }
 
@@ -108,6 +94,7 @@ func freePort(t testing.TB) int {
 // start starts a server on a port that no other process took meanwhile.
 func start(t testing.TB, b servers.Binary, args ...string) *running {
 	t.Helper()
+	lockPorts()
 	r := &running{t: t, binary: b, dir: t.TempDir(), args: args}
 	var said string
 	for range 3 {
@@ -154,7 +141,7 @@ func (r *running) begin() (said string) {
 	}
 	r.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(r.cmd, r.ended)
-	until(r.t, "the server listens", func() bool {
+	await.Until(r.t, "the server listens", func() bool {
 		select {
 		case <-r.ended:
 			said = cmp.Or(r.printed(), "nothing was printed")
@@ -190,7 +177,8 @@ func (r *running) stop() {
 }
 
 func (r *running) freeze() { r.cmd.Process.Signal(syscall.SIGSTOP) }
-func (r *running) thaw()   { r.cmd.Process.Signal(syscall.SIGCONT) }
+
+func (r *running) thaw() { r.cmd.Process.Signal(syscall.SIGCONT) }
 
 func (r *running) addr() string { return "127.0.0.1:" + strconv.Itoa(r.port) }
 
@@ -235,134 +223,4 @@ func (c *client) do(args ...string) resp.Value {
 func (c *client) fill(n int) {
 	c.t.Helper()
 	c.do("EVAL", "for i=1,"+strconv.Itoa(n)+" do redis.call('SET','key:'..i,i) end", "0")
-}
-
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatal("waited too long until ", what)
-}
-
-// locked is a recording in memory for several goroutines.
-type locked struct {
-	mu  sync.Mutex
-	rec *recording.Recording
-}
-
-func (l *locked) Call(c recording.Call, s ...recording.Segment) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.Call(c, s...)
-}
-
-func (l *locked) Histogram(h recording.Histogram) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.Histogram(h)
-}
-
-func (l *locked) Sample(s recording.Sample) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.Sample(s)
-}
-
-func (l *locked) ConnUse(client string, u recording.ConnUse) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.ConnUse(client, u)
-}
-
-func (l *locked) Event(e recording.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.Event(e)
-}
-
-func (l *locked) Snapshot(s recording.Snapshot) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.Snapshot(s)
-}
-
-func (l *locked) SetMeta(k, v string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rec.SetMeta(k, v)
-}
-
-// watched is a watch in progress.
-type watched struct {
-	t      testing.TB
-	sink   *locked
-	node   string
-	cancel context.CancelFunc
-	done   chan error
-	clock  *clock.Real
-}
-
-const node = "node"
-
-func watch(t testing.TB, to target.Target, change ...func(*server.Options)) *watched {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &watched{
-		t: t, sink: &locked{rec: recording.New()}, node: node, cancel: cancel, done: make(chan error, 1),
-		clock: clock.New(),
-	}
-	o := server.Options{Target: to, Node: node, Clock: w.clock, Sink: w.sink, Every: 50 * time.Millisecond, Budget: 1}
-	for _, c := range change {
-		c(&o)
-	}
-	go func() { w.done <- server.Watch(ctx, o) }()
-	t.Cleanup(cancel)
-	return w
-}
-
-// polls counts the answered polls so far.
-func (w *watched) polls() int {
-	w.sink.mu.Lock()
-	defer w.sink.mu.Unlock()
-	n, _ := w.sink.rec.Series(recording.SourceServer, node, server.SamplePolls).Last()
-	return int(n)
-}
-
-// more waits for so many more polls.
-func (w *watched) more(n int) {
-	w.t.Helper()
-	want := w.polls() + n
-	until(w.t, "more polls", func() bool { return w.polls() >= want })
-}
-
-// event waits for an event of a kind.
-func (w *watched) event(kind string) recording.Event {
-	w.t.Helper()
-	var found recording.Event
-	until(w.t, "an event "+kind, func() bool {
-		w.sink.mu.Lock()
-		defer w.sink.mu.Unlock()
-		for _, e := range w.sink.rec.Events {
-			if e.Kind == kind {
-				found = e
-				return true
-			}
-		}
-		return false
-	})
-	return found
-}
-
-// end ends the watch and gives what it saw.
-func (w *watched) end() *recording.Recording {
-	w.t.Helper()
-	w.cancel()
-	if err := <-w.done; err != nil {
-		w.t.Fatal(err)
-	}
-	w.sink.rec.Index()
-	return w.sink.rec
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/server"
 )
@@ -33,7 +34,7 @@ func BenchmarkServerTime(b *testing.B) {
 				for b.Loop() {
 					before := ownUsec(r)
 					w := watch(b, r.target(), func(o *server.Options) { o.Every, o.Budget = 0, 0 })
-					time.Sleep(length)
+					await.Pass(length)
 					rec := w.end()
 					own := series(rec, server.SampleOwnCommands).Growth()
 					b.ReportMetric((ownUsec(r)-before)/float64(length.Microseconds())*100, "%ofserver")

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/recording"
 	"slowpath/internal/source/server"
 	"slowpath/internal/wire/session"
@@ -29,6 +32,7 @@ func identify(t *testing.T, r *running) server.Identity {
 }
 
 func TestIdentify(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		id := identify(t, r)
 		if id.Server != r.binary.Product+" "+r.binary.Version || id.Mode != "standalone" || id.Role != "master" ||
@@ -41,6 +45,7 @@ func TestIdentify(t *testing.T) {
 }
 
 func TestIdentifyWithoutInfo(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	r.client().do("ACL", "SETUSER", "default", "-info")
 	if id := identify(t, r); id.Server != "redis 7.0.15" || id.Mode != "standalone" || id.Role != "master" ||
@@ -50,6 +55,7 @@ func TestIdentifyWithoutInfo(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	for _, b := range binaries(t) {
 		t.Run(string(b.Name), func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +68,7 @@ func TestCluster(t *testing.T) {
 				}
 				c.do(args...)
 			}
-			until(t, "the cluster is up", func() bool {
+			await.Until(t, "the cluster is up", func() bool {
 				return strings.Contains(c.do("CLUSTER", "INFO").Text(),
 					"cluster_state:ok")
 			})

@@ -3,10 +3,11 @@ package server_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
@@ -14,24 +15,8 @@ import (
 	"slowpath/internal/wire/session"
 )
 
-// blindSpots gives what could not be seen, by what.
-func blindSpots(t *testing.T, rec *recording.Recording) map[string]recording.BlindSpot {
-	t.Helper()
-	out := map[string]recording.BlindSpot{}
-	for _, e := range rec.EventsOf(recording.SourceServer, node, recording.KindBlindSpot) {
-		b := recording.DetailOf[recording.BlindSpot](e)
-		if b.What == "" || b.Why == "" || b.Enable == "" {
-			t.Errorf("%+v", b)
-		}
-		if _, twice := out[b.What]; twice {
-			t.Errorf("twice: %+v", b)
-		}
-		out[b.What] = b
-	}
-	return out
-}
-
 func TestForbiddenByACL(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	c := r.client()
 	c.do("ACL", "SETUSER", "watcher", "on", ">pw", "+@all", "-slowlog", "-latency", "-client|list", "-config",
@@ -71,6 +56,7 @@ func TestForbiddenByACL(t *testing.T) {
 }
 
 func TestInfoForbidden(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	c := r.client()
 	c.fill(100_000)
@@ -90,6 +76,7 @@ func TestInfoForbidden(t *testing.T) {
 }
 
 func TestRenamedCommands(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t), "--rename-command", "CONFIG", "", "--rename-command", "SLOWLOG", "hidden")
 	w := watch(t, r.target())
 	w.more(3)
@@ -105,6 +92,7 @@ func TestRenamedCommands(t *testing.T) {
 }
 
 func TestFirstConnectionRefused(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t), "--requirepass", "x")
 	err := server.Watch(context.Background(), server.Options{
 		Target: r.target(), Node: node, Clock: clock.New(),
@@ -116,6 +104,7 @@ func TestFirstConnectionRefused(t *testing.T) {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	r.stop()
 	w := watch(t, r.target())
@@ -129,15 +118,18 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t), "--maxclients", "1")
 	c := r.client()
 	// who asked whether it is up may still be there
-	for deadline := time.Now().Add(time.Minute); c.do("PING").Text() != "PONG"; c = r.client() {
-		if c.c.Close(); time.Now().After(deadline) {
-			t.Fatal("there is no room for even one client")
+	await.Until(t, "there is room for one client", func() bool {
+		if c.do("PING").Text() == "PONG" {
+			return true
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		c.c.Close()
+		c = r.client()
+		return false
+	})
 	w := watch(t, r.target())
 	if d := recording.DetailOf[recording.ErrorDetail](w.event(recording.KindError)); !strings.Contains(d.Message,
 		"maxclients") || d.Phase != "handshake" {
@@ -149,6 +141,7 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestBusyScript(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t), "--lua-time-limit", "20")
 	w := watch(t, r.target())
 	w.more(1)
@@ -159,7 +152,7 @@ func TestBusyScript(t *testing.T) {
 	}
 	r.client().do("SCRIPT", "KILL")
 	start := w.polls()
-	until(t, "INFO answers again", func() bool { return w.polls() > start+3 })
+	await.Until(t, "INFO answers again", func() bool { return w.polls() > start+3 })
 	rec := w.end()
 	for what := range blindSpots(t, rec) {
 		if !strings.Contains(what, "LATENCY") {
@@ -168,32 +161,5 @@ func TestBusyScript(t *testing.T) {
 	}
 	if s := series(rec, "cmdstat_eval.usec"); s.Growth() < 20_000 {
 		t.Errorf("the script's time: %v", s)
-	}
-}
-
-// TestFrozenServer: a frozen server holds up neither the end of the watch nor the poll after it thaws.
-func TestFrozenServer(t *testing.T) {
-	r := start(t, redis70(t))
-	w := watch(t, r.target())
-	w.more(2)
-	r.freeze()
-	time.Sleep(400 * time.Millisecond) // a poll is due meanwhile
-	thawed := w.clock.Now()
-	r.thaw()
-	until(t, "a poll that was under way when the server went on", func() bool {
-		w.sink.mu.Lock()
-		defer w.sink.mu.Unlock()
-		return slices.ContainsFunc(w.sink.rec.Events, func(e recording.Event) bool {
-			return e.Kind == recording.KindPoll && e.TimeNs < thawed && e.TimeNs+e.DurationNs >= thawed
-		})
-	})
-	w.more(2)
-	r.freeze()
-	defer r.thaw()
-	begin := time.Now()
-	w.end()
-	// two seconds by contract; no timing assertion, but a bound on a hang
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("the end took %v", took)
 	}
 }

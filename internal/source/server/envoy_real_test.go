@@ -3,6 +3,8 @@ package server
 import (
 	"testing"
 
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -12,6 +14,7 @@ import (
 
 // TestIdentifyEnvoy: its INFO says cluster_enabled:1, and no process id; there is no cluster behind it.
 func TestIdentifyEnvoy(t *testing.T) {
+	needs.Real(t)
 	behind := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	p := fleettest.StartProxy(t, (*fleet.Fleet).StartEnvoy, behind)
 	to, err := target.Parse(p.Addr)

@@ -2,19 +2,20 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source/server"
 )
 
-func series(rec *recording.Recording, name string) recording.Series {
-	return rec.Series(recording.SourceServer, node, name)
-}
-
 func TestSlowCommandInSlowlogAndCommandstats(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		c.fill(200_000)
@@ -59,6 +60,7 @@ func TestSlowCommandInSlowlogAndCommandstats(t *testing.T) {
 }
 
 func TestCounterThatAppearsStartsAtZero(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	w := watch(t, r.target())
 	w.more(3)
@@ -78,6 +80,7 @@ func TestCounterThatAppearsStartsAtZero(t *testing.T) {
 }
 
 func TestEveryFieldHasItsEnds(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		w := watch(t, r.target())
 		w.more(3)
@@ -108,6 +111,7 @@ func TestEveryFieldHasItsEnds(t *testing.T) {
 }
 
 func TestSnapshots(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		c.do("CLIENT", "SETNAME", "app")
@@ -169,6 +173,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 func TestForkIsSeen(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		c.fill(20_000)
@@ -184,7 +189,7 @@ func TestForkIsSeen(t *testing.T) {
 				e.TimeNs+d.WindowNs < before {
 				t.Errorf("%s in %d…%d: %+v %+v", tt.command, before, after, e, d)
 			}
-			until(t, "the child is done", func() bool {
+			await.Until(t, "the child is done", func() bool {
 				info := c.do("INFO", "persistence").Text()
 				return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info,
 					"aof_rewrite_in_progress:0")
@@ -198,6 +203,7 @@ func TestForkIsSeen(t *testing.T) {
 }
 
 func TestLatencyEvents(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		// the server is held up for a little on any busy machine
@@ -230,6 +236,7 @@ func TestLatencyEvents(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		for range 50 {
@@ -259,6 +266,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestRoleChangeAndReset(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	r := start(t, redis70(t))
 	w := watch(t, r.target())
 	w.more(2)
@@ -282,6 +290,7 @@ func TestRoleChangeAndReset(t *testing.T) {
 
 // TestOwnCommandsAreLeftOut: with a threshold of 0 SLOWLOG has every command, the watch's own too.
 func TestOwnCommandsAreLeftOut(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	eachServer(t, func(t *testing.T, r *running) {
 		c := r.client()
 		c.do("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -302,6 +311,74 @@ func TestOwnCommandsAreLeftOut(t *testing.T) {
 		}
 		if strings.Join(got, ",") != "OBJECT HELP,LPUSH" {
 			t.Errorf("%v", got)
+		}
+	})
+}
+
+func TestLoadingServer(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
+	r := start(t, redis70(t))
+	c := r.client()
+	c.fill(3000)
+	c.do("SAVE")
+	r.stop()
+	r.args = []string{"--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"}
+	r.start()
+	w := watch(t, r.target())
+	seen := func(want float64) func() bool {
+		return func() bool {
+			w.sink.mu.Lock()
+			defer w.sink.mu.Unlock()
+			n, any := series(w.sink.rec, "loading").Last()
+			return any && n == want
+		}
+	}
+	await.Until(t, "loading is seen", seen(1))
+	r.client().do("CONFIG", "SET", "key-load-delay", "0")
+	await.Until(t, "loading is seen to end", seen(0))
+	w.more(1)
+	rec := w.end()
+	if _, ok := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotConfig); !ok {
+		t.Error("no settings")
+	}
+	if spots := blindSpots(t, rec); len(spots) != 1 { // LATENCY is off
+		t.Error(spots)
+	}
+}
+
+// TestRESP3 holds what is seen over RESP3, where replies are maps and verbatim strings, against RESP2.
+func TestRESP3(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
+	eachServer(t, func(t *testing.T, r *running) {
+		if r.binary.Version < "6" {
+			t.Skip("RESP3 came with 6.0")
+		}
+		var names [2][]string
+		var bodies [2]map[string]int
+		for i, protocol := range []int{2, 3} {
+			to := r.target()
+			to.Protocol = protocol
+			w := watch(t, to)
+			w.more(2)
+			rec := w.end()
+			for _, name := range rec.Names(recording.SourceServer, node, "") {
+				// HELLO is counted too
+				if !strings.Contains(name, "cmdstat_") && !strings.Contains(name, "percentiles") {
+					names[i] = append(names[i], name)
+				}
+			}
+			bodies[i] = map[string]int{}
+			for _, s := range rec.Snapshots {
+				bodies[i][s.Name] = strings.Count(s.Body, `":`)
+			}
+		}
+		if a, b := fmt.Sprint(names[0]), fmt.Sprint(names[1]); a != b {
+			t.Errorf("RESP2 %s\nRESP3 %s", a, b)
+		}
+		for _, name := range []string{server.SnapshotConfig, server.SnapshotInfo, server.SnapshotMemory} {
+			if bodies[0][name] != bodies[1][name] || bodies[0][name] == 0 {
+				t.Errorf("%s: %d parts by RESP2, %d by RESP3", name, bodies[0][name], bodies[1][name])
+			}
 		}
 	})
 }
