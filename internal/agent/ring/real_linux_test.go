@@ -26,7 +26,7 @@ import (
 func TestRealScenarios(t *testing.T) {
 	for _, id := range []string{"slow-command", "server-cfs-throttled"} {
 		t.Run(id, func(t *testing.T) {
-			in, ok := scenario.Find(id)
+			sc, ok := scenario.Find(id)
 			if !ok {
 				t.Fatal("no such scenario")
 			}
@@ -41,7 +41,7 @@ func TestRealScenarios(t *testing.T) {
 					t.Log(err)
 				}
 			})
-			scene, err := in.Make(t.Context(), l)
+			scene, err := sc.Make(t.Context(), l)
 			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) ||
 				errors.Is(err, servers.ErrTool) {
 				t.Skip(err)
@@ -51,8 +51,8 @@ func TestRealScenarios(t *testing.T) {
 			}
 			window, whole := watchBoth(t, scene.Target)
 			// A busy machine may be another cause beside it, and the first.
-			if a, b := causes(t, window), causes(t, whole); !slices.Contains(a, in.Cause) ||
-				!slices.Contains(b, in.Cause) {
+			if a, b := causes(t, window), causes(t, whole); !slices.Contains(a, sc.Cause) ||
+				!slices.Contains(b, sc.Cause) {
 				t.Errorf("the window is judged as %q, the whole watch as %q", a, b)
 			}
 		})

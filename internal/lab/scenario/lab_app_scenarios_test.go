@@ -12,16 +12,16 @@ import (
 func TestAppScenarios(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range AppScenarios() {
-		in := a.Scenario()
-		if seen[in.ID] || in.Make == nil || in.Title == "" || in.Cause == "" {
-			t.Errorf("%+v", in)
+		sc := a.Scenario()
+		if seen[sc.ID] || sc.Make == nil || sc.Title == "" || sc.Cause == "" {
+			t.Errorf("%+v", sc)
 		}
-		seen[in.ID] = true
-		if found, ok := Find(in.ID); !ok || found.Cause != in.Cause {
-			t.Errorf("%s is not found", in.ID)
+		seen[sc.ID] = true
+		if found, ok := Find(sc.ID); !ok || found.Cause != sc.Cause {
+			t.Errorf("%s is not found", sc.ID)
 		}
-		if _, ok := Find(in.Cause); a.Fault != "" && !ok {
-			t.Errorf("%s: no scenario %s", in.ID, in.Cause)
+		if _, ok := Find(sc.Cause); a.Fault != "" && !ok {
+			t.Errorf("%s: no scenario %s", sc.ID, sc.Cause)
 		}
 	}
 	if _, ok := Find("app-nosuch"); ok || !seen["app-celery"] || !seen["app-django-twemproxy"] ||
@@ -38,8 +38,8 @@ func TestAppOfALab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, _ := Find("app-telemetry")
-	scene, err := in.Make(t.Context(), l)
+	sc, _ := Find("app-telemetry")
+	scene, err := sc.Make(t.Context(), l)
 	if closeErr := l.Close(t.Context()); closeErr != nil {
 		t.Error(closeErr)
 	}
