@@ -25,10 +25,11 @@ var layers = map[string]int{
 	"internal/house/await": 0,
 	"internal/house/suite": 1,
 
-	"internal/wire/resp":    0,
-	"internal/wire/target":  0,
-	"internal/wire/cluster": 1, // parses replies
-	"internal/wire/session": 1,
+	"internal/wire/resp":     0,
+	"internal/wire/target":   0,
+	"internal/wire/cluster":  1, // parses replies
+	"internal/wire/session":  1,
+	"internal/wire/wiretest": 1, // for tests
 
 	"internal/recording":      1,
 	"internal/recording/join": 4,
