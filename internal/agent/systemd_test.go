@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,17 +51,17 @@ func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		asked, alive := 0, false
-		go feedWatchdog(ctx, func() bool { asked++; return alive })
+		var asked atomic.Int64
+		go feedWatchdog(ctx, func() bool { return asked.Add(1) > 1 }) // not alive at first
 		<-time.After(11 * time.Second)
 		synctest.Wait()
-		if alive = true; asked != 1 {
-			t.Errorf("asked %d times within 11 of 20 s", asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times within 11 of 20 s", n)
 		}
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if got := next(); got != "WATCHDOG=1" || asked != 2 {
-			t.Errorf("got %q after %d looks", got, asked)
+		if got, n := next(), asked.Load(); got != "WATCHDOG=1" || n != 2 {
+			t.Errorf("got %q after %d looks", got, n)
 		}
 	})
 }
