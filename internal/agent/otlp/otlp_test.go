@@ -135,7 +135,7 @@ func TestDeadCollector(t *testing.T) {
 					Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(),
 					SpansPerMinute: 1 << 20, BytesPerDay: -1,
 				})
-				for range 10 {
+				for range 3 {
 					w.again()
 					<-time.After(10 * time.Second)
 				}
@@ -177,6 +177,7 @@ func TestSpansAreBounded(t *testing.T) {
 		})
 		w := newWatched(t)
 		e, log, stop := started(t, otlp.Options{Endpoint: to, View: w.View, SpansPerMinute: 100})
+		synctest.Wait() // it has subscribed
 		w.again()
 		w.wake()
 		synctest.Wait()
@@ -213,7 +214,7 @@ func TestBytesPerDay(t *testing.T) {
 		e, log, _ := started(t, otlp.Options{
 			Endpoint: inMemory(t, otlp.Files{}, takesAll), View: w.View, SpansPerMinute: 1 << 20, BytesPerDay: 1 << 20,
 		})
-		for range 10 {
+		for range 3 {
 			w.again()
 			<-time.After(5 * time.Second)
 		}
