@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Summary sums up a trace.
@@ -174,13 +175,13 @@ func generalize(culprit string) string {
 
 func (t *aggregate) summary() Summary {
 	s := Summary{
-		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]),
-		Dropped:    int64(t.counters["tap.dropped"]),
-		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
-		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
+		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters[series.TapUnaligned.Name]),
+		Dropped:    int64(t.counters[series.TapDropped.Name]),
+		Unreported: int64(t.counters[series.TapUnreported.Name]), Garbage: int64(t.counters[series.TapGarbage.Name]),
+		Replies: int64(t.counters[series.TapCallsServer.Name] + t.counters[series.TapCallsClient.Name]),
 	}
-	if out := t.counters["tap.left_out"]; out > 0 {
-		s.LeftOut = out / (out + t.counters["tap.reads"])
+	if out := t.counters[series.TapLeftOut.Name]; out > 0 {
+		s.LeftOut = out / (out + t.counters[series.TapReads.Name])
 	}
 	s.Fast, s.Reported = t.fast, t.reported()
 	for name, o := range t.ops {
@@ -212,11 +213,11 @@ func (t *aggregate) summary() Summary {
 
 // reported is which share of the calls that were not slow the programs reported, each end of a connection for itself.
 func (t *aggregate) reported() float64 {
-	fast := t.counters["tap.calls.server"] + t.counters["tap.calls.client"] - t.counters["tap.slow"]
+	fast := t.counters[series.TapCallsServer.Name] + t.counters[series.TapCallsClient.Name] - t.counters[series.TapSlow.Name]
 	if fast <= 0 {
 		return 1
 	}
-	return min(t.counters["tap.sampled"]/fast, 1)
+	return min(t.counters[series.TapSampled.Name]/fast, 1)
 }
 
 // command uses the end that saw more calls; if equal the client's, which includes the network.

@@ -327,7 +327,7 @@ func watch(t testing.TB, to target.Target, change ...func(*server.Options)) *wat
 func (w *watched) polls() int {
 	w.sink.mu.Lock()
 	defer w.sink.mu.Unlock()
-	n, _ := w.sink.rec.Series(recording.SourceServer, node, server.SamplePolls).Last()
+	n, _ := w.sink.rec.Series(recording.SourceServer, node, "self.polls").Last()
 	return int(n)
 }
 
