@@ -175,13 +175,14 @@ func generalize(culprit string) string {
 
 func (t *aggregate) summary() Summary {
 	s := Summary{
-		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters[series.TapUnaligned.Name]),
-		Dropped:    int64(t.counters[series.TapDropped.Name]),
-		Unreported: int64(t.counters[series.TapUnreported.Name]), Garbage: int64(t.counters[series.TapGarbage.Name]),
-		Replies: int64(t.counters[series.TapCallsServer.Name] + t.counters[series.TapCallsClient.Name]),
+		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched,
+		Unaligned:  int64(t.counter(series.TapUnaligned)),
+		Dropped:    int64(t.counter(series.TapDropped)),
+		Unreported: int64(t.counter(series.TapUnreported)), Garbage: int64(t.counter(series.TapGarbage)),
+		Replies: int64(t.counter(series.TapCallsServer) + t.counter(series.TapCallsClient)),
 	}
-	if out := t.counters[series.TapLeftOut.Name]; out > 0 {
-		s.LeftOut = out / (out + t.counters[series.TapReads.Name])
+	if out := t.counter(series.TapLeftOut); out > 0 {
+		s.LeftOut = out / (out + t.counter(series.TapReads))
 	}
 	s.Fast, s.Reported = t.fast, t.reported()
 	for name, o := range t.ops {
@@ -211,13 +212,16 @@ func (t *aggregate) summary() Summary {
 	return s
 }
 
+// counter is the last value of a counter of the tap.
+func (t *aggregate) counter(of series.Name) float64 { return t.counters[of.Name] }
+
 // reported is which share of the calls that were not slow the programs reported, each end of a connection for itself.
 func (t *aggregate) reported() float64 {
-	fast := t.counters[series.TapCallsServer.Name] + t.counters[series.TapCallsClient.Name] - t.counters[series.TapSlow.Name]
+	fast := t.counter(series.TapCallsServer) + t.counter(series.TapCallsClient) - t.counter(series.TapSlow)
 	if fast <= 0 {
 		return 1
 	}
-	return min(t.counters[series.TapSampled.Name]/fast, 1)
+	return min(t.counter(series.TapSampled)/fast, 1)
 }
 
 // command uses the end that saw more calls; if equal the client's, which includes the network.

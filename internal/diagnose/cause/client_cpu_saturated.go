@@ -95,7 +95,8 @@ func explainClientCPU(n *facts.Node) *Finding {
 
 // starvedOf is the share of a process's demand for CPU that its threads spent in the run queue.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
-	run := facts.Rate(n.ProcessSeries(t.PID, series.ClientCPU)) * n.Seconds() // the host source may have found the process late
+	// the host source may have found the process late
+	run := facts.Rate(n.ProcessSeries(t.PID, series.ClientCPU)) * n.Seconds()
 	// CPU time was not counted: compare the waits with the wall time
 	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))

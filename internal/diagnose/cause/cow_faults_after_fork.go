@@ -88,7 +88,7 @@ func explainCow(n *facts.Node) *Finding {
 	if c.WithoutChildSeconds > 0 {
 		f.Strength += 0.03
 	}
-	if faults := n.Series(series.MainMajorFaults).Growth(); faults > 0 {
+	if faults := n.Growth(series.MainMajorFaults); faults > 0 {
 		f.Strength -= 0.3
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))

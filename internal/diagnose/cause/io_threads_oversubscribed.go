@@ -113,8 +113,8 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 // core each is the time that they waited for a CPU.
 func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
 	active, _ := n.Series(series.IOThreadsActive).Max()
-	all := facts.Rate(n.Series(series.UsedCPUUser)) + facts.Rate(n.Series(series.UsedCPUSys))
-	main := facts.Rate(n.Series(series.UsedCPUUserMainThread)) + facts.Rate(n.Series(series.UsedCPUSysMainThread))
+	all := n.PerSecond(series.UsedCPUUser) + n.PerSecond(series.UsedCPUSys)
+	main := n.PerSecond(series.UsedCPUUserMainThread) + n.PerSecond(series.UsedCPUSysMainThread)
 	q, ok := n.Queue()
 	if active == 0 || main == 0 || all-main < minThreadsCores || all > spinningShare*float64(t.Configured) ||
 		!ok || q.Share() < mostlyQueued {

@@ -50,7 +50,7 @@ const mostlyBusy = 0.8
 
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
 func probed(n *facts.Node) float64 {
-	return max(n.Series(series.TCPLossProbes).Growth()-n.SpuriousSegs(), 0)
+	return max(n.Growth(series.TCPLossProbes)-n.SpuriousSegs(), 0)
 }
 
 func explainLoss(n *facts.Node) *Finding {
@@ -130,7 +130,7 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// A peer that acknowledges late, or does not read, gets a tail loss probe (net/ipv4/tcp_output.c,
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
-	probesOnly := n.Series(series.TCPLossProbes).Growth() >= l.ServerSegs
+	probesOnly := n.Growth(series.TCPLossProbes) >= l.ServerSegs
 	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments ||
 		l.LostSegs < lossShare*l.OutSegs {
 		return nil

@@ -109,13 +109,13 @@ func explainReceiver(n *facts.Node) *Finding {
 			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
 			format.Brief(int64(limited)), n.Seconds())
 	}
-	if zero := n.Series(series.TCPToZeroWindowAdv).Growth(); zero > 0 {
+	if zero := n.Growth(series.TCPToZeroWindowAdv); zero > 0 {
 		f.support(recording.SourceHost, zero, "times",
 			"receivers in this network namespace closed their window %s (TCPToZeroWindowAdv)",
 			facts.TimesText(int(zero)))
 	}
 	f.supportPiles(n)
-	if retransmitted := n.Series(series.RetransSegs).Growth(); retransmitted > 0 {
+	if retransmitted := n.Growth(series.RetransSegs); retransmitted > 0 {
 		f.support(recording.SourceHost, retransmitted, "segments",
 			"%s retransmitted: into a closed window that is a window probe, not a loss",
 			counted(retransmitted, "segment"))

@@ -103,7 +103,7 @@ var routingTitle = map[string]string{
 // own calls.
 func turnedDown(n *facts.Node, code string) refused {
 	r := refused{code: code, when: whenRefusing(n, code)}
-	served := max(n.Series(series.TotalCommandsProcessed).Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
+	served := max(n.Growth(series.TotalCommandsProcessed)-n.OwnCommandsPerSecond()*n.Seconds(), 0)
 	if r.calls, r.counted = n.ErrorCount(code); r.counted {
 		r.calls = max(r.calls-n.OwnErrorReplies(code), 0)
 		if code == codeLoading {

@@ -54,8 +54,8 @@ const (
 
 func explainContention(n *facts.Node) *Finding {
 	cl := n.InState(account.RunQueue)
-	delay := max(n.Series(series.MainDelay).Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
-	run := n.Series(series.MainRun).Growth()
+	delay := max(n.Growth(series.MainDelay)-float64(n.StateNs(recording.KindThrottled)), 0)
+	run := n.Growth(series.MainRun)
 	waits := delay / max(run+delay, 1)
 	slow := (cl.Probe.Calls >= max(facts.HealthyMinCalls,
 		int(facts.HealthyMaxShare*float64(n.Ledger.Latency.Calls))) || cl.Users.Pattern()) &&

@@ -92,9 +92,9 @@ func explainShortLived(n *facts.Node) *Finding {
 			"%s has a pool: some of its connections are reused, others are closed after a call or two",
 			facts.CallerNames(found))
 	}
-	if n.Growth(series.RejectedConnections) > 0 {
-		f.doubt(recording.SourceServer, n.Growth(series.RejectedConnections), "connections",
-			"%s refused (maxclients): refused callers retry", counted(n.Growth(series.RejectedConnections), "connection"))
+	if rejected := n.Growth(series.RejectedConnections); rejected > 0 {
+		f.doubt(recording.SourceServer, rejected, "connections",
+			"%s refused (maxclients): refused callers retry", counted(rejected, "connection"))
 	}
 	f.FixSteps = shortLivedFix(n, c)
 	return f

@@ -59,7 +59,7 @@ func isFault(s account.Segment) bool {
 }
 
 func explainSwap(n *facts.Node) *Finding {
-	faults := n.Series(series.MainMajorFaults).Growth()
+	faults := n.Growth(series.MainMajorFaults)
 	inSwap, _ := n.Series(series.ProcessSwap).Max()
 	smaps, _ := n.Series(series.ProcessSmapsSwap).Max()
 	inSwap = max(inSwap, smaps)
@@ -182,7 +182,8 @@ func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
 	file := "/sys/fs/cgroup/memory" + limit + "/memory.limit_in_bytes"
 	if n.Cgroup.Version == 2 {
 		file = "/sys/fs/cgroup" + limit + "/memory.max"
-		if high := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryHigh)); high > 0 && (now <= 0 || high < now) {
+		high := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryHigh))
+		if high > 0 && (now <= 0 || high < now) {
 			file = "/sys/fs/cgroup" + limit + "/memory.high"
 		}
 	}

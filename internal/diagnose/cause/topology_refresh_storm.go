@@ -110,8 +110,8 @@ func mapChanged(n *facts.Node) bool {
 			maps++
 		}
 	}
-	return maps > 1 || n.Series(series.ClusterCurrentEpoch).Growth() > 0 || n.Growth(series.CommandCalls("cluster|setslot")) > 0 ||
-		n.TapCalls("CLUSTER SETSLOT") > 0
+	return maps > 1 || n.Growth(series.ClusterCurrentEpoch) > 0 ||
+		n.Growth(series.CommandCalls("cluster|setslot")) > 0 || n.TapCalls("CLUSTER SETSLOT") > 0
 }
 
 // refreshFix are the options, those that save most first: refreshes on events, an upgrade, fewer refreshes, replicas

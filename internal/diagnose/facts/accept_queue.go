@@ -32,7 +32,7 @@ type AcceptQueue struct {
 func (n *Node) AcceptQueue() AcceptQueue { return n.acceptQueue.of(n.findAcceptQueue) }
 
 func (n *Node) findAcceptQueue() AcceptQueue {
-	b := AcceptQueue{Drops: n.Series(series.ListenOverflows).Growth()}
+	b := AcceptQueue{Drops: n.Growth(series.ListenOverflows)}
 	b.MaxQueue, _ = n.Series(series.ListenQueue).Max()
 	b.Limit, _ = n.Series(series.ListenBacklog).Last()
 	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {

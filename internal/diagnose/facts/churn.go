@@ -88,7 +88,8 @@ func (n *Node) findChurn() Churn {
 	}
 	gone := received.Growth() - stayed - own.Fresh
 	c := Churn{PerSecond: max(gone, 0) / seconds}
-	commands := n.Growth(series.TotalCommandsProcessed) - 2*own.Fresh - own.Kept - commandsPerPoll*n.Growth(series.OwnPolls)
+	commands := n.Growth(series.TotalCommandsProcessed) - 2*own.Fresh - own.Kept -
+		commandsPerPoll*n.Growth(series.OwnPolls)
 	c.CommandsPerConn = max(commands, 0) / max(gone, 1)
 	var closed []*Conn
 	for _, caller := range n.Callers() {

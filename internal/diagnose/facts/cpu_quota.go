@@ -94,9 +94,11 @@ func (n *Node) underCgroup(path string) bool {
 
 func (n *Node) quotaUse(path string) QuotaUse {
 	q := QuotaUse{
-		Path: path, Others: -1, Throttled: n.CgroupSeries(path, series.CgroupThrottled).Growth(),
-		Periods: n.CgroupSeries(path, series.CgroupPeriods).Growth(), ThrottledNs: n.CgroupSeries(path, series.CgroupThrottledNs).
-				Growth(), UsedNs: n.CgroupSeries(path, series.CgroupUsage).Growth(),
+		Path: path, Others: -1,
+		Periods:     n.CgroupSeries(path, series.CgroupPeriods).Growth(),
+		Throttled:   n.CgroupSeries(path, series.CgroupThrottled).Growth(),
+		ThrottledNs: n.CgroupSeries(path, series.CgroupThrottledNs).Growth(),
+		UsedNs:      n.CgroupSeries(path, series.CgroupUsage).Growth(),
 	}
 	quota, period := n.CgroupSeries(path, series.CgroupQuota), n.CgroupSeries(path, series.CgroupPeriod)
 	if LastValue(quota) <= 0 || LastValue(period) <= 0 {
@@ -162,7 +164,7 @@ func (n *Node) quotaSlackNs(quotaNs float64) float64 {
 // did not run when it was due. Periods that pass meanwhile are counted, and give no quota.
 func (n *Node) standstillNs() float64 {
 	stood, _ := n.Rec.Of(series.HostLate, "").Max()
-	return n.Series(series.MachineSteal).Growth() + stood
+	return n.Growth(series.MachineSteal) + stood
 }
 
 // slicesNs is the quota that CPUs can have held unused in all throttled periods, in nanoseconds: a kernel without

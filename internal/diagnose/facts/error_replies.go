@@ -28,7 +28,8 @@ func (c *Case) movedReplies() float64 {
 	for _, n := range c.Nodes {
 		total += n.Growth(series.ErrorCount("MOVED"))
 		// Since 6.2 a server has the field of an error after the first one, and total_error_replies from its start.
-		counted = counted || len(n.Series(series.ErrorCount("MOVED"))) > 0 || len(n.Series(series.TotalErrorReplies)) > 0
+		counted = counted || len(n.Series(series.ErrorCount("MOVED"))) > 0 ||
+			len(n.Series(series.TotalErrorReplies)) > 0
 	}
 	if !counted {
 		return -1

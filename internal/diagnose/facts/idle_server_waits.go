@@ -162,5 +162,5 @@ func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
 	if all == 0 {
 		return 0, 0
 	}
-	return 1 - busy/all, Rate(n.Series(series.MainVoluntarySwitches))
+	return 1 - busy/all, n.PerSecond(series.MainVoluntarySwitches)
 }

@@ -74,12 +74,12 @@ func (n *Node) findRetransmissions() (r Retransmissions) {
 // PacketLoss is that of the server's network namespace, and of its port.
 func (n *Node) PacketLoss() (l PacketLoss) {
 	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
-	l.ServerSegs = max(n.Series(series.RetransSegs).Growth()-n.Series(series.TCPSynRetrans).Growth(), 0)
+	l.ServerSegs = max(n.Growth(series.RetransSegs)-n.Growth(series.TCPSynRetrans), 0)
 	l.LostSegs, l.TimerSegs = n.lostSegs(l.ServerSegs)
 	l.UnansweredSegs = min(n.unansweredSegs(), l.ServerSegs)
 	l.ServerSegs, l.LostSegs = l.ServerSegs-l.UnansweredSegs, max(l.LostSegs-l.UnansweredSegs, 0)
 	l.TimerSegs = min(l.TimerSegs, l.LostSegs)
-	l.OutSegs = n.Series(series.OutSegs).Growth()
+	l.OutSegs = n.Growth(series.OutSegs)
 	now, _ := n.Series(series.SockRetransmitting).Max()
 	total := n.Series(series.SockRetransTotal)
 	last, _ := total.Max()
@@ -98,9 +98,9 @@ func (n *Node) lostSegs(retransmitted float64) (lost, byTimer float64) {
 	if len(timeouts) == 0 {
 		return retransmitted, retransmitted // not watched
 	}
-	byTimer = max(timeouts.Growth()-n.Series(series.TCPSynRetrans).Growth(), 0) +
-		n.Series(series.TCPSlowStartRetrans).Growth()
-	lost = min(max(retransmitted-n.SpuriousSegs(), 0), byTimer+n.Series(series.TCPFastRetrans).Growth())
+	byTimer = max(timeouts.Growth()-n.Growth(series.TCPSynRetrans), 0) +
+		n.Growth(series.TCPSlowStartRetrans)
+	lost = min(max(retransmitted-n.SpuriousSegs(), 0), byTimer+n.Growth(series.TCPFastRetrans))
 	return lost, min(byTimer, lost)
 }
 
@@ -108,13 +108,13 @@ func (n *Node) lostSegs(retransmitted float64) (lost, byTimer float64) {
 // more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
 // through, or the tenth.
 func (n *Node) unansweredSegs() float64 {
-	return max(n.Series(series.SockUnansweredResends).Growth(), 0)
+	return max(n.Growth(series.SockUnansweredResends), 0)
 }
 
 // SpuriousSegs is how many segments the server's namespace retransmitted though its peers had them, as they report
 // (DSACK, RFC 2883). Nobody waited for those.
 func (n *Node) SpuriousSegs() float64 {
-	return max(n.Series(series.TCPDSACKRecvSegs).Growth(), n.Series(series.TCPDSACKRecv).Growth())
+	return max(n.Growth(series.TCPDSACKRecvSegs), n.Growth(series.TCPDSACKRecv))
 }
 
 // About the same connections are open if their number varies by at most fewConns and this share of it.

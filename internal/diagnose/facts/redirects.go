@@ -82,7 +82,7 @@ func (c *Case) CallAndMapNs(r MapRefresh) (callNs, mapNs float64) {
 func (c *Case) OwnersChanged() (changes float64) {
 	for _, n := range c.Nodes {
 		set := n.Growth(series.CommandCalls("cluster|setslot"))
-		changes = max(changes, n.Series(series.ClusterCurrentEpoch).Growth(), set, float64(n.TapCalls("CLUSTER SETSLOT")))
+		changes = max(changes, n.Growth(series.ClusterCurrentEpoch), set, float64(n.TapCalls("CLUSTER SETSLOT")))
 	}
 	return changes
 }

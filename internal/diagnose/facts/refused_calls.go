@@ -68,7 +68,7 @@ func (n *Node) RefusedCalls() (out []RefusedCalls) {
 func (n *Node) RefusedWith(code string) RefusedCalls {
 	r := RefusedCalls{Code: code}
 	n.ownRefusals(&r)
-	served := max(n.Series(series.TotalCommandsProcessed).Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
+	served := max(n.Growth(series.TotalCommandsProcessed)-n.OwnCommandsPerSecond()*n.Seconds(), 0)
 	if r.Users, r.Counted = n.ErrorCount(code); r.Counted {
 		r.Users = max(r.Users-n.OwnErrorReplies(code), 0)
 	} else {

@@ -100,7 +100,7 @@ func (n *Node) Softirq() (q Softirq, ok bool) {
 	cpu := strconv.Itoa(q.CPU)
 	q.series = n.Series(series.CPUSoftirq(cpu))
 	q.Ns = q.series.Growth()
-	q.OwnNs = SoftirqNsPerSegment * (n.Series(series.InSegs).Growth() + n.Series(series.OutSegs).Growth())
-	q.OthersNs = max(0, n.Growth(series.CPUBusy(cpu))-q.Ns-n.Series(series.MainRun).Growth())
+	q.OwnNs = SoftirqNsPerSegment * (n.Growth(series.InSegs) + n.Growth(series.OutSegs))
+	q.OthersNs = max(0, n.Growth(series.CPUBusy(cpu))-q.Ns-n.Growth(series.MainRun))
 	return q, len(q.series) >= 2
 }

@@ -91,10 +91,12 @@ var (
 	CgroupMemoryLimit = cgroup("memory.limit_bytes", Bytes) // -1: none, as of the next
 	CgroupMemoryHigh  = cgroup("memory.high_bytes", Bytes)
 	CgroupMemoryFails = cgroup("memory.failcnt", Count)
-	CgroupOOMKills    = cgroup("memory.oom_kill", Count) // cgroup v1
 )
 
-// CgroupMemoryEvents is how often the kernel's limit of a cgroup was met (cgroup v2, memory.events).
+// CgroupMemoryControl is a counter of memory.oom_control (cgroup v1): "oom_kill".
+func CgroupMemoryControl(name string) Name { return cgroup("memory."+name, Count) }
+
+// CgroupMemoryEvents is a counter of memory.events (cgroup v2): how often its usage met a limit, or "oom_kill".
 func CgroupMemoryEvents(name string) Name { return cgroup("memory.events."+name, Count) }
 
 // CgroupIOLimit is a limit of bytes or operations per second: "read_bps".

@@ -118,7 +118,7 @@ func (w *watch) cgroupMemory() {
 			w.sampleFile(series.CgroupMemory, p, dir+"/memory.usage_in_bytes")
 			w.sampleFile(series.CgroupMemoryLimit, p, dir+"/memory.limit_in_bytes")
 			w.sampleFile(series.CgroupMemoryFails, p, dir+"/memory.failcnt")
-			w.sampleKeys(func(string) series.Name { return series.CgroupOOMKills }, p, dir+"/memory.oom_control", "oom_kill")
+			w.sampleKeys(series.CgroupMemoryControl, p, dir+"/memory.oom_control", "oom_kill")
 			continue
 		}
 		w.sampleFile(series.CgroupMemory, p, dir+"/memory.current")
