@@ -31,8 +31,9 @@ var layers = map[string]int{
 	"internal/wire/session":  1,
 	"internal/wire/wiretest": 1, // for tests
 
-	"internal/recording":      1,
-	"internal/recording/join": 4,
+	"internal/recording":        1,
+	"internal/recording/series": 0,
+	"internal/recording/join":   4,
 
 	"internal/source/probe":           2,
 	"internal/source/server":          2,
