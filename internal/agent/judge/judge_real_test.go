@@ -137,14 +137,20 @@ func TestBadJudgements(t *testing.T) {
 		"no program":      {judge.Options{Executable: filepath.Join(dir, "none"), Recording: "x"}, "starting slowpath"},
 		"another program": {judge.Options{Executable: "/bin/true", Recording: "x"}, "printed no slowpath.diagnosis/v1"},
 		"too much output": {
-			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), MaxOutput: 100}, "too large",
+			judge.Options{
+				Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), MaxOutput: 100,
+			}, "too large",
 		},
 		"too little time": {
-			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), Timeout: time.Millisecond},
+			judge.Options{
+				Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), Timeout: time.Millisecond,
+			},
 			"longer than 1ms",
 		},
 		"too little memory": {
-			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), MaxMemory: 8 << 20},
+			judge.Options{
+				Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), MaxMemory: 8 << 20,
+			},
 			"memory",
 		},
 	} {

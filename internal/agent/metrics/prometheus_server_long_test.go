@@ -26,7 +26,8 @@ func call(t *testing.T, address, pause string, command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("redis-cli", append([]string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}, command...)...)
+	often := []string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}
+	cmd := exec.Command("redis-cli", append(often, command...)...)
 	start(t, cmd)
 }
 
