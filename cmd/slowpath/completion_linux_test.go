@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slowpath/internal/cli/clitest"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,7 +57,7 @@ func TestCompletionInShells(t *testing.T) {
 				shell.shown.reset()
 				shell.write(t, typed+"\t")
 				shell.await(t, want, func() bool {
-					return strings.Contains(drives.ReplaceAllString(shell.shown.String(), ""), want)
+					return strings.Contains(clitest.Drives.ReplaceAllString(shell.shown.String(), ""), want)
 				})
 				shell.write(t, "\x15") // Ctrl-U: the line is empty again
 			}
@@ -72,7 +73,7 @@ type typing struct {
 
 func typeInto(t *testing.T, c *exec.Cmd) *typing {
 	t.Helper()
-	master, name, err := openPseudoterminal()
+	master, name, err := clitest.OpenPseudoterminal()
 	if err != nil {
 		t.Fatal(err)
 	}

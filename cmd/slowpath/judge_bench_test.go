@@ -17,6 +17,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/recording"
 )
 
@@ -61,7 +62,7 @@ func BenchmarkJudge(b *testing.B) {
 			for b.Loop() {
 				c := exec.Command("slowpath", "doctor", path)
 				out, err := c.CombinedOutput()
-				if code := c.ProcessState.ExitCode(); code > exitFindings {
+				if code := c.ProcessState.ExitCode(); code > cli.ExitFindings {
 					b.Fatalf("exit code %d, %v: %s", code, err, out)
 				}
 				cpu += c.ProcessState.UserTime() + c.ProcessState.SystemTime()

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"slowpath/internal/cli/clitest"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func counted(ts *testscript.TestScript, neg bool, args []string) {
 	if calls == "" {
 		ts.Fatalf("the server has counted no %s", args[1])
 	}
-	checkJSON(ts, false, []string{args[2], args[3], calls})
+	clitest.JSON(ts, false, []string{args[2], args[3], calls})
 }
 
 func TestParseStartAt(t *testing.T) {

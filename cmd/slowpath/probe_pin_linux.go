@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"slowpath/internal/cli"
 	"strconv"
 	"strings"
 
@@ -26,9 +27,9 @@ func (e *eachFlags) checkPin() error {
 	for i, cpu := range e.pin {
 		switch {
 		case cpu < 0 || !may.IsSet(cpu):
-			return usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list, ","))
+			return cli.Usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list, ","))
 		case slices.Contains(e.pin[:i], cpu):
-			return usagef("--pin: CPU %d is there twice; give it once", cpu)
+			return cli.Usagef("--pin: CPU %d is there twice; give it once", cpu)
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,8 +23,8 @@ var skipped struct {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 4 && os.Args[1] == "lab" && os.Args[2] == "codis-proxy" { // as StartCodis executes it
-		if err := serveCodis(os.Args[4], os.Args[5:]); err != nil {
+	if len(os.Args) > 3 && os.Args[1] == "codis-proxy" { // as StartCodis executes it
+		if err := codis.Listen(context.Background(), os.Args[3], os.Args[4:]); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -39,19 +38,6 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped:", why)
 	}
 	os.Exit(code)
-}
-
-// serveCodis is the command lab codis-proxy.
-func serveCodis(port string, servers []string) error {
-	p, err := codis.New(servers)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return err
-	}
-	return p.Serve(context.Background(), l)
 }
 
 func skip(t *testing.T, why string) {
