@@ -59,7 +59,8 @@ func TestLabMigrateSlots(t *testing.T) {
 		{proxy.Addr, "127.0.0.1:1", `"127.0.0.1:1" is no server of this proxy; give one of: ` + from.Addr},
 		{from.Addr, to.Addr, from.Addr + ": it is no proxy of lab up --proxy codis; see: slowpath lab list"},
 	} {
-		if out, code := migrate(tt.proxy, "0", "--to", tt.to); code != cli.ExitUsage || !strings.Contains(out, tt.want) ||
+		if out, code := migrate(tt.proxy, "0", "--to", tt.to); code != cli.ExitUsage || !strings.Contains(out,
+			tt.want) ||
 			strings.Count(out, "\n") != 1 {
 			t.Errorf("%d: %s; want %s", code, out, tt.want)
 		}

@@ -17,7 +17,7 @@ var (
 
 // completions are those of arguments, by command.
 var completions = map[string]cobra.CompletionFunc{
-	"run": cli.Values(incidentsTold).One, "servers": knownServers.Many,
+	"run": cli.Values(scenariosTold).One, "servers": knownServers.Many,
 	"clients build": knownClients.Many, "clients run": knownClients.One,
 	"apps build": cli.Values(knownApps).Many, "apps run": cli.Values(knownApps).One,
 }
@@ -25,7 +25,7 @@ var completions = map[string]cobra.CompletionFunc{
 // flagCompletions are those of flags, by name; a flag of this name has these values in every command.
 var flagCompletions = map[string]cobra.CompletionFunc{
 	"clients": knownClients.List, "servers": knownServers.List, "server": knownServers.Many,
-	"only":     cli.Values(incidentsTold).List,
+	"only":     cli.Values(scenariosTold).List,
 	"mode":     cli.Words("standalone", "cluster", "ring").Many,
 	"proxy":    cli.Words("twemproxy", "haproxy", "envoy", "codis").Many,
 	"topology": cli.Words("standalone", "cluster").List,

@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/report"
@@ -27,11 +27,11 @@ type applyFlags struct {
 }
 
 func (f *applyFlags) add(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each incident, and watch again")
+	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each scenario, and watch again")
 	fl.BoolVar(&f.all, "all-steps", false, "with --apply-fix: each step that the lab can carry out, not only "+
 		"until one is proven")
 	fl.StringVar(&f.proofs, "proofs", "", "with --apply-fix: put the results into this JSON `file`, in place of those "+
-		"of the same incidents and steps")
+		"of the same scenarios and steps")
 }
 
 func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
@@ -41,14 +41,14 @@ func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
 	}, err
 }
 
-// applyFix shows an incident before and after its fix.
-func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) error {
+// applyFix shows a scenario before and after its fix.
+func (a *app) applyFix(ctx context.Context, in scenario.Scenario, f applyFlags) error {
 	fixer, err := a.fixer(f)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
-	ctx = a.steps(ctx, "the incident is undone")
+	ctx = a.steps(ctx, "the scenario is undone")
 	applied := fixer.Apply(ctx, in)
 	a.ProgressDone()
 	if ctx.Err() != nil && len(applied.Proofs) == 0 {
@@ -75,7 +75,7 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) 
 	return err
 }
 
-// gradeFixes carries out the fixes of incidents, or of all but the healthy loads.
+// gradeFixes carries out the fixes of scenarios, or of all but the healthy loads.
 func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 	ins, err := choose(only)
 	if err != nil {
@@ -93,8 +93,8 @@ func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 		return err
 	}
 	fixer.Log = io.Discard
-	ins = slices.DeleteFunc(slices.Clone(ins), func(in incident.Incident) bool {
-		return in.Cause == incident.HealthyCause
+	ins = slices.DeleteFunc(slices.Clone(ins), func(in scenario.Scenario) bool {
+		return in.Cause == scenario.HealthyCause
 	})
 	ctx = a.steps(ctx, "the run is undone; the results so far follow")
 	for i, in := range ins {

@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/outfile"
@@ -34,7 +34,7 @@ func (a *app) root() *cobra.Command {
 		Use:         "slowpath-lab",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "slowpath lab"},
 		Version:     version,
-		Short:       "Make real incidents on real servers, and grade the verdicts",
+		Short:       "Make real faults on real servers, and grade the verdicts",
 		Long: `lab starts real servers on loopback, makes faults with real means (CPU quota, SIGSTOP, a throttled
 disk, packet loss in a namespace of its own), asks doctor, and compares. It stops just what it started; leftovers of
 a lab that was killed are removed when the next one starts.`,
@@ -43,7 +43,8 @@ a lab that was killed are removed when the next one starts.`,
   slowpath lab grade --runs 3`,
 	}
 	a.Prepare(c)
-	c.AddCommand(a.incidents(), a.run(), a.gradeCommand(), a.servers(), a.clients(), a.apps(), a.up(), a.cluster(), a.down(),
+	c.AddCommand(a.scenarios(), a.run(), a.gradeCommand(), a.servers(), a.clients(), a.apps(), a.up(), a.cluster(),
+		a.down(),
 		a.matrix(), a.sink(), a.codisProxy(), a.migrateSlots(), a.ManCommand())
 	cli.InOrder(c)
 	cli.Complete(c, completions, flagCompletions)
@@ -57,12 +58,12 @@ func (a *app) steps(ctx context.Context, answer string) context.Context {
 }
 
 // openLab removes the leftovers of dead labs first.
-func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incident.Lab, error) {
+func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*scenario.Lab, error) {
 	name := servers.Name(server)
 	if _, err := servers.Lookup(name); err != nil {
 		return nil, cli.Usage(err)
 	}
-	l, err := incident.New(name, log)
+	l, err := scenario.New(name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -80,20 +81,20 @@ func (a *app) run() *cobra.Command {
 	var server, step string
 	var asJSON, applyFix bool
 	c := &cobra.Command{
-		Use:   "run INCIDENT",
-		Short: "Make one incident, run doctor, compare with the truth",
-		Long: `run makes one incident, asks doctor, and compares the first finding with the cause.
+		Use:   "run SCENARIO",
+		Short: "Make one scenario, run doctor, compare with the truth",
+		Long: `run makes one scenario, asks doctor, and compares the first finding with the cause.
 
-With --apply-fix it then does what doctor has printed: it carries out a command in a shell, or makes the incident
+With --apply-fix it then does what doctor has printed: it carries out a command in a shell, or makes the scenario
 again with a setting or a change. It watches once more, and takes commands back.`,
 		Example: `  slowpath lab run slow-command --server valkey-8.1.1
   slowpath lab run server-cfs-throttled --apply-fix
   slowpath lab run slow-command --apply-fix --step forbid-command`,
-		Args: cli.OneArgument("INCIDENT"),
+		Args: cli.OneArgument("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, ok := incident.Find(args[0])
+			in, ok := scenario.Find(args[0])
 			if !ok {
-				return noIncident(args[0])
+				return noScenario(args[0])
 			}
 			if step != "" && !applyFix {
 				return cli.Usagef("--step is for --apply-fix")
@@ -109,7 +110,7 @@ again with a setting or a change. It watches once more, and takes commands back.
 			if err != nil {
 				return err
 			}
-			ctx := a.steps(cmd.Context(), "the incident is undone, without a verdict")
+			ctx := a.steps(cmd.Context(), "the scenario is undone, without a verdict")
 			r := grade.Run(ctx, in, servers.Name(server), grade.DoctorProcess(exe), a.Stderr)
 			a.ProgressDone()
 			if ctx.Err() != nil && r.Got == "" {
@@ -157,11 +158,11 @@ func (a *app) gradeCommand() *cobra.Command {
 	var f gradeFlags
 	c := &cobra.Command{
 		Use:   "grade",
-		Short: "Make all incidents and healthy loads, and count the right verdicts",
-		Long: `grade makes every incident and every healthy load, asks doctor, and compares the first finding with the
+		Short: "Make all scenarios and healthy loads, and count the right verdicts",
+		Long: `grade makes every scenario and every healthy load, asks doctor, and compares the first finding with the
 cause.
 
-With --apply-fix it carries out what doctor advises in each incident, and watches again.
+With --apply-fix it carries out what doctor advises in each scenario, and watches again.
 
 With --apps it runs the real applications of lab apps instead: each healthy, directly and behind proxies, then beside
 faults.
@@ -202,14 +203,14 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		"that is drawn, instead of any")
 	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
-	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
-	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
+	fl.StringVar(&f.only, "only", "", "make these `scenarios` only, separated by commas")
+	fl.IntVar(&f.runs, "runs", 1, "make each scenario this often")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", with --apps "+grade.AppsSchema+", with --apply-fix "+
 		grade.FixesSchema)
 	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
 		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
 	cli.Group(fl, "Fixes", func() { f.fixes.add(fl) })
-	cli.Group(fl, "Random scenarios", func() { f.random.add(fl) })
+	cli.Group(fl, "Drawn scenarios", func() { f.random.add(fl) })
 	return c
 }
 
@@ -244,8 +245,8 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 	return nil
 }
 
-// gradeAll makes each incident as often as asked, or until ctx ends.
-func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Incident) (results []grade.Result, err error) {
+// gradeAll makes each scenario as often as asked, or until ctx ends.
+func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []scenario.Scenario) (results []grade.Result, err error) {
 	exe, err := slowpath()
 	if err != nil {
 		return nil, err
@@ -278,29 +279,29 @@ func (a *app) stoppedGrading(made, of int) {
 	fmt.Fprintf(a.Stderr, "stopped after %d of %s\n", made, format.Count(of, "run"))
 }
 
-func noIncident(id string) error {
-	return cli.Usagef("no incident %q%s; see: slowpath lab list", id, cli.DidYouMean(id, incidentIDs()))
+func noScenario(id string) error {
+	return cli.Usagef("no scenario %q%s; see: slowpath lab list", id, cli.DidYouMean(id, scenarioIDs()))
 }
 
-// incidentIDs are those of the incidents of servers, and of the healthy loads.
-func incidentIDs() (ids []string) {
-	for _, in := range incident.Catalogue() {
+// scenarioIDs are those of the scenarios of servers, and of the healthy loads.
+func scenarioIDs() (ids []string) {
+	for _, in := range scenario.Catalogue() {
 		ids = append(ids, in.ID)
 	}
 	return ids
 }
 
-// incidentsTold are the ids of incidents with what each is.
-func incidentsTold() (list []string) {
-	for _, in := range incident.Catalogue() {
+// scenariosTold are the ids of scenarios with what each is.
+func scenariosTold() (list []string) {
+	for _, in := range scenario.Catalogue() {
 		list = append(list, in.ID+"\t"+in.Title)
 	}
 	return list
 }
 
-// incidentsOf are the incidents of a cause.
-func incidentsOf(cause string) (ids []string) {
-	for _, in := range incident.Catalogue() {
+// scenariosOf are the scenarios of a cause.
+func scenariosOf(cause string) (ids []string) {
+	for _, in := range scenario.Catalogue() {
 		if in.Cause == cause {
 			ids = append(ids, in.ID)
 		}
@@ -308,15 +309,15 @@ func incidentsOf(cause string) (ids []string) {
 	return ids
 }
 
-func choose(only string) ([]incident.Incident, error) {
+func choose(only string) ([]scenario.Scenario, error) {
 	if only == "" {
-		return incident.Catalogue(), nil
+		return scenario.Catalogue(), nil
 	}
-	var ins []incident.Incident
+	var ins []scenario.Scenario
 	for _, id := range strings.Split(only, ",") {
-		in, ok := incident.Find(strings.TrimSpace(id))
+		in, ok := scenario.Find(strings.TrimSpace(id))
 		if !ok {
-			return nil, noIncident(strings.TrimSpace(id))
+			return nil, noScenario(strings.TrimSpace(id))
 		}
 		ins = append(ins, in)
 	}

@@ -15,7 +15,7 @@ import (
 	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 )
 
@@ -121,7 +121,7 @@ const codisNote = "codis: a stand-in of the lab (1024 slots, migration key by ke
 	"slowpath lab codis-proxy --help"
 
 // openLabWith opens the lab, and finds the server by its path, or by its version in the cache.
-func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, servers.Binary, error) {
+func (a *app) openLabWith(ctx context.Context, server string) (*scenario.Lab, servers.Binary, error) {
 	if !servers.IsPath(server) {
 		if _, err := servers.Lookup(servers.Name(server)); err != nil {
 			return nil, servers.Binary{}, cli.Usagef("%w; or give the path of one, such as ./redis-server", err)
@@ -142,7 +142,7 @@ func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, se
 }
 
 // binaryOf finds a server by its path, or by its version in the cache of a lab.
-func (a *app) binaryOf(ctx context.Context, l *incident.Lab, server string) (servers.Binary, error) {
+func (a *app) binaryOf(ctx context.Context, l *scenario.Lab, server string) (servers.Binary, error) {
 	if !servers.IsPath(server) {
 		return l.Cache.Get(ctx, servers.Name(server), a.Stderr)
 	}
@@ -168,8 +168,8 @@ func checkProxy(given *pflag.FlagSet, proxy string, masters int) error {
 	}
 	for _, name := range []string{"map", "tls", "password", "acl"} {
 		if given.Changed(name) {
-			return cli.Usagef("--proxy does not go with --%s: the lab's proxies log in nowhere, and know no cluster and "+
-				"no TLS; leave out one of them", name)
+			return cli.Usagef("--proxy does not go with --%s: the lab's proxies log in nowhere, and know no "+
+				"cluster and no TLS; leave out one of them", name)
 		}
 	}
 	if proxy == fleet.HAProxy && masters > 1 {

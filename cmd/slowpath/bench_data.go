@@ -86,8 +86,8 @@ func (b *benching) checkScripts(ctx context.Context, d *bench.Data) error {
 		}
 		return nil
 	}
-	return cli.Usagef("a script can change and remove every key, and %s holds keys or does not say that it holds none: "+
-		"add --dangerous to run it there", layout.OneLine(b.options.Load.Target.Addr()))
+	return cli.Usagef("a script can change and remove every key, and %s holds keys or does not say that it holds "+
+		"none: add --dangerous to run it there", layout.OneLine(b.options.Load.Target.Addr()))
 }
 
 // loopback reports whether the server is on this host, by the address that its name resolved to.

@@ -146,8 +146,7 @@ func (f *experimentFlags) checkAlone() error {
 	}
 	if f.given.Changed("verify") && f.asked() {
 		return cli.Usagef("--verify is for one load, since each of an experiment draws its values anew: leave out " +
-			"--sweep, " +
-			"--find-max, --repeat, --compare and --compare-targets")
+			"--sweep, --find-max, --repeat, --compare and --compare-targets")
 	}
 	for flag, needs := range map[string]string{
 		"gain": "sweep", "precision": "find-max", "confirm": "find-max", "html": "compare-targets",
@@ -157,8 +156,8 @@ func (f *experimentFlags) checkAlone() error {
 		}
 	}
 	if f.given.Changed("warmup") && !f.asked() {
-		return cli.Usagef("--warmup is for --sweep, --find-max, --repeat, --compare and --compare-targets: add one of " +
-			"them, or leave it out")
+		return cli.Usagef("--warmup is for --sweep, --find-max, --repeat, --compare and --compare-targets: add " +
+			"one of them, or leave it out")
 	}
 	return nil
 }

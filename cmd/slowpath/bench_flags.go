@@ -149,8 +149,8 @@ func (f *benchFlags) checkBytes() error {
 	calls := cmp.Or(f.load.Pool, f.load.Connections) * f.load.Pipeline
 	each := f.load.Workload.RequestBytes()
 	if total := int64(calls) * each; total > mostBytes {
-		return cli.Usagef("--connections %d with --pipeline %d and requests of about %s: %s in flight; at most %s: lower "+
-			"one of them, or --value-size", f.load.Connections, f.load.Pipeline, format.Bytes(each),
+		return cli.Usagef("--connections %d with --pipeline %d and requests of about %s: %s in flight; at most "+
+			"%s: lower one of them, or --value-size", f.load.Connections, f.load.Pipeline, format.Bytes(each),
 			format.Bytes(total), format.Bytes(mostBytes))
 	}
 	return nil
@@ -217,7 +217,8 @@ func (f *benchFlags) checkWords() error {
 	switch f.load.ReadFrom {
 	case engine.Master, engine.Replica, engine.Any:
 	default:
-		return cli.Usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica, engine.Any)
+		return cli.Usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica,
+			engine.Any)
 	}
 	return nil
 }
@@ -226,8 +227,8 @@ func (f *benchFlags) checkWords() error {
 func (f *benchFlags) checkThreads(cpus int) error {
 	threads := min(f.load.Threads, f.load.Connections)
 	if f.load.BusyPoll && threads >= cpus {
-		return cli.Usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give at most "+
-			"%d, or leave it out", threads, cpus, cpus-1)
+		return cli.Usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give "+
+			"at most %d, or leave it out", threads, cpus, cpus-1)
 	}
 	return nil
 }

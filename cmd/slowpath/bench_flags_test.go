@@ -3,9 +3,10 @@
 package main
 
 import (
-	"slowpath/internal/cli"
 	"strings"
 	"testing"
+
+	"slowpath/internal/cli"
 
 	"github.com/spf13/cobra"
 )

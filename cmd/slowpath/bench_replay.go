@@ -159,8 +159,8 @@ func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*wo
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
 		if b.experiment.given.Changed(name) {
-			return nil, cli.Usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: "+
-				"leave it out", name)
+			return nil, cli.Usagef("--replay: the log has keys of its own, and --%s is for recordings, which "+
+				"have none: leave it out", name)
 		}
 	}
 	log, err := workload.ReadMonitor(text, o)

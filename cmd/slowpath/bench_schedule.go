@@ -83,7 +83,8 @@ func (f *benchFlags) readSchedule() ([]engine.Stretch, error) {
 	var lasts time.Duration
 	for _, s := range ss {
 		if lasts += s.Lasts; lasts > cli.MostTime {
-			return nil, cli.Usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule, cli.MostTime)
+			return nil, cli.Usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule,
+				cli.MostTime)
 		}
 	}
 	if f.load.Duration == 0 || lasts < f.load.Duration {

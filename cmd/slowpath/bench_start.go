@@ -3,9 +3,10 @@
 package main
 
 import (
-	"slowpath/internal/cli"
 	"strings"
 	"time"
+
+	"slowpath/internal/cli"
 )
 
 // mostAhead bounds a start barrier: one that is further away is a slip of the pen.
@@ -20,15 +21,15 @@ func parseStartAt(s string, now time.Time) (time.Time, error) {
 	if text, relative := strings.CutPrefix(s, "+"); relative {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now such as "+
-				"+10s", s)
+			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now "+
+				"such as +10s", s)
 		}
 		at = now.Add(d)
 	} else {
 		var err error
 		if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
-			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now such as "+
-				"+10s", s)
+			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now "+
+				"such as +10s", s)
 		}
 	}
 	switch ahead := at.Sub(now); {

@@ -47,8 +47,8 @@ func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) 
 	}
 	switch n := len(targets); {
 	case n < 2:
-		return cli.Usagef("--compare-targets compares servers, and only %s is named: name 2 or more, the one to compare "+
-			"with first", targets[0].Addr())
+		return cli.Usagef("--compare-targets compares servers, and only %s is named: name 2 or more, the one to "+
+			"compare with first", targets[0].Addr())
 	case n > experiment.MostTargets:
 		return cli.Usagef("--compare-targets: %d servers; name at most %d", n, experiment.MostTargets)
 	}

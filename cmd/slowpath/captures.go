@@ -42,8 +42,8 @@ func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error
 	case len(captures) == 0:
 		return paths, nil
 	case other != "":
-		return nil, cli.Usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a capture; name "+
-			"either alone", captures[0], other)
+		return nil, cli.Usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a "+
+			"capture; name either alone", captures[0], other)
 	}
 	return a.readCaptures(ctx, captures)
 }
@@ -79,8 +79,8 @@ func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, 
 		return nil, explainReading(err)
 	}
 	if len(all) > 2 {
-		return nil, cli.Usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of the two "+
-			"ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
+		return nil, cli.Usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of "+
+			"the two ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
 	}
 	dir, bytes, note, err := a.Scratch.Place(cli.ScratchParents())
 	if err != nil {

@@ -239,7 +239,8 @@ func TestCaptureRefused(t *testing.T) {
 	} {
 		args := strings.Fields("capture " + strings.ReplaceAll(c.args, "FILE", file))
 		code, stdout, stderr := runHere(t, args...)
-		if code != cli.ExitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.say) {
+		if code != cli.ExitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr,
+			c.say) {
 			t.Errorf("%s: exit code %d, %q", c.args, code, stderr)
 		}
 	}

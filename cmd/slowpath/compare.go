@@ -49,8 +49,8 @@ calls that fail; 2 usage, and where there is nothing to compare; with --live als
 				return a.compareLive(cmd, &f, args)
 			}
 			if len(args) != 2 {
-				return cli.Usagef("compare needs two recordings: slowpath compare BEFORE AFTER; or a server, which it " +
-					"watches before and after a fix: slowpath compare --live HOST:PORT")
+				return cli.Usagef("compare needs two recordings: slowpath compare BEFORE AFTER; or a server, " +
+					"which it watches before and after a fix: slowpath compare --live HOST:PORT")
 			}
 			if err := onlyFor(cmd, "json", "notable"); err != nil {
 				return err

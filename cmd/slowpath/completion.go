@@ -18,7 +18,7 @@ func (a *app) completion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "A script by which bash, zsh or fish complete commands, flags and their values",
 		Long: `completion prints a script for bash (with its package bash-completion), zsh or fish. With it, TAB
-completes commands and flags, the servers that listen on this host, causes, incidents of the lab, commands of
+completes commands and flags, the servers that listen on this host, causes, scenarios of the lab, commands of
 Redis, and names of client libraries and server versions.`,
 		Example: `  slowpath completion bash > /etc/bash_completion.d/slowpath
   slowpath completion zsh > /usr/local/share/zsh/site-functions/_slowpath

@@ -5,11 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slowpath/internal/cli/clitest"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"slowpath/internal/cli/clitest"
 )
 
 // bashCompletion is a library that cobra's script for bash needs.

@@ -37,7 +37,10 @@ func judge(t *testing.T, command, path string) (code int, stdout, stderr string)
 // checkJudged: a verdict with its exit code, or one line that says why there is none.
 func checkJudged(t *testing.T, how, path string) (judged int) {
 	t.Helper()
-	for command, codes := range map[string][]int{"report": {cli.ExitClean}, "doctor": {cli.ExitClean, cli.ExitFindings}} {
+	for command, codes := range map[string][]int{"report": {cli.ExitClean}, "doctor": {
+		cli.ExitClean,
+		cli.ExitFindings,
+	}} {
 		code, stdout, stderr := judge(t, command, path)
 		switch {
 		case code == cli.ExitUsage:

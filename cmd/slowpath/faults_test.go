@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"slowpath/internal/cli"
-	"slowpath/internal/cli/clitest"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +20,9 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"slowpath/internal/cli"
+	"slowpath/internal/cli/clitest"
 )
 
 // faultCase is a command under a fault, and what is expected of it.

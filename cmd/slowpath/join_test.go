@@ -340,7 +340,8 @@ func seenByCommands(t *testing.T, paths []string) {
 	}
 	out.Reset()
 	a = appOn(&out, &errs)
-	if code := a.execute(t.Context(), append([]string{"doctor"}, paths...)); code != cli.ExitFindings && code != cli.ExitClean ||
+	if code := a.execute(t.Context(), append([]string{"doctor"}, paths...)); code != cli.ExitFindings &&
+		code != cli.ExitClean ||
 		!strings.Contains(out.String(), "network") {
 		t.Errorf("doctor: %d, %s%s", code, &out, &errs)
 	}

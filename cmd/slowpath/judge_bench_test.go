@@ -124,8 +124,9 @@ func (s *synthesis) write() error {
 	var clients bytes.Buffer
 	for i := range s.conns {
 		s.connection(i)
-		fmt.Fprintf(&clients, `{"id":"%d","addr":"%s","name":"","age":"100","idle":"0","flags":"N","cmd":"get","lib-name":""}`+
-			"\n", i, address(i))
+		fmt.Fprintf(&clients,
+			`{"id":"%d","addr":"%s","name":"","age":"100","idle":"0","flags":"N","cmd":"get","lib-name":""}`+
+				"\n", i, address(i))
 	}
 	s.snapshot(syntheticStart, recording.SourceServer, syntheticNode, "clients", clients.String())
 	for second := range s.seconds {

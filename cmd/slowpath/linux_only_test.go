@@ -2,9 +2,10 @@ package main
 
 import (
 	"bytes"
-	"slowpath/internal/cli"
 	"strings"
 	"testing"
+
+	"slowpath/internal/cli"
 )
 
 // TestNeedsLinux: where Linux is missing, a command says so whatever its flags, and has its help all the same.

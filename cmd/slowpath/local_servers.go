@@ -66,8 +66,8 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 		return nil, notNamed(cmd, pid)
 	}
 	if !ownNetwork(pid) {
-		return nil, cli.Usagef("--pid %d: the server is in a network namespace of its own; name the address at which it "+
-			"is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
+		return nil, cli.Usagef("--pid %d: the server is in a network namespace of its own; name the address at "+
+			"which it is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
 	}
 	return args, nil
 }
@@ -120,8 +120,8 @@ func notNamed(cmd *cobra.Command, pid int) error {
 		return cli.Usagef("--pid %d: %w; name the server: %s HOST:PORT --pid %d", pid, err, cmd.CommandPath(), pid)
 	}
 	if len(peers) == 0 {
-		return cli.Usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d", pid,
-			p.Comm, cmd.CommandPath(), pid)
+		return cli.Usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d",
+			pid, p.Comm, cmd.CommandPath(), pid)
 	}
 	var names []string
 	for _, peer := range peers[:min(len(peers), maxPeers)] {

@@ -30,7 +30,8 @@ It exits with 1 when the parts had no time in common.`,
   slowpath merge a.json b.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return cli.Usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(), len(args),
+				return cli.Usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(),
+					len(args),
 					cmd.CommandPath())
 			}
 			return nil
@@ -74,7 +75,8 @@ const sqliteHead = "SQLite format 3\x00"
 func (a *app) openResult(path string) (*bench.Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path,
+		return nil, cli.Usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s",
+			path,
 			path)
 	}
 	if err != nil {

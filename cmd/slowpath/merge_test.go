@@ -5,11 +5,12 @@ package main
 import (
 	"bufio"
 	"io"
-	"slowpath/internal/cli/clitest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"slowpath/internal/cli/clitest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

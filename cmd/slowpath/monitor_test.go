@@ -5,8 +5,9 @@ package main
 import (
 	"os"
 	"os/exec"
-	"slowpath/internal/cli/clitest"
 	"strings"
+
+	"slowpath/internal/cli/clitest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

@@ -50,7 +50,8 @@ func watching(t *testing.T, c *exec.Cmd, want string) {
 	}
 	defer func() {
 		err := c.Wait()
-		if found := c.ProcessState.ExitCode() == cli.ExitFindings; err != nil && !found { // other tests may use the CPUs
+		if found := c.ProcessState.ExitCode() == cli.ExitFindings; err != nil &&
+			!found { // other tests may use the CPUs
 			t.Errorf("%v: %s", err, &out)
 		}
 	}()

@@ -95,8 +95,8 @@ func (e *eachFlags) parseSteps() error {
 		case step == probe.StepAuth && e.fresh && i > 1:
 			return cli.Usagef("--steps: a new connection logs in at once; put auth after connect")
 		case writing && !e.write:
-			return cli.Usagef("--steps: %s changes data: add --write, which lets slowpath write and delete a key of its "+
-				"own (slowpath:probe:...)", step)
+			return cli.Usagef("--steps: %s changes data: add --write, which lets slowpath write and delete a key "+
+				"of its own (slowpath:probe:...)", step)
 		case step == stepConnect:
 			e.fresh = true
 			continue

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"slowpath/internal/cli"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/cli"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,8 @@ func (e *eachFlags) checkPin() error {
 	for i, cpu := range e.pin {
 		switch {
 		case cpu < 0 || !may.IsSet(cpu):
-			return cli.Usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list, ","))
+			return cli.Usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list,
+				","))
 		case slices.Contains(e.pin[:i], cpu):
 			return cli.Usagef("--pin: CPU %d is there twice; give it once", cpu)
 		}

@@ -80,8 +80,8 @@ func sampledProcess(text string) (int, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimPrefix(rest, ":"))
 	if !ok || !strings.HasPrefix(rest, ":") || err != nil || pid <= 0 {
-		return 0, cli.Usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another process; "+
-			"ps -eo pid,comm lists them", text)
+		return 0, cli.Usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another "+
+			"process; ps -eo pid,comm lists them", text)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, cli.Usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)

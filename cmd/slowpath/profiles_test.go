@@ -44,7 +44,10 @@ func TestReportWritesProfiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "stacks")
 	var out, errOut bytes.Buffer
 	a := appOn(&out, &errOut)
-	if code := a.execute(t.Context(), []string{"report", recordedProfiles(t, 2), "--profiles", dir}); code != cli.ExitClean {
+	if code := a.execute(t.Context(), []string{
+		"report", recordedProfiles(t, 2), "--profiles",
+		dir,
+	}); code != cli.ExitClean {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
 	}
 	name := filepath.Join(dir, "pprof----1--6060-goroutine")
@@ -84,7 +87,10 @@ func TestProcessesToSample(t *testing.T) {
 	for _, text := range []string{"", "CPU", "cpu:", "cpu:x", "cpu:-1", "cpu7", "mem", "cpu:1073741824"} {
 		var out, errOut bytes.Buffer
 		a := appOn(&out, &errOut)
-		if code := a.execute(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != cli.ExitUsage ||
+		if code := a.execute(t.Context(), []string{
+			"doctor", "127.0.0.1:1", "--profile",
+			text,
+		}); code != cli.ExitUsage ||
 			!strings.Contains(errOut.String(), "ps -eo pid,comm") {
 			t.Errorf("%q: exit code %d: %s", text, code, errOut.String())
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+
 	"slowpath/internal/cli"
 
 	"github.com/spf13/cobra"

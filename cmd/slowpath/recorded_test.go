@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"database/sql"
+
 	"slowpath/internal/cli/clitest"
 
 	"github.com/rogpeppe/go-internal/testscript"

@@ -39,7 +39,8 @@ func (a *app) opened(path string, toJudge bool) (*recording.Recording, error) {
 	}.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, cli.Usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
+		return nil, cli.Usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
+			path,
 			path)
 	case errors.Is(err, recording.ErrNotRecording):
 		return nil, cli.Usagef("%w; slowpath record HOST:PORT -o FILE makes one, and "+

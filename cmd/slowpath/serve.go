@@ -237,8 +237,8 @@ func listenForPage(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.Usagef("--listen %s: another process listens there, perhaps another slowpath; stop it, or give "+
-			"another port", address)
+		return nil, cli.Usagef("--listen %s: another process listens there, perhaps another slowpath; stop it, "+
+			"or give another port", address)
 	case err != nil:
 		return nil, cli.Usagef("--listen %s: %w; give HOST:PORT, such as %s", address, err, defaultListen)
 	}

@@ -7,8 +7,9 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"slowpath/internal/cli"
 	"strings"
+
+	"slowpath/internal/cli"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"

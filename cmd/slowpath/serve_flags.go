@@ -97,8 +97,8 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 	})
 	cli.Group(f, "OpenTelemetry", func() { s.otlp.add(f) })
 	cli.Group(f, "Who is told of incidents", func() {
-		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., slack+https://..., "+
-			"alertmanager+https://HOST:9093, or @FILE with it")
+		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., "+
+			"slack+https://..., alertmanager+https://HOST:9093, or @FILE with it")
 		f.BoolVar(&s.notifyPlain, "notify-plain", false, "webhooks of other hosts may be http://")
 	})
 	s.addWhere(f)

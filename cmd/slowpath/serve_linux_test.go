@@ -142,7 +142,10 @@ func TestServeConfig(t *testing.T) {
 
 // TestSizes: sizes and long durations as they are written.
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]cli.Size{"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10, "7B": 7} {
+	for text, want := range map[string]cli.Size{
+		"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10,
+		"7B": 7,
+	} {
 		var s cli.Size
 		if err := s.Set(text); err != nil || s != want {
 			t.Errorf("%s: %d, %v", text, s, err)

@@ -60,8 +60,8 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 		return nil, err
 	}
 	if len(files) > 0 {
-		return nil, cli.Usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: "+
-			"slowpath doctor %s", files[0], files[0])
+		return nil, cli.Usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a "+
+			"recording: slowpath doctor %s", files[0], files[0])
 	}
 	a.assumed = a.unnamed(args)
 	a.where.ReadPassword = func() (string, error) { return a.ReadPassword(ctx) }
@@ -90,7 +90,8 @@ func recordingsOf(args []string) (files []string, err error) {
 		case err == nil && st.IsDir() && isPath:
 			return nil, cli.Usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
 		case err == nil && isPath && st.Mode()&fs.ModeSocket == 0:
-			return nil, cli.Usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT",
+			return nil, cli.Usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or "+
+				"HOST:PORT",
 				arg)
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
 			return nil, cli.Usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",

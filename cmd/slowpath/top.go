@@ -103,10 +103,11 @@ func (t *topCommand) check(args []string) error {
 	case t.asJSON:
 		return nil
 	case !isTerminal(t.Stdout):
-		return cli.Usagef("stdout is no terminal: for a document each second add --json, for a verdict: slowpath doctor")
+		return cli.Usagef("stdout is no terminal: for a document each second add --json, for a verdict: slowpath " +
+			"doctor")
 	case !isTerminal(t.Stdin) && !t.dumb():
-		return cli.Usagef("stdin is no terminal, and top is driven by keys: for a document each second add --json, for a " +
-			"verdict: slowpath doctor")
+		return cli.Usagef("stdin is no terminal, and top is driven by keys: for a document each second add " +
+			"--json, for a verdict: slowpath doctor")
 	}
 	return nil
 }

@@ -141,7 +141,8 @@ func (a *app) survey(ctx context.Context, o survey.Options) (*survey.Survey, err
 func clusterTarget(targets []target.Target) error {
 	switch t := targets[0]; {
 	case len(targets) > 1:
-		return cli.Usagef("topology takes one node of a cluster, not %d targets: it finds the others itself", len(targets))
+		return cli.Usagef("topology takes one node of a cluster, not %d targets: it finds the others itself",
+			len(targets))
 	case t.Sentinel != "":
 		return cli.Usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor",
 			survey.ErrNotCluster, t.Sentinel))

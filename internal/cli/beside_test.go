@@ -12,7 +12,8 @@ import (
 // TestNotBeside: where a program is not beside this one, it is said how it is had.
 func TestNotBeside(t *testing.T) {
 	_, err := Beside("slowpath-nothing")
-	if !errors.Is(err, ErrMissing) || !strings.HasPrefix(err.Error(), "slowpath-nothing is missing: it is not beside /") ||
+	if !errors.Is(err, ErrMissing) || !strings.HasPrefix(err.Error(), "slowpath-nothing is missing: it is not "+
+		"beside /") ||
 		!strings.HasSuffix(err.Error(), "; install the package slowpath-nothing, or in the source: make build") {
 		t.Errorf("%v", err)
 	}

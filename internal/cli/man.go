@@ -59,7 +59,8 @@ func ManName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 func manPage(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
 	name := ManName(cmd)
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"slowpath %s\" \"slowpath\"\n", Roff(strings.ToUpper(name)), Roff(cmd.Root().Version))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"slowpath %s\" \"slowpath\"\n", Roff(strings.ToUpper(name)),
+		Roff(cmd.Root().Version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", Roff(name), Roff(cmd.Short))
 	for line := range strings.SplitSeq(usageLine(cmd), "\n") {
 		fmt.Fprintf(&b, ".B %s\n.br\n", Roff(strings.TrimSpace(line)))

@@ -38,8 +38,8 @@ const recordCalls = `#!/bin/sh
 { for a in "$@"; do printf '%s\0' "$a"; done; printf '\n'; } >> "$CALLS"
 `
 
-// examples checks that each example of a help can be pasted into a shell, and that its flags and arguments are accepted. What is
-// said of an example is a comment of the shell: without # it would be arguments.
+// examples checks that each example of a help can be pasted into a shell, and that its flags and arguments are
+// accepted. What is said of an example is a comment of the shell: without # it would be arguments.
 func examples(t *testing.T, p Program) {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
@@ -157,7 +157,8 @@ func fits(t *testing.T, p Program) {
 				line = strings.TrimSuffix(line, "\n")
 				whole := strings.HasPrefix(line, "  slowpath ") || strings.HasPrefix(line, "More on each: ") ||
 					strings.Contains(c.Example, line) || len(strings.Fields(line)) == 1
-				named := strings.HasPrefix(strings.TrimSpace(line), "-") && width < cli.TwoColumns // a flag and its kind
+				named := strings.HasPrefix(strings.TrimSpace(line), "-") &&
+					width < cli.TwoColumns // a flag and its kind
 				if layout.Width(line) > width && !whole && !named {
 					t.Errorf("%s at %d: %q", c.CommandPath(), width, line)
 				}

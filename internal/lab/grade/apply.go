@@ -18,7 +18,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/report/layout"
@@ -34,7 +34,7 @@ const (
 	backWithin = 0.1
 )
 
-// Applied is an incident whose fix was carried out.
+// Applied is a scenario whose fix was carried out.
 type Applied struct {
 	Before Result         `json:"before"`
 	Proofs []remedy.Proof `json:"proofs"`
@@ -50,7 +50,7 @@ type NotApplied struct {
 	Why  string `json:"why"`
 }
 
-// Fixer makes incidents, and carries out what doctor advises.
+// Fixer makes scenarios, and carries out what doctor advises.
 type Fixer struct {
 	Server servers.Name
 	Doctor Doctor
@@ -59,12 +59,12 @@ type Fixer struct {
 	Only   string // the step with this id alone
 }
 
-// Apply makes an incident, asks doctor, and carries out the steps that it printed: each by itself, the first always.
-// A command is carried out on the incident as it runs; for a setting or a change the incident is made again with it.
-func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
+// Apply makes a scenario, asks doctor, and carries out the steps that it printed: each by itself, the first always.
+// A command is carried out on the scenario as it runs; for a setting or a change the scenario is made again with it.
+func (f Fixer) Apply(ctx context.Context, in scenario.Scenario) (a Applied) {
 	a = Applied{Proofs: []remedy.Proof{}, NotApplied: []NotApplied{}}
 	if in.Unproven != "" {
-		a.Before = Result{Incident: in.ID, Truth: in.Cause, Skipped: in.Unproven}
+		a.Before = Result{Scenario: in.ID, Truth: in.Cause, Skipped: in.Unproven}
 		return a
 	}
 	steps := f.first(ctx, in, &a)
@@ -79,7 +79,7 @@ func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
 			a.NotApplied = append(a.NotApplied, NotApplied{s.ID, "the lab cannot carry it out"})
 			continue
 		case s.Kind == remedy.Command && a.hasCommand(s.ID):
-			continue // done on the first incident
+			continue // done on the first scenario
 		}
 		p, d, err := f.again(ctx, in, s, a.Before)
 		if err != nil {
@@ -95,8 +95,8 @@ func (a Applied) hasCommand(id string) bool {
 	return slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool { return p.Step == id })
 }
 
-// first makes the incident, and carries out the first of its commands on it. It returns the steps of the fix.
-func (f Fixer) first(ctx context.Context, in incident.Incident, a *Applied) (steps []remedy.Step) {
+// first makes the scenario, and carries out the first of its commands on it. It returns the steps of the fix.
+func (f Fixer) first(ctx context.Context, in scenario.Scenario, a *Applied) (steps []remedy.Step) {
 	a.Before = made(ctx, in, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
 		found := slices.IndexFunc(d.Findings, func(c cause.Finding) bool { return c.Cause == in.Cause })
 		if found < 0 {
@@ -119,8 +119,8 @@ func (f Fixer) first(ctx context.Context, in incident.Incident, a *Applied) (ste
 	return steps
 }
 
-// again makes the incident again, with a step carried out.
-func (f Fixer) again(ctx context.Context, in incident.Incident, s remedy.Step, before Result) (
+// again makes the scenario again, with a step carried out.
+func (f Fixer) again(ctx context.Context, in scenario.Scenario, s remedy.Step, before Result) (
 	p remedy.Proof, after verdict.Diagnosis, err error,
 ) {
 	if s.Kind == remedy.Command {
@@ -143,12 +143,12 @@ func (f Fixer) again(ctx context.Context, in incident.Incident, s remedy.Step, b
 	return f.proof(in, s, before.Diagnosis, r.Diagnosis), r.Diagnosis, nil
 }
 
-// again watches an incident once more.
+// again watches a scenario once more.
 type again func() (verdict.Diagnosis, error)
 
 // command carries out a command as it was printed, watches again, and takes it back.
 func (f Fixer) command(
-	ctx context.Context, in incident.Incident, s remedy.Step, before verdict.Diagnosis, watch again,
+	ctx context.Context, in scenario.Scenario, s remedy.Step, before verdict.Diagnosis, watch again,
 ) (p remedy.Proof, after verdict.Diagnosis, err error) {
 	if len(s.Asks) > 0 {
 		return p, after, fmt.Errorf("the lab does not know %s", strings.Join(s.Asks, ", "))
@@ -178,9 +178,9 @@ func (f Fixer) command(
 }
 
 // proof compares the watch after a step with that before it.
-func (f Fixer) proof(in incident.Incident, s remedy.Step, before, after verdict.Diagnosis) remedy.Proof {
+func (f Fixer) proof(in scenario.Scenario, s remedy.Step, before, after verdict.Diagnosis) remedy.Proof {
 	p := remedy.Proof{
-		Cause: in.Cause, Step: s.ID, Library: s.Library, Incident: in.ID, Server: string(f.Server),
+		Cause: in.Cause, Step: s.ID, Library: s.Library, Scenario: in.ID, Server: string(f.Server),
 		LostBefore: perSecond(before, before.Excess.Ns), LostAfter: perSecond(after, after.Excess.Ns),
 		Of: perSecond(after, max(after.Excess.CallersNs-after.Excess.Ns, 0)), After: after.Verdict,
 	}
@@ -247,8 +247,8 @@ func (f Fixer) shell(ctx context.Context, line, password string) error {
 // errorReply begins what redis-cli prints of an error: ERR, NOPERM and so on, and then a text.
 var errorReply = regexp.MustCompile(`^(\(error\)|[A-Z]{3,} )`)
 
-// password is that of an incident's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
-func password(in incident.Incident) string {
+// password is that of a scenario's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
+func password(in scenario.Scenario) string {
 	if i := slices.Index(in.Args, "-a"); i >= 0 && i+1 < len(in.Args) {
 		return in.Args[i+1]
 	}
