@@ -42,18 +42,18 @@ func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
 }
 
 // applyFix shows a scenario before and after its fix.
-func (a *app) applyFix(ctx context.Context, in scenario.Scenario, f applyFlags) error {
+func (a *app) applyFix(ctx context.Context, sc scenario.Scenario, f applyFlags) error {
 	fixer, err := a.fixer(f)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
+	fmt.Fprintf(a.Stderr, "making %s: %s; then doctor watches it\n", sc.ID, sc.Title)
 	ctx = a.steps(ctx, "the scenario is undone")
-	applied := fixer.Apply(ctx, in)
+	applied := fixer.Apply(ctx, sc)
 	a.ProgressDone()
 	if ctx.Err() != nil && len(applied.Proofs) == 0 {
 		a.Code = cli.ExitInterrupted
-		fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+		fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
 		return nil
 	}
 	all := grade.NoFixes()
@@ -77,7 +77,7 @@ func (a *app) applyFix(ctx context.Context, in scenario.Scenario, f applyFlags) 
 
 // gradeFixes carries out the fixes of scenarios, or of all but the healthy loads.
 func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
-	ins, err := choose(only)
+	scenarios, err := choose(only)
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,15 @@ func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 		return err
 	}
 	fixer.Log = io.Discard
-	ins = slices.DeleteFunc(slices.Clone(ins), func(in scenario.Scenario) bool {
-		return in.Cause == scenario.HealthyCause
+	scenarios = slices.DeleteFunc(slices.Clone(scenarios), func(sc scenario.Scenario) bool {
+		return sc.Cause == scenario.HealthyCause
 	})
 	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	for i, in := range ins {
-		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(ins), in.ID), in)
+	for i, sc := range scenarios {
+		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(scenarios), sc.ID), sc)
 		a.ProgressDone()
 		if ctx.Err() != nil { // it was cut short
-			a.stoppedGrading(i, len(ins))
+			a.stoppedGrading(i, len(scenarios))
 			break
 		}
 		grade.FixLine(a.Stderr, applied)

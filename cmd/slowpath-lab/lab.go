@@ -92,7 +92,7 @@ again with a setting or a change. It watches once more, and takes commands back.
   slowpath lab run slow-command --apply-fix --step forbid-command`,
 		Args: cli.OneArgument("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, ok := scenario.Find(args[0])
+			sc, ok := scenario.Find(args[0])
 			if !ok {
 				return noScenario(args[0])
 			}
@@ -103,19 +103,19 @@ again with a setting or a change. It watches once more, and takes commands back.
 				return err
 			}
 			if applyFix {
-				return a.applyFix(cmd.Context(), in, applyFlags{server: server, only: step, asJSON: asJSON})
+				return a.applyFix(cmd.Context(), sc, applyFlags{server: server, only: step, asJSON: asJSON})
 			}
-			a.Say(fmt.Sprintf("making %s: %s; then doctor watches it", in.ID, in.Title))
+			a.Say(fmt.Sprintf("making %s: %s; then doctor watches it", sc.ID, sc.Title))
 			exe, err := slowpath()
 			if err != nil {
 				return err
 			}
 			ctx := a.steps(cmd.Context(), "the scenario is undone, without a verdict")
-			r := grade.Run(ctx, in, servers.Name(server), grade.DoctorProcess(exe), a.Stderr)
+			r := grade.Run(ctx, sc, servers.Name(server), grade.DoctorProcess(exe), a.Stderr)
 			a.ProgressDone()
 			if ctx.Err() != nil && r.Got == "" {
 				a.Code = cli.ExitInterrupted
-				fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+				fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
 				return nil
 			}
 			if r.Got != "" {
@@ -215,7 +215,7 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 }
 
 func (a *app) grade(ctx context.Context, f gradeFlags) error {
-	ins, err := choose(f.only)
+	scenarios, err := choose(f.only)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 			return fmt.Errorf("--keep: %w", err)
 		}
 	}
-	results, err := a.gradeAll(ctx, f, ins)
+	results, err := a.gradeAll(ctx, f, scenarios)
 	if err != nil {
 		return err
 	}
@@ -246,22 +246,24 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 }
 
 // gradeAll makes each scenario as often as asked, or until ctx ends.
-func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []scenario.Scenario) (results []grade.Result, err error) {
+func (a *app) gradeAll(ctx context.Context, f gradeFlags, scenarios []scenario.Scenario) (
+	results []grade.Result, err error,
+) {
 	exe, err := slowpath()
 	if err != nil {
 		return nil, err
 	}
 	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	of := f.runs * len(ins)
+	of := f.runs * len(scenarios)
 	for run := range f.runs {
-		for _, in := range ins {
-			in.Args = slices.Concat(in.Args, f.doctorArgs)
+		for _, sc := range scenarios {
+			sc.Args = slices.Concat(sc.Args, f.doctorArgs)
 			if f.keep != "" {
-				name := fmt.Sprintf("%s-%s-%d.slowpath", in.ID, f.server, run+1)
-				in.Args = append(in.Args, "--record", filepath.Join(f.keep, name))
+				name := fmt.Sprintf("%s-%s-%d.slowpath", sc.ID, f.server, run+1)
+				sc.Args = append(sc.Args, "--record", filepath.Join(f.keep, name))
 			}
-			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, in.ID)
-			r := grade.Run(each, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
+			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, sc.ID)
+			r := grade.Run(each, sc, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
 			a.ProgressDone()
 			if ctx.Err() != nil && r.Got == "" {
 				a.stoppedGrading(len(results), of)
@@ -285,25 +287,25 @@ func noScenario(id string) error {
 
 // scenarioIDs are those of the scenarios of servers, and of the healthy loads.
 func scenarioIDs() (ids []string) {
-	for _, in := range scenario.Catalogue() {
-		ids = append(ids, in.ID)
+	for _, sc := range scenario.Catalogue() {
+		ids = append(ids, sc.ID)
 	}
 	return ids
 }
 
 // scenariosTold are the ids of scenarios with what each is.
 func scenariosTold() (list []string) {
-	for _, in := range scenario.Catalogue() {
-		list = append(list, in.ID+"\t"+in.Title)
+	for _, sc := range scenario.Catalogue() {
+		list = append(list, sc.ID+"\t"+sc.Title)
 	}
 	return list
 }
 
 // scenariosOf are the scenarios of a cause.
 func scenariosOf(cause string) (ids []string) {
-	for _, in := range scenario.Catalogue() {
-		if in.Cause == cause {
-			ids = append(ids, in.ID)
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == cause {
+			ids = append(ids, sc.ID)
 		}
 	}
 	return ids
@@ -313,15 +315,15 @@ func choose(only string) ([]scenario.Scenario, error) {
 	if only == "" {
 		return scenario.Catalogue(), nil
 	}
-	var ins []scenario.Scenario
+	var scenarios []scenario.Scenario
 	for _, id := range strings.Split(only, ",") {
-		in, ok := scenario.Find(strings.TrimSpace(id))
+		sc, ok := scenario.Find(strings.TrimSpace(id))
 		if !ok {
 			return nil, noScenario(strings.TrimSpace(id))
 		}
-		ins = append(ins, in)
+		scenarios = append(scenarios, sc)
 	}
-	return ins, nil
+	return scenarios, nil
 }
 
 func (a *app) servers() *cobra.Command {

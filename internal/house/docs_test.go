@@ -128,9 +128,9 @@ const docsWidth = 116
 
 // scenariosOf are the scenarios of the lab that a cause has.
 func scenariosOf(id string) (ids []string) {
-	for _, in := range scenario.Catalogue() {
-		if in.Cause == id {
-			ids = append(ids, in.ID)
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == id {
+			ids = append(ids, sc.ID)
 		}
 	}
 	return ids

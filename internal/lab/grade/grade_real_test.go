@@ -26,7 +26,7 @@ func runWith(t *testing.T, script string, wait bool) Result {
 		t.Fatal(err)
 	}
 	var client *clients.Process
-	in := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
+	sc := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
 		scene scenario.Scene, err error,
 	) {
 		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: clients.Options{
@@ -34,7 +34,7 @@ func runWith(t *testing.T, script string, wait bool) Result {
 		}})
 		return scenario.Scene{Target: node}, err
 	}}
-	return Run(t.Context(), in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	return Run(t.Context(), sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		if wait {
 			<-client.Exited()
 		}

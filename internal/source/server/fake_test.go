@@ -38,7 +38,7 @@ func plain(command string) string {
 func TestManyClientsAreNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			switch {
 			case command == "INFO all":
 				return bulk("connected_clients:100000\r\ncluster_enabled:1\r\n")
@@ -61,7 +61,7 @@ func TestManyClientsAreNotListed(t *testing.T) {
 func TestExpensiveInfoIsAskedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var infos atomic.Int64
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			if command != "INFO all" {
 				return plain(command)
 			}
@@ -84,7 +84,7 @@ func TestExpensiveInfoIsAskedLess(t *testing.T) {
 
 func TestPeerThatClosesAtInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			if strings.HasPrefix(command, "INFO") {
 				return ""
 			}
@@ -108,7 +108,7 @@ func TestPeerThatClosesAtInfo(t *testing.T) {
 // it thaws.
 func TestFrozenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(plain)
+		s := wiretest.New(t, plain)
 		w := watchFake(t, s)
 		w.more(2)
 		thaw := s.Freeze()
@@ -126,7 +126,7 @@ func TestFrozenServer(t *testing.T) {
 		if longest < int64(frozen-50*time.Millisecond) || longest > int64(frozen) {
 			t.Errorf("the poll that was under way took %v", time.Duration(longest))
 		}
-		defer s.Freeze()()
+		s.Freeze()
 		begin := time.Now()
 		w.end()
 		if took := time.Since(begin); took > 2*time.Second {
@@ -138,7 +138,7 @@ func TestFrozenServer(t *testing.T) {
 // TestOutage: attempts to connect to a server that is gone get rarer, and one outage is one error.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(plain)
+		s := wiretest.New(t, plain)
 		w := watchFake(t, s)
 		w.more(2)
 		s.Stop()

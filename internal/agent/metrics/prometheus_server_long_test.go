@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"slowpath/internal/house/await"
 )
 
 // call has another process send a command again and again until the test ends: the tap knows the calls of this process
@@ -24,11 +26,7 @@ func call(t *testing.T, address, pause string, command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := exec.LookPath("redis-cli")
-	if err != nil {
-		t.Skip("needs redis-cli")
-	}
-	cmd := exec.Command(program, append([]string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}, command...)...)
+	cmd := exec.Command("redis-cli", append([]string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}, command...)...)
 	start(t, cmd)
 }
 
@@ -59,10 +57,6 @@ func start(t *testing.T, cmd *exec.Cmd) {
 // startPrometheus runs one that scrapes an agent each second, with the rules that ship, without their waits.
 func startPrometheus(t *testing.T, agent, features string) (address string) {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("needs the Debian package prometheus")
-	}
 	dir := t.TempDir()
 	rules, err := os.ReadFile(rulesFile)
 	if err != nil {
@@ -83,7 +77,7 @@ func startPrometheus(t *testing.T, agent, features string) (address string) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+dir,
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+dir,
 		"--web.listen-address="+listen, "--log.level=warn",
 		"--enable-feature="+features)
 	var said strings.Builder
@@ -95,7 +89,7 @@ func startPrometheus(t *testing.T, agent, features string) (address string) {
 	})
 	start(t, cmd)
 	address = "http://" + listen
-	await(t, func() string { return "Prometheus is ready" }, func() bool {
+	await.Until(t, "Prometheus is ready", func() bool {
 		resp, err := http.Get(address + "/-/ready")
 		if err == nil {
 			_ = resp.Body.Close()

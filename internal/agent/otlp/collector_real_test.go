@@ -17,7 +17,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"slowpath/internal/house/await"
 )
+
+// collectors are what scripts/collector builds.
+var collectors = func() string {
+	cache, _ := os.UserCacheDir() // without one, nothing matches
+	return filepath.Join(cache, "slowpath", "collector", "otelcol-*[0-9]")
+}()
 
 // collector is a real one that runs until the test ends, and writes what it receives to a file.
 type collector struct {
@@ -28,13 +36,9 @@ type collector struct {
 
 func startCollector(t *testing.T) collector {
 	t.Helper()
-	cache, err := os.UserCacheDir()
+	programs, err := filepath.Glob(collectors)
 	if err != nil {
-		t.Skip(err)
-	}
-	programs, _ := filepath.Glob(filepath.Join(cache, "slowpath", "collector", "otelcol-*[0-9]"))
-	if len(programs) == 0 {
-		t.Skip("needs an OpenTelemetry Collector: scripts/collector builds it")
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	c := collector{grpc: freeAddress(t), http: freeAddress(t), file: filepath.Join(dir, "received.json")}
@@ -75,7 +79,7 @@ service:
 		}
 	})
 	for _, address := range []string{c.grpc, c.http} {
-		await(t, "the collector listens", func() bool {
+		await.Until(t, "the collector listens", func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err == nil {
 				_ = conn.Close()

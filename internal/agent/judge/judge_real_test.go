@@ -10,33 +10,48 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 )
 
-// program is the real slowpath, built once.
-var program string
+// dir has the program that built builds.
+var dir string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "judge")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "slowpath")
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "slowpath/cmd/slowpath")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building slowpath: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	code := m.Run()
+	if dir != "" {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+var built = sync.OnceValues(func() (path string, err error) {
+	if dir, err = os.MkdirTemp("", "judge"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "slowpath")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "slowpath/cmd/slowpath")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building slowpath: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// slowpath is the real program, built once.
+func slowpath(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func recordingOf(t testing.TB, scenario string) string {
@@ -49,10 +64,11 @@ func recordingOf(t testing.TB, scenario string) string {
 }
 
 func TestVerdict(t *testing.T) {
+	needs.Real(t, needs.Command("go", "golang"))
 	page := filepath.Join(t.TempDir(), "report.html")
 	for range 2 { // the second one replaces the page
 		text, err := judge.Verdict(t.Context(), judge.Options{
-			Executable: program, Recording: recordingOf(t, "server-cfs-throttled"), HTML: page,
+			Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), HTML: page,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -79,8 +95,9 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestHealthyIsNoError(t *testing.T) {
+	needs.Real(t, needs.Command("go", "golang"))
 	text, err := judge.Verdict(t.Context(), judge.Options{
-		Executable: program, Recording: recordingOf(t, "healthy-idle"),
+		Executable: slowpath(t), Recording: recordingOf(t, "healthy-idle"),
 	})
 	if err != nil || !strings.Contains(string(text), `"verdict": "healthy"`) {
 		t.Errorf("%v %.200s", err, text)
@@ -88,7 +105,8 @@ func TestHealthyIsNoError(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	text, err := judge.Options{Executable: program}.Compare(t.Context(), recordingOf(t, "healthy-mixed"),
+	needs.Real(t, needs.Command("go", "golang"))
+	text, err := judge.Options{Executable: slowpath(t)}.Compare(t.Context(), recordingOf(t, "healthy-mixed"),
 		recordingOf(t, "server-cfs-throttled"))
 	if err != nil || !strings.Contains(string(text), `"schema": "slowpath.compare/v1"`) {
 		t.Errorf("%v %.200s", err, text)
@@ -97,6 +115,7 @@ func TestCompare(t *testing.T) {
 
 // TestBadJudgements: each ends with one sentence, and leaves no page.
 func TestBadJudgements(t *testing.T) {
+	needs.Real(t, needs.Command("go", "golang"))
 	dir := t.TempDir()
 	noRecording := filepath.Join(dir, "-text")
 	if err := os.WriteFile(noRecording, []byte("SQLite? no\x1b[31m"), 0o600); err != nil {
@@ -111,21 +130,21 @@ func TestBadJudgements(t *testing.T) {
 		want string
 	}{
 		"no memory to begin": {judge.Options{Executable: noMemory, Recording: "x"}, "memory"},
-		"no recording":       {judge.Options{Executable: program, Recording: noRecording}, "recording"},
+		"no recording":       {judge.Options{Executable: slowpath(t), Recording: noRecording}, "recording"},
 		"no file": {
-			judge.Options{Executable: program, Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
+			judge.Options{Executable: slowpath(t), Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
 		},
 		"no program":      {judge.Options{Executable: filepath.Join(dir, "none"), Recording: "x"}, "starting slowpath"},
 		"another program": {judge.Options{Executable: "/bin/true", Recording: "x"}, "printed no slowpath.diagnosis/v1"},
 		"too much output": {
-			judge.Options{Executable: program, Recording: recordingOf(t, "healthy-mixed"), MaxOutput: 100}, "too large",
+			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), MaxOutput: 100}, "too large",
 		},
 		"too little time": {
-			judge.Options{Executable: program, Recording: recordingOf(t, "healthy-mixed"), Timeout: time.Millisecond},
+			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), Timeout: time.Millisecond},
 			"longer than 1ms",
 		},
 		"too little memory": {
-			judge.Options{Executable: program, Recording: recordingOf(t, "server-cfs-throttled"), MaxMemory: 8 << 20},
+			judge.Options{Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), MaxMemory: 8 << 20},
 			"memory",
 		},
 	} {
@@ -144,10 +163,11 @@ func TestBadJudgements(t *testing.T) {
 
 // TestEndOfContext: the process ends with its context.
 func TestEndOfContext(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "waits")
+	needs.Real(t)
+	running := filepath.Join(t.TempDir(), "waits")
 	script := filepath.Join(t.TempDir(), "slowpath")
 	// a program that never ends, and says when it runs
-	text := "#!/bin/sh\necho $$ > " + fifo + "\nexec sleep 1000\n"
+	text := "#!/bin/sh\necho $$ > " + running + "\nexec sleep 1000\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +178,10 @@ func TestEndOfContext(t *testing.T) {
 		ended <- err
 	}()
 	var pid []byte
-	for deadline := time.Now().Add(20 * time.Second); len(pid) == 0 && time.Now().Before(deadline); {
-		pid, _ = os.ReadFile(fifo)
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, "the program runs", func() bool {
+		pid, _ = os.ReadFile(running)
+		return len(pid) > 0
+	})
 	proc := "/proc/" + strings.TrimSpace(string(pid))
 	stat, _ := os.ReadFile(proc + "/stat")
 	environment, _ := os.ReadFile(proc + "/environ")
@@ -169,7 +189,7 @@ func TestEndOfContext(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(proc); err == nil && len(pid) > 0 {
+	if _, err := os.Stat(proc); err == nil {
 		t.Errorf("process %s is still there", pid)
 	}
 	const niceField = 16 // after the name in parentheses, from 0 (proc(5): field 19)
@@ -194,7 +214,7 @@ func BenchmarkVerdict(b *testing.B) {
 		b.Run(scenario, func(b *testing.B) {
 			for b.Loop() {
 				_, err := judge.Verdict(b.Context(), judge.Options{
-					Executable: program, Recording: path, HTML: filepath.Join(b.TempDir(), "report.html"),
+					Executable: slowpath(b), Recording: path, HTML: filepath.Join(b.TempDir(), "report.html"),
 				})
 				if err != nil {
 					b.Fatal(err)

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/house/needs"
 )
 
 // TestTimerSlack: all threads of the process may be woken up late afterwards.
 func TestTimerSlack(t *testing.T) {
+	needs.Real(t)
 	slack := func() (all []string) {
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/report"
 )
 
@@ -92,6 +94,7 @@ func (c collector) read(t *testing.T) (spans []span, all []received) {
 // TestCollector: a real collector receives slow calls as traces, an incident with its findings, and the metrics, over
 // gRPC and over HTTP, with TLS.
 func TestCollector(t *testing.T) {
+	needs.Real(t, needs.File("an OpenTelemetry Collector", collectors, "scripts/collector builds it"))
 	for _, protocol := range []string{"grpcs", "https"} {
 		t.Run(protocol, func(t *testing.T) {
 			c := startCollector(t)
@@ -106,7 +109,7 @@ func TestCollector(t *testing.T) {
 				Metrics: m.Gatherer(), Version: "test", SpansPerMinute: 500,
 			})
 			w.again()
-			await(t, "spans are made", func() bool {
+			await.Until(t, "spans are made", func() bool {
 				w.wake()
 				s, _ := e.Stats()
 				return s.Dropped > 0
@@ -116,7 +119,7 @@ func TestCollector(t *testing.T) {
 			var spans []span
 			var all []received
 			sent, pushes := e.Stats()
-			await(t, "all was written", func() bool {
+			await.Until(t, "all was written", func() bool {
 				spans, all = c.read(t)
 				return len(spans) == int(sent.Sent) && pushes.Sent > 0 && countMetrics(all) > 15
 			})

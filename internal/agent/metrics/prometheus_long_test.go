@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,8 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -25,41 +26,12 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-const (
-	rulesFile     = "../../../packaging/prometheus/slowpath.rules.yml"
-	rulesTest     = "../../../packaging/prometheus/slowpath.rules_test.yml"
-	dashboardFile = "../../../packaging/grafana/slowpath.json"
-)
-
-// await polls until ok, for at most two minutes.
-func await(t testing.TB, what func() string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within two minutes: " + what())
-		}
-	}
-}
-
-// TestRules: promtool takes the alert rules that ship, and each fires when it should and not else.
-func TestRules(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("needs the Debian package prometheus")
-	}
-	for _, args := range [][]string{{"check", "rules", rulesFile}, {"test", "rules", rulesTest}} {
-		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-}
+const dashboardFile = "../../../packaging/grafana/slowpath.json"
 
 // TestPrometheus: a real one scrapes the metrics of a real watch of a server with slow and failing calls, as text and
 // as native histograms. Each expression of the dashboard gives data, exemplars arrive, and the alerts fire.
 func TestPrometheus(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	needs.Long(t, needs.Root, needs.BPF, needs.RedisCLI, needs.Command("prometheus", "prometheus"))
 	agent := startAgent(t)
 	classic := startPrometheus(t, agent, "exemplar-storage")
 	native := startPrometheus(t, agent, "native-histograms,exemplar-storage")
@@ -67,9 +39,9 @@ func TestPrometheus(t *testing.T) {
 	for _, alert := range []string{
 		"SlowpathSlowCalls", "SlowpathFailingCalls", "SlowpathOverBudget", "SlowpathIncident", "SlowpathCannotSend",
 	} {
-		await(t, func() string { return alert + " fires: " + query(t, classic, "ALERTS") }, func() bool {
+		await.UntilOr(t, func() bool {
 			return query(t, classic, `ALERTS{alertname="`+alert+`", alertstate="firing"}`) != ""
-		})
+		}, func() string { return alert + " fires: " + query(t, classic, "ALERTS") })
 	}
 	if got := query(t, classic, `ALERTS{alertname="SlowpathBlind"}`); got != "" {
 		t.Errorf("the agent sees all, and SlowpathBlind: %s", got)
@@ -79,14 +51,14 @@ func TestPrometheus(t *testing.T) {
 			Exemplars []struct{ Labels map[string]string }
 		}
 	}
-	await(t, func() string { return "an exemplar" }, func() bool {
+	await.Until(t, "an exemplar", func() bool {
 		get(t, classic+"/api/v1/query_exemplars?start=0&end=9999999999&query="+
 			url.QueryEscape(`slowpath_call_duration_seconds_bucket{whose="users"}`), &exemplars)
 		return len(exemplars.Data) > 0 && len(exemplars.Data[0].Exemplars) > 0
 	})
 	t.Logf("an exemplar: %v", exemplars.Data[0].Exemplars[0].Labels)
 	const quantile = `histogram_quantile(0.99, sum(rate(slowpath_call_duration_seconds{whose="users"}[1m])))`
-	await(t, func() string { return "a native histogram" }, func() bool { return query(t, native, quantile) != "" })
+	await.Until(t, "a native histogram", func() bool { return query(t, native, quantile) != "" })
 	t.Logf("p99 of users' calls by native histograms: %s", query(t, native, quantile))
 	t.Logf("alerts: %s", query(t, classic, `ALERTS{alertstate="firing"}`))
 }
@@ -113,12 +85,12 @@ func awaitDashboard(t *testing.T, prometheus string) {
 		for _, target := range p.Targets {
 			n++
 			expr := variables.Replace(target.Expr)
-			await(t, func() string {
-				return p.Title + " has data: " + expr + "\n" +
-					query(t, prometheus, "up or slowpath_calls_total or slowpath_source_up")
-			}, func() bool {
+			await.UntilOr(t, func() bool {
 				got := query(t, prometheus, expr)
 				return got != "" && !strings.Contains(got, "NaN")
+			}, func() string {
+				return p.Title + " has data: " + expr + "\n" +
+					query(t, prometheus, "up or slowpath_calls_total or slowpath_source_up")
 			})
 		}
 	}

@@ -16,15 +16,13 @@ import (
 	"time"
 
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 )
 
 // startAlertmanager runs the real one until the test ends. It sends what it is told to a webhook.
 func startAlertmanager(t *testing.T, webhook string) (address string) {
 	t.Helper()
-	program, err := exec.LookPath("prometheus-alertmanager")
-	if err != nil {
-		t.Skip("needs the Debian package prometheus-alertmanager")
-	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "alertmanager.yml")
 	text := fmt.Sprintf("route: {receiver: test, group_wait: 1s, group_interval: 1s, group_by: [incident]}\n"+
@@ -38,8 +36,8 @@ func startAlertmanager(t *testing.T, webhook string) (address string) {
 	}
 	address = l.Addr().String()
 	_ = l.Close()
-	cmd := exec.Command(program, "--config.file="+config, "--storage.path="+dir, "--web.listen-address="+address,
-		"--cluster.listen-address=")
+	cmd := exec.Command("prometheus-alertmanager", "--config.file="+config, "--storage.path="+dir,
+		"--web.listen-address="+address, "--cluster.listen-address=")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -53,7 +51,7 @@ func startAlertmanager(t *testing.T, webhook string) (address string) {
 			t.Log(said.String())
 		}
 	})
-	await(t, "Alertmanager is ready", func() bool {
+	await.Until(t, "Alertmanager is ready", func() bool {
 		resp, err := http.Get("http://" + address + "/-/ready")
 		if err != nil {
 			return false
@@ -67,6 +65,7 @@ func startAlertmanager(t *testing.T, webhook string) (address string) {
 // TestAlertmanager: a real one takes the alert of an incident, tells its own receiver, and ends the alert when the
 // cause turns out to be another.
 func TestAlertmanager(t *testing.T) {
+	needs.Real(t, needs.Command("prometheus-alertmanager", "prometheus-alertmanager"))
 	s := &sink{}
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -76,10 +75,12 @@ func TestAlertmanager(t *testing.T) {
 	end := m.End
 	m.End, m.Cause = time.Time{}, "slow-command" // a first verdict, while it goes on
 	n.Send(m)
-	await(t, "the first verdict", func() bool { return strings.Contains(strings.Join(s.got(), ""), "slow-command") })
+	await.Until(t, "the first verdict", func() bool {
+		return strings.Contains(strings.Join(s.got(), ""), "slow-command")
+	})
 	m.End, m.Cause = end, "server-cfs-throttled"
 	n.Send(m)
-	await(t, "the last verdict", func() bool {
+	await.Until(t, "the last verdict", func() bool {
 		return strings.Contains(strings.Join(s.got(), ""), "server-cfs-throttled") && n.Stats().Sent == 2
 	})
 	var alerts []struct {
@@ -87,7 +88,7 @@ func TestAlertmanager(t *testing.T) {
 		GeneratorURL        string
 		Status              struct{ State string }
 	}
-	await(t, "one active alert", func() bool {
+	await.Until(t, "one active alert", func() bool {
 		resp, err := http.Get("http://" + address + "/api/v2/alerts")
 		if err != nil {
 			return false

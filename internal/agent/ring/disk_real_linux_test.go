@@ -8,17 +8,16 @@ import (
 	"testing"
 
 	"slowpath/internal/agent/ring"
+	"slowpath/internal/house/needs"
 )
 
 // TestRingOnAFullDisk: it is said once, what is seen meanwhile stays in memory and can be saved, and when there is room
 // it is written.
 func TestRingOnAFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: mounts a file system")
-	}
+	needs.Real(t, needs.Root)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("cannot mount: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	r, c, log := opened(t, filepath.Join(dir, "ring"), ring.Options{})
