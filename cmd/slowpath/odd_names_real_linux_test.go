@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -20,6 +21,7 @@ import (
 // TestOddNames: a client whose process is called so that it would drive a terminal, and which calls itself as no shell
 // should see, is shown as text. The kernel's name of a process is that of its file.
 func TestOddNames(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer, needs.RedisCLI)
 	if err := kernelSource(); err != nil {
 		t.Skip(err)
 	}

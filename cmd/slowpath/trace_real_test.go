@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/house/await"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
@@ -79,7 +80,7 @@ func makeLoad(ts *testscript.TestScript, neg bool, args []string) {
 				if _, err := c.Read(reply); err != nil {
 					return
 				}
-				time.Sleep(5 * time.Millisecond) // between calls, not for a state
+				await.Pass(5 * time.Millisecond) // between calls, not for a state
 			}
 		}()
 	}

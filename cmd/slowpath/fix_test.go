@@ -1,10 +1,10 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
 	"io"
-	"os"
-	"os/user"
 	"strings"
 	"testing"
 )
@@ -33,29 +33,5 @@ func TestEnter(t *testing.T) {
 	cancel()
 	if err := listen(keys).await(ended, testApp()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRunAsCaller: the command of --run has the rights of who called sudo, and not those of root.
-func TestRunAsCaller(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	nobody, err := user.LookupId("65534")
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Setenv("SUDO_UID", nobody.Uid)
-	t.Setenv("SUDO_GID", nobody.Gid)
-	fix := fixFlags{run: `echo $(id -u) $(id -g) $HOME $USER; id -G`}
-	c := fix.command(t.Context(), testApp())
-	var out strings.Builder
-	c.Stdout = &out
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
-	want := nobody.Uid + " " + nobody.Gid + " " + nobody.HomeDir + " " + nobody.Username + "\n" + nobody.Gid + "\n"
-	if out.String() != want {
-		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

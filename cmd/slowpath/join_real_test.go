@@ -19,6 +19,8 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/clock"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
 	"slowpath/internal/source/host"
@@ -76,12 +78,7 @@ func newHosts(t *testing.T) hosts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(h.calls(t, "PING"), "PONG"); time.Sleep(10 *
-		time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("redis-server does not answer")
-		}
-	}
+	await.Until(t, "redis-server answers", func() bool { return strings.Contains(h.calls(t, "PING"), "PONG") })
 	return h
 }
 
@@ -190,6 +187,7 @@ func shifted(t *testing.T, path string, by time.Duration) string {
 // TestTwoHosts: a server and a client on two "hosts", each recorded from its own end alone, give together what a watch
 // of both ends by one clock gives: the network's share of each call. The clocks of the two are hours apart.
 func TestTwoHosts(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.RedisCLI)
 	h := newHosts(t)
 	dir := t.TempDir()
 	h.calls(t, "SET big "+strings.Repeat("v", 60_000))
@@ -209,9 +207,9 @@ func TestTwoHosts(t *testing.T) {
 	h.calls(t, script...)
 	for range 15 { // a connection tells how it does once per second
 		pooled()
-		time.Sleep(100 * time.Millisecond)
+		await.Pass(100 * time.Millisecond)
 	}
-	time.Sleep(200 * time.Millisecond) // the last reports lie in the ring for 50 ms
+	await.Pass(200 * time.Millisecond) // the last reports lie in the ring for 50 ms
 	for _, end := range ends {
 		end()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -15,6 +16,7 @@ import (
 // TestLabMigrateSlots: slots move from one server to the other and stay usable; what cannot be is an error of the
 // command line.
 func TestLabMigrateSlots(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	from := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	to := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	registry, err := fleet.OpenRegistry(t.TempDir())

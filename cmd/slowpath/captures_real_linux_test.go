@@ -17,6 +17,8 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -28,6 +30,7 @@ import (
 // the request, an acknowledgement without data by the server's kernel, and the reply when the process runs again. The
 // connection was there before the capture.
 func TestTcpdump(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	if _, err := exec.LookPath("tcpdump"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and tcpdump: apt-get install tcpdump")
 	}
@@ -86,7 +89,7 @@ func TestTcpdump(t *testing.T) {
 // eventuallyHas waits until a file has a text.
 func eventuallyHas(t *testing.T, path, text string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; await.Pass(10 * time.Millisecond) {
 		if body, err := os.ReadFile(path); err == nil && bytes.Contains(body, []byte(text)) {
 			return
 		}
@@ -128,6 +131,7 @@ func tcpdump(t *testing.T, path, port string) (stop func()) {
 // TestCaptureAtBothEnds: slowpath's own captures on two hosts, ended by Ctrl-C, give together which calls were slow on
 // the way and which at the server.
 func TestCaptureAtBothEnds(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	h := newHosts(t)
 	dir := t.TempDir()
 	program := built(t, dir)
@@ -201,7 +205,7 @@ func startCapture(t *testing.T, cmd *exec.Cmd) *capturing {
 	}
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	for end := time.Now().Add(patience); !strings.Contains(c.out.String(), "capturing"); {
-		if time.Sleep(10 * time.Millisecond); time.Now().After(end) {
+		if await.Pass(10 * time.Millisecond); time.Now().After(end) {
 			t.Fatalf("it does not begin: %s", c.out.String())
 		}
 	}
@@ -222,6 +226,7 @@ func (c *capturing) end(t *testing.T) string {
 
 // TestCaptureRefused: what cannot be captured is one line that says why.
 func TestCaptureRefused(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	file := filepath.Join(t.TempDir(), "a.pcapng")
 	for _, c := range []struct {
 		args string
@@ -252,6 +257,7 @@ func TestCaptureRefused(t *testing.T) {
 // TestCaptureInDirectoryOfOthers: all files of a ring that root makes are root's, also in a directory of another user,
 // who is not to read them.
 func TestCaptureInDirectoryOfOthers(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	program := built(t, t.TempDir())
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	dir := t.TempDir()
@@ -307,6 +313,7 @@ func callsTo(t *testing.T, addr string) func(args ...string) {
 
 // TestCaptureDrops: what the kernel drops while the capture does not run is told, by it and by the verdict of its file.
 func TestCaptureDrops(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	dir := t.TempDir()
 	program := built(t, dir)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
@@ -337,6 +344,7 @@ func TestCaptureDrops(t *testing.T) {
 
 // TestCaptureOfUser: a user captures with CAP_NET_RAW alone; without it the error names it, and no file is left.
 func TestCaptureOfUser(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Command("tcpdump", "tcpdump"))
 	dir := shared(t)
 	program := built(t, dir)
 	for _, c := range []struct {

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/await"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -107,7 +108,7 @@ func callEvery(c net.Conn, interval time.Duration) {
 	wait := rand.N(interval)
 	reply := make([]byte, 5)
 	for {
-		time.Sleep(wait)
+		await.Pass(wait)
 		wait = interval
 		if _, err := c.Write([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")); err != nil {
 			return

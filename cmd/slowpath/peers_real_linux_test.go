@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -14,6 +15,7 @@ import (
 // TestPasswordOfTopology: topology and topology watch send the password to no node that another one names elsewhere,
 // unless -c says that all may have it. Somebody collects what is sent to the second node of a real server's map.
 func TestPasswordOfTopology(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
 		t.Fatal(err)

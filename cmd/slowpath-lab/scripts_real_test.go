@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/servers"
 )
@@ -53,10 +54,17 @@ func program(t *testing.T) string {
 // TestScripts runs testdata/*.txtar, as users have the lab: by the command slowpath lab. What the commands of the
 // scripts do is told in cmd/slowpath/main_test.go.
 func TestScripts(t *testing.T) {
+	needs.Real(t)
+	runScripts(t, "testdata")
+}
+
+// runScripts runs the scripts of a folder.
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	clitest.HangupEnds(t)
 	program(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_CACHE_HOME", e.WorkDir)

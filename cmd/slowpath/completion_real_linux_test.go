@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 )
 
 // bashCompletion is a library that cobra's script for bash needs.
@@ -18,6 +20,7 @@ const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
 // TestCompletionInShells types the beginnings of words into real shells, on a terminal, and presses Tab.
 func TestCompletionInShells(t *testing.T) {
+	needs.Real(t, needs.Command("zsh", "zsh"), needs.Command("bash", "bash-completion"))
 	program := buildProgram(t)
 	for _, sh := range []struct {
 		name, needs string
@@ -103,7 +106,7 @@ func (w *typing) write(t *testing.T, text string) {
 
 func (w *typing) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); await.Pass(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited for %q; shown: %q", what, w.shown.String())
 		}

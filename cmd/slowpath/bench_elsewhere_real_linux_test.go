@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -15,6 +16,7 @@ import (
 // TestBenchAsksElsewhere: a server at an address that is no loopback one, with keys of others, is loaded only with
 // --yes where nobody can be asked; their keys stay.
 func TestBenchAsksElsewhere(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -26,6 +28,7 @@ import (
 // TestSecretsInRecordings: a recording of a real watch holds no argument, no name that a command was given to hide it,
 // nothing that a process says in argv[0] or has in its environment, and no label of a profile.
 func TestSecretsInRecordings(t *testing.T) {
+	needs.Real(t, needs.RedisServer, needs.RedisCLI)
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +127,7 @@ func labelled(t *testing.T) (address string) {
 			for ctx.Err() == nil {
 				for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
 				}
-				time.Sleep(20 * time.Millisecond)
+				await.Pass(20 * time.Millisecond)
 			}
 		}()
 	})

@@ -23,6 +23,8 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 )
 
 // faultCase is a command under a fault, and what is expected of it.
@@ -79,6 +81,7 @@ func (b *lockedBuffer) reset() {
 // TestFaults runs commands under faults: of servers, of the host, of files. The suite runs a part of the cases, make
 // faults (SLOWPATH_FAULTS=all) all of them. In the end it logs a table of the families.
 func TestFaults(t *testing.T) {
+	needs.Real(t)
 	clitest.HangupEnds(t)
 	program := buildProgram(t)
 	var tally faultTally
@@ -181,7 +184,7 @@ func (r *faultRun) set(name, value string) { r.variables = append(r.variables, n
 // eventually polls.
 func (r *faultRun) eventually(what string, ok func() bool) {
 	r.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); await.Pass(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatalf("waited a minute for %s; stdout %.300q, stderr %.300q", what, r.out.String(), r.errOut.String())
 		}

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -56,7 +58,7 @@ func watching(t *testing.T, c *exec.Cmd, want string) {
 		}
 	}()
 	pattern, last := regexp.MustCompile(want), ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); await.Pass(20 * time.Millisecond) {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", c.Process.Pid))
 		all := len(files) > 0
 		for _, f := range files {
@@ -83,6 +85,7 @@ const keptCapabilities = "0000004000080004"
 // TestPrivilegesOfRoot: root watches with the capabilities that a watch needs to its end, as a user who owns no file,
 // or as the one whose directory a recording is in, or whose socket it connects to.
 func TestPrivilegesOfRoot(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer)
 	dir := t.TempDir()
 	slowpath := built(t, dir)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{UnixSocket: true})
@@ -122,6 +125,7 @@ func TestPrivilegesOfRoot(t *testing.T) {
 // TestRecordingOfSudo: who calls sudo can read the recording without it. Where everybody may write, slowpath becomes
 // that user, and leaves no file beside it.
 func TestRecordingOfSudo(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer)
 	dir := shared(t)
 	slowpath := built(t, dir)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
@@ -164,6 +168,7 @@ func shared(t *testing.T) string {
 
 // TestPrivilegesOfUser: a user with exactly four capabilities has all tiers.
 func TestPrivilegesOfUser(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer)
 	dir := shared(t)
 	slowpath := built(t, dir)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
@@ -187,6 +192,7 @@ func TestPrivilegesOfUser(t *testing.T) {
 // TestNothingIsReadBefore: root has given up its privileges when the first byte can come from a server, or from an
 // application that is profiled.
 func TestNothingIsReadBefore(t *testing.T) {
+	needs.Real(t, needs.Root, needs.RedisServer)
 	dir := t.TempDir()
 	slowpath := built(t, dir)
 	server, file := fleettest.Start(t, servers.Redis7015, fleet.Spec{}), filepath.Join(shared(t), "x.slowpath")

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent/web"
-	"slowpath/internal/cli"
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -72,112 +72,10 @@ func askPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestServeConfig: what a configuration may have, and what is said of one that is wrong.
-func TestServeConfig(t *testing.T) {
-	read := func(text string, flags ...string) (serveFlags, *config, error) {
-		var s serveFlags
-		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		s.add(f)
-		if err := f.Parse(flags); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := readConfig(path, f)
-		if err == nil {
-			_, err = s.serving(nil, func(string) string { return "" })
-			err = c.locate(err, f)
-		}
-		if err != nil { // without the directory, which differs
-			err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/"))
-		}
-		return s, c, err
-	}
-	good := "data: /var/lib/x\ntargets: [10.0.0.5:6379, 10.0.0.6:6379]\nslow: 20ms\nmemory: 80MB\nmax-age: 7d\n" +
-		"slo: p99=10ms\nno-host: true\ncpu-budget: 0.5\n"
-	s, c, err := read(good, "--slow", "30ms")
-	if err != nil || s.slow != "30ms" || s.data != "/var/lib/x" || s.memory != 80<<20 || !s.noHost ||
-		len(s.goals) != 1 || s.cpuBudget != 0.5 || len(c.targets) != 2 || time.Duration(s.maxAge) != 7*24*time.Hour {
-		t.Errorf("%v: %+v, %+v", err, s, c)
-	}
-	const head = "data: /x\n"
-	for text, want := range map[string]string{
-		"":                               "serve needs a directory",
-		head + "probe_rate: 1/s":         `c.yaml:2: unknown option "probe_rate" (did you mean probe-rate?)`,
-		head + "slow: 5":                 `c.yaml:2: slow "5": give a duration`,
-		head + "memory: lots":            `c.yaml:2: memory: "lots": give a size such as 64MB`,
-		head + "no-tap: maybe":           `c.yaml:2: no-tap: "maybe": give true or false`,
-		head + "ring: 1m":                `c.yaml:2: ring 1m0s: it must hold a whole incident`,
-		head + "slo: [p99=10ms, p98]":    `c.yaml:2: slo "p98": give a percentile`,
-		head + "slow: 5ms\nslow: 6ms":    "c.yaml:3: slow is in line 2, too",
-		head + "slow:":                   "c.yaml:2: slow is empty",
-		head + "slow: [1ms, 2ms]":        "c.yaml:2: slow takes one value",
-		head + "slow: {a: b}":            "c.yaml:2: slow: give a value",
-		head + "\tslow: 5ms":             "c.yaml:2: no YAML",
-		head + "---\nslow: 5ms":          "a second document",
-		"- data":                         "c.yaml:1: no options",
-		head + "no-trigger: slowly":      `(did you mean slow?)`,
-		head + "config: other.yaml":      `unknown option "config"`,
-		head + "pass: secret":            `unknown option "pass"`,
-		head + "max-disk: 1MB":           "c.yaml:2: max-disk: give a size from 64MB",
-		head + "notify: http://a.b/c":    "c.yaml:2: notify: ",
-		head + "a: &a [*a, *a, *a]":      "c.yaml:2: unknown option",
-		head + "log: xml":                "c.yaml:2: log ",
-		head + "token-file: /no/file":    "c.yaml:2: token-file: open /no/file",
-		head + "tap-budget: .nan":        "c.yaml:2: tap-budget",
-		head + "cpu-budget: 101":         "c.yaml:2: cpu-budget: give percent",
-		head + "probe-rate: 0":           "c.yaml:2: probe-rate",
-		head + "after: 3m":               "c.yaml:2: after 3m0s",
-		head + "password-file: /no/file": "c.yaml:2: password-file",
-	} {
-		if _, _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		} else if cli.ExitCode(cli.Usage(err)) != cli.ExitUsage {
-			t.Errorf("%q: exit code %d", text, cli.ExitCode(err))
-		}
-	}
-}
-
-// TestSizes: sizes and long durations as they are written.
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]cli.Size{
-		"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10,
-		"7B": 7,
-	} {
-		var s cli.Size
-		if err := s.Set(text); err != nil || s != want {
-			t.Errorf("%s: %d, %v", text, s, err)
-		}
-		var again cli.Size
-		if err := again.Set(s.String()); err != nil || again != s {
-			t.Errorf("%s: printed as %s: %d, %v", text, &s, again, err)
-		}
-	}
-	for _, text := range []string{"", "MB", "-1MB", "1.5MB", "9999999999GB", "64Mb8"} {
-		var s cli.Size
-		if err := s.Set(text); err == nil {
-			t.Errorf("%q is taken as %d", text, s)
-		}
-	}
-	for text, want := range map[string]string{"30d": "30d", "36h": "36h0m0s", "0.5d": "12h0m0s", "24h": "1d"} {
-		var d cli.Days
-		if err := d.Set(text); err != nil || d.String() != want {
-			t.Errorf("%s: %s, %v", text, &d, err)
-		}
-	}
-	for _, text := range []string{"", "d", "0d", "-1d", "1e99d", "NaNd", "soon"} {
-		var d cli.Days
-		if err := d.Set(text); err == nil {
-			t.Errorf("%q is taken as %s", text, &d)
-		}
-	}
-}
-
 // TestServeOfRoot: started as root, the agent becomes nobody or the owner of its directory, keeps what loads programs,
 // and still watches with the tap, also after the watch has begun again.
 func TestServeOfRoot(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
 	if err := kernelSource(); err != nil {
 		t.Skip(err)
 	}
@@ -258,7 +156,7 @@ func sourceOf(t *testing.T, log *clitest.Output, source string) bool {
 func until(t *testing.T, log *clitest.Output, want string) {
 	t.Helper()
 	pattern := regexp.MustCompile(want)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); await.Pass(20 * time.Millisecond) {
 		if pattern.MatchString(log.String()) {
 			return
 		}
@@ -291,6 +189,7 @@ func (l quotaLab) Defer(undo func(context.Context) error) {
 // TestServeFindsAQuota: a server gets a CPU quota while an agent watches it and nobody else does. The incident has the
 // cause, with a command that takes the quota away.
 func TestServeFindsAQuota(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
 	registry, err := fleet.OpenRegistry(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -333,55 +232,6 @@ func TestServeFindsAQuota(t *testing.T) {
 	until(t, &log, "verdict after .*: server-cfs-throttled: ")
 }
 
-// TestServeFindsABurst: what is slow for two seconds is no pattern of the time that a recording has. The incident still
-// has the cause, and its recording, too.
-func TestServeFindsABurst(t *testing.T) {
-	slowpath, err := exec.LookPath("slowpath")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{Config: []string{"enable-debug-command yes"}})
-	data := dataDir(t)
-	c := exec.CommandContext(t.Context(), slowpath, "serve", "--listen", "127.0.0.1:0", "--data", data,
-		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
-	var log clitest.Output
-	c.Stderr = &log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, &log, "watching "+r.Addr)
-	load := traffic.Start(t.Context(), traffic.Spec{Addr: r.Addr, Conns: 10, Rate: 1000, Command: traffic.Get(1000)})
-	defer load.Stop()
-	// On a busy host an incident of something else may be going on at the time of a burst.
-	recording := ""
-	for tries := 0; recording == "" && tries < 4; tries++ {
-		time.Sleep(calmBefore)
-		for range 10 {
-			if _, err := r.Do(t.Context(), "DEBUG", "SLEEP", "0.02"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(200 * time.Millisecond)
-		}
-		time.Sleep(untilJudged)
-		recording = recordingWith(t, data, "slow-command")
-	}
-	_ = c.Process.Signal(syscall.SIGTERM)
-	if err := c.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, log.String())
-	}
-	if recording == "" {
-		if m := regexp.MustCompile(`verdict after .* s: ([a-z]+-[a-z-]+): `).FindStringSubmatch(log.String()); m != nil {
-			t.Skipf("something else is slow on this host (%s), and it is more than the bursts", m[1])
-		}
-		t.Fatalf("no finding: %s", log.String())
-	}
-	out, err := exec.Command(slowpath, "doctor", recording, "--json").Output()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !bytes.Contains(out, []byte(`"slow-command"`)) {
-		t.Errorf("its recording: %v: %.600s", err, out)
-	}
-}
-
 // recordingWith is that of an incident of an agent with a finding; empty: there is none.
 func recordingWith(t *testing.T, data, finding string) string {
 	t.Helper()
@@ -396,11 +246,6 @@ func recordingWith(t *testing.T, data, finding string) string {
 	}
 	return ""
 }
-
-const (
-	calmBefore  = 15 * time.Second // so that the burst after it is less than 1 % of all calls
-	untilJudged = 12 * time.Second // after a burst
-)
 
 // dataDir is for an agent, which gives root up: the parent of t.TempDir is root's alone.
 func dataDir(t *testing.T) string {

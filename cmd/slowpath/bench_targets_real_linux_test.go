@@ -9,35 +9,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/load/experiment"
 )
-
-func TestSplitKinds(t *testing.T) {
-	kinds, addresses := splitKinds([]string{
-		"10.0.0.5:6379", "cluster:10.0.0.6:7000", "proxy:10.0.0.7", "standalone:redis://10.0.0.8:1", "cluster:7000",
-		"cluster", "proxy::22121", "other:10.0.0.9:1", "proxy:[::1]:22121",
-	})
-	want := []string{"", "cluster", "proxy", "standalone", "", "", "proxy", "", "proxy"}
-	if !slices.Equal(kinds, want) {
-		t.Errorf("%q, want %q", kinds, want)
-	}
-	if want := []string{
-		"10.0.0.5:6379", "10.0.0.6:7000", "10.0.0.7", "redis://10.0.0.8:1", "cluster:7000", "cluster", ":22121",
-		"other:10.0.0.9:1", "[::1]:22121",
-	}; !slices.Equal(addresses, want) {
-		t.Errorf("%q, want %q", addresses, want)
-	}
-}
 
 // comparison is slowpath bench --compare-targets with short loads.
 func comparison(t *testing.T, args ...string) *exec.Cmd {
@@ -102,6 +86,7 @@ func proxies(t *testing.T, server *fleet.Instance) map[string]string {
 
 // TestCompareTargets: each target is loaded as what it is, in turns, and what the load wrote is removed from each.
 func TestCompareTargets(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	server := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	cluster := fleettest.StartCluster(t, servers.Redis7015, 3, 0, fleet.Spec{})
 	args, labels := []string{server.Addr, cluster.Nodes[0].Addr}, []string{"standalone", "cluster of 3"}
@@ -184,6 +169,7 @@ func checkPage(t *testing.T, path string, labels []string) {
 
 // TestCompareTargetsWithoutPage: where nothing was measured no empty page is left.
 func TestCompareTargetsWithoutPage(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	a := fleettest.Start(t, servers.Redis7015, fleet.Spec{Config: []string{"maxclients 6"}})
 	page := filepath.Join(t.TempDir(), "page.html")
 	c := comparison(t, a.Addr, a.Addr, "--for", "50ms", "--rounds", "1", "--html", page)
@@ -199,7 +185,7 @@ func TestCompareTargetsWithoutPage(t *testing.T) {
 // that ask for INFO once or more, as this function does.
 func loads(t *testing.T, server *fleet.Instance, n int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; await.Pass(20 * time.Millisecond) {
 		reply, err := server.Do(t.Context(), "INFO", "stats")
 		if err != nil {
 			t.Fatal(err)
@@ -226,6 +212,7 @@ func loads(t *testing.T, server *fleet.Instance, n int) {
 
 // TestCompareTargetsDown: a target that ends has no further rounds, and the others go on.
 func TestCompareTargetsDown(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	stays := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	ends := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	c := comparison(t, stays.Addr, ends.Addr, "--for", "200ms", "--repeat", "6", "--json")
@@ -255,6 +242,7 @@ func TestCompareTargetsDown(t *testing.T) {
 
 // TestCompareTargetsInterrupted: Ctrl-C gives the table of the loads so far.
 func TestCompareTargetsInterrupted(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
 	a := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	b := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	c := comparison(t, a.Addr, b.Addr, "--for", "100ms", "--rounds", "100", "--json")

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"slowpath/internal/house/await"
+
 	"github.com/cilium/ebpf"
 )
 
@@ -249,7 +251,7 @@ func checkDetached(since ebpf.ProgramID) error {
 	for id, err := ebpf.ProgramGetNextID(since); err == nil; id, err = ebpf.ProgramGetNextID(id) {
 		there = append(there, id)
 	}
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; await.Pass(100 * time.Millisecond) {
 		there = slices.DeleteFunc(there, func(id ebpf.ProgramID) bool {
 			p, err := ebpf.NewProgramFromID(id)
 			if err == nil {

@@ -18,6 +18,7 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/codis"
 )
 
@@ -90,10 +91,17 @@ func command(run func() error) func() {
 //	               POST sets $INCIDENT, if it makes one.
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
+	needs.Real(t)
+	runScripts(t, "testdata")
+}
+
+// runScripts runs the scripts of a folder.
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	clitest.HangupEnds(t)
 	lab := newServers(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_CACHE_HOME", e.WorkDir)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/house/await"
 	"slowpath/internal/lab/fleet"
 )
 
@@ -129,7 +130,7 @@ func (r *faultRun) kill(server *fleet.Instance, how string) {
 			r.Fatal(err)
 		}
 	case "CONT":
-		time.Sleep(300 * time.Millisecond) // as long as it is frozen
+		await.Pass(300 * time.Millisecond) // as long as it is frozen
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	default:
 		r.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })

@@ -21,6 +21,8 @@ import (
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/cli/clitest"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -57,7 +59,7 @@ func (r *toldOf) check(t *testing.T, id string, nothingAtFirst bool) {
 	if nothingAtFirst {
 		want = want[1:]
 	}
-	for end := time.Now().Add(20 * time.Second); !slices.Equal(states, want); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !slices.Equal(states, want); await.Pass(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Errorf("told of %s: %q, want %q", id, states, want)
 			return
@@ -77,6 +79,7 @@ func (r *toldOf) check(t *testing.T, id string, nothingAtFirst bool) {
 // agent found (on a busy machine that can be something else first); its link leads to the report; once the quota is
 // gone, the incident is compared with now.
 func TestPageOfARealIncident(t *testing.T) {
+	needs.Long(t, needs.Root, needs.BPF, needs.RedisServer, needs.Chromium)
 	ctx := browsertest.New(t)
 	registry, err := fleet.OpenRegistry(t.TempDir())
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -23,6 +25,7 @@ import (
 // TestHops: a call through HAProxy and twemproxy, or Envoy, is one call, and the hop that is at fault is named: the
 // inner one, which is stopped again and again.
 func TestHops(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
 	for process, start := range map[string]startProxy{
 		"nutcracker": (*fleet.Fleet).StartTwemproxy, "envoy": (*fleet.Fleet).StartEnvoy,
 	} {
@@ -52,9 +55,9 @@ func testHops(t *testing.T, process string, startInner startProxy) {
 	go func() { // the fault itself
 		defer close(stopped)
 		defer func() { _ = syscall.Kill(inner.PID, syscall.SIGCONT) }()
-		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); await.Pass(300 * time.Millisecond) {
 			_ = syscall.Kill(inner.PID, syscall.SIGSTOP)
-			time.Sleep(200 * time.Millisecond)
+			await.Pass(200 * time.Millisecond)
 			_ = syscall.Kill(inner.PID, syscall.SIGCONT)
 		}
 	}()
