@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
+
+	"slowpath/internal/house/needs"
+
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
@@ -23,9 +27,10 @@ const watched = 5 * time.Second
 // in slowpath, to find the callers and their names. percent is all of it for one CPU that the process always has, at 99
 // samples per second.
 func BenchmarkSample(b *testing.B) {
+	needs.Real(b, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.Benchmark)
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
-		b.Skip(err)
+		b.Fatal(err)
 	}
 	defer stats.Close()
 	pid := burnRedis(b)
@@ -80,7 +85,7 @@ func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 	if err := s.Start([]int{pid}); err != nil {
 		b.Fatal(err)
 	}
-	time.Sleep(watched)
+	await.Pass(watched)
 	run, err := s.objects.OnClock.Stats()
 	if err != nil || run.RunCount == 0 {
 		b.Fatalf("%+v, %v", run, err)
@@ -90,20 +95,15 @@ func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 
 func burnRedis(b *testing.B) int {
 	b.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		b.Skipf("%v; apt-get install redis-server", err)
-	}
 	c := exec.Command("redis-server", "--port", "0", "--unixsocket", b.TempDir()+"/s", "--save", "")
 	if err := c.Start(); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	load := exec.Command("redis-benchmark", "-s", c.Args[4], "-n", "1000000000", "-q", "-t", "set")
-	for until := time.Now().Add(10 * time.Second); exec.Command("redis-cli", "-s", c.Args[4], "ping").Run() != nil; {
-		if time.Now().After(until) {
-			b.Fatal("the server does not answer")
-		}
-	}
+	await.Until(b, "the server answers", func() bool {
+		return exec.Command("redis-cli", "-s", c.Args[4], "ping").Run() == nil
+	})
 	if err := load.Start(); err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
+
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"slowpath/internal/source/capture/sniffer"
@@ -27,9 +29,6 @@ type talk struct {
 
 func newTalk(t *testing.T) *talk {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("captures packets: needs root")
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +125,7 @@ func read(t *testing.T, path string) (packets, bytes, cut int) {
 // TestCapture: each packet of a connection over loopback is captured once, on lo and on all interfaces, and nothing of
 // another connection. Others cannot read the file.
 func TestCapture(t *testing.T) {
+	needs.Real(t, needs.Root)
 	for _, on := range []string{"lo", sniffer.Any} {
 		t.Run(on, func(t *testing.T) {
 			k, other := newTalk(t), newTalk(t)
@@ -152,6 +152,7 @@ func TestCapture(t *testing.T) {
 
 // TestRing: the newest files stay, each is whole and as large as it may be, and packets are cut where that is wanted.
 func TestRing(t *testing.T) {
+	needs.Real(t, needs.Root)
 	k := newTalk(t)
 	dir := t.TempDir()
 	const each, snap = 100_000, 120
@@ -185,10 +186,11 @@ func TestRing(t *testing.T) {
 
 // TestFullDiskOfCapture: what was captured before the disk was full is in whole files.
 func TestFullDiskOfCapture(t *testing.T) {
+	needs.Real(t, needs.Root)
 	k := newTalk(t)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("mounts a file system: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	files := sniffer.Files{Path: filepath.Join(dir, "a.pcapng"), Number: 9, FileBytes: 400_000}
@@ -215,6 +217,7 @@ func TestFullDiskOfCapture(t *testing.T) {
 
 // TestLinkInTheWay: a link where a file of the ring is to be is not followed.
 func TestLinkInTheWay(t *testing.T) {
+	needs.Real(t, needs.Root)
 	k := newTalk(t)
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -239,6 +242,7 @@ func TestLinkInTheWay(t *testing.T) {
 
 // TestNotCaptured: what cannot be captured says why, and leaves no file.
 func TestNotCaptured(t *testing.T) {
+	needs.Real(t, needs.Root)
 	k := newTalk(t)
 	for _, c := range []struct {
 		on, dir string

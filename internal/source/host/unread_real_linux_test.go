@@ -6,6 +6,9 @@ import (
 	"os"
 	"testing"
 
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
@@ -30,7 +33,7 @@ func (m *memory) unread(t *testing.T) (lists [][]recording.Unread) {
 
 // A request to a stopped server lies unread in its socket; its owner is recorded, and that it was read in the end.
 func TestUnreadRequests(t *testing.T) {
-	needReal(t)
+	needs.Real(t, needs.Root, needs.RedisServer)
 	redis := startRedis(t, 22019)
 	c, err := net.Dial("tcp", "127.0.0.1:22019")
 	if err != nil {
@@ -45,11 +48,11 @@ func TestUnreadRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	sink := watchFor(t, redis.Process.Pid, 22019, func(sink *memory) {
-		eventually(t, "somebody waits", func() bool { return len(sink.unread(t)) == 1 })
+		await.Until(t, "somebody waits", func() bool { return len(sink.unread(t)) == 1 })
 		if err := redis.Process.Signal(unix.SIGCONT); err != nil {
 			t.Error(err)
 		}
-		eventually(t, "nobody waits any more", func() bool { return len(sink.unread(t)) == 2 })
+		await.Until(t, "nobody waits any more", func() bool { return len(sink.unread(t)) == 2 })
 	})
 	lists := sink.unread(t)
 	if len(lists[0]) != 1 || lists[0][0].PID != os.Getpid() || lists[0][0].Connections != 1 || lists[0][0].Comm == "" {

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/recording"
 )
 
@@ -43,13 +46,13 @@ func slowDisk(t *testing.T, writesPerSecond int) (mount, group string) {
 }
 
 func TestBlockedInFdatasync(t *testing.T) {
-	needReal(t)
+	needs.Real(t, needs.Root, needs.RedisServer, needs.Benchmark)
 	mount, group := slowDisk(t, 100)
 	redis := startRedis(t, 22007, "--dir", mount, "--appendonly", "yes", "--appendfsync", "always")
 	write(t, group+"/cgroup.procs", strconv.Itoa(redis.Process.Pid))
 	start(t, "redis-benchmark", "-p", "22007", "-t", "set", "-n", "100000000", "-c", "2", "-q")
 	sink := watchFor(t, redis.Process.Pid, 22007, func(sink *memory) {
-		eventually(t, "the server is blocked in fdatasync for half a second",
+		await.Until(t, "the server is blocked in fdatasync for half a second",
 			func() bool { return blockedIn(sink)["fdatasync"] > 500*time.Millisecond })
 	})
 	show(t, sink)

@@ -9,8 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
+
+	"slowpath/internal/house/await"
+
+	"slowpath/internal/house/needs"
 )
 
 // copyOf copies a program or a library under another name.
@@ -29,6 +33,7 @@ func copyOf(t *testing.T, path, as string) string {
 // TestFalseJVM: of a process that only calls itself java nothing is executed, it is not sent SIGQUIT, and nobody else
 // is taken for it.
 func TestFalseJVM(t *testing.T) {
+	needs.Real(t)
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func TestFalseJVM(t *testing.T) {
 			go func() { exited <- java.Wait() }()
 			t.Cleanup(func() { _ = java.Process.Kill(); <-exited })
 			pid := java.Process.Pid
-			await(t, "its own name and libraries", func() bool {
+			await.Until(t, "its own name and libraries", func() bool {
 				comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 				maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 				return err == nil && strings.TrimSpace(string(comm)) == "java" &&
@@ -85,12 +90,12 @@ func TestFalseJVM(t *testing.T) {
 			if _, err := os.Stat(ran); err == nil {
 				t.Error("its jcmd was executed")
 			}
-			select {
-			case err := <-exited:
+			// Of several signals that wait, the one with the smallest number ends a process: SIGQUIT, if it was sent.
+			_ = java.Process.Signal(syscall.SIGTERM)
+			if err := <-exited; java.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 				t.Errorf("it ended: %v", err)
-				exited <- nil
-			case <-time.After(200 * time.Millisecond):
 			}
+			exited <- nil
 		})
 	}
 }
