@@ -53,26 +53,26 @@ func run(from, to string, out io.Writer) error {
 	}
 	defer os.RemoveAll(tmp)
 	var all []packed
-	for _, in := range scenario.Catalogue() {
-		found, err := filepath.Glob(filepath.Join(from, in.ID+"-*-1.slowpath"))
+	for _, sc := range scenario.Catalogue() {
+		found, err := filepath.Glob(filepath.Join(from, sc.ID+"-*-1.slowpath"))
 		if err != nil {
 			return err
 		}
 		// the ids of others may begin like this one: what follows is a server's name and version
 		found = slices.DeleteFunc(found, func(path string) bool {
-			rest := strings.TrimPrefix(filepath.Base(path), in.ID+"-")
+			rest := strings.TrimPrefix(filepath.Base(path), sc.ID+"-")
 			return !strings.HasPrefix(rest, "redis-") && !strings.HasPrefix(rest, "valkey-") ||
 				strings.Count(rest, "-") != 2
 		})
 		if len(found) == 0 {
-			fmt.Fprintf(out, "%s: no recording\n", in.ID)
+			fmt.Fprintf(out, "%s: no recording\n", sc.ID)
 			continue
 		}
-		p, err := pack(found[0], filepath.Join(tmp, in.ID+suffix))
+		p, err := pack(found[0], filepath.Join(tmp, sc.ID+suffix))
 		if err != nil {
-			return fmt.Errorf("%s: %w", in.ID, err)
+			return fmt.Errorf("%s: %w", sc.ID, err)
 		}
-		p.id, p.cause = in.ID, in.Cause
+		p.id, p.cause = sc.ID, sc.Cause
 		all = append(all, p)
 	}
 	return keep(choose(all, out), to)

@@ -29,13 +29,13 @@ func runWith(t *testing.T, script string, wait bool) Result {
 		Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
 	}
 	var client *clients.Process
-	in := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
+	sc := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
 		scene scenario.Scene, err error,
 	) {
 		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: options})
 		return scenario.Scene{Target: node}, err
 	}}
-	return Run(t.Context(), in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	return Run(t.Context(), sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		if wait {
 			if err := client.Change(options); err != nil {
 				t.Error(err)

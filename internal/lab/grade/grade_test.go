@@ -17,12 +17,12 @@ import (
 func TestSteps(t *testing.T) {
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
-	in := scenario.Scenario{ID: "x", Cause: "x"}
-	in.Make = func(_ context.Context, l *scenario.Lab) (scenario.Scene, error) {
+	sc := scenario.Scenario{ID: "x", Cause: "x"}
+	sc.Make = func(_ context.Context, l *scenario.Lab) (scenario.Scene, error) {
 		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
 		return scenario.Scene{Target: node}, nil
 	}
-	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	Run(ctx, sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
 	}, io.Discard)
 	want := []string{
@@ -37,10 +37,10 @@ func TestSteps(t *testing.T) {
 // TestInterrupted: the verdict of a watch that was ended early is no result.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	in := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
+	sc := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
 		return scenario.Scene{Target: node}, nil
 	}}
-	r := Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	r := Run(ctx, sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		cancel()
 		return verdict.Diagnosis{Verdict: "slow", Findings: []cause.Finding{{Cause: "x"}}}, nil
 	}, io.Discard)

@@ -19,8 +19,8 @@ func TestAppOfALab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, _ := Find("app-telemetry")
-	scene, err := in.Make(t.Context(), l)
+	sc, _ := Find("app-telemetry")
+	scene, err := sc.Make(t.Context(), l)
 	if closeErr := l.Close(t.Context()); closeErr != nil {
 		t.Error(closeErr)
 	}

@@ -7,16 +7,16 @@ import (
 func TestAppScenarios(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range AppScenarios() {
-		in := a.Scenario()
-		if seen[in.ID] || in.Make == nil || in.Title == "" || in.Cause == "" {
-			t.Errorf("%+v", in)
+		sc := a.Scenario()
+		if seen[sc.ID] || sc.Make == nil || sc.Title == "" || sc.Cause == "" {
+			t.Errorf("%+v", sc)
 		}
-		seen[in.ID] = true
-		if found, ok := Find(in.ID); !ok || found.Cause != in.Cause {
-			t.Errorf("%s is not found", in.ID)
+		seen[sc.ID] = true
+		if found, ok := Find(sc.ID); !ok || found.Cause != sc.Cause {
+			t.Errorf("%s is not found", sc.ID)
 		}
-		if _, ok := Find(in.Cause); a.Fault != "" && !ok {
-			t.Errorf("%s: no scenario %s", in.ID, in.Cause)
+		if _, ok := Find(sc.Cause); a.Fault != "" && !ok {
+			t.Errorf("%s: no scenario %s", sc.ID, sc.Cause)
 		}
 	}
 	if _, ok := Find("app-nosuch"); ok || !seen["app-celery"] || !seen["app-django-twemproxy"] ||

@@ -22,7 +22,7 @@ func TestMakeAndClose(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", t.TempDir())
-			in, ok := Find(id)
+			sc, ok := Find(id)
 			if !ok {
 				t.Fatal("no such scenario")
 			}
@@ -31,7 +31,7 @@ func TestMakeAndClose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			scene, err := in.Make(t.Context(), l)
+			scene, err := sc.Make(t.Context(), l)
 			if closeErr := l.Close(t.Context()); closeErr != nil {
 				t.Error(closeErr)
 			}

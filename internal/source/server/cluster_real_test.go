@@ -56,7 +56,7 @@ func TestIdentifyWithoutInfo(t *testing.T) {
 
 func TestCluster(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
-	for _, b := range binaries(t) {
+	for _, b := range versions(t) {
 		t.Run(string(b.Name), func(t *testing.T) {
 			t.Parallel()
 			r := start(t, b, "--cluster-enabled", "yes")

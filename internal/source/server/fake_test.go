@@ -38,7 +38,7 @@ func plain(command string) string {
 func TestManyClientsAreNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			switch {
 			case command == "INFO all":
 				return bulk("connected_clients:100000\r\ncluster_enabled:1\r\n")
@@ -61,13 +61,14 @@ func TestManyClientsAreNotListed(t *testing.T) {
 func TestExpensiveInfoIsAskedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var infos atomic.Int64
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			if command != "INFO all" {
 				return plain(command)
 			}
 			n := infos.Add(1)
 			<-time.After(2 * time.Millisecond) // it is charged no more than its calls took
-			others := fmt.Sprintf("cmdstat_slowlog|get:calls=%d,usec=0\r\ncmdstat_latency|latest:calls=%d,usec=0\r\n", n, n)
+			const line = "cmdstat_slowlog|get:calls=%d,usec=0\r\ncmdstat_latency|latest:calls=%d,usec=0\r\n"
+			others := fmt.Sprintf(line, n, n)
 			return bulk(fmt.Sprintf("cmdstat_info:calls=%d,usec=%d\r\n", n, 2000*n) + others)
 		})
 		w := watchFake(t, s, func(o *server.Options) { o.Budget, o.Every = 0.0001, 10*time.Millisecond })
@@ -84,7 +85,7 @@ func TestExpensiveInfoIsAskedLess(t *testing.T) {
 
 func TestPeerThatClosesAtInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(func(command string) string {
+		s := wiretest.New(t, func(command string) string {
 			if strings.HasPrefix(command, "INFO") {
 				return ""
 			}
@@ -104,11 +105,11 @@ func TestPeerThatClosesAtInfo(t *testing.T) {
 	})
 }
 
-// TestFrozenServer: a frozen server holds up neither the end of the watch, for more than two seconds, nor the poll after
-// it thaws.
+// TestFrozenServer: a frozen server holds up neither the end of the watch, for more than two seconds, nor the poll
+// after it thaws.
 func TestFrozenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(plain)
+		s := wiretest.New(t, plain)
 		w := watchFake(t, s)
 		w.more(2)
 		thaw := s.Freeze()
@@ -126,7 +127,7 @@ func TestFrozenServer(t *testing.T) {
 		if longest < int64(frozen-50*time.Millisecond) || longest > int64(frozen) {
 			t.Errorf("the poll that was under way took %v", time.Duration(longest))
 		}
-		defer s.Freeze()()
+		s.Freeze()
 		begin := time.Now()
 		w.end()
 		if took := time.Since(begin); took > 2*time.Second {
@@ -138,7 +139,7 @@ func TestFrozenServer(t *testing.T) {
 // TestOutage: attempts to connect to a server that is gone get rarer, and one outage is one error.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := wiretest.New(plain)
+		s := wiretest.New(t, plain)
 		w := watchFake(t, s)
 		w.more(2)
 		s.Stop()

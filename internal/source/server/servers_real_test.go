@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/target"
@@ -41,9 +43,20 @@ func binaries(t testing.TB) []servers.Binary {
 	return cache.Installed(t.Context())
 }
 
-// eachServer runs a test against every version.
+// versions are the oldest server, the usual one and the newest; in make test-long all.
+func versions(t testing.TB) []servers.Binary {
+	all := binaries(t)
+	if needs.InLong() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(b servers.Binary) bool {
+		return b.Name != servers.Redis506 && b.Name != servers.Redis7015 && b.Name != servers.Valkey811
+	})
+}
+
+// eachServer runs a test against these versions.
 func eachServer(t *testing.T, test func(t *testing.T, r *running)) {
-	for _, b := range binaries(t) {
+	for _, b := range versions(t) {
 		t.Run(string(b.Name), func(t *testing.T) {
 			t.Parallel()
 			test(t, start(t, b))

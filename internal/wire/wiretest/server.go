@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/target"
@@ -16,7 +17,9 @@ import (
 
 // Server answers commands. Its methods may be called while it does.
 type Server struct {
-	reply func(command string) string
+	reply   func(command string) string
+	ended   chan struct{} // closed: the test is over
+	serving sync.WaitGroup
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -26,10 +29,17 @@ type Server struct {
 }
 
 // New makes a server that answers each command, its words separated by blanks, with what reply gives. With "" it closes
-// the connection.
-func New(reply func(command string) string) *Server {
-	s := &Server{reply: reply, conns: map[net.Conn]bool{}, going: make(chan struct{})}
+// the connection. The server ends with the test.
+func New(t testing.TB, reply func(command string) string) *Server {
+	s := &Server{
+		reply: reply, conns: map[net.Conn]bool{}, going: make(chan struct{}), ended: make(chan struct{}),
+	}
 	close(s.going)
+	t.Cleanup(func() {
+		close(s.ended)
+		s.Stop()
+		s.serving.Wait()
+	})
 	return s
 }
 
@@ -48,7 +58,7 @@ func (s *Server) Reached(ctx context.Context) context.Context {
 		}
 		here, there := net.Pipe()
 		s.conns[there] = true
-		go s.serve(there)
+		s.serving.Go(func() { s.serve(there) })
 		return here, nil
 	})
 }
@@ -69,7 +79,11 @@ func (s *Server) serve(c net.Conn) {
 		s.asked++
 		going := s.going
 		s.mu.Unlock()
-		<-going
+		select {
+		case <-going:
+		case <-s.ended:
+			return
+		}
 		text := s.reply(strings.Join(words, " "))
 		if text == "" {
 			return
