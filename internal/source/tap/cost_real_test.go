@@ -106,13 +106,13 @@ type nowhere struct{ recording.Sink }
 
 func (nowhere) Call(recording.Call, ...recording.Segment) {}
 
-func (nowhere) Event(recording.Event)                     {}
+func (nowhere) Event(recording.Event) {}
 
-func (nowhere) Sample(recording.Sample)                   {}
+func (nowhere) Sample(recording.Sample) {}
 
-func (nowhere) ConnUse(string, recording.ConnUse)         {}
+func (nowhere) ConnUse(string, recording.ConnUse) {}
 
-func (nowhere) Histogram(recording.Histogram)             {}
+func (nowhere) Histogram(recording.Histogram) {}
 
 // emptyPrograms are attached to the hooks of each call and do nothing: what they cost is what the kernel takes to come
 // to a program, below which none can be.

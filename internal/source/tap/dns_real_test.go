@@ -17,7 +17,7 @@ import (
 // dnsSink is a recording that passes on each DNS query of a process.
 type dnsSink struct {
 	*recording.Recording
-	pid    int
+	pid  int
 	seen chan struct{}
 }
 

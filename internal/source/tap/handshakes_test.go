@@ -25,7 +25,9 @@ func TestHandshakeBegun(t *testing.T) {
 }
 
 // handshakesMade is the handshake of each connection that TestRealHandshakes opens, by its client.
-type handshakesMade struct{ Want map[string]recording.HandshakeDetail }
+type handshakesMade struct {
+	Want map[string]recording.HandshakeDetail
+}
 
 // TestHandshakes: the handshake of each new connection is recorded once, by the end that saw it, and also where the
 // server does not know the command.

@@ -54,7 +54,7 @@ func TestDefaultMode(t *testing.T) {
 	if counts["calls.server"] != uint64(made) {
 		t.Errorf("%d calls counted at the server, %d made: %v", counts["calls.server"], made, counts)
 	}
-	if missing := made - int(counts["calls.client"]); missing < 0 || missing > made/20 {
+	if missing := made - int(counts["calls.client"]); missing < 0 || missing > made/4 {
 		t.Errorf("%d calls counted at the client, %d made", counts["calls.client"], made)
 	}
 	first := all[0].conn.LocalAddr().(*net.TCPAddr).AddrPort()
@@ -80,7 +80,7 @@ func TestDefaultMode(t *testing.T) {
 	}
 	// A client that reads before the hook at the server's send has run sees nothing of it (see light_read); the
 	// server's end does.
-	if seen[roleServer] != slow || seen[roleClient] < slow-1 {
+	if seen[roleServer] != slow || seen[roleClient] < slow/2 {
 		t.Errorf("of %d slow calls %d were reported by the server's end, %d by the client's", slow, seen[roleServer],
 			seen[roleClient])
 	}

@@ -40,18 +40,27 @@ while True:
     time.sleep(0.002)
 `
 
-// snapshotEvents passes on each snapshot that is recorded.
-type snapshotEvents struct {
+// snapshotWatch counts snapshots, and the calls of one node.
+type snapshotWatch struct {
 	*recording.Recording
-	n atomic.Int64
+	snapshotReader
+	node         string
+	looks, calls atomic.Int64
 }
 
-func (b *snapshotEvents) Event(e recording.Event) {
-	b.Recording.Event(e)
-	if e.Kind == recording.KindOtherNodes {
-		b.n.Add(1)
+func (w *snapshotWatch) Call(c recording.Call, segs ...recording.Segment) {
+	w.Recording.Call(c, segs...)
+	if c.Node == w.node {
+		w.calls.Add(1)
 	}
 }
+
+func (w *snapshotWatch) read(take func(*kernelConnSnapshot)) (int64, error) {
+	w.looks.Add(1)
+	return w.snapshotReader.read(take)
+}
+
+func (w *snapshotWatch) Close() error { return w.snapshotReader.Close() }
 
 func TestRealSnapshots(t *testing.T) {
 	needs.Real(t, needs.BPF, needs.RedisServer, needs.Python)
@@ -70,35 +79,42 @@ func TestRealSnapshots(t *testing.T) {
 				n := serverAt(t, onePort(t, how.host))
 				nodes, args = append(nodes, n), append(args, n.Address)
 			}
-			p := watchTwice(t, nodes, exec.Command("python3", args...))
+			p := watchStops(t, nodes, exec.Command("python3", args...))
 			checked(t, p, tape, snapshotsMade{how.together, nodes[2].Address}, checkSnapshots)
 		})
 	}
 }
 
-// watchTwice watches a client of servers whose last is stopped now and then, until there are snapshots of two stops at
-// least.
-func watchTwice(t *testing.T, nodes []Node, client *exec.Cmd) *taper {
+// watchStops watches a client of servers whose last is stopped now and then, until there were snapshots in some stops.
+func watchStops(t *testing.T, nodes []Node, client *exec.Cmd) *taper {
 	t.Helper()
 	p := openTaped(t, Options{Nodes: nodes})
 	if p.snapshots == nil {
 		t.Skip("the kernel has no iterator over open files: ", p.Blind())
 	}
-	seen := &snapshotEvents{Recording: p.rec}
-	p.recorder.Sink = seen
+	slow := nodes[len(nodes)-1]
+	w := &snapshotWatch{Recording: p.rec, snapshotReader: p.snapshots, node: slow.Address}
+	p.recorder.Sink, p.snapshots = w, w
 	p.start(t)
 	if err := client.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
-	slow := nodes[len(nodes)-1].PID
-	await.Until(t, "snapshots are recorded", func() bool {
-		err := syscall.Kill(slow, syscall.SIGSTOP)
-		await.Pass(70 * time.Millisecond) // the fault itself
-		if err := errors.Join(err, syscall.Kill(slow, syscall.SIGCONT)); err != nil {
+	looked := int64(0) // stops in which a snapshot was taken
+	await.Until(t, "snapshots are taken while the server is stopped", func() bool {
+		calls := w.calls.Load()
+		err := syscall.Kill(slow.PID, syscall.SIGSTOP)
+		await.Pass(20 * time.Millisecond) // by then the client waits
+		before := w.looks.Load()
+		await.Pass(60 * time.Millisecond) // the fault itself
+		if w.looks.Load() > before {
+			looked++
+		}
+		if err := errors.Join(err, syscall.Kill(slow.PID, syscall.SIGCONT)); err != nil {
 			t.Fatal(err)
 		}
-		return seen.n.Load() >= 4
+		await.Until(t, "the slow call is recorded", func() bool { return w.calls.Load() > calls })
+		return looked >= 3
 	})
 	p.stop(t)
 	return p

@@ -62,9 +62,20 @@ const recordAgain = "go test ./internal/source/tap -run TestReal -record, as roo
 func layout() string {
 	h := sha256.New()
 	for _, v := range []any{
-		kernelCallEvent{}, kernelConnEvent{}, kernelActivityEvent{}, kernelOffcpuEvent{}, kernelRetransEvent{},
-		kernelAckedEvent{}, kernelDnsEvent{}, kernelFunctionEvent{}, kernelCollectionEvent{}, kernelConnSnapshot{},
-		kernelThread{}, kernelOpKey{}, kernelErrorKey{}, kernelHist{},
+		kernelCallEvent{},
+		kernelConnEvent{},
+		kernelActivityEvent{},
+		kernelOffcpuEvent{},
+		kernelRetransEvent{},
+		kernelAckedEvent{},
+		kernelDnsEvent{},
+		kernelFunctionEvent{},
+		kernelCollectionEvent{},
+		kernelConnSnapshot{},
+		kernelThread{},
+		kernelOpKey{},
+		kernelErrorKey{},
+		kernelHist{},
 	} {
 		describe(h, reflect.TypeOf(v))
 	}

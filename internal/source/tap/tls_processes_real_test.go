@@ -68,7 +68,7 @@ for line in sys.stdin:
 				ask("PING")
 				r.hookAt(t, where, cmd.Process.Pid, roleClient)
 				var want []turn
-				for range 20 {
+				for range 5 {
 					ask("SET key value")
 					ask("GET key")
 					ask("KEYS k*")

@@ -361,7 +361,7 @@ func TestTLSNamesNotSwapped(t *testing.T) {
 }
 
 func testNotSwapped(t *testing.T, more []string) {
-	const rounds = 150
+	const rounds = 60
 	pid, port, plain := startTLS(t, more...)
 	r := openRaw(t, port, allCalls())
 	watchPort(t, r.loaded, plain)
@@ -418,7 +418,7 @@ func testNotSwapped(t *testing.T, more []string) {
 	names := r.names(t)
 	calls, counts := r.finish(t)
 	if counts["dropped"] != 0 {
-		t.Skipf("the reader was too slow on this machine: %d reports dropped", counts["dropped"])
+		t.Errorf("%d reports dropped, although the ring buffer has room for all", counts["dropped"])
 	}
 	for i, k := range talks {
 		got := map[turn]int{}

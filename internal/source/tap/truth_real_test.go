@@ -404,7 +404,7 @@ func TestPairing(t *testing.T) {
 func checkPairs(t *testing.T, all []*stamper, calls []kernelCallEvent, counts map[string]uint64, before bool) {
 	t.Helper()
 	if counts["dropped"] != 0 {
-		t.Skipf("the reader was too slow on this machine: %d reports dropped", counts["dropped"])
+		t.Errorf("%d reports dropped, although the ring buffer has room for all", counts["dropped"])
 	}
 	made := 0
 	byEnd := map[netip.AddrPort]*stamper{}
