@@ -25,9 +25,9 @@ import (
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/random"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -40,18 +40,34 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents again")
 
-// TestCausesDocument: docs/causes.md is made of cause.Catalogue.
+// TestCausesDocument: docs/causes.md is made of cause.Catalogue, and what slowpath knows of the lab's scenarios of
+// their catalogue.
 func TestCausesDocument(t *testing.T) {
-	const file = "docs/causes.md"
-	want := causesDocument(cause.Catalogue())
+	generated(t, "internal/report/scenarios.tsv", scenariosTable(scenario.Catalogue()))
+	generated(t, "docs/causes.md", causesDocument(cause.Catalogue()))
+}
+
+// generated compares a file with what it is made of, or writes it.
+func generated(t *testing.T, file string, want []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the catalogue makes (%v): run make docs", file, err)
+		t.Errorf("%s is not what the catalogues make (%v): run make docs", file, err)
 	}
+}
+
+func scenariosTable(all []scenario.Scenario) []byte {
+	var b bytes.Buffer
+	for _, in := range all {
+		if in.Cause != scenario.HealthyCause {
+			fmt.Fprintf(&b, "%s\t%s\n", in.Cause, in.ID)
+		}
+	}
+	return b.Bytes()
 }
 
 func causesDocument(all []cause.Cause) []byte {
@@ -101,8 +117,8 @@ func causeSection(b *bytes.Buffer, c cause.Cause) {
 		item("can be a consequence of: `%s`", strings.Join(roots, "`, `"))
 	}
 	item("fix: %s", c.Remedy)
-	if ids := incidentsOf(c.ID); len(ids) > 0 {
-		item("incidents (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
+	if ids := scenariosOf(c.ID); len(ids) > 0 {
+		item("scenarios (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
 	}
 	item("see: %s", strings.Join(c.See, " "))
 }
@@ -110,11 +126,11 @@ func causeSection(b *bytes.Buffer, c cause.Cause) {
 // docsWidth is the length of lines in generated documents.
 const docsWidth = 116
 
-// incidentsOf are the incidents of the lab that a cause has.
-func incidentsOf(id string) (ids []string) {
-	for _, in := range incident.Catalogue() {
-		if in.Cause == id {
-			ids = append(ids, in.ID)
+// scenariosOf are the scenarios of the lab that a cause has.
+func scenariosOf(id string) (ids []string) {
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == id {
+			ids = append(ids, sc.ID)
 		}
 	}
 	return ids

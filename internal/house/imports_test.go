@@ -13,24 +13,27 @@ import (
 )
 
 // layers is the order of the packages (docs/architecture.md): a package may import those of lower layers only.
-
 var layers = map[string]int{
 	"internal/clock":   0,
 	"internal/format":  0,
 	"internal/stats":   0,
 	"internal/outfile": 0,
 
-	"internal/house":       0, // tests alone
-	"internal/house/needs": 0,
-	"internal/house/await": 0,
+	"internal/house":        0, // tests alone
+	"internal/house/needs":  0,
+	"internal/house/await":  0,
+	"internal/house/suite":  1,
+	"internal/house/memnet": 0,
 
-	"internal/wire/resp":    0,
-	"internal/wire/target":  0,
-	"internal/wire/cluster": 1, // parses replies
-	"internal/wire/session": 1,
+	"internal/wire/resp":     0,
+	"internal/wire/target":   0,
+	"internal/wire/cluster":  1, // parses replies
+	"internal/wire/session":  1,
+	"internal/wire/wiretest": 1, // for tests
 
-	"internal/recording":      1,
-	"internal/recording/join": 4,
+	"internal/recording":        1,
+	"internal/recording/series": 0,
+	"internal/recording/join":   4,
 
 	"internal/source/probe":           2,
 	"internal/source/server":          2,
@@ -39,7 +42,7 @@ var layers = map[string]int{
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/capture":         2,
-	"internal/source/capture/ring":    1,
+	"internal/source/capture/sniffer": 1,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,
@@ -63,10 +66,10 @@ var layers = map[string]int{
 	"internal/diagnose/compare": 7,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
-	"internal/diagnose/bounds":            0,
-	"internal/diagnose/sensitivity":       1,
-	"internal/diagnose/sensitivity/scale": 0,
-	"internal/diagnose/sensitivity/judge": 7,
+	"internal/diagnose/bounds":              0,
+	"internal/diagnose/sensitivity":         1,
+	"internal/diagnose/sensitivity/scale":   0,
+	"internal/diagnose/sensitivity/rejudge": 7,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -92,8 +95,8 @@ var layers = map[string]int{
 	"internal/lab/clients/programs/protocol": 0,
 	"internal/lab/toolchain":                 2,
 	"internal/lab/clients":                   3,
-	"internal/lab/apps/programs":             0,
-	"internal/lab/apps/programs/meter":       0,
+	"internal/lab/apps/appsources":           0,
+	"internal/lab/apps/appsources/meter":     0,
 	"internal/lab/apps":                      3,
 	"internal/lab/codis":                     1,
 	"internal/lab/servers":                   1,
@@ -105,8 +108,8 @@ var layers = map[string]int{
 	"internal/lab/fault":                     3,
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
-	"internal/lab/incident":                  5,
-	"internal/lab/corpus":                    6,
+	"internal/lab/scenario":                  5,
+	"internal/lab/curate":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
@@ -116,7 +119,11 @@ var layers = map[string]int{
 	"site/generate": 9,
 	"site/picture":  0,
 
-	"cmd/slowpath": 11,
+	"internal/cli":         9,
+	"internal/cli/clitest": 10, // for tests
+
+	"cmd/slowpath":     11,
+	"cmd/slowpath-lab": 11,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.
@@ -152,7 +159,7 @@ func TestImportsGoDown(t *testing.T) {
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
-			if inLab(to) && !inLab(from) && from != "cmd/slowpath" {
+			if inLab(to) && !inLab(from) {
 				t.Errorf("%s imports %s: the lab uses the product, and not the other way round", path, to)
 			}
 		}
@@ -168,7 +175,9 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }
+func inLab(pkg string) bool {
+	return strings.HasPrefix(pkg, "internal/lab/") || pkg == "cmd/slowpath-lab"
+}
 
 // TestForeignFiles: sources open files of other processes through hostfs and withELF alone, which wait for nothing.
 func TestForeignFiles(t *testing.T) {

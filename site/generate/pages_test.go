@@ -14,11 +14,11 @@ import (
 func TestEveryCauseHasAPage(t *testing.T) {
 	var causes []report.CauseText
 	for _, c := range cause.Catalogue() {
-		causes = append(causes, report.TextOf(c, []string{c.ID}))
+		causes = append(causes, report.TextOf(c))
 	}
 	const judged = "slow-command"
 	verdicts := map[string]verdict{judged: {
-		incident: "slow-command", first: true, causes: []string{judged}, text: "<b> of a *recording*\n",
+		scenario: "slow-command", first: true, causes: []string{judged}, text: "<b> of a *recording*\n",
 	}}
 	dir := t.TempDir()
 	if err := writeCauses(dir, causes, verdicts); err != nil {

@@ -2,12 +2,13 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
 	// DefaultFaultNs is what the first write to a page of 4 kB takes in nanoseconds, where no recording shows it: the
 	// fault, the copy and the cache misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main
-	// thread's CPU time in the kernel against its faults, in the lab's incident cow-faults-after-fork).
+	// thread's CPU time in the kernel against its faults, in the lab's scenario cow-faults-after-fork).
 	// Bound: measured, slowpath doctor on the recording cow-faults-after-fork of the corpus: "3.36 µs of kernel time
 	// each".
 	DefaultFaultNs = 3000
@@ -70,7 +71,7 @@ func (c PageCopies) Matters() bool {
 
 // PageCopies are those of the main thread during the watch.
 func (n *Node) PageCopies() (c PageCopies) {
-	faults, run := n.Host("main.minflt"), n.Host("main.run_ns")
+	faults, run := n.Series(series.MainMinorFaults), n.Series(series.MainRun)
 	c.FaultNs = DefaultFaultNs
 	if beyond, ok := n.excessKernelNs(); ok && faults.Growth() > 0 {
 		c.FaultNs, c.Measured = min(beyond/faults.Growth(), maxFaultNs), true
@@ -95,8 +96,8 @@ func (n *Node) PageCopies() (c PageCopies) {
 
 // childLived reports whether a child saved or rewrote at the begin or the end of a stretch.
 func (n *Node) childLived(from, to int64) bool {
-	for _, name := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
-		s := n.Info(name)
+	for _, of := range []series.Name{series.RDBBgsaveInProgress, series.AOFRewriteInProgress} {
+		s := n.Series(of)
 		for at := from; at <= to+pollToleranceNs; at += pollToleranceNs {
 			if v, _ := s.At(at); v > 0 {
 				return true
@@ -109,10 +110,10 @@ func (n *Node) childLived(from, to int64) bool {
 			return true
 		}
 	}
-	if len(n.Info("rdb_bgsave_in_progress")) > 0 {
+	if len(n.Series(series.RDBBgsaveInProgress)) > 0 {
 		return false // INFO is asked more often than children are counted
 	}
-	v, _ := n.Host("children.count").At(to)
+	v, _ := n.Series(series.Children).At(to)
 	return v > 0
 }
 

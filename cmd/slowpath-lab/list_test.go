@@ -1,0 +1,22 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"slowpath/internal/report/layout"
+)
+
+func TestListScenariosFits(t *testing.T) {
+	var b strings.Builder
+	if err := listScenarios(&b, 80); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		if layout.Width(line) > 80 {
+			t.Errorf("too long: %q", line)
+		}
+	}
+}
