@@ -105,9 +105,9 @@ slowpath lab run SCENARIO --apply-fix --step STEP
 
 // whyUnproven says why a cause has no proven fix.
 func whyUnproven(id string, fixes grade.Fixes) string {
-	for _, in := range scenario.Catalogue() {
-		if in.Cause == id && in.Unproven != "" {
-			return in.Unproven
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == id && sc.Unproven != "" {
+			return sc.Unproven
 		}
 	}
 	for _, p := range fixes.Proofs {

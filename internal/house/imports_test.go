@@ -13,7 +13,6 @@ import (
 )
 
 // layers is the order of the packages (docs/architecture.md): a package may import those of lower layers only.
-
 var layers = map[string]int{
 	"internal/clock":   0,
 	"internal/format":  0,
@@ -24,15 +23,18 @@ var layers = map[string]int{
 	"internal/house/needs":     0,
 	"internal/house/await":     0,
 	"internal/house/suite":     1,
+	"internal/house/memnet":    0,
 	"internal/house/changelog": 0,
 
-	"internal/wire/resp":    0,
-	"internal/wire/target":  0,
-	"internal/wire/cluster": 1, // parses replies
-	"internal/wire/session": 1,
+	"internal/wire/resp":     0,
+	"internal/wire/target":   0,
+	"internal/wire/cluster":  1, // parses replies
+	"internal/wire/session":  1,
+	"internal/wire/wiretest": 1, // for tests
 
-	"internal/recording":      1,
-	"internal/recording/join": 4,
+	"internal/recording":        1,
+	"internal/recording/series": 0,
+	"internal/recording/join":   4,
 
 	"internal/source/probe":           2,
 	"internal/source/server":          2,
@@ -41,7 +43,7 @@ var layers = map[string]int{
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/capture":         2,
-	"internal/source/capture/ring":    1,
+	"internal/source/capture/sniffer": 1,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,
@@ -65,10 +67,10 @@ var layers = map[string]int{
 	"internal/diagnose/compare": 7,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
-	"internal/diagnose/bounds":            0,
-	"internal/diagnose/sensitivity":       1,
-	"internal/diagnose/sensitivity/scale": 0,
-	"internal/diagnose/sensitivity/judge": 7,
+	"internal/diagnose/bounds":              0,
+	"internal/diagnose/sensitivity":         1,
+	"internal/diagnose/sensitivity/scale":   0,
+	"internal/diagnose/sensitivity/rejudge": 7,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -94,8 +96,8 @@ var layers = map[string]int{
 	"internal/lab/clients/programs/protocol": 0,
 	"internal/lab/toolchain":                 2,
 	"internal/lab/clients":                   3,
-	"internal/lab/apps/programs":             0,
-	"internal/lab/apps/programs/meter":       0,
+	"internal/lab/apps/appsources":           0,
+	"internal/lab/apps/appsources/meter":     0,
 	"internal/lab/apps":                      3,
 	"internal/lab/codis":                     1,
 	"internal/lab/servers":                   1,
@@ -108,7 +110,7 @@ var layers = map[string]int{
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
 	"internal/lab/scenario":                  5,
-	"internal/lab/corpus":                    6,
+	"internal/lab/curate":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 
@@ -118,7 +120,11 @@ var layers = map[string]int{
 	"site/generate": 9,
 	"site/picture":  0,
 
-	"cmd/slowpath": 11,
+	"internal/cli":         9,
+	"internal/cli/clitest": 10, // for tests
+
+	"cmd/slowpath":     11,
+	"cmd/slowpath-lab": 11,
 }
 
 // TestImportsGoDown fails when a package imports upwards or sideways.
@@ -154,7 +160,7 @@ func TestImportsGoDown(t *testing.T) {
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
-			if inLab(to) && !inLab(from) && from != "cmd/slowpath" {
+			if inLab(to) && !inLab(from) {
 				t.Errorf("%s imports %s: the lab uses the product, and not the other way round", path, to)
 			}
 		}
@@ -170,7 +176,9 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-func inLab(pkg string) bool { return strings.HasPrefix(pkg, "internal/lab/") }
+func inLab(pkg string) bool {
+	return strings.HasPrefix(pkg, "internal/lab/") || pkg == "cmd/slowpath-lab"
+}
 
 // TestForeignFiles: sources open files of other processes through hostfs and withELF alone, which wait for nothing.
 func TestForeignFiles(t *testing.T) {

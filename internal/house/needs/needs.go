@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 )
@@ -54,11 +55,15 @@ func Real(t testing.TB, all ...Need) {
 // Long marks a test that takes too long for each change, and skips it but in `make test-long`.
 func Long(t testing.TB, all ...Need) {
 	t.Helper()
-	if os.Getenv(LayerVar) != LongLayer {
+	if !InLong() {
 		leave(t, LeftToLong)
 	}
 	in(t, LongLayer, all)
 }
+
+// InLong reports whether tests of the long layer run: a test of the real layer that does the same for several versions
+// or libraries then takes all of them, and else those that are there soon.
+func InLong() bool { return os.Getenv(LayerVar) == LongLayer }
 
 func in(t testing.TB, layer string, all []Need) {
 	t.Helper()
@@ -134,6 +139,16 @@ func Command(name, debianPackage string, places ...string) Need {
 	}}
 }
 
+// File is one whose path matches a pattern (filepath.Glob), and how to get it.
+func File(what, pattern, how string) Need {
+	return Need{what, func() string {
+		if found, _ := filepath.Glob(pattern); len(found) == 0 {
+			return how
+		}
+		return ""
+	}}
+}
+
 // Programs that several packages of tests use.
 var (
 	RedisServer = Command("redis-server", "redis-server")
@@ -142,6 +157,8 @@ var (
 	Chromium    = Command("chromium", "chromium")
 	GCC         = Command("gcc", "gcc libc6-dev")
 	Python      = Command("python3", "python3")
+	Twemproxy   = Command("nutcracker", "nutcracker")
+	HAProxy     = Command("haproxy", "haproxy")
 )
 
 // CgroupV1CPU is the cpu controller of cgroup version 1, writable.

@@ -60,13 +60,13 @@ func RunApp(ctx context.Context, a scenario.AppScenario, server servers.Name, do
 ) AppResult {
 	out := AppResult{App: a.App, Path: a.Path, Fault: a.Fault, Operations: []apps.Operation{}, Tiers: []TierResult{}}
 	var running *apps.Running
-	in := a.Scenario()
-	in.Args = []string{"--record", path}
-	in.Make = func(ctx context.Context, l *scenario.Lab) (scene scenario.Scene, err error) {
+	sc := a.Scenario()
+	sc.Args = []string{"--record", path}
+	sc.Make = func(ctx context.Context, l *scenario.Lab) (scene scenario.Scene, err error) {
 		scene, running, err = a.Make(ctx, l)
 		return scene, err
 	}
-	r := Run(ctx, in, server, func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
+	r := Run(ctx, sc, server, func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
 		begin := time.Now()
 		d, err := doctor(ctx, args)
 		out.Operations = running.Stats().Since(begin).Operations()
@@ -74,7 +74,7 @@ func RunApp(ctx context.Context, a scenario.AppScenario, server servers.Name, do
 	}, log)
 	out.Skipped, out.Error, out.Ending, out.Seconds = r.Skipped, r.Error, r.Ending, r.Seconds
 	if out.Skipped == "" && out.Error == "" {
-		if err := out.judge(path, in.Cause); err != nil {
+		if err := out.judge(path, sc.Cause); err != nil {
 			out.Error = err.Error()
 		}
 	}

@@ -50,20 +50,20 @@ func (r Result) err() error {
 }
 
 // Run makes a scenario, lets the doctor diagnose it, and ends it.
-func Run(ctx context.Context, in scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer) Result {
-	return made(ctx, in, server, doctor, log, nil, nil)
+func Run(ctx context.Context, sc scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer) Result {
+	return made(ctx, sc, server, doctor, log, nil, nil)
 }
 
 // made is Run of a scenario with a step carried out (nil: with none). then, where it is not nil, is called with the
 // diagnosis while the scenario goes on.
-func made(ctx context.Context, in scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer,
+func made(ctx context.Context, sc scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer,
 	fix *remedy.Step, then func(verdict.Diagnosis, again) error,
 ) (r Result) {
 	start := time.Now()
-	if in.Server != "" {
-		server = in.Server
+	if sc.Server != "" {
+		server = sc.Server
 	}
-	r = Result{Scenario: in.ID, Truth: in.Cause, Server: string(server), Others: []string{}}
+	r = Result{Scenario: sc.ID, Truth: sc.Cause, Server: string(server), Others: []string{}}
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	l, err := scenario.New(server, log)
 	if err != nil {
@@ -80,7 +80,7 @@ func made(ctx context.Context, in scenario.Scenario, server servers.Name, doctor
 		l.Fix(*fix)
 	}
 	step.Say(ctx, "making the scenario")
-	scene, err := in.Make(ctx, l)
+	scene, err := sc.Make(ctx, l)
 	switch {
 	case errors.Is(err, fault.ErrCannot):
 		r.Skipped = err.Error()
@@ -89,17 +89,17 @@ func made(ctx context.Context, in scenario.Scenario, server servers.Name, doctor
 		r.Error = "making the scenario: " + err.Error()
 		return r
 	case fix != nil && !l.CarriedOut():
-		r.Error = fmt.Sprintf("scenario %s does not carry out step %s", in.ID, fix.ID)
+		r.Error = fmt.Sprintf("scenario %s does not carry out step %s", sc.ID, fix.ID)
 		return r
 	}
-	watch := in.Watch
+	watch := sc.Watch
 	if watch == 0 {
 		watch = scenario.DefaultWatch
 	}
 	watched := func() (verdict.Diagnosis, error) {
 		step.Say(ctx, "doctor watches %s for %v, and judges", scene.Target, watch)
 		d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
-			in.Args)...))
+			sc.Args)...))
 		if err == nil {
 			err = ctx.Err() // what was seen of a watch that was ended early is no result
 		}

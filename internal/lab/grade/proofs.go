@@ -82,7 +82,7 @@ func (f Fixes) Write(path string) error {
 
 // Add puts in what came of a scenario, in place of what was known of the same scenario and step.
 func (f *Fixes) Add(a Applied) {
-	in := a.Before
+	before := a.Before
 	for _, p := range a.Proofs {
 		f.Proofs = slices.DeleteFunc(f.Proofs, func(o remedy.Proof) bool {
 			return o.Scenario == p.Scenario && o.Step == p.Step && o.Library == p.Library
@@ -90,37 +90,38 @@ func (f *Fixes) Add(a Applied) {
 		f.Proofs = append(f.Proofs, p)
 	}
 	f.Untried = slices.DeleteFunc(f.Untried, func(u Untried) bool {
-		return u.Scenario == in.Scenario && (u.Step == "" || slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool {
-			return p.Step == u.Step
-		}) || slices.ContainsFunc(a.NotApplied, func(n NotApplied) bool { return n.Step == u.Step }))
+		return u.Scenario == before.Scenario && (u.Step == "" ||
+			slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool {
+				return p.Step == u.Step
+			}) || slices.ContainsFunc(a.NotApplied, func(n NotApplied) bool { return n.Step == u.Step }))
 	})
 	for _, n := range a.NotApplied {
-		f.Untried = append(f.Untried, Untried{in.Truth, in.Scenario, n.Step, n.Why})
+		f.Untried = append(f.Untried, Untried{before.Truth, before.Scenario, n.Step, n.Why})
 	}
-	if err := in.err(); err != nil {
-		f.Untried = append(f.Untried, Untried{Cause: in.Truth, Scenario: in.Scenario, Why: layout.OneLine(err.Error())})
+	if err := before.err(); err != nil {
+		f.Untried = append(f.Untried, Untried{before.Truth, before.Scenario, "", layout.OneLine(err.Error())})
 	}
 }
 
 // FixLine prints what came of the fix of a scenario.
 func FixLine(w io.Writer, a Applied) {
-	in := a.Before
-	if err := in.err(); err != nil {
-		fmt.Fprintf(w, "FAIL  %-28s %s\n", in.Scenario, layout.OneLine(err.Error()))
+	before := a.Before
+	if err := before.err(); err != nil {
+		fmt.Fprintf(w, "FAIL  %-28s %s\n", before.Scenario, layout.OneLine(err.Error()))
 	}
 	for _, p := range a.Proofs {
 		mark, why := "ok   ", "after it "+p.After
 		if !p.Proven {
 			mark, why = "NOT  ", p.Why+" ("+p.After+")"
 		}
-		fmt.Fprintf(w, "%s %-28s %s: callers lost %s s per second, then %s of %s; %s\n", mark, in.Scenario,
+		fmt.Fprintf(w, "%s %-28s %s: callers lost %s s per second, then %s of %s; %s\n", mark, before.Scenario,
 			strings.TrimSpace(p.Step+" "+p.Library), format.Rounded(p.LostBefore),
 			format.Rounded(p.LostAfter), format.Rounded(p.Of), why)
 	}
 	for _, n := range a.NotApplied {
-		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", in.Scenario, n.Step, n.Why)
+		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", before.Scenario, n.Step, n.Why)
 	}
-	endingLine(w, in.Ending)
+	endingLine(w, before.Ending)
 }
 
 // Table prints how many causes have a proven fix, and which have none.

@@ -18,7 +18,7 @@ const (
 
 // run is a graded recording of calls of half a millisecond, which is the baseline, and of slow ones: of each its time
 // above that, and how long of it the server was throttled.
-func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
+func run(t *testing.T, id, truth string, slow ...[2]int64) Result {
 	t.Helper()
 	rec := recording.New()
 	rec.SetMeta(recording.MetaTarget, node)
@@ -39,7 +39,7 @@ func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 		})
 	}
 	rec.Index()
-	r := Result{Scenario: in, Truth: truth}
+	r := Result{Scenario: id, Truth: truth}
 	r.judge(verdict.Diagnose(rec, "test"))
 	return r
 }

@@ -55,9 +55,9 @@ func TestFilesAreNamedAfterScenarios(t *testing.T) {
 
 // TestClientScenarios: each is named after its cause, with what it varies behind it.
 func TestClientScenarios(t *testing.T) {
-	for _, in := range clientScenarios {
-		if in.ID != in.Cause && !strings.HasPrefix(in.ID, in.Cause+"-") {
-			t.Errorf("scenario %q is of %q", in.ID, in.Cause)
+	for _, sc := range clientScenarios {
+		if sc.ID != sc.Cause && !strings.HasPrefix(sc.ID, sc.Cause+"-") {
+			t.Errorf("scenario %q is of %q", sc.ID, sc.Cause)
 		}
 	}
 }

@@ -43,16 +43,16 @@ func (a AppScenario) ID() string {
 
 // Scenario is the application as a scenario of the catalogue.
 func (a AppScenario) Scenario() Scenario {
-	in := Scenario{ID: a.ID(), Cause: HealthyCause, Title: fmt.Sprintf("the application %s, %s", a.App, a.Path)}
+	sc := Scenario{ID: a.ID(), Cause: HealthyCause, Title: fmt.Sprintf("the application %s, %s", a.App, a.Path)}
 	if a.Fault != "" {
-		in.Cause = a.Fault
-		in.Title += ", beside the fault"
+		sc.Cause = a.Fault
+		sc.Title += ", beside the fault"
 	}
-	in.Make = func(ctx context.Context, l *Lab) (Scene, error) {
+	sc.Make = func(ctx context.Context, l *Lab) (Scene, error) {
 		scene, _, err := a.Make(ctx, l)
 		return scene, err
 	}
-	return in
+	return sc
 }
 
 // AppScenarios are all applications: healthy over each path, then with each fault.
@@ -162,9 +162,9 @@ var appFaults = []appFault{
 }
 
 // beside makes a scenario, whose target is the address that the application uses too.
-func beside(in Scenario, cpu string) appFault {
-	return appFault{in.Cause, func(ctx context.Context, l *Lab) (appScene, error) {
-		scene, err := in.Make(ctx, l)
+func beside(sc Scenario, cpu string) appFault {
+	return appFault{sc.Cause, func(ctx context.Context, l *Lab) (appScene, error) {
+		scene, err := sc.Make(ctx, l)
 		return appScene{addr: scene.Target, cpu: cpu, target: scene}, err
 	}}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // counterNames are the names of the programs' counters in a recording, by their numbers, from the programs' own enum
@@ -93,12 +94,12 @@ func (t *Tap) count() {
 		}
 		if v != t.tally.counters[i] || alwaysWritten[kernelCounter(i)] {
 			t.tally.counters[i] = v
-			t.sampleSelf(now, "tap."+name, float64(v))
+			t.sampleSelf(now, series.Tap(name), float64(v))
 		}
 	}
 	if v := t.recorder.dropped; v != t.tally.dropped {
 		t.tally.dropped = v
-		t.sampleSelf(now, "tap.forgotten", float64(v))
+		t.sampleSelf(now, series.TapForgotten, float64(v))
 	}
 	t.writeFilter()
 	t.readOps()
@@ -143,9 +144,9 @@ func errorCode(k kernelErrorKey) string {
 	return "?"
 }
 
-func (t *Tap) sampleSelf(now int64, name string, value float64) {
+func (t *Tap) sampleSelf(now int64, of series.Name, value float64) {
 	t.Sink.Sample(recording.Sample{
-		TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: value,
+		TimeNs: now, Source: of.Source, Subject: of.Subject, Name: of.Name, Value: value,
 	})
 }
 
