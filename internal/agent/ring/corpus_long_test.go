@@ -10,7 +10,7 @@ import (
 // TestCorpusThroughTheRing: see throughTheRing.
 func TestCorpusThroughTheRing(t *testing.T) {
 	needs.Long(t)
-	for _, incident := range corpus.Incidents() {
-		t.Run(incident, func(t *testing.T) { throughTheRing(t, incident) })
+	for _, scenario := range corpus.Scenarios() {
+		t.Run(scenario, func(t *testing.T) { throughTheRing(t, scenario) })
 	}
 }

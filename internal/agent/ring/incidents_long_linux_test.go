@@ -6,7 +6,7 @@ import (
 	"slowpath/internal/house/needs"
 )
 
-// TestRealThrottling is TestRealIncident with another incident.
+// TestRealThrottling is TestRealScenario with another scenario.
 func TestRealThrottling(t *testing.T) {
 	needs.Long(t, needs.Root, needs.BPF)
 	windowOf(t, "server-cfs-throttled")

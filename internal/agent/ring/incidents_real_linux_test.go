@@ -15,7 +15,7 @@ import (
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/live"
 	"slowpath/internal/recording"
@@ -23,21 +23,21 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestRealIncident: of a real watch of a real incident, as an agent has it, a window that is saved while it goes on is
+// TestRealScenario: of a real watch of a real scenario, as an agent has it, a window that is saved while it goes on is
 // said to have its cause, as a recording of the whole watch is.
-func TestRealIncident(t *testing.T) {
+func TestRealScenario(t *testing.T) {
 	needs.Real(t, needs.Root, needs.BPF)
 	windowOf(t, "slow-command")
 }
 
-// windowOf makes an incident and watches it.
+// windowOf makes a scenario and watches it.
 func windowOf(t *testing.T, id string) {
 	t.Helper()
-	in, ok := incident.Find(id)
+	in, ok := scenario.Find(id)
 	if !ok {
-		t.Fatal("no such incident")
+		t.Fatal("no such scenario")
 	}
-	l, err := incident.New(servers.Redis7015, t.Output())
+	l, err := scenario.New(servers.Redis7015, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
