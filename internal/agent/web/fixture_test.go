@@ -57,12 +57,11 @@ var past = []struct {
 	{"server-cfs-throttled", "820 calls of 10 s were slow", 4 * time.Minute},
 }
 
-// newWorld makes the fixture: incidents of the last day, an hour of minutes, and the last minutes of a watch. Its time
-// stands still.
-func newWorld(t testing.TB) *world {
+// emptyWorld has no incidents, minutes and calls yet. Its time stands still.
+func emptyWorld(t testing.TB) *world {
 	t.Helper()
 	now := time.Now()
-	return newWorldIn(t, t.TempDir(), now, stopped(now))
+	return emptyWorldIn(t, t.TempDir(), now, stopped(now))
 }
 
 // shared is the fixture of tests that change nothing of it.
@@ -99,7 +98,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
+func emptyWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
 	t.Helper()
 	w := &world{ids: map[string]string{}, now: now, clock: c, view: live.New(live.Options{Clock: c})}
 	var err error
@@ -112,6 +111,13 @@ func newWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
 	if dir != shared.dir {
 		t.Cleanup(func() { w.history.Close() })
 	}
+	return w
+}
+
+// newWorldIn makes the fixture: incidents of the last day, an hour of minutes, and the last minutes of a watch.
+func newWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
+	t.Helper()
+	w := emptyWorldIn(t, dir, now, c)
 	for _, p := range past {
 		w.ids[p.recording] = w.judged(t, p.recording, p.trigger, w.now.Add(-p.ago))
 	}
@@ -330,12 +336,12 @@ func comparing(o web.Options) web.Options {
 }
 
 // clusterWorld is a view of a cluster.
-func clusterWorld(t testing.TB) *live.View {
+func clusterWorld(t testing.TB, now time.Time, c clock.Clock) *live.View {
 	t.Helper()
 	rec := corpus.Open(t, "healthy-cluster")
 	start, _ := rec.Window()
-	v := live.New(live.Options{})
-	shift := time.Now().Add(-15*time.Second).UnixNano() - start
+	v := live.New(live.Options{Clock: c})
+	shift := now.Add(-15*time.Second).UnixNano() - start
 	for key, value := range rec.Meta {
 		v.SetMeta(key, value)
 	}
@@ -360,8 +366,7 @@ func clusterWorld(t testing.TB) *live.View {
 }
 
 // replayNames adds a slow call whose names are those of an attacker.
-func replayNames(v recording.Sink, name string) {
-	now := time.Now().UnixNano()
+func replayNames(v recording.Sink, now int64, name string) {
 	v.Call(recording.Call{
 		Source: recording.SourceTap, Op: name, Node: name, Conn: name, Client: name + "[1]", Error: name,
 		IntendedNs: now - 50e6, StartNs: now - 50e6, EndNs: now,

@@ -106,7 +106,7 @@ func openPages(t *testing.T, themes []string, widths []int64) {
 		t.Run(c.name, func(t *testing.T) {
 			at := s.url
 			if c.name == "topology-cluster" {
-				at = start(t, web.Options{View: clusterWorld(t)}).url
+				at = start(t, web.Options{View: clusterWorld(t, time.Now(), nil)}).url
 			}
 			p := browsertest.Open(t, ctx, at+c.path)
 			p.Await(c.ready)
