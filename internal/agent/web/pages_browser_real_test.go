@@ -1,8 +1,6 @@
 package web_test
 
 import (
-	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"net/url"
@@ -14,39 +12,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"slowpath/internal/agent/web"
-	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
 	"slowpath/internal/report/browsertest"
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of the agent's pages into this `directory`")
-
-// widths are those of a phone, a laptop and a 4K screen, in CSS pixels.
-var widths = []int64{360, 1440, 3840}
-
-// comparing are options whose comparisons are those of the real code: a window of the ring is a recording of the
-// corpus.
-func comparing(o web.Options) web.Options {
-	o.Save = func(_ context.Context, _, _ time.Time, path string) error {
-		return corpus.Unpack("healthy-mixed", path)
-	}
-	o.Compare = func(_ context.Context, before, after string) ([]byte, error) {
-		var sides [2]compare.Side
-		for i, path := range []string{before, after} {
-			rec, err := recording.OpenToJudge(path)
-			if err != nil {
-				return nil, err
-			}
-			sides[i] = compare.SideOf(rec, "test")
-		}
-		var out bytes.Buffer
-		err := report.CompareJSON(&out, compare.Of(sides[0], sides[1], [2]string{}, compare.Notable))
-		return out.Bytes(), err
-	}
-	return o
-}
 
 // looks are the pages as somebody opens them. Ready is an expression that is true once all is there.
 func looks(w *world) []struct{ name, path, ready string } {
@@ -64,21 +36,81 @@ func looks(w *world) []struct{ name, path, ready string } {
 	}
 }
 
-// TestPagesInBrowser opens each page in Chromium: it fits all screens in both themes, and asks nothing of others.
+// runningWorld is the fixture with the real clock, which browsers have, too.
+func runningWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldIn(t, t.TempDir(), time.Now(), nil)
+}
+
+// goOn lets the watch go on until the test ends: each second has the calls of a second of a recording.
+func (w *world) goOn(t *testing.T) {
+	rec := corpus.Open(t, "server-cfs-throttled")
+	start, end := rec.Window()
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for last := int64(0); ; {
+			if now := time.Now().Unix(); now > last {
+				last = now
+				second := start/1e9 + 2 + now%(end/1e9-start/1e9-2)
+				w.second(rec, second, now-second)
+			}
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	t.Cleanup(func() { close(done); <-ended })
+}
+
+// second gives the view one second of a recording, so many seconds later.
+func (w *world) second(rec *recording.Recording, second, later int64) {
+	for _, h := range rec.Histograms {
+		if h.Second == second {
+			h.Second, h.Node = second+later, node
+			w.view.Histogram(h)
+		}
+	}
+	for _, c := range rec.Calls {
+		if c.EndNs/1e9 != second {
+			continue
+		}
+		segments := append([]recording.Segment(nil), rec.SegmentsOf(c.ID)...)
+		for i := range segments {
+			segments[i].FromNs, segments[i].ToNs = segments[i].FromNs+later*1e9, segments[i].ToNs+later*1e9
+		}
+		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+later*1e9, c.StartNs+later*1e9, c.EndNs+later*1e9
+		c.Node = node
+		w.view.Call(c, segments...)
+	}
+}
+
+// TestPagesInBrowser opens each page in Chromium: it fits the screen, and asks nothing of others.
 func TestPagesInBrowser(t *testing.T) {
+	needs.Real(t, needs.Chromium)
+	openPages(t, []string{"light"}, []int64{1440})
+}
+
+func openPages(t *testing.T, themes []string, widths []int64) {
+	t.Helper()
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := runningWorld(t)
 	w.goOn(t)
 	s := start(t, comparing(w.options()))
 	for _, c := range looks(w) {
 		t.Run(c.name, func(t *testing.T) {
 			at := s.url
 			if c.name == "topology-cluster" {
-				at = start(t, web.Options{View: clusterWorld(t)}).url
+				at = start(t, web.Options{View: clusterWorld(t, time.Now(), nil)}).url
 			}
 			p := browsertest.Open(t, ctx, at+c.path)
 			p.Await(c.ready)
-			for _, theme := range []string{"light", "dark"} {
+			for _, theme := range themes {
 				for _, width := range widths {
 					p.Show(width, "screen", theme)
 					p.Await(c.ready)
@@ -94,8 +126,9 @@ func TestPagesInBrowser(t *testing.T) {
 
 // TestOverviewByKeyboard: the heat map is read, zoomed and followed to an incident with the keyboard alone.
 func TestOverviewByKeyboard(t *testing.T) {
+	needs.Real(t, needs.Chromium)
 	ctx := browsertest.New(t)
-	w := sharedWorld(t)
+	w := runningWorld(t)
 	s := start(t, w.options())
 	p := browsertest.Open(t, ctx, s.url+"/?range=15m")
 	p.Await("!!shown && !heat.hidden")
@@ -135,8 +168,9 @@ func TestOverviewByKeyboard(t *testing.T) {
 // TestLiveByKeyboard: slow calls come while the page is open; Enter shows where the time of one went, p pauses, and a
 // filter leaves out others.
 func TestLiveByKeyboard(t *testing.T) {
+	needs.Real(t, needs.Chromium)
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := runningWorld(t)
 	s := start(t, w.options())
 	p := browsertest.Open(t, ctx, s.url+"/live")
 	p.Show(1440, "screen", "light")
@@ -179,8 +213,9 @@ func TestLiveByKeyboard(t *testing.T) {
 
 // TestIncidentInBrowser: the report is in a frame without rights; links lead to its parts; its commands can be copied.
 func TestIncidentInBrowser(t *testing.T) {
+	needs.Real(t, needs.Chromium)
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := runningWorld(t)
 	s := start(t, w.options())
 	p := browsertest.Open(t, ctx, s.url+"/incidents/"+w.ids["server-cfs-throttled"]+"#cause-1")
 	p.Show(1440, "screen", "light")
@@ -209,8 +244,9 @@ func TestIncidentInBrowser(t *testing.T) {
 
 // TestWritesInBrowser: the page marks a time and saves an incident; a script that gets into a page is not run.
 func TestWritesInBrowser(t *testing.T) {
+	needs.Real(t, needs.Chromium)
 	ctx := browsertest.New(t)
-	w := newWorld(t)
+	w := runningWorld(t)
 	s := start(t, w.options())
 	p := browsertest.Open(t, ctx, s.url+"/?range=15m")
 	p.Await("!!shown && !heat.hidden")
@@ -238,8 +274,9 @@ func TestWritesInBrowser(t *testing.T) {
 
 // TestLoginInBrowser: the form leads to the page that was asked for, and so does a link on another site.
 func TestLoginInBrowser(t *testing.T) {
+	needs.Real(t, needs.Chromium)
 	ctx := browsertest.New(t)
-	w := sharedWorld(t)
+	w := runningWorld(t)
 	o := w.options()
 	o.Token = token
 	s := start(t, o)
