@@ -11,21 +11,11 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
-# Packages whose tests need no root, no BPF and no real server. Left out are internal/stats and
-# internal/load/scalability, whose tests are simulations in one goroutine, and the tests of RACE_SKIP: each does the
-# same with many recordings, histograms or pages, which takes minutes with the race detector; others do it with a few.
-RACE := ./internal/clock ./internal/format ./internal/wire/... ./internal/recording/... ./internal/diagnose/... \
-	./internal/trace ./internal/report/... ./internal/topology/cost ./internal/load/bottleneck \
-	./internal/load/experiment ./internal/source/profile/stacks ./internal/lab/sink ./internal/lab/grade \
-	./internal/lab/incident ./internal/lab/servers ./internal/lab/traffic ./internal/lab/clients/programs/protocol
-RACE_SKIP := ^(TestBoundOnDisk|TestCorpus|TestFixSteps|TestFirstScreen|TestPageInBrowser|TestThinnedCalls|$\
-	TestRareCalls|TestBoundOfSlowCalls|TestOpenWithinBounds|TestEncodeHistogram|TestCallers|TestCausesFit)$$
-
-.PHONY: build demo test faults fuzz race cover bench bpf grade lint examples docs man sensitivity \
+.PHONY: build demo gate hermetic test test-long faults fuzz cover bench bpf grade lint examples docs man sensitivity \
 	packages site deps help
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 build: ## bin/slowpath
 	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/slowpath ./cmd/slowpath
@@ -33,12 +23,23 @@ build: ## bin/slowpath
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
 
-demo: deps build ## make a real incident and let doctor find it
+demo: deps build ## make a real scenario and let doctor find it
 	@scripts/demo
 
-test: deps build ## the whole suite; ends with what was skipped and why
+gate: lint hermetic test ## what each change has to pass
+
+hermetic: deps ## tests that use nothing outside themselves, sealed off, with the race detector
+	@CGO_ENABLED=1 scripts/test -short -race -exec=$(CURDIR)/scripts/sealed ./...
+
+test: deps build ## hermetic and real tests; ends with what was skipped and why
 	@scripts/deps tests
 	@scripts/test
+
+test-long: deps build ## all tests, and what takes too long for each change: once a day, as root
+	@scripts/deps tests
+	@LAYER=long scripts/test -timeout=60m
+	$(MAKE) examples faults packages grade
+	scripts/old-kernel
 
 faults: deps ## all cases of the fault suite, of which `make test` runs a part, and 100 attachments of the tap
 	@$(GO) test -count=1 -timeout 30m -c -o bin/faults.test ./cmd/slowpath
@@ -49,9 +50,6 @@ faults: deps ## all cases of the fault suite, of which `make test` runs a part, 
 fuzz: ## every fuzz target for FUZZTIME (default 10m), one after the other
 	@scripts/fuzz
 
-race: deps ## the tests that need no root, BPF or server, with the race detector
-	CGO_ENABLED=1 $(GO) test -race -count=1 -skip '$(RACE_SKIP)' $(RACE)
-
 cover: ## coverage per package
 	$(GO) test -count=1 -timeout 15m -cover ./...
 
@@ -60,7 +58,7 @@ bench: build ## benchmarks; the load generator and its peers: most of an hour (d
 	scripts/peers
 	scripts/honesty
 
-grade: deps build ## every incident, healthy load and application; incidents RUNS times (default 1)
+grade: deps build ## every scenario, healthy load and application; scenarios RUNS times (default 1)
 	bin/slowpath lab grade --runs $(or $(RUNS),1)
 	@scripts/deps tests
 	bin/slowpath lab grade --apps

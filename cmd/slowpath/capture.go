@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/format"
-	"slowpath/internal/source/capture/ring"
+	"slowpath/internal/source/capture/sniffer"
 	"slowpath/internal/wire/target"
 )
 
@@ -24,7 +24,7 @@ type captureFlags struct {
 	ports    []int
 	duration time.Duration
 	snap     int
-	files    ring.Files
+	files    sniffer.Files
 }
 
 const (
@@ -57,12 +57,12 @@ packets, and with them long values; passwords are short, and stay.`,
 	fl := c.Flags()
 	fl.StringVarP(&f.files.Path, "output", "o", "", "`file` to write: redis.pcapng makes redis-00001.pcapng and so "+
 		"on, which must not exist")
-	fl.StringVarP(&f.on, "interface", "i", ring.Any, "`interface` to capture on: any for all")
+	fl.StringVarP(&f.on, "interface", "i", sniffer.Any, "`interface` to capture on: any for all")
 	fl.IntSliceVarP(&f.ports, "port", "p", []int{target.DefaultPort}, "`ports` of servers, where no TARGET is given")
 	fl.DurationVar(&f.duration, "for", 0, "how long to capture (0: until Ctrl-C)")
 	fl.IntVar(&f.files.Number, "ring", captureFiles, "`number` of files: the oldest is removed when there are more")
 	fl.Int64Var(&f.files.FileBytes, "file-size", captureFileBytes, "`bytes` of a file, after which the next is begun")
-	fl.IntVar(&f.snap, "snaplen", ring.MaxPacket, "`bytes` of each packet to keep; what is cut can hide slow calls")
+	fl.IntVar(&f.snap, "snaplen", sniffer.MaxPacket, "`bytes` of each packet to keep; what is cut can hide slow calls")
 	return c
 }
 
@@ -75,8 +75,8 @@ func (f *captureFlags) check(args []string, portGiven bool) error {
 		return usagef("--ring %d: give 2 files or more, since the oldest is removed", f.files.Number)
 	case f.files.FileBytes < leastFileBytes:
 		return usagef("--file-size %d: give %d bytes or more", f.files.FileBytes, leastFileBytes)
-	case f.snap < leastSnap || f.snap > ring.MaxPacket:
-		return usagef("--snaplen %d: give %d to %d bytes", f.snap, leastSnap, ring.MaxPacket)
+	case f.snap < leastSnap || f.snap > sniffer.MaxPacket:
+		return usagef("--snaplen %d: give %d to %d bytes", f.snap, leastSnap, sniffer.MaxPacket)
 	case portGiven && len(args) > 0:
 		return usagef("--port has no effect where a TARGET is given: write HOST:PORT")
 	}
@@ -132,7 +132,7 @@ func (a *app) capturePackets(cmd *cobra.Command, f *captureFlags, args []string)
 	}
 	first := f.files.FileName(1)
 	a.onInterrupt("the files are completed")
-	r, err := ring.Capture(ctx, ring.Options{
+	r, err := sniffer.Capture(ctx, sniffer.Options{
 		Interface: f.on, Servers: servers, SnapBytes: f.snap, Files: f.files, Program: "slowpath " + version,
 		Filter: words, Ready: func() {
 			a.dropBeside(first)
@@ -148,11 +148,11 @@ func (a *app) capturePackets(cmd *cobra.Command, f *captureFlags, args []string)
 
 // explainCapture gives an error its exit code.
 func explainCapture(err error) error {
-	var write *ring.WriteError
+	var write *sniffer.WriteError
 	switch {
-	case errors.Is(err, ring.ErrRights):
+	case errors.Is(err, sniffer.ErrRights):
 		return fmt.Errorf("%w, which is %w: run it as root", err, errMissing)
-	case errors.As(err, &write), errors.Is(err, ring.ErrDown), err == nil:
+	case errors.As(err, &write), errors.Is(err, sniffer.ErrDown), err == nil:
 		return err
 	}
 	return usage(err)
@@ -170,7 +170,7 @@ func (f *captureFlags) began(words string) string {
 }
 
 // ended says what was captured, and what to do with it.
-func (f *captureFlags) ended(r ring.Result, words string) (notes []string) {
+func (f *captureFlags) ended(r sniffer.Result, words string) (notes []string) {
 	text := fmt.Sprintf("captured %s in %s", format.Count(r.Packets, "packet"), r.For.Round(time.Millisecond))
 	if r.Removed > 0 {
 		text += fmt.Sprintf("; of these the newest are kept, in %d files: %s removed", len(r.Files),

@@ -21,7 +21,7 @@ func (a *app) completion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "A script by which bash, zsh or fish complete commands, flags and their values",
 		Long: `completion prints a script for bash (with its package bash-completion), zsh or fish. With it, TAB
-completes commands and flags, the servers that listen on this host, causes, incidents of the lab, commands of
+completes commands and flags, the servers that listen on this host, causes, scenarios of the lab, commands of
 Redis, and names of client libraries and server versions.`,
 		Example: `  slowpath completion bash > /etc/bash_completion.d/slowpath
   slowpath completion zsh > /usr/local/share/zsh/site-functions/_slowpath
@@ -123,7 +123,7 @@ var completions = map[string]cobra.CompletionFunc{
 	"top": serversHere.many, "bench": serversHere.many, "topology": serversHere.many,
 	"topology watch":    serversHere.many,
 	"topology simulate": serversHere.one, "compare": serversHere.many, "explain": causeIDs.one,
-	"lab run":     values(incidentsTold).one,
+	"lab run":     values(scenariosTold).one,
 	"lab servers": knownServers.many, "lab clients build": knownClients.many, "lab clients run": knownClients.one,
 	"lab apps build": values(knownApps).many, "lab apps run": values(knownApps).one,
 }
@@ -132,7 +132,7 @@ var completions = map[string]cobra.CompletionFunc{
 var flagCompletions = map[string]cobra.CompletionFunc{
 	"command": commandNames.list, "segment": values(trace.SegmentNames).many, "slow": words(slowAuto).many,
 	"profile": words("cpu").many, "clients": knownClients.list,
-	"servers": knownServers.list, "server": knownServers.many, "only": values(incidentsTold).list,
+	"servers": knownServers.list, "server": knownServers.many, "only": values(scenariosTold).list,
 	"arrivals": words("uniform", "poisson").many, "pipeline-mode": words("window", "batch").many,
 	"read-from": words("master", "replica", "any").many, "mode": words("standalone", "cluster", "ring").many,
 	"proxy": words("twemproxy", "haproxy", "envoy", "codis").many, "topology": words("standalone", "cluster").list,

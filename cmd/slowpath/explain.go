@@ -15,7 +15,7 @@ func (a *app) explainCause() *cobra.Command {
 		Use:   "explain [CAUSE]",
 		Short: "What a cause is: how it slows calls, how it is told apart, what ends it",
 		Long: `explain says what is known of a cause, whatever was watched: how it makes calls slow, what it is seen by,
-what rules it out, which causes look like it, what ends it, which incident of the lab makes it, and the sources.
+what rules it out, which causes look like it, what ends it, which scenario of the lab makes it, and the sources.
 
 CAUSE is the id that doctor prints, or the beginning of one. Without it, all causes are listed.`,
 		Example: `  slowpath explain
@@ -36,7 +36,7 @@ CAUSE is the id that doctor prints, or the beginning of one. Without it, all cau
 			}
 			texts := make([]report.CauseText, len(chosen))
 			for i, c := range chosen {
-				texts[i] = report.TextOf(c, incidentsOf(c.ID))
+				texts[i] = report.TextOf(c, scenariosOf(c.ID))
 			}
 			switch {
 			case asJSON:

@@ -17,7 +17,7 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/outfile"
@@ -41,7 +41,7 @@ a lab that was killed are removed when the next one starts.`,
 		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labIncidents(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labApps(), a.labUp(),
+	c.AddCommand(a.labScenarios(), a.labRun(), a.labGrade(), a.labServers(), a.labClients(), a.labApps(), a.labUp(),
 		a.labCluster(), a.labDown(), a.labSink(), a.labCodisProxy(), a.labMigrateSlots())
 	return c
 }
@@ -53,12 +53,12 @@ func (a *app) steps(ctx context.Context, answer string) context.Context {
 }
 
 // openLab removes the leftovers of dead labs first.
-func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*incident.Lab, error) {
+func (a *app) openLab(ctx context.Context, server string, log io.Writer) (*scenario.Lab, error) {
 	name := servers.Name(server)
 	if _, err := servers.Lookup(name); err != nil {
 		return nil, usage(err)
 	}
-	l, err := incident.New(name, log)
+	l, err := scenario.New(name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,20 +76,20 @@ func (a *app) labRun() *cobra.Command {
 	var server, step string
 	var asJSON, applyFix bool
 	c := &cobra.Command{
-		Use:   "run INCIDENT",
-		Short: "Make one incident, run doctor, compare with the truth",
-		Long: `run makes one incident, asks doctor, and compares the first finding with the cause.
+		Use:   "run SCENARIO",
+		Short: "Make one scenario, run doctor, compare with the truth",
+		Long: `run makes one scenario, asks doctor, and compares the first finding with the cause.
 
-With --apply-fix it then does what doctor has printed: it carries out a command in a shell, or makes the incident
+With --apply-fix it then does what doctor has printed: it carries out a command in a shell, or makes the scenario
 again with a setting or a change. It watches once more, and takes commands back.`,
 		Example: `  slowpath lab run slow-command --server valkey-8.1.1
   slowpath lab run server-cfs-throttled --apply-fix
   slowpath lab run slow-command --apply-fix --step forbid-command`,
-		Args: oneArgument("INCIDENT"),
+		Args: oneArgument("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, ok := incident.Find(args[0])
+			sc, ok := scenario.Find(args[0])
 			if !ok {
-				return noIncident(args[0])
+				return noScenario(args[0])
 			}
 			if step != "" && !applyFix {
 				return usagef("--step is for --apply-fix")
@@ -98,19 +98,19 @@ again with a setting or a change. It watches once more, and takes commands back.
 				return err
 			}
 			if applyFix {
-				return a.applyFix(cmd.Context(), in, applyFlags{server: server, only: step, asJSON: asJSON})
+				return a.applyFix(cmd.Context(), sc, applyFlags{server: server, only: step, asJSON: asJSON})
 			}
-			a.say(fmt.Sprintf("making %s: %s; then doctor watches it", in.ID, in.Title))
+			a.say(fmt.Sprintf("making %s: %s; then doctor watches it", sc.ID, sc.Title))
 			exe, err := os.Executable()
 			if err != nil {
 				return err
 			}
-			ctx := a.steps(cmd.Context(), "the incident is undone, without a verdict")
-			r := grade.Run(ctx, in, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
+			ctx := a.steps(cmd.Context(), "the scenario is undone, without a verdict")
+			r := grade.Run(ctx, sc, servers.Name(server), grade.DoctorProcess(exe), a.stderr)
 			a.progressDone()
 			if ctx.Err() != nil && r.Got == "" {
 				a.code = exitInterrupted
-				fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+				fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
 				return nil
 			}
 			if r.Got != "" {
@@ -153,11 +153,11 @@ func (a *app) labGrade() *cobra.Command {
 	var f gradeFlags
 	c := &cobra.Command{
 		Use:   "grade",
-		Short: "Make all incidents and healthy loads, and count the right verdicts",
-		Long: `grade makes every incident and every healthy load, asks doctor, and compares the first finding with the
+		Short: "Make all scenarios and healthy loads, and count the right verdicts",
+		Long: `grade makes every scenario and every healthy load, asks doctor, and compares the first finding with the
 cause.
 
-With --apply-fix it carries out what doctor advises in each incident, and watches again.
+With --apply-fix it carries out what doctor advises in each scenario, and watches again.
 
 With --apps it runs the real applications of lab apps instead: each healthy, directly and behind proxies, then beside
 faults.
@@ -198,19 +198,19 @@ With --dir each run is kept: the same command goes on where it was interrupted.`
 		"that is drawn, instead of any")
 	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
 	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
-	fl.StringVar(&f.only, "only", "", "make these `incidents` only, separated by commas")
-	fl.IntVar(&f.runs, "runs", 1, "make each incident this often")
+	fl.StringVar(&f.only, "only", "", "make these `scenarios` only, separated by commas")
+	fl.IntVar(&f.runs, "runs", 1, "make each scenario this often")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", with --apps "+grade.AppsSchema+", with --apply-fix "+
 		grade.FixesSchema)
 	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
 		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
 	group(fl, "Fixes", func() { f.fixes.add(fl) })
-	group(fl, "Random scenarios", func() { f.random.add(fl) })
+	group(fl, "Drawn scenarios", func() { f.random.add(fl) })
 	return c
 }
 
 func (a *app) grade(ctx context.Context, f gradeFlags) error {
-	ins, err := choose(f.only)
+	scenarios, err := choose(f.only)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 			return fmt.Errorf("--keep: %w", err)
 		}
 	}
-	results, err := a.gradeAll(ctx, f, ins)
+	results, err := a.gradeAll(ctx, f, scenarios)
 	if err != nil {
 		return err
 	}
@@ -240,23 +240,25 @@ func (a *app) grade(ctx context.Context, f gradeFlags) error {
 	return nil
 }
 
-// gradeAll makes each incident as often as asked, or until ctx ends.
-func (a *app) gradeAll(ctx context.Context, f gradeFlags, ins []incident.Incident) (results []grade.Result, err error) {
+// gradeAll makes each scenario as often as asked, or until ctx ends.
+func (a *app) gradeAll(ctx context.Context, f gradeFlags, scenarios []scenario.Scenario) (
+	results []grade.Result, err error,
+) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	of := f.runs * len(ins)
+	of := f.runs * len(scenarios)
 	for run := range f.runs {
-		for _, in := range ins {
-			in.Args = slices.Concat(in.Args, f.doctorArgs)
+		for _, sc := range scenarios {
+			sc.Args = slices.Concat(sc.Args, f.doctorArgs)
 			if f.keep != "" {
-				name := fmt.Sprintf("%s-%s-%d.slowpath", in.ID, f.server, run+1)
-				in.Args = append(in.Args, "--record", filepath.Join(f.keep, name))
+				name := fmt.Sprintf("%s-%s-%d.slowpath", sc.ID, f.server, run+1)
+				sc.Args = append(sc.Args, "--record", filepath.Join(f.keep, name))
 			}
-			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, in.ID)
-			r := grade.Run(each, in, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
+			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, sc.ID)
+			r := grade.Run(each, sc, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
 			a.progressDone()
 			if ctx.Err() != nil && r.Got == "" {
 				a.stoppedGrading(len(results), of)
@@ -274,49 +276,49 @@ func (a *app) stoppedGrading(made, of int) {
 	fmt.Fprintf(a.stderr, "stopped after %d of %s\n", made, format.Count(of, "run"))
 }
 
-func noIncident(id string) error {
-	return usagef("no incident %q%s; see: slowpath lab list", id, didYouMean(id, incidentIDs()))
+func noScenario(id string) error {
+	return usagef("no scenario %q%s; see: slowpath lab list", id, didYouMean(id, scenarioIDs()))
 }
 
-// incidentIDs are those of the incidents of servers, and of the healthy loads.
-func incidentIDs() (ids []string) {
-	for _, in := range incident.Catalogue() {
-		ids = append(ids, in.ID)
+// scenarioIDs are those of the scenarios of servers, and of the healthy loads.
+func scenarioIDs() (ids []string) {
+	for _, sc := range scenario.Catalogue() {
+		ids = append(ids, sc.ID)
 	}
 	return ids
 }
 
-// incidentsTold are the ids of incidents with what each is.
-func incidentsTold() (list []string) {
-	for _, in := range incident.Catalogue() {
-		list = append(list, in.ID+"\t"+in.Title)
+// scenariosTold are the ids of scenarios with what each is.
+func scenariosTold() (list []string) {
+	for _, sc := range scenario.Catalogue() {
+		list = append(list, sc.ID+"\t"+sc.Title)
 	}
 	return list
 }
 
-// incidentsOf are the incidents of a cause.
-func incidentsOf(cause string) (ids []string) {
-	for _, in := range incident.Catalogue() {
-		if in.Cause == cause {
-			ids = append(ids, in.ID)
+// scenariosOf are the scenarios of a cause.
+func scenariosOf(cause string) (ids []string) {
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == cause {
+			ids = append(ids, sc.ID)
 		}
 	}
 	return ids
 }
 
-func choose(only string) ([]incident.Incident, error) {
+func choose(only string) ([]scenario.Scenario, error) {
 	if only == "" {
-		return incident.Catalogue(), nil
+		return scenario.Catalogue(), nil
 	}
-	var ins []incident.Incident
+	var scenarios []scenario.Scenario
 	for _, id := range strings.Split(only, ",") {
-		in, ok := incident.Find(strings.TrimSpace(id))
+		sc, ok := scenario.Find(strings.TrimSpace(id))
 		if !ok {
-			return nil, noIncident(strings.TrimSpace(id))
+			return nil, noScenario(strings.TrimSpace(id))
 		}
-		ins = append(ins, in)
+		scenarios = append(scenarios, sc)
 	}
-	return ins, nil
+	return scenarios, nil
 }
 
 func (a *app) labServers() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/lab/apps"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/wire/target"
 )
@@ -217,7 +217,7 @@ func (a *app) runApp(ctx context.Context, name apps.Name, r appRun) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) }()
-	running, err := l.App(ctx, incident.AppSpec{Name: name, Options: r.options})
+	running, err := l.App(ctx, scenario.AppSpec{Name: name, Options: r.options})
 	if err != nil {
 		return missingTool(err)
 	}

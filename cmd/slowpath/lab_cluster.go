@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/lab/clusters"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/wire/cluster"
 )
 
@@ -45,7 +45,7 @@ type changing struct {
 	app  *app
 	name string
 	pace clusters.Pace
-	lab  *incident.Lab
+	lab  *scenario.Lab
 	*clusters.Cluster
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/report"
@@ -27,11 +27,11 @@ type applyFlags struct {
 }
 
 func (f *applyFlags) add(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each incident, and watch again")
+	fl.BoolVar(&f.apply, "apply-fix", false, "carry out what doctor advises in each scenario, and watch again")
 	fl.BoolVar(&f.all, "all-steps", false, "with --apply-fix: each step that the lab can carry out, not only "+
 		"until one is proven")
 	fl.StringVar(&f.proofs, "proofs", "", "with --apply-fix: put the results into this JSON `file`, in place of those "+
-		"of the same incidents and steps")
+		"of the same scenarios and steps")
 }
 
 func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
@@ -41,19 +41,19 @@ func (a *app) fixer(f applyFlags) (grade.Fixer, error) {
 	}, err
 }
 
-// applyFix shows an incident before and after its fix.
-func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) error {
+// applyFix shows a scenario before and after its fix.
+func (a *app) applyFix(ctx context.Context, sc scenario.Scenario, f applyFlags) error {
 	fixer, err := a.fixer(f)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", in.ID, in.Title)
-	ctx = a.steps(ctx, "the incident is undone")
-	applied := fixer.Apply(ctx, in)
+	fmt.Fprintf(a.stderr, "making %s: %s; then doctor watches it\n", sc.ID, sc.Title)
+	ctx = a.steps(ctx, "the scenario is undone")
+	applied := fixer.Apply(ctx, sc)
 	a.progressDone()
 	if ctx.Err() != nil && len(applied.Proofs) == 0 {
 		a.code = exitInterrupted
-		fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", in.ID)
+		fmt.Fprintf(a.stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
 		return nil
 	}
 	all := grade.NoFixes()
@@ -75,9 +75,9 @@ func (a *app) applyFix(ctx context.Context, in incident.Incident, f applyFlags) 
 	return err
 }
 
-// gradeFixes carries out the fixes of incidents, or of all but the healthy loads.
+// gradeFixes carries out the fixes of scenarios, or of all but the healthy loads.
 func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
-	ins, err := choose(only)
+	scenarios, err := choose(only)
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,15 @@ func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 		return err
 	}
 	fixer.Log = io.Discard
-	ins = slices.DeleteFunc(slices.Clone(ins), func(in incident.Incident) bool {
-		return in.Cause == incident.HealthyCause
+	scenarios = slices.DeleteFunc(slices.Clone(scenarios), func(sc scenario.Scenario) bool {
+		return sc.Cause == scenario.HealthyCause
 	})
 	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	for i, in := range ins {
-		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(ins), in.ID), in)
+	for i, sc := range scenarios {
+		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(scenarios), sc.ID), sc)
 		a.progressDone()
 		if ctx.Err() != nil { // it was cut short
-			a.stoppedGrading(i, len(ins))
+			a.stoppedGrading(i, len(scenarios))
 			break
 		}
 		grade.FixLine(a.stderr, applied)

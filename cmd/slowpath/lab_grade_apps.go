@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/outfile"
@@ -73,20 +73,20 @@ func (a *app) appsSummary(s grade.AppsSummary, asJSON bool) error {
 	return nil
 }
 
-// chooseApps takes names of applications, with all that is done with them, and ids of incidents of applications.
-func chooseApps(only string) ([]incident.AppIncident, error) {
-	all := incident.AppIncidents()
+// chooseApps takes names of applications, with all that is done with them, and ids of scenarios of applications.
+func chooseApps(only string) ([]scenario.AppScenario, error) {
+	all := scenario.AppScenarios()
 	if only == "" {
 		return all, nil
 	}
-	var chosen []incident.AppIncident
+	var chosen []scenario.AppScenario
 	for _, name := range strings.Split(only, ",") {
 		name = strings.TrimSpace(name)
-		found := slices.DeleteFunc(slices.Clone(all), func(x incident.AppIncident) bool {
+		found := slices.DeleteFunc(slices.Clone(all), func(x scenario.AppScenario) bool {
 			return x.ID() != name && string(x.App) != name
 		})
 		if len(found) == 0 {
-			return nil, usagef("no application or incident of one %q; see: slowpath lab apps", name)
+			return nil, usagef("no application or scenario of one %q; see: slowpath lab apps", name)
 		}
 		chosen = append(chosen, found...)
 	}

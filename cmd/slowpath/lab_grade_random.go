@@ -29,15 +29,15 @@ type randomFlags struct {
 }
 
 func (f *randomFlags) add(fl *pflag.FlagSet) {
-	fl.IntVar(&f.runs, "random", 0, "make this `number` of random scenarios instead of the incidents")
-	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of the first random scenario; the next one's is one more (default 0)")
-	fl.StringArrayVar(&f.dirs, "dir", nil, "keep recordings and results of random scenarios in this `directory`; what "+
+	fl.IntVar(&f.runs, "random", 0, "make this `number` of drawn scenarios instead of those of lab list")
+	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of the first drawn scenario; the next one's is one more (default 0)")
+	fl.StringArrayVar(&f.dirs, "dir", nil, "keep recordings and results of drawn scenarios in this `directory`; what "+
 		"it has is not made again (with --judge-only and --markdown repeatable: a series each)")
 	fl.BoolVar(&f.judgeOnly, "judge-only", false, "judge the recordings in --dir again, and make none; without "+
 		"--random all that it has")
 	fl.StringVar(&f.calibrate, "calibration", "", "write how often findings were right to this `file`, from which "+
 		"slowpath takes its confidence (internal/diagnose/verdict/calibration.json)")
-	fl.StringVar(&f.markdown, "markdown", "", "write what random scenarios show to this `file`, as docs/accuracy.md")
+	fl.StringVar(&f.markdown, "markdown", "", "write what drawn scenarios show to this `file`, as docs/accuracy.md")
 }
 
 // flagsOfRandom are those that only --random has.
@@ -64,7 +64,7 @@ func (f randomFlags) check(changed func(string) bool, asJSON bool) error {
 	return nil
 }
 
-// gradeRandom makes random scenarios.
+// gradeRandom makes drawn scenarios.
 func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 	if err := f.random.check(cmd.Flags().Changed, f.asJSON); err != nil {
 		return err

@@ -14,21 +14,21 @@ import (
 	"golang.org/x/term"
 
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/report/layout"
 )
 
-func (a *app) labIncidents() *cobra.Command {
+func (a *app) labScenarios() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the incidents, and what lab up has started",
+		Short:   "List the scenarios, and what lab up has started",
 		Example: "  slowpath lab list",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := listIncidents(a.stdout, a.listStyle().Width); err != nil {
+			if err := listScenarios(a.stdout, a.listStyle().Width); err != nil {
 				return err
 			}
-			l, err := incident.New(defaultServer, io.Discard)
+			l, err := scenario.New(defaultServer, io.Discard)
 			if err != nil {
 				return err
 			}
@@ -49,11 +49,11 @@ func (a *app) listStyle() layout.Style {
 // leastTexts is the least width of texts beside names: below it they go below their names.
 const leastTexts = 30
 
-// listIncidents prints each incident with what is done, and its truth where its name is another. Long texts go on below
+// listScenarios prints each scenario with what is done, and its truth where its name is another. Long texts go on below
 // themselves.
-func listIncidents(w io.Writer, width int) error {
+func listScenarios(w io.Writer, width int) error {
 	names := 0
-	for _, i := range incident.Catalogue() {
+	for _, i := range scenario.Catalogue() {
 		names = max(names, len(i.ID))
 	}
 	indent := names + 2
@@ -61,7 +61,7 @@ func listIncidents(w io.Writer, width int) error {
 		names, indent = 0, 2
 	}
 	var b strings.Builder
-	for _, i := range incident.Catalogue() {
+	for _, i := range scenario.Catalogue() {
 		text := i.Title
 		if i.ID != i.Cause && i.Cause != "healthy" {
 			text += " (truth: " + i.Cause + ")"
@@ -78,7 +78,7 @@ func listIncidents(w io.Writer, width int) error {
 }
 
 // printRunning lists what lab up has started.
-func (a *app) printRunning(l *incident.Lab) error {
+func (a *app) printRunning(l *scenario.Lab) error {
 	a.progressDone()
 	list, err := l.Fleet.List()
 	if err != nil || len(list) == 0 {

@@ -9,9 +9,9 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-func TestListIncidentsFits(t *testing.T) {
+func TestListScenariosFits(t *testing.T) {
 	var b strings.Builder
-	if err := listIncidents(&b, 80); err != nil {
+	if err := listScenarios(&b, 80); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {

@@ -14,7 +14,7 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 )
 
@@ -120,7 +120,7 @@ const codisNote = "codis: a stand-in of the lab (1024 slots, migration key by ke
 	"slowpath lab codis-proxy --help"
 
 // openLabWith opens the lab, and finds the server by its path, or by its version in the cache.
-func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, servers.Binary, error) {
+func (a *app) openLabWith(ctx context.Context, server string) (*scenario.Lab, servers.Binary, error) {
 	if !servers.IsPath(server) {
 		if _, err := servers.Lookup(servers.Name(server)); err != nil {
 			return nil, servers.Binary{}, usagef("%w; or give the path of one, such as ./redis-server", err)
@@ -141,7 +141,7 @@ func (a *app) openLabWith(ctx context.Context, server string) (*incident.Lab, se
 }
 
 // binaryOf finds a server by its path, or by its version in the cache of a lab.
-func (a *app) binaryOf(ctx context.Context, l *incident.Lab, server string) (servers.Binary, error) {
+func (a *app) binaryOf(ctx context.Context, l *scenario.Lab, server string) (servers.Binary, error) {
 	if !servers.IsPath(server) {
 		return l.Cache.Get(ctx, servers.Name(server), a.stderr)
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	shortBench  = "A load generator that is honest and says what limited the result"
 	shortMatrix = "Client libraries against server versions: calls per second, latency, errors, findings"
-	shortLab    = "Make real incidents on real servers, and grade the verdicts"
+	shortLab    = "Make real scenarios on real servers, and grade the verdicts"
 
 	shortCapture = "Keep the newest packets of servers in a ring of files"
 

@@ -122,7 +122,7 @@ func (f *matrixFlags) hurry(cmd *cobra.Command, quick matrix.Settings) {
 // plan checks the names.
 func (f *matrixFlags) plan() (p matrix.Plan, err error) {
 	for _, c := range clients.Catalogue() {
-		// they are for incidents of an event loop, and of a framework
+		// they are for scenarios of an event loop, and of a framework
 		if c.Name != clients.PyAsync && c.Name != clients.SpringCache {
 			p.Clients = append(p.Clients, string(c.Name))
 		}

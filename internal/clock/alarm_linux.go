@@ -18,7 +18,7 @@ import (
 // time. An Alarm is for one goroutine.
 type Alarm struct {
 	ctx  context.Context
-	file *os.File
+	file *os.File // nil: by the runtime's timers
 	conn syscall.RawConn
 	stop func() bool
 	wait func(fd uintptr) bool // armOrRead
@@ -29,6 +29,9 @@ type Alarm struct {
 
 // NewAlarm makes an alarm whose sleeps end early when ctx does.
 func NewAlarm(ctx context.Context) (*Alarm, error) {
+	if ctx.Value(timersKey{}) != nil {
+		return &Alarm{ctx: ctx}, nil
+	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making a timer: %w", err)
@@ -47,6 +50,9 @@ func NewAlarm(ctx context.Context) (*Alarm, error) {
 func (a *Alarm) Sleep(d time.Duration) bool {
 	if d <= 0 || a.ctx.Err() != nil {
 		return a.ctx.Err() == nil
+	}
+	if a.file == nil {
+		return sleepByTimer(a.ctx, d)
 	}
 	a.spec, a.set, a.err = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, false, nil
 	err := a.conn.Read(a.wait)
@@ -75,6 +81,9 @@ func (a *Alarm) armOrRead(fd uintptr) bool {
 
 // Close frees the timer.
 func (a *Alarm) Close() error {
+	if a.file == nil {
+		return nil
+	}
 	a.stop()
 	return a.file.Close()
 }

@@ -14,16 +14,7 @@ type Alarm struct{ ctx context.Context }
 func NewAlarm(ctx context.Context) (*Alarm, error) { return &Alarm{ctx}, nil }
 
 // Sleep sleeps for d. It reports false when the context has ended.
-func (a *Alarm) Sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return a.ctx.Err() == nil
-	case <-a.ctx.Done():
-		return false
-	}
-}
+func (a *Alarm) Sleep(d time.Duration) bool { return sleepByTimer(a.ctx, d) }
 
 // Close frees the timer.
 func (a *Alarm) Close() error { return nil }

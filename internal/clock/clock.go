@@ -1,7 +1,10 @@
 // Package clock gives the one time scale of a recording: nanoseconds since the Unix epoch that never jump.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock tells the time in nanoseconds since the Unix epoch.
 type Clock interface {
@@ -26,3 +29,21 @@ func (r *Real) Now() int64 { return r.base + int64(time.Since(r.anchor)) }
 
 // At converts a time that carries a monotonic reading (one made by time.Now in this process) to this clock.
 func (r *Real) At(t time.Time) int64 { return r.base + int64(t.Sub(r.anchor)) }
+
+type timersKey struct{}
+
+// WithTimers gives a context whose alarms sleep by the timers of the runtime, which testing/synctest controls.
+func WithTimers(ctx context.Context) context.Context {
+	return context.WithValue(ctx, timersKey{}, true)
+}
+
+func sleepByTimer(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -25,9 +25,9 @@ import (
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/lab/random"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -101,8 +101,8 @@ func causeSection(b *bytes.Buffer, c cause.Cause) {
 		item("can be a consequence of: `%s`", strings.Join(roots, "`, `"))
 	}
 	item("fix: %s", c.Remedy)
-	if ids := incidentsOf(c.ID); len(ids) > 0 {
-		item("incidents (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
+	if ids := scenariosOf(c.ID); len(ids) > 0 {
+		item("scenarios (`slowpath lab run`): `%s`", strings.Join(ids, "`, `"))
 	}
 	item("see: %s", strings.Join(c.See, " "))
 }
@@ -110,11 +110,11 @@ func causeSection(b *bytes.Buffer, c cause.Cause) {
 // docsWidth is the length of lines in generated documents.
 const docsWidth = 116
 
-// incidentsOf are the incidents of the lab that a cause has.
-func incidentsOf(id string) (ids []string) {
-	for _, in := range incident.Catalogue() {
-		if in.Cause == id {
-			ids = append(ids, in.ID)
+// scenariosOf are the scenarios of the lab that a cause has.
+func scenariosOf(id string) (ids []string) {
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == id {
+			ids = append(ids, sc.ID)
 		}
 	}
 	return ids

@@ -12,7 +12,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/lab/grade"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/report/layout"
 )
 
@@ -40,7 +40,7 @@ func TestFixesDocument(t *testing.T) {
 func TestProofsAreOfCauses(t *testing.T) {
 	for _, p := range remedy.Proofs {
 		if !slices.ContainsFunc(cause.Catalogue(), func(c cause.Cause) bool { return c.ID == p.Cause }) {
-			t.Errorf("%s: no cause %s", p.Incident, p.Cause)
+			t.Errorf("%s: no cause %s", p.Scenario, p.Cause)
 		}
 	}
 }
@@ -62,24 +62,24 @@ func fixesDocument(all []cause.Cause, fixes grade.Fixes) []byte {
 What the lab measured of the fixes that doctor prints. Made from
 `+"`%s`"+` by `+"`make docs`"+`; do not edit.
 
-%d of %d causes have a proven fix. For each, the lab made the incident, asked doctor, and carried out a step as it was
-printed: a command in a shell, a setting or a change by making the incident again with it. Then it watched again.
+%d of %d causes have a proven fix. For each, the lab made the scenario, asked doctor, and carried out a step as it was
+printed: a command in a shell, a setting or a change by making the scenario again with it. Then it watched again.
 A step is **proven** if the second watch was healthy, or the cause was gone and callers lost at most a tenth of their
 time. Commands were taken back by their undo, where they have one.
 
 The times are what all callers together lost, per second; *of* is their time without that. Make a row again:
 
 `+"```text"+`
-slowpath lab run INCIDENT --apply-fix --step STEP
+slowpath lab run SCENARIO --apply-fix --step STEP
 `+"```"+`
 
-| cause | step | incident | lost before | lost after | of | second verdict |
+| cause | step | scenario | lost before | lost after | of | second verdict |
 |---|---|---|---|---|---|---|
 `, proofsFile, count, len(all))
 	ms := func(s float64) string { return format.Brief(int64(s * 1e9)) }
 	proofs := slices.Clone(fixes.Proofs)
 	slices.SortStableFunc(proofs, func(a, b remedy.Proof) int {
-		return cmp.Or(cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Incident, b.Incident))
+		return cmp.Or(cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Scenario, b.Scenario))
 	})
 	for _, p := range proofs {
 		step := "`" + p.Step + "`"
@@ -90,7 +90,7 @@ slowpath lab run INCIDENT --apply-fix --step STEP
 		if !p.Proven {
 			after = "**not proven**: " + cell(p.Why) + " (" + after + ")"
 		}
-		fmt.Fprintf(&b, "| [`%s`](causes.md#%s) | %s | `%s` | %s | %s | %s | %s |\n", p.Cause, p.Cause, step, p.Incident,
+		fmt.Fprintf(&b, "| [`%s`](causes.md#%s) | %s | `%s` | %s | %s | %s | %s |\n", p.Cause, p.Cause, step, p.Scenario,
 			ms(p.LostBefore), ms(p.LostAfter), ms(p.Of), after)
 	}
 	fmt.Fprint(&b, "\n## Without a proof\n\n")
@@ -105,9 +105,9 @@ slowpath lab run INCIDENT --apply-fix --step STEP
 
 // whyUnproven says why a cause has no proven fix.
 func whyUnproven(id string, fixes grade.Fixes) string {
-	for _, in := range incident.Catalogue() {
-		if in.Cause == id && in.Unproven != "" {
-			return in.Unproven
+	for _, sc := range scenario.Catalogue() {
+		if sc.Cause == id && sc.Unproven != "" {
+			return sc.Unproven
 		}
 	}
 	for _, p := range fixes.Proofs {

@@ -23,11 +23,13 @@ var layers = map[string]int{
 	"internal/house":       0, // tests alone
 	"internal/house/needs": 0,
 	"internal/house/await": 0,
+	"internal/house/suite": 1,
 
-	"internal/wire/resp":    0,
-	"internal/wire/target":  0,
-	"internal/wire/cluster": 1, // parses replies
-	"internal/wire/session": 1,
+	"internal/wire/resp":     0,
+	"internal/wire/target":   0,
+	"internal/wire/cluster":  1, // parses replies
+	"internal/wire/session":  1,
+	"internal/wire/wiretest": 1, // for tests
 
 	"internal/recording":        1,
 	"internal/recording/series": 0,
@@ -40,7 +42,7 @@ var layers = map[string]int{
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/capture":         2,
-	"internal/source/capture/ring":    1,
+	"internal/source/capture/sniffer": 1,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,
@@ -64,10 +66,10 @@ var layers = map[string]int{
 	"internal/diagnose/compare": 7,
 	"internal/diagnose/corpus":  2, // recordings for tests
 
-	"internal/diagnose/bounds":            0,
-	"internal/diagnose/sensitivity":       1,
-	"internal/diagnose/sensitivity/scale": 0,
-	"internal/diagnose/sensitivity/judge": 7,
+	"internal/diagnose/bounds":              0,
+	"internal/diagnose/sensitivity":         1,
+	"internal/diagnose/sensitivity/scale":   0,
+	"internal/diagnose/sensitivity/rejudge": 7,
 
 	"internal/load/workload":    2,
 	"internal/load/engine":      3,
@@ -93,8 +95,8 @@ var layers = map[string]int{
 	"internal/lab/clients/programs/protocol": 0,
 	"internal/lab/toolchain":                 2,
 	"internal/lab/clients":                   3,
-	"internal/lab/apps/programs":             0,
-	"internal/lab/apps/programs/meter":       0,
+	"internal/lab/apps/appsources":           0,
+	"internal/lab/apps/appsources/meter":     0,
 	"internal/lab/apps":                      3,
 	"internal/lab/codis":                     1,
 	"internal/lab/servers":                   1,
@@ -106,8 +108,8 @@ var layers = map[string]int{
 	"internal/lab/fault":                     3,
 	"internal/lab/sink":                      0,
 	"internal/lab/matrix":                    7,
-	"internal/lab/incident":                  5,
-	"internal/lab/corpus":                    6,
+	"internal/lab/scenario":                  5,
+	"internal/lab/curate":                    6,
 	"internal/lab/grade":                     7,
 	"internal/lab/random":                    8,
 

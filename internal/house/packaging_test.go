@@ -1,10 +1,7 @@
 package house
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,28 +66,6 @@ func TestUnitCapabilities(t *testing.T) {
 		if name := strings.ToLower(m[1]); !slices.Contains(refused, name) && !slices.Contains(refused, "~"+name) {
 			t.Errorf("the unit does not refuse %s, which the program does", name)
 		}
-	}
-}
-
-// TestUnitIsValid: systemd finds no fault in the unit, but that its program is not installed here.
-func TestUnitIsValid(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed")
-	}
-	text := read(t, "packaging/systemd/slowpath.service")
-	program, err := exec.LookPath("true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "slowpath.service")
-	text = strings.ReplaceAll(text, "/usr/bin/slowpath", program)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput()
-	if err != nil || len(bytes.TrimSpace(out)) > 0 {
-		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestViewCountsAsTheVerdict(t *testing.T) {
 		"server-cfs-throttled", "slow-command", "healthy-mixed", "pool-exhausted-wait",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !slices.Contains(corpus.Incidents(), name) {
+			if !slices.Contains(corpus.Scenarios(), name) {
 				t.Fatal("the corpus has no such recording")
 			}
 			rec := corpus.Open(t, name)

@@ -34,8 +34,8 @@ type CauseText struct {
 	Fix           string   `json:"fix"`
 	// Options are what client libraries offer against it.
 	Options []string `json:"options"`
-	// Incidents are those of the lab that make it: arguments of slowpath lab run.
-	Incidents []string `json:"incidents"`
+	// Scenarios are those of the lab that make it: arguments of slowpath lab run.
+	Scenarios []string `json:"incidents"`
 	See       []string `json:"see"`
 }
 
@@ -46,13 +46,13 @@ type Evidence struct {
 	Kernel     string `json:"kernel"`     // and the tap
 }
 
-// TextOf is what is known of a cause. Incidents are those that make it.
-func TextOf(c cause.Cause, incidents []string) CauseText {
+// TextOf is what is known of a cause. Scenarios are those that make it.
+func TextOf(c cause.Cause, scenarios []string) CauseText {
 	t := CauseText{
 		ID: c.ID, Title: c.Title, Layer: c.Layer, Mechanism: c.Mechanism,
 		Evidence: Evidence{c.Needs.T0, c.Needs.T1, c.Needs.T2}, RuledOut: c.RuledOut,
 		LookAlikes: list(c.LookAlikes), ConsequenceOf: list(c.Roots()), Fix: c.Remedy, Options: []string{},
-		Incidents: list(incidents), See: list(c.See),
+		Scenarios: list(scenarios), See: list(c.See),
 	}
 	for _, topic := range c.Options {
 		t.Options = append(t.Options, remedy.Texts(topic)...)
@@ -97,9 +97,9 @@ func Cause(w io.Writer, c CauseText, s layout.Style) error {
 			p.item(o)
 		}
 	}
-	if len(c.Incidents) > 0 {
+	if len(c.Scenarios) > 0 {
 		p.Section("To see it")
-		for _, id := range c.Incidents {
+		for _, id := range c.Scenarios {
 			p.Piece("  ", "slowpath lab run "+id, layout.Copied)
 		}
 	}

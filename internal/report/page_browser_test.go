@@ -37,7 +37,7 @@ func (p *browserPage) picture(name string) {
 
 // pageCase is a recording of the corpus, as one tier of evidence shows it.
 type pageCase struct {
-	name, incident, tier string
+	name, scenario, tier string
 	verdict              string
 	change               func(*recording.Recording, *verdict.Diagnosis)
 }
@@ -84,7 +84,7 @@ func hostile(rec *recording.Recording, d *verdict.Diagnosis) {
 // pageFile writes the page of a case, as --html does.
 func pageFile(t *testing.T, c pageCase) string {
 	t.Helper()
-	rec := corpus.Open(t, c.incident)
+	rec := corpus.Open(t, c.scenario)
 	for _, tier := range recording.Tiers {
 		if tier.Name == c.tier {
 			rec = rec.Without(tier.Without...)
@@ -92,7 +92,7 @@ func pageFile(t *testing.T, c pageCase) string {
 	}
 	d := verdict.Diagnose(rec, "test")
 	if d.Verdict != c.verdict {
-		t.Fatalf("%s at %s is %s, want %s", c.incident, c.tier, d.Verdict, c.verdict)
+		t.Fatalf("%s at %s is %s, want %s", c.scenario, c.tier, d.Verdict, c.verdict)
 	}
 	if c.change != nil {
 		c.change(rec, &d)

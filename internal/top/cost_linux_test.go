@@ -16,13 +16,13 @@ import (
 )
 
 // BenchmarkSecond is what top takes beside the watch, in percent of a core: CPU time for each second of recordings that
-// have about 20 000 calls/s, healthy and during an incident. rows: the view and the window take them; frame; screen:
+// have about 20 000 calls/s, healthy and during a scenario. rows: the view and the window take them; frame; screen:
 // of 160x50. verdict is the CPU time of one, in milliseconds, of which the budget of a Judge allows so many.
 func BenchmarkSecond(b *testing.B) {
-	for _, incident := range []string{"healthy-mixed", "server-cfs-throttled"} {
-		b.Run(incident, func(b *testing.B) {
+	for _, scenario := range []string{"healthy-mixed", "server-cfs-throttled"} {
+		b.Run(scenario, func(b *testing.B) {
 			path := b.TempDir() + "/recording.slowpath"
-			if err := corpus.Unpack(incident, path); err != nil {
+			if err := corpus.Unpack(scenario, path); err != nil {
 				b.Fatal(err)
 			}
 			rec, err := recording.Open(path)

@@ -79,8 +79,8 @@ func hasNot(t *testing.T, m Model, text string) {
 	}
 }
 
-// incident is a frame of a recording of the corpus, on a terminal of 80x24.
-func incident(t *testing.T, actions Actions) (Model, Frame) {
+// scenario is a frame of a recording of the corpus, on a terminal of 80x24.
+func scenario(t *testing.T, actions Actions) (Model, Frame) {
 	t.Helper()
 	f := play(wholeRecording(t, "slow-command")).last(t)
 	m, _ := NewModel(layout.Style{Width: 80, Unicode: true}, 24, actions).Update(f)
@@ -88,7 +88,7 @@ func incident(t *testing.T, actions Actions) (Model, Frame) {
 }
 
 func TestPanes(t *testing.T) {
-	m, _ := incident(t, Actions{})
+	m, _ := scenario(t, Actions{})
 	has(t, m, "[1 slow calls]", "server busy: KEYS")
 	has(t, press(t, m, "2"), "[2 callers]", "sp.grade", "LOST")
 	has(t, press(t, m, "tab", "tab"), "[3 commands]", "HSET", "P99")
@@ -100,7 +100,7 @@ func TestPanes(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	m, _ := incident(t, Actions{})
+	m, _ := scenario(t, Actions{})
 	m = press(t, m, "/", "kEyx", "backspace", "s")
 	has(t, m, "show only commands and callers with: kEys_")
 	m = press(t, m, "enter")
@@ -116,7 +116,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	m, f := incident(t, Actions{})
+	m, f := scenario(t, Actions{})
 	m = press(t, m, "space")
 	has(t, m, "FROZEN at")
 	f.Target, f.Time = "10.0.0.9:6379", f.Time.Add(time.Second)
@@ -130,7 +130,7 @@ func TestFreeze(t *testing.T) {
 
 // TestCursorStays: the cursor stays on its call while others come, and a call that is open stays open.
 func TestCursorStays(t *testing.T) {
-	m, f := incident(t, Actions{})
+	m, f := scenario(t, Actions{})
 	m = press(t, m, "down", "down")
 	chosen := f.Calls[2]
 	newer := Call{Number: f.Calls[0].Number + 1, Row: recording.Call{
@@ -153,14 +153,14 @@ func TestCursorStays(t *testing.T) {
 	}
 	// A call of which nothing was seen, and the one beside another.
 	has(t, press(t, m, "enter"), "where its time went was not seen")
-	m, f = incident(t, Actions{})
+	m, f = scenario(t, Actions{})
 	has(t, press(t, m, "enter", "right"), f.Calls[1].Row.Conn)
 }
 
 func TestSave(t *testing.T) {
 	var saved []string
 	fail := error(nil)
-	m, _ := incident(t, Actions{SaveIn: "/srv", Save: func(path string) (string, error) {
+	m, _ := scenario(t, Actions{SaveIn: "/srv", Save: func(path string) (string, error) {
 		saved = append(saved, path)
 		return "saved " + path, fail
 	}})
@@ -177,7 +177,7 @@ func TestSave(t *testing.T) {
 }
 
 func TestQuit(t *testing.T) {
-	m, _ := incident(t, Actions{})
+	m, _ := scenario(t, Actions{})
 	for _, keys := range [][]string{{"q"}, {"ctrl+c"}, {"?", "q"}, {"/", "ctrl+c"}} {
 		if last := press(t, m, keys...); !last.ending {
 			t.Errorf("%v does not end it", keys)
@@ -188,7 +188,7 @@ func TestQuit(t *testing.T) {
 // TestHostileTexts: what others are called, and what they typed, cannot drive the terminal or break a line.
 func TestHostileTexts(t *testing.T) {
 	bad := "\x1b[2J\x1b]0;owned\x07\u202eevil\n接続接続接続" + strings.Repeat("👩\u200d🚀x", 400)
-	m, f := incident(t, Actions{})
+	m, f := scenario(t, Actions{})
 	f.Target, f.Server = bad, bad
 	f.Calls = []Call{{Number: 1, Row: recording.Call{
 		Source: recording.SourceTap, Op: bad, Client: bad, Conn: bad, Node: bad, Error: bad, EndNs: 9e9,
@@ -217,7 +217,7 @@ func TestHostileTexts(t *testing.T) {
 
 // TestAnySize: no size breaks a line, also such that are not drawn for.
 func TestAnySize(t *testing.T) {
-	m, f := incident(t, Actions{})
+	m, f := scenario(t, Actions{})
 	unseen := f
 	unseen.UsersUnseen = "root is needed, or cap_bpf and cap_perfmon"
 	for _, frame := range []Frame{f, unseen, {}} {

@@ -57,27 +57,27 @@ func fits(t *testing.T, what, screen string, width, height int) {
 
 var sizes = [][2]int{{40, 20}, {80, 24}, {120, 40}, {160, 50}, {240, 80}}
 
-// TestScreensGolden: how incidents look at each size.
+// TestScreensGolden: how scenarios look at each size.
 func TestScreensGolden(t *testing.T) {
-	for _, incident := range []string{"slow-command", "server-cfs-throttled", "healthy-mixed"} {
-		f := play(wholeRecording(t, incident)).last(t)
+	for _, scenario := range []string{"slow-command", "server-cfs-throttled", "healthy-mixed"} {
+		f := play(wholeRecording(t, scenario)).last(t)
 		for _, size := range sizes {
-			if size[0] != 80 && incident != "slow-command" {
+			if size[0] != 80 && scenario != "slow-command" {
 				continue
 			}
-			name := fmt.Sprintf("%s.%dx%d", incident, size[0], size[1])
+			name := fmt.Sprintf("%s.%dx%d", scenario, size[0], size[1])
 			screen := showing(f, layout.Style{Unicode: true}, size[0], size[1]).Screen()
 			fits(t, name, screen, size[0], size[1])
 			golden(t, name+".golden", []byte(screen+"\n"))
 		}
-		if page, err := os.ReadFile("../../docs/tasks.md"); err != nil || incident == "slow-command" &&
+		if page, err := os.ReadFile("../../docs/tasks.md"); err != nil || scenario == "slow-command" &&
 			!bytes.Contains(page, []byte(showing(f, layout.Style{Unicode: true}, 80, 24).Screen())) {
-			t.Errorf("docs/tasks.md has not the screen of %s.80x24.golden: %v", incident, err)
+			t.Errorf("docs/tasks.md has not the screen of %s.80x24.golden: %v", scenario, err)
 		}
 		ascii := showing(f, layout.Style{}, 80, 24).Screen()
-		fits(t, incident, ascii, 80, 24)
-		golden(t, incident+".80x24.ascii.golden", []byte(ascii+"\n"))
+		fits(t, scenario, ascii, 80, 24)
+		golden(t, scenario+".80x24.ascii.golden", []byte(ascii+"\n"))
 		colour := showing(f, layout.Style{Unicode: true, Color: true}, 80, 24).Screen()
-		golden(t, incident+".80x24.color.golden", []byte(colour+"\n"))
+		golden(t, scenario+".80x24.color.golden", []byte(colour+"\n"))
 	}
 }

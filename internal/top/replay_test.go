@@ -135,11 +135,11 @@ func rowsInOrder(rec *recording.Recording, later time.Duration) (rows []timedRow
 	return rows
 }
 
-// wholeRecording is that of an incident, with all events that judging packs.
-func wholeRecording(t *testing.T, incident string) *recording.Recording {
+// wholeRecording is that of a scenario, with all events that judging packs.
+func wholeRecording(t *testing.T, scenario string) *recording.Recording {
 	t.Helper()
 	path := t.TempDir() + "/recording.slowpath"
-	if err := corpus.Unpack(incident, path); err != nil {
+	if err := corpus.Unpack(scenario, path); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := recording.Open(path)

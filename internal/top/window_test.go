@@ -22,12 +22,12 @@ func causesOf(d verdict.Diagnosis) (ids []string) {
 
 // TestWindowIsJudgedAsTheRecording: the rows that a window keeps give the same verdict as the recording.
 func TestWindowIsJudgedAsTheRecording(t *testing.T) {
-	for _, incident := range []string{
+	for _, scenario := range []string{
 		"slow-command", "server-cfs-throttled", "healthy-mixed", "pool-exhausted-wait", "fork-latency",
 		"packet-loss-rto", "server-restarted", "maxclients", "healthy-cluster", "client-gc-pause",
 	} {
-		t.Run(incident, func(t *testing.T) {
-			rec := wholeRecording(t, incident)
+		t.Run(scenario, func(t *testing.T) {
+			rec := wholeRecording(t, scenario)
 			p := play(rec)
 			p.window.SetMeta(recording.MetaEnd, rec.Meta[recording.MetaEnd])
 			seen, ok := p.window.Recording()

@@ -85,12 +85,12 @@ func causePage(c report.CauseText, v verdict, recorded bool) []byte {
 	if recorded {
 		section("A verdict", ofVerdict(c.ID, v))
 	} else {
-		section("A verdict", "There is no recording of this cause: the lab has no incident that makes it, or one that "+
+		section("A verdict", "There is no recording of this cause: the lab has no scenario that makes it, or one that "+
 			"is too large to be kept.")
 	}
-	if len(c.Incidents) > 0 {
+	if len(c.Scenarios) > 0 {
 		section("Make it", "On a test machine, with a real server:\n", "```text",
-			"slowpath lab run "+c.Incidents[0], "```")
+			"slowpath lab run "+c.Scenarios[0], "```")
 	}
 	section("Sources", addresses(c.See)...)
 	return b.Bytes()
@@ -99,7 +99,7 @@ func causePage(c report.CauseText, v verdict, recorded bool) []byte {
 // ofVerdict shows the text as it is; nothing of a recording is Markdown or HTML.
 func ofVerdict(id string, v verdict) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "What `slowpath doctor` says of a recording of the incident `%s`", v.incident)
+	fmt.Fprintf(&b, "What `slowpath doctor` says of a recording of the scenario `%s`", v.scenario)
 	if !v.first {
 		fmt.Fprintf(&b, ", in which it is not the first finding, but one of: %s", strings.Join(v.causes, ", "))
 	}

@@ -18,7 +18,7 @@ func TestEveryCauseHasAPage(t *testing.T) {
 	}
 	const judged = "slow-command"
 	verdicts := map[string]verdict{judged: {
-		incident: "slow-command", first: true, causes: []string{judged}, text: "<b> of a *recording*\n",
+		scenario: "slow-command", first: true, causes: []string{judged}, text: "<b> of a *recording*\n",
 	}}
 	dir := t.TempDir()
 	if err := writeCauses(dir, causes, verdicts); err != nil {

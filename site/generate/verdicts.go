@@ -15,13 +15,13 @@ import (
 
 // verdict is what doctor says of a recording.
 type verdict struct {
-	incident string
+	scenario string
 	text     string // 80 columns wide
 	first    bool   // the cause is the first finding
 	causes   []string
 }
 
-// judge gives, by cause, the verdict of a recording of one of its incidents: of the one that is named as the cause, or
+// judge gives, by cause, the verdict of a recording of one of its scenarios: of the one that is named as the cause, or
 // of the first in which it is the first finding, or in which it is found. The pages of doctor --html go into a
 // directory, under the id of the cause.
 func judge(slowpath string, causes []report.CauseText, pages string) (map[string]verdict, error) {
@@ -33,21 +33,21 @@ func judge(slowpath string, causes []report.CauseText, pages string) (map[string
 	if err := os.MkdirAll(pages, 0o755); err != nil {
 		return nil, err
 	}
-	recorded := corpus.Incidents()
+	recorded := corpus.Scenarios()
 	out := map[string]verdict{}
 	for _, c := range causes {
-		for _, incident := range ownFirst(c) {
-			if !slices.Contains(recorded, incident) {
+		for _, scenario := range ownFirst(c) {
+			if !slices.Contains(recorded, scenario) {
 				continue
 			}
-			v, err := doctor(slowpath, incident, scratch)
+			v, err := doctor(slowpath, scenario, scratch)
 			if err != nil {
-				return nil, fmt.Errorf("the recording of %s: %w", incident, err)
+				return nil, fmt.Errorf("the recording of %s: %w", scenario, err)
 			}
 			v.first = len(v.causes) > 0 && v.causes[0] == c.ID
 			if old, known := out[c.ID]; slices.Contains(v.causes, c.ID) && (!known || v.first && !old.first) {
 				out[c.ID] = v
-				err := publish(filepath.Join(scratch, incident+".html"), filepath.Join(pages, c.ID+".html"))
+				err := publish(filepath.Join(scratch, scenario+".html"), filepath.Join(pages, c.ID+".html"))
 				if err != nil {
 					return nil, err
 				}
@@ -60,9 +60,9 @@ func judge(slowpath string, causes []report.CauseText, pages string) (map[string
 	return out, nil
 }
 
-// ownFirst are the incidents of a cause, that of its name first.
+// ownFirst are the scenarios of a cause, that of its name first.
 func ownFirst(c report.CauseText) []string {
-	list := slices.Clone(c.Incidents)
+	list := slices.Clone(c.Scenarios)
 	slices.SortStableFunc(list, func(a, b string) int {
 		switch c.ID {
 		case a:
@@ -76,14 +76,14 @@ func ownFirst(c report.CauseText) []string {
 }
 
 // doctor runs slowpath doctor on a recording of the corpus. It leaves the page of --html in the
-// scratch directory, named after the incident.
-func doctor(slowpath, incident, scratch string) (verdict, error) {
-	file := filepath.Join(scratch, incident+".slowpath")
-	if err := corpus.Unpack(incident, file); err != nil {
+// scratch directory, named after the scenario.
+func doctor(slowpath, scenario, scratch string) (verdict, error) {
+	file := filepath.Join(scratch, scenario+".slowpath")
+	if err := corpus.Unpack(scenario, file); err != nil {
 		return verdict{}, err
 	}
 	defer os.Remove(file)
-	text, err := output(slowpath, scratch, "doctor", filepath.Base(file), "--html", incident+".html")
+	text, err := output(slowpath, scratch, "doctor", filepath.Base(file), "--html", scenario+".html")
 	if err != nil {
 		return verdict{}, err
 	}
@@ -97,7 +97,7 @@ func doctor(slowpath, incident, scratch string) (verdict, error) {
 	if err := json.Unmarshal(document, &d); err != nil {
 		return verdict{}, err
 	}
-	v := verdict{incident: incident, text: string(text)}
+	v := verdict{scenario: scenario, text: string(text)}
 	for _, f := range d.Findings {
 		v.causes = append(v.causes, f.Cause)
 	}

@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-func recordingOf(t testing.TB, incident string) string {
+func recordingOf(t testing.TB, scenario string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), incident+".slowpath")
-	if err := corpus.Unpack(incident, path); err != nil {
+	path := filepath.Join(t.TempDir(), scenario+".slowpath")
+	if err := corpus.Unpack(scenario, path); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -186,12 +186,12 @@ func TestEndOfContext(t *testing.T) {
 }
 
 func BenchmarkVerdict(b *testing.B) {
-	for _, incident := range []string{"server-cfs-throttled", "healthy-mixed", "slow-command-keys"} {
-		path := filepath.Join(b.TempDir(), incident+".slowpath")
-		if err := corpus.Unpack(incident, path); err != nil {
+	for _, scenario := range []string{"server-cfs-throttled", "healthy-mixed", "slow-command-keys"} {
+		path := filepath.Join(b.TempDir(), scenario+".slowpath")
+		if err := corpus.Unpack(scenario, path); err != nil {
 			continue
 		}
-		b.Run(incident, func(b *testing.B) {
+		b.Run(scenario, func(b *testing.B) {
 			for b.Loop() {
 				_, err := judge.Verdict(b.Context(), judge.Options{
 					Executable: program, Recording: path, HTML: filepath.Join(b.TempDir(), "report.html"),

@@ -25,8 +25,8 @@ type hand struct{ atomic.Int64 }
 func (h *hand) Now() int64 { return h.Load() }
 
 // replayed is the view of a recording, with a clock that stands behind its end.
-func replayed(t testing.TB, incident string) (*live.View, *recording.Recording, *hand) {
-	rec := corpus.Open(t, incident)
+func replayed(t testing.TB, scenario string) (*live.View, *recording.Recording, *hand) {
+	rec := corpus.Open(t, scenario)
 	rec.Index()
 	_, end := rec.Window()
 	clock := &hand{}

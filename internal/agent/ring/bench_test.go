@@ -12,8 +12,8 @@ import (
 )
 
 // replayRows has a sink take the rows of a recording, again and again, as fast as it flushes a second of them.
-func replayRows(b *testing.B, incident string, sink recording.ProfileSink, flush func() error) {
-	rows := rowsOf(corpus.Open(b, incident))
+func replayRows(b *testing.B, scenario string, sink recording.ProfileSink, flush func() error) {
+	rows := rowsOf(corpus.Open(b, scenario))
 	b.ResetTimer()
 	n, before := 0, cpu(b)
 	for b.Loop() {
@@ -44,32 +44,32 @@ func cpu(b *testing.B) time.Duration {
 
 // BenchmarkRows is what a row takes: in the ring, and in a recording that is written row by row.
 func BenchmarkRows(b *testing.B) {
-	for _, incident := range []string{"healthy-mixed", "server-cfs-throttled"} {
-		b.Run("ring/"+incident, func(b *testing.B) {
+	for _, scenario := range []string{"healthy-mixed", "server-cfs-throttled"} {
+		b.Run("ring/"+scenario, func(b *testing.B) {
 			r, err := ring.Open(ring.Options{Dir: b.TempDir(), Each: time.Second})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer r.Close()
-			replayRows(b, incident, r, r.Flush)
+			replayRows(b, scenario, r, r.Flush)
 			s := r.Status()
 			b.ReportMetric(float64(s.Bytes)/float64(s.Rows), "bytes/row")
 		})
-		b.Run("recording/"+incident, func(b *testing.B) {
+		b.Run("recording/"+scenario, func(b *testing.B) {
 			w, err := recording.Create(filepath.Join(b.TempDir(), "r.slowpath"), 0)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer w.Close()
-			replayRows(b, incident, w, w.Flush)
+			replayRows(b, scenario, w, w.Flush)
 		})
-		b.Run("at-once/"+incident, func(b *testing.B) {
+		b.Run("at-once/"+scenario, func(b *testing.B) {
 			w, err := recording.CreateAtOnce(filepath.Join(b.TempDir(), "r.slowpath"), 0)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer w.Close()
-			replayRows(b, incident, w, func() error { return nil })
+			replayRows(b, scenario, w, func() error { return nil })
 		})
 	}
 }

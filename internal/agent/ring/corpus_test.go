@@ -121,22 +121,22 @@ func line(rec *recording.Recording, tier recording.Tier) string {
 	return b.String()
 }
 
-// cameBefore are the incidents that show in the first seconds of their recordings only.
+// cameBefore are the scenarios that show in the first seconds of their recordings only.
 var cameBefore = []string{"active-expire-cycle", "pool-idle-reap-redial-go-redis-v8", "pool-leak-go-redis"}
 
 // TestCorpusThroughTheRing: a recording of the corpus, written to a ring row by row and saved, is judged as the
 // original; and of its last seven tenths the first cause is the same. Each run of the test takes others of the
 // recordings, or all with SLOWPATH_CORPUS=all.
 func TestCorpusThroughTheRing(t *testing.T) {
-	incidents := corpus.Incidents()
+	scenarios := corpus.Scenarios()
 	if os.Getenv("SLOWPATH_CORPUS") != "all" {
-		rand.Shuffle(len(incidents), func(i, j int) { incidents[i], incidents[j] = incidents[j], incidents[i] })
-		incidents = incidents[:12]
+		rand.Shuffle(len(scenarios), func(i, j int) { scenarios[i], scenarios[j] = scenarios[j], scenarios[i] })
+		scenarios = scenarios[:12]
 	}
-	for _, incident := range incidents {
-		t.Run(incident, func(t *testing.T) {
+	for _, scenario := range scenarios {
+		t.Run(scenario, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "original.slowpath")
-			if err := corpus.Unpack(incident, path); err != nil {
+			if err := corpus.Unpack(scenario, path); err != nil {
 				t.Fatal(err)
 			}
 			rec, err := recording.Open(path)
@@ -184,7 +184,7 @@ func TestCorpusThroughTheRing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := first(want), first(part); a != b && !slices.Contains(cameBefore, incident) {
+			if a, b := first(want), first(part); a != b && !slices.Contains(cameBefore, scenario) {
 				t.Errorf("the whole is judged as %q, its last part as %q", a, b)
 			}
 		})

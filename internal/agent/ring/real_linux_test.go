@@ -13,7 +13,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/live"
 	"slowpath/internal/recording"
@@ -21,16 +21,16 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// TestRealIncidents: of a real watch of a real incident, as an agent has it, a window that is saved while it goes on is
+// TestRealScenarios: of a real watch of a real scenario, as an agent has it, a window that is saved while it goes on is
 // said to have its cause, as a recording of the whole watch is.
-func TestRealIncidents(t *testing.T) {
+func TestRealScenarios(t *testing.T) {
 	for _, id := range []string{"slow-command", "server-cfs-throttled"} {
 		t.Run(id, func(t *testing.T) {
-			in, ok := incident.Find(id)
+			sc, ok := scenario.Find(id)
 			if !ok {
-				t.Fatal("no such incident")
+				t.Fatal("no such scenario")
 			}
-			l, err := incident.New(servers.Redis7015, t.Output())
+			l, err := scenario.New(servers.Redis7015, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestRealIncidents(t *testing.T) {
 					t.Log(err)
 				}
 			})
-			scene, err := in.Make(t.Context(), l)
+			scene, err := sc.Make(t.Context(), l)
 			if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) ||
 				errors.Is(err, servers.ErrTool) {
 				t.Skip(err)
@@ -51,8 +51,8 @@ func TestRealIncidents(t *testing.T) {
 			}
 			window, whole := watchBoth(t, scene.Target)
 			// A busy machine may be another cause beside it, and the first.
-			if a, b := causes(t, window), causes(t, whole); !slices.Contains(a, in.Cause) ||
-				!slices.Contains(b, in.Cause) {
+			if a, b := causes(t, window), causes(t, whole); !slices.Contains(a, sc.Cause) ||
+				!slices.Contains(b, sc.Cause) {
 				t.Errorf("the window is judged as %q, the whole watch as %q", a, b)
 			}
 		})

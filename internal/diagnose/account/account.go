@@ -12,7 +12,7 @@
 //     the host saw (suspect_host.go); the work of the main thread (suspect_work.go), matched with the records, so
 //     that what both show is one suspect (suspect_match.go). commands.go lists what kind of command each is.
 //  4. Other evidence: the main thread's exact timeline with the suspects in it (exact_timeline.go), the probe's sockets
-//     (probe_sockets.go), the server's view of slowpath's own calls (server_view.go).
+//     (probe_sockets.go), the server's view of slowpath's own calls (served_calls.go).
 //  5. A timeline per slow call (timeline.go), filled layer by layer, the surest evidence first (layers.go). A call
 //     that was queued behind others on its connection gets what those waited for (probe_queue.go).
 //  6. The accounts (account.go), each call once (duplicates.go), with the parts of it that proxies passed on (hops.go,

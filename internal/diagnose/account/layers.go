@@ -16,7 +16,7 @@ type painter struct {
 	suspects   []Suspect
 	suspectsAt *timeIndex
 	states     *hostStates
-	views      *serverViews
+	views      *servedCalls
 	sockets    *probeSockets
 	queues     map[string]*probeQueue // by node
 	proxied    map[string]bool        // nodes of proxies of which the server behind them is watched
@@ -31,7 +31,7 @@ func newPainter(rec *recording.Recording, all *latencies, threads map[string]*ma
 		suspectsAt: newTimeIndex(len(suspects), func(i int) (int64, int64) {
 			return suspects[i].FromNs, suspects[i].ToNs
 		}),
-		states: readHostStates(rec, threads, proxied), views: readServerViews(rec), sockets: readProbeSockets(rec),
+		states: readHostStates(rec, threads, proxied), views: readServedCalls(rec), sockets: readProbeSockets(rec),
 		queues: probeQueues(rec), proxied: proxied,
 	}
 }

@@ -1,4 +1,4 @@
-// Package corpus has recordings of the lab's incidents and healthy loads, compressed, for tests of everything that is a
+// Package corpus has recordings of the lab's scenarios and healthy loads, compressed, for tests of everything that is a
 // function of a recording. scripts/corpus makes them again.
 package corpus
 
@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Suffix of a recording in the corpus; what stands before it is the id of the incident.
+// Suffix of a recording in the corpus; what stands before it is the id of the scenario.
 const Suffix = ".slowpath.zst"
 
 // maxRecordingBytes bounds a recording that is unpacked.
@@ -26,8 +26,8 @@ const maxRecordingBytes = 64 << 20
 //go:embed testdata/*.slowpath.zst
 var files embed.FS
 
-// Incidents lists the ids of the incidents that have a recording, sorted.
-func Incidents() []string {
+// Scenarios lists the ids of the scenarios that have a recording, sorted.
+func Scenarios() []string {
 	entries, err := files.ReadDir("testdata")
 	if err != nil {
 		panic(err) // it is embedded
@@ -39,29 +39,29 @@ func Incidents() []string {
 	return ids
 }
 
-// Open unpacks and reads the recording of an incident.
-func Open(t testing.TB, incident string) *recording.Recording {
+// Open unpacks and reads the recording of a scenario.
+func Open(t testing.TB, scenario string) *recording.Recording {
 	t.Helper()
-	rec, err := Read(incident, t.TempDir())
+	rec, err := Read(scenario, t.TempDir())
 	if err != nil {
-		t.Fatalf("corpus: %s: %v", incident, err)
+		t.Fatalf("corpus: %s: %v", scenario, err)
 	}
 	return rec
 }
 
-// Read unpacks the recording of an incident to a file in a directory, reads it to be judged, and removes the file.
-func Read(incident, dir string) (*recording.Recording, error) {
+// Read unpacks the recording of a scenario to a file in a directory, reads it to be judged, and removes the file.
+func Read(scenario, dir string) (*recording.Recording, error) {
 	path := filepath.Join(dir, "recording.slowpath")
 	defer os.Remove(path)
-	if err := Unpack(incident, path); err != nil {
+	if err := Unpack(scenario, path); err != nil {
 		return nil, err
 	}
 	return recording.OpenToJudge(path)
 }
 
-// Unpack unpacks the recording of an incident to a file, which must not exist.
-func Unpack(incident, path string) error {
-	packed, err := files.Open("testdata/" + incident + Suffix)
+// Unpack unpacks the recording of a scenario to a file, which must not exist.
+func Unpack(scenario, path string) error {
+	packed, err := files.Open("testdata/" + scenario + Suffix)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 const (
 	// DefaultFaultNs is what the first write to a page of 4 kB takes in nanoseconds, where no recording shows it: the
 	// fault, the copy and the cache misses after it. Measured 3.6-4.5 µs in a virtual machine on an AMD EPYC (the main
-	// thread's CPU time in the kernel against its faults, in the lab's incident cow-faults-after-fork).
+	// thread's CPU time in the kernel against its faults, in the lab's scenario cow-faults-after-fork).
 	// Bound: measured, slowpath doctor on the recording cow-faults-after-fork of the corpus: "3.36 µs of kernel time
 	// each".
 	DefaultFaultNs = 3000

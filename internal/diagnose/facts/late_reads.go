@@ -18,8 +18,8 @@ type LateReads struct {
 	ns       map[int]int64
 }
 
-// stall is a time in which a process did not read a reply that had arrived on a connection.
-type stall struct {
+// unreadReply is a time in which a process did not read a reply that had arrived on a connection.
+type unreadReply struct {
 	Span
 	conn string
 }
@@ -30,7 +30,7 @@ type stall struct {
 func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *LateReads {
 	all := n.ProcessThreads()
 	l := &LateReads{ns: map[int]int64{}}
-	calls, waited, stalls := map[int]int64{}, map[int]Spans{}, map[int][]stall{}
+	calls, waited, unread := map[int]int64{}, map[int]Spans{}, map[int][]unreadReply{}
 	l.Claim = n.ClaimOf(func(a account.Account) (times StateTimes) {
 		pid := PIDOf(a.Call.Client)
 		if pid == 0 {
@@ -48,7 +48,7 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 			times.Add(s, part)
 			if part > 0 && (whole || n.HasSingleReader(pid)) {
 				waited[pid] = append(waited[pid], Span{s.ToNs - part, s.ToNs})
-				stalls[pid] = append(stalls[pid], stall{Span{s.ToNs - part, s.ToNs}, a.Call.Conn})
+				unread[pid] = append(unread[pid], unreadReply{Span{s.ToNs - part, s.ToNs}, a.Call.Conn})
 			}
 		}
 		if ns := times.Ns(); float64(ns) >= countedPart*float64(a.ExcessNs) && ns > 0 {
@@ -68,19 +68,19 @@ func (n *Node) LateReads(whole bool, of func(*Threads, account.Segment) int64) *
 		return nil
 	}
 	for _, c := range n.Callers() {
-		l.UnsentNs += n.unsentNs(c, stalls[c.PID])
+		l.UnsentNs += n.unsentNs(c, unread[c.PID])
 	}
 	return l
 }
 
-// unsentNs is about how long calls of a process waited before they were sent, in nanoseconds: in each stall as many as
-// it makes in such a time, one on each connection at most that has no call in flight, for half of the stall.
-func (n *Node) unsentNs(c *Caller, stalls []stall) (ns float64) {
-	if len(stalls) == 0 {
+// unsentNs is about how long calls of a process waited before they were sent, in nanoseconds: in each time without a
+// read as many as it makes in such a time, one on each connection at most that has no call in flight, for half of it.
+func (n *Node) unsentNs(c *Caller, unread []unreadReply) (ns float64) {
+	if len(unread) == 0 {
 		return 0
 	}
 	var all Spans
-	for _, s := range stalls {
+	for _, s := range unread {
 		all = append(all, s.Span)
 	}
 	all = MergeSpans(all)
@@ -93,7 +93,7 @@ func (n *Node) unsentNs(c *Caller, stalls []stall) (ns float64) {
 	rate := float64(c.AppCalls()) / max(n.Seconds()*1e9-float64(all.TotalNs()), 1)
 	for _, whole := range all {
 		inFlight := map[string]bool{}
-		for _, s := range stalls {
+		for _, s := range unread {
 			if s.FromNs < whole.ToNs && s.ToNs > whole.FromNs {
 				inFlight[s.conn] = true
 			}

@@ -17,25 +17,25 @@ func TestUnsentCalls(t *testing.T) {
 		}
 		return c
 	}
-	stopped := func(long int64, conns ...string) (out []stall) {
+	stopped := func(long int64, conns ...string) (out []unreadReply) {
 		for _, conn := range conns {
-			out = append(out, stall{Span{1000 * ms, (1000 + long) * ms}, conn})
+			out = append(out, unreadReply{Span{1000 * ms, (1000 + long) * ms}, conn})
 		}
 		return out
 	}
 	for _, tt := range []struct {
 		name   string
 		c      *Caller
-		stalls []stall
+		unread []unreadReply
 		wantMs float64
 	}{
 		{"20 calls in 100 ms, on four free connections", caller(5, 400), stopped(100, "a"), 4 * 50},
 		{"two of them wait for their replies", caller(5, 400), stopped(100, "a", "b"), 3 * 50},
 		{"a call each 20 ms", caller(50, 10), stopped(100, "a"), 500.0 / 9900 * 100 * 50},
 		{"one connection", caller(1, 400), stopped(100, "a"), 0},
-		{"no stall", caller(5, 400), nil, 0},
+		{"all replies read", caller(5, 400), nil, 0},
 	} {
-		if got := n.unsentNs(tt.c, tt.stalls); math.Abs(got/1e6-tt.wantMs) > 1e-6 {
+		if got := n.unsentNs(tt.c, tt.unread); math.Abs(got/1e6-tt.wantMs) > 1e-6 {
 			t.Errorf("%s: %v ms, want %v", tt.name, got/1e6, tt.wantMs)
 		}
 	}

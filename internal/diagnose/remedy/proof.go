@@ -11,7 +11,7 @@ type Proof struct {
 	Cause    string `json:"cause"`
 	Step     string `json:"step"`
 	Library  string `json:"library,omitempty"` // whose option was set, of a setting
-	Incident string `json:"incident"`          // of the lab: slowpath lab run INCIDENT --apply-fix
+	Scenario string `json:"incident"`          // of the lab: slowpath lab run SCENARIO --apply-fix
 	Server   string `json:"server"`
 	Proven   bool   `json:"proven"`
 	// Why it is not proven, in a sentence.
@@ -43,7 +43,7 @@ func parseProofs(file []byte) []Proof {
 	return out.Proofs
 }
 
-// ProofOf is the best proof of a step against a cause: that of the incident with its name, if it is proven. It is nil
+// ProofOf is the best proof of a step against a cause: that of the scenario with its name, if it is proven. It is nil
 // where the lab has not carried it out.
 func ProofOf(cause, step, library string) *Proof {
 	var best *Proof
@@ -51,7 +51,7 @@ func ProofOf(cause, step, library string) *Proof {
 		if p.Cause != cause || p.Step != step || library != "" && p.Library != "" && p.Library != library {
 			continue
 		}
-		if best == nil || p.Proven && (!best.Proven || p.Incident == cause) {
+		if best == nil || p.Proven && (!best.Proven || p.Scenario == cause) {
 			best = &Proofs[i]
 		}
 	}

@@ -98,7 +98,7 @@ func judge(root, program, overlay, recordings string, all []bounds.Bound, wanted
 	if len(wanted) == 0 {
 		return save()
 	}
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, judgePath)
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, rejudgePath)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building the judge: %w", err)

@@ -23,7 +23,7 @@ import (
 const (
 	diagnosePath = "slowpath/internal/diagnose/"
 	scalePath    = diagnosePath + "sensitivity/scale"
-	judgePath    = diagnosePath + "sensitivity/judge"
+	rejudgePath  = diagnosePath + "sensitivity/rejudge"
 	scaleName    = "boundscale" // how rewritten files import it
 )
 
@@ -82,7 +82,7 @@ func rewrite(root, dir string, all []bounds.Bound) (overlay string, scaled map[i
 
 // exports are the files with the types of the packages that the judge needs.
 func exports(root string) (map[string]string, error) {
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", judgePath)
+	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", rejudgePath)
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	if err != nil {

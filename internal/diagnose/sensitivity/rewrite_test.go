@@ -29,7 +29,7 @@ func TestRewrite(t *testing.T) {
 	if len(scaled)*10 < len(all)*9 {
 		t.Errorf("%d of %d bounds can be scaled", len(scaled), len(all))
 	}
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "judge"), judgePath)
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "judge"), rejudgePath)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -11,7 +11,7 @@ import (
 // TestCallers: who calls, with which library, and whose calls were slow. Servers and proxies among the nodes are none,
 // and a slow call whose process is not known is the caller's that has its connection.
 func TestCallers(t *testing.T) {
-	for incident, want := range map[string]verdict.Caller{ // the one that lost most
+	for scenario, want := range map[string]verdict.Caller{ // the one that lost most
 		"hot-shard-or-hot-key":           {Name: "rueidis", Processes: 1, Library: "rueidis 1.0.79", SlowCalls: 880},
 		"lb-hop":                         {Name: "go-redis-v9", Processes: 1, SlowCalls: 1301},
 		"fanout-slowest-shard-twemproxy": {Name: "nutcracker", Processes: 1, SlowCalls: 80}, // not a node
@@ -20,27 +20,27 @@ func TestCallers(t *testing.T) {
 		},
 		"server-cfs-throttled": {Name: "sp.grade", Processes: 1, SlowCalls: 811},
 	} {
-		d := verdict.Diagnose(corpus.Open(t, incident), "test")
+		d := verdict.Diagnose(corpus.Open(t, scenario), "test")
 		if len(d.Callers) == 0 {
-			t.Errorf("%s: no caller", incident)
+			t.Errorf("%s: no caller", scenario)
 			continue
 		}
 		got := d.Callers[0]
 		if got.Calls <= int64(got.SlowCalls) || got.Calls > int64(d.Populations[0].Calls) || got.LostNs <= 0 {
-			t.Errorf("%s: %+v of %+v", incident, got, d.Populations[0])
+			t.Errorf("%s: %+v of %+v", scenario, got, d.Populations[0])
 		}
 		got.Calls, got.LostNs = 0, 0
 		if got != want {
-			t.Errorf("%s: %+v, want %+v", incident, got, want)
+			t.Errorf("%s: %+v, want %+v", scenario, got, want)
 		}
 		slow := 0
 		for _, c := range d.Callers {
 			if slow += c.SlowCalls; c.Calls == 0 && c.SlowCalls == 0 {
-				t.Errorf("%s: %+v does not call", incident, c)
+				t.Errorf("%s: %+v does not call", scenario, c)
 			}
 		}
 		if slow > d.Populations[0].RecordedSlowCalls {
-			t.Errorf("%s: %d slow calls of %d", incident, slow, d.Populations[0].RecordedSlowCalls)
+			t.Errorf("%s: %d slow calls of %d", scenario, slow, d.Populations[0].RecordedSlowCalls)
 		}
 	}
 	rec := corpus.Open(t, "lb-hop").Without(recording.SourceTap)

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Calibration is how often findings were right in random incidents whose truth was measured, by how their evidence is
+// Calibration is how often findings were right in drawn scenarios whose truth was measured, by how their evidence is
 // known. `slowpath lab grade --random N --calibration FILE` writes it.
 type Calibration struct {
 	Schema string            `json:"schema"` // slowpath.calibration/v1

@@ -20,9 +20,9 @@ const golden = "testdata/corpus.golden"
 // judged is what a recording of the corpus is judged to be at a tier, a line of the golden file: the verdict, then each
 // finding as cause, share of the excess, strength, grade, and the root cause that it is a consequence of. How often
 // such findings are right, the confidence, comes from other recordings (calibration.json).
-func judged(incident, tier string, d verdict.Diagnosis) string {
+func judged(scenario, tier string, d verdict.Diagnosis) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s", incident, tier, d.Verdict)
+	fmt.Fprintf(&b, "%s %s %s", scenario, tier, d.Verdict)
 	for _, f := range d.Findings {
 		fmt.Fprintf(&b, " | %s %.4f %.4f %s", f.Cause, f.ExcessShare, f.Strength, f.Grade)
 		if f.Because != "" {
@@ -36,15 +36,15 @@ func judged(incident, tier string, d verdict.Diagnosis) string {
 // and by a connection alone. A change of this file is a change of behaviour: make it on purpose, and review it.
 func TestCorpus(t *testing.T) {
 	var lines []string
-	for _, incident := range corpus.Incidents() {
-		rec := corpus.Open(t, incident)
+	for _, scenario := range corpus.Scenarios() {
+		rec := corpus.Open(t, scenario)
 		for _, tier := range recording.Tiers {
 			d := verdict.Diagnose(rec.Without(tier.Without...), "corpus")
-			checkShares(t, incident+" "+tier.Name, d)
-			checkNumbers(t, incident+" "+tier.Name, d)
-			checkLostTime(t, incident+" "+tier.Name, d)
-			checkText(t, incident+" "+tier.Name, d)
-			lines = append(lines, judged(incident, tier.Name, d))
+			checkShares(t, scenario+" "+tier.Name, d)
+			checkNumbers(t, scenario+" "+tier.Name, d)
+			checkLostTime(t, scenario+" "+tier.Name, d)
+			checkText(t, scenario+" "+tier.Name, d)
+			lines = append(lines, judged(scenario, tier.Name, d))
 		}
 	}
 	if *update {
@@ -65,7 +65,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// goldenKey is the incident and the tier of a line.
+// goldenKey is the scenario and the tier of a line.
 func goldenKey(line string) string {
 	words := strings.Fields(line)
 	if len(words) < 2 {

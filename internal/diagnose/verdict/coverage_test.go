@@ -14,11 +14,11 @@ import (
 func TestEachCauseHasItsRecordings(t *testing.T) {
 	want := readGolden(t)
 	for _, c := range cause.Catalogue() {
-		if !slices.ContainsFunc(causesOf(ofIncidents(want, c.ID)), func(id string) bool { return id == c.ID }) {
-			t.Errorf("%s: no recording of its incidents names it", c.ID)
+		if !slices.ContainsFunc(causesOf(ofScenarios(want, c.ID)), func(id string) bool { return id == c.ID }) {
+			t.Errorf("%s: no recording of its scenarios names it", c.ID)
 		}
 		for _, other := range c.LookAlikes {
-			lines := ofIncidents(want, other.ID)
+			lines := ofScenarios(want, other.ID)
 			if lines == "" {
 				t.Errorf("%s: the corpus has no recording of its look-alike %s", c.ID, other.ID)
 			}
@@ -31,16 +31,16 @@ func TestEachCauseHasItsRecordings(t *testing.T) {
 	}
 }
 
-// ofIncidents are the lines of an incident, and of its variants where it has no recording under its own name, with all
+// ofScenarios are the lines of a scenario, and of its variants where it has no recording under its own name, with all
 // sources.
-func ofIncidents(lines map[string]string, id string) string {
+func ofScenarios(lines map[string]string, id string) string {
 	if own, is := lines[id+" T2"]; is {
 		return own
 	}
 	var out []string
 	for key, line := range lines {
-		incident, tier, _ := strings.Cut(key, " ")
-		if tier == "T2" && strings.HasPrefix(incident, id+"-") {
+		scenario, tier, _ := strings.Cut(key, " ")
+		if tier == "T2" && strings.HasPrefix(scenario, id+"-") {
 			out = append(out, line)
 		}
 	}

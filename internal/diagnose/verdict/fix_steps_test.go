@@ -14,7 +14,7 @@ import (
 // TestFixSteps: each finding on each recording has a fix of typed steps, which are well formed; a command is one that a
 // shell reads, and none of its words is a placeholder.
 func TestFixSteps(t *testing.T) {
-	for _, id := range corpus.Incidents() {
+	for _, id := range corpus.Scenarios() {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
 			d := verdict.Diagnose(corpus.Open(t, id), "test")

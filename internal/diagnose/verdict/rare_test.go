@@ -17,7 +17,7 @@ import (
 // TestRareCalls: recordings of clients that call every few seconds are judged the same where all their pauses are a
 // hundred times as long: one call in minutes, beside fifty of slowpath a second. Healthy ones stay without a finding.
 func TestRareCalls(t *testing.T) {
-	for incident, want := range map[string]string{
+	for scenario, want := range map[string]string{
 		"pool-idle-reap-redial":             "pool-idle-reap-redial",
 		"pool-idle-reap-redial-go-redis-v8": "pool-idle-reap-redial",
 		"pool-idle-reap-redial-tls":         "pool-idle-reap-redial",
@@ -26,7 +26,7 @@ func TestRareCalls(t *testing.T) {
 		"healthy-idle":                      "",
 	} {
 		path := filepath.Join(t.TempDir(), "recording.slowpath")
-		if err := corpus.Unpack(incident, path); err != nil {
+		if err := corpus.Unpack(scenario, path); err != nil {
 			t.Fatal(err)
 		}
 		rec, err := recording.Open(path)
@@ -39,15 +39,15 @@ func TestRareCalls(t *testing.T) {
 		if len(d.Findings) > 0 {
 			got = d.Findings[0].Cause
 			if n := d.Findings[0].Samples; n > d.Latency.UserCalls {
-				t.Errorf("%s: %s rests on %d calls, clients made %d", incident, got, n, d.Latency.UserCalls)
+				t.Errorf("%s: %s rests on %d calls, clients made %d", scenario, got, n, d.Latency.UserCalls)
 			}
 		}
 		if got != want {
-			t.Errorf("%s, pauses of %d times: %q, want %q: %s", incident, times, got, want, d.Summary)
+			t.Errorf("%s, pauses of %d times: %q, want %q: %s", scenario, times, got, want, d.Summary)
 		}
 		if d.Verdict == verdict.Healthy && d.Latency.UserCalls > 0 && d.Latency.UserCalls < 300 &&
 			!strings.Contains(d.Summary, "too few to tell") {
-			t.Errorf("%s: %d calls of clients, and %q", incident, d.Latency.UserCalls, d.Summary)
+			t.Errorf("%s: %d calls of clients, and %q", scenario, d.Latency.UserCalls, d.Summary)
 		}
 	}
 }

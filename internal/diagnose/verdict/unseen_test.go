@@ -15,8 +15,8 @@ import (
 // evidence is of that source; and it is a blind spot with that share. What was counted all the same, and what is too
 // little to change a digit, does not.
 func TestUnseenLowersConfidence(t *testing.T) {
-	const incident = "slow-command"
-	before := verdict.Diagnose(corpus.Open(t, incident), "test")
+	const scenario = "slow-command"
+	before := verdict.Diagnose(corpus.Open(t, scenario), "test")
 	for name, tt := range map[string]struct {
 		source string
 		unseen recording.Unseen
@@ -33,7 +33,7 @@ func TestUnseenLowersConfidence(t *testing.T) {
 		"little": {recording.SourceTap, recording.Unseen{What: "calls", Count: 4, Of: 1000}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec := corpus.Open(t, incident)
+			rec := corpus.Open(t, scenario)
 			_, end := rec.Window()
 			for _, u := range []recording.Unseen{{What: tt.unseen.What, Count: 99, Of: 100}, tt.unseen} {
 				end++ // the last row counts

@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 )
 
@@ -26,7 +25,11 @@ const (
 	LayerAttr = "layer" // RealLayer or LongLayer
 	RealLayer = "real"
 	LongLayer = "long"
-	AloneAttr = "alone" // the test is left for a run of its own, beside no other
+
+	LeftAttr    = "left-to" // a test that is skipped, as something else runs it: LeftToAlone, or the command that does
+	LeftToAlone = "alone"   // a run of its own, beside no other test
+	LeftToReal  = "make test"
+	LeftToLong  = "make test-long"
 )
 
 // Environment variables that the Makefile and the suite set.
@@ -51,49 +54,45 @@ func Real(t testing.TB, all ...Need) {
 // Long marks a test that takes too long for each change, and skips it but in `make test-long`.
 func Long(t testing.TB, all ...Need) {
 	t.Helper()
-	if os.Getenv(LayerVar) != LongLayer {
-		t.Skip("long: make test-long runs it")
+	if !InLong() {
+		leave(t, LeftToLong)
 	}
 	in(t, LongLayer, all)
 }
 
+// InLong reports whether tests of the long layer run: a test of the real layer that does the same for several versions
+// or libraries then takes all of them, and else those that are there soon.
+func InLong() bool { return os.Getenv(LayerVar) == LongLayer }
+
 func in(t testing.TB, layer string, all []Need) {
 	t.Helper()
-	if testing.Short() {
-		t.Skipf("%s, not with -short: needs %s", layer, names(all))
-	}
 	t.Attr(LayerAttr, layer)
+	if testing.Short() {
+		leave(t, LeftToReal)
+	}
 	for _, n := range all {
-		if n.what == QuietCPU.what {
-			alone(t)
-		} else if why := n.missing(); why != "" {
+		if n.missing == nil && os.Getenv(TogetherVar) != "" {
+			leave(t, LeftToAlone)
+		}
+		if n.missing == nil {
+			continue
+		}
+		if why := n.missing(); why != "" {
 			t.Skipf("needs %s: %s", n.what, why)
 		}
 	}
 }
 
-// alone leaves a test that needs a quiet CPU for the second part of the suite, where nothing runs beside it.
-func alone(t testing.TB) {
+// leave skips a test that another run has.
+func leave(t testing.TB, to string) {
 	t.Helper()
-	if os.Getenv(TogetherVar) != "" {
-		t.Attr(AloneAttr, "later")
-		t.Skip("needs a quiet CPU: runs alone, after the others")
-	}
+	t.Attr(LeftAttr, to)
+	t.Skipf("left to: %s", to)
 }
 
-func names(all []Need) string {
-	if len(all) == 0 {
-		return "real processes or time"
-	}
-	var out []string
-	for _, n := range all {
-		out = append(out, n.what)
-	}
-	return strings.Join(out, ", ")
-}
-
-// QuietCPU: nothing else may run, as the test is about the time that something takes.
-var QuietCPU = Need{"a quiet CPU", nil}
+// QuietCPU: nothing else may run, as the test is about the time that something takes. The suite runs such tests after
+// the others, one at a time.
+var QuietCPU = Need{what: "a quiet CPU"}
 
 // Root is user 0.
 var Root = Need{"root", func() string {
@@ -147,6 +146,8 @@ var (
 	Chromium    = Command("chromium", "chromium")
 	GCC         = Command("gcc", "gcc libc6-dev")
 	Python      = Command("python3", "python3")
+	Twemproxy   = Command("nutcracker", "nutcracker")
+	HAProxy     = Command("haproxy", "haproxy")
 )
 
 // CgroupV1CPU is the cpu controller of cgroup version 1, writable.
@@ -154,10 +155,8 @@ var CgroupV1CPU = Need{"cgroup v1 with the cpu controller", func() string {
 	if why := Root.missing(); why != "" {
 		return why
 	}
-	if _, err := os.Stat("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"); err != nil {
-		if _, err := os.Stat("/sys/fs/cgroup/cpu"); err != nil {
-			return err.Error()
-		}
+	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err != nil {
+		return err.Error()
 	}
 	return ""
 }}

@@ -2,8 +2,8 @@
 // people run them, on public frameworks and with their usual configuration. What a fault costs the users of an
 // application is measured by the application itself.
 //
-// The applications are sources (slowpath/internal/lab/apps/programs) that are built on first use, with pinned versions.
-// docs/apps.md lists them, and has their protocol.
+// The applications are sources (slowpath/internal/lab/apps/appsources) that are built on first use, with pinned
+// versions. docs/apps.md lists them, and has their protocol.
 package apps
 
 import (

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	programs "slowpath/internal/lab/apps/programs"
+	"slowpath/internal/lab/apps/appsources"
 	"slowpath/internal/lab/toolchain"
 )
 
@@ -34,7 +34,7 @@ func (a App) source() (toolchain.Source, error) {
 	case "_java", "_node", "_python", "_ruby":
 		pairs = append(pairs, [2]string{"", a.recipe.lang + "/program"})
 	}
-	return toolchain.Gather(programs.Sources, pairs...)
+	return toolchain.Gather(appsources.Sources, pairs...)
 }
 
 // python runs scripts and modules of a Python application, one process each.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/format"
-	"slowpath/internal/lab/apps/programs/meter"
+	"slowpath/internal/lab/apps/appsources/meter"
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 

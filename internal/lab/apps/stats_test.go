@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/lab/apps/programs/meter"
+	"slowpath/internal/lab/apps/appsources/meter"
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"slowpath/internal/lab/apps/programs/meter"
+	"slowpath/internal/lab/apps/appsources/meter"
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 

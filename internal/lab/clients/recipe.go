@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	programs "slowpath/internal/lab/clients/programs"
+	"slowpath/internal/lab/clients/programs"
 	"slowpath/internal/lab/toolchain"
 )
 

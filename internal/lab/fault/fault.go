@@ -14,8 +14,8 @@ import (
 	"slowpath/internal/lab/fleet"
 )
 
-// ErrCannot says that this machine cannot make an incident, and what would be needed.
-var ErrCannot = errors.New("this machine cannot make the incident")
+// ErrCannot says that this machine cannot make a scenario, and what would be needed.
+var ErrCannot = errors.New("this machine cannot make the scenario")
 
 // Lab is what a fault needs of the lab that it is made in.
 type Lab interface {
@@ -37,7 +37,7 @@ func needRoot(what string) error {
 }
 
 // run runs a command with an input. A command that is not installed or not allowed means that this machine cannot make
-// the incident.
+// the scenario.
 func run(ctx context.Context, input string, argv ...string) error {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Stdin = strings.NewReader(input)

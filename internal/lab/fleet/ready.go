@@ -108,7 +108,7 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// AwaitLoaded waits until the server has loaded its data. Start does not, since an incident may need LOADING.
+// AwaitLoaded waits until the server has loaded its data. Start does not, since a scenario may need LOADING.
 func (i *Instance) AwaitLoaded(ctx context.Context) error {
 	ctx, cancel := withDefaultTimeout(ctx, startTimeout)
 	defer cancel()

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
+	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/servers"
 )
@@ -34,6 +36,15 @@ func StartCluster(t testing.TB, name servers.Name, masters, replicas int, spec f
 	return started(t, name, func(f *fleet.Fleet, bin servers.Binary) (*fleet.Cluster, error) {
 		return f.StartCluster(t.Context(), bin, masters, replicas, spec)
 	})
+}
+
+// Among gives those of some versions that a test of the real layer runs on: not those that are compiled first, or
+// differ from another one in little. In the long layer it gives all.
+func Among(names ...servers.Name) []servers.Name {
+	if needs.InLong() {
+		return names
+	}
+	return slices.DeleteFunc(names, func(n servers.Name) bool { return n == servers.Redis506 || n == servers.Redis802 })
 }
 
 // started returns what start starts, and stops it at the end of the test.

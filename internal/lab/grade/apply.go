@@ -18,7 +18,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/report/layout"
@@ -34,7 +34,7 @@ const (
 	backWithin = 0.1
 )
 
-// Applied is an incident whose fix was carried out.
+// Applied is a scenario whose fix was carried out.
 type Applied struct {
 	Before Result         `json:"before"`
 	Proofs []remedy.Proof `json:"proofs"`
@@ -50,7 +50,7 @@ type NotApplied struct {
 	Why  string `json:"why"`
 }
 
-// Fixer makes incidents, and carries out what doctor advises.
+// Fixer makes scenarios, and carries out what doctor advises.
 type Fixer struct {
 	Server servers.Name
 	Doctor Doctor
@@ -59,15 +59,15 @@ type Fixer struct {
 	Only   string // the step with this id alone
 }
 
-// Apply makes an incident, asks doctor, and carries out the steps that it printed: each by itself, the first always.
-// A command is carried out on the incident as it runs; for a setting or a change the incident is made again with it.
-func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
+// Apply makes a scenario, asks doctor, and carries out the steps that it printed: each by itself, the first always.
+// A command is carried out on the scenario as it runs; for a setting or a change the scenario is made again with it.
+func (f Fixer) Apply(ctx context.Context, sc scenario.Scenario) (a Applied) {
 	a = Applied{Proofs: []remedy.Proof{}, NotApplied: []NotApplied{}}
-	if in.Unproven != "" {
-		a.Before = Result{Incident: in.ID, Truth: in.Cause, Skipped: in.Unproven}
+	if sc.Unproven != "" {
+		a.Before = Result{Scenario: sc.ID, Truth: sc.Cause, Skipped: sc.Unproven}
 		return a
 	}
-	steps := f.first(ctx, in, &a)
+	steps := f.first(ctx, sc, &a)
 	for i, s := range steps {
 		if ctx.Err() != nil || i > 0 && !f.All && len(a.Proofs) > 0 && a.Proofs[len(a.Proofs)-1].Proven {
 			return a
@@ -75,13 +75,13 @@ func (f Fixer) Apply(ctx context.Context, in incident.Incident) (a Applied) {
 		switch {
 		case f.Only != "" && s.ID != f.Only:
 			continue
-		case !slices.Contains(in.Fixes, s.ID):
+		case !slices.Contains(sc.Fixes, s.ID):
 			a.NotApplied = append(a.NotApplied, NotApplied{s.ID, "the lab cannot carry it out"})
 			continue
 		case s.Kind == remedy.Command && a.hasCommand(s.ID):
-			continue // done on the first incident
+			continue // done on the first scenario
 		}
-		p, d, err := f.again(ctx, in, s, a.Before)
+		p, d, err := f.again(ctx, sc, s, a.Before)
 		if err != nil {
 			a.NotApplied = append(a.NotApplied, NotApplied{s.ID, layout.OneLine(err.Error())})
 			continue
@@ -95,17 +95,17 @@ func (a Applied) hasCommand(id string) bool {
 	return slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool { return p.Step == id })
 }
 
-// first makes the incident, and carries out the first of its commands on it. It returns the steps of the fix.
-func (f Fixer) first(ctx context.Context, in incident.Incident, a *Applied) (steps []remedy.Step) {
-	a.Before = made(ctx, in, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
-		found := slices.IndexFunc(d.Findings, func(c cause.Finding) bool { return c.Cause == in.Cause })
+// first makes the scenario, and carries out the first of its commands on it. It returns the steps of the fix.
+func (f Fixer) first(ctx context.Context, sc scenario.Scenario, a *Applied) (steps []remedy.Step) {
+	a.Before = made(ctx, sc, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
+		found := slices.IndexFunc(d.Findings, func(c cause.Finding) bool { return c.Cause == sc.Cause })
 		if found < 0 {
-			return fmt.Errorf("doctor did not find %s", in.Cause)
+			return fmt.Errorf("doctor did not find %s", sc.Cause)
 		}
 		steps = d.Findings[found].FixSteps
 		for _, s := range steps {
-			if s.Kind == remedy.Command && slices.Contains(in.Fixes, s.ID) && (f.Only == "" || s.ID == f.Only) {
-				p, after, err := f.command(ctx, in, s, d, watch)
+			if s.Kind == remedy.Command && slices.Contains(sc.Fixes, s.ID) && (f.Only == "" || s.ID == f.Only) {
+				p, after, err := f.command(ctx, sc, s, d, watch)
 				if err != nil {
 					a.NotApplied = append(a.NotApplied, NotApplied{s.ID, layout.OneLine(err.Error())})
 					return nil
@@ -119,15 +119,15 @@ func (f Fixer) first(ctx context.Context, in incident.Incident, a *Applied) (ste
 	return steps
 }
 
-// again makes the incident again, with a step carried out.
-func (f Fixer) again(ctx context.Context, in incident.Incident, s remedy.Step, before Result) (
+// again makes the scenario again, with a step carried out.
+func (f Fixer) again(ctx context.Context, sc scenario.Scenario, s remedy.Step, before Result) (
 	p remedy.Proof, after verdict.Diagnosis, err error,
 ) {
 	if s.Kind == remedy.Command {
-		r := made(ctx, in, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
+		r := made(ctx, sc, f.Server, f.Doctor, f.Log, nil, func(d verdict.Diagnosis, watch again) error {
 			for _, c := range d.Findings {
 				if i := slices.IndexFunc(c.FixSteps, func(o remedy.Step) bool { return o.ID == s.ID }); i >= 0 {
-					p, after, err = f.command(ctx, in, c.FixSteps[i], d, watch)
+					p, after, err = f.command(ctx, sc, c.FixSteps[i], d, watch)
 					return err
 				}
 			}
@@ -135,27 +135,27 @@ func (f Fixer) again(ctx context.Context, in incident.Incident, s remedy.Step, b
 		})
 		return p, after, r.err()
 	}
-	f.logf("making %s again with: %s", in.ID, s.Sentence())
-	r := made(ctx, in, f.Server, f.Doctor, f.Log, &s, nil)
+	f.logf("making %s again with: %s", sc.ID, s.Sentence())
+	r := made(ctx, sc, f.Server, f.Doctor, f.Log, &s, nil)
 	if err := r.err(); err != nil {
 		return p, after, err
 	}
-	return f.proof(in, s, before.Diagnosis, r.Diagnosis), r.Diagnosis, nil
+	return f.proof(sc, s, before.Diagnosis, r.Diagnosis), r.Diagnosis, nil
 }
 
-// again watches an incident once more.
+// again watches a scenario once more.
 type again func() (verdict.Diagnosis, error)
 
 // command carries out a command as it was printed, watches again, and takes it back.
 func (f Fixer) command(
-	ctx context.Context, in incident.Incident, s remedy.Step, before verdict.Diagnosis, watch again,
+	ctx context.Context, sc scenario.Scenario, s remedy.Step, before verdict.Diagnosis, watch again,
 ) (p remedy.Proof, after verdict.Diagnosis, err error) {
 	if len(s.Asks) > 0 {
 		return p, after, fmt.Errorf("the lab does not know %s", strings.Join(s.Asks, ", "))
 	}
 	step.Say(ctx, "carrying out %s", s.ID)
 	f.logf("$ %s", s.Command)
-	if err := f.shell(ctx, s.Command, password(in)); err != nil {
+	if err := f.shell(ctx, s.Command, password(sc)); err != nil {
 		return p, after, err
 	}
 	select {
@@ -166,10 +166,10 @@ func (f Fixer) command(
 	if after, err = watch(); err != nil {
 		return p, after, err
 	}
-	p = f.proof(in, s, before, after)
+	p = f.proof(sc, s, before, after)
 	if s.Undo != "" {
 		f.logf("$ %s", s.Undo)
-		if err := f.shell(ctx, s.Undo, password(in)); err != nil {
+		if err := f.shell(ctx, s.Undo, password(sc)); err != nil {
 			return p, after, fmt.Errorf("its undo: %w", err)
 		}
 		p.Undone = true
@@ -178,9 +178,9 @@ func (f Fixer) command(
 }
 
 // proof compares the watch after a step with that before it.
-func (f Fixer) proof(in incident.Incident, s remedy.Step, before, after verdict.Diagnosis) remedy.Proof {
+func (f Fixer) proof(sc scenario.Scenario, s remedy.Step, before, after verdict.Diagnosis) remedy.Proof {
 	p := remedy.Proof{
-		Cause: in.Cause, Step: s.ID, Library: s.Library, Incident: in.ID, Server: string(f.Server),
+		Cause: sc.Cause, Step: s.ID, Library: s.Library, Scenario: sc.ID, Server: string(f.Server),
 		LostBefore: perSecond(before, before.Excess.Ns), LostAfter: perSecond(after, after.Excess.Ns),
 		Of: perSecond(after, max(after.Excess.CallersNs-after.Excess.Ns, 0)), After: after.Verdict,
 	}
@@ -194,7 +194,7 @@ func (f Fixer) proof(in incident.Incident, s remedy.Step, before, after verdict.
 	switch {
 	case after.Verdict == verdict.Healthy:
 		p.Proven = true
-	case slices.Contains(causes, in.Cause):
+	case slices.Contains(causes, sc.Cause):
 		p.Why = "the second watch found the same cause"
 	case p.LostAfter > backWithin*p.Of:
 		p.Why = "callers still lost more than a tenth of their time"
@@ -247,10 +247,10 @@ func (f Fixer) shell(ctx context.Context, line, password string) error {
 // errorReply begins what redis-cli prints of an error: ERR, NOPERM and so on, and then a text.
 var errorReply = regexp.MustCompile(`^(\(error\)|[A-Z]{3,} )`)
 
-// password is that of an incident's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
-func password(in incident.Incident) string {
-	if i := slices.Index(in.Args, "-a"); i >= 0 && i+1 < len(in.Args) {
-		return in.Args[i+1]
+// password is that of a scenario's servers, which a user knows: doctor gets it by -a, redis-cli by its environment.
+func password(sc scenario.Scenario) string {
+	if i := slices.Index(sc.Args, "-a"); i >= 0 && i+1 < len(sc.Args) {
+		return sc.Args[i+1]
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/lab/apps"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
 )
@@ -54,19 +54,19 @@ var tiers = []struct {
 	{"T0", []string{recording.SourceTap, recording.SourceHost}},
 }
 
-// RunApp makes the incident of an application, lets doctor watch it into a recording at a path, and judges that.
-func RunApp(ctx context.Context, a incident.AppIncident, server servers.Name, doctor Doctor, path string,
+// RunApp makes the scenario of an application, lets doctor watch it into a recording at a path, and judges that.
+func RunApp(ctx context.Context, a scenario.AppScenario, server servers.Name, doctor Doctor, path string,
 	log io.Writer,
 ) AppResult {
 	out := AppResult{App: a.App, Path: a.Path, Fault: a.Fault, Operations: []apps.Operation{}, Tiers: []TierResult{}}
 	var running *apps.Running
-	in := a.Incident()
-	in.Args = []string{"--record", path}
-	in.Make = func(ctx context.Context, l *incident.Lab) (scene incident.Scene, err error) {
+	sc := a.Scenario()
+	sc.Args = []string{"--record", path}
+	sc.Make = func(ctx context.Context, l *scenario.Lab) (scene scenario.Scene, err error) {
 		scene, running, err = a.Make(ctx, l)
 		return scene, err
 	}
-	r := Run(ctx, in, server, func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
+	r := Run(ctx, sc, server, func(ctx context.Context, args []string) (verdict.Diagnosis, error) {
 		begin := time.Now()
 		d, err := doctor(ctx, args)
 		out.Operations = running.Stats().Since(begin).Operations()
@@ -74,7 +74,7 @@ func RunApp(ctx context.Context, a incident.AppIncident, server servers.Name, do
 	}, log)
 	out.Skipped, out.Error, out.Ending, out.Seconds = r.Skipped, r.Error, r.Ending, r.Seconds
 	if out.Skipped == "" && out.Error == "" {
-		if err := out.judge(path, in.Cause); err != nil {
+		if err := out.judge(path, sc.Cause); err != nil {
 			out.Error = err.Error()
 		}
 	}

@@ -1,4 +1,4 @@
-// Package grade makes incidents, lets doctor diagnose each, and compares the first finding with the truth.
+// Package grade makes scenarios, lets doctor diagnose each, and compares the first finding with the truth.
 package grade
 
 import (
@@ -12,14 +12,14 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 )
 
 // Result is one graded run.
 type Result struct {
-	Incident   string            `json:"incident"`
+	Scenario   string            `json:"incident"`
 	Truth      string            `json:"truth"`
 	Server     string            `json:"server"`
 	Got        string            `json:"got"`  // cause of the first finding, or the verdict if there is none
@@ -49,23 +49,23 @@ func (r Result) err() error {
 	return nil
 }
 
-// Run makes an incident, lets the doctor diagnose it, and ends it.
-func Run(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer) Result {
-	return made(ctx, in, server, doctor, log, nil, nil)
+// Run makes a scenario, lets the doctor diagnose it, and ends it.
+func Run(ctx context.Context, sc scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer) Result {
+	return made(ctx, sc, server, doctor, log, nil, nil)
 }
 
-// made is Run of an incident with a step carried out (nil: with none). then, where it is not nil, is called with the
-// diagnosis while the incident goes on.
-func made(ctx context.Context, in incident.Incident, server servers.Name, doctor Doctor, log io.Writer,
+// made is Run of a scenario with a step carried out (nil: with none). then, where it is not nil, is called with the
+// diagnosis while the scenario goes on.
+func made(ctx context.Context, sc scenario.Scenario, server servers.Name, doctor Doctor, log io.Writer,
 	fix *remedy.Step, then func(verdict.Diagnosis, again) error,
 ) (r Result) {
 	start := time.Now()
-	if in.Server != "" {
-		server = in.Server
+	if sc.Server != "" {
+		server = sc.Server
 	}
-	r = Result{Incident: in.ID, Truth: in.Cause, Server: string(server), Others: []string{}}
+	r = Result{Scenario: sc.ID, Truth: sc.Cause, Server: string(server), Others: []string{}}
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
-	l, err := incident.New(server, log)
+	l, err := scenario.New(server, log)
 	if err != nil {
 		r.Error = err.Error()
 		return r
@@ -79,27 +79,27 @@ func made(ctx context.Context, in incident.Incident, server servers.Name, doctor
 	if fix != nil {
 		l.Fix(*fix)
 	}
-	step.Say(ctx, "making the incident")
-	scene, err := in.Make(ctx, l)
+	step.Say(ctx, "making the scenario")
+	scene, err := sc.Make(ctx, l)
 	switch {
 	case errors.Is(err, fault.ErrCannot):
 		r.Skipped = err.Error()
 		return r
 	case err != nil:
-		r.Error = "making the incident: " + err.Error()
+		r.Error = "making the scenario: " + err.Error()
 		return r
 	case fix != nil && !l.CarriedOut():
-		r.Error = fmt.Sprintf("incident %s does not carry out step %s", in.ID, fix.ID)
+		r.Error = fmt.Sprintf("scenario %s does not carry out step %s", sc.ID, fix.ID)
 		return r
 	}
-	watch := in.Watch
+	watch := sc.Watch
 	if watch == 0 {
-		watch = incident.DefaultWatch
+		watch = scenario.DefaultWatch
 	}
 	watched := func() (verdict.Diagnosis, error) {
 		step.Say(ctx, "doctor watches %s for %v, and judges", scene.Target, watch)
 		d, err := doctor(ctx, append([]string{scene.Target, "--for", watch.String()}, slices.Concat(scene.Args,
-			in.Args)...))
+			sc.Args)...))
 		if err == nil {
 			err = ctx.Err() // what was seen of a watch that was ended early is no result
 		}
@@ -118,11 +118,11 @@ func made(ctx context.Context, in incident.Incident, server servers.Name, doctor
 	return r
 }
 
-// closed notes what went wrong at the end of the incident. It spoils the run only if the incident did not take place.
+// closed notes what went wrong at the end of the scenario. It spoils the run only if the scenario did not take place.
 func (r *Result) closed(err error) {
 	switch {
 	case err == nil || r.Error != "":
-	case errors.Is(err, incident.ErrNotMade):
+	case errors.Is(err, scenario.ErrNotMade):
 		r.Error = err.Error()
 	default:
 		r.Ending = err.Error()
@@ -132,7 +132,7 @@ func (r *Result) closed(err error) {
 func (r *Result) judge(d verdict.Diagnosis) {
 	r.Diagnosis = d
 	r.Got = d.Verdict
-	if r.Truth != incident.HealthyCause {
+	if r.Truth != scenario.HealthyCause {
 		r.Excess = d.Excess
 	}
 	for i, f := range d.Findings {
@@ -145,7 +145,7 @@ func (r *Result) judge(d verdict.Diagnosis) {
 			r.Rank = i + 1
 		}
 	}
-	if r.Truth == incident.HealthyCause && d.Verdict == verdict.Healthy {
+	if r.Truth == scenario.HealthyCause && d.Verdict == verdict.Healthy {
 		r.Rank = 1
 	}
 }

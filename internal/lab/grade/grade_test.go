@@ -1,97 +1,32 @@
 package grade
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 )
-
-// runWith grades an incident whose client is a shell script, which has read its options. Doctor says swap, where wait
-// is set once the script has ended.
-func runWith(t *testing.T, script string, wait bool) Result {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "client")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nread line\necho ready >&2\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var client *clients.Process
-	in := incident.Incident{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *incident.Lab) (
-		scene incident.Scene, err error,
-	) {
-		client, err = l.ClientProcess(ctx, incident.ClientSpec{Program: clients.Name(path), Options: clients.Options{
-			Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
-		}})
-		return incident.Scene{Target: node}, err
-	}}
-	return Run(t.Context(), in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
-		if wait {
-			<-client.Exited()
-		}
-		return verdict.Diagnosis{Verdict: "slow", Findings: []cause.Finding{{Cause: "swap"}}}, nil
-	}, io.Discard)
-}
-
-// TestTheVerdictOutlivesTheClient: how a client ends does not change what doctor has seen before. Only a client that
-// ends while doctor watches spoils the run.
-func TestTheVerdictOutlivesTheClient(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	for _, tt := range []struct {
-		name, script, line string
-		wait, right        bool
-	}{
-		{
-			"late", "exec sleep 60", "\n      after the verdict, which stands: the client ", false, true,
-		},
-		{
-			"with an error at its end", "cat >/dev/null; echo no summary >&2; exit 1",
-			"ended with an error (exit status 1): no summary\n", false, true,
-		},
-		{"without a summary", "cat >/dev/null", "printed nothing", false, true},
-		{
-			"while doctor watches", "echo refused >&2; exit 4",
-			"FAIL  swap                         the incident did not take place: the client ", true, false,
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := runWith(t, tt.script, tt.wait)
-			var out bytes.Buffer
-			Line(&out, r)
-			if r.Right() != tt.right || r.Got != "swap" || len(r.Diagnosis.Findings) != 1 {
-				t.Errorf("%+v", r)
-			}
-			if !strings.Contains(out.String(), tt.line) {
-				t.Errorf("no %q in:\n%s", tt.line, out.String())
-			}
-		})
-	}
-}
 
 // TestSteps: a run tells what it does.
 func TestSteps(t *testing.T) {
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
-	in := incident.Incident{ID: "x", Cause: "x"}
-	in.Make = func(_ context.Context, l *incident.Lab) (incident.Scene, error) {
+	sc := scenario.Scenario{ID: "x", Cause: "x"}
+	sc.Make = func(_ context.Context, l *scenario.Lab) (scenario.Scene, error) {
 		l.Defer(func(ctx context.Context) error { step.Say(ctx, "gone"); return nil })
-		return incident.Scene{Target: node}, nil
+		return scenario.Scene{Target: node}, nil
 	}
-	Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	Run(ctx, sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		return verdict.Diagnosis{Verdict: verdict.Healthy}, nil
 	}, io.Discard)
 	want := []string{
-		"one of 2: making the incident", "one of 2: doctor watches " + node + " for 8s, and judges",
+		"one of 2: making the scenario", "one of 2: doctor watches " + node + " for 8s, and judges",
 		"one of 2: undoing it", "one of 2: gone",
 	}
 	if !slices.Equal(said, want) {
@@ -102,10 +37,10 @@ func TestSteps(t *testing.T) {
 // TestInterrupted: the verdict of a watch that was ended early is no result.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	in := incident.Incident{ID: "x", Cause: "x", Make: func(context.Context, *incident.Lab) (incident.Scene, error) {
-		return incident.Scene{Target: node}, nil
+	sc := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
+		return scenario.Scene{Target: node}, nil
 	}}
-	r := Run(ctx, in, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
+	r := Run(ctx, sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		cancel()
 		return verdict.Diagnosis{Verdict: "slow", Findings: []cause.Finding{{Cause: "x"}}}, nil
 	}, io.Discard)

@@ -19,18 +19,18 @@ import (
 // FixesSchema names the JSON contract of Fixes.
 const FixesSchema = "slowpath.fixes/v1"
 
-// Fixes is what came of the fixes of incidents.
+// Fixes is what came of the fixes of scenarios.
 type Fixes struct {
 	Schema string         `json:"schema"`
 	Proofs []remedy.Proof `json:"proofs"`
-	// Untried are the steps that doctor printed and the lab cannot carry out, and incidents that gave none.
+	// Untried are the steps that doctor printed and the lab cannot carry out, and scenarios that gave none.
 	Untried []Untried `json:"untried"`
 }
 
-// Untried is a step that was not carried out; Step is empty where the incident gave none.
+// Untried is a step that was not carried out; Step is empty where the scenario gave none.
 type Untried struct {
 	Cause    string `json:"cause"`
-	Incident string `json:"incident"`
+	Scenario string `json:"incident"`
 	Step     string `json:"step,omitempty"`
 	Why      string `json:"why"`
 }
@@ -38,7 +38,7 @@ type Untried struct {
 // maxFixes bounds a file of Fixes, in bytes.
 const maxFixes = 8 << 20
 
-// NoFixes are those of no incident yet.
+// NoFixes are those of no scenario yet.
 func NoFixes() Fixes {
 	return Fixes{Schema: FixesSchema, Proofs: []remedy.Proof{}, Untried: []Untried{}}
 }
@@ -68,10 +68,10 @@ func ReadFixes(path string) (f Fixes, err error) {
 // Write writes the file in the order of causes.
 func (f Fixes) Write(path string) error {
 	slices.SortStableFunc(f.Proofs, func(a, b remedy.Proof) int {
-		return strings.Compare(a.Cause+" "+a.Incident+" "+a.Step, b.Cause+" "+b.Incident+" "+b.Step)
+		return strings.Compare(a.Cause+" "+a.Scenario+" "+a.Step, b.Cause+" "+b.Scenario+" "+b.Step)
 	})
 	slices.SortStableFunc(f.Untried, func(a, b Untried) int {
-		return strings.Compare(a.Cause+" "+a.Incident+" "+a.Step, b.Cause+" "+b.Incident+" "+b.Step)
+		return strings.Compare(a.Cause+" "+a.Scenario+" "+a.Step, b.Cause+" "+b.Scenario+" "+b.Step)
 	})
 	file, err := outfile.Overwrite(path)
 	if err != nil {
@@ -80,47 +80,48 @@ func (f Fixes) Write(path string) error {
 	return errors.Join(layout.JSON(file, "the proofs", f), file.Close())
 }
 
-// Add puts in what came of an incident, in place of what was known of the same incident and step.
+// Add puts in what came of a scenario, in place of what was known of the same scenario and step.
 func (f *Fixes) Add(a Applied) {
-	in := a.Before
+	before := a.Before
 	for _, p := range a.Proofs {
 		f.Proofs = slices.DeleteFunc(f.Proofs, func(o remedy.Proof) bool {
-			return o.Incident == p.Incident && o.Step == p.Step && o.Library == p.Library
+			return o.Scenario == p.Scenario && o.Step == p.Step && o.Library == p.Library
 		})
 		f.Proofs = append(f.Proofs, p)
 	}
 	f.Untried = slices.DeleteFunc(f.Untried, func(u Untried) bool {
-		return u.Incident == in.Incident && (u.Step == "" || slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool {
-			return p.Step == u.Step
-		}) || slices.ContainsFunc(a.NotApplied, func(n NotApplied) bool { return n.Step == u.Step }))
+		return u.Scenario == before.Scenario && (u.Step == "" ||
+			slices.ContainsFunc(a.Proofs, func(p remedy.Proof) bool {
+				return p.Step == u.Step
+			}) || slices.ContainsFunc(a.NotApplied, func(n NotApplied) bool { return n.Step == u.Step }))
 	})
 	for _, n := range a.NotApplied {
-		f.Untried = append(f.Untried, Untried{in.Truth, in.Incident, n.Step, n.Why})
+		f.Untried = append(f.Untried, Untried{before.Truth, before.Scenario, n.Step, n.Why})
 	}
-	if err := in.err(); err != nil {
-		f.Untried = append(f.Untried, Untried{Cause: in.Truth, Incident: in.Incident, Why: layout.OneLine(err.Error())})
+	if err := before.err(); err != nil {
+		f.Untried = append(f.Untried, Untried{before.Truth, before.Scenario, "", layout.OneLine(err.Error())})
 	}
 }
 
-// FixLine prints what came of the fix of an incident.
+// FixLine prints what came of the fix of a scenario.
 func FixLine(w io.Writer, a Applied) {
-	in := a.Before
-	if err := in.err(); err != nil {
-		fmt.Fprintf(w, "FAIL  %-28s %s\n", in.Incident, layout.OneLine(err.Error()))
+	before := a.Before
+	if err := before.err(); err != nil {
+		fmt.Fprintf(w, "FAIL  %-28s %s\n", before.Scenario, layout.OneLine(err.Error()))
 	}
 	for _, p := range a.Proofs {
 		mark, why := "ok   ", "after it "+p.After
 		if !p.Proven {
 			mark, why = "NOT  ", p.Why+" ("+p.After+")"
 		}
-		fmt.Fprintf(w, "%s %-28s %s: callers lost %s s per second, then %s of %s; %s\n", mark, in.Incident,
+		fmt.Fprintf(w, "%s %-28s %s: callers lost %s s per second, then %s of %s; %s\n", mark, before.Scenario,
 			strings.TrimSpace(p.Step+" "+p.Library), format.Rounded(p.LostBefore),
 			format.Rounded(p.LostAfter), format.Rounded(p.Of), why)
 	}
 	for _, n := range a.NotApplied {
-		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", in.Incident, n.Step, n.Why)
+		fmt.Fprintf(w, "      %-28s %s: not carried out: %s\n", before.Scenario, n.Step, n.Why)
 	}
-	endingLine(w, in.Ending)
+	endingLine(w, before.Ending)
 }
 
 // Table prints how many causes have a proven fix, and which have none.

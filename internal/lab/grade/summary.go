@@ -3,15 +3,15 @@ package grade
 import (
 	"slices"
 
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 )
 
 // Summary is the result of all runs.
 type Summary struct {
 	Schema       string                    `json:"schema"`
 	Results      []Result                  `json:"results"`
-	Named        int                       `json:"named_first"` // incidents whose cause is the first finding
-	Incidents    int                       `json:"incidents"`
+	Named        int                       `json:"named_first"` // scenarios whose cause is the first finding
+	Scenarios    int                       `json:"incidents"`
 	Healthy      int                       `json:"healthy_kept"` // healthy loads with the verdict healthy
 	HealthyTotal int                       `json:"healthy"`
 	Skipped      int                       `json:"skipped"`
@@ -30,13 +30,13 @@ func Summarise(rs []Result) Summary {
 			s.Skipped++
 			continue
 		}
-		if r.Truth == incident.HealthyCause {
+		if r.Truth == scenario.HealthyCause {
 			s.HealthyTotal++
 			if r.Right() {
 				s.Healthy++
 			}
 		} else {
-			s.Incidents++
+			s.Scenarios++
 			if r.Right() {
 				s.Named++
 			}

@@ -16,7 +16,7 @@ type Unexplained struct {
 	Median   float64 `json:"median"` // of the shares of the runs; of an even number of runs the higher one of two
 	MedianOf string  `json:"median_of"`
 	Worst    float64 `json:"worst"`
-	WorstOf  string  `json:"worst_of"` // incident
+	WorstOf  string  `json:"worst_of"` // scenario
 }
 
 // Unexplained returns the share of the lost time that no finding explains; ok is false where none was lost.
@@ -53,7 +53,7 @@ func unexplainedOf(rs []Result) Unexplained {
 	u.Share, _ = all.Unexplained()
 	u.Median, _ = median.Unexplained()
 	u.Worst, _ = worst.Unexplained()
-	u.MedianOf, u.WorstOf = median.Incident, worst.Incident
+	u.MedianOf, u.WorstOf = median.Scenario, worst.Scenario
 	return u
 }
 
@@ -63,10 +63,10 @@ func unexplainedTable(w io.Writer, s Summary) {
 	if len(rs) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%-32s %12s %12s\n", "incident", "lost", "unexplained")
+	fmt.Fprintf(w, "\n%-32s %12s %12s\n", "scenario", "lost", "unexplained")
 	for _, r := range slices.Backward(rs) {
 		share, _ := r.Unexplained()
-		fmt.Fprintf(w, "%-32s %10.2f s %10.1f %%\n", r.Incident, float64(r.Excess.Ns)/1e9, share*100)
+		fmt.Fprintf(w, "%-32s %10.2f s %10.1f %%\n", r.Scenario, float64(r.Excess.Ns)/1e9, share*100)
 	}
 	u := s.Unexplained
 	fmt.Fprintf(w, "\nunexplained: %.1f %% of the lost time of %d runs together; median %.1f %% (%s), worst %.1f %% "+

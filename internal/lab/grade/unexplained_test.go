@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/recording"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // run is a graded recording of calls of half a millisecond, which is the baseline, and of slow ones: of each its time
 // above that, and how long of it the server was throttled.
-func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
+func run(t *testing.T, id, truth string, slow ...[2]int64) Result {
 	t.Helper()
 	rec := recording.New()
 	rec.SetMeta(recording.MetaTarget, node)
@@ -39,7 +39,7 @@ func run(t *testing.T, in, truth string, slow ...[2]int64) Result {
 		})
 	}
 	rec.Index()
-	r := Result{Incident: in, Truth: truth}
+	r := Result{Scenario: id, Truth: truth}
 	r.judge(verdict.Diagnose(rec, "test"))
 	return r
 }
@@ -70,9 +70,9 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 		run(t, "half", "x", [2]int64{100 * ms, 50 * ms}),
 		run(t, "seen", "x", [2]int64{300 * ms, 300 * ms}),
 		run(t, "tenth", "x", [2]int64{100 * ms, 90 * ms}),
-		run(t, "healthy-idle", incident.HealthyCause, [2]int64{100 * ms, 0}),
+		run(t, "healthy-idle", scenario.HealthyCause, [2]int64{100 * ms, 0}),
 		run(t, "nothing slow", "x"),
-		{Incident: "skipped", Truth: "x", Skipped: "no root"},
+		{Scenario: "skipped", Truth: "x", Skipped: "no root"},
 	})
 	want := Unexplained{Runs: 3, Share: 60. / 500, Median: 0.1, MedianOf: "tenth", Worst: 0.5, WorstOf: "half"}
 	if s.Unexplained != want {
@@ -94,7 +94,7 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 }
 
 func TestNoExcessNoShare(t *testing.T) {
-	s := Summarise([]Result{run(t, "healthy-idle", incident.HealthyCause)})
+	s := Summarise([]Result{run(t, "healthy-idle", scenario.HealthyCause)})
 	var out bytes.Buffer
 	Table(&out, s)
 	if s.Unexplained != (Unexplained{}) || strings.Contains(out.String(), "unexplained") {

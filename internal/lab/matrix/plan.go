@@ -57,7 +57,7 @@ func (p Plan) Todo(m *Matrix) []Cell {
 	return todo
 }
 
-// Full and Quick are the usual settings. Doctor watches for so long as the lab's incidents need it to, and in quick
+// Full and Quick are the usual settings. Doctor watches for so long as the lab's scenarios need it to, and in quick
 // mode for so long as gives the profile source time for a profile of the CPU. Incident 000 had three masters, three
 // replicas and 100 connections.
 func Full() Settings {

@@ -9,7 +9,7 @@ import (
 
 	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 )
 
 // caller makes operations by a schedule and times each by its own clock.
@@ -23,18 +23,18 @@ type caller interface {
 // starter starts one kind of callers.
 type starter struct {
 	starts func(clients.Name) bool
-	start  func(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, error)
+	start  func(ctx context.Context, s *stage, spec scenario.ClientSpec) (caller, error)
 }
 
 // starters are the kinds of callers. The first that can start a program does.
 var starters = []starter{
 	{func(n clients.Name) bool { return slices.Contains(clients.Known(), n) }, startProcess},
-	{func(n clients.Name) bool { return n == incident.SharedConn || n == incident.TwoWrites }, startOwn},
+	{func(n clients.Name) bool { return n == scenario.SharedConn || n == scenario.TwoWrites }, startOwn},
 	{func(n clients.Name) bool { return slices.Contains(sites, n) }, startSite},
 }
 
 // startCaller starts a caller and waits for its first result.
-func (s *stage) startCaller(ctx context.Context, spec incident.ClientSpec) (caller, error) {
+func (s *stage) startCaller(ctx context.Context, spec scenario.ClientSpec) (caller, error) {
 	for _, kind := range starters {
 		if kind.starts(spec.Program) {
 			return kind.start(ctx, s, spec)
@@ -46,7 +46,7 @@ func (s *stage) startCaller(ctx context.Context, spec incident.ClientSpec) (call
 // process is a client program of the lab.
 type process struct{ *clients.Process }
 
-func startProcess(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, error) {
+func startProcess(ctx context.Context, s *stage, spec scenario.ClientSpec) (caller, error) {
 	p, err := s.lab.ClientProcess(ctx, spec)
 	return process{p}, err
 }
@@ -59,9 +59,9 @@ const endOfCaller = 5 * time.Second
 func (p process) stop() (clients.Summary, error) { return p.Stop(endOfCaller) }
 
 // own are callers in this process. What is wrong with them is no option of a library.
-type own struct{ *incident.OwnCallers }
+type own struct{ *scenario.OwnCallers }
 
-func startOwn(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, error) {
+func startOwn(ctx context.Context, s *stage, spec scenario.ClientSpec) (caller, error) {
 	c, err := s.lab.StartOwnCallers(ctx, spec.Program, spec.Options)
 	s.Own = c
 	return own{c}, err
@@ -88,8 +88,8 @@ var sites = func() (names []clients.Name) {
 // warmUpOfSite is how long a site works before the first trial: pools fill, and JVMs compile what runs often.
 const warmUpOfSite = 4 * time.Second
 
-func startSite(ctx context.Context, s *stage, spec incident.ClientSpec) (caller, error) {
-	r, err := s.lab.App(ctx, incident.AppSpec{
+func startSite(ctx context.Context, s *stage, spec scenario.ClientSpec) (caller, error) {
+	r, err := s.lab.App(ctx, scenario.AppSpec{
 		Name: apps.Name(spec.Program), Cgroup: spec.Cgroup, CPU: spec.CPU,
 		Options: apps.Options{Addr: spec.Options.Addresses[0], Rate: spec.Options.Rate, Slice: spec.Options.Slice},
 	})

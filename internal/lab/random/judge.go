@@ -41,7 +41,7 @@ func (r *Run) Judge(file, version string) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", r.Seed, err)
 	}
-	if len(r.Scenario.Faults) > 0 && len(r.Trials) > 0 { // when it was made, other figures may have decided
+	if len(r.Drawn.Faults) > 0 && len(r.Trials) > 0 { // when it was made, other figures may have decided
 		for i := range r.Trials {
 			r.Trials[i].setMask()
 		}
@@ -66,7 +66,7 @@ func (r *Run) judgement(d verdict.Diagnosis) Judgement {
 			Cause: f.Cause, Share: f.ExcessShare, Confidence: f.Confidence, Strength: f.Strength, Grade: f.Grade,
 			Few: verdict.Few(f), Main: verdict.Main(f), Because: f.Because,
 			Right: r.right(f, d.Findings),
-			Made:  slices.ContainsFunc(r.Scenario.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
+			Made:  slices.ContainsFunc(r.Drawn.Faults, func(m Fault) bool { return m.Cause == f.Cause }),
 		})
 	}
 	if len(j.Findings) > 0 {
@@ -107,10 +107,10 @@ func (r *Run) isOpen(id string) bool {
 	noticed := r.noticedInWatch()
 	explained := slices.ContainsFunc(r.Costs, func(c Cost) bool { return c.Hurts && c.Noticed })
 	for i, c := range r.Costs {
-		if i == len(r.Scenario.Faults) { // without a fault there is one cost, of nothing
+		if i == len(r.Drawn.Faults) { // without a fault there is one cost, of nothing
 			break
 		}
-		kind := r.Scenario.Faults[i].kind()
+		kind := r.Drawn.Faults[i].kind()
 		open := c.Open() || c.Hurts && !noticed || !c.Hurts && (kind.Calls || noticed && !explained)
 		if open && (c.Cause == id || slices.Contains(kind.Also, id)) {
 			return true
@@ -130,7 +130,7 @@ func (r *Run) noticedInWatch() bool {
 	}
 	n = max(n, 1)
 	return r.Watch.Late-late/n >= noticedLate || r.Watch.Long-long/n >= noticedLong ||
-		busy(r.Watch.MeanNs-ns/n, r.Trials, r.Scenario.workers()) >= noticedBusy
+		busy(r.Watch.MeanNs-ns/n, r.Trials, r.Drawn.workers()) >= noticedBusy
 }
 
 // Healthy tells whether no fault cost the callers time that they notice.

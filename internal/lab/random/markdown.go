@@ -14,7 +14,7 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Markdown writes docs/accuracy.md: what series of random scenarios show, each with all runs that went wrong. The
+// Markdown writes docs/accuracy.md: what series of drawn scenarios show, each with all runs that went wrong. The
 // command is the one that makes it.
 func Markdown(w io.Writer, series []Report, command string) error {
 	d := &document{}
@@ -26,7 +26,7 @@ func Markdown(w io.Writer, series []Report, command string) error {
 	d.line("")
 	d.line("A run draws servers, callers, noise and none, one or two faults from its seed, measures at the callers\n" +
 		"what each fault costs them, and compares the verdict with that:\n" +
-		"[how it is measured](truth.md#random-scenarios). T2 has all sources, T1 all but the tap, T0 a connection\n" +
+		"[how it is measured](truth.md#drawn-scenarios). T2 has all sources, T1 all but the tap, T0 a connection\n" +
 		"alone. A fault whose cost nobody notices, or may be chance, is left open: it is right to name it, and\n" +
 		"not to. Intervals are at 95 %% (Wilson).")
 	for _, r := range series {
@@ -93,7 +93,7 @@ func (d *document) about(r Report) {
 		if m := run.Machine; m != "" && !slices.Contains(machines, m) {
 			machines = append(machines, m)
 		}
-		if !reflect.DeepEqual(run.Scenario, Draw(run.Seed, run.Only)) {
+		if !reflect.DeepEqual(run.Drawn, Draw(run.Seed, run.Only)) {
 			others++
 		}
 	}
@@ -101,7 +101,7 @@ func (d *document) about(r Report) {
 		d.line("- made on: %s", strings.Join(machines, "; "))
 	}
 	if others > 0 {
-		d.line("- %d of the runs were drawn by another version: their seeds make other scenarios now", others)
+		d.line("- %d of the runs were drawn by another version: their seeds make other drawn scenarios now", others)
 	}
 	d.line("- the test of what a fault costs says of trials that differ in nothing that a fault hurts: %s",
 		r.FalseAlarms.long())

@@ -9,45 +9,45 @@ import (
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/report/layout"
 )
 
 // topologies says what they are.
-var topologies = map[incident.Topology]string{
-	incident.Standalone: "one server",
-	incident.Replicated: "a master with one replica",
-	incident.Clustered:  "a cluster of three masters",
-	incident.Encrypted:  "one server with TLS",
-	incident.Proxied:    "one server behind a proxy that delays its replies by 0.2 to 3 ms",
-	incident.Namespaced: "one server in a network namespace",
-	incident.SlowDisk:   "one server with an append-only file on a disk that can be slow",
+var topologies = map[scenario.Topology]string{
+	scenario.Standalone: "one server",
+	scenario.Replicated: "a master with one replica",
+	scenario.Clustered:  "a cluster of three masters",
+	scenario.Encrypted:  "one server with TLS",
+	scenario.Proxied:    "one server behind a proxy that delays its replies by 0.2 to 3 ms",
+	scenario.Namespaced: "one server in a network namespace",
+	scenario.SlowDisk:   "one server with an append-only file on a disk that can be slow",
 }
 
-// drawable lists what a scenario can have.
+// drawable lists what a drawn scenario can have.
 func (d *document) drawable() {
 	d.title("## What can be drawn")
 	d.blank()
 	d.item("servers: %s", join(servers.Known()))
 	var ways []string
-	for _, t := range incident.Topologies {
+	for _, t := range scenario.Topologies {
 		ways = append(ways, fmt.Sprintf("%s (`%s`)", topologies[t], t))
 	}
 	d.item("topologies: %s", strings.Join(ways, "; "))
 	d.item("callers by client libraries ([clients.md](clients.md)), one or two programs: %s",
 		join(slices.DeleteFunc(clients.Known(), func(n clients.Name) bool {
 			return !slices.ContainsFunc(servers.Known(), func(s servers.Name) bool {
-				return fits(n, incident.Standalone, s)
+				return fits(n, scenario.Standalone, s)
 			})
 		})))
 	d.item("web applications ([apps.md](apps.md)), whose visitors are the callers: %s", join(sites))
 	d.item("callers in the lab's own process, whose sockets matter: %s",
-		join([]clients.Name{incident.SharedConn, incident.TwoWrites}))
+		join([]clients.Name{scenario.SharedConn, scenario.TwoWrites}))
 	d.item("other callers on 2 to 10 connections, a process with 2 to 15 %% of a CPU, or writes to the disk, or none")
-	d.item("none, one or two of %d faults, with a strength", len(incident.Faults()))
+	d.item("none, one or two of %d faults, with a strength", len(scenario.Faults()))
 	d.table("fault", "cause", "also called", "topologies", "callers", "strength, of 1000 draws")
-	for _, f := range incident.Faults() {
+	for _, f := range scenario.Faults() {
 		callers := join(f.Needs.Callers)
 		if strings.HasPrefix(callers, join(clients.Known())) {
 			callers = "client libraries" + strings.TrimPrefix(callers, join(clients.Known()))
@@ -61,12 +61,12 @@ func (d *document) drawable() {
 	d.undrawable()
 }
 
-// undrawable lists what no scenario has.
+// undrawable lists what no drawn scenario has.
 func (d *document) undrawable() {
 	d.title("## What cannot be drawn")
 	var missing []string
 	for _, c := range cause.Catalogue() {
-		if !slices.ContainsFunc(incident.Faults(), func(f incident.Fault) bool {
+		if !slices.ContainsFunc(scenario.Faults(), func(f scenario.Fault) bool {
 			return f.Cause == c.ID || slices.Contains(f.Also, c.ID)
 		}) {
 			missing = append(missing, c.ID)
@@ -117,9 +117,9 @@ func orAny(text string) string {
 }
 
 // strengths are the ranges of what is drawn.
-func strengths(f incident.Fault) string {
+func strengths(f scenario.Fault) string {
 	r := rand.New(rand.NewPCG(1, 1)) // any constant: the document is the same each time
-	low, high := f.Draw(r), incident.Strength{}
+	low, high := f.Draw(r), scenario.Strength{}
 	var names []string
 	for name, v := range low {
 		high[name] = v

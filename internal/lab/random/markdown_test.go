@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 )
 
 // ofSeries are 20 runs with one fault, of which the first n are judged right, and a healthy one.
 func ofSeries(right int) (runs []Run) {
-	far := Fault{Name: "rtt-floor", Cause: "rtt-floor", Strength: incident.Strength{"delay_ms": 3}}
+	far := Fault{Name: "rtt-floor", Cause: "rtt-floor", Strength: scenario.Strength{"delay_ms": 3}}
 	for seed := range 20 {
 		said := "rtt-floor"
 		if seed >= right {
@@ -38,7 +38,7 @@ func row(t *testing.T, text string, cells ...string) string {
 }
 
 func TestMarkdown(t *testing.T) {
-	failed := Run{Seed: 21, Error: "no | server", Scenario: Draw(21, "")}
+	failed := Run{Seed: 21, Error: "no | server", Drawn: Draw(21, "")}
 	good := Summarise(append(ofSeries(20), failed), 0, 22, "v1")
 	bad := Summarise(ofSeries(17), 0, 21, "v1")
 	bad.Only = servers.Valkey811
@@ -78,10 +78,10 @@ func TestMarkdown(t *testing.T) {
 		t.Error(line)
 	}
 	row(t, second, "0.9 to 1.0", "0.95", "17 of 20 (64–95 %)")
-	for _, f := range incident.Faults() {
+	for _, f := range scenario.Faults() {
 		row(t, second, "`"+f.Name+"`", "`"+f.Cause+"`")
 	}
-	for _, topology := range incident.Topologies {
+	for _, topology := range scenario.Topologies {
 		if topologies[topology] == "" {
 			t.Errorf("what is %s?", topology)
 		}

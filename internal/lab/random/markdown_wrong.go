@@ -15,7 +15,7 @@ func (d *document) wrong(r Report) {
 		again += " --server " + string(r.Only)
 	}
 	d.title("### Runs that went wrong")
-	d.line("\nThe same scenario again: `%s`", again)
+	d.line("\nThe same drawn scenario again: `%s`", again)
 	best := recording.Tiers[0].Name
 	var listed, less []Run
 	for _, run := range r.Runs {
@@ -28,14 +28,14 @@ func (d *document) wrong(r Report) {
 		}
 	}
 	d.line("\nAt %s, %d runs:", best, len(listed))
-	d.table("seed", "scenario", "true", best+" says", "wrong")
+	d.table("seed", "drawn scenario", "true", best+" says", "wrong")
 	for _, run := range listed {
-		d.row(fmt.Sprint(run.Seed), run.Scenario.whole(), run.truths(), run.Tiers[best].String(), run.wrongAt(best))
+		d.row(fmt.Sprint(run.Seed), run.Drawn.whole(), run.truths(), run.Tiers[best].String(), run.wrongAt(best))
 	}
 	d.line("\nRight at %s, but what is said first with fewer sources is not true: %d runs.", best, len(less))
-	d.table("seed", "scenario", "true", "T1 says", "T0 says")
+	d.table("seed", "drawn scenario", "true", "T1 says", "T0 says")
 	for _, run := range less {
-		cells := []string{fmt.Sprint(run.Seed), run.Scenario.whole(), run.truths()}
+		cells := []string{fmt.Sprint(run.Seed), run.Drawn.whole(), run.truths()}
 		for _, tier := range recording.Tiers[1:] {
 			said := "right"
 			if !run.firstIsRight(tier.Name) {
@@ -54,7 +54,7 @@ func (d *document) failed(r Report) {
 		return
 	}
 	d.line("\nNot made:")
-	d.table("seed", "scenario", "why")
+	d.table("seed", "drawn scenario", "why")
 	for _, run := range r.Runs {
 		if run.Failed() {
 			why := strings.Map(func(c rune) rune {
@@ -63,7 +63,7 @@ func (d *document) failed(r Report) {
 				}
 				return c
 			}, run.Skipped+run.Error)
-			d.row(fmt.Sprint(run.Seed), run.Scenario.whole(), why)
+			d.row(fmt.Sprint(run.Seed), run.Drawn.whole(), why)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (r *Run) wrongAt(tier string) string {
 	return strings.Join(wrong, "; ")
 }
 
-// whole is the scenario with its faults.
-func (s Scenario) whole() string {
+// whole is the drawn scenario with its faults.
+func (s Drawn) whole() string {
 	text := s.String()
 	for _, f := range s.Faults {
 		text += "; " + f.String()

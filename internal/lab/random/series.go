@@ -31,7 +31,7 @@ type Series struct {
 }
 
 // ErrNothingKept is that of a directory without results.
-var ErrNothingKept = errors.New("has no result of a random scenario")
+var ErrNothingKept = errors.New("has no result of a drawn scenario")
 
 // Kept tells which seeds a directory has results of: the first, and how many there are from it to the last.
 func Kept(dir string) (first uint64, n int, err error) {
@@ -134,8 +134,8 @@ func (s Series) load(seed uint64) (Run, error) {
 	return kept.Run, s.drawnAlike(kept.Run)
 }
 
-// drawnAlike refuses a result of a series with another choice of servers: its seeds make other scenarios. Results that
-// are only judged may have any choice.
+// drawnAlike refuses a result of a series with another choice of servers: its seeds make other
+// drawn scenarios. Results that are only judged may have any choice.
 func (s Series) drawnAlike(r Run) error {
 	if r.Only == s.Server || s.JudgeOnly && s.Server == "" {
 		return nil

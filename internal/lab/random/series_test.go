@@ -1,88 +1,15 @@
 package random
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"slowpath/internal/lab/fault"
-	"slowpath/internal/lab/incident"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/recording"
-	"slowpath/internal/source"
-	"slowpath/internal/wire/target"
 )
-
-// record watches in this process, for a shorter time, and without the kernel: it needs no privilege.
-func record(ctx context.Context, watched []string, _ time.Duration, file string) error {
-	to, err := (&target.Options{}).Targets(watched, func(string) string { return "" })
-	if err != nil {
-		return err
-	}
-	w, err := recording.Create(file, 0)
-	if err != nil {
-		return err
-	}
-	err = source.Run(ctx, source.Options{
-		Targets: to, For: 2 * time.Second, Slow: "auto", Version: "test", NoTap: true,
-	}, w)
-	return errors.Join(err, w.Close())
-}
-
-// pausedAndFar are callers behind a proxy, with one fault that hurts them and one that does nothing to them.
-func pausedAndFar() Scenario {
-	return Scenario{
-		Server: servers.Redis7015, Topology: incident.Proxied, DelayMs: 0.5,
-		Callers: []Caller{{Program: incident.SharedConn, Workers: 4, PerSecond: 200, Reads: 1, Items: 2}},
-		Faults: []Fault{
-			{"client-pause-or-write-block", "client-pause-or-write-block", incident.Strength{
-				"every_ms": 200, "pause_ms": 120,
-			}},
-			{"rtt-floor", "rtt-floor", incident.Strength{"delay_ms": 0}},
-		},
-	}
-}
-
-// TestRun makes a real scenario, with shorter trials: the fault that pauses the callers is the truth, and named first.
-func TestRun(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	file := filepath.Join(t.TempDir(), "1.slowpath")
-	var log bytes.Buffer
-	l, err := incident.New(servers.Redis7015, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := Run{Seed: 1, Scenario: pausedAndFar()}
-	err = r.make(t.Context(), l, 400*time.Millisecond, record, file)
-	if closing := l.Close(context.WithoutCancel(t.Context())); closing != nil {
-		t.Error(closing)
-	}
-	if left, err := l.Registry.Entries(); err != nil || len(left) > 0 {
-		t.Errorf("left in the registry: %v, %v", left, err)
-	}
-	if errors.Is(err, fault.ErrCannot) || errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatalf("%v; %s", err, &log)
-	}
-	if err := r.Judge(file, "test"); err != nil {
-		t.Fatal(err)
-	}
-	Line(t.Output(), r)
-	if !r.Costs[0].Hurts || r.Truth[0].Cause != "client-pause-or-write-block" || r.Costs[0].CostNs <= 0 {
-		t.Errorf("costs %+v", r.Costs)
-	}
-	if j := r.Tiers["T0"]; !r.isTrue(j.First) {
-		t.Errorf("T0: %v", j)
-	}
-}
 
 // TestSeries: a series makes what its directory lacks, judges the rest again, and stops where it is told to.
 func TestSeries(t *testing.T) {
@@ -92,7 +19,7 @@ func TestSeries(t *testing.T) {
 	if runs, err := s.Play(t.Context()); err != nil || len(runs) > 0 {
 		t.Errorf("an empty directory: %v, %v", runs, err)
 	}
-	kept := Run{Seed: 4, Scenario: Draw(4, ""), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
+	kept := Run{Seed: 4, Drawn: Draw(4, ""), Truth: []Truth{{Cause: "slow-command", CostNs: 5, Share: 1}}}
 	if err := s.store(kept); err != nil {
 		t.Fatal(err)
 	}

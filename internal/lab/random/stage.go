@@ -12,24 +12,24 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/traffic"
 	"slowpath/internal/outfile"
 )
 
-// stage is a scenario that runs.
+// stage is a drawn scenario that runs.
 type stage struct {
-	incident.Stage
-	scenario Scenario
-	lab      *incident.Lab
-	addrs    []string // that the callers dial
-	target   []string // that slowpath watches, with its options
-	prefix   []string // of the callers' commands
-	callers  []caller
-	others   clients.Summary  // of the callers that only LostNs counts, but for its slices
-	slices   *protocol.Slices // of these, while they run
-	options  clients.Options  // of the first caller, without a fault
-	on       []*incident.Lab  // of each fault while it is on
+	scenario.Stage
+	drawn   Drawn
+	lab     *scenario.Lab
+	addrs   []string // that the callers dial
+	target  []string // that slowpath watches, with its options
+	prefix  []string // of the callers' commands
+	callers []caller
+	others  clients.Summary  // of the callers that only LostNs counts, but for its slices
+	slices  *protocol.Slices // of these, while they run
+	options clients.Options  // of the first caller, without a fault
+	on      []*scenario.Lab  // of each fault while it is on
 }
 
 // The CLIENT SETNAMEs of callers. The proxy loses replies of the first ones only: they have a timeout then.
@@ -39,8 +39,8 @@ const (
 )
 
 // build makes everything but the faults.
-func build(ctx context.Context, l *incident.Lab, s Scenario) (*stage, error) {
-	st := &stage{scenario: s, lab: l, on: make([]*incident.Lab, len(s.Faults))}
+func build(ctx context.Context, l *scenario.Lab, s Drawn) (*stage, error) {
+	st := &stage{drawn: s, lab: l, on: make([]*scenario.Lab, len(s.Faults))}
 	for _, step := range []func(context.Context) error{
 		st.startServer, st.startPath, st.fill, st.startOthers, st.startNoise, st.startCallers,
 	} {
@@ -52,18 +52,18 @@ func build(ctx context.Context, l *incident.Lab, s Scenario) (*stage, error) {
 }
 
 // needs tells whether a fault needs something.
-func (s *stage) needs(what func(incident.Needs) bool) bool {
-	return slices.ContainsFunc(s.scenario.Faults, func(f Fault) bool { return what(f.kind().Needs) })
+func (s *stage) needs(what func(scenario.Needs) bool) bool {
+	return slices.ContainsFunc(s.drawn.Faults, func(f Fault) bool { return what(f.kind().Needs) })
 }
 
-func (s *stage) oneCPU() bool { return s.needs(func(n incident.Needs) bool { return n.OneCPU }) }
+func (s *stage) oneCPU() bool { return s.needs(func(n scenario.Needs) bool { return n.OneCPU }) }
 
 func (s *stage) startServer(ctx context.Context) (err error) {
 	var spec fleet.Spec
 	if s.oneCPU() {
 		spec.CPUs = []int{0}
 	}
-	for _, f := range s.scenario.Faults {
+	for _, f := range s.drawn.Faults {
 		if config := f.kind().Config; config != nil {
 			spec.Config = append(spec.Config, config(s.lab, f.Strength)...)
 		}
@@ -71,7 +71,7 @@ func (s *stage) startServer(ctx context.Context) (err error) {
 	if err = s.startTopology(ctx, spec); err != nil {
 		return err
 	}
-	if s.needs(func(n incident.Needs) bool { return n.Quota }) {
+	if s.needs(func(n scenario.Needs) bool { return n.Quota }) {
 		if s.Quota, err = fault.CPUCgroup(s.lab, "server", 0); err == nil {
 			err = s.Quota.Add(s.Server.PID)
 		}
@@ -81,8 +81,8 @@ func (s *stage) startServer(ctx context.Context) (err error) {
 
 func (s *stage) startTopology(ctx context.Context, spec fleet.Spec) (err error) {
 	l := s.lab
-	switch s.scenario.Topology {
-	case incident.Clustered:
+	switch s.drawn.Topology {
+	case scenario.Clustered:
 		// nodes that are busy for seconds keep their slots
 		spec.Config = append(spec.Config, "cluster-node-timeout 60000")
 		var c *fleet.Cluster
@@ -92,18 +92,18 @@ func (s *stage) startTopology(ctx context.Context, spec fleet.Spec) (err error) 
 		s.Cluster = c
 		s.Server, s.addrs, s.target = c.Nodes[0], c.Addrs(), []string{c.Nodes[0].Addr}
 		return nil
-	case incident.Replicated:
+	case scenario.Replicated:
 		s.Server, err = l.Replicated(ctx, spec)
-	case incident.SlowDisk:
+	case scenario.SlowDisk:
 		if s.Disk, err = fault.NewSlowDisk(ctx, l, 0); err == nil {
 			s.Server, err = l.StartOn(ctx, s.Disk, append(spec.Config, "appendfsync everysec")...)
 		}
-	case incident.Namespaced:
+	case scenario.Namespaced:
 		if s.NetNS, err = fault.NewNetNS(ctx, l); err == nil {
 			spec.NetNS, spec.Bind = s.NetNS.Name, s.NetNS.Addr
 			s.Server, err = l.Start(ctx, spec)
 		}
-	case incident.Encrypted:
+	case scenario.Encrypted:
 		spec.TLS, spec.RSA = true, 2048
 		fallthrough
 	default:
@@ -117,11 +117,11 @@ func (s *stage) startTopology(ctx context.Context, spec fleet.Spec) (err error) 
 
 // startPath makes what is between the callers and the server.
 func (s *stage) startPath(ctx context.Context) (err error) {
-	switch s.scenario.Topology {
-	case incident.Encrypted:
+	switch s.drawn.Topology {
+	case scenario.Encrypted:
 		s.TLS, s.target = true, []string{"rediss://" + s.Server.Addr, "--insecure"}
-	case incident.Proxied:
-		s.Delay = time.Duration(s.scenario.DelayMs * float64(time.Millisecond))
+	case scenario.Proxied:
+		s.Delay = time.Duration(s.drawn.DelayMs * float64(time.Millisecond))
 		s.Proxy = &fault.Proxy{Server: s.Server.Addr, ReplyDelay: s.Delay, LoseOf: callersName}
 		addr, err := s.Proxy.Start(ctx, s.lab)
 		if err != nil {
@@ -129,7 +129,7 @@ func (s *stage) startPath(ctx context.Context) (err error) {
 		}
 		s.addrs, s.target = []string{addr}, []string{addr}
 	}
-	if s.needs(func(n incident.Needs) bool { return n.Names }) {
+	if s.needs(func(n scenario.Needs) bool { return n.Names }) {
 		s.Names = &fault.NameServer{}
 		s.prefix, err = s.Names.Start(s.lab)
 		s.addrs = []string{fault.ByName(s.addrs[0])}
@@ -139,12 +139,12 @@ func (s *stage) startPath(ctx context.Context) (err error) {
 
 // fill stores what the callers read, and what the faults need.
 func (s *stage) fill(ctx context.Context) error {
-	if s.scenario.Topology != incident.Clustered { // there the callers' own writes do
-		if err := incident.FillDocuments(ctx, s.Server, s.scenario.Callers[0].Items); err != nil {
+	if s.drawn.Topology != scenario.Clustered { // there the callers' own writes do
+		if err := scenario.FillDocuments(ctx, s.Server, s.drawn.Callers[0].Items); err != nil {
 			return err
 		}
 	}
-	for _, f := range s.scenario.Faults {
+	for _, f := range s.drawn.Faults {
 		if prepare := f.kind().Prepare; prepare != nil {
 			if err := prepare(ctx, s.lab, &s.Stage, f.Strength); err != nil {
 				return fmt.Errorf("preparing %s: %w", f.Name, err)
@@ -156,14 +156,14 @@ func (s *stage) fill(ctx context.Context) error {
 
 func (s *stage) startOthers(ctx context.Context) error {
 	command := traffic.Mixed(1000)
-	if s.scenario.Topology == incident.Clustered {
+	if s.drawn.Topology == scenario.Clustered {
 		command = traffic.Always("PING") // keys would be at other nodes
 	}
-	if s.scenario.Others.Connections > 0 {
+	if s.drawn.Others.Connections > 0 {
 		start := time.Now()
 		s.others.StartUnix, s.slices = start.UnixNano(), protocol.NewSlices(start, slice)
 		s.lab.Load(ctx, traffic.Spec{
-			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.scenario.Others.Connections, Rate: s.scenario.Others.PerSecond,
+			Addr: s.Server.Addr, TLS: s.TLS, Conns: s.drawn.Others.Connections, Rate: s.drawn.Others.PerSecond,
 			Command: command, Took: func(d time.Duration) { s.slices.Add(time.Now().Add(-d), d) },
 		})
 	}
@@ -171,14 +171,14 @@ func (s *stage) startOthers(ctx context.Context) error {
 }
 
 func (s *stage) startNoise(ctx context.Context) error {
-	if s.scenario.Noise.CPUShare > 0 {
-		return s.lab.Spin(s.scenario.Noise.CPUShare)
+	if s.drawn.Noise.CPUShare > 0 {
+		return s.lab.Spin(s.drawn.Noise.CPUShare)
 	}
-	if s.scenario.Noise.DiskMBPerSecond == 0 {
+	if s.drawn.Noise.DiskMBPerSecond == 0 {
 		return nil
 	}
 	const each = 250 * time.Millisecond
-	block := make([]byte, int(s.scenario.Noise.DiskMBPerSecond*each.Seconds()*(1<<20)))
+	block := make([]byte, int(s.drawn.Noise.DiskMBPerSecond*each.Seconds()*(1<<20)))
 	file, err := outfile.Create(filepath.Join(s.Server.Dir, "noise"))
 	if err != nil {
 		return err
@@ -195,19 +195,19 @@ func (s *stage) startNoise(ctx context.Context) error {
 
 func (s *stage) startCallers(ctx context.Context) (err error) {
 	var cgroup *fault.Cgroup
-	if slices.ContainsFunc(s.scenario.Faults, func(f Fault) bool { return f.Cause == "client-cfs-throttled" }) {
+	if slices.ContainsFunc(s.drawn.Faults, func(f Fault) bool { return f.Cause == "client-cfs-throttled" }) {
 		if cgroup, err = fault.CPUCgroup(s.lab, "caller", 0); err != nil {
 			return err
 		}
 		s.ClientQuota = cgroup
 	}
-	for i, c := range s.scenario.Callers {
-		spec := incident.ClientSpec{Program: c.Program, Options: s.optionsOf(c)}
+	for i, c := range s.drawn.Callers {
+		spec := scenario.ClientSpec{Program: c.Program, Options: s.optionsOf(c)}
 		if s.oneCPU() {
 			spec.CPU = fmt.Sprint(min(1, runtime.NumCPU()-1))
 		}
 		if i == 0 {
-			for _, f := range s.scenario.Faults {
+			for _, f := range s.drawn.Faults {
 				if base := f.kind().Base; base != nil {
 					base(&spec.Options, f.Strength)
 				}
@@ -230,14 +230,14 @@ func (s *stage) startCallers(ctx context.Context) (err error) {
 
 func (s *stage) optionsOf(c Caller) clients.Options {
 	o := clients.Options{
-		Addresses: s.addrs, Name: callersName, TLS: s.TLS, Keys: incident.Documents, Slice: slice,
+		Addresses: s.addrs, Name: callersName, TLS: s.TLS, Keys: scenario.Documents, Slice: slice,
 		Commands: []clients.Command{
 			{Args: []string{"GET", "doc:{n}"}, Weight: c.Reads},
-			{Args: []string{"SET", "doc:{n}", incident.Document(c.Items)}},
+			{Args: []string{"SET", "doc:{n}", scenario.Document(c.Items)}},
 		},
 		Workers: c.Workers, Rate: c.PerSecond, Random: c.Poisson, PoolSize: c.Workers + 2, MaxIdle: c.Workers + 2,
 	}
-	if s.scenario.Topology == incident.Clustered {
+	if s.drawn.Topology == scenario.Clustered {
 		o.Mode = protocol.Cluster
 	}
 	return o
@@ -246,7 +246,7 @@ func (s *stage) optionsOf(c Caller) clients.Options {
 // set switches faults on and off, until those are on that are bits of mask.
 func (s *stage) set(ctx context.Context, mask int) error {
 	options, changed := s.options, false
-	for i, f := range s.scenario.Faults {
+	for i, f := range s.drawn.Faults {
 		kind, want := f.kind(), mask>>i&1 == 1
 		if want && kind.Caller != nil {
 			kind.Caller(&options, f.Strength)
@@ -273,8 +273,8 @@ func (s *stage) toggle(ctx context.Context, i int, on bool) error {
 		return part.Close(ctx)
 	}
 	s.on[i] = s.lab.Part()
-	if make := s.scenario.Faults[i].kind().On; make != nil {
-		return make(ctx, s.on[i], &s.Stage, s.scenario.Faults[i].Strength)
+	if make := s.drawn.Faults[i].kind().On; make != nil {
+		return make(ctx, s.on[i], &s.Stage, s.drawn.Faults[i].Strength)
 	}
 	return nil
 }

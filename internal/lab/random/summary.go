@@ -128,7 +128,7 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 func falseAlarms(runs []Run) Rate {
 	wrong, of := 0, 0
 	for _, r := range runs {
-		if r.Failed() || len(r.Scenario.Faults) > 0 {
+		if r.Failed() || len(r.Drawn.Faults) > 0 {
 			continue
 		}
 		of++

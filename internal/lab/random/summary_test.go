@@ -11,7 +11,7 @@ import (
 
 // judged is a run with the same judgement by all tiers.
 func judged(seed uint64, truths []Truth, d verdict.Diagnosis, faults ...Fault) Run {
-	r := Run{Seed: seed, Truth: truths, Scenario: Scenario{Faults: faults}, Tiers: map[string]Judgement{}}
+	r := Run{Seed: seed, Truth: truths, Drawn: Drawn{Faults: faults}, Tiers: map[string]Judgement{}}
 	for _, tier := range recording.Tiers {
 		r.Tiers[tier.Name] = r.judgement(d)
 	}

@@ -11,23 +11,23 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Line prints a run as one line: the scenario, what the faults cost, and what each tier says first.
+// Line prints a run as one line: the drawn scenario, what the faults cost, and what each tier says first.
 func Line(w io.Writer, r Run) {
 	switch {
 	case r.Skipped != "":
 		fmt.Fprintf(w, "seed %d: skipped: %s\n", r.Seed, r.Skipped)
 		return
 	case r.Error != "":
-		fmt.Fprintf(w, "seed %d: FAILED: %s: %s\n", r.Seed, r.Scenario, r.Error)
+		fmt.Fprintf(w, "seed %d: FAILED: %s: %s\n", r.Seed, r.Drawn, r.Error)
 		return
 	}
-	fmt.Fprintf(w, "seed %d: %s;", r.Seed, r.Scenario)
+	fmt.Fprintf(w, "seed %d: %s;", r.Seed, r.Drawn)
 	for i, c := range r.Costs {
 		if c.Cause == healthy {
 			fmt.Fprint(w, " no fault")
 			continue
 		}
-		fmt.Fprintf(w, " %s", r.Scenario.Faults[i])
+		fmt.Fprintf(w, " %s", r.Drawn.Faults[i])
 		switch {
 		case c.Hurts && c.Noticed:
 			fmt.Fprintf(w, " costs %s per operation;", duration(c.CostNs))
@@ -52,8 +52,8 @@ func Line(w io.Writer, r Run) {
 
 func duration(ns float64) string { return format.Duration(time.Duration(ns)) }
 
-// String is the scenario without its faults.
-func (s Scenario) String() string {
+// String is the drawn scenario without its faults.
+func (s Drawn) String() string {
 	text := fmt.Sprintf("%s, %s", s.Server, s.Topology)
 	if s.DelayMs > 0 {
 		text += fmt.Sprintf(" of %g ms", s.DelayMs)

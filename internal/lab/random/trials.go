@@ -233,7 +233,7 @@ func differences(trials []Trial, sets []int, fault int, value func(Trial) float6
 	return out
 }
 
-// twoDigits rounds to two places, so that a scenario can be read.
+// twoDigits rounds to two places, so that a drawn scenario can be read.
 func twoDigits(v float64) float64 { return math.Round(v*100) / 100 }
 
 // expBetween draws a number whose logarithm is uniform.

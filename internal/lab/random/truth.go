@@ -7,7 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
-	"slowpath/internal/lab/incident"
+	"slowpath/internal/lab/scenario"
 	"slowpath/internal/stats"
 )
 
@@ -64,7 +64,7 @@ type Truth struct {
 // costs tests each fault by Wilcoxon's signed ranks of pairs of trials. Without faults there is one result, of trials
 // that differ in nothing: it shows how often the test is wrong. workers are those of all callers.
 func costs(faults []Fault, trials []Trial, workers int) []Cost {
-	causes := []string{incident.HealthyCause}
+	causes := []string{scenario.HealthyCause}
 	if len(faults) > 0 {
 		causes = nil
 		for _, f := range faults {
@@ -86,7 +86,7 @@ func costs(faults []Fault, trials []Trial, workers int) []Cost {
 			Lost: lost(faults, trials, i),
 			Busy: busy(cost.Shift, trials, workers),
 		}
-		c.Noticed = cause != incident.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
+		c.Noticed = cause != scenario.HealthyCause && (c.Late >= noticedLate || c.Long >= noticedLong ||
 			c.Busy >= noticedBusy)
 		out = append(out, c)
 	}
@@ -134,7 +134,7 @@ func truth(faults []Fault, costs []Cost) []Truth {
 		}
 	}
 	if len(out) == 0 {
-		return []Truth{{Cause: incident.HealthyCause}}
+		return []Truth{{Cause: scenario.HealthyCause}}
 	}
 	for i := range out {
 		if !late {

@@ -169,7 +169,7 @@ func TestNoticed(t *testing.T) {
 				trials[i].LateSlices = c.late * trials[i].mask
 			}
 			const workers = 4 // each makes about 40 operations per second
-			r := Run{Costs: costs(faults, trials, workers), Scenario: Scenario{Faults: faults}, Trials: trials}
+			r := Run{Costs: costs(faults, trials, workers), Drawn: Drawn{Faults: faults}, Trials: trials}
 			if c.noticed {
 				r.Watch.Late = 1 // while the recording was made, too
 			}

@@ -1,5 +1,5 @@
 // Package servers downloads or builds real Redis and Valkey servers of known versions and keeps them in a cache
-// directory, so that the lab can make an incident with a server that is affected. It does not change packages of the
+// directory, so that the lab can make a scenario with a server that is affected. It does not change packages of the
 // system.
 //
 // Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package

@@ -1,4 +1,4 @@
-// Package traffic is the load that incidents run under: real connections that send real commands at a bounded rate. It
+// Package traffic is the load that scenarios run under: real connections that send real commands at a bounded rate. It
 // is not the load generator of `slowpath bench`; its times are for the lab's log only.
 package traffic
 

@@ -1,18 +1,17 @@
 package probe
 
 import (
-	"fmt"
-	"net/netip"
 	"slices"
+	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/fleettest"
-	"slowpath/internal/lab/servers"
+	"slowpath/internal/house/await"
 	"slowpath/internal/recording"
+	"slowpath/internal/wire/wiretest"
 )
 
 // seenCycles collects cycles.
@@ -36,11 +35,7 @@ func (s *seenCycles) list() []Cycle {
 // await waits until a cycle is so.
 func (s *seenCycles) await(t *testing.T, what string, is func(Cycle) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !slices.ContainsFunc(s.list(), is); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited too long for ", what)
-		}
-	}
+	await.Until(t, what, func() bool { return slices.ContainsFunc(s.list(), is) })
 }
 
 func namesOf(c Cycle) (names []string) {
@@ -53,143 +48,76 @@ func namesOf(c Cycle) (names []string) {
 // TestCycles: the steps are made in turn on the kept connection, their times add up, a stall is in one step and in the
 // waits of the cycles that were due in it, and the written key is gone at the end.
 func TestCycles(t *testing.T) {
-	i := redis(t)
-	var seen seenCycles
-	steps := []string{StepSet, StepGet, StepDel}
-	stall := 300 * time.Millisecond
-	rec := run(t, Options{Node: i.Addr, Rate: 50, Steps: steps, OnCycle: seen.add}, func(p *probing) {
-		seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
-		if _, err := i.Do(t.Context(), "DEBUG", "SLEEP", fmt.Sprint(stall.Seconds())); err != nil {
-			t.Fatal(err)
-		}
-		back := p.clock.Now()
-		seen.await(t, "a cycle after the stall", func(c Cycle) bool { return c.DueNs > back && c.Error == "" })
-	})
-	stalled, waited, notSent := 0, 0, 0
-	for _, c := range seen.list() {
-		if got := c.Felt() + c.Own; c.Error == "" && got != time.Duration(c.EndNs-c.DueNs) {
-			t.Errorf("%v of %v: %+v", got, time.Duration(c.EndNs-c.DueNs), c)
-		}
-		if c.Error == "" && !slices.Equal(namesOf(c), steps) {
-			t.Errorf("%+v", c)
-		}
-		for _, s := range c.Steps {
-			if s.Took > stall/2 {
-				stalled++
+	synctest.Test(t, func(t *testing.T) {
+		var keys atomic.Int64
+		s := wiretest.New(t, func(command string) string {
+			switch name, _, _ := strings.Cut(command, " "); name {
+			case "SET":
+				keys.Store(1)
+			case "DEL":
+				keys.Store(0)
 			}
-		}
-		if c.Wait > stall/2 {
-			waited++
-		}
-		if c.Error == NotSent {
-			notSent++
-		}
-	}
-	if stalled == 0 || waited == 0 {
-		t.Errorf("%d steps stalled, %d cycles waited, of which %d were not sent: %+v", stalled, waited, notSent,
-			seen.list())
-	}
-	if n, err := i.Do(t.Context(), "DBSIZE"); err != nil || n != int64(0) {
-		t.Errorf("%v keys are left: %v", n, err)
-	}
-	for _, c := range rec.Calls {
-		if c.Error == "" && !slices.Contains([]string{"SET", "GET", "DEL"}, c.Op) {
-			t.Errorf("recorded: %+v", c)
-		}
-	}
-}
-
-// TestFreshCycles: each cycle logs in on a connection of its own, and errors are those of their step.
-func TestFreshCycles(t *testing.T) {
-	i := fleettest.Start(t, servers.Redis7015, fleet.Spec{
-		Password: "pw", ACL: []string{"user reader on >secret ~slowpath:* +get +client"},
-	})
-	for user, want := range map[string]string{":pw": "", "reader:secret": "NOPERM"} {
-		var seen seenCycles
-		run(t, Options{
-			Node: "redis://" + user + "@" + i.Addr, FreshRate: 50, Steps: []string{StepAuth, StepGet, StepSet},
-			OnCycle: seen.add,
-		}, func(*probing) {
-			seen.await(t, "a cycle", func(c Cycle) bool { return len(c.Steps) == 4 })
+			return quick(command)
 		})
-		c := seen.list()[0]
-		if c.Conn != Fresh || !slices.Equal(namesOf(c), []string{"connect", "auth", "get", "set"}) || c.Error != want ||
-			c.Steps[3].Error != want || c.Steps[2].Error != "" {
-			t.Errorf("%s: %+v", user, c)
-		}
-		for _, s := range c.Steps {
-			if s.Took <= 0 {
-				t.Errorf("%s: %+v", user, c)
+		var seen seenCycles
+		steps := []string{StepSet, StepGet, StepDel}
+		const stall = 300 * time.Millisecond
+		rec := inMemory(t, s, Options{Rate: 50, Steps: steps, OnCycle: seen.add}, func(p *probing) {
+			seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
+			_, back := p.freeze(s, stall)
+			seen.await(t, "a cycle after the stall", func(c Cycle) bool { return c.DueNs > back && c.Error == "" })
+		})
+		stalled, waited, notSent := 0, 0, 0
+		for _, c := range seen.list() {
+			if got := c.Felt() + c.Own; c.Error == "" && got != time.Duration(c.EndNs-c.DueNs) {
+				t.Errorf("%v of %v: %+v", got, time.Duration(c.EndNs-c.DueNs), c)
+			}
+			if c.Error == "" && !slices.Equal(namesOf(c), steps) {
+				t.Errorf("%+v", c)
+			}
+			for _, s := range c.Steps {
+				if s.Took > stall/2 {
+					stalled++
+				}
+			}
+			if c.Wait > stall/2 {
+				waited++
+			}
+			if c.Error == NotSent {
+				notSent++
 			}
 		}
-	}
-}
-
-// TestEchoes: the kernel of a server's host answers while the server's process is stopped, and a closed port does not.
-func TestEchoes(t *testing.T) {
-	i := redis(t)
-	server := netip.MustParseAddrPort(i.Addr)
-	echoes := []Echo{TCPEcho(server)}
-	if e, err := ICMPEcho(server.Addr()); err == nil {
-		echoes = append(echoes, e)
-	} else {
-		t.Log("without ICMP: ", err)
-	}
-	var seen seenCycles
-	run(t, Options{
-		Node: i.Addr, Rate: 20, Steps: []string{StepPing}, Beside: echoes, OnCycle: seen.add,
-	}, func(p *probing) {
-		seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
-		if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
+		if stalled != 1 || waited == 0 || notSent == 0 {
+			t.Errorf("%d steps stalled, %d cycles waited, of which %d were not sent: %+v", stalled, waited, notSent,
+				seen.list())
 		}
-		stopped := p.clock.Now()
-		time.Sleep(300 * time.Millisecond) // a cycle waits meanwhile
-		if err := syscall.Kill(i.PID, syscall.SIGCONT); err != nil {
-			t.Fatal(err)
+		if n := keys.Load(); n != 0 {
+			t.Errorf("%v keys are left", n)
 		}
-		seen.await(t, "a cycle after the stop", func(c Cycle) bool { return c.DueNs > stopped && c.Error == "" })
+		for _, c := range rec.Calls {
+			if c.Error == "" && !slices.Contains([]string{"SET", "GET", "DEL"}, c.Op) {
+				t.Errorf("recorded: %+v", c)
+			}
+		}
 	})
-	waited := false
-	for _, c := range seen.list() {
-		if len(c.Steps) == 0 { // not sent, or the watch ended
-			continue
-		}
-		if took := c.Steps[0].Took; took > 200*time.Millisecond {
-			waited = true
-		}
-		for _, e := range echoes {
-			if _, ok := c.Beside[e.Name]; !ok {
-				t.Errorf("no answer to %s: %+v", e.Name, c)
-			}
-		}
-	}
-	if !waited {
-		t.Errorf("no cycle waited for the stopped server: %+v", seen.list())
-	}
-	if err := i.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p := &prober{Options: Options{Beside: echoes[:1]}}
-	if answers := p.beside(t.Context())(); len(answers) != 0 {
-		t.Errorf("nothing listens, and the echo took %v", answers)
-	}
 }
 
 // TestRecordedCycles: what --record keeps of fresh cycles are calls, each after the one before.
 func TestRecordedCycles(t *testing.T) {
-	i := redis(t)
-	var seen seenCycles
-	rec := run(t, Options{
-		Node: i.Addr, FreshRate: 50, Steps: []string{StepPing, StepGet}, OnCycle: seen.add,
-	}, func(*probing) {
-		seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
+	synctest.Test(t, func(t *testing.T) {
+		s := wiretest.New(t, quick)
+		var seen seenCycles
+		rec := inMemory(t, s, Options{
+			FreshRate: 50, Steps: []string{StepPing, StepGet}, OnCycle: seen.add,
+		}, func(*probing) {
+			seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
+		})
+		c := seen.list()[0]
+		at := slices.IndexFunc(rec.Calls, func(k recording.Call) bool { return k.IntendedNs == c.DueNs })
+		next := slices.IndexFunc(rec.Calls, func(k recording.Call) bool { return k.Op == "GET" && k.EndNs == c.EndNs })
+		if at < 0 || next < 0 || rec.Calls[at].Op != "PING" || rec.Calls[next].IntendedNs != rec.Calls[at].EndNs ||
+			rec.Calls[next].Conn != Fresh {
+			t.Errorf("%+v is recorded as %+v", c, rec.Calls)
+		}
 	})
-	c := seen.list()[0]
-	at := slices.IndexFunc(rec.Calls, func(k recording.Call) bool { return k.IntendedNs == c.DueNs })
-	next := slices.IndexFunc(rec.Calls, func(k recording.Call) bool { return k.Op == "GET" && k.EndNs == c.EndNs })
-	if at < 0 || next < 0 || rec.Calls[at].Op != "PING" || rec.Calls[next].IntendedNs != rec.Calls[at].EndNs ||
-		rec.Calls[next].Conn != Fresh {
-		t.Errorf("%+v is recorded as %+v", c, rec.Calls)
-	}
 }

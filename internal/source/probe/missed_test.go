@@ -1,13 +1,13 @@
 package probe
 
 import (
-	"maps"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/wire/wiretest"
 )
 
 // What was missed is recorded with its wait where the server held it up, and only counted where slowpath did. Nothing
@@ -27,70 +27,64 @@ func TestLeaveOut(t *testing.T) {
 		"it stalled, then was stopped": {[2]int64{400, 1000}, 1000, [2]int{0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := clock.New()
-			start := c.Now() - over*10*ms
-			missed := map[string]int64{}
-			sink := &locked{rec: recording.New()}
-			p := &prober{
-				Options: Options{Clock: c, Sink: sink, OnMissed: func(why string, n int64) { missed[why] += n }},
-				hists:   newHistograms(sink, ""),
-			}
-			own := delays{{
-				Actor: recording.Client, State: recording.RunQueue, FromNs: start + tt.late[0]*ms,
-				ToNs: start + tt.late[1]*ms,
-			}}
-			sched, free := newSlots(start, 100), start+tt.free*ms
-			p.leaveOut(sched, free, own)
-			if left := sched.behind(c.Now()); left < maxMissed || left > maxMissed+5 {
-				t.Errorf("%d calls are left to be sent", left)
-			}
-			n := len(sink.rec.Calls)
-			if n < tt.recorded[0] || n > tt.recorded[1]+5 || int64(n) != missed[MissedWaiting] ||
-				missed[MissedOwn]+missed[MissedWaiting] != sched.k {
-				t.Errorf("%d calls recorded, want %v; missed %v of %d", n, tt.recorded, missed, sched.k)
-			}
-			for _, call := range sink.rec.Calls {
-				if call.EndNs != free || call.StartNs != free || call.RequestBytes != 0 {
-					t.Errorf("%+v, free at %d", call, free)
+			synctest.Test(t, func(t *testing.T) {
+				c := clock.New()
+				start := c.Now() - over*10*ms
+				missed := map[string]int64{}
+				sink := &locked{rec: recording.New()}
+				p := &prober{
+					Options: Options{Clock: c, Sink: sink, OnMissed: func(why string, n int64) { missed[why] += n }},
+					hists:   newHistograms(sink, ""),
 				}
-			}
+				own := delays{{
+					Actor: recording.Client, State: recording.RunQueue, FromNs: start + tt.late[0]*ms,
+					ToNs: start + tt.late[1]*ms,
+				}}
+				sched, free := newSlots(start, 100), start+tt.free*ms
+				p.leaveOut(sched, free, own)
+				if left := sched.behind(c.Now()); left != maxMissed {
+					t.Errorf("%d calls are left to be sent", left)
+				}
+				n := len(sink.rec.Calls)
+				if n < tt.recorded[0] || n > tt.recorded[1] || int64(n) != missed[MissedWaiting] ||
+					missed[MissedOwn]+missed[MissedWaiting] != sched.k {
+					t.Errorf("%d calls recorded, want %v; missed %v of %d", n, tt.recorded, missed, sched.k)
+				}
+				for _, call := range sink.rec.Calls {
+					if call.EndNs != free || call.StartNs != free || call.RequestBytes != 0 {
+						t.Errorf("%+v, free at %d", call, free)
+					}
+				}
+			})
 		})
 	}
 }
 
 // A server that comes back gets a few of the calls that were due meanwhile, not all at once.
 func TestFewAfterAStall(t *testing.T) {
-	i := redis(t)
-	var mu sync.Mutex
-	missed := map[string]int64{}
-	o := Options{Node: i.Addr, Rate: 100, OnMissed: func(why string, n int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		missed[why] += n
-	}}
-	var from, to int64
-	rec := run(t, o, func(p *probing) {
-		p.answered(5, 0)
-		from = p.clock.Now()
-		if _, err := i.Do(t.Context(), "DEBUG", "SLEEP", "0.5"); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := wiretest.New(t, quick)
+		missed := map[string]int64{}
+		o := Options{Rate: 100, OnMissed: func(why string, n int64) { missed[why] += n }}
+		var from, to int64
+		rec := inMemory(t, s, o, func(p *probing) {
+			p.answered(5, 0)
+			from, to = p.freeze(s, 500*time.Millisecond)
+			p.answered(5, to)
+		})
+		sent, left := int64(0), int64(0)
+		for _, c := range rec.Calls {
+			switch {
+			case c.IntendedNs < from || c.IntendedNs >= to:
+			case c.RequestBytes > 0:
+				sent++
+			default:
+				left++
+			}
 		}
-		to = p.clock.Now()
-		p.answered(5, to)
+		// the one that was under way, and the last ones
+		if sent < maxMissed || sent > maxMissed+2 || missed[MissedWaiting] != left || left < 50-maxMissed-3 {
+			t.Errorf("%d sent, %d not; missed %v", sent, left, missed)
+		}
 	})
-	sent, left := 0, 0
-	for _, c := range rec.Calls {
-		switch {
-		case c.IntendedNs < from || c.IntendedNs >= to:
-		case c.RequestBytes > 0:
-			sent++
-		default:
-			left++
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if counts := maps.Clone(missed); counts[MissedWaiting] < 20 || sent > int((to-from)/int64(10*time.Millisecond))-20 {
-		t.Errorf("%d sent, %d not; missed %v", sent, left, counts)
-	}
 }

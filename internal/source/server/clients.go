@@ -34,7 +34,7 @@ type Client struct {
 }
 
 // Observes reports whether the client is a slowpath that watches the server, by its name: neither a user nor a load.
-// The tap's programs know the same names (is_observer_name of bpf/resp.h).
+// The tap's programs know the same names (is_observer_name of bpf/commands.h).
 func (c Client) Observes() bool {
 	return c.Name == "slowpath" || c.Name == ClientName || c.Name == "slowpath-topology"
 }

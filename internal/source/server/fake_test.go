@@ -1,191 +1,157 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source/server"
-	"slowpath/internal/wire/resp"
-	"slowpath/internal/wire/target"
+	"slowpath/internal/wire/wiretest"
 )
 
-// fake is a server that says what a test has it say, for what real ones cannot be made to do.
-func fake(t *testing.T, reply func(command string) string) (target.Target, *atomic.Int64) {
+// watchFake watches a server that says what a test has it say. It is for a bubble, whose time it uses.
+func watchFake(t *testing.T, s *wiretest.Server, change ...func(*server.Options)) *watched {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	var asked atomic.Int64
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				r := resp.NewReader(c, resp.Limits{})
-				for {
-					v, err := r.Read()
-					if err != nil {
-						return
-					}
-					var words []string
-					for _, e := range v.Elems {
-						words = append(words, e.Text())
-					}
-					asked.Add(1)
-					text := reply(strings.Join(words, " "))
-					if text == "" {
-						return
-					}
-					c.Write([]byte(text))
-				}
-			}()
-		}
-	}()
-	to, err := target.Parse(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return to, &asked
+	return watchBy(s.Reached(context.Background()), t, s.Target(), change...)
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-func TestManyClientsAreNotListed(t *testing.T) {
-	var lists atomic.Int64
-	to, _ := fake(t, func(command string) string {
-		switch {
-		case command == "INFO all":
-			return bulk("connected_clients:100000\r\ncluster_enabled:1\r\n")
-		case command == "CLUSTER INFO":
-			return bulk("cluster_known_nodes:5000\r\ncluster_state:ok\r\n")
-		case command == "CLIENT LIST" || command == "CLUSTER NODES":
-			lists.Add(1)
-		case strings.HasPrefix(command, "SLOWLOG") || strings.HasPrefix(command, "LATENCY") ||
-			strings.HasPrefix(command, "CONFIG"):
-			return "*0\r\n"
-		}
+// plain answers as a server that has nothing to say.
+func plain(command string) string {
+	switch {
+	case strings.HasPrefix(command, "INFO"):
+		return bulk("connected_clients:1\r\n")
+	case strings.HasPrefix(command, "CLIENT LIST"):
+		return bulk("")
+	case strings.HasPrefix(command, "CLIENT SETNAME"):
 		return "+OK\r\n"
-	})
-	w := watch(t, to)
-	w.more(3)
-	spots := blindSpots(t, w.end())
-	if lists.Load() != 0 || len(spots) != 2 {
-		t.Errorf("%d lists, %v", lists.Load(), spots)
 	}
+	return "*0\r\n"
 }
 
-func TestExpensiveInfoIsAskedLess(t *testing.T) {
-	var infos atomic.Int64
-	to, _ := fake(t, func(command string) string {
-		switch {
-		case command == "INFO all":
-			n := infos.Add(1)
-			time.Sleep(2 * time.Millisecond) // it is charged no more than its calls took
-			return bulk(fmt.Sprintf("cmdstat_info:calls=%d,usec=%d,usec_per_call=2000.00\r\n", n, 2000*n))
-		case strings.HasPrefix(command, "CLIENT LIST"):
-			return bulk("")
+func TestManyClientsAreNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		s := wiretest.New(t, func(command string) string {
+			switch {
+			case command == "INFO all":
+				return bulk("connected_clients:100000\r\ncluster_enabled:1\r\n")
+			case command == "CLUSTER INFO":
+				return bulk("cluster_known_nodes:5000\r\ncluster_state:ok\r\n")
+			case command == "CLIENT LIST" || command == "CLUSTER NODES":
+				lists++
+			}
+			return plain(command)
+		})
+		w := watchFake(t, s)
+		w.more(3)
+		if spots := blindSpots(t, w.end()); lists != 0 || len(spots) != 2 {
+			t.Errorf("%d lists, %v", lists, spots)
 		}
-		return "*0\r\n"
 	})
-	w := watch(t, to, func(o *server.Options) { o.Budget, o.Every = 0.0001, 10*time.Millisecond })
-	w.more(2)
-	time.Sleep(500 * time.Millisecond) // not for a state: nothing must happen
-	w.end()
-	if n := infos.Load(); n > 4 { // the first two, the third by the clock, the last one
-		t.Errorf("%d times", n)
-	}
+}
+
+// TestExpensiveInfoIsAskedLess: INFO that takes 2 ms of the server is asked for each 20 s with a budget of 0.0001.
+func TestExpensiveInfoIsAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var infos atomic.Int64
+		s := wiretest.New(t, func(command string) string {
+			if command != "INFO all" {
+				return plain(command)
+			}
+			n := infos.Add(1)
+			<-time.After(2 * time.Millisecond) // it is charged no more than its calls took
+			others := fmt.Sprintf("cmdstat_slowlog|get:calls=%d,usec=0\r\ncmdstat_latency|latest:calls=%d,usec=0\r\n", n, n)
+			return bulk(fmt.Sprintf("cmdstat_info:calls=%d,usec=%d\r\n", n, 2000*n) + others)
+		})
+		w := watchFake(t, s, func(o *server.Options) { o.Budget, o.Every = 0.0001, 10*time.Millisecond })
+		w.more(2)
+		before := infos.Load()
+		<-time.After(200 * time.Second)
+		got := infos.Load() - before
+		w.end()
+		if got < 9 || got > 11 {
+			t.Errorf("%d times in 200 s, want 10", got)
+		}
+	})
 }
 
 func TestPeerThatClosesAtInfo(t *testing.T) {
-	to, asked := fake(t, func(command string) string {
-		if strings.HasPrefix(command, "INFO") {
-			return ""
+	synctest.Test(t, func(t *testing.T) {
+		s := wiretest.New(t, func(command string) string {
+			if strings.HasPrefix(command, "INFO") {
+				return ""
+			}
+			return "+OK\r\n"
+		})
+		w := watchFake(t, s)
+		w.event(recording.KindBlindSpot)
+		before := s.Asked()
+		<-time.After(time.Minute)
+		rec := w.end()
+		if n := s.Asked(); n != before {
+			t.Errorf("asked %d times after giving up", n-before)
 		}
-		return "+OK\r\n"
+		if spots := blindSpots(t, rec); len(spots) != 1 {
+			t.Error(spots)
+		}
 	})
-	w := watch(t, to)
-	w.event(recording.KindBlindSpot)
-	before := asked.Load()
-	rec := w.end()
-	if n := asked.Load(); n != before {
-		t.Errorf("asked %d times after giving up", n-before)
-	}
-	if spots := blindSpots(t, rec); len(spots) != 1 {
-		t.Error(spots)
-	}
 }
 
-func TestLoadingServer(t *testing.T) {
-	r := start(t, redis70(t))
-	c := r.client()
-	c.fill(3000)
-	c.do("SAVE")
-	r.stop()
-	r.args = []string{"--key-load-delay", "300", "--loading-process-events-interval-bytes", "1024"}
-	r.start()
-	w := watch(t, r.target())
-	until(t, "loading is seen to end", func() bool {
-		w.sink.mu.Lock()
-		defer w.sink.mu.Unlock()
-		s := series(w.sink.rec, "loading")
-		n, _ := s.Last()
-		return len(s) > 0 && n == 0
+// TestFrozenServer: a frozen server holds up neither the end of the watch, for more than two seconds, nor the poll after
+// it thaws.
+func TestFrozenServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wiretest.New(t, plain)
+		w := watchFake(t, s)
+		w.more(2)
+		thaw := s.Freeze()
+		const frozen = 400 * time.Millisecond
+		<-time.After(frozen)
+		thawed := w.clock.Now()
+		thaw()
+		w.more(2)
+		longest := int64(0)
+		for _, e := range w.sink.rec.Events {
+			if e.Kind == recording.KindPoll && e.TimeNs+e.DurationNs >= thawed {
+				longest = max(longest, e.DurationNs)
+			}
+		}
+		if longest < int64(frozen-50*time.Millisecond) || longest > int64(frozen) {
+			t.Errorf("the poll that was under way took %v", time.Duration(longest))
+		}
+		s.Freeze()
+		begin := time.Now()
+		w.end()
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("the end took %v", took)
+		}
 	})
-	w.more(1)
-	rec := w.end()
-	if m, _ := series(rec, "loading").Max(); m != 1 {
-		t.Skip("it loaded too fast to be seen")
-	}
-	if _, ok := rec.SnapshotOf(recording.SourceServer, node, server.SnapshotConfig); !ok {
-		t.Error("no settings")
-	}
-	if spots := blindSpots(t, rec); len(spots) != 1 { // LATENCY is off
-		t.Error(spots)
-	}
 }
 
-// TestRESP3 holds what is seen over RESP3, where replies are maps and verbatim strings, against RESP2.
-func TestRESP3(t *testing.T) {
-	eachServer(t, func(t *testing.T, r *running) {
-		if r.binary.Version < "6" {
-			t.Skip("RESP3 came with 6.0")
+// TestOutage: attempts to connect to a server that is gone get rarer, and one outage is one error.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wiretest.New(t, plain)
+		w := watchFake(t, s)
+		w.more(2)
+		s.Stop()
+		<-time.After(time.Hour)
+		s.Start()
+		back := w.clock.Now()
+		w.more(1)
+		if took := time.Duration(w.clock.Now() - back); took > 3*time.Second {
+			t.Errorf("a server that is back was polled after %v", took)
 		}
-		var names [2][]string
-		var bodies [2]map[string]int
-		for i, protocol := range []int{2, 3} {
-			to := r.target()
-			to.Protocol = protocol
-			w := watch(t, to)
-			w.more(2)
-			rec := w.end()
-			for _, name := range rec.Names(recording.SourceServer, node, "") {
-				// HELLO is counted too
-				if !strings.Contains(name, "cmdstat_") && !strings.Contains(name, "percentiles") {
-					names[i] = append(names[i], name)
-				}
-			}
-			bodies[i] = map[string]int{}
-			for _, s := range rec.Snapshots {
-				bodies[i][s.Name] = strings.Count(s.Body, `":`)
-			}
-		}
-		if a, b := fmt.Sprint(names[0]), fmt.Sprint(names[1]); a != b {
-			t.Errorf("RESP2 %s\nRESP3 %s", a, b)
-		}
-		for _, name := range []string{server.SnapshotConfig, server.SnapshotInfo, server.SnapshotMemory} {
-			if bodies[0][name] != bodies[1][name] || bodies[0][name] == 0 {
-				t.Errorf("%s: %d parts by RESP2, %d by RESP3", name, bodies[0][name], bodies[1][name])
-			}
+		// the command that was broken off, and the attempts
+		if e := w.end().EventsOf(recording.SourceServer, node, recording.KindError); len(e) > 2 {
+			t.Errorf("%d errors for one outage: %v", len(e), e)
 		}
 	})
 }

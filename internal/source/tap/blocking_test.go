@@ -19,7 +19,7 @@ import (
 
 // TestBlockingCommandsAreTheSame: the programs know the commands that wait by design by their first eight letters.
 func TestBlockingCommandsAreTheSame(t *testing.T) {
-	b, err := os.ReadFile("bpf/calls.h")
+	b, err := os.ReadFile("bpf/commands.h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func TestBlockingCommandsAreTheSame(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("may_block of bpf/calls.h has %v, recording.BlockingCommands %v", got, want)
+		t.Errorf("may_block of bpf/commands.h has %v, recording.BlockingCommands %v", got, want)
 	}
 }
 
-// letters are those of a WORD of bpf/calls.h.
+// letters are those of a WORD of bpf/commands.h.
 func letters(args string) string {
 	var s strings.Builder
 	for _, m := range regexp.MustCompile(`'(\w)'`).FindAllStringSubmatch(args, -1) {

@@ -31,7 +31,7 @@ type candidate struct {
 	args    int
 }
 
-// processPrograms are loaded at once, and attached later to what processes run: bpf/server_functions.h, tls.h and
+// processPrograms are loaded at once, and attached later to what processes run: bpf/server_functions.h, plaintext.h and
 // collections.h.
 var processPrograms = []string{
 	kernelProgOnFunctionEntry, kernelProgOnFunctionReturn, kernelProgOnSslCall, kernelProgOnSslReturn,

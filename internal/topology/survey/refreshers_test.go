@@ -3,6 +3,7 @@ package survey
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,10 @@ import (
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func (r *Report) has(id string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == id })
+}
 
 // listed makes a survey of one node whose clients were listed each second.
 func listed(lists ...string) *Survey {

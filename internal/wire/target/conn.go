@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -37,11 +36,12 @@ type wire struct {
 // seam is the net.Conn below a TLS stream, so that Detach can replace it.
 type seam struct{ net.Conn }
 
-// newConn takes over an open socket, *net.TCPConn or *net.UnixConn.
+// newConn takes over an open socket, *net.TCPConn or *net.UnixConn, or a stream of WithDial.
 func newConn(t Target, socket net.Conn) (*Conn, error) {
 	sys, ok := socket.(syscall.Conn)
 	if !ok {
-		return nil, newError(t, ErrNotSupported, fmt.Sprintf("%T has no file descriptor", socket), "", ErrNotSupported)
+		w := &wire{Conn: socket, raw: noSocket{}}
+		return &Conn{Conn: w, wire: w, target: t}, nil
 	}
 	raw, err := sys.SyscallConn()
 	if err != nil {
@@ -56,6 +56,13 @@ func newConn(t Target, socket net.Conn) (*Conn, error) {
 	w := &wire{Conn: socket, raw: raw}
 	return &Conn{Conn: w, wire: w, target: t}, nil
 }
+
+// noSocket stands for the socket of a stream that has none.
+type noSocket struct{}
+
+func (noSocket) Control(func(uintptr)) error    { return ErrNotSupported }
+func (noSocket) Read(func(uintptr) bool) error  { return ErrNotSupported }
+func (noSocket) Write(func(uintptr) bool) error { return ErrNotSupported }
 
 // handshake puts TLS on the wire.
 func (c *Conn) handshake(ctx context.Context, config *tls.Config) error {

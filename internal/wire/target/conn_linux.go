@@ -63,6 +63,9 @@ func (w *wire) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	if w.raw == (noSocket{}) {
+		return w.Conn.Read(p)
+	}
 	r := &w.receiver
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -156,11 +156,15 @@ func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error
 		}
 		return nil
 	}}
+	dial := dialer.DialContext
+	if by, ok := ctx.Value(dialKey{}).(DialFunc); ok {
+		dial = by
+	}
 	var failures []failure
 	for i, endpoint := range endpoints {
 		start := time.Now()
 		attempt, cancel := shareOf(ctx, len(endpoints)-i)
-		socket, err := dialer.DialContext(attempt, t.Network, endpoint)
+		socket, err := dial(attempt, t.Network, endpoint)
 		cancel()
 		if err == nil {
 			return socket, nil
@@ -171,6 +175,16 @@ func connect(ctx context.Context, t Target, endpoints []string) (net.Conn, error
 		}
 	}
 	return nil, explainConnect(t, failures)
+}
+
+// DialFunc opens a stream, as net.Dialer.DialContext does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+type dialKey struct{}
+
+// WithDial gives a context with which dials open their streams by a function: those of a test are in memory.
+func WithDial(ctx context.Context, dial DialFunc) context.Context {
+	return context.WithValue(ctx, dialKey{}, dial)
 }
 
 // cookieKey is the context's key for the function of WithCookies.

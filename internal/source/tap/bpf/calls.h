@@ -3,17 +3,6 @@
 #ifndef SLOWPATH_CALLS_H
 #define SLOWPATH_CALLS_H
 
-/* WORD is eight characters of a command as one number, as word() of resp.h reads them. */
-#define WORD(a, b, c, d, e, f, g, h)                                            \
-	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 |           \
-	 (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
-
-#define SETINFO WORD('S', 'E', 'T', 'I', 'N', 'F', 'O', 0)
-#define SETNAME WORD('S', 'E', 'T', 'N', 'A', 'M', 'E', 0)
-#define BLOCK WORD('B', 'L', 'O', 'C', 'K', 0, 0, 0)
-#define XREAD WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0)
-#define XREADGROUP WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O')
-
 /* feed describes the system call whose bytes are parsed. */
 struct feed {
 	u64 buf; /* in the memory of the thread */
@@ -144,54 +133,6 @@ static __always_inline void read_up_to(struct conn *c, u32 seq)
 	c->mark_head = head;
 }
 
-/* may_block: commands that wait by design, XREAD and XREADGROUP with the option BLOCK. A test compares the list with
- * recording.BlockingCommands. */
-static __always_inline bool may_block(u64 name)
-{
-	switch (name) {
-	case WORD('B', 'L', 'P', 'O', 'P', 0, 0, 0):
-	case WORD('B', 'R', 'P', 'O', 'P', 0, 0, 0):
-	case WORD('B', 'L', 'M', 'O', 'V', 'E', 0, 0):
-	case WORD('B', 'L', 'M', 'P', 'O', 'P', 0, 0):
-	case WORD('B', 'R', 'P', 'O', 'P', 'L', 'P', 'U'):
-	case WORD('B', 'Z', 'M', 'P', 'O', 'P', 0, 0):
-	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'A', 'X'):
-	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'I', 'N'):
-	case WORD('W', 'A', 'I', 'T', 0, 0, 0, 0):
-	case WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0):
-	case XREAD:
-	case XREADGROUP:
-		return true;
-	}
-	return false;
-}
-
-/* blocks_by_design reports whether a request waits by design: option is BLOCK, if it has that. In MULTI or a script it
- * does not wait; then its reply comes at once, and only its time is not counted. */
-static __always_inline bool blocks_by_design(u64 name, u64 option)
-{
-	return may_block(name) && ((name != XREAD && name != XREADGROUP) || option == BLOCK);
-}
-
-/* has_no_calls: commands after which a connection carries messages that are no replies. */
-static __always_inline bool has_no_calls(u64 name)
-{
-	switch (name) {
-	case WORD('S', 'U', 'B', 'S', 'C', 'R', 'I', 'B'):
-	case WORD('P', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
-	case WORD('S', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
-	case WORD('U', 'N', 'S', 'U', 'B', 'S', 'C', 'R'): /* of one that was there before, */
-	case WORD('P', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
-	case WORD('S', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
-	case WORD('M', 'O', 'N', 'I', 'T', 'O', 'R', 0):
-	case WORD('S', 'Y', 'N', 'C', 0, 0, 0, 0):
-	case WORD('P', 'S', 'Y', 'N', 'C', 0, 0, 0):
-	case WORD('R', 'E', 'P', 'L', 'C', 'O', 'N', 'F'):
-		return true;
-	}
-	return false;
-}
-
 /* first_command notes the first command of the read that a server's activity serves, and how many there are. */
 static __always_inline void first_command(struct thread *t, struct conn *c, u32 args, u32 n)
 {
@@ -204,8 +145,6 @@ static __always_inline void first_command(struct thread *t, struct conn *c, u32 
 	}
 	activity->calls += n;
 }
-
-#define CLIENT_COMMAND WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0)
 
 /* has_no_reply follows CLIENT REPLY, and reports whether a request gets no reply because of it. */
 static __always_inline bool has_no_reply(struct conn *c)

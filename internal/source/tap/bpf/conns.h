@@ -247,9 +247,6 @@ static __always_inline enum closed_by closer_of(const struct conn *c, u32 oldsta
 	return oldstate == TCP_ESTABLISHED && reset ? CLOSED_BY_PEER : CLOSED_BY_NEITHER;
 }
 
-/* See tls.h. */
-static __always_inline bool tls_blocks(struct conn *c);
-
 /* report_conn reports what happened to a connection; before is its state before a close, with the error of its socket
  * in the upper half. */
 __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)

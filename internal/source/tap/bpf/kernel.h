@@ -38,6 +38,9 @@ enum {
 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_NOEXIST = 1 };
 
+/* What a function that bpf_loop calls returns. */
+enum { MORE = 0, STOP = 1 };
+
 /* in_order keeps the accesses to memory before it before those after it, as another CPU sees them: between the two ends
  * of a connection, and between a thread's clocks and who reads them. x86 keeps stores in order, and loads in order, by
  * itself; only the compiler must be held. arm64 does not: there a BPF atomic that gives the old value is fully ordered

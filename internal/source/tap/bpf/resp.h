@@ -4,7 +4,6 @@
 #define SLOWPATH_RESP_H
 
 enum { LIMIT = WINDOW + CARRY, LINE = 128 };
-enum { MORE = 0, STOP = 1 };
 
 struct parse {
 	struct feed *f;
@@ -14,16 +13,6 @@ struct parse {
 	u32 head;    /* request: end of what is before its key, */
 	u32 key;     /* end of the key, */
 	u32 value;   /* beginning of the value */
-};
-
-/* windows is which part of a system call's bytes is in the scratch. */
-struct windows {
-	struct feed *f;
-	struct conn *c;
-	struct scratch *w;
-	const struct iovec *iov; /* buffers that are still to come, */
-	u32 many;                /* so many, */
-	u32 rest;                /* with so many bytes of this system call */
 };
 
 /* byte gives a byte of the window. The mask is for the verifier, which does not follow sums; the compiler must not see
@@ -81,17 +70,6 @@ __noinline s64 header(u32 p, u32 total)
 	return LIMIT;
 }
 
-/* upper makes the letters of eight bytes upper case. */
-static __always_inline u64 upper(u64 x)
-{
-	u64 ones = 0x0101010101010101ull;
-	u64 seven = x & 0x7f * ones;
-	u64 ge_a = seven + (0x80 - 'a') * ones;
-	u64 gt_z = seven + (0x7f - 'z') * ones;
-	u64 lower = (ge_a ^ gt_z) & ~x & 0x80 * ones;
-	return x - (lower >> 2);
-}
-
 /* word takes up to 8 of len bytes at p. The scratch has room behind LIMIT, so that it may read past the end. */
 static __always_inline u64 word(struct parse *q, u32 p, s64 len)
 {
@@ -103,45 +81,6 @@ static __always_inline u64 word(struct parse *q, u32 p, s64 len)
 	if (len < 8)
 		w &= (1ull << (len * 8)) - 1;
 	return upper(w);
-}
-
-static __always_inline bool has_subcommands(u64 name)
-{
-	return name == WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0) || name == WORD('C', 'L', 'U', 'S', 'T', 'E', 'R', 0) ||
-	       name == WORD('C', 'O', 'N', 'F', 'I', 'G', 0, 0) || name == WORD('C', 'O', 'M', 'M', 'A', 'N', 'D', 0) ||
-	       name == WORD('D', 'E', 'B', 'U', 'G', 0, 0, 0) || name == WORD('M', 'E', 'M', 'O', 'R', 'Y', 0, 0) ||
-	       name == WORD('S', 'C', 'R', 'I', 'P', 'T', 0, 0) || name == WORD('L', 'A', 'T', 'E', 'N', 'C', 'Y', 0) ||
-	       name == WORD('S', 'L', 'O', 'W', 'L', 'O', 'G', 0) || name == WORD('A', 'C', 'L', 0, 0, 0, 0, 0) ||
-	       name == WORD('X', 'I', 'N', 'F', 'O', 0, 0, 0) || name == WORD('O', 'B', 'J', 'E', 'C', 'T', 0, 0);
-}
-
-/* is_observer_name: by such a name a connection of slowpath announces itself (CLIENT SETNAME). slowpath bench is a load
- * like any other. */
-static __always_inline bool is_observer_name(u64 first, u64 second)
-{
-	return first == WORD('S', 'L', 'O', 'W', 'P', 'A', 'T', 'H') &&
-	       (!second || second == WORD('-', 'W', 'A', 'T', 'C', 'H', 0, 0) ||
-		second == WORD('-', 'T', 'O', 'P', 'O', 'L', 'O', 'G'));
-}
-
-/* wanted_after_name is what the bulk string after the name of a command is. */
-static __always_inline u8 wanted_after_name(u64 name)
-{
-	if (name == XREAD || name == XREADGROUP)
-		return WANT_OPTION;
-	return has_subcommands(name) ? WANT_SUBCOMMAND : WANT_NOTHING;
-}
-
-/* wanted_after_option follows the options of XREAD and XREADGROUP: GROUP has two values, COUNT and BLOCK one. */
-static __always_inline u8 wanted_after_option(u64 option)
-{
-	if (option == WORD('G', 'R', 'O', 'U', 'P', 0, 0, 0))
-		return WANT_OPTION_AFTER_TWO;
-	if (option == WORD('C', 'O', 'U', 'N', 'T', 0, 0, 0))
-		return WANT_OPTION_AFTER_ONE;
-	if (option == BLOCK || option == WORD('S', 'T', 'R', 'E', 'A', 'M', 'S', 0))
-		return WANT_NOTHING;
-	return WANT_OPTION;
 }
 
 /* keep_word keeps a bulk string of a request that is part of what identifies the command. */
@@ -618,99 +557,6 @@ static long reply_token(u32 n, struct parse *q)
 	}
 	q->f->bad = 1;
 	return STOP;
-}
-
-/* See tls.h. */
-static long tls_record(u32 n, struct parse *q);
-static __always_inline void tls_record_done(struct conn *c, struct feed *f, struct stream *s);
-
-/* tokens parses what is in the window. The verifier checks a global function once, and not for each of its callers. */
-__noinline int tokens(struct conn *c, struct feed *f)
-{
-	u32 zero = 0;
-	if (!c || !f)
-		return 0;
-	struct parse q = {.c = c, .f = f, .w = bpf_map_lookup_elem(&scratches, &zero), .message = LIMIT};
-	if (!q.w)
-		return 0;
-	if (c->tls)
-		bpf_loop(LIMIT, tls_record, &q, 0);
-	else if (f->request)
-		bpf_loop(LIMIT, request_token, &q, 0);
-	else
-		bpf_loop(LIMIT, reply_token, &q, 0);
-	return 0;
-}
-
-/* vector takes the next buffer of the system call. */
-static __always_inline long vector(struct windows *q)
-{
-	struct feed *f = q->f;
-	struct iovec one;
-	if (!q->many || !q->rest)
-		return STOP;
-	if (bpf_probe_read_user(&one, sizeof(one), q->iov)) {
-		f->bad = 1;
-		return STOP;
-	}
-	q->iov++;
-	q->many--;
-	f->buf = (u64)one.iov_base;
-	f->pos = 0;
-	f->len = one.iov_len < q->rest ? one.iov_len : q->rest;
-	q->rest -= f->len;
-	return MORE;
-}
-
-/* window takes the next piece of the buffer: skips bodies, and parses the rest. */
-static long window(u32 n, struct windows *q)
-{
-	struct feed *f = q->f;
-	struct stream *s = f->request ? &q->c->req : &q->c->rep;
-	if (f->bad)
-		return STOP;
-	if (f->pos >= f->len)
-		return vector(q);
-	u32 rest = f->len - f->pos;
-	if (s->skip) {
-		u32 some = s->skip < rest ? s->skip : rest;
-		s->skip -= some;
-		f->pos += some;
-		f->seq += some;
-		if (!s->skip && q->c->tls)
-			tls_record_done(q->c, f, s);
-		else if (!s->skip && !s->left && s->started)
-			message_done(q->c, f, s, f->request, f->seq);
-		return MORE;
-	}
-	u32 carry = s->carry_len;
-	if (carry > CARRY - 1)
-		carry = 0;
-	__builtin_memcpy(q->w->data, s->carry, CARRY);
-	u32 take = rest < WINDOW ? rest : WINDOW;
-	if (bpf_probe_read_user(q->w->data + carry, take, (void *)(f->buf + f->pos))) {
-		count(C_NO_BUFFER, 1);
-		f->bad = 1;
-		return STOP;
-	}
-	f->total = carry + take;
-	f->i = 0;
-	f->seq -= carry; /* of the first byte of the window */
-	tokens(q->c, f);
-	u32 left = f->total - f->i;
-	if (f->bad)
-		return STOP;
-	if (left >= CARRY) { /* a token that is longer than any valid one */
-		f->bad = 1;
-		return STOP;
-	}
-	u32 i = f->i;
-	if (left && i < LIMIT)
-		__builtin_memcpy(s->carry, q->w->data + i, CARRY);
-	s->carry_len = left;
-	f->seq += f->total;
-	f->pos += take;
-	return MORE;
 }
 
 #endif

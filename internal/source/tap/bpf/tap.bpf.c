@@ -12,13 +12,16 @@
 #include "addresses.h"
 #include "nodes.h"
 #include "chains.h"
+#include "commands.h"
+#include "plaintext.h"
 #include "conns.h"
 #include "activities.h"
 #include "handovers.h"
 #include "calls.h"
 #include "resp.h"
-#include "fast_paths.h"
 #include "tls.h"
+#include "windows.h"
+#include "fast_paths.h"
 #include "acknowledgements.h"
 #include "server_functions.h"
 #include "dns.h"
@@ -47,70 +50,6 @@ KEEP(enum, counter);
 KEEP(enum, tls_cookie);
 
 char _license[] SEC("license") = "Dual MIT/GPL";
-
-/* user_buffer gives the memory of the system call that is under way: one buffer, or a list of them. */
-static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 *many)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	*buf = 0;
-	*iov = NULL;
-	switch (REG_NR(regs)) {
-	case NR_read:
-	case NR_write:
-	case NR_recvfrom:
-	case NR_sendto:
-		*buf = REG_ARG2(regs);
-		return true;
-	case NR_readv:
-	case NR_writev:
-		*iov = (const struct iovec *)REG_ARG2(regs);
-		*many = REG_ARG3(regs);
-		return true;
-	case NR_recvmsg:
-	case NR_sendmsg: {
-		struct {
-			const struct iovec *iov;
-			u64 many;
-		} h;
-		if (bpf_probe_read_user(&h, sizeof(h), &((struct user_msghdr *)REG_ARG2(regs))->msg_iov))
-			return false;
-		*iov = h.iov;
-		*many = h.many;
-		return true;
-	}
-	}
-	return false;
-}
-
-/* parse_syscall parses the bytes of a system call. It gives 0 where the order of calls is lost. */
-__noinline int parse_syscall(struct conn *c, struct feed *f)
-{
-	if (!c || !f)
-		return 0;
-	u64 buf;
-	const struct iovec *iov;
-	u32 many = 0, zero = 0, reason = C_NO_BUFFER;
-	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
-	if (!w)
-		return 0;
-	if (user_buffer(&buf, &iov, &many)) {
-		struct windows q = {.c = c, .f = f, .w = w};
-		if (buf) {
-			f->buf = buf;
-		} else {
-			q.iov = iov;
-			q.many = many;
-			q.rest = f->len;
-			f->len = 0;
-		}
-		bpf_loop(1 << 16, window, &q, 0);
-		if (!q.rest)
-			return !f->bad;
-		reason = C_IOVECS;
-	}
-	count(reason, 1);
-	return 0;
-}
 
 /* settle decides whether the order of calls is known, once every request has been answered. */
 static __always_inline void settle(struct conn *c, u64 now)

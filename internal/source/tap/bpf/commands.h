@@ -1,0 +1,115 @@
+/* Commands by their names: which of them wait by design, have subcommands, or end the calls of a connection. */
+#ifndef SLOWPATH_COMMANDS_H
+#define SLOWPATH_COMMANDS_H
+
+/* WORD is eight characters of a command as one number, in upper case; unused ones are 0. */
+#define WORD(a, b, c, d, e, f, g, h)                                            \
+	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 |           \
+	 (u64)(e) << 32 | (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
+
+#define SETINFO WORD('S', 'E', 'T', 'I', 'N', 'F', 'O', 0)
+#define SETNAME WORD('S', 'E', 'T', 'N', 'A', 'M', 'E', 0)
+#define BLOCK WORD('B', 'L', 'O', 'C', 'K', 0, 0, 0)
+#define XREAD WORD('X', 'R', 'E', 'A', 'D', 0, 0, 0)
+#define XREADGROUP WORD('X', 'R', 'E', 'A', 'D', 'G', 'R', 'O')
+#define CLIENT_COMMAND WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0)
+
+/* upper makes the letters of eight bytes upper case. */
+static __always_inline u64 upper(u64 x)
+{
+	u64 ones = 0x0101010101010101ull;
+	u64 seven = x & 0x7f * ones;
+	u64 ge_a = seven + (0x80 - 'a') * ones;
+	u64 gt_z = seven + (0x7f - 'z') * ones;
+	u64 lower = (ge_a ^ gt_z) & ~x & 0x80 * ones;
+	return x - (lower >> 2);
+}
+
+/* may_block: commands that wait by design, XREAD and XREADGROUP with the option BLOCK. A test compares the list with
+ * recording.BlockingCommands. */
+static __always_inline bool may_block(u64 name)
+{
+	switch (name) {
+	case WORD('B', 'L', 'P', 'O', 'P', 0, 0, 0):
+	case WORD('B', 'R', 'P', 'O', 'P', 0, 0, 0):
+	case WORD('B', 'L', 'M', 'O', 'V', 'E', 0, 0):
+	case WORD('B', 'L', 'M', 'P', 'O', 'P', 0, 0):
+	case WORD('B', 'R', 'P', 'O', 'P', 'L', 'P', 'U'):
+	case WORD('B', 'Z', 'M', 'P', 'O', 'P', 0, 0):
+	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'A', 'X'):
+	case WORD('B', 'Z', 'P', 'O', 'P', 'M', 'I', 'N'):
+	case WORD('W', 'A', 'I', 'T', 0, 0, 0, 0):
+	case WORD('W', 'A', 'I', 'T', 'A', 'O', 'F', 0):
+	case XREAD:
+	case XREADGROUP:
+		return true;
+	}
+	return false;
+}
+
+/* blocks_by_design reports whether a request waits by design: option is BLOCK, if it has that. In MULTI or a script it
+ * does not wait; then its reply comes at once, and only its time is not counted. */
+static __always_inline bool blocks_by_design(u64 name, u64 option)
+{
+	return may_block(name) && ((name != XREAD && name != XREADGROUP) || option == BLOCK);
+}
+
+/* has_no_calls: commands after which a connection carries messages that are no replies. */
+static __always_inline bool has_no_calls(u64 name)
+{
+	switch (name) {
+	case WORD('S', 'U', 'B', 'S', 'C', 'R', 'I', 'B'):
+	case WORD('P', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
+	case WORD('S', 'S', 'U', 'B', 'S', 'C', 'R', 'I'):
+	case WORD('U', 'N', 'S', 'U', 'B', 'S', 'C', 'R'): /* of one that was there before, */
+	case WORD('P', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
+	case WORD('S', 'U', 'N', 'S', 'U', 'B', 'S', 'C'):
+	case WORD('M', 'O', 'N', 'I', 'T', 'O', 'R', 0):
+	case WORD('S', 'Y', 'N', 'C', 0, 0, 0, 0):
+	case WORD('P', 'S', 'Y', 'N', 'C', 0, 0, 0):
+	case WORD('R', 'E', 'P', 'L', 'C', 'O', 'N', 'F'):
+		return true;
+	}
+	return false;
+}
+
+static __always_inline bool has_subcommands(u64 name)
+{
+	return name == WORD('C', 'L', 'I', 'E', 'N', 'T', 0, 0) || name == WORD('C', 'L', 'U', 'S', 'T', 'E', 'R', 0) ||
+	       name == WORD('C', 'O', 'N', 'F', 'I', 'G', 0, 0) || name == WORD('C', 'O', 'M', 'M', 'A', 'N', 'D', 0) ||
+	       name == WORD('D', 'E', 'B', 'U', 'G', 0, 0, 0) || name == WORD('M', 'E', 'M', 'O', 'R', 'Y', 0, 0) ||
+	       name == WORD('S', 'C', 'R', 'I', 'P', 'T', 0, 0) || name == WORD('L', 'A', 'T', 'E', 'N', 'C', 'Y', 0) ||
+	       name == WORD('S', 'L', 'O', 'W', 'L', 'O', 'G', 0) || name == WORD('A', 'C', 'L', 0, 0, 0, 0, 0) ||
+	       name == WORD('X', 'I', 'N', 'F', 'O', 0, 0, 0) || name == WORD('O', 'B', 'J', 'E', 'C', 'T', 0, 0);
+}
+
+/* is_observer_name: by such a name a connection of slowpath announces itself (CLIENT SETNAME). slowpath bench is a load
+ * like any other. */
+static __always_inline bool is_observer_name(u64 first, u64 second)
+{
+	return first == WORD('S', 'L', 'O', 'W', 'P', 'A', 'T', 'H') &&
+	       (!second || second == WORD('-', 'W', 'A', 'T', 'C', 'H', 0, 0) ||
+		second == WORD('-', 'T', 'O', 'P', 'O', 'L', 'O', 'G'));
+}
+
+/* wanted_after_name is what the bulk string after the name of a command is. */
+static __always_inline u8 wanted_after_name(u64 name)
+{
+	if (name == XREAD || name == XREADGROUP)
+		return WANT_OPTION;
+	return has_subcommands(name) ? WANT_SUBCOMMAND : WANT_NOTHING;
+}
+
+/* wanted_after_option follows the options of XREAD and XREADGROUP: GROUP has two values, COUNT and BLOCK one. */
+static __always_inline u8 wanted_after_option(u64 option)
+{
+	if (option == WORD('G', 'R', 'O', 'U', 'P', 0, 0, 0))
+		return WANT_OPTION_AFTER_TWO;
+	if (option == WORD('C', 'O', 'U', 'N', 'T', 0, 0, 0))
+		return WANT_OPTION_AFTER_ONE;
+	if (option == BLOCK || option == WORD('S', 'T', 'R', 'E', 'A', 'M', 'S', 0))
+		return WANT_NOTHING;
+	return WANT_OPTION;
+}
+
+#endif
