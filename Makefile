@@ -17,8 +17,8 @@ PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./interna
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-build: ## bin/slowpath
-	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/slowpath ./cmd/slowpath
+build: ## bin/slowpath, and bin/slowpath-lab beside it, which slowpath lab and slowpath matrix run
+	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/slowpath ./cmd/slowpath-lab
 
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
@@ -69,6 +69,7 @@ docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fix
 
 man: build ## bin/man: a manual page for each command, of the texts of --help
 	bin/slowpath man bin/man
+	bin/slowpath-lab man bin/man
 
 packages: deps ## dist: deb, rpm, OCI image, formula, source, SBOMs, checksums; then scripts/packages test (as root)
 	scripts/packages test

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -32,7 +33,7 @@ func TestBenchAsksElsewhere(t *testing.T) {
 	load := []string{"bench", at, "--command", "set", "--requests", "10"}
 	c := exec.CommandContext(t.Context(), slowpath, load...)
 	out, _ := c.CombinedOutput()
-	if c.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "add --yes") {
+	if c.ProcessState.ExitCode() != cli.ExitUsage || !strings.Contains(string(out), "add --yes") {
 		t.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), out)
 	}
 	if stats := do("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_set:calls=1,") {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -149,7 +150,7 @@ func TestCompareTargets(t *testing.T) {
 	}
 	checkPage(t, page, labels)
 	again := comparison(t, args...)
-	if _, err := again.Output(); again.ProcessState.ExitCode() != exitUsage {
+	if _, err := again.Output(); again.ProcessState.ExitCode() != cli.ExitUsage {
 		t.Errorf("onto a page that is there: %v", err)
 	}
 	for line := range strings.Lines(string(out)) {
@@ -237,7 +238,7 @@ func TestCompareTargetsDown(t *testing.T) {
 	if err := ends.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c.Wait(); c.ProcessState.ExitCode() != exitFindings {
+	if c.Wait(); c.ProcessState.ExitCode() != cli.ExitFindings {
 		t.Errorf("exit code %d", c.ProcessState.ExitCode())
 	}
 	got := compared(t, out.Bytes())

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -166,7 +167,7 @@ func TestCaptureAtBothEnds(t *testing.T) {
 	calls := map[string]int{}
 	for segment, want := range map[string]string{"network.back>5ms": "GET", "server>80ms": "DEBUG SLEEP"} {
 		code, stdout, stderr := runHere(t, append([]string{"trace", "--json", "--segment", segment}, files...)...)
-		if code != exitClean || !strings.Contains(stderr, "joined with their server's end") {
+		if code != cli.ExitClean || !strings.Contains(stderr, "joined with their server's end") {
 			t.Errorf("exit code %d, %s", code, stderr)
 		}
 		for line := range strings.Lines(stdout) {
@@ -238,7 +239,8 @@ func TestCaptureRefused(t *testing.T) {
 	} {
 		args := strings.Fields("capture " + strings.ReplaceAll(c.args, "FILE", file))
 		code, stdout, stderr := runHere(t, args...)
-		if code != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.say) {
+		if code != cli.ExitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr,
+			c.say) {
 			t.Errorf("%s: exit code %d, %q", c.args, code, stderr)
 		}
 	}
@@ -328,7 +330,7 @@ func TestCaptureDrops(t *testing.T) {
 		t.Errorf("it does not say that packets were dropped: %s", said)
 	}
 	code, stdout, _ := runHere(t, "doctor", filepath.Join(dir, "a-00001.pcapng"), "--json")
-	if code != exitClean || !strings.Contains(stdout, "who made the capture dropped them") {
+	if code != cli.ExitClean || !strings.Contains(stdout, "who made the capture dropped them") {
 		t.Errorf("exit code %d: the verdict does not have the drops: %s", code, stdout)
 	}
 }
@@ -343,8 +345,8 @@ func TestCaptureOfUser(t *testing.T) {
 		say   string
 		files int
 	}{
-		{nil, exitMissing, "needs the capability CAP_NET_RAW, which is missing: run it as root", 0},
-		{[]uintptr{unix.CAP_NET_RAW}, exitClean, "no packet matched", 1},
+		{nil, cli.ExitMissing, "needs the capability CAP_NET_RAW, which is missing: run it as root", 0},
+		{[]uintptr{unix.CAP_NET_RAW}, cli.ExitClean, "no packet matched", 1},
 	} {
 		path := filepath.Join(dir, "a.pcapng")
 		cmd := exec.Command(program, "capture", "-p", "1", "-i", "lo", "--for", "100ms", "-o", path)

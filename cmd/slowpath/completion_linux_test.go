@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"slowpath/internal/cli/clitest"
 )
 
 // bashCompletion is a library that cobra's script for bash needs.
@@ -56,7 +58,7 @@ func TestCompletionInShells(t *testing.T) {
 				shell.shown.reset()
 				shell.write(t, typed+"\t")
 				shell.await(t, want, func() bool {
-					return strings.Contains(drives.ReplaceAllString(shell.shown.String(), ""), want)
+					return strings.Contains(clitest.Drives.ReplaceAllString(shell.shown.String(), ""), want)
 				})
 				shell.write(t, "\x15") // Ctrl-U: the line is empty again
 			}
@@ -72,7 +74,7 @@ type typing struct {
 
 func typeInto(t *testing.T, c *exec.Cmd) *typing {
 	t.Helper()
-	master, name, err := openPseudoterminal()
+	master, name, err := clitest.OpenPseudoterminal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"slowpath/internal/cli/clitest"
 	"slowpath/internal/wire/resp"
 )
 
@@ -195,7 +196,7 @@ func reached(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: reached NAME")
 	}
-	eventually(ts, "a connection to "+args[0],
+	clitest.Eventually(ts, "a connection to "+args[0],
 		func() bool { _, ok := reachedFakes.Load(ts.Getenv(args[0])); return ok })
 }
 

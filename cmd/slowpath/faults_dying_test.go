@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 )
 
@@ -172,7 +173,7 @@ func (r *faultRun) signal(name string) {
 // checkWhole: a verdict is given of a recording that the command left, and nothing is beside it.
 func (r *faultRun) checkWhole(file string) {
 	r.Helper()
-	if code, stdout, stderr := judge(r.T, "report", filepath.Join(r.dir, file)); code != exitClean || stderr != "" {
+	if code, stdout, stderr := judge(r.T, "report", filepath.Join(r.dir, file)); code != cli.ExitClean || stderr != "" {
 		r.Errorf("report %s: exit code %d, %s%s", file, code, stdout, stderr)
 	}
 }

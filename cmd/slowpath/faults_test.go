@@ -20,6 +20,9 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"slowpath/internal/cli"
+	"slowpath/internal/cli/clitest"
 )
 
 // faultCase is a command under a fault, and what is expected of it.
@@ -76,7 +79,7 @@ func (b *lockedBuffer) reset() {
 // TestFaults runs commands under faults: of servers, of the host, of files. The suite runs a part of the cases, make
 // faults (SLOWPATH_FAULTS=all) all of them. In the end it logs a table of the families.
 func TestFaults(t *testing.T) {
-	hangupEnds(t)
+	clitest.HangupEnds(t)
 	program := buildProgram(t)
 	var tally faultTally
 	names := map[string]bool{}
@@ -225,7 +228,7 @@ func (c faultCase) check(r *faultRun) {
 	}
 	all := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 	last := all[len(all)-1]
-	if code > exitFindings && !strings.HasPrefix(last, "slowpath: ") {
+	if code > cli.ExitFindings && !strings.HasPrefix(last, "slowpath: ") {
 		r.Errorf("it does not end in an error: %q", last)
 	}
 	if strings.ContainsFunc(strings.ReplaceAll(stderr, "\n", ""), func(c rune) bool { return c < ' ' || c == 0x7f }) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -59,7 +60,7 @@ func testHops(t *testing.T, process string, startInner startProxy) {
 	}()
 	out, err := doctor.Output()
 	<-stopped
-	if err != nil && doctor.ProcessState.ExitCode() != exitFindings {
+	if err != nil && doctor.ProcessState.ExitCode() != cli.ExitFindings {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var d verdict.Diagnosis

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
@@ -324,8 +325,8 @@ func spentOnWay(r *recording.Recording, c recording.Call) (ns int64) {
 func seenByCommands(t *testing.T, paths []string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), append([]string{
+	a := appOn(&out, &errs)
+	if code := a.execute(t.Context(), append([]string{
 		"trace", "--json", "--command", "GET", "--segment",
 		"network.back>5ms",
 	}, paths...)); code != 0 || !strings.Contains(errs.String(),
@@ -338,8 +339,9 @@ func seenByCommands(t *testing.T, paths []string) {
 		t.Errorf("trace: %+v, %v", c, err)
 	}
 	out.Reset()
-	a = &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), append([]string{"doctor"}, paths...)); code != exitFindings && code != exitClean ||
+	a = appOn(&out, &errs)
+	if code := a.execute(t.Context(), append([]string{"doctor"}, paths...)); code != cli.ExitFindings &&
+		code != cli.ExitClean ||
 		!strings.Contains(out.String(), "network") {
 		t.Errorf("doctor: %d, %s%s", code, &out, &errs)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/recording"
 )
 
@@ -61,7 +62,7 @@ func BenchmarkJudge(b *testing.B) {
 			for b.Loop() {
 				c := exec.Command("slowpath", "doctor", path)
 				out, err := c.CombinedOutput()
-				if code := c.ProcessState.ExitCode(); code > exitFindings {
+				if code := c.ProcessState.ExitCode(); code > cli.ExitFindings {
 					b.Fatalf("exit code %d, %v: %s", code, err, out)
 				}
 				cpu += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
@@ -123,8 +124,9 @@ func (s *synthesis) write() error {
 	var clients bytes.Buffer
 	for i := range s.conns {
 		s.connection(i)
-		fmt.Fprintf(&clients, `{"id":"%d","addr":"%s","name":"","age":"100","idle":"0","flags":"N","cmd":"get","lib-name":""}`+
-			"\n", i, address(i))
+		fmt.Fprintf(&clients,
+			`{"id":"%d","addr":"%s","name":"","age":"100","idle":"0","flags":"N","cmd":"get","lib-name":""}`+
+				"\n", i, address(i))
 	}
 	s.snapshot(syntheticStart, recording.SourceServer, syntheticNode, "clients", clients.String())
 	for second := range s.seconds {

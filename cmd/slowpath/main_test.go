@@ -3,26 +3,30 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"slowpath/internal/lab/clients"
+	"slowpath/internal/cli"
+	"slowpath/internal/cli/clitest"
+	"slowpath/internal/lab/codis"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "lab" { // as the lab executes this program itself, for a proxy
-		os.Exit(Main())
+	if len(os.Args) > 3 && os.Args[1] == "codis-proxy" { // as a fleet executes it: codis-proxy --port PORT SERVER...
+		if err := codis.Listen(context.Background(), os.Args[3], os.Args[4:]); err != nil {
+			log.Fatal(err)
+		}
+		return
 	}
 	testscript.Main(m, map[string]func(){
 		"slowpath":         func() { os.Exit(Main()) },
@@ -36,7 +40,7 @@ func command(run func() error) func() {
 	return func() {
 		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(exitInternal)
+			os.Exit(cli.ExitInternal)
 		}
 	}
 }
@@ -86,7 +90,7 @@ func command(run func() error) func() {
 //	               POST sets $INCIDENT, if it makes one.
 //	halve FROM TO  copies the first half
 func TestScripts(t *testing.T) {
-	hangupEnds(t)
+	clitest.HangupEnds(t)
 	lab := newServers(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -99,7 +103,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("USER_CACHE", cache)
 			e.Setenv("LANG", "C.UTF-8")
-			e.Values[processesKey] = map[string]*process{}
+			clitest.SetUp(e)
 			// An agent gives root up, and has its files in there.
 			if err := os.Chmod(filepath.Dir(e.WorkDir), 0o755); err != nil {
 				return err
@@ -110,8 +114,6 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "redis":
 				return lab != nil, nil
-			case "client":
-				return haveClient(t)
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "bpf":
@@ -119,67 +121,14 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached, "exits": exits,
-			"complains": complains,
-			"start":     startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
-			"type":   typeKeys,
-			"hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
-			"finish":   finishProcess,
-			"recorded": recorded, "cmdline": cmdline, "json": checkJSON, "halve": halve,
+		Cmds: clitest.Commands(map[string]func(*testscript.TestScript, bool, []string){
+			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached,
+			"recorded": recorded, "halve": halve,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
-			"moment": moment, "counted": counted,
-			"monitor": monitorServer, "contains": contains,
+			"moment": moment, "counted": counted, "monitor": monitorServer,
 			"page": askPage,
-		},
+		}),
 	})
-}
-
-// haveClient builds the client program that scripts use, unless the user's cache has it.
-func haveClient(t *testing.T) (bool, error) {
-	cache, err := clients.OpenCache("")
-	if err == nil {
-		_, err = cache.Get(t.Context(), clients.GoRedis9, t.Output())
-	}
-	if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
-		t.Logf("scripts that need a client are skipped: %v", err)
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// exits runs a command and compares its exit code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND...")
-	}
-	checkCode(ts, args[0], ts.Exec(args[1], args[2:]...))
-}
-
-func checkCode(ts *testscript.TestScript, want string, err error) {
-	code := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if !slices.Contains(strings.Split(want, "|"), strconv.Itoa(code)) {
-		ts.Fatalf("exit code %d, want %s", code, want)
-	}
-}
-
-// complains is exits for an error: one line that begins with the program's name.
-func complains(ts *testscript.TestScript, neg bool, args []string) {
-	exits(ts, neg, args)
-	if out := ts.ReadFile("stdout"); out != "" {
-		ts.Fatalf("an error prints on stdout: %q", out)
-	}
-	line, isLine := strings.CutSuffix(ts.ReadFile("stderr"), "\n")
-	clean := !strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f })
-	if !isLine || !clean || !strings.HasPrefix(line, "slowpath: ") || strings.Contains(line, "%!") {
-		ts.Fatalf("not one clear line: %q", line)
-	}
 }
 
 func halve(ts *testscript.TestScript, neg bool, args []string) {
@@ -221,17 +170,6 @@ func bounded(ts *testscript.TestScript, neg bool, args []string) {
 	if len(files) == 0 || bytes > limit*11/10 {
 		ts.Fatalf("%d files of %d bytes; the limit is %d", len(files), bytes, limit)
 	}
-}
-
-// eventually polls, since no state is waited for by a sleep.
-func eventually(ts *testscript.TestScript, what string, ok func() bool) {
-	const patience = time.Minute
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	ts.Fatalf("waited %v for %s", patience, what)
 }
 
 // value gives that of the option "name=value".

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cli/clitest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -42,7 +44,7 @@ func counted(ts *testscript.TestScript, neg bool, args []string) {
 	if calls == "" {
 		ts.Fatalf("the server has counted no %s", args[1])
 	}
-	checkJSON(ts, false, []string{args[2], args[3], calls})
+	clitest.JSON(ts, false, []string{args[2], args[3], calls})
 }
 
 func TestParseStartAt(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 
+	"slowpath/internal/cli/clitest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -20,22 +22,6 @@ func monitorServer(ts *testscript.TestScript, neg bool, args []string) {
 	file, err := os.Create(ts.MkAbs(args[2]))
 	ts.Check(err)
 	defer file.Close()
-	p := &process{cmd: exec.Command("redis-cli", "-h", host, "-p", port, "monitor"), ended: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = file, &p.errOut
-	ts.Check(p.cmd.Start())
-	go func() { p.err = p.cmd.Wait(); close(p.ended) }()
-	ts.Defer(func() { _ = p.cmd.Process.Kill(); <-p.ended })
-	ts.Value(processesKey).(map[string]*process)[args[0]] = p
-	contains(ts, false, []string{args[2], "OK"})
-}
-
-// contains is "contains FILE TEXT": waits until a file has a text.
-func contains(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: contains FILE TEXT")
-	}
-	eventually(ts, args[1]+" in "+args[0], func() bool {
-		body, err := os.ReadFile(ts.MkAbs(args[0]))
-		return err == nil && strings.Contains(string(body), args[1])
-	})
+	clitest.Begin(ts, args[0], exec.Command("redis-cli", "-h", host, "-p", port, "monitor"), file)
+	clitest.Contains(ts, false, []string{args[2], "OK"})
 }

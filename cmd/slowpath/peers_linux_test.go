@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -32,7 +33,7 @@ func TestPasswordOfTopology(t *testing.T) {
 		c := exec.Command(slowpath, command...)
 		c.Env = append(c.Environ(), "REDISCLI_AUTH="+secret)
 		out, err := c.CombinedOutput()
-		if err != nil && c.ProcessState.ExitCode() != exitFindings {
+		if err != nil && c.ProcessState.ExitCode() != cli.ExitFindings {
 			t.Fatalf("%v: %v: %s", command, err, out)
 		}
 		if got := strings.Contains(collected()[before:], secret); got != clustered {

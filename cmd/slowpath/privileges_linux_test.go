@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -49,7 +50,8 @@ func watching(t *testing.T, c *exec.Cmd, want string) {
 	}
 	defer func() {
 		err := c.Wait()
-		if found := c.ProcessState.ExitCode() == exitFindings; err != nil && !found { // other tests may use the CPUs
+		if found := c.ProcessState.ExitCode() == cli.ExitFindings; err != nil &&
+			!found { // other tests may use the CPUs
 			t.Errorf("%v: %s", err, &out)
 		}
 	}()
@@ -140,7 +142,7 @@ func TestRecordingOfSudo(t *testing.T) {
 		read := exec.Command(slowpath, "doctor", file)
 		read.Dir, read.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4321, Gid: 4322}}
 		out, err := read.CombinedOutput()
-		if read.ProcessState == nil || read.ProcessState.ExitCode() > exitFindings {
+		if read.ProcessState == nil || read.ProcessState.ExitCode() > cli.ExitFindings {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
@@ -174,7 +176,7 @@ func TestPrivilegesOfUser(t *testing.T) {
 		AmbientCaps: []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH},
 	}
 	out, err := c.CombinedOutput()
-	found := c.ProcessState != nil && c.ProcessState.ExitCode() == exitFindings // other tests may use the CPUs
+	found := c.ProcessState != nil && c.ProcessState.ExitCode() == cli.ExitFindings // other tests may use the CPUs
 	unwrapped := strings.Join(strings.Fields(string(out)), " ")
 	if err != nil && !found || !strings.Contains(unwrapped,
 		"seen by: own calls [probe], INFO [server], stacks [profile], host's /proc [host], kernel [tap] ") {

@@ -22,6 +22,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent/web"
+	"slowpath/internal/cli"
+	"slowpath/internal/cli/clitest"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -37,7 +39,7 @@ func askPage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: page NAME PATH REGEXP, page NAME POST PATH")
 	}
-	p, want := named(ts, args), regexp.MustCompile(args[2])
+	p, want := clitest.Named(ts, args), regexp.MustCompile(args[2])
 	client := &http.Client{Timeout: 10 * time.Second}
 	ask := func(base string) (*http.Response, error) { return client.Get(base + strings.TrimPrefix(args[1], "/")) }
 	if args[1] == http.MethodPost {
@@ -48,8 +50,8 @@ func askPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	last := "no page"
 	defer func() { fmt.Fprintln(ts.Stdout(), last) }()
-	eventually(ts, fmt.Sprintf("%s of %s", args[1:], args[0]), func() bool {
-		m := pageOf.FindStringSubmatch(p.errOut.String())
+	clitest.Eventually(ts, fmt.Sprintf("%s of %s", args[1:], args[0]), func() bool {
+		m := pageOf.FindStringSubmatch(p.ErrOut.String())
 		if m == nil {
 			return false
 		}
@@ -132,38 +134,41 @@ func TestServeConfig(t *testing.T) {
 	} {
 		if _, _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
-		} else if exitCode(usage(err)) != exitUsage {
-			t.Errorf("%q: exit code %d", text, exitCode(err))
+		} else if cli.ExitCode(cli.Usage(err)) != cli.ExitUsage {
+			t.Errorf("%q: exit code %d", text, cli.ExitCode(err))
 		}
 	}
 }
 
 // TestSizes: sizes and long durations as they are written.
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]size{"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10, "7B": 7} {
-		var s size
+	for text, want := range map[string]cli.Size{
+		"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10,
+		"7B": 7,
+	} {
+		var s cli.Size
 		if err := s.Set(text); err != nil || s != want {
 			t.Errorf("%s: %d, %v", text, s, err)
 		}
-		var again size
+		var again cli.Size
 		if err := again.Set(s.String()); err != nil || again != s {
 			t.Errorf("%s: printed as %s: %d, %v", text, &s, again, err)
 		}
 	}
 	for _, text := range []string{"", "MB", "-1MB", "1.5MB", "9999999999GB", "64Mb8"} {
-		var s size
+		var s cli.Size
 		if err := s.Set(text); err == nil {
 			t.Errorf("%q is taken as %d", text, s)
 		}
 	}
 	for text, want := range map[string]string{"30d": "30d", "36h": "36h0m0s", "0.5d": "12h0m0s", "24h": "1d"} {
-		var d days
+		var d cli.Days
 		if err := d.Set(text); err != nil || d.String() != want {
 			t.Errorf("%s: %s, %v", text, &d, err)
 		}
 	}
 	for _, text := range []string{"", "d", "0d", "-1d", "1e99d", "NaNd", "soon"} {
-		var d days
+		var d cli.Days
 		if err := d.Set(text); err == nil {
 			t.Errorf("%q is taken as %s", text, &d)
 		}
@@ -198,7 +203,7 @@ func TestServeOfRoot(t *testing.T) {
 	const kept = "000000c000080004"
 	for data, user := range map[string]int{filepath.Join(dir, "new"): 65534, owned: someone} {
 		c := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data", data, r.Addr)
-		var log output
+		var log clitest.Output
 		c.Stderr = &log
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -225,7 +230,7 @@ func TestServeOfRoot(t *testing.T) {
 }
 
 // sourceOf asks the page of an agent whether nothing is said to be missing of a source.
-func sourceOf(t *testing.T, log *output, source string) bool {
+func sourceOf(t *testing.T, log *clitest.Output, source string) bool {
 	t.Helper()
 	m := pageOf.FindStringSubmatch(log.String())
 	if m == nil {
@@ -250,7 +255,7 @@ func sourceOf(t *testing.T, log *output, source string) bool {
 	return true
 }
 
-func until(t *testing.T, log *output, want string) {
+func until(t *testing.T, log *clitest.Output, want string) {
 	t.Helper()
 	pattern := regexp.MustCompile(want)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -304,7 +309,7 @@ func TestServeFindsAQuota(t *testing.T) {
 	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{CgroupProcs: g.AllProcs()})
 	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", dataDir(t),
 		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
-	var log output
+	var log clitest.Output
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -339,7 +344,7 @@ func TestServeFindsABurst(t *testing.T) {
 	data := dataDir(t)
 	c := exec.CommandContext(t.Context(), slowpath, "serve", "--listen", "127.0.0.1:0", "--data", data,
 		"--after", "5s", "--longest", "10s", "--cool-down", "2s", r.Addr)
-	var log output
+	var log clitest.Output
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/cli/clitest"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
@@ -99,7 +100,7 @@ func TestPageOfARealIncident(t *testing.T) {
 	c := exec.Command(slowpath, "serve", "--listen", "127.0.0.1:0", "--data", dataDir(t),
 		"--after", "5s", "--no-tap", "--probe-rate", "10/s", "--slow", "40ms", "--cool-down", "1s",
 		"--notify", told.URL, r.Addr)
-	var log output
+	var log clitest.Output
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

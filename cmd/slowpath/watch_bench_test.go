@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -123,7 +124,7 @@ func watchOnce(b *testing.B, targets []string) {
 	c.Stdout, c.Stderr = &out, &notes
 	err := c.Run()
 	end := time.Now()
-	if code := c.ProcessState.ExitCode(); code > exitFindings {
+	if code := c.ProcessState.ExitCode(); code > cli.ExitFindings {
 		b.Fatalf("exit code %d, %v: %s", code, err, notes.String())
 	}
 	var d struct {

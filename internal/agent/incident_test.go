@@ -2,7 +2,7 @@ package agent
 
 import (
 	"testing"
-	"time"
+	"testing/synctest"
 )
 
 // TestOwnTime: an incident is judged by as much time as its trigger was, or by more, and by none after its recording.
@@ -27,22 +27,14 @@ func TestOwnTime(t *testing.T) {
 
 // TestTooManyJobs: an agent whose queue is full goes on, and the incident counts as dealt with.
 func TestTooManyJobs(t *testing.T) {
-	full := &recorder{Agent: &Agent{log: NewLog(t.Output(), false)}, jobs: make(chan func())}
-	e, c := &episodes{keep: full, triggers: testTriggers()}, &episode{id: "1"}
-	e.current = c
-	done := make(chan struct{})
-	go func() {
+	synctest.Test(t, func(t *testing.T) {
+		full := &recorder{Agent: &Agent{log: NewLog(t.Output(), false)}, jobs: make(chan func())}
+		e, c := &episodes{keep: full, triggers: testTriggers()}, &episode{id: "1"}
+		e.current = c
 		e.stop()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		t.Fatal("it waits for itself")
-	}
-	for dealt := false; !dealt; time.Sleep(time.Millisecond) {
-		e.mu.Lock()
-		dealt = c.judged
-		e.mu.Unlock()
-	}
+		synctest.Wait()
+		if !c.judged {
+			t.Error("it still waits for its verdict")
+		}
+	})
 }

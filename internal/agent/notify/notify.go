@@ -19,6 +19,8 @@ type Options struct {
 	Log func(string)
 	// RootCAs are those that receivers are checked by; nil: the system's.
 	RootCAs *x509.CertPool
+	// Dial connects to receivers; nil: over the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// PerHour is how many messages a receiver gets at most; 0: DefaultPerHour.
 	PerHour int
 	// FirstWait is the wait before the second try of a message, doubled with each; 0: a second.
@@ -61,11 +63,14 @@ func New(o Options) *Notifier {
 	if o.FirstWait <= 0 {
 		o.FirstWait = time.Second
 	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: timeout}).DialContext
+	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1,
 		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,
 		MaxResponseHeaderBytes: 64 << 10,
-		DialContext:            (&net.Dialer{Timeout: timeout}).DialContext,
+		DialContext:            o.Dial,
 		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 	}
 	n := &Notifier{o: o}

@@ -1,21 +1,24 @@
 package notify_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/memnet"
 	"slowpath/internal/report"
 )
 
@@ -48,16 +51,6 @@ func (s *sink) got() []string {
 	return append([]string(nil), s.bodies...)
 }
 
-// await polls until ok, for at most 20 s.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 20 s: " + what)
-		}
-	}
-}
-
 // lines is a log.
 type lines struct {
 	mu  sync.Mutex
@@ -76,6 +69,9 @@ func (l *lines) text() string {
 	return strings.Join(l.all, "\n")
 }
 
+// address is that of a receiver, wherever Dial leads.
+const address = "http://127.0.0.1:80"
+
 // started runs a notifier until the test ends.
 func started(t testing.TB, o notify.Options, to ...string) (*notify.Notifier, *lines) {
 	t.Helper()
@@ -88,9 +84,6 @@ func started(t testing.TB, o notify.Options, to ...string) (*notify.Notifier, *l
 	}
 	log := &lines{}
 	o.Log = log.add
-	if o.FirstWait == 0 {
-		o.FirstWait = time.Millisecond
-	}
 	n := notify.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -99,12 +92,27 @@ func started(t testing.TB, o notify.Options, to ...string) (*notify.Notifier, *l
 	return n, log
 }
 
-// judged is a real verdict, of a recording of the corpus, as the message of an incident.
+// diagnosed is a real verdict, of a recording of the corpus.
+var diagnosed = sync.OnceValues(func() (d verdict.Diagnosis, err error) {
+	dir, err := os.MkdirTemp("", "notify")
+	if err != nil {
+		return d, err
+	}
+	defer os.RemoveAll(dir)
+	rec, err := corpus.Read("server-cfs-throttled", dir)
+	if err != nil {
+		return d, err
+	}
+	return verdict.Diagnose(rec, "test"), nil
+})
+
+// judged is the verdict as the message of an incident.
 func judged(t testing.TB, id string) notify.Message {
 	t.Helper()
-	rec := corpus.Open(t, "server-cfs-throttled")
-	rec.Index()
-	d := verdict.Diagnose(rec, "test")
+	d, err := diagnosed()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var doc strings.Builder
 	if err := report.JSON(&doc, d); err != nil {
 		t.Fatal(err)
@@ -129,41 +137,47 @@ func TestMessage(t *testing.T) {
 
 // TestPayloads: each format has the verdict, the numbers, the fix and the link; texts of others cannot make a mention.
 func TestPayloads(t *testing.T) {
-	s := &sink{}
-	server := httptest.NewServer(s)
-	defer server.Close()
-	n, log := started(t, notify.Options{}, server.URL, "slack+"+server.URL, "alertmanager+"+server.URL+"/am")
-	m := judged(t, "20261124T031207Z-1")
-	m.Summary += " <!channel>"
-	n.Send(m)
-	await(t, "three messages", func() bool { return n.Stats().Sent == 3 })
-	for _, body := range s.got() {
-		var doc any
-		if err := json.Unmarshal([]byte(body), &doc); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		n, log := started(t, notify.Options{Dial: memnet.Serve(t, s)}, address, "slack+"+address,
+			"alertmanager+"+address+"/am")
+		m := judged(t, "20261124T031207Z-1")
+		m.Summary += " <!channel>"
+		n.Send(m)
+		synctest.Wait()
+		if len(s.got()) != 3 || log.text() != "" {
+			t.Errorf("%d messages: %s", len(s.got()), log.text())
 		}
-		for _, part := range []string{"too little CPU quota", "cfs_quota_us", "/incidents/20261124T031207Z-1", "817"} {
-			if !strings.Contains(body, part) {
-				t.Errorf("no %q in %s", part, body)
-			}
+		for _, body := range s.got() {
+			checkPayload(t, body)
 		}
-		switch d := doc.(type) {
-		case []any:
-			labels := d[0].(map[string]any)["labels"].(map[string]any)
-			if labels["cause"] != "server-cfs-throttled" || labels["alertname"] != "SlowpathIncident" {
-				t.Errorf("labels %v", labels)
-			}
-		case map[string]any:
-			if text, ok := d["text"].(string); ok && strings.Contains(text, "<!channel>") {
-				t.Errorf("Slack would tell the whole channel: %s", text)
-			}
-			if d["text"] == nil && d["schema"] != notify.Schema {
-				t.Errorf("neither Slack nor JSON: %s", body)
-			}
+	})
+}
+
+func checkPayload(t *testing.T, body string) {
+	t.Helper()
+	var doc any
+	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"too little CPU quota", "cfs_quota_us", "/incidents/20261124T031207Z-1", "817"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("no %q in %s", part, body)
 		}
 	}
-	if log.text() != "" {
-		t.Error(log.text())
+	switch d := doc.(type) {
+	case []any:
+		labels := d[0].(map[string]any)["labels"].(map[string]any)
+		if labels["cause"] != "server-cfs-throttled" || labels["alertname"] != "SlowpathIncident" {
+			t.Errorf("labels %v", labels)
+		}
+	case map[string]any:
+		if text, ok := d["text"].(string); ok && strings.Contains(text, "<!channel>") {
+			t.Errorf("Slack would tell the whole channel: %s", text)
+		}
+		if d["text"] == nil && d["schema"] != notify.Schema {
+			t.Errorf("neither Slack nor JSON: %s", body)
+		}
 	}
 }
 
@@ -172,102 +186,118 @@ func TestRetries(t *testing.T) {
 	for _, c := range []struct {
 		codes       []int
 		tries, sent int64
+		after       time.Duration // until it is sent, or given up
 		says        string
 	}{
-		{[]int{500, 503, 200}, 3, 1, ""},
-		{[]int{429, 200}, 2, 1, ""},
-		{[]int{400}, 1, 0, "HTTP 400"},
-		{[]int{302}, 1, 0, "it redirects to 127.0.0.1:1, which is not followed"},
-		{[]int{500}, 8, 0, "HTTP 500"},
+		{[]int{500, 503, 200}, 3, 1, 3 * time.Second, ""},
+		{[]int{429, 200}, 2, 1, time.Second, ""},
+		{[]int{400}, 1, 0, 0, "HTTP 400"},
+		{[]int{302}, 1, 0, 0, "it redirects to 127.0.0.1:1, which is not followed"},
+		{[]int{500}, 8, 0, 127 * time.Second, "HTTP 500"},
 	} {
 		t.Run(fmt.Sprint(c.codes), func(t *testing.T) {
-			s := &sink{codes: c.codes}
-			server := httptest.NewServer(s)
-			defer server.Close()
-			n, log := started(t, notify.Options{}, server.URL+"/secret-path")
-			n.Send(judged(t, "20261124T031207Z-1"))
-			await(t, "an end", func() bool { return n.Stats().Sent+n.Stats().Failed == 1 })
-			if got := int64(len(s.got())); got != c.tries || n.Stats().Sent != c.sent {
-				t.Errorf("%d tries, %d sent", got, n.Stats().Sent)
-			}
-			if !strings.Contains(log.text(), c.says) || strings.Contains(log.text(), "secret-path") {
-				t.Errorf("the log says %q", log.text())
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s := &sink{codes: c.codes}
+				n, log := started(t, notify.Options{Dial: memnet.Serve(t, s)}, address+"/secret-path")
+				began := time.Now()
+				n.Send(judged(t, "20261124T031207Z-1"))
+				<-time.After(time.Hour)
+				stats := n.Stats()
+				if got := int64(len(s.got())); got != c.tries || stats.Sent != c.sent || stats.Failed != 1-c.sent {
+					t.Errorf("%d tries, %+v", got, stats)
+				}
+				if took := cmp.Or(stats.LastSuccess, stats.LastError).Sub(began); took != c.after {
+					t.Errorf("it took %v, want %v", took, c.after)
+				}
+				if !strings.Contains(log.text(), c.says) || strings.Contains(log.text(), "secret-path") {
+					t.Errorf("the log says %q", log.text())
+				}
+			})
 		})
 	}
 }
 
 // TestDeadReceiver: it holds up nobody, what waits is bounded, and one line says so.
 func TestDeadReceiver(t *testing.T) {
-	release := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-release:
-		case <-r.Context().Done():
+	synctest.Test(t, func(t *testing.T) {
+		dial := memnet.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // else its end is not noticed
+			<-r.Context().Done()
+		}))
+		n, log := started(t, notify.Options{Dial: dial}, address)
+		m := judged(t, "1")
+		began := time.Now()
+		for i := range 1000 {
+			m.ID = fmt.Sprint(i)
+			n.Send(m)
 		}
-	}))
-	defer server.Close()
-	defer close(release)
-	n, log := started(t, notify.Options{}, server.URL)
-	m := judged(t, "1")
-	for i := range 1000 {
-		m.ID = fmt.Sprint(i)
-		n.Send(m)
-	}
-	s := n.Stats()
-	if s.Queued > 32 || s.Dropped < 1000-34 || strings.Count(log.text(), "\n") > 0 || log.text() == "" {
-		t.Errorf("%+v, %q", s, log.text())
-	}
+		s := n.Stats()
+		if s.Queued > 32 || s.Dropped < 1000-34 || strings.Count(log.text(), "\n") > 0 || log.text() == "" ||
+			time.Since(began) > 0 {
+			t.Errorf("%+v, %q, after %v", s, log.text(), time.Since(began))
+		}
+	})
 }
 
 // TestRateAndRepeats: an incident is told of once per verdict, and a receiver gets a bounded number of messages.
 func TestRateAndRepeats(t *testing.T) {
-	s := &sink{}
-	server := httptest.NewServer(s)
-	defer server.Close()
-	n, log := started(t, notify.Options{PerHour: 1}, server.URL)
-	m := judged(t, "first")
-	n.Send(m)
-	await(t, "the first message", func() bool { return n.Stats().Sent == 1 })
-	n.Send(m)
-	healthy := m
-	healthy.ID, healthy.Verdict = "healthy", verdict.Healthy
-	n.Send(healthy)
-	for i := range 20 {
-		m.ID = fmt.Sprint(i)
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		n, log := started(t, notify.Options{Dial: memnet.Serve(t, s), PerHour: 1}, address)
+		m := judged(t, "first")
 		n.Send(m)
-	}
-	await(t, "all are sent or dropped", func() bool { return n.Stats().Sent+n.Stats().Dropped == 21 })
-	if s := n.Stats(); s.Sent != 10 {
-		t.Errorf("%d messages were sent, 10 are allowed at once", s.Sent)
-	}
-	if strings.Count(log.text(), "left out") != 1 {
-		t.Errorf("log: %s", log.text())
-	}
-	for _, body := range s.got() {
-		if strings.Contains(body, `"id":"healthy"`) {
-			t.Error("it told of an incident in which nothing was wrong")
+		synctest.Wait()
+		n.Send(m)
+		healthy := m
+		healthy.ID, healthy.Verdict = "healthy", verdict.Healthy
+		n.Send(healthy)
+		for i := range 20 {
+			m.ID = fmt.Sprint(i)
+			n.Send(m)
 		}
-	}
+		synctest.Wait()
+		if s := n.Stats(); s.Sent != 10 || s.Dropped != 11 {
+			t.Errorf("%+v: 10 are allowed at once, of 21", s)
+		}
+		if strings.Count(log.text(), "left out") != 1 {
+			t.Errorf("log: %s", log.text())
+		}
+		<-time.After(time.Hour)
+		m.ID = "an hour later"
+		n.Send(m)
+		synctest.Wait()
+		if s := n.Stats(); s.Sent != 11 {
+			t.Errorf("%+v an hour later, with 1 per hour", s)
+		}
+		for _, body := range s.got() {
+			if strings.Contains(body, `"id":"healthy"`) {
+				t.Error("it told of an incident in which nothing was wrong")
+			}
+		}
+	})
 }
 
 // TestTakenBack: who was told of a first verdict is told when nothing was wrong after all, also where the first message
 // has not arrived yet.
 func TestTakenBack(t *testing.T) {
-	s := &sink{codes: []int{http.StatusServiceUnavailable, http.StatusOK}}
-	server := httptest.NewServer(s)
-	defer server.Close()
-	n, _ := started(t, notify.Options{FirstWait: 200 * time.Millisecond}, server.URL)
-	first := judged(t, "one")
-	end := first.End
-	first.State, first.End = incidents.StateWatching, time.Time{}
-	n.Send(first)
-	await(t, "the first try", func() bool { return len(s.got()) == 1 })
-	last := first
-	last.State, last.End, last.Verdict, last.Cause = incidents.StateJudged, end, verdict.Healthy, ""
-	n.Send(last)
-	await(t, "both messages", func() bool { return n.Stats().Sent == 2 })
-	if got := s.got(); !strings.Contains(got[len(got)-1], `"verdict":"healthy"`) {
-		t.Errorf("the last message is %s", got[len(got)-1])
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{codes: []int{http.StatusServiceUnavailable, http.StatusOK}}
+		n, _ := started(t, notify.Options{Dial: memnet.Serve(t, s)}, address)
+		first := judged(t, "one")
+		end := first.End
+		first.State, first.End = incidents.StateWatching, time.Time{}
+		n.Send(first)
+		synctest.Wait()
+		if got := s.got(); len(got) != 1 {
+			t.Fatalf("%d tries", len(got))
+		}
+		last := first
+		last.State, last.End, last.Verdict, last.Cause = incidents.StateJudged, end, verdict.Healthy, ""
+		n.Send(last)
+		<-time.After(time.Minute)
+		if got := s.got(); len(got) != 3 || n.Stats().Sent != 2 ||
+			!strings.Contains(got[len(got)-1], `"verdict":"healthy"`) {
+			t.Errorf("the messages are %q", got)
+		}
+	})
 }

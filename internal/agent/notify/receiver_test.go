@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"slowpath/internal/agent/notify"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/memnet"
 )
 
 // TestParse: what is refused, and how that is said; secrets are shown nowhere.
@@ -61,15 +64,15 @@ func TestParse(t *testing.T) {
 
 // TestHeadersAreSent, with the user of an address as basic auth.
 func TestHeadersAreSent(t *testing.T) {
-	s := &sink{}
-	server := httptest.NewServer(s)
-	defer server.Close()
-	n, _ := started(t, notify.Options{}, strings.Replace(server.URL, "http://", "http://ops:secret@", 1))
-	n.Send(judged(t, "1"))
-	await(t, "a message", func() bool { return n.Stats().Sent == 1 })
-	if got := s.heads[0].Get("Authorization"); !strings.HasPrefix(got, "Basic ") {
-		t.Errorf("Authorization %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &sink{}
+		n, _ := started(t, notify.Options{Dial: memnet.Serve(t, s)}, "http://ops:secret@127.0.0.1:80")
+		n.Send(judged(t, "1"))
+		synctest.Wait()
+		if len(s.got()) != 1 || !strings.HasPrefix(s.heads[0].Get("Authorization"), "Basic ") {
+			t.Errorf("%d messages, with %v", len(s.got()), s.heads)
+		}
+	})
 }
 
 // TestTLS: a certificate that is not trusted is refused at once.
@@ -81,7 +84,7 @@ func TestTLS(t *testing.T) {
 	defer server.Close()
 	n, said := started(t, notify.Options{}, server.URL)
 	n.Send(judged(t, "1"))
-	await(t, "an error", func() bool { return n.Stats().Failed == 1 })
+	await.Until(t, "an error", func() bool { return n.Stats().Failed == 1 })
 	if len(s.got()) > 0 || !strings.Contains(said.text(), "certificate") {
 		t.Errorf("log: %s", said.text())
 	}

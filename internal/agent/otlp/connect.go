@@ -90,7 +90,7 @@ func (e Endpoint) client(c *channel) *http.Client {
 	return &http.Client{
 		Timeout: timeout,
 		Transport: countHTTP{c, &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: e.TLS, TLSHandshakeTimeout: timeout,
+			Proxy: http.ProxyFromEnvironment, DialContext: e.Dial, TLSClientConfig: e.TLS, TLSHandshakeTimeout: timeout,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute,
 		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -20,6 +21,8 @@ type Endpoint struct {
 	Path    string // HTTP: before /v1/traces and /v1/metrics
 	TLS     *tls.Config
 	Headers map[string]string // secret
+	// Dial connects for HTTP; nil: over the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Files are what an endpoint is read from besides its address. Empty: none.

@@ -3,32 +3,24 @@ package otlp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/house/memnet"
 	"slowpath/internal/live"
 	"slowpath/internal/recording"
 )
-
-// await polls until ok, for at most 30 s.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 30 s: " + what)
-		}
-	}
-}
 
 // lines is a log.
 type lines struct {
@@ -121,135 +113,150 @@ func endpoint(t testing.TB, text string, f otlp.Files) otlp.Endpoint {
 	return e
 }
 
+// inMemory is an endpoint whose collector answers in memory.
+func inMemory(t *testing.T, f otlp.Files, answer http.HandlerFunc) otlp.Endpoint {
+	t.Helper()
+	to := endpoint(t, "http://127.0.0.1:4318", f)
+	to.Dial = memnet.Serve(t, answer)
+	return to
+}
+
+// takesAll is a collector that takes what it gets.
+func takesAll(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+
 // TestDeadCollector: one line for spans and one for metrics says so, what waits is bounded, and nobody waits.
 func TestDeadCollector(t *testing.T) {
 	for _, address := range []string{"grpc://127.0.0.1:1", "http://127.0.0.1:1"} {
 		t.Run(address, func(t *testing.T) {
-			w := newWatched(t)
-			m := metrics.New(metrics.Options{View: w.View})
-			e, log, stop := started(t, otlp.Options{
-				Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(),
-				SpansPerMinute: 1 << 20, BytesPerDay: -1, Interval: otlp.MinInterval,
+			synctest.Test(t, func(t *testing.T) {
+				w := newWatched(t)
+				m := metrics.New(metrics.Options{View: w.View})
+				e, log, stop := started(t, otlp.Options{
+					Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(),
+					SpansPerMinute: 1 << 20, BytesPerDay: -1,
+				})
+				for range 3 {
+					w.again()
+					<-time.After(10 * time.Second)
+				}
+				if s, _ := e.Stats(); s.Queued > 2048 || s.Dropped == 0 {
+					t.Errorf("%+v while it is away", s)
+				}
+				began := time.Now()
+				stop()
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("the end took %v, whatever waits", took)
+				}
+				<-time.After(time.Hour) // what waited is given up
+				if strings.Count(log.text(), "does not take") != 2 {
+					t.Error(log.text())
+				}
+				spans, pushes := e.Stats()
+				if spans.Failed == 0 || pushes.Failed == 0 || spans.Sent+pushes.Sent > 0 {
+					t.Errorf("%+v %+v", spans, pushes)
+				}
 			})
-			await(t, "spans are dropped", func() bool {
-				w.again()
-				s, _ := e.Stats()
-				return s.Dropped > 0
-			})
-			if s, _ := e.Stats(); s.Queued > 2048 || s.Queued == 0 {
-				t.Errorf("%d spans wait", s.Queued)
-			}
-			stop() // within seconds, whatever waits
-			await(t, "both are said", func() bool { return strings.Count(log.text(), "does not take") == 2 })
-			spans, pushes := e.Stats()
-			if spans.Failed == 0 || pushes.Failed == 0 || spans.Sent+pushes.Sent > 0 {
-				t.Errorf("%+v %+v", spans, pushes)
-			}
-			t.Log(log.text())
 		})
 	}
 }
 
 // TestSpansAreBounded: no more than allowed, whole calls only; a trace is known by its id only if it was made.
 func TestSpansAreBounded(t *testing.T) {
-	var bodies, traces atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		bodies.Add(1)
-		if r.Header.Get("Authorization") == "Bearer secret" {
-			traces.Add(1)
-		}
-	}))
-	defer server.Close()
 	headers := filepath.Join(t.TempDir(), "headers")
 	if err := os.WriteFile(headers, []byte("# of the collector\nAuthorization: Bearer secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWatched(t)
-	e, log, stop := started(t, otlp.Options{
-		Endpoint: endpoint(t, server.URL, otlp.Files{Headers: headers}), View: w.View, SpansPerMinute: 100,
-	})
-	w.again()
-	await(t, "spans are left out", func() bool {
+	synctest.Test(t, func(t *testing.T) {
+		var bodies, traces atomic.Int64
+		to := inMemory(t, otlp.Files{Headers: headers}, func(w http.ResponseWriter, r *http.Request) {
+			bodies.Add(1)
+			if r.Header.Get("Authorization") == "Bearer secret" {
+				traces.Add(1)
+			}
+			takesAll(w, r)
+		})
+		w := newWatched(t)
+		e, log, stop := started(t, otlp.Options{Endpoint: to, View: w.View, SpansPerMinute: 100})
+		synctest.Wait() // it has subscribed
+		w.again()
 		w.wake()
-		s, _ := e.Stats()
-		return s.Dropped > 0
-	})
-	made := 0
-	for _, c := range w.Slow(1 << 20) {
-		if id := e.TraceID(c.Call); id != "" {
-			made++
-			if len(id) != 32 {
-				t.Errorf("the id of a trace is %q", id)
+		synctest.Wait()
+		made := 0
+		for _, c := range w.Slow(1 << 20) {
+			if id := e.TraceID(c.Call); id != "" {
+				made++
+				if len(id) != 32 {
+					t.Errorf("the id of a trace is %q", id)
+				}
 			}
 		}
-	}
-	stop()
-	s, _ := e.Stats()
-	if s.Sent == 0 || s.Sent > 110 || s.Queued != 0 || s.Bytes == 0 {
-		t.Errorf("%+v", s)
-	}
-	if made == 0 || made > int(s.Sent) || bodies.Load() == 0 || traces.Load() != bodies.Load() {
-		t.Errorf("%d traces of %d spans; %d of %d requests had the header", made, s.Sent, traces.Load(), bodies.Load())
-	}
-	t.Logf("%d spans of %d calls took %d bytes on the wire: %d each", s.Sent, made, s.Bytes, s.Bytes/s.Sent)
-	if log.text() != "" {
-		t.Error(log.text())
-	}
+		stop()
+		s, _ := e.Stats()
+		if s.Sent == 0 || s.Sent > 100 || s.Dropped == 0 || s.Queued != 0 || s.Bytes == 0 {
+			t.Errorf("%+v", s)
+		}
+		if made == 0 || made > int(s.Sent) || bodies.Load() == 0 || traces.Load() != bodies.Load() {
+			t.Errorf("%d traces of %d spans; %d of %d requests had the header", made, s.Sent, traces.Load(),
+				bodies.Load())
+		}
+		t.Logf("%d spans of %d calls took %d bytes on the wire: %d each", s.Sent, made, s.Bytes, s.Bytes/s.Sent)
+		if log.text() != "" {
+			t.Error(log.text())
+		}
+	})
 }
 
 // TestBytesPerDay: a collector that takes all gets no more than a tenth of a day's bytes at once, and one line says
 // why.
 func TestBytesPerDay(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
-	w := newWatched(t)
-	e, log, _ := started(t, otlp.Options{
-		Endpoint: endpoint(t, server.URL, otlp.Files{}), View: w.View, SpansPerMinute: 1 << 20, BytesPerDay: 1 << 20,
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t)
+		e, log, _ := started(t, otlp.Options{
+			Endpoint: inMemory(t, otlp.Files{}, takesAll), View: w.View, SpansPerMinute: 1 << 20, BytesPerDay: 1 << 20,
+		})
+		for range 3 {
+			w.again()
+			<-time.After(5 * time.Second)
+		}
+		if !strings.Contains(log.text(), "as much was sent as --otlp-bytes-per-day allows") ||
+			strings.Count(log.text(), "\n") > 0 {
+			t.Error(log.text())
+		}
+		s, _ := e.Stats()
+		if most := int64(1<<20) / 2 / 10; s.Bytes < most || s.Bytes > 2*most {
+			t.Errorf("%d bytes of spans were sent, %d are allowed at once", s.Bytes, most)
+		}
 	})
-	await(t, "spans are left out", func() bool {
-		w.again()
-		return strings.Contains(log.text(), "as much was sent as --otlp-bytes-per-day allows")
-	})
-	s, _ := e.Stats()
-	if most := int64(1<<20) / 2 / 10; s.Bytes < most || s.Bytes > 2*most {
-		t.Errorf("%d bytes of spans were sent, %d are allowed at once", s.Bytes, most)
-	}
-	if strings.Count(log.text(), "\n") > 0 {
-		t.Error(log.text())
-	}
 }
 
 // TestDayOfMetrics: pushes of an agent with a hundred callers, thirty commands and six nodes, one per minute, are below
 // the bound of a day.
 func TestDayOfMetrics(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
-	w := newWatched(t)
-	m := metrics.New(metrics.Options{View: w.View})
-	for i := range 300 {
-		w.ConnUse(fmt.Sprintf("10.0.%d.1:1234", i), recording.ConnUse{Calls: int64(i)})
-	}
-	for _, h := range w.rec.Histograms {
-		for n := range 6 {
-			h.Node = fmt.Sprintf("10.1.0.%d:6379", n)
-			w.Histogram(h)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t)
+		m := metrics.New(metrics.Options{View: w.View})
+		for i := range 300 {
+			w.ConnUse(fmt.Sprintf("10.0.%d.1:1234", i), recording.ConnUse{Calls: int64(i)})
 		}
-	}
-	w.again()
-	_, _, stop := started(t, otlp.Options{
-		Endpoint: endpoint(t, server.URL, otlp.Files{}), View: w.View, Metrics: m.Gatherer(), SpansPerMinute: -1,
+		for _, h := range w.rec.Histograms {
+			for n := range 6 {
+				h.Node = fmt.Sprintf("10.1.0.%d:6379", n)
+				w.Histogram(h)
+			}
+		}
+		w.again()
+		e, _, _ := started(t, otlp.Options{
+			Endpoint: inMemory(t, otlp.Files{}, takesAll), View: w.View, Metrics: m.Gatherer(), SpansPerMinute: -1,
+		})
+		const minutes = 10
+		<-time.After(minutes*time.Minute + time.Second)
+		_, pushes := e.Stats()
+		perDay := pushes.Bytes / minutes * 24 * 60
+		if pushes.Sent != minutes || perDay > otlp.DefaultBytesPerDay/2 {
+			t.Errorf("%+v: %d bytes per day", pushes, perDay)
+		}
+		t.Logf("%d pushes are %d bytes on the wire, a day of them %.1f MB", minutes, pushes.Bytes, float64(perDay)/1e6)
 	})
-	stop() // pushes once
-	e, _, stop := started(t, otlp.Options{
-		Endpoint: endpoint(t, server.URL, otlp.Files{}), View: w.View, Metrics: m.Gatherer(), SpansPerMinute: -1,
-	})
-	stop()
-	_, pushes := e.Stats()
-	perDay := pushes.Bytes * 24 * 60
-	if pushes.Sent != 1 || perDay > otlp.DefaultBytesPerDay/2 {
-		t.Errorf("%+v: %d bytes per day", pushes, perDay)
-	}
-	t.Logf("a push is %d bytes on the wire, a day of them %.1f MB", pushes.Bytes, float64(perDay)/1e6)
 }
 
 // TestParse: what is refused, and how that is said.

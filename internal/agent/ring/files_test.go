@@ -1,96 +1,46 @@
 package ring_test
 
 import (
-	"bufio"
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/recording"
 )
 
-// killed is the environment variable with the directory of the ring that TestKilled has a process fill.
-const killed = "SLOWPATH_TEST_RING"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(killed); dir != "" {
-		fill(dir)
-	}
-	os.Exit(m.Run())
-}
-
-// fill writes calls until it is killed, and says the number of each when its time has come.
-func fill(dir string) {
-	r, err := ring.Open(ring.Options{Dir: dir, Each: 300 * time.Millisecond})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	for i := 0; ; i++ {
-		c := call(time.Now().UnixNano())
-		c.ArgCount = i
-		r.Call(c)
-		fmt.Println(i, c.EndNs)
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// TestKilled: of a ring whose process was killed at most the last second is missing.
+// TestKilled: of a ring whose process is killed at most the last second is missing: its files have the rest already.
 func TestKilled(t *testing.T) {
-	dir := t.TempDir()
-	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), killed+"="+dir)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var times []int64
-	for sc := bufio.NewScanner(out); sc.Scan(); {
-		_, ns, _ := strings.Cut(sc.Text(), " ")
-		n, err := strconv.ParseInt(ns, 10, 64)
-		if err != nil {
-			t.Fatal(sc.Text())
+	synctest.Test(t, func(t *testing.T) {
+		dir, killed := t.TempDir(), t.TempDir()
+		r, c, _ := opened(t, dir, ring.Options{Each: 300 * time.Millisecond})
+		began := time.Now()
+		for i := range 3200 {
+			c.ns.Store(startNs + time.Since(began).Nanoseconds())
+			one := call(c.Now())
+			one.ArgCount = i
+			r.Call(one)
+			<-time.After(time.Millisecond)
 		}
-		if times = append(times, n); len(times) == 1500 {
-			_ = c.Process.Kill()
-			break
+		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	_ = c.Wait()
-	r, err := ring.Open(ring.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	path := filepath.Join(t.TempDir(), "saved.slowpath")
-	if err := r.Save(t.Context(), time.Unix(0, times[0]), time.Now(), path); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := recording.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := times[len(times)-1]
-	want, _ := slices.BinarySearch(times, last-1e9)
-	if len(rec.Calls) < want {
-		t.Errorf("%d calls are there, of %d that were older than a second", len(rec.Calls), want)
-	}
-	for i, c := range rec.Calls {
-		if c.ArgCount != i {
-			t.Fatalf("call %d is the one of number %d", i, c.ArgCount)
+		r, _, _ = openedAt(t, killed, startNs+4e9, ring.Options{})
+		rec := saved(t, r, 0, 4)
+		if len(rec.Calls) < 2200 || len(rec.Calls) == 3200 {
+			t.Errorf("%d calls are there, of 2200 that were older than a second, and of 3200", len(rec.Calls))
 		}
-	}
+		for i, c := range rec.Calls {
+			if c.ArgCount != i {
+				t.Fatalf("call %d is the one of number %d", i, c.ArgCount)
+			}
+		}
+	})
 }
 
 // TestBoundsOfTheRing: the files never have more bytes than they may, and go when there is enough that is newer.
@@ -179,7 +129,7 @@ func TestForeignFilesInTheRing(t *testing.T) {
 		os.WriteFile(secret, []byte("keep"), 0o600), os.Symlink(secret, filepath.Join(dir, "000000000099.ring")),
 		os.Mkdir(filepath.Join(dir, "000000000098.ring"), 0o700),
 		os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600),
-		exec.Command("mkfifo", filepath.Join(dir, "000000000097.ring")).Run(),
+		syscall.Mkfifo(filepath.Join(dir, "000000000097.ring"), 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 )
@@ -135,6 +136,16 @@ func Command(name, debianPackage string, places ...string) Need {
 			}
 		}
 		return "apt-get install " + debianPackage
+	}}
+}
+
+// File is one whose path matches a pattern (filepath.Glob), and how to get it.
+func File(what, pattern, how string) Need {
+	return Need{what, func() string {
+		if found, _ := filepath.Glob(pattern); len(found) == 0 {
+			return how
+		}
+		return ""
 	}}
 }
 

@@ -1,0 +1,235 @@
+package otlp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/metrics"
+	"slowpath/internal/agent/otlp"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+	"slowpath/internal/report"
+)
+
+// received is OTLP as JSON, as far as the test reads it.
+type received struct {
+	ResourceSpans []struct {
+		Resource   struct{ Attributes attributes }
+		ScopeSpans []struct{ Spans []span }
+	}
+	ResourceMetrics []struct {
+		ScopeMetrics []struct {
+			Metrics []struct {
+				Name string
+				Sum  struct {
+					IsMonotonic bool
+					DataPoints  []struct{ AsDouble float64 }
+				}
+				ExponentialHistogram struct {
+					DataPoints []struct {
+						Attributes attributes
+						Count      string
+						Scale      int
+					}
+				}
+			}
+		}
+	}
+}
+
+type span struct {
+	TraceID, SpanID, ParentSpanID, Name string
+	Kind                                int
+	StartTimeUnixNano, EndTimeUnixNano  string
+	Attributes                          attributes
+	Events                              []struct {
+		Name       string
+		Attributes attributes
+	}
+}
+
+type attributes []struct {
+	Key   string
+	Value map[string]any
+}
+
+func (a attributes) of(key string) string {
+	for _, one := range a {
+		for _, v := range one.Value {
+			if one.Key == key {
+				return fmt.Sprint(v)
+			}
+		}
+	}
+	return ""
+}
+
+// read gives all spans, and all messages, that the collector has written.
+func (c collector) read(t *testing.T) (spans []span, all []received) {
+	b, err := os.ReadFile(c.file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var r received
+		if json.Unmarshal([]byte(line), &r) != nil { // the last one may be half written
+			continue
+		}
+		all = append(all, r)
+		for _, rs := range r.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				spans = append(spans, ss.Spans...)
+			}
+		}
+	}
+	return spans, all
+}
+
+// TestCollector: a real collector receives slow calls as traces, an incident with its findings, and the metrics, over
+// gRPC and over HTTP, with TLS.
+func TestCollector(t *testing.T) {
+	needs.Real(t, needs.File("an OpenTelemetry Collector", collectors, "scripts/collector builds it"))
+	for _, protocol := range []string{"grpcs", "https"} {
+		t.Run(protocol, func(t *testing.T) {
+			c := startCollector(t)
+			address := c.grpc
+			if protocol == "https" {
+				address = c.http
+			}
+			w := newWatched(t)
+			m := metrics.New(metrics.Options{View: w.View})
+			e, log, stop := started(t, otlp.Options{
+				Endpoint: endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca}), View: w.View,
+				Metrics: m.Gatherer(), Version: "test", SpansPerMinute: 500,
+			})
+			w.again()
+			await.Until(t, "spans are made", func() bool {
+				w.wake()
+				s, _ := e.Stats()
+				return s.Dropped > 0
+			})
+			e.Incident(judged(t, w))
+			stop()
+			var spans []span
+			var all []received
+			sent, pushes := e.Stats()
+			await.Until(t, "all was written", func() bool {
+				spans, all = c.read(t)
+				return len(spans) == int(sent.Sent) && pushes.Sent > 0 && countMetrics(all) > 15
+			})
+			checkCalls(t, spans)
+			checkIncident(t, spans)
+			checkMetrics(t, all)
+			if log.text() != "" {
+				t.Error(log.text())
+			}
+			t.Logf("%d spans in %d bytes, %d push of metrics in %d bytes", sent.Sent, sent.Bytes, pushes.Sent,
+				pushes.Bytes)
+			t.Logf("a span is %+v", spans[0])
+		})
+	}
+}
+
+// judged is an incident with the verdict of the recording that is watched.
+func judged(t *testing.T, w *watched) (incidents.Incident, []byte) {
+	d := verdict.Diagnose(w.rec, "test")
+	var doc strings.Builder
+	if err := report.JSON(&doc, d); err != nil {
+		t.Fatal(err)
+	}
+	return incidents.Incident{
+		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second),
+		Cause: d.Findings[0].Cause, Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged,
+		SlowCalls: 817,
+	}, []byte(doc.String())
+}
+
+// checkCalls: each slow call is one trace by the semantic conventions; its segments lie in it.
+func checkCalls(t *testing.T, spans []span) {
+	t.Helper()
+	calls, parts, culprits := map[string]span{}, 0, 0
+	for _, s := range spans {
+		if s.ParentSpanID == "" && s.Name != "incident" {
+			calls[s.SpanID] = s
+		}
+	}
+	for _, s := range spans {
+		of, ok := calls[s.ParentSpanID]
+		if !ok {
+			continue
+		}
+		parts++
+		if s.TraceID != of.TraceID || s.StartTimeUnixNano < of.StartTimeUnixNano ||
+			s.EndTimeUnixNano > of.EndTimeUnixNano {
+			t.Errorf("the part %+v is not within %+v", s, of)
+		}
+		if s.Name == "server throttled" && s.Attributes.of("slowpath.culprit") != "" {
+			culprits++
+		}
+	}
+	if len(calls) == 0 || parts < len(calls) || culprits == 0 {
+		t.Errorf("%d calls with %d parts, %d throttled", len(calls), parts, culprits)
+	}
+	for _, s := range calls {
+		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" ||
+			s.Attributes.of("db.operation.name") != s.Name || s.Attributes.of("server.address") == "" ||
+			s.Attributes.of("server.port") == "" {
+			t.Errorf("a call is %+v", s)
+		}
+	}
+}
+
+func checkIncident(t *testing.T, spans []span) {
+	t.Helper()
+	for _, s := range spans {
+		if s.Name == "incident" {
+			if len(s.Events) == 0 || s.Events[0].Attributes.of("slowpath.cause") != "server-cfs-throttled" ||
+				s.Events[0].Attributes.of("slowpath.fix") == "" || s.Attributes.of("slowpath.verdict") != "findings" {
+				t.Errorf("%+v", s)
+			}
+			return
+		}
+	}
+	t.Error("no incident was received")
+}
+
+func countMetrics(all []received) (n int) {
+	for _, r := range all {
+		for _, rm := range r.ResourceMetrics {
+			for _, sm := range rm.ScopeMetrics {
+				n += len(sm.Metrics)
+			}
+		}
+	}
+	return n
+}
+
+func checkMetrics(t *testing.T, all []received) {
+	t.Helper()
+	histogram, slow := false, 0.0
+	for _, r := range all {
+		for _, rm := range r.ResourceMetrics {
+			for _, sm := range rm.ScopeMetrics {
+				for _, m := range sm.Metrics {
+					for _, p := range m.ExponentialHistogram.DataPoints {
+						histogram = histogram || p.Count != "" && p.Scale == 3 && p.Attributes.of("whose") == "users"
+					}
+					for _, p := range m.Sum.DataPoints {
+						if m.Name == "slowpath_slow_calls_total" && m.Sum.IsMonotonic {
+							slow = max(slow, p.AsDouble)
+						}
+					}
+				}
+			}
+		}
+	}
+	if !histogram || slow < 500 {
+		t.Errorf("an exponential histogram of users: %v; %v slow calls", histogram, slow)
+	}
+}
