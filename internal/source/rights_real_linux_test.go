@@ -1,17 +1,17 @@
 package source
 
 import (
-	"context"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
-	"slowpath/internal/lab/servers"
+	"slowpath/internal/house/await"
+
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/source/tap"
@@ -21,9 +21,7 @@ import (
 // TestNeedsRights: privileges are kept until the servers are known where one has mapped a file that was replaced, as by
 // an upgrade: only root finds it.
 func TestNeedsRights(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	needs.Real(t, needs.Root, needs.RedisServer)
 	program, port := copied(t), freePort(t)
 	server := exec.Command(program, "--port", port, "--save", "")
 	if err := server.Start(); err != nil {
@@ -35,15 +33,10 @@ func TestNeedsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Options{Targets: to, Slow: "auto"}.withDefaults()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, "the server listens", func() bool {
 		p, err := host.Locate(o.FS, host.Query{Network: "tcp", Listen: to[0].Addr()})
-		if err == nil && p.PID == server.Process.Pid {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the server does not listen: %+v, %v", p, err)
-		}
-	}
+		return err == nil && p.PID == server.Process.Pid
+	})
 	watching := run{Options: o, cpuClock: &profile.CPU{}}
 	nothing := run{Options: o}
 	if watching.needsRights() {
@@ -72,20 +65,11 @@ func TestNeedsRights(t *testing.T) {
 // copied is the host's own server in a directory of this test.
 func copied(t *testing.T) string {
 	t.Helper()
-	cache, err := servers.OpenCache(os.Getenv("SLOWPATH_TEST_SERVERS"))
+	installed, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	bin, err := cache.Get(ctx, servers.Redis7015, t.Output())
-	if errors.Is(err, servers.ErrRegistry) || errors.Is(err, servers.ErrTool) || err == nil && len(bin.Lead) > 0 {
-		t.Skip("needs an installed redis-server 7.0.15: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := os.ReadFile(bin.File)
+	body, err := os.ReadFile(installed)
 	path := filepath.Join(t.TempDir(), "redis-server")
 	if err == nil {
 		err = os.WriteFile(path, body, 0o755)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/house/needs"
+
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
@@ -57,8 +59,10 @@ func (p *pcapOf) Read(b []byte) (int, error) {
 	return p.rest.Read(b)
 }
 
-// TestHostileCaptures: captures that would fill memory if all of what they hold were kept.
+// TestHostileCaptures: captures that would fill memory if all of what they hold were kept. It measures the
+// memory of this process.
 func TestHostileCaptures(t *testing.T) {
+	needs.Real(t)
 	large := strings.Repeat("x", 30_000)
 	for _, c := range []struct {
 		name string

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
@@ -24,6 +26,7 @@ import (
 // TestFramesOfLibraries: what the libraries call the functions in which they wait for their pools, in the versions of
 // the lab, is what the table of frames has.
 func TestFramesOfLibraries(t *testing.T) {
+	needs.Real(t)
 	get := []clients.Command{{Args: []string{"GET", "key"}}}
 	// which keeps connections without using a CPU
 	blocking := []clients.Command{{Args: []string{"BLPOP", "queue", "1"}}}
@@ -33,17 +36,21 @@ func TestFramesOfLibraries(t *testing.T) {
 		pool     int
 		mode     protocol.Mode
 		want     []string // ids, all of which some reading has
+		always   bool     // and not in make test-long alone
 	}{
-		{clients.GoRedis6, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}},
-		{clients.GoRedis8, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}},
-		{clients.GoRedis9, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}},
-		{clients.Redigo, blocking, 2, protocol.Standalone, []string{"redigo-pool", "redigo-reply"}},
-		{clients.Rueidis, get, 0, protocol.Standalone, []string{"rueidis-reply", "rueidis-pipe"}},
-		{clients.Rueidis, blocking, 2, protocol.Standalone, []string{"rueidis-pool"}},
-		{clients.Jedis, blocking, 2, protocol.Standalone, []string{"pool2-wait", "jedis-reply"}},
-		{clients.Lettuce6, blocking, 0, protocol.Standalone, []string{"lettuce-reply"}},
-		{clients.Lettuce7, blocking, 0, protocol.Standalone, []string{"lettuce-reply"}},
+		{clients.GoRedis6, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}, false},
+		{clients.GoRedis8, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}, false},
+		{clients.GoRedis9, blocking, 2, protocol.Standalone, []string{"go-redis-pool", "go-redis-reply"}, true},
+		{clients.Redigo, blocking, 2, protocol.Standalone, []string{"redigo-pool", "redigo-reply"}, false},
+		{clients.Rueidis, get, 0, protocol.Standalone, []string{"rueidis-reply", "rueidis-pipe"}, true},
+		{clients.Rueidis, blocking, 2, protocol.Standalone, []string{"rueidis-pool"}, false},
+		{clients.Jedis, blocking, 2, protocol.Standalone, []string{"pool2-wait", "jedis-reply"}, false},
+		{clients.Lettuce6, blocking, 0, protocol.Standalone, []string{"lettuce-reply"}, false},
+		{clients.Lettuce7, blocking, 0, protocol.Standalone, []string{"lettuce-reply"}, false},
 	} {
+		if !tt.always && !needs.InLong() {
+			continue
+		}
 		t.Run(fmt.Sprintf("%s %s", tt.client, tt.commands[0].Args[0]), func(t *testing.T) {
 			s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 			target := startProfiled(t, tt.client, clients.Options{

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -15,6 +17,7 @@ import (
 
 // TestPasswordOfPeers: a real server with a password names a node on this host, where somebody collects what is sent.
 func TestPasswordOfPeers(t *testing.T) {
+	needs.Real(t)
 	s := fleettest.StartMap(t, servers.Redis7015, fleet.MapSpec{Masters: 2}, fleet.Spec{Password: "secret-of-all"})
 	collector := fleettest.Collect(t, "127.77.0.2:6379") // the second node of the map
 	host, port, err := net.SplitHostPort(fleettest.Outside(t, s.Addr))

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
+
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/clock"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -49,6 +53,7 @@ func (s *eventSink) process(kind string) (p recording.ServerProcess, seen bool) 
 // TestServerBehindAProxy: the process of the server is found behind an HAProxy of this host, which passes INFO on. With
 // two servers behind it a call may go to either.
 func TestServerBehindAProxy(t *testing.T) {
+	needs.Real(t, needs.Root, needs.HAProxy)
 	one, two := fleettest.Start(t, servers.Redis7015, fleet.Spec{}), fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	through := func(servers ...*fleet.Instance) (node, *fleet.Instance) {
 		t.Helper()
@@ -89,6 +94,7 @@ func TestServerBehindAProxy(t *testing.T) {
 
 // TestHostFollowsARestart: the host source says that the server's process ended, and goes on with the next one.
 func TestHostFollowsARestart(t *testing.T) {
+	needs.Real(t, needs.Root)
 	i := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	to, err := target.Parse(i.Addr)
 	if err != nil {
@@ -97,34 +103,29 @@ func TestHostFollowsARestart(t *testing.T) {
 	n := node{target: to, address: to.Addr()}
 	n.locate(host.Root{}, host.Query{Network: to.Network, Listen: listenAddress(to)})
 	if n.process == nil || n.process.PID != i.PID {
-		t.Skipf("the process of %s was not found: %s", i.Addr, n.hostWhy)
+		t.Fatalf("the process of %s was not found: %s", i.Addr, n.hostWhy)
 	}
 	sink := &eventSink{}
 	r := &run{Options: Options{FS: host.Root{}, Clock: clock.New()}, sink: sink}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.watchHost(ctx, n) }()
-	await := func(kind string) recording.ServerProcess {
+	event := func(kind string) (p recording.ServerProcess) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			if p, seen := sink.process(kind); seen {
-				return p
-			}
-		}
-		t.Fatal("waited too long for ", kind)
-		return recording.ServerProcess{}
+		await.Until(t, kind, func() (seen bool) { p, seen = sink.process(kind); return seen })
+		return p
 	}
 	before := i.PID
 	if err := i.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := await(recording.KindProcessEnded); p.PID != before || p.Comm != "redis-server" {
+	if p := event(recording.KindProcessEnded); p.PID != before || p.Comm != "redis-server" {
 		t.Errorf("%+v ended, %d did", p, before)
 	}
 	if err := i.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := await(recording.KindProcessFound); p.PID != i.PID {
+	if p := event(recording.KindProcessFound); p.PID != i.PID {
 		t.Errorf("%+v was found, it is %d", p, i.PID)
 	}
 	cancel()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/clients/programs/protocol"
@@ -65,7 +67,7 @@ func diagnose(t *testing.T, addr string, app profile.Target) verdict.Diagnosis {
 		t.Fatal(err)
 	}
 	err = source.Run(t.Context(), source.Options{
-		Targets: to, For: 4 * time.Second, Slow: "auto", Version: "test",
+		Targets: to, For: 2 * time.Second, Slow: "auto", Version: "test",
 		NoTap: true, Profiles: []profile.Target{app},
 	}, w)
 	if err := errors.Join(err, w.Close()); err != nil {
@@ -96,6 +98,7 @@ func foundIn(t *testing.T, d verdict.Diagnosis, id, fact string) {
 
 // TestGoRedis6OnRedis6: go-redis v6 cannot read the reply of Redis 6.0 to COMMAND.
 func TestGoRedis6OnRedis6(t *testing.T) {
+	needs.Real(t)
 	c := fleettest.StartCluster(t, servers.Redis6016, 3, 0, fleet.Spec{})
 	d := diagnose(t, c.Addrs()[0], goredis6(t, clients.Options{
 		Addresses: c.Addrs(), Mode: protocol.Cluster,
@@ -111,6 +114,7 @@ func TestGoRedis6OnRedis6(t *testing.T) {
 
 // TestPoolOfTwo: thirty callers share two connections.
 func TestPoolOfTwo(t *testing.T) {
+	needs.Real(t)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	d := diagnose(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 30, PoolSize: 2}))
 	foundIn(t, d, "pool-exhausted-wait", "in calls of go-redis wait for a connection of the pool")
@@ -118,6 +122,7 @@ func TestPoolOfTwo(t *testing.T) {
 
 // TestPoolWithRoom: every caller has its connection.
 func TestPoolWithRoom(t *testing.T) {
+	needs.Real(t)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
 	d := diagnose(t, s.Addr, goredis6(t, clients.Options{Addresses: []string{s.Addr}, Workers: 3, PoolSize: 10}))
 	for _, f := range d.Findings {
