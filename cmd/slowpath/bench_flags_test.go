@@ -21,7 +21,6 @@ func TestAliases(t *testing.T) {
 	}{
 		{a.bench(), "warm-up", "warmup", "3s"},
 		{a.bench(), "timeout", "call-timeout", "2s"},
-		{a.matrix(), "html", "output", "m.html"},
 	} {
 		for _, spelled := range []string{c.old, c.today} {
 			if err := c.command.Flags().Parse([]string{"--" + spelled, c.value}); err != nil {

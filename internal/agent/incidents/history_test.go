@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/agent/incidents"
@@ -68,29 +69,31 @@ func TestHistory(t *testing.T) {
 
 // TestHistoryIsBounded: by age and by bytes; the newest minutes stay.
 func TestHistoryIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "history.db")
-	const most = 1 << 20
-	h := history(t, path, 0, most)
-	now := time.Now().Unix() / 60 * 60
-	hdr := bytes.Repeat([]byte("0123456789"), 50)
-	for i := range int64(6000) { // 3 MB
-		add(t, h, incidents.Minute{Start: now + (i-6000)*60, Node: "a", HDR: hdr})
-	}
-	var size int64
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if st, err := os.Stat(path + end); err == nil {
-			size += st.Size()
+	synctest.Test(t, func(t *testing.T) { // time stands still
+		path := filepath.Join(t.TempDir(), "history.db")
+		const most = 1 << 20
+		h := history(t, path, 0, most)
+		now := time.Now().Unix() / 60 * 60
+		hdr := bytes.Repeat([]byte("0123456789"), 50)
+		for i := range int64(2500) { // 1.3 MB
+			add(t, h, incidents.Minute{Start: now + (i-2500)*60, Node: "a", HDR: hdr})
 		}
-	}
-	got, err := h.Minutes(0, now)
-	if err != nil || size > most+512<<10 || len(got) < 500 || got[len(got)-1].Start != now-60 {
-		t.Errorf("%v: %d bytes, %d minutes", err, size, len(got))
-	}
-	h.Close()
-	h = history(t, path, time.Hour, most)
-	if got, err := h.Minutes(0, now); err != nil || len(got) != 60 && len(got) != 61 {
-		t.Errorf("%v: %d minutes of an hour", err, len(got))
-	}
+		var size int64
+		for _, end := range []string{"", "-wal", "-shm"} {
+			if st, err := os.Stat(path + end); err == nil {
+				size += st.Size()
+			}
+		}
+		got, err := h.Minutes(0, now)
+		if err != nil || size > most+512<<10 || len(got) < 500 || got[len(got)-1].Start != now-60 {
+			t.Errorf("%v: %d bytes, %d minutes", err, size, len(got))
+		}
+		h.Close()
+		h = history(t, path, time.Hour, most)
+		if got, err := h.Minutes(0, now); err != nil || len(got) != 61 {
+			t.Errorf("%v: %d minutes of an hour", err, len(got))
+		}
+	})
 }
 
 // TestDamagedHistory: it gets another name, which is said, and another one begins.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,7 +232,7 @@ func TestForeignFilesInTheStore(t *testing.T) {
 		os.WriteFile(outside, []byte(`{"summary":"secret"}`), 0o600),
 		os.Remove(file(link.ID)), os.Symlink(outside, file(link.ID)),
 		os.WriteFile(file(huge.ID), make([]byte, 1<<20), 0o600),
-		os.Remove(file(broken.ID)), exec.Command("mkfifo", file(broken.ID)).Run(),
+		os.Remove(file(broken.ID)), syscall.Mkfifo(file(broken.ID), 0o600),
 		os.Symlink("/", filepath.Join(dir, "20261124T031207Z-7")),
 		os.Mkdir(filepath.Join(dir, "20261324T031207Z-1"), 0o700),
 		os.WriteFile(filepath.Join(dir, "20261124T031207Z-8"), nil, 0o600),

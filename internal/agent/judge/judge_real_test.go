@@ -125,6 +125,7 @@ func TestBadJudgements(t *testing.T) {
 	if err := os.WriteFile(noMemory, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	healthy, throttled := recordingOf(t, "healthy-mixed"), recordingOf(t, "server-cfs-throttled")
 	for name, c := range map[string]struct {
 		o    judge.Options
 		want string
@@ -132,26 +133,19 @@ func TestBadJudgements(t *testing.T) {
 		"no memory to begin": {judge.Options{Executable: noMemory, Recording: "x"}, "memory"},
 		"no recording":       {judge.Options{Executable: slowpath(t), Recording: noRecording}, "recording"},
 		"no file": {
-			judge.Options{Executable: slowpath(t), Recording: filepath.Join(dir, "gone.slowpath")}, "gone.slowpath",
+			judge.Options{Executable: slowpath(t), Recording: filepath.Join(dir, "gone.slowpath")},
+			"gone.slowpath",
 		},
 		"no program":      {judge.Options{Executable: filepath.Join(dir, "none"), Recording: "x"}, "starting slowpath"},
 		"another program": {judge.Options{Executable: "/bin/true", Recording: "x"}, "printed no slowpath.diagnosis/v1"},
 		"too much output": {
-			judge.Options{
-				Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), MaxOutput: 100,
-			}, "too large",
+			judge.Options{Executable: slowpath(t), Recording: healthy, MaxOutput: 100}, "too large",
 		},
 		"too little time": {
-			judge.Options{
-				Executable: slowpath(t), Recording: recordingOf(t, "healthy-mixed"), Timeout: time.Millisecond,
-			},
-			"longer than 1ms",
+			judge.Options{Executable: slowpath(t), Recording: healthy, Timeout: time.Millisecond}, "longer than 1ms",
 		},
 		"too little memory": {
-			judge.Options{
-				Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), MaxMemory: 8 << 20,
-			},
-			"memory",
+			judge.Options{Executable: slowpath(t), Recording: throttled, MaxMemory: 8 << 20}, "memory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

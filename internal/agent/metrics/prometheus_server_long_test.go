@@ -26,9 +26,8 @@ func call(t *testing.T, address, pause string, command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	often := []string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}
-	cmd := exec.Command("redis-cli", append(often, command...)...)
-	start(t, cmd)
+	args := append([]string{"-h", host, "-p", port, "-r", "1000000", "-i", pause}, command...)
+	start(t, exec.Command("redis-cli", args...))
 }
 
 // start runs a program until the test ends, or its process is killed. The kernel kills it with the thread that started

@@ -126,7 +126,7 @@ func TestRecordingsThroughTheRing(t *testing.T) {
 	}
 }
 
-// cameBefore are the scenarios that show in the first seconds of their recordings only.
+// cameBefore are the incidents that show in the first seconds of their recordings only.
 var cameBefore = []string{"active-expire-cycle", "pool-idle-reap-redial-go-redis-v8", "pool-leak-go-redis"}
 
 // throughTheRing writes a recording of the corpus to a ring, row by row, and saves it: it is judged as the original,

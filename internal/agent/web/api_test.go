@@ -77,9 +77,10 @@ func TestIncidentsOfTheAPI(t *testing.T) {
 
 // TestReportIsApart: a report, which is made of what others said, is shown without the rights of the pages.
 func TestReportIsApart(t *testing.T) {
-	w := newWorld(t)
+	w := emptyWorld(t)
+	id := w.judged(t, "lb-hop", "99 calls of 10 s were slow", w.now.Add(-time.Hour))
 	s := start(t, w.options())
-	at := "/api/v1/incidents/" + w.ids["lb-hop"] + "/report"
+	at := "/api/v1/incidents/" + id + "/report"
 	got := s.ask("GET", at, "")
 	csp := got.header.Get("Content-Security-Policy")
 	for _, want := range []string{
@@ -102,7 +103,7 @@ func TestReportIsApart(t *testing.T) {
 		t.Errorf("the file: %v", d.header)
 	}
 	// A link in the way of a report leads nowhere.
-	path, err := w.store.ReportPath(w.ids["lb-hop"])
+	path, err := w.store.ReportPath(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestReportIsApart(t *testing.T) {
 
 // TestIncidentThatGoesOn: one that is not judged yet has a page, and an error that says so.
 func TestIncidentThatGoesOn(t *testing.T) {
-	w := newWorld(t)
+	w := emptyWorld(t)
 	s := start(t, w.options())
 	got := s.ask("POST", "/api/v1/incidents", `{"reason":"asked by a test"}`, "Content-Type: application/json")
 	var made web.Triggered
@@ -218,7 +219,7 @@ func TestOverviewCounts(t *testing.T) {
 
 // TestMarksOfTheAPI: CI marks a time, and finds it again.
 func TestMarksOfTheAPI(t *testing.T) {
-	w := newWorld(t)
+	w := emptyWorld(t)
 	s := start(t, w.options())
 	const asJSON = "Content-Type: application/json"
 	got := s.ask("POST", "/api/v1/marks", `{"text":"deploy <b>of</b> shop","time":"2026-11-24T01:00:00Z"}`, asJSON)
@@ -245,7 +246,7 @@ func TestMapOfTheAPI(t *testing.T) {
 		m.Nodes[0].Calls == 0 || len(m.Callers) == 0 {
 		t.Errorf("%+v", m)
 	}
-	cluster := clusterWorld(t)
+	cluster := clusterWorld(t, w.now, w.clock)
 	s = start(t, web.Options{View: cluster})
 	s.document("/api/v1/topology", web.MapSchema, &m)
 	slots, primaries := 0, 0
@@ -281,8 +282,8 @@ func TestHealthOfTheAPI(t *testing.T) {
 // TestTextsOfOthers: what attackers call things is text on all pages, and bounded.
 func TestTextsOfOthers(t *testing.T) {
 	evil := `"><script>alert(1)</script><img src=x onerror=alert(2)>` + "\u202e\x1b[2J" + strings.Repeat("A", 3000)
-	w := newWorld(t)
-	in, err := w.store.Begin(evil, evil, time.Now().Add(-time.Minute))
+	w := emptyWorld(t)
+	in, err := w.store.Begin(evil, evil, w.now.Add(-time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,17 +291,17 @@ func TestTextsOfOthers(t *testing.T) {
 	if err := w.store.Update(in); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.store.Mark(incidents.Mark{Time: time.Now(), Text: evil[:56]}); err != nil {
+	if err := w.store.Mark(incidents.Mark{Time: w.now, Text: evil[:56]}); err != nil {
 		t.Fatal(err)
 	}
-	replayNames(w.view, evil)
+	replayNames(w.view, w.now.UnixNano(), evil)
 	o := w.options()
 	o.Health = func() web.Health {
 		return web.Health{
 			Status: web.Degraded, Problems: []string{evil},
 			Targets: []web.Watched{{Target: evil, State: evil, Why: evil}},
 			Unseen:  []web.BlindSpot{{What: evil, Why: evil, Enable: evil}}, Cost: web.Cost{Reduced: evil},
-			Ring: web.Kept{From: time.Now().Add(-time.Minute), Lost: evil},
+			Ring: web.Kept{From: w.now.Add(-time.Minute), Lost: evil},
 		}
 	}
 	s := start(t, o)

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/agent/web"
@@ -117,43 +117,51 @@ func TestPathsOfIncidents(t *testing.T) {
 // TestSlowRequests: who sends a request byte by byte, or a head without end, is cut off; the others are answered
 // meanwhile.
 func TestSlowRequests(t *testing.T) {
-	s := start(t, web.Options{})
-	at, _ := url.Parse(s.url)
-	var ended sync.WaitGroup
-	for i := range 20 {
-		c, err := net.Dial("tcp", at.Host)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := inMemory(t, web.Options{})
+		began := time.Now()
+		var ended sync.WaitGroup
+		for range 20 {
+			c := s.dial()
+			ended.Go(func() { _, _ = io.Copy(c, &slowHead{}) })
+			ended.Go(func() {
+				if _, err := io.ReadAll(c); err != nil {
+					t.Errorf("it was not cut off: %v", err)
+				}
+			})
 		}
-		defer c.Close()
-		ended.Go(func() {
-			fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: localhost\r\nX-%d: ", i)
-			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
-			if _, err := io.ReadAll(c); err != nil {
-				t.Errorf("it was not cut off: %v", err)
-			}
-		})
-	}
-	if got := s.ask("GET", "/healthz", ""); got.code != 200 {
-		t.Errorf("meanwhile: %d", got.code)
-	}
-	ended.Wait()
-	c, err := net.Dial("tcp", at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: localhost\r\n")
-	for range 64 {
-		if _, err := fmt.Fprintf(c, "X: %s\r\n", strings.Repeat("y", 1000)); err != nil {
-			break // cut off
+		<-time.After(4 * time.Second)
+		if got := s.ask("GET", "/healthz", ""); got.code != 200 || time.Since(began) > 4*time.Second {
+			t.Errorf("meanwhile: %d, after %v", got.code, time.Since(began))
 		}
+		ended.Wait()
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("they are cut off after %v", took)
+		}
+		c := s.dial()
+		go func() { // until it is cut off
+			_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", 64))
+		}()
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil && reply.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("a head of 64 kB: %d", reply.StatusCode)
+		}
+	})
+}
+
+// slowHead is the head of a request, a byte per 100 ms, without an end.
+type slowHead struct{ n int }
+
+// Read implements io.Reader.
+func (h *slowHead) Read(p []byte) (int, error) {
+	const head = "GET / HTTP/1.1\r\nHost: localhost\r\nX: "
+	<-time.After(100 * time.Millisecond)
+	p[0] = 'y'
+	if h.n < len(head) {
+		p[0] = head[h.n]
 	}
-	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err == nil && reply.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a head of 64 kB: %d", reply.StatusCode)
-	}
+	h.n++
+	return 1, nil
 }
 
 // feed gives a view calls of a user for some seconds.
@@ -200,79 +208,73 @@ func (s *site) stream(t *testing.T, got func(web.Live)) (code int) {
 // TestHundredBrowsers: a hundred pages see live calls at once; beyond the bound a page gets an error, and what is asked
 // otherwise is answered.
 func TestHundredBrowsers(t *testing.T) {
-	v := live.New(live.Options{})
-	feed(t, v, 1)
-	s := start(t, web.Options{View: v})
-	var mu sync.Mutex
-	seen := map[int]bool{}
-	refused := 0
-	for i := range 140 {
-		if code := s.stream(t, func(web.Live) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen[i] = true
-		}); code == 503 {
-			refused++
+	synctest.Test(t, func(t *testing.T) {
+		v := live.New(live.Options{Clock: bubble{}})
+		feed(t, v, 1)
+		s := inMemory(t, web.Options{View: v})
+		var mu sync.Mutex
+		seen := map[int]bool{}
+		refused := 0
+		for i := range 140 {
+			if code := s.stream(t, func(web.Live) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[i] = true
+			}); code == 503 {
+				refused++
+			}
 		}
-	}
-	await(t, "events of all", func() bool {
+		<-time.After(2 * time.Second)
 		mu.Lock()
-		defer mu.Unlock()
-		return len(seen) == 128
-	})
-	if refused != 12 {
-		t.Errorf("%d of 140 were refused", refused)
-	}
-	for _, path := range []string{"/", "/live", "/api/v1/overview?range=15m", "/healthz"} {
-		if got := s.ask("GET", path, ""); got.code != 200 {
-			t.Errorf("%s meanwhile: %d", path, got.code)
+		if len(seen) != 128 || refused != 12 {
+			t.Errorf("%d of 140 see calls, %d were refused", len(seen), refused)
 		}
-	}
+		mu.Unlock()
+		for _, path := range []string{"/", "/live", "/api/v1/overview?range=15m", "/healthz"} {
+			if got := s.ask("GET", path, ""); got.code != 200 {
+				t.Errorf("%s meanwhile: %d", path, got.code)
+			}
+		}
+	})
 }
 
-// await polls until something is so.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 s", what)
-		}
-	}
-}
+// bubble is the clock of a bubble.
+type bubble struct{}
+
+// Now implements clock.Clock.
+func (bubble) Now() int64 { return time.Now().UnixNano() }
 
 // TestLiveEvents: each slow call comes once, with the parts of its time.
 func TestLiveEvents(t *testing.T) {
-	v := live.New(live.Options{})
-	s := start(t, web.Options{View: v})
-	var mu sync.Mutex
-	var calls []web.SlowCall
-	events := 0
-	s.stream(t, func(e web.Live) {
+	synctest.Test(t, func(t *testing.T) {
+		v := live.New(live.Options{Clock: bubble{}})
+		s := inMemory(t, web.Options{View: v})
+		var mu sync.Mutex
+		var calls []web.SlowCall
+		events := 0
+		s.stream(t, func(e web.Live) {
+			mu.Lock()
+			defer mu.Unlock()
+			events++
+			calls = append(calls, e.Slow...)
+		})
+		<-time.After(1500 * time.Millisecond)
+		feed(t, v, 3)
+		<-time.After(3 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		events++
-		calls = append(calls, e.Slow...)
+		if len(calls) != 3 || events < 4 || events > 5 {
+			t.Fatalf("%d calls in %d events: %+v", len(calls), events, calls)
+		}
+		c := calls[0]
+		if c.Op != "GET" || c.Ns != 20e6 || c.Process != "shop[17]" || len(c.Segments) != 1 ||
+			c.Segments[0].Name != "server throttled" || c.Segments[0].FromNs != 1e6 || c.Segments[0].ToNs != 19e6 {
+			t.Errorf("%+v", c)
+		}
+		var slow web.SlowCalls
+		s.document("/api/v1/slow?limit=2", web.SlowSchema, &slow)
+		if len(slow.Calls) != 2 || slow.Calls[0].Number != 3 {
+			t.Errorf("%+v", slow)
+		}
 	})
-	await(t, "an event", func() bool { mu.Lock(); defer mu.Unlock(); return events > 0 })
-	feed(t, v, 3)
-	await(t, "three calls", func() bool { mu.Lock(); defer mu.Unlock(); return len(calls) >= 3 })
-	mu.Lock()
-	before := events
-	mu.Unlock()
-	await(t, "two more events", func() bool { mu.Lock(); defer mu.Unlock(); return events >= before+2 })
-	mu.Lock()
-	defer mu.Unlock()
-	if len(calls) != 3 {
-		t.Fatalf("%d calls: %+v", len(calls), calls)
-	}
-	c := calls[0]
-	if c.Op != "GET" || c.Ns != 20e6 || c.Process != "shop[17]" || len(c.Segments) != 1 ||
-		c.Segments[0].Name != "server throttled" || c.Segments[0].FromNs != 1e6 || c.Segments[0].ToNs != 19e6 {
-		t.Errorf("%+v", c)
-	}
-	var slow web.SlowCalls
-	s.document("/api/v1/slow?limit=2", web.SlowSchema, &slow)
-	if len(slow.Calls) != 2 || slow.Calls[0].Number != 3 {
-		t.Errorf("%+v", slow)
-	}
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
+	"slowpath/internal/clock"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
@@ -31,8 +33,15 @@ type world struct {
 	history *incidents.History
 	view    *live.View
 	ids     map[string]string // of incidents, by their recording
-	now     time.Time
+	now     time.Time         // when it was made
+	clock   clock.Clock       // nil: the real one; else it stands still
 }
+
+// stopped is a clock that stands still.
+type stopped time.Time
+
+// Now implements clock.Clock.
+func (s stopped) Now() int64 { return time.Time(s).UnixNano() }
 
 // past are the incidents of the fixture: what was recorded, and when it was.
 var past = []struct {
@@ -48,10 +57,11 @@ var past = []struct {
 	{"server-cfs-throttled", "820 calls of 10 s were slow", 4 * time.Minute},
 }
 
-// newWorld makes the fixture: incidents of the last day, an hour of minutes, and the last minutes of a watch.
-func newWorld(t testing.TB) *world {
+// emptyWorld has no incidents, minutes and calls yet. Its time stands still.
+func emptyWorld(t testing.TB) *world {
 	t.Helper()
-	return newWorldIn(t, t.TempDir())
+	now := time.Now()
+	return emptyWorldIn(t, t.TempDir(), now, stopped(now))
 }
 
 // shared is the fixture of tests that change nothing of it.
@@ -68,7 +78,8 @@ func sharedWorld(t testing.TB) *world {
 		if shared.dir, err = os.MkdirTemp("", "slowpath-web-"); err != nil {
 			t.Fatal(err)
 		}
-		shared.world = newWorldIn(t, shared.dir)
+		now := time.Now()
+		shared.world = newWorldIn(t, shared.dir, now, stopped(now))
 	})
 	if shared.world == nil {
 		t.Fatal("the fixture could not be made")
@@ -87,9 +98,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newWorldIn(t testing.TB, dir string) *world {
+func emptyWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
 	t.Helper()
-	w := &world{ids: map[string]string{}, now: time.Now(), view: live.New(live.Options{})}
+	w := &world{ids: map[string]string{}, now: now, clock: c, view: live.New(live.Options{Clock: c})}
 	var err error
 	if w.store, err = incidents.Open(filepath.Join(dir, "incidents"), incidents.Limits{}); err != nil {
 		t.Fatal(err)
@@ -100,6 +111,13 @@ func newWorldIn(t testing.TB, dir string) *world {
 	if dir != shared.dir {
 		t.Cleanup(func() { w.history.Close() })
 	}
+	return w
+}
+
+// newWorldIn makes the fixture: incidents of the last day, an hour of minutes, and the last minutes of a watch.
+func newWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
+	t.Helper()
+	w := emptyWorldIn(t, dir, now, c)
 	for _, p := range past {
 		w.ids[p.recording] = w.judged(t, p.recording, p.trigger, w.now.Add(-p.ago))
 	}
@@ -121,54 +139,6 @@ func newWorldIn(t testing.TB, dir string) *world {
 		replay(w.view, rec, w.now.Add(-back))
 	}
 	return w
-}
-
-// goOn lets the watch go on until the test ends: each second has the calls of a second of a recording.
-func (w *world) goOn(t testing.TB) {
-	rec := corpus.Open(t, "server-cfs-throttled")
-	start, end := rec.Window()
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(200 * time.Millisecond)
-		defer tick.Stop()
-		for last := int64(0); ; {
-			if now := time.Now().Unix(); now > last {
-				last = now
-				second := start/1e9 + 2 + now%(end/1e9-start/1e9-2)
-				w.second(rec, second, now-second)
-			}
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	t.Cleanup(func() { close(done); <-ended })
-}
-
-// second gives the view one second of a recording, so many seconds later.
-func (w *world) second(rec *recording.Recording, second, later int64) {
-	for _, h := range rec.Histograms {
-		if h.Second == second {
-			h.Second, h.Node = second+later, node
-			w.view.Histogram(h)
-		}
-	}
-	for _, c := range rec.Calls {
-		if c.EndNs/1e9 != second {
-			continue
-		}
-		segments := append([]recording.Segment(nil), rec.SegmentsOf(c.ID)...)
-		for i := range segments {
-			segments[i].FromNs, segments[i].ToNs = segments[i].FromNs+later*1e9, segments[i].ToNs+later*1e9
-		}
-		c.IntendedNs, c.StartNs, c.EndNs = c.IntendedNs+later*1e9, c.StartNs+later*1e9, c.EndNs+later*1e9
-		c.Node = node
-		w.view.Call(c, segments...)
-	}
 }
 
 // judged is an incident with the recording, the diagnosis and the report that the agent would have made.
@@ -312,7 +282,12 @@ func replay(v recording.Sink, rec *recording.Recording, begin time.Time) {
 
 // options are those of a server that shows the fixture.
 func (w *world) options() web.Options {
+	now := time.Now
+	if w.clock != nil {
+		now = func() time.Time { return w.now }
+	}
 	return web.Options{
+		Now:   now,
 		Store: w.store, History: w.history, View: w.view, Health: func() web.Health {
 			h := healthy()
 			h.Targets = []web.Watched{
@@ -332,19 +307,41 @@ func (w *world) options() web.Options {
 			return h
 		},
 		Trigger: func(reason string) (string, error) {
-			in, err := w.store.Begin(reason, node, time.Now())
+			in, err := w.store.Begin(reason, node, now())
 			return in.ID, err
 		},
 	}
 }
 
+// comparing are options whose comparisons are those of the real code: a window of the ring is a recording of the
+// corpus.
+func comparing(o web.Options) web.Options {
+	o.Save = func(_ context.Context, _, _ time.Time, path string) error {
+		return corpus.Unpack("healthy-mixed", path)
+	}
+	o.Compare = func(_ context.Context, before, after string) ([]byte, error) {
+		var sides [2]compare.Side
+		for i, path := range []string{before, after} {
+			rec, err := recording.OpenToJudge(path)
+			if err != nil {
+				return nil, err
+			}
+			sides[i] = compare.SideOf(rec, "test")
+		}
+		var out bytes.Buffer
+		err := report.CompareJSON(&out, compare.Of(sides[0], sides[1], [2]string{}, compare.Notable))
+		return out.Bytes(), err
+	}
+	return o
+}
+
 // clusterWorld is a view of a cluster.
-func clusterWorld(t testing.TB) *live.View {
+func clusterWorld(t testing.TB, now time.Time, c clock.Clock) *live.View {
 	t.Helper()
 	rec := corpus.Open(t, "healthy-cluster")
 	start, _ := rec.Window()
-	v := live.New(live.Options{})
-	shift := time.Now().Add(-15*time.Second).UnixNano() - start
+	v := live.New(live.Options{Clock: c})
+	shift := now.Add(-15*time.Second).UnixNano() - start
 	for key, value := range rec.Meta {
 		v.SetMeta(key, value)
 	}
@@ -369,8 +366,7 @@ func clusterWorld(t testing.TB) *live.View {
 }
 
 // replayNames adds a slow call whose names are those of an attacker.
-func replayNames(v recording.Sink, name string) {
-	now := time.Now().UnixNano()
+func replayNames(v recording.Sink, now int64, name string) {
 	v.Call(recording.Call{
 		Source: recording.SourceTap, Op: name, Node: name, Conn: name, Client: name + "[1]", Error: name,
 		IntendedNs: now - 50e6, StartNs: now - 50e6, EndNs: now,

@@ -13,6 +13,7 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
+	"slowpath/internal/house/memnet"
 	"slowpath/internal/live"
 )
 
@@ -53,18 +54,40 @@ func complete(t testing.TB, o web.Options) web.Options {
 // site is a server that runs.
 type site struct {
 	testing.TB
-	url    string
-	client *http.Client
+	url     string
+	client  *http.Client
+	connect dialer
 }
 
 // start runs a server on a free port of loopback until the test ends.
 func start(t testing.TB, o web.Options) *site {
 	t.Helper()
-	s, err := web.New(complete(t, o))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at := startAt(t, o, l, (&net.Dialer{}).DialContext)
+	at.url = "http://" + l.Addr().String()
+	if o.TLS != nil {
+		at.url = strings.Replace(at.url, "http:", "https:", 1)
+	}
+	return at
+}
+
+// inMemory runs a server in a bubble until the test ends.
+func inMemory(t testing.TB, o web.Options) *site {
+	t.Helper()
+	l, dial := memnet.Listen(t)
+	at := startAt(t, o, l, dial)
+	at.url = "http://127.0.0.1"
+	return at
+}
+
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func startAt(t testing.TB, o web.Options, l net.Listener, dial dialer) *site {
+	t.Helper()
+	s, err := web.New(complete(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,15 +100,25 @@ func start(t testing.TB, o web.Options) *site {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	at := &site{TB: t, url: "http://" + l.Addr().String(), client: &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // our own certificate
+	at := &site{TB: t, connect: dial, client: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // our own certificate
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if o.TLS != nil {
-		at.url = strings.Replace(at.url, "http:", "https:", 1)
-	}
 	t.Cleanup(at.client.CloseIdleConnections)
 	return at
+}
+
+// dial is a connection to a site, until the test ends.
+func (s *site) dial() net.Conn {
+	s.Helper()
+	c, err := s.connect(s.Context(), "tcp", "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // answer is what a request got.

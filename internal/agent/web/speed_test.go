@@ -32,7 +32,7 @@ func writeIncident(t testing.TB, dir string, in incidents.Incident) {
 
 // BenchmarkPages is how long pages and documents take with 10 000 incidents.
 func BenchmarkPages(b *testing.B) {
-	w := newWorld(b)
+	w := newWorldIn(b, b.TempDir(), time.Now(), nil)
 	o := w.options()
 	o.Store = manyIncidents(b, 10_000)
 	s := start(b, o)
@@ -81,7 +81,7 @@ func BenchmarkFirstWeek(b *testing.B) {
 // list, and the heat map. It starts a browser; -benchtime 10x is enough.
 func BenchmarkUsable(b *testing.B) {
 	ctx := browsertest.New(b)
-	w := newWorld(b)
+	w := newWorldIn(b, b.TempDir(), time.Now(), nil)
 	o := w.options()
 	o.Store = manyIncidents(b, 10_000)
 	s := start(b, o)
