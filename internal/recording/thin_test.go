@@ -223,7 +223,7 @@ func TestThinnedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlood(t, 1<<20)
 		f.w.Sample(Sample{TimeNs: f.nowNs, Source: SourceServer, Subject: "a:1", Name: "maxmemory", Value: 1})
-		const rounds = 300
+		const rounds = 400
 		for range rounds {
 			f.tenth(1)
 		}
