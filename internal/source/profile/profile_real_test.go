@@ -36,7 +36,9 @@ func TestGoroutinesAndDelays(t *testing.T) {
 	}
 	contend() // before the watch: not of it
 	sink, end := profiling(t, 0, target)
-	await.Until(t, "the first goroutines", func() bool { return slices.Contains(sink.kinds(), recording.ProfileGoroutine) })
+	await.Until(t, "the first goroutines", func() bool {
+		return slices.Contains(sink.kinds(), recording.ProfileGoroutine)
+	})
 	contend()
 	end()
 	if kinds := sink.kinds(); !slices.Contains(kinds, recording.ProfileMutex) || slices.Contains(kinds,
@@ -99,7 +101,9 @@ func TestRefusedCPUProfile(t *testing.T) {
 	defer func() { cancel(); <-other }()
 	await.Until(t, "the other profiler", func() bool { return strings.Contains(goroutines(), "pprof.profileWriter") })
 	sink, _ := profiling(t, 2*time.Second, target)
-	await.Until(t, "the refusal", func() bool { return strings.Contains(strings.Join(sink.blind(), "\n"), "already in use") })
+	await.Until(t, "the refusal", func() bool {
+		return strings.Contains(strings.Join(sink.blind(), "\n"), "already in use")
+	})
 }
 
 func goroutines() string {
