@@ -12,13 +12,13 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
 .PHONY: build demo gate hermetic test test-long faults fuzz cover bench bpf grade lint examples docs man sensitivity \
-	packages site deps help
+	packages site deps hooks changelog release publish help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-build: ## bin/slowpath
-	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/slowpath ./cmd/slowpath
+build: ## bin/slowpath, and bin/slowpath-lab beside it, which slowpath lab and slowpath matrix run
+	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/slowpath ./cmd/slowpath-lab
 
 deps: ## install the Debian packages that demo and tests need (as root), or say which
 	@scripts/deps
@@ -69,6 +69,7 @@ docs: ## write the generated documents (docs/causes.md, docs/bounds.md, docs/fix
 
 man: build ## bin/man: a manual page for each command, of the texts of --help
 	bin/slowpath man bin/man
+	bin/slowpath-lab man bin/man
 
 packages: deps ## dist: deb, rpm, OCI image, formula, source, SBOMs, checksums; then scripts/packages test (as root)
 	scripts/packages test
@@ -88,6 +89,19 @@ bpf: ## compile the kernel programs (clang-19, libbpf-dev)
 examples: ## build and test modules of their own: examples in Go (TestWatchExamples tests others), the image's writer
 	@for d in examples/*/ packaging/; do \
 		[ ! -f $$d/go.mod ] || (cd $$d && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+
+hooks: ## Git checks format and hermetic tests of what is committed (scripts/hooks)
+	git config core.hooksPath scripts/hooks
+
+changelog: ## check changelog/unreleased; RELEASE=0.7.0 moves it into CHANGELOG.md
+	@$(GO) run ./internal/house/changelog $(RELEASE)
+
+release: deps ## dist of a commit with a tag v…: packages, SBOMs and checksums
+	@git describe --tags --exact-match --match 'v[0-9]*'
+	scripts/packages
+
+publish: ## a draft of a release, of dist (gh)
+	gh release create --draft --verify-tag --notes-file CHANGELOG.md '$(VERSION)' $$(find dist -maxdepth 1 -type f)
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples packaging site) || exit 1; \

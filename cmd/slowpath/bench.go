@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
+	"slowpath/internal/load/results"
 	"slowpath/internal/load/workload"
-	"slowpath/internal/report"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
@@ -62,7 +63,7 @@ published messages that begin with {due}: the result says how long they took to 
 // checkTargets: a load has one target; none is the server of redis-cli's defaults.
 func (f *benchFlags) checkTargets(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 && !f.experiment.targets {
-		return usagef("%s loads one server, not %d: name one, or add --compare-targets to compare them",
+		return cli.Usagef("%s loads one server, not %d: name one, or add --compare-targets to compare them",
 			cmd.CommandPath(), len(args))
 	}
 	return nil
@@ -76,7 +77,7 @@ const greetTimeout = source.DefaultTimeout
 const collectAfter = 400
 
 func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error {
-	if a.env("GOGC") == "" {
+	if a.Env("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAfter))
 	}
 	if err := f.work.spellOut(); err != nil {
@@ -106,7 +107,7 @@ func (a *app) runBench(ctx context.Context, f *benchFlags, args []string) error 
 	b := &benching{app: a, flags: f, options: o}
 	b.options.Load.Target = targets[0]
 	if err := b.options.Load.Check(); err != nil { // a target may be several servers
-		return usage(err)
+		return cli.Usage(err)
 	}
 	b.options.Load.Clock = clock.New()
 	b.options.Version = version
@@ -122,20 +123,20 @@ type benching struct {
 
 func (b *benching) run(ctx context.Context) error {
 	a, t := b.app, b.options.Load.Target
-	a.onInterrupt("the result follows, its keys are removed")
+	a.OnInterrupt("the result follows, its keys are removed")
 	if b.flags.keep {
-		a.onInterrupt("the result follows")
+		a.OnInterrupt("the result follows")
 	}
-	a.progress("connecting to %s", t.Addr())
+	a.Progress("connecting to %s", t.Addr())
 	g, err := b.greet(ctx)
 	if err != nil {
-		a.progressDone()
+		a.ProgressDone()
 		return err
 	}
 	b.options.Target = bench.Target{Address: t.Addr(), Kind: kindOfServer(g), Server: g.Identity.Server}
 	data, err := b.openData(ctx, g)
 	if err != nil {
-		a.progressDone()
+		a.ProgressDone()
 		return err
 	}
 	if b.flags.experiment.asked() {
@@ -146,7 +147,7 @@ func (b *benching) run(ctx context.Context) error {
 		return errors.Join(err, b.leave(ctx, data))
 	}
 	if len(r.Mismatches) > 0 {
-		a.code = exitFindings
+		a.Code = cli.ExitFindings
 	}
 	printed := b.print(r)
 	return errors.Join(printed, err, b.leave(ctx, data))
@@ -155,7 +156,7 @@ func (b *benching) run(ctx context.Context) error {
 // load makes the load, shows how far it is and writes its files. A result with an error is one whose files are not
 // whole.
 func (b *benching) load(ctx context.Context) (*bench.Result, error) {
-	defer b.app.progressDone()
+	defer b.app.ProgressDone()
 	files, err := openFiles(b.flags)
 	if err != nil {
 		return nil, err
@@ -180,9 +181,9 @@ func (b *benching) load(ctx context.Context) (*bench.Result, error) {
 		}
 		shown.second(s, t)
 	}
-	b.app.progress("making %s to %s", format.Count(o.Load.Connections, "connection"), o.Load.Target.Addr())
+	b.app.Progress("making %s to %s", format.Count(o.Load.Connections, "connection"), o.Load.Target.Addr())
 	r, err := bench.Run(ctx, o)
-	b.app.progressDone()
+	b.app.ProgressDone()
 	if err != nil {
 		files.discard()
 		if rec != nil {
@@ -229,7 +230,7 @@ func kindOfServer(g source.Greeting) string {
 
 func (b *benching) print(r *bench.Result) error {
 	if b.flags.asJSON {
-		return report.LoadJSON(b.app.stdout, r)
+		return results.LoadJSON(b.app.Stdout, r)
 	}
-	return report.Load(b.app.stdout, r, b.app.style())
+	return results.Load(b.app.Stdout, r, b.app.Style())
 }

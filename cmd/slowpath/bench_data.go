@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/report/layout"
@@ -52,7 +53,7 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 		return err
 	}
 	if !b.leavesNothing(d) {
-		b.app.mayLeave("ended at once; keys of the load remain: " + b.removeByHand())
+		b.app.MayLeave("ended at once; keys of the load remain: " + b.removeByHand())
 	}
 	if err := d.Setup(ctx); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 		return nil
 	}
 	_, err := d.Prefill(ctx, b.options.Load.Workload, b.options.Load.Seed, func(written, of uint64) {
-		b.app.progress("prefill: %d of %d keys", written, of)
+		b.app.Progress("prefill: %d of %d keys", written, of)
 	})
 	if err != nil {
 		return errors.Join(err, b.cleanUp(ctx, d))
@@ -81,12 +82,12 @@ func (b *benching) checkScripts(ctx context.Context, d *bench.Data) error {
 		return err
 	case log != nil:
 		if err := log.LeaveOutScripts(); err != nil {
-			return usagef("--replay %s: %w", b.flags.replay.file, err)
+			return cli.Usagef("--replay %s: %w", b.flags.replay.file, err)
 		}
 		return nil
 	}
-	return usagef("a script can change and remove every key, and %s holds keys or does not say that it holds none: "+
-		"add --dangerous to run it there", layout.OneLine(b.options.Load.Target.Addr()))
+	return cli.Usagef("a script can change and remove every key, and %s holds keys or does not say that it holds "+
+		"none: add --dangerous to run it there", layout.OneLine(b.options.Load.Target.Addr()))
 }
 
 // loopback reports whether the server is on this host, by the address that its name resolved to.
@@ -105,12 +106,12 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 		return err
 	}
 	why := b.whyAsk(keys)
-	in, ok := b.app.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) || !b.app.onTerminal() {
-		return usagef("%s; add --yes to load it all the same", why)
+	in, ok := b.app.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) || !b.app.OnTerminal() {
+		return cli.Usagef("%s; add --yes to load it all the same", why)
 	}
-	b.app.progressDone()
-	fmt.Fprintf(b.app.stderr, "%s. Load it? [y/N] ", why)
+	b.app.ProgressDone()
+	fmt.Fprintf(b.app.Stderr, "%s. Load it? [y/N] ", why)
 	answered := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
@@ -122,9 +123,9 @@ func (b *benching) allowed(ctx context.Context, d *bench.Data) error {
 			return nil
 		}
 	case <-ctx.Done():
-		fmt.Fprintln(b.app.stderr)
+		fmt.Fprintln(b.app.Stderr)
 	}
-	return usagef("%s was not loaded", b.options.Load.Target.Addr())
+	return cli.Usagef("%s was not loaded", b.options.Load.Target.Addr())
 }
 
 // leave removes the load's keys and closes what they were written by. A new connection does it: the server may have
@@ -136,7 +137,7 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	b.app.progress("removing the keys of the load")
+	b.app.Progress("removing the keys of the load")
 	master, err := b.masterAfter(ctx, d)
 	var again *bench.Data
 	if err == nil {
@@ -196,11 +197,11 @@ func (b *benching) removeByHand() string {
 func (b *benching) cleanUp(ctx context.Context, d *bench.Data) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	b.app.progress("removing the keys of the load")
+	b.app.Progress("removing the keys of the load")
 	_, err := d.Clean(ctx)
-	b.app.progressDone()
+	b.app.ProgressDone()
 	if err == nil {
-		b.app.mayLeave("")
+		b.app.MayLeave("")
 		return nil
 	}
 	return fmt.Errorf("%w; to remove them: %s", err, b.removeByHand())

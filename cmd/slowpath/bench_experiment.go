@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/experiment"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 )
 
 // experimenting is an experiment under way: loads that belong together.
@@ -27,7 +28,7 @@ type experimenting struct {
 func (b *benching) makeExperiment(ctx context.Context) error {
 	s := &experimenting{benching: b, experiment: &b.flags.experiment}
 	s.experiment.eachLasts = lasts(&b.options.Load)
-	defer b.app.progressDone()
+	defer b.app.ProgressDone()
 	switch {
 	case s.experiment.sweep != "":
 		return s.runSweep(ctx)
@@ -46,17 +47,17 @@ func (s *experimenting) runSweep(ctx context.Context) error {
 			return s.measure(ctx, f.at(*s.flags, value))
 		},
 		Progress: func(n, of, value int) {
-			s.app.progress("load %d of %d, %s left: %s=%d", n, of, s.left(of-n+1), f.axis.Name, value)
+			s.app.Progress("load %d of %d, %s left: %s=%d", n, of, s.left(of-n+1), f.axis.Name, value)
 		},
 	})
 	if err != nil {
 		return err
 	}
-	s.app.progressDone()
+	s.app.ProgressDone()
 	if s.flags.asJSON {
-		return report.SweepJSON(s.app.stdout, sweep)
+		return results.SweepJSON(s.app.Stdout, sweep)
 	}
-	return report.Sweep(s.app.stdout, sweep, s.app.style())
+	return results.Sweep(s.app.Stdout, sweep, s.app.Style())
 }
 
 // maxLoads of --find-max: one that needs more does not come to an end on this machine.
@@ -75,21 +76,21 @@ func (s *experimenting) runFindMax(ctx context.Context) error {
 			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmup)*part))
 		},
 		Progress: func(n experiment.Step) {
-			s.app.progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose,
+			s.app.Progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose,
 				format.Rate(n.PerSecond), bound(n.Holds), bound(n.Fails), n.Left.Round(time.Second))
 		},
 	})
 	if err != nil {
 		return err
 	}
-	s.app.progressDone()
+	s.app.ProgressDone()
 	if found.Holds == nil {
-		s.app.code = exitFindings
+		s.app.Code = cli.ExitFindings
 	}
 	if s.flags.asJSON {
-		return report.CapacityJSON(s.app.stdout, found)
+		return results.CapacityJSON(s.app.Stdout, found)
 	}
-	return report.Capacity(s.app.stdout, found, s.app.style())
+	return results.Capacity(s.app.Stdout, found, s.app.Style())
 }
 
 func bound(perSecond float64) string {
@@ -105,19 +106,19 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 		Setup: s.setup(), Repeats: f.repeat,
 		Open: s.options.Load.Open(), Baseline: f.baseline,
 		Load:     func(ctx context.Context) (experiment.Run, error) { return s.measure(ctx, *s.flags) },
-		Progress: func(n int) { s.app.progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) },
+		Progress: func(n int) { s.app.Progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) },
 	})
 	if err != nil {
 		return err
 	}
-	s.app.progressDone()
+	s.app.ProgressDone()
 	if c := repeats.Comparison; c != nil && (c.Verdict == experiment.Slower || c.Verdict == experiment.Mixed) {
-		s.app.code = exitFindings
+		s.app.Code = cli.ExitFindings
 	}
 	if s.flags.asJSON {
-		return report.RepeatsJSON(s.app.stdout, repeats)
+		return results.RepeatsJSON(s.app.Stdout, repeats)
 	}
-	return report.Repeats(s.app.stdout, repeats, s.app.style())
+	return results.Repeats(s.app.Stdout, repeats, s.app.Style())
 }
 
 // left is how long so many loads take.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/experiment"
 )
 
@@ -89,12 +90,12 @@ const (
 // check reads the flags, and sets of those of the load what they have left open.
 func (f *experimentFlags) check(b *benchFlags) error {
 	if f.given.Changed("repeat") && (f.repeat < 1 || f.repeat > mostRepeats) {
-		return usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
+		return cli.Usagef("--repeat %d: give 1 to %d", f.repeat, mostRepeats)
 	}
 	if err := f.checkAlone(); err != nil || !f.asked() {
 		return err
 	}
-	if err := notNegative("warmup", f.warmup); err != nil {
+	if err := cli.NotNegative("warmup", f.warmup); err != nil {
 		return err
 	}
 	var err error
@@ -136,46 +137,45 @@ func (f *experimentFlags) checkAlone() error {
 			"each load is"},
 	} {
 		if other := given(rule.without...); other != "" && f.given.Changed(rule.with) {
-			return usagef("--%s does not go with --%s: %s", rule.with, other, rule.why)
+			return cli.Usagef("--%s does not go with --%s: %s", rule.with, other, rule.why)
 		}
 	}
 	if other := given("csv", "hlog", "record"); other != "" && f.asked() {
-		return usagef("--%s is for one load: leave out --sweep, --find-max, --repeat, --compare and "+
+		return cli.Usagef("--%s is for one load: leave out --sweep, --find-max, --repeat, --compare and "+
 			"--compare-targets", other)
 	}
 	if f.given.Changed("verify") && f.asked() {
-		return usagef("--verify is for one load, since each of an experiment draws its values anew: leave out " +
-			"--sweep, " +
-			"--find-max, --repeat, --compare and --compare-targets")
+		return cli.Usagef("--verify is for one load, since each of an experiment draws its values anew: leave out " +
+			"--sweep, --find-max, --repeat, --compare and --compare-targets")
 	}
 	for flag, needs := range map[string]string{
 		"gain": "sweep", "precision": "find-max", "confirm": "find-max", "html": "compare-targets",
 	} {
 		if f.given.Changed(flag) && !f.given.Changed(needs) {
-			return usagef("--%s is for --%s: add it, or leave this out", flag, needs)
+			return cli.Usagef("--%s is for --%s: add it, or leave this out", flag, needs)
 		}
 	}
 	if f.given.Changed("warmup") && !f.asked() {
-		return usagef("--warmup is for --sweep, --find-max, --repeat, --compare and --compare-targets: add one of " +
-			"them, or leave it out")
+		return cli.Usagef("--warmup is for --sweep, --find-max, --repeat, --compare and --compare-targets: add " +
+			"one of them, or leave it out")
 	}
 	return nil
 }
 
 func (f *experimentFlags) checkSweep(b *benchFlags) (err error) {
 	if f.axis, err = experiment.ParseAxis(f.sweep); err != nil {
-		return usagef("--sweep %w", err)
+		return cli.Usagef("--sweep %w", err)
 	}
 	if f.gainShare, err = parseShare(f.gain); err != nil {
-		return usagef("--gain %q: %w", f.gain, err)
+		return cli.Usagef("--gain %q: %w", f.gain, err)
 	}
 	if f.axis.Name == experiment.Rate && b.rate != "" {
-		return usagef("--sweep rate=… sets the rate itself: leave out --rate")
+		return cli.Usagef("--sweep rate=… sets the rate itself: leave out --rate")
 	}
 	if f.axis.Name == experiment.Connections || f.axis.Name == experiment.Pipeline ||
 		f.axis.Name == experiment.Threads {
 		if b.rate != "" {
-			return usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate",
+			return cli.Usagef("--sweep %s=… asks how fast the server goes, and --rate sets that: leave out --rate",
 				f.axis.Name)
 		}
 	}
@@ -209,18 +209,18 @@ func (f *experimentFlags) at(b benchFlags, value int) benchFlags {
 
 func (f *experimentFlags) checkFindMax(b *benchFlags) (err error) {
 	if f.limit, err = experiment.ParseLimit(f.findMax); err != nil {
-		return usagef("--find-max %w", err)
+		return cli.Usagef("--find-max %w", err)
 	}
 	if f.closeness, err = parseShare(f.precision); err != nil {
-		return usagef("--precision %q: %w", f.precision, err)
+		return cli.Usagef("--precision %q: %w", f.precision, err)
 	}
 	if f.confirm < 1 || f.confirm > mostConfirm {
-		return usagef("--confirm %d: give 1 to %d", f.confirm, mostConfirm)
+		return cli.Usagef("--confirm %d: give 1 to %d", f.confirm, mostConfirm)
 	}
 	f.startsWith = firstPerSecond
 	if b.rate != "" {
 		if f.startsWith, err = parseLoadRate(b.rate); err != nil {
-			return usagef("--rate %q: %w", b.rate, err)
+			return cli.Usagef("--rate %q: %w", b.rate, err)
 		}
 	}
 	b.rate = strconv.FormatFloat(f.startsWith, 'f', -1, 64)
@@ -231,7 +231,7 @@ func (f *experimentFlags) checkFindMax(b *benchFlags) (err error) {
 func (f *experimentFlags) checkTargets(b *benchFlags) error {
 	b.load.Duration = cmp.Or(b.load.Duration, targetLasts)
 	if f.repeat = cmp.Or(f.repeat, targetRounds); f.repeat > mostRounds {
-		return usagef("--repeat %d: give at most %d rounds", f.repeat, mostRounds)
+		return cli.Usagef("--repeat %d: give at most %d rounds", f.repeat, mostRounds)
 	}
 	return nil
 }
@@ -243,16 +243,16 @@ func (f *experimentFlags) checkRepeats(b *benchFlags) error {
 	if f.compare == "" {
 		return nil
 	}
-	body, err := readNamed(f.compare, mostResultsBytes)
+	body, err := cli.ReadNamed(f.compare, mostResultsBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare,
+		return cli.Usagef("no such file: %s; slowpath bench … --repeat %d --json > FILE makes one", f.compare,
 			compareRepeats)
 	}
 	if err != nil {
-		return usagef("--compare: %w", err)
+		return cli.Usagef("--compare: %w", err)
 	}
 	if f.baseline, err = baselineOf(f.compare, body); err != nil {
-		return usagef("--compare %s: %w", f.compare, err)
+		return cli.Usagef("--compare %s: %w", f.compare, err)
 	}
 	f.repeat = cmp.Or(f.repeat, max(compareRepeats, min(len(f.baseline.Runs), mostRepeats)))
 	return nil

@@ -8,9 +8,9 @@ import (
 	"io"
 	"os"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
-	"slowpath/internal/outfile"
 )
 
 // benchFiles are the files that a load writes in addition to its result, second by second.
@@ -24,10 +24,10 @@ type benchFiles struct {
 // Files that exist are not overwritten.
 func openFiles(f *benchFlags) (_ *benchFiles, err error) {
 	b := &benchFiles{}
-	if b.csv, err = newFile("csv", f.csv); err != nil {
+	if b.csv, err = cli.NewFile("csv", f.csv); err != nil {
 		return nil, err
 	}
-	if b.hlog, err = newFile("hlog", f.hlog); err != nil {
+	if b.hlog, err = cli.NewFile("hlog", f.hlog); err != nil {
 		b.discard()
 		return nil, err
 	}
@@ -35,20 +35,6 @@ func openFiles(f *benchFlags) (_ *benchFiles, err error) {
 		b.rows = bench.NewCSV(b.csv)
 	}
 	return b, nil
-}
-
-func newFile(flag, name string) (*os.File, error) {
-	if name == "" {
-		return nil, nil
-	}
-	file, err := outfile.Create(name)
-	if errors.Is(err, os.ErrExist) {
-		return nil, usagef("--%s %s: it exists already; name another file or remove it", flag, name)
-	}
-	if err != nil {
-		return nil, usagef("--%s: %w", flag, err)
-	}
-	return file, nil
 }
 
 // begin notes when the load begins, in ns since the epoch.
@@ -107,10 +93,7 @@ func (b *benchFiles) discard() {
 	for _, c := range []*os.File{b.csv, b.hlog} {
 		if c != nil {
 			c.Close()
-			removeFile(c.Name())
+			cli.RemoveFile(c.Name())
 		}
 	}
 }
-
-// removeFile removes a file that holds nothing; what cannot be removed stays.
-func removeFile(name string) { _ = os.Remove(name) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
@@ -38,9 +39,9 @@ type benchFlags struct {
 
 func (f *benchFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	alias(fl, map[string]string{"timeout": "call-timeout", "warm-up": "warmup", "rounds": "repeat"})
+	cli.Alias(fl, map[string]string{"timeout": "call-timeout", "warm-up": "warmup", "rounds": "repeat"})
 	o := &f.load
-	group(fl, "Load", func() {
+	cli.Group(fl, "Load", func() {
 		fl.IntVar(&o.Connections, "connections", 50, "`number` of connections")
 		fl.IntVar(&o.Pipeline, "pipeline", 1, "calls in flight on each connection")
 		fl.StringVar(&f.mode, "pipeline-mode", "window", "`window`: keep so many in flight; batch: send so many when "+
@@ -53,7 +54,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.BoolVar(&o.BusyPoll, "busy-poll", false, "spin instead of sleeping: takes a whole CPU per thread")
 		fl.Uint64Var(&o.Seed, "seed", 1, "`number` from which keys, values and Poisson arrivals are drawn")
 	})
-	group(fl, "Connections", func() {
+	cli.Group(fl, "Connections", func() {
 		fl.BoolVar(&o.PerCall, "per-call", false, "a connection for each call, closed after its reply; --connections "+
 			"is how many at a time")
 		fl.IntVar(&o.ReconnectEvery, "reconnect-every", 0, "open a connection again after about this `number` of calls")
@@ -65,7 +66,7 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.DurationVar(&o.Timeout, "call-timeout", 0, "fail calls without a reply so long after they were sent "+
 			"(default: wait)")
 	})
-	group(fl, "Open loop", func() {
+	cli.Group(fl, "Open loop", func() {
 		fl.StringVar(&f.rate, "rate", "", "`calls` per second over all connections, due whether or not others are "+
 			"back: 5000/s")
 		fl.StringVar(&f.ramp, "ramp", "", "a rate that changes evenly `FROM..TO` over --for: 1000/s..50000/s")
@@ -74,20 +75,20 @@ func (f *benchFlags) add(c *cobra.Command) {
 		fl.StringVar(&o.Arrivals, "arrivals", engine.Uniform, "`uniform`: evenly; poisson: at random, as those of "+
 			"many users")
 	})
-	group(fl, "Work", func() { f.work.add(fl) })
-	group(fl, "Replay of a log", func() { f.replay.add(fl) })
-	group(fl, "Data", func() {
+	cli.Group(fl, "Work", func() { f.work.add(fl) })
+	cli.Group(fl, "Replay of a log", func() { f.replay.add(fl) })
+	cli.Group(fl, "Data", func() {
 		fl.BoolVar(&f.prefill, "prefill", false, "write every key once before the load, so that reads find something")
 		fl.BoolVar(&o.Verify, "verify", false, "hold what is read against what a load of the same --seed, "+
 			"--value-size and --value-data wrote: add --prefill, or commands that write; makes the load slower")
 		fl.BoolVar(&f.keep, "keep", false, "leave the keys of the load in the server")
 		fl.BoolVar(&f.yes, "yes", false, "load a server that is not on this host and holds keys of others")
 	})
-	group(fl, "Nodes", func() {
+	cli.Group(fl, "Nodes", func() {
 		fl.StringVar(&o.ReadFrom, "read-from", engine.Master, "which `nodes` reads go to: master, replica or any")
 	})
-	group(fl, "Experiments: many loads", func() { f.experiment.add(fl) })
-	group(fl, "Output", func() {
+	cli.Group(fl, "Experiments: many loads", func() { f.experiment.add(fl) })
+	cli.Group(fl, "Output", func() {
 		fl.BoolVar(&f.asJSON, "json", false, "print a "+bench.Schema+" document, or that of the experiment")
 		fl.StringVar(&f.record, "record", "", "keep the load, and what a watch sees of the server meanwhile, in this "+
 			"`file` for slowpath doctor")
@@ -126,7 +127,7 @@ func (f *benchFlags) options() (o bench.Options, err error) {
 		}
 	}
 	if err := f.load.Check(); err != nil {
-		return o, usage(err)
+		return o, cli.Usage(err)
 	}
 	o.Load = f.load
 	return o, nil
@@ -148,8 +149,8 @@ func (f *benchFlags) checkBytes() error {
 	calls := cmp.Or(f.load.Pool, f.load.Connections) * f.load.Pipeline
 	each := f.load.Workload.RequestBytes()
 	if total := int64(calls) * each; total > mostBytes {
-		return usagef("--connections %d with --pipeline %d and requests of about %s: %s in flight; at most %s: lower "+
-			"one of them, or --value-size", f.load.Connections, f.load.Pipeline, format.Bytes(each),
+		return cli.Usagef("--connections %d with --pipeline %d and requests of about %s: %s in flight; at most "+
+			"%s: lower one of them, or --value-size", f.load.Connections, f.load.Pipeline, format.Bytes(each),
 			format.Bytes(total), format.Bytes(mostBytes))
 	}
 	return nil
@@ -171,29 +172,29 @@ func (f *benchFlags) checkNumbers() error {
 	} {
 		switch {
 		case n.value > n.most:
-			return usagef("--%s %d: give at most %d", n.name, n.value, n.most)
+			return cli.Usagef("--%s %d: give at most %d", n.name, n.value, n.most)
 		case n.value >= n.least:
 		case n.least == 0:
-			return usagef("--%s %d: must not be negative", n.name, n.value)
+			return cli.Usagef("--%s %d: must not be negative", n.name, n.value)
 		default:
-			return usagef("--%s %d: give at least %d", n.name, n.value, n.least)
+			return cli.Usagef("--%s %d: give at least %d", n.name, n.value, n.least)
 		}
 	}
 	if calls := f.load.Connections * f.load.Pipeline; calls > mostInFlight {
-		return usagef("--connections %d with --pipeline %d: %d calls in flight; at most %d: lower one of them",
+		return cli.Usagef("--connections %d with --pipeline %d: %d calls in flight; at most %d: lower one of them",
 			f.load.Connections, f.load.Pipeline, calls, mostInFlight)
 	}
 	if f.load.Requests < 0 {
-		return usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)
+		return cli.Usagef("--requests %d: give at least 1, or leave it out", f.load.Requests)
 	}
-	if err := notNegative("for", f.load.Duration); err != nil {
+	if err := cli.NotNegative("for", f.load.Duration); err != nil {
 		return err
 	}
 	if f.load.Timeout < 0 {
-		return usagef("--call-timeout %v: must not be negative (0: wait)", f.load.Timeout)
+		return cli.Usagef("--call-timeout %v: must not be negative (0: wait)", f.load.Timeout)
 	}
 	if f.load.Workers > 0 && f.load.Pool == 0 {
-		return usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
+		return cli.Usagef("--pool-workers %d share a pool: add --pool", f.load.Workers)
 	}
 	return f.checkThreads(runtime.NumCPU())
 }
@@ -201,22 +202,23 @@ func (f *benchFlags) checkNumbers() error {
 // checkWords refuses words that are none of those that a flag takes.
 func (f *benchFlags) checkWords() error {
 	if f.probe && f.record == "" {
-		return usagef("--probe is part of a recording: add --record FILE.slowpath")
+		return cli.Usagef("--probe is part of a recording: add --record FILE.slowpath")
 	}
 	switch f.mode {
 	case "window":
 	case "batch":
 		f.load.Batch = true
 	default:
-		return usagef("--pipeline-mode %q: give window or batch", f.mode)
+		return cli.Usagef("--pipeline-mode %q: give window or batch", f.mode)
 	}
 	if f.load.Arrivals != engine.Uniform && f.load.Arrivals != engine.Poisson {
-		return usagef("--arrivals %q: give %s or %s", f.load.Arrivals, engine.Uniform, engine.Poisson)
+		return cli.Usagef("--arrivals %q: give %s or %s", f.load.Arrivals, engine.Uniform, engine.Poisson)
 	}
 	switch f.load.ReadFrom {
 	case engine.Master, engine.Replica, engine.Any:
 	default:
-		return usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica, engine.Any)
+		return cli.Usagef("--read-from %q: give %s, %s or %s", f.load.ReadFrom, engine.Master, engine.Replica,
+			engine.Any)
 	}
 	return nil
 }
@@ -225,8 +227,8 @@ func (f *benchFlags) checkWords() error {
 func (f *benchFlags) checkThreads(cpus int) error {
 	threads := min(f.load.Threads, f.load.Connections)
 	if f.load.BusyPoll && threads >= cpus {
-		return usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give at most "+
-			"%d, or leave it out", threads, cpus, cpus-1)
+		return cli.Usagef("--busy-poll with --threads %d would take all %d CPUs that this process may use: give "+
+			"at most %d, or leave it out", threads, cpus, cpus-1)
 	}
 	return nil
 }

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
+
 	"github.com/spf13/cobra"
 )
 
 // TestAliases: flags can be spelled as they were before, and say so nowhere in the help.
 func TestAliases(t *testing.T) {
-	a := &app{}
+	a := &app{Program: &cli.Program{}}
 	for _, c := range []struct {
 		command    *cobra.Command
 		old, today string
@@ -19,7 +21,6 @@ func TestAliases(t *testing.T) {
 	}{
 		{a.bench(), "warm-up", "warmup", "3s"},
 		{a.bench(), "timeout", "call-timeout", "2s"},
-		{a.matrix(), "html", "output", "m.html"},
 	} {
 		for _, spelled := range []string{c.old, c.today} {
 			if err := c.command.Flags().Parse([]string{"--" + spelled, c.value}); err != nil {
@@ -59,7 +60,7 @@ func TestRatio(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := f.spellOut()
-		if (err != nil) != c.wrong || err != nil && exitCode(err) != exitUsage {
+		if (err != nil) != c.wrong || err != nil && cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%q: %v", c.args, err)
 		}
 		if got := strings.Join(f.commands, " "); err == nil && got != c.commands {

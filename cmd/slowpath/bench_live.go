@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 	"slowpath/internal/report/layout"
 )
 
@@ -22,16 +23,16 @@ type live struct {
 
 func (l *live) second(s bench.Second, _ *engine.Tally) {
 	l.errors += s.Errors
-	line := report.LoadLine(s, l.errors, l.connections, l.total)
+	line := results.LoadLine(s, l.errors, l.connections, l.total)
 	switch {
-	case l.app.onTerminal():
+	case l.app.OnTerminal():
 		const hint = "; Ctrl-C ends it"
-		if layout.Width(line+hint) <= l.app.liveWidth() {
+		if layout.Width(line+hint) <= l.app.LiveWidth() {
 			line += hint
 		}
-		l.app.progress("%s", line)
-	case (s.Second+1)%int(linesApart/time.Second) == 0 && s.Seconds == 1:
-		fmt.Fprintln(l.app.stderr, line)
+		l.app.Progress("%s", line)
+	case (s.Second+1)%int(cli.LinesApart/time.Second) == 0 && s.Seconds == 1:
+		fmt.Fprintln(l.app.Stderr, line)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -35,7 +36,7 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	}
 	file, err := recording.Create(path, 0)
 	if err != nil {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	r := &benchRecording{path: path, file: file, ended: make(chan error, 1)}
 	o := &b.options
@@ -46,7 +47,7 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	w := source.Options{
 		Targets: []target.Target{o.Load.Target}, Cluster: o.Load.Cluster, Slow: "auto", Version: version,
 		NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
-		Progress: func(s string) { b.app.progress("%s", s) }, Started: func(int) { close(started) },
+		Progress: func(s string) { b.app.Progress("%s", s) }, Started: func(int) { close(started) },
 	}
 	go func() { r.ended <- source.Run(ctx, w, file) }()
 	select {
@@ -70,7 +71,7 @@ func (r *benchRecording) close(a *app) error {
 	if err != nil {
 		return fmt.Errorf("recording the load: %w", err)
 	}
-	a.say(fmt.Sprintf("recorded in %s; why calls were slow: slowpath doctor %s", layout.OneLine(r.path),
+	a.Say(fmt.Sprintf("recorded in %s; why calls were slow: slowpath doctor %s", layout.OneLine(r.path),
 		layout.OneLine(r.path)))
 	return nil
 }
@@ -81,5 +82,5 @@ func (r *benchRecording) discard() {
 	r.cancel()
 	<-r.ended
 	r.file.Close()
-	removeFile(r.path)
+	cli.RemoveFile(r.path)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
@@ -53,7 +54,7 @@ func (f *replayFlags) check(b *benchFlags) error {
 	if f.file == "" {
 		for _, name := range []string{"replay-speed", "real-keys"} {
 			if given(name) {
-				return usagef("--%s is for --replay: add it, or leave this out", name)
+				return cli.Usagef("--%s is for --replay: add it, or leave this out", name)
 			}
 		}
 		return nil
@@ -78,12 +79,12 @@ func (f *replayFlags) check(b *benchFlags) error {
 	} {
 		for _, name := range rule.names {
 			if given(name) {
-				return usagef("--replay does not go with --%s: %s", name, rule.why)
+				return cli.Usagef("--replay does not go with --%s: %s", name, rule.why)
 			}
 		}
 	}
 	if f.realKeys && given("key-prefix") {
-		return usagef("--real-keys sends the keys as they are: leave out --key-prefix")
+		return cli.Usagef("--real-keys sends the keys as they are: leave out --key-prefix")
 	}
 	_, err := f.pace()
 	return err
@@ -96,7 +97,7 @@ func (f *replayFlags) pace() (float64, error) {
 	}
 	v, err := strconv.ParseFloat(f.speed, 64)
 	if err != nil || !(v > 0 && v <= mostSpeed) || math.IsInf(1/v, 0) {
-		return 0, usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as "+
+		return 0, cli.Usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as "+
 			"fast, or %s", f.speed, fastest)
 	}
 	return v, nil
@@ -114,8 +115,8 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 	if o.Keys, err = b.work.keyRange(); err != nil {
 		return err
 	}
-	a.progress("reading %s", f.file)
-	defer a.progressDone()
+	a.Progress("reading %s", f.file)
+	defer a.ProgressDone()
 	ended := make(chan error, 1)
 	go func() { // a pipe may hold the log back
 		log, err := f.open(a, o, b)
@@ -139,14 +140,14 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 
 // open finds out from the file itself what it is.
 func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
-	in := a.stdin
+	in := a.Stdin
 	if f.file != "-" {
 		file, err := os.Open(f.file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, usagef("--replay: no such file: %s; redis-cli monitor > FILE makes one", f.file)
+			return nil, cli.Usagef("--replay: no such file: %s; redis-cli monitor > FILE makes one", f.file)
 		}
 		if err != nil {
-			return nil, usagef("--replay: %w", err)
+			return nil, cli.Usagef("--replay: %w", err)
 		}
 		defer file.Close()
 		in = file
@@ -158,20 +159,20 @@ func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*wo
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
 		if b.experiment.given.Changed(name) {
-			return nil, usagef("--replay: the log has keys of its own, and --%s is for recordings, which have none: "+
-				"leave it out", name)
+			return nil, cli.Usagef("--replay: the log has keys of its own, and --%s is for recordings, which "+
+				"have none: leave it out", name)
 		}
 	}
 	log, err := workload.ReadMonitor(text, o)
 	if err != nil {
-		return nil, usagef("--replay %s: %w", f.file, err)
+		return nil, cli.Usagef("--replay %s: %w", f.file, err)
 	}
 	return log, nil
 }
 
 func (f *replayFlags) recorded(a *app, o workload.ReplayOptions) (*workload.Replay, error) {
 	if f.file == "-" {
-		return nil, usagef("--replay -: a recording is not read from stdin: name its file")
+		return nil, cli.Usagef("--replay -: a recording is not read from stdin: name its file")
 	}
 	rec, err := a.openRecording(f.file)
 	if err != nil {
@@ -179,7 +180,7 @@ func (f *replayFlags) recorded(a *app, o workload.ReplayOptions) (*workload.Repl
 	}
 	log, err := workload.ReadRecording(rec, o)
 	if err != nil {
-		return nil, usagef("--replay %s: %w", f.file, err)
+		return nil, cli.Usagef("--replay %s: %w", f.file, err)
 	}
 	return log, nil
 }

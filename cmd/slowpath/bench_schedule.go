@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/engine"
 )
 
@@ -23,11 +24,11 @@ func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 	}
 	switch {
 	case given > 1:
-		return nil, usagef("--rate, --ramp and --schedule each give the schedule: choose one")
+		return nil, cli.Usagef("--rate, --ramp and --schedule each give the schedule: choose one")
 	case f.rate != "":
 		rate, err := parseLoadRate(f.rate)
 		if err != nil {
-			return nil, usagef("--rate %q: %w", f.rate, err)
+			return nil, cli.Usagef("--rate %q: %w", f.rate, err)
 		}
 		return []engine.Stretch{{Lasts: f.lasts(), From: rate, To: rate}}, nil
 	case f.ramp != "":
@@ -36,12 +37,12 @@ func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 		return f.readSchedule()
 	}
 	if f.load.Arrivals != engine.Uniform {
-		return nil, usagef("--arrivals is for an open loop: add --rate")
+		return nil, cli.Usagef("--arrivals is for an open loop: add --rate")
 	}
 	return nil, nil
 }
 
-func parseLoadRate(s string) (float64, error) { return parseRateUpTo(s, engine.MaxPerSecond) }
+func parseLoadRate(s string) (float64, error) { return cli.ParseRateUpTo(s, engine.MaxPerSecond) }
 
 func (f *benchFlags) lasts() time.Duration {
 	if f.load.Duration == 0 {
@@ -52,11 +53,11 @@ func (f *benchFlags) lasts() time.Duration {
 
 func (f *benchFlags) parseRamp() ([]engine.Stretch, error) {
 	if f.load.Duration == 0 {
-		return nil, usagef("--ramp needs --for: how long it takes from one rate to the other")
+		return nil, cli.Usagef("--ramp needs --for: how long it takes from one rate to the other")
 	}
 	from, to, ok := strings.Cut(f.ramp, "..")
 	if !ok {
-		return nil, usagef("--ramp %q: give FROM..TO such as 1000/s..50000/s", f.ramp)
+		return nil, cli.Usagef("--ramp %q: give FROM..TO such as 1000/s..50000/s", f.ramp)
 	}
 	s := engine.Stretch{Lasts: f.load.Duration}
 	var err error
@@ -64,25 +65,26 @@ func (f *benchFlags) parseRamp() ([]engine.Stretch, error) {
 		s.To, err = parseLoadRate(to)
 	}
 	if err != nil {
-		return nil, usagef("--ramp %q: %w", f.ramp, err)
+		return nil, cli.Usagef("--ramp %q: %w", f.ramp, err)
 	}
 	return []engine.Stretch{s}, nil
 }
 
 // readSchedule reads the file of --schedule. The load is as long as it says, unless --for ends it earlier.
 func (f *benchFlags) readSchedule() ([]engine.Stretch, error) {
-	body, err := readNamed(f.schedule, mostScheduleBytes)
+	body, err := cli.ReadNamed(f.schedule, mostScheduleBytes)
 	if err != nil {
-		return nil, usagef("--schedule: %w", err)
+		return nil, cli.Usagef("--schedule: %w", err)
 	}
 	ss, err := engine.ParseSchedule(bytes.NewReader(body))
 	if err != nil {
-		return nil, usagef("--schedule %s: %w", f.schedule, err)
+		return nil, cli.Usagef("--schedule %s: %w", f.schedule, err)
 	}
 	var lasts time.Duration
 	for _, s := range ss {
-		if lasts += s.Lasts; lasts > mostTime {
-			return nil, usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule, mostTime)
+		if lasts += s.Lasts; lasts > cli.MostTime {
+			return nil, cli.Usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule,
+				cli.MostTime)
 		}
 	}
 	if f.load.Duration == 0 || lasts < f.load.Duration {

@@ -5,6 +5,8 @@ package main
 import (
 	"strings"
 	"time"
+
+	"slowpath/internal/cli"
 )
 
 // mostAhead bounds a start barrier: one that is further away is a slip of the pen.
@@ -19,23 +21,23 @@ func parseStartAt(s string, now time.Time) (time.Time, error) {
 	if text, relative := strings.CutPrefix(s, "+"); relative {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return at, usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now such as "+
-				"+10s", s)
+			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now "+
+				"such as +10s", s)
 		}
 		at = now.Add(d)
 	} else {
 		var err error
 		if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
-			return at, usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now such as "+
-				"+10s", s)
+			return at, cli.Usagef("--start-at %q: give a moment such as 2026-11-21T18:00:00Z, or a time from now "+
+				"such as +10s", s)
 		}
 	}
 	switch ahead := at.Sub(now); {
 	case ahead <= 0:
-		return at, usagef("--start-at %s: that was %v ago; it is %s now", s, -ahead.Round(time.Millisecond),
+		return at, cli.Usagef("--start-at %s: that was %v ago; it is %s now", s, -ahead.Round(time.Millisecond),
 			now.UTC().Format(time.RFC3339))
 	case ahead > mostAhead:
-		return at, usagef("--start-at %s: that is %v ahead, more than %v", s, ahead.Round(time.Minute), mostAhead)
+		return at, cli.Usagef("--start-at %s: that is %v ahead, more than %v", s, ahead.Round(time.Minute), mostAhead)
 	}
 	return at.Round(0), nil // by the wall clock, which the machines share
 }

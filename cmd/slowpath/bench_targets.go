@@ -12,11 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/experiment"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
@@ -46,25 +47,25 @@ func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) 
 	}
 	switch n := len(targets); {
 	case n < 2:
-		return usagef("--compare-targets compares servers, and only %s is named: name 2 or more, the one to compare "+
-			"with first", targets[0].Addr())
+		return cli.Usagef("--compare-targets compares servers, and only %s is named: name 2 or more, the one to "+
+			"compare with first", targets[0].Addr())
 	case n > experiment.MostTargets:
-		return usagef("--compare-targets: %d servers; name at most %d", n, experiment.MostTargets)
+		return cli.Usagef("--compare-targets: %d servers; name at most %d", n, experiment.MostTargets)
 	}
 	kinds = append(make([]string, len(targets)-len(kinds)), kinds...) // -s and -u are targets in front of the others
 	c := &comparing{app: a, flags: f, clock: clock.New()}
-	a.onInterrupt("the table follows, the keys are removed")
-	defer a.progressDone()
+	a.OnInterrupt("the table follows, the keys are removed")
+	defer a.ProgressDone()
 	for i, t := range targets {
 		if err := c.open(ctx, t, kinds[i]); err != nil {
-			a.progressDone()
+			a.ProgressDone()
 			return errors.Join(err, c.leave(ctx))
 		}
 	}
 	if a.where.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
-		return errors.Join(usagef("-c: none of the targets is a node of a cluster; leave it out"), c.leave(ctx))
+		return errors.Join(cli.Usagef("-c: none of the targets is a node of a cluster; leave it out"), c.leave(ctx))
 	}
-	page, err := newFile("html", f.experiment.html) // a name that cannot be written ends it before the loads
+	page, err := cli.NewFile("html", f.experiment.html) // a name that cannot be written ends it before the loads
 	if err != nil {
 		return errors.Join(err, c.leave(ctx))
 	}
@@ -87,7 +88,7 @@ func splitKinds(args []string) (kinds, addresses []string) {
 
 // open connects to a target, finds out what it is, and writes what is to be there before.
 func (c *comparing) open(ctx context.Context, to target.Target, kind string) error {
-	c.app.progress("connecting to %s", to.Addr())
+	c.app.Progress("connecting to %s", to.Addr())
 	t := &comparedTarget{}
 	flags := *c.flags
 	t.benching = &benching{app: c.app, flags: &flags}
@@ -104,11 +105,11 @@ func (c *comparing) open(ctx context.Context, to target.Target, kind string) err
 	case !said:
 		kind = kindOfServer(g)
 	case kind == experiment.Cluster && g.Identity.Server != "" && !g.Identity.ClusterEnabled:
-		return usagef("cluster:%s is not in a cluster (cluster-enabled no): leave out cluster:", to.Addr())
+		return cli.Usagef("cluster:%s is not in a cluster (cluster-enabled no): leave out cluster:", to.Addr())
 	}
 	if kind == experiment.Cluster {
 		if to.Password != "" && !said && !c.app.where.Cluster {
-			return usagef("%s is in a cluster, whose nodes all get the password: add -c, or write cluster:%[1]s",
+			return cli.Usagef("%s is in a cluster, whose nodes all get the password: add -c, or write cluster:%[1]s",
 				layout.OneLine(to.Addr()))
 		}
 		if err := t.use(c, to, true); err != nil {
@@ -134,7 +135,7 @@ func (t *comparedTarget) use(c *comparing, to target.Target, clustered bool) (er
 	}
 	t.options.Load.Target, t.options.Load.Clock, t.options.Version = to, c.clock, version
 	if err := t.options.Load.Check(); err != nil { // a target may be several servers
-		return usage(err)
+		return cli.Usage(err)
 	}
 	return nil
 }
@@ -180,27 +181,27 @@ func (c *comparing) run(ctx context.Context, page *os.File) error {
 				name = "a round that does not count"
 			}
 			left := time.Duration(of-loads) * (f.eachLasts + f.warmup)
-			c.app.progress("%s, %s %s; %v left; Ctrl-C ends it", name, experiment.TargetName(i),
+			c.app.Progress("%s, %s %s; %v left; Ctrl-C ends it", name, experiment.TargetName(i),
 				c.targets[i].info.Address, left.Round(time.Second))
 			loads++
 		},
 	})
-	c.app.progressDone()
+	c.app.ProgressDone()
 	if err != nil {
 		if page != nil {
 			page.Close()
-			removeFile(page.Name()) // it holds nothing
+			cli.RemoveFile(page.Name()) // it holds nothing
 		}
 		return err
 	}
 	failed := func(t experiment.Compared) bool { return len(t.Failures) > 0 }
 	if slices.ContainsFunc(compared.Targets, failed) {
-		c.app.code = exitFindings
+		c.app.Code = cli.ExitFindings
 	}
 	if c.flags.asJSON {
-		err = report.TargetsJSON(c.app.stdout, compared)
+		err = results.TargetsJSON(c.app.Stdout, compared)
 	} else {
-		err = report.Targets(c.app.stdout, compared, c.app.style())
+		err = results.Targets(c.app.Stdout, compared, c.app.Style())
 	}
 	return errors.Join(err, c.writePage(page, compared))
 }
@@ -209,10 +210,10 @@ func (c *comparing) writePage(page *os.File, compared *experiment.Targets) error
 	if page == nil {
 		return nil
 	}
-	if err := errors.Join(report.TargetsPage(page, compared), page.Close()); err != nil {
+	if err := errors.Join(results.TargetsPage(page, compared), page.Close()); err != nil {
 		return err
 	}
-	c.app.say(fmt.Sprintf("page: %s", layout.OneLine(page.Name())))
+	c.app.Say(fmt.Sprintf("page: %s", layout.OneLine(page.Name())))
 	return nil
 }
 

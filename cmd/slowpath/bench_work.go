@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/workload"
 )
@@ -52,21 +53,21 @@ func (f *workFlags) spellOut() error {
 	}
 	text := f.ratios[0]
 	if f.given.Changed("command") {
-		return usagef("--ratio %s is SET:GET: leave out --command, or give a --ratio for each command", text)
+		return cli.Usagef("--ratio %s is SET:GET: leave out --command, or give a --ratio for each command", text)
 	}
 	f.commands, f.ratios = nil, nil
 	set, get, _ := strings.Cut(text, ":")
 	for _, part := range []struct{ command, share string }{{"set", set}, {"get", get}} {
 		share, err := strconv.ParseUint(part.share, 10, 32)
 		if err != nil {
-			return usagef("--ratio %q: give SET:GET in whole numbers, such as 1:9", text)
+			return cli.Usagef("--ratio %q: give SET:GET in whole numbers, such as 1:9", text)
 		}
 		if share > 0 {
 			f.commands, f.ratios = append(f.commands, part.command), append(f.ratios, part.share)
 		}
 	}
 	if len(f.commands) == 0 {
-		return usagef("--ratio %s: one of the two must be above 0", text)
+		return cli.Usagef("--ratio %s: one of the two must be above 0", text)
 	}
 	return nil
 }
@@ -75,16 +76,16 @@ func (f *workFlags) spellOut() error {
 func (f *workFlags) keyRange() (workload.Keys, error) {
 	keys, err := workload.ParseKeys(f.keys)
 	if err != nil {
-		return keys, usagef("--keys: %w", err)
+		return keys, cli.Usagef("--keys: %w", err)
 	}
 	if keys, err = keys.ParseDist(f.dist); err != nil {
-		return keys, usagef("--key-distribution: %w", err)
+		return keys, cli.Usagef("--key-distribution: %w", err)
 	}
 	return keys, nil
 }
 
 // readValues reads a file of values or of their sizes.
-func readValues(path string) ([]byte, error) { return readNamed(path, workload.MaxValueBytes) }
+func readValues(path string) ([]byte, error) { return cli.ReadNamed(path, workload.MaxValueBytes) }
 
 // compile makes the workload.
 func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
@@ -95,7 +96,7 @@ func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
 	for _, text := range f.ratios {
 		r, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, usagef("--ratio %q: give a number above 0", text)
+			return nil, cli.Usagef("--ratio %q: give a number above 0", text)
 		}
 		o.Ratios = append(o.Ratios, r)
 	}
@@ -104,14 +105,14 @@ func (f *workFlags) compile(l *engine.Options) (*workload.Workload, error) {
 		return nil, err
 	}
 	if o.Sizes, err = workload.ParseSizes(f.size, readValues); err != nil {
-		return nil, usagef("--value-size: %w", err)
+		return nil, cli.Usagef("--value-size: %w", err)
 	}
 	if o.Content, err = workload.ParseContent(f.data, readValues); err != nil {
-		return nil, usagef("--value-data: %w", err)
+		return nil, cli.Usagef("--value-data: %w", err)
 	}
 	w, err := workload.Compile(o)
 	if err != nil {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	return w, nil
 }

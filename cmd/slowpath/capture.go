@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/source/capture/sniffer"
 	"slowpath/internal/wire/target"
@@ -70,17 +71,17 @@ packets, and with them long values; passwords are short, and stay.`,
 func (f *captureFlags) check(args []string, portGiven bool) error {
 	switch {
 	case f.files.Path == "":
-		return usagef("capture needs a file: add -o FILE.pcapng")
+		return cli.Usagef("capture needs a file: add -o FILE.pcapng")
 	case f.files.Number < 2:
-		return usagef("--ring %d: give 2 files or more, since the oldest is removed", f.files.Number)
+		return cli.Usagef("--ring %d: give 2 files or more, since the oldest is removed", f.files.Number)
 	case f.files.FileBytes < leastFileBytes:
-		return usagef("--file-size %d: give %d bytes or more", f.files.FileBytes, leastFileBytes)
+		return cli.Usagef("--file-size %d: give %d bytes or more", f.files.FileBytes, leastFileBytes)
 	case f.snap < leastSnap || f.snap > sniffer.MaxPacket:
-		return usagef("--snaplen %d: give %d to %d bytes", f.snap, leastSnap, sniffer.MaxPacket)
+		return cli.Usagef("--snaplen %d: give %d to %d bytes", f.snap, leastSnap, sniffer.MaxPacket)
 	case portGiven && len(args) > 0:
-		return usagef("--port has no effect where a TARGET is given: write HOST:PORT")
+		return cli.Usagef("--port has no effect where a TARGET is given: write HOST:PORT")
 	}
-	return notNegative("for", f.duration)
+	return cli.NotNegative("for", f.duration)
 }
 
 // servers are the addresses whose packets are captured, and the same in words.
@@ -89,10 +90,10 @@ func (f *captureFlags) servers(ctx context.Context, args []string) (list []netip
 	for _, arg := range args {
 		t, err := target.Parse(arg)
 		if err != nil {
-			return nil, "", usage(err)
+			return nil, "", cli.Usage(err)
 		}
 		if t.Network != "tcp" {
-			return nil, "", usagef("%s: what is sent over a unix socket are no packets: slowpath trace %s", t, t)
+			return nil, "", cli.Usagef("%s: what is sent over a unix socket are no packets: slowpath trace %s", t, t)
 		}
 		addresses, err := target.Resolve(ctx, t)
 		if err != nil {
@@ -105,7 +106,7 @@ func (f *captureFlags) servers(ctx context.Context, args []string) (list []netip
 	}
 	for _, p := range f.ports {
 		if p < 1 || p > 65535 {
-			return nil, "", usagef("--port %d: give a port from 1 to 65535", p)
+			return nil, "", cli.Usagef("--port %d: give a port from 1 to 65535", p)
 		}
 		if len(args) == 0 {
 			list = append(list, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(p)))
@@ -131,13 +132,13 @@ func (a *app) capturePackets(cmd *cobra.Command, f *captureFlags, args []string)
 		defer cancel()
 	}
 	first := f.files.FileName(1)
-	a.onInterrupt("the files are completed")
+	a.OnInterrupt("the files are completed")
 	r, err := sniffer.Capture(ctx, sniffer.Options{
 		Interface: f.on, Servers: servers, SnapBytes: f.snap, Files: f.files, Program: "slowpath " + version,
 		Filter: words, Ready: func() {
 			a.dropBeside(first)
 			a.notes([]string{f.began(words)})
-			a.progress("capturing; Ctrl-C ends it")
+			a.Progress("capturing; Ctrl-C ends it")
 		},
 	})
 	if err == nil || r.Packets > 0 {
@@ -151,11 +152,11 @@ func explainCapture(err error) error {
 	var write *sniffer.WriteError
 	switch {
 	case errors.Is(err, sniffer.ErrRights):
-		return fmt.Errorf("%w, which is %w: run it as root", err, errMissing)
+		return fmt.Errorf("%w, which is %w: run it as root", err, cli.ErrMissing)
 	case errors.As(err, &write), errors.Is(err, sniffer.ErrDown), err == nil:
 		return err
 	}
-	return usage(err)
+	return cli.Usage(err)
 }
 
 // began says what is captured, and how much of it at most.

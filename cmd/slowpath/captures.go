@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
@@ -28,7 +29,7 @@ func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error
 		is, empty, err := isCapture(path)
 		switch {
 		case err != nil:
-			return nil, usage(err)
+			return nil, cli.Usage(err)
 		case is:
 			captures = append(captures, path)
 		case empty && len(paths) > 1 && captureName.MatchString(path): // one that was just begun
@@ -41,8 +42,8 @@ func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error
 	case len(captures) == 0:
 		return paths, nil
 	case other != "":
-		return nil, usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a capture; name "+
-			"either alone", captures[0], other)
+		return nil, cli.Usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a "+
+			"capture; name either alone", captures[0], other)
 	}
 	return a.readCaptures(ctx, captures)
 }
@@ -52,7 +53,7 @@ func isCapture(path string) (is, empty bool, err error) {
 	if !recording.IsFile(path) {
 		return false, false, nil
 	}
-	f, err := openNamed(path)
+	f, err := cli.OpenNamed(path)
 	if err != nil {
 		return false, false, err
 	}
@@ -67,10 +68,10 @@ func isCapture(path string) (is, empty bool, err error) {
 
 // readCaptures makes a recording of each capture.
 func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, err error) {
-	defer a.working("reading the capture")()
+	defer a.Working("reading the capture")()
 	files, done, err := a.openCaptures(paths)
 	if err != nil {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	defer done()
 	all, err := capture.Captures(ctx, files)
@@ -78,10 +79,10 @@ func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, 
 		return nil, explainReading(err)
 	}
 	if len(all) > 2 {
-		return nil, usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of the two "+
-			"ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
+		return nil, cli.Usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of "+
+			"the two ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
 	}
-	dir, bytes, note, err := a.scratch.place(scratchParents())
+	dir, bytes, note, err := a.Scratch.Place(cli.ScratchParents())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (a *app) readPair(ctx context.Context, all [][]capture.File, dir string, by
 	pair, err := capture.Ends(ctx, all[0], all[1], capture.Options{Version: version})
 	switch {
 	case errors.Is(err, capture.ErrNothingInCommon), errors.Is(err, capture.ErrSamePlace):
-		return nil, usagef("%s and %s cannot be joined: %w", all[0][0].Name, all[1][0].Name, err)
+		return nil, cli.Usagef("%s and %s cannot be joined: %w", all[0][0].Name, all[1][0].Name, err)
 	case err != nil:
 		return nil, explainReading(err)
 	}
@@ -151,7 +152,7 @@ func (a *app) openCaptures(paths []string) (files []capture.File, done func(), e
 		}
 		var f *os.File
 		if err == nil {
-			f, err = openNamed(path)
+			f, err = cli.OpenNamed(path)
 		}
 		if err != nil {
 			done()
@@ -174,7 +175,7 @@ func (f *shownFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	f.at += int64(n)
 	if st, statErr := f.Stat(); statErr == nil && st.Size() > 0 {
-		f.app.progress("reading %s%s, %d %%", filepath.Base(f.Name()), f.again, 100*f.at/st.Size())
+		f.app.Progress("reading %s%s, %d %%", filepath.Base(f.Name()), f.again, 100*f.at/st.Size())
 		if f.at == st.Size() {
 			f.again = " again"
 		}
@@ -200,9 +201,9 @@ func ofCaptures(err error, paths []string) error {
 func explainReading(err error) error {
 	switch {
 	case errors.Is(err, capture.ErrNotCapture):
-		return usagef("%w; tcpdump -w FILE tcp port 6379 makes one", err)
+		return cli.Usagef("%w; tcpdump -w FILE tcp port 6379 makes one", err)
 	case errors.Is(err, capture.ErrNoCalls), errors.Is(err, capture.ErrOverlap):
-		return usage(err)
+		return cli.Usage(err)
 	}
 	return fmt.Errorf("reading %w", err)
 }

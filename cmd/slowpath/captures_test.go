@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -17,8 +18,8 @@ import (
 func runHere(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
-	code = a.run(t.Context(), args)
+	a := appOn(&out, &errs)
+	code = a.execute(t.Context(), args)
 	return code, out.String(), errs.String()
 }
 
@@ -26,7 +27,7 @@ func runHere(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func diagnosisOf(t *testing.T, path string) (d verdict.Diagnosis) {
 	t.Helper()
 	code, stdout, stderr := runHere(t, "doctor", path, "--json")
-	if code != exitClean || stderr != "" {
+	if code != cli.ExitClean || stderr != "" {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
 	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
@@ -69,11 +70,11 @@ func TestCaptures(t *testing.T) {
 		t.Errorf("worst calls: %+v", w)
 	}
 	code, stdout, stderr := runHere(t, "report", "testdata/captures/stopped.pcap.gz")
-	if code != exitClean || !strings.Contains(stdout, "server unexplained") || stderr != "" {
+	if code != cli.ExitClean || !strings.Contains(stdout, "server unexplained") || stderr != "" {
 		t.Errorf("report: exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, stdout, _ = runHere(t, "trace", "testdata/captures/stopped.pcap.gz", "--min", "50ms", "--each")
-	if code != exitClean || strings.Count(stdout, "GET")+strings.Count(stdout, "SET") < 6 {
+	if code != cli.ExitClean || strings.Count(stdout, "GET")+strings.Count(stdout, "SET") < 6 {
 		t.Errorf("trace: exit code %d, %s", code, stdout)
 	}
 }
@@ -89,7 +90,7 @@ func TestBothEnds(t *testing.T) {
 	}
 	for _, paths := range [][]string{{client, server}, {server, client}} {
 		code, stdout, stderr := runHere(t, "doctor", paths[0], paths[1], "--json")
-		if code != exitClean || strings.Count(stderr, "\n") != 1 ||
+		if code != cli.ExitClean || strings.Count(stderr, "\n") != 1 ||
 			!strings.Contains(stderr, "calls of throttled-client.pcap.gz are joined with their server's end") {
 			t.Fatalf("exit code %d, %s", code, stderr)
 		}
@@ -100,7 +101,7 @@ func TestBothEnds(t *testing.T) {
 		checkThrottled(t, d, 0.999)
 	}
 	code, stdout, _ := runHere(t, "trace", client, server, "--min", "20ms", "--json")
-	if lines := strings.Count(stdout, "\n"); code != exitClean || lines < 60 ||
+	if lines := strings.Count(stdout, "\n"); code != cli.ExitClean || lines < 60 ||
 		strings.Count(stdout, `"side":"both"`) != lines {
 		t.Errorf("trace: exit code %d, %s", code, stdout)
 	}
@@ -140,7 +141,7 @@ func TestNotCaptures(t *testing.T) {
 		}
 		for _, command := range []string{"doctor", "report", "trace"} {
 			code, stdout, stderr := runHere(t, command, path)
-			if code != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			if code != cli.ExitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
 				!strings.HasPrefix(stderr, "slowpath: "+path) || !strings.Contains(stderr, c.say) {
 				t.Errorf("%s of %s: exit code %d, %q, %q; want %q", command, c.name, code, stdout, stderr, c.say)
 			}
@@ -162,7 +163,7 @@ func TestNotCaptures(t *testing.T) {
 		{[]string{"doctor", real, "--for", "8s"}, "--for has no effect"},
 	} {
 		code, _, stderr := runHere(t, c.args...)
-		if code != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.say) {
+		if code != cli.ExitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.say) {
 			t.Errorf("%s: exit code %d, %q", fmt.Sprint(c.args), code, stderr)
 		}
 	}

@@ -14,11 +14,6 @@ func (a *app) capture() *cobra.Command { return needsLinux("capture", shortCaptu
 func (a *app) serve() *cobra.Command   { return needsLinux("serve", shortServe, whyServe) }
 func (a *app) lab() *cobra.Command     { return needsLinux("lab", shortLab, whyLab) }
 
-// The lab makes no scenarios here, and runs no applications.
-func scenariosOf(string) []string { return nil }
-func scenariosTold() []string     { return nil }
-func knownApps() []string         { return nil }
-
 // foundServers: the files of other processes are those of Linux.
 func foundServers() []foundServer { return nil }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/report"
 )
@@ -42,14 +43,14 @@ calls that fail; 2 usage, and where there is nothing to compare; with --live als
   slowpath compare --live 10.0.0.5:6379 --wait 5m --json   # somebody else deploys meanwhile`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.notable < 0 || f.notable > 1e6 {
-				return usagef("--notable %v: it is a share, such as 0.1 for 10 %%", f.notable)
+				return cli.Usagef("--notable %v: it is a share, such as 0.1 for 10 %%", f.notable)
 			}
 			if f.live.on {
 				return a.compareLive(cmd, &f, args)
 			}
 			if len(args) != 2 {
-				return usagef("compare needs two recordings: slowpath compare BEFORE AFTER; or a server, which it " +
-					"watches before and after a fix: slowpath compare --live HOST:PORT")
+				return cli.Usagef("compare needs two recordings: slowpath compare BEFORE AFTER; or a server, " +
+					"which it watches before and after a fix: slowpath compare --live HOST:PORT")
 			}
 			if err := onlyFor(cmd, "json", "notable"); err != nil {
 				return err
@@ -67,7 +68,7 @@ calls that fail; 2 usage, and where there is nothing to compare; with --live als
 func (a *app) compareFiles(paths []string, f *compareFlags) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
 	var sides [2]compare.Side
-	a.interruptEnds("nothing was compared")
+	a.InterruptEnds("nothing was compared")
 	for i, path := range paths {
 		var err error
 		if sides[i], err = a.sideOf(path); err != nil {
@@ -83,7 +84,7 @@ func (a *app) sideOf(path string) (compare.Side, error) {
 	if err != nil {
 		return compare.Side{}, err
 	}
-	defer a.working("judging %s: %d calls and %d events", filepath.Base(path), len(rec.Calls), rec.EventCount())()
+	defer a.Working("judging %s: %d calls and %d events", filepath.Base(path), len(rec.Calls), rec.EventCount())()
 	return compare.SideOf(rec, version), nil
 }
 
@@ -92,12 +93,12 @@ func (a *app) compareSides(sides [2]compare.Side, names [2]string, f *compareFla
 	c := compare.Of(sides[0], sides[1], names, f.notable)
 	switch c.Verdict {
 	case compare.Worse:
-		a.code = exitFindings
+		a.Code = cli.ExitFindings
 	case compare.Unknown:
-		a.code = exitUsage
+		a.Code = cli.ExitUsage
 	}
 	if f.asJSON {
-		return report.CompareJSON(a.stdout, c)
+		return report.CompareJSON(a.Stdout, c)
 	}
-	return report.Compare(a.stdout, c, a.style())
+	return report.Compare(a.Stdout, c, a.Style())
 }

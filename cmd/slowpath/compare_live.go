@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/outfile"
 	"slowpath/internal/report"
@@ -62,7 +63,7 @@ var sideNames = [2]string{"before", "after"}
 func (a *app) compareLive(cmd *cobra.Command, f *compareFlags, args []string) error {
 	if f.live.into != "" {
 		if f.live.keep == "" {
-			a.scratch.adopt(filepath.Dir(f.live.into))
+			a.Scratch.Adopt(filepath.Dir(f.live.into))
 		}
 		return a.watch(cmd, &f.live.watch, args, f.live.into)
 	}
@@ -73,7 +74,7 @@ func (a *app) compareLive(cmd *cobra.Command, f *compareFlags, args []string) er
 	if err := l.place(); err != nil {
 		return err
 	}
-	defer a.scratch.remove()
+	defer a.Scratch.Remove()
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
 	return l.make(cmd.Context())
 }
@@ -85,9 +86,9 @@ func (a *app) checkLive(cmd *cobra.Command, f *compareFlags, args []string) erro
 		return err
 	}
 	if len(files) > 0 {
-		return usagef("%s is a file, and --live watches servers: leave --live out, or write HOST:PORT", files[0])
+		return cli.Usagef("%s is a file, and --live watches servers: leave --live out, or write HOST:PORT", files[0])
 	}
-	if err := f.live.fix.check(cmd, a.stdin); err != nil {
+	if err := f.live.fix.check(cmd, a.Stdin); err != nil {
 		return err
 	}
 	o, err := f.live.watch.options()
@@ -95,14 +96,14 @@ func (a *app) checkLive(cmd *cobra.Command, f *compareFlags, args []string) erro
 		return err
 	}
 	if o.For == 0 {
-		return usagef("--for 0: the first watch would not end before Ctrl-C: give a duration such as 30s")
+		return cli.Usagef("--for 0: the first watch would not end before Ctrl-C: give a duration such as 30s")
 	}
 	if err := f.live.watch.processes.check(cmd, true); err != nil {
 		return err
 	}
 	if a.where.AskPass {
-		if a.where.Password, err = a.readPassword(cmd.Context()); err != nil {
-			return usage(err)
+		if a.where.Password, err = a.ReadPassword(cmd.Context()); err != nil {
+			return cli.Usage(err)
 		}
 		a.where.AskPass = false
 	}
@@ -113,7 +114,7 @@ func (a *app) checkLive(cmd *cobra.Command, f *compareFlags, args []string) erro
 // place chooses where the recordings are.
 func (l *liveComparison) place() error {
 	if l.live.keep == "" {
-		dir, bytes, note, err := l.scratch.place(scratchParents())
+		dir, bytes, note, err := l.Scratch.Place(cli.ScratchParents())
 		if note != "" {
 			l.notes([]string{note})
 		}
@@ -122,11 +123,11 @@ func (l *liveComparison) place() error {
 	}
 	l.dir = l.live.keep
 	if err := outfile.Directory(l.dir); err != nil {
-		return usagef("--keep: %w", err)
+		return cli.Usagef("--keep: %w", err)
 	}
 	for i := range sideNames {
 		if _, err := os.Lstat(l.path(i)); err == nil {
-			return usagef("--keep: %s exists already; name another directory, or remove it", l.path(i))
+			return cli.Usagef("--keep: %s exists already; name another directory, or remove it", l.path(i))
 		}
 	}
 	return nil
@@ -138,13 +139,13 @@ func (l *liveComparison) path(side int) string {
 
 // make makes both watches and prints the comparison. Where there is no second one, it prints the verdict of the first.
 func (l *liveComparison) make(ctx context.Context) error {
-	l.live.fix.begin(l.stdin)
-	if code, err := l.watchOne(ctx, 0); err != nil || code != exitClean {
-		l.code = code
+	l.live.fix.begin(l.Stdin)
+	if code, err := l.watchOne(ctx, 0); err != nil || code != cli.ExitClean {
+		l.Code = code
 		return err
 	}
 	if len(l.sides[0].Diagnosis.Populations) == 0 {
-		return l.firstAlone(exitUsage, errors.New("nothing can be compared: the first watch saw no calls; leave "+
+		return l.firstAlone(cli.ExitUsage, errors.New("nothing can be compared: the first watch saw no calls; leave "+
 			"--no-probe out, or watch for longer (--for)"))
 	}
 	l.notes([]string{"before: " + l.sides[0].Diagnosis.Summary})
@@ -156,10 +157,10 @@ func (l *liveComparison) make(ctx context.Context) error {
 		err = errors.New("ended before the second watch: nothing was compared")
 	}
 	if err != nil {
-		return l.firstAlone(exitUsage, err)
+		return l.firstAlone(cli.ExitUsage, err)
 	}
 	code, err := l.watchOne(ctx, 1)
-	if err != nil || code != exitClean {
+	if err != nil || code != cli.ExitClean {
 		return l.firstAlone(code, errors.Join(err, errors.New("there was no second watch: nothing was compared")))
 	}
 	l.kept()
@@ -171,23 +172,23 @@ func (l *liveComparison) make(ctx context.Context) error {
 func (l *liveComparison) watchOne(ctx context.Context, side int) (code int, err error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return exitInternal, err
+		return cli.ExitInternal, err
 	}
 	c := exec.CommandContext(ctx, exe, l.arguments(side)...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which ends a watch in good order
-	c.Env, c.Stderr = os.Environ(), l.stderr
+	c.Env, c.Stderr = os.Environ(), l.Stderr
 	if l.where.Password != "" {
 		c.Env = append(c.Env, "REDISCLI_AUTH="+l.where.Password)
 	}
 	err = c.Run()
 	if c.ProcessState == nil {
-		return exitInternal, fmt.Errorf("starting the watch: %w", err)
+		return cli.ExitInternal, fmt.Errorf("starting the watch: %w", err)
 	}
 	if _, err := os.Stat(l.path(side)); err != nil {
-		return max(c.ProcessState.ExitCode(), exitFindings), nil
+		return max(c.ProcessState.ExitCode(), cli.ExitFindings), nil
 	}
 	l.sides[side], err = l.sideOf(l.path(side))
-	return exitClean, err
+	return cli.ExitClean, err
 }
 
 // arguments are those of the process of a watch: the options that were given, but for the password.
@@ -212,13 +213,13 @@ func (l *liveComparison) arguments(side int) []string {
 // firstAlone prints the verdict of the first watch, where the second cannot be compared with it, and why.
 func (l *liveComparison) firstAlone(code int, why error) error {
 	l.kept()
-	l.explain(why)
-	l.code = code
+	l.Explain(why)
+	l.Code = code
 	d := l.sides[0].Diagnosis
 	if l.asJSON {
-		return report.JSON(l.stdout, d)
+		return report.JSON(l.Stdout, d)
 	}
-	return report.Text(l.stdout, d, l.style())
+	return report.Text(l.Stdout, d, l.Style())
 }
 
 // names are those of the recordings; empty where they are not kept.

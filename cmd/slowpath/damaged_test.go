@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/corpus"
 )
 
@@ -21,9 +22,9 @@ const patience = time.Minute
 func judge(t *testing.T, command, path string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
+	a := appOn(&out, &errs)
 	ended := make(chan int, 1)
-	go func() { ended <- a.run(t.Context(), []string{command, path}) }()
+	go func() { ended <- a.execute(t.Context(), []string{command, path}) }()
 	select {
 	case code := <-ended:
 		return code, out.String(), errs.String()
@@ -36,10 +37,13 @@ func judge(t *testing.T, command, path string) (code int, stdout, stderr string)
 // checkJudged: a verdict with its exit code, or one line that says why there is none.
 func checkJudged(t *testing.T, how, path string) (judged int) {
 	t.Helper()
-	for command, codes := range map[string][]int{"report": {exitClean}, "doctor": {exitClean, exitFindings}} {
+	for command, codes := range map[string][]int{"report": {cli.ExitClean}, "doctor": {
+		cli.ExitClean,
+		cli.ExitFindings,
+	}} {
 		code, stdout, stderr := judge(t, command, path)
 		switch {
-		case code == exitUsage:
+		case code == cli.ExitUsage:
 			if stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "slowpath: "+path) {
 				t.Errorf("%s of %s: %q, %q", command, how, stdout, stderr)
 			}
@@ -62,7 +66,7 @@ func TestDamagedRecordings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := judge(t, "report", path); code != exitClean {
+	if code, _, stderr := judge(t, "report", path); code != cli.ExitClean {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
 	const rounds = 50

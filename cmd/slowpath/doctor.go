@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
@@ -54,7 +55,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag)
 			}
 			if err == nil {
-				err = a.page.open(&a.scratch)
+				err = a.page.open(&a.Scratch)
 			}
 			defer a.page.discard()
 			a.expectHealthy = expectHealthy
@@ -67,7 +68,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 				if keep, err = a.scratchRecording(&w); err != nil {
 					return err
 				}
-				defer a.scratch.remove()
+				defer a.Scratch.Remove()
 			}
 			w.ending = "the verdict of what was seen follows"
 			return a.watchAndDiagnose(cmd, &w, args, keep, asJSON)
@@ -85,7 +86,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 
 // scratchRecording is where a recording is that nobody asked to keep.
 func (a *app) scratchRecording(w *watchFlags) (path string, err error) {
-	dir, bytes, note, err := a.scratch.place(scratchParents())
+	dir, bytes, note, err := a.Scratch.Place(cli.ScratchParents())
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func onlyFor(cmd *cobra.Command, allowed ...string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains(allowed, f.Name) && err == nil {
-			err = usagef("--%s has no effect on a recording: leave it out", f.Name)
+			err = cli.Usagef("--%s has no effect on a recording: leave it out", f.Name)
 		}
 	})
 	return err
@@ -120,15 +121,15 @@ func (a *app) diagnoseWatch(err error, path string, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		a.onInterrupt("the verdict of the watch follows")
+		a.OnInterrupt("the verdict of the watch follows")
 		return a.diagnose([]string{path}, asJSON)
 	}
-	a.explain(err)
+	a.Explain(err)
 	if err := a.diagnose([]string{path}, asJSON); err != nil {
 		return err
 	}
-	if a.code == exitClean {
-		a.code = exitInternal
+	if a.Code == cli.ExitClean {
+		a.Code = cli.ExitInternal
 	}
 	return nil
 }
@@ -165,18 +166,18 @@ func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path str
 		return err
 	}
 	o.Cluster = a.where.Cluster
-	a.onInterrupt("nothing was watched yet")
+	a.OnInterrupt("nothing was watched yet")
 	written := saves
-	if a.scratch.path() == "" {
+	if a.Scratch.Path() == "" {
 		written = append(written, path)
 	}
 	o.Loaded = a.dropper(written, o.Targets, o.Profiles)
 	rec, err := recording.Create(path, w.maxDisk)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
-	a.scratch.begun(path)
-	defer a.scratch.whole(path)
+	a.Scratch.Begun(path)
+	defer a.Scratch.Whole(path)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -187,8 +188,8 @@ func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path str
 		}
 	}()
 	started := func() {
-		a.scratch.whole(path)
-		a.onInterrupt(w.ending)
+		a.Scratch.Whole(path)
+		a.OnInterrupt(w.ending)
 	}
 	watchErr := run(ctx, o, rec, started)
 	closeErr := rec.Close()
@@ -204,8 +205,8 @@ const judgingGCPercent = 20
 
 // diagnoseFiles prints the verdict of recordings, or of a packet capture, that the command line names.
 func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) error {
-	defer a.scratch.remove()
-	a.interruptEnds("there is no verdict")
+	defer a.Scratch.Remove()
+	a.InterruptEnds("there is no verdict")
 	paths, err := a.withCaptures(ctx, paths)
 	if err != nil {
 		return err
@@ -217,16 +218,16 @@ func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) er
 func (a *app) judge(rec *recording.Recording) verdict.Diagnosis {
 	calls, events := format.Count(len(rec.Calls), "call"), format.Count(rec.EventCount(), "event")
 	what := fmt.Sprintf("judging %s and %s", calls, events)
-	defer a.working("%s", what)()
+	defer a.Working("%s", what)()
 	return verdict.Stepwise(facts.New(rec), version, func(nth, of int) {
-		a.progress("%s: cause %d of %d", what, nth, of)
+		a.Progress("%s: cause %d of %d", what, nth, of)
 	})
 }
 
 // exitBy sets the exit code of a verdict.
 func (a *app) exitBy(d verdict.Diagnosis) {
 	if d.Verdict == verdict.Findings || a.expectHealthy && d.Verdict != verdict.Healthy {
-		a.code = exitFindings
+		a.Code = cli.ExitFindings
 	}
 }
 
@@ -243,12 +244,12 @@ func (a *app) diagnose(paths []string, asJSON bool) error {
 	a.exitBy(d)
 	var printed error
 	if asJSON {
-		printed = report.JSON(a.stdout, d)
+		printed = report.JSON(a.Stdout, d)
 	} else {
-		printed = report.Text(a.stdout, d, a.style())
+		printed = report.Text(a.Stdout, d, a.Style())
 	}
 	if a.page.file != nil {
-		defer a.working("writing %s", a.page.path)()
+		defer a.Working("writing %s", a.page.path)()
 	}
 	return errors.Join(printed, a.page.write(rec, d))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/report"
 )
@@ -32,19 +33,19 @@ CAUSE is the id that doctor prints, or the beginning of one. Without it, all cau
 				}
 				chosen = []cause.Cause{one}
 			default:
-				return usagef("explain takes one CAUSE, not %d; see: slowpath explain --help", len(args))
+				return cli.Usagef("explain takes one CAUSE, not %d; see: slowpath explain --help", len(args))
 			}
 			texts := make([]report.CauseText, len(chosen))
 			for i, c := range chosen {
-				texts[i] = report.TextOf(c, scenariosOf(c.ID))
+				texts[i] = report.TextOf(c)
 			}
 			switch {
 			case asJSON:
-				return report.CausesJSON(a.stdout, texts)
+				return report.CausesJSON(a.Stdout, texts)
 			case len(args) == 0:
-				return report.CauseList(a.stdout, texts, a.style())
+				return report.CauseList(a.Stdout, texts, a.Style())
 			}
-			return report.Cause(a.stdout, texts[0], a.style())
+			return report.Cause(a.Stdout, texts[0], a.Style())
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print "+report.CausesSchema)
@@ -68,5 +69,5 @@ func causeOf(id string) (cause.Cause, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return cause.Cause{}, usagef("no cause %q%s; all are listed by: slowpath explain", id, didYouMean(id, ids))
+	return cause.Cause{}, cli.Usagef("no cause %q%s; all are listed by: slowpath explain", id, cli.DidYouMean(id, ids))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/outfile"
 )
 
@@ -36,11 +37,11 @@ func (x *fixFlags) check(cmd *cobra.Command, stdin io.Reader) error {
 	f, ok := stdin.(*os.File)
 	switch {
 	case cmd.Flags().Changed("run") && x.run == "":
-		return usagef("--run is empty: give the command that makes the fix")
+		return cli.Usagef("--run is empty: give the command that makes the fix")
 	case cmd.Flags().Changed("wait") && x.wait <= 0:
-		return positive("wait", x.wait)
+		return cli.Positive("wait", x.wait)
 	case x.run == "" && x.wait == 0 && (!ok || !term.IsTerminal(int(f.Fd()))):
-		return usagef("nobody can press Enter here, as stdin is no terminal: say when the fix is in, by " +
+		return cli.Usagef("nobody can press Enter here, as stdin is no terminal: say when the fix is in, by " +
 			"--run 'COMMAND' or --wait 5m")
 	}
 	return nil
@@ -61,18 +62,18 @@ func (x *fixFlags) await(ctx context.Context, a *app) error {
 	if x.run != "" {
 		a.notes([]string{"running: " + x.run})
 		if err := x.command(ctx, a).Run(); err != nil {
-			return usagef("--run: the command failed (%w), and nothing was compared: correct it", err)
+			return cli.Usagef("--run: the command failed (%w), and nothing was compared: correct it", err)
 		}
 	}
 	for end := time.Now().Add(x.wait); ctx.Err() == nil && time.Until(end) > 0; {
-		a.progress("%s until the second watch; Ctrl-C ends it with the verdict of the first",
+		a.Progress("%s until the second watch; Ctrl-C ends it with the verdict of the first",
 			time.Until(end).Round(time.Second))
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(time.Second, time.Until(end))):
 		}
 	}
-	a.progressDone()
+	a.ProgressDone()
 	return nil
 }
 
@@ -81,7 +82,7 @@ func (x *fixFlags) command(ctx context.Context, a *app) *exec.Cmd {
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", x.run)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 5 * time.Second
-	c.Stdin, c.Stdout, c.Stderr, c.Env = a.stdin, a.stderr, a.stderr, os.Environ()
+	c.Stdin, c.Stdout, c.Stderr, c.Env = a.Stdin, a.Stderr, a.Stderr, os.Environ()
 	uid, gid, ok := outfile.SudoCaller()
 	if !ok {
 		return c
@@ -122,7 +123,7 @@ func listen(stdin io.Reader) *enter {
 
 func (e *enter) await(ctx context.Context, a *app) error {
 	e.asked.Store(true)
-	a.say("Now make the fix, then press Enter. Ctrl-C ends it with the verdict of the first watch.")
+	a.Say("Now make the fix, then press Enter. Ctrl-C ends it with the verdict of the first watch.")
 	select {
 	case err := <-e.pressed:
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/wire/target"
 )
 
@@ -66,7 +67,7 @@ func (a *app) elsewhere(cmd *cobra.Command, err error) error {
 // notCommand adds to an error about a name without an address that it may have been meant as a command.
 func notCommand(cmd *cobra.Command, addr string, err error) error {
 	host, _, _ := strings.Cut(addr, ":")
-	if near := commandsLike(cmd, host); len(near) > 0 {
+	if near := cli.CommandsLike(cmd, host); len(near) > 0 {
 		return elsewhereError{err, fmt.Sprintf("%s; or was a command meant: %s %s", err, cmd.CommandPath(), near[0])}
 	}
 	return err

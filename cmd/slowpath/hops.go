@@ -28,10 +28,10 @@ func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Du
 		if seen[t.Addr()] {
 			continue
 		}
-		a.progress("connecting to %s", t.Addr())
+		a.Progress("connecting to %s", t.Addr())
 		g, err := source.Greet(ctx, t, timeout)
 		if err != nil {
-			a.progressDone()
+			a.ProgressDone()
 			return nil, err
 		}
 		all = append(all, hopOf(t, g))
@@ -45,7 +45,7 @@ func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Du
 		}
 		all = append(all, a.peers(ctx, peers, timeout)...)
 	}
-	a.progressDone()
+	a.ProgressDone()
 	return all, nil
 }
 
@@ -61,8 +61,8 @@ func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.D
 	var hops []hop
 	for i, t := range targets {
 		if errs[i] != nil {
-			a.progressDone()
-			a.say(fmt.Sprintf("left out: %s", layout.OneLine(errs[i].Error())))
+			a.ProgressDone()
+			a.Say(fmt.Sprintf("left out: %s", layout.OneLine(errs[i].Error())))
 			continue
 		}
 		hops = append(hops, hopOf(t, greetings[i]))

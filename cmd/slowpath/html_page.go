@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/outfile"
@@ -22,7 +23,7 @@ const htmlFlag = "html"
 type htmlPage struct {
 	path string
 	file *os.File
-	made *scratch
+	made *cli.Scratch
 }
 
 func (p *htmlPage) addFlag(c *cobra.Command) {
@@ -31,19 +32,19 @@ func (p *htmlPage) addFlag(c *cobra.Command) {
 }
 
 // open makes the file, where one is asked for.
-func (p *htmlPage) open(made *scratch) (err error) {
+func (p *htmlPage) open(made *cli.Scratch) (err error) {
 	if p.path == "" {
 		return nil
 	}
 	p.file, err = outfile.Create(p.path)
 	if errors.Is(err, fs.ErrExist) {
-		return usagef("--html %s exists already; name another file or remove it", p.path)
+		return cli.Usagef("--html %s exists already; name another file or remove it", p.path)
 	}
 	if err != nil {
-		return usagef("--html: %w", err)
+		return cli.Usagef("--html: %w", err)
 	}
 	p.made = made
-	made.begun(p.path)
+	made.Begun(p.path)
 	return nil
 }
 
@@ -52,7 +53,7 @@ func (p *htmlPage) discard() {
 	if p.file != nil {
 		p.file.Close()
 		os.Remove(p.path)
-		p.made.whole(p.path)
+		p.made.Whole(p.path)
 		p.file = nil
 	}
 }
@@ -64,7 +65,7 @@ func (p *htmlPage) write(rec *recording.Recording, d verdict.Diagnosis) error {
 	}
 	over, ok := compare.CallsOverTime(rec, d)
 	err := errors.Join(report.HTML(p.file, d, over, ok), p.file.Close())
-	p.made.whole(p.path)
+	p.made.Whole(p.path)
 	p.file = nil
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", p.path, err)

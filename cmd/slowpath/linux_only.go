@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 
+	"slowpath/internal/cli"
+
 	"github.com/spf13/cobra"
 )
 
@@ -44,5 +46,5 @@ func needsLinux(use, short, why string) *cobra.Command {
 
 // missingLinux says that this system lacks what a command or a flag needs.
 func missingLinux(what, why string) error {
-	return fmt.Errorf("%s needs Linux, which is %w here (%s): %s", what, errMissing, runtime.GOOS, why)
+	return fmt.Errorf("%s needs Linux, which is %w here (%s): %s", what, cli.ErrMissing, runtime.GOOS, why)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"slowpath/internal/cli"
 )
 
 // TestNeedsLinux: where Linux is missing, a command says so whatever its flags, and has its help all the same.
@@ -12,15 +14,12 @@ func TestNeedsLinux(t *testing.T) {
 		args string
 		code int
 	}{
-		{"bench 127.0.0.1:6379 --rate 5000/s -c", exitMissing},
-		{"bench", exitMissing},
-		{"bench --help", exitClean},
+		{"bench 127.0.0.1:6379 --rate 5000/s -c", cli.ExitMissing},
+		{"bench", cli.ExitMissing},
+		{"bench --help", cli.ExitClean},
 	} {
 		var stdout, stderr bytes.Buffer
-		a := &app{
-			stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
-			env: func(string) string { return "" },
-		}
+		a := appOn(&stdout, &stderr)
 		root := a.root()
 		for _, sub := range root.Commands() {
 			if sub.Name() == "bench" {
@@ -30,9 +29,9 @@ func TestNeedsLinux(t *testing.T) {
 		root.AddCommand(needsLinux("bench", shortBench, whyBench))
 		root.SetArgs(strings.Fields(c.args))
 		err := root.ExecuteContext(t.Context())
-		code := exitClean
+		code := cli.ExitClean
 		if err != nil {
-			code = exitCode(err)
+			code = cli.ExitCode(err)
 		}
 		if code != c.code {
 			t.Errorf("%s: exit code %d, want %d: %v", c.args, code, c.code, err)

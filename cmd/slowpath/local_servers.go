@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
@@ -41,7 +42,7 @@ func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, no
 	}
 	nodes, more, err := trace.Resolve(ctx, nil, targets)
 	if errors.Is(err, trace.ErrSocket) {
-		err = usage(err)
+		err = cli.Usage(err)
 	}
 	return nodes, append(notes, more...), err
 }
@@ -65,8 +66,8 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 		return nil, notNamed(cmd, pid)
 	}
 	if !ownNetwork(pid) {
-		return nil, usagef("--pid %d: the server is in a network namespace of its own; name the address at which it "+
-			"is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
+		return nil, cli.Usagef("--pid %d: the server is in a network namespace of its own; name the address at "+
+			"which it is reached: %s HOST:PORT --pid %d", pid, cmd.CommandPath(), pid)
 	}
 	return args, nil
 }
@@ -116,11 +117,11 @@ const maxPeers = 8
 func notNamed(cmd *cobra.Command, pid int) error {
 	p, peers, err := host.Connected(nil, pid)
 	if err != nil {
-		return usagef("--pid %d: %w; name the server: %s HOST:PORT --pid %d", pid, err, cmd.CommandPath(), pid)
+		return cli.Usagef("--pid %d: %w; name the server: %s HOST:PORT --pid %d", pid, err, cmd.CommandPath(), pid)
 	}
 	if len(peers) == 0 {
-		return usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d", pid,
-			p.Comm, cmd.CommandPath(), pid)
+		return cli.Usagef("--pid %d: %s has no TCP connection to a server now; name the server: %s HOST:PORT --pid %d",
+			pid, p.Comm, cmd.CommandPath(), pid)
 	}
 	var names []string
 	for _, peer := range peers[:min(len(peers), maxPeers)] {
@@ -129,7 +130,7 @@ func notNamed(cmd *cobra.Command, pid int) error {
 	if more := len(peers) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return usagef("--pid %d: %s is connected to %s; say which of them is the server: %s %s --pid %d", pid, p.Comm,
+	return cli.Usagef("--pid %d: %s is connected to %s; say which of them is the server: %s %s --pid %d", pid, p.Comm,
 		strings.Join(names, ", "), cmd.CommandPath(), peers[0].Addr, pid)
 }
 

@@ -3,8 +3,15 @@ package main
 
 import (
 	"context"
-	"io"
+	"errors"
 	"os"
+
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/cli"
+	"slowpath/internal/source"
+	"slowpath/internal/source/profile"
+	"slowpath/internal/topology/survey"
 )
 
 func main() {
@@ -13,41 +20,34 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, env: os.Getenv}
-	a.stderr = besideStatus{a, os.Stderr}
-	ctx, stop := a.interruptible(context.Background())
-	defer stop()
-	return a.run(ctx, os.Args[1:])
+	a := &app{Program: cli.NewProgram()}
+	return a.Main(a.root(), a.told)
 }
 
-// app is one command line and what it may touch.
+// app is one command line of slowpath.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	env            func(string) string
-	code           int // of an exit without error
-	where          whereFlags
-	status         status
-	assumed        bool // the target is the default one: nothing named another
-	scratch        scratch
-	page           htmlPage
-	expectHealthy  bool // any other verdict is exitFindings
+	*cli.Program
+	where         whereFlags
+	assumed       bool // the target is the default one: nothing named another
+	page          htmlPage
+	expectHealthy bool // any other verdict is exitFindings
 }
 
-// run executes the command line and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
-	root := a.root()
-	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	a.progressDone()
+// execute executes a command line and returns the exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	return a.Run(ctx, a.root(), args, a.told)
+}
+
+// told is an error as it is told: where no server was named it names those of this host, and it has its exit code.
+func (a *app) told(cmd *cobra.Command, err error) error {
+	err = a.elsewhere(cmd, err)
 	switch {
-	case err == nil, readerGone(err):
-		return a.code
-	default:
-		a.explain(a.elsewhere(cmd, err))
-		return exitCode(err)
+	case errors.Is(err, profile.ErrNotPprof):
+		return cli.Usage(err)
+	case errors.Is(err, survey.ErrNoMap), errors.Is(err, profile.ErrUnreachable):
+		return cli.WithCode(cli.ExitConnect, err)
+	case errors.Is(err, source.ErrMaySample):
+		return cli.WithCode(cli.ExitMissing, err)
 	}
+	return err
 }

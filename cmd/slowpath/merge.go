@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 )
 
 func (a *app) merge() *cobra.Command {
@@ -29,7 +30,8 @@ It exits with 1 when the parts had no time in common.`,
   slowpath merge a.json b.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(), len(args),
+				return cli.Usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(),
+					len(args),
 					cmd.CommandPath())
 			}
 			return nil
@@ -41,11 +43,11 @@ It exits with 1 when the parts had no time in common.`,
 }
 
 func (a *app) runMerge(paths []string, asJSON bool) error {
-	a.interruptEnds("nothing was merged")
+	a.InterruptEnds("nothing was merged")
 	var parts []bench.Named
 	for i, path := range paths {
 		if slices.Contains(paths[:i], path) {
-			return usagef("%s is named twice: leave it out once", path)
+			return cli.Usagef("%s is named twice: leave it out once", path)
 		}
 		r, err := a.openResult(path)
 		if err != nil {
@@ -55,15 +57,15 @@ func (a *app) runMerge(paths []string, asJSON bool) error {
 	}
 	r, err := bench.Merge(parts)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if r.RequestsPerSecond == 0 {
-		a.code = exitFindings
+		a.Code = cli.ExitFindings
 	}
 	if asJSON {
-		return report.LoadJSON(a.stdout, r)
+		return results.LoadJSON(a.Stdout, r)
 	}
-	return report.Load(a.stdout, r, a.style())
+	return results.Load(a.Stdout, r, a.Style())
 }
 
 // sqliteHead begins every SQLite file (sqlite.org/fileformat.html).
@@ -73,11 +75,12 @@ const sqliteHead = "SQLite format 3\x00"
 func (a *app) openResult(path string) (*bench.Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s", path,
+		return nil, cli.Usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s",
+			path,
 			path)
 	}
 	if err != nil {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
@@ -88,13 +91,13 @@ func (a *app) openResult(path string) (*bench.Result, error) {
 		}
 		r, err := bench.Recorded(rec)
 		if err != nil {
-			return nil, usagef("%s: %w", path, err)
+			return nil, cli.Usagef("%s: %w", path, err)
 		}
 		return r, nil
 	}
 	r, err := bench.Read(in)
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		return nil, cli.Usagef("%s: %w", path, err)
 	}
 	return r, nil
 }

@@ -44,7 +44,7 @@ func TestPackagedConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		root := (&app{stdout: &out, stderr: io.Discard, env: func(string) string { return "" }}).root()
+		root := appOn(&out, io.Discard).root()
 		root.SetArgs([]string{"serve", "--check-config", "--config", path})
 		if err := root.Execute(); err != nil || !strings.Contains(out.String(), "good") {
 			t.Errorf("%s: %v %s", name, err, out.String())

@@ -39,7 +39,7 @@ func (a *app) dropper(written []string, servers []target.Target, profiles []prof
 				n.add(path, 0) // in /tmp its owner may make and remove files beside it
 			}
 		}
-		own := a.scratch.path()
+		own := a.Scratch.Path()
 		if own != "" {
 			n.add(filepath.Dir(own), anybody)
 		}
@@ -69,7 +69,7 @@ func (a *app) dropBeside(path string) {
 
 func (a *app) drop(n needed, own string) {
 	err := privilege.Drop(n.users, own)
-	if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.onTerminal()) { // a build for tests has cgo
+	if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.OnTerminal()) { // a build for tests has cgo
 		a.notes([]string{"slowpath keeps more privileges than it needs: " + err.Error()})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
@@ -44,7 +45,7 @@ A new connection logs in with one write (AUTH, HELLO, SELECT, CLIENT SETNAME): t
 	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
 	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
 	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")
-	group(fl, "A line for each cycle", func() { f.each.add(fl) })
+	cli.Group(fl, "A line for each cycle", func() { f.each.add(fl) })
 	a.targetFlags(c)
 	return c
 }
@@ -63,19 +64,19 @@ type probeFlags struct {
 }
 
 func (f *probeFlags) check(cmd *cobra.Command) (err error) {
-	if f.perSecond, err = parseRate(f.rate); err != nil {
-		return usagef("--rate %q: %w", f.rate, err)
+	if f.perSecond, err = cli.ParseRate(f.rate); err != nil {
+		return cli.Usagef("--rate %q: %w", f.rate, err)
 	}
-	if f.freshPerSecond, err = parseRate(f.freshRate); err != nil {
-		return usagef("--fresh-rate %q: %w", f.freshRate, err)
+	if f.freshPerSecond, err = cli.ParseRate(f.freshRate); err != nil {
+		return cli.Usagef("--fresh-rate %q: %w", f.freshRate, err)
 	}
 	if f.interval < leastInterval {
-		return usagef("--interval %v: give at least %v", f.interval, leastInterval)
+		return cli.Usagef("--interval %v: give at least %v", f.interval, leastInterval)
 	}
-	if err := positive("timeout", f.timeout); err != nil {
+	if err := cli.Positive("timeout", f.timeout); err != nil {
 		return err
 	}
-	if err := notNegative("for", f.duration); err != nil {
+	if err := cli.NotNegative("for", f.duration); err != nil {
 		return err
 	}
 	return f.each.check(cmd, f)
@@ -95,9 +96,9 @@ func (a *app) runProbe(cmd *cobra.Command, f *probeFlags, args []string) error {
 	}
 	p := &probing{app: a, flags: f, clock: clock.New(), sink: discard{}}
 	if f.record != "" && recording.IsFile(f.record) { // before the connections, which may take long
-		return usagef("recording %s exists already; name another file or remove it", f.record)
+		return cli.Usagef("recording %s exists already; name another file or remove it", f.record)
 	}
-	a.onInterrupt("the table follows")
+	a.OnInterrupt("the table follows")
 	if p.hops, err = a.hops(ctx, targets, f.timeout); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (a *app) runProbe(cmd *cobra.Command, f *probeFlags, args []string) error {
 	}
 	file, err := recording.Create(f.record, 0)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	p.sink = file
 	err = p.run(ctx)

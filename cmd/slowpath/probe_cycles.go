@@ -74,7 +74,7 @@ func (c *cycles) beginEchoes(ctx context.Context) error {
 		if e, err := probe.ICMPEcho(addrs[0].Addr()); err == nil {
 			c.echoes[i] = append(c.echoes[i], e)
 		} else if i == 0 {
-			c.app.say(fmt.Sprintf("no ICMP echo beside the cycles: %s; run as root, or have this user's group in "+
+			c.app.Say(fmt.Sprintf("no ICMP echo beside the cycles: %s; run as root, or have this user's group in "+
 				"the sysctl net.ipv4.ping_group_range", layout.OneLine(err.Error())))
 		}
 	}
@@ -230,7 +230,7 @@ func (c *cycles) show(ended <-chan struct{}) error {
 }
 
 func (c *cycles) print(r cycleRow) error {
-	out := c.app.stdout
+	out := c.app.Stdout
 	if c.flags.asJSON {
 		return layout.JSONLine(out, "a cycle", r)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/source/probe"
 	"slowpath/internal/wire/target"
 )
@@ -51,9 +52,9 @@ func (e *eachFlags) check(cmd *cobra.Command, f *probeFlags) error {
 		switch {
 		case !cmd.Flags().Changed(name):
 		case e.on:
-			return usagef("--%s has no effect with --each, which prints every cycle: leave it out", name)
+			return cli.Usagef("--%s has no effect with --each, which prints every cycle: leave it out", name)
 		default:
-			return usagef("--%s has no effect without --each: add it", name)
+			return cli.Usagef("--%s has no effect without --each: add it", name)
 		}
 	}
 	if !e.on {
@@ -62,7 +63,7 @@ func (e *eachFlags) check(cmd *cobra.Command, f *probeFlags) error {
 	if !cmd.Flags().Changed("rate") {
 		f.perSecond = eachRate
 	}
-	if err := positive("slow", e.slow); err != nil {
+	if err := cli.Positive("slow", e.slow); err != nil {
 		return err
 	}
 	if err := e.checkPin(); err != nil {
@@ -86,16 +87,16 @@ func (e *eachFlags) parseSteps() error {
 		writing := step == probe.StepSet || step == probe.StepDel
 		switch {
 		case !slices.Contains(known, step):
-			return usagef("--steps: there is no step %q; give some of %s", step, strings.Join(known, ","))
+			return cli.Usagef("--steps: there is no step %q; give some of %s", step, strings.Join(known, ","))
 		case slices.Contains(e.steps, step):
-			return usagef("--steps: %s is there twice; give it once", step)
+			return cli.Usagef("--steps: %s is there twice; give it once", step)
 		case step == stepConnect && i > 0:
-			return usagef("--steps: connect opens the connection of the other steps; put it first")
+			return cli.Usagef("--steps: connect opens the connection of the other steps; put it first")
 		case step == probe.StepAuth && e.fresh && i > 1:
-			return usagef("--steps: a new connection logs in at once; put auth after connect")
+			return cli.Usagef("--steps: a new connection logs in at once; put auth after connect")
 		case writing && !e.write:
-			return usagef("--steps: %s changes data: add --write, which lets slowpath write and delete a key of its "+
-				"own (slowpath:probe:...)", step)
+			return cli.Usagef("--steps: %s changes data: add --write, which lets slowpath write and delete a key "+
+				"of its own (slowpath:probe:...)", step)
 		case step == stepConnect:
 			e.fresh = true
 			continue
@@ -107,10 +108,10 @@ func (e *eachFlags) parseSteps() error {
 		e.steps = append(e.steps, step)
 	}
 	if commands == 0 {
-		return usagef("--steps %s: no command follows; add ping or get", e.stepsText)
+		return cli.Usagef("--steps %s: no command follows; add ping or get", e.stepsText)
 	}
 	if e.write && !writes {
-		return usagef("--write has no effect: --steps %s has neither set nor del; leave it out", e.stepsText)
+		return cli.Usagef("--write has no effect: --steps %s has neither set nor del; leave it out", e.stepsText)
 	}
 	return nil
 }
@@ -119,11 +120,11 @@ func (e *eachFlags) parseSteps() error {
 func (e *eachFlags) checkTargets(targets []target.Target) error {
 	for _, t := range targets {
 		if slices.Contains(e.steps, probe.StepAuth) && t.Password == "" {
-			return usagef("--steps: auth needs a password, and none is given for %s; give one, or leave auth out",
+			return cli.Usagef("--steps: auth needs a password, and none is given for %s; give one, or leave auth out",
 				t.Addr())
 		}
 		if e.ping && t.Network == "unix" {
-			return usagef("--ping: there is no network to %s, a unix socket; leave it out", t.Addr())
+			return cli.Usagef("--ping: there is no network to %s, a unix socket; leave it out", t.Addr())
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/cli"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -26,9 +28,10 @@ func (e *eachFlags) checkPin() error {
 	for i, cpu := range e.pin {
 		switch {
 		case cpu < 0 || !may.IsSet(cpu):
-			return usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list, ","))
+			return cli.Usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list,
+				","))
 		case slices.Contains(e.pin[:i], cpu):
-			return usagef("--pin: CPU %d is there twice; give it once", cpu)
+			return cli.Usagef("--pin: CPU %d is there twice; give it once", cpu)
 		}
 	}
 	return nil

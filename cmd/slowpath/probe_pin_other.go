@@ -2,10 +2,12 @@
 
 package main
 
+import "slowpath/internal/cli"
+
 // checkPin refuses --pin: only Linux pins threads to CPUs.
 func (e *eachFlags) checkPin() error {
 	if len(e.pin) > 0 {
-		return usagef("--pin needs Linux: leave it out")
+		return cli.Usagef("--pin needs Linux: leave it out")
 	}
 	return nil
 }

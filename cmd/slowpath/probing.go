@@ -74,16 +74,16 @@ func (p *probing) show(ended <-chan struct{}) error {
 	if p.each != nil {
 		return p.each.show(ended)
 	}
-	defer p.app.progressDone()
+	defer p.app.ProgressDone()
 	begin, live, interval := time.Now(), time.NewTicker(time.Second), time.NewTicker(p.flags.interval)
 	defer live.Stop()
 	defer interval.Stop()
 	for {
 		select {
 		case <-live.C:
-			p.app.progress("%s", liveLine(p.tallies, time.Since(begin), p.app.liveWidth()))
+			p.app.Progress("%s", liveLine(p.tallies, time.Since(begin), p.app.LiveWidth()))
 		case <-interval.C:
-			p.app.progressDone()
+			p.app.ProgressDone()
 			if err := p.print(ofInterval); err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (p *probing) show(ended <-chan struct{}) error {
 
 // print writes the latencies of the interval that ends, or of the whole.
 func (p *probing) print(of string) error {
-	out := p.app.stdout
+	out := p.app.Stdout
 	for i, t := range p.tallies {
 		r := t.row(of)
 		var err error
@@ -103,7 +103,7 @@ func (p *probing) print(of string) error {
 		case p.flags.asJSON:
 			err = layout.JSONLine(out, "a row", r)
 		case of == total:
-			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil, p.app.style())
+			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil, p.app.Style())
 		default:
 			err = p.line(out, r)
 		}
@@ -117,7 +117,7 @@ func (p *probing) print(of string) error {
 // line writes the latencies of one interval, and the head of the columns now and then.
 func (p *probing) line(out io.Writer, r probeRow) error {
 	const screen = 20 // lines after which the head comes again
-	narrow := p.app.style().Width < intervalWidth
+	narrow := p.app.Style().Width < intervalWidth
 	text := r.line(time.Now(), len(p.hops) > 1, narrow)
 	if p.lines%screen == 0 {
 		text = intervalHead(len(p.hops) > 1, narrow) + text

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/source/tap"
 )
 
@@ -30,17 +31,17 @@ func (w *processFlags) check(cmd *cobra.Command, live bool) error {
 			return missingLinux("--"+name, whyTrace)
 		}
 		if f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
-			return usagef("--%s is empty: name one, or leave it out for all", name)
+			return cli.Usagef("--%s is empty: name one, or leave it out for all", name)
 		}
 	}
 	if w.PID < 0 {
-		return usagef("--pid %d: must not be negative", w.PID)
+		return cli.Usagef("--pid %d: must not be negative", w.PID)
 	}
 	if strings.ContainsRune(w.Comm, '/') {
-		return usagef("--comm %s is a path: give the name alone, as ps -o comm shows it", w.Comm)
+		return cli.Usagef("--comm %s is a path: give the name alone, as ps -o comm shows it", w.Comm)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", w.PID)); live && w.PID != 0 && err != nil {
-		return usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
+		return cli.Usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
 	}
 	return nil
 }

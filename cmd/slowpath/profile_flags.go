@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/source"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/source/profile/stacks"
@@ -37,7 +38,7 @@ func (p *profileFlags) add(f *pflag.FlagSet) {
 func (p *profileFlags) fill(o *source.Options) error {
 	targets, err := profile.Targets(p.pprof)
 	if err != nil {
-		return usagef("--pprof: %w", err)
+		return cli.Usagef("--pprof: %w", err)
 	}
 	o.Profiles = targets
 	for _, text := range p.cpu {
@@ -55,14 +56,14 @@ func (p *profileFlags) fill(o *source.Options) error {
 		return nil
 	}
 	if len(targets) == 0 {
-		return usagef("--frames says what the stacks of --pprof mean: name an application, or leave it out")
+		return cli.Usagef("--frames says what the stacks of --pprof mean: name an application, or leave it out")
 	}
-	text, err := readNamed(p.frames, mostFramesBytes)
+	text, err := cli.ReadNamed(p.frames, mostFramesBytes)
 	if err != nil {
-		return usagef("--frames: %w", err)
+		return cli.Usagef("--frames: %w", err)
 	}
 	if _, err := stacks.Parse(string(text)); err != nil {
-		return usagef("--frames %s: %w", p.frames, err)
+		return cli.Usagef("--frames %s: %w", p.frames, err)
 	}
 	o.Frames = string(text)
 	return nil
@@ -79,11 +80,11 @@ func sampledProcess(text string) (int, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimPrefix(rest, ":"))
 	if !ok || !strings.HasPrefix(rest, ":") || err != nil || pid <= 0 {
-		return 0, usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another process; "+
-			"ps -eo pid,comm lists them", text)
+		return 0, cli.Usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another "+
+			"process; ps -eo pid,comm lists them", text)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
-		return 0, usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)
+		return 0, cli.Usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)
 	}
 	return pid, nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
@@ -69,16 +70,16 @@ func (a *app) writeProfiles(path, dir string) error {
 	}
 	groups := profileGroups(rec)
 	if len(groups) == 0 {
-		return usagef("%s holds no profiles: record with --pprof ADDRESS", path)
+		return cli.Usagef("%s holds no profiles: record with --pprof ADDRESS", path)
 	}
 	if err := outfile.Directory(dir); err != nil {
-		return usagef("--profiles: %w", err)
+		return cli.Usagef("--profiles: %w", err)
 	}
 	var flames []report.Flame
 	for _, g := range groups {
 		f, err := g.write(dir)
 		if err != nil {
-			return usagef("--profiles: %w", err)
+			return cli.Usagef("--profiles: %w", err)
 		}
 		flames = append(flames, f)
 		if g.kind == recording.ProfileCPUClock {
@@ -86,14 +87,14 @@ func (a *app) writeProfiles(path, dir string) error {
 		}
 	}
 	page := filepath.Join(dir, "flame.html")
-	err = writeFile(page, func(w io.Writer) error {
+	err = cli.WriteFile(page, func(w io.Writer) error {
 		return report.FlamePage(w, "Profiles of "+filepath.Base(path),
 			flames)
 	})
 	if err != nil {
-		return usagef("--profiles: %w", err)
+		return cli.Usagef("--profiles: %w", err)
 	}
-	a.say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
+	a.Say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
 		"speedscope NAME.collapsed", format.Count(len(groups), "profile"), layout.OneLine(dir), layout.OneLine(page)))
 	return nil
 }
@@ -130,8 +131,8 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 	name := filepath.Join(dir, fileName(g.subject)+"-"+fileName(g.kind))
 	column := len(p.Types) - 1 // pprof's own default: the time where there is one
 	err = errors.Join(
-		writeFile(name+".pb.gz", func(w io.Writer) error { _, err := w.Write(sum); return err }),
-		writeFile(name+".collapsed", func(w io.Writer) error { return stacks.Collapse(w, p, column) }))
+		cli.WriteFile(name+".pb.gz", func(w io.Writer) error { _, err := w.Write(sum); return err }),
+		cli.WriteFile(name+".collapsed", func(w io.Writer) error { return stacks.Collapse(w, p, column) }))
 	f := report.Flame{Title: g.title(), Root: stacks.Graph(p, column), Top: stacks.Top(p, column, topFunctions)}
 	if len(g.bodies) > 1 {
 		f.Note = fmt.Sprintf("Sum of %d readings.", len(g.bodies))
@@ -172,12 +173,4 @@ func fileName(s string) string {
 		}
 		return '-'
 	}, s), "-.")
-}
-
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := outfile.Overwrite(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -42,8 +43,11 @@ func recordedProfiles(t *testing.T, readings int) string {
 func TestReportWritesProfiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "stacks")
 	var out, errOut bytes.Buffer
-	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), []string{"report", recordedProfiles(t, 2), "--profiles", dir}); code != exitClean {
+	a := appOn(&out, &errOut)
+	if code := a.execute(t.Context(), []string{
+		"report", recordedProfiles(t, 2), "--profiles",
+		dir,
+	}); code != cli.ExitClean {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
 	}
 	name := filepath.Join(dir, "pprof----1--6060-goroutine")
@@ -65,11 +69,11 @@ func TestReportWritesProfiles(t *testing.T) {
 
 func TestReportWithoutProfiles(t *testing.T) {
 	var out, errOut bytes.Buffer
-	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-	if code := a.run(t.Context(), []string{
+	a := appOn(&out, &errOut)
+	if code := a.execute(t.Context(), []string{
 		"report", recordedProfiles(t, 0), "--profiles",
 		t.TempDir(),
-	}); code != exitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
+	}); code != cli.ExitUsage || !strings.Contains(errOut.String(), "--pprof ADDRESS") {
 		t.Errorf("exit code %d: %s", code, errOut.String())
 	}
 }
@@ -82,8 +86,11 @@ func TestProcessesToSample(t *testing.T) {
 	}
 	for _, text := range []string{"", "CPU", "cpu:", "cpu:x", "cpu:-1", "cpu7", "mem", "cpu:1073741824"} {
 		var out, errOut bytes.Buffer
-		a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-		if code := a.run(t.Context(), []string{"doctor", "127.0.0.1:1", "--profile", text}); code != exitUsage ||
+		a := appOn(&out, &errOut)
+		if code := a.execute(t.Context(), []string{
+			"doctor", "127.0.0.1:1", "--profile",
+			text,
+		}); code != cli.ExitUsage ||
 			!strings.Contains(errOut.String(), "ps -eo pid,comm") {
 			t.Errorf("%q: exit code %d: %s", text, code, errOut.String())
 		}
@@ -101,9 +108,9 @@ func TestReportFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	a := &app{stdout: &out, stderr: &errOut, env: func(string) string { return "" }}
-	code := a.run(t.Context(), []string{"report", recordedProfiles(t, 1), "--profiles", dir})
-	if body, err := os.ReadFile(victim); code != exitUsage || string(body) != "kept" || err != nil ||
+	a := appOn(&out, &errOut)
+	code := a.execute(t.Context(), []string{"report", recordedProfiles(t, 1), "--profiles", dir})
+	if body, err := os.ReadFile(victim); code != cli.ExitUsage || string(body) != "kept" || err != nil ||
 		!strings.Contains(errOut.String(), "flame.html is a link: remove it, or name another place") {
 		t.Errorf("exit code %d: %s; the file holds %q, %v", code, errOut.String(), body, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"slowpath/internal/cli"
+
 	"github.com/spf13/cobra"
 )
 
@@ -21,13 +23,13 @@ The file holds no keys, values or passwords; docs/recording.md says what it does
   slowpath doctor night.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return usage(errors.New("record needs a file: add -o FILE.slowpath"))
+				return cli.Usage(errors.New("record needs a file: add -o FILE.slowpath"))
 			}
 			w.ending = "the recording is completed"
 			if err := a.watch(cmd, &w, args, out); err != nil {
 				return err
 			}
-			a.say(fmt.Sprintf("recorded in %s; for the verdict: slowpath doctor %s", out, out))
+			a.Say(fmt.Sprintf("recorded in %s; for the verdict: slowpath doctor %s", out, out))
 			return nil
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/join"
@@ -17,7 +18,7 @@ import (
 func (a *app) openRecording(path string) (*recording.Recording, error) {
 	rec, err := a.openDamaged(path)
 	if err == nil && rec.Damage != "" {
-		return nil, usagef("%s: %s", path, rec.Damage)
+		return nil, cli.Usagef("%s: %s", path, rec.Damage)
 	}
 	return rec, err
 }
@@ -28,23 +29,24 @@ func (a *app) openDamaged(path string) (*recording.Recording, error) { return a.
 // opened reads a recording, and shows how far it is.
 func (a *app) opened(path string, toJudge bool) (*recording.Recording, error) {
 	name := filepath.Base(path)
-	if dir := a.scratch.path(); dir != "" && strings.HasPrefix(path, dir) {
+	if dir := a.Scratch.Path(); dir != "" && strings.HasPrefix(path, dir) {
 		name = "the recording"
 	}
-	defer a.working("reading %s", name)()
+	defer a.Working("reading %s", name)()
 	rec, err := recording.Reading{
 		ToJudge:  toJudge,
-		Progress: func(share float64) { a.progress("reading %s, %.0f %%", name, 100*share) },
+		Progress: func(share float64) { a.Progress("reading %s, %.0f %%", name, 100*share) },
 	}.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s", path,
+		return nil, cli.Usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
+			path,
 			path)
 	case errors.Is(err, recording.ErrNotRecording):
-		return nil, usagef("%w; slowpath record HOST:PORT -o FILE makes one, and "+
+		return nil, cli.Usagef("%w; slowpath record HOST:PORT -o FILE makes one, and "+
 			"tcpdump -w FILE tcp port 6379 a packet capture", err)
 	case err != nil:
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	return rec, nil
 }
@@ -59,7 +61,7 @@ func (a *app) openRecordings(paths []string, alone bool) (rec *recording.Recordi
 	var all []*recording.Recording
 	for i, path := range paths {
 		if slices.Contains(paths[:i], path) {
-			return nil, nil, usagef("%s is named twice: leave it out once", path)
+			return nil, nil, cli.Usagef("%s is named twice: leave it out once", path)
 		}
 		one, err := a.openDamaged(path)
 		if err != nil {
@@ -67,10 +69,10 @@ func (a *app) openRecordings(paths []string, alone bool) (rec *recording.Recordi
 		}
 		all = append(all, one)
 	}
-	defer a.working("joining %d recordings", len(all))()
+	defer a.Working("joining %d recordings", len(all))()
 	rec, results, err := join.All(all, alone)
 	if err != nil {
-		return nil, nil, usagef("%s and %s cannot be joined: %w", paths[0], paths[1], err)
+		return nil, nil, cli.Usagef("%s and %s cannot be joined: %w", paths[0], paths[1], err)
 	}
 	start, _ := rec.Window()
 	for _, r := range results {
@@ -97,6 +99,6 @@ func (a *app) openRecordings(paths []string, alone bool) (rec *recording.Recordi
 // notes prints notes to stderr, apart from the data.
 func (a *app) notes(notes []string) {
 	for _, n := range notes {
-		a.say(n)
+		a.Say(n)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -20,25 +21,25 @@ func (a *app) report() *cobra.Command {
   slowpath report night.slowpath --json
   slowpath report night.slowpath --connections --each
   slowpath report night.slowpath --profiles stacks`,
-		Args: oneArgument("FILE"),
+		Args: cli.OneArgument("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := recordingsOf(args); err != nil {
 				return err
 			}
 			if connections && profiles != "" {
-				return usagef("--connections and --profiles each replace the report: give one of them")
+				return cli.Usagef("--connections and --profiles each replace the report: give one of them")
 			}
 			if each && !connections {
-				return usagef("--each has no effect without --connections")
+				return cli.Usagef("--each has no effect without --connections")
 			}
 			if a.page.path != "" && (connections || profiles != "") {
-				return usagef("--html is the page of a verdict: leave out --connections and --profiles")
+				return cli.Usagef("--html is the page of a verdict: leave out --connections and --profiles")
 			}
-			if err := a.page.open(&a.scratch); err != nil {
+			if err := a.page.open(&a.Scratch); err != nil {
 				return err
 			}
 			defer a.page.discard()
-			a.interruptEnds("there is no report")
+			a.InterruptEnds("there is no report")
 			if connections {
 				return a.connections(args, asJSON, each)
 			}
@@ -46,7 +47,7 @@ func (a *app) report() *cobra.Command {
 				return a.writeProfiles(args[0], profiles)
 			}
 			err := a.diagnoseFiles(cmd.Context(), args, asJSON)
-			a.code = exitClean
+			a.Code = cli.ExitClean
 			return err
 		},
 	}
@@ -69,7 +70,7 @@ func (a *app) connections(paths []string, asJSON, each bool) error {
 	a.notes(notes)
 	doc := report.ConnectionsOf(rec, each)
 	if asJSON {
-		return layout.JSON(a.stdout, "the connections", doc)
+		return layout.JSON(a.Stdout, "the connections", doc)
 	}
-	return doc.Text(a.stdout, a.style())
+	return doc.Text(a.Stdout, a.Style())
 }

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+	"slowpath/internal/cli"
+)
 
 func (a *app) root() *cobra.Command {
 	c := &cobra.Command{
@@ -17,34 +20,13 @@ Start with doctor.`,
   slowpath probe 10.0.0.5:6379       # a steady probe, phase by phase, live
   slowpath trace                     # the slow calls of this host, one by one
   slowpath explain slow-command      # what a cause is, and what ends it`,
-		Version:       version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          subcommand,
-		// of every command
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return checkDurations(cmd.Flags()) },
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version: version,
 	}
-	c.CompletionOptions.DisableDefaultCmd = true // it is our own
-	c.SetFlagErrorFunc(flagError)
-	c.SetHelpFunc(a.help)
-	c.SetHelpCommand(helpCommand())
-	// -h is the host, as in redis-cli; help has no short form where there is a host.
-	c.Flags().BoolP("version", "v", false, "the version in one line")
-	c.PersistentFlags().Bool("help", false, "this help")
-	cobra.EnableCommandSorting = false // those that most need come first
+	a.Prepare(c)
 	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.explainCause(), a.serve(), a.trace(),
 		a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
-		a.completion(), a.man())
-	inOrder(c)
-	complete(c, "")
+		a.completion(), a.ManCommand())
+	cli.InOrder(c)
+	cli.Complete(c, completions, flagCompletions)
 	return c
-}
-
-// inOrder lists the flags of all commands as they are defined: those that most need first.
-func inOrder(c *cobra.Command) {
-	c.Flags().SortFlags = false
-	for _, sub := range c.Commands() {
-		inOrder(sub)
-	}
 }

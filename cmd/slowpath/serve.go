@@ -18,6 +18,7 @@ import (
 	"slowpath/internal/agent"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/cli"
 	"slowpath/internal/source/host"
 )
 
@@ -43,10 +44,10 @@ and keeps the capabilities that a watch needs.`,
   slowpath serve --config /etc/slowpath/slowpath.yaml --check-config`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed(flagPass) {
-				return usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
+				return cli.Usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
 			}
 			read := func() (*serving, error) { return a.configured(cmd, configPath, args) }
-			now, err := readOnce(cmd, &s, configPath, args, a.env)
+			now, err := readOnce(cmd, &s, configPath, args, a.Env)
 			switch {
 			case err != nil:
 				return err
@@ -54,7 +55,7 @@ and keeps the capabilities that a watch needs.`,
 				if err := now.checkPage(); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintln(a.stdout, "the configuration is good")
+				_, err := fmt.Fprintln(a.Stdout, "the configuration is good")
 				return err
 			}
 			return a.runServe(cmd.Context(), now, read)
@@ -102,7 +103,7 @@ func readOnce(cmd *cobra.Command, s *serveFlags, path string, args []string, env
 // serving checks the flags.
 func (s *serveFlags) serving(args []string, env func(string) string) (*serving, error) {
 	if s.data == "" {
-		return nil, usagef("serve needs a directory for what it keeps: add --data DIR, such as /var/lib/slowpath")
+		return nil, cli.Usagef("serve needs a directory for what it keeps: add --data DIR, such as /var/lib/slowpath")
 	}
 	settings, err := s.settings(args, env)
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *app) configured(cmd *cobra.Command, path string, args []string) (*servi
 		}
 		n.Changed = true
 	})
-	return readOnce(again, &s, path, args, a.env)
+	return readOnce(again, &s, path, args, a.Env)
 }
 
 // runServe is the agent from its begin to its end.
@@ -156,9 +157,9 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 	}
 	defer listener.Close()
 	now.listened(listener)
-	log := agent.NewLog(a.stderr, now.logFormat == "json")
+	log := agent.NewLog(a.Stderr, now.logFormat == "json")
 	if err := agent.MakeDirectory(now.data); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	var files host.Root
 	if os.Geteuid() == 0 && !now.noHost {
@@ -174,12 +175,12 @@ func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving,
 		Changed: parts.changed,
 	})
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if err := parts.open(ctx, certificate); err != nil {
-		return errors.Join(usage(err), parts.ag.Close())
+		return errors.Join(cli.Usage(err), parts.ag.Close())
 	}
-	a.status.ownLog.Store(true)
+	a.OwnLog()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
@@ -236,10 +237,10 @@ func listenForPage(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, usagef("--listen %s: another process listens there, perhaps another slowpath; stop it, or give "+
-			"another port", address)
+		return nil, cli.Usagef("--listen %s: another process listens there, perhaps another slowpath; stop it, "+
+			"or give another port", address)
 	case err != nil:
-		return nil, usagef("--listen %s: %w; give HOST:PORT, such as %s", address, err, defaultListen)
+		return nil, cli.Usagef("--listen %s: %w; give HOST:PORT, such as %s", address, err, defaultListen)
 	}
 	return l, nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/cli"
+
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
@@ -28,15 +30,15 @@ type config struct {
 
 // errorAt is an error of a line, as editors jump to it.
 func (c *config) errorAt(line int, format string, args ...any) error {
-	return usagef("%s:%d: %w", c.path, line, fmt.Errorf(format, args...))
+	return cli.Usagef("%s:%d: %w", c.path, line, fmt.Errorf(format, args...))
 }
 
 // readConfig sets the flags that a configuration file names, unless the command line has set them. notInFile are flags
 // that only the command line has.
 func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*config, error) {
-	text, err := readNamed(path, mostConfigBytes)
+	text, err := cli.ReadNamed(path, mostConfigBytes)
 	if err != nil {
-		return nil, usagef("the configuration cannot be read: %w", err)
+		return nil, cli.Usagef("the configuration cannot be read: %w", err)
 	}
 	c := &config{path: path, lines: map[string]int{}}
 	top, err := c.parse(text)
@@ -69,7 +71,7 @@ func (c *config) parse(text []byte) (*yaml.Node, error) {
 		return nil, c.errorAt(more.Line, "a second document: remove the line ---")
 	}
 	if err != nil {
-		return nil, usagef("%s", c.syntax(err))
+		return nil, cli.Usagef("%s", c.syntax(err))
 	}
 	top := file.Content[0]
 	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
@@ -105,7 +107,7 @@ func (c *config) set(flags *pflag.FlagSet, known []string, key, value *yaml.Node
 		return c.errorAt(key.Line, "%s is in line %d, too: leave one of them out", name, before)
 	case !slices.Contains(known, name):
 		return c.errorAt(key.Line, "unknown option %q%s; all are in: slowpath serve --help", name,
-			didYouMean(name, known))
+			cli.DidYouMean(name, known))
 	}
 	c.lines[name] = key.Line
 	values, err := c.values(name, value)
@@ -165,7 +167,7 @@ func wanted(f *pflag.Flag) string {
 		return "a duration such as 90s or 15m"
 	case "int", "int64", "float64":
 		return "a number"
-	case sizeType:
+	case cli.SizeType:
 		return "a size such as 64MB"
 	}
 	return "another value; see: slowpath serve --help"
@@ -187,5 +189,5 @@ func (c *config) locate(err error, flags *pflag.FlagSet) error {
 	if f := flags.Lookup(m[1]); !inFile || f != nil && f.Changed {
 		return err
 	}
-	return usagef("%s:%d: %s", c.path, line, strings.TrimPrefix(err.Error(), "--"))
+	return cli.Usagef("%s:%d: %s", c.path, line, strings.TrimPrefix(err.Error(), "--"))
 }

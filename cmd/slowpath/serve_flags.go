@@ -13,6 +13,7 @@ import (
 
 	"slowpath/internal/agent"
 	"slowpath/internal/agent/incidents"
+	"slowpath/internal/cli"
 	"slowpath/internal/source"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/wire/target"
@@ -43,12 +44,12 @@ type serveFlags struct {
 	coolDown time.Duration
 
 	ring    time.Duration
-	maxDisk size
-	maxAge  days
-	history days
+	maxDisk cli.Size
+	maxAge  cli.Days
+	history cli.Days
 
 	cpuBudget float64
-	memory    size
+	memory    cli.Size
 
 	web         serveWeb
 	notify      []string
@@ -74,7 +75,7 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 		"and TLS")
 	f.StringVar(&s.data, "data", "", "`directory` of the ring, the incidents and the history, for slowpath alone")
 	f.StringVar(&s.logFormat, "log", "text", "`format` of the log on stderr: text or json")
-	group(f, "What is watched", func() {
+	cli.Group(f, "What is watched", func() {
 		f.StringVar(&s.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
 			"distant path")
 		f.StringVar(&s.probeRate, "probe-rate", "1/s", "`calls` of slowpath's own per second and node")
@@ -83,9 +84,9 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 		f.BoolVar(&s.noHost, "no-host", false, "read no files of this host")
 		f.BoolVar(&s.noTap, "no-tap", false, "leave the tap (eBPF) out")
 	})
-	group(f, "When an incident begins and ends", func() { s.addTriggers(f) })
-	group(f, "Limits", func() { s.addLimits(f) })
-	group(f, "Who may see the page", func() {
+	cli.Group(f, "When an incident begins and ends", func() { s.addTriggers(f) })
+	cli.Group(f, "Limits", func() { s.addLimits(f) })
+	cli.Group(f, "Who may see the page", func() {
 		f.StringVar(&s.web.tokenFile, "token-file", "", "`file` with a token of 16 characters or more, which others "+
 			"give to see anything")
 		f.StringVar(&s.web.cert, "tls-cert", "", "certificate `file` of the page")
@@ -94,10 +95,10 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 			"as that of a proxy in front")
 		f.BoolVar(&s.web.allowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
 	})
-	group(f, "OpenTelemetry", func() { s.otlp.add(f) })
-	group(f, "Who is told of incidents", func() {
-		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., slack+https://..., "+
-			"alertmanager+https://HOST:9093, or @FILE with it")
+	cli.Group(f, "OpenTelemetry", func() { s.otlp.add(f) })
+	cli.Group(f, "Who is told of incidents", func() {
+		f.StringSliceVar(&s.notify, "notify", nil, "`webhook` that is told of each incident: https://..., "+
+			"slack+https://..., alertmanager+https://HOST:9093, or @FILE with it")
 		f.BoolVar(&s.notifyPlain, "notify-plain", false, "webhooks of other hosts may be http://")
 	})
 	s.addWhere(f)
@@ -119,7 +120,7 @@ func (s *serveFlags) addTriggers(f *pflag.FlagSet) {
 
 func (s *serveFlags) addLimits(f *pflag.FlagSet) {
 	s.maxDisk, s.memory = agent.DefaultMaxDisk, agent.DefaultMemory
-	s.maxAge, s.history = days(agent.DefaultMaxAge), days(agent.DefaultHistoryKeep)
+	s.maxAge, s.history = cli.Days(agent.DefaultMaxAge), cli.Days(agent.DefaultHistoryKeep)
 	f.Float64Var(&s.cpuBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` "+
 		"of a core: above, it watches less and says so; 0: no limit")
 	s.budget.add(f)
@@ -134,7 +135,7 @@ func (s *serveFlags) addLimits(f *pflag.FlagSet) {
 
 func (s *serveFlags) addWhere(f *pflag.FlagSet) {
 	own := map[string]bool{}
-	for _, name := range flagNames(f) {
+	for _, name := range cli.FlagNames(f) {
 		own[name] = true
 	}
 	o := &s.where
@@ -149,7 +150,7 @@ func (s *serveFlags) addWhere(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Cluster, "cluster", "c", false, "give the password to all nodes of a cluster, wherever they are")
 	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
 	f.BoolVarP(&o.RESP3, "resp3", "3", false, "speak RESP3")
-	mark(f, own)
+	cli.Mark(f, own)
 }
 
 // settings checks the flags and gives what the agent is to do.
@@ -163,7 +164,7 @@ func (s *serveFlags) settings(named []string, env func(string) string) (agent.Se
 	out.DivideDisk(int64(s.maxDisk))
 	for _, step := range []func(*agent.Settings) error{s.fillWatch, s.fillTriggers, (*agent.Settings).Check} {
 		if err := step(&out); err != nil {
-			return out, usage(err)
+			return out, cli.Usage(err)
 		}
 	}
 	return out, s.fillTargets(&out, env)
@@ -173,15 +174,15 @@ func (s *serveFlags) fillWatch(out *agent.Settings) error {
 	if _, err := parseSlow(s.slow); err != nil {
 		return err
 	}
-	rate, err := parseRate(s.probeRate)
+	rate, err := cli.ParseRate(s.probeRate)
 	if err != nil {
-		return usagef("--probe-rate %q: %w", s.probeRate, err)
+		return cli.Usagef("--probe-rate %q: %w", s.probeRate, err)
 	}
-	if err := positive("timeout", s.timeout); err != nil {
+	if err := cli.Positive("timeout", s.timeout); err != nil {
 		return err
 	}
 	if s.connections < 1 || s.connections > tap.MaxConnections {
-		return usagef("--tap-connections %d: give a number from 1 to %d", s.connections, tap.MaxConnections)
+		return cli.Usagef("--tap-connections %d: give a number from 1 to %d", s.connections, tap.MaxConnections)
 	}
 	part, err := s.budget.part()
 	out.Watch = source.Options{
@@ -201,7 +202,7 @@ func (s *serveFlags) fillTriggers(out *agent.Settings) error {
 	}
 	for _, kind := range s.off {
 		if !slices.Contains(agent.Kinds(), kind) {
-			return fmt.Errorf("--no-trigger %q%s: give one of %s", kind, didYouMean(kind, agent.Kinds()),
+			return fmt.Errorf("--no-trigger %q%s: give one of %s", kind, cli.DidYouMean(kind, agent.Kinds()),
 				strings.Join(agent.Kinds(), ", "))
 		}
 		out.Off[agent.Kind(kind)] = true
@@ -225,7 +226,7 @@ func (s *serveFlags) fillTargets(out *agent.Settings, env func(string) string) e
 	for _, name := range out.Named {
 		if u, err := url.Parse(name); err == nil && u.User != nil {
 			if _, has := u.User.Password(); has {
-				return usagef("the URL of a server has a password, which others can read: leave it out, and give " +
+				return cli.Usagef("the URL of a server has a password, which others can read: leave it out, and give " +
 					"--password-file FILE or REDISCLI_AUTH")
 			}
 		}
@@ -242,7 +243,7 @@ func usageOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return usage(err)
+	return cli.Usage(err)
 }
 
 // mostSecretBytes bounds a file that holds a password or a token.
@@ -250,14 +251,14 @@ const mostSecretBytes = 4 << 10
 
 // readSecret reads a password or token: the one line of a file.
 func readSecret(flag, path string) (string, error) {
-	text, err := readNamed(path, mostSecretBytes)
+	text, err := cli.ReadNamed(path, mostSecretBytes)
 	if err != nil {
-		return "", usagef("--%s: %w", flag, err)
+		return "", cli.Usagef("--%s: %w", flag, err)
 	}
 	line, rest, _ := strings.Cut(string(text), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" || strings.TrimSpace(rest) != "" {
-		return "", usagef("--%s %s: give a file of one line", flag, path)
+		return "", cli.Usagef("--%s %s: give a file of one line", flag, path)
 	}
 	return line, nil
 }

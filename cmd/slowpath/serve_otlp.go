@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/cli"
 )
 
 // serveOTLP are the flags of the collector.
@@ -19,7 +20,7 @@ type serveOTLP struct {
 	plain          bool
 	interval       time.Duration
 	spansPerMinute int
-	bytesPerDay    size
+	bytesPerDay    cli.Size
 }
 
 func (o *serveOTLP) add(f *pflag.FlagSet) {
@@ -54,7 +55,7 @@ func (o *serveOTLP) options() (*otlp.Options, error) {
 		err = out.Validate()
 	}
 	if err != nil {
-		return nil, usage(errors.New("--otlp: " + strings.TrimPrefix(err.Error(), "otlp: ")))
+		return nil, cli.Usage(errors.New("--otlp: " + strings.TrimPrefix(err.Error(), "otlp: ")))
 	}
 	return out, nil
 }

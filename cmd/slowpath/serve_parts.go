@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/agent/web"
+	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 )
@@ -35,7 +36,7 @@ func (s *serveFlags) receivers() (out []notify.Receiver, err error) {
 	for _, text := range s.notify {
 		r, err := notify.Parse(text, s.notifyPlain)
 		if err != nil {
-			return nil, usagef("--notify: %w", err)
+			return nil, cli.Usagef("--notify: %w", err)
 		}
 		out = append(out, r)
 	}
@@ -48,11 +49,11 @@ func (s *serveFlags) tls() (*tls.Config, error) {
 	case s.web.cert == "" && s.web.key == "":
 		return nil, nil
 	case s.web.cert == "" || s.web.key == "":
-		return nil, usagef("--tls-cert and --tls-key go together: give both, or none")
+		return nil, cli.Usagef("--tls-cert and --tls-key go together: give both, or none")
 	}
 	pair, err := tls.LoadX509KeyPair(s.web.cert, s.web.key)
 	if err != nil {
-		return nil, usagef("--tls-cert %s: %w; give a certificate and its key in PEM", s.web.cert, err)
+		return nil, cli.Usagef("--tls-cert %s: %w; give a certificate and its key in PEM", s.web.cert, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"slowpath/internal/agent"
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/source/privilege"
 )
@@ -29,7 +30,7 @@ func (a *app) stay(dir string, log *agent.Log) error {
 	}
 	err := privilege.Able()
 	if errors.Is(err, privilege.ErrBuild) {
-		if a.onTerminal() { // a build for tests has cgo
+		if a.OnTerminal() { // a build for tests has cgo
 			log.Warn("slowpath keeps more privileges than it needs: %v", err)
 		}
 		return nil
@@ -50,12 +51,12 @@ func (a *app) stay(dir string, log *agent.Log) error {
 func ofAgent(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return usagef("--data %s: %w; name a directory that slowpath may read", dir, err)
+		return cli.Usagef("--data %s: %w; name a directory that slowpath may read", dir, err)
 	}
 	for _, e := range entries {
 		name := e.Name()
 		if !slices.Contains(agent.Kept(), name) && !strings.HasPrefix(name, "history.db") && name != "lost+found" {
-			return usagef("--data %s: %s is not slowpath's: name a directory that is empty, or not there", dir,
+			return cli.Usagef("--data %s: %s is not slowpath's: name a directory that is empty, or not there", dir,
 				format.Name(name))
 		}
 	}
@@ -66,7 +67,7 @@ func ofAgent(dir string) error {
 func ownerOf(dir string) (u privilege.User, handOver string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return u, "", usagef("--data %s: %w", dir, err)
+		return u, "", cli.Usagef("--data %s: %w", dir, err)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
 		return privilege.User{UID: int(st.Uid), GID: int(st.Gid)}, "", nil
@@ -98,12 +99,12 @@ func reachable(dir string, u privilege.User) error {
 		mayEnter := info.Mode()&0o001 != 0 || ok && (int(st.Uid) == u.UID && info.Mode()&0o100 != 0 ||
 			int(st.Gid) == u.GID && info.Mode()&0o010 != 0)
 		if !mayEnter {
-			return usagef("--data %s: slowpath gives root up, and the user %d may not enter %s; name another "+
+			return cli.Usagef("--data %s: slowpath gives root up, and the user %d may not enter %s; name another "+
 				"directory, such as /var/lib/slowpath", dir, u.UID, parent)
 		}
 		if parent == filepath.Dir(parent) {
 			return nil
 		}
 	}
-	return usagef("--data %s: %w", dir, err)
+	return cli.Usagef("--data %s: %w", dir, err)
 }

@@ -8,20 +8,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/wire/target"
 )
 
 // whereFlags are the flags of redis-cli that say where and who.
 type whereFlags struct{ target.Options }
 
-// whereAnnotation marks these flags for the help.
-const whereAnnotation = "where"
-
 func (a *app) targetFlags(c *cobra.Command) {
 	f := c.Flags()
-	own := ownFlags(c)
+	own := cli.OwnFlags(c)
 	a.addAddressFlags(c)
 	o := &a.where
 	f.StringVarP(&o.Socket, "socket", "s", "", "server `socket` (instead of host and port)")
@@ -41,37 +38,19 @@ func (a *app) targetFlags(c *cobra.Command) {
 		"and record always do)")
 	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
 	f.BoolVarP(&o.RESP3, "resp3", "3", false, "speak RESP3")
-	mark(f, own)
+	cli.Mark(f, own)
 }
 
 // addressFlags are those of targetFlags that matter where nobody logs in.
 func (a *app) addressFlags(c *cobra.Command) {
-	own := ownFlags(c)
+	own := cli.OwnFlags(c)
 	a.addAddressFlags(c)
-	mark(c.Flags(), own)
+	cli.Mark(c.Flags(), own)
 }
 
 func (a *app) addAddressFlags(c *cobra.Command) {
 	c.Flags().StringVarP(&a.where.Host, "host", "h", "", "server `host` (default 127.0.0.1)")
 	c.Flags().IntVarP(&a.where.Port, "port", "p", 0, "server `port` (default 6379)")
-}
-
-func ownFlags(c *cobra.Command) map[string]bool {
-	own := map[string]bool{}
-	for _, name := range flagNames(c.Flags()) {
-		own[name] = true
-	}
-	return own
-}
-
-// mark marks the flags that were added after own, for the help.
-func mark(f *pflag.FlagSet, own map[string]bool) {
-	f.SortFlags = false
-	for _, name := range flagNames(f) {
-		if !own[name] {
-			_ = f.SetAnnotation(name, whereAnnotation, nil) // the flag exists
-		}
-	}
 }
 
 // targets are the servers that the command line names.
@@ -81,14 +60,14 @@ func (a *app) targets(ctx context.Context, args []string) ([]target.Target, erro
 		return nil, err
 	}
 	if len(files) > 0 {
-		return nil, usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a recording: "+
-			"slowpath doctor %s", files[0], files[0])
+		return nil, cli.Usagef("%s is a file, and this needs a server: write HOST:PORT; for the verdict of a "+
+			"recording: slowpath doctor %s", files[0], files[0])
 	}
 	a.assumed = a.unnamed(args)
-	a.where.ReadPassword = func() (string, error) { return a.readPassword(ctx) }
-	ts, err := a.where.Targets(args, a.env)
+	a.where.ReadPassword = func() (string, error) { return a.ReadPassword(ctx) }
+	ts, err := a.where.Targets(args, a.Env)
 	if err != nil {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	return ts, nil
 }
@@ -109,21 +88,22 @@ func recordingsOf(args []string) (files []string, err error) {
 			files = append(files, arg)
 		// a bare word may be a host: docker names one "redis", next to a directory of that name
 		case err == nil && st.IsDir() && isPath:
-			return nil, usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
+			return nil, cli.Usagef("%s is a directory: give a recording (FILE.slowpath) or HOST:PORT", arg)
 		case err == nil && isPath && st.Mode()&fs.ModeSocket == 0:
-			return nil, usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or HOST:PORT",
+			return nil, cli.Usagef("%s is neither a recording nor a socket: give FILE.slowpath, a unix socket or "+
+				"HOST:PORT",
 				arg)
 		case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(arg, ".slowpath"):
-			return nil, usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
+			return nil, cli.Usagef("no such recording: %s; check the name, or make it: slowpath record HOST:PORT -o %s",
 				arg, arg)
 		case errors.Is(err, fs.ErrNotExist) && isCapture:
-			return nil, usagef("no such capture: %s; check the name", arg)
+			return nil, cli.Usagef("no such capture: %s; check the name", arg)
 		case err != nil && (isCapture || strings.HasSuffix(arg, ".slowpath")):
-			return nil, usagef("the recording cannot be read: %w; name a file that can", err)
+			return nil, cli.Usagef("the recording cannot be read: %w; name a file that can", err)
 		}
 	}
 	if len(files) > 0 && len(files) < len(args) {
-		return nil, usagef("%s is a file: give only recordings, or only servers", files[0])
+		return nil, cli.Usagef("%s is a file: give only recordings, or only servers", files[0])
 	}
 	return files, nil
 }

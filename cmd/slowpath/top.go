@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -67,7 +68,7 @@ func (t *topCommand) run(cmd *cobra.Command, args []string) error {
 		if path, err = t.scratchRecording(&t.flags); err != nil {
 			return err
 		}
-		defer t.scratch.remove()
+		defer t.Scratch.Remove()
 	}
 	var err error
 	if t.saveIn, err = filepath.Abs("."); t.keep != "" {
@@ -96,16 +97,17 @@ func (t *topCommand) check(args []string) error {
 		return err
 	}
 	if len(files) > 0 {
-		return usagef("%s is a file, and top watches servers: slowpath doctor %s", files[0], format.Shell(files[0]))
+		return cli.Usagef("%s is a file, and top watches servers: slowpath doctor %s", files[0], format.Shell(files[0]))
 	}
 	switch {
 	case t.asJSON:
 		return nil
-	case !isTerminal(t.stdout):
-		return usagef("stdout is no terminal: for a document each second add --json, for a verdict: slowpath doctor")
-	case !isTerminal(t.stdin) && !t.dumb():
-		return usagef("stdin is no terminal, and top is driven by keys: for a document each second add --json, for a " +
-			"verdict: slowpath doctor")
+	case !isTerminal(t.Stdout):
+		return cli.Usagef("stdout is no terminal: for a document each second add --json, for a verdict: slowpath " +
+			"doctor")
+	case !isTerminal(t.Stdin) && !t.dumb():
+		return cli.Usagef("stdin is no terminal, and top is driven by keys: for a document each second add " +
+			"--json, for a verdict: slowpath doctor")
 	}
 	return nil
 }
@@ -117,7 +119,7 @@ func isTerminal(f any) bool {
 
 // dumb says that the terminal has no screen: lines are printed.
 func (t *topCommand) dumb() bool {
-	name := t.env("TERM")
+	name := t.Env("TERM")
 	return name == "" || name == "dumb"
 }
 
@@ -128,7 +130,7 @@ func (t *topCommand) screen() bool { return !t.asJSON && !t.dumb() }
 // for those that the user named: who else has a process of that name would see it.
 func (t *topCommand) orFound(args []string) []string {
 	w := &t.where
-	secret := w.Password != "" || w.AskPass || w.User != "" || t.env("REDISCLI_AUTH") != ""
+	secret := w.Password != "" || w.AskPass || w.User != "" || t.Env("REDISCLI_AUTH") != ""
 	if !t.unnamed(args) || t.flags.processes.PID != 0 || secret {
 		return args
 	}
@@ -156,7 +158,7 @@ func (t *topCommand) show(ctx context.Context, o source.Options, rec *recording.
 	clk := clock.New()
 	o.Clock = clk
 	t.watch = top.NewWatch(clk, slow, version)
-	o.Progress = func(s string) { t.progress("%s", s) }
+	o.Progress = func(s string) { t.Progress("%s", s) }
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	o.Started = func(int) { started(); close(begun) }
 	ctx, cancel := context.WithCancel(ctx)
@@ -164,20 +166,20 @@ func (t *topCommand) show(ctx context.Context, o source.Options, rec *recording.
 	go func() { ended <- source.Run(ctx, o, t.watch.Sink(rec)) }()
 	select {
 	case err := <-ended:
-		t.progressDone()
+		t.ProgressDone()
 		return err
 	case <-begun:
 	}
-	t.progressDone()
+	t.ProgressDone()
 	shown, hide := context.WithCancel(ctx)
 	finished := make(chan error, 1)
 	go func() { finished <- <-ended; hide() }()
 	shownErr := t.display(shown, rec)
 	cancel()
-	t.progress("ending the watch")
+	t.Progress("ending the watch")
 	err := <-finished
-	t.progressDone()
-	if err == nil && !readerGone(shownErr) {
+	t.ProgressDone()
+	if err == nil && !cli.ReaderGone(shownErr) {
 		err = shownErr
 	}
 	return err
@@ -189,19 +191,19 @@ func (t *topCommand) display(ctx context.Context, rec *recording.Writer) error {
 	case t.asJSON:
 		return t.watch.Frames(ctx, func(f top.Frame) error { return t.print(f.Document()) })
 	case t.dumb():
-		lines := top.Plain{Style: t.style()}
+		lines := top.Plain{Style: t.Style()}
 		return t.watch.Frames(ctx, func(f top.Frame) error {
-			_, err := io.WriteString(t.stdout, lines.Lines(f))
+			_, err := io.WriteString(t.Stdout, lines.Lines(f))
 			return err
 		})
 	}
-	out := t.stdout.(*os.File) // check has seen that it is a terminal
+	out := t.Stdout.(*os.File) // check has seen that it is a terminal
 	_, height, err := term.GetSize(int(out.Fd()))
 	if err != nil {
 		return fmt.Errorf("reading the size of the terminal: %w", err)
 	}
 	return t.watch.Show(ctx, top.Terminal{
-		In: t.stdin.(*os.File), Out: out, Environment: os.Environ(), Style: t.style(), Height: height,
+		In: t.Stdin.(*os.File), Out: out, Environment: os.Environ(), Style: t.Style(), Height: height,
 	}, top.Actions{SaveIn: t.saveIn, Save: func(name string) (string, error) { return t.save(rec, name) }})
 }
 
@@ -210,7 +212,7 @@ func (t *topCommand) print(d top.Document) error {
 	if d.Time.IsZero() {
 		return nil
 	}
-	return layout.JSONLine(t.stdout, "a second", d)
+	return layout.JSONLine(t.Stdout, "a second", d)
 }
 
 // save writes what was recorded so far into another file.

@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/report"
+	"slowpath/internal/cli"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/views"
 	"slowpath/internal/wire/target"
 )
 
@@ -39,7 +40,7 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.window, "for", 10*time.Second, "how long to count refreshes; 0: only the map")
-	group(fl, "Estimates", func() {
+	cli.Group(fl, "Estimates", func() {
 		fl.StringVar(&f.nodes, "nodes", "", "estimate for clusters of so many `nodes`, e.g. 80,300 (default)")
 		fl.IntVar(&f.question.Clients, "clients", 0, "estimate with so many `clients` (default: as seen)")
 		fl.DurationVar(&f.question.Period, "period", 0, "estimate with a refresh so often (default: as seen, else 1m)")
@@ -69,19 +70,19 @@ const maxWindow = time.Hour
 
 func (f *topologyFlags) check() error {
 	if f.window < 0 || f.window > maxWindow {
-		return usagef("--for %v: must be 0 (only the map) to %v", f.window, maxWindow)
+		return cli.Usagef("--for %v: must be 0 (only the map) to %v", f.window, maxWindow)
 	}
-	if err := positive("timeout", f.timeout); err != nil {
+	if err := cli.Positive("timeout", f.timeout); err != nil {
 		return err
 	}
-	if err := positive("call-timeout", f.callTimeout); err != nil {
+	if err := cli.Positive("call-timeout", f.callTimeout); err != nil {
 		return err
 	}
 	if f.question.Clients < 0 || f.question.Clients > mostClients {
-		return usagef("--clients %d: give 0 (as seen) to %d", f.question.Clients, mostClients)
+		return cli.Usagef("--clients %d: give 0 (as seen) to %d", f.question.Clients, mostClients)
 	}
 	if f.question.Period < 0 {
-		return usagef("--period %v: must not be negative", f.question.Period)
+		return cli.Usagef("--period %v: must not be negative", f.question.Period)
 	}
 	for text := range strings.SplitSeq(f.nodes, ",") {
 		if text == "" && f.nodes == "" {
@@ -90,7 +91,7 @@ func (f *topologyFlags) check() error {
 		const most = 10_000
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 1 || n > most {
-			return usagef("--nodes %q: give numbers of nodes from 1 to %d, such as 80,300", f.nodes, most)
+			return cli.Usagef("--nodes %q: give numbers of nodes from 1 to %d, such as 80,300", f.nodes, most)
 		}
 		f.question.Nodes = append(f.question.Nodes, n)
 	}
@@ -117,22 +118,22 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 	}
 	r := survey.Analyse(seen, f.question)
 	if r.Verdict == survey.Findings {
-		a.code = exitFindings
+		a.Code = cli.ExitFindings
 	}
 	if f.asJSON {
-		return report.TopologyJSON(a.stdout, r)
+		return views.TopologyJSON(a.Stdout, r)
 	}
-	return report.Topology(a.stdout, r, f.all, a.style())
+	return views.Topology(a.Stdout, r, f.all, a.Style())
 }
 
 // survey asks a cluster, and shows what it does meanwhile.
 func (a *app) survey(ctx context.Context, o survey.Options) (*survey.Survey, error) {
-	a.onInterrupt("what was seen so far follows")
-	o.Progress = func(s string) { a.progress("%s", s) }
+	a.OnInterrupt("what was seen so far follows")
+	o.Progress = func(s string) { a.Progress("%s", s) }
 	seen, err := o.Run(ctx)
-	a.progressDone()
+	a.ProgressDone()
 	if errors.Is(err, survey.ErrNotCluster) {
-		return nil, usage(err)
+		return nil, cli.Usage(err)
 	}
 	return seen, err
 }
@@ -140,9 +141,10 @@ func (a *app) survey(ctx context.Context, o survey.Options) (*survey.Survey, err
 func clusterTarget(targets []target.Target) error {
 	switch t := targets[0]; {
 	case len(targets) > 1:
-		return usagef("topology takes one node of a cluster, not %d targets: it finds the others itself", len(targets))
+		return cli.Usagef("topology takes one node of a cluster, not %d targets: it finds the others itself",
+			len(targets))
 	case t.Sentinel != "":
-		return usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor",
+		return cli.Usage(fmt.Errorf("%w: %s is watched by sentinels; for a single server: slowpath doctor",
 			survey.ErrNotCluster, t.Sentinel))
 	}
 	return nil

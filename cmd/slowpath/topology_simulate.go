@@ -9,10 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"slowpath/internal/report"
+	"slowpath/internal/cli"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/views"
 )
 
 func (a *app) topologySimulate() *cobra.Command {
@@ -111,10 +112,10 @@ func (f *simulateFlags) add(c *cobra.Command) {
 func (f *simulateFlags) prepare() (policies []simulate.Policy, err error) {
 	s := &f.setup
 	s.Change.Kind = simulate.ChangeKind(f.kind)
-	if s.Calls, err = parseRate(f.calls); err != nil {
+	if s.Calls, err = cli.ParseRate(f.calls); err != nil {
 		return nil, fmt.Errorf("--calls %q: %w", f.calls, err)
 	}
-	if s.Change.PerSecond, err = parseRate(f.slots); err != nil {
+	if s.Change.PerSecond, err = cli.ParseRate(f.slots); err != nil {
 		return nil, fmt.Errorf("--slots-per-second %q: %w", f.slots, err)
 	}
 	if len(f.policies) == 0 {
@@ -141,7 +142,7 @@ func (f *simulateFlags) prepare() (policies []simulate.Policy, err error) {
 func (a *app) runSimulate(ctx context.Context, f *simulateFlags, args []string) error {
 	policies, err := f.prepare()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	r := &simulate.Report{Schema: simulate.Schema, Version: version, Costs: simulate.Reference}
 	if o := a.where; len(args) > 0 || o.Host != "" || o.Port != 0 || o.Socket != "" || o.URI != "" {
@@ -153,19 +154,19 @@ func (a *app) runSimulate(ctx context.Context, f *simulateFlags, args []string) 
 		return err
 	}
 	r.Setup = f.setup
-	a.interruptEnds("nothing was simulated")
-	r.Results, err = simulate.Compare(ctx, f.setup, policies, func(s string) { a.progress("%s", s) })
-	a.progressDone()
+	a.InterruptEnds("nothing was simulated")
+	r.Results, err = simulate.Compare(ctx, f.setup, policies, func(s string) { a.Progress("%s", s) })
+	a.ProgressDone()
 	if errors.Is(err, simulate.ErrSetup) {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if err != nil {
 		return err
 	}
 	if f.asJSON {
-		return report.SimulationJSON(a.stdout, r)
+		return views.SimulationJSON(a.Stdout, r)
 	}
-	return report.Simulation(a.stdout, r, a.style())
+	return views.Simulation(a.Stdout, r, a.Style())
 }
 
 // setupOfFlags takes the size of the flags and the costs of the reference.
@@ -174,7 +175,7 @@ func (f *simulateFlags) setupOfFlags() error {
 	s.Size = simulate.SizeOf(s.Masters, s.Replicas, f.ranges)
 	costs, err := simulate.CostsOf(s.Server, s.Size)
 	if err != nil {
-		return usagef("--server %w", err)
+		return cli.Usagef("--server %w", err)
 	}
 	s.Costs = costs
 	f.spread()
@@ -191,7 +192,7 @@ func (f *simulateFlags) spread() {
 func (a *app) setupOfTarget(ctx context.Context, f *simulateFlags, r *simulate.Report, args []string) error {
 	for _, name := range []string{"server", "masters", "replicas", "ranges"} {
 		if f.given(name) {
-			return usagef("--%s is measured on the target; leave it out, or leave out the target", name)
+			return cli.Usagef("--%s is measured on the target; leave it out, or leave out the target", name)
 		}
 	}
 	seen, err := a.surveyMap(ctx, args)
@@ -200,7 +201,7 @@ func (a *app) setupOfTarget(ctx context.Context, f *simulateFlags, r *simulate.R
 	}
 	m := survey.Analyse(seen, survey.Assumptions{Version: version})
 	if m.Model == nil {
-		return usagef("what CLUSTER NODES and SLOTS cost on %s could not be measured; simulate without a target: "+
+		return cli.Usagef("what CLUSTER NODES and SLOTS cost on %s could not be measured; simulate without a target: "+
 			"--server, --masters", m.Target.Address)
 	}
 	s := &f.setup
@@ -218,7 +219,7 @@ func (a *app) setupOfTarget(ctx context.Context, f *simulateFlags, r *simulate.R
 	f.spread()
 	r.Target, r.Costs = m.Target.Address, simulate.Measured
 	if err := s.Check(); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
@@ -63,15 +64,15 @@ type topologyWatchFlags struct {
 const leastCommands, mostCommands = 10, 10_000
 
 func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args []string) error {
-	if err := notNegative("for", f.duration); err != nil {
+	if err := cli.NotNegative("for", f.duration); err != nil {
 		return err
 	}
-	perSecond, err := parseRateUpTo(f.most, mostCommands)
+	perSecond, err := cli.ParseRateUpTo(f.most, mostCommands)
 	if err == nil && perSecond < leastCommands {
 		err = fmt.Errorf("at least %d/s are needed", leastCommands)
 	}
 	if err != nil {
-		return usagef("--max-commands %q: %w", f.most, err)
+		return cli.Usagef("--max-commands %q: %w", f.most, err)
 	}
 	targets, err := a.targets(ctx, args)
 	if err != nil {
@@ -79,31 +80,31 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 	}
 	ctx, cancel := source.Window(ctx, f.duration)
 	defer cancel()
-	a.onInterrupt("the summary follows")
+	a.OnInterrupt("the summary follows")
 	go a.awaitReaderGone(ctx, cancel)
-	a.progress("connecting to %s", targets[0].Addr())
+	a.Progress("connecting to %s", targets[0].Addr())
 	begun := false
 	s, err := watch.Watch(ctx, watch.Options{
 		Seeds: targets, Cluster: a.where.Cluster, PerSecond: perSecond, Publish: f.publish,
 		Ready: func(r watch.Ready) {
 			begun = true
-			a.progressDone()
-			a.say(readyLine(r, f.most))
-			a.progress("watching; Ctrl-C ends it")
+			a.ProgressDone()
+			a.Say(readyLine(r, f.most))
+			a.Progress("watching; Ctrl-C ends it")
 		},
 		Event: func(e watch.Event) error {
-			a.progressDone() // also where the same terminal is stdout
-			defer a.progress("watching; Ctrl-C ends it")
+			a.ProgressDone() // also where the same terminal is stdout
+			defer a.Progress("watching; Ctrl-C ends it")
 			return a.printEvent(e, f.asJSON)
 		},
-		Note: a.say,
+		Note: a.Say,
 	})
-	a.progressDone()
+	a.ProgressDone()
 	if begun {
-		a.say(watchSummary(s, f.publish))
+		a.Say(watchSummary(s, f.publish))
 	}
 	if errors.Is(err, watch.ErrNotCluster) {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	return err
 }
@@ -111,9 +112,9 @@ func (a *app) runTopologyWatch(ctx context.Context, f *topologyWatchFlags, args 
 func (a *app) printEvent(e watch.Event, asJSON bool) error {
 	var err error
 	if asJSON {
-		err = layout.JSONLine(a.stdout, "a change", e)
+		err = layout.JSONLine(a.Stdout, "a change", e)
 	} else {
-		err = a.line(e.Time.Format("15:04:05.000") + "  " + layout.OneLine(e.String()))
+		err = a.Line(e.Time.Format("15:04:05.000") + "  " + layout.OneLine(e.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the changes: %w", err)
@@ -151,7 +152,7 @@ func watchSummary(s watch.Summary, published bool) string {
 
 // awaitReaderGone ends the watch when nobody reads it any more, though nothing may change for hours.
 func (a *app) awaitReaderGone(ctx context.Context, end context.CancelFunc) {
-	out, ok := a.stdout.(*os.File)
+	out, ok := a.Stdout.(*os.File)
 	if !ok {
 		return
 	}

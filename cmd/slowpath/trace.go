@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/trace"
 )
 
@@ -44,7 +45,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		"what it was made with")
 	fl.BoolVar(&f.all, "all", false, "show the other calls too, all of them up to --sample")
 	fl.StringVar(&f.sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
-	group(fl, "Which calls", func() {
+	cli.Group(fl, "Which calls", func() {
 		fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
 		fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or "+
 			"process: 10.0.0.7, checkout")
@@ -55,7 +56,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 		f.processes.add(fl)
 	})
-	group(fl, "Limits", func() { f.budget.add(fl) })
+	cli.Group(fl, "Limits", func() { f.budget.add(fl) })
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
 	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
@@ -95,31 +96,31 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 	}
 	for name, d := range map[string]time.Duration{"for": f.duration, "min": f.filter.Min, "max": f.filter.Max} {
 		if d < 0 {
-			return usagef("--%s %v: must not be negative", name, d)
+			return cli.Usagef("--%s %v: must not be negative", name, d)
 		}
 	}
-	rate, err := parseRate(f.sample)
+	rate, err := cli.ParseRate(f.sample)
 	switch {
 	case err != nil:
-		return usagef("--sample %q: %w", f.sample, err)
+		return cli.Usagef("--sample %q: %w", f.sample, err)
 	case f.all:
 		f.perSecond = rate
 	case cmd.Flags().Changed("sample"):
-		return usagef("--sample has no effect without --all")
+		return cli.Usagef("--sample has no effect without --all")
 	}
 	if f.tapPart, err = f.budget.part(); err != nil {
 		return err
 	}
 	if f.count < 0 {
-		return usagef("--count %d: must not be negative", f.count)
+		return cli.Usagef("--count %d: must not be negative", f.count)
 	}
 	if f.filter.Max > 0 && f.filter.Max < f.filter.Min {
-		return usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
+		return cli.Usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
 	}
 	for _, text := range f.spent {
 		s, err := trace.ParseCondition(text)
 		if err != nil {
-			return usagef("--segment %q: %w", text, err)
+			return cli.Usagef("--segment %q: %w", text, err)
 		}
 		f.filter.Conditions = append(f.filter.Conditions, s)
 	}
@@ -149,8 +150,8 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	}
 	defer t.leaveExport()
 	if len(files) > 0 {
-		defer a.scratch.remove()
-		a.interruptEnds("not all calls were shown")
+		defer a.Scratch.Remove()
+		a.InterruptEnds("not all calls were shown")
 		if files, err = a.withCaptures(cmd.Context(), files); err != nil {
 			return err
 		}

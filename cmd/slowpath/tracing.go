@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
@@ -50,11 +51,11 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 	}
 	file, err := recording.Create(t.flags.record, 0)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	err = t.into(ctx, nodes, notes, file)
 	closeErr := file.Close()
-	if errors.Is(err, errMissing) {
+	if errors.Is(err, cli.ErrMissing) {
 		os.Remove(t.flags.record) // nothing was watched
 	}
 	return errors.Join(err, closeErr)
@@ -63,9 +64,9 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 // into is live, with a recording if tee is one. What cannot be seen is said once something can.
 func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, tee recording.Sink) error {
 	clk := clock.New()
-	defer t.app.progressDone()
-	t.app.onInterrupt("the summary follows")
-	t.app.progress("loading the kernel programs")
+	defer t.app.ProgressDone()
+	t.app.OnInterrupt("the summary follows")
+	t.app.Progress("loading the kernel programs")
 	t.calls = make(chan trace.Call, waitingCalls)
 	t.begin(cmp.Or(t.flags.slow, tap.DefaultSlow), tee, func(c trace.Call) {
 		select {
@@ -81,7 +82,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s; without it `slowpath "+
-			"doctor` sees its own calls, the server and its host", errMissing, tap.Reason(err), tap.Remedy(err))
+			"doctor` sees its own calls, the server and its host", cli.ErrMissing, tap.Reason(err), tap.Remedy(err))
 	}
 	defer kernel.Close()
 	t.app.dropper([]string{t.flags.record, t.flags.perfetto}, nil, nil)()
@@ -106,7 +107,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 		cancel()
 		err = <-ended
 	}
-	t.app.progressDone()
+	t.app.ProgressDone()
 	trace.End(t.watch, clk.Now())
 	return errors.Join(showErr, err, t.finish(showErr, time.Since(start)))
 }
@@ -162,7 +163,7 @@ func (t *tracing) show(clk clock.Clock, nodes []tap.Node, ended <-chan error) (s
 }
 
 func (t *tracing) showHowFar(start time.Time, nodes []tap.Node) {
-	t.app.progress("%s, %s shown, watching %s; Ctrl-C ends it with a summary", time.Since(start).Round(time.Second),
+	t.app.Progress("%s, %s shown, watching %s; Ctrl-C ends it with a summary", time.Since(start).Round(time.Second),
 		format.Count(t.shown, "call"), watched(nodes))
 }
 
@@ -188,8 +189,8 @@ func (t *tracing) take(c trace.Call) error {
 	t.shown++
 	switch {
 	case t.flags.asJSON:
-		t.app.progressDone()
-		return layout.JSONLine(t.app.stdout, "a call", c)
+		t.app.ProgressDone()
+		return layout.JSONLine(t.app.Stdout, "a call", c)
 	case c.Ns < int64(t.slow):
 		return t.print([]trace.Group{{Worst: c}})
 	}
@@ -199,9 +200,9 @@ func (t *tracing) take(c trace.Call) error {
 
 func (t *tracing) print(groups []trace.Group) error {
 	for _, g := range groups {
-		t.app.progressDone()
-		if err := report.Calls(t.app.stdout, g, report.CallStyle{
-			Style: t.app.style(), SlowNs: int64(t.slow),
+		t.app.ProgressDone()
+		if err := report.Calls(t.app.Stdout, g, report.CallStyle{
+			Style: t.app.Style(), SlowNs: int64(t.slow),
 			Nodes: t.several,
 		}); err != nil {
 			return err
@@ -229,7 +230,7 @@ func (t *tracing) finish(before error, took time.Duration) error {
 		if err := t.print(t.groups.All()); err != nil {
 			return err
 		}
-		if err := report.CallsSummary(t.app.stdout, s, t.shown > 0, t.app.style()); err != nil {
+		if err := report.CallsSummary(t.app.Stdout, s, t.shown > 0, t.app.Style()); err != nil {
 			return err
 		}
 	}
@@ -244,12 +245,12 @@ func (t *tracing) makeExport() error {
 	out, err := outfile.Create(t.flags.perfetto)
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return usagef("%s exists already; name another file for --perfetto or remove it", t.flags.perfetto)
+		return cli.Usagef("%s exists already; name another file for --perfetto or remove it", t.flags.perfetto)
 	case err != nil:
-		return usage(fmt.Errorf("making the file for --perfetto: %w", err))
+		return cli.Usage(fmt.Errorf("making the file for --perfetto: %w", err))
 	}
 	t.out, t.export = out, &trace.Perfetto{}
-	t.app.scratch.begun(t.flags.perfetto)
+	t.app.Scratch.Begun(t.flags.perfetto)
 	return nil
 }
 
@@ -258,7 +259,7 @@ func (t *tracing) leaveExport() {
 	if t.out != nil {
 		t.out.Close()
 		os.Remove(t.flags.perfetto)
-		t.app.scratch.whole(t.flags.perfetto)
+		t.app.Scratch.Whole(t.flags.perfetto)
 	}
 }
 
@@ -266,10 +267,10 @@ func (t *tracing) writeExport() error {
 	if t.out == nil {
 		return nil
 	}
-	done := t.app.working("writing %s", t.flags.perfetto)
+	done := t.app.Working("writing %s", t.flags.perfetto)
 	err := errors.Join(t.export.Write(t.out), t.out.Close())
 	done()
-	t.app.scratch.whole(t.flags.perfetto)
+	t.app.Scratch.Whole(t.flags.perfetto)
 	t.out = nil
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", t.flags.perfetto, err)
@@ -303,7 +304,7 @@ func (t *tracing) replay(paths []string) error {
 			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
 		}
 	})
-	done := t.app.working("looking at %s", format.Count(len(rec.Calls), "call"))
+	done := t.app.Working("looking at %s", format.Count(len(rec.Calls), "call"))
 	trace.Replay(rec, t.watch)
 	done()
 	if t.flags.all && rec.SeesCalls() && t.watch.Summary().Reported < 1 {
@@ -320,5 +321,5 @@ func (t *tracing) replay(paths []string) error {
 
 // note prints a note to stderr, apart from the data.
 func (t *tracing) note(format string, args ...any) {
-	t.app.say(fmt.Sprintf(format, args...))
+	t.app.Say(fmt.Sprintf(format, args...))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -35,7 +36,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "The version of slowpath, of what it was built with, and of the kernel",
 		Example: `  slowpath version
   slowpath version --json`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionInfo{
 				Schema: versionSchema, Version: version, Commit: commit, Go: runtime.Version(),
@@ -43,9 +44,9 @@ func (a *app) versionCommand() *cobra.Command {
 				Recording: recording.SchemaVersion,
 			}
 			if asJSON {
-				return layout.JSON(a.stdout, "the version", v)
+				return layout.JSON(a.Stdout, "the version", v)
 			}
-			_, err := fmt.Fprintf(a.stdout, "slowpath %s\ncommit: %s\nbuilt with: %s for %s\nkernel: %s\n"+
+			_, err := fmt.Fprintf(a.Stdout, "slowpath %s\ncommit: %s\nbuilt with: %s for %s\nkernel: %s\n"+
 				"recordings: schema %d\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Go, v.System, v.Kernel,
 				v.Recording)
 			return err

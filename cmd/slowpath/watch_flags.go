@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
 	"slowpath/internal/source/tap"
@@ -40,14 +41,14 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	}
 	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+note)
 	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
-	group(f, "Whose calls", func() { w.processes.add(f) })
-	group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
-	group(f, "What to leave out", func() {
+	cli.Group(f, "Whose calls", func() { w.processes.add(f) })
+	cli.Group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
+	cli.Group(f, "What to leave out", func() {
 		f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
 		f.BoolVar(&w.noHost, "no-host", false, "read no files of this host")
 		f.BoolVar(&w.noTap, "no-tap", false, "leave the tap (eBPF) out")
 	})
-	group(f, "Limits", func() { w.addLimits(f) })
+	cli.Group(f, "Limits", func() { w.addLimits(f) })
 }
 
 func (w *watchFlags) addLimits(f *pflag.FlagSet) {
@@ -72,7 +73,7 @@ func (b *tapBudget) add(f *pflag.FlagSet) {
 // part is the budget as a part of a core; 0: no limit.
 func (b tapBudget) part() (float64, error) {
 	if !(b >= 0 && b <= 100) { // not a number, too
-		return 0, usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", b)
+		return 0, cli.Usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", b)
 	}
 	return float64(b) / 100, nil
 }
@@ -86,8 +87,8 @@ func parseSlow(s string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > mostTime {
-		return 0, usagef("--slow %q: give a duration such as 10ms, or auto", s)
+	if err != nil || d <= 0 || d > cli.MostTime {
+		return 0, cli.Usagef("--slow %q: give a duration such as 10ms, or auto", s)
 	}
 	return d, nil
 }
@@ -98,17 +99,17 @@ func (w *watchFlags) options() (source.Options, error) {
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
 		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter, Connections: w.connections,
 	}
-	if err := notNegative("for", w.duration); err != nil {
+	if err := cli.NotNegative("for", w.duration); err != nil {
 		return o, err
 	}
-	if err := positive("timeout", w.timeout); err != nil {
+	if err := cli.Positive("timeout", w.timeout); err != nil {
 		return o, err
 	}
 	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {
-		return o, usagef("%s is for the tap: leave --no-tap out", w.processes)
+		return o, cli.Usagef("%s is for the tap: leave --no-tap out", w.processes)
 	}
 	if w.connections < 1 || w.connections > tap.MaxConnections {
-		return o, usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
+		return o, cli.Usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
 	}
 	var err error
 	if o.TapBudget, err = w.budget.part(); err != nil {
@@ -118,9 +119,9 @@ func (w *watchFlags) options() (source.Options, error) {
 		return o, err
 	}
 	if w.probeRate != "" {
-		rate, err := parseRate(w.probeRate)
+		rate, err := cli.ParseRate(w.probeRate)
 		if err != nil {
-			return o, usagef("--probe-rate %q: %w", w.probeRate, err)
+			return o, cli.Usagef("--probe-rate %q: %w", w.probeRate, err)
 		}
 		o.ProbeRate = rate
 	}
@@ -131,7 +132,7 @@ func (w *watchFlags) options() (source.Options, error) {
 func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.ProfileSink, started func()) error {
 	var once sync.Once
 	var stop func()
-	o.Progress = func(s string) { a.progress("%s", s) }
+	o.Progress = func(s string) { a.Progress("%s", s) }
 	o.Started = func(nodes int) {
 		once.Do(func() { started(); stop = a.countdown(ctx, o, nodes) })
 	}
@@ -139,7 +140,7 @@ func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.Pro
 	if stop != nil {
 		stop()
 	}
-	a.progressDone()
+	a.ProgressDone()
 	return err
 }
 
@@ -156,7 +157,7 @@ func (a *app) countdown(ctx context.Context, o source.Options, nodes int) func()
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for stopping := ctx.Done(); ; {
-			a.progress("%s", countdownLine(time.Since(start), o.For, ctx.Err() != nil, what))
+			a.Progress("%s", countdownLine(time.Since(start), o.For, ctx.Err() != nil, what))
 			select {
 			case <-ended:
 				return

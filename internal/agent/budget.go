@@ -13,7 +13,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/source"
 	"slowpath/internal/source/tap"
 )
@@ -272,8 +272,8 @@ func (b *budget) reduced() string {
 
 // hooks is what the kernel programs took when that was measured, at the begin of the watch.
 func (b *budget) hooks() float64 {
-	ns, _, ok := b.a.view.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_ns")
-	of, _, measured := b.a.view.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_measured_ns")
+	ns, _, ok := b.a.view.LastSample(series.TapHookTime, "")
+	of, _, measured := b.a.view.LastSample(series.TapHookMeasured, "")
 	if !ok || !measured || of <= 0 {
 		return 0
 	}

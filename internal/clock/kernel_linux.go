@@ -9,11 +9,8 @@ import (
 // Monotonic is CLOCK_MONOTONIC in nanoseconds: the time of the kernel's own events, such as bpf_ktime_get_ns.
 func Monotonic() (int64, error) { return read(unix.CLOCK_MONOTONIC) }
 
-// Monotonic is that of the package, of a clock that is handed in.
-func (r *Real) Monotonic() (int64, error) { return Monotonic() }
-
 // ThreadCPU is for how long the running thread has had the CPU, in nanoseconds; 0 where that is not known.
-func (r *Real) ThreadCPU() int64 {
+func ThreadCPU() int64 {
 	ns, err := read(unix.CLOCK_THREAD_CPUTIME_ID)
 	if err != nil {
 		return 0

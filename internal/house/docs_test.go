@@ -40,18 +40,34 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents again")
 
-// TestCausesDocument: docs/causes.md is made of cause.Catalogue.
+// TestCausesDocument: docs/causes.md is made of cause.Catalogue, and what slowpath knows of the lab's scenarios of
+// their catalogue.
 func TestCausesDocument(t *testing.T) {
-	const file = "docs/causes.md"
-	want := causesDocument(cause.Catalogue())
+	generated(t, "internal/report/scenarios.tsv", scenariosTable(scenario.Catalogue()))
+	generated(t, "docs/causes.md", causesDocument(cause.Catalogue()))
+}
+
+// generated compares a file with what it is made of, or writes it.
+func generated(t *testing.T, file string, want []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the catalogue makes (%v): run make docs", file, err)
+		t.Errorf("%s is not what the catalogues make (%v): run make docs", file, err)
 	}
+}
+
+func scenariosTable(all []scenario.Scenario) []byte {
+	var b bytes.Buffer
+	for _, in := range all {
+		if in.Cause != scenario.HealthyCause {
+			fmt.Fprintf(&b, "%s\t%s\n", in.Cause, in.ID)
+		}
+	}
+	return b.Bytes()
 }
 
 func causesDocument(all []cause.Cause) []byte {

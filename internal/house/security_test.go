@@ -1,6 +1,7 @@
 package house
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -73,10 +74,12 @@ func threatProblems(rows [][]string, known map[string][]string) (problems []stri
 func testNames(t *testing.T) map[string][]string {
 	t.Helper()
 	known := map[string][]string{}
-	scripts, err := filepath.Glob("cmd/slowpath/testdata/*.txtar")
-	if err != nil {
+	scripts, err := filepath.Glob("cmd/slowpath*/testdata/*.txtar")
+	long, longErr := filepath.Glob("cmd/slowpath*/testdata/long/*.txtar")
+	if err = errors.Join(err, longErr); err != nil {
 		t.Fatal(err)
 	}
+	scripts = append(scripts, long...)
 	for _, s := range scripts {
 		known[filepath.Base(s)] = []string{"main"}
 	}

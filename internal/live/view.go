@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Options of a view.
@@ -186,10 +187,10 @@ func keepsSample(s recording.Sample) bool {
 }
 
 // LastSample is the last number of a series, and when it was read, in nanoseconds since the Unix epoch.
-func (v *View) LastSample(source, subject, name string) (value float64, timeNs int64, ok bool) {
+func (v *View) LastSample(of series.Name, which string) (value float64, timeNs int64, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, ok := v.samples[sampleKey{source, subject, name}]
+	s, ok := v.samples[sampleKey{of.Source, of.About(which), of.Name}]
 	return s.Value, s.TimeNs, ok
 }
 

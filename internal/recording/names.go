@@ -1,13 +1,17 @@
 package recording
 
-import "strings"
+import (
+	"strings"
+
+	"slowpath/internal/recording/series"
+)
 
 // Values of the column source.
 const (
 	SourceProbe  = "probe"
-	SourceServer = "server"
-	SourceHost   = "host"
-	SourceTap    = "tap"
+	SourceServer = series.SourceServer
+	SourceHost   = series.SourceHost
+	SourceTap    = series.SourceTap
 	SourceLoad   = "load"
 	// SourceProfile reads profiles of applications: what their goroutines and threads wait for.
 	SourceProfile = "profile"
@@ -30,14 +34,14 @@ const (
 // Subjects that are not the address of a node. A sample or event about a server (its INFO, its process, its main
 // thread) has that node's address as subject, whichever source it comes from.
 const (
-	SubjectMachine = "machine" // this host as a whole: PSI, steal, memory
-	SubjectSelf    = "self"    // slowpath itself: its own cost
+	SubjectMachine = series.SubjectMachine // this host as a whole: PSI, steal, memory
+	SubjectSelf    = series.SubjectSelf    // slowpath itself: its own cost
 	// CgroupPrefix + path is a CPU or memory cgroup of a watched process, e.g. "cgroup:/kubepods/pod1/redis".
-	CgroupPrefix = "cgroup:"
+	CgroupPrefix = series.CgroupPrefix
 	// ProcessPrefix + pid is a process on this host that is not the server: a client or a neighbour.
-	ProcessPrefix = "process:"
+	ProcessPrefix = series.ProcessPrefix
 	// ConnPrefix + address of the client's end is a connection that the tap watches from that end.
-	ConnPrefix = "conn:"
+	ConnPrefix = series.ConnPrefix
 	// PprofPrefix + host:port is an application that was profiled at that address of net/http/pprof.
 	PprofPrefix = "pprof:"
 )

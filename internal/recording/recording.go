@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/recording/series"
 )
 
 // Recording is a recording in memory, ordered by time: the only input of a diagnosis.
@@ -134,6 +136,11 @@ func (r *Recording) indexEvents() {
 // Series gives the samples of one name, nil if there are none.
 func (r *Recording) Series(source, subject, name string) Series {
 	return r.series[seriesKey{source, subject, name}]
+}
+
+// Of is a declared series; where it is about one of several, about which (series.Name.About).
+func (r *Recording) Of(s series.Name, which string) Series {
+	return r.Series(s.Source, s.About(which), s.Name)
 }
 
 // Names lists the series of a source and subject whose name starts with prefix, sorted.
@@ -297,5 +304,5 @@ var (
 // OwnCallsApart reports whether the tap's counts are of users' calls alone. In older recordings the server's end counts
 // slowpath's own calls, too.
 func (r *Recording) OwnCallsApart() bool {
-	return len(r.Series(SourceTap, SubjectSelf, "tap.calls.own")) > 0
+	return len(r.Of(series.TapCallsOwn, "")) > 0
 }

@@ -2,7 +2,9 @@ package report
 
 import (
 	"cmp"
+	_ "embed" // scenarios.tsv
 	"io"
+	"strings"
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/remedy"
@@ -46,18 +48,33 @@ type Evidence struct {
 	Kernel     string `json:"kernel"`     // and the tap
 }
 
-// TextOf is what is known of a cause. Scenarios are those that make it.
-func TextOf(c cause.Cause, scenarios []string) CauseText {
+// TextOf is what is known of a cause.
+func TextOf(c cause.Cause) CauseText {
 	t := CauseText{
 		ID: c.ID, Title: c.Title, Layer: c.Layer, Mechanism: c.Mechanism,
 		Evidence: Evidence{c.Needs.T0, c.Needs.T1, c.Needs.T2}, RuledOut: c.RuledOut,
 		LookAlikes: list(c.LookAlikes), ConsequenceOf: list(c.Roots()), Fix: c.Remedy, Options: []string{},
-		Scenarios: list(scenarios), See: list(c.See),
+		Scenarios: list(scenariosOf(c.ID)), See: list(c.See),
 	}
 	for _, topic := range c.Options {
 		t.Options = append(t.Options, remedy.Texts(topic)...)
 	}
 	return t
+}
+
+// scenariosTable has a line for each scenario of the lab: the cause, a tab, and the scenario. make docs writes it.
+//
+//go:embed scenarios.tsv
+var scenariosTable string
+
+// scenariosOf are the scenarios that make a cause.
+func scenariosOf(cause string) (ids []string) {
+	for line := range strings.Lines(scenariosTable) {
+		if id, of := strings.CutPrefix(line, cause+"\t"); of {
+			ids = append(ids, strings.TrimSuffix(id, "\n"))
+		}
+	}
+	return ids
 }
 
 // CausesJSON writes causes by the contract slowpath.causes/v1.

@@ -14,7 +14,7 @@ import (
 func TestCausesFit(t *testing.T) {
 	var all []CauseText
 	for _, c := range cause.Catalogue() {
-		all = append(all, TextOf(c, []string{c.ID}))
+		all = append(all, TextOf(c))
 	}
 	for width := 40; width <= 240; width += 10 {
 		s := layout.Style{Width: width, Unicode: true}

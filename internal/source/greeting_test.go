@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/wire/resp"
@@ -58,10 +59,16 @@ func TestErrorsOfTheFirstConnection(t *testing.T) {
 	}
 }
 
-func TestWindow(t *testing.T) {
-	ctx, cancel := Window(t.Context(), time.Millisecond)
+func TestWindow(t *testing.T) { synctest.Test(t, testWindow) }
+
+func testWindow(t *testing.T) {
+	begin := time.Now()
+	ctx, cancel := Window(t.Context(), time.Hour)
 	defer cancel()
 	<-ctx.Done()
+	if took := time.Since(begin); took != time.Hour {
+		t.Errorf("it ended after %v", took)
+	}
 	if _, ok := ctx.Deadline(); ok || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("the end of a watch is a deadline: %v", ctx.Err())
 	}

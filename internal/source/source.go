@@ -14,6 +14,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/probe"
 	"slowpath/internal/source/profile"
@@ -351,7 +352,7 @@ func (r *run) watchSelf(ctx context.Context) {
 		if ns, ok := r.delayEach(n, delayEvery); ok {
 			r.sink.Sample(recording.Sample{
 				TimeNs: r.Clock.Now(), Source: recording.SourceHost,
-				Subject: recording.SubjectSelf, Name: "process.delay_ns", Value: float64(ns),
+				Subject: recording.SubjectSelf, Name: series.OwnDelay.Name, Value: float64(ns),
 			})
 		}
 		r.sampleOwnCPU(r.Clock.Now()) // a part of the watch may be saved
@@ -422,6 +423,6 @@ func (r *run) finish() {
 func (r *run) sampleOwnCPU(now int64) {
 	r.sink.Sample(recording.Sample{
 		TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
-		Name: "process.cpu_ns", Value: float64(ownCPU() - r.cpu),
+		Name: series.OwnCPU.Name, Value: float64(ownCPU() - r.cpu),
 	})
 }

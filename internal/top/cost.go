@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"slowpath/internal/live"
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Meter measures what slowpath takes of this host.
@@ -86,8 +86,8 @@ func processCPU() time.Duration {
 
 // kernelShare is what the kernel programs take, as a part of a core; -1 where the kernel does not measure it.
 func kernelShare(v *live.View) float64 {
-	ns, _, ok := v.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_ns")
-	of, _, measured := v.LastSample(recording.SourceTap, recording.SubjectSelf, "tap.hook_measured_ns")
+	ns, _, ok := v.LastSample(series.TapHookTime, "")
+	of, _, measured := v.LastSample(series.TapHookMeasured, "")
 	if !ok || !measured || of <= 0 {
 		return -1
 	}

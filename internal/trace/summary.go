@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Summary sums up a trace.
@@ -174,13 +175,14 @@ func generalize(culprit string) string {
 
 func (t *aggregate) summary() Summary {
 	s := Summary{
-		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched, Unaligned: int64(t.counters["tap.unaligned"]),
-		Dropped:    int64(t.counters["tap.dropped"]),
-		Unreported: int64(t.counters["tap.unreported"]), Garbage: int64(t.counters["tap.garbage"]),
-		Replies: int64(t.counters["tap.calls.server"] + t.counters["tap.calls.client"]),
+		ProcessFilter: t.processFilter, Slow: t.slow, Matched: t.matched,
+		Unaligned:  int64(t.counter(series.TapUnaligned)),
+		Dropped:    int64(t.counter(series.TapDropped)),
+		Unreported: int64(t.counter(series.TapUnreported)), Garbage: int64(t.counter(series.TapGarbage)),
+		Replies: int64(t.counter(series.TapCallsServer) + t.counter(series.TapCallsClient)),
 	}
-	if out := t.counters["tap.left_out"]; out > 0 {
-		s.LeftOut = out / (out + t.counters["tap.reads"])
+	if out := t.counter(series.TapLeftOut); out > 0 {
+		s.LeftOut = out / (out + t.counter(series.TapReads))
 	}
 	s.Fast, s.Reported = t.fast, t.reported()
 	for name, o := range t.ops {
@@ -210,13 +212,16 @@ func (t *aggregate) summary() Summary {
 	return s
 }
 
+// counter is the last value of a counter of the tap.
+func (t *aggregate) counter(of series.Name) float64 { return t.counters[of.Name] }
+
 // reported is which share of the calls that were not slow the programs reported, each end of a connection for itself.
 func (t *aggregate) reported() float64 {
-	fast := t.counters["tap.calls.server"] + t.counters["tap.calls.client"] - t.counters["tap.slow"]
+	fast := t.counter(series.TapCallsServer) + t.counter(series.TapCallsClient) - t.counter(series.TapSlow)
 	if fast <= 0 {
 		return 1
 	}
-	return min(t.counters["tap.sampled"]/fast, 1)
+	return min(t.counter(series.TapSampled)/fast, 1)
 }
 
 // command uses the end that saw more calls; if equal the client's, which includes the network.

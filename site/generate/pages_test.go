@@ -14,7 +14,7 @@ import (
 func TestEveryCauseHasAPage(t *testing.T) {
 	var causes []report.CauseText
 	for _, c := range cause.Catalogue() {
-		causes = append(causes, report.TextOf(c, []string{c.ID}))
+		causes = append(causes, report.TextOf(c))
 	}
 	const judged = "slow-command"
 	verdicts := map[string]verdict{judged: {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"slowpath/internal/recording"
+	recorded "slowpath/internal/recording/series"
 )
 
 // maxUnseen is how many things that were missed have a series; the sources have fewer.
@@ -113,16 +114,16 @@ func (m *Metrics) collectSight(s series) {
 		s.put(unseen, u.Share(), label(u.What), counted)
 	}
 	for _, node := range v.Nodes() {
-		if us, _, ok := v.LastSample(recording.SourceServer, node, "self.commands_usec"); ok {
-			s.put(ownServerTime, us/1e6, label(node))
+		if us, _, ok := v.LastSample(recorded.OwnCommandsTime, node); ok {
+			s.put(ownServerTime, recorded.OwnCommandsTime.Seconds(us), label(node))
 		}
 	}
-	last := func(name string) float64 {
-		value, _, _ := v.LastSample(recording.SourceTap, recording.SubjectSelf, name)
+	last := func(of recorded.Name) float64 {
+		value, _, _ := v.LastSample(of, "")
 		return value
 	}
-	if runs := last("tap.hook_runs"); runs > 0 {
-		s.put(hookRun, last("tap.hook_ns")/runs/1e9)
+	if runs := last(recorded.TapHookRuns); runs > 0 {
+		s.put(hookRun, last(recorded.TapHookTime)/runs/1e9)
 	}
 }
 

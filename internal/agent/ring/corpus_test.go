@@ -121,8 +121,8 @@ func line(rec *recording.Recording, tier recording.Tier) string {
 
 // TestRecordingsThroughTheRing: see throughTheRing. TestCorpusThroughTheRing has all recordings.
 func TestRecordingsThroughTheRing(t *testing.T) {
-	for _, incident := range []string{"healthy-idle", "slow-command"} {
-		t.Run(incident, func(t *testing.T) { throughTheRing(t, incident) })
+	for _, scenario := range []string{"healthy-idle", "slow-command"} {
+		t.Run(scenario, func(t *testing.T) { throughTheRing(t, scenario) })
 	}
 }
 
@@ -131,10 +131,10 @@ var cameBefore = []string{"active-expire-cycle", "pool-idle-reap-redial-go-redis
 
 // throughTheRing writes a recording of the corpus to a ring, row by row, and saves it: it is judged as the original,
 // and of its last seven tenths the first cause is the same.
-func throughTheRing(t *testing.T, incident string) {
+func throughTheRing(t *testing.T, scenario string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "original.slowpath")
-	if err := corpus.Unpack(incident, path); err != nil {
+	if err := corpus.Unpack(scenario, path); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := recording.Open(path)
@@ -182,7 +182,7 @@ func throughTheRing(t *testing.T, incident string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := first(want), first(part); a != b && !slices.Contains(cameBefore, incident) {
+	if a, b := first(want), first(part); a != b && !slices.Contains(cameBefore, scenario) {
 		t.Errorf("the whole is judged as %q, its last part as %q", a, b)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // The tap counts calls once a second, at times of its own, and reports slow ones one by one. A window begins and ends
@@ -14,7 +15,7 @@ const farNs = int64(2e9)
 
 // isCount reports whether a sample is one that the tap writes at each count.
 func isCount(s recording.Sample) bool {
-	return s.Source == recording.SourceTap && s.Subject == recording.SubjectSelf && s.Name == "tap.dropped"
+	return s.Source == recording.SourceTap && s.Subject == recording.SubjectSelf && s.Name == series.TapDropped.Name
 }
 
 // outline is when the tap counted, and what ended and began meanwhile. It takes rows before a window does.

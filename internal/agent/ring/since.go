@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // counter is a number that counts from the begin of a watch, and is to count from the begin of a window.
@@ -20,7 +21,7 @@ func (c *counter) since(v float64) float64 {
 }
 
 // alwaysThere are counters that a watch writes as 0, too.
-var alwaysThere = map[string]bool{"tap.calls.own": true, "tap.dropped": true}
+var alwaysThere = map[string]bool{series.TapCallsOwn.Name: true, series.TapDropped.Name: true}
 
 // sinceBegin reports whether a sample counts from the begin of the watch. The diagnosis reads its last value as that of
 // the whole watch; of other counters it reads the growth.
@@ -30,7 +31,7 @@ func sinceBegin(s recording.Sample) bool {
 		return strings.HasPrefix(s.Name, recording.ErrorRepliesPrefix) || s.Subject == recording.SubjectSelf &&
 			!strings.HasPrefix(s.Name, "tap.hook_") // these are of a second of its own
 	case recording.SourceHost:
-		return s.Subject == recording.SubjectSelf && s.Name != "process.delay_ns"
+		return s.Subject == recording.SubjectSelf && s.Name != series.OwnDelay.Name
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // stateRank orders the states of a main thread: a thread that is frozen is not throttled.
@@ -35,7 +36,7 @@ type hostState struct {
 func readHostStates(rec *recording.Recording, threads map[string]*mainThread, proxied map[string]bool) *hostStates {
 	h := &hostStates{map[string]bool{}, map[string][]hostState{}, map[string]*timeIndex{}}
 	for _, node := range rec.Nodes() {
-		h.watched[node] = len(rec.Series(recording.SourceHost, node, "main.run_ns")) > 0
+		h.watched[node] = len(rec.Of(series.MainRun, node)) > 0
 	}
 	throttled := map[string]bool{} // by the tap
 	for node, t := range threads {

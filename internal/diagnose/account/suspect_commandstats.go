@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // counted is what commandstats says of one command between two polls, without what slowpath sent itself.
@@ -24,11 +25,12 @@ type counted struct {
 func commandstatsSuspects(rec *recording.Recording, node string, logged []Suspect) []Suspect {
 	var out []Suspect
 	polls := rec.EventsOf(recording.SourceServer, node, recording.KindPoll)
-	for _, name := range rec.Names(recording.SourceServer, node, "cmdstat_") {
-		if !strings.HasSuffix(name, ".usec") {
+	for _, name := range rec.Names(recording.SourceServer, node, series.CommandPrefix) {
+		stat, ok := strings.CutSuffix(strings.TrimPrefix(name, series.CommandPrefix), ".usec")
+		if !ok {
 			continue
 		}
-		for _, c := range readCounted(rec, node, name, polls, logged) {
+		for _, c := range readCounted(rec, node, stat, polls, logged) {
 			if s, ok := c.suspect(); ok {
 				out = append(out, s)
 			}
@@ -37,12 +39,12 @@ func commandstatsSuspects(rec *recording.Recording, node string, logged []Suspec
 	return out
 }
 
-func readCounted(rec *recording.Recording, node, name string, polls []recording.Event, logged []Suspect) []counted {
+func readCounted(rec *recording.Recording, node, stat string, polls []recording.Event, logged []Suspect) []counted {
 	var out []counted
-	command := commandName(name)
-	calls := rec.Series(recording.SourceServer, node, strings.TrimSuffix(name, "usec")+"calls")
+	command := strings.ToUpper(strings.ReplaceAll(stat, "|", " ")) // "CLUSTER NODES" for "cluster|nodes"
+	calls, usec := rec.Of(series.CommandCalls(stat), node), series.CommandUsec(stat)
 	baseline := 0.0
-	for _, st := range rec.Series(recording.SourceServer, node, name).Steps() {
+	for _, st := range rec.Of(usec, node).Steps() {
 		before, _ := calls.At(st.FromNs)
 		after, _ := calls.At(st.ToNs)
 		n := after - before
@@ -51,7 +53,7 @@ func readCounted(rec *recording.Recording, node, name string, polls []recording.
 			continue
 		}
 		c := counted{
-			node: node, command: command, Step: st, calls: n - own, totalNs: st.Delta * 1000 * (n - own) / n,
+			node: node, command: command, Step: st, calls: n - own, totalNs: usec.Ns(st.Delta) * (n - own) / n,
 			logged: isLogged(logged, node, command, st),
 		}
 		if avg := c.totalNs / c.calls; baseline == 0 || avg < baseline {
@@ -122,11 +124,4 @@ func isLogged(logged []Suspect, node, command string, st recording.Step) bool {
 		}
 	}
 	return false
-}
-
-// commandName turns "cmdstat_cluster|nodes.usec" into "CLUSTER NODES".
-func commandName(series string) string {
-	name := strings.TrimPrefix(series, "cmdstat_")
-	name = name[:strings.LastIndexByte(name, '.')]
-	return strings.ToUpper(strings.ReplaceAll(name, "|", " "))
 }

@@ -1,9 +1,8 @@
 package account
 
 import (
-	"strings"
-
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // hostTimes are the times in which the host source saw the main thread of a node on the CPU (busy), and kept from it
@@ -66,10 +65,10 @@ func checkWithHost(rec *recording.Recording, suspects []Suspect) {
 
 // meanNs is what a command takes on average, by commandstats, and how often it was called in the watch.
 func meanNs(rec *recording.Recording, s *Suspect) (ns int64, calls float64) {
-	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|"))
-	calls = rec.Series(recording.SourceServer, s.Node, name+".calls").Growth()
-	usec := rec.Series(recording.SourceServer, s.Node, name+".usec").Growth()
-	return int64(usec / max(calls, 1) * 1000), calls
+	stat := series.InCommandstats(s.Command)
+	calls = rec.Of(series.CommandCalls(stat), s.Node).Growth()
+	time := series.CommandUsec(stat)
+	return int64(time.Ns(rec.Of(time, s.Node).Growth() / max(calls, 1))), calls
 }
 
 // A command is fast that is called fastCalls times in a watch, and on average takes less than a part in fastTimes of

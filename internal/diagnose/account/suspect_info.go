@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // infoSuspects turns the counters of jobs that no command shows into suspects: what the loop spent on each between two
@@ -21,14 +22,12 @@ type jobs struct {
 	node string
 }
 
-func (j jobs) series(field string) recording.Series {
-	return j.rec.Series(recording.SourceServer, j.node, field)
-}
+func (j jobs) of(s series.Name) recording.Series { return j.rec.Of(s, j.node) }
 
 // rose is by how much a counter rose within a step of another.
-func (j jobs) rose(field string, st recording.Step) float64 {
-	before, _ := j.series(field).At(st.FromNs)
-	after, _ := j.series(field).At(st.ToNs)
+func (j jobs) rose(s series.Name, st recording.Step) float64 {
+	before, _ := j.of(s).At(st.FromNs)
+	after, _ := j.of(s).At(st.ToNs)
 	return after - before
 }
 
@@ -57,9 +56,9 @@ const (
 // (expire.c: a quarter of each period of hz, 25 ms at the default of 10).
 func (j jobs) expiry() []Suspect {
 	var out []Suspect
-	cpu := j.series("expire_cycle_cpu_milliseconds")
+	cpu := j.of(series.ExpireCycleCPU)
 	for _, st := range cpu.Steps() {
-		ns, keys := st.Delta*1e6, j.rose("expired_keys", st)
+		ns, keys := series.ExpireCycleCPU.Ns(st.Delta), j.rose(series.ExpiredKeys, st)
 		switch {
 		case ns < float64(minSuspectNs):
 		case keys > 0 && ns/keys >= bigFreeNs:
@@ -74,10 +73,10 @@ func (j jobs) expiry() []Suspect {
 		return out
 	}
 	slice := expireShare * 1e9 / DefaultHz
-	if hz, ok := j.series("hz").Last(); ok && hz > 0 {
+	if hz, ok := j.of(series.Hz).Last(); ok && hz > 0 {
 		slice = expireShare * 1e9 / hz
 	}
-	for _, st := range j.series("expired_time_cap_reached_count").Steps() {
+	for _, st := range j.of(series.ExpiredTimeCapReachedCount).Steps() {
 		out = append(out, j.suspect(KindExpire, st, slice, int(st.Delta),
 			fmt.Sprintf("active expire cycle (used up its time %.0f times)", st.Delta)))
 	}
@@ -97,12 +96,12 @@ const (
 // by the number of keys.
 func (j jobs) eviction() []Suspect {
 	var out []Suspect
-	for _, st := range j.series("evicted_keys").Steps() {
+	for _, st := range j.of(series.EvictedKeys).Steps() {
 		each := float64(evictKeyNs)
-		if st.Delta >= evictManyPer*j.rose("total_commands_processed", st) {
+		if st.Delta >= evictManyPer*j.rose(series.TotalCommandsProcessed, st) {
 			each = evictManyNs
 		}
-		ns := max(st.Delta*each, j.rose("total_eviction_exceeded_time", st)*1e6)
+		ns := max(st.Delta*each, series.TotalEvictionExceededTime.Ns(j.rose(series.TotalEvictionExceededTime, st)))
 		if ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
 				st.Delta)))
@@ -113,8 +112,8 @@ func (j jobs) eviction() []Suspect {
 
 func (j jobs) defrag() []Suspect {
 	var out []Suspect
-	for _, st := range j.series("total_active_defrag_time").Steps() {
-		if ns := st.Delta * 1e6; ns >= float64(minSuspectNs) {
+	for _, st := range j.of(series.TotalActiveDefragTime).Steps() {
+		if ns := series.TotalActiveDefragTime.Ns(st.Delta); ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindDefrag, st, ns, 1, fmt.Sprintf("active defragmentation (%.0f ms in this "+
 				"second)", st.Delta)))
 		}
@@ -135,14 +134,14 @@ const (
 // frees are big keys that expired or were evicted: memory fell by much for few keys.
 func (j jobs) frees() []Suspect {
 	var out []Suspect
-	memory := j.series("used_memory")
+	memory := j.of(series.UsedMemory)
 	for i := 1; i < len(memory); i++ {
 		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value -
 			memory[i].Value}
-		for _, gone := range []string{"expired_keys", "evicted_keys"} {
+		for _, gone := range []series.Name{series.ExpiredKeys, series.EvictedKeys} {
 			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= BigFreeBytes {
 				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1,
-					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone)))
+					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone.Name)))
 			}
 		}
 	}
@@ -166,14 +165,17 @@ const (
 // bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.
 func (j jobs) bulk() []Suspect {
 	var out []Suspect
-	for _, d := range []struct{ field, buffer, text string }{
-		{"total_net_output_bytes", "client_recent_max_output_buffer", "writing %.0f MB of replies"},
-		{"total_net_input_bytes", "client_recent_max_input_buffer", "reading %.0f MB of arguments"},
+	for _, d := range []struct {
+		bytes, buffer series.Name
+		text          string
+	}{
+		{series.TotalNetOutputBytes, series.ClientRecentMaxOutputBuffer, "writing %.0f MB of replies"},
+		{series.TotalNetInputBytes, series.ClientRecentMaxInputBuffer, "reading %.0f MB of arguments"},
 	} {
-		for _, st := range j.series(d.field).Steps() {
+		for _, st := range j.of(d.bytes).Steps() {
 			ns := st.Delta * bulkNsPerByte
-			buffer, _ := j.series(d.buffer).At(st.ToNs)
-			each := st.Delta / max(1, j.rose("total_commands_processed", st))
+			buffer, _ := j.of(d.buffer).At(st.ToNs)
+			each := st.Delta / max(1, j.rose(series.TotalCommandsProcessed, st))
 			if ns >= bulkShare*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= bulkBuffer) {
 				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text,
 					st.Delta/1e6)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // matcher finds for each long stretch of work that the tap saw the server's own record of it: both show the same thing,
@@ -191,13 +192,13 @@ func (m *matcher) freedByStats(w Suspect) bool {
 		return false
 	}
 	usec := 0.0
-	name := "cmdstat_" + strings.ToLower(w.Command) + ".usec"
-	for _, st := range m.rec.Series(recording.SourceServer, w.Node, name).Steps() {
+	time := series.CommandUsec(series.InCommandstats(w.Command))
+	for _, st := range m.rec.Of(time, w.Node).Steps() {
 		if st.ToNs > w.FromNs && st.FromNs < w.ToNs {
 			usec += st.Delta
 		}
 	}
-	return usec*1000 >= float64(w.OnCPUNs)/2
+	return time.Ns(usec) >= float64(w.OnCPUNs)/2
 }
 
 // jobRank orders what a loop may have done: first what the server records one by one, then what it only counts.

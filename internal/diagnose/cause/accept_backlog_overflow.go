@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // acceptBacklogOverflow: the accept queue is full, and the kernel drops new connections. Callers retry the SYN after
@@ -54,7 +55,7 @@ const (
 
 func explainBacklog(n *facts.Node) *Finding {
 	b := n.AcceptQueue()
-	counted := len(n.Host("net.ListenOverflows")) > 0
+	counted := len(n.Series(series.ListenOverflows)) > 0
 	if counted && !b.DropsAreOwn || !counted && (b.FreshRetransmitted < minLateProbes || b.KeptRetransmitted > 0) {
 		return nil
 	}
@@ -111,8 +112,8 @@ func isConnectLoss(a account.Account, s account.Segment) bool {
 func shareOfDrops(n *facts.Node, b facts.AcceptQueue) float64 {
 	cost := n.ConnectionCost()
 	dropped := b.Drops * facts.SYNTimeoutNs
-	served := n.Growth("total_commands_processed")*float64(cost.CallNs) +
-		n.Growth("total_connections_received")*float64(cost.OpeningNs)
+	served := n.Growth(series.TotalCommandsProcessed)*float64(cost.CallNs) +
+		n.Growth(series.TotalConnectionsReceived)*float64(cost.OpeningNs)
 	if dropped == 0 {
 		return 0
 	}
@@ -137,7 +138,7 @@ func (f *Finding) supportBacklog(b facts.AcceptQueue) {
 
 func backlogFix(n *facts.Node, b facts.AcceptQueue) (fix []remedy.Step) {
 	configured := n.ConfigInt("tcp-backlog")
-	somaxconn, _ := n.Host("net.somaxconn").Last()
+	somaxconn, _ := n.Series(series.Somaxconn).Last()
 	if configured > 0 && configured < raisedBacklog {
 		fix = append(fix, remedy.ConfigSet(n, "larger-backlog", "tcp-backlog", strconv.Itoa(raisedBacklog), ""))
 	}

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // activeExpireCycle: many keys expire at the same time. The cycle that removes them takes up to a quarter of the main
@@ -57,14 +58,14 @@ const (
 
 func explainExpire(n *facts.Node) *Finding {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
-	share := n.Growth("expire_cycle_cpu_milliseconds") / 1e3 / n.Seconds()
-	caps := n.Growth("expired_time_cap_reached_count")
+	share := series.ExpireCycleCPU.Seconds(n.Growth(series.ExpireCycleCPU)) / n.Seconds()
+	caps := n.Growth(series.ExpiredTimeCapReachedCount)
 	if !h.Matters() && (share < largeExpireShare || caps < manyCaps || n.Ledger.ExcessNs > 0) {
 		return nil
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
 	f.supportWaits(n, h, "the expire cycle")
-	expired := n.Growth("expired_keys")
+	expired := n.Growth(series.ExpiredKeys)
 	f.support(recording.SourceServer, expired, "keys",
 		"%s expired during the watch (%.0f per second on average)", counted(expired, "key"), expired/n.Seconds())
 	if share > 0 {
@@ -83,7 +84,7 @@ func explainExpire(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
 		f.Strength = min(f.Strength, 0.4)
 	}
-	if stale, ok := n.Info("expired_stale_perc").Max(); ok && stale >= acceptableStale {
+	if stale, ok := n.Series(series.ExpiredStalePerc).Max(); ok && stale >= acceptableStale {
 		f.support(recording.SourceServer, stale, "%",
 			"up to %.0f %% of the keys with a TTL had expired but were not removed yet (expired_stale_perc)", stale)
 	}
@@ -107,7 +108,7 @@ func expireFix(n *facts.Node, busy, expired float64) []remedy.Step {
 		fix = append(fix, remedy.ConfigSet(n, "less-expire-effort", "active-expire-effort", "1",
 			"Let the cycle take a quarter of the time at most, the default"))
 	}
-	if hz, ok := n.Info("hz").Last(); ok && hz <= account.DefaultHz && hz > 0 {
+	if hz, ok := n.Series(series.Hz).Last(); ok && hz <= account.DefaultHz && hz > 0 {
 		fix = append(fix, remedy.ConfigSet(n, "shorter-expire-slices", "hz", "50",
 			fmt.Sprintf("Slices of up to %.0f ms instead of %.0f ms, until the keys are spread", 250/50.0, 250/hz)).
 			Risking("it takes a little more CPU time when idle"))

@@ -5,6 +5,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // aofEverysecStall: the fsync of the background thread is still running. After two seconds the main thread writes
@@ -46,7 +47,7 @@ func explainEverysec(n *facts.Node) *Finding {
 	if !a.Enabled || a.Fsync == "always" || a.Fsync == "" && n.SyncsInMainThread() {
 		return nil
 	}
-	delayed := n.Growth("aof_delayed_fsync")
+	delayed := n.Growth(series.AOFDelayedFsync)
 	cl, strength := n.DiskClaim(facts.InSyscall(facts.DiskSyscalls)), 0.95
 	inLatency := n.HasLatencyEvent(everysecEvents)
 	if !n.HostWatched() {
@@ -81,10 +82,11 @@ func explainEverysec(n *facts.Node) *Finding {
 		"%s waited for it, up to %s in one call", ofSlow(cl.Calls, n), format.Brief(cl.MaxNs))
 	f.supportAppended(n)
 	child := false
-	for _, field := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
-		if v, ok := n.Info(field).Max(); ok && v > 0 {
+	for _, field := range []series.Name{series.RDBBgsaveInProgress, series.AOFRewriteInProgress} {
+		if v, ok := n.Series(field).Max(); ok && v > 0 {
 			child = true
-			f.support(recording.SourceServer, v, "", "a child process was writing to the disk meanwhile (%s)", field)
+			f.support(recording.SourceServer, v, "", "a child process was writing to the disk meanwhile (%s)",
+				field.Name)
 		}
 	}
 	f.FixSteps = everysecFix(n, child)
@@ -120,7 +122,7 @@ const longFsyncNs = int64(1500e6)
 // fsyncPending is how long the background thread had an fsync pending.
 func fsyncPending(n *facts.Node) int64 {
 	var ns int64
-	s := n.Info("aof_pending_bio_fsync")
+	s := n.Series(series.AOFPendingBioFsync)
 	for i, p := range s {
 		to := n.EndNs
 		if i+1 < len(s) {

@@ -5,6 +5,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // aofFsyncAlways: with appendfsync always, the main thread waits for the disk in each event-loop iteration that wrote
@@ -77,4 +78,4 @@ func explainFsyncAlways(n *facts.Node) *Finding {
 }
 
 // writes reports whether anything was appended to the AOF.
-func writes(n *facts.Node) bool { return n.Growth("aof_current_size") > 0 }
+func writes(n *facts.Node) bool { return n.Growth(series.AOFCurrentSize) > 0 }

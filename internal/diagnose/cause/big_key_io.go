@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // bigKeyIO: the main thread copies values of megabytes into replies and writes them to sockets. The time in SLOWLOG
@@ -56,12 +57,15 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 	}
 	f.supportCommands(n, commands)
 	f.supportWaits(n, h, "big values")
-	for _, d := range []struct{ field, text string }{
-		{"total_net_output_bytes", "sent"},
-		{"total_net_input_bytes", "received"},
+	for _, d := range []struct {
+		of   series.Name
+		text string
+	}{
+		{series.TotalNetOutputBytes, "sent"},
+		{series.TotalNetInputBytes, "received"},
 	} {
-		bytes := n.Growth(d.field)
-		each := bytes / max(1, n.Growth("total_commands_processed"))
+		bytes := n.Growth(d.of)
+		each := bytes / max(1, n.Growth(series.TotalCommandsProcessed))
 		if bytes/n.Seconds() >= notableBytes {
 			f.support(recording.SourceServer, bytes/n.Seconds(), "bytes/s",
 				"the server %s %.0f MB per second, %.0f kB per command", d.text, bytes/n.Seconds()/1e6, each/1e3)
@@ -80,13 +84,16 @@ const notableBytes = 1e6
 
 // supportBuffers shows the clients with the largest buffers.
 func (f *Finding) supportBuffers(n *facts.Node) {
-	for _, b := range []struct{ field, what string }{
-		{"client_recent_max_output_buffer", "reply"},
-		{"client_recent_max_input_buffer", "argument"},
+	for _, b := range []struct {
+		of   series.Name
+		what string
+	}{
+		{series.ClientRecentMaxOutputBuffer, "reply"},
+		{series.ClientRecentMaxInputBuffer, "argument"},
 	} {
-		if v, ok := n.Info(b.field).Max(); ok && v >= facts.MinBulkBytes {
+		if v, ok := n.Series(b.of).Max(); ok && v >= facts.MinBulkBytes {
 			f.support(recording.SourceServer, v, "bytes",
-				"the largest %s buffer of a client was %.1f MB (%s)", b.what, v/1e6, b.field)
+				"the largest %s buffer of a client was %.1f MB (%s)", b.what, v/1e6, b.of.Name)
 		}
 	}
 	var worst facts.Client
@@ -116,7 +123,7 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
 			part = known
 		}
 	}
-	reads := n.Growth("total_net_output_bytes") >= n.Growth("total_net_input_bytes")
+	reads := n.Growth(series.TotalNetOutputBytes) >= n.Growth(series.TotalNetInputBytes)
 	if reads {
 		fix = append(fix, remedy.Step{
 			ID: "read-a-part", Kind: remedy.Change, Restart: "the application",

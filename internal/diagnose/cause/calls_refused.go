@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // callsRefused: the server answers with an error that says that it, or its configuration, does not serve such calls
@@ -233,7 +234,7 @@ func answeredInStead(n *facts.Node, code string) bool {
 	}
 	sent := 0.0
 	for _, name := range []string{"eval", "eval_ro", "script", "script|load"} {
-		sent += n.Growth("cmdstat_" + name + ".calls")
+		sent += n.Growth(series.CommandCalls(name))
 	}
 	missing, _ := n.ErrorCount(code)
 	return 2*sent >= missing
@@ -298,15 +299,15 @@ func (f *Finding) supportClusterState(n *facts.Node, code string) {
 	if code != clusterDownCode {
 		return
 	}
-	assigned, ok := n.Info("cluster_slots_assigned").Last()
+	assigned, ok := n.Series(series.ClusterSlotsAssigned).Last()
 	if ok && assigned < allSlots {
 		f.support(recording.SourceServer, allSlots-assigned, "slots", "%.0f of %d slots have no node (CLUSTER INFO)",
 			allSlots-assigned, allSlots)
 	}
-	for _, field := range []string{"cluster_slots_pfail", "cluster_slots_fail"} {
-		if slots, _ := n.Info(field).Max(); slots > 0 {
+	for _, field := range []series.Name{series.ClusterSlotsPfail, series.ClusterSlotsFail} {
+		if slots, _ := n.Series(field).Max(); slots > 0 {
 			f.support(recording.SourceServer, slots, "slots", "%.0f slots belong to nodes that do not answer (%s)",
-				slots, field)
+				slots, field.Name)
 		}
 	}
 	if silent := n.SilentMasters(); len(silent) > 0 {

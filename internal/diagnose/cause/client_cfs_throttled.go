@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // clientCFSThrottled: the caller's cgroup has used up its CPU quota. The replies are there, but its threads may not run
@@ -63,8 +64,8 @@ func explainClientThrottled(n *facts.Node) *Finding {
 			"the CPU quota of %s throttled them, %.2f cores", q.Cgroup, q.Cores)
 	}
 	f.supportClientQuota(n, path)
-	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
+		threads, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
 			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
 	}

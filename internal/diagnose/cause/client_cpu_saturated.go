@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // clientCPUSaturated: the caller needs more CPU than it has, or others use its CPUs. Its replies wait for a thread that
@@ -68,8 +69,8 @@ func explainClientCPU(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
 		"its threads spent %s in the run queue in %.0f s, %.1f at a time, in waits of at least 0.2 ms",
 		format.Brief(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
-	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
-		threads, _ := n.ProcessSeries(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
+		threads, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
 			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
 	}
@@ -94,7 +95,8 @@ func explainClientCPU(n *facts.Node) *Finding {
 
 // starvedOf is the share of a process's demand for CPU that its threads spent in the run queue.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
-	run := facts.Rate(n.ProcessSeries(t.PID, "cpu_ns")) * n.Seconds() // the host source may have found the process late
+	// the host source may have found the process late
+	run := facts.Rate(n.ProcessSeries(t.PID, series.ClientCPU)) * n.Seconds()
 	// CPU time was not counted: compare the waits with the wall time
 	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))

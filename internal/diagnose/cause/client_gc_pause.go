@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // clientGCPause: the caller's runtime stops the program to collect garbage.
@@ -59,7 +60,7 @@ func explainClientGC(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(len(t.Collecting)), "collections",
 		"its runtime reported %s of at least 1 ms, %s in all, up to %s", counted(len(t.Collecting), "collection"),
 		format.Brief(t.Collecting.TotalNs()), format.Brief(longest))
-	if rss, ok := n.ProcessSeries(c.PID, "rss_bytes").Max(); ok {
+	if rss, ok := n.ProcessSeries(c.PID, series.ClientRSS).Max(); ok {
 		f.support(recording.SourceHost, rss, "bytes", "its memory is %.0f MB", rss/1e6)
 	}
 	if t.ThrottledNs > 0 {

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // clientPauseOrWriteBlock: the server is fine, but was told to serve nobody, or no writer: CLIENT PAUSE, FAILOVER, a
@@ -210,7 +211,7 @@ func explainNoReplicas(n *facts.Node) *Finding {
 	r := n.RefusedWith("NOREPLICAS")
 	refused := r.Users
 	want := max(n.ConfigInt("min-replicas-to-write"), n.ConfigInt("min-slaves-to-write"))
-	good, known := n.Info("min_slaves_good_slaves").Min()
+	good, known := n.Series(series.MinSlavesGoodSlaves).Min()
 	if refused == 0 && !(want > 0 && known && int(good) < want) {
 		return nil
 	}

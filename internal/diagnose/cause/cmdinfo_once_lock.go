@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -65,20 +66,18 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 			l.add(n)
 			continue
 		}
-		own := n.Growth("self.polls") + 1 // slowpath's own CLUSTER INFO
-		l.asked += n.Growth("cmdstat_command.calls")
-		l.usec += n.Growth("cmdstat_command.usec")
+		own := n.Growth(series.OwnPolls) + 1 // slowpath's own CLUSTER INFO
+		l.asked += n.Growth(series.CommandCalls("command"))
+		l.usec += n.Growth(series.CommandUsec("command"))
 		l.redials += n.Churn().PerSecond * c.Seconds()
-		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			base, ok := strings.CutSuffix(name, ".calls")
-			command := strings.TrimPrefix(base, "cmdstat_")
+		for _, command := range n.CountedCommands() {
+			calls := n.Growth(series.CommandCalls(command))
 			switch {
-			case !ok:
 			case facts.IsDataCommand(command):
-				l.data += n.Growth(name)
-				l.dataUs += n.Growth(base + ".usec")
+				l.data += calls
+				l.dataUs += n.Growth(series.CommandUsec(command))
 			case strings.HasPrefix(command, "cluster") && !strings.HasSuffix(command, "|info"):
-				l.maps += max(n.Growth(name)-own, 0)
+				l.maps += max(calls-own, 0)
 			}
 		}
 	}
@@ -86,9 +85,7 @@ func commandLoopOf(c *facts.Case) (l commandLoop) {
 }
 
 // countsCommands reports whether INFO commandstats is readable.
-func countsCommands(n *facts.Node) bool {
-	return len(n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_")) > 0
-}
+func countsCommands(n *facts.Node) bool { return len(n.CountedCommands()) > 0 }
 
 // add counts a node's commands by what the tap saw at the server.
 func (l *commandLoop) add(n *facts.Node) {
@@ -113,7 +110,7 @@ func (l *commandLoop) add(n *facts.Node) {
 // askedCommands is how often the node was asked for COMMAND, and by which source that is known.
 func askedCommands(n *facts.Node) (count float64, source string) {
 	if countsCommands(n) {
-		return n.Growth("cmdstat_command.calls"), recording.SourceServer
+		return n.Growth(series.CommandCalls("command")), recording.SourceServer
 	}
 	var l commandLoop
 	l.add(n)

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // cowFaultsAfterFork: while the child process of a snapshot lives, the first write to each page faults, and the kernel
@@ -73,8 +74,8 @@ func explainCow(n *facts.Node) *Finding {
 			format.Brief(int64(facts.DefaultFaultNs)),
 			100*c.Share())
 	}
-	most, _ := n.Info("current_cow_size").Max()
-	if lastCow, _ := n.Info("rdb_last_cow_size").Max(); lastCow > most {
+	most, _ := n.Series(series.CurrentCowSize).Max()
+	if lastCow, _ := n.Series(series.RDBLastCowSize).Max(); lastCow > most {
 		most = lastCow
 	}
 	if most > 0 {
@@ -87,7 +88,7 @@ func explainCow(n *facts.Node) *Finding {
 	if c.WithoutChildSeconds > 0 {
 		f.Strength += 0.03
 	}
-	if faults := n.Host("main.majflt").Growth(); faults > 0 {
+	if faults := n.Growth(series.MainMajorFaults); faults > 0 {
 		f.Strength -= 0.3
 		f.doubt(recording.SourceHost, faults, "faults",
 			"%s had to be read from disk as well (major faults)", counted(faults, "page"))
@@ -96,7 +97,7 @@ func explainCow(n *facts.Node) *Finding {
 		f.doubt(recording.SourceServer, float64(forks.Calls), "calls",
 			"%s waited for the fork itself", counted(forks.Calls, "slow call"))
 	}
-	huge := facts.LastValue(n.Host("process.anon_huge_bytes"))
+	huge := facts.LastValue(n.Series(series.ProcessAnonHuge))
 	if huge > 0 {
 		f.support(recording.SourceHost, huge, "bytes",
 			"%.0f MB of it are huge pages: the first write to each copies 2 MB", huge/1e6)

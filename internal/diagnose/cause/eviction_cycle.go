@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // evictionCycle: at maxmemory, the main thread evicts keys before each write; before 6.2 without a time limit.
@@ -44,15 +45,15 @@ var evictionCycle = Cause{
 const atMaxmemory = 0.9
 
 func explainEviction(n *facts.Node) *Finding {
-	evicted := n.Growth("evicted_keys")
+	evicted := n.Growth(series.EvictedKeys)
 	if evicted == 0 {
 		return nil
 	}
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool {
 		return s.Kind == account.KindEvict || n.KindOf(s) == facts.KindEviction
 	})
-	limit, _ := n.Info("maxmemory").Last()
-	used, _ := n.Info("used_memory").Max()
+	limit, _ := n.Series(series.MaxMemory).Last()
+	used, _ := n.Series(series.UsedMemory).Max()
 	share, d := evictionShare(n, evicted)
 	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be seen.
 	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
@@ -77,7 +78,7 @@ func explainEviction(n *facts.Node) *Finding {
 			f.Strength = min(f.Strength, 0.5)
 		}
 	}
-	if ms := n.Growth("total_eviction_exceeded_time"); ms > 0 {
+	if ms := n.Growth(series.TotalEvictionExceededTime); ms > 0 {
 		f.support(recording.SourceServer, ms, "ms",
 			"it was above maxmemory for %.0f ms (total_eviction_exceeded_time)", ms)
 	}

@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // supportLateCalls is the evidence that all causes at the client have: how many calls, of which processes, and that the
@@ -25,21 +26,20 @@ func (f *Finding) supportLateCalls(n *facts.Node, l *facts.LateReads, why string
 
 // supportClientQuota is what the host's files say of the cgroup.
 func (f *Finding) supportClientQuota(n *facts.Node, path string) {
-	subject := recording.CgroupPrefix + path
-	quota, known := n.Rec.Series(recording.SourceHost, subject, "cpu.quota_us").Last()
-	period, _ := n.Rec.Series(recording.SourceHost, subject, "cpu.period_us").Last()
+	quota, known := n.CgroupSeries(path, series.CgroupQuota).Last()
+	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
 	if path == "" || !known || quota <= 0 || period <= 0 {
 		return
 	}
 	f.Strength = 0.99
 	f.support(recording.SourceHost, quota/period, "cores",
 		"the quota of %s is %.2f cores (%.0f µs of every %.0f µs)", path, quota/period, quota, period)
-	periods, throttled := n.Rec.Series(recording.SourceHost, subject, "cpu.nr_periods").Growth(),
-		n.Rec.Series(recording.SourceHost, subject, "cpu.nr_throttled").Growth()
+	periods := n.CgroupSeries(path, series.CgroupPeriods).Growth()
+	throttled := n.CgroupSeries(path, series.CgroupThrottled).Growth()
 	if throttled > 0 {
 		f.support(recording.SourceHost, throttled, "periods",
 			"cpu.stat: throttled in %.0f of %.0f periods, %s in all", throttled, periods,
-			format.Brief(int64(n.Rec.Series(recording.SourceHost, subject, "cpu.throttled_ns").Growth())))
+			format.Brief(int64(n.CgroupSeries(path, series.CgroupThrottledNs).Growth())))
 	}
 }
 

@@ -3,12 +3,12 @@ package cause
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // minStalledRatio: commands that lasted this many times the CPU time of their thread did not work all of that time. CPU
@@ -104,11 +104,11 @@ func (f *Finding) supportMovedKeys(n *facts.Node, h facts.SuspectClaim, commands
 			"used_memory fell by up to %.1f MB at about that time: a value that moved away", moved/1e6)
 	}
 	for _, c := range commands {
-		field := "cmdstat_" + strings.ToLower(c)
-		if calls := n.Growth(field + ".calls"); calls > 0 {
+		stat := series.InCommandstats(c)
+		if calls := n.Growth(series.CommandCalls(stat)); calls > 0 {
 			f.support(recording.SourceServer, calls, "calls",
 				"%.0f %s during the watch, %s each on average (commandstats)", calls, c,
-				format.Brief(int64(n.Growth(field+".usec")*1e3/calls)))
+				format.Brief(int64(n.GrowthNs(series.CommandUsec(stat))/calls)))
 		}
 	}
 }

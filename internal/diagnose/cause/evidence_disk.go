@@ -5,6 +5,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // maybeOnDisk reports whether the server may have waited for the disk: it was seen blocked there, or nothing else is
@@ -67,7 +68,7 @@ func (f *Finding) supportLatency(n *facts.Node, events map[string]bool) {
 }
 
 func (f *Finding) supportAppended(n *facts.Node) {
-	if grown := n.Growth("aof_current_size"); grown > 0 {
+	if grown := n.Growth(series.AOFCurrentSize); grown > 0 {
 		f.support(recording.SourceServer, grown, "bytes",
 			"%.2f MB were appended to the AOF during the watch", grown/1e6)
 	}

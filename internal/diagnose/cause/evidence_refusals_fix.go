@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"slowpath/internal/recording/series"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -50,8 +52,8 @@ func fixClusterDown(n *facts.Node) (fix []remedy.Step) {
 
 // fixFull is for a server whose memory is full.
 func fixFull(n *facts.Node) (fix []remedy.Step) {
-	used, _ := n.Info("used_memory").Max()
-	host, _ := n.Info("total_system_memory").Last()
+	used, _ := n.Series(series.UsedMemory).Max()
+	host, _ := n.Series(series.TotalSystemMemory).Last()
 	limit, _ := n.Config("maxmemory")
 	now, _ := strconv.ParseFloat(limit, 64)
 	if to := 2 * max(used, now); to > 0 && to < host {

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 func (f *Finding) supportDemand(n *facts.Node, d facts.Demand) {
@@ -89,7 +90,7 @@ func saturation(n *facts.Node) *Finding {
 // an oversized pool keeps them there.
 func (f *Finding) doubtCrowd(n *facts.Node) {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
-	open, known := n.Info("connected_clients").Last()
+	open, known := n.Series(series.ConnectedClients).Last()
 	if !ok || !known || n.Rec.SeesCalls() {
 		return
 	}
@@ -131,12 +132,12 @@ func (f *Finding) doubtSaturation(n *facts.Node, d facts.Demand, heavy float64) 
 }
 
 func saturationFix(n *facts.Node) (fix []remedy.Step) {
-	reads := n.Growth("total_reads_processed")
-	if reads > 0 && n.Growth("total_commands_processed")/reads < pipelined {
+	reads := n.Growth(series.TotalReadsProcessed)
+	if reads > 0 && n.Growth(series.TotalCommandsProcessed)/reads < pipelined {
 		fix = append(fix, remedy.Step{
 			ID: "pipeline", Kind: remedy.Change, Restart: "the application",
 			Text: fmt.Sprintf("Use pipelines: each read brings %.1f commands now; with a pipeline of 10 a core serves "+
-				"3-5 times as many cheap ones", n.Growth("total_commands_processed")/reads),
+				"3-5 times as many cheap ones", n.Growth(series.TotalCommandsProcessed)/reads),
 		})
 	}
 	if top := n.TopCommand(); top.Calls > 0 && top.Usec/top.Calls >= dearCommandUsec {
@@ -148,7 +149,7 @@ func saturationFix(n *facts.Node) (fix []remedy.Step) {
 		}
 		fix = append([]remedy.Step{cheaper}, fix...)
 	}
-	cpus, _ := n.Host("cpus_allowed").Last()
+	cpus, _ := n.Series(series.CPUsAllowed).Last()
 	if n.ConfigInt("io-threads") == 1 && cpus >= cpusForIOThreads {
 		fix = append(fix, remedy.ConfigSet(n, "more-io-threads", "io-threads",
 			fmt.Sprintf("%.0f", min(cpus-1, mostIOThreads)),

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // whyForked is for what the server's longest fork of the watch was: rdb, aof-rewrite or replication; empty where the
@@ -37,7 +38,7 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 	case "replication":
 		return []remedy.Step{largerBacklog(n)}
 	}
-	calls := n.Growth("cmdstat_bgsave.calls")
+	calls := n.Growth(series.CommandCalls("bgsave"))
 	if save, ok := n.Config("save"); ok && save != "" && calls == 0 {
 		return []remedy.Step{remedy.ConfigSet(n, "no-snapshots", "save", "",
 			"Take no snapshots here, but on a replica, by its own save or by BGSAVE at an hour with few writes").
@@ -59,7 +60,7 @@ func forkLess(n *facts.Node, why string) []remedy.Step {
 func largerBacklog(n *facts.Node) remedy.Step {
 	const parameter = "repl-backlog-size"
 	value := "268435456" // where nothing is known
-	written := n.Growth("master_repl_offset") / n.Seconds()
+	written := n.Growth(series.MasterReplOffset) / n.Seconds()
 	inFiveMinutes := written * 300
 	if bytes := max(2*n.ConfigInt(parameter), int(inFiveMinutes)); bytes > 0 {
 		value = strconv.Itoa(bytes)

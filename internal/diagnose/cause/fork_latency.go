@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // forkLatency: fork() copies the page tables of the whole heap; no client is served meanwhile.
@@ -61,7 +62,7 @@ func explainFork(n *facts.Node) *Finding {
 		"forked %s, the longest took %s%s (latest_fork_usec)", facts.TimesText(max(forks, 1)), format.Brief(longest),
 		forWhy(why))
 	f.supportWaits(n, h, "the fork")
-	if rss, ok := n.Info("used_memory_rss").Max(); ok && rss > 0 {
+	if rss, ok := n.Series(series.UsedMemoryRSS).Max(); ok && rss > 0 {
 		perGB := float64(longest) / rss * 1e9
 		f.support(recording.SourceServer, perGB, "ns/GB",
 			"the process has %.2f GB resident: %s per GB (9-13 ms is normal)", rss/1e9, format.Brief(int64(perGB)))

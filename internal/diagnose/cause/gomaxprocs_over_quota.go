@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // gomaxprocsOverQuota: the caller's runtime keeps more threads busy than its cgroup's quota has cores. Together they
@@ -118,7 +119,7 @@ func (o overQuota) width(n *facts.Node) float64 {
 	if o.runtime.Procs > 0 {
 		return float64(o.runtime.Procs)
 	}
-	if cpus, ok := n.Machine("cpu.count").Last(); ok && !o.runtime.HeedsQuota {
+	if cpus, ok := n.Series(series.MachineCPUs).Last(); ok && !o.runtime.HeedsQuota {
 		return cpus
 	}
 	return 0
@@ -127,8 +128,8 @@ func (o overQuota) width(n *facts.Node) float64 {
 // quotaOf is the quota of a process's cgroup according to its files.
 func quotaOf(n *facts.Node, pid int) (cores float64, cgroup string) {
 	path := n.CgroupOf(pid)
-	quota, _ := n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+path, "cpu.quota_us").Last()
-	period, _ := n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+path, "cpu.period_us").Last()
+	quota, _ := n.CgroupSeries(path, series.CgroupQuota).Last()
+	period, _ := n.CgroupSeries(path, series.CgroupPeriod).Last()
 	if path == "" || quota <= 0 || period <= 0 {
 		return 0, path
 	}
@@ -172,8 +173,8 @@ func explainMaxProcs(n *facts.Node) *Finding {
 		o.cores, o.cgroup, o.at, len(t.Throttled))
 	f.supportRuntime(n, o)
 	f.supportClientQuota(n, o.cgroup)
-	if run := n.ProcessSeries(c.PID, "cpu_ns"); len(run) >= 2 {
-		count, _ := n.ProcessSeries(c.PID, "threads").Max()
+	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
+		count, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
 		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
 			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(count, "thread"))
 	}

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
 )
 
@@ -181,10 +182,10 @@ func (f *Finding) supportHotCommand(n *facts.Node, own work, peers []work) {
 	if top.Calls == 0 {
 		return
 	}
-	field := "cmdstat_" + strings.ToLower(strings.ReplaceAll(top.Name, " ", "|")) + ".calls"
-	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(field) })
-	f.support(recording.SourceServer, n.PerSecond(field), "per second",
-		"most of its time goes to %s: %.0f per second; the median of its peers is %.0f", top.Name, n.PerSecond(field),
+	calls := series.CommandCalls(series.InCommandstats(top.Name))
+	there := medianWork(peers, func(w work) float64 { return w.node.PerSecond(calls) })
+	f.support(recording.SourceServer, n.PerSecond(calls), "per second",
+		"most of its time goes to %s: %.0f per second; the median of its peers is %.0f", top.Name, n.PerSecond(calls),
 		there)
 }
 

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // introspectionLoad: monitoring itself loads the server: MONITOR, INFO and CLIENT LIST at a high rate, SLOWLOG GET of
@@ -140,7 +141,7 @@ func monitorShare(n *facts.Node, monitors int) float64 {
 
 // introspectionShare is the share of the time that went to monitoring commands, without those of the watch.
 func introspectionShare(n *facts.Node) float64 {
-	usec := -n.Growth("self.commands_usec")
+	usec := -n.Growth(series.OwnCommandsTime)
 	for _, u := range introspection(n) {
 		usec += u.Usec
 	}
@@ -150,11 +151,11 @@ func introspectionShare(n *facts.Node) float64 {
 // introspection is what each of these commands took, the most expensive first.
 func introspection(n *facts.Node) []facts.CommandUse {
 	var out []facts.CommandUse
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		base, ok := strings.CutSuffix(name, ".usec")
-		command := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " "))
-		if usec := n.Growth(name); ok && usec > 0 && account.Introspection(command) && !n.GrowsWithClients(command) {
-			out = append(out, facts.CommandUse{Name: command, Calls: n.Growth(base + ".calls"), Usec: usec})
+	for _, stat := range n.CountedCommands() {
+		command, usec := strings.ToUpper(strings.ReplaceAll(stat, "|", " ")), n.Growth(series.CommandUsec(stat))
+		if usec > 0 && account.Introspection(command) && !n.GrowsWithClients(command) {
+			calls := n.Growth(series.CommandCalls(stat))
+			out = append(out, facts.CommandUse{Name: command, Calls: calls, Usec: usec})
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Usec > out[j].Usec })

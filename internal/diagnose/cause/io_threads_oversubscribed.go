@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // ioThreadsOversubscribed: the server has more I/O threads than CPUs. They and the main thread wait for each other by
@@ -111,9 +112,9 @@ func (f *Finding) supportOwnHolders(n *facts.Node) {
 // ioThreadsByInfo judges without the host: active I/O threads never sleep (redis 6.0 to 7.4), so what they lack of a
 // core each is the time that they waited for a CPU.
 func ioThreadsByInfo(n *facts.Node, t facts.IOThreads) *Finding {
-	active, _ := n.Info("io_threads_active").Max()
-	all := facts.Rate(n.Info("used_cpu_user")) + facts.Rate(n.Info("used_cpu_sys"))
-	main := facts.Rate(n.Info("used_cpu_user_main_thread")) + facts.Rate(n.Info("used_cpu_sys_main_thread"))
+	active, _ := n.Series(series.IOThreadsActive).Max()
+	all := n.PerSecond(series.UsedCPUUser) + n.PerSecond(series.UsedCPUSys)
+	main := n.PerSecond(series.UsedCPUUserMainThread) + n.PerSecond(series.UsedCPUSysMainThread)
 	q, ok := n.Queue()
 	if active == 0 || main == 0 || all-main < minThreadsCores || all > spinningShare*float64(t.Configured) ||
 		!ok || q.Share() < mostlyQueued {

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // luaOrMultiLong: a script or a transaction is atomic: no other client is served until all of it is done.
@@ -77,15 +78,14 @@ func explainLuaOrMulti(n *facts.Node) *Finding {
 
 // supportInner says how many commands each script or transaction ran: the server counts them separately.
 func (f *Finding) supportInner(n *facts.Node, s account.Suspect) {
-	outer := "cmdstat_" + strings.ToLower(s.Command)
-	runs := n.GrowthAround(outer+".calls", s)
+	outer := series.InCommandstats(s.Command)
+	runs := n.GrowthAround(series.CommandCalls(outer), s)
 	if runs == 0 {
 		return
 	}
 	name, most := "", 0.0
-	for _, series := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		command, isCalls := strings.CutSuffix(strings.TrimPrefix(series, "cmdstat_"), ".calls")
-		if d := n.GrowthAround(series, s); isCalls && d > most && command != strings.ToLower(s.Command) {
+	for _, command := range n.CountedCommands() {
+		if d := n.GrowthAround(series.CommandCalls(command), s); d > most && command != outer {
 			name, most = command, d
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // manyClientsOverhead: work that grows with the number of connections, whatever they ask: CLIENT LIST, INFO of old
@@ -49,7 +50,7 @@ const (
 )
 
 func explainManyClients(n *facts.Node) *Finding {
-	clients, _ := n.Info("connected_clients").Max()
+	clients, _ := n.Series(series.ConnectedClients).Max()
 	if clients < facts.ManyClients {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // maxClients: the limit is reached, and each new client gets an error and is closed (networking.c,
@@ -45,7 +46,7 @@ var maxClients = Cause{
 
 func explainMaxClients(n *facts.Node) *Finding {
 	refused := n.MaxclientsRefusals()
-	rejected := n.Growth("rejected_connections")
+	rejected := n.Growth(series.RejectedConnections)
 	if refused == 0 && rejected == 0 {
 		return nil
 	}
@@ -65,19 +66,19 @@ func explainMaxClients(n *facts.Node) *Finding {
 		f.ExcessShare = max(f.ExcessShare, min(1, float64(refused)/float64(max(fresh, refused))))
 	}
 	// A refused caller gets nothing at all: the share of the refused connections.
-	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth("total_connections_received"), 1))
+	f.ExcessShare = max(f.ExcessShare, rejected/max(rejected+n.Growth(series.TotalConnectionsReceived), 1))
 	if rejected > 0 {
 		f.support(recording.SourceServer, rejected, "connections",
 			"the server refused %s during the watch (rejected_connections), %.1f per second",
 			counted(rejected, "connection"), rejected/n.Seconds())
 	}
 	limit := clientLimit(n)
-	if connected, ok := n.Info("connected_clients").Max(); ok && limit > 0 {
+	if connected, ok := n.Series(series.ConnectedClients).Max(); ok && limit > 0 {
 		f.support(recording.SourceServer, connected, "clients",
 			"%s connected, maxclients is %d", counted(connected, "client"), limit)
 	}
-	files, _ := n.Host("fd.limit").Last()
-	used, ok := n.Host("fd.count").Max()
+	files, _ := n.Series(series.FDLimit).Last()
+	used, ok := n.Series(series.FDs).Max()
 	if ok {
 		f.support(recording.SourceHost, used, "files",
 			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
@@ -108,7 +109,7 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 
 // clientLimit is maxclients: INFO has it since 6.2.
 func clientLimit(n *facts.Node) int {
-	if v, ok := n.Info("maxclients").Last(); ok {
+	if v, ok := n.Series(series.MaxClients).Last(); ok {
 		return int(v)
 	}
 	return n.ConfigInt("maxclients")

@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // migrateBigKeyBlocks: in the main thread, MIGRATE writes a whole value to another server and waits for the reply;
@@ -47,7 +48,7 @@ func sentByServer(n *facts.Node, s account.Suspect) bool {
 // migratedElsewhere reports whether another watched node was asked to MIGRATE.
 func migratedElsewhere(n *facts.Node) bool {
 	for _, o := range n.Case.Nodes {
-		if o != n && o.Growth("cmdstat_migrate.calls") > 0 {
+		if o != n && o.Growth(series.CommandCalls("migrate")) > 0 {
 			return true
 		}
 	}
@@ -84,7 +85,7 @@ func explainMigrate(n *facts.Node) *Finding {
 }
 
 func migrateFix(n *facts.Node) []remedy.Step {
-	clustered := facts.LastValue(n.Info("cluster_enabled")) == 1
+	clustered := facts.LastValue(n.Series(series.ClusterEnabled)) == 1
 	if !clustered {
 		return []remedy.Step{remedy.SplitBigKeys, {
 			ID: "copy-by-replication", Kind: remedy.Change, Or: true,

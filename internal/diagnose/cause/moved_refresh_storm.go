@@ -5,6 +5,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // movedRefreshStorm: slots change owner one after the other; calls get MOVED, and each MOVED makes clients fetch the
@@ -73,7 +74,7 @@ func explainMoved(c *facts.Case, _ *Finding) *Finding {
 		return movedUncounted(c, busiest, asked)
 	}
 	if r.Moved < minRedirects || r.Moved < minRedirectShare*(r.DataCalls+r.Moved) || !asked.FollowsMoved() ||
-		pollsWith(c, "errorstat_MOVED.count") < movedPolls {
+		pollsWith(c, series.ErrorCount("MOVED")) < movedPolls {
 		return nil
 	}
 	in := c.InlineFetches()
@@ -188,9 +189,9 @@ func movedFix(n *facts.Node) []remedy.Step {
 }
 
 // pollsWith is in how many polls a counter had risen, on the node with the most.
-func pollsWith(c *facts.Case, counter string) (most int) {
+func pollsWith(c *facts.Case, counter series.Name) (most int) {
 	for _, n := range c.Nodes {
-		most = max(most, len(n.Info(counter).Steps()))
+		most = max(most, len(n.Series(counter).Steps()))
 	}
 	return most
 }

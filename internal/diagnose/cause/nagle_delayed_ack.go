@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // nagleDelayedACK: a sender without TCP_NODELAY writes a request in two writes. Its kernel holds the second until the
@@ -174,7 +175,7 @@ func nagleFix(who facts.NameCounts) []remedy.Step {
 
 // weighACKs compares such calls with the delayed acknowledgements that the server's network namespace sent.
 func (f *Finding) weighACKs(n *facts.Node, calls int64) {
-	acks := n.Host("net.DelayedACKs")
+	acks := n.Series(series.DelayedACKs)
 	switch {
 	case len(acks) == 0:
 		f.Strength -= 0.15

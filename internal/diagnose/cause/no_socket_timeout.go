@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // noSocketTimeout: a caller waits for a reply that will not come: until TCP gives up after a quarter of an hour, or for
@@ -81,12 +82,12 @@ func hangs(n *facts.Node) []hang {
 			json.Unmarshal([]byte(s.Body), &w) != nil || w.Node != n.Address {
 			continue
 		}
-		wait, ok := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_ns").Last()
+		client := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		wait, ok := n.Rec.Of(series.ConnWaiting, client).Last()
 		if !ok || wait <= 0 {
 			continue
 		}
-		again, _ := n.Rec.Series(recording.SourceHost, s.Subject, "waiting_resends").Last()
-		client := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		again, _ := n.Rec.Of(series.ConnResends, client).Last()
 		h := hang{client, fmt.Sprintf("%s[%d]", w.Comm, w.PID), int64(wait), int(again), recording.SourceHost}
 		if w.PID == 0 {
 			h.caller = facts.HostOf(client)
@@ -121,7 +122,7 @@ func meantToWait(n *facts.Node, address string) bool {
 
 // answersAtEnd reports whether the server answered a call shortly before the watch ended.
 func answersAtEnd(n *facts.Node) bool {
-	if s := n.Info("uptime_in_seconds"); len(s) > 0 && s[len(s)-1].TimeNs >= n.EndNs-stillAnswers {
+	if s := n.Series(series.UptimeInSeconds); len(s) > 0 && s[len(s)-1].TimeNs >= n.EndNs-stillAnswers {
 		return true
 	}
 	for _, c := range n.Rec.Calls {

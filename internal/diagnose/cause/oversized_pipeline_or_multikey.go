@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // oversizedPipeline: thousands of commands sent at once, or one command with thousands of keys, are served in a row
@@ -226,7 +227,7 @@ func (f *Finding) doubtBatches(n *facts.Node, piped bool) {
 		f.doubt(h.Suspects[0].Source, float64(h.Calls), "calls",
 			"%s is slow by itself: %s waited for it as well", h.Suspects[0].Command, counted(h.Calls, "slow call"))
 	}
-	if dropped := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.dropped").Growth(); dropped > 0 {
+	if dropped := n.Rec.Of(series.TapDropped, "").Growth(); dropped > 0 {
 		f.doubt(recording.SourceTap, dropped, "reports",
 			"%s of the tap lost: batches may be larger than they seem", counted(dropped, "report"))
 	}

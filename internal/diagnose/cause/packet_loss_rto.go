@@ -6,6 +6,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // packetLossRTO: a segment was lost. With so little in flight only the retransmission timer notices it, after at least
@@ -49,7 +50,7 @@ const mostlyBusy = 0.8
 
 // probed is how many losses tail loss probes may have found: those that were no duplicates.
 func probed(n *facts.Node) float64 {
-	return max(n.Host("net.TCPLossProbes").Growth()-n.SpuriousSegs(), 0)
+	return max(n.Growth(series.TCPLossProbes)-n.SpuriousSegs(), 0)
 }
 
 func explainLoss(n *facts.Node) *Finding {
@@ -129,13 +130,13 @@ func lossOfOthers(n *facts.Node, l facts.PacketLoss, overflow bool) *Finding {
 	// A peer that acknowledges late, or does not read, gets a tail loss probe (net/ipv4/tcp_output.c,
 	// tcp_send_loss_probe). Where nothing else was retransmitted, no segment is known to be lost, and no call waited
 	// for a timer.
-	probesOnly := n.Host("net.TCPLossProbes").Growth() >= l.ServerSegs
+	probesOnly := n.Growth(series.TCPLossProbes) >= l.ServerSegs
 	if overflow || !l.SeenOnPort || probesOnly || l.TimerSegs == 0 || l.LostSegs < lossSegments ||
 		l.LostSegs < lossShare*l.OutSegs {
 		return nil
 	}
 	callNs := n.ConnectionCost().CallNs
-	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth("total_commands_processed")*float64(callNs)
+	waited, served := l.TimerSegs*float64(facts.RTOMinNs), n.Growth(series.TotalCommandsProcessed)*float64(callNs)
 	f := &Finding{Of: n.Ledger.Calls(), ExcessShare: waited / (waited + served), Strength: 0.8}
 	f.support(recording.SourceHost, l.ServerSegs, "segments",
 		"the server's namespace retransmitted %.0f of %.0f segments (RetransSegs), %.2f "+

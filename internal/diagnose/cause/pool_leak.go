@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -72,7 +73,8 @@ func explainLeak(n *facts.Node) *Finding {
 		"they had made %d to %d calls; a pool gives an idle connection to the next caller before it dials", work.P10,
 		work.P90)
 	f.supportOpening(facts.Redial{Caller: worst.Caller, Dialled: worst.Dialled})
-	if clients := n.Info("connected_clients"); len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
+	clients := n.Series(series.ConnectedClients)
+	if len(clients) > 1 && clients[len(clients)-1].Value > clients[0].Value {
 		f.support(recording.SourceServer, clients[len(clients)-1].Value, "clients",
 			"connected_clients rose from %.0f to %.0f", clients[0].Value, clients[len(clients)-1].Value)
 	}

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // processFrozen: the server was stopped by SIGSTOP, a debugger or the freezer. Its kernel still accepts connections and
@@ -114,7 +115,7 @@ func stillStopped(n *facts.Node) bool {
 			end = max(end, e.TimeNs+e.DurationNs)
 		}
 	}
-	if s := n.Host("main.run_ns"); len(s) > 0 {
+	if s := n.Series(series.MainRun); len(s) > 0 {
 		read = s[len(s)-1].TimeNs
 	}
 	return end > 0 && (end >= n.EndNs || read > 0 && end >= read)

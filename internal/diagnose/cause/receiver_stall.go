@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // receiverStall: the client does not read its replies. Its receive buffer fills, the window closes, and the rest of the
@@ -108,13 +109,13 @@ func explainReceiver(n *facts.Node) *Finding {
 			"a peer's receive window limited the server's sockets, the worst for %s of %.0f s (TCP_INFO rwnd_limited)",
 			format.Brief(int64(limited)), n.Seconds())
 	}
-	if zero := n.Host("net.TCPToZeroWindowAdv").Growth(); zero > 0 {
+	if zero := n.Growth(series.TCPToZeroWindowAdv); zero > 0 {
 		f.support(recording.SourceHost, zero, "times",
 			"receivers in this network namespace closed their window %s (TCPToZeroWindowAdv)",
 			facts.TimesText(int(zero)))
 	}
 	f.supportPiles(n)
-	if retransmitted := n.Host("net.RetransSegs").Growth(); retransmitted > 0 {
+	if retransmitted := n.Growth(series.RetransSegs); retransmitted > 0 {
 		f.support(recording.SourceHost, retransmitted, "segments",
 			"%s retransmitted: into a closed window that is a window probe, not a loss",
 			counted(retransmitted, "segment"))
@@ -137,7 +138,7 @@ func receiverFix(reader string) []remedy.Step {
 
 // supportPiles shows replies that wait at the server.
 func (f *Finding) supportPiles(n *facts.Node) {
-	if q, ok := n.Host("sock.sendq_max_bytes").Max(); ok && q >= windowBytes {
+	if q, ok := n.Series(series.SockSendQMax).Max(); ok && q >= windowBytes {
 		f.support(recording.SourceHost, q, "bytes", "up to %.1f MB waited in the send queue of one socket", q/1e6)
 	}
 	var worst facts.Client

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
 )
 
@@ -168,7 +169,7 @@ const (
 
 // herdByCounters judges by the server's counters and slowpath's own connections.
 func herdByCounters(n *facts.Node) *Finding {
-	received := n.Info("total_connections_received")
+	received := n.Series(series.TotalConnectionsReceived)
 	if len(received) < pollsForTypical {
 		return nil
 	}
@@ -187,7 +188,7 @@ func herdByCounters(n *facts.Node) *Finding {
 		if restarted {
 			came = received[i].Value
 		}
-		open, _ := n.Info("connected_clients").At(to)
+		open, _ := n.Series(series.ConnectedClients).At(to)
 		cut := restarted || ownCut(n, facts.Span{FromNs: from, ToNs: to})
 		if came < facts.MinHerd+timesTypical*typical || open < came/stayed || !cut {
 			continue

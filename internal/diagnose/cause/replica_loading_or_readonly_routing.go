@@ -5,6 +5,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // replicaRouting: callers ask a node that cannot serve them now: it loads its data, has lost its master, or is a
@@ -102,7 +103,7 @@ var routingTitle = map[string]string{
 // own calls.
 func turnedDown(n *facts.Node, code string) refused {
 	r := refused{code: code, when: whenRefusing(n, code)}
-	served := max(n.Info("total_commands_processed").Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
+	served := max(n.Growth(series.TotalCommandsProcessed)-n.OwnCommandsPerSecond()*n.Seconds(), 0)
 	if r.calls, r.counted = n.ErrorCount(code); r.counted {
 		r.calls = max(r.calls-n.OwnErrorReplies(code), 0)
 		if code == codeLoading {

@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // serverCPUContention: the main thread was in the run queue, and the scheduler ran others.
@@ -53,8 +54,8 @@ const (
 
 func explainContention(n *facts.Node) *Finding {
 	cl := n.InState(account.RunQueue)
-	delay := max(n.Host("main.delay_ns").Growth()-float64(n.StateNs(recording.KindThrottled)), 0)
-	run := n.Host("main.run_ns").Growth()
+	delay := max(n.Growth(series.MainDelay)-float64(n.StateNs(recording.KindThrottled)), 0)
+	run := n.Growth(series.MainRun)
 	waits := delay / max(run+delay, 1)
 	slow := (cl.Probe.Calls >= max(facts.HealthyMinCalls,
 		int(facts.HealthyMaxShare*float64(n.Ledger.Latency.Calls))) || cl.Users.Pattern()) &&
@@ -164,7 +165,7 @@ func noticed(n *facts.Node) bool {
 // thread that sleeps often is scheduled first most times, and pays now and then.
 func crowded(n *facts.Node) bool {
 	p, ok := n.Ledger.Path(n.Address, "kept")
-	cpus, known := n.Host("cpus_allowed").Last()
+	cpus, known := n.Series(series.CPUsAllowed).Last()
 	c := n.NeighbourCores()
 	return ok && known && c.Others >= cpus/2 && c.Others > c.Callers && p.P99Ns >= n.Ledger.ThresholdNs/feltPart &&
 		p.P99Ns >= crowdedTail*p.P50Ns
@@ -222,7 +223,7 @@ func (f *Finding) doubtCallers(n *facts.Node) {
 // crowdOfOthers is by which part the waits for a CPU would be shorter without other processes: with a share u of the
 // CPUs in use, u/(1-u) threads are in the system on average (M/M/1).
 func crowdOfOthers(n *facts.Node) float64 {
-	cpus, known := n.Host("cpus_allowed").Last()
+	cpus, known := n.Series(series.CPUsAllowed).Last()
 	cores, _, ok := n.MainCores()
 	if !known || !ok || cpus < 1 {
 		return 0

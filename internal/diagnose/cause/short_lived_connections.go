@@ -7,6 +7,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // shortLivedConnections: callers open a connection for a command or two and close it. Each pays a round trip and more
@@ -58,7 +59,7 @@ func explainShortLived(n *facts.Node) *Finding {
 	f.support(recording.SourceServer, c.PerSecond, "per second",
 		"%.0f connections per second were opened and closed, %.1f commands on each "+
 			"(total_connections_received; slowpath's own are not counted)", c.PerSecond, c.CommandsPerConn)
-	if clients, ok := n.Info("connected_clients").Last(); ok {
+	if clients, ok := n.Series(series.ConnectedClients).Last(); ok {
 		f.support(recording.SourceServer, clients, "connections",
 			"only %.0f open at a time (connected_clients)", clients)
 	}
@@ -73,7 +74,7 @@ func explainShortLived(n *facts.Node) *Finding {
 			format.Brief(c.CallNs),
 			share*100)
 	}
-	if tw := n.Host("sock.time_wait"); len(tw) > 0 {
+	if tw := n.Series(series.SockTimeWait); len(tw) > 0 {
 		most, _ := tw.Max()
 		if most >= c.PerSecond {
 			f.Strength = 0.95
@@ -91,9 +92,9 @@ func explainShortLived(n *facts.Node) *Finding {
 			"%s has a pool: some of its connections are reused, others are closed after a call or two",
 			facts.CallerNames(found))
 	}
-	if n.Growth("rejected_connections") > 0 {
-		f.doubt(recording.SourceServer, n.Growth("rejected_connections"), "connections",
-			"%s refused (maxclients): refused callers retry", counted(n.Growth("rejected_connections"), "connection"))
+	if rejected := n.Growth(series.RejectedConnections); rejected > 0 {
+		f.doubt(recording.SourceServer, rejected, "connections",
+			"%s refused (maxclients): refused callers retry", counted(rejected, "connection"))
 	}
 	f.FixSteps = shortLivedFix(n, c)
 	return f

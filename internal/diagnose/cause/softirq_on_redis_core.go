@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // softirqOnRedisCore: the kernel handles the packets of a network card on the CPU of the main thread. Softirqs run
@@ -64,7 +65,7 @@ func explainSoftirq(n *facts.Node) *Finding {
 	f.support(recording.SourceHost, q.Share(n), "of the time",
 		"the main thread's CPU %d spent %.0f %% of the time in softirqs "+
 			"(/proc/stat); the server itself used %.0f %% of it", q.CPU, 100*q.Share(n),
-		n.Host("main.run_ns").Growth()/1e7/n.Seconds())
+		n.Growth(series.MainRun)/1e7/n.Seconds())
 	f.support(recording.SourceHost, q.OwnNs, "ns",
 		"the server's own packets need %.0f %% at most (%.0f TCP segments per second in its namespace)",
 		q.OwnNs/1e7/n.Seconds(), q.OwnNs/facts.SoftirqNsPerSegment/n.Seconds())
@@ -116,8 +117,8 @@ func softirqFix(n *facts.Node, q facts.Softirq) []remedy.Step {
 
 // supportQuiet compares with the other CPUs.
 func (f *Finding) supportQuiet(n *facts.Node, q facts.Softirq) {
-	cpus := facts.LastValue(n.Machine("cpu.count"))
-	all := n.Machine("cpu.softirq_ns").Growth()
+	cpus := facts.LastValue(n.Series(series.MachineCPUs))
+	all := n.Growth(series.MachineSoftirq)
 	if cpus <= 1 || all <= 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // cpuList is CPUs from the first to the last as taskset(1) lists them, without one; empty where none is left.
@@ -29,13 +29,13 @@ func cpuList(first, last, without int) string {
 
 // otherCPUs are all CPUs of the server's host but one; empty where there is no other, or their number is not known.
 func otherCPUs(n *facts.Node, cpu int) string {
-	return cpuList(0, int(facts.LastValue(n.Machine("cpu.count")))-1, cpu)
+	return cpuList(0, int(facts.LastValue(n.Series(series.MachineCPUs)))-1, cpu)
 }
 
 // mainAffinity are the CPUs that the server may use, where that follows from their number: one, or all. Else it is
 // empty.
 func mainAffinity(n *facts.Node) string {
-	allowed, all := facts.LastValue(n.Host("cpus_allowed")), facts.LastValue(n.Machine("cpu.count"))
+	allowed, all := facts.LastValue(n.Series(series.CPUsAllowed)), facts.LastValue(n.Series(series.MachineCPUs))
 	switch cpu, ok := n.MainCPU(); {
 	case ok && allowed == 1:
 		return strconv.Itoa(cpu)
@@ -79,10 +79,8 @@ const (
 // clientQuotaStep removes the CPU quota of a caller's cgroup where it was set: for a pod, a container, a systemd unit,
 // or a bare cgroup. who is the caller. Each tool has a step of its own: the lab proves that of a bare cgroup alone.
 func clientQuotaStep(n *facts.Node, cgroup, who string) remedy.Step {
-	last := func(name string) float64 {
-		return facts.LastValue(n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+cgroup, name))
-	}
-	quota, period := last("cpu.quota_us"), last("cpu.period_us")
+	quota := facts.LastValue(n.CgroupSeries(cgroup, series.CgroupQuota))
+	period := facts.LastValue(n.CgroupSeries(cgroup, series.CgroupPeriod))
 	s := remedy.Step{
 		ID: "remove-cpu-limit", Kind: remedy.Command, Text: "Remove the CPU limit of " + format.Name(who),
 		Risk: "without a limit it may take CPU time from its neighbours",

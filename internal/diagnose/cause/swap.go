@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // swapped: part of the data is in swap, not in memory, and the main thread waits for the disk when a command touches
@@ -58,9 +59,9 @@ func isFault(s account.Segment) bool {
 }
 
 func explainSwap(n *facts.Node) *Finding {
-	faults := n.Host("main.majflt").Growth()
-	inSwap, _ := n.Host("process.swap_bytes").Max()
-	smaps, _ := n.Host("process.smaps_swap_bytes").Max()
+	faults := n.Growth(series.MainMajorFaults)
+	inSwap, _ := n.Series(series.ProcessSwap).Max()
+	smaps, _ := n.Series(series.ProcessSmapsSwap).Max()
 	inSwap = max(inSwap, smaps)
 	if faults == 0 || inSwap == 0 {
 		return nil // faults without swap are pages of files
@@ -85,7 +86,7 @@ func explainSwap(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.95)
 	f.support(recording.SourceHost, inSwap, "bytes",
 		"%.1f MB of the server are in swap, %.1f MB in memory", inSwap/1e6,
-		facts.LastValue(n.Host("process.rss_bytes"))/1e6)
+		facts.LastValue(n.Series(series.ProcessRSS))/1e6)
 	f.support(recording.SourceHost, faults, "faults",
 		"the main thread waited for %s to be read (major faults), %.0f per second", counted(faults, "page"),
 		faults/n.Seconds())
@@ -99,17 +100,17 @@ func explainSwap(n *facts.Node) *Finding {
 			"%.0f %% of the main thread's CPU time went to the kernel, beyond its sockets and "+
 				"forks: it fetches pages and makes room for them", work*100)
 	}
-	if some := n.Machine("psi.memory.some_us").Growth(); some > 0 {
-		f.support(recording.SourceHost, some*1e3, "ns",
-			"for %s of %.0f s tasks of this host waited for memory (PSI)", format.Brief(int64(some*1e3)), n.Seconds())
+	if some := n.GrowthNs(series.MachinePressure("memory", "some")); some > 0 {
+		f.support(recording.SourceHost, some, "ns",
+			"for %s of %.0f s tasks of this host waited for memory (PSI)", format.Brief(int64(some)), n.Seconds())
 	}
-	used, rss := facts.LastValue(n.Info("used_memory")), facts.LastValue(n.Info("used_memory_rss"))
+	used, rss := facts.LastValue(n.Series(series.UsedMemory)), facts.LastValue(n.Series(series.UsedMemoryRSS))
 	if used > 0 && rss > 0 && rss < used {
 		f.support(recording.SourceServer, rss, "bytes",
 			"INFO: used_memory %.1f MB, resident only %.1f MB", used/1e6, rss/1e6)
 	}
 	limit := memoryLimit(n, f)
-	if children, _ := n.Host("children.count").Max(); children > 0 {
+	if children, _ := n.Series(series.Children).Max(); children > 0 {
 		f.doubt(recording.SourceHost, children, "processes",
 			"a child process existed meanwhile: first writes to shared pages "+
 				"fault as well, but without reading (minor faults)")
@@ -125,18 +126,19 @@ const nearlyFull = 0.9
 // memoryLimit finds the cgroup with the limit that pushed the server out, if one is nearly full, and says so.
 func memoryLimit(n *facts.Node, f *Finding) (path string) {
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
-		series := func(name string) recording.Series { return n.Rec.Series(recording.SourceHost, subject, name) }
-		limit, usage := facts.LastValue(series("memory.limit_bytes")), facts.LastValue(series("memory.usage_bytes"))
-		if high := facts.LastValue(series("memory.high_bytes")); high > 0 && (limit <= 0 || high < limit) {
+		cgroup := strings.TrimPrefix(subject, recording.CgroupPrefix)
+		last := func(of series.Name) float64 { return facts.LastValue(n.CgroupSeries(cgroup, of)) }
+		limit, usage := last(series.CgroupMemoryLimit), last(series.CgroupMemory)
+		if high := last(series.CgroupMemoryHigh); high > 0 && (limit <= 0 || high < limit) {
 			limit = high
 		}
 		if limit <= 0 || usage < nearlyFull*limit {
 			continue
 		}
-		path = strings.TrimPrefix(subject, recording.CgroupPrefix)
+		path = cgroup
 		f.support(recording.SourceHost, usage, "bytes",
 			"its cgroup %s is full: %.1f of %.1f MB, hit %s", path, usage/1e6, limit/1e6,
-			facts.TimesText(int(series("memory.failcnt").Growth())))
+			facts.TimesText(int(n.CgroupSeries(path, series.CgroupMemoryFails).Growth())))
 	}
 	return path
 }
@@ -169,21 +171,19 @@ func swapFix(n *facts.Node, limit string) (fix []remedy.Step) {
 // raiseMemoryLimit raises the limit of a cgroup to what the server has in memory and in swap, and half as much again
 // for buffers and snapshots, and reads its memory once, which brings it back from swap.
 func raiseMemoryLimit(n *facts.Node, limit string) (remedy.Step, bool) {
-	last := func(name string) float64 {
-		return facts.LastValue(n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+limit, name))
-	}
-	swapped := facts.LastValue(n.Host("process.swap_bytes"))
-	need := facts.LastValue(n.Host("process.rss_bytes")) + max(swapped,
-		facts.LastValue(n.Host("process.smaps_swap_bytes")))
+	swapped := facts.LastValue(n.Series(series.ProcessSwap))
+	need := facts.LastValue(n.Series(series.ProcessRSS)) + max(swapped,
+		facts.LastValue(n.Series(series.ProcessSmapsSwap)))
 	need += need / 2
-	now, pid := last("memory.limit_bytes"), n.ServerPID()
+	now, pid := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryLimit)), n.ServerPID()
 	if limit == "" || pid == 0 || n.Cgroup.Version == 0 || need <= now {
 		return remedy.Step{}, false
 	}
 	file := "/sys/fs/cgroup/memory" + limit + "/memory.limit_in_bytes"
 	if n.Cgroup.Version == 2 {
 		file = "/sys/fs/cgroup" + limit + "/memory.max"
-		if high := last("memory.high_bytes"); high > 0 && (now <= 0 || high < now) {
+		high := facts.LastValue(n.CgroupSeries(limit, series.CgroupMemoryHigh))
+		if high > 0 && (now <= 0 || high < now) {
 			file = "/sys/fs/cgroup" + limit + "/memory.high"
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // tlsHandshakeStorm: the main thread itself does each handshake, with a signature that costs as much as a hundred
@@ -94,7 +95,7 @@ func speaksTLS(n *facts.Node) bool {
 }
 
 func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
-	received := n.Info("total_connections_received")
+	received := n.Series(series.TotalConnectionsReceived)
 	if len(received) < 2 || !speaksTLS(n) {
 		return h, false
 	}
@@ -108,12 +109,10 @@ func handshakeWorkOf(n *facts.Node) (h handshakeWork, ok bool) {
 		h.spans, h.costNs, h.source = seen.Spans, seen.OnCPUNs/seen.Count, recording.SourceTap
 	} else if d, known := n.Demand(); known {
 		usec := 0.0
-		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			if strings.HasSuffix(name, ".usec") {
-				usec += n.Growth(name)
-			}
+		for _, command := range n.CountedCommands() {
+			usec += n.Growth(series.CommandUsec(command))
 		}
-		left := d.Run*seconds*1e9 - usec*1e3 - n.Growth("total_commands_processed")*tlsCommandNs
+		left := d.Run*seconds*1e9 - usec*1e3 - n.Growth(series.TotalCommandsProcessed)*tlsCommandNs
 		h.costNs, h.source = left/h.count, d.Source
 	}
 	h.cores = h.costNs * h.count / seconds / 1e9

@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/topology/cost"
 )
 
@@ -109,8 +110,8 @@ func mapChanged(n *facts.Node) bool {
 			maps++
 		}
 	}
-	return maps > 1 || n.Info("cluster_current_epoch").Growth() > 0 || n.Growth("cmdstat_cluster|setslot.calls") > 0 ||
-		n.TapCalls("CLUSTER SETSLOT") > 0
+	return maps > 1 || n.Growth(series.ClusterCurrentEpoch) > 0 ||
+		n.Growth(series.CommandCalls("cluster|setslot")) > 0 || n.TapCalls("CLUSTER SETSLOT") > 0
 }
 
 // refreshFix are the options, those that save most first: refreshes on events, an upgrade, fewer refreshes, replicas

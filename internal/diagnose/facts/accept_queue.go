@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // AcceptQueue is what is known of the queue of a server's listening socket: connections that the kernel has made and
@@ -31,9 +32,9 @@ type AcceptQueue struct {
 func (n *Node) AcceptQueue() AcceptQueue { return n.acceptQueue.of(n.findAcceptQueue) }
 
 func (n *Node) findAcceptQueue() AcceptQueue {
-	b := AcceptQueue{Drops: n.Host("net.ListenOverflows").Growth()}
-	b.MaxQueue, _ = n.Host("listen.queue").Max()
-	b.Limit, _ = n.Host("listen.backlog").Last()
+	b := AcceptQueue{Drops: n.Growth(series.ListenOverflows)}
+	b.MaxQueue, _ = n.Series(series.ListenQueue).Max()
+	b.Limit, _ = n.Series(series.ListenBacklog).Last()
 	for _, e := range n.Events(recording.SourceProbe, recording.KindTCPInfo) {
 		d := recording.DetailOf[recording.TCPDetail](e)
 		switch {

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // AOFConfig is how the server keeps its append-only file.
@@ -18,7 +19,7 @@ type AOFConfig struct {
 // AOF is read from INFO and CONFIG GET.
 func (n *Node) AOF() AOFConfig {
 	var a AOFConfig
-	if v, ok := n.Info("aof_enabled").Max(); ok {
+	if v, ok := n.Series(series.AOFEnabled).Max(); ok {
 		a.Enabled = v == 1
 	}
 	if v, ok := n.Config("appendonly"); ok && v == "yes" {

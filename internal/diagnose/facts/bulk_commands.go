@@ -3,6 +3,8 @@ package facts
 import (
 	"strings"
 
+	"slowpath/internal/recording/series"
+
 	"slowpath/internal/diagnose/account"
 )
 
@@ -44,14 +46,14 @@ func (n *Node) isBulk(s account.Suspect) bool {
 		need /= slowestCopy // it has nothing else to do than to copy, however slowly
 	}
 	least := max(need*ns, MinBulkBytes)
-	return replyingCommands[name] && n.GrowthAround("total_net_output_bytes", s) >= least ||
-		storingCommands[name] && n.GrowthAround("total_net_input_bytes", s) >= least
+	return replyingCommands[name] && n.GrowthAround(series.TotalNetOutputBytes, s) >= least ||
+		storingCommands[name] && n.GrowthAround(series.TotalNetInputBytes, s) >= least
 }
 
 // usecNs is the time in nanoseconds that commandstats counted for a command around the suspect.
 func (n *Node) usecNs(s account.Suspect) float64 {
-	name := "cmdstat_" + strings.ToLower(strings.ReplaceAll(s.Command, " ", "|")) + ".usec"
-	return n.GrowthAround(name, s) * 1000
+	of := series.CommandUsec(series.InCommandstats(s.Command))
+	return of.Ns(n.GrowthAround(of, s))
 }
 
 // isFree reports whether a command of constant time was long because it freed something big.
@@ -67,7 +69,7 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 	case freeingCommands[name]:
 		return fell || s.Busy && s.DurationNs >= account.MinSeenBusyNs
 	default:
-		return fell && n.GrowthAround("expired_keys", s) > 0
+		return fell && n.GrowthAround(series.ExpiredKeys, s) > 0
 	}
 }
 

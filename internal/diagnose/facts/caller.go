@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"slowpath/internal/recording/series"
 )
 
 // Caller is a process on this host that calls a node, or, where only the server's end of its connections was seen, a
@@ -133,7 +135,7 @@ func (n *Node) Callers() []*Caller {
 func (c *Case) servers() map[int]bool {
 	out := map[int]bool{}
 	for _, n := range c.Nodes {
-		if pid, ok := n.Info("process_id").Last(); ok {
+		if pid, ok := n.Series(series.ProcessID).Last(); ok {
 			out[int(pid)] = true
 		}
 	}

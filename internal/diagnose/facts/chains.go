@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Chains are calls of one command that callers made one after the other on a connection, and that together took as long
@@ -30,7 +31,7 @@ const endlessShare = 0.8
 // than HealthyMaxShare of the caller's requests, where each call in no chain is a request of its own.
 func (n *Node) Chains() Chains {
 	sum := Chains{Ops: NameCounts{}}
-	names := n.Rec.NamesBySubject(recording.SourceTap, chainOf)
+	names := n.Rec.NamesBySubject(recording.SourceTap, series.ChainsOfPrefix)
 	if len(names) == 0 {
 		return sum
 	}
@@ -61,14 +62,12 @@ func (n *Node) Chains() Chains {
 // Bound: slowpath, chain_pause_ns of the tap.
 const maxChainPauseNs = int64(100e3)
 
-// chainOf precedes the command of chains in the name of a sample.
-const chainOf = "chain_of."
-
-// add adds the chains of a connection; names are those of its samples that begin with chainOf. Scripts are left out:
+// add adds the chains of a connection; names are those of its samples that begin with
+// series.ChainsOfPrefix. Scripts are left out:
 // what they do is not known, and workers of queues run one after the other.
 func (s *Chains) add(n *Node, c *Conn, names []string) {
-	last := func(name string) (v int64) {
-		for _, p := range n.Rec.Series(recording.SourceTap, recording.ConnPrefix+c.Client, name) {
+	last := func(of series.Name) (v int64) {
+		for _, p := range n.Rec.Of(of, c.Client) {
 			if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
 				v = int64(p.Value)
 			}
@@ -77,14 +76,15 @@ func (s *Chains) add(n *Node, c *Conn, names []string) {
 	}
 	command, most := "", int64(0)
 	for _, name := range names {
-		if k := last(name); k > most {
-			command, most = strings.TrimPrefix(name, chainOf), k
+		of := strings.TrimPrefix(name, series.ChainsOfPrefix)
+		if k := last(series.ChainsOf(of)); k > most {
+			command, most = of, k
 		}
 	}
-	ns, calls := last("chain_ns"), last("chain_calls")
+	ns, calls := last(series.ChainTime), last(series.ChainCalls)
 	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
 	// Calls that come as soon as a worker is free, one by one, have pauses in between.
-	prompt := ns-last("chain_in_flight_ns") <= maxChainPauseNs*calls
+	prompt := ns-last(series.ChainInFlight) <= maxChainPauseNs*calls
 	each := ns / max(calls, 1) // calls that are slow themselves are slow calls, and no chain makes them so
 	if most == 0 || endless || !prompt || each >= n.Ledger.ThresholdNs ||
 		strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {

@@ -1,5 +1,7 @@
 package facts
 
+import "slowpath/internal/recording/series"
+
 // Bounds of churn. Health checks open a few connections per second; a pool that grows opens many that stay.
 const (
 	// MinChurn is the rate of connections that are opened and closed again, per second, from which they can matter.
@@ -73,7 +75,7 @@ func (n *Node) Churn() Churn {
 }
 
 func (n *Node) findChurn() Churn {
-	received, connected := n.Info("total_connections_received"), n.Info("connected_clients")
+	received, connected := n.Series(series.TotalConnectionsReceived), n.Series(series.ConnectedClients)
 	if len(received) < 2 {
 		return Churn{}
 	}
@@ -86,7 +88,8 @@ func (n *Node) findChurn() Churn {
 	}
 	gone := received.Growth() - stayed - own.Fresh
 	c := Churn{PerSecond: max(gone, 0) / seconds}
-	commands := n.Growth("total_commands_processed") - 2*own.Fresh - own.Kept - commandsPerPoll*n.Growth("self.polls")
+	commands := n.Growth(series.TotalCommandsProcessed) - 2*own.Fresh - own.Kept -
+		commandsPerPoll*n.Growth(series.OwnPolls)
 	c.CommandsPerConn = max(commands, 0) / max(gone, 1)
 	var closed []*Conn
 	for _, caller := range n.Callers() {

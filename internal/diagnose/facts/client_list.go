@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
@@ -85,7 +86,7 @@ func (n *Node) OtherObservers() (most int) {
 // Observed reports whether calls of observers reached the node that are not those of this watch's probe of it: of other
 // slowpaths, or of this one through a proxy. What the server counts holds them.
 func (n *Node) Observed() bool {
-	calls, _ := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.calls.observer").Last()
+	calls, _ := n.Rec.Of(series.TapCallsObserver, "").Last()
 	return calls > 0 || n.OtherObservers() > 0
 }
 
@@ -114,7 +115,7 @@ const maxListedClients = 2000
 // AllClientsListed reports whether CLIENT LIST was recorded with all its lines. With fewer than
 // maxListedClients, one that is not in it does not exist.
 func (n *Node) AllClientsListed() bool {
-	most, ok := n.Info("connected_clients").Max()
+	most, ok := n.Series(series.ConnectedClients).Max()
 	return len(n.Clients()) > 0 && (!ok || most <= maxListedClients)
 }
 

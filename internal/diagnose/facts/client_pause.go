@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Pause is what a server says of holding its clients back.
@@ -35,7 +36,7 @@ func (p Pause) Reported() bool { return p.PauseCalls > 0 || p.Reason != "" }
 
 // Pause is read from commandstats, INFO and CLIENT LIST.
 func (n *Node) Pause() Pause {
-	p := Pause{PauseCalls: n.Growth("cmdstat_client|pause.calls"), ClientsMayBlock: n.blocksByChoice()}
+	p := Pause{PauseCalls: n.Growth(series.CommandCalls("client|pause")), ClientsMayBlock: n.blocksByChoice()}
 	for _, text := range n.InfoTexts {
 		if r := text.PausedReason; r != "" && r != "none" {
 			p.Reason, p.Actions = r, text.PausedActions
@@ -67,7 +68,7 @@ func (n *Node) Pause() Pause {
 // clientCommands counts the CLIENT commands that were not slowpath's own: a CLIENT SETNAME for each of its connections,
 // and CLIENT LIST.
 func (n *Node) clientCommands() float64 {
-	calls := n.Info("cmdstat_client.calls")
+	calls := n.Series(series.CommandCalls("client"))
 	if len(calls) < 2 {
 		return 0
 	}
@@ -88,7 +89,7 @@ const unpolledShare = 0.5
 // blockedMore is how many more clients were blocked at most than at least, and at which share of the polls. A sample is
 // written when it changes, so that every poll has a value.
 func (n *Node) blockedMore(byChoice bool) (most, share float64) {
-	blocked := n.Info("blocked_clients")
+	blocked := n.Series(series.BlockedClients)
 	least, ok := blocked.Min()
 	if !ok {
 		return 0, 0
@@ -116,7 +117,7 @@ func (n *Node) blockedMore(byChoice bool) (most, share float64) {
 // by commandstats, only CLIENT LIST shows it.
 func (n *Node) blocksByChoice() bool {
 	for command := range blockingCommands {
-		if calls, ok := n.Info("cmdstat_" + strings.ToLower(command) + ".calls").Last(); ok && calls > 0 {
+		if calls, ok := n.Series(series.CommandCalls(series.InCommandstats(command))).Last(); ok && calls > 0 {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/wire/cluster"
 )
 
@@ -112,7 +113,7 @@ func (n *Node) SilentMasters() (out []string) {
 
 // UnassignedSlots is how many slots of its cluster no node has, as the node last said; 0 where it did not say.
 func (n *Node) UnassignedSlots() int {
-	assigned, ok := n.Info("cluster_slots_assigned").Last()
+	assigned, ok := n.Series(series.ClusterSlotsAssigned).Last()
 	if !ok {
 		return 0
 	}

@@ -4,12 +4,13 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // CommandsPerSecond is the server's own count of commands per second.
-func (n *Node) CommandsPerSecond() float64 { return n.PerSecond("total_commands_processed") }
+func (n *Node) CommandsPerSecond() float64 { return n.PerSecond(series.TotalCommandsProcessed) }
 
 // CommandUse is what one command took of the main thread during the watch.
 type CommandUse struct {
@@ -23,12 +24,10 @@ type CommandUse struct {
 
 // TopCommand is the command that took most of the main thread's time in all.
 func (n *Node) TopCommand() (top CommandUse) {
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		base, ok := strings.CutSuffix(name, ".usec")
-		if usec := n.Growth(name); ok && usec > top.Usec {
+	for _, command := range n.CountedCommands() {
+		if usec := n.Growth(series.CommandUsec(command)); usec > top.Usec {
 			top = CommandUse{
-				strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(base, "cmdstat_"), "|", " ")),
-				n.Growth(base + ".calls"), usec,
+				strings.ToUpper(strings.ReplaceAll(command, "|", " ")), n.Growth(series.CommandCalls(command)), usec,
 			}
 		}
 	}
@@ -37,8 +36,8 @@ func (n *Node) TopCommand() (top CommandUse) {
 
 // BytesPerCommand is the mean size in bytes of a command with its reply.
 func (n *Node) BytesPerCommand() float64 {
-	bytes := n.Growth("total_net_output_bytes") + n.Growth("total_net_input_bytes")
-	return bytes / max(n.Growth("total_commands_processed"), 1)
+	bytes := n.Growth(series.TotalNetOutputBytes) + n.Growth(series.TotalNetInputBytes)
+	return bytes / max(n.Growth(series.TotalCommandsProcessed), 1)
 }
 
 // longCommandUsec is the mean time in microseconds from which a command is long by itself, and not because it is sent
@@ -50,18 +49,14 @@ const longCommandUsec = 1000
 // its own jobs: other causes than saturation are named for that.
 func (n *Node) LongWorkShare() float64 {
 	usec := 0.0
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		base, ok := strings.CutSuffix(name, ".usec")
-		if !ok {
-			continue
-		}
-		all, calls := n.Growth(name), n.Growth(base+".calls")
+	for _, command := range n.CountedCommands() {
+		all, calls := n.Growth(series.CommandUsec(command)), n.Growth(series.CommandCalls(command))
 		if calls > 0 && all/calls >= longCommandUsec {
 			usec += all
 		}
 	}
-	ms := n.Growth("expire_cycle_cpu_milliseconds") + n.Growth("total_eviction_exceeded_time") +
-		n.Growth("total_active_defrag_time")
+	ms := n.Growth(series.ExpireCycleCPU) + n.Growth(series.TotalEvictionExceededTime) +
+		n.Growth(series.TotalActiveDefragTime)
 	return (usec/1e6 + ms/1e3) / n.Seconds()
 }
 
@@ -75,10 +70,9 @@ var nestedOrWaiting = map[string]bool{
 
 // CommandsNs is how long all commands that only work lasted during the watch, in nanoseconds of the server's clock.
 func (n *Node) CommandsNs() (ns int64) {
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if command, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), ".usec"); ok &&
-			!nestedOrWaiting[command] {
-			ns += int64(n.Growth(name) * 1000)
+	for _, command := range n.CountedCommands() {
+		if !nestedOrWaiting[command] {
+			ns += int64(n.GrowthNs(series.CommandUsec(command)))
 		}
 	}
 	return ns
@@ -88,8 +82,8 @@ func (n *Node) CommandsNs() (ns int64) {
 func (n *Node) ProbeWorkNs() int64 {
 	usec, calls := 0.0, 0.0
 	for _, c := range []string{"ping", "get"} {
-		usec += n.Growth("cmdstat_" + c + ".usec")
-		calls += n.Growth("cmdstat_" + c + ".calls")
+		usec += n.Growth(series.CommandUsec(c))
+		calls += n.Growth(series.CommandCalls(c))
 	}
 	if calls == 0 {
 		return 0

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -70,7 +71,7 @@ func (c PageCopies) Matters() bool {
 
 // PageCopies are those of the main thread during the watch.
 func (n *Node) PageCopies() (c PageCopies) {
-	faults, run := n.Host("main.minflt"), n.Host("main.run_ns")
+	faults, run := n.Series(series.MainMinorFaults), n.Series(series.MainRun)
 	c.FaultNs = DefaultFaultNs
 	if beyond, ok := n.excessKernelNs(); ok && faults.Growth() > 0 {
 		c.FaultNs, c.Measured = min(beyond/faults.Growth(), maxFaultNs), true
@@ -95,8 +96,8 @@ func (n *Node) PageCopies() (c PageCopies) {
 
 // childLived reports whether a child saved or rewrote at the begin or the end of a stretch.
 func (n *Node) childLived(from, to int64) bool {
-	for _, name := range []string{"rdb_bgsave_in_progress", "aof_rewrite_in_progress"} {
-		s := n.Info(name)
+	for _, of := range []series.Name{series.RDBBgsaveInProgress, series.AOFRewriteInProgress} {
+		s := n.Series(of)
 		for at := from; at <= to+pollToleranceNs; at += pollToleranceNs {
 			if v, _ := s.At(at); v > 0 {
 				return true
@@ -109,10 +110,10 @@ func (n *Node) childLived(from, to int64) bool {
 			return true
 		}
 	}
-	if len(n.Info("rdb_bgsave_in_progress")) > 0 {
+	if len(n.Series(series.RDBBgsaveInProgress)) > 0 {
 		return false // INFO is asked more often than children are counted
 	}
-	v, _ := n.Host("children.count").At(to)
+	v, _ := n.Series(series.Children).At(to)
 	return v > 0
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // QuotaUse is how a cgroup above the server's process used its CPU quota during the watch.
@@ -91,21 +92,19 @@ func (n *Node) underCgroup(path string) bool {
 		slices.ContainsFunc(n.Cgroup.Levels, func(l CgroupLevel) bool { return l.Path == path })
 }
 
-func (n *Node) cgroupSeries(path, name string) recording.Series {
-	return n.Rec.Series(recording.SourceHost, recording.CgroupPrefix+path, name)
-}
-
 func (n *Node) quotaUse(path string) QuotaUse {
 	q := QuotaUse{
-		Path: path, Others: -1, Throttled: n.cgroupSeries(path, "cpu.nr_throttled").Growth(),
-		Periods: n.cgroupSeries(path, "cpu.nr_periods").Growth(), ThrottledNs: n.cgroupSeries(path, "cpu.throttled_ns").
-				Growth(), UsedNs: n.cgroupSeries(path, "cpu.usage_ns").Growth(),
+		Path: path, Others: -1,
+		Periods:     n.CgroupSeries(path, series.CgroupPeriods).Growth(),
+		Throttled:   n.CgroupSeries(path, series.CgroupThrottled).Growth(),
+		ThrottledNs: n.CgroupSeries(path, series.CgroupThrottledNs).Growth(),
+		UsedNs:      n.CgroupSeries(path, series.CgroupUsage).Growth(),
 	}
-	quota, period := n.cgroupSeries(path, "cpu.quota_us"), n.cgroupSeries(path, "cpu.period_us")
+	quota, period := n.CgroupSeries(path, series.CgroupQuota), n.CgroupSeries(path, series.CgroupPeriod)
 	if LastValue(quota) <= 0 || LastValue(period) <= 0 {
 		return q
 	}
-	q.QuotaNs, q.PeriodNs = LastValue(quota)*1e3, LastValue(period)*1e3
+	q.QuotaNs, q.PeriodNs = series.CgroupQuota.Ns(LastValue(quota)), series.CgroupPeriod.Ns(LastValue(period))
 	if q.UsedNs > 0 && constant(quota) && constant(period) {
 		missing, slack := q.Throttled*q.QuotaNs-q.UsedNs, n.quotaSlackNs(q.QuotaNs)
 		stolen := n.standstillNs() / q.PeriodNs * q.QuotaNs
@@ -114,7 +113,7 @@ func (n *Node) quotaUse(path string) QuotaUse {
 			q.compareSeconds(n)
 		}
 		if child := childOf(path, n.Cgroup.CPUPath); child != "" {
-			if used := n.cgroupSeries(child, "cpu.usage_ns").Growth(); used > 0 {
+			if used := n.CgroupSeries(child, series.CgroupUsage).Growth(); used > 0 {
 				q.Others = max(0, 1-used/q.UsedNs)
 			}
 		}
@@ -130,7 +129,7 @@ func constant(s recording.Series) bool {
 
 // compareSeconds compares use and quota in those samples in which the cgroup was throttled.
 func (q *QuotaUse) compareSeconds(n *Node) {
-	used, throttled := n.cgroupSeries(q.Path, "cpu.usage_ns"), n.cgroupSeries(q.Path, "cpu.nr_throttled")
+	used, throttled := n.CgroupSeries(q.Path, series.CgroupUsage), n.CgroupSeries(q.Path, series.CgroupThrottled)
 	usedNs, quotaNs, periods := 0.0, 0.0, 0.0
 	for _, s := range used.Steps() {
 		before, _ := throttled.At(s.FromNs)
@@ -154,7 +153,7 @@ func (q *QuotaUse) compareSeconds(n *Node) {
 // overdrawn as much as they run until the next tick.
 func (n *Node) quotaSlackNs(quotaNs float64) float64 {
 	slice := n.SliceNs()
-	cpus, known := n.Machine("cpu.count").Max()
+	cpus, known := n.Series(series.MachineCPUs).Max()
 	if !known {
 		cpus = maxCPUs
 	}
@@ -164,14 +163,14 @@ func (n *Node) quotaSlackNs(quotaNs float64) float64 {
 // standstillNs is for how long the machine may have stood still, in nanoseconds: its hypervisor ran others, or slowpath
 // did not run when it was due. Periods that pass meanwhile are counted, and give no quota.
 func (n *Node) standstillNs() float64 {
-	stood, _ := n.Rec.Series(recording.SourceHost, recording.SubjectSelf, "host.late_ns").Max()
-	return n.Machine("cpu.steal_ns").Growth() + stood
+	stood, _ := n.Rec.Of(series.HostLate, "").Max()
+	return n.Growth(series.MachineSteal) + stood
 }
 
 // slicesNs is the quota that CPUs can have held unused in all throttled periods, in nanoseconds: a kernel without
 // faults takes no more away.
 func (q QuotaUse) slicesNs(n *Node) float64 {
-	cpus, _ := n.Machine("cpu.count").Max()
+	cpus, _ := n.Series(series.MachineCPUs).Max()
 	return q.Throttled * cpus * n.SliceNs()
 }
 
@@ -181,8 +180,8 @@ const maxCPUs = 8192
 
 // SliceNs is the quota that a CPU takes at once from its cgroup, in nanoseconds.
 func (n *Node) SliceNs() float64 {
-	if us, known := n.Machine("sched_cfs_bandwidth_slice_us").Max(); known {
-		return us * 1e3
+	if us, known := n.Series(series.MachineQuotaSlices).Max(); known {
+		return series.MachineQuotaSlices.Ns(us)
 	}
 	return defaultSliceNs
 }

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Demand is the demand of the main thread for CPU time, in cores: the share of the time in which it had something to
@@ -23,17 +24,17 @@ func (d Demand) Total() float64 { return min(d.Run+d.Wait, 1) }
 
 // Demand is the mean over the watch; ok is false where no source has it.
 func (n *Node) Demand() (d Demand, ok bool) {
-	if run := n.Host("main.run_ns"); len(run) >= 2 {
-		wait := Rate(n.Host("main.delay_ns"))/1e9 - float64(n.StateNs(recording.KindThrottled))/1e9/n.Seconds()
-		return Demand{Rate(run) / 1e9, max(wait, 0), recording.SourceHost, true}, true
+	if run := n.Series(series.MainRun); len(run) >= 2 {
+		wait := n.Cores(series.MainDelay) - float64(n.StateNs(recording.KindThrottled))/1e9/n.Seconds()
+		return Demand{n.Cores(series.MainRun), max(wait, 0), recording.SourceHost, true}, true
 	}
 	cores, source, ok := n.MainCores()
 	if !ok {
 		return d, false
 	}
 	d = Demand{Run: cores, Source: source}
-	if s := n.Info("eventloop_duration_sum"); len(s) >= 2 { // µs outside of epoll_wait
-		d.Measured, d.Wait = true, max(Rate(s)/1e6-cores, 0)
+	if s := n.Series(series.EventloopDurationSum); len(s) >= 2 {
+		d.Measured, d.Wait = true, max(n.Cores(series.EventloopDurationSum)-cores, 0)
 	}
 	return d, true
 }

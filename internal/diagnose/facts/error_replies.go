@@ -1,31 +1,35 @@
 package facts
 
-import "slowpath/internal/recording"
+import (
+	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
+)
 
 // ErrorCount is how many error replies with a code the server counted during the watch; ok is false where it does not
 // count them (before 6.2). The counter appears with the first error, or when the server answers again after a restart.
 func (n *Node) ErrorCount(code string) (float64, bool) {
-	s := n.Info("errorstat_" + code + ".count")
+	s := n.Series(series.ErrorCount(code))
 	if len(s) > 0 {
 		for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 			if e.TimeNs <= s[0].TimeNs {
 				return s.Growth() + s[0].Value, true // it restarted during the watch: all of them are new
 			}
 		}
-		return n.growthSinceStart("errorstat_" + code + ".count"), true
+		return n.growthSinceStart(series.ErrorCount(code)), true
 	}
 	// It counts other errors, or is of a version that counts them.
-	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, "errorstat_")) > 0 ||
-		len(n.Info("total_error_replies")) > 0
+	return 0, len(n.Rec.Names(recording.SourceServer, n.Address, series.ErrorPrefix)) > 0 ||
+		len(n.Series(series.TotalErrorReplies)) > 0
 }
 
 // movedReplies is the number of MOVED replies of all nodes; -1 where none of them counts errors by code.
 func (c *Case) movedReplies() float64 {
 	total, counted := 0.0, false
 	for _, n := range c.Nodes {
-		total += n.Growth("errorstat_MOVED.count")
+		total += n.Growth(series.ErrorCount("MOVED"))
 		// Since 6.2 a server has the field of an error after the first one, and total_error_replies from its start.
-		counted = counted || len(n.Info("errorstat_MOVED.count")) > 0 || len(n.Info("total_error_replies")) > 0
+		counted = counted || len(n.Series(series.ErrorCount("MOVED"))) > 0 ||
+			len(n.Series(series.TotalErrorReplies)) > 0
 	}
 	if !counted {
 		return -1

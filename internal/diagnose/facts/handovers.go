@@ -1,7 +1,7 @@
 package facts
 
 import (
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Handovers are connections that one thread of a caller gave to another, which had slept until then.
@@ -57,7 +57,7 @@ func (n *Node) HandoversOf(c *Caller) (h Handovers, ok bool) {
 // on the one with the least; 0 where it is not known, or where more threads read than there are connections: then they
 // wake each other for other reasons.
 func (n *Node) ServedThreads(u PoolUse) (least int) {
-	readers, ok := n.Rec.Series(recording.SourceTap, processSubject(u.PID), "readers").Last()
+	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
 	if !ok || int(readers) > len(u.Used) {
 		return 0
 	}
@@ -82,6 +82,6 @@ func (n *Node) OneThreadEach(u PoolUse) bool {
 			return false
 		}
 	}
-	readers, ok := n.Rec.Series(recording.SourceTap, processSubject(u.PID), "readers").Last()
+	readers, ok := n.ProcessSeries(u.PID, series.Readers).Last()
 	return ok && int(readers) == len(u.Used)
 }

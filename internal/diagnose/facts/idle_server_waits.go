@@ -3,6 +3,7 @@ package facts
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // IdleServerWait is the time that calls waited for a server that was not seen busy, stopped or in the run queue.
@@ -144,7 +145,7 @@ func (n *Node) nothingPassed(stalls []Span) bool {
 // sleep is the part of the stalls that the main thread slept, by the counters around them, and how often it woke up per
 // second of the whole watch.
 func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
-	run, delay := n.Host("main.run_ns"), n.Host("main.delay_ns")
+	run, delay := n.Series(series.MainRun), n.Series(series.MainDelay)
 	var all, busy float64
 	for i := 1; i < len(run); i++ {
 		from, to := run[i-1].TimeNs, run[i].TimeNs
@@ -161,5 +162,5 @@ func (n *Node) sleep(stalls []Span) (slept, wakeups float64) {
 	if all == 0 {
 		return 0, 0
 	}
-	return 1 - busy/all, Rate(n.Host("main.voluntary_switches"))
+	return 1 - busy/all, n.PerSecond(series.MainVoluntarySwitches)
 }

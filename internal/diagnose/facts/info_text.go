@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // InfoText is the part of a reply of INFO that is text, from the server source's snapshot "info".
@@ -47,7 +48,7 @@ func (n *Node) MasterAddress() string {
 	if len(n.InfoTexts) == 0 {
 		return ""
 	}
-	port, ok := n.Info("master_port").Last()
+	port, ok := n.Series(series.MasterPort).Last()
 	host := n.InfoTexts[len(n.InfoTexts)-1].MasterHost
 	if host == "" || !ok {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // IOThreads is how many I/O threads the server has and what CPU time they demand.
@@ -28,7 +29,7 @@ func (t IOThreads) Total() float64 { return t.Run + t.Wait }
 // IOThreads are read from CONFIG and from the host's counters of each thread.
 func (n *Node) IOThreads() IOThreads {
 	t := IOThreads{Configured: n.ConfigInt("io-threads")}
-	t.CPUs, _ = n.Host("cpus_allowed").Last()
+	t.CPUs, _ = n.Series(series.CPUsAllowed).Last()
 	for _, l := range n.Cgroup.Levels {
 		if l.QuotaUs > 0 && l.PeriodUs > 0 {
 			if q := float64(l.QuotaUs) / float64(l.PeriodUs); t.CPUs == 0 || q < t.CPUs {
@@ -36,13 +37,11 @@ func (n *Node) IOThreads() IOThreads {
 			}
 		}
 	}
-	for _, name := range n.Rec.Names(recording.SourceHost, n.Address, "thread.io_th") {
-		switch {
-		case strings.HasSuffix(name, ".run_ns"):
+	for _, name := range n.Rec.Names(recording.SourceHost, n.Address, series.ThreadPrefix+"io_th") {
+		if thread, ok := strings.CutSuffix(strings.TrimPrefix(name, series.ThreadPrefix), ".run_ns"); ok {
 			t.Measured = true
-			t.Run += Rate(n.Host(name)) / 1e9
-		case strings.HasSuffix(name, ".delay_ns"):
-			t.Wait += Rate(n.Host(name)) / 1e9
+			t.Run += n.Cores(series.ThreadRun(thread))
+			t.Wait += n.Cores(series.ThreadDelay(thread))
 		}
 	}
 	return t

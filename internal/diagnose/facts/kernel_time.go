@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -18,13 +19,13 @@ const (
 // excessKernelNs is the CPU time in nanoseconds that the main thread spent in the kernel beyond what its sockets and
 // forks need: page faults, and making room for pages. ok is false where the server does not report it (before 6.2).
 func (n *Node) excessKernelNs() (ns float64, ok bool) {
-	sys := n.Info("used_cpu_sys_main_thread")
-	reads, writes := n.Info("total_reads_processed"), n.Info("total_writes_processed")
+	sys := n.Series(series.UsedCPUSysMainThread)
+	reads, writes := n.Series(series.TotalReadsProcessed), n.Series(series.TotalWritesProcessed)
 	if len(sys) < 2 || len(reads) < 2 {
 		return 0, false
 	}
-	ns = sys.Growth()*1e9 - socketCallNs*(reads.Growth()+writes.Growth()) -
-		socketByteNs*(n.Growth("total_net_input_bytes")+n.Growth("total_net_output_bytes"))
+	ns = n.GrowthNs(series.UsedCPUSysMainThread) - socketCallNs*(reads.Growth()+writes.Growth()) -
+		socketByteNs*(n.Growth(series.TotalNetInputBytes)+n.Growth(series.TotalNetOutputBytes))
 	for _, e := range n.Events(recording.SourceServer, recording.KindFork) {
 		ns -= float64(e.DurationNs)
 	}
@@ -37,6 +38,6 @@ func (n *Node) ExcessKernelShare() float64 {
 	if !ok {
 		return 0
 	}
-	all := n.Growth("used_cpu_sys_main_thread") + n.Growth("used_cpu_user_main_thread")
+	all := n.Growth(series.UsedCPUSysMainThread) + n.Growth(series.UsedCPUUserMainThread)
 	return min(1, beyond/1e9/max(all, 1e-9))
 }

@@ -3,10 +3,11 @@ package facts
 import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // HostWatched reports whether the server's main thread was watched through the files of its host.
-func (n *Node) HostWatched() bool { return len(n.Host("main.run_ns")) > 0 }
+func (n *Node) HostWatched() bool { return len(n.Series(series.MainRun)) > 0 }
 
 // Exact is what the tap saw of the server's main thread in a state, segment by segment; nil where it did not
 // see the thread.
@@ -72,14 +73,14 @@ func SumWaits(segs []account.Segment) (w WaitSum) {
 // else by INFO (used_cpu_*_main_thread since 6.2, before that of the whole process). ok is false where neither is
 // known.
 func (n *Node) MainCores() (cores float64, source string, ok bool) {
-	if s := n.Host("main.run_ns"); len(s) >= 2 {
-		return Rate(s) / 1e9, recording.SourceHost, true
+	if s := n.Series(series.MainRun); len(s) >= 2 {
+		return n.Cores(series.MainRun), recording.SourceHost, true
 	}
-	for _, f := range [][2]string{
-		{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"},
-		{"used_cpu_user", "used_cpu_sys"},
+	for _, f := range [][2]series.Name{
+		{series.UsedCPUUserMainThread, series.UsedCPUSysMainThread},
+		{series.UsedCPUUser, series.UsedCPUSys},
 	} {
-		u, s := n.Info(f[0]), n.Info(f[1])
+		u, s := n.Series(f[0]), n.Series(f[1])
 		if len(u) >= 2 && len(s) >= 2 {
 			return min(Rate(u)+Rate(s), 1), recording.SourceServer, true
 		}
@@ -90,9 +91,9 @@ func (n *Node) MainCores() (cores float64, source string, ok bool) {
 // PolledCPUNs is the CPU time in nanoseconds of a thread that uses some cores, between the first and the last poll of
 // INFO.
 func (n *Node) PolledCPUNs(cores float64) int64 {
-	polls := n.Info("used_cpu_user")
+	polls := n.Series(series.UsedCPUUser)
 	if len(polls) < 2 {
-		polls = n.Info("used_cpu_user_main_thread")
+		polls = n.Series(series.UsedCPUUserMainThread)
 	}
 	if len(polls) < 2 {
 		return int64(cores * n.Seconds() * 1e9)

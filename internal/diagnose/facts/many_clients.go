@@ -2,6 +2,8 @@ package facts
 
 import (
 	"strings"
+
+	"slowpath/internal/recording/series"
 )
 
 // ManyClients is the number of clients from which a list of all takes milliseconds: one line takes about 1 µs.
@@ -16,7 +18,7 @@ const manyForInfo = 10_000
 // GrowsWithClients reports whether a command's time grew with the number of clients, and there are many of them
 // (ManyClients; for INFO manyForInfo).
 func (n *Node) GrowsWithClients(command string) bool {
-	clients, _ := n.Info("connected_clients").Max()
+	clients, _ := n.Series(series.ConnectedClients).Max()
 	switch name, sub, _ := strings.Cut(command, " "); name {
 	case "CLIENT":
 		return clients >= ManyClients && (sub == "" || sub == "LIST" || sub == "KILL")

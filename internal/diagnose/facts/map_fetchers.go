@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // waitsForMap says of libraries, by their sources, whether a call that is answered MOVED waits until the map is
@@ -162,8 +163,8 @@ func (n *Node) namesSet() float64 {
 	by := n.tapCallsBy("CLIENT SETNAME")
 	if n.Rec.OwnCallsApart() {
 		return max(float64(by[recording.Client]), float64(by[recording.Server]),
-			n.Growth("cmdstat_client|setname.calls")-own, 0)
+			n.Growth(series.CommandCalls("client|setname"))-own, 0)
 	}
 	return max(float64(by[recording.Client]), max(float64(by[recording.Server]),
-		n.Growth("cmdstat_client|setname.calls"))-own, 0)
+		n.Growth(series.CommandCalls("client|setname")))-own, 0)
 }

@@ -1,10 +1,10 @@
 package facts
 
 import (
-	"strings"
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/wire/cluster"
 )
@@ -45,16 +45,16 @@ func (n *Node) MapRefresh() (r MapRefresh) {
 	r.Requesters, r.Moved = NameCounts{}, n.Case.movedReplies()
 	most := -1.0
 	for name, command := range mapCommands {
-		stat := "cmdstat_" + strings.ToLower(strings.ReplaceAll(name, " ", "|"))
-		calls, usec := n.Growth(stat+".calls"), n.Growth(stat+".usec")
+		stat := series.InCommandstats(name)
+		calls, usec := n.Growth(series.CommandCalls(stat)), n.Growth(series.CommandUsec(stat))
 		r.Calls, r.Usec = r.Calls+calls, r.Usec+usec
 		if calls > 0 && usec > most {
 			most, r.Command = usec, command
 		}
 	}
-	if s := n.Info("cmdstat_cluster.calls"); len(s) > 0 && most < 0 {
+	if s := n.Series(series.CommandCalls("cluster")); len(s) > 0 && most < 0 {
 		r.SubcommandsMerged = true
-		r.Calls, r.Usec = max(s.Growth()-n.Growth("self.polls"), 0), n.Growth("cmdstat_cluster.usec")
+		r.Calls, r.Usec = max(s.Growth()-n.Growth(series.OwnPolls), 0), n.Growth(series.CommandUsec("cluster"))
 		r.Command = n.likelyMapCommand()
 	}
 	r.Calls = max(r.Calls-n.ownMaps(), 0)
@@ -62,8 +62,8 @@ func (n *Node) MapRefresh() (r MapRefresh) {
 	if cores, _, ok := n.MainCores(); ok && cores > 0 {
 		r.CPUShare = min(1, r.Share/cores)
 	}
-	r.InfoCalls = max(n.Growth("cmdstat_info.calls")-n.Growth("self.polls"), 0)
-	r.ConnsOpened = max(n.Growth("total_connections_received")-n.ProbeCalls(n.StartNs, n.EndNs).Fresh, 0)
+	r.InfoCalls = max(n.Growth(series.CommandCalls("info"))-n.Growth(series.OwnPolls), 0)
+	r.ConnsOpened = max(n.Growth(series.TotalConnectionsReceived)-n.ProbeCalls(n.StartNs, n.EndNs).Fresh, 0)
 	r.OnNewConns = SameCount(r.ConnsOpened, r.Calls)
 	n.findRequesters(&r)
 	r.Lettuce = r.Lettuce || r.OnNewConns && r.Command == cost.Nodes && SameCount(r.InfoCalls, r.Calls)
@@ -125,8 +125,8 @@ func (n *Node) MapSize() (s cost.Size, replicas int) {
 			return s, s.Nodes - s.Masters
 		}
 	}
-	nodes, _ := n.Info("cluster_known_nodes").Last()
-	masters, _ := n.Info("cluster_size").Last()
+	nodes, _ := n.Series(series.ClusterKnownNodes).Last()
+	masters, _ := n.Series(series.ClusterSize).Last()
 	s = cost.Size{Nodes: int(nodes), Masters: int(masters), Ranges: int(masters), Entries: int(nodes)}
 	return s, s.Nodes - s.Masters
 }

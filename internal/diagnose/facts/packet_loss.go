@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // RTOMinNs is the kernel's shortest retransmission timer in nanoseconds; a tail loss probe comes no earlier for a
@@ -73,14 +74,14 @@ func (n *Node) findRetransmissions() (r Retransmissions) {
 // PacketLoss is that of the server's network namespace, and of its port.
 func (n *Node) PacketLoss() (l PacketLoss) {
 	// Retransmitted SYNs are left out: a full accept queue drops them as well as a path that loses packets.
-	l.ServerSegs = max(n.Host("net.RetransSegs").Growth()-n.Host("net.TCPSynRetrans").Growth(), 0)
+	l.ServerSegs = max(n.Growth(series.RetransSegs)-n.Growth(series.TCPSynRetrans), 0)
 	l.LostSegs, l.TimerSegs = n.lostSegs(l.ServerSegs)
 	l.UnansweredSegs = min(n.unansweredSegs(), l.ServerSegs)
 	l.ServerSegs, l.LostSegs = l.ServerSegs-l.UnansweredSegs, max(l.LostSegs-l.UnansweredSegs, 0)
 	l.TimerSegs = min(l.TimerSegs, l.LostSegs)
-	l.OutSegs = n.Host("net.OutSegs").Growth()
-	now, _ := n.Host("sock.retransmitting").Max()
-	total := n.Host("sock.retrans_total")
+	l.OutSegs = n.Growth(series.OutSegs)
+	now, _ := n.Series(series.SockRetransmitting).Max()
+	total := n.Series(series.SockRetransTotal)
 	last, _ := total.Max()
 	first, _ := total.Min()
 	l.Retransmissions = n.retransmissions()
@@ -93,25 +94,27 @@ func (n *Node) PacketLoss() (l PacketLoss) {
 // probes of a window that its receiver has closed, which tcp_retransmit_timer sends before it counts a timeout
 // (net/ipv4/tcp_timer.c, "Our retransmits become zero probes").
 func (n *Node) lostSegs(retransmitted float64) (lost, byTimer float64) {
-	timeouts := n.Host("net.TCPTimeouts")
+	timeouts := n.Series(series.TCPTimeouts)
 	if len(timeouts) == 0 {
 		return retransmitted, retransmitted // not watched
 	}
-	byTimer = max(timeouts.Growth()-n.Host("net.TCPSynRetrans").Growth(), 0) +
-		n.Host("net.TCPSlowStartRetrans").Growth()
-	lost = min(max(retransmitted-n.SpuriousSegs(), 0), byTimer+n.Host("net.TCPFastRetrans").Growth())
+	byTimer = max(timeouts.Growth()-n.Growth(series.TCPSynRetrans), 0) +
+		n.Growth(series.TCPSlowStartRetrans)
+	lost = min(max(retransmitted-n.SpuriousSegs(), 0), byTimer+n.Growth(series.TCPFastRetrans))
 	return lost, min(byTimer, lost)
 }
 
 // unansweredSegs is how many segments the server's sockets retransmitted on connections on which nothing comes back any
 // more: their peer is gone, or the path has forgotten them. A path that loses packets lets the second or third of them
 // through, or the tenth.
-func (n *Node) unansweredSegs() float64 { return max(n.Host("sock.unanswered_resends").Growth(), 0) }
+func (n *Node) unansweredSegs() float64 {
+	return max(n.Growth(series.SockUnansweredResends), 0)
+}
 
 // SpuriousSegs is how many segments the server's namespace retransmitted though its peers had them, as they report
 // (DSACK, RFC 2883). Nobody waited for those.
 func (n *Node) SpuriousSegs() float64 {
-	return max(n.Host("net.TCPDSACKRecvSegs").Growth(), n.Host("net.TCPDSACKRecv").Growth())
+	return max(n.Growth(series.TCPDSACKRecvSegs), n.Growth(series.TCPDSACKRecv))
 }
 
 // About the same connections are open if their number varies by at most fewConns and this share of it.
@@ -124,7 +127,7 @@ const (
 // sameConns reports whether about the same connections were open all the time: only then does the sum over the open
 // ones show losses.
 func (n *Node) sameConns() bool {
-	open := n.Host("sock.established")
+	open := n.Series(series.SockEstablished)
 	most, _ := open.Max()
 	least, _ := open.Min()
 	return most-least <= fewConns+most*fewConnsShare
@@ -133,7 +136,7 @@ func (n *Node) sameConns() bool {
 // WindowLimitedNs is how long in nanoseconds the connection that waited most for its peer's window did so during the
 // watch.
 func (n *Node) WindowLimitedNs() (ns float64) {
-	for _, st := range n.Host("sock.rwnd_limited_max_ns").Steps() { // the value falls when a connection ends
+	for _, st := range n.Series(series.SockRwndLimitedMax).Steps() { // the value falls when a connection ends
 		ns += st.Delta
 	}
 	return ns

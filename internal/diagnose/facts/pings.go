@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Bounds of tests of connections. A health check or a keepalive asks once in some seconds per connection, a test with
@@ -129,7 +130,7 @@ func (n *Node) apartPings() float64 {
 func (n *Node) countedPings() Pings {
 	p := Pings{Source: recording.SourceServer}
 	var ownPings, ownOthers float64
-	if s := n.Info("total_commands_processed"); len(s) > 1 {
+	if s := n.Series(series.TotalCommandsProcessed); len(s) > 1 {
 		for _, c := range n.Rec.Calls {
 			if c.Source != recording.SourceProbe || c.Node != n.Address || c.StartNs < s[0].TimeNs ||
 				c.StartNs >= s[len(s)-1].TimeNs {
@@ -142,12 +143,12 @@ func (n *Node) countedPings() Pings {
 			}
 		}
 	}
-	p.Count = max(n.Growth("cmdstat_ping.calls")-ownPings, 0)
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-		if base, ok := strings.CutSuffix(name, ".calls"); ok && IsDataCommand(strings.TrimPrefix(base, "cmdstat_")) {
-			p.Others += n.Growth(name)
+	p.Count = max(n.Growth(series.CommandCalls("ping"))-ownPings, 0)
+	for _, command := range n.CountedCommands() {
+		if IsDataCommand(command) {
+			p.Others += n.Growth(series.CommandCalls(command))
 		}
 	}
 	p.Others = max(p.Others-ownOthers, 0)
-	return p.without(n.Growth("total_connections_received")) // each may have been opened for its PING
+	return p.without(n.Growth(series.TotalConnectionsReceived)) // each may have been opened for its PING
 }

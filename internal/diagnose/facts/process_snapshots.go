@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // ProcessSnapshot is what the host source saw of a process that calls a node, or uses its CPUs.
@@ -87,18 +88,13 @@ func (c *Case) ownPIDs() map[int]bool {
 // processSubject is the subject of samples and events about a process.
 func processSubject(pid int) string { return fmt.Sprintf("%s%d", recording.ProcessPrefix, pid) }
 
-// ProcessSeries is a series of the host source about a client's process.
-func (c *Case) ProcessSeries(pid int, name string) recording.Series {
-	return c.Rec.Series(recording.SourceHost, processSubject(pid), name)
-}
-
 // HasSingleReader reports whether one thread reads all replies of a process: the time between a reply and its read is
 // then that thread's.
 func (c *Case) HasSingleReader(pid int) bool {
-	if readers, ok := c.Rec.Series(recording.SourceTap, processSubject(pid), "readers").Last(); ok {
+	if readers, ok := c.ProcessSeries(pid, series.Readers).Last(); ok {
 		return readers == 1
 	}
-	threads, ok := c.ProcessSeries(pid, "threads").Max()
+	threads, ok := c.ProcessSeries(pid, series.ClientThreads).Max()
 	return ok && threads == 1
 }
 
@@ -114,7 +110,7 @@ func (c *Case) IsGo(pid int) bool {
 
 // ReportsCollections reports whether the tap sees when the runtime of a process collects garbage.
 func (c *Case) ReportsCollections(pid int) bool {
-	return len(c.Rec.Series(recording.SourceTap, processSubject(pid), "collector.watched")) > 0
+	return len(c.ProcessSeries(pid, series.CollectorWatched)) > 0
 }
 
 // PIDOf is the id of the process in "redis-cli[1234]"; 0 where the text has none.

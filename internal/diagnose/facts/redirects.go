@@ -2,9 +2,8 @@ package facts
 
 import (
 	"fmt"
-	"strings"
 
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Redirects is what the nodes of a cluster redirected.
@@ -31,14 +30,12 @@ func (c *Case) Redirects() (r Redirects) {
 	r.ErrorsCounted = r.Moved >= 0
 	r.Moved = max(r.Moved, 0)
 	for _, n := range c.Nodes {
-		r.Ask += n.Growth("errorstat_ASK.count")
-		r.TryAgain += n.Growth("errorstat_TRYAGAIN.count")
-		r.Asking += max(n.Growth("cmdstat_asking.calls"), float64(n.TapCalls("ASKING")))
-		for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
-			if base, ok := strings.CutSuffix(name, ".calls"); ok && IsDataCommand(strings.TrimPrefix(base,
-				"cmdstat_")) &&
-				base != "cmdstat_asking" {
-				r.DataCalls += n.Growth(name)
+		r.Ask += n.Growth(series.ErrorCount("ASK"))
+		r.TryAgain += n.Growth(series.ErrorCount("TRYAGAIN"))
+		r.Asking += max(n.Growth(series.CommandCalls("asking")), float64(n.TapCalls("ASKING")))
+		for _, command := range n.CountedCommands() {
+			if IsDataCommand(command) && command != "asking" {
+				r.DataCalls += n.Growth(series.CommandCalls(command))
 			}
 		}
 		r.OpenSlots = append(r.OpenSlots, n.openSlots()...)
@@ -84,8 +81,8 @@ func (c *Case) CallAndMapNs(r MapRefresh) (callNs, mapNs float64) {
 // OwnersChanged counts signs that slots changed their owners during the watch.
 func (c *Case) OwnersChanged() (changes float64) {
 	for _, n := range c.Nodes {
-		set := n.Growth("cmdstat_cluster|setslot.calls")
-		changes = max(changes, n.Info("cluster_current_epoch").Growth(), set, float64(n.TapCalls("CLUSTER SETSLOT")))
+		set := n.Growth(series.CommandCalls("cluster|setslot"))
+		changes = max(changes, n.Growth(series.ClusterCurrentEpoch), set, float64(n.TapCalls("CLUSTER SETSLOT")))
 	}
 	return changes
 }

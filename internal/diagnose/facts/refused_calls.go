@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // RefusedCalls are the calls that a node answered with one error during the watch.
@@ -36,9 +37,8 @@ func (r RefusedCalls) OwnShare() float64 { return float64(r.Own) / float64(max(r
 // RefusedCalls are those by code, the most frequent first.
 func (n *Node) RefusedCalls() (out []RefusedCalls) {
 	codes := map[string]bool{}
-	const prefix, suffix = "errorstat_", ".count"
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, prefix) {
-		if code, ok := strings.CutSuffix(strings.TrimPrefix(name, prefix), suffix); ok {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, series.ErrorPrefix) {
+		if code, ok := strings.CutSuffix(strings.TrimPrefix(name, series.ErrorPrefix), ".count"); ok {
 			codes[code] = true
 		}
 	}
@@ -68,7 +68,7 @@ func (n *Node) RefusedCalls() (out []RefusedCalls) {
 func (n *Node) RefusedWith(code string) RefusedCalls {
 	r := RefusedCalls{Code: code}
 	n.ownRefusals(&r)
-	served := max(n.Info("total_commands_processed").Growth()-n.OwnCommandsPerSecond()*n.Seconds(), 0)
+	served := max(n.Growth(series.TotalCommandsProcessed)-n.OwnCommandsPerSecond()*n.Seconds(), 0)
 	if r.Users, r.Counted = n.ErrorCount(code); r.Counted {
 		r.Users = max(r.Users-n.OwnErrorReplies(code), 0)
 	} else {
@@ -133,7 +133,7 @@ func (n *Node) OwnErrorReplies(code string) (own float64) {
 
 // ErrorRises are the rises of the server's count of an error, including one that restarted from zero.
 func (n *Node) ErrorRises(code string) (out []recording.Step) {
-	s := n.Info("errorstat_" + code + ".count")
+	s := n.Series(series.ErrorCount(code))
 	for i, p := range s[min(1, len(s)):] {
 		before := s[i]
 		d := p.Value - before.Value
@@ -150,10 +150,10 @@ func (n *Node) ErrorRises(code string) (out []recording.Step) {
 func (n *Node) RefusingSpans(code string) Spans {
 	switch code {
 	case "LOADING":
-		return MergeSpans(append(n.ownRefusedSpans(code), n.spansOf(n.Info("loading"),
+		return MergeSpans(append(n.ownRefusedSpans(code), n.spansOf(n.Series(series.Loading),
 			func(v float64) bool { return v > 0 }, false)...))
 	case "MASTERDOWN":
-		return MergeSpans(append(n.ownRefusedSpans(code), n.spansOf(n.Info("master_link_down_since_seconds"),
+		return MergeSpans(append(n.ownRefusedSpans(code), n.spansOf(n.Series(series.MasterLinkDownSinceSeconds),
 			func(float64) bool { return true }, true)...))
 	}
 	return n.ownRefusedSpans(code)

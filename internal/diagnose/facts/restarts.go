@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Restart is a restart of the server during the watch. Its times are nanoseconds since the Unix epoch.
@@ -90,10 +91,9 @@ func gapNear(answers []int64, atNs int64, within Span) (gap Span) {
 
 // OOMKills is how many processes the kernel killed in the server's cgroup because it had reached its memory limit.
 func (n *Node) OOMKills() (killed float64) {
-	for _, name := range []string{"memory.oom_kill", "memory.events.oom_kill"} {
+	for _, of := range []series.Name{series.CgroupMemoryControl("oom_kill"), series.CgroupMemoryEvents("oom_kill")} {
 		for _, level := range n.Cgroup.Levels {
-			subject := recording.CgroupPrefix + level.Path
-			killed = max(killed, n.Rec.Series(recording.SourceHost, subject, name).Growth())
+			killed = max(killed, n.CgroupSeries(level.Path, of).Growth())
 		}
 	}
 	return killed

@@ -1,31 +1,34 @@
 package facts
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
-// Info is the series of a field of INFO.
-func (n *Node) Info(field string) recording.Series {
-	return n.Rec.Series(recording.SourceServer, n.Address, field)
-}
+// Series is a series about the node, or about the whole host.
+func (n *Node) Series(of series.Name) recording.Series { return n.Rec.Of(of, n.Address) }
 
-// Growth is by how much a counter of INFO rose during the watch.
-func (n *Node) Growth(field string) float64 { return n.Info(field).Growth() }
+// Growth is by how much a counter rose during the watch.
+func (n *Node) Growth(of series.Name) float64 { return n.Series(of).Growth() }
 
-// PerSecond is the rate of a counter of INFO over the watch.
-func (n *Node) PerSecond(field string) float64 {
-	s := n.Info(field)
-	if len(s) < 2 {
-		return 0
-	}
-	return s.Growth() / max(float64(s[len(s)-1].TimeNs-s[0].TimeNs)/1e9, 1e-9)
-}
+// PerSecond is the rate of a counter over the watch.
+func (n *Node) PerSecond(of series.Name) float64 { return Rate(n.Series(of)) }
+
+// Cores is the rate of a counter of time in seconds per second.
+func (n *Node) Cores(of series.Name) float64 { return of.Seconds(n.PerSecond(of)) }
+
+// GrowthNs is by how much a counter of time rose during the watch, in nanoseconds.
+func (n *Node) GrowthNs(of series.Name) float64 { return of.Ns(n.Growth(of)) }
 
 // GrowthAround is by how much a counter of INFO rose in the polls around a suspect.
-func (n *Node) GrowthAround(field string, s account.Suspect) float64 {
+func (n *Node) GrowthAround(of series.Name, s account.Suspect) float64 {
 	total := 0.0
-	for _, st := range n.Info(field).Steps() {
+	for _, st := range n.Series(of).Steps() {
 		if st.ToNs > s.FromNs && st.FromNs < s.ToNs {
 			total += st.Delta
 		}
@@ -35,7 +38,7 @@ func (n *Node) GrowthAround(field string, s account.Suspect) float64 {
 
 // MemoryFall is the largest fall of used_memory between two polls around a suspect, in bytes.
 func (n *Node) MemoryFall(s account.Suspect) float64 {
-	m := n.Info("used_memory")
+	m := n.Series(series.UsedMemory)
 	most := 0.0
 	for i := 1; i < len(m); i++ {
 		if m[i].TimeNs > s.FromNs && m[i-1].TimeNs < s.ToNs {
@@ -45,14 +48,23 @@ func (n *Node) MemoryFall(s account.Suspect) float64 {
 	return most
 }
 
-// Host is a series of the host source about the server's process.
-func (n *Node) Host(name string) recording.Series {
-	return n.Rec.Series(recording.SourceHost, n.Address, name)
+// CgroupSeries is a series about a cgroup.
+func (c *Case) CgroupSeries(path string, of series.Name) recording.Series { return c.Rec.Of(of, path) }
+
+// ProcessSeries is a series about a client's process.
+func (c *Case) ProcessSeries(pid int, of series.Name) recording.Series {
+	return c.Rec.Of(of, strconv.Itoa(pid))
 }
 
-// Machine is a series of the host source about the whole host.
-func (n *Node) Machine(name string) recording.Series {
-	return n.Rec.Series(recording.SourceHost, recording.SubjectMachine, name)
+// CountedCommands are the commands in commandstats, in order, as it names them: "cluster|nodes".
+func (n *Node) CountedCommands() (commands []string) {
+	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, series.CommandPrefix) {
+		command, _ := strings.CutPrefix(name, series.CommandPrefix)
+		if i := strings.LastIndexByte(command, '.'); i > 0 && !slices.Contains(commands, command[:i]) {
+			commands = append(commands, command[:i])
+		}
+	}
+	return commands
 }
 
 // Rate is the growth of a counter per second between its first and last point.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -33,7 +34,7 @@ func (c *Case) lastAnswerOfAny() (last int64) {
 // eachAnswer calls a function with each time at which this node was seen to answer anybody, in no order: slowpath's own
 // calls, INFO, and calls of its clients.
 func (n *Node) eachAnswer(each func(ns int64)) {
-	for _, p := range n.Info("uptime_in_seconds") {
+	for _, p := range n.Series(series.UptimeInSeconds) {
 		each(p.TimeNs)
 	}
 	for _, c := range n.Rec.Calls {

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // SlotProxy is a program that moves keys between servers, and sends them the calls of users, too: a proxy that has
@@ -77,7 +78,7 @@ func (n *Node) slotProxy(s account.Suspect) (SlotProxy, bool) {
 	if s.Process != "" {
 		moving := int64(0) // at most, if it sent all of them
 		for command := range movingCommands {
-			moving += int64(n.Growth("cmdstat_" + strings.ToLower(command) + ".calls"))
+			moving += int64(n.Growth(series.CommandCalls(series.InCommandstats(command))))
 		}
 		calls := n.CallerByPID(PIDOf(s.Process)).AppCalls()
 		return SlotProxy{Name: s.Process, Calls: calls - moving}, calls-moving > moving
@@ -105,4 +106,4 @@ func isUsers(command string) bool {
 }
 
 // inCluster reports whether the node says that it is one of a cluster.
-func (n *Node) inCluster() bool { return LastValue(n.Info("cluster_enabled")) == 1 }
+func (n *Node) inCluster() bool { return LastValue(n.Series(series.ClusterEnabled)) == 1 }

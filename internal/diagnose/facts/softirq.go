@@ -2,10 +2,12 @@ package facts
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -73,7 +75,7 @@ func (q Softirq) ShareWithin(from, to int64) float64 {
 // MainCPU is the number of the CPU on which the main thread was seen most; ok is false where the host source did not
 // see it.
 func (n *Node) MainCPU() (most int, ok bool) {
-	at := n.Host("main.cpu")
+	at := n.Series(series.MainCPU)
 	on := map[int]int64{}
 	for i, p := range at {
 		to := n.EndNs
@@ -95,10 +97,10 @@ func (n *Node) Softirq() (q Softirq, ok bool) {
 	if q.CPU, ok = n.MainCPU(); !ok {
 		return q, false
 	}
-	name := fmt.Sprintf("cpu.%d.", q.CPU)
-	q.series = n.Machine(name + "softirq_ns")
+	cpu := strconv.Itoa(q.CPU)
+	q.series = n.Series(series.CPUSoftirq(cpu))
 	q.Ns = q.series.Growth()
-	q.OwnNs = SoftirqNsPerSegment * (n.Host("net.InSegs").Growth() + n.Host("net.OutSegs").Growth())
-	q.OthersNs = max(0, n.Machine(name+"busy_ns").Growth()-q.Ns-n.Host("main.run_ns").Growth())
+	q.OwnNs = SoftirqNsPerSegment * (n.Growth(series.InSegs) + n.Growth(series.OutSegs))
+	q.OthersNs = max(0, n.Growth(series.CPUBusy(cpu))-q.Ns-n.Growth(series.MainRun))
 	return q, len(q.series) >= 2
 }

@@ -3,6 +3,8 @@ package facts
 import (
 	"strings"
 
+	"slowpath/internal/recording/series"
+
 	"slowpath/internal/diagnose/account"
 )
 
@@ -75,7 +77,7 @@ func (n *Node) findKind(s account.Suspect) Kind {
 		return KindFrameworkKeys
 	case forkCommands[name], s.Command == "CONFIG SET" && n.forkedWithin(s):
 		return KindFork
-	case s.Command == "CONFIG SET" && n.GrowthAround("evicted_keys", s) > 0:
+	case s.Command == "CONFIG SET" && n.GrowthAround(series.EvictedKeys, s) > 0:
 		return KindEviction // the server evicts until it is below the new maxmemory before it replies
 	case flushCommands[name]:
 		return KindFlush

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Takeover is a master that fell silent, and who has its slots since. Its times are in nanoseconds since the Unix
@@ -54,7 +55,7 @@ func (n *Node) Takeover() (t Takeover, ok bool) {
 // TakeoverOfUnwatchedMaster is what a replica reports of a master that is not watched itself, because it could not be
 // reached when the watch began: the replica's link to it is down, and it became the master itself, or nobody has.
 func (n *Node) TakeoverOfUnwatchedMaster() (t Takeover, master string, ok bool) {
-	down := n.Info("master_link_down_since_seconds")
+	down := n.Series(series.MasterLinkDownSinceSeconds)
 	if len(down) == 0 {
 		return t, "", false
 	}
@@ -115,7 +116,7 @@ func (n *Node) followed(master *Node, before int64) bool {
 		if text.TimeNs >= before || text.MasterHost == "" {
 			continue
 		}
-		port, ok := n.Info("master_port").At(text.TimeNs)
+		port, ok := n.Series(series.MasterPort).At(text.TimeNs)
 		if ok && net.JoinHostPort(text.MasterHost, strconv.Itoa(int(port))) == master.Address {
 			return true
 		}
@@ -137,7 +138,7 @@ func (n *Node) failedWithoutSuccessor() bool {
 	if last == 0 || n.lastAnswerOfAny()-last < n.answersEvery() || n.stoppedSince(last) > 0 {
 		return false
 	}
-	if replicas, _ := n.Info("connected_slaves").Max(); len(n.ClusterViews) == 0 && replicas > 0 {
+	if replicas, _ := n.Series(series.ConnectedSlaves).Max(); len(n.ClusterViews) == 0 && replicas > 0 {
 		// without cluster, Sentinel or an operator promotes another node, which may not be watched
 		return n.RefusedSince(last) > 0
 	}
@@ -145,8 +146,8 @@ func (n *Node) failedWithoutSuccessor() bool {
 		return false
 	}
 	for _, other := range n.Nodes {
-		for _, field := range []string{"cluster_slots_pfail", "cluster_slots_fail"} {
-			if most, ok := other.Info(field).Max(); ok && other != n && int(most) >= n.SlotsBefore() {
+		for _, field := range []series.Name{series.ClusterSlotsPfail, series.ClusterSlotsFail} {
+			if most, ok := other.Series(field).Max(); ok && other != n && int(most) >= n.SlotsBefore() {
 				return true
 			}
 		}

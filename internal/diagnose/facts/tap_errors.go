@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // TapErrors are the error replies to the server's clients that the tap counted: by the first word of the error, and by
@@ -45,19 +46,20 @@ func (n *Node) findTapErrors() map[string]NameCounts {
 
 // RefusedCommands are the commands of clients that were refused before they were executed, by the server's own count
 // (rejected_calls of commandstats, 6.2 and later), without those that manage a connection.
-func (n *Node) RefusedCommands() NameCounts { return n.countCommands("rejected_calls") }
+func (n *Node) RefusedCommands() NameCounts { return n.countCommands(series.CommandRejected) }
 
 // FailedCommands are those, and the commands of clients that failed while they were executed (failed_calls).
-func (n *Node) FailedCommands() NameCounts { return n.countCommands("rejected_calls", "failed_calls") }
+func (n *Node) FailedCommands() NameCounts {
+	return n.countCommands(series.CommandRejected, series.CommandFailed)
+}
 
 // countCommands adds up counters of commandstats by command, without slowpath's own calls that got an error.
-func (n *Node) countCommands(counters ...string) NameCounts {
+func (n *Node) countCommands(counters ...func(command string) series.Name) NameCounts {
 	out := NameCounts{}
-	for _, name := range n.Rec.Names(recording.SourceServer, n.Address, "cmdstat_") {
+	for _, command := range n.CountedCommands() {
 		for _, counter := range counters {
-			op, ok := strings.CutSuffix(strings.TrimPrefix(name, "cmdstat_"), "."+counter)
-			if count := int(n.growthSinceStart(name)); ok && count > 0 && IsDataCommand(op) {
-				out[strings.ToUpper(strings.ReplaceAll(op, "|", " "))] += count
+			if count := int(n.growthSinceStart(counter(command))); count > 0 && IsDataCommand(command) {
+				out[strings.ToUpper(strings.ReplaceAll(command, "|", " "))] += count
 			}
 		}
 	}
@@ -75,8 +77,8 @@ func (n *Node) countCommands(counters ...string) NameCounts {
 
 // growthSinceStart is the growth of a counter that appears with its first count: where it was not there at the first
 // poll it is counted from zero.
-func (n *Node) growthSinceStart(name string) float64 {
-	s, first := n.Info(name), n.Info("uptime_in_seconds")
+func (n *Node) growthSinceStart(of series.Name) float64 {
+	s, first := n.Series(of), n.Series(series.UptimeInSeconds)
 	growth := s.Growth()
 	if len(s) > 0 && len(first) > 0 && s[0].TimeNs > first[0].TimeNs {
 		growth += s[0].Value

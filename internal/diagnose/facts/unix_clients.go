@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // UnixClients is what is known of clients over Unix sockets, whose calls the tap does not see.
@@ -43,7 +44,7 @@ func (n *Node) UnixClients() (u UnixClients) {
 	if u.Most == 0 {
 		return u
 	}
-	commands := n.Growth("total_commands_processed")
+	commands := n.Growth(series.TotalCommandsProcessed)
 	if seen, known := n.commandsSeen(); known && commands > 0 {
 		u.Share, u.ByCommands = max(1-seen/commands, 0), true
 	}
@@ -57,17 +58,18 @@ func (n *Node) commandsSeen() (seen float64, known bool) {
 		return 0, false
 	}
 	for _, name := range nesting {
-		if n.Growth("cmdstat_"+name+".calls") > 0 {
+		if n.Growth(series.CommandCalls(name)) > 0 {
 			return 0, false
 		}
 	}
-	if _, leftOut := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.left_out").Last(); leftOut {
+	if _, leftOut := n.Rec.Of(series.TapLeftOut, "").Last(); leftOut {
 		return 0, false
 	}
 	// the server's own count has the last second of the watch only in part
-	for _, name := range []string{"calls.server", "calls.own", "calls.observer", "unaligned"} {
-		last, _ := n.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap."+name).Last()
-		seen += last
+	for _, of := range []series.Name{
+		series.TapCallsServer, series.TapCallsOwn, series.TapCallsObserver, series.TapUnaligned,
+	} {
+		seen += LastValue(n.Series(of))
 	}
 	return seen, seen > 0
 }

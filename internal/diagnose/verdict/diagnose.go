@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Diagnose judges a recording. version is that of the program that judges, not of the one that recorded.
@@ -287,21 +288,21 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 					"on %s (%s %% of a core): they were %s %% of all", own.Ns/1e6, n.Address,
 					format.Rounded(own.Ns/1e7/own.Seconds), format.Rounded(100*own.Share)),
 			})
-		} else if s := n.Info("self.commands_usec"); len(s) > 0 {
-			us := s.Growth()
-			if us == 0 {
+		} else if s := n.Series(series.OwnCommandsTime); len(s) > 0 {
+			ns := n.GrowthNs(series.OwnCommandsTime)
+			if ns == 0 {
 				continue // a proxy has no such counters
 			}
 			out = append(out, cause.Evidence{
-				Source: recording.SourceServer, Value: us * 1e3, Unit: "ns",
-				Text: fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", us/1e3,
-					n.Address, us/1e4/c.Seconds()),
+				Source: recording.SourceServer, Value: ns, Unit: "ns",
+				Text: fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", ns/1e6,
+					n.Address, ns/1e7/c.Seconds()),
 			})
 		}
 	}
 	out = append(out, otherObservers(c)...)
 	out = append(out, costOfHooks(c)...)
-	if s := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.cpu_ns"); len(s) > 0 {
+	if s := c.Rec.Of(series.OwnCPU, ""); len(s) > 0 {
 		ns, _ := s.Last()
 		out = append(out, cause.Evidence{
 			Source: recording.SourceHost, Value: ns, Unit: "ns",
@@ -321,7 +322,7 @@ func otherObservers(c *facts.Case) (out []cause.Evidence) {
 			})
 		}
 	}
-	calls, _ := c.Rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.calls.observer").Last()
+	calls, _ := c.Rec.Of(series.TapCallsObserver, "").Last()
 	if calls > 0 {
 		out = append(out, cause.Evidence{
 			Source: recording.SourceTap, Value: calls, Unit: "calls",
@@ -334,11 +335,8 @@ func otherObservers(c *facts.Case) (out []cause.Evidence) {
 
 // costOfHooks is what the programs in the kernel took of this host, where the kernel measured it.
 func costOfHooks(c *facts.Case) []cause.Evidence {
-	sample := func(name string) float64 {
-		v, _ := c.Rec.Series(recording.SourceTap, recording.SubjectSelf, name).Last()
-		return v
-	}
-	runs, ns, of := sample("tap.hook_runs"), sample("tap.hook_ns"), sample("tap.hook_measured_ns")
+	last := func(of series.Name) float64 { return facts.LastValue(c.Rec.Of(of, "")) }
+	runs, ns, of := last(series.TapHookRuns), last(series.TapHookTime), last(series.TapHookMeasured)
 	if runs == 0 || of == 0 {
 		return nil
 	}

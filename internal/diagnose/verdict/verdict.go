@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 func verdict(c *facts.Case, d Diagnosis) (string, string) {
@@ -159,13 +160,13 @@ func ownFault(c *facts.Case) float64 {
 	for _, n := range c.Nodes {
 		open += n.Unexplained().Ns
 	}
-	waited := c.Rec.Series(recording.SourceHost, recording.SubjectSelf, "process.delay_ns").Growth()
+	waited := c.Rec.Of(series.OwnDelay, "").Growth()
 	return waited / float64(max(open, 1))
 }
 
 func answered(c *facts.Case) bool {
 	for _, n := range c.Nodes {
-		if len(n.Info("uptime_in_seconds")) > 0 {
+		if len(n.Series(series.UptimeInSeconds)) > 0 {
 			return true
 		}
 	}

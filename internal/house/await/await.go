@@ -29,6 +29,7 @@ func UntilOr(t testing.TB, holds func() bool, what func() string) {
 	}
 }
 
-// Pass lets real time pass where its passing is the very thing that a test is about: a caller that pauses, a peer that
-// answers late. What follows must hold however much longer it takes.
+// Pass lets real time pass where its passing is the very thing that a test is about (a caller that pauses, a peer that
+// answers late), and between two looks of a loop with a deadline of its own. What follows must hold however much longer
+// it takes.
 func Pass(d time.Duration) { time.Sleep(d) }

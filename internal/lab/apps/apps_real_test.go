@@ -1,24 +1,32 @@
 package apps
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
-	"time"
 
+	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 )
 
-// TestApplicationsWork runs each application that this host has built, or builds within seconds, on a real server.
-// `slowpath lab apps build` builds all.
+// tested are the applications that a test runs: in the real layer two that are built within seconds and download
+// little, in the long layer all.
+func tested() []App {
+	if needs.InLong() {
+		return Catalogue()
+	}
+	return slices.DeleteFunc(Catalogue(), func(a App) bool { return a.Name != "leaderboard" && a.Name != "telemetry" })
+}
+
+// TestApplicationsWork runs each application on a real server.
 func TestApplicationsWork(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{Password: "se cret"})
-	for _, a := range Catalogue() {
+	for _, a := range tested() {
 		t.Run(string(a.Name), func(t *testing.T) {
 			t.Parallel()
 			work(t, program(t, a), Options{Addr: s.Addr, Password: "se cret"})
@@ -30,7 +38,7 @@ func TestApplicationsWork(t *testing.T) {
 func TestApplicationsSpeakTLS(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	s := fleettest.Start(t, servers.Redis7015, fleet.Spec{TLS: true})
-	for _, a := range Catalogue() {
+	for _, a := range tested() {
 		if a.TLS {
 			t.Run(string(a.Name), func(t *testing.T) {
 				t.Parallel()
@@ -40,18 +48,12 @@ func TestApplicationsSpeakTLS(t *testing.T) {
 	}
 }
 
-// slow lists the languages whose applications take long to build: they are tested where they are built already.
-var slow = []string{"Java", "Rust"}
-
-// program gets an application. It skips the test if it would take long to build, or cannot be built here.
+// program gets an application. It skips the test if it cannot be built here.
 func program(t *testing.T, a App) Program {
 	t.Helper()
 	c, err := OpenCache("")
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !c.Built(a) && slices.Contains(slow, a.Language) {
-		t.Skip("takes long to build; slowpath lab apps build does it")
 	}
 	p, err := c.Get(t.Context(), a.Name, t.Output())
 	if errors.Is(err, ErrTool) || errors.Is(err, ErrRegistry) {
@@ -79,11 +81,8 @@ func work(t *testing.T, p Program, o Options) {
 		}
 		return n
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for done() < min(enough, int64(p.Rate)) && ctx.Err() == nil {
-		pause(ctx, 100*time.Millisecond)
-	}
+	await.UntilOr(t, func() bool { return done() >= min(enough, int64(p.Rate)) },
+		func() string { return fmt.Sprintf("operations of %s; it printed: %s", p.Name, r.collector.end()) })
 	stats, err := r.Stop()
 	if err != nil {
 		t.Error(err)
@@ -93,8 +92,5 @@ func work(t *testing.T, p Program, o Options) {
 		if o.Errors > 0 || o.Done == 0 || o.Histogram.Count() != o.Done || o.Sum < o.Max {
 			t.Errorf("%+v; it printed: %s", o, r.collector.end())
 		}
-	}
-	if done() < min(enough, int64(p.Rate)) {
-		t.Errorf("only %d operations; it printed: %s", done(), r.collector.end())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
@@ -72,11 +73,6 @@ func TestFrozenProcess(t *testing.T) {
 	if _, err := r.Stop(); err == nil || !strings.Contains(err.Error(), "did not end") {
 		t.Error(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for !errors.Is(syscall.Kill(-r.PIDs()[0], 0), syscall.ESRCH) { // until the child is reaped
-		if !pause(ctx, 10*time.Millisecond) {
-			t.Fatal("its group still exists")
-		}
-	}
+	await.Until(t, "the child is reaped",
+		func() bool { return errors.Is(syscall.Kill(-r.PIDs()[0], 0), syscall.ESRCH) })
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/clients/programs/protocol"
 	"slowpath/internal/lab/fleet"
@@ -82,7 +84,7 @@ func TestProgramsCallAndSummarise(t *testing.T) {
 		PoolSize: 4, MaxIdle: 4,
 		Commands: mix,
 	}
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		t.Run(string(c.Name), func(t *testing.T) {
 			run := start(t, c.Name, o)
 			ready(t, run)
@@ -119,7 +121,7 @@ func TestProgramsRouteInACluster(t *testing.T) {
 			time.Millisecond,
 		Warmup: 200 * time.Millisecond, Commands: mix,
 	}
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		if c.Name == GoRedis6 || c.Name == GoRedis8 {
 			continue // cannot parse CLUSTER SLOTS of Redis 7, which has a fourth element; see TestOldClients
 		}
@@ -147,7 +149,7 @@ func TestOwnConnections(t *testing.T) {
 		Addresses: []string{s.Addr}, Password: "secret", Name: "lab", Workers: workers, Rate: 50, Keys: 10,
 		PoolSize: workers, MaxIdle: workers, Duration: 800 * time.Millisecond, Commands: mix, OwnConnections: true,
 	}
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		if !c.Own {
 			continue
 		}
@@ -168,7 +170,7 @@ func TestHTTPServices(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	s := serve(t)
 	o := Options{Addresses: []string{s.Addr}, Password: "secret", Keys: 10, PoolSize: 4, MaxIdle: 4, Commands: mix}
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		if !c.HTTP || c.Name == Lettuce6 {
 			continue // the same program as Lettuce7, and JVMs take seconds
 		}
@@ -199,14 +201,30 @@ func TestHTTPServices(t *testing.T) {
 	}
 }
 
+// tested are the clients that a test runs: in the real layer those that are built within seconds and download little,
+// in the long layer all.
+func tested() []Client {
+	if needs.InLong() {
+		return Catalogue()
+	}
+	return slices.DeleteFunc(Catalogue(), func(c Client) bool {
+		return c.Name != GoRedis9 && c.Name != Redigo && c.Name != PyAsync
+	})
+}
+
 // onePerLanguage is for tests of the common part of the programs of a language.
-var onePerLanguage = []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
+func onePerLanguage() []Name {
+	if needs.InLong() {
+		return []Name{GoRedis9, Jedis, RedisPy, NodeRedis, PyAsync}
+	}
+	return []Name{GoRedis9, PyAsync}
+}
 
 // TestProgramsEndWithTheLab: when a lab is killed, the standard input of its programs is closed.
 func TestProgramsEndWithTheLab(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	s := serve(t)
-	for _, name := range onePerLanguage {
+	for _, name := range onePerLanguage() {
 		t.Run(string(name), func(t *testing.T) {
 			run := start(t, name, Options{
 				Addresses: []string{s.Addr}, Password: "secret", Workers: 1,
@@ -215,11 +233,7 @@ func TestProgramsEndWithTheLab(t *testing.T) {
 			if err := run.stdin.Close(); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case <-run.Exited():
-			case <-time.After(readyTimeout):
-				t.Errorf("process %d still runs", run.PID)
-			}
+			<-run.Exited()
 		})
 	}
 }
@@ -233,7 +247,7 @@ func TestProgramsChange(t *testing.T) {
 		Addresses: []string{s.Addr}, Password: "secret", Name: "before", Workers: 2, Rate: 100, Keys: 10, PoolSize: 4,
 		MaxIdle: 4, Slice: 50 * time.Millisecond, Commands: mix,
 	}
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		t.Run(string(c.Name), func(t *testing.T) {
 			run := start(t, c.Name, o)
 			ready(t, run)
@@ -265,13 +279,11 @@ func TestProgramsChange(t *testing.T) {
 // awaitName waits until a connection has a name that none had before.
 func awaitName(t *testing.T, s *fleet.Instance, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	await.Until(t, "a connection named "+name, func() bool {
 		list, err := s.Do(t.Context(), "CLIENT", "LIST")
-		if text, _ := list.(string); err == nil && strings.Contains(text, " name="+name+" ") {
-			return
-		}
-	}
-	t.Errorf("no connection named %s", name)
+		text, _ := list.(string)
+		return err == nil && strings.Contains(text, " name="+name+" ")
+	})
 }
 
 // TestPyAsyncComputesElsewhere: with block_elsewhere another process computes, which ends with the program.
@@ -294,12 +306,8 @@ func TestPyAsyncComputesElsewhere(t *testing.T) {
 	if sum, err := run.Stop(endTimeout); err != nil || sum.Errors > 0 {
 		t.Errorf("%v, %v", sum, err)
 	}
-	for deadline := time.Now().Add(endTimeout); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat("/proc/" + children[0]); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %s still runs", children[0])
-		}
-	}
+	await.Until(t, "process "+children[0]+" has ended", func() bool {
+		_, err := os.Stat("/proc/" + children[0])
+		return err != nil
+	})
 }

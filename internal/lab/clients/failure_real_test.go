@@ -31,7 +31,7 @@ func wantProfile(t *testing.T, addr string) {
 // TestBadInput: programs refuse a line that is not options, with an error of one line.
 func TestBadInput(t *testing.T) {
 	needs.Real(t)
-	for _, name := range onePerLanguage {
+	for _, name := range onePerLanguage() {
 		t.Run(string(name), func(t *testing.T) {
 			p := program(t, name)
 			for _, line := range []string{
@@ -55,7 +55,7 @@ func TestBadInput(t *testing.T) {
 // connect.
 func TestUnreachable(t *testing.T) {
 	needs.Real(t)
-	for _, c := range Catalogue() {
+	for _, c := range tested() {
 		if c.Name == Lettuce6 {
 			continue // is the program of Lettuce7
 		}

@@ -139,7 +139,12 @@ func (r *Process) AwaitReady(ctx context.Context) error {
 	case <-r.ready:
 		return nil
 	case <-r.exited:
-		return r.ended("before its first call")
+		select {
+		case <-r.ready: // and has ended since
+			return nil
+		default:
+			return r.ended("before its first call")
+		}
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the first call of the client %s: %w", r.name, ctx.Err())
 	}

@@ -42,7 +42,7 @@ func (q Requests) Make(ctx context.Context, addr string) (Summary, error) {
 	for id := range q.Connections {
 		wg.Go(func() {
 			due := time.Now().Add(q.gap() * time.Duration(id) / time.Duration(q.Connections))
-			for await(ctx, due) {
+			for comes(ctx, due) {
 				start := time.Now()
 				due = later(due.Add(q.gap()), start)
 				err := get(ctx, transport, "http://"+addr+"/")
@@ -74,8 +74,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// await reports whether it is t before ctx ends.
-func await(ctx context.Context, t time.Time) bool {
+// comes reports whether it is t before ctx ends.
+func comes(ctx context.Context, t time.Time) bool {
 	d := time.Until(t)
 	if d <= 0 {
 		return ctx.Err() == nil

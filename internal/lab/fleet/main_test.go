@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"log"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,8 +14,8 @@ import (
 const helperEnv = "SLOWPATH_FLEET_HELPER"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 4 && os.Args[1] == "lab" && os.Args[2] == "codis-proxy" { // as StartCodis executes it
-		if err := serveCodis(os.Args[4], os.Args[5:]); err != nil {
+	if len(os.Args) > 3 && os.Args[1] == "codis-proxy" { // as StartCodis executes it
+		if err := codis.Listen(context.Background(), os.Args[3], os.Args[4:]); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -26,19 +25,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// serveCodis is the command lab codis-proxy.
-func serveCodis(port string, servers []string) error {
-	p, err := codis.New(servers)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		return err
-	}
-	return p.Serve(context.Background(), l)
 }
 
 // newFleet has a registry of its own. The test fails if anything is left in it.

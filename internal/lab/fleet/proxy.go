@@ -64,12 +64,12 @@ var haproxy = proxy{
 	func(_ Info, conf string, _ []string) []string { return []string{"-db", "-f", conf} },
 }
 
-// codisStandIn is this program.
+// codisStandIn is this program, slowpath-lab.
 var codisStandIn = proxy{
 	"codis-stand-in", ofThisProgram, "proxy.conf",
 	func(Info, []string) string { return "" },
 	func(i Info, _ string, backends []string) []string {
-		return append([]string{"lab", "codis-proxy", "--port", strconv.Itoa(i.Port)}, backends...)
+		return append([]string{"codis-proxy", "--port", strconv.Itoa(i.Port)}, backends...)
 	},
 }
 
@@ -85,7 +85,7 @@ func (f *Fleet) StartHAProxy(ctx context.Context, backends ...*Instance) (*Insta
 	return f.startProxy(ctx, haproxy, Spec{}, backends)
 }
 
-// StartCodis starts a stand-in for Codis over servers: this program, which must have the command lab codis-proxy.
+// StartCodis starts a stand-in for Codis over servers: this program, which must have the command codis-proxy.
 func (f *Fleet) StartCodis(ctx context.Context, backends ...*Instance) (*Instance, error) {
 	return f.startProxy(ctx, codisStandIn, Spec{}, backends)
 }

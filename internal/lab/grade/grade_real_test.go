@@ -17,25 +17,29 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// runWith grades a scenario whose client is a shell script, which has read its options. Doctor says swap, where wait
-// is set once the script has ended.
+// runWith grades a scenario whose client is a shell script, which has read its options. Doctor says swap. Where wait is
+// set, it first gives the script another line, and says it once the script has ended.
 func runWith(t *testing.T, script string, wait bool) Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "client")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nread line\necho ready >&2\n"+script+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	options := clients.Options{
+		Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
+	}
 	var client *clients.Process
 	sc := scenario.Scenario{ID: "swap", Cause: "swap", Make: func(ctx context.Context, l *scenario.Lab) (
 		scene scenario.Scene, err error,
 	) {
-		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: clients.Options{
-			Addresses: []string{node}, Workers: 1, Commands: []clients.Command{{Args: []string{"PING"}}},
-		}})
+		client, err = l.ClientProcess(ctx, scenario.ClientSpec{Program: clients.Name(path), Options: options})
 		return scenario.Scene{Target: node}, err
 	}}
 	return Run(t.Context(), sc, servers.Redis7015, func(context.Context, []string) (verdict.Diagnosis, error) {
 		if wait {
+			if err := client.Change(options); err != nil {
+				t.Error(err)
+			}
 			<-client.Exited()
 		}
 		return verdict.Diagnosis{Verdict: "slow", Findings: []cause.Finding{{Cause: "swap"}}}, nil
@@ -60,7 +64,7 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 		},
 		{"without a summary", "cat >/dev/null", "printed nothing", false, true},
 		{
-			"while doctor watches", "echo refused >&2; exit 4",
+			"while doctor watches", "read line; echo refused >&2; exit 4",
 			"FAIL  swap                         the scenario did not take place: the client ", true, false,
 		},
 	} {

@@ -14,7 +14,7 @@ import (
 // sweep makes a sweep of a real client on a real server.
 func sweep(t *testing.T, ctx context.Context, plan PoolPlan, rounds int, end func(r PoolRow, round int)) *PoolSweep {
 	t.Helper()
-	o := options(t, Plan{Clients: plan.Clients})
+	o := options(t, Plan{Clients: []string{"go-redis-v9"}}) // it alone is measured
 	s := &PoolSweep{Server: string(servers.Redis7015), Topology: Standalone, Settings: FullPools()}
 	s.Settings.Warmup, s.Settings.Duration, s.Settings.Rounds = 200*time.Millisecond, 300*time.Millisecond, rounds
 	s.Settings.Workers = 8

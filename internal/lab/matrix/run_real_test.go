@@ -86,12 +86,28 @@ func short() Settings {
 
 func fresh(s Settings) *Matrix { return &Matrix{Schema: Schema, Settings: s, Cells: []Cell{}} }
 
-// TestRun measures a real client, and has the reason where one cannot be: a library without clusters, a client too old
-// for the server, a program that is not there. A second run has nothing to do but for the last.
+// idle is a client none of whose calls succeeds: a shell script.
+func idle(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "idle")
+	script := `#!/bin/sh
+read line
+echo ready >&2
+echo '{"schema":"slowpath.client/v1","library":"none","calls":0,"errors":0,"start_unix_ns":0,"ran_ns":0,` +
+		`"per_second":[],"histogram":[],"max_ns":0,"cpu_ns":0,"dials":0,"pool":{"connections":0,"idle":0}}'
+`
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRun measures a real client, and has the reason where one cannot be: a library without clusters, a client without
+// a successful call, a program that is not there. A second run has nothing to do but for the last.
 func TestRun(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	p := Plan{
-		Clients: []string{"go-redis-v9", "redigo", "go-redis-v6", "./nosuch"}, Servers: []string{"redis-7.0.15"},
+		Clients: []string{"go-redis-v9", "redigo", idle(t), "./nosuch"}, Servers: []string{"redis-7.0.15"},
 		Topologies: []string{Standalone, Cluster},
 	}
 	o := options(t, p)
@@ -107,7 +123,7 @@ func TestRun(t *testing.T) {
 	if len(m.Cells) != 8 {
 		t.Fatalf("%d cells", len(m.Cells))
 	}
-	reasons := []string{"", "", "", "nosuch", "", "has [standalone]", "no call succeeded", "nosuch"}
+	reasons := []string{"", "", "no call succeeded", "nosuch", "", "has [standalone]", "no call succeeded", "nosuch"}
 	for i, c := range m.Cells {
 		if want := reasons[i]; want != "" {
 			if !strings.Contains(c.Empty, want) || c.Finding != "" || c.RequestsPerSecond != 0 ||

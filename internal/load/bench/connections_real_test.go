@@ -25,7 +25,7 @@ func TestPoolIsTheLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Load.Workload, o.Load.Pipeline, o.Load.Pool, o.Load.Workers, o.Load.Duration = w, 1, pool, 200, 2*time.Second
+		o.Load.Workload, o.Load.Pipeline, o.Load.Pool, o.Load.Workers, o.Load.Duration = w, 1, pool, 200, time.Second
 		r, err := Run(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func gaussNewton(rows []row, free []int) (coefficients, bool) {
 		return terms(r.n), r.n / r.x, r.n * r.scale / (r.x * r.x)
 	})
 	if !ok || !positive(rows, p) {
-		if p, ok = flat(rows), true; !positive(rows, p) {
+		if p = flat(rows); !positive(rows, p) {
 			return p, false
 		}
 	}

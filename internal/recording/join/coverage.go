@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/trace"
 )
 
@@ -16,10 +17,10 @@ type serverCoverage struct {
 
 // lossCounters are counters of the tap: if one is not 0, a slow call may be missing, since its report or the
 // order of calls on its connection was lost.
-var lossCounters = []string{
-	"tap.dropped", "tap.unreported", "tap.merged", "tap.excess", "tap.garbage", "tap.no_buffer",
-	"tap.iovecs", "tap.no_memory", "tap.threads_full", "tap.gaps", "tap.conns_full", "tap.unfollowed",
-	"tap.left_out",
+var lossCounters = []series.Name{
+	series.TapDropped, series.TapUnreported, series.TapMerged, series.TapExcess, series.TapGarbage,
+	series.TapNoBuffer, series.TapIovecs, series.TapNoMemory, series.TapThreadsFull, series.TapGaps,
+	series.TapConnsFull, series.TapUnfollowed, series.TapLeftOut,
 }
 
 // newServerCoverage returns nil if any slow call may be missing, as in a packet capture one may be that could not be
@@ -69,8 +70,8 @@ func newServerCoverage(r *recording.Recording) *serverCoverage {
 
 // complete reports whether no slow call can be missing.
 func complete(r *recording.Recording) bool {
-	for _, name := range lossCounters {
-		if n, _ := r.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); n > 0 {
+	for _, of := range lossCounters {
+		if n, _ := r.Of(of, "").Last(); n > 0 {
 			return false
 		}
 	}

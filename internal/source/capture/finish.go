@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // why says why there are no calls.
@@ -51,7 +52,7 @@ func (a *analysis) finish(truncated string) {
 		}
 	}
 	a.sink.Sample(recording.Sample{ // as the tap counts them
-		TimeNs: a.endNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: "tap.unaligned",
+		TimeNs: a.endNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: series.TapUnaligned.Name,
 		Value: float64(a.seen.unpaired + a.seen.oneWay),
 	})
 	a.meta()

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // CallersOptions are for a watch of the processes that call servers from this host, wherever those servers are.
@@ -142,7 +143,7 @@ func (w *callerWatch) round() {
 	for local := range w.known {
 		if !waiting[local] {
 			delete(w.known, local)
-			w.sample(local, "waiting_ns", 0)
+			w.sample(local, series.ConnWaiting, 0)
 		}
 	}
 }
@@ -173,13 +174,14 @@ func (w *callerWatch) record(s *Socket, local netip.AddrPort, pid int) {
 			Body: recording.Detail(body),
 		})
 	}
-	w.sample(local, "waiting_ns", float64(s.waitNs()))
-	w.sample(local, "waiting_resends", float64(s.Backoff))
+	w.sample(local, series.ConnWaiting, float64(s.waitNs()))
+	w.sample(local, series.ConnResends, float64(s.Backoff))
 }
 
-func (w *callerWatch) sample(local netip.AddrPort, name string, v float64) {
-	w.Sink.Sample(recording.Sample{TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: recording.ConnPrefix +
-		local.String(), Name: name, Value: v})
+func (w *callerWatch) sample(local netip.AddrPort, of series.Name, v float64) {
+	w.Sink.Sample(recording.Sample{
+		TimeNs: w.Clock.Now(), Source: of.Source, Subject: of.About(local.String()), Name: of.Name, Value: v,
+	})
 }
 
 // waitNs is for how long a socket has waited for an answer to what it sent; 0 where it does not wait. A retransmitted

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -158,7 +159,7 @@ func (w *watch) sampleClients() {
 // sampleClient samples the CPU time of a process, the sum of its threads' run delays, and of its busiest thread since
 // the last round the shares of the time that it ran and that it waited for a CPU.
 func (w *watch) sampleClient(c *client) bool {
-	subject := recording.ProcessPrefix + strconv.Itoa(c.pid)
+	pid := strconv.Itoa(c.pid)
 	dir := fmt.Sprintf("/proc/%d/", c.pid)
 	b, ok := w.readScratch(dir + "stat")
 	if !ok {
@@ -168,10 +169,10 @@ func (w *watch) sampleClient(c *client) bool {
 	if !ok {
 		return false
 	}
-	w.sample(subject, "cpu_ns", float64((s.utime+s.stime)*clockTickNs))
-	w.sample(subject, "threads", float64(s.threads))
-	w.sample(subject, "connections", float64(c.connections))
-	w.clientCounters(subject, c, &s)
+	w.sampleOf(series.ClientCPU, pid, float64((s.utime+s.stime)*clockTickNs))
+	w.sampleOf(series.ClientThreads, pid, float64(s.threads))
+	w.sampleOf(series.ClientConnections, pid, float64(c.connections))
+	w.clientCounters(pid, c, &s)
 	tids, err := w.FS.ReadDir(dir + "task")
 	if err != nil {
 		return false
@@ -191,10 +192,10 @@ func (w *watch) sampleClient(c *client) bool {
 			most = schedstat{runNs: t.runNs - before.runNs, delayNs: t.delayNs - before.delayNs}
 		}
 	}
-	w.sample(subject, "delay_ns", float64(delay))
+	w.sampleOf(series.ClientDelay, pid, float64(delay))
 	if dt := float64(now - c.at); c.threads != nil && dt > 0 {
-		w.sample(subject, "busiest.run_share", float64(most.runNs)/dt)
-		w.sample(subject, "busiest.delay_share", float64(most.delayNs)/dt)
+		w.sampleOf(series.ClientBusiestRun, pid, float64(most.runNs)/dt)
+		w.sampleOf(series.ClientBusiestDelay, pid, float64(most.delayNs)/dt)
 	}
 	c.threads, c.at = threads, now
 	return true

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // followCgroup notices that the server was moved to another cgroup, or that a quota was set or removed, and gives the
@@ -72,22 +72,21 @@ func (w *watch) cgroupSnapshot() {
 // the level used. That is sampled last: what the level used until it was throttled is in it.
 func (w *watch) cgroupCPU(c cgroup, ofServer bool) {
 	for _, p := range c.levels() {
-		subject := recording.CgroupPrefix + p
 		if l, ok := readCPULimit(w.FS, c, p); ok {
-			w.sample(subject, "cpu.quota_us", float64(l.QuotaUs))
-			w.sample(subject, "cpu.period_us", float64(l.PeriodUs))
-			w.sample(subject, "cpu.burst_us", float64(l.BurstUs))
+			w.sampleOf(series.CgroupQuota, p, float64(l.QuotaUs))
+			w.sampleOf(series.CgroupPeriod, p, float64(l.PeriodUs))
+			w.sampleOf(series.CgroupBurst, p, float64(l.BurstUs))
 		}
 		b, ok := w.read(path.Join(c.mount, p, "cpu.stat"))
 		if !ok {
 			continue
 		}
 		if s, ok := parseCPUStat(b); ok {
-			w.sample(subject, "cpu.nr_periods", float64(s.periods))
-			w.sample(subject, "cpu.nr_throttled", float64(s.throttled))
-			w.sample(subject, "cpu.throttled_ns", float64(s.throttledNs))
+			w.sampleOf(series.CgroupPeriods, p, float64(s.periods))
+			w.sampleOf(series.CgroupThrottled, p, float64(s.throttled))
+			w.sampleOf(series.CgroupThrottledNs, p, float64(s.throttledNs))
 			if used, ok := w.cgroupUsage(c, p, s); ok && ofServer {
-				w.sample(subject, "cpu.usage_ns", float64(used))
+				w.sampleOf(series.CgroupUsage, p, float64(used))
 			}
 		}
 	}
@@ -114,18 +113,18 @@ func (w *watch) cgroupMemory() {
 		if p == "/" {
 			break // the root has no limit
 		}
-		dir, subject := path.Join(c.mount, p), recording.CgroupPrefix+p
+		dir := path.Join(c.mount, p)
 		if c.version == 1 {
-			w.sampleFile(subject, "memory.usage_bytes", dir+"/memory.usage_in_bytes")
-			w.sampleFile(subject, "memory.limit_bytes", dir+"/memory.limit_in_bytes")
-			w.sampleFile(subject, "memory.failcnt", dir+"/memory.failcnt")
-			w.sampleKeys(subject, "memory.", dir+"/memory.oom_control", "oom_kill")
+			w.sampleFile(series.CgroupMemory, p, dir+"/memory.usage_in_bytes")
+			w.sampleFile(series.CgroupMemoryLimit, p, dir+"/memory.limit_in_bytes")
+			w.sampleFile(series.CgroupMemoryFails, p, dir+"/memory.failcnt")
+			w.sampleKeys(series.CgroupMemoryControl, p, dir+"/memory.oom_control", "oom_kill")
 			continue
 		}
-		w.sampleFile(subject, "memory.usage_bytes", dir+"/memory.current")
-		w.sampleFile(subject, "memory.limit_bytes", dir+"/memory.max")
-		w.sampleFile(subject, "memory.high_bytes", dir+"/memory.high")
-		w.sampleKeys(subject, "memory.events.", dir+"/memory.events", "high", "max", "oom", "oom_kill")
+		w.sampleFile(series.CgroupMemory, p, dir+"/memory.current")
+		w.sampleFile(series.CgroupMemoryLimit, p, dir+"/memory.max")
+		w.sampleFile(series.CgroupMemoryHigh, p, dir+"/memory.high")
+		w.sampleKeys(series.CgroupMemoryEvents, p, dir+"/memory.events", "high", "max", "oom", "oom_kill")
 	}
 }
 
@@ -133,7 +132,7 @@ func (w *watch) cgroupMemory() {
 const noLimit = 1 << 62
 
 // sampleFile samples a file with one number; no limit is -1.
-func (w *watch) sampleFile(subject, name, file string) {
+func (w *watch) sampleFile(of series.Name, which, file string) {
 	b, ok := w.read(file)
 	if !ok {
 		return
@@ -144,12 +143,12 @@ func (w *watch) sampleFile(subject, name, file string) {
 		v, err = -1, nil
 	}
 	if err == nil {
-		w.sample(subject, name, v)
+		w.sampleOf(of, which, v)
 	}
 }
 
 // sampleKeys samples the wanted lines "key value" of a file.
-func (w *watch) sampleKeys(subject, prefix, file string, want ...string) {
+func (w *watch) sampleKeys(of func(key string) series.Name, which, file string, want ...string) {
 	b, ok := w.read(file)
 	if !ok {
 		return
@@ -158,7 +157,7 @@ func (w *watch) sampleKeys(subject, prefix, file string, want ...string) {
 		f := strings.Fields(line)
 		for _, key := range want {
 			if len(f) == 2 && f[0] == key {
-				w.sampleText(subject, prefix+key, f[1])
+				w.sampleText(of(key), which, f[1])
 			}
 		}
 	}
@@ -182,7 +181,7 @@ func (w *watch) cgroupIO() {
 			}
 		}
 		for name, v := range limits {
-			w.sample(recording.CgroupPrefix+p, "io."+name+"_limit", v)
+			w.sampleOf(series.CgroupIOLimit(name), p, v)
 		}
 	}
 }
@@ -195,7 +194,7 @@ func (w *watch) cgroupPressure() {
 	}
 	for _, resource := range []string{"cpu", "memory", "io"} {
 		if b, ok := w.read(path.Join(c.dir(), resource+".pressure")); ok {
-			w.pressure(recording.CgroupPrefix+c.path, resource, b)
+			w.pressure(series.CgroupPressure, c.path, resource, b)
 		}
 	}
 }

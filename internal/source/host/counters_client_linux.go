@@ -5,22 +5,24 @@ import (
 	"os"
 	"strconv"
 
+	"slowpath/internal/recording/series"
+
 	"github.com/prometheus/procfs"
 )
 
 // clientCounters samples the memory, swap, disk I/O and descriptors of a client process. smaps_rollup of clients is not
 // read: that would hold locks of processes which the user did not name.
-func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
-	w.sample(subject, "rss_bytes", float64(s.rssPages*int64(os.Getpagesize())))
-	w.sample(subject, "minflt", float64(s.minflt))
-	w.sample(subject, "majflt", float64(s.majflt))
+func (w *watch) clientCounters(pid string, c *client, s *taskStat) {
+	w.sampleOf(series.ClientRSS, pid, float64(s.rssPages*int64(os.Getpagesize())))
+	w.sampleOf(series.ClientMinorFaults, pid, float64(s.minflt))
+	w.sampleOf(series.ClientMajorFaults, pid, float64(s.majflt))
 	if b, ok := w.read(fmt.Sprintf("/proc/%d/status", c.pid)); ok {
 		if kb, err := strconv.ParseFloat(firstField(statusField(b, "VmSwap")), 64); err == nil {
-			w.sample(subject, "swap_bytes", kb*1024)
+			w.sampleOf(series.ClientSwap, pid, kb*1024)
 		}
 	}
 	if info, err := w.FS.Stat(fmt.Sprintf("/proc/%d/fd", c.pid)); err == nil && info.Size() > 0 {
-		w.sample(subject, "fd.count", float64(info.Size()))
+		w.sampleOf(series.ClientFDs, pid, float64(info.Size()))
 	}
 	fs, err := procfs.NewFS(w.FS.Path("/proc"))
 	if err != nil {
@@ -32,10 +34,10 @@ func (w *watch) clientCounters(subject string, c *client, s *taskStat) {
 	}
 	w.reads.Add(2)
 	if io, err := p.IO(); err == nil {
-		w.sample(subject, "io.read_bytes", float64(io.ReadBytes))
-		w.sample(subject, "io.write_bytes", float64(io.WriteBytes))
+		w.sampleOf(series.ClientIORead, pid, float64(io.ReadBytes))
+		w.sampleOf(series.ClientIOWritten, pid, float64(io.WriteBytes))
 	}
 	if limits, err := p.Limits(); err == nil {
-		w.sample(subject, "fd.limit", float64(limits.OpenFiles))
+		w.sampleOf(series.ClientFDLimit, pid, float64(limits.OpenFiles))
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/prometheus/procfs"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // machine samples the host as a whole.
 func (w *watch) machine() {
 	for _, resource := range []string{"cpu", "io", "memory"} {
 		if b, ok := w.read("/proc/pressure/" + resource); ok {
-			w.pressure(recording.SubjectMachine, resource, b)
+			w.pressure(series.MachinePressure, "", resource, b)
 		}
 	}
 	w.cpus()
@@ -24,7 +25,7 @@ func (w *watch) machine() {
 	}
 	w.reads.Add(2)
 	if load, err := fs.LoadAvg(); err == nil {
-		w.sample(recording.SubjectMachine, "load1", load.Load1)
+		w.sample(series.MachineLoad, load.Load1)
 	}
 	if m, err := fs.Meminfo(); err == nil {
 		w.memory(m)
@@ -38,20 +39,19 @@ func (w *watch) machineSettings() {
 		w.thp = thp
 		w.snapshot(recording.SubjectMachine, "thp", thp)
 	}
-	w.sampleFile(recording.SubjectMachine, "vm.overcommit_memory", "/proc/sys/vm/overcommit_memory")
-	w.sampleFile(recording.SubjectMachine, "vm.swappiness", "/proc/sys/vm/swappiness")
-	w.sampleFile(recording.SubjectMachine, "sched_cfs_bandwidth_slice_us",
-		"/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
+	w.sampleFile(series.MachineOvercommit, "", "/proc/sys/vm/overcommit_memory")
+	w.sampleFile(series.MachineSwappiness, "", "/proc/sys/vm/swappiness")
+	w.sampleFile(series.MachineQuotaSlices, "", "/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
 	if p, err := w.procfs(); err == nil {
 		if limits, err := p.Limits(); err == nil {
-			w.sample(w.Node, "fd.limit", float64(limits.OpenFiles))
+			w.sample(series.FDLimit, float64(limits.OpenFiles))
 		}
 	}
 }
 
-func (w *watch) pressure(subject, resource string, b []byte) {
+func (w *watch) pressure(of func(name, kind string) series.Name, which, resource string, b []byte) {
 	pressureTotals(b, func(kind string, us int64) {
-		w.sample(subject, "psi."+resource+"."+kind+"_us", float64(us))
+		w.sampleOf(of(resource, kind), which, float64(us))
 	})
 }
 
@@ -64,56 +64,56 @@ func (w *watch) cpus() {
 	count := 0
 	parseCPUTimes(b, func(cpu int, t cpuTimes) {
 		if cpu < 0 {
-			w.sample(recording.SubjectMachine, "cpu.busy_ns", float64(t.busy))
-			w.sample(recording.SubjectMachine, "cpu.steal_ns", float64(t.steal))
-			w.sample(recording.SubjectMachine, "cpu.softirq_ns", float64(t.softirq))
+			w.sample(series.MachineBusy, float64(t.busy))
+			w.sample(series.MachineSteal, float64(t.steal))
+			w.sample(series.MachineSoftirq, float64(t.softirq))
 			return
 		}
 		count++
 		if cpu == w.mainCPU || len(w.allowed) <= 8 && w.allowed[cpu] {
-			name := "cpu." + strconv.Itoa(cpu)
-			w.sample(recording.SubjectMachine, name+".busy_ns", float64(t.busy))
-			w.sample(recording.SubjectMachine, name+".softirq_ns", float64(t.softirq))
-			w.sample(recording.SubjectMachine, name+".steal_ns", float64(t.steal))
+			n := strconv.Itoa(cpu)
+			w.sample(series.CPUBusy(n), float64(t.busy))
+			w.sample(series.CPUSoftirq(n), float64(t.softirq))
+			w.sample(series.CPUSteal(n), float64(t.steal))
 		}
 	})
 	w.cpuCount = count
-	w.sample(recording.SubjectMachine, "cpu.count", float64(count))
+	w.sample(series.MachineCPUs, float64(count))
 }
 
 // memory samples /proc/meminfo.
 func (w *watch) memory(m procfs.Meminfo) {
 	for _, f := range []struct {
-		name string
-		v    *uint64
+		of series.Name
+		v  *uint64
 	}{
-		{"mem.total_bytes", m.MemTotalBytes},
-		{"mem.available_bytes", m.MemAvailableBytes},
-		{"mem.dirty_bytes", m.DirtyBytes},
-		{"mem.writeback_bytes", m.WritebackBytes},
-		{"swap.total_bytes", m.SwapTotalBytes},
+		{series.MachineMemory, m.MemTotalBytes},
+		{series.MachineAvailable, m.MemAvailableBytes},
+		{series.MachineDirty, m.DirtyBytes},
+		{series.MachineWriteback, m.WritebackBytes},
+		{series.MachineSwap, m.SwapTotalBytes},
 	} {
 		if f.v != nil {
-			w.sample(recording.SubjectMachine, f.name, float64(*f.v))
+			w.sample(f.of, float64(*f.v))
 		}
 	}
 	if m.SwapTotalBytes != nil && m.SwapFreeBytes != nil {
-		w.sample(recording.SubjectMachine, "swap.used_bytes", float64(*m.SwapTotalBytes-*m.SwapFreeBytes))
+		w.sample(series.MachineSwapUsed, float64(*m.SwapTotalBytes-*m.SwapFreeBytes))
 	}
 }
 
 // netSysctls samples settings of the server's network namespace.
 func (w *watch) netSysctls() {
-	for name, file := range map[string]string{
-		"net.somaxconn":           "core/somaxconn",
-		"net.tcp_max_syn_backlog": "ipv4/tcp_max_syn_backlog",
+	for of, file := range map[series.Name]string{
+		series.Somaxconn:        "core/somaxconn",
+		series.TCPMaxSynBacklog: "ipv4/tcp_max_syn_backlog",
 	} {
 		b, err := w.FS.ReadInNetNS(w.Process.PID, "/proc/sys/net/"+file)
 		if err != nil {
 			w.blind("network settings of the server's namespace", err.Error(), "run as root or with CAP_SYS_ADMIN")
 			continue
 		}
-		w.sampleText(w.Node, name, strings.TrimSpace(string(b)))
+		w.sampleText(of, w.Node, strings.TrimSpace(string(b)))
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *watch) network() {
 		}
 		eachNetCounter(b, func(group, name string, v int64) {
 			if netCounters[group+" "+name] {
-				w.sample(w.Node, "net."+name, float64(v))
+				w.sample(series.Net(name), float64(v))
 			}
 		})
 	}

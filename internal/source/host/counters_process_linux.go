@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const maxThreads = 256 // that are read per process
@@ -28,34 +29,34 @@ func (w *watch) mainThread() {
 	task := w.proc(fmt.Sprintf("task/%d/", w.loopTID))
 	if b, ok := w.read(task + "schedstat"); ok {
 		if s, ok := parseSchedstat(b); ok {
-			w.sample(w.Node, "main.run_ns", float64(s.runNs))
+			w.sample(series.MainRun, float64(s.runNs))
 			w.stalled, w.mainRunNs = s.runNs == w.mainRunNs, s.runNs
-			w.sample(w.Node, "main.delay_ns", float64(s.delayNs))
+			w.sample(series.MainDelay, float64(s.delayNs))
 		}
 	}
 	if b, ok := w.read(task + "stat"); ok {
 		if s, ok := parseStat(b); ok {
 			w.mainCPU = s.cpu
-			w.sample(w.Node, "main.cpu", float64(s.cpu))
-			w.sample(w.Node, "main.minflt", float64(s.minflt))
-			w.sample(w.Node, "main.majflt", float64(s.majflt))
+			w.sample(series.MainCPU, float64(s.cpu))
+			w.sample(series.MainMinorFaults, float64(s.minflt))
+			w.sample(series.MainMajorFaults, float64(s.majflt))
 			if s.blkioDelay > 0 {
-				w.sample(w.Node, "main.blkio_delay_ns", float64(s.blkioDelay*clockTickNs))
+				w.sample(series.MainBlkioDelay, float64(s.blkioDelay*clockTickNs))
 			}
 		}
 	}
 	if b, ok := w.read(task + "status"); ok {
-		w.sampleText(w.Node, "main.voluntary_switches", statusField(b, "voluntary_ctxt_switches"))
-		w.sampleText(w.Node, "main.nonvoluntary_switches", statusField(b, "nonvoluntary_ctxt_switches"))
+		w.sampleText(series.MainVoluntarySwitches, w.Node, statusField(b, "voluntary_ctxt_switches"))
+		w.sampleText(series.MainInvoluntarySwitches, w.Node, statusField(b, "nonvoluntary_ctxt_switches"))
 		w.allowed = parseCPUSet(statusField(b, "Cpus_allowed_list"))
-		w.sample(w.Node, "cpus_allowed", float64(len(w.allowed)))
+		w.sample(series.CPUsAllowed, float64(len(w.allowed)))
 	}
 }
 
 // sampleText records the number in a text; text that is no number is left out.
-func (w *watch) sampleText(subject, name, text string) {
+func (w *watch) sampleText(of series.Name, which, text string) {
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
-		w.sample(subject, name, v)
+		w.sampleOf(of, which, v)
 	}
 }
 
@@ -63,17 +64,17 @@ func (w *watch) sampleText(subject, name, text string) {
 func (w *watch) process() {
 	if b, ok := w.read(w.proc("stat")); ok {
 		if s, ok := parseStat(b); ok {
-			w.sample(w.Node, "process.cpu_ns", float64((s.utime+s.stime)*clockTickNs))
-			w.sample(w.Node, "process.threads", float64(s.threads))
-			w.sample(w.Node, "process.minflt", float64(s.minflt))
-			w.sample(w.Node, "process.majflt", float64(s.majflt))
+			w.sample(series.ProcessCPU, float64((s.utime+s.stime)*clockTickNs))
+			w.sample(series.ProcessThreads, float64(s.threads))
+			w.sample(series.ProcessMinorFaults, float64(s.minflt))
+			w.sample(series.ProcessMajorFaults, float64(s.majflt))
 			w.rssBytes = s.rssPages * int64(os.Getpagesize())
-			w.sample(w.Node, "process.rss_bytes", float64(w.rssBytes))
+			w.sample(series.ProcessRSS, float64(w.rssBytes))
 		}
 	}
 	if b, ok := w.read(w.proc("status")); ok {
 		if kb, err := strconv.ParseFloat(firstField(statusField(b, "VmSwap")), 64); err == nil {
-			w.sample(w.Node, "process.swap_bytes", kb*1024)
+			w.sample(series.ProcessSwap, kb*1024)
 		}
 	}
 	p, err := w.procfs()
@@ -82,9 +83,9 @@ func (w *watch) process() {
 	}
 	w.reads.Add(2)
 	if io, err := p.IO(); err == nil {
-		w.sample(w.Node, "io.read_bytes", float64(io.ReadBytes))
-		w.sample(w.Node, "io.write_bytes", float64(io.WriteBytes))
-		w.sample(w.Node, "io.cancelled", float64(io.CancelledWriteBytes))
+		w.sample(series.IORead, float64(io.ReadBytes))
+		w.sample(series.IOWritten, float64(io.WriteBytes))
+		w.sample(series.IOCancelled, float64(io.CancelledWriteBytes))
 	} else if denied(err) {
 		w.blind("bytes that the server reads and writes", err.Error(), "run as root or with CAP_SYS_PTRACE")
 	}
@@ -105,14 +106,14 @@ func (w *watch) countFDs() {
 	w.reads.Add(1)
 	info, err := w.FS.Stat(w.proc("fd"))
 	if err == nil && info.Size() > 0 {
-		w.sample(w.Node, "fd.count", float64(info.Size()))
+		w.sample(series.FDs, float64(info.Size()))
 		return
 	}
 	w.fds.run(w, func() {
 		names, err := w.FS.ReadDir(w.proc("fd"))
 		switch {
 		case err == nil:
-			w.sample(w.Node, "fd.count", float64(len(names)))
+			w.sample(series.FDs, float64(len(names)))
 		case denied(err):
 			w.blind("open descriptors of the server", err.Error(), "run as root or with CAP_SYS_PTRACE")
 		}
@@ -138,13 +139,16 @@ func (w *watch) hugePages() {
 	if !ok {
 		return
 	}
-	for _, f := range []struct{ field, name string }{
-		{"AnonHugePages", "process.anon_huge_bytes"},
-		{"Swap", "process.smaps_swap_bytes"},
-		{"Anonymous", "process.anon_bytes"},
+	for _, f := range []struct {
+		field string
+		of    series.Name
+	}{
+		{"AnonHugePages", series.ProcessAnonHuge},
+		{"Swap", series.ProcessSmapsSwap},
+		{"Anonymous", series.ProcessAnon},
 	} {
 		if kb, err := strconv.ParseFloat(firstField(statusField(text, f.field)), 64); err == nil {
-			w.sample(w.Node, f.name, kb*1024)
+			w.sample(f.of, kb*1024)
 		}
 	}
 }
@@ -176,8 +180,8 @@ func (w *watch) threads() {
 		sums[comm] = threadSum{sum.run + s.runNs, sum.delay + s.delayNs}
 	}
 	for comm, s := range sums {
-		w.sample(w.Node, "thread."+comm+".run_ns", float64(s.run))
-		w.sample(w.Node, "thread."+comm+".delay_ns", float64(s.delay))
+		w.sample(series.ThreadRun(comm), float64(s.run))
+		w.sample(series.ThreadDelay(comm), float64(s.delay))
 	}
 }
 

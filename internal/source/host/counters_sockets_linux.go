@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"slowpath/internal/recording/series"
+
 	"github.com/prometheus/procfs"
 
 	"slowpath/internal/stats"
@@ -50,9 +52,9 @@ func (w *watch) listenQueue() {
 	if err != nil || !found {
 		return
 	}
-	w.sample(w.Node, "listen.queue", float64(queue))
+	w.sample(series.ListenQueue, float64(queue))
 	if backlog > 0 { // not known from /proc/PID/net/tcp
-		w.sample(w.Node, "listen.backlog", float64(backlog))
+		w.sample(series.ListenBacklog, float64(backlog))
 	}
 }
 
@@ -118,7 +120,7 @@ func (w *watch) connections() {
 		return
 	}
 	if sums.count >= maxSockets {
-		w.sample(w.Node, "sock.sampled", float64(sums.count))
+		w.sample(series.SockSampled, float64(sums.count))
 		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket "+
 			"numbers are those of a sample", "")
 	}
@@ -128,22 +130,22 @@ func (w *watch) connections() {
 }
 
 func (w *watch) sampleSockets(a *socketSums) {
-	w.sample(w.Node, "sock.established", float64(a.count))
-	w.sample(w.Node, "sock.retransmitting", float64(a.retransmitting))
-	w.sample(w.Node, "sock.unanswered_resends", float64(a.unanswered))
-	w.sample(w.Node, "sock.recvq_max_bytes", float64(a.recvQ))
-	w.sample(w.Node, "sock.sendq_max_bytes", float64(a.sendQ))
+	w.sample(series.SockEstablished, float64(a.count))
+	w.sample(series.SockRetransmitting, float64(a.retransmitting))
+	w.sample(series.SockUnansweredResends, float64(a.unanswered))
+	w.sample(series.SockRecvQMax, float64(a.recvQ))
+	w.sample(series.SockSendQMax, float64(a.sendQ))
 	if a.withInfo == 0 {
 		return
 	}
-	w.sample(w.Node, "sock.retrans_total", float64(a.retrans))
-	w.sample(w.Node, "sock.unacked_max", float64(a.unacked))
-	w.sample(w.Node, "sock.notsent_max_bytes", float64(a.notsent))
-	w.sample(w.Node, "sock.rwnd_limited_max_ns", float64(a.limited))
+	w.sample(series.SockRetransTotal, float64(a.retrans))
+	w.sample(series.SockUnackedMax, float64(a.unacked))
+	w.sample(series.SockNotsentMax, float64(a.notsent))
+	w.sample(series.SockRwndLimitedMax, float64(a.limited))
 	if len(a.rtts) > 0 {
 		slices.Sort(a.rtts)
-		w.sample(w.Node, "sock.rtt_min_ns", float64(a.rtts[0]))
-		w.sample(w.Node, "sock.rtt_median_ns", float64(stats.MedianUpper(a.rtts)))
+		w.sample(series.SockRTTMin, float64(a.rtts[0]))
+		w.sample(series.SockRTTMedian, float64(stats.MedianUpper(a.rtts)))
 	}
 }
 
@@ -160,7 +162,7 @@ func (w *watch) timeWait() {
 	}
 	for _, p := range stat.Protocols {
 		if p.Protocol == "TCP" && p.TW != nil {
-			w.sample(w.Node, "sock.time_wait", float64(*p.TW))
+			w.sample(series.SockTimeWait, float64(*p.TW))
 		}
 	}
 }

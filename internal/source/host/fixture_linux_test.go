@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
 )
@@ -58,15 +60,18 @@ func server(cgroup string) map[string]string {
 	}
 }
 
-// watchTree watches a fixture for 30 ms.
+// watchTree watches a fixture for 30 ms of a bubble's time.
 func watchTree(t *testing.T, root Root) *memory {
 	t.Helper()
 	sink := &memory{}
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(30*time.Millisecond, cancel)
-	if err := Watch(ctx, Options{FS: root, Sink: sink, Node: node, Process: Process{PID: 77, Port: 6379}}); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(clock.WithTimers(t.Context()), 30*time.Millisecond)
+		defer cancel()
+		o := Options{FS: root, Sink: sink, Node: node, Process: Process{PID: 77, Port: 6379}}
+		if err := Watch(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	})
 	return sink
 }
 

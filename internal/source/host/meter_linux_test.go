@@ -4,48 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"slowpath/internal/source/hostfs"
 )
-
-func TestMeterReadsThisProcess(t *testing.T) {
-	m, err := NewMeter(nil, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	first, err := m.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if first.Threads[0].TID != os.Getpid() || first.Threads[0].Name == "" || len(first.CPUs) == 0 || first.State == 0 {
-		t.Errorf("%+v", first)
-	}
-	spun := 0
-	for deadline := time.Now().Add(time.Minute); ; spun++ { // schedstat grows at the timer tick
-		u, err := m.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if total(u) > total(first) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no thread of this process had the CPU in %d readings", spun)
-		}
-	}
-}
-
-func total(u Usage) (sum time.Duration) {
-	for _, t := range u.Threads {
-		sum += t.Run
-	}
-	return sum
-}
 
 func TestMeterOfNobody(t *testing.T) {
 	if _, err := NewMeter(nil, 1<<22+1); !errors.Is(err, ErrNotHere) { // above the largest pid (PID_MAX_LIMIT)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 const (
@@ -61,8 +62,8 @@ func (w *watch) findNeighbours() {
 		}
 	}
 	w.forgetEnded()
-	w.sample(w.Node, "children.count", float64(children))
-	w.sample(w.Node, "children.cpu_ns", float64(childTicks*clockTickNs))
+	w.sample(series.Children, float64(children))
+	w.sample(series.ChildrenCPU, float64(childTicks*clockTickNs))
 	if w.lastScan > 0 {
 		w.emitNeighbours(found, interval)
 	}

@@ -6,9 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -56,35 +57,6 @@ func TestConnected(t *testing.T) {
 	}
 }
 
-func TestAwaitEnd(t *testing.T) {
-	c := exec.Command("sleep", "60")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan bool, 1)
-	go func() { ended <- AwaitEnd(t.Context(), nil, c.Process.Pid) }()
-	select {
-	case <-ended:
-		t.Error("the process was said to have ended while it ran")
-	case <-time.After(2 * endPollEvery):
-	}
-	_ = c.Process.Kill()
-	_ = c.Wait()
-	select {
-	case is := <-ended:
-		if !is {
-			t.Error("the process has ended, and was said not to")
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("the end of the process was not seen")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if AwaitEnd(ctx, nil, os.Getpid()) {
-		t.Error("this process was said to have ended")
-	}
-}
-
 func TestIsServer(t *testing.T) {
 	for _, c := range []struct {
 		comm, args0 string
@@ -99,5 +71,40 @@ func TestIsServer(t *testing.T) {
 		if got := (Process{Comm: c.comm, Args0: c.args0}).IsServer(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+}
+
+// TestAwaitEnd: a process has ended when its PID is gone, a zombie, or that of another process.
+func TestAwaitEnd(t *testing.T) {
+	for what, after := range map[string]string{
+		"it is gone": "", "a zombie": strings.Replace(statLine, " R ", " Z ", 1),
+		"another process": strings.Replace(statLine, " 123456 ", " 123457 ", 1),
+	} {
+		t.Run(what, func(t *testing.T) {
+			root := tree(t, map[string]string{"/proc/77/stat": statLine})
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan bool, 1)
+				go func() { ended <- AwaitEnd(t.Context(), root, 77) }()
+				select {
+				case <-ended:
+					t.Fatal("the process was said to have ended while it ran")
+				case <-time.After(time.Hour):
+				}
+				file := root.Path("/proc/77/stat")
+				if after == "" {
+					_ = os.Remove(file)
+				} else if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if !<-ended {
+					t.Error("the process has ended, and was said not to")
+				}
+			})
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if AwaitEnd(ctx, nil, os.Getpid()) {
+		t.Error("this process was said to have ended")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
+const node = "127.0.0.1:22000"
+
 // memory is a sink that keeps everything.
 type memory struct {
 	mu        sync.Mutex

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +40,7 @@ func (d *diag) find(sockets []Ends, found func(*Socket)) error {
 			left--
 			// For a connection that is gone the kernel answers ENOENT, or with its listener.
 			if kind == unix.NLMSG_ERROR {
-				if err := netlinkError(body); err != unix.ENOENT {
+				if err := netlinkError(body); !errors.Is(err, unix.ENOENT) {
 					return err
 				}
 			} else if parseDiag(body, &d.s) && d.s.State == tcpEstablished {

@@ -16,6 +16,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Watch writes what the host's files say about a process to the sink until the context ends. What may not be read
@@ -96,16 +97,19 @@ type watch struct {
 	late  atomic.Int64 // by how much readings of the main thread came late that missed the next one, in nanoseconds
 }
 
-// sample writes a value when it changed since it was last written.
-func (w *watch) sample(subject, name string, value float64) {
-	key := subject + "\x00" + name
+// sample writes a value about the server or the machine.
+func (w *watch) sample(of series.Name, value float64) { w.sampleOf(of, w.Node, value) }
+
+// sampleOf writes a value when it changed since it was last written.
+func (w *watch) sampleOf(of series.Name, which string, value float64) {
+	subject := of.About(which)
+	key := subject + "\x00" + of.Name
 	if last, ok := w.last[key]; ok && last == value {
 		return
 	}
 	w.last[key] = value
 	w.Sink.Sample(recording.Sample{
-		TimeNs: w.Clock.Now(), Source: recording.SourceHost, Subject: subject, Name: name,
-		Value: value,
+		TimeNs: w.Clock.Now(), Source: of.Source, Subject: subject, Name: of.Name, Value: value,
 	})
 }
 
@@ -207,13 +211,12 @@ func (w *watch) addCPU(begin int64) { w.cpuNs.Add(threadCPU() - begin) }
 // emitCost records what reading cost, without the wake-ups.
 func (w *watch) emitCost() {
 	now := w.Clock.Now()
-	for name, v := range map[string]int64{
-		"host.cpu_ns": w.cpuNs.Load(), "host.reads": w.reads.Load() + w.thread.reads.Load(),
-		"host.late_ns": w.late.Load(),
+	for of, v := range map[series.Name]int64{
+		series.HostCPU: w.cpuNs.Load(), series.HostReads: w.reads.Load() + w.thread.reads.Load(),
+		series.HostLate: w.late.Load(),
 	} {
 		w.Sink.Sample(recording.Sample{
-			TimeNs: now, Source: recording.SourceHost, Subject: recording.SubjectSelf,
-			Name: name, Value: float64(v),
+			TimeNs: now, Source: of.Source, Subject: of.Subject, Name: of.Name, Value: float64(v),
 		})
 	}
 }

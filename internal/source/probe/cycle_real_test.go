@@ -63,7 +63,8 @@ func TestEchoes(t *testing.T) {
 	}
 	var seen seenCycles
 	run(t, Options{
-		Node: i.Addr, Rate: 20, Steps: []string{StepPing}, Beside: append([]Echo{counted}, echoes[1:]...), OnCycle: seen.add,
+		Node: i.Addr, Rate: 20, Steps: []string{StepPing},
+		Beside: append([]Echo{counted}, echoes[1:]...), OnCycle: seen.add,
 	}, func(p *probing) {
 		seen.await(t, "a cycle", func(c Cycle) bool { return c.Error == "" })
 		if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {

@@ -259,7 +259,8 @@ func TestServerGone(t *testing.T) {
 			p.until("two attempts", func(r *recording.Recording) bool {
 				n := 0
 				for _, e := range r.Events {
-					if e.Kind == recording.KindError && recording.DetailOf[recording.ErrorDetail](e).Phase == "connect" {
+					if e.Kind == recording.KindError &&
+						recording.DetailOf[recording.ErrorDetail](e).Phase == "connect" {
 						n++
 					}
 				}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/pprof"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +15,6 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
-	"slowpath/internal/source/profile/stacks"
 )
 
 // served is this process with net/http/pprof, which is what applications have.
@@ -57,11 +53,15 @@ func (l *locked) do(f func()) {
 func (l *locked) Call(c recording.Call, s ...recording.Segment) { l.do(func() { l.rec.Call(c, s...) }) }
 
 func (l *locked) Histogram(h recording.Histogram) { l.do(func() { l.rec.Histogram(h) }) }
-func (l *locked) Sample(s recording.Sample)       { l.do(func() { l.rec.Sample(s) }) }
+
+func (l *locked) Sample(s recording.Sample) { l.do(func() { l.rec.Sample(s) }) }
+
 func (l *locked) ConnUse(client string, u recording.ConnUse) {
 	l.do(func() { l.rec.ConnUse(client, u) })
 }
-func (l *locked) Event(e recording.Event)       { l.do(func() { l.rec.Event(e) }) }
+
+func (l *locked) Event(e recording.Event) { l.do(func() { l.rec.Event(e) }) }
+
 func (l *locked) Snapshot(s recording.Snapshot) { l.do(func() { l.rec.Snapshot(s) }) }
 
 func (l *locked) Profile(p recording.Profile) { l.do(func() { l.rec.Profile(p) }) }
@@ -101,101 +101,6 @@ func profiling(t *testing.T, length time.Duration, targets ...Target) (*locked, 
 	end := func() { cancel(); <-ended }
 	t.Cleanup(end)
 	return sink, end
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
-	}
-}
-
-func TestGoroutinesAndDelays(t *testing.T) {
-	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
-	_, target := served(t)
-	var mu sync.Mutex
-	contend := func() {
-		mu.Lock()
-		var waiter sync.WaitGroup
-		waiter.Go(func() {
-			mu.Lock()
-			defer mu.Unlock()
-		})
-		await(t, "a goroutine that waits", func() bool { return waiting() > 0 })
-		mu.Unlock()
-		waiter.Wait()
-	}
-	contend() // before the watch: not of it
-	sink, end := profiling(t, 0, target)
-	await(t, "the first goroutines", func() bool { return slices.Contains(sink.kinds(), recording.ProfileGoroutine) })
-	contend()
-	end()
-	if kinds := sink.kinds(); !slices.Contains(kinds, recording.ProfileMutex) || slices.Contains(kinds,
-		recording.ProfileCPU) {
-		t.Fatalf("kinds %v, blind spots %v", kinds, sink.blind())
-	}
-	for _, p := range sink.rec.Profiles {
-		read, err := stacks.Read(p.Pprof)
-		if err != nil {
-			t.Fatalf("%s: %v", p.Kind, err)
-		}
-		if p.Kind == recording.ProfileMutex && read.Total(read.Column("delay")) <= 0 {
-			t.Errorf("no delay in %+v", read)
-		}
-		if !strings.HasPrefix(p.Subject, recording.PprofPrefix+"127.0.0.1:") {
-			t.Errorf("subject %s", p.Subject)
-		}
-	}
-	snap, ok := sink.rec.SnapshotOf(recording.SourceProfile, sink.rec.Profiles[0].Subject, "application")
-	if !ok || !strings.Contains(snap.Body, `"name":"profile.test"`) || strings.Contains(snap.Body, "-test.") {
-		t.Errorf("application %+v", snap)
-	}
-	if !strings.Contains(strings.Join(sink.blind(), "\n"), "SetBlockProfileRate") {
-		t.Errorf("that the program does not count blocking is not reported: %v", sink.blind())
-	}
-}
-
-// waiting counts goroutines of this process that wait for a mutex.
-func waiting() (n int) {
-	buf := make([]byte, 1<<20)
-	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "[sync.Mutex.Lock")
-}
-
-func TestCPUProfile(t *testing.T) {
-	_, target := served(t)
-	sink, end := profiling(t, 2*time.Second, target)
-	await(t, "the CPU profile", func() bool { return slices.Contains(sink.kinds(), recording.ProfileCPU) })
-	end()
-	if s := sink.rec.Series(recording.SourceProfile, sink.rec.Profiles[0].Subject, "cpu_profile_ns"); len(s) != 1 ||
-		s[0].Value != 1e9 {
-		t.Errorf("%v", s)
-	}
-}
-
-// TestRefusedCPUProfile: one program makes one CPU profile at a time.
-func TestRefusedCPUProfile(t *testing.T) {
-	s, target := served(t)
-	other := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer close(other)
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/debug/pprof/profile?seconds=60", nil)
-		if res, err := http.DefaultClient.Do(req); err == nil {
-			_, _ = io.Copy(io.Discard, res.Body)
-			res.Body.Close()
-		}
-	}()
-	defer func() { cancel(); <-other }()
-	await(t, "the other profiler", func() bool { return strings.Contains(goroutines(), "pprof.profileWriter") })
-	sink, _ := profiling(t, 2*time.Second, target)
-	await(t, "the refusal", func() bool { return strings.Contains(strings.Join(sink.blind(), "\n"), "already in use") })
-}
-
-func goroutines() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {

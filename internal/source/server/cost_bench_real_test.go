@@ -36,7 +36,7 @@ func BenchmarkServerTime(b *testing.B) {
 					w := watch(b, r.target(), func(o *server.Options) { o.Every, o.Budget = 0, 0 })
 					await.Pass(length)
 					rec := w.end()
-					own := series(rec, server.SampleOwnCommands).Growth()
+					own := series(rec, "self.commands_usec").Growth()
 					b.ReportMetric((ownUsec(r)-before)/float64(length.Microseconds())*100, "%ofserver")
 					b.ReportMetric(own/float64(length.Microseconds())*100, "%by-watch")
 					b.ReportMetric(series(rec, "total_commands_processed").Growth()/length.Seconds(), "commands/s")

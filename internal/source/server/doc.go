@@ -24,14 +24,6 @@ const (
 	SnapshotClusterNodes = "cluster-nodes"   // the reply to CLUSTER NODES
 )
 
-// Names of the samples about the watch itself, cumulative since its start.
-const (
-	// server time of the watch's own commands, by commandstats where it says so
-	SampleOwnCommands = "self.commands_usec"
-	SamplePolls       = "self.polls"
-	SampleSlowlogLost = "self.slowlog_lost" // SLOWLOG entries that were overwritten before they were read
-)
-
 // RestartDetail is the Detail of a restart event; its TimeNs is when the server began.
 type RestartDetail struct {
 	RunIDBefore   string `json:"run_id_before,omitempty"`

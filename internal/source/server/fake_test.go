@@ -67,7 +67,8 @@ func TestExpensiveInfoIsAskedLess(t *testing.T) {
 			}
 			n := infos.Add(1)
 			<-time.After(2 * time.Millisecond) // it is charged no more than its calls took
-			others := fmt.Sprintf("cmdstat_slowlog|get:calls=%d,usec=0\r\ncmdstat_latency|latest:calls=%d,usec=0\r\n", n, n)
+			const line = "cmdstat_slowlog|get:calls=%d,usec=0\r\ncmdstat_latency|latest:calls=%d,usec=0\r\n"
+			others := fmt.Sprintf(line, n, n)
 			return bulk(fmt.Sprintf("cmdstat_info:calls=%d,usec=%d\r\n", n, 2000*n) + others)
 		})
 		w := watchFake(t, s, func(o *server.Options) { o.Budget, o.Every = 0.0001, 10*time.Millisecond })
@@ -104,8 +105,8 @@ func TestPeerThatClosesAtInfo(t *testing.T) {
 	})
 }
 
-// TestFrozenServer: a frozen server holds up neither the end of the watch, for more than two seconds, nor the poll after
-// it thaws.
+// TestFrozenServer: a frozen server holds up neither the end of the watch, for more than two seconds, nor the poll
+// after it thaws.
 func TestFrozenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := wiretest.New(t, plain)

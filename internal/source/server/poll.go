@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/wire/resp"
 )
 
@@ -142,9 +143,9 @@ func (w *watch) selfSamples(timeNs int64, last bool) {
 		total += w.cost.estimate()
 	}
 	w.self.poll(pollTime{timeNs, timeNs}, []field{
-		{SampleOwnCommands, float64(total.Nanoseconds()) / 1000},
-		{SamplePolls, float64(w.polls)},
-		{SampleSlowlogLost, float64(w.slowlog.lost)},
+		{series.OwnCommandsTime.Name, float64(total.Nanoseconds()) / 1000},
+		{series.OwnPolls.Name, float64(w.polls)},
+		{series.OwnSlowlogLost.Name, float64(w.slowlog.lost)},
 	}, last)
 }
 

@@ -99,7 +99,7 @@ func watchBy(ctx context.Context, t testing.TB, to target.Target, change ...func
 func (w *watched) polls() int {
 	w.sink.mu.Lock()
 	defer w.sink.mu.Unlock()
-	n, _ := w.sink.rec.Series(recording.SourceServer, node, server.SamplePolls).Last()
+	n, _ := w.sink.rec.Series(recording.SourceServer, node, "self.polls").Last()
 	return int(n)
 }
 

@@ -3,168 +3,120 @@
 package tap
 
 import (
-	"context"
-	"fmt"
-	"net"
 	"testing"
 	"time"
 
 	"slowpath/internal/recording"
 )
 
-// closes is a recording that passes on each end of a connection.
-type closes struct {
-	*recording.Recording
-	record func(recording.ConnDetail)
-}
+// closesMade is what TestRealCloses makes: who ended each connection, and how, by its client's address.
+type closesMade struct{ Wants map[string]closeWants }
 
-func (c closes) Event(e recording.Event) {
-	c.Recording.Event(e)
-	if e.Kind == recording.KindClose {
-		c.record(recording.DetailOf[recording.ConnDetail](e))
-	}
-}
+// closeWants are as the server's end saw it, and the client's.
+type closeWants struct{ Server, Client closeWant }
+
+type closeWant struct{ By, Reason string }
 
 // TestCloses: who ended a connection, and how, is recorded the same at both ends.
 func TestCloses(t *testing.T) {
-	port := startServer(t)
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().(*net.TCPAddr).AddrPort()
-	l.Close()
-	tap, rec := openAt(t, "127.0.0.1", port, Options{})
-	tap.Nodes = append(tap.Nodes, Node{Address: "nobody", Remote: nobody})
-	tap.recorder.numbered = tap.Nodes
-	watchPort(t, tap.kernel, int(nobody.Port()))
-	if err := tap.kernel.coll.Maps[kernelMapNodes].Put(kernelNodeKey{
-		Addr: nobody.Addr().As16(), Id: uint32(nobody.Port()), Net: anyNet,
-	}, uint32(len(tap.Nodes))); err != nil {
-		t.Fatal(err)
-	}
-	type want struct{ by, reason string }
-	wants := map[string][2]want{} // by the client's address: as the server's end saw it, and the client's
-	open := func(server, client want) *net.TCPConn {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		(&talk{t: t, conn: c}).ask("+PONG\r\n", "PING")
-		wants[c.LocalAddr().String()] = [2]want{server, client}
-		return c.(*net.TCPConn)
-	}
-	both := func(w want) (want, want) { return w, w }
+	rec, made := playTape[closesMade](t, "closes", nil)
+	checkCloses(t, rec, made)
+}
 
-	open(both(want{recording.Client, ""})).Close() // FIN
-	c := open(both(want{recording.Client, recording.CloseReset}))
-	if err := c.SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
-	c.Close() // RST
-	c = open(both(want{recording.Client, recording.CloseReset}))
-	if _, err := fmt.Fprint(c, command("ECHO", "unread")); err != nil {
-		t.Fatal(err)
-	}
-	whenFull(t, c)
-	c.Close() // with a reply that was not read: RST
-	c = open(both(want{recording.Server, ""}))
-	other := newTalk(t, port)
-	other.send("CLIENT", "KILL", "ADDR", c.LocalAddr().String())
-	other.expect(":1\r\n")
-	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that was killed can be read")
-	}
-	c.Close()
-	if c, err := net.Dial("tcp", nobody.String()); err == nil {
-		c.Close()
-		t.Error("somebody listens")
-	}
-
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	left := 2*len(wants) + 1 // both ends of each, and the refused one
-	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
-		if _, ok := wants[d.Client]; ok || d.Reason == recording.CloseRefused {
-			left--
-		}
-		if left == 0 {
-			cancel()
-		}
-	}}
-	if err := tap.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := tap.Close(); err != nil {
-		t.Error(err)
-	}
-	rec.Index()
+func checkCloses(t *testing.T, rec *recording.Recording, made closesMade) {
+	t.Helper()
 	seen := 0
-	for _, e := range rec.EventsOf(recording.SourceTap, "server", recording.KindClose) {
-		d := recording.DetailOf[recording.ConnDetail](e)
-		w, ok := wants[d.Client]
+	for _, d := range closesOf(rec, "server") {
+		w, ok := made.Wants[d.Client]
 		if !ok {
 			continue
 		}
 		seen++
-		end := 0
+		want := w.Server
 		if d.Side == recording.Client {
-			end = 1
+			want = w.Client
 		}
-		if got := (want{d.By, d.Reason}); got != w[end] {
-			t.Errorf("the %s's end: %+v, want %+v", d.Side, got, w[end])
+		if got := (closeWant{d.By, d.Reason}); got != want {
+			t.Errorf("the %s's end: %+v, want %+v", d.Side, got, want)
 		}
 	}
-	if seen != 2*len(wants) {
-		t.Errorf("%d ends of %d connections were recorded", seen, len(wants))
+	if seen != 2*len(made.Wants) {
+		t.Errorf("%d ends of %d connections were recorded", seen, len(made.Wants))
 	}
-	refused := rec.EventsOf(recording.SourceTap, "nobody", recording.KindClose)
+	refused := closesOf(rec, "nobody")
 	if len(refused) != 1 {
 		t.Fatalf("%d connections to nobody", len(refused))
 	}
-	if d := recording.DetailOf[recording.ConnDetail](refused[0]); d.By != "" || d.Reason != recording.CloseRefused ||
-		d.DialNs <= 0 || d.AgeNs != 0 {
+	if d := refused[0]; d.By != "" || d.Reason != recording.CloseRefused || d.DialNs <= 0 || d.AgeNs != 0 {
 		t.Errorf("refused: %+v", d)
 	}
+}
+
+// closesOf are the ends of connections of a node that closed.
+func closesOf(rec *recording.Recording, node string) (out []recording.ConnDetail) {
+	for _, e := range rec.EventsOf(recording.SourceTap, node, recording.KindClose) {
+		out = append(out, recording.DetailOf[recording.ConnDetail](e))
+	}
+	return out
+}
+
+// closesLate is a connection that was idle for a time, closed by the server, and used by its client later.
+type closesLate struct {
+	Client     string
+	Idle, Late time.Duration
 }
 
 // TestCloseIsNoticedLate: a client that does not read from an idle connection notices that the server has closed it
 // when it sends its next request. How long it had been idle at the server's FIN is known at the client's end alone.
 func TestCloseIsNoticedLate(t *testing.T) {
-	h := newOtherHost(t)
-	port := startServerAt(t, h.here)
-	tap, rec := openAt(t, h.here, port, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	const idle, late = 400 * time.Millisecond, 300 * time.Millisecond
-	c := h.dial(t, port)
-	client := c.LocalAddr().String()
-	var detail recording.ConnDetail
-	tap.recorder.Sink = closes{rec, func(d recording.ConnDetail) {
-		if d.Client == client && d.Side == recording.Client {
-			detail = d
-			cancel()
+	rec, made := playTape[closesLate](t, "closes-late", nil)
+	checkNoticedLate(t, rec, made)
+}
+
+func checkNoticedLate(t *testing.T, rec *recording.Recording, made closesLate) {
+	t.Helper()
+	seen := 0
+	for _, d := range closesOf(rec, "server") {
+		if d.Client != made.Client || d.Side != recording.Client {
+			continue
 		}
-	}}
-	done := make(chan error)
-	go func() { done <- tap.Run(ctx) }()
-	(&talk{t: t, conn: c}).ask("+PONG\r\n", "PING")
-	time.Sleep(idle)
-	dialTalk(t, h.here, port, nil).ask(":1\r\n", "CLIENT", "KILL", "ADDR", client)
-	time.Sleep(late)
-	if _, err := fmt.Fprint(c, command("PING")); err != nil {
-		t.Fatal(err)
+		seen++
+		if d.By != recording.Server || d.Reason != recording.CloseReset || d.PeerIdleNs < int64(made.Idle) ||
+			d.NoticedNs < int64(made.Late) {
+			t.Errorf("%+v, want the server to have closed it after %v, noticed %v later", d, made.Idle, made.Late)
+		}
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	if seen != 1 {
+		t.Errorf("the client's end closed %d times", seen)
 	}
-	if err := tap.Close(); err != nil {
-		t.Error(err)
+}
+
+// closesWaiting is a connection that its client closed while a call waited.
+type closesWaiting struct {
+	Client       string
+	RequestBytes int64
+}
+
+// TestCloseTellsWhatWaited: the close of a connection with a call in flight has the command and the length of
+// its request.
+func TestCloseTellsWhatWaited(t *testing.T) {
+	rec, made := playTape[closesWaiting](t, "closes-waiting", nil)
+	checkCloseWaiting(t, rec, made)
+}
+
+func checkCloseWaiting(t *testing.T, rec *recording.Recording, made closesWaiting) {
+	t.Helper()
+	seen := 0
+	for _, d := range closesOf(rec, "server") {
+		if d.Client != made.Client || d.Waiting == 0 {
+			continue
+		}
+		seen++
+		if d.Waiting != 1 || d.By != recording.Client || d.Op != "BLPOP" || d.OpBytes != made.RequestBytes {
+			t.Errorf("%+v, want BLPOP of %d bytes waiting", d, made.RequestBytes)
+		}
 	}
-	if detail.By != recording.Server || detail.Reason != recording.CloseReset ||
-		detail.PeerIdleNs < int64(idle) || detail.NoticedNs < int64(late) {
-		t.Errorf("%+v, want the server to have closed it after %v, noticed %v later", detail, idle, late)
+	if seen == 0 {
+		t.Error("no end with a call in flight was recorded")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/source/hostfs"
 )
 
@@ -175,7 +176,7 @@ func (t *Tap) watchCollections(pid uint32) {
 	if runtime != "" {
 		t.Sink.Sample(recording.Sample{
 			TimeNs: t.Clock.Now(), Source: recording.SourceTap,
-			Subject: recording.ProcessPrefix + itoa(int(pid)), Name: "collector.watched", Value: 1,
+			Subject: recording.ProcessPrefix + itoa(int(pid)), Name: series.CollectorWatched.Name, Value: 1,
 		})
 	}
 }

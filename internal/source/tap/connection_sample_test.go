@@ -3,153 +3,13 @@
 package tap
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"slowpath/internal/recording"
 )
-
-// TestLeftOut: the programs know nothing of the calls on a connection that is left out, but count its reads; they know
-// the calls after that.
-func TestLeftOut(t *testing.T) {
-	port := startServer(t)
-	r := openRaw(t, port, constants{"sample_per_tick": uint32(1 << 30), "slow_ns": uint64(1) << 60})
-	k, other := newTalk(t, port), newTalk(t, port)
-	_, client := portsOf(k)
-	set := func(use kernelPortUse) {
-		if err := r.coll.Maps[kernelMapPorts].Put(uint32(client), use); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ask := func(k *talk, n int) {
-		for range n {
-			k.ask("$-1\r\n", "GET", "no-such-key")
-		}
-	}
-	ask(k, 10)
-	ask(other, 5)
-	set(kernelPortUsePORT_LEFT_OUT)
-	ask(k, 20)
-	ask(other, 5)
-	set(kernelPortUsePORT_UNUSED)
-	ask(k, 40)
-	_, counts := r.finish(t)
-	// the first calls after it are not known: where they began was not seen
-	if n := counts["calls.server"]; n < 10+10+38 || n > 10+10+40 || counts["left_out"] != 20 {
-		t.Errorf("%d calls, %d reads left out: %v", n, counts["left_out"], counts)
-	}
-	if n := counts["calls.client"]; n < 10+10+38 || n > 10+10+40 {
-		t.Errorf("%d calls at the clients' ends: %v", n, counts)
-	}
-}
-
-// TestTapBudget: of connections whose calls cost more than the budget most are left out, and the recording says which,
-// and how many calls.
-func TestTapBudget(t *testing.T) {
-	n := serverAt(t, onePort(t, 1))
-	tap, rec := openTap(t, Options{Nodes: []Node{n}, Budget: 1e-6})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- tap.Run(ctx) }()
-	var all []*talk
-	for range 20 {
-		all = append(all, newTalk(t, n.Port))
-	}
-	most := 0
-	for end := time.Now().Add(30 * time.Second); most < len(all)-leastConns && time.Now().Before(end); {
-		out := 0
-		for _, k := range all {
-			k.ask("$-1\r\n", "GET", "no-such-key")
-			_, port := portsOf(k)
-			var use kernelPortUse
-			if err := tap.kernel.coll.Maps[kernelMapPorts].Lookup(uint32(port), &use); err != nil {
-				t.Fatal(err)
-			}
-			if use == kernelPortUsePORT_LEFT_OUT {
-				out++
-			}
-		}
-		most = max(most, out)
-		time.Sleep(time.Millisecond)
-	}
-	for range 100 {
-		for _, k := range all {
-			k.ask("$-1\r\n", "GET", "no-such-key")
-		}
-	}
-	stop()
-	if err := errors.Join(<-ended, tap.Close()); err != nil {
-		t.Fatal(err)
-	}
-	told := 0
-	for _, s := range rec.Snapshots {
-		if s.Name == recording.SnapshotLeftOut {
-			told++
-		}
-	}
-	if most != len(all)-leastConns || told < most || told > len(all) {
-		t.Errorf("of %d connections %d were left out, and %d are told", len(all), most, told)
-	}
-	if !slices.ContainsFunc(rec.EventsOf(recording.SourceTap, recording.SubjectSelf, recording.KindUnseen),
-		func(e recording.Event) bool {
-			u := recording.DetailOf[recording.Unseen](e)
-			return strings.Contains(u.What, "left out") && u.Counted && u.Count > 0
-		}) {
-		t.Error("what was left out is not said")
-	}
-}
-
-// TestLeftOutCulprit: what held up the server is not named where it may have been a connection that is left out.
-func TestLeftOutCulprit(t *testing.T) {
-	n := serverAt(t, onePort(t, 1), "--lua-time-limit", "0")
-	tap, rec := openTap(t, Options{Nodes: []Node{n}, Slow: 20 * time.Millisecond})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- tap.Run(ctx) }()
-	first, out, waiting := newTalk(t, n.Port), newTalk(t, n.Port), newTalk(t, n.Port)
-	for _, k := range []*talk{first, out, waiting} {
-		k.ask("$-1\r\n", "GET", "no-such-key")
-	}
-	_, port := portsOf(out)
-	if !tap.leaveOut(port, true) || tap.leaveOut(uint16(n.Port), true) {
-		t.Fatal("a client's port can be left out, a server's cannot")
-	}
-	first.send("EVAL", "for i = 1, 3e7 do end return 1", "0")
-	time.Sleep(20 * time.Millisecond)
-	// The server reads it without having slept. It takes longest, so what was waited for is named after it.
-	out.send("EVAL", "for i = 1, 2e8 do end return 1", "0")
-	time.Sleep(20 * time.Millisecond)
-	waiting.ask("$-1\r\n", "GET", "no-such-key")
-	first.expect(":1\r\n")
-	out.expect(":1\r\n")
-	stop()
-	if err := errors.Join(<-ended, tap.Close()); err != nil {
-		t.Fatal(err)
-	}
-	_, port = portsOf(waiting)
-	var culprits []string
-	for _, c := range rec.Calls {
-		for _, s := range rec.SegmentsOf(c.ID) {
-			if strings.HasSuffix(c.Conn, fmt.Sprintf(":%d", port)) && s.State == recording.Busy {
-				culprits = append(culprits, s.Culprit)
-			}
-		}
-	}
-	if !slices.Contains(culprits, notFollowed) {
-		t.Errorf("the call waited for %q", culprits)
-	}
-	for _, e := range rec.EventsOf(recording.SourceTap, n.Address, recording.KindActivity) {
-		if d := recording.DetailOf[recording.ActivityDetail](e); d.Client == "" && d.OnCPUNs > 20e6 {
-			t.Errorf("the server's own work, for %v: %+v", time.Duration(e.DurationNs), d)
-		}
-	}
-}
 
 // TestOthersServed: all connections are followed again after one read from one that is left out took long, and not
 // after many.
@@ -254,7 +114,7 @@ func TestConnSample(t *testing.T) {
 // end.
 func TestLeftOutStale(t *testing.T) {
 	for _, leftOut := range []bool{false, true} {
-		c, rec := newChurner()
+		c, rec := newChurner(0)
 		addr := func(role kernelRole) kernelAddr {
 			client, server := netip.MustParseAddr("10.1.0.9").As16(), netip.MustParseAddr("10.0.0.1").As16()
 			if role == roleServer {
@@ -304,8 +164,31 @@ func TestLeftOutStale(t *testing.T) {
 	}
 }
 
-// portsOf are the server's and the client's port of a connection.
-func portsOf(k *talk) (server, client uint16) {
-	return netip.MustParseAddrPort(k.conn.RemoteAddr().String()).Port(),
-		netip.MustParseAddrPort(k.conn.LocalAddr().String()).Port()
+// leftOutMade is a client that waited for a connection that is left out.
+type leftOutMade struct{ Node, Waiting string }
+
+// TestLeftOutCulprit: what held up the server is not named where it may have been a connection that is left out.
+func TestLeftOutCulprit(t *testing.T) {
+	rec, made := playTape[leftOutMade](t, "left-out", nil)
+	checkLeftOutCulprit(t, rec, made)
+}
+
+func checkLeftOutCulprit(t *testing.T, rec *recording.Recording, made leftOutMade) {
+	t.Helper()
+	var culprits []string
+	for _, c := range rec.Calls {
+		for _, s := range rec.SegmentsOf(c.ID) {
+			if c.Conn == made.Waiting && s.State == recording.Busy {
+				culprits = append(culprits, s.Culprit)
+			}
+		}
+	}
+	if !slices.Contains(culprits, notFollowed) {
+		t.Errorf("the call waited for %q", culprits)
+	}
+	for _, e := range rec.EventsOf(recording.SourceTap, made.Node, recording.KindActivity) {
+		if d := recording.DetailOf[recording.ActivityDetail](e); d.Client == "" && d.OnCPUNs > 20e6 {
+			t.Errorf("the server's own work, for %v: %+v", time.Duration(e.DurationNs), d)
+		}
+	}
 }

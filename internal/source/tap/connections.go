@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // conn records that a connection opened or closed, and how it is used.
@@ -190,17 +191,17 @@ func (r *recorder) chains(e *kernelConnEvent, client clientEnd) {
 		return
 	}
 	put(r, r.reportedChains, e.Conn, e.Chains.Count)
-	values := map[string]uint64{
-		"chains": e.Chains.Count, "chain_calls": e.Chains.Calls, "chain_ns": e.Chains.Ns,
-		"chain_in_flight_ns": e.Chains.InFlightNs,
+	values := map[series.Name]uint64{
+		series.Chains: e.Chains.Count, series.ChainCalls: e.Chains.Calls, series.ChainTime: e.Chains.Ns,
+		series.ChainInFlight: e.Chains.InFlightNs,
 	}
 	if op := r.opOf(uint16(e.Chains.Op)).name; op != "" {
-		values["chain_of."+op] = e.Chains.Count
+		values[series.ChainsOf(op)] = e.Chains.Count
 	}
-	for name, v := range values {
+	for of, v := range values {
 		r.Sink.Sample(recording.Sample{
-			TimeNs: r.time(e.Now), Source: recording.SourceTap, Subject: recording.ConnPrefix + client.String(),
-			Name: name, Value: float64(v),
+			TimeNs: r.time(e.Now), Source: of.Source, Subject: of.About(client.String()), Name: of.Name,
+			Value: float64(v),
 		})
 	}
 }

@@ -4,15 +4,13 @@ package tap
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
-	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // counterNames are the names of the programs' counters in a recording, by their numbers, from the programs' own enum
@@ -37,16 +35,13 @@ type tally struct {
 	counters []uint64
 	nodes    []string // addresses, in the order of their numbers
 	ops      map[uint16]nodeOp
-	hists    map[uint32][]uint32
+	hists    map[uint32]*kernelHist
 	errors   map[kernelErrorKey]uint64
 	dropped  int
 	taken    int64 // events
-}
 
-// scratch is memory of one reading of the programs' maps, for the next one.
-type scratch struct {
-	hists     []kernelHist // by CPU
-	counts    []uint64     // by CPU
+	// memory of one histogram, for the next one
+	hist      kernelHist
 	latencies recording.LatencyCounts
 }
 
@@ -68,15 +63,13 @@ func (t *Tap) opOf(op uint16) nodeOp {
 }
 
 func (t *Tap) readOps() {
-	var k kernelOpKey
-	var op uint32
-	for it := t.kernel.coll.Maps[kernelMapOps].Iterate(); it.Next(&k, &op); {
+	t.counts.eachOp(func(k kernelOpKey, op uint32) {
 		c := nodeOp{name: opName(k.Name, k.Sub), said: libraryName(k.Name)}
 		if n := int(k.Node); n > 0 && n <= len(t.tally.nodes) {
 			c.node = t.tally.nodes[n-1]
 		}
 		t.tally.ops[uint16(op)] = c
-	}
+	})
 }
 
 // alwaysWritten are counters of which the recording has a 0, too: events were lost, or could have been; and slowpath's
@@ -87,18 +80,18 @@ var alwaysWritten = map[kernelCounter]bool{kernelCounterC_DROPPED: true, kernelC
 func (t *Tap) count() {
 	now := t.Clock.Now()
 	for i, name := range t.kernel.counters {
-		v, err := sumPerCPU(t.kernel.coll.Maps[kernelMapCounters], uint32(i), t.scratch.counts)
+		v, err := t.counts.counter(i)
 		if err != nil {
 			continue
 		}
 		if v != t.tally.counters[i] || alwaysWritten[kernelCounter(i)] {
 			t.tally.counters[i] = v
-			t.sampleSelf(now, "tap."+name, float64(v))
+			t.sampleSelf(now, series.Tap(name), float64(v))
 		}
 	}
 	if v := t.recorder.dropped; v != t.tally.dropped {
 		t.tally.dropped = v
-		t.sampleSelf(now, "tap.forgotten", float64(v))
+		t.sampleSelf(now, series.TapForgotten, float64(v))
 	}
 	t.writeFilter()
 	t.readOps()
@@ -120,19 +113,17 @@ func (t *Tap) count() {
 // countErrors writes how many error replies there were, by command and first word of the error: "?" where that is none
 // of the server's.
 func (t *Tap) countErrors(now int64) {
-	var k kernelErrorKey
-	var count uint64
-	for it := t.kernel.coll.Maps[kernelMapErrors].Iterate(); it.Next(&k, &count); {
+	t.counts.eachError(func(k kernelErrorKey, count uint64) {
 		op, side := t.tally.ops[uint16(k.Op)], sideOf(kernelRole(k.Role))
 		if op.node == "" || count == t.tally.errors[k] || t.Side != "" && t.Side != side {
-			continue
+			return
 		}
 		t.tally.errors[k] = count
 		t.Sink.Sample(recording.Sample{
 			TimeNs: now, Source: recording.SourceTap, Subject: op.node,
 			Name: recording.ErrorRepliesName(side, op.name, errorCode(k)), Value: float64(count),
 		})
-	}
+	})
 }
 
 // errorCode is the first word of an error reply; "?" where that is no name.
@@ -143,9 +134,9 @@ func errorCode(k kernelErrorKey) string {
 	return "?"
 }
 
-func (t *Tap) sampleSelf(now int64, name string, value float64) {
+func (t *Tap) sampleSelf(now int64, of series.Name, value float64) {
 	t.Sink.Sample(recording.Sample{
-		TimeNs: now, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: name, Value: value,
+		TimeNs: now, Source: of.Source, Subject: of.Subject, Name: of.Name, Value: value,
 	})
 }
 
@@ -158,69 +149,25 @@ func (t *Tap) writeFilter() {
 	}
 }
 
-func newScratch() (s scratch, err error) {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return s, fmt.Errorf("counting the CPUs: %w", err)
-	}
-	return scratch{hists: make([]kernelHist, cpus), counts: make([]uint64, cpus)}, nil
-}
-
-// sumPerCPU adds up a counter of each CPU; per has room for them.
-func sumPerCPU(m *ebpf.Map, key uint32, per []uint64) (sum uint64, err error) {
-	if err = readPerCPU(m, key, per); err != nil {
-		return 0, err
-	}
-	for _, v := range per {
-		sum += v
-	}
-	return sum, nil
-}
-
-// readPerCPU reads the values of a map by CPU, of which there are as many as ebpf.PossibleCPU says. The library makes
-// the memory for them anew each time, twice: on a host of 64 CPUs half a megabyte for one command.
-func readPerCPU[V uint64 | kernelHist](m *ebpf.Map, key uint32, per []V) error {
-	if cpus, err := ebpf.PossibleCPU(); err != nil || cpus != len(per) {
-		return fmt.Errorf("room for %d of %d CPUs", len(per), cpus)
-	}
-	attr := struct { // union bpf_attr of BPF_MAP_LOOKUP_ELEM
-		fd, _      uint32
-		key, value unsafe.Pointer
-		flags      uint64
-	}{fd: uint32(m.FD()), key: unsafe.Pointer(&key), value: unsafe.Pointer(unsafe.SliceData(per))}
-	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, uintptr(unsafe.Pointer(&attr)),
-		unsafe.Sizeof(attr))
-	runtime.KeepAlive(m)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
 // histogram writes what one series grew by since the last time.
 func (t *Tap) histogram(key uint32, node, name string, now int64) {
-	per := t.scratch.hists
-	if readPerCPU(t.kernel.coll.Maps[kernelMapHists], key, per) != nil {
+	if t.counts.histogram(key, &t.tally.hist) != nil {
 		return
 	}
 	last := t.tally.hists[key]
 	if last == nil {
-		last = make([]uint32, len(per[0].N))
+		last = &kernelHist{}
 		t.tally.hists[key] = last
 	}
-	h := &t.scratch.latencies
+	h := &t.tally.latencies
 	h.Reset()
 	grown := false
-	for j := range last {
-		var sum uint32
-		for i := range per {
-			sum += per[i].N[j]
-		}
-		if n := sum - last[j]; n > 0 {
+	for step, sum := range t.tally.hist.N {
+		if n := sum - last.N[step]; n > 0 {
 			grown = true
-			h.Add(bucketNs(j), int64(n))
+			h.Add(bucketNs(step), int64(n))
 		}
-		last[j] = sum
+		last.N[step] = sum
 	}
 	if !grown {
 		return

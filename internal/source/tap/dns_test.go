@@ -3,101 +3,12 @@
 package tap
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"slowpath/internal/recording"
 )
-
-// dnsSink is a recording that passes on each DNS query of a process.
-type dnsSink struct {
-	*recording.Recording
-	pid    int
-	events chan recording.Event
-}
-
-func (l dnsSink) Event(e recording.Event) {
-	l.Recording.Event(e)
-	if e.Kind == recording.KindDNSQuery && e.Subject == fmt.Sprintf("%s%d", recording.ProcessPrefix, l.pid) {
-		l.events <- e
-	}
-}
-
-// TestDNS: a query to port 53 and its late answer are recorded with the process, and other datagrams are not.
-func TestDNS(t *testing.T) {
-	names := fmt.Sprintf("127.%d.%d.54", 64+os.Getpid()>>8&63, os.Getpid()&255)
-	server, err := net.ListenPacket("udp", names+":53")
-	if err != nil {
-		t.Skipf("needs root, for port 53: %v", err)
-	}
-	defer server.Close()
-	elsewhere, err := net.ListenPacket("udp", names+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer elsewhere.Close()
-	const late = 20 * time.Millisecond
-	for _, c := range []net.PacketConn{elsewhere, server} {
-		go func() {
-			buf := make([]byte, 512)
-			for {
-				n, from, err := c.ReadFrom(buf)
-				if err != nil {
-					return
-				}
-				time.Sleep(late) // a name server that is slow
-				_, _ = c.WriteTo(buf[:n], from)
-			}
-		}()
-	}
-	tap, rec := openAt(t, "127.0.0.1", startServer(t), Options{})
-	sink := dnsSink{rec, os.Getpid(), make(chan recording.Event, 16)}
-	tap.Sink, tap.recorder.Sink = sink, sink
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- tap.Run(ctx) }()
-	ask := func(address string) {
-		c, err := net.Dial("udp", address)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		if _, err := c.Write([]byte("question")); err != nil {
-			t.Error(err)
-		}
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := c.Read(make([]byte, 512)); err != nil {
-			t.Error(err)
-		}
-	}
-	ask(elsewhere.LocalAddr().String())
-	ask(server.LocalAddr().String())
-	select {
-	case e := <-sink.events:
-		d := recording.DetailOf[recording.DNSQueryDetail](e)
-		if !d.Answered || d.Queries != 1 || e.DurationNs < int64(late) || !strings.HasPrefix(d.Comm, "tap.test") {
-			t.Errorf("%+v of %v", d, time.Duration(e.DurationNs))
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the query was not recorded")
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := tap.Close(); err != nil {
-		t.Error(err)
-	}
-	if len(sink.events) > 0 {
-		t.Errorf("another one was recorded: %+v", <-sink.events)
-	}
-}
 
 // TestDNSQueries: a query that is repeated, on the same socket or another, is one wait; one that is answered and sent
 // anew are two.
@@ -151,5 +62,30 @@ func TestDNSQueries(t *testing.T) {
 		if text := strings.Join(got, ", "); text != tt.want {
 			t.Errorf("%s: %s, want %s", name, text, tt.want)
 		}
+	}
+}
+
+// dnsMade is the process that asked, and how late the answers were.
+type dnsMade struct {
+	PID    int
+	LateNs int64
+}
+
+// TestDNS: a query to port 53 and its late answer are recorded with the process, and other datagrams are not.
+func TestDNS(t *testing.T) {
+	rec, made := playTape[dnsMade](t, "dns", nil)
+	checkDNS(t, rec, made)
+}
+
+func checkDNS(t *testing.T, rec *recording.Recording, made dnsMade) {
+	t.Helper()
+	process := fmt.Sprintf("%s%d", recording.ProcessPrefix, made.PID)
+	events := rec.EventsOf(recording.SourceTap, process, recording.KindDNSQuery)
+	if len(events) != 1 {
+		t.Fatalf("%d queries were recorded: %+v", len(events), events)
+	}
+	d := recording.DetailOf[recording.DNSQueryDetail](events[0])
+	if !d.Answered || d.Queries != 1 || events[0].DurationNs < made.LateNs || !strings.HasPrefix(d.Comm, "tap.test") {
+		t.Errorf("%+v of %d ns", d, events[0].DurationNs)
 	}
 }

@@ -3,15 +3,10 @@
 package tap
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"slowpath/internal/recording"
 )
@@ -51,99 +46,67 @@ func TestInContainer(t *testing.T) {
 	}
 }
 
-// named is redis-cli under another name.
-func named(t *testing.T, name string) string {
-	t.Helper()
-	bin, err := exec.LookPath("redis-cli")
-	if err != nil {
-		t.Skip("needs redis-cli")
-	}
-	link := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(bin, link); err != nil {
-		t.Fatal(err)
-	}
-	return link
+// filterMade are the processes of TestRealProcessFilter.
+type filterMade struct{ Server, Checkout int }
+
+// filters by name: of the processes of a watch, and how those begin whose calls are passed on.
+var filters = map[string]func(made filterMade) (ProcessFilter, string){
+	"comm": func(filterMade) (ProcessFilter, string) { return ProcessFilter{Comm: "checkout"}, "checkout[" },
+	"pid": func(made filterMade) (ProcessFilter, string) {
+		return ProcessFilter{PID: made.Checkout}, fmt.Sprintf("checkout[%d]", made.Checkout)
+	},
+	"server": func(made filterMade) (ProcessFilter, string) { return ProcessFilter{PID: made.Server}, "" },
+	"both hold": func(made filterMade) (ProcessFilter, string) {
+		return ProcessFilter{PID: made.Checkout, Comm: "billing"}, "nobody"
+	},
+	"nobody": func(filterMade) (ProcessFilter, string) {
+		return ProcessFilter{Container: "no-such-container"}, "nobody"
+	},
 }
 
 // TestProcessFilter: only calls of the selected processes are passed on; what they waited for is recorded whichever
-// process did it; and the rest
-// is counted.
+// process did it; and the rest is counted.
 func TestProcessFilter(t *testing.T) {
-	n := serverAt(t, onePort(t, 1), "--enable-debug-command", "yes")
-	checkout, billing := named(t, "checkout"), named(t, "billing")
-	port := fmt.Sprint(n.Port)
-	for name, w := range map[string]func(first int) (ProcessFilter, string){
-		"comm": func(int) (ProcessFilter, string) { return ProcessFilter{Comm: "checkout"}, "checkout[" },
-		"pid": func(pid int) (ProcessFilter, string) {
-			return ProcessFilter{PID: pid}, fmt.Sprintf("checkout[%d]", pid)
-		},
-		"server": func(int) (ProcessFilter, string) { return ProcessFilter{PID: n.PID}, "" },
-		"both hold": func(pid int) (ProcessFilter, string) {
-			return ProcessFilter{PID: pid, Comm: "billing"},
-				"nobody"
-		},
-		"nobody": func(int) (ProcessFilter, string) { return ProcessFilter{Container: "no-such-container"}, "nobody" },
-	} {
+	_, made := playTape[filterMade](t, "filter", nil)
+	for name, of := range filters {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			var all sync.WaitGroup
-			defer all.Wait()
-			defer cancel()
-			first := 0
-			for _, bin := range []string{checkout, billing} {
-				c := exec.CommandContext(ctx, bin, "-p", port, "-r", "-1", "-i", "0.003", "GET", "key")
-				if err := c.Start(); err != nil {
-					t.Fatal(err)
-				}
-				if first == 0 {
-					first = c.Process.Pid
-				}
-				all.Go(func() { _ = c.Wait() })
-			}
-			only, prefix := w(first)
-			stop := runTap(t, Options{Nodes: []Node{n}, Processes: only})
-			for range 6 {
-				if out, err := exec.CommandContext(ctx, "redis-cli", "-p", port, "DEBUG", "SLEEP",
-					"0.06").CombinedOutput(); err != nil {
-					t.Fatalf("%v: %s", err, out)
-				}
-			}
-			time.Sleep(50 * time.Millisecond) // those that waited for the last come back
-			rec := stop()
-			cancel()
-
-			summary, ok := recording.SelectedCallsOf(rec.Meta)
-			if !ok || summary.Matched != len(rec.Calls) || summary.Only != only.String() {
-				t.Errorf("%d calls, summary %+v (%v)", len(rec.Calls), summary, ok)
-			}
-			waited := 0
-			for _, c := range rec.Calls {
-				if !strings.HasPrefix(c.Client, prefix) {
-					t.Errorf("a call of %s", c.Client)
-				}
-				for _, s := range rec.SegmentsOf(c.ID) {
-					if c.Op == "GET" && strings.Contains(s.Culprit, "DEBUG SLEEP from") && strings.Contains(s.Culprit,
-						"redis-cli[") {
-						waited++
-						break
-					}
-				}
-			}
-			switch prefix {
-			case "nobody":
-				if len(rec.Calls) != 0 || summary.Others == 0 || summary.Calls != 0 || len(summary.Seen) == 0 {
-					t.Errorf("%d calls, summary %+v", len(rec.Calls), summary)
-				}
-			case "":
-				if waited == 0 || summary.Others+summary.Unknown != 0 {
-					t.Errorf("%d calls waited, summary %+v", waited, summary)
-				}
-			default:
-				if waited == 0 || summary.Others == 0 || summary.Calls < int64(summary.Matched) ||
-					len(summary.Seen) != 0 {
-					t.Errorf("%d calls waited, summary %+v", waited, summary)
-				}
-			}
+			only, _ := of(made)
+			rec, _ := playTape[filterMade](t, "filter", func(o *Options) { o.Processes = only })
+			checkFilter(t, rec, made, name)
 		})
+	}
+}
+
+func checkFilter(t *testing.T, rec *recording.Recording, made filterMade, name string) {
+	t.Helper()
+	only, prefix := filters[name](made)
+	summary, ok := recording.SelectedCallsOf(rec.Meta)
+	if !ok || summary.Matched != len(rec.Calls) || summary.Only != only.String() {
+		t.Errorf("%d calls, summary %+v (%v)", len(rec.Calls), summary, ok)
+	}
+	waited := 0
+	for _, c := range rec.Calls {
+		if !strings.HasPrefix(c.Client, prefix) {
+			t.Errorf("a call of %s", c.Client)
+		}
+		if c.Op == "GET" && slices.ContainsFunc(rec.SegmentsOf(c.ID), func(s recording.Segment) bool {
+			return strings.Contains(s.Culprit, "DEBUG SLEEP from") && strings.Contains(s.Culprit, "redis-cli[")
+		}) {
+			waited++
+		}
+	}
+	switch prefix {
+	case "nobody":
+		if len(rec.Calls) != 0 || summary.Others == 0 || summary.Calls != 0 || len(summary.Seen) == 0 {
+			t.Errorf("%d calls, summary %+v", len(rec.Calls), summary)
+		}
+	case "":
+		if waited == 0 || summary.Others+summary.Unknown != 0 {
+			t.Errorf("%d calls waited, summary %+v", waited, summary)
+		}
+	default:
+		if waited == 0 || summary.Others == 0 || summary.Calls < int64(summary.Matched) || len(summary.Seen) != 0 {
+			t.Errorf("%d calls waited, summary %+v", waited, summary)
+		}
 	}
 }

@@ -4,87 +4,73 @@ package tap
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/netip"
-	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
 
 	"slowpath/internal/recording"
 )
 
-// slowSink takes longer for a call than a server does.
-type slowSink struct {
-	recording.Sink
-	calls   int
-	samples int // that were recorded, too
-	first   chan struct{}
+// flood is a ring buffer that is never empty: reports come faster than they are written down. Each takes a millisecond.
+type flood struct {
+	tapeReader
+	report []byte
+	now    int64
 }
 
-func (s *slowSink) Call(recording.Call, ...recording.Segment) {
-	if s.calls++; s.calls == 1 {
-		close(s.first)
-	}
-	for until := time.Now().Add(50 * time.Microsecond); time.Now().Before(until); {
+func (f *flood) Now() int64          { return f.now }
+func (f *flood) AvailableBytes() int { return 16 << 20 }
+
+func (f *flood) ReadInto(to *ringbuf.Record) error {
+	f.now += int64(time.Millisecond)
+	to.RawSample = f.report
+	return nil
+}
+
+// floodSink ends the watch after so many calls.
+type floodSink struct {
+	*recording.Recording
+	left int
+	end  func()
+}
+
+func (s *floodSink) Call(c recording.Call, segs ...recording.Segment) {
+	s.Recording.Call(c, segs...)
+	if s.left--; s.left == 0 {
+		s.end()
 	}
 }
 
-func (s *slowSink) Sample(recording.Sample) { s.samples++ }
-
-// TestFlood: where reports come faster than they are written down, the source ends when it should, and counts
+// TestFlood: where reports come faster than they are written down, the watch ends when it should, and counts
 // meanwhile.
 func TestFlood(t *testing.T) {
-	bench, err := exec.LookPath("redis-benchmark")
-	if err != nil {
-		t.Skip("needs redis-benchmark")
-	}
-	port, pid := startServerPID(t, "127.0.0.1")
-	sink := &slowSink{first: make(chan struct{})}
-	source, rec := openTap(t, Options{
-		Nodes: []Node{{
-			Address: fmt.Sprintf("127.0.0.1:%d", port),
-			Remote:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), PID: pid,
-		}},
-		SamplePerSecond: 1 << 30,
-	})
-	sink.Sink = rec
-	source.Sink, source.recorder.Sink = sink, sink
+	const calls = 5000
+	server := netip.MustParseAddrPort("10.0.0.1:6379")
+	a := kernelAddr{Role: roleServer, Lport: server.Port(), Rport: 4000, Laddr: server.Addr().As16()}
+	a.Raddr = netip.MustParseAddr("10.0.0.2").As16()
+	call := kernelCallEvent{Type: evCall, Role: roleServer, Number: 9, At: [4]uint64{1e9, 1e9, 1e9, 1.01e9}, Addr: a}
+	f := &flood{report: bytesOf(&call), now: 10e9}
+	f.tape, f.names = &tape{}, namesOfCounters(t)
+	f.counters = map[string]uint64{"calls.server": 7}
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- source.Run(ctx) }()
-
-	limited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
-	load := exec.CommandContext(limited, bench, "-p", fmt.Sprint(port), "-c", "20", "-P", "16", "-n", "100000000", "-t",
-		"get", "-q")
-	if err := load.Start(); err != nil {
+	sink := &floodSink{recording.New(), calls, cancel}
+	tap := &Tap{
+		Options: Options{Clock: f, Files: f, Sink: sink, Slow: DefaultSlow}, reports: f, counts: f,
+		kernel: &loaded{counters: f.names},
+	}
+	tap.follows([]Node{{Address: "server", Remote: server}})
+	if err := tap.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	loaded := make(chan error, 1)
-	go func() { loaded <- load.Wait(); close(loaded) }()
-	<-sink.first
-	for full := source.ring.BufferSize() / 2; source.ring.AvailableBytes() < full; time.Sleep(time.Millisecond) {
-		if limited.Err() != nil {
-			cancel()
-			t.Fatal("the reports did not pile up", errors.Join(<-ended, source.Close()))
-		}
+	most := calls + (drainBytes+f.AvailableBytes())/len(f.report) // one pass, and what there was at the end
+	if n := len(sink.Calls); n < calls || n > most {
+		t.Errorf("%d calls were recorded of a watch that was to end after %d, at most %d", n, calls, most)
 	}
-	cancel()
-	select {
-	case err := <-ended:
-		if err := errors.Join(err, source.Close()); err != nil {
-			t.Error(err)
-		}
-	case err := <-loaded:
-		t.Errorf("the source goes on while there is a load, which ended: %v", err)
-		<-ended
-		source.Close() //nolint:errcheck // it failed already
+	sink.Index()
+	counted := sink.Series(recording.SourceTap, recording.SubjectSelf, "tap.calls.server")
+	if len(counted) == 0 || counted[0].TimeNs > 10e9+5e9 {
+		t.Errorf("counted: %v", counted)
 	}
-	if sink.samples == 0 {
-		t.Error("nothing was counted")
-	}
-	stop()
-	<-loaded
 }

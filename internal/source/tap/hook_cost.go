@@ -5,6 +5,8 @@ package tap
 import (
 	"io"
 	"time"
+
+	"slowpath/internal/recording/series"
 )
 
 // hookCost has the kernel measure the time of the programs until the end of the first second of a watch. It begins with
@@ -32,9 +34,9 @@ func (t *Tap) endHookCost() {
 	_ = t.cost.measuring.Close()
 	t.cost.measuring = nil
 	t.recorder.sample.measured(ns-t.cost.ns, t.endsOfCalls())
-	t.sampleSelf(now, "tap.hook_runs", float64(runs-t.cost.runs))
-	t.sampleSelf(now, "tap.hook_ns", float64(ns-t.cost.ns))
-	t.sampleSelf(now, "tap.hook_measured_ns", float64(now-t.cost.sinceNs))
+	t.sampleSelf(now, series.TapHookRuns, float64(runs-t.cost.runs))
+	t.sampleSelf(now, series.TapHookTime, float64(ns-t.cost.ns))
+	t.sampleSelf(now, series.TapHookMeasured, float64(now-t.cost.sinceNs))
 }
 
 // hookRuns are all runs of the programs while the kernel counted them, and their time.

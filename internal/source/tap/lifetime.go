@@ -3,11 +3,10 @@
 package tap
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -23,17 +22,20 @@ import (
 // Tap is a running tap.
 type Tap struct {
 	Options
-	kernel      *loaded
-	ring        *ringbuf.Reader
-	offset      int64 // from CLOCK_MONOTONIC to the clock of the recording
-	recorder    *recorder
-	tally       tally
-	scratch     scratch
-	collections *collectionWatch
-	plaintexts  *plaintextWatch
-	restarts    chan restart
-	snapshots   *snapshotReader // nil: the kernel has no such iterator, or there is one node only
-	cost        hookCost
+	kernel       *loaded
+	reports      reports
+	counts       counts
+	offset       int64 // from CLOCK_MONOTONIC to the clock of the recording
+	recorder     *recorder
+	tally        tally
+	collections  *collectionWatch
+	plaintexts   *plaintextWatch
+	restarts     chan restart
+	snapshots    snapshotReader // nil: the kernel has no such iterator, or there is one node only
+	nextSnapshot int64          // when it may be taken
+	cost         hookCost
+	counted      int64 // when counters were read last,
+	told         int64 // and when it was recorded last what was not seen
 }
 
 // Open loads the programs and attaches them. From then the programs see calls; Run passes on what they saw.
@@ -64,7 +66,7 @@ func Load(o Options, nodes int) (*Tap, error) {
 	if o.DrainEvery == 0 {
 		o.DrainEvery = DefaultDrainEvery
 	}
-	monotonic, err := o.Clock.Monotonic()
+	monotonic, err := clock.Monotonic()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kernel's clock: %w", err)
 	}
@@ -78,7 +80,7 @@ func Load(o Options, nodes int) (*Tap, error) {
 		return nil, err
 	}
 	t := &Tap{Options: o, kernel: l, offset: offset, restarts: make(chan restart, maxRestarts)}
-	if t.scratch, err = newScratch(); err != nil {
+	if t.counts, err = newMapReader(l.coll.Maps); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
@@ -89,14 +91,8 @@ func Load(o Options, nodes int) (*Tap, error) {
 
 // Watch attaches the programs, and has them watch these nodes. It needs no right but CAP_PERFMON where HooksLater.
 func (t *Tap) Watch(nodes []Node) (err error) {
-	t.Nodes = slices.Clone(nodes)
 	l := t.kernel
-	t.tally = tally{
-		counters: make([]uint64, len(l.counters)),
-		nodes:    addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, hists: map[uint32][]uint32{},
-		errors: map[kernelErrorKey]uint64{},
-	}
-	t.recorder = newRecorder(t.Options, t.time, t.opOf)
+	t.follows(nodes)
 	t.recorder.onUnread, t.recorder.onTLS = t.watchCollections, t.watchPlaintext
 	t.recorder.onRemoteClient, t.recorder.onParsedClient = t.watchAcks, t.watchSends
 	t.recorder.onDropped = t.collections.drop
@@ -104,9 +100,11 @@ func (t *Tap) Watch(nodes []Node) (err error) {
 	if err := l.attach(); err != nil {
 		return err
 	}
-	if t.ring, err = ringbuf.NewReader(l.coll.Maps[kernelMapEvents]); err != nil {
+	ring, err := ringbuf.NewReader(l.coll.Maps[kernelMapEvents])
+	if err != nil {
 		return fmt.Errorf("opening the ring buffer: %w", err)
 	}
+	t.reports = ring
 	if t.recorder.snapshots.several {
 		if t.snapshots, err = openSnapshots(l.coll); err != nil {
 			l.addBlind(losingSnapshots, err.Error(), "run as root")
@@ -123,6 +121,16 @@ func (t *Tap) Watch(nodes []Node) (err error) {
 	t.watchNodes()
 	t.beginHookCost()
 	return nil
+}
+
+// follows makes what turns the programs' reports and counts of these nodes into rows of the recording.
+func (t *Tap) follows(nodes []Node) {
+	t.Nodes = slices.Clone(nodes)
+	t.tally = tally{
+		counters: make([]uint64, len(t.kernel.counters)), hists: map[uint32]*kernelHist{},
+		nodes: addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, errors: map[kernelErrorKey]uint64{},
+	}
+	t.recorder = newRecorder(t.Options, t.time, t.opOf)
 }
 
 // HooksLater reports whether the kernel lets processes be hooked by who has no right but CAP_PERFMON: by links to many
@@ -176,14 +184,21 @@ func (t *Tap) watchNode(n Node) error {
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
-	var ring, cost error
-	if t.ring != nil {
-		ring = t.ring.Close()
+	all := []io.Closer{t.kernel, t.plaintexts, t.collections}
+	if t.snapshots != nil {
+		all = append(all, t.snapshots)
 	}
 	if t.cost.measuring != nil {
-		cost = t.cost.measuring.Close()
+		all = append(all, t.cost.measuring)
 	}
-	return errors.Join(ring, cost, t.snapshots.Close(), t.collections.Close(), t.plaintexts.Close(), t.kernel.Close())
+	if t.reports != nil {
+		all = append(all, t.reports)
+	}
+	var errs []error
+	for _, c := range slices.Backward(all) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Blind lists what cannot be seen although the source runs.
@@ -207,91 +222,4 @@ func (t *Tap) time(ns uint64) int64 {
 		return 0
 	}
 	return int64(ns) + t.offset
-}
-
-// endOfWatch is later than all times of a recording: what waits for another event does so no more.
-const endOfWatch = 1 << 62
-
-// Run passes on what the programs see until ctx ends.
-func (t *Tap) Run(ctx context.Context) error {
-	alarm, err := clock.NewAlarm(ctx)
-	if err != nil {
-		return err
-	}
-	defer alarm.Close() //nolint:errcheck // a timer
-	counted := t.Clock.Now()
-	told := counted
-	for {
-		more, err := t.drain(drainBytes)
-		if err != nil {
-			return err
-		}
-		t.snapshot()
-		t.followRestarts()
-		now := t.Clock.Now()
-		t.recorder.settle(now)
-		if now/1e9 > counted/1e9 && now-counted >= int64(leastCounted) {
-			t.count()
-			t.endHookCost()
-			t.sampleConns()
-			counted = now
-		}
-		if now-told >= int64(unseenEvery) {
-			t.writeUnseen() // a watch may be killed
-			told = now
-		}
-		if ctx.Err() != nil {
-			return t.finish()
-		}
-		if !more {
-			alarm.Sleep(t.DrainEvery)
-		}
-	}
-}
-
-// leastCounted is the least time that is counted. Counting begins with a new second of the clock, so that what is read
-// then is of the second before, and no second is left out. Only the first time is shorter than a second.
-const leastCounted = 500 * time.Millisecond
-
-// unseenEvery is how often a long watch records what it did not see.
-const unseenEvery = 30 * time.Second
-
-// finish passes on the rest at the end of a watch.
-func (t *Tap) finish() error {
-	if _, err := t.drain(t.ring.AvailableBytes()); err != nil {
-		return err
-	}
-	t.endHookCost()
-	t.ongoing()
-	t.recorder.waitLimit.report(t.Options)
-	t.recorder.settle(endOfWatch)
-	t.count()
-	t.writeUnseen()
-	return nil
-}
-
-// past is a deadline that has passed: reading does not wait, as the programs wake nobody.
-var past = time.Unix(1, 0)
-
-// drain passes on the events that are in the ring buffer, up to `most` bytes of them: where they come faster than they
-// are read it is never empty. It reports whether there may be more.
-func (t *Tap) drain(most int) (more bool, err error) {
-	if t.ring.AvailableBytes() == 0 {
-		return false, nil
-	}
-	var rec ringbuf.Record
-	t.ring.SetDeadline(past)
-	for most > 0 {
-		err := t.ring.ReadInto(&rec)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("reading the ring buffer: %w", err)
-		}
-		t.tally.taken++
-		most -= unix.BPF_RINGBUF_HDR_SZ + len(rec.RawSample)
-		t.take(rec.RawSample)
-	}
-	return true, nil
 }

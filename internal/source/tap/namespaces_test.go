@@ -3,98 +3,12 @@
 package tap
 
 import (
-	"fmt"
-	"net"
-	"net/netip"
-	"os"
-	"os/exec"
-	"runtime"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
 )
-
-// space is a network namespace that has a loopback device alone, and a server at 127.0.0.1 in it.
-type space struct {
-	name string
-	node Node
-}
-
-// newSpace makes one that ends with the test. The address by which the node is known is of 203.0.113.0/24, as if its
-// port were published.
-func newSpace(t *testing.T, n byte, port int) space {
-	t.Helper()
-	bin, err := exec.LookPath("redis-server")
-	if err != nil || os.Geteuid() != 0 {
-		t.Skip("needs redis-server, and root for network namespaces")
-	}
-	s := space{name: fmt.Sprintf("slowpath-space-%d-%d", os.Getpid(), n)}
-	for _, line := range []string{"ip netns add " + s.name, "ip -n " + s.name + " link set lo up"} {
-		argv := strings.Fields(line)
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", line, err, out)
-		}
-	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.name).Run() }) // it was made above
-	cmd := exec.Command("ip", "netns", "exec", s.name, bin, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "::1",
-		"--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	serverPIDs.Store(port+int(n), cmd.Process.Pid) // ip execs it
-	s.node = Node{
-		Address: s.name, Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 200 + n}), uint16(port)),
-		PID: cmd.Process.Pid, Port: port,
-	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := s.dial("127.0.0.1", port, 0); err == nil {
-			c.Close()
-			return s
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("redis-server does not answer in ", s.name)
-		}
-	}
-}
-
-// dial connects within the namespace, from a port of the choice.
-func (s space) dial(ip string, port, from int) (c net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and end with it: nothing else may run there
-		var f *os.File
-		if f, err = os.Open("/run/netns/" + s.name); err != nil {
-			return
-		}
-		defer f.Close()
-		if err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err == nil {
-			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip), Port: from}}
-			c, err = d.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
-		}
-	}()
-	<-done
-	return c, err
-}
-
-// talkIn is a connection within a namespace.
-func (s space) talk(t *testing.T, ip string, port, from int) *talk {
-	t.Helper()
-	c, err := s.dial(ip, port, from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	return &talk{t: t, conn: c}
-}
 
 // countsOf are the calls in the histograms of a recording, by node, end and command.
 func countsOf(t *testing.T, rec *recording.Recording) map[string]int64 {
@@ -110,170 +24,51 @@ func countsOf(t *testing.T, rec *recording.Recording) map[string]int64 {
 	return out
 }
 
+// spacesMade are the servers of two network namespaces, and how often each was asked.
+type spacesMade struct {
+	One, Two string
+	Calls    int64
+}
+
+var spacesTapes = map[string]string{"spaces-ipv4": "127.0.0.1", "spaces-ipv6": "::1"}
+
 // TestSameAddresses: connections of two network namespaces with the same four addresses and ports are two connections:
 // each end has its own other end, over IPv4 and IPv6. One that is of no watched server takes no room.
 func TestSameAddresses(t *testing.T) {
-	const calls = 60
-	at := onePort(t, 1)
-	port := int(at.Port())
-	from := port + 1
-	one, two, stranger := newSpace(t, 1, port), newSpace(t, 2, port), newSpace(t, 3, port)
-	for _, ip := range []string{"127.0.0.1", "::1"} {
-		t.Run(ip, func(t *testing.T) {
-			stop := runTap(t, Options{Nodes: []Node{one.node, two.node}, Slow: 20 * time.Millisecond})
-			a, b, c := one.talk(t, ip, port, from), two.talk(t, ip, port, from), stranger.talk(t, ip, port, from)
-			for range calls {
-				a.ask("$-1\r\n", "GET", "no-such-key")
-				b.ask(":0\r\n", "STRLEN", "no-such-key")
-				c.ask(":0\r\n", "LLEN", "no-such-key")
-			}
-			a.ask("+OK\r\n", "DEBUG", "SLEEP", "0.03")
-			b.ask("+OK\r\n", "DEBUG", "SLEEP", "0.05")
-			for _, k := range []*talk{a, b, c} {
-				k.conn.Close()
-			}
-			rec := stop()
-			got := countsOf(t, rec)
-			for _, k := range []string{one.name + " server GET", two.name + " server STRLEN"} {
-				if got[k] != calls {
-					t.Errorf("%s: %d of %d calls: %v", k, got[k], calls, got)
-				}
-			}
-			for _, k := range []string{one.name + " client GET", two.name + " client STRLEN"} {
-				if got[k] == 0 || got[k] > calls {
-					t.Errorf("%s: %d of %d calls: %v", k, got[k], calls, got)
-				}
-			}
-			if len(got) != 8 {
-				t.Errorf("calls of others: %v", got)
-			}
-			rec.Index()
-			if n, _ := rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.conns").Last(); n != 4 {
-				t.Errorf("%v ends of connections took room, want 4", n)
-			}
-			slow := map[string]int{}
-			for _, call := range rec.Calls {
-				if call.Op == "DEBUG SLEEP" {
-					slow[call.Node] += int((call.EndNs - call.StartNs) / 10e6)
-				}
-			}
-			if slow[one.name] < 3 || slow[two.name] < 5 || len(slow) != 2 {
-				t.Errorf("slow calls, in units of 10 ms at least: %v", slow)
-			}
+	for name := range spacesTapes {
+		t.Run(name, func(t *testing.T) {
+			rec, made := playTape[spacesMade](t, name, nil)
+			checkSameAddresses(t, rec, made)
 		})
 	}
 }
 
-// TestSlotsAreGivenBack: connections that come and go use the same slots of pairs again.
-func TestSlotsAreGivenBack(t *testing.T) {
-	port := startServer(t)
-	r := openRaw(t, port, constants{"max_pairs": uint32(8)})
-	for range 50 {
-		k := newTalk(t, port)
-		k.ask("+PONG\r\n", "PING")
-		k.conn.Close()
-		atRest(t, port)
-	}
-	_, counts := r.finish(t)
-	if counts["pairs_full"] != 0 || counts["ambiguous"] != 0 || counts["conns"] != 100 ||
-		counts["calls.server"] != 50 {
-		t.Errorf("%v", counts)
-	}
-}
-
-// TestManyConnections: of more connections than are followed the rest is counted, takes no memory, and is said to be
-// unseen; the others are seen as ever.
-func TestManyConnections(t *testing.T) {
-	const servers, each, most, late = 2, 5_000, 6_000, 100
-	var nodes []Node
-	for range servers {
-		nodes = append(nodes, serverAt(t, onePort(t, 1), "--maxclients", strconv.Itoa(each+2*late)))
-	}
-	before := kernelMemory(t)
-	closeAll := idle(t, nodes, each)
-	sockets := kernelMemory(t) - before
-	closeAll()
-	before = kernelMemory(t)
-	stop := runTap(t, Options{Nodes: nodes, Connections: most})
-	empty := kernelMemory(t)
-	idle(t, nodes, each)
-	full := kernelMemory(t)
-	for range late {
-		k := newTalk(t, nodes[0].Port)
-		k.ask("+PONG\r\n", "PING")
-	}
-	rec := stop()
-	rec.Index()
-	last := func(name string) float64 {
-		v, _ := rec.Series(recording.SourceTap, recording.SubjectSelf, "tap."+name).Last()
-		return v
-	}
-	if last("conns") < most || last("conns_full") < 2*servers*each-most || last("unfollowed") < late {
-		t.Errorf("%v followed, %v not; %v calls counted, %v left out", last("conns"), last("conns_full"),
-			last("calls.server"), last("unfollowed"))
-	}
-	said := false
-	for _, e := range rec.EventsOf(recording.SourceTap, recording.SubjectSelf, recording.KindUnseen) {
-		u := recording.DetailOf[recording.Unseen](e)
-		t.Logf("unseen: %s, %.0f of %.0f (%.1f %%)", u.What, u.Count, u.Of, 100*u.Share())
-		said = said || u.What == "calls on connections that were not followed" && u.Share() > 0.5
-	}
-	if !said {
-		t.Error("the recording does not say that calls were not seen")
-	}
-	t.Logf("memory of the kernel: %d MiB for the programs, %d MiB for %d connections, %d MiB for %d of their ends",
-		(empty-before)>>10, sockets>>10, servers*each, (full-empty-sockets)>>10, most)
-}
-
-// idle opens connections to each node that are not used; end closes them.
-func idle(t *testing.T, nodes []Node, each int) (end func()) {
+func checkSameAddresses(t *testing.T, rec *recording.Recording, made spacesMade) {
 	t.Helper()
-	var started []*exec.Cmd
-	end = func() {
-		for _, cmd := range started {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		started = nil
-	}
-	t.Cleanup(func() { end() })
-	for _, n := range nodes {
-		cmd := exec.Command("redis-benchmark", "-p", strconv.Itoa(n.Port), "-c", strconv.Itoa(each), "-I")
-		if err := cmd.Start(); err != nil {
-			t.Skip("needs redis-benchmark: ", err)
-		}
-		started = append(started, cmd)
-	}
-	deadline := time.Now().Add(2 * time.Minute)
-	for _, n := range nodes {
-		want := fmt.Sprintf("connected_clients:%d", each+1) // and redis-cli
-		for ; ; time.Sleep(100 * time.Millisecond) {
-			out, _ := exec.Command("redis-cli", "-p", strconv.Itoa(n.Port), "INFO", "clients").Output()
-			if strings.Contains(string(out), want) {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not all of %d connections: %s", each, out)
-			}
+	got := countsOf(t, rec)
+	for _, k := range []string{made.One + " server GET", made.Two + " server STRLEN"} {
+		if got[k] != made.Calls {
+			t.Errorf("%s: %d of %d calls: %v", k, got[k], made.Calls, got)
 		}
 	}
-	return end
-}
-
-// kernelMemory is what the kernel uses of the memory, in KiB: what no program has and what is not free.
-func kernelMemory(t *testing.T) (kib int) {
-	t.Helper()
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		switch f[0] {
-		case "SUnreclaim:", "Percpu:", "VmallocUsed:":
-			n, _ := strconv.Atoi(f[1]) // the kernel writes numbers
-			kib += n
+	for _, k := range []string{made.One + " client GET", made.Two + " client STRLEN"} {
+		if got[k] == 0 || got[k] > made.Calls {
+			t.Errorf("%s: %d of %d calls: %v", k, got[k], made.Calls, got)
 		}
 	}
-	return kib
+	if len(got) != 8 {
+		t.Errorf("calls of others: %v", got)
+	}
+	if n, _ := rec.Series(recording.SourceTap, recording.SubjectSelf, "tap.conns").Last(); n != 4 {
+		t.Errorf("%v ends of connections took room, want 4", n)
+	}
+	slow := map[string]int{}
+	for _, call := range rec.Calls {
+		if call.Op == "DEBUG SLEEP" {
+			slow[call.Node] += int((call.EndNs - call.StartNs) / 10e6)
+		}
+	}
+	if slow[made.One] < 3 || slow[made.Two] < 5 || len(slow) != 2 {
+		t.Errorf("slow calls, in units of 10 ms at least: %v", slow)
+	}
 }

@@ -4,20 +4,11 @@ package tap
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
-
-	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/hostfs"
 )
@@ -77,53 +68,4 @@ func TestMappedFilesAreBounded(t *testing.T) {
 	if got, err := mappedFiles(files, 7, all); !errors.Is(err, hostfs.ErrTooLarge) {
 		t.Errorf("%q, %v", got, err)
 	}
-}
-
-// TestBlockedOnFile: a server that syncs its append-only file after each write is blocked on that file, and on the
-// device that has it.
-func TestBlockedOnFile(t *testing.T) {
-	n := serverAt(t, onePort(t, 1), "--appendonly", "yes", "--appendfsync", "always")
-	stop := runTap(t, Options{Nodes: []Node{n}, MinWork: 10 * time.Microsecond})
-	if out, err := exec.Command("redis-cli", "-p", strconv.Itoa(n.Port), "-r", "300", "SET", "key",
-		"value").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	rec := stop()
-	device := func(d string) bool { return d == "" }
-	var st syscall.Stat_t
-	if err := syscall.Stat(t.TempDir(), &st); err != nil {
-		t.Fatal(err)
-	}
-	for _, at := range blockDevices(t) {
-		if number, err := os.ReadFile(filepath.Join(at, "dev")); err == nil &&
-			strings.TrimSpace(string(number)) == fmt.Sprintf("%d:%d", unix.Major(uint64(st.Dev)),
-				unix.Minor(uint64(st.Dev))) {
-			device = func(d string) bool { return d == filepath.Base(at) }
-		}
-	}
-	synced := 0
-	for _, e := range rec.Events {
-		d := recording.DetailOf[recording.ThreadDetail](e)
-		if e.Kind != recording.KindBlocked || e.Subject != n.Address || d.Syscall != "fdatasync" &&
-			d.Syscall != "fsync" {
-			continue
-		}
-		synced++
-		if !strings.HasPrefix(d.File, "appendonly.aof") || !strings.HasSuffix(d.File, ".aof") || !device(d.Device) {
-			t.Errorf("a sync of %q on %q", d.File, d.Device)
-		}
-	}
-	if synced == 0 {
-		t.Skip("the disk is too fast here: no sync took long enough to be reported")
-	}
-}
-
-// blockDevices are the directories of /sys that say which they are.
-func blockDevices(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob("/sys/class/block/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
 }

@@ -3,228 +3,57 @@
 package tap
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
-	"net/netip"
-	"os"
-	"os/exec"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"slowpath/internal/recording"
 )
 
-// otherHost is a network namespace, joined to this one by a pair of virtual Ethernet devices: to a server here a client
-// there is one of another host, though the same kernel has both ends.
-type otherHost struct {
-	name   string
-	device string // here; what it sends goes there
-	here   string // addresses
-}
-
-var otherHosts atomic.Int32
-
-// newOtherHost makes one that ends with the test. Its addresses are of 203.0.113.0/24, which RFC 5737 keeps for
-// documents.
-func newOtherHost(t testing.TB) *otherHost {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes a network namespace")
-	}
-	id := (os.Getpid() + int(otherHosts.Add(1))) % 64 * 4
-	h := &otherHost{
-		name: fmt.Sprintf("slowpath-tap-%d-%d", os.Getpid(), id), device: fmt.Sprintf("sptap%d", id),
-		here: fmt.Sprintf("203.0.113.%d", id+1),
-	}
-	there := h.device + "p"
-	t.Cleanup(func() {
-		_ = exec.Command("ip", "link", "del", h.device).Run() // it may have ended with its peer
-		if out, err := exec.Command("ip", "netns", "del", h.name).CombinedOutput(); err != nil {
-			t.Errorf("ip netns del %s: %v: %s", h.name, err, out)
-		}
-	})
-	for _, line := range []string{
-		"ip netns add " + h.name,
-		"ip link add " + h.device + " type veth peer name " + there + " netns " + h.name,
-		fmt.Sprintf("ip addr add %s/30 dev %s", h.here, h.device),
-		"ip link set " + h.device + " up",
-		fmt.Sprintf("ip -n %s addr add 203.0.113.%d/30 dev %s", h.name, id+2, there),
-		fmt.Sprintf("ip -n %s link set %s up", h.name, there),
-	} {
-		h.run(t, line)
-	}
-	return h
-}
-
-func (h *otherHost) run(t testing.TB, line string) {
-	t.Helper()
-	argv := strings.Fields(line)
-	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", line, err, out)
-	}
-}
-
-// Of a path that is slow: 1 Mbit/s towards the other host, with 2 kB that pass at once. No byte is dropped for being
-// late.
-const slowPathBytesPerSecond, slowPathBurst = 125_000, 2000
-
-func (h *otherHost) slowPath(t testing.TB) {
-	t.Helper()
-	h.run(t, fmt.Sprintf("tc qdisc add dev %s root tbf rate %dbit burst %d latency 20s", h.device,
-		8*slowPathBytesPerSecond, slowPathBurst))
-}
-
-// onSlowPath is how long so many bytes take there, in nanoseconds.
-func onSlowPath(bytes int64) int64 { return (bytes - slowPathBurst) * 1e9 / slowPathBytesPerSecond }
-
-// exec runs a program there and gives what it printed.
-func (h *otherHost) exec(t testing.TB, argv ...string) string {
-	t.Helper()
-	out, err := exec.Command("ip", append([]string{"netns", "exec", h.name}, argv...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v there: %v: %s", argv, err, out)
-	}
-	return string(out)
-}
-
-// dial connects from there: a socket stays in the namespace of the thread that made it.
-func (h *otherHost) dial(t testing.TB, port int) net.Conn {
-	t.Helper()
-	var c net.Conn
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and end with it: nothing else may run there
-		f, err := os.Open("/run/netns/" + h.name)
-		if err == nil {
-			defer f.Close()
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			c, err = net.Dial("tcp", net.JoinHostPort(h.here, strconv.Itoa(port)))
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
-		t.Fatalf("connecting from %s: %v", h.name, err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-func (h *otherHost) stampers(t testing.TB, port, conns, pipeline int) []*stamper {
-	t.Helper()
-	var all []*stamper
-	for i := range conns {
-		c := h.dial(t, port)
-		all = append(all, &stamper{
-			conn: c, in: bufio.NewReaderSize(c, 4096), rand: rand.New(rand.NewPCG(uint64(i), 7)),
-			pipeline: pipeline,
-		})
-	}
-	return all
-}
-
-// TestOtherHost: the calls of a client at another address are parsed at each end, by default too, and every one is
-// paired right at both.
-func TestOtherHost(t *testing.T) {
-	h := newOtherHost(t)
-	for _, c := range []struct{ conns, pipeline, batches int }{{1, 1, 300}, {20, 1, 40}, {10, 16, 10}} {
-		for _, every := range []uint32{0, 1 << 30} {
-			t.Run(fmt.Sprintf("conns=%d,pipeline=%d,reported=%v", c.conns, c.pipeline, every > 0), func(t *testing.T) {
-				port := startServerAt(t, h.here)
-				r := openRaw(t, port, constants{
-					"sample_per_tick": every, "slow_ns": uint64(1) << 60,
-					ringBytes: uint32(64 << 20),
-				})
-				all := h.stampers(t, port, c.conns, c.pipeline)
-				run(t, all, c.batches)
-				calls, counts := r.finish(t)
-				if every > 0 {
-					checkPairs(t, all, calls, counts, false)
-				}
-				// another test that looks for servers on this host may have asked this one, too
-				made, alone := uint64(c.conns*c.pipeline*c.batches), counts["conns"] == 2*uint64(c.conns)
-				for _, end := range []string{"calls.server", "calls.client"} {
-					if seen := counts[end]; seen < made || alone && seen > made {
-						t.Errorf("%d calls made; %v", made, counts)
-					}
-				}
-			})
-		}
-	}
-}
-
-// openAt watches one server.
-func openAt(t testing.TB, ip string, port int, o Options) (*Tap, *recording.Recording) {
-	t.Helper()
-	o.Nodes = []Node{{Address: "server", Remote: netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))}}
-	return openTap(t, o)
+// otherHostMade is what TestRealBothEndsOfOtherHost makes.
+type otherHostMade struct {
+	Served        int   // calls, by the server's own count
+	Slow          int   // calls for which the server sleeps
+	SleptNs       int64 // for so long
+	Bytes, PathNs int64 // of a reply on a slow path, and what the path takes for it
 }
 
 // TestBothEndsOfOtherHost: programs of another network namespace, whose calls this kernel sees from both ends: counted
 // right at each, and joined to accounts in which the way there and back is what the server's part leaves.
 func TestBothEndsOfOtherHost(t *testing.T) {
-	h := newOtherHost(t)
-	port := startServerAt(t, h.here)
-	tap, rec := openAt(t, h.here, port, Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- tap.Run(ctx) }()
-	p := strconv.Itoa(port)
-	h.exec(t, "redis-benchmark", "-h", h.here, "-p", p, "-n", "2000", "-c", "8", "-t", "set,get", "-q")
-	const slow, bytes = 5, 20_000
-	h.exec(t, "redis-cli", "-h", h.here, "-p", p, "-r", strconv.Itoa(slow), "DEBUG", "SLEEP", "0.03")
-	h.exec(t, "redis-cli", "-h", h.here, "-p", p, "SETRANGE", "big", strconv.Itoa(bytes-1), "x")
-	h.slowPath(t)
-	h.exec(t, "redis-cli", "-h", h.here, "-p", p, "GET", "big")
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err := tap.Close(); err != nil {
-		t.Error(err)
-	}
-	rec.Index()
-	served := commandsServed(t, h.here, p)
+	rec, made := playTape[otherHostMade](t, "other-host", nil)
+	checkBothEnds(t, rec, made)
+}
+
+func checkBothEnds(t *testing.T, rec *recording.Recording, made otherHostMade) {
+	t.Helper()
 	for _, name := range []string{"tap.calls.server", "tap.calls.client"} {
-		if v, _ := rec.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); v != float64(served) {
-			t.Errorf("%s: %v, the server says that it served %d", name, v, served)
+		if v, _ := rec.Series(recording.SourceTap, recording.SubjectSelf, name).Last(); v != float64(made.Served) {
+			t.Errorf("%s: %v, the server says that it served %d", name, v, made.Served)
 		}
 	}
-	found := map[string]int{}
+	slept, far := 0, 0
 	for _, c := range rec.Calls {
 		if c.Side != "both" || !strings.HasPrefix(c.Client, "redis-") || !strings.HasPrefix(c.Conn, "203.0.113.") {
 			t.Errorf("a call of one end only: %+v", c)
 		}
 		parts := partsOf(t, c, rec.SegmentsOf(c.ID))
-		switch c.Op {
-		case "DEBUG SLEEP":
-			if parts[recording.Server] < 30e6 {
-				t.Errorf("30 ms of sleep took the server %d ns of a call of %d", parts[recording.Server],
+		switch {
+		case c.Op == "DEBUG SLEEP":
+			slept++
+			if parts[recording.Server] < made.SleptNs {
+				t.Errorf("%d ns of sleep took the server %d ns of a call of %d", made.SleptNs, parts[recording.Server],
 					c.EndNs-c.StartNs)
 			}
-		case "GET":
-			if c.ReplyBytes < bytes {
-				continue
-			}
-			if parts[recording.Network] < onSlowPath(bytes) {
+		case c.Op == "GET" && c.ReplyBytes >= made.Bytes:
+			far++
+			if parts[recording.Network] < made.PathNs {
 				t.Errorf("%d bytes were on a slow path for %d ns, of a call of %d: %+v", c.ReplyBytes,
 					parts[recording.Network], c.EndNs-c.StartNs, rec.SegmentsOf(c.ID))
 			}
 		}
-		found[c.Op]++
 	}
-	if found["DEBUG SLEEP"] != slow || found["GET"] != 1 {
-		t.Errorf("slow calls: %v", found)
+	if slept != made.Slow || far != 1 {
+		t.Errorf("%d calls slept, %d were on the slow path", slept, far)
 	}
 }
 
@@ -243,19 +72,4 @@ func partsOf(t *testing.T, c recording.Call, segs []recording.Segment) map[strin
 		t.Errorf("segments end at %d, the call at %d", at, c.EndNs)
 	}
 	return parts
-}
-
-// commandsServed is how many commands a server has answered, by its own count.
-func commandsServed(t *testing.T, ip, port string) int {
-	t.Helper()
-	out, err := exec.Command("redis-cli", "-h", ip, "-p", port, "info", "stats").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := bytes.Cut(out, []byte("total_commands_processed:"))
-	n := 0
-	if _, err := fmt.Sscan(string(rest), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -2,7 +2,11 @@
 
 package tap
 
-import "slowpath/internal/recording"
+import (
+	"slowpath/internal/recording"
+
+	"slowpath/internal/recording/series"
+)
 
 // readers are the threads of client processes that read replies: where there is only one, a reply that is in the socket
 // waits for that one.
@@ -34,7 +38,7 @@ func (r *recorder) reader(e *kernelCallEvent) {
 	if k := r.readers.add(e.Tgid, e.Tid); k > 0 {
 		r.Sink.Sample(recording.Sample{
 			TimeNs: r.time(e.At[3]), Source: recording.SourceTap,
-			Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Name: "readers", Value: float64(k),
+			Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Name: series.Readers.Name, Value: float64(k),
 		})
 	}
 	if e.At[2] != 0 && e.At[3] > e.At[2] && e.At[3]-e.At[2] >= uint64(r.Slow) && r.onUnread != nil {

@@ -11,13 +11,20 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"slowpath/internal/clock"
 )
 
-// snapshotReader reads the last exchange of each connection of clients, by an iterator over open files: the watched
-// threads pay nothing for it.
-type snapshotReader struct {
+// snapshotReader reads the last exchange of each connection of clients.
+type snapshotReader interface {
+	// read passes them on, and says how much CPU time it took.
+	read(take func(*kernelConnSnapshot)) (cpuNs int64, err error)
+	Close() error
+}
+
+// fileIterator reads them by an iterator over open files: the watched threads pay nothing for it.
+type fileIterator struct {
 	iter *link.Iter
-	next int64 // when the next snapshot may be taken
 	buf  []byte
 }
 
@@ -31,7 +38,7 @@ const (
 )
 
 // openSnapshots needs the programs in the kernel; without that of snapshots it gives nil.
-func openSnapshots(coll *ebpf.Collection) (*snapshotReader, error) {
+func openSnapshots(coll *ebpf.Collection) (snapshotReader, error) {
 	p := coll.Programs[kernelProgOnConnSnapshot]
 	if p == nil {
 		return nil, nil
@@ -40,19 +47,20 @@ func openSnapshots(coll *ebpf.Collection) (*snapshotReader, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &snapshotReader{iter: iter, buf: make([]byte, 64<<10)}, nil
+	return &fileIterator{iter: iter, buf: make([]byte, 64<<10)}, nil
 }
 
-// Close of a nil snapshotReader does nothing.
-func (s *snapshotReader) Close() error {
-	if s == nil {
-		return nil
-	}
-	return s.iter.Close()
+func (s *fileIterator) Close() error { return s.iter.Close() }
+
+func (s *fileIterator) read(take func(*kernelConnSnapshot)) (cpuNs int64, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := clock.ThreadCPU()
+	err = s.readAll(take)
+	return clock.ThreadCPU() - before, err
 }
 
-// read passes on the last exchange of each connection.
-func (s *snapshotReader) read(take func(*kernelConnSnapshot)) error {
+func (s *fileIterator) readAll(take func(*kernelConnSnapshot)) error {
 	r, err := s.iter.Open()
 	if err != nil {
 		return err
@@ -82,18 +90,15 @@ func (s *snapshotReader) read(take func(*kernelConnSnapshot)) error {
 // snapshot takes one, if there are slow calls that it can be about.
 func (t *Tap) snapshot() {
 	now := t.Clock.Now()
-	if t.snapshots == nil || now < t.snapshots.next || !t.recorder.snapshots.wanted(now) {
+	if t.snapshots == nil || now < t.nextSnapshot || !t.recorder.snapshots.wanted(now) {
 		return
 	}
 	v := &snapshot{at: now, exchanges: map[processNode]exchange{}}
-	runtime.LockOSThread()
-	before := t.Clock.ThreadCPU()
-	err := t.snapshots.read(func(c *kernelConnSnapshot) { t.recorder.addExchange(v, c) })
-	t.snapshots.next = now + snapshotPause*(t.Clock.ThreadCPU()-before)
-	runtime.UnlockOSThread()
+	cpu, err := t.snapshots.read(func(c *kernelConnSnapshot) { t.recorder.addExchange(v, c) })
+	t.nextSnapshot = now + snapshotPause*cpu
 	if err != nil {
 		t.blind(t.Nodes[0].Address, losingSnapshots, firstLine(err), "run as root")
-		t.snapshots.next = 1 << 62
+		t.nextSnapshot = 1 << 62
 		return
 	}
 	t.recorder.snapshots.add(v)

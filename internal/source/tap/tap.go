@@ -61,7 +61,7 @@ type Files interface {
 
 // Options of a watch.
 type Options struct {
-	Clock *clock.Real
+	Clock clock.Clock
 	Files Files
 	Sink  recording.Sink
 	Nodes []Node

@@ -157,19 +157,15 @@ var waitKinds = [clocks]string{
 // ongoing records the waits that have not ended when the watch does: the programs report a wait at its end. A thread
 // that is merely asleep does not wait.
 func (t *Tap) ongoing() {
-	var th kernelThread
 	now := uint64(t.Clock.Now() - t.offset)
-	for slot := range uint32(kernelLimitTHREADS) {
-		if t.kernel.coll.Maps[kernelMapThreads].Lookup(slot, &th) != nil || th.Tid == 0 {
-			return // they are given out in order
-		}
+	t.counts.eachThread(func(th *kernelThread) {
 		if th.State < uint32(asleep) && now > th.Since && now-th.Since >= uint64(t.MinWork) {
 			t.recorder.offCPU(&kernelOffcpuEvent{
 				State: kernelThreadState(th.State), Tid: th.Tid, Tgid: th.Tgid, Syscall: th.Syscall,
 				Arg: th.Arg, From: th.Since, To: now,
 			})
 		}
-	}
+	})
 }
 
 // offCPU records a wait of a thread.

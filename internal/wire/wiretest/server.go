@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"slowpath/internal/house/memnet"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/target"
 )
@@ -20,6 +21,8 @@ type Server struct {
 	reply   func(command string) string
 	ended   chan struct{} // closed: the test is over
 	serving sync.WaitGroup
+
+	dial target.DialFunc
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -35,6 +38,9 @@ func New(t testing.TB, reply func(command string) string) *Server {
 		reply: reply, conns: map[net.Conn]bool{}, going: make(chan struct{}), ended: make(chan struct{}),
 	}
 	close(s.going)
+	l, dial := memnet.Listen(t)
+	s.dial = dial
+	go s.accept(l)
 	t.Cleanup(func() {
 		close(s.ended)
 		s.Stop()
@@ -50,17 +56,32 @@ func (s *Server) Target() target.Target {
 
 // Reached gives a context whose dials reach the server, whatever their address.
 func (s *Server) Reached(ctx context.Context) context.Context {
-	return target.WithDial(ctx, func(context.Context, string, string) (net.Conn, error) {
+	return target.WithDial(ctx, func(ctx context.Context, network, address string) (net.Conn, error) {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.down {
+		down := s.down
+		s.mu.Unlock()
+		if down {
 			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 		}
-		here, there := net.Pipe()
-		s.conns[there] = true
-		s.serving.Go(func() { s.serve(there) })
-		return here, nil
+		return s.dial(ctx, network, address)
 	})
+}
+
+func (s *Server) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if s.down {
+			c.Close()
+		} else {
+			s.conns[c] = true
+			s.serving.Go(func() { s.serve(c) })
+		}
+		s.mu.Unlock()
+	}
 }
 
 func (s *Server) serve(c net.Conn) {

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"slowpath/internal/house/await"
 )
 
 var small = &Profile{
@@ -98,7 +99,7 @@ func TestOwnGoroutines(t *testing.T) {
 	ended.Go(func() { once.Do(wait) })
 	defer ended.Wait()
 	defer mu.Unlock()
-	for until := time.Now().Add(time.Minute); ; {
+	await.Until(t, "both wait for the mutex", func() bool {
 		var b bytes.Buffer
 		if err := pprof.Lookup("goroutine").WriteTo(&b, 0); err != nil {
 			t.Fatal(err)
@@ -113,13 +114,8 @@ func TestOwnGoroutines(t *testing.T) {
 				waiting += s.Values[0]
 			}
 		}
-		if waiting == 2 {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%d wait for the mutex: %+v", waiting, p.Stacks)
-		}
-	}
+		return waiting == 2
+	})
 }
 
 func TestCollapse(t *testing.T) {

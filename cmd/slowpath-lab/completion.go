@@ -1,0 +1,32 @@
+//go:build linux
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"slowpath/internal/cli"
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/servers"
+)
+
+var (
+	knownServers = cli.Names(servers.Known)
+	knownClients = cli.Names(clients.Known)
+)
+
+// completions are those of arguments, by command.
+var completions = map[string]cobra.CompletionFunc{
+	"run": cli.Values(scenariosTold).One, "servers": knownServers.Many,
+	"clients build": knownClients.Many, "clients run": knownClients.One,
+	"apps build": cli.Values(knownApps).Many, "apps run": cli.Values(knownApps).One,
+}
+
+// flagCompletions are those of flags, by name; a flag of this name has these values in every command.
+var flagCompletions = map[string]cobra.CompletionFunc{
+	"clients": knownClients.List, "servers": knownServers.List, "server": knownServers.Many,
+	"only":     cli.Values(scenariosTold).List,
+	"mode":     cli.Words("standalone", "cluster", "ring").Many,
+	"proxy":    cli.Words("twemproxy", "haproxy", "envoy", "codis").Many,
+	"topology": cli.Words("standalone", "cluster").List,
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"slowpath/internal/cli"
+)
+
+// TestServeConfig: what a configuration may have, and what is said of one that is wrong.
+func TestServeConfig(t *testing.T) {
+	read := func(text string, flags ...string) (serveFlags, *config, error) {
+		var s serveFlags
+		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		s.add(f)
+		if err := f.Parse(flags); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := readConfig(path, f)
+		if err == nil {
+			_, err = s.serving(nil, func(string) string { return "" })
+			err = c.locate(err, f)
+		}
+		if err != nil { // without the directory, which differs
+			err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/"))
+		}
+		return s, c, err
+	}
+	good := "data: /var/lib/x\ntargets: [10.0.0.5:6379, 10.0.0.6:6379]\nslow: 20ms\nmemory: 80MB\nmax-age: 7d\n" +
+		"slo: p99=10ms\nno-host: true\ncpu-budget: 0.5\n"
+	s, c, err := read(good, "--slow", "30ms")
+	if err != nil || s.slow != "30ms" || s.data != "/var/lib/x" || s.memory != 80<<20 || !s.noHost ||
+		len(s.goals) != 1 || s.cpuBudget != 0.5 || len(c.targets) != 2 || time.Duration(s.maxAge) != 7*24*time.Hour {
+		t.Errorf("%v: %+v, %+v", err, s, c)
+	}
+	const head = "data: /x\n"
+	for text, want := range map[string]string{
+		"":                               "serve needs a directory",
+		head + "probe_rate: 1/s":         `c.yaml:2: unknown option "probe_rate" (did you mean probe-rate?)`,
+		head + "slow: 5":                 `c.yaml:2: slow "5": give a duration`,
+		head + "memory: lots":            `c.yaml:2: memory: "lots": give a size such as 64MB`,
+		head + "no-tap: maybe":           `c.yaml:2: no-tap: "maybe": give true or false`,
+		head + "ring: 1m":                `c.yaml:2: ring 1m0s: it must hold a whole incident`,
+		head + "slo: [p99=10ms, p98]":    `c.yaml:2: slo "p98": give a percentile`,
+		head + "slow: 5ms\nslow: 6ms":    "c.yaml:3: slow is in line 2, too",
+		head + "slow:":                   "c.yaml:2: slow is empty",
+		head + "slow: [1ms, 2ms]":        "c.yaml:2: slow takes one value",
+		head + "slow: {a: b}":            "c.yaml:2: slow: give a value",
+		head + "\tslow: 5ms":             "c.yaml:2: no YAML",
+		head + "---\nslow: 5ms":          "a second document",
+		"- data":                         "c.yaml:1: no options",
+		head + "no-trigger: slowly":      `(did you mean slow?)`,
+		head + "config: other.yaml":      `unknown option "config"`,
+		head + "pass: secret":            `unknown option "pass"`,
+		head + "max-disk: 1MB":           "c.yaml:2: max-disk: give a size from 64MB",
+		head + "notify: http://a.b/c":    "c.yaml:2: notify: ",
+		head + "a: &a [*a, *a, *a]":      "c.yaml:2: unknown option",
+		head + "log: xml":                "c.yaml:2: log ",
+		head + "token-file: /no/file":    "c.yaml:2: token-file: open /no/file",
+		head + "tap-budget: .nan":        "c.yaml:2: tap-budget",
+		head + "cpu-budget: 101":         "c.yaml:2: cpu-budget: give percent",
+		head + "probe-rate: 0":           "c.yaml:2: probe-rate",
+		head + "after: 3m":               "c.yaml:2: after 3m0s",
+		head + "password-file: /no/file": "c.yaml:2: password-file",
+	} {
+		if _, _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		} else if cli.ExitCode(cli.Usage(err)) != cli.ExitUsage {
+			t.Errorf("%q: exit code %d", text, cli.ExitCode(err))
+		}
+	}
+}
+
+// TestSizes: sizes and long durations as they are written.
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]cli.Size{
+		"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10,
+		"7B": 7,
+	} {
+		var s cli.Size
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%s: %d, %v", text, s, err)
+		}
+		var again cli.Size
+		if err := again.Set(s.String()); err != nil || again != s {
+			t.Errorf("%s: printed as %s: %d, %v", text, &s, again, err)
+		}
+	}
+	for _, text := range []string{"", "MB", "-1MB", "1.5MB", "9999999999GB", "64Mb8"} {
+		var s cli.Size
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is taken as %d", text, s)
+		}
+	}
+	for text, want := range map[string]string{"30d": "30d", "36h": "36h0m0s", "0.5d": "12h0m0s", "24h": "1d"} {
+		var d cli.Days
+		if err := d.Set(text); err != nil || d.String() != want {
+			t.Errorf("%s: %s, %v", text, &d, err)
+		}
+	}
+	for _, text := range []string{"", "d", "0d", "-1d", "1e99d", "NaNd", "soon"} {
+		var d cli.Days
+		if err := d.Set(text); err == nil {
+			t.Errorf("%q is taken as %s", text, &d)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package series
+
+import "strings"
+
+// Fields of INFO and CLUSTER INFO, under the server's own names, by section.
+var (
+	UptimeInSeconds = info("uptime_in_seconds", Seconds)
+	Hz              = info("hz", Count) // per second
+	ProcessID       = info("process_id", Count)
+	IOThreadsActive = info("io_threads_active", Count)
+
+	ConnectedClients            = info("connected_clients", Count)
+	BlockedClients              = info("blocked_clients", Count)
+	MaxClients                  = info("maxclients", Count)
+	ClientRecentMaxInputBuffer  = info("client_recent_max_input_buffer", Bytes)
+	ClientRecentMaxOutputBuffer = info("client_recent_max_output_buffer", Bytes)
+
+	UsedMemory        = info("used_memory", Bytes)
+	UsedMemoryRSS     = info("used_memory_rss", Bytes)
+	TotalSystemMemory = info("total_system_memory", Bytes)
+	MaxMemory         = info("maxmemory", Bytes)
+
+	Loading              = info("loading", Count)
+	CurrentCowSize       = info("current_cow_size", Bytes)
+	RDBBgsaveInProgress  = info("rdb_bgsave_in_progress", Count)
+	RDBLastCowSize       = info("rdb_last_cow_size", Bytes)
+	AOFEnabled           = info("aof_enabled", Count)
+	AOFRewriteInProgress = info("aof_rewrite_in_progress", Count)
+	AOFCurrentSize       = info("aof_current_size", Bytes)
+	AOFPendingBioFsync   = info("aof_pending_bio_fsync", Count)
+	AOFDelayedFsync      = info("aof_delayed_fsync", Count)
+
+	TotalConnectionsReceived   = info("total_connections_received", Count)
+	RejectedConnections        = info("rejected_connections", Count)
+	TotalCommandsProcessed     = info("total_commands_processed", Count)
+	TotalErrorReplies          = info("total_error_replies", Count)
+	TotalReadsProcessed        = info("total_reads_processed", Count)
+	TotalWritesProcessed       = info("total_writes_processed", Count)
+	TotalNetInputBytes         = info("total_net_input_bytes", Bytes)
+	TotalNetOutputBytes        = info("total_net_output_bytes", Bytes)
+	ExpiredKeys                = info("expired_keys", Count)
+	ExpiredStalePerc           = info("expired_stale_perc", Percent)
+	ExpiredTimeCapReachedCount = info("expired_time_cap_reached_count", Count)
+	ExpireCycleCPU             = info("expire_cycle_cpu_milliseconds", Milliseconds)
+	EvictedKeys                = info("evicted_keys", Count)
+	TotalEvictionExceededTime  = info("total_eviction_exceeded_time", Milliseconds)
+	TotalActiveDefragTime      = info("total_active_defrag_time", Milliseconds)
+	EventloopDurationSum       = info("eventloop_duration_sum", Microseconds) // outside of epoll_wait
+
+	ConnectedSlaves            = info("connected_slaves", Count)
+	MinSlavesGoodSlaves        = info("min_slaves_good_slaves", Count)
+	MasterPort                 = info("master_port", Count)
+	MasterReplOffset           = info("master_repl_offset", Bytes)
+	MasterLinkDownSinceSeconds = info("master_link_down_since_seconds", Seconds)
+
+	UsedCPUUser           = info("used_cpu_user", Seconds)
+	UsedCPUSys            = info("used_cpu_sys", Seconds)
+	UsedCPUUserMainThread = info("used_cpu_user_main_thread", Seconds)
+	UsedCPUSysMainThread  = info("used_cpu_sys_main_thread", Seconds)
+
+	ClusterEnabled       = info("cluster_enabled", Count)
+	ClusterCurrentEpoch  = info("cluster_current_epoch", Count)
+	ClusterKnownNodes    = info("cluster_known_nodes", Count)
+	ClusterSize          = info("cluster_size", Count)
+	ClusterSlotsAssigned = info("cluster_slots_assigned", Count)
+	ClusterSlotsPfail    = info("cluster_slots_pfail", Count)
+	ClusterSlotsFail     = info("cluster_slots_fail", Count)
+)
+
+// What precedes the command and the code of an error in names of commandstats and errorstats.
+const (
+	CommandPrefix = "cmdstat_"
+	ErrorPrefix   = "errorstat_"
+)
+
+// CommandCalls is how often commandstats has a command, which is named as there: "cluster|nodes".
+func CommandCalls(command string) Name { return info(CommandPrefix+command+".calls", Count) }
+
+// CommandUsec is the time of all of them.
+func CommandUsec(command string) Name { return info(CommandPrefix+command+".usec", Microseconds) }
+
+// CommandRejected is how many were refused before they were executed.
+func CommandRejected(command string) Name {
+	return info(CommandPrefix+command+".rejected_calls", Count)
+}
+
+// CommandFailed is how many failed while they were executed.
+func CommandFailed(command string) Name { return info(CommandPrefix+command+".failed_calls", Count) }
+
+// InCommandstats is how commandstats names a command: "cluster|nodes" for "CLUSTER NODES".
+func InCommandstats(command string) string {
+	return strings.ToLower(strings.ReplaceAll(command, " ", "|"))
+}
+
+// ErrorCount is how many replies errorstats has with a code, the first word of the error.
+func ErrorCount(code string) Name { return info(ErrorPrefix+code+".count", Count) }
+
+// The server source about itself, since its start.
+var (
+	OwnCommandsTime = info("self.commands_usec", Microseconds) // of the server, by commandstats where it says so
+	OwnPolls        = info("self.polls", Count)
+	OwnSlowlogLost  = info("self.slowlog_lost", Count) // SLOWLOG entries that were overwritten before they were read
+)
+
+func info(field string, unit Unit) Name { return Name{SourceServer, "", field, unit} }
