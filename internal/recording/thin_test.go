@@ -126,7 +126,7 @@ func (f *flood) read() *Recording {
 // TestBoundOnDisk: a server with 12 000 events per second. The limit holds at every moment; slow calls stay, and what
 // happened meanwhile; what is rare stays; of connections whole ones stay; the newest rows stay.
 func TestBoundOnDisk(t *testing.T) {
-	for bound, rounds := range map[int64]int{1 << 20: 20, 4 << 20: 40} {
+	for bound, rounds := range map[int64]int{1 << 20: 20, 4 << 20: 60} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFlood(t, bound)
