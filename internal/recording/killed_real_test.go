@@ -25,7 +25,8 @@ func writeForever(path string) {
 	}
 }
 
-// TestKilledWriter: SIGKILL in the middle of writing: the file opens, and what was written before the last flush is there.
+// TestKilledWriter: SIGKILL in the middle of writing: the file opens, and what was written before the last flush is
+// there.
 func TestKilledWriter(t *testing.T) {
 	needs.Real(t)
 	if path := os.Getenv("SLOWPATH_TEST_WRITE_FOREVER"); path != "" {

@@ -237,7 +237,8 @@ func TestThinnedCalls(t *testing.T) {
 			}
 			counted += one.TotalCount()
 		}
-		if counted != 8*f.calls || int64(len(r.Calls)) >= f.calls || len(r.Calls) < 100 || len(r.Histograms) >= 8*rounds {
+		if counted != 8*f.calls || int64(len(r.Calls)) >= f.calls || len(r.Calls) < 100 ||
+			len(r.Histograms) >= 8*rounds {
 			t.Errorf("%d of %d calls in %d histograms; %d calls", counted, f.calls, len(r.Histograms), len(r.Calls))
 		}
 		for _, c := range r.Calls[:len(r.Calls)-1] {
