@@ -14,8 +14,8 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
+	"slowpath/internal/load/results"
 	"slowpath/internal/load/workload"
-	"slowpath/internal/report"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
@@ -230,7 +230,7 @@ func kindOfServer(g source.Greeting) string {
 
 func (b *benching) print(r *bench.Result) error {
 	if b.flags.asJSON {
-		return report.LoadJSON(b.app.Stdout, r)
+		return results.LoadJSON(b.app.Stdout, r)
 	}
-	return report.Load(b.app.Stdout, r, b.app.Style())
+	return results.Load(b.app.Stdout, r, b.app.Style())
 }

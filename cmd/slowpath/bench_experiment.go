@@ -14,7 +14,7 @@ import (
 	"slowpath/internal/load/bottleneck"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/experiment"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 )
 
 // experimenting is an experiment under way: loads that belong together.
@@ -55,9 +55,9 @@ func (s *experimenting) runSweep(ctx context.Context) error {
 	}
 	s.app.ProgressDone()
 	if s.flags.asJSON {
-		return report.SweepJSON(s.app.Stdout, sweep)
+		return results.SweepJSON(s.app.Stdout, sweep)
 	}
-	return report.Sweep(s.app.Stdout, sweep, s.app.Style())
+	return results.Sweep(s.app.Stdout, sweep, s.app.Style())
 }
 
 // maxLoads of --find-max: one that needs more does not come to an end on this machine.
@@ -88,9 +88,9 @@ func (s *experimenting) runFindMax(ctx context.Context) error {
 		s.app.Code = cli.ExitFindings
 	}
 	if s.flags.asJSON {
-		return report.CapacityJSON(s.app.Stdout, found)
+		return results.CapacityJSON(s.app.Stdout, found)
 	}
-	return report.Capacity(s.app.Stdout, found, s.app.Style())
+	return results.Capacity(s.app.Stdout, found, s.app.Style())
 }
 
 func bound(perSecond float64) string {
@@ -116,9 +116,9 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 		s.app.Code = cli.ExitFindings
 	}
 	if s.flags.asJSON {
-		return report.RepeatsJSON(s.app.Stdout, repeats)
+		return results.RepeatsJSON(s.app.Stdout, repeats)
 	}
-	return report.Repeats(s.app.Stdout, repeats, s.app.Style())
+	return results.Repeats(s.app.Stdout, repeats, s.app.Style())
 }
 
 // left is how long so many loads take.

@@ -9,7 +9,7 @@ import (
 	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 	"slowpath/internal/report/layout"
 )
 
@@ -23,7 +23,7 @@ type live struct {
 
 func (l *live) second(s bench.Second, _ *engine.Tally) {
 	l.errors += s.Errors
-	line := report.LoadLine(s, l.errors, l.connections, l.total)
+	line := results.LoadLine(s, l.errors, l.connections, l.total)
 	switch {
 	case l.app.OnTerminal():
 		const hint = "; Ctrl-C ends it"

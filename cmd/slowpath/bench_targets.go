@@ -17,7 +17,7 @@ import (
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/experiment"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
@@ -199,9 +199,9 @@ func (c *comparing) run(ctx context.Context, page *os.File) error {
 		c.app.Code = cli.ExitFindings
 	}
 	if c.flags.asJSON {
-		err = report.TargetsJSON(c.app.Stdout, compared)
+		err = results.TargetsJSON(c.app.Stdout, compared)
 	} else {
-		err = report.Targets(c.app.Stdout, compared, c.app.Style())
+		err = results.Targets(c.app.Stdout, compared, c.app.Style())
 	}
 	return errors.Join(err, c.writePage(page, compared))
 }
@@ -210,7 +210,7 @@ func (c *comparing) writePage(page *os.File, compared *experiment.Targets) error
 	if page == nil {
 		return nil
 	}
-	if err := errors.Join(report.TargetsPage(page, compared), page.Close()); err != nil {
+	if err := errors.Join(results.TargetsPage(page, compared), page.Close()); err != nil {
 		return err
 	}
 	c.app.Say(fmt.Sprintf("page: %s", layout.OneLine(page.Name())))

@@ -50,9 +50,6 @@ func TestCompletionInShells(t *testing.T) {
 			for typed, want := range map[string]string{
 				"slowpath expl":                             "slowpath explain",
 				"slowpath explain server-cf":                "slowpath explain server-cfs-throttled",
-				"slowpath lab run cow-f":                    "slowpath lab run cow-faults-after-fork",
-				"slowpath lab grade --only swap,cow-f":      "cow-faults-after-fork",
-				"slowpath lab clients run jed":              "slowpath lab clients run jedis",
 				"slowpath trace --command HGETA":            "slowpath trace --command HGETALL",
 				"slowpath help topology sim":                "slowpath help topology simulate",
 				"slowpath compare --liv":                    "slowpath compare --live",

@@ -25,7 +25,7 @@ import (
 // TestHops: a call through HAProxy and twemproxy, or Envoy, is one call, and the hop that is at fault is named: the
 // inner one, which is stopped again and again.
 func TestHops(t *testing.T) {
-	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer, needs.QuietCPU)
 	for process, start := range map[string]startProxy{
 		"nutcracker": (*fleet.Fleet).StartTwemproxy, "envoy": (*fleet.Fleet).StartEnvoy,
 	} {

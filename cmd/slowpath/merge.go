@@ -12,7 +12,7 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/load/bench"
-	"slowpath/internal/report"
+	"slowpath/internal/load/results"
 )
 
 func (a *app) merge() *cobra.Command {
@@ -63,9 +63,9 @@ func (a *app) runMerge(paths []string, asJSON bool) error {
 		a.Code = cli.ExitFindings
 	}
 	if asJSON {
-		return report.LoadJSON(a.Stdout, r)
+		return results.LoadJSON(a.Stdout, r)
 	}
-	return report.Load(a.Stdout, r, a.Style())
+	return results.Load(a.Stdout, r, a.Style())
 }
 
 // sqliteHead begins every SQLite file (sqlite.org/fileformat.html).

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -24,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "codis-proxy" { // as a fleet executes it: codis-proxy --port PORT SERVER...
-		if err := codis.Listen(context.Background(), os.Args[3], os.Args[4:]); err != nil {
+		if err := errors.Join(codis.Rename(), codis.Listen(context.Background(), os.Args[3], os.Args[4:])); err != nil {
 			log.Fatal(err)
 		}
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
-	"slowpath/internal/report"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/views"
 	"slowpath/internal/wire/target"
 )
 
@@ -121,9 +121,9 @@ func (a *app) runTopology(ctx context.Context, f *topologyFlags, args []string) 
 		a.Code = cli.ExitFindings
 	}
 	if f.asJSON {
-		return report.TopologyJSON(a.Stdout, r)
+		return views.TopologyJSON(a.Stdout, r)
 	}
-	return report.Topology(a.Stdout, r, f.all, a.Style())
+	return views.Topology(a.Stdout, r, f.all, a.Style())
 }
 
 // survey asks a cluster, and shows what it does meanwhile.

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
-	"slowpath/internal/report"
 	"slowpath/internal/topology/cost"
 	"slowpath/internal/topology/simulate"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/views"
 )
 
 func (a *app) topologySimulate() *cobra.Command {
@@ -164,9 +164,9 @@ func (a *app) runSimulate(ctx context.Context, f *simulateFlags, args []string) 
 		return err
 	}
 	if f.asJSON {
-		return report.SimulationJSON(a.Stdout, r)
+		return views.SimulationJSON(a.Stdout, r)
 	}
-	return report.Simulation(a.Stdout, r, a.Style())
+	return views.Simulation(a.Stdout, r, a.Style())
 }
 
 // setupOfFlags takes the size of the flags and the costs of the reference.

@@ -25,6 +25,7 @@ var layers = map[string]int{
 	"internal/house/suite":     1,
 	"internal/house/memnet":    0,
 	"internal/house/changelog": 0,
+	"internal/house/golden":    1, // for tests
 
 	"internal/wire/resp":     0,
 	"internal/wire/target":   0,
@@ -79,11 +80,13 @@ var layers = map[string]int{
 	"internal/load/scalability": 1,
 	"internal/load/bottleneck":  1,
 	"internal/load/monitor":     3,
+	"internal/load/results":     5,
 
 	"internal/topology/cost":     2,
 	"internal/topology/simulate": 3,
 	"internal/topology/survey":   3,
 	"internal/topology/watch":    2,
+	"internal/topology/views":    4,
 
 	"internal/live": 2,
 
@@ -130,6 +133,7 @@ var layers = map[string]int{
 // TestImportsGoDown fails when a package imports upwards or sideways.
 func TestImportsGoDown(t *testing.T) {
 	seen := map[string]bool{}
+	imports := map[string][]string{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "_") {
 			return filepath.SkipDir // as the go command does: modules of their own (internal/lab/clients/programs)
@@ -157,6 +161,7 @@ func TestImportsGoDown(t *testing.T) {
 			if !own {
 				continue
 			}
+			imports[from] = append(imports[from], to)
 			if l, ok := layers[to]; !ok || l >= layer {
 				t.Errorf("%s imports %s: imports may only go down", path, to)
 			}
@@ -174,6 +179,37 @@ func TestImportsGoDown(t *testing.T) {
 			t.Errorf("layer of %s, which does not exist", p)
 		}
 	}
+	for _, w := range without {
+		for _, to := range reachable(imports, w.from) {
+			if to == w.no || strings.HasPrefix(to, w.no+"/") {
+				t.Errorf("%s is linked with %s: %s", w.from, to, w.why)
+			}
+		}
+	}
+}
+
+// without are packages that link nothing of others, in no way.
+var without = []struct{ from, no, why string }{
+	{"cmd/slowpath", "internal/lab", "a program of production makes no faults; they are in cmd/slowpath-lab"},
+	{"internal/report", "internal/load", "what loads came to is shown by internal/load/results"},
+	{"internal/report", "internal/topology/simulate", "what it finds is shown by internal/topology/views"},
+}
+
+// reachable are the packages that one imports, and all that these import.
+func reachable(imports map[string][]string, from string) (all []string) {
+	for _, to := range imports[from] {
+		if !slices.Contains(all, to) {
+			all = append(all, to)
+		}
+	}
+	for i := 0; i < len(all); i++ { // it grows
+		for _, to := range imports[all[i]] {
+			if !slices.Contains(all, to) {
+				all = append(all, to)
+			}
+		}
+	}
+	return all
 }
 
 func inLab(pkg string) bool {

@@ -12,9 +12,9 @@ import (
 func TestPackageFiles(t *testing.T) {
 	made := read(t, "scripts/packages")
 	sources := regexp.MustCompile(`(?m)^ +(?:- src|post\w+|pre\w+): (\S+)$`).FindAllStringSubmatch(
-		read(t, "packaging/nfpm.yaml"), -1)
-	if len(sources) < 10 {
-		t.Fatalf("packaging/nfpm.yaml names %d files", len(sources))
+		read(t, "packaging/nfpm.yaml")+read(t, "packaging/lab.yaml"), -1)
+	if len(sources) < 15 {
+		t.Fatalf("packaging/*.yaml name %d files", len(sources))
 	}
 	for _, m := range sources {
 		source := m[1]
@@ -27,7 +27,7 @@ func TestPackageFiles(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(source); err != nil {
-			t.Errorf("packaging/nfpm.yaml: %v", err)
+			t.Errorf("packaging/*.yaml: %v", err)
 		}
 	}
 }

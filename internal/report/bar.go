@@ -3,20 +3,14 @@ package report
 import (
 	"math"
 	"strings"
-)
 
-// fraction brings a fraction into 0..1; what is no number is 0.
-func fraction(f float64) float64 {
-	if math.IsNaN(f) {
-		return 0
-	}
-	return min(1, max(0, f))
-}
+	"slowpath/internal/report/layout"
+)
 
 // bar is a bar of a share of width columns, at least a hair of it, as plain text without padding. Block characters come
 // in eighths.
 func (p *page) bar(share float64, width int) string {
-	eighths := max(1, int(math.Round(fraction(share)*float64(width)*8)))
+	eighths := max(1, int(math.Round(layout.Fraction(share)*float64(width)*8)))
 	if !p.Style.Unicode {
 		return strings.Repeat("#", min(width, max(1, (eighths+4)/8)))
 	}
@@ -33,8 +27,8 @@ func (p *page) span(from, to float64, width int) string {
 	if !p.Style.Unicode {
 		cell, thin = "#", "|"
 	}
-	a := int(math.Round(fraction(from) * float64(width)))
-	b := int(math.Round(fraction(to) * float64(width)))
+	a := int(math.Round(layout.Fraction(from) * float64(width)))
+	b := int(math.Round(layout.Fraction(to) * float64(width)))
 	if b <= a {
 		return strings.Repeat(" ", min(a, width-1)) + thin
 	}

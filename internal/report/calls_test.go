@@ -3,9 +3,9 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"regexp"
-	"strings"
 	"testing"
+
+	"slowpath/internal/house/golden"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -99,12 +99,12 @@ func TestCallsGolden(t *testing.T) {
 			charset = "unicode"
 		}
 		out := showCalls(t, CallStyle{Style: s, SlowNs: 5 * ms, Nodes: s.Unicode})
-		golden(t, fmt.Sprintf("calls.%d.%s.golden", s.Width, charset), out)
-		if err := fits(out, s.Width); err != nil {
+		golden.Check(t, fmt.Sprintf("calls.%d.%s.golden", s.Width, charset), out)
+		if err := golden.Fits(out, s.Width); err != nil {
 			t.Error(err)
 		}
 	}
-	golden(t, "calls.80.color.golden", showCalls(t, CallStyle{
+	golden.Check(t, "calls.80.color.golden", showCalls(t, CallStyle{
 		Style:  layout.Style{Width: 80, Color: true, Unicode: true},
 		SlowNs: 5 * ms,
 	}))
@@ -114,23 +114,10 @@ func TestCallsGolden(t *testing.T) {
 func TestCallsNarrow(t *testing.T) {
 	for width := range 200 {
 		out := showCalls(t, CallStyle{Style: layout.Style{Width: width, Unicode: true}, Nodes: true})
-		if err := fits(out, layout.New(layout.Style{Width: width}).Style.Width); width > 0 && err != nil {
+		if err := golden.Fits(out, layout.New(layout.Style{Width: width}).Style.Width); width > 0 && err != nil {
 			t.Error(err)
 		}
 	}
-}
-
-var control = regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}\x{200b}\x{202e}]`)
-
-// fits wants lines of at most width columns, without anything that drives a terminal.
-func fits(out []byte, width int) error {
-	for line := range strings.Lines(string(out)) {
-		line = strings.TrimSuffix(line, "\n")
-		if layout.Width(line) > width || control.MatchString(line) {
-			return fmt.Errorf("width %d: %q", width, line)
-		}
-	}
-	return nil
 }
 
 func TestCallsSummaryGolden(t *testing.T) {
@@ -170,10 +157,10 @@ func TestCallsSummaryGolden(t *testing.T) {
 			if err := CallsSummary(&buf, s, name == "full", style); err != nil {
 				t.Fatal(err)
 			}
-			if err := fits(buf.Bytes(), style.Width); err != nil {
+			if err := golden.Fits(buf.Bytes(), style.Width); err != nil {
 				t.Error(err)
 			}
-			golden(t, fmt.Sprintf("calls-%s.%d.%v.golden", name, style.Width, map[bool]string{
+			golden.Check(t, fmt.Sprintf("calls-%s.%d.%v.golden", name, style.Width, map[bool]string{
 				true:  "unicode",
 				false: "ascii",
 			}[style.Unicode]), buf.Bytes())

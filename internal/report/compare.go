@@ -57,21 +57,7 @@ func (p *page) comparedRow(c layout.Paint, name, before, after, note string) {
 	for _, value := range []string{before, after} {
 		row += " " + layout.PadLeft(p.Text(value), comparedWidth)
 	}
-	p.noted(c, row, c, note)
-}
-
-// noted prints a row and a note, beside it where there is room, else below.
-func (p *page) noted(ofRow layout.Paint, row string, ofNote layout.Paint, note string) {
-	note = p.Text(note)
-	switch {
-	case note == "":
-		p.Line(p.In(ofRow, p.Shorten(row, p.Style.Width)))
-	case layout.Width(row)+2+layout.Width(note) <= p.Style.Width:
-		p.Line(p.In(ofRow, row) + p.In(ofNote, "  "+note))
-	default:
-		p.Line(p.In(ofRow, p.Shorten(row, p.Style.Width)))
-		p.Paragraph("  ", "  ", note, ofNote)
-	}
+	p.Noted(c, row, c, note)
 }
 
 func (p *page) comparedTable(t ComparedTable) {

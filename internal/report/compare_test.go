@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/house/golden"
+
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/report/layout"
 )
@@ -38,7 +40,7 @@ func TestCompareFits(t *testing.T) {
 		if err := Compare(&buf, c, layout.Style{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := fits(buf.Bytes(), width); err != nil {
+		if err := golden.Fits(buf.Bytes(), width); err != nil {
 			t.Error(err)
 		}
 		for _, said := range []string{"no difference shown", "161 times (22.4 to 679)", "too short to tell", "new"} {

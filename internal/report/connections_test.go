@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/house/golden"
+
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -67,7 +69,7 @@ func TestConnections(t *testing.T) {
 		if err := ConnectionsOf(r, true).Text(&narrow, layout.Style{Width: width}); err != nil {
 			t.Fatal(err)
 		}
-		if err := fits(narrow.Bytes(), width); err != nil {
+		if err := golden.Fits(narrow.Bytes(), width); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,6 +18,6 @@ func (p *page) cost(facts []cause.Evidence) {
 		p.Paragraph("  ", "  ", e.Text, layout.Dim)
 	}
 	if n := len(facts) - maxCosts; n > 0 {
-		p.more("  ", n)
+		p.More("  ", n)
 	}
 }

@@ -75,13 +75,8 @@ func (p *page) evidence(label, mark string, facts []cause.Evidence, c layout.Pai
 		p.Paragraph("   "+mark, "     ", said(e), c)
 	}
 	if n := len(facts) - maxFacts; n > 0 {
-		p.more("     ", n)
+		p.More("     ", n)
 	}
-}
-
-// more says that a list was cut.
-func (p *page) more(lead string, n int) {
-	p.Paragraph(lead, lead, fmt.Sprintf("… and %d more (all with --json)", n), layout.Dim)
 }
 
 func (p *page) heading(s string) { p.Line("   " + p.In(layout.Bold, s)) }

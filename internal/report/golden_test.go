@@ -2,16 +2,13 @@ package report
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"slowpath/internal/house/golden"
 
 	"slowpath/internal/report/layout"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestTextGolden(t *testing.T) {
 	for name, d := range samples {
@@ -29,7 +26,7 @@ func TestTextGolden(t *testing.T) {
 			if err := Text(&buf, d, s); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, fmt.Sprintf("%s.%d.%s.golden", name, s.Width, charset), buf.Bytes())
+			golden.Check(t, fmt.Sprintf("%s.%d.%s.golden", name, s.Width, charset), buf.Bytes())
 		}
 	}
 }
@@ -39,7 +36,7 @@ func TestTextColorGolden(t *testing.T) {
 	if err := Text(&buf, throttled(), layout.Style{Width: 80, Color: true, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "throttled.80.color.golden", buf.Bytes())
+	golden.Check(t, "throttled.80.color.golden", buf.Bytes())
 }
 
 // TestNarrowGolden: the narrowest terminal.
@@ -48,7 +45,7 @@ func TestNarrowGolden(t *testing.T) {
 	if err := Text(&buf, throttled(), layout.Style{Width: 40, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "throttled.40.unicode.golden", buf.Bytes())
+	golden.Check(t, "throttled.40.unicode.golden", buf.Bytes())
 }
 
 func TestJSONGolden(t *testing.T) {
@@ -57,23 +54,6 @@ func TestJSONGolden(t *testing.T) {
 		if err := JSON(&buf, d); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".json.golden", buf.Bytes())
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update writes it anew):\n%s", name, got)
+		golden.Check(t, name+".json.golden", buf.Bytes())
 	}
 }

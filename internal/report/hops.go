@@ -46,21 +46,21 @@ func (p *page) hops(hops []verdict.Hop) {
 		name = max(name, layout.Width(names[i]))
 	}
 	name = min(name, p.Style.Width-len(columns)*(column+1))
-	row := []cell{{"HOP", name, true}}
+	row := []layout.Cell{layout.Left("HOP", name)}
 	for _, c := range columns {
-		row = append(row, cell{c.head, column, false})
+		row = append(row, layout.Right(c.head, column))
 	}
-	p.tabular(layout.Dim, row...)
+	p.Tabular(layout.Dim, row...)
 	for i, h := range hops {
-		row = []cell{{names[i], name, true}}
+		row = []layout.Cell{layout.Left(names[i], name)}
 		if layout.Width(names[i]) > name {
 			p.Line(p.Shorten(names[i], p.Style.Width))
-			row[0].text = ""
+			row[0] = layout.Left("", name)
 		}
 		for _, c := range columns {
-			row = append(row, cell{c.text(h), column, false})
+			row = append(row, layout.Right(c.text(h), column))
 		}
-		p.tabular(layout.None, row...)
+		p.Tabular(layout.None, row...)
 	}
 	p.Paragraph("  ", "  ", hopsNote(hops), layout.Dim)
 }

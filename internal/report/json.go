@@ -5,16 +5,12 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/load/bench"
 	"slowpath/internal/report/layout"
 )
 
 // JSON writes a diagnosis by the contract slowpath.diagnosis/v1: indented, with a newline at the end, lists never null.
 // It fails on a number or a time that JSON cannot express.
 func JSON(w io.Writer, d verdict.Diagnosis) error { return layout.JSON(w, "the diagnosis", listed(d)) }
-
-// LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
-func LoadJSON(w io.Writer, r *bench.Result) error { return layout.JSON(w, "the result", r) }
 
 // maxCallers is how many callers a diagnosis lists as JSON: in a fleet each host is one.
 const maxCallers = 50

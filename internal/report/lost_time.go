@@ -35,7 +35,7 @@ func lostNs(l verdict.LostTime) (all int64) {
 	return all
 }
 
-func lostPart(ns, of int64) float64 { return fraction(float64(ns) / float64(max(of, 1))) }
+func lostPart(ns, of int64) float64 { return layout.Fraction(float64(ns) / float64(max(of, 1))) }
 
 // elsewhereNames are the losses outside of slow calls.
 var elsewhereNames = map[facts.LossKind]string{

@@ -28,7 +28,7 @@ func (p *page) onCPU(all []verdict.OnCPU) {
 		}
 	}
 	if n := len(all) - maxProcesses; n > 0 {
-		p.more("  ", n)
+		p.More("  ", n)
 	}
 }
 

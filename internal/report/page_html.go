@@ -199,7 +199,7 @@ func actorClass(actor string) string {
 }
 
 // hundredths is a share in percent for a style.
-func hundredths(share float64) string { return fmt.Sprintf("%.2f", 100*fraction(share)) }
+func hundredths(share float64) string { return fmt.Sprintf("%.2f", 100*layout.Fraction(share)) }
 
 type worstPage struct {
 	Said string

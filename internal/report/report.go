@@ -35,9 +35,6 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 }
 
 // page is a report that is being laid out.
-type page struct {
-	*layout.Page
-	heads []string // of the columns of tabular
-}
+type page struct{ *layout.Page }
 
-func newPage(s layout.Style) *page { return &page{Page: layout.New(s)} }
+func newPage(s layout.Style) *page { return &page{layout.New(s)} }

@@ -10,8 +10,6 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-const maxSpots = 12
-
 // unseen lists what could not be seen, why, and how to enable it.
 func (p *page) unseen(d verdict.Diagnosis) {
 	spots := spotsOf(d)
@@ -19,7 +17,7 @@ func (p *page) unseen(d verdict.Diagnosis) {
 		return
 	}
 	p.Section("What could not be seen")
-	for _, b := range spots[:min(len(spots), maxSpots)] {
+	for _, b := range spots[:min(len(spots), layout.MaxSpots)] {
 		s := whatOf(b)
 		if b.Why != "" {
 			s += " — " + b.Why
@@ -29,8 +27,8 @@ func (p *page) unseen(d verdict.Diagnosis) {
 		}
 		p.Paragraph("  - ", "    ", s, layout.None)
 	}
-	if n := len(spots) - maxSpots; n > 0 {
-		p.more("    ", n)
+	if n := len(spots) - layout.MaxSpots; n > 0 {
+		p.More("    ", n)
 	}
 	p.grants(spots)
 }

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/diagnose/corpus"
+	"slowpath/internal/house/await"
 	"slowpath/internal/live"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -119,7 +120,7 @@ func BenchmarkTerminal(b *testing.B) {
 	for b.Loop() {
 		for _, f := range frames {
 			p.Send(f)
-			time.Sleep(time.Second / framesPerSecond)
+			await.Pass(time.Second / framesPerSecond)
 			shown++
 		}
 	}

@@ -2,7 +2,7 @@
 base full systemd,systemd-sysv,dbus,redis-server,rpm,man-db,iproute2,lintian
 older
 fresh full
-cp "$out"/*_"$arch".deb "$root/new.deb"
+cp "$out"/slowpath_*_"$arch".deb "$root/new.deb"
 cp "$temporary/older/older.deb" "$root/old.deb"
 # Debian's unit wants a user namespace, which this kernel may not have.
 mkdir -p "$root/etc/systemd/system/redis-server.service.d"

@@ -1,7 +1,8 @@
 # The deb in a root with nothing but the essential packages of Debian 12: no systemd, no man.
 base bare
 older
-deb=$(echo "$out"/*_"$arch".deb)
+deb=$(echo "$out"/slowpath_*_"$arch".deb)
+lab=$(echo "$out"/slowpath-lab_*_"$arch".deb)
 wants=etc/systemd/system/multi-user.target.wants/slowpath.service
 state=var/lib/slowpath/kept
 
@@ -35,6 +36,12 @@ check 'a changed configuration is kept' has "$root/etc/slowpath/slowpath.yaml" '
 check 'the new one is beside it' cmp packaging/slowpath.yaml "$root/etc/slowpath/slowpath.yaml.dpkg-dist"
 check 'the state is kept' test -e "$root/$state"
 
+check 'the lab is not in the package' says 'slowpath-lab is missing' inside slowpath lab list
+check 'the lab installs' put "$lab"
+check 'slowpath lab runs it' says server-cfs-throttled inside slowpath lab list
+check 'its manual page is there' test -f "$root/usr/share/man/man1/slowpath-lab-run.1.gz"
+check 'it needs this version of slowpath' says "slowpath (= $version-1)" inside dpkg-query -W -f '${Depends}' slowpath-lab
+check 'the lab is removed' inside dpkg -P slowpath-lab
 check 'it is removed' inside dpkg -r slowpath
 check 'the program is gone' not test -e "$root/usr/bin/slowpath"
 check 'configuration and state stay' test -e "$root/etc/slowpath/slowpath.yaml" -a -e "$root/$state"

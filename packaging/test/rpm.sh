@@ -5,7 +5,8 @@ case $arch in amd64) machine=x86_64 ;; *) machine=aarch64 ;; esac
 fresh full
 mount -t proc proc "$root/proc"
 mounts=("$root/proc" "${mounts[@]}")
-cp "$out"/*".$machine.rpm" "$root/new.rpm"
+cp "$out"/slowpath-[0-9]*".$machine.rpm" "$root/new.rpm"
+cp "$out"/slowpath-lab-*".$machine.rpm" "$root/lab.rpm"
 cp "$temporary/older/older.rpm" "$root/old.rpm"
 
 check 'it installs an older version' inside rpm -i --nodeps /old.rpm
@@ -23,11 +24,14 @@ check 'version after the upgrade' says "$version" inside rpm -q slowpath
 check 'a changed configuration is kept' has "$root/etc/slowpath/slowpath.yaml" '# of the administrator'
 check 'the new one is beside it' cmp packaging/slowpath.yaml "$root/etc/slowpath/slowpath.yaml.rpmnew"
 check 'the manual page shows' says 'Why was a Redis or Valkey call slow?' inside env MANPAGER=cat man slowpath
+check 'the lab installs' inside rpm -i /lab.rpm
+check 'slowpath lab runs it' says server-cfs-throttled inside slowpath lab list
+check 'the lab is removed' inside rpm -e slowpath-lab
 check 'it is removed' inside rpm -e slowpath
 check 'the program is gone' not test -e "$root/usr/bin/slowpath"
 check 'the changed configuration is saved' test -e "$root/etc/slowpath/slowpath.yaml.rpmsave"
 
-cp "$out"/*_"$arch".deb "$root/package.deb"
-check 'lintian has no errors in the deb' inside lintian --allow-root --fail-on error \
+cp "$out"/*_"$arch".deb "$root/"
+check 'lintian has no errors in the debs' inside lintian --allow-root --fail-on error \
 	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs \
-	/package.deb
+	$(cd "$root" && echo /slowpath*.deb)

@@ -98,7 +98,8 @@ func TestBadLines(t *testing.T) {
 // TestOutputIsBounded: neither lines nor the log of an application fill the memory.
 func TestOutputIsBounded(t *testing.T) {
 	c := newCollector()
-	for i := range linesLimit + 10 {
+	c.lines = make([]Line, linesLimit-5)
+	for i := range 1000 {
 		c.line(fmt.Appendf(nil, `{"schema":"slowpath.app/v1","operation":"job","unix_second":%d,"done":1,"errors":0,`+
 			`"sum_ns":1,"max_ns":1,"histogram":[[1,1]]}`, i+1))
 	}

@@ -70,7 +70,7 @@ func (p *Proxy) Start(ctx context.Context, l Lab) (addr string, err error) {
 	return listener.Addr().String(), nil
 }
 
-// serve passes one connection on, until either end closes it or ctx ends.
+// serve passes one connection on.
 func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	select {
@@ -82,6 +82,11 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	if err != nil {
 		return // the client sees its connection closed
 	}
+	p.between(ctx, client, server)
+}
+
+// between passes data on in both directions, until either end closes its connection or ctx ends.
+func (p *Proxy) between(ctx context.Context, client, server net.Conn) {
 	end := func() { client.Close(); server.Close() }
 	defer end()
 	defer context.AfterFunc(ctx, end)()

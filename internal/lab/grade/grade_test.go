@@ -15,6 +15,8 @@ import (
 
 // TestSteps: a run tells what it does.
 func TestSteps(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	var said []string
 	ctx := step.Of(step.With(t.Context(), func(text string) { said = append(said, text) }), "one of %d", 2)
 	sc := scenario.Scenario{ID: "x", Cause: "x"}
@@ -36,6 +38,8 @@ func TestSteps(t *testing.T) {
 
 // TestInterrupted: the verdict of a watch that was ended early is no result.
 func TestInterrupted(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	sc := scenario.Scenario{ID: "x", Cause: "x", Make: func(context.Context, *scenario.Lab) (scenario.Scene, error) {
 		return scenario.Scene{Target: node}, nil

@@ -16,7 +16,11 @@ import (
 // TestDrawIsReproducible: a seed decides the drawn scenario and the order of its trials; another one makes another.
 func TestDrawIsReproducible(t *testing.T) {
 	seen := map[string]uint64{}
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
 		s := Draw(seed, "")
 		if !reflect.DeepEqual(s, Draw(seed, "")) || !reflect.DeepEqual(plan(seed, s.Faults), plan(seed, s.Faults)) {
 			t.Fatalf("seed %d is not reproducible", seed)
@@ -64,7 +68,10 @@ func TestDrawFits(t *testing.T) {
 
 // TestDrawDrawsAll: about a third of the drawn scenarios has no fault, and each fault is drawn, weak and strong.
 func TestDrawDrawsAll(t *testing.T) {
-	const seeds = 3000
+	seeds := 3000
+	if testing.Short() { // with the race detector they take half a minute
+		seeds = 600
+	}
 	none, drawn, programs := 0, map[string]int{}, map[clients.Name]int{}
 	for seed := range uint64(seeds) {
 		s := Draw(seed, "")
@@ -80,7 +87,7 @@ func TestDrawDrawsAll(t *testing.T) {
 		t.Errorf("%d of %d have no fault", none, seeds)
 	}
 	for _, f := range scenario.Faults() {
-		if drawn[f.Name] < 10 {
+		if drawn[f.Name] < seeds/300 {
 			t.Errorf("%s is drawn %d times of %d", f.Name, drawn[f.Name], seeds)
 		}
 		other, ok := scenario.FindFault(f.Needs.With)

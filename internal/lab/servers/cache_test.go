@@ -6,25 +6,29 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestLockEndsWithItsContext(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
-	defer cancel()
-	if _, err := lock(ctx, path); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a held lock: %v", err)
-	}
-	unlock()
-	again, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "lock")
+		unlock, err := lock(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lock(ctx, path); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a held lock: %v", err)
+		}
+		time.AfterFunc(time.Minute, unlock)
+		again, err := lock(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again()
+	})
 }
 
 func TestOpenCache(t *testing.T) {

@@ -200,10 +200,14 @@ func change(r *Result, f func(*Result)) *Result {
 // TestMergeIsExact: the percentiles of the sum are those of all calls in one histogram, however the calls are dealt
 // out.
 func TestMergeIsExact(t *testing.T) {
+	most := 5
+	if testing.Short() {
+		most = 2
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		all := hdrhistogram.New(1, int64(time.Hour), 3)
 		var parts []Named
-		for i := range rapid.IntRange(2, 5).Draw(t, "parts") {
+		for i := range rapid.IntRange(2, most).Draw(t, "parts") {
 			latencies := rapid.SliceOfN(rapid.Int64Range(1, int64(time.Minute)), 1, 50).Draw(t, "latencies")
 			for _, l := range latencies {
 				_ = all.RecordValue(l) // in range

@@ -49,7 +49,10 @@ func TestExact(t *testing.T) {
 // TestIntervals: of many noisy sweeps at least nine tenths have the truth in their 95 % intervals (of 60 at 95 %, fewer
 // than 54 by chance are 1 in 30 such tests, and the seeds are fixed).
 func TestIntervals(t *testing.T) {
-	const sweeps = 60
+	sweeps := 60
+	if testing.Short() { // with the race detector they take half a minute
+		sweeps = 15
+	}
 	for _, c := range []struct {
 		law     Law
 		repeats int

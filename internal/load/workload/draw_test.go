@@ -64,17 +64,21 @@ func zipfProbabilities(n int, exponent float64) []float64 {
 // The ranks have the probabilities of the definition, for exponents below, at and above 1; Latest has them from the
 // highest number down.
 func TestZipf(t *testing.T) {
+	draws := 500_000
+	if testing.Short() { // with the race detector they take ten seconds
+		draws = 100_000
+	}
 	for _, exponent := range []float64{0.3, 0.99, 1, 1.5, 3} {
 		for _, n := range []int{1, 2, 10, 5000} {
 			z, r, got := newZipf(uint64(n), exponent), newRNG(7), make([]int, n)
-			for range 500_000 {
+			for range draws {
 				got[z.draw(&r)]++
 			}
 			fits(t, fmt.Sprintf("zipf %v of %d", exponent, n), got, zipfProbabilities(n, exponent))
 		}
 	}
-	spread := counts(newDrawer(Keys{Low: 10, High: 1009, Dist: Zipf, Exponent: 1}), 500_000)
-	latest := counts(newDrawer(Keys{Low: 10, High: 1009, Dist: Latest, Exponent: 1}), 500_000)
+	spread := counts(newDrawer(Keys{Low: 10, High: 1009, Dist: Zipf, Exponent: 1}), draws)
+	latest := counts(newDrawer(Keys{Low: 10, High: 1009, Dist: Latest, Exponent: 1}), draws)
 	p := zipfProbabilities(1000, 1)
 	slices.Reverse(latest)
 	fits(t, "latest", latest, p)
@@ -86,7 +90,7 @@ func TestZipf(t *testing.T) {
 	}
 	slices.Sort(spread)
 	slices.Reverse(spread)
-	if share := float64(spread[0]) / 500_000; math.Abs(share-p[0]) > 0.005 {
+	if share := float64(spread[0]) / float64(draws); math.Abs(share-p[0]) > 0.005 {
 		t.Errorf("the hottest key has %v of the calls, want %v", share, p[0])
 	}
 }

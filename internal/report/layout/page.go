@@ -12,12 +12,15 @@ import (
 // proseWidth is the longest line of running text, however wide the terminal: the eye loses its way back in longer ones.
 const proseWidth = 116
 
+// MaxSpots are how many things that could not be seen are listed at most.
+const MaxSpots = 12
+
 // Page takes the lines of a text, and lays them out for a terminal. What it is given as text may come from strangers;
 // only Line takes it as it is.
 type Page struct {
 	Style Style // with its defaults
 	buf   bytes.Buffer
-	heads []string // of the columns of Row
+	heads []string // of the columns of Row or Tabular
 }
 
 // New is an empty page.
@@ -124,6 +127,25 @@ func (p *Page) Row(c Paint, widths []int, texts ...string) {
 		row += " " + PadLeft(t, widths[i])
 	}
 	p.Line(p.In(c, row))
+}
+
+// More says that a list was cut.
+func (p *Page) More(lead string, n int) {
+	p.Paragraph(lead, lead, fmt.Sprintf("… and %d more (all with --json)", n), Dim)
+}
+
+// Noted prints a row and a note, beside it where there is room, else below.
+func (p *Page) Noted(ofRow Paint, row string, ofNote Paint, note string) {
+	note = p.Text(note)
+	switch {
+	case note == "":
+		p.Line(p.In(ofRow, p.Shorten(row, p.Style.Width)))
+	case Width(row)+2+Width(note) <= p.Style.Width:
+		p.Line(p.In(ofRow, row) + p.In(ofNote, "  "+note))
+	default:
+		p.Line(p.In(ofRow, p.Shorten(row, p.Style.Width)))
+		p.Paragraph("  ", "  ", note, ofNote)
+	}
 }
 
 // To writes the page.

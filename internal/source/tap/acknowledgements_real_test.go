@@ -21,8 +21,8 @@ import (
 	"slowpath/internal/house/needs"
 )
 
-// serverOnly has a watch take what it sees of the server's end alone, as if the clients' kernel were another. watched is
-// closed when acknowledgements are watched.
+// serverOnly has a watch take what it sees of the server's end alone, as if the clients' kernel were another. watched
+// is closed when acknowledgements are watched.
 func serverOnly(p *taper) (watched chan struct{}) {
 	watched = make(chan struct{})
 	p.recorder.onRemoteClient = func() {
@@ -140,7 +140,8 @@ func TestRealAcknowledgedByOneThatDoesNotRead(t *testing.T) {
 	lost.expect("$4\r\nlost\r\n")
 	lost.ask("+PONG\r\n", "PING")
 	p.stop(t)
-	checked(t, p, "acknowledged-unread", unreadMade{c.LocalAddr().String(), lost.conn.LocalAddr().String()}, checkUnread)
+	made := unreadMade{c.LocalAddr().String(), lost.conn.LocalAddr().String()}
+	checked(t, p, "acknowledged-unread", made, checkUnread)
 }
 
 // whenFull waits until a socket takes no more bytes.
@@ -196,8 +197,7 @@ func whenResent(t *testing.T, c net.Conn) {
 // BenchmarkAck: what the program of acknowledgements takes for a segment that comes in, of a client of this host and of
 // another, by the kernel's own count (with the two reads of the clock that the count takes).
 func BenchmarkAck(b *testing.B) {
-	needs.Real(b, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.Command("nft", "nftables"),
-		needs.Command("tc", "iproute2"), needs.QuietCPU)
+	needs.Real(b, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.QuietCPU)
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
 		b.Skip("needs statistics of programs: ", err)

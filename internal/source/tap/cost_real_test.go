@@ -167,7 +167,8 @@ func cost(b *testing.B, pipeline, port, pid int, programs *loaded) {
 	defer ask.Close()
 	// with connections of its own: the programs know nothing of what passed while they were detached
 	window := func() (rate, perCall float64) {
-		load := exec.Command("redis-benchmark", "-p", strconv.Itoa(port), "-c", "50", "-P", strconv.Itoa(pipeline), "-t", "get",
+		load := exec.Command("redis-benchmark", "-p", strconv.Itoa(port), "-c", "50", "-P", strconv.Itoa(pipeline),
+			"-t", "get",
 			"-n", "1000000000", "-q")
 		if err := load.Start(); err != nil {
 			b.Fatal(err)

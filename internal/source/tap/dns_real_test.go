@@ -29,7 +29,7 @@ func (l dnsSink) Event(e recording.Event) {
 }
 
 func TestRealDNS(t *testing.T) {
-	needs.Real(t, needs.Root, needs.RedisServer)
+	needs.Real(t, needs.BPF, needs.RedisServer)
 	names := fmt.Sprintf("127.%d.%d.54", 64+os.Getpid()>>8&63, os.Getpid()&255)
 	server, err := net.ListenPacket("udp", names+":53")
 	if err != nil {

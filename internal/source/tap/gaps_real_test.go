@@ -127,8 +127,7 @@ func splice(t *testing.T, c *net.TCPConn, bytes int) {
 // TestRealOtherHostIPv6: the acknowledgements of a client at another address are seen over IPv6, too, and its calls are
 // counted at both ends.
 func TestRealOtherHostIPv6(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.Command("nft", "nftables"), needs.Command("tc",
-		"iproute2"))
+	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer)
 	h := newOtherHost(t)
 	h.run(t, "ip addr add fd00:5109::1/64 nodad dev "+h.device)
 	h.run(t, "ip -n "+h.name+" addr add fd00:5109::2/64 nodad dev "+h.device+"p")

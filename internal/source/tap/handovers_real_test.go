@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
 // TestHandovers: connections that threads wait for are handed over; those that threads have for themselves are not,
 // whoever wakes whom.
 func TestHandovers(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.Benchmark, needs.GCC)
+	needs.Real(t, needs.BPF, needs.RedisServer, needs.GCC)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "pooled.c"), filepath.Join(dir, "pooled")
 	if err := os.WriteFile(source, []byte(pooled), 0o600); err != nil {

@@ -11,8 +11,8 @@ import (
 	"slowpath/internal/house/needs"
 )
 
-// TestMemoryOfConnections is TestManyConnections with 10 000 of them, and logs the memory that the kernel takes for them
-// (docs/overhead.md).
+// TestMemoryOfConnections is TestManyConnections with 10 000 of them, and logs the memory that the kernel takes for
+// them (docs/overhead.md).
 func TestMemoryOfConnections(t *testing.T) {
 	needs.Long(t, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.Benchmark)
 	const each, most = 5_000, 6_000

@@ -39,7 +39,8 @@ func newSpace(t *testing.T, n byte, port int) space {
 		}
 	}
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.name).Run() }) // it was made above
-	cmd := exec.Command("ip", "netns", "exec", s.name, "redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "::1",
+	cmd := exec.Command("ip", "netns", "exec", s.name, "redis-server", "--port", strconv.Itoa(port),
+		"--bind", "127.0.0.1", "::1",
 		"--save", "", "--dir", t.TempDir(), "--enable-debug-command", "yes")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // the connection; the handshake and its session tickets are no calls either. At the client's end a ticket may be taken
 // for the reply to the first request, whose time is therefore left out.
 func TestTLSIdleClose(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.Benchmark)
+	needs.Real(t, needs.BPF, needs.RedisServer)
 	cert, key := selfSigned(t, t.TempDir())
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

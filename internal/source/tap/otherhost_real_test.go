@@ -132,8 +132,7 @@ func (h *otherHost) stampers(t testing.TB, port, conns, pipeline int) []*stamper
 // TestOtherHost: the calls of a client at another address are parsed at each end, by default too, and every one is
 // paired right at both.
 func TestOtherHost(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.Command("nft", "nftables"),
-		needs.Command("tc", "iproute2"))
+	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer)
 	h := newOtherHost(t)
 	for _, c := range []struct{ conns, pipeline, batches int }{{1, 1, 300}, {20, 1, 40}, {10, 16, 10}} {
 		for _, every := range []uint32{0, 1 << 30} {
@@ -167,8 +166,8 @@ func nodeAt(ip string, port int) []Node {
 }
 
 func TestRealBothEndsOfOtherHost(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.RedisCLI, needs.Benchmark, needs.Command("nft",
-		"nftables"), needs.Command("tc", "iproute2"))
+	needs.Real(t, needs.BPF, needs.NetworkNamespaces, needs.RedisServer, needs.RedisCLI, needs.Benchmark,
+		needs.Command("tc", "iproute2"))
 	h := newOtherHost(t)
 	port := startServerAt(t, h.here)
 	w := watchTaped(t, Options{Nodes: nodeAt(h.here, port)})

@@ -35,7 +35,7 @@ func cpuGroup(t *testing.T, name string, cores float64) (dir string, put func(pi
 }
 
 func TestRealThrottledByCgroup(t *testing.T) {
-	needs.Real(t, needs.CgroupV1CPU, needs.RedisServer, needs.RedisCLI, needs.Benchmark)
+	needs.Real(t, needs.BPF, needs.CgroupV1CPU, needs.RedisServer, needs.RedisCLI, needs.Benchmark)
 	for _, side := range []string{recording.Server, recording.Client} {
 		t.Run(side, func(t *testing.T) {
 			dir, put := cpuGroup(t, side, 0.02) // on a busy machine, too, both get more

@@ -22,8 +22,8 @@ import (
 )
 
 // A tape is all that a real watch read of the kernel and of files, pass by pass. What the tap makes of it is tested
-// without a kernel, a server, or a clock that runs by itself. The tests of the real layer that make tapes check the same
-// of their own watch; with -record they write them to testdata.
+// without a kernel, a server, or a clock that runs by itself. The tests of the real layer that make tapes check the
+// same of their own watch; with -record they write them to testdata.
 type tape struct {
 	Layout  string  // see layout
 	Options Options // of the watch, without what is handed in

@@ -15,7 +15,7 @@ import (
 // BenchmarkTLS: what a call under TLS costs its server's main thread, in nanoseconds of CPU: without the programs, with
 // turns only, and with the names of commands by a hook at ssl_read_internal, or at the functions that have names.
 func BenchmarkTLS(b *testing.B) {
-	needs.Real(b, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.QuietCPU)
+	needs.Real(b, needs.BPF, needs.RedisServer, needs.QuietCPU)
 	for _, mode := range []string{"none", "turns", "inner", "named"} {
 		b.Run(mode, func(b *testing.B) {
 			pid, port, _ := startTLS(b)

@@ -190,7 +190,7 @@ func TestTLS(t *testing.T) {
 // TestTLSNames: where the server's library is asked, turns have the names of their commands at both ends, whatever the
 // size of the requests, the parts in which they come, and their number.
 func TestTLSNames(t *testing.T) {
-	needs.Real(t, needs.BPF, needs.RedisServer, needs.RedisCLI)
+	needs.Real(t, needs.BPF, needs.RedisServer)
 	for name, where := range map[string]placesIn{"inner": places, "named": namedPlaces} {
 		t.Run(name, func(t *testing.T) { testTLSNames(t, where) })
 	}

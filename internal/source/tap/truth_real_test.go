@@ -46,7 +46,8 @@ func startServerPID(t testing.TB, ip string) (port, pid int) {
 	}
 	port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	cmd := exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", ip, "--protected-mode", "no", "--save", "",
+	cmd := exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", ip, "--protected-mode", "no",
+		"--save", "",
 		"--dir", t.TempDir(), "--enable-debug-command", "yes", "--maxclients", "20000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"slowpath/internal/house/golden"
 
 	"slowpath/internal/load/experiment"
 	"slowpath/internal/report/layout"
@@ -51,7 +53,7 @@ func TestSweepGolden(t *testing.T) {
 		if err := Sweep(&buf, s, style); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, fmt.Sprintf("sweep.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
+		golden.Check(t, fmt.Sprintf("sweep.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
 	}
 }
 
@@ -63,7 +65,7 @@ func allWidths(t *testing.T, print func(io.Writer, layout.Style) error) {
 		if err := print(&buf, layout.Style{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := fits(buf.Bytes(), width); err != nil {
+		if err := golden.Fits(buf.Bytes(), width); err != nil {
 			t.Error(err)
 		}
 	}
@@ -92,7 +94,7 @@ func TestCapacityGolden(t *testing.T) {
 	if err := Capacity(&buf, c, layout.Style{Width: 80, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "capacity.80.golden", buf.Bytes())
+	golden.Check(t, "capacity.80.golden", buf.Bytes())
 	allWidths(t, func(w io.Writer, s layout.Style) error { return Capacity(w, c, s) })
 }
 
@@ -133,7 +135,7 @@ func TestRepeatsGolden(t *testing.T) {
 		allWidths(t, func(w io.Writer, s layout.Style) error { return Repeats(w, r, s) })
 	}
 	// When the baseline was made is shown in the time zone of the reader.
-	golden(t, "repeats.80.golden", bytes.ReplaceAll(buf.Bytes(),
+	golden.Check(t, "repeats.80.golden", bytes.ReplaceAll(buf.Bytes(),
 		[]byte(old.Runs[0].Start.Local().Format("2006-01-02 15:04:05")), []byte("TIME")))
 }
 
@@ -190,13 +192,13 @@ func TestTargetsGolden(t *testing.T) {
 		if err := Targets(&buf, targetsSample(t, false), style); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, fmt.Sprintf("targets.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
+		golden.Check(t, fmt.Sprintf("targets.%d.%v.golden", style.Width, style.Unicode), buf.Bytes())
 	}
 	var buf bytes.Buffer
 	if err := Targets(&buf, targetsSample(t, true), layout.Style{Width: 80, Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "targets.open.80.golden", buf.Bytes())
+	golden.Check(t, "targets.open.80.golden", buf.Bytes())
 }
 
 // TestWideIntervals: a long tail on one side is not shown on both, and noise alone as no number.

@@ -1,4 +1,4 @@
-package report
+package views
 
 import (
 	"fmt"
@@ -119,39 +119,39 @@ func (p *page) shards(list []survey.Shard, all bool) {
 	}
 	// With room the first ranges are shown after their number.
 	wide := p.Style.Width >= 120
-	cells := []cell{
-		{"MASTER", 22, true},
-		{"STATE", 12, true},
-		{"SLOTS", 6, false},
-		{"RANGES", 6, false},
-		{"EPOCH", 6, false},
-		{"REPLICAS", 22, true},
+	cells := []layout.Cell{
+		layout.Left("MASTER", 22),
+		layout.Left("STATE", 12),
+		layout.Right("SLOTS", 6),
+		layout.Right("RANGES", 6),
+		layout.Right("EPOCH", 6),
+		layout.Left("REPLICAS", 22),
 	}
 	if wide {
-		cells = append(cells, cell{"SLOTS FROM-TO", 40, true})
+		cells = append(cells, layout.Left("SLOTS FROM-TO", 40))
 	}
-	p.tabularHeads(cells...)
+	p.TabularHeads(cells...)
 	for _, s := range shown {
 		c := layout.None
 		if s.Master.State != "ok" {
 			c = layout.Red
 		}
-		cells := []cell{
-			{s.Master.Address, 22, true},
-			{s.Master.State, 12, true},
-			{fmt.Sprint(s.Slots), 6, false},
-			{fmt.Sprint(s.RangesOf), 6, false},
-			{fmt.Sprint(s.Epoch), 6, false},
-			{p.replicas(s), 22, true},
+		cells := []layout.Cell{
+			layout.Left(s.Master.Address, 22),
+			layout.Left(s.Master.State, 12),
+			layout.Right(fmt.Sprint(s.Slots), 6),
+			layout.Right(fmt.Sprint(s.RangesOf), 6),
+			layout.Right(fmt.Sprint(s.Epoch), 6),
+			layout.Left(p.replicas(s), 22),
 		}
 		if wide {
 			text := strings.Join(s.Ranges, " ")
 			if len(s.Ranges) < s.RangesOf {
 				text += " …"
 			}
-			cells = append(cells, cell{text, p.Style.Width - 81, true})
+			cells = append(cells, layout.Left(text, p.Style.Width-81))
 		}
-		p.tabular(c, cells...)
+		p.Tabular(c, cells...)
 	}
 	if n := len(list) - len(shown); n > 0 {
 		p.Line(p.In(layout.Dim, fmt.Sprintf("and %s (--all lists them)", format.Count(n, "more shard"))))
@@ -218,7 +218,7 @@ func (p *page) disagreements(r *survey.Report) {
 		p.Paragraph("  - ", "    ", fmt.Sprintf("%s [%s]", d.What, some(d.By)), layout.None)
 	}
 	if n := len(r.Disagreements) - most; n > 0 {
-		p.more("    ", n)
+		p.More("    ", n)
 	}
 }
 
@@ -236,11 +236,11 @@ func (p *page) topologyUnseen(spots []survey.BlindSpot) {
 		return
 	}
 	p.Section("What could not be seen")
-	for _, b := range spots[:min(maxSpots, len(spots))] {
+	for _, b := range spots[:min(layout.MaxSpots, len(spots))] {
 		p.Paragraph("  - ", "    ", fmt.Sprintf("%s — %s; enable: %s", b.What, b.Why, b.Enable), layout.None)
 	}
-	if n := len(spots) - maxSpots; n > 0 {
-		p.more("    ", n)
+	if n := len(spots) - layout.MaxSpots; n > 0 {
+		p.More("    ", n)
 	}
 }
 
@@ -253,59 +253,4 @@ func (p *page) topologyCost(r *survey.Report) {
 	p.Paragraph("  ", "  ", fmt.Sprintf("%s in all, at most %d to one node: %s; %s of server time, of one node at "+
 		"most %s", format.Count(all, "command"), r.Cost.PerNode, commandsSent(r.Cost.Commands),
 		format.Duration(r.Cost.ServerTimeNs), format.Duration(r.Cost.MaxNodeNs)), layout.Dim)
-}
-
-// cell is one of a row: text, width, and whether it is aligned to the left.
-type cell struct {
-	text  string
-	width int
-	left  bool
-}
-
-// tabularHeads prints the heads of the rows that follow, which have the same widths.
-func (p *page) tabularHeads(cells ...cell) {
-	p.heads = cellTexts(cells)
-	if p.room(cells) {
-		p.tabular(layout.Dim, cells...)
-	}
-}
-
-// room reports whether cells of their widths fit the page.
-func (p *page) room(cells []cell) bool {
-	whole := len(cells) - 1
-	for _, x := range cells {
-		whole += x.width
-	}
-	return whole <= p.Style.Width || p.Style.Width >= roomyWidth
-}
-
-// roomyWidth is that from which on the last cell of a row, a list, may be cut.
-const roomyWidth = 80
-
-func cellTexts(cells []cell) (list []string) {
-	for _, x := range cells {
-		list = append(list, strings.TrimSpace(x.text))
-	}
-	return list
-}
-
-// tabular prints a row; the last cell is not padded. Where there is no room it is folded.
-func (p *page) tabular(c layout.Paint, cells ...cell) {
-	if !p.room(cells) {
-		p.Folded(p.heads, [][]string{cellTexts(cells)})
-		return
-	}
-	row := ""
-	for i, x := range cells {
-		text := p.Shorten(p.Text(x.text), x.width)
-		if i > 0 {
-			row += " "
-		}
-		if x.left {
-			row += layout.Pad(text, x.width)
-		} else {
-			row += layout.PadLeft(text, x.width)
-		}
-	}
-	p.Line(p.In(c, strings.TrimRight(row, " ")))
 }

@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"fmt"
@@ -240,3 +240,6 @@ func countsText(errors map[string]int64) string {
 	}
 	return strings.Join(kinds, "; ")
 }
+
+// LoadJSON writes the result of a load by the contract slowpath.bench/v1, in the same form.
+func LoadJSON(w io.Writer, r *bench.Result) error { return layout.JSON(w, "the result", r) }

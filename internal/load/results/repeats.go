@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func (p *page) comparison(c *experiment.Comparison) {
 		case experiment.Slower:
 			colour = layout.Alarm
 		}
-		p.noted(layout.None, row, colour, f.Text)
+		p.Noted(layout.None, row, colour, f.Text)
 	}
 	p.Gap()
 	p.Paragraph("", "", fmt.Sprintf("Baseline: %s, %s from %s. Intervals of 95 %% for all metrics together: equal "+

@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func round(v float64) float64 {
 func (c *canvas) width() int { return len(c.cells[0]) }
 
 func (c *canvas) column(n float64) int {
-	return int(math.Round(fraction((math.Log(n)-c.from)/(c.to-c.from)) * float64(c.width()-1)))
+	return int(math.Round(layout.Fraction((math.Log(n)-c.from)/(c.to-c.from)) * float64(c.width()-1)))
 }
 
 // value is that of a column.
@@ -61,7 +61,7 @@ func (c *canvas) value(column int) float64 {
 }
 
 func (c *canvas) row(perSecond float64) int {
-	return curveRows - 1 - int(math.Round(fraction(perSecond/c.top)*(curveRows-1)))
+	return curveRows - 1 - int(math.Round(layout.Fraction(perSecond/c.top)*(curveRows-1)))
 }
 
 // curve draws throughput over the axis: the points with their spread, the law, the knee.

@@ -1,4 +1,4 @@
-package report
+package views
 
 import (
 	"fmt"
@@ -31,20 +31,17 @@ func (p *page) refreshers(r *survey.Report) {
 		p.Paragraph("  ", "  ", "No connection was seen to ask for the map; those that ask and go on with other "+
 			"commands, or close at once, are seen by chance only. The counters below miss none.", layout.None)
 	} else {
-		p.tabularHeads(cell{"LIBRARY OR NAME", 31, true}, cell{"COMMAND", 14, true}, cell{
-			"CONNECTIONS", 11,
-			false,
-		},
-			cell{"HOSTS", 5, false}, cell{"SEEN", 5, false}, cell{"EVERY", 9, false})
+		p.TabularHeads(layout.Left("LIBRARY OR NAME", 31), layout.Left("COMMAND", 14), layout.Right("CONNECTIONS", 11),
+			layout.Right("HOSTS", 5), layout.Right("SEEN", 5), layout.Right("EVERY", 9))
 	}
 	const most = 10
 	for _, x := range r.Refreshers[:min(most, len(r.Refreshers))] {
-		p.tabular(layout.None, cell{whoAsks(x), 31, true}, cell{x.Command, 14, true},
-			cell{fmt.Sprintf("%d %s", x.Count, x.Connections), 11, false}, cell{fmt.Sprint(x.HostCount), 5, false},
-			cell{fmt.Sprint(x.Refreshes), 5, false}, cell{every(x.PeriodNs), 9, false})
+		p.Tabular(layout.None, layout.Left(whoAsks(x), 31), layout.Left(x.Command, 14),
+			layout.Right(fmt.Sprintf("%d %s", x.Count, x.Connections), 11), layout.Right(fmt.Sprint(x.HostCount), 5),
+			layout.Right(fmt.Sprint(x.Refreshes), 5), layout.Right(every(x.PeriodNs), 9))
 	}
 	if n := len(r.Refreshers) - most; n > 0 {
-		p.more("    ", n)
+		p.More("    ", n)
 	}
 	p.habits(r)
 }
@@ -140,11 +137,11 @@ func (p *page) whatIf(r *survey.Report) {
 	}
 	const column = 17
 	sizes = sizes[:min(len(sizes), max(1, (p.Style.Width-29)/(column+1)))]
-	head := []cell{{"SERVER", 13, true}, {"COMMAND", 14, true}}
+	head := []layout.Cell{layout.Left("SERVER", 13), layout.Left("COMMAND", 14)}
 	for _, n := range sizes {
-		head = append(head, cell{format.Count(n, "node"), column, false})
+		head = append(head, layout.Right(format.Count(n, "node"), column))
 	}
-	p.tabularHeads(head...)
+	p.TabularHeads(head...)
 	var order [][2]string
 	rows := map[[2]string]map[int]cost.Projection{}
 	for _, w := range r.Projections {
@@ -156,18 +153,16 @@ func (p *page) whatIf(r *survey.Report) {
 		rows[key][w.Nodes] = w
 	}
 	for _, key := range order {
-		cells, c := []cell{{key[0], 13, true}, {key[1], 14, true}}, layout.None
+		cells, c := []layout.Cell{layout.Left(key[0], 13), layout.Left(key[1], 14)}, layout.None
 		for _, n := range sizes {
 			w := rows[key][n]
-			cells = append(cells, cell{
-				fmt.Sprintf("%s %7s", format.Duration(w.PerCallNs), load(w.Share)), column,
-				false,
-			})
+			cells = append(cells, layout.Right(fmt.Sprintf("%s %7s", format.Duration(w.PerCallNs), load(w.Share)),
+				column))
 		}
 		if key[0] == r.Model.Reference && key[1] == r.Model.Command {
 			c = layout.Bold // as the target is
 		}
-		p.tabular(c, cells...)
+		p.Tabular(c, cells...)
 	}
 	m := r.Model
 	p.Paragraph("  ", "  ", fmt.Sprintf("Time of one call, and the share of each node's main thread. %s here: %s. "+
@@ -201,8 +196,8 @@ func (p *page) options(list []cost.Option) {
 		return
 	}
 	p.Section("Options")
-	p.tabularHeads(cell{"", 44, true}, cell{"MASTER", 9, false}, cell{"REPLICA", 9, false},
-		cell{"SAVES", 8, false})
+	p.TabularHeads(layout.Left("", 44), layout.Right("MASTER", 9), layout.Right("REPLICA", 9),
+		layout.Right("SAVES", 8))
 	for _, w := range list {
 		replica, saves := "-", format.Percent(w.Saves)
 		if w.Replicas != nil {
@@ -215,12 +210,15 @@ func (p *page) options(list []cost.Option) {
 		if !w.Possible {
 			c = layout.Dim
 		}
-		row := []cell{{w.Title, 44, true}, {load(w.Masters), 9, false}, {replica, 9, false}, {saves, 8, false}}
+		row := []layout.Cell{
+			layout.Left(w.Title, 44), layout.Right(load(w.Masters), 9), layout.Right(replica, 9),
+			layout.Right(saves, 8),
+		}
 		texts := []string{w.How, w.Note}
 		if room := p.Style.Width - 76; room >= 60 && layout.Width(w.How) <= room {
-			row, texts = append(row, cell{" " + w.How, room, true}), texts[1:]
+			row, texts = append(row, layout.Left(" "+w.How, room)), texts[1:]
 		}
-		p.tabular(c, row...)
+		p.Tabular(c, row...)
 		for _, text := range texts {
 			if text != "" {
 				p.Paragraph("    ", "    ", text, layout.Dim)

@@ -1,4 +1,4 @@
-package report
+package views
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"slowpath/internal/house/golden"
 
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source/server"
@@ -126,7 +128,7 @@ func TestTopologyText(t *testing.T) {
 		if err := Topology(&b, r, false, layout.Style{Width: width, Unicode: true}); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, fmt.Sprintf("topology.%d.golden", width), b.Bytes())
+		golden.Check(t, fmt.Sprintf("topology.%d.golden", width), b.Bytes())
 	}
 }
 

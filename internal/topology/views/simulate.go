@@ -1,4 +1,4 @@
-package report
+package views
 
 import (
 	"fmt"
@@ -76,19 +76,20 @@ const policyWidth = 18
 // simulationTable has a row per policy, and a second one where it has something to say that has no column.
 func (p *page) simulationTable(r *simulate.Report) {
 	p.Section("What each policy leads to")
-	p.tabularHeads(cell{"POLICY", policyWidth, true}, cell{"OLD: 50 %", 9, false}, cell{"LAST", 8, false},
-		cell{"MOVED/s", 8, false}, cell{"CLUSTER/s", 9, false}, cell{"MASTER", 7, false}, cell{"REPLICA", 7, false},
-		cell{"MOST", 6, false})
+	p.TabularHeads(layout.Left("POLICY", policyWidth), layout.Right("OLD: 50 %", 9), layout.Right("LAST", 8),
+		layout.Right("MOVED/s", 8), layout.Right("CLUSTER/s", 9), layout.Right("MASTER", 7), layout.Right("REPLICA", 7),
+		layout.Right("MOST", 6))
 	for _, x := range r.Results {
 		name := x.Policy.Name
 		if layout.Width(name) > policyWidth {
 			p.Piece("", name, layout.None)
 			name = ""
 		}
-		p.tabular(layout.None, cell{name, policyWidth, true}, cell{staleText(x.Stale, x.Stale.MedianNs, 0.5), 9, false},
-			cell{staleText(x.Stale, x.Stale.LastNs, 0), 8, false}, cell{format.Rounded(x.Moved.PerSecond), 8, false},
-			cell{format.Rounded(x.Commands.PerSecond), 9, false}, cell{format.Percent(x.CPUMasters), 7, false},
-			cell{format.Percent(x.CPUReplicas), 7, false}, cell{format.Percent(x.CPUMost), 6, false})
+		p.Tabular(layout.None, layout.Left(name, policyWidth), layout.Right(staleText(x.Stale, x.Stale.MedianNs, 0.5),
+			9),
+			layout.Right(staleText(x.Stale, x.Stale.LastNs, 0), 8), layout.Right(format.Rounded(x.Moved.PerSecond), 8),
+			layout.Right(format.Rounded(x.Commands.PerSecond), 9), layout.Right(format.Percent(x.CPUMasters), 7),
+			layout.Right(format.Percent(x.CPUReplicas), 7), layout.Right(format.Percent(x.CPUMost), 6))
 		for _, text := range simulationDetails(&x) {
 			p.Paragraph("    ", "    ", text, layout.Dim)
 		}

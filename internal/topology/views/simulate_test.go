@@ -1,10 +1,12 @@
-package report
+package views
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"slowpath/internal/house/golden"
 
 	"slowpath/internal/report/layout"
 	"slowpath/internal/topology/simulate"
@@ -45,6 +47,6 @@ func TestSimulation(t *testing.T) {
 				t.Errorf("%d columns: %q", layout.Width(line), line)
 			}
 		}
-		golden(t, "simulation-"+string(kind)+".80.golden", b.Bytes())
+		golden.Check(t, "simulation-"+string(kind)+".80.golden", b.Bytes())
 	}
 }

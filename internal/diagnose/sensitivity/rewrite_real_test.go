@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"slowpath/internal/house/needs"
+
 	"slowpath/internal/diagnose/bounds"
 )
 
 // TestRewrite: the diagnosis can be built with nearly all of its bounds scaled.
 func TestRewrite(t *testing.T) {
+	needs.Real(t, needs.Command("go", "golang"))
 	if testing.Short() {
 		t.Skip("builds a program")
 	}

@@ -2,19 +2,18 @@ package recording
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
 )
 
 // TestFullDisk: a disk that gets full while a recording is written, and one that is full at its end. It is noticed when
 // it happens; what was written before can be read, and that the end is missing is known.
 func TestFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounts a file system: needs root")
-	}
+	needs.Real(t, needs.Root)
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
@@ -23,26 +22,25 @@ func TestFullDisk(t *testing.T) {
 	path := dir + "/x.slowpath"
 	w := create(t, path, 0)
 	w.SetMeta(MetaStart, "1")
-	deadline := time.Now().Add(time.Minute)
-	written, full := int64(0), false
-	for !full && time.Now().Before(deadline) {
+	written := int64(0)
+	await.Until(t, "the full disk is noticed", func() bool {
 		select {
 		case <-w.Failed():
-			full = true
+			return true
 		default:
-			for range 100 {
-				written++
-				w.Sample(Sample{TimeNs: written, Source: SourceServer, Subject: "a:1", Name: "n", Value: 1})
-			}
-			time.Sleep(time.Millisecond)
 		}
-	}
+		for range 100 {
+			written++
+			w.Sample(Sample{TimeNs: written, Source: SourceServer, Subject: "a:1", Name: "n", Value: 1})
+		}
+		return false
+	})
 	w.SetMeta(MetaEnd, "99")
 	err := w.Close()
 	var cut *WriteError
-	if !full || !errors.As(err, &cut) || !strings.Contains(err.Error(), "filled its disk at") ||
+	if !errors.As(err, &cut) || !strings.Contains(err.Error(), "filled its disk at") ||
 		!strings.HasSuffix(err.Error(), "name a file on another disk") || strings.Contains(err.Error(), "\n") {
-		t.Fatalf("noticed %v, %v", full, err)
+		t.Fatal(err)
 	}
 	r, err := Open(path)
 	if err != nil {
