@@ -104,7 +104,7 @@ publish: ## a draft of a release, of dist (gh)
 	gh release create --draft --verify-tag --notes-file CHANGELOG.md '$(VERSION)' $$(find dist -maxdepth 1 -type f)
 
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
-	@files=$$($(GO) run $(GOFUMPT) -l *.go cmd internal examples packaging site) || exit 1; \
+	@files=$$($(GO) run $(GOFUMPT) -l cmd internal examples packaging site) || exit 1; \
 		test -z "$$files" || { echo "$$files"; echo 'not formatted: go run $(GOFUMPT) -w FILE'; exit 1; }
 	$(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) vet $(PORTABLE)
