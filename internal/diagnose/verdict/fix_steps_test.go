@@ -1,35 +1,30 @@
 package verdict_test
 
 import (
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
-	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 )
 
-// TestFixSteps: each finding on each recording has a fix of typed steps, which are well formed; a command is one that a
-// shell reads, and none of its words is a placeholder.
-func TestFixSteps(t *testing.T) {
-	for _, id := range corpus.Scenarios() {
-		t.Run(id, func(t *testing.T) {
-			t.Parallel()
-			d := verdict.Diagnose(corpus.Open(t, id), "test")
-			for _, f := range d.Findings {
-				if len(f.FixSteps) == 0 {
-					t.Errorf("%s has no fix", f.Cause)
-				}
-				if want := remedy.Lines(f.FixSteps); !slices.Equal(f.Fix, want) {
-					t.Errorf("%s: fix %q, its steps are %q", f.Cause, f.Fix, want)
-				}
-				for _, s := range f.FixSteps {
-					checkStep(t, f.Cause, s)
-				}
+// checkFixSteps: each finding has a fix of typed steps, which are well formed; no word of a command is a placeholder.
+func checkFixSteps(t *testing.T, d verdict.Diagnosis, complete func(t *testing.T, cause string, s remedy.Step)) {
+	t.Helper()
+	for _, f := range d.Findings {
+		if len(f.FixSteps) == 0 {
+			t.Errorf("%s has no fix", f.Cause)
+		}
+		if want := remedy.Lines(f.FixSteps); !slices.Equal(f.Fix, want) {
+			t.Errorf("%s: fix %q, its steps are %q", f.Cause, f.Fix, want)
+		}
+		for _, s := range f.FixSteps {
+			checkStep(t, f.Cause, s)
+			if s.Complete() {
+				complete(t, f.Cause, s)
 			}
-		})
+		}
 	}
 }
 
@@ -45,9 +40,6 @@ func checkStep(t *testing.T, cause string, s remedy.Step) {
 		return
 	}
 	for _, line := range []string{s.Command, s.Undo} {
-		if out, err := exec.Command("/bin/sh", "-n", "-c", line).CombinedOutput(); err != nil {
-			t.Errorf("%s: step %s: no shell reads %q: %s", cause, s.ID, line, out)
-		}
 		for _, word := range strings.Fields(line) {
 			if word == "NAME" || word == "HOST:PORT" || word == "PORT" || word == "HOST" {
 				t.Errorf("%s: step %s: %q has %s in it", cause, s.ID, line, word)

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/house/needs"
 	"slowpath/internal/recording"
 )
 
 // TestNamesInFixes: what a process or a cgroup is called runs nothing where a fix is pasted into a shell.
 func TestNamesInFixes(t *testing.T) {
+	needs.Real(t)
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, name := range []string{
 		"x; touch " + ran, "$(touch " + ran + ")", "'; touch " + ran + "; '",
