@@ -301,16 +301,6 @@ func scenariosTold() (list []string) {
 	return list
 }
 
-// scenariosOf are the scenarios of a cause.
-func scenariosOf(cause string) (ids []string) {
-	for _, sc := range scenario.Catalogue() {
-		if sc.Cause == cause {
-			ids = append(ids, sc.ID)
-		}
-	}
-	return ids
-}
-
 func choose(only string) ([]scenario.Scenario, error) {
 	if only == "" {
 		return scenario.Catalogue(), nil

@@ -15,8 +15,8 @@ import (
 	"slowpath/internal/lab/clients/programs/protocol"
 )
 
-// version and commit are set by the linker (make build).
-var version, commit = "dev", ""
+// version is set by the linker (make build).
+var version = "dev"
 
 func main() {
 	os.Exit(Main())

@@ -189,10 +189,6 @@ func (r *running) stop() {
 	<-r.ended
 }
 
-func (r *running) freeze() { r.cmd.Process.Signal(syscall.SIGSTOP) }
-
-func (r *running) thaw() { r.cmd.Process.Signal(syscall.SIGCONT) }
-
 func (r *running) addr() string { return "127.0.0.1:" + strconv.Itoa(r.port) }
 
 func (r *running) target() target.Target {
