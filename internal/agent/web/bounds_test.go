@@ -140,8 +140,8 @@ func TestSlowRequests(t *testing.T) {
 		}
 		c := s.dial()
 		go func() { // until it is cut off
-			long := strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", 64)
-			_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n"+long)
+			line := "X: " + strings.Repeat("y", 1000) + "\r\n"
+			_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n"+strings.Repeat(line, 64))
 		}()
 		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err == nil && reply.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
