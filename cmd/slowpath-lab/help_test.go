@@ -13,7 +13,7 @@ import (
 
 func TestHelps(t *testing.T) {
 	clitest.Helps(t, clitest.Program{
-		Root: func() *cobra.Command { return (&app{cli.NewProgram()}).root() },
+		Root: func() *cobra.Command { return (&app{cli.NewProgram(version)}).root() },
 		Own: func(args []string) []string {
 			switch args[0] {
 			case "lab":

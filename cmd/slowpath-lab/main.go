@@ -24,7 +24,7 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	a := &app{cli.NewProgram()}
+	a := &app{cli.NewProgram(version)}
 	return a.Main(a.root(), told)
 }
 

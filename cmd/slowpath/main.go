@@ -20,7 +20,7 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	a := &app{Program: cli.NewProgram()}
+	a := &app{Program: cli.NewProgram(version)}
 	return a.Main(a.root(), a.told)
 }
 

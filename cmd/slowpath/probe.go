@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
-	"slowpath/internal/clock"
-	"slowpath/internal/recording"
+	"slowpath/internal/probing"
 	"slowpath/internal/source"
+	"slowpath/internal/source/probe"
 )
 
 func (a *app) probe() *cobra.Command {
-	var f probeFlags
+	var f probing.Options
 	c := &cobra.Command{
 		Use:   "probe [TARGET...]",
 		Short: "A steady, phased probe: kept and fresh connections, several hops side by side",
@@ -35,100 +36,38 @@ A new connection logs in with one write (AUTH, HELLO, SELECT, CLIENT SETNAME): t
   slowpath probe 10.0.0.5:6379 --for 10s --json
   slowpath probe 10.0.0.5:6379 --each --ping --pin 0,1
   slowpath probe 10.0.0.5:6379 --each --steps connect,auth,get,set,del --write`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runProbe(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.Check(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			targets, err := a.targets(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return probing.Run(cmd.Context(), a.Program, &f, targets, a.where.Cluster)
+		},
 	}
 	fl := c.Flags()
-	fl.DurationVar(&f.duration, "for", 0, "how long to probe; 0: until Ctrl-C (default)")
-	fl.StringVar(&f.rate, "rate", "50/s", "`calls` per second on the kept connection of each target")
-	fl.StringVar(&f.freshRate, "fresh-rate", "2/s", "fresh `connections` per second to each target")
-	fl.DurationVar(&f.interval, "interval", 15*time.Second, "a line of latencies per target every so often")
-	fl.DurationVar(&f.timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
-	fl.StringVar(&f.record, "record", "", "keep every call in this recording `file`, which must not exist")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+probeSchema+" documents, one per line")
-	cli.Group(fl, "A line for each cycle", func() { f.each.add(fl) })
+	fl.DurationVar(&f.Duration, "for", 0, "how long to probe; 0: until Ctrl-C (default)")
+	fl.StringVar(&f.Rate, "rate", "50/s", "`calls` per second on the kept connection of each target")
+	fl.StringVar(&f.FreshRate, "fresh-rate", "2/s", "fresh `connections` per second to each target")
+	fl.DurationVar(&f.Interval, "interval", 15*time.Second, "a line of latencies per target every so often")
+	fl.DurationVar(&f.Timeout, "timeout", source.DefaultTimeout, "for the first connection to each target")
+	fl.StringVar(&f.Record, "record", "", "keep every call in this recording `file`, which must not exist")
+	fl.BoolVar(&f.AsJSON, "json", false, "print "+probing.Schema+" documents, one per line")
+	cli.Group(fl, "A line for each cycle", func() { addEachFlags(fl, &f.Each) })
 	a.targetFlags(c)
 	return c
 }
 
-// leastInterval is a time between two lines in which the lines before can still be read.
-const leastInterval = 10 * time.Millisecond
-
-// probeFlags are the flags of probe, and what they say once they are checked.
-type probeFlags struct {
-	duration, interval, timeout time.Duration
-	rate, freshRate, record     string
-	asJSON                      bool
-	each                        eachFlags
-
-	perSecond, freshPerSecond float64
+func addEachFlags(fl *pflag.FlagSet, e *probing.Each) {
+	fl.BoolVar(&e.On, "each", false, "a line for each cycle of --steps; 10/s unless --rate says otherwise")
+	fl.StringVar(&e.StepsText, "steps", "", "what a cycle does: `connect,auth,ping,get`, with --write also set and "+
+		"del (default ping,get, or set,get,del)")
+	fl.BoolVar(&e.Write, "write", false, "let cycles SET and DEL a key of slowpath's own (slowpath:probe:...), which "+
+		"expires after 60 s")
+	fl.DurationVar(&e.Slow, "slow", probe.DefaultSlow, "mark cycles of this `duration` or more")
+	fl.BoolVar(&e.Ping, "ping", false, "beside each cycle, a TCP connect and, where allowed, an ICMP echo")
+	fl.IntSliceVar(&e.Pin, "pin", nil, "run on the first of these `CPUs`, and show for each of them how long slowpath "+
+		"would not have run: 0,1")
 }
-
-func (f *probeFlags) check(cmd *cobra.Command) (err error) {
-	if f.perSecond, err = cli.ParseRate(f.rate); err != nil {
-		return cli.Usagef("--rate %q: %w", f.rate, err)
-	}
-	if f.freshPerSecond, err = cli.ParseRate(f.freshRate); err != nil {
-		return cli.Usagef("--fresh-rate %q: %w", f.freshRate, err)
-	}
-	if f.interval < leastInterval {
-		return cli.Usagef("--interval %v: give at least %v", f.interval, leastInterval)
-	}
-	if err := cli.Positive("timeout", f.timeout); err != nil {
-		return err
-	}
-	if err := cli.NotNegative("for", f.duration); err != nil {
-		return err
-	}
-	return f.each.check(cmd, f)
-}
-
-func (a *app) runProbe(cmd *cobra.Command, f *probeFlags, args []string) error {
-	if err := f.check(cmd); err != nil {
-		return err
-	}
-	ctx := cmd.Context()
-	targets, err := a.targets(ctx, args)
-	if err == nil {
-		err = f.each.checkTargets(targets)
-	}
-	if err != nil {
-		return err
-	}
-	p := &probing{app: a, flags: f, clock: clock.New(), sink: discard{}}
-	if f.record != "" && recording.IsFile(f.record) { // before the connections, which may take long
-		return cli.Usagef("recording %s exists already; name another file or remove it", f.record)
-	}
-	a.OnInterrupt("the table follows")
-	if p.hops, err = a.hops(ctx, targets, f.timeout); err != nil {
-		return err
-	}
-	if f.each.on {
-		if err := p.beginEach(ctx); err != nil {
-			return err
-		}
-	}
-	if f.record == "" {
-		return p.run(ctx)
-	}
-	file, err := recording.Create(f.record, 0)
-	if err != nil {
-		return cli.Usage(err)
-	}
-	p.sink = file
-	err = p.run(ctx)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
-
-// discard is a sink for a probe that keeps nothing.
-type discard struct{}
-
-func (discard) Call(recording.Call, ...recording.Segment) {}
-func (discard) Histogram(recording.Histogram)             {}
-func (discard) Sample(recording.Sample)                   {}
-func (discard) ConnUse(string, recording.ConnUse)         {}
-func (discard) Event(recording.Event)                     {}
-func (discard) Snapshot(recording.Snapshot)               {}
-func (discard) SetMeta(string, string)                    {}

@@ -15,14 +15,15 @@ type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Env            func(string) string
-	Code           int // of an exit without error
+	Version        string // of slowpath
+	Code           int    // of an exit without error
 	Scratch        Scratch
 	status         status
 }
 
-// NewProgram is that of this process. Its stderr keeps the live line out of the way.
-func NewProgram() *Program {
-	p := &Program{Stdin: os.Stdin, Stdout: os.Stdout, Env: os.Getenv}
+// NewProgram is that of this process, in a version. Its stderr keeps the live line out of the way.
+func NewProgram(version string) *Program {
+	p := &Program{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Env: os.Getenv}
 	p.Stderr = besideStatus{p, os.Stderr}
 	return p
 }

@@ -97,11 +97,13 @@ func TestSlotsMoveToANewNode(t *testing.T) {
 	for _, n := range append([]*fleet.Instance{added}, c.Nodes...) {
 		do(t, n, "CONFIG", "RESETSTAT")
 	}
-	u := startLoad(t, engine.Options{Cluster: true, Connections: 8, Pipeline: 4, Threads: 2}, c.Nodes[2].Addr, "set",
-		2000)
+	u := startLoad(t, engine.Options{
+		Cluster: true, Connections: 8, Pipeline: 4, Threads: 2,
+		Schedule: []engine.Stretch{{Lasts: time.Hour, From: 5000, To: 5000}}, // which leaves the CPU to those that move
+	}, c.Nodes[2].Addr, "set", 2000)
 	from := c.Nodes[0]
 	fromID, addedID := do(t, from, "CLUSTER", "MYID").(string), do(t, added, "CLUSTER", "MYID").(string)
-	for slot := 0; slot < 400; slot++ {
+	for slot := 0; slot < 200; slot++ {
 		number := strconv.Itoa(slot)
 		do(t, added, "CLUSTER", "SETSLOT", number, "IMPORTING", fromID)
 		do(t, from, "CLUSTER", "SETSLOT", number, "MIGRATING", addedID)

@@ -1,12 +1,12 @@
 //go:build !linux
 
-package main
+package probing
 
 import "slowpath/internal/cli"
 
 // checkPin refuses --pin: only Linux pins threads to CPUs.
-func (e *eachFlags) checkPin() error {
-	if len(e.pin) > 0 {
+func (e *Each) checkPin() error {
+	if len(e.Pin) > 0 {
 		return cli.Usagef("--pin needs Linux: leave it out")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"maps"
@@ -108,9 +108,9 @@ func (t *tally) phases(ps map[string]time.Duration) {
 }
 
 const (
-	probeSchema = "slowpath.probe/v1"
-	ofInterval  = "interval"
-	total       = "total"
+	Schema     = "slowpath.probe/v1"
+	ofInterval = "interval"
+	total      = "total"
 )
 
 // probeRow is a document slowpath.probe/v1: the figures of one target.
@@ -148,7 +148,7 @@ func (t *tally) row(of string) probeRow {
 		f, t.interval = t.interval, newMeasured()
 	}
 	r := probeRow{
-		Schema: probeSchema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,
+		Schema: Schema, Of: of, Address: t.address, Phases: map[string]phaseStats{}, Errors: f.errors,
 		Unfinished: f.unfinished, Missed: maps.Clone(f.missed), Late: f.late, LateMaxNs: int64(f.mostLate),
 		names: t.names, facts: t.facts(),
 	}

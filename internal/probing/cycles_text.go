@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"fmt"
@@ -70,7 +70,7 @@ func (c *cycles) marks(r cycleRow) string {
 		marks = append(marks, "slow: "+r.Slow)
 	}
 	if r.ownLate {
-		marks = append(marks, fmt.Sprintf("slowpath's CPU %d late", c.flags.each.pin[0]))
+		marks = append(marks, fmt.Sprintf("slowpath's CPU %d late", c.flags.Each.Pin[0]))
 	}
 	if r.Error != "" {
 		failed := slices.IndexFunc(r.Steps, func(s cycleStep) bool { return s.Error == r.Error })

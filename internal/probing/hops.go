@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
@@ -19,9 +20,10 @@ type hop struct {
 	server  string // "redis 7.0.15"
 }
 
-// hops greets every target before the probing begins: a wrong address is an error, not a slow call. With -c the nodes
-// of a target's cluster become hops too.
-func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Duration) ([]hop, error) {
+// greetHops greets every target before the probing begins: a wrong address is an error, not a slow call. For a cluster
+// the nodes of a target's become hops too.
+func greetHops(ctx context.Context, a *cli.Program, targets []target.Target, cluster bool, timeout time.Duration,
+) ([]hop, error) {
 	var all []hop
 	seen := map[string]bool{}
 	for _, t := range targets {
@@ -38,19 +40,19 @@ func (a *app) hops(ctx context.Context, targets []target.Target, timeout time.Du
 		seen[t.Addr()], seen[g.Remote] = true, true
 		var peers []target.Target
 		for _, addr := range g.Identity.Nodes {
-			if a.where.Cluster && !seen[addr] {
+			if cluster && !seen[addr] {
 				peers = append(peers, t.WithAddr(addr))
 				seen[addr] = true
 			}
 		}
-		all = append(all, a.peers(ctx, peers, timeout)...)
+		all = append(all, greetPeers(ctx, a, peers, timeout)...)
 	}
 	a.ProgressDone()
 	return all, nil
 }
 
-// peers greets the other nodes of a cluster, all at once, and leaves out those that cannot be reached.
-func (a *app) peers(ctx context.Context, targets []target.Target, timeout time.Duration) []hop {
+// greetPeers greets the other nodes of a cluster, all at once, and leaves out those that cannot be reached.
+func greetPeers(ctx context.Context, a *cli.Program, targets []target.Target, timeout time.Duration) []hop {
 	greetings := make([]source.Greeting, len(targets))
 	errs := make([]error, len(targets))
 	var wg sync.WaitGroup

@@ -1,4 +1,5 @@
-package main
+// Package probing is a steady probe of several hops that a user looks at: its live lines, tables and cycles.
+package probing
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -19,8 +21,8 @@ import (
 
 // probing is a probe of several hops that runs.
 type probing struct {
-	app     *app
-	flags   *probeFlags
+	app     *cli.Program
+	flags   *Options
 	hops    []hop
 	clock   *clock.Real
 	sink    recording.Sink
@@ -32,7 +34,7 @@ type probing struct {
 
 // run probes until the time is up, ctx ends, or nobody reads the output any more.
 func (p *probing) run(ctx context.Context) error {
-	ctx, cancel := source.Window(ctx, p.flags.duration)
+	ctx, cancel := source.Window(ctx, p.flags.Duration)
 	defer cancel()
 	p.begin()
 	ended := p.start(ctx)
@@ -75,7 +77,7 @@ func (p *probing) show(ended <-chan struct{}) error {
 		return p.each.show(ended)
 	}
 	defer p.app.ProgressDone()
-	begin, live, interval := time.Now(), time.NewTicker(time.Second), time.NewTicker(p.flags.interval)
+	begin, live, interval := time.Now(), time.NewTicker(time.Second), time.NewTicker(p.flags.Interval)
 	defer live.Stop()
 	defer interval.Stop()
 	for {
@@ -100,7 +102,7 @@ func (p *probing) print(of string) error {
 		r := t.row(of)
 		var err error
 		switch {
-		case p.flags.asJSON:
+		case p.flags.AsJSON:
 			err = layout.JSONLine(out, "a row", r)
 		case of == total:
 			err = r.table(out, p.title(i), p.lines > 0 || i > 0 || p.each != nil, p.app.Style())
@@ -152,7 +154,7 @@ func (p *probing) begin() {
 		kind = "cluster"
 	}
 	for key, value := range map[string]string{
-		recording.MetaVersion: version, recording.MetaStart: strconv.FormatInt(p.clock.Now(), 10),
+		recording.MetaVersion: p.app.Version, recording.MetaStart: strconv.FormatInt(p.clock.Now(), 10),
 		recording.MetaTarget: addrs[0],
 		recording.MetaNodes:  string(list), recording.MetaServer: p.hops[0].server, recording.MetaKind: kind,
 		recording.MetaSlow:      "auto",

@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"context"
@@ -37,23 +37,26 @@ type cycles struct {
 	printed  int
 }
 
+// waitingCycles may wait for stdout: a terminal that is stopped for a while must not hold the probe up.
+const waitingCycles = 65536
+
 // beginEach prepares the cycles: what runs beside them, and where.
 func (p *probing) beginEach(ctx context.Context) error {
-	e := &p.flags.each
-	c := &cycles{probing: p, rows: make(chan cycleRow, waitingCalls), echoes: make([][]probe.Echo, len(p.hops))}
-	if len(e.pin) > 0 {
-		if err := pinProcess(e.pin[0]); err != nil {
+	e := &p.flags.Each
+	c := &cycles{probing: p, rows: make(chan cycleRow, waitingCycles), echoes: make([][]probe.Echo, len(p.hops))}
+	if len(e.Pin) > 0 {
+		if err := pinProcess(e.Pin[0]); err != nil {
 			return err
 		}
 	}
-	for _, cpu := range e.pin {
+	for _, cpu := range e.Pin {
 		l, err := probe.WatchLateness(ctx, p.clock, cpu)
 		if err != nil {
 			return err
 		}
 		c.lateness = append(c.lateness, l)
 	}
-	if e.ping {
+	if e.Ping {
 		if err := c.beginEchoes(ctx); err != nil {
 			return err
 		}
@@ -83,7 +86,7 @@ func (c *cycles) beginEchoes(ctx context.Context) error {
 
 // nameColumns lists what a line has: what any of the hops needs.
 func (c *cycles) nameColumns() {
-	e := &c.flags.each
+	e := &c.flags.Each
 	c.columns, c.fresh = []string{figureWait}, "KEPT CONNECTION"
 	steps := slices.Clone(e.steps)
 	if slices.ContainsFunc(c.hops, func(h hop) bool { return slices.Contains(e.stepsOf(h), probe.StepPing) }) &&
@@ -97,13 +100,13 @@ func (c *cycles) nameColumns() {
 	}
 	c.columns = append(append(c.columns, steps...), figureTotal, figureOwn)
 	before := len(c.columns)
-	if e.ping {
+	if e.Ping {
 		c.columns = append(c.columns, probe.EchoTCP)
 		if slices.ContainsFunc(c.echoes, func(list []probe.Echo) bool { return len(list) > 1 }) {
 			c.columns = append(c.columns, probe.EchoICMP)
 		}
 	}
-	for _, cpu := range e.pin {
+	for _, cpu := range e.Pin {
 		c.columns = append(c.columns, cpuName(cpu))
 	}
 	c.beside = len(c.columns) - before
@@ -118,7 +121,7 @@ func (c *cycles) phases() (columns []string) {
 	if slices.ContainsFunc(c.hops, func(h hop) bool { return h.target.TLS != nil }) {
 		columns = append(columns, "tls")
 	}
-	if slices.Contains(c.flags.each.steps, probe.StepAuth) {
+	if slices.Contains(c.flags.Each.steps, probe.StepAuth) {
 		return append(columns, probe.StepAuth)
 	}
 	return append(columns, "handshake")
@@ -133,7 +136,7 @@ func cpuName(cpu int) string { return "cpu" + strconv.Itoa(cpu) }
 
 // options are those of the probe of a hop.
 func (c *cycles) options(o *probe.Options, hop int, t *tally) {
-	e := &c.flags.each
+	e := &c.flags.Each
 	o.Steps, o.Beside, o.OnCall, o.OnPhases = e.stepsOf(c.hops[hop]), c.echoes[hop], nil, nil
 	o.FreshRate = 0
 	if e.fresh {
@@ -143,7 +146,7 @@ func (c *cycles) options(o *probe.Options, hop int, t *tally) {
 	t.names = slices.DeleteFunc(t.names, func(name string) bool { return name == figureTotal })
 	o.OnCycle = func(cycle probe.Cycle) {
 		r := c.row(cycle)
-		t.cycle(r, e.slow)
+		t.cycle(r, e.Slow)
 		select {
 		case c.rows <- r:
 		default:
@@ -194,7 +197,7 @@ func (c *cycles) row(of probe.Cycle) cycleRow {
 			longest, slowest = int64(s.Took), s.Step
 		}
 	}
-	if of.Felt() >= c.flags.each.slow {
+	if of.Felt() >= c.flags.Each.Slow {
 		r.Slow = slowest
 	}
 	for name, took := range of.Beside {
@@ -231,7 +234,7 @@ func (c *cycles) show(ended <-chan struct{}) error {
 
 func (c *cycles) print(r cycleRow) error {
 	out := c.app.Stdout
-	if c.flags.asJSON {
+	if c.flags.AsJSON {
 		return layout.JSONLine(out, "a cycle", r)
 	}
 	text := c.line(r)

@@ -1,13 +1,10 @@
-package main
+package probing
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
 	"slowpath/internal/source/probe"
@@ -20,50 +17,38 @@ const stepConnect = "connect"
 // eachRate is how many cycles there are per second, if nothing else is said: one every 100 ms.
 const eachRate = 10
 
-// eachFlags are those of probe --each.
-type eachFlags struct {
-	on, write, ping bool
-	stepsText       string
-	slow            time.Duration
-	pin             []int
+// Each are those of probe --each.
+type Each struct {
+	On, Write, Ping bool
+	StepsText       string
+	Slow            time.Duration
+	Pin             []int
 
 	fresh bool     // each cycle has a connection of its own
 	steps []string // without connect
 }
 
-func (e *eachFlags) add(fl *pflag.FlagSet) {
-	fl.BoolVar(&e.on, "each", false, "a line for each cycle of --steps; 10/s unless --rate says otherwise")
-	fl.StringVar(&e.stepsText, "steps", "", "what a cycle does: `connect,auth,ping,get`, with --write also set and "+
-		"del (default ping,get, or set,get,del)")
-	fl.BoolVar(&e.write, "write", false, "let cycles SET and DEL a key of slowpath's own (slowpath:probe:...), which "+
-		"expires after 60 s")
-	fl.DurationVar(&e.slow, "slow", probe.DefaultSlow, "mark cycles of this `duration` or more")
-	fl.BoolVar(&e.ping, "ping", false, "beside each cycle, a TCP connect and, where allowed, an ICMP echo")
-	fl.IntSliceVar(&e.pin, "pin", nil, "run on the first of these `CPUs`, and show for each of them how long slowpath "+
-		"would not have run: 0,1")
-}
-
-func (e *eachFlags) check(cmd *cobra.Command, f *probeFlags) error {
+func (e *Each) check(changed func(flag string) bool, f *Options) error {
 	without := []string{"fresh-rate", "interval"}
-	if !e.on {
+	if !e.On {
 		without = []string{"steps", "write", "slow", "ping", "pin"}
 	}
 	for _, name := range without {
 		switch {
-		case !cmd.Flags().Changed(name):
-		case e.on:
+		case !changed(name):
+		case e.On:
 			return cli.Usagef("--%s has no effect with --each, which prints every cycle: leave it out", name)
 		default:
 			return cli.Usagef("--%s has no effect without --each: add it", name)
 		}
 	}
-	if !e.on {
+	if !e.On {
 		return nil
 	}
-	if !cmd.Flags().Changed("rate") {
+	if !changed("rate") {
 		f.perSecond = eachRate
 	}
-	if err := cli.Positive("slow", e.slow); err != nil {
+	if err := cli.Positive("slow", e.Slow); err != nil {
 		return err
 	}
 	if err := e.checkPin(); err != nil {
@@ -73,16 +58,16 @@ func (e *eachFlags) check(cmd *cobra.Command, f *probeFlags) error {
 }
 
 // parseSteps reads --steps.
-func (e *eachFlags) parseSteps() error {
+func (e *Each) parseSteps() error {
 	usual := "ping,get"
-	if e.write {
+	if e.Write {
 		usual = "set,get,del"
 	}
 	known := []string{
 		stepConnect, probe.StepAuth, probe.StepPing, probe.StepGet, probe.StepSet, probe.StepDel,
 	}
 	writes, commands := false, 0
-	for i, step := range strings.Split(cmp.Or(e.stepsText, usual), ",") {
+	for i, step := range strings.Split(cmp.Or(e.StepsText, usual), ",") {
 		step = strings.ToLower(strings.TrimSpace(step))
 		writing := step == probe.StepSet || step == probe.StepDel
 		switch {
@@ -94,7 +79,7 @@ func (e *eachFlags) parseSteps() error {
 			return cli.Usagef("--steps: connect opens the connection of the other steps; put it first")
 		case step == probe.StepAuth && e.fresh && i > 1:
 			return cli.Usagef("--steps: a new connection logs in at once; put auth after connect")
-		case writing && !e.write:
+		case writing && !e.Write:
 			return cli.Usagef("--steps: %s changes data: add --write, which lets slowpath write and delete a key "+
 				"of its own (slowpath:probe:...)", step)
 		case step == stepConnect:
@@ -108,22 +93,22 @@ func (e *eachFlags) parseSteps() error {
 		e.steps = append(e.steps, step)
 	}
 	if commands == 0 {
-		return cli.Usagef("--steps %s: no command follows; add ping or get", e.stepsText)
+		return cli.Usagef("--steps %s: no command follows; add ping or get", e.StepsText)
 	}
-	if e.write && !writes {
-		return cli.Usagef("--write has no effect: --steps %s has neither set nor del; leave it out", e.stepsText)
+	if e.Write && !writes {
+		return cli.Usagef("--write has no effect: --steps %s has neither set nor del; leave it out", e.StepsText)
 	}
 	return nil
 }
 
 // checkTargets refuses what these targets cannot do.
-func (e *eachFlags) checkTargets(targets []target.Target) error {
+func (e *Each) checkTargets(targets []target.Target) error {
 	for _, t := range targets {
 		if slices.Contains(e.steps, probe.StepAuth) && t.Password == "" {
 			return cli.Usagef("--steps: auth needs a password, and none is given for %s; give one, or leave auth out",
 				t.Addr())
 		}
-		if e.ping && t.Network == "unix" {
+		if e.Ping && t.Network == "unix" {
 			return cli.Usagef("--ping: there is no network to %s, a unix socket; leave it out", t.Addr())
 		}
 	}
@@ -131,7 +116,7 @@ func (e *eachFlags) checkTargets(targets []target.Target) error {
 }
 
 // stepsOf are the steps for a hop: a node that serves no key gets only those without one.
-func (e *eachFlags) stepsOf(h hop) []string {
+func (e *Each) stepsOf(h hop) []string {
 	if !h.noKeys {
 		return e.steps
 	}

@@ -1,4 +1,4 @@
-package main
+package probing
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 )
 
 // checkPin refuses CPUs on which this process may not run.
-func (e *eachFlags) checkPin() error {
+func (e *Each) checkPin() error {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
 		return fmt.Errorf("asking for the CPUs of this process: %w", err)
@@ -25,12 +25,12 @@ func (e *eachFlags) checkPin() error {
 			list = append(list, strconv.Itoa(cpu))
 		}
 	}
-	for i, cpu := range e.pin {
+	for i, cpu := range e.Pin {
 		switch {
 		case cpu < 0 || !may.IsSet(cpu):
 			return cli.Usagef("--pin %d: slowpath may not run on that CPU; give some of %s", cpu, strings.Join(list,
 				","))
-		case slices.Contains(e.pin[:i], cpu):
+		case slices.Contains(e.Pin[:i], cpu):
 			return cli.Usagef("--pin: CPU %d is there twice; give it once", cpu)
 		}
 	}
