@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/benching"
 	"slowpath/internal/cli"
 
 	"github.com/spf13/cobra"
@@ -53,20 +54,20 @@ func TestRatio(t *testing.T) {
 		{args: []string{"--ratio", "1:2:3"}, wrong: true},
 		{args: []string{"--command", "get", "--ratio", "1:9"}, wrong: true},
 	} {
-		var f workFlags
+		var f benching.Work
 		cmd := &cobra.Command{}
-		f.add(cmd.Flags())
+		addWorkFlags(cmd.Flags(), &f)
 		if err := cmd.Flags().Parse(c.args); err != nil {
 			t.Fatal(err)
 		}
-		err := f.spellOut()
+		err := f.SpellOut()
 		if (err != nil) != c.wrong || err != nil && cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%q: %v", c.args, err)
 		}
-		if got := strings.Join(f.commands, " "); err == nil && got != c.commands {
+		if got := strings.Join(f.Commands, " "); err == nil && got != c.commands {
 			t.Errorf("%q: commands %q, want %q", c.args, got, c.commands)
 		}
-		if got := strings.Join(f.ratios, " "); err == nil && got != c.ratios {
+		if got := strings.Join(f.Ratios, " "); err == nil && got != c.ratios {
 			t.Errorf("%q: shares %q, want %q", c.args, got, c.ratios)
 		}
 	}

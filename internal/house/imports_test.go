@@ -125,6 +125,7 @@ var layers = map[string]int{
 
 	"internal/cli":         9,
 	"internal/cli/clitest": 10, // for tests
+	"internal/benching":    10,
 	"internal/probing":     10,
 
 	"cmd/slowpath":     11,

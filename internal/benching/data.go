@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"bufio"
@@ -58,7 +58,7 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 	if err := d.Setup(ctx); err != nil {
 		return err
 	}
-	if !b.flags.prefill {
+	if !b.flags.Prefill {
 		return nil
 	}
 	_, err := d.Prefill(ctx, b.options.Load.Workload, b.options.Load.Seed, func(written, of uint64) {
@@ -73,7 +73,7 @@ func (b *benching) prepare(ctx context.Context, d *bench.Data, g source.Greeting
 // checkScripts: what a script does cannot be told from its text, and it can remove every key. A server that holds keys
 // gets scripts only with --dangerous; those of a log are left out otherwise, and the result says so.
 func (b *benching) checkScripts(ctx context.Context, d *bench.Data) error {
-	if b.flags.work.dangerous || !b.work().RunsScripts() {
+	if b.flags.Work.Dangerous || !b.work().RunsScripts() {
 		return nil
 	}
 	empty, err := d.Empty(ctx)
@@ -82,7 +82,7 @@ func (b *benching) checkScripts(ctx context.Context, d *bench.Data) error {
 		return err
 	case log != nil:
 		if err := log.LeaveOutScripts(); err != nil {
-			return cli.Usagef("--replay %s: %w", b.flags.replay.file, err)
+			return cli.Usagef("--replay %s: %w", b.flags.Replay.File, err)
 		}
 		return nil
 	}
@@ -152,7 +152,7 @@ func (b *benching) leave(ctx context.Context, d *bench.Data) error {
 
 // leavesNothing reports whether there are no keys to remove.
 func (b *benching) leavesNothing(d *bench.Data) bool {
-	return b.flags.keep || !b.flags.prefill && !d.WritesKeys()
+	return b.flags.Keep || !b.flags.Prefill && !d.WritesKeys()
 }
 
 // masterAfter is a master after the load: the node of a cluster that was named may have left it or died meanwhile, so

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type benchRecording struct {
 
 // startRecording makes the file, has the server watched, and returns when the watch is under way.
 func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) {
-	path := b.flags.record
+	path := b.flags.Record
 	if path == "" {
 		return nil, nil
 	}
@@ -45,8 +45,8 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	started := make(chan struct{})
 	w := source.Options{
-		Targets: []target.Target{o.Load.Target}, Cluster: o.Load.Cluster, Slow: "auto", Version: version,
-		NoProbe: !b.flags.probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
+		Targets: []target.Target{o.Load.Target}, Cluster: o.Load.Cluster, Slow: "auto", Version: b.app.Version,
+		NoProbe: !b.flags.Probe, Timeout: source.DefaultTimeout, Clock: o.Load.Clock,
 		Progress: func(s string) { b.app.Progress("%s", s) }, Started: func(int) { close(started) },
 	}
 	go func() { r.ended <- source.Run(ctx, w, file) }()
@@ -61,7 +61,7 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 }
 
 // close ends the watch and the file.
-func (r *benchRecording) close(a *app) error {
+func (r *benchRecording) close(a *Program) error {
 	r.load.Close()
 	r.cancel()
 	err := <-r.ended

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 
 // comparing is the same load on several targets in turn.
 type comparing struct {
-	app     *app
-	flags   *benchFlags
+	app     *Program
+	flags   *Options
 	clock   *clock.Real
 	targets []*comparedTarget
 }
@@ -39,9 +39,9 @@ type comparedTarget struct {
 }
 
 // compareTargets makes the loads of --compare-targets, and prints the table.
-func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) (err error) {
+func compareTargets(ctx context.Context, a *Program, f *Options, args []string) (err error) {
 	kinds, addresses := splitKinds(args)
-	targets, err := a.targets(ctx, addresses)
+	targets, err := a.Targets(ctx, addresses)
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func (a *app) compareTargets(ctx context.Context, f *benchFlags, args []string) 
 			return errors.Join(err, c.leave(ctx))
 		}
 	}
-	if a.where.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
+	if a.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
 		return errors.Join(cli.Usagef("-c: none of the targets is a node of a cluster; leave it out"), c.leave(ctx))
 	}
-	page, err := cli.NewFile("html", f.experiment.html) // a name that cannot be written ends it before the loads
+	page, err := cli.NewFile("html", f.Experiment.HTML) // a name that cannot be written ends it before the loads
 	if err != nil {
 		return errors.Join(err, c.leave(ctx))
 	}
@@ -92,7 +92,7 @@ func (c *comparing) open(ctx context.Context, to target.Target, kind string) err
 	t := &comparedTarget{}
 	flags := *c.flags
 	t.benching = &benching{app: c.app, flags: &flags}
-	t.experiment = &flags.experiment
+	t.experiment = &flags.Experiment
 	if err := t.use(c, to, false); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *comparing) open(ctx context.Context, to target.Target, kind string) err
 		return cli.Usagef("cluster:%s is not in a cluster (cluster-enabled no): leave out cluster:", to.Addr())
 	}
 	if kind == experiment.Cluster {
-		if to.Password != "" && !said && !c.app.where.Cluster {
+		if to.Password != "" && !said && !c.app.Cluster {
 			return cli.Usagef("%s is in a cluster, whose nodes all get the password: add -c, or write cluster:%[1]s",
 				layout.OneLine(to.Addr()))
 		}
@@ -129,11 +129,11 @@ func (c *comparing) open(ctx context.Context, to target.Target, kind string) err
 
 // use makes the options of the load on a target.
 func (t *comparedTarget) use(c *comparing, to target.Target, clustered bool) (err error) {
-	t.flags.load.Cluster = clustered
+	t.flags.Load.Cluster = clustered
 	if t.options, err = t.flags.options(); err != nil {
 		return err
 	}
-	t.options.Load.Target, t.options.Load.Clock, t.options.Version = to, c.clock, version
+	t.options.Load.Target, t.options.Load.Clock, t.options.Version = to, c.clock, c.app.Version
 	if err := t.options.Load.Check(); err != nil { // a target may be several servers
 		return cli.Usage(err)
 	}
@@ -169,18 +169,18 @@ func (t *comparedTarget) isCluster() bool { return t.info.Kind == experiment.Clu
 
 // run makes the loads and prints what they show; page is nil without --html.
 func (c *comparing) run(ctx context.Context, page *os.File) error {
-	f, first := &c.flags.experiment, c.targets[0]
-	loads, of := 0, (f.repeat+1)*len(c.targets)
+	f, first := &c.flags.Experiment, c.targets[0]
+	loads, of := 0, (f.Repeat+1)*len(c.targets)
 	compared, err := experiment.MakeTargets(ctx, experiment.TargetsOptions{
-		Setup: first.setup(), Targets: len(c.targets), Rounds: f.repeat, Open: first.options.Load.Open(),
+		Setup: first.setup(), Targets: len(c.targets), Rounds: f.Repeat, Open: first.options.Load.Open(),
 		Load:   func(ctx context.Context, i int) (experiment.Run, error) { return c.targets[i].load(ctx) },
 		Target: func(i int) experiment.ComparedTarget { return c.targets[i].info },
 		Progress: func(round, i int) {
-			name := fmt.Sprintf("round %d of %d", round, f.repeat)
+			name := fmt.Sprintf("round %d of %d", round, f.Repeat)
 			if round == 0 {
 				name = "a round that does not count"
 			}
-			left := time.Duration(of-loads) * (f.eachLasts + f.warmup)
+			left := time.Duration(of-loads) * (f.eachLasts + f.Warmup)
 			c.app.Progress("%s, %s %s; %v left; Ctrl-C ends it", name, experiment.TargetName(i),
 				c.targets[i].info.Address, left.Round(time.Second))
 			loads++
@@ -198,7 +198,7 @@ func (c *comparing) run(ctx context.Context, page *os.File) error {
 	if slices.ContainsFunc(compared.Targets, failed) {
 		c.app.Code = cli.ExitFindings
 	}
-	if c.flags.asJSON {
+	if c.flags.AsJSON {
 		err = results.TargetsJSON(c.app.Stdout, compared)
 	} else {
 		err = results.Targets(c.app.Stdout, compared, c.app.Style())
@@ -219,7 +219,7 @@ func (c *comparing) writePage(page *os.File, compared *experiment.Targets) error
 
 // load makes one load. One at whose end the target is gone says nothing of how fast it is.
 func (t *comparedTarget) load(ctx context.Context) (experiment.Run, error) {
-	r, err := t.measured(ctx, *t.flags, t.experiment.warmup)
+	r, err := t.measured(ctx, *t.flags, t.experiment.Warmup)
 	if err != nil {
 		return experiment.Run{}, err
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"context"
@@ -20,19 +20,19 @@ import (
 // experimenting is an experiment under way: loads that belong together.
 type experimenting struct {
 	*benching
-	experiment *experimentFlags
+	experiment *Experiment
 	loads      uint64
 }
 
 // makeExperiment makes the loads of --sweep, --find-max, --repeat and --compare, and prints what they show.
 func (b *benching) makeExperiment(ctx context.Context) error {
-	s := &experimenting{benching: b, experiment: &b.flags.experiment}
+	s := &experimenting{benching: b, experiment: &b.flags.Experiment}
 	s.experiment.eachLasts = lasts(&b.options.Load)
 	defer b.app.ProgressDone()
 	switch {
-	case s.experiment.sweep != "":
+	case s.experiment.Sweep != "":
 		return s.runSweep(ctx)
-	case s.experiment.findMax != "":
+	case s.experiment.FindMax != "":
 		return s.runFindMax(ctx)
 	}
 	return s.runRepeats(ctx)
@@ -41,8 +41,8 @@ func (b *benching) makeExperiment(ctx context.Context) error {
 func (s *experimenting) runSweep(ctx context.Context) error {
 	f := s.experiment
 	sweep, err := experiment.MakeSweep(ctx, experiment.SweepOptions{
-		Setup: s.setup(), Axis: f.axis, Repeats: f.repeat,
-		Gain: f.gainShare, Seed: s.flags.load.Seed,
+		Setup: s.setup(), Axis: f.axis, Repeats: f.Repeat,
+		Gain: f.gainShare, Seed: s.flags.Load.Seed,
 		Load: func(ctx context.Context, value int) (experiment.Run, error) {
 			return s.measure(ctx, f.at(*s.flags, value))
 		},
@@ -54,7 +54,7 @@ func (s *experimenting) runSweep(ctx context.Context) error {
 		return err
 	}
 	s.app.ProgressDone()
-	if s.flags.asJSON {
+	if s.flags.AsJSON {
 		return results.SweepJSON(s.app.Stdout, sweep)
 	}
 	return results.Sweep(s.app.Stdout, sweep, s.app.Style())
@@ -68,12 +68,12 @@ func (s *experimenting) runFindMax(ctx context.Context) error {
 	found, err := experiment.FindCapacity(ctx, experiment.CapacityOptions{
 		Setup: s.setup(), Limit: f.limit,
 		Start: f.startsWith, MaxPerSecond: engine.MaxPerSecond,
-		Precision: f.closeness, Confirm: f.confirm, MaxRuns: maxLoads,
+		Precision: f.closeness, Confirm: f.Confirm, MaxRuns: maxLoads,
 		Load: func(ctx context.Context, perSecond, part float64) (experiment.Run, error) {
 			flags := *s.flags
-			flags.rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
-			flags.load.Duration = time.Duration(float64(flags.load.Duration) * part)
-			return s.measureAfter(ctx, flags, time.Duration(float64(f.warmup)*part))
+			flags.Rate = strconv.FormatFloat(perSecond, 'f', -1, 64)
+			flags.Load.Duration = time.Duration(float64(flags.Load.Duration) * part)
+			return s.measureAfter(ctx, flags, time.Duration(float64(f.Warmup)*part))
 		},
 		Progress: func(n experiment.Step) {
 			s.app.Progress("load %d, %s: %s; holds %s, fails %s; about %v left", n.Load, n.Purpose,
@@ -87,7 +87,7 @@ func (s *experimenting) runFindMax(ctx context.Context) error {
 	if found.Holds == nil {
 		s.app.Code = cli.ExitFindings
 	}
-	if s.flags.asJSON {
+	if s.flags.AsJSON {
 		return results.CapacityJSON(s.app.Stdout, found)
 	}
 	return results.Capacity(s.app.Stdout, found, s.app.Style())
@@ -103,10 +103,10 @@ func bound(perSecond float64) string {
 func (s *experimenting) runRepeats(ctx context.Context) error {
 	f := s.experiment
 	repeats, err := experiment.MakeRepeats(ctx, experiment.RepeatsOptions{
-		Setup: s.setup(), Repeats: f.repeat,
+		Setup: s.setup(), Repeats: f.Repeat,
 		Open: s.options.Load.Open(), Baseline: f.baseline,
 		Load:     func(ctx context.Context) (experiment.Run, error) { return s.measure(ctx, *s.flags) },
-		Progress: func(n int) { s.app.Progress("load %d of %d, %s left", n, f.repeat, s.left(f.repeat-n+1)) },
+		Progress: func(n int) { s.app.Progress("load %d of %d, %s left", n, f.Repeat, s.left(f.Repeat-n+1)) },
 	})
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 	if c := repeats.Comparison; c != nil && (c.Verdict == experiment.Slower || c.Verdict == experiment.Mixed) {
 		s.app.Code = cli.ExitFindings
 	}
-	if s.flags.asJSON {
+	if s.flags.AsJSON {
 		return results.RepeatsJSON(s.app.Stdout, repeats)
 	}
 	return results.Repeats(s.app.Stdout, repeats, s.app.Style())
@@ -123,23 +123,23 @@ func (s *experimenting) runRepeats(ctx context.Context) error {
 
 // left is how long so many loads take.
 func (s *experimenting) left(loads int) time.Duration {
-	return (time.Duration(loads) * (s.experiment.eachLasts + s.experiment.warmup)).Round(time.Second)
+	return (time.Duration(loads) * (s.experiment.eachLasts + s.experiment.Warmup)).Round(time.Second)
 }
 
 func (s *experimenting) setup() experiment.Setup {
 	return experiment.Setup{
-		Version: version, Target: s.options.Target, Settings: bench.SettingsOf(s.options),
-		DurationNs: int64(s.experiment.eachLasts), WarmUpNs: int64(s.experiment.warmup),
+		Version: s.app.Version, Target: s.options.Target, Settings: bench.SettingsOf(s.options),
+		DurationNs: int64(s.experiment.eachLasts), WarmUpNs: int64(s.experiment.Warmup),
 	}
 }
 
 // measure makes one load, and before it the one that does not count. Each has a seed of its own, so that repeats are
 // not the same keys again.
-func (s *experimenting) measure(ctx context.Context, flags benchFlags) (experiment.Run, error) {
-	return s.measureAfter(ctx, flags, s.experiment.warmup)
+func (s *experimenting) measure(ctx context.Context, flags Options) (experiment.Run, error) {
+	return s.measureAfter(ctx, flags, s.experiment.Warmup)
 }
 
-func (s *experimenting) measureAfter(ctx context.Context, flags benchFlags, warmup time.Duration) (experiment.Run,
+func (s *experimenting) measureAfter(ctx context.Context, flags Options, warmup time.Duration) (experiment.Run,
 	error,
 ) {
 	r, err := s.measured(ctx, flags, warmup)
@@ -149,12 +149,12 @@ func (s *experimenting) measureAfter(ctx context.Context, flags benchFlags, warm
 	return runOf(r), nil
 }
 
-func (s *experimenting) measured(ctx context.Context, flags benchFlags, warmup time.Duration) (*bench.Result, error) {
+func (s *experimenting) measured(ctx context.Context, flags Options, warmup time.Duration) (*bench.Result, error) {
 	s.loads++
-	flags.load.Seed += s.loads
+	flags.Load.Seed += s.loads
 	if warmup > 0 {
 		warm := flags
-		warm.load.Duration, warm.load.Requests = warmup, 0
+		warm.Load.Duration, warm.Load.Requests = warmup, 0
 		if _, err := s.one(ctx, warm); err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (s *experimenting) measured(ctx context.Context, flags benchFlags, warmup t
 	return s.one(ctx, flags)
 }
 
-func (s *experimenting) one(ctx context.Context, flags benchFlags) (*bench.Result, error) {
+func (s *experimenting) one(ctx context.Context, flags Options) (*bench.Result, error) {
 	o, err := flags.options()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestBusyPollLeavesACPU(t *testing.T) {
 		threads, connections, cpus int
 		refused                    bool
 	}{{1, 50, 2, false}, {2, 50, 2, true}, {4, 1, 2, false}, {1, 1, 1, true}, {3, 50, 4, false}} {
-		f := benchFlags{load: engine.Options{BusyPoll: true, Threads: c.threads, Connections: c.connections}}
+		f := Options{Load: engine.Options{BusyPoll: true, Threads: c.threads, Connections: c.connections}}
 		if err := f.checkThreads(c.cpus); (err != nil) != c.refused {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // live shows the running second: on a terminal each, elsewhere now and then.
 type live struct {
-	app         *app
+	app         *Program
 	connections int // that should be open
 	total       time.Duration
 	errors      int64

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"bufio"
@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
@@ -24,20 +22,11 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-// replayFlags are those of a load that replays a log.
-type replayFlags struct {
-	file     string
-	speed    string
-	realKeys bool
-}
-
-func (f *replayFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.file, "replay", "", "`file` whose commands are sent: what redis-cli monitor printed (- is "+
-		"stdin), or a recording")
-	fl.StringVar(&f.speed, "replay-speed", "1", "how much `faster` than the log: 1 is its own pace, 2 twice that; "+
-		"max: as fast as connections and pipeline allow")
-	fl.BoolVar(&f.realKeys, "real-keys", false, "send the keys as the log has them, without slowpath: before them: "+
-		"writes to the data of others, and removes nothing")
+// Replay are those of a load that replays a log.
+type Replay struct {
+	File     string
+	Speed    string
+	RealKeys bool
 }
 
 const (
@@ -49,9 +38,9 @@ const (
 )
 
 // check refuses what does not go with a log, before it is read.
-func (f *replayFlags) check(b *benchFlags) error {
-	given := b.experiment.given.Changed
-	if f.file == "" {
+func (f *Replay) check(b *Options) error {
+	given := b.Experiment.Given.Changed
+	if f.File == "" {
 		for _, name := range []string{"replay-speed", "real-keys"} {
 			if given(name) {
 				return cli.Usagef("--%s is for --replay: add it, or leave this out", name)
@@ -83,7 +72,7 @@ func (f *replayFlags) check(b *benchFlags) error {
 			}
 		}
 	}
-	if f.realKeys && given("key-prefix") {
+	if f.RealKeys && given("key-prefix") {
 		return cli.Usagef("--real-keys sends the keys as they are: leave out --key-prefix")
 	}
 	_, err := f.pace()
@@ -91,36 +80,36 @@ func (f *replayFlags) check(b *benchFlags) error {
 }
 
 // pace is load.Options.ReplaySpeed.
-func (f *replayFlags) pace() (float64, error) {
-	if f.speed == fastest {
+func (f *Replay) pace() (float64, error) {
+	if f.Speed == fastest {
 		return 0, nil
 	}
-	v, err := strconv.ParseFloat(f.speed, 64)
+	v, err := strconv.ParseFloat(f.Speed, 64)
 	if err != nil || !(v > 0 && v <= mostSpeed) || math.IsInf(1/v, 0) {
 		return 0, cli.Usagef("--replay-speed %q: give 1 for the pace of the log, another number for so many times as "+
-			"fast, or %s", f.speed, fastest)
+			"fast, or %s", f.Speed, fastest)
 	}
 	return v, nil
 }
 
 // read reads the log into the options of the load.
-func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err error) {
-	if f.file == "" {
+func (f *Replay) read(ctx context.Context, a *Program, b *Options) (err error) {
+	if f.File == "" {
 		return nil
 	}
 	o := workload.ReplayOptions{
-		KeyPrefix: cmp.Or(b.work.keyPrefix, replayPrefix), KeepKeys: f.realKeys,
-		Dangerous: b.work.dangerous, Cluster: b.load.Cluster, Seed: b.load.Seed,
+		KeyPrefix: cmp.Or(b.Work.KeyPrefix, replayPrefix), KeepKeys: f.RealKeys,
+		Dangerous: b.Work.Dangerous, Cluster: b.Load.Cluster, Seed: b.Load.Seed,
 	}
-	if o.Keys, err = b.work.keyRange(); err != nil {
+	if o.Keys, err = b.Work.keyRange(); err != nil {
 		return err
 	}
-	a.Progress("reading %s", f.file)
+	a.Progress("reading %s", f.File)
 	defer a.ProgressDone()
 	ended := make(chan error, 1)
 	go func() { // a pipe may hold the log back
 		log, err := f.open(a, o, b)
-		b.load.Replay = log
+		b.Load.Replay = log
 		ended <- err
 	}()
 	select {
@@ -131,20 +120,20 @@ func (f *replayFlags) read(ctx context.Context, a *app, b *benchFlags) (err erro
 	if err != nil {
 		return err
 	}
-	b.load.ReplaySpeed, err = f.pace()
-	if !b.experiment.given.Changed("connections") {
-		b.load.Connections = min(b.load.Replay.Clients(), mostByDefault)
+	b.Load.ReplaySpeed, err = f.pace()
+	if !b.Experiment.Given.Changed("connections") {
+		b.Load.Connections = min(b.Load.Replay.Clients(), mostByDefault)
 	}
 	return err
 }
 
 // open finds out from the file itself what it is.
-func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*workload.Replay, error) {
+func (f *Replay) open(a *Program, o workload.ReplayOptions, b *Options) (*workload.Replay, error) {
 	in := a.Stdin
-	if f.file != "-" {
-		file, err := os.Open(f.file)
+	if f.File != "-" {
+		file, err := os.Open(f.File)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usagef("--replay: no such file: %s; redis-cli monitor > FILE makes one", f.file)
+			return nil, cli.Usagef("--replay: no such file: %s; redis-cli monitor > FILE makes one", f.File)
 		}
 		if err != nil {
 			return nil, cli.Usagef("--replay: %w", err)
@@ -158,41 +147,41 @@ func (f *replayFlags) open(a *app, o workload.ReplayOptions, b *benchFlags) (*wo
 		return f.recorded(a, o)
 	}
 	for _, name := range []string{"keys", "key-distribution"} {
-		if b.experiment.given.Changed(name) {
+		if b.Experiment.Given.Changed(name) {
 			return nil, cli.Usagef("--replay: the log has keys of its own, and --%s is for recordings, which "+
 				"have none: leave it out", name)
 		}
 	}
 	log, err := workload.ReadMonitor(text, o)
 	if err != nil {
-		return nil, cli.Usagef("--replay %s: %w", f.file, err)
+		return nil, cli.Usagef("--replay %s: %w", f.File, err)
 	}
 	return log, nil
 }
 
-func (f *replayFlags) recorded(a *app, o workload.ReplayOptions) (*workload.Replay, error) {
-	if f.file == "-" {
+func (f *Replay) recorded(a *Program, o workload.ReplayOptions) (*workload.Replay, error) {
+	if f.File == "-" {
 		return nil, cli.Usagef("--replay -: a recording is not read from stdin: name its file")
 	}
-	rec, err := a.openRecording(f.file)
+	rec, err := a.Recording(f.File)
 	if err != nil {
 		return nil, err
 	}
 	log, err := workload.ReadRecording(rec, o)
 	if err != nil {
-		return nil, cli.Usagef("--replay %s: %w", f.file, err)
+		return nil, cli.Usagef("--replay %s: %w", f.File, err)
 	}
 	return log, nil
 }
 
 // said is the flags as they were given, for the result.
-func (f *replayFlags) said(keyPrefix string) any {
+func (f *Replay) said(keyPrefix string) any {
 	return struct {
 		Replay    string `json:"replay"`
 		Speed     string `json:"replay_speed"`
 		KeyPrefix string `json:"key_prefix,omitempty"`
 		RealKeys  bool   `json:"real_keys,omitempty"`
-	}{f.file, f.speed, keyPrefix, f.realKeys}
+	}{f.File, f.Speed, keyPrefix, f.RealKeys}
 }
 
 // lasts is how long a load is meant to take; 0 where it is not known before.
@@ -217,7 +206,7 @@ func (b *benching) work() bench.Workload {
 
 // asks reports whether a server with keys of others is to be loaded only if somebody says so.
 func (b *benching) asks(remote string) bool {
-	return !b.flags.yes && (b.flags.replay.realKeys || !loopback(b.options.Load.Target, remote))
+	return !b.flags.Yes && (b.flags.Replay.RealKeys || !loopback(b.options.Load.Target, remote))
 }
 
 // whyAsk says why, of a server with so many keys.
@@ -227,7 +216,7 @@ func (b *benching) whyAsk(keys int64) string {
 	if keys == 1 {
 		held = "1 key"
 	}
-	if b.flags.replay.realKeys {
+	if b.flags.Replay.RealKeys {
 		return fmt.Sprintf("%s holds %s not of a load, and --real-keys may write to them", addr, held)
 	}
 	return fmt.Sprintf("%s is not on this host and holds %s not of a load: others may use it, and a load "+

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"errors"
@@ -22,12 +22,12 @@ type benchFiles struct {
 
 // openFiles makes the files before the load, so that a name that cannot be written ends the command and not the load.
 // Files that exist are not overwritten.
-func openFiles(f *benchFlags) (_ *benchFiles, err error) {
+func openFiles(f *Options) (_ *benchFiles, err error) {
 	b := &benchFiles{}
-	if b.csv, err = cli.NewFile("csv", f.csv); err != nil {
+	if b.csv, err = cli.NewFile("csv", f.CSV); err != nil {
 		return nil, err
 	}
-	if b.hlog, err = cli.NewFile("hlog", f.hlog); err != nil {
+	if b.hlog, err = cli.NewFile("hlog", f.HLog); err != nil {
 		b.discard()
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package benching
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 const mostScheduleBytes = 16_000_000
 
 // stretches is the schedule of an open loop, none for a closed one.
-func (f *benchFlags) stretches() ([]engine.Stretch, error) {
+func (f *Options) stretches() ([]engine.Stretch, error) {
 	given := 0
-	for _, s := range []string{f.rate, f.ramp, f.schedule} {
+	for _, s := range []string{f.Rate, f.Ramp, f.Schedule} {
 		if s != "" {
 			given++
 		}
@@ -25,18 +25,18 @@ func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 	switch {
 	case given > 1:
 		return nil, cli.Usagef("--rate, --ramp and --schedule each give the schedule: choose one")
-	case f.rate != "":
-		rate, err := parseLoadRate(f.rate)
+	case f.Rate != "":
+		rate, err := parseLoadRate(f.Rate)
 		if err != nil {
-			return nil, cli.Usagef("--rate %q: %w", f.rate, err)
+			return nil, cli.Usagef("--rate %q: %w", f.Rate, err)
 		}
 		return []engine.Stretch{{Lasts: f.lasts(), From: rate, To: rate}}, nil
-	case f.ramp != "":
+	case f.Ramp != "":
 		return f.parseRamp()
-	case f.schedule != "":
+	case f.Schedule != "":
 		return f.readSchedule()
 	}
-	if f.load.Arrivals != engine.Uniform {
+	if f.Load.Arrivals != engine.Uniform {
 		return nil, cli.Usagef("--arrivals is for an open loop: add --rate")
 	}
 	return nil, nil
@@ -44,51 +44,51 @@ func (f *benchFlags) stretches() ([]engine.Stretch, error) {
 
 func parseLoadRate(s string) (float64, error) { return cli.ParseRateUpTo(s, engine.MaxPerSecond) }
 
-func (f *benchFlags) lasts() time.Duration {
-	if f.load.Duration == 0 {
+func (f *Options) lasts() time.Duration {
+	if f.Load.Duration == 0 {
 		return endless
 	}
-	return f.load.Duration
+	return f.Load.Duration
 }
 
-func (f *benchFlags) parseRamp() ([]engine.Stretch, error) {
-	if f.load.Duration == 0 {
+func (f *Options) parseRamp() ([]engine.Stretch, error) {
+	if f.Load.Duration == 0 {
 		return nil, cli.Usagef("--ramp needs --for: how long it takes from one rate to the other")
 	}
-	from, to, ok := strings.Cut(f.ramp, "..")
+	from, to, ok := strings.Cut(f.Ramp, "..")
 	if !ok {
-		return nil, cli.Usagef("--ramp %q: give FROM..TO such as 1000/s..50000/s", f.ramp)
+		return nil, cli.Usagef("--ramp %q: give FROM..TO such as 1000/s..50000/s", f.Ramp)
 	}
-	s := engine.Stretch{Lasts: f.load.Duration}
+	s := engine.Stretch{Lasts: f.Load.Duration}
 	var err error
 	if s.From, err = parseLoadRate(from); err == nil {
 		s.To, err = parseLoadRate(to)
 	}
 	if err != nil {
-		return nil, cli.Usagef("--ramp %q: %w", f.ramp, err)
+		return nil, cli.Usagef("--ramp %q: %w", f.Ramp, err)
 	}
 	return []engine.Stretch{s}, nil
 }
 
 // readSchedule reads the file of --schedule. The load is as long as it says, unless --for ends it earlier.
-func (f *benchFlags) readSchedule() ([]engine.Stretch, error) {
-	body, err := cli.ReadNamed(f.schedule, mostScheduleBytes)
+func (f *Options) readSchedule() ([]engine.Stretch, error) {
+	body, err := cli.ReadNamed(f.Schedule, mostScheduleBytes)
 	if err != nil {
 		return nil, cli.Usagef("--schedule: %w", err)
 	}
 	ss, err := engine.ParseSchedule(bytes.NewReader(body))
 	if err != nil {
-		return nil, cli.Usagef("--schedule %s: %w", f.schedule, err)
+		return nil, cli.Usagef("--schedule %s: %w", f.Schedule, err)
 	}
 	var lasts time.Duration
 	for _, s := range ss {
 		if lasts += s.Lasts; lasts > cli.MostTime {
-			return nil, cli.Usagef("--schedule %s: its lines take more than %v in all (ten years)", f.schedule,
+			return nil, cli.Usagef("--schedule %s: its lines take more than %v in all (ten years)", f.Schedule,
 				cli.MostTime)
 		}
 	}
-	if f.load.Duration == 0 || lasts < f.load.Duration {
-		f.load.Duration = lasts
+	if f.Load.Duration == 0 || lasts < f.Load.Duration {
+		f.Load.Duration = lasts
 	}
 	return ss, nil
 }
