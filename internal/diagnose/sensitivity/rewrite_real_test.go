@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/bounds"
+	"slowpath/internal/house/needs"
 )
 
 // TestRewrite: nearly all bounds can be scaled.
 func TestRewrite(t *testing.T) {
+	needs.Real(t, needs.Command("go", "golang"))
 	rewritten(t, t.TempDir())
 }
 
