@@ -36,6 +36,8 @@ check 'a changed configuration is kept' has "$root/etc/slowpath/slowpath.yaml" '
 check 'the new one is beside it' cmp packaging/slowpath.yaml "$root/etc/slowpath/slowpath.yaml.dpkg-dist"
 check 'the state is kept' test -e "$root/$state"
 
+mount -t proc proc "$root/proc" # by which a program knows where it is
+mounts=("$root/proc" "${mounts[@]}")
 check 'the lab is not in the package' says 'slowpath-lab is missing' inside slowpath lab list
 check 'the lab installs' put "$lab"
 check 'slowpath lab runs it' says server-cfs-throttled inside slowpath lab list
