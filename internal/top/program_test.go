@@ -22,7 +22,7 @@ func TestProgram(t *testing.T) {
 	shows := func(text string) {
 		t.Helper()
 		teatest.WaitFor(t, p.Output(), func(out []byte) bool { return bytes.Contains(out, []byte(text)) },
-			teatest.WithDuration(30*time.Second))
+			teatest.WithDuration(2*time.Minute))
 	}
 	p.Send(f)
 	shows("[1 slow calls]")
@@ -33,7 +33,7 @@ func TestProgram(t *testing.T) {
 	p.Send(tea.WindowSizeMsg{Width: 240, Height: 80})
 	shows("Verdict of the last")
 	p.Type("q")
-	last := p.FinalModel(t, teatest.WithFinalTimeout(30*time.Second)).(measured)
+	last := p.FinalModel(t, teatest.WithFinalTimeout(2*time.Minute)).(measured)
 	if !last.ending {
 		t.Error("it ended without the key")
 	}

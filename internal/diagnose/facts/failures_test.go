@@ -57,7 +57,11 @@ func TestFailureOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			patience := time.Minute
+			if tt.want == FailedNoReply {
+				patience = time.Second / 2
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			s, _, err := session.Open(ctx, to, "test")
 			if err == nil {

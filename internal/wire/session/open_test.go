@@ -80,7 +80,7 @@ func TestOpenRefused(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&to)
 			}
-			_, opening, err := Open(within(t, 5*time.Second), to, "")
+			_, opening, err := Open(within(t, enough), to, "")
 			if err == nil || tt.kind != nil && !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.text) {
 				t.Fatalf("got %v, want %v with %q", err, tt.kind, tt.text)
 			}
@@ -111,8 +111,8 @@ func scriptedLine(text string) func(net.Conn) {
 
 func TestOpenHangs(t *testing.T) {
 	to := listen(t, scripted(map[string]string{"PING": "hang"}))
-	_, _, err := Open(within(t, 500*time.Millisecond), to, "")
-	said := regexp.MustCompile(`no reply to PING within (500|4[0-9][0-9])ms`) // what is left of it once it is connected
+	_, _, err := Open(within(t, time.Second), to, "")
+	said := regexp.MustCompile(`no reply to PING within \S+`) // what was left of it once it was connected
 	if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !said.MatchString(err.Error()) {
 		t.Error(err)
 	}
@@ -122,7 +122,7 @@ func TestOpenWithStateStillGivesASession(t *testing.T) {
 	for _, state := range []string{"LOADING x", "BUSY x", "MASTERDOWN x"} {
 		to := listen(t, scripted(map[string]string{"PING": "-" + state + "\r\n", "SELECT": "-" + state + "\r\n"}))
 		to.DB = 1
-		if s, _, err := Open(within(t, 5*time.Second), to, ""); err != nil {
+		if s, _, err := Open(within(t, enough), to, ""); err != nil {
 			t.Error(err)
 		} else {
 			s.Close()
@@ -138,7 +138,7 @@ func TestOpenPasswordNotNeeded(t *testing.T) {
 	} {
 		to := listen(t, scripted(map[string]string{"AUTH": "-" + text + "\r\n"}))
 		to.Password = "x"
-		s, _, err := Open(within(t, 5*time.Second), to, "me")
+		s, _, err := Open(within(t, enough), to, "me")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestOpenThroughProxy(t *testing.T) {
 func TestOpenRefusedConnection(t *testing.T) {
 	to := listen(t, func(net.Conn) {})
 	to.Port = 1
-	if _, _, err := Open(within(t, 10*time.Second), to, ""); !errors.Is(err, target.ErrRefused) {
+	if _, _, err := Open(within(t, enough), to, ""); !errors.Is(err, target.ErrRefused) {
 		t.Error(err)
 	}
 }
