@@ -66,21 +66,7 @@ func runScripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
-		Setup: func(e *testscript.Env) error {
-			e.Setenv("XDG_CACHE_HOME", e.WorkDir)
-			cache, err := os.UserCacheDir() // of programs, for scripts that need real ones
-			if err != nil {
-				return err
-			}
-			e.Setenv("USER_CACHE", cache)
-			e.Setenv("LANG", "C.UTF-8")
-			clitest.SetUp(e)
-			// Servers run as another user, and have their files in there.
-			if err := os.Chmod(filepath.Dir(e.WorkDir), 0o755); err != nil {
-				return err
-			}
-			return os.MkdirAll(e.Getenv("TMPDIR"), 0o700)
-		},
+		Setup:               clitest.SetUp,
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "redis":

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,8 +26,22 @@ import (
 
 const processesKey = "processes"
 
-// SetUp has a script keep its processes.
-func SetUp(e *testscript.Env) { e.Values[processesKey] = map[string]*process{} }
+// SetUp has a script keep its processes, and gives it directories of its own.
+func SetUp(e *testscript.Env) error {
+	e.Values[processesKey] = map[string]*process{}
+	e.Setenv("XDG_CACHE_HOME", e.WorkDir)
+	cache, err := os.UserCacheDir() // of programs, for scripts that need real ones
+	if err != nil {
+		return err
+	}
+	e.Setenv("USER_CACHE", cache)
+	e.Setenv("LANG", "C.UTF-8")
+	// Agents give root up, and servers of the lab run as another user: both have their files in there.
+	if err := os.Chmod(filepath.Dir(e.WorkDir), 0o755); err != nil {
+		return err
+	}
+	return os.MkdirAll(e.Getenv("TMPDIR"), 0o700)
+}
 
 // process is a command in the background of a script.
 type process struct {

@@ -60,6 +60,7 @@ func (s suite) all() int {
 	for _, name := range r.takeLeft(needs.LeftToAlone) {
 		fmt.Fprintln(s.out, "alone:", name)
 		_ = s.part(r, "", s.only(name)...) // what failed is in the results
+		r.ran(name)
 	}
 	again := r.failedOutside()
 	for _, name := range again {
@@ -72,7 +73,7 @@ func (s suite) all() int {
 		return 1
 	}
 	if err != nil && len(again) == 0 {
-		fmt.Fprintf(s.out, "go test: %v, and no test failed: its output is above, and in bin/test.json\n", err)
+		fmt.Fprintf(s.out, "go test: %v, and no test failed: what it said is above\n", err)
 		return 1
 	}
 	return 0
@@ -91,11 +92,12 @@ func (s suite) part(r *results, env string, args ...string) error {
 	return err
 }
 
-// only are the arguments that run one test of one package, with the flags of this run that do not choose tests.
+// only are the arguments that run one test of one package, with the flags of this run (-NAME or -NAME=VALUE) that do not
+// choose tests.
 func (s suite) only(name testName) []string {
 	var flags []string
 	for _, a := range s.args {
-		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "-run") && strings.Contains(a, "=") || a == "-short" {
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "-run") {
 			flags = append(flags, a)
 		}
 	}

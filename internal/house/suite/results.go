@@ -42,6 +42,7 @@ type results struct {
 	tests    map[testName]*result
 	order    []testName
 	builds   map[string]*strings.Builder // what the compiler said, by package
+	broken   map[string]string           // packages that failed without a test that did, and what they said
 	died     map[string]bool             // packages whose test binary ended by itself
 	before   map[testName]string         // output of tests that failed and were run again
 }
@@ -49,7 +50,7 @@ type results struct {
 func newResults(progress io.Writer) *results {
 	return &results{
 		progress: progress, tests: map[testName]*result{}, builds: map[string]*strings.Builder{},
-		died: map[string]bool{}, before: map[testName]string{},
+		broken: map[string]string{}, died: map[string]bool{}, before: map[testName]string{},
 	}
 }
 
@@ -98,6 +99,30 @@ func (r *results) take(e event) {
 		if e.Action == "pass" {
 			t.output.Reset()
 		}
+		if e.Test == "" {
+			r.packageEnded(e.Package, e.Action)
+			t.output.Reset()
+		}
+	}
+}
+
+// packageEnded fails the tests that had not ended when their package did. A package that failed without a failed test
+// is broken: it did not build, or its binary ended by itself.
+func (r *results) packageEnded(pkg, action string) {
+	failed := false
+	for _, n := range r.order {
+		t := r.tests[n]
+		if n.pkg != pkg || n.test == "" {
+			continue
+		}
+		if t.action == "" {
+			t.action = "fail"
+			r.died[pkg] = true
+		}
+		failed = failed || t.action == "fail"
+	}
+	if action == "fail" && !failed {
+		r.broken[pkg] = r.tests[testName{pkg, ""}].output.String()
 	}
 }
 
@@ -129,6 +154,13 @@ func (r *results) takeLeft(to string) (names []testName) {
 }
 
 func byName(a, b testName) int { return strings.Compare(a.String(), b.String()) }
+
+// ran fails a test that was to run alone and did not.
+func (r *results) ran(name testName) {
+	if r.tests[name] == nil {
+		r.take(event{Action: "fail", Package: name.pkg, Test: name.test, Output: ""})
+	}
+}
 
 // forget removes a test function with its subtests.
 func (r *results) forget(name testName) {
@@ -169,31 +201,41 @@ func (r *results) outputOf(name testName) string {
 	return b.String()
 }
 
-// failed are all tests that failed, and the packages that failed without a test that did: these did not build, or died.
+// failed are the tests that failed, those that were run again and did not pass, and packages that are broken.
 func (r *results) failed() (names []testName) {
-	inTests := map[string]bool{}
+	for _, n := range r.order {
+		if n.test != "" && r.tests[n].action == "fail" {
+			names = append(names, n)
+		}
+	}
 	for n := range r.before {
-		inTests[n.pkg] = true
-	}
-	for _, n := range r.order {
-		// A test without an end was running when its binary died.
-		if n.test != "" && (r.tests[n].action == "fail" || r.tests[n].action == "" && r.died[n.pkg]) {
-			names = append(names, n)
-			inTests[n.pkg] = true
-		}
-	}
-	for _, n := range r.order {
-		if n.test == "" && r.tests[n].action == "fail" && !inTests[n.pkg] {
+		if t := r.tests[n]; t == nil || t.action == "skip" {
 			names = append(names, n)
 		}
 	}
+	for pkg := range r.broken {
+		names = append(names, testName{pkg, ""})
+	}
+	slices.SortFunc(names, byName)
 	return names
+}
+
+// said is what a test or package that failed printed, in all its runs.
+func (r *results) said(name testName) string {
+	if name.test == "" {
+		return r.broken[name.pkg]
+	}
+	out := r.before[name]
+	if t := r.tests[name]; t != nil {
+		out += t.output.String()
+	}
+	return out
 }
 
 // flaky are the tests that failed beside others, and passed alone.
 func (r *results) flaky() (names []testName) {
 	for name := range r.before {
-		if t := r.tests[name]; t != nil && t.action != "fail" {
+		if t := r.tests[name]; t != nil && t.action == "pass" {
 			names = append(names, name)
 		}
 	}

@@ -19,7 +19,7 @@ func (r *results) summary(out io.Writer) {
 			fmt.Fprint(out, r.builds[build].String())
 		}
 		for _, n := range failed {
-			fmt.Fprintf(out, "%s\n%s\n", n, r.tests[n].output.String())
+			fmt.Fprintf(out, "%s\n%s\n", n, r.said(n))
 		}
 	}
 	flaky := r.flaky()
