@@ -57,7 +57,7 @@ func FuzzReply(f *testing.F) {
 
 func TestParseStat(t *testing.T) {
 	st, err := parseStat([]byte("12 (a) b (c)) S 1 12 7 34816 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8812 0 0"))
-	if err != nil || st != (procStat{state: 'S', session: 7, tty: 34816, start: 8812}) {
+	if err != nil || st != (procStat{state: 'S', session: 7, tty: 34816, threads: 1, start: 8812}) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	for _, bad := range []string{"", "12 (a", "12 (a) S 1 2", "1 (a) S 1 1 x 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8812 0 " +

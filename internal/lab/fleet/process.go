@@ -24,6 +24,7 @@ type procStat struct {
 	state   byte
 	session int
 	tty     int
+	threads int
 	start   uint64
 }
 
@@ -39,8 +40,10 @@ func parseStat(body []byte) (procStat, error) {
 	}
 	session, err1 := strconv.Atoi(f[3])
 	tty, err2 := strconv.Atoi(f[4])
-	start, err3 := strconv.ParseUint(f[19], 10, 64)
-	return procStat{state: f[0][0], session: session, tty: tty, start: start}, errors.Join(err1, err2, err3)
+	threads, err3 := strconv.Atoi(f[17])
+	start, err4 := strconv.ParseUint(f[19], 10, 64)
+	return procStat{state: f[0][0], session: session, tty: tty, threads: threads, start: start},
+		errors.Join(err1, err2, err3, err4)
 }
 
 func (h Host) stat(pid int) (procStat, error) {
@@ -61,10 +64,11 @@ func (h Host) process(pid int) (Process, error) {
 }
 
 // alive reports whether a process is alive. A zombie is not: it holds nothing any more, and its parent may be slow to
-// reap it.
+// reap it. It is as long as other threads of it end, which keep its files open, and with them its port.
 func (h Host) alive(p Process) bool {
 	st, err := h.stat(p.PID)
-	return err == nil && st.start == p.StartTicks && st.state != 'Z' && st.state != 'X'
+	ended := st.state == 'X' || st.state == 'Z' && st.threads <= 1
+	return err == nil && st.start == p.StartTicks && !ended
 }
 
 // pids lists the processes of the host.

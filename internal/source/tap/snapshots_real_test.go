@@ -5,6 +5,7 @@ package tap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -37,6 +38,7 @@ while True:
     for c in conns:
         if together:
             c.recv(64)
+    print("all have answered", flush=True)
     time.sleep(0.002)
 `
 
@@ -96,10 +98,18 @@ func watchStops(t *testing.T, nodes []Node, client *exec.Cmd) *taper {
 	w := &snapshotWatch{Recording: p.rec, snapshotReader: p.snapshots, node: slow.Address}
 	p.recorder.Sink, p.snapshots = w, w
 	p.start(t)
-	if err := client.Start(); err != nil {
+	said, err := client.StdoutPipe()
+	if err == nil {
+		err = client.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Process.Kill(); _ = client.Wait() }()
+	if _, err := said.Read(make([]byte, 1)); err != nil { // it calls: each stop makes one of its calls slow
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, said) //nolint:errcheck // until the client ends
 	looked := int64(0) // stops in which a snapshot was taken
 	await.Until(t, "snapshots are taken while the server is stopped", func() bool {
 		calls := w.calls.Load()
