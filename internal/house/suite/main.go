@@ -92,8 +92,8 @@ func (s suite) part(r *results, env string, args ...string) error {
 	return err
 }
 
-// only are the arguments that run one test of one package, with the flags of this run (-NAME or -NAME=VALUE) that do not
-// choose tests.
+// only are the arguments that run one test of one package, with the flags of this run (-NAME or -NAME=VALUE) that do
+// not choose tests.
 func (s suite) only(name testName) []string {
 	var flags []string
 	for _, a := range s.args {
