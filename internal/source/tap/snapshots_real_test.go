@@ -110,7 +110,7 @@ func watchStops(t *testing.T, nodes []Node, client *exec.Cmd) *taper {
 		t.Fatal(err)
 	}
 	go io.Copy(io.Discard, said) //nolint:errcheck // until the client ends
-	looked := int64(0) // stops in which a snapshot was taken
+	looked := int64(0)           // stops in which a snapshot was taken
 	await.Until(t, "snapshots are taken while the server is stopped", func() bool {
 		calls := w.calls.Load()
 		err := syscall.Kill(slow.PID, syscall.SIGSTOP)
