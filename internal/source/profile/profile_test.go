@@ -120,6 +120,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	t.Cleanup(func() { redis.Close() })
 	go func() {
 		for c, err := redis.Accept(); err == nil; c, err = redis.Accept() {
+			_, _ = c.Read(make([]byte, 4096)) // as a server does, it answers a request
 			fmt.Fprint(c, "-ERR unknown command\r\n")
 			c.Close()
 		}
