@@ -19,6 +19,7 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/cli/clitest"
+	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/codis"
 )
@@ -91,6 +92,8 @@ func command(run func() error) func() {
 //	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout.
 //	               POST sets $INCIDENT, if it makes one.
 //	halve FROM TO  copies the first half
+//	unpack SCENARIO FILE
+//	               the recording that the corpus has of a scenario
 func TestScripts(t *testing.T) {
 	needs.Real(t)
 	runScripts(t, "testdata")
@@ -118,7 +121,7 @@ func runScripts(t *testing.T, dir string) {
 		},
 		Cmds: clitest.Commands(map[string]func(*testscript.TestScript, bool, []string){
 			"redis": lab.start, "freeze": lab.freeze, "fake": startFake, "reached": reached,
-			"recorded": recorded, "halve": halve,
+			"recorded": recorded, "halve": halve, "unpack": unpack,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
 			"moment": moment, "counted": counted, "monitor": monitorServer,
 			"page": askPage,
@@ -133,6 +136,13 @@ func halve(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body[:len(body)/2], 0o600))
+}
+
+func unpack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unpack SCENARIO FILE")
+	}
+	ts.Check(corpus.Unpack(args[0], ts.MkAbs(args[1])))
 }
 
 func mountDisk(ts *testscript.TestScript, neg bool, args []string) {

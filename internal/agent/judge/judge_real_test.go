@@ -177,14 +177,16 @@ func TestEndOfContext(t *testing.T) {
 		_, err := judge.Verdict(ctx, judge.Options{Executable: script, Recording: "x"})
 		ended <- err
 	}()
-	var pid []byte
-	await.Until(t, "the program runs", func() bool {
+	var pid, environment []byte
+	proc := ""
+	await.Until(t, "the program runs, as sleep", func() bool {
 		pid, _ = os.ReadFile(running)
-		return len(pid) > 0
+		proc = "/proc/" + strings.TrimSpace(string(pid))
+		program, _ := os.ReadFile(proc + "/comm")
+		environment, _ = os.ReadFile(proc + "/environ") // empty in the middle of exec
+		return string(program) == "sleep\n" && len(environment) > 0
 	})
-	proc := "/proc/" + strings.TrimSpace(string(pid))
 	stat, _ := os.ReadFile(proc + "/stat")
-	environment, _ := os.ReadFile(proc + "/environ")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
