@@ -8,6 +8,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # Packages that also build on other systems than Linux.
 PORTABLE := ./cmd/slowpath ./internal/wire/resp ./internal/wire/target ./internal/wire/cluster ./internal/recording \
 	./internal/diagnose/... ./internal/report/... ./internal/format ./internal/live ./internal/top
@@ -38,6 +39,7 @@ test: deps build ## hermetic and real tests; ends with what was skipped and why
 test-long: deps build ## all tests, and what takes too long for each change: once a day, as root
 	@scripts/deps tests
 	@LAYER=long scripts/test -timeout=60m
+	$(GO) run $(GOLANGCI) run
 	$(MAKE) examples faults packages grade
 	scripts/old-kernel
 

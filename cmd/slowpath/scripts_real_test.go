@@ -67,6 +67,8 @@ func command(run func() error) func() {
 //	               waits until it has shown a text since keys were typed, and types (\r: Enter, \x1b: Esc)
 //	says NAME REGEXP
 //	               waits until it has printed that
+//	opens NAME FILE
+//	               waits until it has opened the file
 //	cmdline NAME   prints what ps shows of it
 //	recorded FILE [SOURCE]
 //	               waits until the recording holds what a source saw

@@ -23,7 +23,7 @@ func Commands(more map[string]func(*testscript.TestScript, bool, []string),
 		"exits": exits, "complains": complains, "json": JSON, "contains": Contains,
 		"start": startProcess, "terminal": startOnTerminal, "enter": pressEnter, "fits": fitsTerminal,
 		"type": typeKeys, "hangup": hangUp, "signal": signalProcess, "hammer": hammerProcess, "says": processSays,
-		"finish": finishProcess, "cmdline": cmdline,
+		"opens": processOpens, "finish": finishProcess, "cmdline": cmdline,
 	}
 	maps.Copy(all, more)
 	return all

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -259,6 +260,21 @@ func processSays(ts *testscript.TestScript, neg bool, args []string) {
 	p, want := Named(ts, args), regexp.MustCompile(args[1])
 	Eventually(ts, args[1], func() bool {
 		return want.MatchString(p.out.String()) || want.MatchString(p.ErrOut.String())
+	})
+}
+
+// processOpens is "opens NAME FILE".
+func processOpens(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: opens NAME FILE")
+	}
+	files, want := fmt.Sprintf("/proc/%d/fd/*", Named(ts, args).cmd.Process.Pid), ts.MkAbs(args[1])
+	Eventually(ts, "an open "+args[1], func() bool {
+		open, _ := filepath.Glob(files)
+		return slices.ContainsFunc(open, func(fd string) bool {
+			path, err := os.Readlink(fd)
+			return err == nil && path == want
+		})
 	})
 }
 
