@@ -127,6 +127,7 @@ var layers = map[string]int{
 	"internal/cli/clitest": 10, // for tests
 	"internal/benching":    10,
 	"internal/probing":     10,
+	"internal/tracing":     10,
 
 	"cmd/slowpath":     11,
 	"cmd/slowpath-lab": 11,
@@ -248,7 +249,7 @@ func TestFilesWritten(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"cmd", "internal/source", "internal/recording", "internal/report", "internal/load", "internal/topology",
-		"internal/top", "internal/trace", "internal/wire",
+		"internal/top", "internal/trace", "internal/wire", "internal/benching", "internal/probing", "internal/tracing",
 	} {
 		forbidIn(t, folder, []string{
 			"internal/source/hostfs/root.go", "internal/report/browsertest/browsertest.go", // pictures of a test
