@@ -136,11 +136,11 @@ func TestCaptureAtBothEnds(t *testing.T) {
 	dir := t.TempDir()
 	program := built(t, dir)
 	h.calls(t, "SET big "+strings.Repeat("v", 60_000))
-	of := func(ns, name, on string) *capturing {
+	of := func(ns, name, on string) *captureRun {
 		return startCapture(t, exec.Command("ip", "netns", "exec", ns, program, "capture", h.address.String(), "-i", on,
 			"-o", filepath.Join(dir, name+".pcapng")))
 	}
-	ends := map[string]*capturing{"client": of(h.client, "client", "here"), "server": of(h.server, "server", "any")}
+	ends := map[string]*captureRun{"client": of(h.client, "client", "here"), "server": of(h.server, "server", "any")}
 	script := []string{"PING"}
 	for range 5 {
 		script = append(script, "GET big", "DEBUG SLEEP 0.1", "PING")
@@ -189,16 +189,16 @@ func TestCaptureAtBothEnds(t *testing.T) {
 	}
 }
 
-// capturing is slowpath capture while it runs.
-type capturing struct {
+// captureRun is slowpath capture while it runs.
+type captureRun struct {
 	cmd *exec.Cmd
 	out lockedBuffer
 }
 
 // startCapture starts slowpath capture, and returns when packets are captured.
-func startCapture(t *testing.T, cmd *exec.Cmd) *capturing {
+func startCapture(t *testing.T, cmd *exec.Cmd) *captureRun {
 	t.Helper()
-	c := &capturing{cmd: cmd}
+	c := &captureRun{cmd: cmd}
 	c.cmd.Stderr = &c.out
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func startCapture(t *testing.T, cmd *exec.Cmd) *capturing {
 }
 
 // end ends it as Ctrl-C does, and gives what it has said.
-func (c *capturing) end(t *testing.T) string {
+func (c *captureRun) end(t *testing.T) string {
 	t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

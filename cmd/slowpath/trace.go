@@ -1,12 +1,12 @@
 package main
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
+	"slowpath/internal/tracing"
 )
 
 func (a *app) trace() *cobra.Command {
@@ -39,48 +39,39 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTrace(cmd, &f, args) },
 	}
 	fl := c.Flags()
-	fl.DurationVar(&f.duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
-	fl.IntVar(&f.count, "count", 0, "end after this many calls; 0: no limit")
-	fl.StringVar(&f.slowText, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
+	fl.DurationVar(&f.Duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
+	fl.IntVar(&f.Count, "count", 0, "end after this many calls; 0: no limit")
+	fl.StringVar(&f.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
 		"what it was made with")
-	fl.BoolVar(&f.all, "all", false, "show the other calls too, all of them up to --sample")
-	fl.StringVar(&f.sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
+	fl.BoolVar(&f.All, "all", false, "show the other calls too, all of them up to --sample")
+	fl.StringVar(&f.Sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
 	cli.Group(fl, "Which calls", func() {
-		fl.StringSliceVar(&f.filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
-		fl.StringSliceVar(&f.filter.Clients, "client", nil, "only clients with this `part` in their address or "+
+		fl.StringSliceVar(&f.Filter.Commands, "command", nil, "only these `commands`: GET,KEYS")
+		fl.StringSliceVar(&f.Filter.Clients, "client", nil, "only clients with this `part` in their address or "+
 			"process: 10.0.0.7, checkout")
-		fl.StringSliceVar(&f.filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
-		fl.StringSliceVar(&f.spent, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; several "+
-			"must all hold")
-		fl.DurationVar(&f.filter.Min, "min", 0, "only calls of this `duration` or more")
-		fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
+		fl.StringSliceVar(&f.Filter.Nodes, "node", nil, "only calls to this `server`: HOST:PORT, HOST or :PORT")
+		fl.StringSliceVar(&f.Segments, "segment", nil, "only calls with this much time there: `ACTOR.STATE>5ms`; "+
+			"several must all hold")
+		fl.DurationVar(&f.Filter.Min, "min", 0, "only calls of this `duration` or more")
+		fl.DurationVar(&f.Filter.Max, "max", 0, "only calls of this `duration` or less")
 		f.processes.add(fl)
 	})
 	cli.Group(fl, "Limits", func() { f.budget.add(fl) })
-	fl.BoolVar(&f.each, "each", false, "a block for each call")
-	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
+	fl.BoolVar(&f.Each, "each", false, "a block for each call")
+	fl.StringVar(&f.Record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
+	fl.StringVar(&f.Perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
 		"ui.perfetto.dev")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+trace.Schema+" documents, one per call")
+	fl.BoolVar(&f.AsJSON, "json", false, "print "+trace.Schema+" documents, one per call")
 	a.addressFlags(c)
 	return c
 }
 
-// traceFlags are the flags of trace, and what they say once they are checked.
+// traceFlags are the flags of trace.
 type traceFlags struct {
-	duration                 time.Duration
-	slowText                 string
-	count                    int
-	all, each, asJSON        bool
-	sample, record, perfetto string
-	spent                    []string
-	filter                   trace.Filter
-	processes                processFlags
-	budget                   tapBudget
-
-	slow      time.Duration // 0: auto
-	tapPart   float64       // of a core, for the kernel programs; 0: no limit
-	perSecond float64       // of the sample; 0 where none is wanted
+	tracing.Options
+	slow      string
+	processes processFlags
+	budget    tapBudget
 }
 
 // ofFile are the flags that have an effect on a recording.
@@ -89,46 +80,15 @@ var ofFile = []string{
 	"perfetto", "json", "pid", "comm",
 }
 
-func (f *traceFlags) check(cmd *cobra.Command) error {
-	var err error
-	if f.slow, err = parseSlow(f.slowText); err != nil {
+// runTrace checks the flags of a trace, and makes it.
+func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) (err error) {
+	if f.Slow, err = parseSlow(f.slow); err != nil {
 		return err
 	}
-	for name, d := range map[string]time.Duration{"for": f.duration, "min": f.filter.Min, "max": f.filter.Max} {
-		if d < 0 {
-			return cli.Usagef("--%s %v: must not be negative", name, d)
-		}
-	}
-	rate, err := cli.ParseRate(f.sample)
-	switch {
-	case err != nil:
-		return cli.Usagef("--sample %q: %w", f.sample, err)
-	case f.all:
-		f.perSecond = rate
-	case cmd.Flags().Changed("sample"):
-		return cli.Usagef("--sample has no effect without --all")
-	}
-	if f.tapPart, err = f.budget.part(); err != nil {
+	if f.TapPart, err = f.budget.part(); err != nil {
 		return err
 	}
-	if f.count < 0 {
-		return cli.Usagef("--count %d: must not be negative", f.count)
-	}
-	if f.filter.Max > 0 && f.filter.Max < f.filter.Min {
-		return cli.Usagef("--max %v is below --min %v: no call is so", f.filter.Max, f.filter.Min)
-	}
-	for _, text := range f.spent {
-		s, err := trace.ParseCondition(text)
-		if err != nil {
-			return cli.Usagef("--segment %q: %w", text, err)
-		}
-		f.filter.Conditions = append(f.filter.Conditions, s)
-	}
-	return nil
-}
-
-func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
-	if err := f.check(cmd); err != nil {
+	if err := f.Check(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	files, err := recordingsOf(args)
@@ -139,27 +99,15 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 		if err := onlyFor(cmd, ofFile...); err != nil {
 			return err
 		}
-		f.filter.PID, f.filter.Comm = f.processes.PID, f.processes.Comm
 	}
 	if err := f.processes.check(cmd, len(files) == 0); err != nil {
 		return err
 	}
-	t := &tracing{app: a, flags: f}
-	if err := t.makeExport(); err != nil {
-		return err
-	}
-	defer t.leaveExport()
-	if len(files) > 0 {
-		defer a.Scratch.Remove()
-		a.InterruptEnds("not all calls were shown")
-		if files, err = a.withCaptures(cmd.Context(), files); err != nil {
-			return err
-		}
-		return t.replay(files)
-	}
-	nodes, notes, err := a.traced(cmd, f.processes.PID, args)
-	if err != nil {
-		return err
-	}
-	return t.live(cmd.Context(), nodes, notes)
+	f.Processes = f.processes.ProcessFilter
+	return tracing.Run(cmd.Context(), &tracing.Program{
+		Program:  a.Program,
+		Servers:  func() ([]tap.Node, []string, error) { return a.traced(cmd, f.Processes.PID, args) },
+		Drop:     a.dropper([]string{f.Record, f.Perfetto}, nil, nil),
+		Captures: a.withCaptures, Recordings: a.openRecordings,
+	}, &f.Options, files)
 }

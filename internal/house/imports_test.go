@@ -126,7 +126,10 @@ var layers = map[string]int{
 	"internal/cli":         9,
 	"internal/cli/clitest": 10, // for tests
 	"internal/benching":    10,
+	"internal/capturing":   10,
+	"internal/mapping":     10,
 	"internal/probing":     10,
+	"internal/tracing":     10,
 
 	"cmd/slowpath":     11,
 	"cmd/slowpath-lab": 11,
@@ -248,7 +251,8 @@ func TestFilesWritten(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"cmd", "internal/source", "internal/recording", "internal/report", "internal/load", "internal/topology",
-		"internal/top", "internal/trace", "internal/wire",
+		"internal/top", "internal/trace", "internal/wire", "internal/benching", "internal/capturing",
+		"internal/mapping", "internal/probing", "internal/tracing",
 	} {
 		forbidIn(t, folder, []string{
 			"internal/source/hostfs/root.go", "internal/report/browsertest/browsertest.go", // pictures of a test

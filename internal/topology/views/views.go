@@ -1,5 +1,5 @@
-// Package views shows the map of a cluster, and what policies of refreshing it would lead to, as text and JSON. It
-// formats, and computes nothing.
+// Package views shows the map of a cluster, a watch of it, and what policies of refreshing it would lead to, as text
+// and JSON. It formats, and computes nothing.
 package views
 
 import "slowpath/internal/report/layout"
