@@ -34,7 +34,7 @@ type serveFlags struct {
 	noHost      bool
 	noTap       bool
 	connections int
-	budget      tapBudget
+	tapBudget   float64 // percent of a core
 
 	goals    []string
 	off      []string
@@ -76,7 +76,7 @@ func (s *serveFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.data, "data", "", "`directory` of the ring, the incidents and the history, for slowpath alone")
 	f.StringVar(&s.logFormat, "log", "text", "`format` of the log on stderr: text or json")
 	cli.Group(f, "What is watched", func() {
-		f.StringVar(&s.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
+		f.StringVar(&s.slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
 			"distant path")
 		f.StringVar(&s.probeRate, "probe-rate", "1/s", "`calls` of slowpath's own per second and node")
 		f.DurationVar(&s.timeout, "timeout", source.DefaultTimeout, "for the first connection")
@@ -123,7 +123,7 @@ func (s *serveFlags) addLimits(f *pflag.FlagSet) {
 	s.maxAge, s.history = cli.Days(agent.DefaultMaxAge), cli.Days(agent.DefaultHistoryKeep)
 	f.Float64Var(&s.cpuBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` "+
 		"of a core: above, it watches less and says so; 0: no limit")
-	s.budget.add(f)
+	addTapBudget(f, &s.tapBudget)
 	f.IntVar(&s.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time")
 	f.Var(&s.memory, "memory", "of slowpath itself")
@@ -171,7 +171,7 @@ func (s *serveFlags) settings(named []string, env func(string) string) (agent.Se
 }
 
 func (s *serveFlags) fillWatch(out *agent.Settings) error {
-	if _, err := parseSlow(s.slow); err != nil {
+	if _, err := cli.ParseSlow(s.slow); err != nil {
 		return err
 	}
 	rate, err := cli.ParseRate(s.probeRate)
@@ -184,7 +184,7 @@ func (s *serveFlags) fillWatch(out *agent.Settings) error {
 	if s.connections < 1 || s.connections > tap.MaxConnections {
 		return cli.Usagef("--tap-connections %d: give a number from 1 to %d", s.connections, tap.MaxConnections)
 	}
-	part, err := s.budget.part()
+	part, err := cli.TapBudget(s.tapBudget)
 	out.Watch = source.Options{
 		Slow: s.slow, NoProbe: s.noProbe, NoHost: s.noHost, NoTap: s.noTap, ProbeRate: rate, Timeout: s.timeout,
 		Sparing: true, Connections: s.connections, TapBudget: part, Cluster: s.where.Cluster,

@@ -41,8 +41,8 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl := c.Flags()
 	fl.DurationVar(&f.duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
 	fl.IntVar(&f.count, "count", 0, "end after this many calls; 0: no limit")
-	fl.StringVar(&f.slowText, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
-		"what it was made with")
+	fl.StringVar(&f.slowText, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, of a "+
+		"recording what it was made with")
 	fl.BoolVar(&f.all, "all", false, "show the other calls too, all of them up to --sample")
 	fl.StringVar(&f.sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
 	cli.Group(fl, "Which calls", func() {
@@ -56,7 +56,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		fl.DurationVar(&f.filter.Max, "max", 0, "only calls of this `duration` or less")
 		f.processes.add(fl)
 	})
-	cli.Group(fl, "Limits", func() { f.budget.add(fl) })
+	cli.Group(fl, "Limits", func() { addTapBudget(fl, &f.tapBudget) })
 	fl.BoolVar(&f.each, "each", false, "a block for each call")
 	fl.StringVar(&f.record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
@@ -76,7 +76,7 @@ type traceFlags struct {
 	spent                    []string
 	filter                   trace.Filter
 	processes                processFlags
-	budget                   tapBudget
+	tapBudget                float64 // percent of a core
 
 	slow      time.Duration // 0: auto
 	tapPart   float64       // of a core, for the kernel programs; 0: no limit
@@ -91,7 +91,7 @@ var ofFile = []string{
 
 func (f *traceFlags) check(cmd *cobra.Command) error {
 	var err error
-	if f.slow, err = parseSlow(f.slowText); err != nil {
+	if f.slow, err = cli.ParseSlow(f.slowText); err != nil {
 		return err
 	}
 	for name, d := range map[string]time.Duration{"for": f.duration, "min": f.filter.Min, "max": f.filter.Max} {
@@ -108,7 +108,7 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("sample"):
 		return cli.Usagef("--sample has no effect without --all")
 	}
-	if f.tapPart, err = f.budget.part(); err != nil {
+	if f.tapPart, err = cli.TapBudget(f.tapBudget); err != nil {
 		return err
 	}
 	if f.count < 0 {
