@@ -127,6 +127,7 @@ var layers = map[string]int{
 	"internal/cli/clitest": 10, // for tests
 	"internal/benching":    10,
 	"internal/probing":     10,
+	"internal/serving":     10,
 
 	"cmd/slowpath":     11,
 	"cmd/slowpath-lab": 11,
