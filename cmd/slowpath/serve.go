@@ -3,29 +3,21 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent"
-	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/cli"
-	"slowpath/internal/source/host"
+	"slowpath/internal/serving"
+	"slowpath/internal/source"
+	"slowpath/internal/source/tap"
 )
 
 func (a *app) serve() *cobra.Command {
-	var s serveFlags
-	var configPath string
-	var checkOnly bool
+	var o serving.Options
 	c := &cobra.Command{
 		Use:   "serve --data DIR [TARGET...]",
 		Short: shortServe,
@@ -46,25 +38,12 @@ and keeps the capabilities that a watch needs.`,
 			if cmd.Flags().Changed(flagPass) {
 				return cli.Usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
 			}
-			read := func() (*serving, error) { return a.configured(cmd, configPath, args) }
-			now, err := readOnce(cmd, &s, configPath, args, a.Env)
-			switch {
-			case err != nil:
-				return err
-			case checkOnly:
-				if err := now.checkPage(); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintln(a.Stdout, "the configuration is good")
-				return err
-			}
-			return a.runServe(cmd.Context(), now, read)
+			p := &serving.Program{Program: a.Program, AddFlags: addServeFlags, Find: findServers}
+			return serving.Run(cmd.Context(), p, &o, cmd.Flags(), args)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&configPath, flagConfig, "", "`file` with the options, in YAML")
-	f.BoolVar(&checkOnly, flagCheckConfig, false, "check the options and the configuration, and end")
-	s.add(f)
+	addServeFlags(f, &o)
 	f.StringP(flagPass, "a", "", "")
 	f.Lookup(flagPass).Hidden = true
 	return c
@@ -73,176 +52,96 @@ and keeps the capabilities that a watch needs.`,
 // flagPass is that of other commands, which takes a password: it is refused here.
 const flagPass = "pass"
 
-// serving is what flags and configuration say.
-type serving struct {
-	*serveFlags
-	settings agent.Settings
-	token    string
-	notified []notify.Receiver
-	pushed   *otlp.Options // nil: nothing
-}
-
-// readOnce reads the configuration into the flags, and checks all of them.
-func readOnce(cmd *cobra.Command, s *serveFlags, path string, args []string, env func(string) string,
-) (*serving, error) {
-	f := cmd.Flags()
-	var c *config
-	if path != "" {
-		var err error
-		if c, err = readConfig(path, f, flagConfig, flagCheckConfig, "help"); err != nil {
-			return nil, err
-		}
-		if len(args) == 0 {
-			args = c.targets
-		}
-	}
-	out, err := s.serving(args, env)
-	return out, c.locate(err, f)
-}
-
-// serving checks the flags.
-func (s *serveFlags) serving(args []string, env func(string) string) (*serving, error) {
-	if s.data == "" {
-		return nil, cli.Usagef("serve needs a directory for what it keeps: add --data DIR, such as /var/lib/slowpath")
-	}
-	settings, err := s.settings(args, env)
-	if err != nil {
-		return nil, err
-	}
-	out := &serving{serveFlags: s, settings: settings}
-	if s.web.tokenFile != "" {
-		if out.token, err = readSecret("token-file", s.web.tokenFile); err != nil {
-			return nil, err
-		}
-	}
-	if out.notified, err = s.receivers(); err != nil {
-		return nil, err
-	}
-	out.pushed, err = s.otlp.options()
-	return out, err
-}
-
-// configured is readOnce for flags of its own, which have what the command line says: for a reload.
-func (a *app) configured(cmd *cobra.Command, path string, args []string) (*serving, error) {
-	var s serveFlags
-	again := &cobra.Command{}
-	s.add(again.Flags())
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		n := again.Flags().Lookup(f.Name)
-		if n == nil || f.Value.Type() == "" {
-			return
-		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			_ = n.Value.(pflag.SliceValue).Replace(list.GetSlice()) // was parsed already
-		} else {
-			_ = n.Value.Set(f.Value.String())
-		}
-		n.Changed = true
+func addServeFlags(f *pflag.FlagSet, o *serving.Options) {
+	f.StringVar(&o.ConfigPath, "config", "", "`file` with the options, in YAML")
+	f.BoolVar(&o.CheckOnly, "check-config", false, "check the options and the configuration, and end")
+	f.StringVar(&o.Listen, "listen", serving.DefaultListen, "`address` of the page and of /metrics; other hosts need "+
+		"a token and TLS")
+	f.StringVar(&o.Data, "data", "", "`directory` of the ring, the incidents and the history, for slowpath alone")
+	f.StringVar(&o.LogFormat, "log", "text", "`format` of the log on stderr: text or json")
+	cli.Group(f, "What is watched", func() {
+		f.StringVar(&o.Slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
+			"distant path")
+		f.StringVar(&o.ProbeRate, "probe-rate", "1/s", "`calls` of slowpath's own per second and node")
+		f.DurationVar(&o.Timeout, "timeout", source.DefaultTimeout, "for the first connection")
+		f.BoolVar(&o.NoProbe, "no-probe", false, "make no calls of our own")
+		f.BoolVar(&o.NoHost, "no-host", false, "read no files of this host")
+		f.BoolVar(&o.NoTap, "no-tap", false, "leave the tap (eBPF) out")
 	})
-	return readOnce(again, &s, path, args, a.Env)
-}
-
-// runServe is the agent from its begin to its end.
-func (a *app) runServe(ctx context.Context, now *serving, read func() (*serving, error)) error {
-	if err := now.checkPage(); err != nil {
-		return err
-	}
-	certificate, err := now.tls()
-	if err != nil {
-		return err
-	}
-	listener, err := listenForPage(now.listen)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	now.listened(listener)
-	log := agent.NewLog(a.Stderr, now.logFormat == "json")
-	if err := agent.MakeDirectory(now.data); err != nil {
-		return cli.Usage(err)
-	}
-	var files host.Root
-	if os.Geteuid() == 0 && !now.noHost {
-		files.Spaces = host.HoldSpaces(files) // entering a namespace takes rights that are given up now
-		defer files.Spaces.Close()
-	}
-	if err := a.stay(now.data, log); err != nil {
-		return err
-	}
-	parts := &serveParts{s: now, log: log}
-	parts.ag, err = agent.Open(agent.Options{
-		Settings: now.settings, Data: now.data, Version: version, Log: log, Files: files, Find: findServers,
-		Changed: parts.changed,
+	cli.Group(f, "When an incident begins and ends", func() { addTriggerFlags(f, o) })
+	cli.Group(f, "Limits", func() { addLimitFlags(f, o) })
+	cli.Group(f, "Who may see the page", func() { addPageFlags(f, &o.Page) })
+	cli.Group(f, "OpenTelemetry", func() { addCollectorFlags(f, &o.Collector) })
+	cli.Group(f, "Who is told of incidents", func() {
+		f.StringSliceVar(&o.Notify, "notify", nil, "`webhook` that is told of each incident: https://..., "+
+			"slack+https://..., alertmanager+https://HOST:9093, or @FILE with it")
+		f.BoolVar(&o.NotifyPlain, "notify-plain", false, "webhooks of other hosts may be http://")
 	})
-	if err != nil {
-		return cli.Usage(err)
-	}
-	if err := parts.open(ctx, certificate); err != nil {
-		return errors.Join(cli.Usage(err), parts.ag.Close())
-	}
-	a.OwnLog()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	var served error
-	all.Go(func() {
-		served = parts.run(ctx, listener)
-		cancel() // an agent whose page is gone is of no use: its service manager starts it again
-	})
-	all.Go(func() { onSignals(ctx, parts.ag, log, read) })
-	log.Say("the page: %s", now.url())
-	err = parts.ag.Run(ctx)
-	all.Wait()
-	return errors.Join(err, served)
+	addServeWhereFlags(f, o)
 }
 
-// onSignals reads the configuration again on SIGHUP, and begins an incident on SIGUSR1.
-func onSignals(ctx context.Context, ag *agent.Agent, log *agent.Log, read func() (*serving, error)) {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
-	defer signal.Stop(signals)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case s := <-signals:
-			if s == syscall.SIGHUP {
-				reload(ag, log, read)
-			} else if id, err := ag.Trigger("SIGUSR1"); err != nil {
-				log.Warn("SIGUSR1 begins no incident: %v", err)
-			} else {
-				log.OfIncident(id, "SIGUSR1")
-			}
-		}
-	}
+func addTriggerFlags(f *pflag.FlagSet, o *serving.Options) {
+	f.StringSliceVar(&o.Goals, "slo", nil, "a `goal` such as p99=10ms: an incident begins when more calls of a server "+
+		"take longer")
+	f.StringSliceVar(&o.Off, "no-trigger", nil, "begin no incidents by this `trigger`: "+
+		strings.Join(agent.Kinds(), ", "))
+	f.DurationVar(&o.Before, "before", agent.DefaultBefore, "how much before its first slow call a recording has")
+	f.DurationVar(&o.After, "after", agent.DefaultAfter, "how long an incident is watched at least")
+	f.DurationVar(&o.Longest, "longest", agent.DefaultLongest, "and at most, for its recording")
+	f.DurationVar(&o.CoolDown, "cool-down", agent.DefaultCoolDown, "what begins so soon after an incident is part of "+
+		"it")
 }
 
-// reload takes a new configuration; one that is wrong changes nothing.
-func reload(ag *agent.Agent, log *agent.Log, read func() (*serving, error)) {
-	next, err := read()
-	if err != nil {
-		ag.Problem("configuration", fmt.Sprintf("the new configuration is not used: %v", err))
-		return
-	}
-	ag.Problem("configuration", "")
-	if later := ag.Reload(next.settings); len(later) > 0 {
-		log.Warn("read again; these need a restart of the agent: %q", later)
-		return
-	}
-	log.Say("the configuration was read again")
+func addLimitFlags(f *pflag.FlagSet, o *serving.Options) {
+	o.MaxDisk, o.Memory = agent.DefaultMaxDisk, agent.DefaultMemory
+	o.MaxAge, o.History = cli.Days(agent.DefaultMaxAge), cli.Days(agent.DefaultHistoryKeep)
+	f.Float64Var(&o.CPUBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` "+
+		"of a core: above, it watches less and says so; 0: no limit")
+	addTapBudget(f, &o.TapBudget)
+	f.IntVar(&o.Connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
+		"a time")
+	f.Var(&o.Memory, "memory", "of slowpath itself")
+	f.Var(&o.MaxDisk, "max-disk", "of all that is kept in --data")
+	f.DurationVar(&o.Ring, "ring", agent.DefaultRingKeep, "how much is kept in full detail, at most")
+	f.Var(&o.MaxAge, "max-age", "of incidents")
+	f.Var(&o.History, "history", "how long the latencies of each minute are kept")
 }
 
-// listenForPage takes the address of the page.
-func listenForPage(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.Usagef("--listen %s: another process listens there, perhaps another slowpath; stop it, "+
-			"or give another port", address)
-	case err != nil:
-		return nil, cli.Usagef("--listen %s: %w; give HOST:PORT, such as %s", address, err, defaultListen)
-	}
-	return l, nil
+func addPageFlags(f *pflag.FlagSet, p *serving.Page) {
+	f.StringVar(&p.TokenFile, "token-file", "", "`file` with a token of 16 characters or more, which others give to "+
+		"see anything")
+	f.StringVar(&p.Cert, "tls-cert", "", "certificate `file` of the page")
+	f.StringVar(&p.Key, "tls-key", "", "its key `file`")
+	f.StringSliceVar(&p.HostNames, "host-name", nil, "another `name` at which browsers reach the page, such as that "+
+		"of a proxy in front")
+	f.BoolVar(&p.AllowWrites, "allow-writes", false, "others may mark times and begin incidents, too")
+}
+
+func addCollectorFlags(f *pflag.FlagSet, c *serving.Collector) {
+	c.BytesPerDay = otlp.DefaultBytesPerDay
+	f.StringVar(&c.URL, "otlp", "", "`collector` that slow calls are pushed to as traces, and what /metrics has: "+
+		"grpcs://HOST:4317, https://HOST:4318")
+	f.StringVar(&c.Files.Headers, "otlp-headers", "", "`file` with lines \"Name: value\", such as a token")
+	f.StringVar(&c.Files.CA, "otlp-ca", "", "`file` with the CA certificates of the collector")
+	f.StringVar(&c.Files.Cert, "otlp-cert", "", "client certificate `file` for it")
+	f.StringVar(&c.Files.Key, "otlp-key", "", "its key `file`")
+	f.BoolVar(&c.Plain, "otlp-plain", false, "a collector on another host may be without TLS")
+	f.DurationVar(&c.Interval, "otlp-interval", otlp.DefaultInterval, "between two pushes of metrics")
+	f.IntVar(&c.SpansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "how many slow calls become "+
+		"traces at most; -1: none")
+	f.Var(&c.BytesPerDay, "otlp-bytes-per-day", "how much is pushed at most; 0: no limit")
+}
+
+func addServeWhereFlags(f *pflag.FlagSet, o *serving.Options) {
+	own := cli.OwnFlags(f)
+	w := &o.Where
+	f.StringVar(&w.User, "user", "", "`user` name for AUTH")
+	f.StringVar(&o.PasswordFile, "password-file", "", "`file` with the password; or set REDISCLI_AUTH")
+	addTLSFlags(f, w)
+	f.BoolVarP(&w.Cluster, "cluster", "c", false, "give the password to all nodes of a cluster, wherever they are")
+	f.BoolVarP(&w.RESP2, "resp2", "2", false, "speak RESP2")
+	f.BoolVarP(&w.RESP3, "resp3", "3", false, "speak RESP3")
+	cli.Mark(f, own)
 }
 
 // findServers are the addresses of the servers that listen on this host.

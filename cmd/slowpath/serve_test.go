@@ -3,7 +3,7 @@
 package main
 
 import (
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,37 +13,31 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/serving"
 )
 
 // TestServeConfig: what a configuration may have, and what is said of one that is wrong.
 func TestServeConfig(t *testing.T) {
-	read := func(text string, flags ...string) (serveFlags, *config, error) {
-		var s serveFlags
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	read := func(text string, args ...string) (o serving.Options, err error) {
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		s.add(f)
-		if err := f.Parse(flags); err != nil {
+		addServeFlags(f, &o)
+		if err := f.Parse(append(args, "--check-config", "--config", path)); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := readConfig(path, f)
-		if err == nil {
-			_, err = s.serving(nil, func(string) string { return "" })
-			err = c.locate(err, f)
-		}
-		if err != nil { // without the directory, which differs
-			err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/"))
-		}
-		return s, c, err
+		p := &serving.Program{Program: appOn(io.Discard, io.Discard).Program}
+		err = serving.Run(t.Context(), p, &o, f, nil)
+		return o, err
 	}
 	good := "data: /var/lib/x\ntargets: [10.0.0.5:6379, 10.0.0.6:6379]\nslow: 20ms\nmemory: 80MB\nmax-age: 7d\n" +
 		"slo: p99=10ms\nno-host: true\ncpu-budget: 0.5\n"
-	s, c, err := read(good, "--slow", "30ms")
-	if err != nil || s.slow != "30ms" || s.data != "/var/lib/x" || s.memory != 80<<20 || !s.noHost ||
-		len(s.goals) != 1 || s.cpuBudget != 0.5 || len(c.targets) != 2 || time.Duration(s.maxAge) != 7*24*time.Hour {
-		t.Errorf("%v: %+v, %+v", err, s, c)
+	o, err := read(good, "--slow", "30ms")
+	if err != nil || o.Slow != "30ms" || o.Data != "/var/lib/x" || o.Memory != 80<<20 || !o.NoHost ||
+		len(o.Goals) != 1 || o.CPUBudget != 0.5 || len(o.Targets) != 2 || time.Duration(o.MaxAge) != 7*24*time.Hour {
+		t.Errorf("%v: %+v", err, o)
 	}
 	const head = "data: /x\n"
 	for text, want := range map[string]string{
@@ -75,45 +69,10 @@ func TestServeConfig(t *testing.T) {
 		head + "after: 3m":               "c.yaml:2: after 3m0s",
 		head + "password-file: /no/file": "c.yaml:2: password-file",
 	} {
-		if _, _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
-		} else if cli.ExitCode(cli.Usage(err)) != cli.ExitUsage {
+		} else if cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%q: exit code %d", text, cli.ExitCode(err))
-		}
-	}
-}
-
-// TestSizes: sizes and long durations as they are written.
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]cli.Size{
-		"64MB": 64 << 20, "1gb": 1 << 30, "512": 512, "10 KB": 10 << 10,
-		"7B": 7,
-	} {
-		var s cli.Size
-		if err := s.Set(text); err != nil || s != want {
-			t.Errorf("%s: %d, %v", text, s, err)
-		}
-		var again cli.Size
-		if err := again.Set(s.String()); err != nil || again != s {
-			t.Errorf("%s: printed as %s: %d, %v", text, &s, again, err)
-		}
-	}
-	for _, text := range []string{"", "MB", "-1MB", "1.5MB", "9999999999GB", "64Mb8"} {
-		var s cli.Size
-		if err := s.Set(text); err == nil {
-			t.Errorf("%q is taken as %d", text, s)
-		}
-	}
-	for text, want := range map[string]string{"30d": "30d", "36h": "36h0m0s", "0.5d": "12h0m0s", "24h": "1d"} {
-		var d cli.Days
-		if err := d.Set(text); err != nil || d.String() != want {
-			t.Errorf("%s: %s, %v", text, &d, err)
-		}
-	}
-	for _, text := range []string{"", "d", "0d", "-1d", "1e99d", "NaNd", "soon"} {
-		var d cli.Days
-		if err := d.Set(text); err == nil {
-			t.Errorf("%q is taken as %s", text, &d)
 		}
 	}
 }

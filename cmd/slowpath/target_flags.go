@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
 	"slowpath/internal/wire/target"
@@ -18,7 +19,7 @@ type whereFlags struct{ target.Options }
 
 func (a *app) targetFlags(c *cobra.Command) {
 	f := c.Flags()
-	own := cli.OwnFlags(c)
+	own := cli.OwnFlags(f)
 	a.addAddressFlags(c)
 	o := &a.where
 	f.StringVarP(&o.Socket, "socket", "s", "", "server `socket` (instead of host and port)")
@@ -28,12 +29,7 @@ func (a *app) targetFlags(c *cobra.Command) {
 	f.IntVarP(&o.DB, "db", "n", 0, "database `number`")
 	f.StringVar(&o.User, "user", "", "`user` name for AUTH")
 	f.BoolVar(&o.AskPass, "askpass", false, "ask for the password on the terminal")
-	f.BoolVar(&o.TLS, "tls", false, "connect with TLS")
-	f.StringVar(&o.SNI, "sni", "", "server `name` for TLS")
-	f.StringVar(&o.CACert, "cacert", "", "`file` with the CA certificates to trust")
-	f.StringVar(&o.Cert, "cert", "", "client certificate `file`")
-	f.StringVar(&o.Key, "key", "", "client key `file`")
-	f.BoolVar(&o.Insecure, "insecure", false, "accept any certificate")
+	addTLSFlags(f, &o.Options)
 	f.BoolVarP(&o.Cluster, "cluster", "c", false, "the target is a seed of a cluster: take all of its nodes (doctor "+
 		"and record always do)")
 	f.BoolVarP(&o.RESP2, "resp2", "2", false, "speak RESP2")
@@ -41,9 +37,18 @@ func (a *app) targetFlags(c *cobra.Command) {
 	cli.Mark(f, own)
 }
 
+func addTLSFlags(f *pflag.FlagSet, o *target.Options) {
+	f.BoolVar(&o.TLS, "tls", false, "connect with TLS")
+	f.StringVar(&o.SNI, "sni", "", "server `name` for TLS")
+	f.StringVar(&o.CACert, "cacert", "", "`file` with the CA certificates to trust")
+	f.StringVar(&o.Cert, "cert", "", "client certificate `file`")
+	f.StringVar(&o.Key, "key", "", "client key `file`")
+	f.BoolVar(&o.Insecure, "insecure", false, "accept any certificate")
+}
+
 // addressFlags are those of targetFlags that matter where nobody logs in.
 func (a *app) addressFlags(c *cobra.Command) {
-	own := cli.OwnFlags(c)
+	own := cli.OwnFlags(c.Flags())
 	a.addAddressFlags(c)
 	cli.Mark(c.Flags(), own)
 }

@@ -154,7 +154,7 @@ const defaultAddress = "127.0.0.1:6379"
 
 // show runs the watch, and shows it from when it has begun until it ends or a key ends it.
 func (t *topCommand) show(ctx context.Context, o source.Options, rec *recording.Writer, started func()) error {
-	slow, _ := parseSlow(t.flags.slow) // options has checked it
+	slow, _ := cli.ParseSlow(t.flags.slow) // options has checked it
 	clk := clock.New()
 	o.Clock = clk
 	t.watch = top.NewWatch(clk, slow, version)

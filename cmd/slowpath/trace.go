@@ -41,7 +41,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 	fl := c.Flags()
 	fl.DurationVar(&f.Duration, "for", 0, "how long to watch; 0: until Ctrl-C (default)")
 	fl.IntVar(&f.Count, "count", 0, "end after this many calls; 0: no limit")
-	fl.StringVar(&f.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
+	fl.StringVar(&f.Slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, of a recording "+
 		"what it was made with")
 	fl.BoolVar(&f.All, "all", false, "show the other calls too, all of them up to --sample")
 	fl.StringVar(&f.Sample, "sample", "2000/s", "show a part of the other calls where they are more than this `rate`")
@@ -56,7 +56,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 		fl.DurationVar(&f.Filter.Max, "max", 0, "only calls of this `duration` or less")
 		f.processes.add(fl)
 	})
-	cli.Group(fl, "Limits", func() { f.budget.add(fl) })
+	cli.Group(fl, "Limits", func() { addTapBudget(fl, &f.TapBudget) })
 	fl.BoolVar(&f.Each, "each", false, "a block for each call")
 	fl.StringVar(&f.Record, "record", "", "keep all that was seen in this recording `file`, which must not exist")
 	fl.StringVar(&f.Perfetto, "perfetto", "", "write the calls shown to this `file`, which must not exist, for "+
@@ -69,9 +69,7 @@ resolved, 4 a privilege or kernel feature is missing, 70 anything else.`,
 // traceFlags are the flags of trace.
 type traceFlags struct {
 	tracing.Options
-	slow      string
 	processes processFlags
-	budget    tapBudget
 }
 
 // ofFile are the flags that have an effect on a recording.
@@ -81,13 +79,7 @@ var ofFile = []string{
 }
 
 // runTrace checks the flags of a trace, and makes it.
-func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) (err error) {
-	if f.Slow, err = parseSlow(f.slow); err != nil {
-		return err
-	}
-	if f.TapPart, err = f.budget.part(); err != nil {
-		return err
-	}
+func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if err := f.Check(cmd.Flags().Changed); err != nil {
 		return err
 	}

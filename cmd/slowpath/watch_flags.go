@@ -28,7 +28,7 @@ type watchFlags struct {
 	ending    string // what Ctrl-C leads to, once the watch has begun
 	// of the tap, at a time
 	connections int
-	budget      tapBudget
+	tapBudget   float64 // percent of a core
 	processes   processFlags
 	profile     profileFlags
 }
@@ -40,7 +40,8 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 		note = " (default)"
 	}
 	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+note)
-	f.StringVar(&w.slow, "slow", slowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a distant path")
+	f.StringVar(&w.slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
+		"distant path")
 	cli.Group(f, "Whose calls", func() { w.processes.add(f) })
 	cli.Group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
 	cli.Group(f, "What to leave out", func() {
@@ -57,40 +58,14 @@ func (w *watchFlags) addLimits(f *pflag.FlagSet) {
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
 		"and most frequent rows are thinned first, slow calls last")
-	w.budget.add(f)
+	addTapBudget(f, &w.tapBudget)
 	f.IntVar(&w.connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
 }
 
-// tapBudget is --tap-budget: percent of a core.
-type tapBudget float64
-
-func (b *tapBudget) add(f *pflag.FlagSet) {
-	f.Float64Var((*float64)(b), "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
+func addTapBudget(f *pflag.FlagSet, percent *float64) {
+	f.Float64Var(percent, "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
 		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
-}
-
-// part is the budget as a part of a core; 0: no limit.
-func (b tapBudget) part() (float64, error) {
-	if !(b >= 0 && b <= 100) { // not a number, too
-		return 0, cli.Usagef("--tap-budget %v: give percent of a core from 0 (no limit) to 100", b)
-	}
-	return float64(b) / 100, nil
-}
-
-// slowAuto is --slow where nobody says from which duration on a call is slow.
-const slowAuto = "auto"
-
-// parseSlow reads --slow; auto is 0.
-func parseSlow(s string) (time.Duration, error) {
-	if s == slowAuto {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > cli.MostTime {
-		return 0, cli.Usagef("--slow %q: give a duration such as 10ms, or auto", s)
-	}
-	return d, nil
 }
 
 // options checks the flags.
@@ -112,10 +87,10 @@ func (w *watchFlags) options() (source.Options, error) {
 		return o, cli.Usagef("--tap-connections %d: give a number from 1 to %d", w.connections, tap.MaxConnections)
 	}
 	var err error
-	if o.TapBudget, err = w.budget.part(); err != nil {
+	if o.TapBudget, err = cli.TapBudget(w.tapBudget); err != nil {
 		return o, err
 	}
-	if _, err := parseSlow(w.slow); err != nil {
+	if _, err := cli.ParseSlow(w.slow); err != nil {
 		return o, err
 	}
 	if w.probeRate != "" {

@@ -184,9 +184,10 @@ func FlagNames(f *pflag.FlagSet) (names []string) {
 	return names
 }
 
-func OwnFlags(c *cobra.Command) map[string]bool {
+// OwnFlags are those that were defined so far.
+func OwnFlags(f *pflag.FlagSet) map[string]bool {
 	own := map[string]bool{}
-	for _, name := range FlagNames(c.Flags()) {
+	for _, name := range FlagNames(f) {
 		own[name] = true
 	}
 	return own

@@ -129,6 +129,7 @@ var layers = map[string]int{
 	"internal/capturing":   10,
 	"internal/mapping":     10,
 	"internal/probing":     10,
+	"internal/serving":     10,
 	"internal/tracing":     10,
 
 	"cmd/slowpath":     11,

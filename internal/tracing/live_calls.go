@@ -52,7 +52,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	t.app.OnInterrupt("the summary follows")
 	t.app.Progress("loading the kernel programs")
 	t.calls = make(chan trace.Call, waitingCalls)
-	t.begin(cmp.Or(t.flags.Slow, tap.DefaultSlow), tee, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, tap.DefaultSlow), tee, func(c trace.Call) {
 		select {
 		case t.calls <- c:
 		default:
@@ -62,7 +62,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 	kernel, err := tap.Open(tap.Options{
 		Clock: clk, Files: host.Root{}, Sink: t.watch, Nodes: nodes, Slow: t.slow, MinWork: minWork(t.slow),
 		SamplePerSecond: int(math.Ceil(t.flags.perSecond)), Processes: t.flags.Processes,
-		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of, Budget: t.flags.TapPart,
+		Quota: (&host.Quotas{FS: host.Root{}, Clock: clk}).Of, Budget: t.flags.tapPart,
 	})
 	if err != nil {
 		return fmt.Errorf("no call can be seen, a privilege or kernel feature is %w: %s; %s; without it `slowpath "+

@@ -11,20 +11,25 @@ import (
 // Options are the flags of trace, and what they say once they are checked.
 type Options struct {
 	Duration                 time.Duration
-	Slow                     time.Duration // 0: auto
+	Slow                     string // a duration, or auto
 	Count                    int
 	All, Each, AsJSON        bool
 	Sample, Record, Perfetto string
 	Segments                 []string
 	Filter                   trace.Filter
 	Processes                tap.ProcessFilter
-	TapPart                  float64 // of a core, for the kernel programs; 0: no limit
+	TapBudget                float64 // of the kernel programs, in percent of a core; 0: no limit
 
-	perSecond float64 // of the sample; 0 where none is wanted
+	slow      time.Duration // 0: auto
+	tapPart   float64       // of a core; 0: no limit
+	perSecond float64       // of the sample; 0 where none is wanted
 }
 
 // Check reads what flags say. changed tells whether one was given.
-func (f *Options) Check(changed func(flag string) bool) error {
+func (f *Options) Check(changed func(flag string) bool) (err error) {
+	if f.slow, err = cli.ParseSlow(f.Slow); err != nil {
+		return err
+	}
 	for name, d := range map[string]time.Duration{"for": f.Duration, "min": f.Filter.Min, "max": f.Filter.Max} {
 		if d < 0 {
 			return cli.Usagef("--%s %v: must not be negative", name, d)
@@ -38,6 +43,9 @@ func (f *Options) Check(changed func(flag string) bool) error {
 		f.perSecond = rate
 	case changed("sample"):
 		return cli.Usagef("--sample has no effect without --all")
+	}
+	if f.tapPart, err = cli.TapBudget(f.TapBudget); err != nil {
+		return err
 	}
 	if f.Count < 0 {
 		return cli.Usagef("--count %d: must not be negative", f.Count)

@@ -36,7 +36,7 @@ func (t *tracing) replay(ctx context.Context, files []string) error {
 	t.flags.Filter.PID, t.flags.Filter.Comm = t.flags.Processes.PID, t.flags.Processes.Comm
 	t.several = len(rec.Nodes()) > 1
 	var printErr error
-	t.begin(cmp.Or(t.flags.Slow, trace.SlowOf(rec)), nil, func(c trace.Call) {
+	t.begin(cmp.Or(t.flags.slow, trace.SlowOf(rec)), nil, func(c trace.Call) {
 		if printErr == nil {
 			printErr = errors.Join(t.take(c), t.print(t.groups.Due(c.ToNs())))
 		}

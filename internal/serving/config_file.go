@@ -1,4 +1,6 @@
-package main
+//go:build linux
+
+package serving
 
 import (
 	"bytes"
@@ -9,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/cli"
-
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"slowpath/internal/cli"
 )
 
 // mostConfigBytes bounds a configuration file.
@@ -21,26 +23,26 @@ const mostConfigBytes = 256 << 10
 // configTargets is the option of a configuration file that is no flag: the servers.
 const configTargets = "targets"
 
-// config is a configuration file of serve: flags by their names, without the dashes.
-type config struct {
+// configFile is a configuration file of serve: flags by their names, without the dashes.
+type configFile struct {
 	path    string
 	lines   map[string]int // of each option
 	targets []string
 }
 
 // errorAt is an error of a line, as editors jump to it.
-func (c *config) errorAt(line int, format string, args ...any) error {
+func (c *configFile) errorAt(line int, format string, args ...any) error {
 	return cli.Usagef("%s:%d: %w", c.path, line, fmt.Errorf(format, args...))
 }
 
 // readConfig sets the flags that a configuration file names, unless the command line has set them. notInFile are flags
 // that only the command line has.
-func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*config, error) {
+func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*configFile, error) {
 	text, err := cli.ReadNamed(path, mostConfigBytes)
 	if err != nil {
 		return nil, cli.Usagef("the configuration cannot be read: %w", err)
 	}
-	c := &config{path: path, lines: map[string]int{}}
+	c := &configFile{path: path, lines: map[string]int{}}
 	top, err := c.parse(text)
 	if top == nil {
 		return c, err
@@ -60,7 +62,7 @@ func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*config
 }
 
 // parse gives the mapping of options; nil where the file has none.
-func (c *config) parse(text []byte) (*yaml.Node, error) {
+func (c *configFile) parse(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var file, more yaml.Node
 	err := decoder.Decode(&file)
@@ -86,7 +88,7 @@ func (c *config) parse(text []byte) (*yaml.Node, error) {
 // yamlLine is how the library says where a fault is.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-func (c *config) syntax(err error) string {
+func (c *configFile) syntax(err error) string {
 	line, text := "1", err.Error()
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		if text = strings.TrimPrefix(text, m[0]); m[1] != "" {
@@ -98,7 +100,7 @@ func (c *config) syntax(err error) string {
 }
 
 // set sets one option.
-func (c *config) set(flags *pflag.FlagSet, known []string, key, value *yaml.Node) error {
+func (c *configFile) set(flags *pflag.FlagSet, known []string, key, value *yaml.Node) error {
 	name := key.Value
 	switch before, twice := c.lines[name]; {
 	case key.Kind != yaml.ScalarNode:
@@ -137,7 +139,7 @@ func (c *config) set(flags *pflag.FlagSet, known []string, key, value *yaml.Node
 }
 
 // values are one value or a list of them, as text.
-func (c *config) values(name string, node *yaml.Node) ([]string, error) {
+func (c *configFile) values(name string, node *yaml.Node) ([]string, error) {
 	nodes := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
 		nodes = node.Content
@@ -177,7 +179,7 @@ func wanted(f *pflag.Flag) string {
 var flagInError = regexp.MustCompile(`^--([a-z0-9-]+)`)
 
 // locate adds the line of the file to an error about an option that the file has set.
-func (c *config) locate(err error, flags *pflag.FlagSet) error {
+func (c *configFile) locate(err error, flags *pflag.FlagSet) error {
 	if c == nil || err == nil {
 		return err
 	}

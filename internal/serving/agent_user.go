@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package serving
 
 import (
 	"errors"
@@ -24,23 +24,23 @@ const agentUser = "slowpath"
 
 // stay gives up what the agent does not need. Root becomes the owner of the directory, or where that is root its own
 // user, else nobody.
-func (a *app) stay(dir string, log *agent.Log) error {
-	if err := ofAgent(dir); err != nil {
+func (s *serving) stay() error {
+	if err := ofAgent(s.Data); err != nil {
 		return err
 	}
 	err := privilege.Able()
 	if errors.Is(err, privilege.ErrBuild) {
-		if a.OnTerminal() { // a build for tests has cgo
-			log.Warn("slowpath keeps more privileges than it needs: %v", err)
+		if s.app.OnTerminal() { // a build for tests has cgo
+			s.log.Warn("slowpath keeps more privileges than it needs: %v", err)
 		}
 		return nil
 	}
 	u, handOver := privilege.User{}, ""
 	if os.Geteuid() == 0 {
-		if u, handOver, err = ownerOf(dir); err != nil {
+		if u, handOver, err = ownerOf(s.Data); err != nil {
 			return err
 		}
-		if err := reachable(dir, u); err != nil {
+		if err := reachable(s.Data, u); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package serving
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/metrics"
+	"slowpath/internal/agent/notify"
+	"slowpath/internal/agent/otlp"
+	"slowpath/internal/agent/web"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+)
+
+// open makes what shows the agent to others.
+func (s *serving) open(ctx context.Context) (err error) {
+	warn := func(line string) { s.log.Warn("%s", line) }
+	s.metrics = metrics.New(metrics.Options{
+		View: s.ag.View(), Version: s.app.Version, Health: s.metricsHealth, Deliveries: s.deliveries,
+		TraceID: s.traceID,
+	})
+	if o := s.pushed; o != nil {
+		o.View, o.Metrics, o.Log = s.ag.View(), s.metrics.Gatherer(), warn
+		if s.pushes, err = otlp.New(ctx, *o); err != nil {
+			return err
+		}
+	}
+	s.notify = notify.New(notify.Options{Receivers: s.notified, Log: warn})
+	o := s.pageOptions()
+	o.Store, o.History, o.View, o.Slow = s.ag.Store(), s.ag.History(), s.ag.View(), s.ag.View().Threshold
+	o.Health, o.Trigger, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Save, s.ag.Compare
+	o.Metrics, o.TempDir, o.Version, o.Log = http.Handler(s.metrics), s.ag.TempDir(), s.app.Version, warn
+	s.web, err = web.New(o)
+	return err
+}
+
+// show serves the page and tells others until ctx ends.
+func (s *serving) show(ctx context.Context, l net.Listener) error {
+	var all sync.WaitGroup
+	all.Go(func() { s.metrics.Run(ctx) })
+	all.Go(func() { s.notify.Run(ctx) })
+	if s.pushes != nil {
+		all.Go(func() { s.pushes.Run(ctx) })
+	}
+	defer all.Wait()
+	return s.web.Serve(ctx, l)
+}
+
+// changed tells others of an incident: with the first verdict that finds something, and at its end. Nobody is notified
+// of one in which nothing was wrong.
+func (s *serving) changed(in incidents.Incident) {
+	s.metrics.Incident(in)
+	if s.pushes != nil && in.Verdict != "" {
+		diagnosis, _ := s.ag.Store().Diagnosis(in.ID)
+		s.pushes.Incident(in, diagnosis)
+	}
+	over := in.State == incidents.StateJudged || in.State == incidents.StateFailed
+	if !over && in.Verdict != verdict.Findings {
+		return
+	}
+	diagnosis, _ := s.ag.Store().Diagnosis(in.ID) // none is sent where there is none
+	s.notify.Send(notify.Of(in, diagnosis, s.url()+"incidents/"+in.ID))
+}
+
+// traceID is the trace of a slow call; empty: it was not pushed.
+func (s *serving) traceID(c recording.Call) string {
+	if s.pushes == nil {
+		return ""
+	}
+	return s.pushes.TraceID(c)
+}
+
+func (s *serving) deliveries() []metrics.Delivery {
+	n := s.notify.Stats()
+	out := []metrics.Delivery{{
+		Channel: "notify", Sent: n.Sent, Failed: n.Failed, Dropped: n.Dropped, Bytes: n.Bytes, Queued: n.Queued,
+		LastSuccess: n.LastSuccess, LastError: n.LastError,
+	}}
+	if s.pushes != nil {
+		spans, pushes := s.pushes.Stats()
+		out = append(out, pushed("otlp-traces", spans), pushed("otlp-metrics", pushes))
+	}
+	return out
+}
+
+func pushed(channel string, s otlp.Stats) metrics.Delivery {
+	return metrics.Delivery{
+		Channel: channel, Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped, Bytes: s.Bytes, Queued: s.Queued,
+		LastSuccess: s.LastSuccess, LastError: s.LastError,
+	}
+}
+
+func (s *serving) metricsHealth() metrics.Health {
+	h := s.ag.Health()
+	return metrics.Health{
+		Watching: h.Watching, OverBudget: h.Cost.Over(), CPUBudgetCores: h.Cost.CPUBudget,
+		MemoryBudgetBytes: h.Cost.RSSBudget, HookCores: h.Cost.Hooks,
+	}
+}
+
+// health is that of the agent as the page and /healthz have it.
+func (s *serving) health() web.Health {
+	h := s.ag.Health()
+	out := web.Health{
+		Status: web.Ok, Since: h.Since.UTC(), Problems: h.Problems,
+		Cost: web.Cost{
+			CPUShare: h.Cost.CPU, CPUBudget: h.Cost.CPUBudget, HooksShare: h.Cost.Hooks, RSSBytes: h.Cost.RSS,
+			RSSBudgetBytes: h.Cost.RSSBudget, Reduced: h.Cost.Reduced,
+		},
+		Ring: web.Kept{From: h.Ring.From, To: h.Ring.To, Bytes: h.Ring.Bytes, Lost: h.Ring.Trouble},
+		Disk: web.Disk{Bytes: h.DiskBytes, BudgetBytes: h.DiskBudget},
+	}
+	for _, watched := range h.Servers {
+		w := web.Watched{Target: watched.Address, Found: watched.Found, State: "watched", Why: watched.Why}
+		switch {
+		case watched.Watched:
+		case watched.Why == "":
+			w.State = "starting"
+		default:
+			w.State = "unreachable"
+		}
+		out.Targets = append(out.Targets, w)
+	}
+	for _, b := range append(h.Unseen, notSeen(h.Missed)...) {
+		out.Unseen = append(out.Unseen, web.BlindSpot{What: b.What, Why: b.Why, Enable: b.Enable})
+	}
+	switch {
+	case !h.Watching:
+		out.Status = web.Failed
+	case len(h.Problems) > 0:
+		out.Status = web.Degraded
+	}
+	return out
+}
+
+// notSeen is what was missed of what is watched, as blind spots.
+func notSeen(missed []recording.Unseen) (out []recording.BlindSpot) {
+	for _, u := range missed {
+		out = append(out, recording.BlindSpot{What: u.What, Why: u.Why, Enable: u.Enable})
+	}
+	return out
+}
