@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/servers"
 )
@@ -13,13 +14,14 @@ import (
 var (
 	knownServers = cli.Names(servers.Known)
 	knownClients = cli.Names(clients.Known)
+	knownApps    = cli.Names(apps.Known)
 )
 
 // completions are those of arguments, by command.
 var completions = map[string]cobra.CompletionFunc{
 	"run": cli.Values(scenariosTold).One, "servers": knownServers.Many,
 	"clients build": knownClients.Many, "clients run": knownClients.One,
-	"apps build": cli.Values(knownApps).Many, "apps run": cli.Values(knownApps).One,
+	"apps build": knownApps.Many, "apps run": knownApps.One,
 }
 
 // flagCompletions are those of flags, by name; a flag of this name has these values in every command.

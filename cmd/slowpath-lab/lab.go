@@ -4,13 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -314,42 +312,4 @@ func choose(only string) ([]scenario.Scenario, error) {
 		scenarios = append(scenarios, sc)
 	}
 	return scenarios, nil
-}
-
-func (a *app) servers() *cobra.Command {
-	return &cobra.Command{
-		Use:     "servers [NAME...]",
-		Short:   "Get server versions into the cache",
-		Example: "  slowpath lab servers redis-6.0.16 valkey-8.1.1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cache, err := servers.OpenCache("")
-			if err != nil {
-				return err
-			}
-			names := servers.Known()
-			if len(args) > 0 {
-				names = nil
-				for _, arg := range args {
-					if _, err := servers.Lookup(servers.Name(arg)); err != nil {
-						return cli.Usage(err)
-					}
-					names = append(names, servers.Name(arg))
-				}
-			}
-			var errs []error
-			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
-			for _, name := range names {
-				start := time.Now()
-				b, err := cache.Get(ctx, name, a.Stderr)
-				a.ProgressDone()
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				fmt.Fprintf(a.Stdout, "%-14s ready in %.1f s: %s\n", name, time.Since(start).Seconds(),
-					strings.Join(b.Argv(), " "))
-			}
-			return errors.Join(errs...)
-		},
-	}
 }
