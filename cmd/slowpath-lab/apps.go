@@ -20,8 +20,7 @@ import (
 )
 
 func (a *app) apps() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	c := listing(a, &cobra.Command{
 		Use:   "apps",
 		Short: "List, build and run real applications",
 		Long: "apps are task queues, sites and services on public frameworks, with their usual configuration. They " +
@@ -29,122 +28,13 @@ func (a *app) apps() *cobra.Command {
 		Example: `  slowpath lab apps
   slowpath lab apps build celery bullmq
   slowpath lab apps run celery 127.0.0.1:6379 --for 10s`,
-		Args: cli.Subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cache, err := apps.OpenCache("")
-			if err != nil {
-				return err
-			}
-			return a.listApps(appRows(cmd.Context(), cache), asJSON)
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print slowpath.apps/v1")
-	c.AddCommand(a.appsBuild(), a.appsRun())
-	return c
-}
-
-// appRow is an application as slowpath.apps/v1 has it.
-type appRow struct {
-	Name      apps.Name `json:"name"`
-	Title     string    `json:"title"`
-	Language  string    `json:"language"`
-	Libraries string    `json:"libraries"`
-	Commands  string    `json:"commands"`
-	Rate      float64   `json:"operations_per_second"`
-	Twemproxy bool      `json:"twemproxy"`
-	TLS       bool      `json:"tls"`
-	Built     bool      `json:"built"`
-	Missing   string    `json:"missing,omitempty"` // the tool, and how it is installed
-}
-
-func (r appRow) state() string {
-	switch {
-	case r.Missing != "":
-		return r.Missing
-	case r.Built:
-		return "built"
-	}
-	return "built on first use"
-}
-
-func appRows(ctx context.Context, cache *apps.Cache) []appRow {
-	var rows []appRow
-	for _, x := range apps.Catalogue() {
-		r := appRow{
-			Name: x.Name, Title: x.Title, Language: x.Language, Libraries: x.Libraries, Commands: x.Commands,
-			Rate: x.Rate, Twemproxy: x.Twemproxy, TLS: x.TLS, Built: cache.Built(x),
-		}
-		if err := x.Tool(ctx); err != nil {
-			r.Missing = err.Error()
-		}
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-func (a *app) listApps(rows []appRow, asJSON bool) error {
-	if asJSON {
-		return layout.JSON(a.Stdout, "the result", struct {
-			Schema string   `json:"schema"`
-			Apps   []appRow `json:"apps"`
-		}{"slowpath.apps/v1", rows})
-	}
-	var cells [][]string
-	for _, r := range rows {
-		cells = append(cells, []string{string(r.Name), r.Language, r.Libraries, r.state()})
-	}
-	p := layout.New(a.listStyle())
-	p.Table([]string{"NAME", "LANGUAGE", "LIBRARIES", "STATE"}, cells)
-	return p.To(a.Stdout, "the list")
-}
-
-func (a *app) appsBuild() *cobra.Command {
-	return &cobra.Command{
+	}, apps.Schema, apps.OpenCache)
+	c.AddCommand(building(a, &cobra.Command{
 		Use:     "build [NAME...]",
 		Short:   "Build applications into the cache",
 		Example: "  slowpath lab apps build celery spring-session",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cache, err := apps.OpenCache("")
-			if err != nil {
-				return err
-			}
-			names, err := appNames(args)
-			if err != nil {
-				return err
-			}
-			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
-			return build(a.Stdout, names, func(name apps.Name) error {
-				defer a.ProgressDone()
-				_, err := cache.Get(ctx, name, a.Stderr)
-				return err
-			})
-		},
-	}
-}
-
-// knownApps are the names of all applications.
-func knownApps() (list []string) {
-	for _, x := range apps.Catalogue() {
-		list = append(list, string(x.Name))
-	}
-	return list
-}
-
-// appNames are those of the arguments, or all.
-func appNames(args []string) ([]apps.Name, error) {
-	var names []apps.Name
-	for _, arg := range args {
-		if _, err := apps.Lookup(apps.Name(arg)); err != nil {
-			return nil, cli.Usage(err)
-		}
-		names = append(names, apps.Name(arg))
-	}
-	if len(args) == 0 {
-		for _, x := range apps.Catalogue() {
-			names = append(names, x.Name)
-		}
-	}
-	return names, nil
+	}, programWidth, apps.Known, apps.Lookup, apps.OpenCache, toldMissing[apps.Program]), a.appsRun())
+	return c
 }
 
 // appRun is what the flags of lab apps run say.

@@ -133,7 +133,7 @@ func (r *clientRun) aim() error {
 }
 
 func (a *app) runClient(ctx context.Context, r clientRun) error {
-	if err := knownClient(string(r.name)); err != nil {
+	if err := clients.CheckName(r.name); err != nil {
 		return cli.Usage(err)
 	}
 	cache, err := clients.OpenCache("")
@@ -152,7 +152,7 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 	var sum clients.Summary
 	done := a.Working("%s makes calls for %v", r.name, r.warmup+r.duration)
 	if r.http {
-		sum, err = askClient(ctx, p, r.options)
+		sum, err = p.Ask(ctx, os.TempDir(), r.options)
 	} else {
 		sum, err = p.Run(ctx, os.TempDir(), r.options)
 	}
@@ -172,24 +172,6 @@ func (a *app) runClient(ctx context.Context, r clientRun) error {
 	return err
 }
 
-// askClient loads the HTTP service of a program. The calls are those that users saw, the pool and its errors those that
-// the library reports.
-func askClient(ctx context.Context, p clients.Program, o clients.Options) (clients.Summary, error) {
-	q := clients.Requests{Connections: o.Workers, Warmup: o.Warmup, Duration: o.Duration}
-	o.Workers, o.Duration = 0, 0
-	service, err := p.Serve(ctx, os.TempDir(), o)
-	if err != nil {
-		return clients.Summary{}, err
-	}
-	seen, err := q.Make(ctx, service.Addr())
-	own, stopErr := service.Stop(clientEnd)
-	if stopErr != nil {
-		service.Kill()
-	}
-	seen.Library, seen.Dials, seen.Pool, seen.CPU = own.Library, own.Dials, own.Pool, own.CPU
-	return seen, errors.Join(err, stopErr)
-}
-
 func (a *app) serveClient(ctx context.Context, p clients.Program, o clients.Options) error {
 	o.Workers, o.Duration = 0, 0
 	service, err := p.Serve(ctx, os.TempDir(), o)
@@ -201,9 +183,8 @@ func (a *app) serveClient(ctx context.Context, p clients.Program, o clients.Opti
 	case <-ctx.Done():
 	case <-service.Exited():
 	}
-	sum, err := service.Stop(clientEnd)
+	sum, err := service.End(clientEnd)
 	if err != nil {
-		service.Kill()
 		return err
 	}
 	fmt.Fprintln(a.Stderr, sum)

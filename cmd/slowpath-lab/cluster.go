@@ -101,19 +101,12 @@ func (ch *changing) note(text string) {
 
 // progress shows how far the move of slots is.
 func (ch *changing) progress(m clusters.Moved) {
-	ch.app.Progress("%s, %s moved; Ctrl-C ends it after this slot", slotsOf(m), format.Count(m.Keys, "key"))
-}
-
-func slotsOf(m clusters.Moved) string {
-	if m.Slots == m.Of {
-		return format.Count(m.Slots, "slot")
-	}
-	return fmt.Sprintf("%d of %s", m.Slots, format.Count(m.Of, "slot"))
+	ch.app.Progress("%s, %s moved; Ctrl-C ends it after this slot", m, format.Count(m.Keys, "key"))
 }
 
 // moved prints what has been moved, and of a move that was stopped the command that goes on.
 func (ch *changing) moved(m clusters.Moved, way, rest string) {
-	fmt.Fprintf(ch.app.Stdout, "moved %s with %s %s in %s\n", slotsOf(m), format.Count(m.Keys, "key"), way,
+	fmt.Fprintf(ch.app.Stdout, "moved %s with %s %s in %s\n", m, format.Count(m.Keys, "key"), way,
 		format.Duration(int64(m.Took)))
 	if m.Stopped {
 		ch.app.Code = cli.ExitInterrupted

@@ -15,7 +15,6 @@ import (
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
-	"slowpath/internal/lab/step"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 )
@@ -52,9 +51,7 @@ func (a *app) applyFix(ctx context.Context, sc scenario.Scenario, f applyFlags) 
 	applied := fixer.Apply(ctx, sc)
 	a.ProgressDone()
 	if ctx.Err() != nil && len(applied.Proofs) == 0 {
-		a.Code = cli.ExitInterrupted
-		fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
-		return nil
+		return a.undone(sc)
 	}
 	all := grade.NoFixes()
 	all.Add(applied)
@@ -68,7 +65,7 @@ func (a *app) applyFix(ctx context.Context, sc scenario.Scenario, f applyFlags) 
 			err = report.Text(a.Stdout, applied.After, a.Style())
 		}
 	}
-	grade.FixLine(a.Stderr, applied)
+	applied.Line(a.Stderr)
 	if !slices.ContainsFunc(applied.Proofs, func(p remedy.Proof) bool { return p.Proven }) {
 		a.Code = cli.ExitFindings
 	}
@@ -93,18 +90,13 @@ func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 		return err
 	}
 	fixer.Log = io.Discard
-	scenarios = slices.DeleteFunc(slices.Clone(scenarios), func(sc scenario.Scenario) bool {
+	scenarios = slices.DeleteFunc(scenarios, func(sc scenario.Scenario) bool {
 		return sc.Cause == scenario.HealthyCause
 	})
-	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	for i, sc := range scenarios {
-		applied := fixer.Apply(step.Of(ctx, "[%d/%d] %s", i+1, len(scenarios), sc.ID), sc)
-		a.ProgressDone()
-		if ctx.Err() != nil { // it was cut short
-			a.stoppedGrading(i, len(scenarios))
-			break
-		}
-		grade.FixLine(a.Stderr, applied)
+	made := 0
+	for applied := range fixer.Scenarios(a.grading(ctx), scenarios) {
+		made++
+		a.made(applied)
 		results.Add(applied)
 		if f.proofs != "" {
 			if err := results.Write(f.proofs); err != nil {
@@ -112,9 +104,6 @@ func (a *app) gradeFixes(ctx context.Context, only string, f applyFlags) error {
 			}
 		}
 	}
-	if f.asJSON {
-		return layout.JSON(a.Stdout, "the result", results)
-	}
-	results.Table(a.Stdout)
-	return nil
+	a.stopped(made, len(scenarios))
+	return a.printGrades(results, true, f.asJSON)
 }

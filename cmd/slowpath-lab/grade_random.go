@@ -16,7 +16,6 @@ import (
 	"slowpath/internal/lab/random"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/outfile"
-	"slowpath/internal/report/layout"
 )
 
 // randomFlags are the flags of lab grade --random.
@@ -93,7 +92,7 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 			return err
 		}
 		reports = append(reports, report)
-		if err := a.printRandom(report, f.asJSON); err != nil {
+		if err := a.printGrades(report, report.Passed(), f.asJSON); err != nil {
 			return err
 		}
 	}
@@ -128,7 +127,7 @@ func (a *app) playSeries(ctx context.Context, f randomFlags, dir string, only se
 	}
 	runs, err := random.Series{
 		Dir: dir, Seed: f.seed, N: f.runs, Server: only, Version: version, JudgeOnly: f.judgeOnly,
-		Record: random.RecordProcess(exe), Done: func(run random.Run) { a.ProgressDone(); random.Line(a.Stderr, run) },
+		Record: random.RecordProcess(exe), Done: func(run random.Run) { a.made(run) },
 	}.Play(a.steps(ctx, "the run is undone; the results so far follow"))
 	a.ProgressDone()
 	if err != nil {
@@ -161,17 +160,4 @@ func (f randomFlags) command() string {
 		file = filepath.Base(file)
 	}
 	return text + " --markdown " + file
-}
-
-// printRandom prints the results. The exit code says whether all verdicts were right that have all sources.
-func (a *app) printRandom(report random.Report, asJSON bool) error {
-	best := report.Tiers["T2"]
-	if report.FirstNamed < best.FaultRuns || best.HealthyKept.Count < best.HealthyRuns || report.Failed > 0 {
-		a.Code = cli.ExitFindings
-	}
-	if !asJSON {
-		random.Table(a.Stdout, report)
-		return nil
-	}
-	return layout.JSON(a.Stdout, "the result", report)
 }

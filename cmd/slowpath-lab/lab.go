@@ -4,13 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +15,7 @@ import (
 	"slowpath/internal/lab/scenario"
 	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
-	"slowpath/internal/outfile"
 	"slowpath/internal/report"
-	"slowpath/internal/report/layout"
 )
 
 // defaultServer is the version that the lab uses where none is named: Debian 12's own.
@@ -92,9 +85,9 @@ again with a setting or a change. It watches once more, and takes commands back.
   slowpath lab run slow-command --apply-fix --step forbid-command`,
 		Args: cli.OneArgument("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sc, ok := scenario.Find(args[0])
-			if !ok {
-				return noScenario(args[0])
+			sc, err := findScenario(args[0])
+			if err != nil {
+				return err
 			}
 			if step != "" && !applyFix {
 				return cli.Usagef("--step is for --apply-fix")
@@ -114,9 +107,7 @@ again with a setting or a change. It watches once more, and takes commands back.
 			r := grade.Run(ctx, sc, servers.Name(server), grade.DoctorProcess(exe), a.Stderr)
 			a.ProgressDone()
 			if ctx.Err() != nil && r.Got == "" {
-				a.Code = cli.ExitInterrupted
-				fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
-				return nil
+				return a.undone(sc)
 			}
 			if r.Got != "" {
 				show := func() error { return report.Text(a.Stdout, r.Diagnosis, a.Style()) }
@@ -127,7 +118,7 @@ again with a setting or a change. It watches once more, and takes commands back.
 					return err
 				}
 			}
-			grade.Line(a.Stderr, r)
+			r.Line(a.Stderr)
 			switch {
 			case r.Skipped != "":
 				return fmt.Errorf("%w: %s", cli.ErrMissing, r.Skipped)
@@ -144,212 +135,9 @@ again with a setting or a change. It watches once more, and takes commands back.
 	return c
 }
 
-// gradeFlags are the flags of lab grade.
-type gradeFlags struct {
-	server, only, keep string
-	runs               int
-	asJSON, apps       bool
-	fixes              applyFlags
-	doctorArgs         []string
-	random             randomFlags
-}
-
-func (a *app) gradeCommand() *cobra.Command {
-	var f gradeFlags
-	c := &cobra.Command{
-		Use:   "grade",
-		Short: "Make all scenarios and healthy loads, and count the right verdicts",
-		Long: `grade makes every scenario and every healthy load, asks doctor, and compares the first finding with the
-cause.
-
-With --apply-fix it carries out what doctor advises in each scenario, and watches again.
-
-With --apps it runs the real applications of lab apps instead: each healthy, directly and behind proxies, then beside
-faults.
-
-With --random it draws servers, callers, faults and their strengths instead; the seed decides all of it. Each run
-switches the faults on and off again and again, and measures at the callers what each fault costs them: what costs
-nothing is not part of the truth. Then it records the callers with all faults on, and judges the recording with all
-sources (T2), without the tap (T1), and with a connection alone (T0). A run takes about half a minute.
-
-With --dir each run is kept: the same command goes on where it was interrupted.`,
-		Example: `  slowpath lab grade --runs 3 --only healthy-idle,slow-command
-  slowpath lab grade --apps --only app-celery
-  slowpath lab grade --random 20 --seed 1 --dir random --json
-  slowpath lab grade --dir random --judge-only --markdown accuracy.md`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("random") || cmd.Flags().Changed("judge-only") {
-				return a.gradeRandom(cmd, f)
-			}
-			if slices.ContainsFunc(flagsOfRandom, cmd.Flags().Changed) {
-				return cli.Usagef("--%s are for --random", strings.Join(flagsOfRandom, ", --"))
-			}
-			if f.apps {
-				return a.gradeApps(cmd.Context(), f)
-			}
-			if f.fixes.apply {
-				f.fixes.server, f.fixes.asJSON = f.server, f.asJSON
-				return a.gradeFixes(cmd.Context(), f.only, f.fixes)
-			}
-			if f.fixes != (applyFlags{}) {
-				return cli.Usagef("--all-steps and --proofs are for --apply-fix")
-			}
-			return a.grade(cmd.Context(), f)
-		},
-	}
-	fl := c.Flags()
-	fl.StringVar(&f.server, "server", defaultServer, "server `version`, see lab servers; with --random the only one "+
-		"that is drawn, instead of any")
-	fl.StringArrayVar(&f.doctorArgs, "doctor-arg", nil, "pass this `argument` to doctor, e.g. --no-host (repeatable)")
-	fl.StringVar(&f.keep, "keep", "", "keep the recording of each run in this `directory`")
-	fl.StringVar(&f.only, "only", "", "make these `scenarios` only, separated by commas")
-	fl.IntVar(&f.runs, "runs", 1, "make each scenario this often")
-	fl.BoolVar(&f.asJSON, "json", false, "print "+grade.Schema+", with --apps "+grade.AppsSchema+", with --apply-fix "+
-		grade.FixesSchema)
-	fl.BoolVar(&f.apps, "apps", false, "run the applications of lab apps instead: each healthy, directly and behind "+
-		"proxies, then beside faults, judged at T2, T1 and T0; --only takes names of applications too")
-	cli.Group(fl, "Fixes", func() { f.fixes.add(fl) })
-	cli.Group(fl, "Drawn scenarios", func() { f.random.add(fl) })
-	return c
-}
-
-func (a *app) grade(ctx context.Context, f gradeFlags) error {
-	scenarios, err := choose(f.only)
-	if err != nil {
-		return err
-	}
-	if f.runs < 1 {
-		return cli.Usagef("--runs %d: give at least 1", f.runs)
-	}
-	if _, err := a.openLab(ctx, f.server, a.Stderr); err != nil {
-		return err
-	}
-	if f.keep != "" {
-		if err := outfile.Directory(f.keep); err != nil {
-			return fmt.Errorf("--keep: %w", err)
-		}
-	}
-	results, err := a.gradeAll(ctx, f, scenarios)
-	if err != nil {
-		return err
-	}
-	s := grade.Summarise(results)
-	if !s.Passed() && a.Code == cli.ExitClean {
-		a.Code = cli.ExitFindings
-	}
-	if f.asJSON {
-		return layout.JSON(a.Stdout, "the result", s)
-	}
-	grade.Table(a.Stdout, s)
-	return nil
-}
-
-// gradeAll makes each scenario as often as asked, or until ctx ends.
-func (a *app) gradeAll(ctx context.Context, f gradeFlags, scenarios []scenario.Scenario) (
-	results []grade.Result, err error,
-) {
-	exe, err := slowpath()
-	if err != nil {
-		return nil, err
-	}
-	ctx = a.steps(ctx, "the run is undone; the results so far follow")
-	of := f.runs * len(scenarios)
-	for run := range f.runs {
-		for _, sc := range scenarios {
-			sc.Args = slices.Concat(sc.Args, f.doctorArgs)
-			if f.keep != "" {
-				name := fmt.Sprintf("%s-%s-%d.slowpath", sc.ID, f.server, run+1)
-				sc.Args = append(sc.Args, "--record", filepath.Join(f.keep, name))
-			}
-			each := step.Of(ctx, "[%d/%d] %s", len(results)+1, of, sc.ID)
-			r := grade.Run(each, sc, servers.Name(f.server), grade.DoctorProcess(exe), io.Discard)
-			a.ProgressDone()
-			if ctx.Err() != nil && r.Got == "" {
-				a.stoppedGrading(len(results), of)
-				return results, nil
-			}
-			grade.Line(a.Stderr, r)
-			results = append(results, r)
-		}
-	}
-	return results, nil
-}
-
-func (a *app) stoppedGrading(made, of int) {
+// undone is the end of a scenario that Ctrl-C has stopped.
+func (a *app) undone(sc scenario.Scenario) error {
 	a.Code = cli.ExitInterrupted
-	fmt.Fprintf(a.Stderr, "stopped after %d of %s\n", made, format.Count(of, "run"))
-}
-
-func noScenario(id string) error {
-	return cli.Usagef("no scenario %q%s; see: slowpath lab list", id, cli.DidYouMean(id, scenarioIDs()))
-}
-
-// scenarioIDs are those of the scenarios of servers, and of the healthy loads.
-func scenarioIDs() (ids []string) {
-	for _, sc := range scenario.Catalogue() {
-		ids = append(ids, sc.ID)
-	}
-	return ids
-}
-
-// scenariosTold are the ids of scenarios with what each is.
-func scenariosTold() (list []string) {
-	for _, sc := range scenario.Catalogue() {
-		list = append(list, sc.ID+"\t"+sc.Title)
-	}
-	return list
-}
-
-func choose(only string) ([]scenario.Scenario, error) {
-	if only == "" {
-		return scenario.Catalogue(), nil
-	}
-	var scenarios []scenario.Scenario
-	for _, id := range strings.Split(only, ",") {
-		sc, ok := scenario.Find(strings.TrimSpace(id))
-		if !ok {
-			return nil, noScenario(strings.TrimSpace(id))
-		}
-		scenarios = append(scenarios, sc)
-	}
-	return scenarios, nil
-}
-
-func (a *app) servers() *cobra.Command {
-	return &cobra.Command{
-		Use:     "servers [NAME...]",
-		Short:   "Get server versions into the cache",
-		Example: "  slowpath lab servers redis-6.0.16 valkey-8.1.1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cache, err := servers.OpenCache("")
-			if err != nil {
-				return err
-			}
-			names := servers.Known()
-			if len(args) > 0 {
-				names = nil
-				for _, arg := range args {
-					if _, err := servers.Lookup(servers.Name(arg)); err != nil {
-						return cli.Usage(err)
-					}
-					names = append(names, servers.Name(arg))
-				}
-			}
-			var errs []error
-			ctx := a.steps(cmd.Context(), "what is ready stays in the cache")
-			for _, name := range names {
-				start := time.Now()
-				b, err := cache.Get(ctx, name, a.Stderr)
-				a.ProgressDone()
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				fmt.Fprintf(a.Stdout, "%-14s ready in %.1f s: %s\n", name, time.Since(start).Seconds(),
-					strings.Join(b.Argv(), " "))
-			}
-			return errors.Join(errs...)
-		},
-	}
+	fmt.Fprintf(a.Stderr, "%s was stopped, and what it had made is undone\n", sc.ID)
+	return nil
 }

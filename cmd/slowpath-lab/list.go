@@ -3,12 +3,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -26,7 +24,7 @@ func (a *app) scenarios() *cobra.Command {
 		Example: "  slowpath lab list",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := listScenarios(a.Stdout, a.listStyle().Width); err != nil {
+			if err := scenario.WriteList(a.Stdout, a.listStyle().Width); err != nil {
 				return err
 			}
 			l, err := scenario.New(defaultServer, io.Discard)
@@ -45,37 +43,6 @@ func (a *app) listStyle() layout.Style {
 		s.Width = math.MaxInt16
 	}
 	return s
-}
-
-// leastTexts is the least width of texts beside names: below it they go below their names.
-const leastTexts = 30
-
-// listScenarios prints each scenario with what is done, and its truth where its name is another. Long texts go on below
-// themselves.
-func listScenarios(w io.Writer, width int) error {
-	names := 0
-	for _, i := range scenario.Catalogue() {
-		names = max(names, len(i.ID))
-	}
-	indent := names + 2
-	if width < indent+leastTexts {
-		names, indent = 0, 2
-	}
-	var b strings.Builder
-	for _, i := range scenario.Catalogue() {
-		text := i.Title
-		if i.ID != i.Cause && i.Cause != "healthy" {
-			text += " (truth: " + i.Cause + ")"
-		}
-		text = strings.ReplaceAll(layout.Fill(text, width-indent), "\n", "\n"+strings.Repeat(" ", indent))
-		if names == 0 {
-			fmt.Fprintf(&b, "%s\n  %s\n", i.ID, text)
-			continue
-		}
-		fmt.Fprintf(&b, "%-*s  %s\n", names, i.ID, text)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // printRunning lists what lab up has started.

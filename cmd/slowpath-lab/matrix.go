@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
-	"slowpath/internal/format"
 	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/grade"
 	"slowpath/internal/lab/matrix"
-	"slowpath/internal/lab/servers"
 )
 
 // matrixFlags are those of matrix.
@@ -120,83 +117,15 @@ func (f *matrixFlags) hurry(cmd *cobra.Command, quick matrix.Settings) {
 	}
 }
 
-// plan checks the names.
-func (f *matrixFlags) plan() (p matrix.Plan, err error) {
-	for _, c := range clients.Catalogue() {
-		// they are for scenarios of an event loop, and of a framework
-		if c.Name != clients.PyAsync && c.Name != clients.SpringCache {
-			p.Clients = append(p.Clients, string(c.Name))
-		}
-	}
-	for _, s := range servers.Known() {
-		p.Servers = append(p.Servers, string(s))
-	}
-	p.Topologies = matrix.Topologies()
-	if p.Clients, err = chosen("clients", f.clients, p.Clients, knownClient); err != nil {
-		return p, err
-	}
-	if p.Servers, err = chosen("servers", f.servers, p.Servers, func(name string) error {
-		_,
-			err := servers.Lookup(servers.Name(name))
-		return err
-	}); err != nil {
-		return p, err
-	}
-	p.Topologies, err = chosen("topology", f.topology, p.Topologies, func(name string) error {
-		if !slices.Contains(matrix.Topologies(), name) {
-			return fmt.Errorf("unknown topology %q; known: %s", name, strings.Join(matrix.Topologies(), " "))
-		}
-		return nil
-	})
-	return p, err
-}
-
-func knownClient(name string) error {
-	if !strings.Contains(name, "/") {
-		_, err := clients.Lookup(clients.Name(name))
-		return err
-	}
-	info, err := os.Stat(name)
-	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
-		err = errors.New("it cannot be executed")
-	}
-	if err != nil {
-		return fmt.Errorf("the client %s: %w", name, err)
-	}
-	return nil
-}
-
-// chosen reads names between commas. Without the flag it is all of them.
-func chosen(flag, text string, all []string, check func(string) error) ([]string, error) {
-	if text == "" {
-		return all, nil
-	}
-	var out []string
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.TrimSpace(name)
-		if err := check(name); err != nil {
-			return nil, cli.Usagef("--%s: %w", flag, err)
-		}
-		if slices.Contains(out, name) {
-			return nil, cli.Usagef("--%s: %s is named twice", flag, name)
-		}
-		out = append(out, name)
-	}
-	return out, nil
-}
-
 func (a *app) runMatrix(ctx context.Context, f *matrixFlags) error {
-	plan, err := f.plan()
+	plan, err := matrix.NewPlan(f.clients, f.servers, f.topology)
 	if err != nil {
-		return err
+		return cli.Usagef("--%w", err)
 	}
 	if err := f.settings.Check(); err != nil {
 		return cli.Usage(err)
 	}
-	m := &matrix.Matrix{
-		Schema: matrix.Schema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(),
-		Settings: f.settings, Cells: []matrix.Cell{},
-	}
+	m := matrix.New(version, f.settings)
 	if f.resume != "" {
 		if m, err = matrix.Resume(f.resume, m); err != nil {
 			return cli.Usagef("--resume %w", err)
@@ -221,11 +150,7 @@ func (a *app) runMatrix(ctx context.Context, f *matrixFlags) error {
 }
 
 func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Plan, m *matrix.Matrix) error {
-	l, err := a.openLab(ctx, defaultServer, a.Stderr)
-	if err != nil {
-		return err
-	}
-	cache, err := clients.OpenCache("")
+	o, err := a.matrixOptions(ctx)
 	if err != nil {
 		return err
 	}
@@ -233,39 +158,22 @@ func (a *app) measureMatrix(ctx context.Context, f *matrixFlags, plan matrix.Pla
 	if err != nil {
 		return err
 	}
+	o.Plan, o.Keep, o.Doctor = plan, f.resume, matrix.Doctor(grade.DoctorProcess(exe))
 	if todo := plan.Todo(m); len(todo) > 0 {
 		a.Say(fmt.Sprintf("cells to measure: %d, about %v where all programs are built; Ctrl-C ends it with "+
 			"those so far", len(todo), matrix.Expected(todo, m.Settings).Round(time.Second)))
 	}
-	ctx = a.steps(ctx, "the cells so far follow")
 	defer a.ProgressDone()
-	return matrix.Run(ctx, matrix.Options{
-		Plan: plan, Fleet: l.Fleet, Servers: l.Cache, Clients: cache,
-		Doctor: matrix.Doctor(grade.DoctorProcess(exe)), Log: a.Stderr,
-		Begin: func(c matrix.Cell, nth, of int) { a.Progress("[%d/%d] %s", nth, of, c) },
-		End: func(c matrix.Cell, nth, of int) error {
-			a.ProgressDone()
-			a.Say(cellLine(c, nth, of))
-			if f.resume == "" {
-				return nil
-			}
-			return m.Save(f.resume)
-		},
-	}, m)
+	return matrix.Run(a.steps(ctx, "the cells so far follow"), o, m)
 }
 
-// cellLine is one line about a cell that is done.
-func cellLine(c matrix.Cell, nth, of int) string {
-	line := fmt.Sprintf("[%d/%d] %s: ", nth, of, c)
-	if !c.Measured() {
-		return line + c.Empty
+func (a *app) matrixOptions(ctx context.Context) (o matrix.Options, err error) {
+	l, err := a.openLab(ctx, defaultServer, a.Stderr)
+	if err != nil {
+		return o, err
 	}
-	line += fmt.Sprintf("%.0f calls/s, p99 %v, %s", c.RequestsPerSecond,
-		time.Duration(c.P99Ns).Round(10*time.Microsecond), format.Count(c.Errors, "error"))
-	if c.Finding != "" {
-		line += ", " + c.Finding
-	}
-	return line + fmt.Sprintf(" (%.0f s)", c.Seconds)
+	cache, err := clients.OpenCache("")
+	return matrix.Options{Fleet: l.Fleet, Servers: l.Cache, Clients: cache, Log: a.Stderr, Done: a.Say}, err
 }
 
 func (a *app) printMatrix(f *matrixFlags, m *matrix.Matrix, page *os.File) error {

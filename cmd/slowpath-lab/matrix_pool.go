@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,53 +12,38 @@ import (
 
 	"slowpath/internal/cli"
 	"slowpath/internal/format"
-	"slowpath/internal/lab/clients"
 	"slowpath/internal/lab/matrix"
 	"slowpath/internal/load/experiment"
 )
 
 // checkPool reads what a sweep of pools is to do, and refuses what is for the matrix only.
-func (f *matrixFlags) checkPool(cmd *cobra.Command) (plan matrix.PoolPlan, s *matrix.PoolSweep, err error) {
+func (f *matrixFlags) checkPool(cmd *cobra.Command) (*matrix.PoolSweep, error) {
 	for _, other := range []string{"quick", "http", "watch", "resume", "output"} {
 		if cmd.Flags().Changed(other) {
-			return plan, nil, cli.Usagef("--sweep does not go with --%s: leave out one of them", other)
+			return nil, cli.Usagef("--sweep does not go with --%s: leave out one of them", other)
 		}
 	}
 	name, values, _ := strings.Cut(f.sweep, "=")
 	if name != "pool" {
-		return plan, nil, cli.Usagef("--sweep %q: give pool=SIZES such as pool=100,1000", f.sweep)
+		return nil, cli.Usagef("--sweep %q: give pool=SIZES such as pool=100,1000", f.sweep)
 	}
-	if plan.Sizes, err = experiment.ParseValues(values); err != nil {
-		return plan, nil, cli.Usagef("--sweep %q: %w", f.sweep, err)
+	sizes, err := experiment.ParseValues(values)
+	if err != nil {
+		return nil, cli.Usagef("--sweep %q: %w", f.sweep, err)
 	}
-	if plan.Modes, err = chosen("use", f.use, matrix.PoolModes(), func(name string) error {
-		if !slices.Contains(matrix.PoolModes(), name) {
-			return fmt.Errorf("unknown use %q; known: %s", name, strings.Join(matrix.PoolModes(), " "))
-		}
-		return nil
-	}); err != nil {
-		return plan, nil, err
+	plan, err := matrix.NewPoolPlan(f.clients, f.use, sizes)
+	if err != nil {
+		return nil, cli.Usagef("--%w", err)
 	}
-	for _, c := range clients.Catalogue() {
-		if c.Pool {
-			plan.Clients = append(plan.Clients, string(c.Name))
-		}
+	server, topology, err := f.poolServer(cmd)
+	if err != nil {
+		return nil, err
 	}
-	if plan.Clients, err = chosen("clients", f.clients, plan.Clients, knownClient); err != nil {
-		return plan, nil, err
+	s, err := matrix.NewPoolSweep(version, plan, f.poolSettings(cmd, plan), server, topology)
+	if err != nil {
+		return nil, cli.Usage(err)
 	}
-	s = &matrix.PoolSweep{
-		Schema: matrix.PoolSchema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(),
-		Settings: f.poolSettings(cmd, plan),
-	}
-	if s.Server, s.Topology, err = f.poolServer(cmd); err != nil {
-		return plan, nil, err
-	}
-	if err := s.Settings.Check(plan); err != nil {
-		return plan, nil, cli.Usage(err)
-	}
-	s.Rows = plan.Rows(s.Settings)
-	return plan, s, nil
+	return s, nil
 }
 
 // poolSettings are the usual ones where the command line says nothing: as many callers borrow as the largest pool has
@@ -88,10 +71,10 @@ func (f *matrixFlags) poolServer(cmd *cobra.Command) (server, topology string, e
 	if !cmd.Flags().Changed("topology") {
 		f.topology = matrix.Standalone
 	}
-	p, err := f.plan()
+	p, err := matrix.NewPlan(f.clients, f.servers, f.topology)
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", "", cli.Usagef("--%w", err)
 	case len(p.Servers) > 1:
 		return "", "", cli.Usagef("--sweep: %d servers; name one with --servers", len(p.Servers))
 	case len(p.Topologies) > 1:
@@ -102,7 +85,7 @@ func (f *matrixFlags) poolServer(cmd *cobra.Command) (server, topology string, e
 
 // sweepPools makes the sweep and prints it.
 func (a *app) sweepPools(cmd *cobra.Command, f *matrixFlags) error {
-	_, s, err := f.checkPool(cmd)
+	s, err := f.checkPool(cmd)
 	if err != nil {
 		return err
 	}
@@ -119,34 +102,13 @@ func (a *app) sweepPools(cmd *cobra.Command, f *matrixFlags) error {
 }
 
 func (a *app) makePools(ctx context.Context, s *matrix.PoolSweep) error {
-	l, err := a.openLab(ctx, defaultServer, a.Stderr)
-	if err != nil {
-		return err
-	}
-	cache, err := clients.OpenCache("")
+	o, err := a.matrixOptions(ctx)
 	if err != nil {
 		return err
 	}
 	a.Say(fmt.Sprintf("%s of %s, about %v where all programs are built; Ctrl-C ends it with the rounds so far",
 		format.Count(s.Settings.Rounds, "round"), format.Count(len(s.Rows), "row"),
 		matrix.ExpectedPools(s.Rows, s.Settings).Round(time.Second)))
-	ctx = a.steps(ctx, "the rounds so far follow")
 	defer a.ProgressDone()
-	return matrix.SweepPools(ctx, matrix.PoolOptions{
-		Fleet: l.Fleet, Servers: l.Cache, Clients: cache, Log: a.Stderr,
-		Begin: func(r matrix.PoolRow, round int) {
-			a.Progress("round %d of %d: %s", round, s.Settings.Rounds, r)
-		},
-		End: func(r matrix.PoolRow, round int, c *matrix.Cell, err error) {
-			a.ProgressDone()
-			line := fmt.Sprintf("round %d of %d: %s: ", round, s.Settings.Rounds, r)
-			if err != nil {
-				line += err.Error()
-			} else {
-				line += fmt.Sprintf("%.0f calls/s, p99 %v, %s", c.RequestsPerSecond,
-					time.Duration(c.P99Ns).Round(10*time.Microsecond), format.Count(c.Errors, "error"))
-			}
-			a.Say(line)
-		},
-	}, s)
+	return matrix.SweepPools(a.steps(ctx, "the rounds so far follow"), o, s)
 }

@@ -55,31 +55,28 @@ func (a *app) up() *cobra.Command {
 				return err
 			}
 			a.MayLeave("ended at once; what has started is stopped by: slowpath lab down " + spec.Fleet)
-			if ranges > 0 {
+			switch {
+			case ranges > 0:
 				if _, err := l.Fleet.StartMap(ctx, bin, fleet.MapSpec{
-					Masters: masters, Replicas: replicas,
-					RangesPerMaster: ranges,
+					Masters: masters, Replicas: replicas, RangesPerMaster: ranges,
 				}, spec); err != nil {
 					return cli.Usage(err)
 				}
-				return a.printRunning(l)
-			}
-			if proxy != "" {
+			case proxy != "":
 				if proxy == fleet.Codis {
 					a.Say(codisNote)
 				}
-				if _, err := l.Fleet.UpBehind(ctx, bin, proxy, masters, replicas, spec); err != nil {
-					if errors.Is(err, fleet.ErrNoProxy) {
-						return fmt.Errorf("%w: %w", cli.ErrMissing, err)
-					}
-					return badPort(err)
+				_, err = l.Fleet.UpBehind(ctx, bin, proxy, masters, replicas, spec)
+			default:
+				if masters == 1 {
+					masters = 0 // for the fleet, a number of masters means a cluster
 				}
-				return a.printRunning(l)
+				_, err = l.Fleet.Up(ctx, bin, masters, replicas, spec)
 			}
-			if masters == 1 {
-				masters = 0 // for the fleet, a number of masters means a cluster
-			}
-			if _, err := l.Fleet.Up(ctx, bin, masters, replicas, spec); err != nil {
+			switch {
+			case errors.Is(err, fleet.ErrNoProxy):
+				return fmt.Errorf("%w: %w", cli.ErrMissing, err)
+			case err != nil:
 				return badPort(err)
 			}
 			return a.printRunning(l)
@@ -121,23 +118,19 @@ const codisNote = "codis: a stand-in of the lab (1024 slots, migration key by ke
 	"slowpath lab codis-proxy --help"
 
 // openLabWith opens the lab, and finds the server by its path, or by its version in the cache.
-func (a *app) openLabWith(ctx context.Context, server string) (*scenario.Lab, servers.Binary, error) {
-	if !servers.IsPath(server) {
-		if _, err := servers.Lookup(servers.Name(server)); err != nil {
-			return nil, servers.Binary{}, cli.Usagef("%w; or give the path of one, such as ./redis-server", err)
+func (a *app) openLabWith(ctx context.Context, server string) (l *scenario.Lab, bin servers.Binary, err error) {
+	version := server
+	if servers.IsPath(server) {
+		version = defaultServer
+		if bin, err = a.binaryOf(ctx, nil, server); err != nil {
+			return nil, bin, err
 		}
-		l, err := a.openLab(ctx, server, a.Stderr)
-		if err != nil {
-			return nil, servers.Binary{}, err
-		}
-		bin, err := a.binaryOf(ctx, l, server)
-		return l, bin, err
+	} else if _, err := servers.Lookup(servers.Name(server)); err != nil {
+		return nil, bin, cli.Usagef("%w; or give the path of one, such as ./redis-server", err)
 	}
-	bin, err := a.binaryOf(ctx, nil, server)
-	if err != nil {
-		return nil, bin, err
+	if l, err = a.openLab(ctx, version, a.Stderr); err == nil && version == server {
+		bin, err = a.binaryOf(ctx, l, server)
 	}
-	l, err := a.openLab(ctx, defaultServer, a.Stderr)
 	return l, bin, err
 }
 

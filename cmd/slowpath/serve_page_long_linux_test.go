@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"net/http"
 	"net/http/httptest"
@@ -23,7 +22,6 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
-	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
@@ -81,17 +79,7 @@ func (r *toldOf) check(t *testing.T, id string, nothingAtFirst bool) {
 func TestPageOfARealIncident(t *testing.T) {
 	needs.Long(t, needs.Root, needs.BPF, needs.RedisServer, needs.Chromium)
 	ctx := browsertest.New(t)
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := fault.CPUCgroup(quotaLab{t, registry}, "page", 0)
-	if errors.Is(err, fault.ErrCannot) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := quotaGroup(t, "page")
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
 		t.Fatal(err)

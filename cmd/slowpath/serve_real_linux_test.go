@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,43 +163,24 @@ func until(t *testing.T, log *clitest.Output, want string) {
 	t.Fatalf("no %q in: %s", want, log.String())
 }
 
-// quotaLab is what a fault needs of a lab, for one test.
-type quotaLab struct {
-	*testing.T
-	registry *fleet.Registry
-}
-
-func (l quotaLab) Register(e fleet.Entry) error {
-	added, err := l.registry.Add(e)
-	if err == nil {
-		l.Defer(func(ctx context.Context) error { return l.registry.Release(ctx, added) })
-	}
-	return err
-}
-
-func (l quotaLab) Defer(undo func(context.Context) error) {
-	l.Cleanup(func() {
-		if err := undo(context.Background()); err != nil {
-			l.Error(err)
-		}
-	})
-}
-
-// TestServeFindsAQuota: a server gets a CPU quota while an agent watches it and nobody else does. The incident has the
-// cause, with a command that takes the quota away.
-func TestServeFindsAQuota(t *testing.T) {
-	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := fault.CPUCgroup(quotaLab{t, registry}, "agent", 0)
+// quotaGroup is a cgroup of CPU time for the server of a test, which is skipped where there can be none.
+func quotaGroup(t *testing.T, name string) *fault.Cgroup {
+	t.Helper()
+	g, err := fault.CPUCgroup(fleettest.NewLab(t), name, 0)
 	if errors.Is(err, fault.ErrCannot) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// TestServeFindsAQuota: a server gets a CPU quota while an agent watches it and nobody else does. The incident has the
+// cause, with a command that takes the quota away.
+func TestServeFindsAQuota(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
+	g := quotaGroup(t, "agent")
 	slowpath, err := exec.LookPath("slowpath")
 	if err != nil {
 		t.Fatal(err)

@@ -20,24 +20,25 @@ import (
 // Name is the name of an application.
 type Name string
 
-// App is one entry of the catalogue.
+// App is one entry of the catalogue, and of the list of slowpath.apps/v1.
 type App struct {
-	Name      Name
-	Title     string // what it does
-	Language  string
-	Libraries string // that it is made of, with the versions that are built; "Debian": that of its package
-	Commands  string // that it sends most of
+	Name     Name   `json:"name"`
+	Title    string `json:"title"` // what it does
+	Language string `json:"language"`
+	// Libraries are what it is made of, with the versions that are built; "Debian": that of its package.
+	Libraries string `json:"libraries"`
+	Commands  string `json:"commands"` // that it sends most of
 	// Rate is operations per second, which several callers start at random times.
-	Rate float64
+	Rate float64 `json:"operations_per_second"`
 	// Web applications are HTTP services; the lab views their pages. Others do their operations by themselves.
-	Web bool
+	Web bool `json:"-"`
 	// Twemproxy says that it works through twemproxy, which has no transactions, no Pub/Sub, no blocking commands and
 	// no scripts without keys. Applications of which that is true get their client's handshake switched off.
-	Twemproxy bool
+	Twemproxy bool `json:"twemproxy"`
 	// TLS says that its libraries trust the CA that the environment names.
-	TLS bool
+	TLS bool `json:"tls"`
 	// Pool says that it can have another number of callers, and of connections that they share.
-	Pool bool
+	Pool bool `json:"-"`
 
 	recipe recipe
 }
@@ -51,23 +52,23 @@ var (
 // Catalogue lists the applications.
 func Catalogue() []App { return slices.Clone(catalogue) }
 
+// Known lists the names of the applications.
+func Known() []Name {
+	names := make([]Name, len(catalogue))
+	for i, a := range catalogue {
+		names[i] = a.Name
+	}
+	return names
+}
+
 // Lookup returns the application with a name. The error lists the known names.
 func Lookup(name Name) (App, error) {
-	known := make([]string, len(catalogue))
-	for i, a := range catalogue {
+	for _, a := range catalogue {
 		if a.Name == name {
 			return a, nil
 		}
-		known[i] = string(a.Name)
 	}
-	return App{}, fmt.Errorf("unknown application %q; known: %s", name, strings.Join(known, " "))
-}
-
-// Tool returns nil if this host has the application's toolchain, and otherwise an error that matches ErrTool and says
-// what to install.
-func (a App) Tool(ctx context.Context) error {
-	_, err := a.recipe.chain.Find(ctx)
-	return err
+	return App{}, fmt.Errorf("unknown application %q; known: %s", name, strings.Trim(fmt.Sprint(Known()), "[]"))
 }
 
 // Cache is a directory with one subdirectory for each name and source of an application. Several processes may share
@@ -81,10 +82,40 @@ func OpenCache(dir string) (*Cache, error) {
 	return &Cache{built}, err
 }
 
-// Built reports whether the cache has the application.
-func (c *Cache) Built(a App) bool {
-	s, err := a.source()
-	return err == nil && c.built.Built(string(a.Name), s)
+// List is the catalogue with what this host has of it.
+type List struct {
+	Schema string   `json:"schema"`
+	Apps   []Listed `json:"apps"`
+}
+
+// Schema names the JSON of a List.
+const Schema = "slowpath.apps/v1"
+
+// Listed is an application, and whether it is ready to start.
+type Listed struct {
+	App
+	toolchain.State
+}
+
+// List looks for all applications and their tools.
+func (c *Cache) List(ctx context.Context) (List, error) {
+	list := List{Schema: Schema}
+	for _, a := range catalogue {
+		s, err := a.source()
+		if err != nil {
+			return list, err
+		}
+		list.Apps = append(list.Apps, Listed{a, c.built.State(ctx, string(a.Name), s, a.recipe.chain)})
+	}
+	return list, nil
+}
+
+// Table is the list as text: its head and its rows.
+func (l List) Table() (head []string, rows [][]string) {
+	for _, a := range l.Apps {
+		rows = append(rows, []string{string(a.Name), a.Language, a.Libraries, a.State.String()})
+	}
+	return []string{"NAME", "LANGUAGE", "LIBRARIES", "STATE"}, rows
 }
 
 // Program is an application that is ready to start.

@@ -81,15 +81,43 @@ func (c *Cache) get(ctx context.Context, client Client, progress io.Writer) ([]s
 	return client.recipe.argv(tools, dir, client.Name), nil
 }
 
-// Built reports whether the cache has the program.
-func (c *Cache) Built(client Client) bool {
-	s, err := client.recipe.source(client.Name)
-	return err == nil && c.built.Built(string(client.Name), s)
+// List is the catalogue with what this host has of it.
+type List struct {
+	Schema  string   `json:"schema"`
+	Clients []Listed `json:"clients"`
 }
 
-// Tool returns nil if this host has the client's toolchain, and otherwise an error that matches ErrTool and says what
-// to install.
-func (c Client) Tool(ctx context.Context) error {
-	_, err := c.recipe.Find(ctx)
-	return err
+// ListSchema names the JSON of a List (docs/json.md).
+const ListSchema = "slowpath.clients/v1"
+
+// Listed is a client, and whether it is ready to start.
+type Listed struct {
+	Client
+	toolchain.State
+}
+
+// List looks for all programs and their tools.
+func (c *Cache) List(ctx context.Context) (List, error) {
+	list := List{Schema: ListSchema}
+	for _, client := range catalogue {
+		s, err := client.recipe.source(client.Name)
+		if err != nil {
+			return list, err
+		}
+		state := c.built.State(ctx, string(client.Name), s, client.recipe.Toolchain)
+		state.Missing = strings.TrimPrefix(state.Missing, ErrTool.Error()+": ")
+		list.Clients = append(list.Clients, Listed{client, state})
+	}
+	return list, nil
+}
+
+// Table is the list as text: its head and its rows.
+func (l List) Table() (head []string, rows [][]string) {
+	for _, c := range l.Clients {
+		rows = append(rows, []string{
+			string(c.Name), c.Library + " " + c.Version, c.Language, strings.Trim(fmt.Sprint(c.Modes), "[]"),
+			c.State.String(),
+		})
+	}
+	return []string{"NAME", "LIBRARY", "LANGUAGE", "MODES", "STATE"}, rows
 }

@@ -6,7 +6,9 @@
 package clients
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,17 +43,17 @@ type (
 	Summary = protocol.Summary
 )
 
-// Client is one entry of the catalogue.
+// Client is one entry of the catalogue, and of the list of slowpath.clients/v1.
 type Client struct {
-	Name     Name
-	Library  string // as its project calls it
-	Version  string // that is built; or where it comes from, if it is not pinned
-	Language string
-	Modes    []protocol.Mode
-	HTTP     bool // has the HTTP service
-	Pprof    bool // the HTTP service has profiles under /debug/pprof/
-	Pool     bool // calls borrow connections of a pool, of which pool_size is the size
-	Own      bool // knows own_connections
+	Name     Name            `json:"name"`
+	Library  string          `json:"library"` // as its project calls it
+	Version  string          `json:"version"` // that is built; or where it comes from, if it is not pinned
+	Language string          `json:"language"`
+	Modes    []protocol.Mode `json:"modes"`
+	HTTP     bool            `json:"http"` // has the HTTP service
+	Pprof    bool            `json:"-"`    // the HTTP service has profiles under /debug/pprof/
+	Pool     bool            `json:"-"`    // calls borrow connections of a pool, of which pool_size is the size
+	Own      bool            `json:"-"`    // knows own_connections
 
 	recipe recipe
 }
@@ -149,10 +151,22 @@ func Lookup(name Name) (Client, error) {
 			return c, nil
 		}
 	}
-	known := make([]string, len(catalogue))
-	for i, c := range catalogue {
-		known[i] = string(c.Name)
-	}
 	return Client{}, fmt.Errorf("unknown client %q; known: %s; or the path of a program of your own, with a slash in "+
-		"it", name, strings.Join(known, " "))
+		"it", name, strings.Trim(fmt.Sprint(Known()), "[]"))
+}
+
+// CheckName finds a name that nobody knows, and a path of what is no program.
+func CheckName(name Name) error {
+	if !strings.Contains(string(name), "/") {
+		_, err := Lookup(name)
+		return err
+	}
+	info, err := os.Stat(string(name))
+	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
+		err = errors.New("it cannot be executed")
+	}
+	if err != nil {
+		return fmt.Errorf("the client %s: %w", name, err)
+	}
+	return nil
 }

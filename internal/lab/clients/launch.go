@@ -34,11 +34,22 @@ func (p Program) Run(ctx context.Context, dir string, o Options, prefix ...strin
 	case <-ctx.Done():
 	case <-late.C:
 	}
-	s, err := r.Stop(endTimeout)
+	return r.End(endTimeout)
+}
+
+// Ask starts the program as an HTTP service, and makes the calls through it, Options.Workers side by side. They are
+// those that users saw, the pool and its errors those that the library reports.
+func (p Program) Ask(ctx context.Context, dir string, o Options) (Summary, error) {
+	q := Requests{Connections: o.Workers, Warmup: o.Warmup, Duration: o.Duration}
+	o.Workers, o.Duration = 0, 0
+	service, err := p.Serve(ctx, dir, o)
 	if err != nil {
-		r.Kill()
+		return Summary{}, err
 	}
-	return s, err
+	seen, err := q.Make(ctx, service.Addr())
+	own, endErr := service.End(endTimeout)
+	seen.Library, seen.Dials, seen.Pool, seen.CPU = own.Library, own.Dials, own.Pool, own.CPU
+	return seen, errors.Join(err, endErr)
 }
 
 // Serve starts the program as an HTTP service on a free port of loopback and waits until it listens. All requests share

@@ -213,3 +213,12 @@ func (r *Process) Stop(timeout time.Duration) (Summary, error) {
 	}
 	return s, nil
 }
+
+// End is Stop, and kills the program where that fails.
+func (r *Process) End(timeout time.Duration) (Summary, error) {
+	s, err := r.Stop(timeout)
+	if err != nil {
+		r.Kill()
+	}
+	return s, err
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"slowpath/internal/format"
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/wire/cluster"
 )
@@ -25,6 +26,14 @@ type Moved struct {
 	Keys      int
 	Took      time.Duration
 	Stopped   bool // ctx has ended before all were moved
+}
+
+// String is how many slots have been moved.
+func (m Moved) String() string {
+	if m.Slots == m.Of {
+		return format.Count(m.Slots, "slot")
+	}
+	return fmt.Sprintf("%d of %s", m.Slots, format.Count(m.Of, "slot"))
 }
 
 // move is a slot and its way.

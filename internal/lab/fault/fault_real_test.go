@@ -11,47 +11,8 @@ import (
 	"time"
 
 	"slowpath/internal/house/needs"
-	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 )
-
-// testLab runs what faults defer when the test ends. Its registry may be nil, for faults that register nothing.
-type testLab struct {
-	t        *testing.T
-	registry *fleet.Registry
-}
-
-func (l testLab) Register(e fleet.Entry) error {
-	added, err := l.registry.Add(e)
-	if err == nil {
-		l.Defer(func(ctx context.Context) error { return l.registry.Release(ctx, added) })
-	}
-	return err
-}
-
-func (l testLab) Logf(format string, args ...any) { l.t.Logf(format, args...) }
-
-func (l testLab) Defer(undo func(context.Context) error) {
-	l.t.Cleanup(func() {
-		if err := undo(context.Background()); err != nil {
-			l.t.Error(err)
-		}
-	})
-}
-
-// newLab returns a lab, and fails the test if anything is left in its registry.
-func newLab(t *testing.T) testLab {
-	t.Helper()
-	registry, err := fleet.OpenRegistry(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if left, err := registry.Entries(); err != nil || len(left) > 0 {
-			t.Errorf("left in the registry: %v, %v", left, err)
-		}
-	})
-	return testLab{t, registry}
-}
 
 // need skips the test where this machine cannot make a fault.
 func need(t *testing.T, err error) {
@@ -75,7 +36,7 @@ func readFile(t *testing.T, path ...string) string {
 
 func TestCPUCgroup(t *testing.T) {
 	needs.Real(t, needs.Root)
-	g, err := CPUCgroup(newLab(t), "test", 20*time.Millisecond)
+	g, err := CPUCgroup(fleettest.NewLab(t), "test", 20*time.Millisecond)
 	need(t, err)
 	if g.v2 {
 		if got := readFile(t, g.dir, "cpu.max"); got != "20000 100000" {
@@ -91,7 +52,7 @@ func TestCPUCgroup(t *testing.T) {
 
 func TestMemoryCgroup(t *testing.T) {
 	needs.Real(t, needs.Root)
-	g, err := MemoryCgroup(newLab(t), 256<<20)
+	g, err := MemoryCgroup(fleettest.NewLab(t), 256<<20)
 	need(t, err)
 	file := "memory.limit_in_bytes"
 	if g.v2 {
@@ -105,7 +66,7 @@ func TestMemoryCgroup(t *testing.T) {
 // TestNetNS reaches a listener in the namespace until a firewall rule drops its packets.
 func TestNetNS(t *testing.T) {
 	needs.Real(t, needs.NetworkNamespaces)
-	n, err := NewNetNS(t.Context(), newLab(t))
+	n, err := NewNetNS(t.Context(), fleettest.NewLab(t))
 	need(t, err)
 	need(t, n.LimitReplies(t.Context(), "1gbit"))
 	dial := func() error {
@@ -127,7 +88,7 @@ func TestNetNS(t *testing.T) {
 
 func TestSlowDisk(t *testing.T) {
 	needs.Real(t, needs.Root)
-	l := newLab(t)
+	l := fleettest.NewLab(t)
 	d, err := NewSlowDisk(t.Context(), l, 1_000_000)
 	need(t, err)
 	if got := readFile(t, d.cgroup, throttle); got != d.device+" 1000000" {
@@ -146,7 +107,7 @@ func TestSlowDisk(t *testing.T) {
 
 func TestSwapFile(t *testing.T) {
 	needs.Real(t, needs.Root)
-	need(t, SwapFile(t.Context(), newLab(t), 16<<20))
+	need(t, SwapFile(t.Context(), fleettest.NewLab(t), 16<<20))
 	if got := readFile(t, "/proc/swaps"); !strings.Contains(got, "/slowpath-swap-") {
 		t.Errorf("/proc/swaps: %s", got)
 	}
@@ -155,7 +116,7 @@ func TestSwapFile(t *testing.T) {
 // TestNameServer asks it three times, and gets no answer to the second query.
 func TestNameServer(t *testing.T) {
 	needs.Real(t, needs.Root)
-	l := newLab(t)
+	l := fleettest.NewLab(t)
 	argv, err := (&NameServer{Delay: time.Millisecond, LoseEvery: 2}).Start(l)
 	need(t, err)
 	_, addr, _ := strings.Cut(readFile(t, argv[len(argv)-1]), "nameserver ")

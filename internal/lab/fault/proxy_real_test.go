@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slowpath/internal/house/needs"
+	"slowpath/internal/lab/fleettest"
 )
 
 // TestProxyDelaysNewConnections: what a server says comes through a proxy on loopback, not before its delay.
@@ -24,7 +25,7 @@ func TestProxyDelaysNewConnections(t *testing.T) {
 		}
 	}()
 	const delay = 100 * time.Millisecond
-	addr, err := (&Proxy{Server: listener.Addr().String(), AcceptDelay: delay}).Start(t.Context(), testLab{t: t})
+	addr, err := (&Proxy{Server: listener.Addr().String(), AcceptDelay: delay}).Start(t.Context(), fleettest.NewLab(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,16 +44,6 @@ type TierResult struct {
 	SlowCalls  int      `json:"slow_calls"`
 }
 
-// tiers are what a recording is judged by: with all sources, without the tap, and by a connection alone.
-var tiers = []struct {
-	name    string
-	without []string
-}{
-	{"T2", nil},
-	{"T1", []string{recording.SourceTap}},
-	{"T0", []string{recording.SourceTap, recording.SourceHost}},
-}
-
 // RunApp makes the scenario of an application, lets doctor watch it into a recording at a path, and judges that.
 func RunApp(ctx context.Context, a scenario.AppScenario, server servers.Name, doctor Doctor, path string,
 	log io.Writer,
@@ -87,12 +77,12 @@ func (r *AppResult) judge(path, truth string) error {
 	if err != nil {
 		return fmt.Errorf("reading the recording: %w", err)
 	}
-	for _, t := range tiers {
+	for _, t := range recording.Tiers {
 		one := Result{Truth: truth, Others: []string{}}
-		d := verdict.Diagnose(rec.Without(t.without...), "grade")
+		d := verdict.Diagnose(rec.Without(t.Without...), "grade")
 		one.judge(d)
 		r.Tiers = append(r.Tiers, TierResult{
-			Tier: t.name, Right: one.Right(), Got: one.Got, Confidence: one.Confidence, Share: one.Share,
+			Tier: t.Name, Right: one.Right(), Got: one.Got, Confidence: one.Confidence, Share: one.Share,
 			Others: one.Others, SlowCalls: d.Latency.SlowCalls,
 		})
 	}
@@ -103,7 +93,7 @@ func (r *AppResult) judge(path, truth string) error {
 // count.
 func (r AppResult) Passed() bool {
 	return r.Error == "" && !slices.ContainsFunc(r.Tiers, func(t TierResult) bool {
-		return !t.Right && (r.Fault == "" || t.Tier == tiers[0].name)
+		return !t.Right && (r.Fault == "" || t.Tier == recording.Tiers[0].Name)
 	})
 }
 
@@ -133,8 +123,8 @@ type AppsTally struct {
 // SummariseApps sums up the results of runs.
 func SummariseApps(rs []AppResult) AppsSummary {
 	s := AppsSummary{Schema: AppsSchema, Results: rs}
-	for _, t := range tiers {
-		s.Tiers = append(s.Tiers, tally(t.name, rs))
+	for _, t := range recording.Tiers {
+		s.Tiers = append(s.Tiers, tally(t.Name, rs))
 	}
 	for _, r := range rs {
 		switch {
@@ -170,8 +160,8 @@ func (s AppsSummary) Passed() bool {
 	return !slices.ContainsFunc(s.Results, func(r AppResult) bool { return r.Skipped == "" && !r.Passed() })
 }
 
-// AppLine prints a result as one line, and one for each operation.
-func AppLine(w io.Writer, r AppResult) {
+// Line prints a result as one line, and one for each operation.
+func (r AppResult) Line(w io.Writer) {
 	beside := r.Fault
 	if beside == "" {
 		beside = "healthy"
@@ -214,8 +204,8 @@ func (t TierResult) String() string {
 	return text
 }
 
-// AppsTable prints the counts of each tier.
-func AppsTable(w io.Writer, s AppsSummary) {
+// Table prints the counts of each tier.
+func (s AppsSummary) Table(w io.Writer) {
 	fmt.Fprintf(w, "\n%-6s %18s %24s\n", "tier", "healthy kept", "fault named first")
 	for _, t := range s.Tiers {
 		fmt.Fprintf(w, "%-6s %9d of %5d %15d of %5d\n", t.Tier, t.Healthy, t.Of, t.Named, t.Faults)

@@ -7,12 +7,13 @@ import (
 
 	"slowpath/internal/lab/apps"
 	"slowpath/internal/lab/clients/programs/protocol"
+	"slowpath/internal/recording"
 )
 
 func appRun(fault string, right ...bool) AppResult {
 	r := AppResult{App: "celery", Path: "direct", Fault: fault}
-	for i, t := range tiers {
-		r.Tiers = append(r.Tiers, TierResult{Tier: t.name, Right: right[i], Got: "healthy"})
+	for i, t := range recording.Tiers {
+		r.Tiers = append(r.Tiers, TierResult{Tier: t.Name, Right: right[i], Got: "healthy"})
 	}
 	return r
 }
@@ -39,8 +40,8 @@ func TestSummaryOfApplications(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	var out bytes.Buffer
-	AppLine(&out, wrong)
-	AppsTable(&out, s)
+	wrong.Line(&out)
+	s.Table(&out)
 	for _, line := range []string{
 		"WRONG celery           direct     healthy                T2 healthy T1 nagle-delayed-ack (98 %, 0.96) then " +
 			"rtt-floor",

@@ -71,7 +71,7 @@ func TestTheVerdictOutlivesTheClient(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := runWith(t, tt.script, tt.wait)
 			var out bytes.Buffer
-			Line(&out, r)
+			r.Line(&out)
 			if r.Right() != tt.right || r.Got != "swap" || len(r.Diagnosis.Findings) != 1 {
 				t.Errorf("%+v", r)
 			}

@@ -103,8 +103,8 @@ func (f *Fixes) Add(a Applied) {
 	}
 }
 
-// FixLine prints what came of the fix of a scenario.
-func FixLine(w io.Writer, a Applied) {
+// Line prints what came of the fix of a scenario.
+func (a Applied) Line(w io.Writer) {
 	before := a.Before
 	if err := before.err(); err != nil {
 		fmt.Fprintf(w, "FAIL  %-28s %s\n", before.Scenario, layout.OneLine(err.Error()))

@@ -10,7 +10,7 @@ import (
 )
 
 // Line prints a result as one line, and what went wrong at its end as a second one.
-func Line(w io.Writer, r Result) {
+func (r Result) Line(w io.Writer) {
 	switch {
 	case r.Skipped != "":
 		fmt.Fprintf(w, "skip  %-28s %s\n", r.Scenario, r.Skipped)
@@ -52,7 +52,7 @@ func endingLine(w io.Writer, ending string) {
 
 // Table prints the confusion matrix, which has a row for each truth with the other verdicts on it, and how much of the
 // excess is unexplained.
-func Table(w io.Writer, s Summary) {
+func (s Summary) Table(w io.Writer) {
 	truths := make([]string, 0, len(s.Confusion))
 	for t := range s.Confusion {
 		truths = append(truths, t)

@@ -79,7 +79,7 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 		t.Errorf("%+v, want %+v", s.Unexplained, want)
 	}
 	var out bytes.Buffer
-	Table(&out, s)
+	s.Table(&out)
 	for _, line := range []string{
 		"half                                   0.10 s       50.0 %",
 		"unexplained: 12.0 % of the lost time of 3 runs together; median 10.0 % (tenth), worst 50.0 % (half)",
@@ -96,7 +96,7 @@ func TestUnexplainedOfAGrading(t *testing.T) {
 func TestNoExcessNoShare(t *testing.T) {
 	s := Summarise([]Result{run(t, "healthy-idle", scenario.HealthyCause)})
 	var out bytes.Buffer
-	Table(&out, s)
+	s.Table(&out)
 	if s.Unexplained != (Unexplained{}) || strings.Contains(out.String(), "unexplained") {
 		t.Errorf("%+v:\n%s", s.Unexplained, out.String())
 	}

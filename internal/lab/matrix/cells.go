@@ -19,16 +19,16 @@ import (
 // Doctor asks for the verdict on a target, by the arguments of slowpath doctor.
 type Doctor func(ctx context.Context, args []string) (verdict.Diagnosis, error)
 
-// Options of a run.
+// Options of a run, or of a sweep of pools, which has no plan, no doctor and no file.
 type Options struct {
 	Plan    Plan
 	Fleet   *fleet.Fleet
 	Servers *servers.Cache
 	Clients *clients.Cache
 	Doctor  Doctor
-	Log     io.Writer                       // steps of obtaining programs
-	Begin   func(c Cell, nth, of int)       // told of each cell before it is measured
-	End     func(c Cell, nth, of int) error // and after it; an error ends the run
+	Log     io.Writer         // steps of obtaining programs
+	Keep    string            // file that has the cells after each of them; empty: none
+	Done    func(text string) // told what came of each cell, or of each load of a sweep
 }
 
 // Run measures the cells that are still to be measured, and puts them into it. What keeps a single cell from being
@@ -39,8 +39,9 @@ func Run(ctx context.Context, o Options, m *Matrix) (err error) {
 	r := &runner{Options: o, settings: m.Settings}
 	defer func() { err = errors.Join(err, r.leave(ctx)) }()
 	for i, c := range todo {
-		o.Begin(c, i+1, len(todo))
-		ctx := step.Of(ctx, "[%d/%d] %s", i+1, len(todo), c)
+		name := fmt.Sprintf("[%d/%d] %s", i+1, len(todo), c)
+		step.Say(ctx, "%s", name)
+		ctx := step.Of(ctx, "%s", name)
 		start := time.Now()
 		err := r.cell(ctx, &c)
 		if ctx.Err() != nil {
@@ -51,7 +52,11 @@ func Run(ctx context.Context, o Options, m *Matrix) (err error) {
 			c.Empty, c.Again = err.Error(), again(err)
 		}
 		m.Put(c)
-		if err := o.End(c, i+1, len(todo)); err != nil {
+		o.Done(name + ": " + c.outcome())
+		if o.Keep == "" {
+			continue
+		}
+		if err := m.Save(o.Keep); err != nil {
 			return err
 		}
 	}

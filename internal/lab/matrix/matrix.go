@@ -5,6 +5,7 @@ package matrix
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -30,6 +31,13 @@ type Matrix struct {
 	Settings    Settings  `json:"settings"`
 	Interrupted bool      `json:"interrupted"` // cells are missing
 	Cells       []Cell    `json:"cells"`
+}
+
+// New is a matrix without cells.
+func New(version string, s Settings) *Matrix {
+	return &Matrix{
+		Schema: Schema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(), Settings: s, Cells: []Cell{},
+	}
 }
 
 // Settings is how each cell is measured. Cells can be held against each other where it is the same.

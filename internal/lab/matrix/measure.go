@@ -66,10 +66,7 @@ func (p *pair) workers(ctx context.Context) (clients.Summary, *observer, error) 
 	if watch != nil {
 		watch.Stop()
 	}
-	sum, err := run.Stop(endWithin)
-	if err != nil {
-		run.Kill()
-	}
+	sum, err := run.End(endWithin)
 	return sum, watch, err
 }
 
@@ -91,12 +88,9 @@ func (p *pair) service(ctx context.Context) (clients.Summary, *observer, error) 
 			watch.Stop()
 		}
 	}
-	own, stopErr := run.Stop(endWithin)
-	if stopErr != nil {
-		run.Kill()
-	}
+	own, endErr := run.End(endWithin)
 	sum.Library = own.Library
-	return sum, watch, errors.Join(err, stopErr)
+	return sum, watch, errors.Join(err, endErr)
 }
 
 func (p *pair) requests(d time.Duration) clients.Requests {

@@ -120,7 +120,7 @@ func (p *pair) diagnose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer end(run)
+	defer func() { _, _ = run.End(endWithin) }() // what it measured is not wanted
 	if err := ready(ctx, run); err != nil {
 		return err
 	}
@@ -190,11 +190,4 @@ func wait(ctx context.Context, run *clients.Process, d time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// end ends a client that was watched; what it measured is not wanted.
-func end(run *clients.Process) {
-	if _, err := run.Stop(endWithin); err != nil {
-		run.Kill()
-	}
 }

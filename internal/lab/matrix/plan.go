@@ -3,11 +3,67 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"slowpath/internal/lab/clients"
+	"slowpath/internal/lab/servers"
 )
 
 // Plan is what a matrix is to hold.
 type Plan struct{ Clients, Servers, Topologies []string }
+
+// NewPlan is a plan of names between commas. Without names it has all that are usual.
+func NewPlan(programs, versions, topologies string) (p Plan, err error) {
+	// they are for scenarios of an event loop, and of a framework
+	usual := slices.DeleteFunc(clients.Known(), func(n clients.Name) bool {
+		return n == clients.PyAsync || n == clients.SpringCache
+	})
+	if p.Clients, err = chosen("clients", programs, usual, clients.CheckName); err != nil {
+		return p, err
+	}
+	p.Servers, err = chosen("servers", versions, servers.Known(), func(name servers.Name) error {
+		_, err := servers.Lookup(name)
+		return err
+	})
+	if err == nil {
+		p.Topologies, err = chosen("topology", topologies, Topologies(), among("topology", Topologies()))
+	}
+	return p, err
+}
+
+// chosen reads names between commas. Where there are none it is all. An error begins with what is named.
+func chosen[Name ~string](what, text string, all []Name, check func(Name) error) (out []string, err error) {
+	names := make([]string, len(all))
+	for i, name := range all {
+		names[i] = string(name)
+	}
+	if text == "" {
+		return names, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if err := check(Name(name)); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		if slices.Contains(out, name) {
+			return nil, fmt.Errorf("%s: %s is named twice", what, name)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// among refuses names that are none of those known.
+func among(what string, known []string) func(string) error {
+	return func(name string) error {
+		if slices.Contains(known, name) {
+			return nil
+		}
+		return fmt.Errorf("unknown %s %q; known: %s", what, name, strings.Join(known, " "))
+	}
+}
 
 // Cells lists the pairs of the plan, by topology, server and client: what shares servers stands together.
 func (p Plan) Cells() []Cell {

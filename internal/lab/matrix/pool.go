@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -106,6 +107,30 @@ type PoolTimes struct {
 type PoolPlan struct {
 	Clients, Modes []string
 	Sizes          []int // in ascending order
+}
+
+// NewPoolPlan is a plan of names between commas. Without names it has both uses, and the clients that have a pool.
+func NewPoolPlan(programs, uses string, sizes []int) (p PoolPlan, err error) {
+	p.Sizes = sizes
+	if p.Modes, err = chosen("use", uses, PoolModes(), among("use", PoolModes())); err != nil {
+		return p, err
+	}
+	var pooled []clients.Name
+	for _, c := range clients.Catalogue() {
+		if c.Pool {
+			pooled = append(pooled, c.Name)
+		}
+	}
+	p.Clients, err = chosen("clients", programs, pooled, clients.CheckName)
+	return p, err
+}
+
+// NewPoolSweep is a sweep without figures. Errors match ErrSettings.
+func NewPoolSweep(version string, p PoolPlan, s PoolSettings, server, topology string) (*PoolSweep, error) {
+	return &PoolSweep{
+		Schema: PoolSchema, Version: version, Start: time.Now().UTC(), CPUs: runtime.NumCPU(), Settings: s,
+		Server: server, Topology: topology, Rows: p.Rows(s),
+	}, s.Check(p)
 }
 
 // FullPools are the usual settings of a sweep. Six rounds are the fewest that have an interval.

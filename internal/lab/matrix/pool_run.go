@@ -6,28 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"slowpath/internal/lab/clients"
-	"slowpath/internal/lab/fleet"
-	"slowpath/internal/lab/servers"
 	"slowpath/internal/lab/step"
 	"slowpath/internal/load/experiment"
 	"slowpath/internal/source/server"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
 )
-
-// PoolOptions of a sweep of pools.
-type PoolOptions struct {
-	Fleet   *fleet.Fleet
-	Servers *servers.Cache
-	Clients *clients.Cache
-	Log     io.Writer                                      // steps of obtaining programs
-	Begin   func(r PoolRow, round int)                     // told of each load before it is made
-	End     func(r PoolRow, round int, c *Cell, err error) // and after it; one of both is nil
-}
 
 // poolTimeout is how long a call waits for a connection in all libraries: some have no limit by default, and redis-py
 // would not wait at all.
@@ -36,11 +23,8 @@ const poolTimeout = 10 * time.Second
 // SweepPools makes the loads of the rows in rounds, and fills them in. The order of the rows turns with each round, so
 // that a machine that gets slower or faster meanwhile changes all rows alike. What keeps a row from being measured is
 // in the row. When ctx ends, the rounds so far are the result.
-func SweepPools(ctx context.Context, o PoolOptions, s *PoolSweep) (err error) {
-	r := &runner{
-		Options:  Options{Fleet: o.Fleet, Servers: o.Servers, Clients: o.Clients, Log: o.Log},
-		settings: s.Settings.matrix(),
-	}
+func SweepPools(ctx context.Context, o Options, s *PoolSweep) (err error) {
+	r := &runner{Options: o, settings: s.Settings.matrix()}
 	open := &openConnections{}
 	defer func() {
 		open.close()
@@ -56,15 +40,20 @@ func SweepPools(ctx context.Context, o PoolOptions, s *PoolSweep) (err error) {
 			if row.Empty != "" {
 				continue
 			}
-			o.Begin(*row, round)
-			ctx := step.Of(ctx, "round %d of %d: %s", round, s.Settings.Rounds, *row)
+			name := fmt.Sprintf("round %d of %d: %s", round, s.Settings.Rounds, *row)
+			step.Say(ctx, "%s", name)
+			ctx := step.Of(ctx, "%s", name)
 			c, err := r.poolLoad(ctx, s, row, open)
 			if ctx.Err() != nil {
 				s.Interrupted = true
 				return nil
 			}
 			row.enter(round, c, open.connections, err)
-			o.End(*row, round, c, err)
+			if err != nil {
+				o.Done(name + ": " + err.Error())
+			} else {
+				o.Done(name + ": " + c.figures())
+			}
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func options(t *testing.T, p Plan) Options {
 	}
 	return Options{
 		Plan: p, Fleet: f, Servers: cache, Clients: programs, Log: t.Output(), Doctor: sees("healthy"),
-		Begin: func(Cell, int, int) {}, End: func(c Cell, _, _ int) error { t.Logf("%+v", c); return nil },
+		Done: func(text string) { t.Log(text) },
 	}
 }
 
@@ -228,7 +228,7 @@ func TestRunIsResumed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	m := fresh(s)
 	ctx, stop := context.WithCancel(t.Context())
-	o.End = func(Cell, int, int) error { stop(); return m.Save(path) }
+	o.Keep, o.Done = path, func(string) { stop() }
 	if err := Run(ctx, o, m); !errors.Is(err, context.Canceled) || len(m.Cells) != 1 {
 		t.Fatalf("%v: %+v", err, m.Cells)
 	}
@@ -238,12 +238,12 @@ func TestRunIsResumed(t *testing.T) {
 	}
 	first := m.Cells[0]
 	var done []string
-	o.End = func(c Cell, nth, of int) error { done = append(done, c.Client); return nil }
+	o.Keep, o.Done = "", func(text string) { done = append(done, text) }
 	if err := Run(t.Context(), o, m); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(done, []string{"redigo"}) || len(m.Cells) != 2 || m.Cells[0].Calls != first.Calls ||
-		m.Cells[1].Finding != "" {
+	if len(done) != 1 || !strings.HasPrefix(done[0], "[1/1] redigo on ") || len(m.Cells) != 2 ||
+		m.Cells[0].Calls != first.Calls || m.Cells[1].Finding != "" {
 		t.Errorf("done %v: %+v", done, m.Cells)
 	}
 }

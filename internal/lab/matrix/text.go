@@ -139,3 +139,20 @@ func (m *Matrix) setting() []string {
 		"all on one machine of " + format.Count(m.CPUs, "CPU"), m.Start.UTC().Format(time.DateTime) + " UTC",
 	}
 }
+
+// outcome is a cell that is done, in a line.
+func (c Cell) outcome() string {
+	if !c.Measured() {
+		return c.Empty
+	}
+	line := c.figures()
+	if c.Finding != "" {
+		line += ", " + c.Finding
+	}
+	return line + fmt.Sprintf(" (%.0f s)", c.Seconds)
+}
+
+func (c Cell) figures() string {
+	return fmt.Sprintf("%.0f calls/s, p99 %v, %s", c.RequestsPerSecond,
+		time.Duration(c.P99Ns).Round(10*time.Microsecond), format.Count(c.Errors, "error"))
+}

@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 	if err := r.Judge(file, "test"); err != nil {
 		t.Fatal(err)
 	}
-	Line(t.Output(), r)
+	r.Line(t.Output())
 	if !r.Costs[0].Hurts || r.Truth[0].Cause != "client-pause-or-write-block" || r.Costs[0].CostNs <= 0 {
 		t.Errorf("costs %+v", r.Costs)
 	}

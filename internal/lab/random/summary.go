@@ -124,6 +124,12 @@ func Summarise(runs []Run, seed uint64, n int, version string) Report {
 	return r
 }
 
+// Passed reports whether no run failed, and all verdicts with all sources were right.
+func (r Report) Passed() bool {
+	best := r.Tiers[recording.Tiers[0].Name]
+	return r.FirstNamed >= best.FaultRuns && best.HealthyKept.Count >= best.HealthyRuns && r.Failed == 0
+}
+
 // falseAlarms is how often the test says that a fault hurts which there is not.
 func falseAlarms(runs []Run) Rate {
 	wrong, of := 0, 0

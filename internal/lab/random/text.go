@@ -12,7 +12,7 @@ import (
 )
 
 // Line prints a run as one line: the drawn scenario, what the faults cost, and what each tier says first.
-func Line(w io.Writer, r Run) {
+func (r Run) Line(w io.Writer) {
 	switch {
 	case r.Skipped != "":
 		fmt.Fprintf(w, "seed %d: skipped: %s\n", r.Seed, r.Skipped)
@@ -94,7 +94,7 @@ func (j Judgement) String() string {
 }
 
 // Table prints the results of all runs.
-func Table(w io.Writer, r Report) {
+func (r Report) Table(w io.Writer) {
 	fmt.Fprintf(w, "\n%-4s %-28s %-28s %-28s %-24s %6s %6s\n", "tier", "first finding true", "true causes named",
 		"healthy kept", "false findings", "Brier", "share")
 	for _, tier := range recording.Tiers {

@@ -8,6 +8,14 @@ func Catalogue() []Scenario {
 		clusterScenarios, healthyLoads)
 }
 
+// Known lists the ids of the catalogue.
+func Known() (ids []string) {
+	for _, sc := range Catalogue() {
+		ids = append(ids, sc.ID)
+	}
+	return ids
+}
+
 // Find returns the scenario with an id, also one of an application.
 func Find(id string) (Scenario, bool) {
 	for _, i := range Catalogue() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,13 @@ func AppScenarios() []AppScenario {
 		}
 	}
 	return all
+}
+
+// AppScenariosOf are all those of an application, or the one with an id.
+func AppScenariosOf(name string) []AppScenario {
+	return slices.DeleteFunc(AppScenarios(), func(a AppScenario) bool {
+		return a.ID() != name && string(a.App) != name
+	})
 }
 
 // findApp returns the scenario of an application with an id.

@@ -32,10 +32,31 @@ func OpenCache(dir, kind string) (*Cache, error) {
 	return &Cache{dir}, nil
 }
 
-// Built reports whether the cache has the program.
-func (c *Cache) Built(name string, s Source) bool {
+// State says whether a program is ready to start.
+type State struct {
+	Built   bool   `json:"built"`             // the cache has it
+	Missing string `json:"missing,omitempty"` // the tool, and how it is installed
+}
+
+// String is the state as a cell of a table.
+func (s State) String() string {
+	switch {
+	case s.Missing != "":
+		return s.Missing
+	case s.Built:
+		return "built"
+	}
+	return "built on first use"
+}
+
+// State looks for the program and for its tools.
+func (c *Cache) State(ctx context.Context, name string, s Source, t Toolchain) (st State) {
 	_, err := os.Stat(c.place(name, s))
-	return err == nil
+	st.Built = err == nil
+	if _, err := t.Find(ctx); err != nil {
+		st.Missing = err.Error()
+	}
+	return st
 }
 
 // Get returns the directory of a program and the tools that run it. It builds the program first if the cache does not

@@ -1,6 +1,4 @@
-//go:build linux
-
-package main
+package scenario
 
 import (
 	"strings"
@@ -9,9 +7,9 @@ import (
 	"slowpath/internal/report/layout"
 )
 
-func TestListScenariosFits(t *testing.T) {
+func TestListFits(t *testing.T) {
 	var b strings.Builder
-	if err := listScenarios(&b, 80); err != nil {
+	if err := WriteList(&b, 80); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.SplitSeq(b.String(), "\n") {
