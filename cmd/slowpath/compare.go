@@ -80,7 +80,7 @@ func (a *app) compareFiles(paths []string, f *compareFlags) error {
 
 // sideOf judges one of two recordings.
 func (a *app) sideOf(path string) (compare.Side, error) {
-	rec, _, err := a.openRecordings([]string{path}, false)
+	rec, err := a.Recordings([]string{path}, false)
 	if err != nil {
 		return compare.Side{}, err
 	}

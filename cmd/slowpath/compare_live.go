@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/compare"
 	"slowpath/internal/outfile"
 	"slowpath/internal/report"
@@ -81,7 +82,7 @@ func (a *app) compareLive(cmd *cobra.Command, f *compareFlags, args []string) er
 
 // checkLive refuses what cannot be met before anything is watched, and asks for the password, once for both watches.
 func (a *app) checkLive(cmd *cobra.Command, f *compareFlags, args []string) error {
-	files, err := recordingsOf(args)
+	files, err := named.Files(args)
 	if err != nil {
 		return err
 	}
@@ -101,13 +102,13 @@ func (a *app) checkLive(cmd *cobra.Command, f *compareFlags, args []string) erro
 	if err := f.live.watch.processes.check(cmd, true); err != nil {
 		return err
 	}
-	if a.where.AskPass {
-		if a.where.Password, err = a.ReadPassword(cmd.Context()); err != nil {
+	if a.Where.AskPass {
+		if a.Where.Password, err = a.ReadPassword(cmd.Context()); err != nil {
 			return cli.Usage(err)
 		}
-		a.where.AskPass = false
+		a.Where.AskPass = false
 	}
-	_, err = a.targets(cmd.Context(), args)
+	_, err = a.Targets(cmd.Context(), args)
 	return err
 }
 
@@ -116,7 +117,7 @@ func (l *liveComparison) place() error {
 	if l.live.keep == "" {
 		dir, bytes, note, err := l.Scratch.Place(cli.ScratchParents())
 		if note != "" {
-			l.notes([]string{note})
+			l.Say(note)
 		}
 		l.dir, l.maxDisk = dir, min(l.maxDisk, bytes/2)
 		return err
@@ -148,7 +149,7 @@ func (l *liveComparison) make(ctx context.Context) error {
 		return l.firstAlone(cli.ExitUsage, errors.New("nothing can be compared: the first watch saw no calls; leave "+
 			"--no-probe out, or watch for longer (--for)"))
 	}
-	l.notes([]string{"before: " + l.sides[0].Diagnosis.Summary})
+	l.Say("before: " + l.sides[0].Diagnosis.Summary)
 	err := ctx.Err()
 	if err == nil {
 		err = l.live.fix.await(ctx, l.app)
@@ -177,8 +178,8 @@ func (l *liveComparison) watchOne(ctx context.Context, side int) (code int, err 
 	c := exec.CommandContext(ctx, exe, l.arguments(side)...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which ends a watch in good order
 	c.Env, c.Stderr = os.Environ(), l.Stderr
-	if l.where.Password != "" {
-		c.Env = append(c.Env, "REDISCLI_AUTH="+l.where.Password)
+	if l.Where.Password != "" {
+		c.Env = append(c.Env, "REDISCLI_AUTH="+l.Where.Password)
 	}
 	err = c.Run()
 	if c.ProcessState == nil {
@@ -235,6 +236,6 @@ func (l *liveComparison) names() (names [2]string) {
 // kept says where the recordings are.
 func (l *liveComparison) kept() {
 	if l.live.keep != "" {
-		l.notes([]string{"recorded in " + l.dir})
+		l.Say("recorded in " + l.dir)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
@@ -50,7 +51,7 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
   slowpath doctor app-*.pcapng redis-*.pcapng
   slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := recordingsOf(args)
+			files, err := named.Files(args)
 			if err == nil && len(files) > 0 {
 				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag)
 			}
@@ -91,7 +92,7 @@ func (a *app) scratchRecording(w *watchFlags) (path string, err error) {
 		return "", err
 	}
 	if note != "" {
-		a.notes([]string{note})
+		a.Say(note)
 	}
 	w.maxDisk = min(w.maxDisk, bytes)
 	return filepath.Join(dir, "watch.slowpath"), nil
@@ -159,19 +160,19 @@ func (a *app) watchBy(cmd *cobra.Command, w *watchFlags, args []string, path str
 	if err := w.processes.check(cmd, true); err != nil {
 		return err
 	}
-	if args, err = a.serverOf(cmd, w.processes.PID, args); err != nil {
+	if args, err = a.ServerOf(cmd, w.processes.PID, args); err != nil {
 		return err
 	}
-	if o.Targets, err = a.targets(ctx, args); err != nil {
+	if o.Targets, err = a.Targets(ctx, args); err != nil {
 		return err
 	}
-	o.Cluster = a.where.Cluster
+	o.Cluster = a.Where.Cluster
 	a.OnInterrupt("nothing was watched yet")
 	written := saves
 	if a.Scratch.Path() == "" {
 		written = append(written, path)
 	}
-	o.Loaded = a.dropper(written, o.Targets, o.Profiles)
+	o.Loaded = a.Dropper(written, o.Targets, o.Profiles)
 	rec, err := recording.Create(path, w.maxDisk)
 	if err != nil {
 		return cli.Usage(err)
@@ -207,7 +208,7 @@ const judgingGCPercent = 20
 func (a *app) diagnoseFiles(ctx context.Context, paths []string, asJSON bool) error {
 	defer a.Scratch.Remove()
 	a.InterruptEnds("there is no verdict")
-	paths, err := a.withCaptures(ctx, paths)
+	paths, err := a.WithCaptures(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -235,11 +236,10 @@ func (a *app) exitBy(d verdict.Diagnosis) {
 func (a *app) diagnose(paths []string, asJSON bool) error {
 	// The garbage of judging would be as much as the recording: a fifth of that costs about a sixth more CPU time.
 	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
-	rec, notes, err := a.openRecordings(paths, false)
+	rec, err := a.Recordings(paths, false)
 	if err != nil {
 		return err
 	}
-	a.notes(notes)
 	d := a.judge(rec)
 	a.exitBy(d)
 	var printed error

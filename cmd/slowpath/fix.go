@@ -60,7 +60,7 @@ func (x *fixFlags) await(ctx context.Context, a *app) error {
 		return x.enter.await(ctx, a)
 	}
 	if x.run != "" {
-		a.notes([]string{"running: " + x.run})
+		a.Say("running: " + x.run)
 		if err := x.command(ctx, a).Run(); err != nil {
 			return cli.Usagef("--run: the command failed (%w), and nothing was compared: correct it", err)
 		}

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 )
@@ -23,7 +28,7 @@ func (a *app) report() *cobra.Command {
   slowpath report night.slowpath --profiles stacks`,
 		Args: cli.OneArgument("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := recordingsOf(args); err != nil {
+			if _, err := named.Files(args); err != nil {
 				return err
 			}
 			if connections && profiles != "" {
@@ -61,13 +66,33 @@ func (a *app) report() *cobra.Command {
 	return c
 }
 
-// connections shows how long connections were idle.
-func (a *app) connections(paths []string, asJSON, each bool) error {
-	rec, notes, err := a.openRecordings(paths, false)
+// writeProfiles writes the profiles of a recording into a directory.
+func (a *app) writeProfiles(path, dir string) error {
+	rec, err := a.Damaged(path)
 	if err != nil {
 		return err
 	}
-	a.notes(notes)
+	if rec.Damage != "" {
+		a.Say(rec.Damage)
+	}
+	n, page, err := report.WriteProfiles(rec, dir, "Profiles of "+filepath.Base(path))
+	switch {
+	case err != nil:
+		return cli.Usagef("--profiles: %w", err)
+	case n == 0:
+		return cli.Usagef("%s holds no profiles: record with --pprof ADDRESS", path)
+	}
+	a.Say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
+		"speedscope NAME.collapsed", format.Count(n, "profile"), layout.OneLine(dir), layout.OneLine(page)))
+	return nil
+}
+
+// connections shows how long connections were idle.
+func (a *app) connections(paths []string, asJSON, each bool) error {
+	rec, err := a.Recordings(paths, false)
+	if err != nil {
+		return err
+	}
 	doc := report.ConnectionsOf(rec, each)
 	if asJSON {
 		return layout.JSON(a.Stdout, "the connections", doc)

@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -82,7 +82,9 @@ func (t *topCommand) run(cmd *cobra.Command, args []string) error {
 		saves = []string{filepath.Join(t.saveIn, "saved")}
 	}
 	t.flags.ending = "the verdict of what was seen follows"
-	args = t.orFound(args)
+	if t.flags.processes.PID == 0 {
+		args = t.OrFound(args)
+	}
 	err = t.watchBy(cmd, &t.flags, args, path, saves, t.show)
 	if t.asJSON {
 		return t.lastDocument(err, path)
@@ -92,7 +94,7 @@ func (t *topCommand) run(cmd *cobra.Command, args []string) error {
 
 // check refuses what cannot be shown.
 func (t *topCommand) check(args []string) error {
-	files, err := recordingsOf(args)
+	files, err := named.Files(args)
 	if err != nil {
 		return err
 	}
@@ -125,32 +127,6 @@ func (t *topCommand) dumb() bool {
 
 // screen says that there is one.
 func (t *topCommand) screen() bool { return !t.asJSON && !t.dumb() }
-
-// orFound are the servers of this host where none is named and nothing listens on the default address. A password is
-// for those that the user named: who else has a process of that name would see it.
-func (t *topCommand) orFound(args []string) []string {
-	w := &t.where
-	secret := w.Password != "" || w.AskPass || w.User != "" || t.Env("REDISCLI_AUTH") != ""
-	if !t.unnamed(args) || t.flags.processes.PID != 0 || secret {
-		return args
-	}
-	var found []string
-	for _, s := range foundServers() {
-		if s.address == defaultAddress {
-			return args
-		}
-		if !s.apart && len(found) < maxServersNamed {
-			found = append(found, s.address)
-		}
-	}
-	if len(found) > 0 {
-		t.notes([]string{"no server was named; those of this host are watched: " + strings.Join(found, ", ")})
-	}
-	return found
-}
-
-// defaultAddress is watched where nobody names one.
-const defaultAddress = "127.0.0.1:6379"
 
 // show runs the watch, and shows it from when it has begun until it ends or a key ends it.
 func (t *topCommand) show(ctx context.Context, o source.Options, rec *recording.Writer, started func()) error {
@@ -241,7 +217,7 @@ func (t *topCommand) lastDocument(watchErr error, path string) error {
 	if t.watch == nil {
 		return watchErr
 	}
-	rec, err := t.opened(path, true)
+	rec, err := t.Recordings([]string{path}, false)
 	if err != nil {
 		return errorOr(watchErr, err)
 	}

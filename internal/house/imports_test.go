@@ -123,7 +123,8 @@ var layers = map[string]int{
 	"site/generate": 9,
 	"site/picture":  0,
 
-	"internal/cli":         9,
+	"internal/cli":         8,
+	"internal/cli/named":   9,
 	"internal/cli/clitest": 10, // for tests
 	"internal/benching":    10,
 	"internal/capturing":   10,
