@@ -28,8 +28,6 @@ func Main() int {
 // app is one command line of slowpath.
 type app struct {
 	*named.CommandLine
-	page          htmlPage
-	expectHealthy bool // any other verdict is exitFindings
 }
 
 func newApp(p *cli.Program) *app {

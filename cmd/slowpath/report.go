@@ -12,10 +12,12 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
+	"slowpath/internal/watching"
 )
 
 func (a *app) report() *cobra.Command {
-	var asJSON, connections, each bool
+	v := watching.Verdict{CommandLine: a.CommandLine}
+	var connections, each bool
 	var profiles string
 	c := &cobra.Command{
 		Use:   "report FILE",
@@ -37,27 +39,28 @@ func (a *app) report() *cobra.Command {
 			if each && !connections {
 				return cli.Usagef("--each has no effect without --connections")
 			}
-			if a.page.path != "" && (connections || profiles != "") {
+			if v.Page.Path != "" && (connections || profiles != "") {
 				return cli.Usagef("--html is the page of a verdict: leave out --connections and --profiles")
 			}
-			if err := a.page.open(&a.Scratch); err != nil {
+			if err := v.Page.Open(&a.Scratch); err != nil {
 				return err
 			}
-			defer a.page.discard()
+			defer v.Page.Discard()
 			a.InterruptEnds("there is no report")
 			if connections {
-				return a.connections(args, asJSON, each)
+				return a.connections(args, v.AsJSON, each)
 			}
 			if profiles != "" {
 				return a.writeProfiles(args[0], profiles)
 			}
-			err := a.diagnoseFiles(cmd.Context(), args, asJSON)
+			err := v.Files(cmd.Context(), args)
 			a.Code = cli.ExitClean
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema+"; with --connections "+report.ConnectionsSchema)
-	a.page.addFlag(c)
+	c.Flags().BoolVar(&v.AsJSON, "json", false, "print "+verdict.Schema+"; with --connections "+
+		report.ConnectionsSchema)
+	addPageFlag(c, &v.Page)
 	c.Flags().BoolVar(&connections, "connections", false, "show instead how long connections had been idle when they "+
 		"were used again, or closed, and by whom")
 	c.Flags().BoolVar(&each, "each", false, "with --connections: list the closed connections, too")

@@ -82,12 +82,9 @@ func (c *CommandLine) readCaptures(ctx context.Context, paths []string) (made []
 		return nil, cli.Usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of "+
 			"the two ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
 	}
-	dir, bytes, note, err := c.Scratch.Place(cli.ScratchParents())
+	dir, bytes, err := c.ScratchPlace()
 	if err != nil {
 		return nil, err
-	}
-	if note != "" {
-		c.Say(note)
 	}
 	bytes = min(bytes/int64(len(all)), recording.DefaultMaxDisk)
 	if len(all) == 2 {
