@@ -97,7 +97,7 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 		}
 	}
 	if f.random.calibrate != "" {
-		if err := cli.WriteFile(f.random.calibrate, func(w io.Writer) error {
+		if err := outfile.Write(f.random.calibrate, func(w io.Writer) error {
 			return random.WriteCalibration(w, reports)
 		}); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (a *app) gradeRandom(cmd *cobra.Command, f gradeFlags) error {
 	if f.random.markdown == "" {
 		return nil
 	}
-	return cli.WriteFile(f.random.markdown, func(w io.Writer) error {
+	return outfile.Write(f.random.markdown, func(w io.Writer) error {
 		return random.Markdown(w, reports, f.random.command())
 	})
 }

@@ -10,9 +10,10 @@ import (
 
 // appOn is slowpath that prints into these, without a terminal and an environment.
 func appOn(stdout, stderr io.Writer) *app {
-	return &app{Program: &cli.Program{
+	return newApp(&cli.Program{
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Env: func(string) string { return "" },
-	}}
+		Version: version,
+	})
 }
 
 // testApp is slowpath without a terminal.

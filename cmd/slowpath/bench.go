@@ -43,9 +43,7 @@ published messages that begin with {due}: the result says how long they took to 
   slowpath bench --compare-targets 10.0.0.5:6379 10.0.0.6:7000 proxy:10.0.0.7:22121`,
 		Args: func(cmd *cobra.Command, args []string) error { return f.CheckOneTarget(cmd.CommandPath(), args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return benching.Run(cmd.Context(), &benching.Program{
-				Program: a.Program, Cluster: a.where.Cluster, Targets: a.targets, Recording: a.openRecording,
-			}, &f, args)
+			return benching.Run(cmd.Context(), a.CommandLine, &f, args)
 		},
 	}
 	addBenchFlags(c, &f)

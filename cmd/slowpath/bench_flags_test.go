@@ -13,7 +13,7 @@ import (
 
 // TestAliases: flags can be spelled as they were before, and say so nowhere in the help.
 func TestAliases(t *testing.T) {
-	a := &app{Program: &cli.Program{}}
+	a := newApp(&cli.Program{})
 	for _, c := range []struct {
 		command    *cobra.Command
 		old, today string

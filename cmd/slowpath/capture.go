@@ -30,7 +30,7 @@ packets, and with them long values; passwords are short, and stay.`,
 			if err := f.Check(args, cmd.Flags().Changed("port")); err != nil {
 				return err
 			}
-			return capturing.Run(cmd.Context(), a.Program, &f, args, a.dropBeside)
+			return capturing.Run(cmd.Context(), a.Program, &f, args, a.DropBeside)
 		},
 	}
 	fl := c.Flags()

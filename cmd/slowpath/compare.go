@@ -2,23 +2,18 @@ package main
 
 import (
 	"path/filepath"
-	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/compare"
-	"slowpath/internal/report"
+	"slowpath/internal/watching"
 )
 
-// compareFlags are the flags of compare.
-type compareFlags struct {
-	asJSON  bool
-	notable float64
-	live    liveFlags
-}
-
 func (a *app) compare() *cobra.Command {
+	t := watching.TwoWatches{Comparison: watching.Comparison{CommandLine: a.CommandLine}}
 	var f compareFlags
 	c := &cobra.Command{
 		Use:   "compare BEFORE AFTER | --live [TARGET...]",
@@ -42,11 +37,11 @@ calls that fail; 2 usage, and where there is nothing to compare; with --live als
   slowpath compare --live 127.0.0.1:6379 --for 1m --run 'redis-cli config set appendfsync everysec'
   slowpath compare --live 10.0.0.5:6379 --wait 5m --json   # somebody else deploys meanwhile`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.notable < 0 || f.notable > 1e6 {
-				return cli.Usagef("--notable %v: it is a share, such as 0.1 for 10 %%", f.notable)
+			if t.Notable < 0 || t.Notable > 1e6 {
+				return cli.Usagef("--notable %v: it is a share, such as 0.1 for 10 %%", t.Notable)
 			}
-			if f.live.on {
-				return a.compareLive(cmd, &f, args)
+			if f.live {
+				return a.compareLive(cmd, &t, &f, args)
 			}
 			if len(args) != 2 {
 				return cli.Usagef("compare needs two recordings: slowpath compare BEFORE AFTER; or a server, " +
@@ -55,50 +50,64 @@ calls that fail; 2 usage, and where there is nothing to compare; with --live als
 			if err := onlyFor(cmd, "json", "notable"); err != nil {
 				return err
 			}
-			return a.compareFiles(args, &f)
+			return t.Files(args[0], args[1])
 		},
 	}
-	c.Flags().BoolVar(&f.asJSON, "json", false, "print "+compare.Schema)
-	c.Flags().Float64Var(&f.notable, "notable", compare.Notable, "least change of a latency that counts, as a `share`")
-	f.live.add(c)
+	fl := c.Flags()
+	fl.BoolVar(&t.AsJSON, "json", false, "print "+compare.Schema)
+	fl.Float64Var(&t.Notable, "notable", compare.Notable, "least change of a latency that counts, as a `share`")
+	fl.BoolVar(&f.live, "live", false, "watch servers, before a fix and after it")
+	fl.StringVar(&t.Fix.Run, "run", "", "with --live: the fix is this `command` of a shell; it runs as the caller of "+
+		"sudo")
+	fl.DurationVar(&t.Fix.Wait, "wait", 0, "with --live: the fix is in after this time, counted from the end of --run")
+	fl.StringVar(&t.Keep, "keep", "", "with --live: keep before.slowpath and after.slowpath in this `directory`")
+	f.watch.add(c, 30*time.Second)
+	fl.StringVar(&f.into, "into", "", "make one of the two watches into this `file`")
+	_ = fl.MarkHidden("into") // the flag exists
 	a.targetFlags(c)
 	return c
 }
 
-func (a *app) compareFiles(paths []string, f *compareFlags) error {
-	defer debug.SetGCPercent(debug.SetGCPercent(judgingGCPercent))
-	var sides [2]compare.Side
-	a.InterruptEnds("nothing was compared")
-	for i, path := range paths {
-		var err error
-		if sides[i], err = a.sideOf(path); err != nil {
+// compareFlags are those of compare --live.
+type compareFlags struct {
+	live  bool
+	watch watchFlags
+	into  string // of a process that makes one of the watches: its recording
+}
+
+// compareLive refuses what cannot be met before anything is watched.
+func (a *app) compareLive(cmd *cobra.Command, t *watching.TwoWatches, f *compareFlags, args []string) error {
+	t.MaxDisk, t.Given = f.watch.maxDisk, cmd.Flags()
+	if f.into != "" {
+		if t.Keep == "" {
+			a.Scratch.Adopt(filepath.Dir(f.into))
+		}
+		o, err := a.watched(cmd, &f.watch, args)
+		if err != nil {
 			return err
 		}
+		into := watching.File{Path: f.into, MaxDisk: t.MaxDisk}
+		return watching.Record(cmd.Context(), a.CommandLine, o, into, "")
 	}
-	return a.compareSides(sides, [2]string{filepath.Base(paths[0]), filepath.Base(paths[1])}, f)
-}
-
-// sideOf judges one of two recordings.
-func (a *app) sideOf(path string) (compare.Side, error) {
-	rec, _, err := a.openRecordings([]string{path}, false)
+	files, err := named.Files(args)
 	if err != nil {
-		return compare.Side{}, err
+		return err
 	}
-	defer a.Working("judging %s: %d calls and %d events", filepath.Base(path), len(rec.Calls), rec.EventCount())()
-	return compare.SideOf(rec, version), nil
-}
-
-// compareSides prints the comparison and sets the exit code.
-func (a *app) compareSides(sides [2]compare.Side, names [2]string, f *compareFlags) error {
-	c := compare.Of(sides[0], sides[1], names, f.notable)
-	switch c.Verdict {
-	case compare.Worse:
-		a.Code = cli.ExitFindings
-	case compare.Unknown:
-		a.Code = cli.ExitUsage
+	if len(files) > 0 {
+		return cli.Usagef("%s is a file, and --live watches servers: leave --live out, or write HOST:PORT", files[0])
 	}
-	if f.asJSON {
-		return report.CompareJSON(a.Stdout, c)
+	if err := t.Fix.Check(cmd.Flags().Changed, a.Stdin); err != nil {
+		return err
 	}
-	return report.Compare(a.Stdout, c, a.Style())
+	o, err := f.watch.options()
+	if err != nil {
+		return err
+	}
+	if o.For == 0 {
+		return cli.Usagef("--for 0: the first watch would not end before Ctrl-C: give a duration such as 30s")
+	}
+	if err := f.watch.processes.check(cmd, true); err != nil {
+		return err
+	}
+	return t.Make(cmd.Context(), args)
 }

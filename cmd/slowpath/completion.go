@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/load/workload"
 	"slowpath/internal/topology/simulate"
@@ -50,8 +51,8 @@ var (
 		return list
 	}
 	serversHere cli.Values = func() (list []string) {
-		for _, s := range foundServers() {
-			list = append(list, s.address+"\t"+s.String())
+		for _, s := range named.Servers() {
+			list = append(list, s.Address+"\t"+s.String())
 		}
 		return list
 	}

@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 
-	"slowpath/internal/cli"
-
 	"github.com/spf13/cobra"
+
+	"slowpath/internal/cli"
 )
 
 // What Linux is needed for, and why. Elsewhere slowpath does what it can without the kernel and the files of the host:
@@ -23,7 +22,6 @@ const (
 
 	whyServe   = "what it sees comes from /proc and from eBPF programs"
 	whyBench   = "its event loops are made of epoll"
-	whyTrace   = "calls are seen by eBPF programs"
 	whyCapture = "packets come from its packet sockets"
 	whyLab     = "its faults are made with cgroups, namespaces and signals"
 )
@@ -39,12 +37,7 @@ func needsLinux(use, short, why string) *cobra.Command {
 			if slices.Contains(args, "--help") {
 				return cmd.Help()
 			}
-			return missingLinux("slowpath "+use, why)
+			return cli.MissingLinux("slowpath "+use, why)
 		},
 	}
-}
-
-// missingLinux says that this system lacks what a command or a flag needs.
-func missingLinux(what, why string) error {
-	return fmt.Errorf("%s needs Linux, which is %w here (%s): %s", what, cli.ErrMissing, runtime.GOOS, why)
 }

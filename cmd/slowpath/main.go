@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/source"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
@@ -20,17 +21,17 @@ func main() {
 
 // Main is the program as a function, so that scripts in tests run it in a process of their own.
 func Main() int {
-	a := &app{Program: cli.NewProgram(version)}
+	a := newApp(cli.NewProgram(version))
 	return a.Main(a.root(), a.told)
 }
 
 // app is one command line of slowpath.
 type app struct {
-	*cli.Program
-	where         whereFlags
-	assumed       bool // the target is the default one: nothing named another
-	page          htmlPage
-	expectHealthy bool // any other verdict is exitFindings
+	*named.CommandLine
+}
+
+func newApp(p *cli.Program) *app {
+	return &app{CommandLine: &named.CommandLine{Program: p}}
 }
 
 // execute executes a command line and returns the exit code.
@@ -40,7 +41,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 
 // told is an error as it is told: where no server was named it names those of this host, and it has its exit code.
 func (a *app) told(cmd *cobra.Command, err error) error {
-	err = a.elsewhere(cmd, err)
+	err = a.Elsewhere(cmd, err)
 	switch {
 	case errors.Is(err, profile.ErrNotPprof):
 		return cli.Usage(err)

@@ -1,11 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -31,8 +26,7 @@ It exits with 1 when the parts had no time in common.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return cli.Usagef("%s adds up two results or more, not %d; see: %s --help", cmd.CommandPath(),
-					len(args),
-					cmd.CommandPath())
+					len(args), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -49,7 +43,7 @@ func (a *app) runMerge(paths []string, asJSON bool) error {
 		if slices.Contains(paths[:i], path) {
 			return cli.Usagef("%s is named twice: leave it out once", path)
 		}
-		r, err := a.openResult(path)
+		r, err := a.Result(path)
 		if err != nil {
 			return err
 		}
@@ -66,38 +60,4 @@ func (a *app) runMerge(paths []string, asJSON bool) error {
 		return results.LoadJSON(a.Stdout, r)
 	}
 	return results.Load(a.Stdout, r, a.Style())
-}
-
-// sqliteHead begins every SQLite file (sqlite.org/fileformat.html).
-const sqliteHead = "SQLite format 3\x00"
-
-// openResult reads the result of a load from a document or from a recording.
-func (a *app) openResult(path string) (*bench.Result, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usagef("no such result: %s; check the name, or make it: slowpath bench HOST:PORT --json > %s",
-			path,
-			path)
-	}
-	if err != nil {
-		return nil, cli.Usage(err)
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	if head, _ := in.Peek(len(sqliteHead)); bytes.Equal(head, []byte(sqliteHead)) {
-		rec, err := a.openRecording(path)
-		if err != nil {
-			return nil, err
-		}
-		r, err := bench.Recorded(rec)
-		if err != nil {
-			return nil, cli.Usagef("%s: %w", path, err)
-		}
-		return r, nil
-	}
-	r, err := bench.Read(in)
-	if err != nil {
-		return nil, cli.Usagef("%s: %w", path, err)
-	}
-	return r, nil
 }

@@ -40,9 +40,9 @@ func built(t *testing.T, dir string) string {
 	return path
 }
 
-// watching runs slowpath against a server for a while, in which its threads must come to have the capabilities that
+// watchedWith runs slowpath against a server for a while, in which its threads must come to have the capabilities that
 // want says.
-func watching(t *testing.T, c *exec.Cmd, want string) {
+func watchedWith(t *testing.T, c *exec.Cmd, want string) {
 	t.Helper()
 	var out bytes.Buffer
 	c.Args = append(c.Args, "--for", "2s")
@@ -111,7 +111,7 @@ func TestPrivilegesOfRoot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			watch := exec.Command(slowpath, c.args...)
 			watch.Env = env
-			watching(t, watch, rights(c.user, keptCapabilities))
+			watchedWith(t, watch, rights(c.user, keptCapabilities))
 		})
 	}
 	for _, d := range []string{theirs, strings.TrimPrefix(env[len(env)-1], "TMPDIR=")} {
@@ -138,7 +138,7 @@ func TestRecordingOfSudo(t *testing.T) {
 		file := filepath.Join(place, "x.slowpath")
 		watch := exec.Command(slowpath, "record", s.Addr, "-o", file)
 		watch.Env = append(os.Environ(), "SUDO_UID=4321", "SUDO_GID=4322")
-		watching(t, watch, rights(4321, keptCapabilities))
+		watchedWith(t, watch, rights(4321, keptCapabilities))
 		files, err := os.ReadDir(place)
 		if err != nil || len(files) != 1 {
 			t.Errorf("in %s: %v, %v", place, files, err)

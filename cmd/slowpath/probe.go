@@ -40,11 +40,11 @@ A new connection logs in with one write (AUTH, HELLO, SELECT, CLIENT SETNAME): t
 			if err := f.Check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			targets, err := a.targets(cmd.Context(), args)
+			targets, err := a.Targets(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			return probing.Run(cmd.Context(), a.Program, &f, targets, a.where.Cluster)
+			return probing.Run(cmd.Context(), a.Program, &f, targets, a.Where.Cluster)
 		},
 	}
 	fl := c.Flags()

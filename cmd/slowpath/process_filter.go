@@ -28,7 +28,7 @@ func (w *processFlags) check(cmd *cobra.Command, live bool) error {
 	for _, name := range []string{"pid", "comm", "container"} {
 		f := cmd.Flags().Lookup(name)
 		if f.Changed && live && runtime.GOOS != "linux" {
-			return missingLinux("--"+name, whyTrace)
+			return cli.MissingTap("--" + name)
 		}
 		if f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
 			return cli.Usagef("--%s is empty: name one, or leave it out for all", name)
@@ -44,9 +44,4 @@ func (w *processFlags) check(cmd *cobra.Command, live bool) error {
 		return cli.Usagef("--pid %d: there is no such process on this host; ps -eo pid,comm lists them", w.PID)
 	}
 	return nil
-}
-
-// unnamed says that the command line names no server.
-func (a *app) unnamed(args []string) bool {
-	return len(args) == 0 && a.where.Host == "" && a.where.Port == 0 && a.where.Socket == "" && a.where.URI == ""
 }

@@ -72,7 +72,7 @@ func (p *profileFlags) fill(o *source.Options) error {
 // sampledProcess reads "cpu", which gives 0, or "cpu:PID".
 func sampledProcess(text string) (int, error) {
 	if runtime.GOOS != "linux" {
-		return 0, missingLinux("--profile", "an eBPF program takes the samples")
+		return 0, cli.MissingLinux("--profile", "an eBPF program takes the samples")
 	}
 	rest, ok := strings.CutPrefix(text, "cpu")
 	if ok && rest == "" {

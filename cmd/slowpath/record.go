@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"slowpath/internal/cli"
-
 	"github.com/spf13/cobra"
+
+	"slowpath/internal/cli"
+	"slowpath/internal/watching"
 )
 
 func (a *app) record() *cobra.Command {
@@ -25,8 +26,12 @@ The file holds no keys, values or passwords; docs/recording.md says what it does
 			if out == "" {
 				return cli.Usage(errors.New("record needs a file: add -o FILE.slowpath"))
 			}
-			w.ending = "the recording is completed"
-			if err := a.watch(cmd, &w, args, out); err != nil {
+			o, err := a.watched(cmd, &w, args)
+			if err != nil {
+				return err
+			}
+			f := watching.File{Path: out, MaxDisk: w.maxDisk}
+			if err := watching.Record(cmd.Context(), a.CommandLine, o, f, "the recording is completed"); err != nil {
 				return err
 			}
 			a.Say(fmt.Sprintf("recorded in %s; for the verdict: slowpath doctor %s", out, out))

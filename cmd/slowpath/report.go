@@ -1,16 +1,23 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
+	"slowpath/internal/watching"
 )
 
 func (a *app) report() *cobra.Command {
-	var asJSON, connections, each bool
+	v := watching.Verdict{CommandLine: a.CommandLine}
+	var connections, each bool
 	var profiles string
 	c := &cobra.Command{
 		Use:   "report FILE",
@@ -23,7 +30,7 @@ func (a *app) report() *cobra.Command {
   slowpath report night.slowpath --profiles stacks`,
 		Args: cli.OneArgument("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := recordingsOf(args); err != nil {
+			if _, err := named.Files(args); err != nil {
 				return err
 			}
 			if connections && profiles != "" {
@@ -32,27 +39,28 @@ func (a *app) report() *cobra.Command {
 			if each && !connections {
 				return cli.Usagef("--each has no effect without --connections")
 			}
-			if a.page.path != "" && (connections || profiles != "") {
+			if v.Page.Path != "" && (connections || profiles != "") {
 				return cli.Usagef("--html is the page of a verdict: leave out --connections and --profiles")
 			}
-			if err := a.page.open(&a.Scratch); err != nil {
+			if err := v.Page.Open(&a.Scratch); err != nil {
 				return err
 			}
-			defer a.page.discard()
+			defer v.Page.Discard()
 			a.InterruptEnds("there is no report")
 			if connections {
-				return a.connections(args, asJSON, each)
+				return a.connections(args, v.AsJSON, each)
 			}
 			if profiles != "" {
 				return a.writeProfiles(args[0], profiles)
 			}
-			err := a.diagnoseFiles(cmd.Context(), args, asJSON)
+			err := v.Files(cmd.Context(), args)
 			a.Code = cli.ExitClean
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print "+verdict.Schema+"; with --connections "+report.ConnectionsSchema)
-	a.page.addFlag(c)
+	c.Flags().BoolVar(&v.AsJSON, "json", false, "print "+verdict.Schema+"; with --connections "+
+		report.ConnectionsSchema)
+	addPageFlag(c, &v.Page)
 	c.Flags().BoolVar(&connections, "connections", false, "show instead how long connections had been idle when they "+
 		"were used again, or closed, and by whom")
 	c.Flags().BoolVar(&each, "each", false, "with --connections: list the closed connections, too")
@@ -61,13 +69,33 @@ func (a *app) report() *cobra.Command {
 	return c
 }
 
-// connections shows how long connections were idle.
-func (a *app) connections(paths []string, asJSON, each bool) error {
-	rec, notes, err := a.openRecordings(paths, false)
+// writeProfiles writes the profiles of a recording into a directory.
+func (a *app) writeProfiles(path, dir string) error {
+	rec, err := a.Damaged(path)
 	if err != nil {
 		return err
 	}
-	a.notes(notes)
+	if rec.Damage != "" {
+		a.Say(rec.Damage)
+	}
+	n, page, err := report.WriteProfiles(rec, dir, "Profiles of "+filepath.Base(path))
+	switch {
+	case err != nil:
+		return cli.Usagef("--profiles: %w", err)
+	case n == 0:
+		return cli.Usagef("%s holds no profiles: record with --pprof ADDRESS", path)
+	}
+	a.Say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
+		"speedscope NAME.collapsed", format.Count(n, "profile"), layout.OneLine(dir), layout.OneLine(page)))
+	return nil
+}
+
+// connections shows how long connections were idle.
+func (a *app) connections(paths []string, asJSON, each bool) error {
+	rec, err := a.Recordings(paths, false)
+	if err != nil {
+		return err
+	}
 	doc := report.ConnectionsOf(rec, each)
 	if asJSON {
 		return layout.JSON(a.Stdout, "the connections", doc)

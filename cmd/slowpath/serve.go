@@ -38,7 +38,7 @@ and keeps the capabilities that a watch needs.`,
 			if cmd.Flags().Changed(flagPass) {
 				return cli.Usagef("--pass: others can read it in ps: give --password-file FILE or REDISCLI_AUTH")
 			}
-			p := &serving.Program{Program: a.Program, AddFlags: addServeFlags, Find: findServers}
+			p := &serving.Program{Program: a.Program, AddFlags: addServeFlags}
 			return serving.Run(cmd.Context(), p, &o, cmd.Flags(), args)
 		},
 	}
@@ -142,12 +142,4 @@ func addServeWhereFlags(f *pflag.FlagSet, o *serving.Options) {
 	f.BoolVarP(&w.RESP2, "resp2", "2", false, "speak RESP2")
 	f.BoolVarP(&w.RESP3, "resp3", "3", false, "speak RESP3")
 	cli.Mark(f, own)
-}
-
-// findServers are the addresses of the servers that listen on this host.
-func findServers() (addresses []string, err error) {
-	for _, s := range foundServers() {
-		addresses = append(addresses, s.address)
-	}
-	return addresses, nil
 }

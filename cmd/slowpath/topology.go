@@ -34,11 +34,11 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 usage or not a cluster, 3 cannot c
 			if err := f.Check(); err != nil {
 				return err
 			}
-			targets, err := a.targets(cmd.Context(), args)
+			targets, err := a.Targets(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			return f.Run(cmd.Context(), a.Program, targets, a.where.Cluster)
+			return f.Run(cmd.Context(), a.Program, targets, a.Where.Cluster)
 		},
 	}
 	fl := c.Flags()

@@ -51,18 +51,18 @@ Exit codes: 0 simulated, 2 usage or not a cluster, 3 cannot connect or log in, 7
   slowpath topology simulate --policy jedis --policy lettuce-7,ask=replicas
   slowpath topology simulate 10.0.0.5:6379 --clients 500 --calls 20/s --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			named := !a.unnamed(args)
+			named := !a.Unnamed(args)
 			if err := f.Check(cmd.Flags().Changed, named); err != nil {
 				return err
 			}
 			var targets []target.Target
 			if named {
 				var err error
-				if targets, err = a.targets(cmd.Context(), args); err != nil {
+				if targets, err = a.Targets(cmd.Context(), args); err != nil {
 					return err
 				}
 			}
-			return f.Run(cmd.Context(), a.Program, targets, a.where.Cluster)
+			return f.Run(cmd.Context(), a.Program, targets, a.Where.Cluster)
 		},
 	}
 	addSimulationFlags(c.Flags(), &f)

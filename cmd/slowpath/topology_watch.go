@@ -35,11 +35,11 @@ log in, or the user may not ask for the map, 70 anything else.`,
 			if err := f.Check(); err != nil {
 				return err
 			}
-			targets, err := a.targets(cmd.Context(), args)
+			targets, err := a.Targets(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			return f.Run(cmd.Context(), a.Program, targets, a.where.Cluster)
+			return f.Run(cmd.Context(), a.Program, targets, a.Where.Cluster)
 		},
 	}
 	fl := c.Flags()

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/trace"
 	"slowpath/internal/tracing"
@@ -83,7 +84,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 	if err := f.Check(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	files, err := recordingsOf(args)
+	files, err := named.Files(args)
 	if err != nil {
 		return err
 	}
@@ -96,10 +97,7 @@ func (a *app) runTrace(cmd *cobra.Command, f *traceFlags, args []string) error {
 		return err
 	}
 	f.Processes = f.processes.ProcessFilter
-	return tracing.Run(cmd.Context(), &tracing.Program{
-		Program:  a.Program,
-		Servers:  func() ([]tap.Node, []string, error) { return a.traced(cmd, f.Processes.PID, args) },
-		Drop:     a.dropper([]string{f.Record, f.Perfetto}, nil, nil),
-		Captures: a.withCaptures, Recordings: a.openRecordings,
-	}, &f.Options, files)
+	return tracing.Run(cmd.Context(), a.CommandLine, &f.Options, files, func() ([]tap.Node, []string, error) {
+		return a.Traced(cmd, f.Processes.PID, args)
+	})
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +22,6 @@ type watchFlags struct {
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
-	ending    string // what Ctrl-C leads to, once the watch has begun
 	// of the tap, at a time
 	connections int
 	tapBudget   float64 // percent of a core
@@ -103,56 +99,19 @@ func (w *watchFlags) options() (source.Options, error) {
 	return o, w.profile.fill(&o)
 }
 
-// runWatch runs a watch and shows how far it is. started is called when it has begun.
-func (a *app) runWatch(ctx context.Context, o source.Options, sink recording.ProfileSink, started func()) error {
-	var once sync.Once
-	var stop func()
-	o.Progress = func(s string) { a.Progress("%s", s) }
-	o.Started = func(nodes int) {
-		once.Do(func() { started(); stop = a.countdown(ctx, o, nodes) })
+// watched checks the flags, and finds the servers that are watched.
+func (a *app) watched(cmd *cobra.Command, w *watchFlags, args []string) (source.Options, error) {
+	o, err := w.options()
+	if err != nil {
+		return o, err
 	}
-	err := source.Run(ctx, o, sink)
-	if stop != nil {
-		stop()
+	if err := w.processes.check(cmd, true); err != nil {
+		return o, err
 	}
-	a.ProgressDone()
-	return err
-}
-
-// countdown shows how long the watch has run; the function that it returns ends it.
-func (a *app) countdown(ctx context.Context, o source.Options, nodes int) func() {
-	what := o.Targets[0].Addr()
-	if nodes > 1 {
-		what = fmt.Sprintf("%s and %d more", what, nodes-1)
+	if args, err = a.ServerOf(cmd, w.processes.PID, args); err != nil {
+		return o, err
 	}
-	ended := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		start := time.Now()
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for stopping := ctx.Done(); ; {
-			a.Progress("%s", countdownLine(time.Since(start), o.For, ctx.Err() != nil, what))
-			select {
-			case <-ended:
-				return
-			case <-stopping:
-				stopping = nil
-			case <-tick.C:
-			}
-		}
-	})
-	return func() { close(ended); wg.Wait() }
-}
-
-// countdownLine begins with what changes, since the end of a long line is cut.
-func countdownLine(since, total time.Duration, stopping bool, what string) string {
-	seconds := since.Round(time.Second)
-	switch {
-	case stopping:
-		return "ending the watch"
-	case total == 0:
-		return fmt.Sprintf("%v, watching %s; Ctrl-C ends it", seconds, what)
-	}
-	return fmt.Sprintf("%v of %v, watching %s; Ctrl-C ends it early", seconds, total, what)
+	o.Targets, err = a.Targets(cmd.Context(), args)
+	o.Cluster = a.Where.Cluster
+	return o, err
 }

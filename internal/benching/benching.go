@@ -10,23 +10,15 @@ import (
 	"runtime/debug"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/results"
-	"slowpath/internal/recording"
 	"slowpath/internal/source"
 	"slowpath/internal/wire/target"
 )
-
-// Program is the command line that a load belongs to.
-type Program struct {
-	*cli.Program
-	Cluster   bool                                                     // the target is a seed of a cluster
-	Targets   func(context.Context, []string) ([]target.Target, error) // that arguments name
-	Recording func(path string) (*recording.Recording, error)          // reads one
-}
 
 // greetTimeout bounds the first connection to the server.
 const greetTimeout = source.DefaultTimeout
@@ -36,7 +28,7 @@ const greetTimeout = source.DefaultTimeout
 const collectAfter = 400
 
 // Run makes the load that the flags ask for, or the loads.
-func Run(ctx context.Context, a *Program, f *Options, args []string) error {
+func Run(ctx context.Context, a *named.CommandLine, f *Options, args []string) error {
 	if a.Env("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(collectAfter))
 	}
@@ -49,7 +41,7 @@ func Run(ctx context.Context, a *Program, f *Options, args []string) error {
 	if err := f.Experiment.check(f); err != nil {
 		return err
 	}
-	f.Load.Cluster = a.Cluster
+	f.Load.Cluster = a.Where.Cluster
 	if err := f.Replay.read(ctx, a, f); err != nil {
 		return err
 	}
@@ -76,7 +68,7 @@ func Run(ctx context.Context, a *Program, f *Options, args []string) error {
 
 // benching is a load and what goes on around it.
 type benching struct {
-	app     *Program
+	app     *named.CommandLine
 	flags   *Options
 	options bench.Options
 }

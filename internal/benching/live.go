@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
 	"slowpath/internal/load/results"
@@ -15,7 +16,7 @@ import (
 
 // live shows the running second: on a terminal each, elsewhere now and then.
 type live struct {
-	app         *Program
+	app         *named.CommandLine
 	connections int // that should be open
 	total       time.Duration
 	errors      int64

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
@@ -61,7 +62,7 @@ func (b *benching) startRecording(ctx context.Context) (*benchRecording, error) 
 }
 
 // close ends the watch and the file.
-func (r *benchRecording) close(a *Program) error {
+func (r *benchRecording) close(a *named.CommandLine) error {
 	r.load.Close()
 	r.cancel()
 	err := <-r.ended

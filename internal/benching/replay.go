@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/format"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
@@ -93,7 +94,7 @@ func (f *Replay) pace() (float64, error) {
 }
 
 // read reads the log into the options of the load.
-func (f *Replay) read(ctx context.Context, a *Program, b *Options) (err error) {
+func (f *Replay) read(ctx context.Context, a *named.CommandLine, b *Options) (err error) {
 	if f.File == "" {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (f *Replay) read(ctx context.Context, a *Program, b *Options) (err error) {
 }
 
 // open finds out from the file itself what it is.
-func (f *Replay) open(a *Program, o workload.ReplayOptions, b *Options) (*workload.Replay, error) {
+func (f *Replay) open(a *named.CommandLine, o workload.ReplayOptions, b *Options) (*workload.Replay, error) {
 	in := a.Stdin
 	if f.File != "-" {
 		file, err := os.Open(f.File)
@@ -159,7 +160,7 @@ func (f *Replay) open(a *Program, o workload.ReplayOptions, b *Options) (*worklo
 	return log, nil
 }
 
-func (f *Replay) recorded(a *Program, o workload.ReplayOptions) (*workload.Replay, error) {
+func (f *Replay) recorded(a *named.CommandLine, o workload.ReplayOptions) (*workload.Replay, error) {
 	if f.File == "-" {
 		return nil, cli.Usagef("--replay -: a recording is not read from stdin: name its file")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/clock"
 	"slowpath/internal/load/bench"
 	"slowpath/internal/load/engine"
@@ -25,7 +26,7 @@ import (
 
 // comparing is the same load on several targets in turn.
 type comparing struct {
-	app     *Program
+	app     *named.CommandLine
 	flags   *Options
 	clock   *clock.Real
 	targets []*comparedTarget
@@ -39,7 +40,7 @@ type comparedTarget struct {
 }
 
 // compareTargets makes the loads of --compare-targets, and prints the table.
-func compareTargets(ctx context.Context, a *Program, f *Options, args []string) (err error) {
+func compareTargets(ctx context.Context, a *named.CommandLine, f *Options, args []string) (err error) {
 	kinds, addresses := splitKinds(args)
 	targets, err := a.Targets(ctx, addresses)
 	if err != nil {
@@ -62,7 +63,7 @@ func compareTargets(ctx context.Context, a *Program, f *Options, args []string) 
 			return errors.Join(err, c.leave(ctx))
 		}
 	}
-	if a.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
+	if a.Where.Cluster && !slices.ContainsFunc(c.targets, (*comparedTarget).isCluster) {
 		return errors.Join(cli.Usagef("-c: none of the targets is a node of a cluster; leave it out"), c.leave(ctx))
 	}
 	page, err := cli.NewFile("html", f.Experiment.HTML) // a name that cannot be written ends it before the loads
@@ -108,7 +109,7 @@ func (c *comparing) open(ctx context.Context, to target.Target, kind string) err
 		return cli.Usagef("cluster:%s is not in a cluster (cluster-enabled no): leave out cluster:", to.Addr())
 	}
 	if kind == experiment.Cluster {
-		if to.Password != "" && !said && !c.app.Cluster {
+		if to.Password != "" && !said && !c.app.Where.Cluster {
 			return cli.Usagef("%s is in a cluster, whose nodes all get the password: add -c, or write cluster:%[1]s",
 				layout.OneLine(to.Addr()))
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,6 +48,14 @@ func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, 
 
 // ErrMissing marks a privilege or kernel feature that is missing.
 var ErrMissing = errors.New("missing")
+
+// MissingLinux says that this system lacks what a command or a flag needs.
+func MissingLinux(what, why string) error {
+	return fmt.Errorf("%s needs Linux, which is %w here (%s): %s", what, ErrMissing, runtime.GOOS, why)
+}
+
+// MissingTap is MissingLinux of what the tap is needed for.
+func MissingTap(what string) error { return MissingLinux(what, "calls are seen by eBPF programs") }
 
 // ExitCode finds the exit code of an error.
 func ExitCode(err error) int {

@@ -59,12 +59,3 @@ func NewFile(flag, name string) (*os.File, error) {
 
 // RemoveFile removes a file that holds nothing; what cannot be removed stays.
 func RemoveFile(name string) { _ = os.Remove(name) }
-
-// WriteFile writes a file in place of the one of that name.
-func WriteFile(path string, write func(io.Writer) error) error {
-	f, err := outfile.Overwrite(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
-}

@@ -118,6 +118,15 @@ func (s *Scratch) Place(parents []string) (dir string, bytes int64, note string,
 		"; set TMPDIR to a directory with " + format.Bytes(leastSpace) + " free, or give --record FILE")
 }
 
+// ScratchPlace is the best place for such a directory, and says where that is not the first.
+func (p *Program) ScratchPlace() (dir string, bytes int64, err error) {
+	dir, bytes, note, err := p.Scratch.Place(ScratchParents())
+	if note != "" {
+		p.Say(note)
+	}
+	return dir, bytes, err
+}
+
 // freeBytes is how much a user may still write into the file system of a directory.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t

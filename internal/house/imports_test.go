@@ -123,7 +123,8 @@ var layers = map[string]int{
 	"site/generate": 9,
 	"site/picture":  0,
 
-	"internal/cli":         9,
+	"internal/cli":         8,
+	"internal/cli/named":   9,
 	"internal/cli/clitest": 10, // for tests
 	"internal/benching":    10,
 	"internal/capturing":   10,
@@ -131,6 +132,7 @@ var layers = map[string]int{
 	"internal/probing":     10,
 	"internal/serving":     10,
 	"internal/tracing":     10,
+	"internal/watching":    10,
 
 	"cmd/slowpath":     11,
 	"cmd/slowpath-lab": 11,
@@ -252,11 +254,12 @@ func TestFilesWritten(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"cmd", "internal/source", "internal/recording", "internal/report", "internal/load", "internal/topology",
-		"internal/top", "internal/trace", "internal/wire", "internal/benching", "internal/capturing",
-		"internal/mapping", "internal/probing", "internal/tracing",
+		"internal/top", "internal/trace", "internal/wire", "internal/cli", "internal/benching", "internal/capturing",
+		"internal/mapping", "internal/probing", "internal/tracing", "internal/watching",
 	} {
 		forbidIn(t, folder, []string{
 			"internal/source/hostfs/root.go", "internal/report/browsertest/browsertest.go", // pictures of a test
+			"internal/cli/clitest/helps.go", "internal/cli/clitest/process.go",
 		}, writes, "use outfile")
 	}
 	// An agent renames in directories of its own, which no other user may write.
@@ -268,7 +271,12 @@ func TestFilesWritten(t *testing.T) {
 
 // TestOutput: documents go to stdout by layout.JSON and layout.JSONLine, which escape what a terminal would obey.
 func TestOutput(t *testing.T) {
-	forbidIn(t, "cmd", nil, []string{"json.NewEncoder("}, "use layout.JSON or layout.JSONLine")
+	for _, folder := range []string{
+		"cmd", "internal/cli", "internal/benching", "internal/capturing", "internal/mapping", "internal/probing",
+		"internal/serving", "internal/tracing", "internal/watching",
+	} {
+		forbidIn(t, folder, nil, []string{"json.NewEncoder("}, "use layout.JSON or layout.JSONLine")
+	}
 }
 
 // forbidIn fails where the code below a folder has one of these texts, except in the files with these names.

@@ -81,6 +81,15 @@ func Overwrite(path string) (*os.File, error) {
 	return f, nil
 }
 
+// Write writes a file in place of the one of that name.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := Overwrite(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
 func ours(path string, info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -21,14 +21,14 @@ import (
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/source/host"
 )
 
 // Program is the command line that an agent belongs to.
 type Program struct {
 	*cli.Program
-	AddFlags func(*pflag.FlagSet, *Options)         // defines the flags that set options
-	Find     func() (addresses []string, err error) // of the servers that listen on this host
+	AddFlags func(*pflag.FlagSet, *Options) // defines the flags that set options
 }
 
 // Run is the agent from its begin to its end. The command line was parsed with flags into o.
@@ -117,7 +117,7 @@ func (s *serving) run(ctx context.Context) error {
 		return err
 	}
 	s.ag, err = agent.Open(agent.Options{
-		Settings: s.settings, Data: s.Data, Version: s.app.Version, Log: s.log, Files: files, Find: s.app.Find,
+		Settings: s.settings, Data: s.Data, Version: s.app.Version, Log: s.log, Files: files, Find: listening,
 		Changed: s.changed,
 	})
 	if err != nil {
@@ -176,4 +176,12 @@ func (s *serving) reload() {
 		return
 	}
 	s.log.Say("the configuration was read again")
+}
+
+// listening are the addresses of the servers that listen on this host.
+func listening() (addresses []string, err error) {
+	for _, s := range named.Servers() {
+		addresses = append(addresses, s.Address)
+	}
+	return addresses, nil
 }

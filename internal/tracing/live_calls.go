@@ -25,11 +25,7 @@ import (
 const waitingCalls = 65536
 
 // live shows what the kernel sees.
-func (t *tracing) live(ctx context.Context) error {
-	nodes, notes, err := t.app.Servers()
-	if err != nil {
-		return err
-	}
+func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) error {
 	if t.flags.Record == "" {
 		return t.into(ctx, nodes, notes, nil)
 	}
@@ -69,7 +65,7 @@ func (t *tracing) into(ctx context.Context, nodes []tap.Node, notes []string, te
 			"doctor` sees its own calls, the server and its host", cli.ErrMissing, tap.Reason(err), tap.Remedy(err))
 	}
 	defer kernel.Close()
-	t.app.Drop()
+	t.app.Dropper([]string{t.flags.Record, t.flags.Perfetto}, nil, nil)()
 	for _, n := range notes {
 		t.note("%s", n)
 	}

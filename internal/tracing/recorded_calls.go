@@ -16,16 +16,13 @@ import (
 func (t *tracing) replay(ctx context.Context, files []string) error {
 	defer t.app.Scratch.Remove()
 	t.app.InterruptEnds("not all calls were shown")
-	paths, err := t.app.Captures(ctx, files)
+	paths, err := t.app.WithCaptures(ctx, files)
 	if err != nil {
 		return err
 	}
-	rec, notes, err := t.app.Recordings(paths, true)
+	rec, err := t.app.Recordings(paths, true)
 	if err != nil {
 		return err
-	}
-	for _, n := range notes {
-		t.app.Say(n)
 	}
 	if rec.Damage != "" {
 		t.note("%s", rec.Damage)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slowpath/internal/cli"
+	"slowpath/internal/cli/named"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
@@ -18,18 +18,9 @@ import (
 	"slowpath/internal/trace"
 )
 
-// Program is the command line that a trace belongs to.
-type Program struct {
-	*cli.Program
-	Servers    func() (nodes []tap.Node, notes []string, err error) // that are traced; what cannot be seen of them
-	Drop       func()                                               // gives up what root may do beyond a watch
-	Captures   func(context.Context, []string) ([]string, error)    // makes recordings of packet captures
-	Recordings func(paths []string, alone bool) (rec *recording.Recording, notes []string, err error)
-}
-
 // tracing is a trace that runs, or that is read from a recording.
 type tracing struct {
-	app     *Program
+	app     *named.CommandLine
 	flags   *Options
 	slow    time.Duration
 	watch   *trace.Watch
@@ -43,8 +34,11 @@ type tracing struct {
 }
 
 // Run shows the calls of files, recordings or packet captures; without any what the kernel sees, until the time is up,
-// enough was shown, ctx ends, or nobody reads any more.
-func Run(ctx context.Context, a *Program, f *Options, files []string) error {
+// enough was shown, ctx ends, or nobody reads any more. Servers gives those to be traced, and what cannot be seen of
+// them.
+func Run(ctx context.Context, a *named.CommandLine, f *Options, files []string,
+	servers func() (nodes []tap.Node, notes []string, err error),
+) error {
 	t := &tracing{app: a, flags: f}
 	if err := t.makeExport(); err != nil {
 		return err
@@ -53,7 +47,11 @@ func Run(ctx context.Context, a *Program, f *Options, files []string) error {
 	if len(files) > 0 {
 		return t.replay(ctx, files)
 	}
-	return t.live(ctx)
+	nodes, notes, err := servers()
+	if err != nil {
+		return err
+	}
+	return t.live(ctx, nodes, notes)
 }
 
 // begin prepares the watch.

@@ -1,4 +1,4 @@
-package main
+package named
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 // captureName matches names that are those of captures, and no host's.
 var captureName = regexp.MustCompile(`\.(pcap|pcapng|cap)(\.gz|\.zst)?$`)
 
-// withCaptures makes recordings of packet captures, and gives the files to read instead: one of the files of a ring,
+// WithCaptures makes recordings of packet captures, and gives the files to read instead: one of the files of a ring,
 // two of captures of both ends. What it makes is removed when the command ends.
-func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error) {
+func (c *CommandLine) WithCaptures(ctx context.Context, paths []string) ([]string, error) {
 	var captures []string
 	other := ""
 	for _, path := range paths {
@@ -33,7 +33,7 @@ func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error
 		case is:
 			captures = append(captures, path)
 		case empty && len(paths) > 1 && captureName.MatchString(path): // one that was just begun
-			a.notes([]string{path + " is empty"})
+			c.Say(path + " is empty")
 		default:
 			other = path
 		}
@@ -45,7 +45,7 @@ func (a *app) withCaptures(ctx context.Context, paths []string) ([]string, error
 		return nil, cli.Usagef("%s is a packet capture, and %s is none: a recording cannot be joined with a "+
 			"capture; name either alone", captures[0], other)
 	}
-	return a.readCaptures(ctx, captures)
+	return c.readCaptures(ctx, captures)
 }
 
 // isCapture reports whether a file begins as captures do, or is empty. One that is not there is none.
@@ -67,9 +67,9 @@ func isCapture(path string) (is, empty bool, err error) {
 }
 
 // readCaptures makes a recording of each capture.
-func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, err error) {
-	defer a.Working("reading the capture")()
-	files, done, err := a.openCaptures(paths)
+func (c *CommandLine) readCaptures(ctx context.Context, paths []string) (made []string, err error) {
+	defer c.Working("reading the capture")()
+	files, done, err := c.openCaptures(paths)
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
@@ -82,34 +82,32 @@ func (a *app) readCaptures(ctx context.Context, paths []string) (made []string, 
 		return nil, cli.Usagef("these are %d captures of the same time: %s, %s, %s; give the files of one, or of "+
 			"the two ends of the same connections", len(all), all[0][0].Name, all[1][0].Name, all[2][0].Name)
 	}
-	dir, bytes, note, err := a.Scratch.Place(cli.ScratchParents())
+	dir, bytes, err := c.ScratchPlace()
 	if err != nil {
 		return nil, err
 	}
-	if note != "" {
-		a.notes([]string{note})
-	}
 	bytes = min(bytes/int64(len(all)), recording.DefaultMaxDisk)
 	if len(all) == 2 {
-		return a.readPair(ctx, all, dir, bytes)
+		return c.readPair(ctx, all, dir, bytes)
 	}
 	path := filepath.Join(dir, "capture.slowpath")
 	rec, err := recording.Create(path, bytes)
 	if err != nil {
 		return nil, err
 	}
-	summary, err := capture.Read(ctx, all[0], capture.Options{Version: version}, rec)
+	summary, err := capture.Read(ctx, all[0], capture.Options{Version: c.Version}, rec)
 	if err = errors.Join(err, rec.Close()); err != nil {
 		return nil, explainReading(ofCaptures(err, paths))
 	}
-	a.readToTheEnd(all[0], summary)
+	c.readToTheEnd(all[0], summary)
 	return []string{path}, nil
 }
 
 // readPair makes recordings of two captures of the same connections. They have the names of the captures, which the
 // verdict gives.
-func (a *app) readPair(ctx context.Context, all [][]capture.File, dir string, bytes int64) (made []string, err error) {
-	pair, err := capture.Ends(ctx, all[0], all[1], capture.Options{Version: version})
+func (c *CommandLine) readPair(ctx context.Context, all [][]capture.File, dir string, bytes int64,
+) (made []string, err error) {
+	pair, err := capture.Ends(ctx, all[0], all[1], capture.Options{Version: c.Version})
 	switch {
 	case errors.Is(err, capture.ErrNothingInCommon), errors.Is(err, capture.ErrSamePlace):
 		return nil, cli.Usagef("%s and %s cannot be joined: %w", all[0][0].Name, all[1][0].Name, err)
@@ -134,13 +132,13 @@ func (a *app) readPair(ctx context.Context, all [][]capture.File, dir string, by
 	if err = errors.Join(err, recs[0].Close(), recs[1].Close()); err != nil {
 		return nil, explainReading(err)
 	}
-	a.readToTheEnd(pair.Client, summaries[0])
-	a.readToTheEnd(pair.Server, summaries[1])
+	c.readToTheEnd(pair.Client, summaries[0])
+	c.readToTheEnd(pair.Server, summaries[1])
 	return made, nil
 }
 
 // openCaptures opens captures that the command line names.
-func (a *app) openCaptures(paths []string) (files []capture.File, done func(), err error) {
+func (c *CommandLine) openCaptures(paths []string) (files []capture.File, done func(), err error) {
 	done = func() {
 		for _, f := range files {
 			f.ReadSeeker.(*shownFile).Close()
@@ -158,7 +156,7 @@ func (a *app) openCaptures(paths []string) (files []capture.File, done func(), e
 			done()
 			return nil, nil, err
 		}
-		files = append(files, capture.File{Name: path, ReadSeeker: &shownFile{File: f, app: a}})
+		files = append(files, capture.File{Name: path, ReadSeeker: &shownFile{File: f, of: c}})
 	}
 	return files, done, nil
 }
@@ -166,7 +164,7 @@ func (a *app) openCaptures(paths []string) (files []capture.File, done func(), e
 // shownFile is a file that shows how much of it was read.
 type shownFile struct {
 	*os.File
-	app   *app
+	of    *CommandLine
 	at    int64
 	again string // where it was read before
 }
@@ -175,7 +173,7 @@ func (f *shownFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	f.at += int64(n)
 	if st, statErr := f.Stat(); statErr == nil && st.Size() > 0 {
-		f.app.Progress("reading %s%s, %d %%", filepath.Base(f.Name()), f.again, 100*f.at/st.Size())
+		f.of.Progress("reading %s%s, %d %%", filepath.Base(f.Name()), f.again, 100*f.at/st.Size())
 		if f.at == st.Size() {
 			f.again = " again"
 		}
@@ -209,13 +207,13 @@ func explainReading(err error) error {
 }
 
 // readToTheEnd says when a file has ended early.
-func (a *app) readToTheEnd(files []capture.File, s capture.Summary) {
+func (c *CommandLine) readToTheEnd(files []capture.File, s capture.Summary) {
 	switch {
 	case s.Truncated == "":
 	case len(files) == 1:
-		a.notes([]string{fmt.Sprintf("%s: %s: the verdict is of the %s before", files[0].Name, s.Truncated,
-			format.Count(s.Packets, "packet"))})
+		c.Say(fmt.Sprintf("%s: %s: the verdict is of the %s before", files[0].Name, s.Truncated,
+			format.Count(s.Packets, "packet")))
 	default:
-		a.notes([]string{s.Truncated + ": the rest of that is missing"})
+		c.Say(s.Truncated + ": the rest of that is missing")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package named
 
 import (
 	"errors"
@@ -28,9 +28,9 @@ func (n *needed) add(path string, unless os.FileMode) bool {
 	return ok
 }
 
-// dropper gives up what root may do beyond a watch, once it is called. Files that are written to the end of the watch
+// Dropper gives up what root may do beyond a watch, once it is called. Files that are written to the end of the watch
 // have their directory changed: SQLite has files beside a recording.
-func (a *app) dropper(written []string, servers []target.Target, profiles []profile.Target) func() {
+func (c *CommandLine) Dropper(written []string, servers []target.Target, profiles []profile.Target) func() {
 	return func() {
 		const anybody = 0o002 // may make and remove files of its own there, or connect
 		var n needed
@@ -39,7 +39,7 @@ func (a *app) dropper(written []string, servers []target.Target, profiles []prof
 				n.add(path, 0) // in /tmp its owner may make and remove files beside it
 			}
 		}
-		own := a.Scratch.Path()
+		own := c.Scratch.Path()
 		if own != "" {
 			n.add(filepath.Dir(own), anybody)
 		}
@@ -53,23 +53,23 @@ func (a *app) dropper(written []string, servers []target.Target, profiles []prof
 				n.add(fmt.Sprintf("/proc/%d", pid), 0)
 			}
 		}
-		a.drop(n, own)
+		c.drop(n, own)
 	}
 }
 
-// dropBeside gives up what root may do beyond making files beside one that is there, which belong to the same user. A
+// DropBeside gives up what root may do beyond making files beside one that is there, which belong to the same user. A
 // directory of another user takes the right to write there: that user is to read no such file.
-func (a *app) dropBeside(path string) {
+func (c *CommandLine) DropBeside(path string) {
 	const anybody = 0o002
 	var n needed
 	n.add(filepath.Dir(path), anybody)
 	n.add(path, 0)
-	a.drop(n, "")
+	c.drop(n, "")
 }
 
-func (a *app) drop(n needed, own string) {
+func (c *CommandLine) drop(n needed, own string) {
 	err := privilege.Drop(n.users, own)
-	if err != nil && (!errors.Is(err, privilege.ErrBuild) || a.OnTerminal()) { // a build for tests has cgo
-		a.notes([]string{"slowpath keeps more privileges than it needs: " + err.Error()})
+	if err != nil && (!errors.Is(err, privilege.ErrBuild) || c.OnTerminal()) { // a build for tests has cgo
+		c.Say("slowpath keeps more privileges than it needs: " + err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -11,13 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"slowpath/internal/cli"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
-	"slowpath/internal/report"
-	"slowpath/internal/report/layout"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -58,45 +55,29 @@ func (g profileGroup) title() string {
 // topFunctions is how many the table below a flame graph has.
 const topFunctions = 12
 
-// writeProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame
-// graphs.
-func (a *app) writeProfiles(path, dir string) error {
-	rec, err := a.openDamaged(path)
-	if err != nil {
-		return err
-	}
-	if rec.Damage != "" {
-		a.notes([]string{rec.Damage})
-	}
+// WriteProfiles writes the profiles of a recording into a directory: for pprof, as collapsed stacks, and drawn as flame
+// graphs in a page. It gives how many there are; without one, nothing is written.
+func WriteProfiles(rec *recording.Recording, dir, title string) (profiles int, page string, err error) {
 	groups := profileGroups(rec)
 	if len(groups) == 0 {
-		return cli.Usagef("%s holds no profiles: record with --pprof ADDRESS", path)
+		return 0, "", nil
 	}
 	if err := outfile.Directory(dir); err != nil {
-		return cli.Usagef("--profiles: %w", err)
+		return 0, "", err
 	}
-	var flames []report.Flame
+	var flames []Flame
 	for _, g := range groups {
 		f, err := g.write(dir)
 		if err != nil {
-			return cli.Usagef("--profiles: %w", err)
+			return 0, "", err
 		}
 		flames = append(flames, f)
 		if g.kind == recording.ProfileCPUClock {
 			flames = append(flames, slowFlame(rec, g)...)
 		}
 	}
-	page := filepath.Join(dir, "flame.html")
-	err = cli.WriteFile(page, func(w io.Writer) error {
-		return report.FlamePage(w, "Profiles of "+filepath.Base(path),
-			flames)
-	})
-	if err != nil {
-		return cli.Usagef("--profiles: %w", err)
-	}
-	a.Say(fmt.Sprintf("%s in %s, drawn in %s; go tool pprof reads NAME.pb.gz, flamegraph.pl and "+
-		"speedscope NAME.collapsed", format.Count(len(groups), "profile"), layout.OneLine(dir), layout.OneLine(page)))
-	return nil
+	page = filepath.Join(dir, "flame.html")
+	return len(groups), page, outfile.Write(page, func(w io.Writer) error { return FlamePage(w, title, flames) })
 }
 
 func profileGroups(rec *recording.Recording) (groups []profileGroup) {
@@ -119,21 +100,21 @@ func profileGroups(rec *recording.Recording) (groups []profileGroup) {
 }
 
 // write adds the readings up: of goroutines a sum over the readings, whose shares are those of the watch.
-func (g profileGroup) write(dir string) (report.Flame, error) {
+func (g profileGroup) write(dir string) (Flame, error) {
 	sum, err := stacks.Sum(g.bodies...)
 	if err != nil {
-		return report.Flame{}, fmt.Errorf("%s of %s: %w", g.kind, g.subject, err)
+		return Flame{}, fmt.Errorf("%s of %s: %w", g.kind, g.subject, err)
 	}
 	p, err := stacks.Read(sum)
 	if err != nil {
-		return report.Flame{}, fmt.Errorf("%s of %s: %w", g.kind, g.subject, err)
+		return Flame{}, fmt.Errorf("%s of %s: %w", g.kind, g.subject, err)
 	}
 	name := filepath.Join(dir, fileName(g.subject)+"-"+fileName(g.kind))
 	column := len(p.Types) - 1 // pprof's own default: the time where there is one
 	err = errors.Join(
-		cli.WriteFile(name+".pb.gz", func(w io.Writer) error { _, err := w.Write(sum); return err }),
-		cli.WriteFile(name+".collapsed", func(w io.Writer) error { return stacks.Collapse(w, p, column) }))
-	f := report.Flame{Title: g.title(), Root: stacks.Graph(p, column), Top: stacks.Top(p, column, topFunctions)}
+		outfile.Write(name+".pb.gz", func(w io.Writer) error { _, err := w.Write(sum); return err }),
+		outfile.Write(name+".collapsed", func(w io.Writer) error { return stacks.Collapse(w, p, column) }))
+	f := Flame{Title: g.title(), Root: stacks.Graph(p, column), Top: stacks.Top(p, column, topFunctions)}
 	if len(g.bodies) > 1 {
 		f.Note = fmt.Sprintf("Sum of %d readings.", len(g.bodies))
 	}
@@ -149,16 +130,16 @@ func (g profileGroup) write(dir string) (report.Flame, error) {
 
 // slowFlame draws what a process used the CPU for while calls were slow, in colours against the rest of the watch.
 // There is none where one of the two has hardly a sample.
-func slowFlame(rec *recording.Recording, g profileGroup) []report.Flame {
+func slowFlame(rec *recording.Recording, g profileGroup) []Flame {
 	slow, rest := verdict.SlowAndRest(rec, g.subject)
 	column := slow.Column("cpu")
 	n := slow.Total(slow.Column("samples"))
 	if column < 0 || n < verdict.FewSamples || rest.Total(column) == 0 {
 		return nil
 	}
-	return []report.Flame{{
-		Title: g.title() + ", while calls were slow", Unit: "nanoseconds", Root: stacks.Graph(slow,
-			column), Top: stacks.Top(slow, column, topFunctions),
+	return []Flame{{
+		Title: g.title() + ", while calls were slow", Unit: "nanoseconds",
+		Root: stacks.Graph(slow, column), Top: stacks.Top(slow, column, topFunctions),
 		Baseline: stacks.Graph(rest, column), BaselineName: "otherwise",
 		Note: fmt.Sprintf("%s. Red is a larger share than in the rest of the watch, blue a smaller one.",
 			format.Count(n, "sample")),

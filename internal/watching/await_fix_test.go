@@ -1,12 +1,12 @@
-//go:build linux
-
-package main
+package watching
 
 import (
 	"context"
 	"io"
 	"strings"
 	"testing"
+
+	"slowpath/internal/cli"
 )
 
 // TestEnter: Enter counts from when somebody is asked for it, and not before.
@@ -26,12 +26,12 @@ func TestEnter(t *testing.T) {
 	if err := <-e.pressed; err != nil {
 		t.Error(err)
 	}
-	if e = listen(strings.NewReader("")); e.await(t.Context(), testApp()) == nil {
+	if e = listen(strings.NewReader("")); e.await(t.Context(), &cli.Program{Stderr: io.Discard}) == nil {
 		t.Error("a terminal that is gone is as good as Enter")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := listen(keys).await(ended, testApp()); err != nil {
+	if err := listen(keys).await(ended, &cli.Program{Stderr: io.Discard}); err != nil {
 		t.Error(err)
 	}
 }

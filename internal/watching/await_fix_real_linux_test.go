@@ -1,11 +1,13 @@
-package main
+package watching
 
 import (
+	"io"
 	"os"
 	"os/user"
 	"strings"
 	"testing"
 
+	"slowpath/internal/cli"
 	"slowpath/internal/house/needs"
 )
 
@@ -21,8 +23,8 @@ func TestRunAsCaller(t *testing.T) {
 	}
 	t.Setenv("SUDO_UID", nobody.Uid)
 	t.Setenv("SUDO_GID", nobody.Gid)
-	fix := fixFlags{run: `echo $(id -u) $(id -g) $HOME $USER; id -G`}
-	c := fix.command(t.Context(), testApp())
+	fix := Fix{Run: `echo $(id -u) $(id -g) $HOME $USER; id -G`}
+	c := fix.command(t.Context(), &cli.Program{Stderr: io.Discard})
 	var out strings.Builder
 	c.Stdout = &out
 	if err := c.Run(); err != nil {

@@ -1,6 +1,4 @@
-//go:build linux
-
-package main
+package named
 
 import (
 	"context"
@@ -19,24 +17,24 @@ import (
 	"slowpath/internal/trace"
 )
 
-// traced are the servers to be traced: those that the command line names, else those of this host, else 127.0.0.1:6379.
+// Traced are the servers to be traced: those that the command line names, else those of this host, else 127.0.0.1:6379.
 // Notes say what cannot be seen of them. Where none is named, pid must be one of them or call one.
-func (a *app) traced(cmd *cobra.Command, pid int, args []string) ([]tap.Node, []string, error) {
-	nodes, notes, err := a.resolved(cmd.Context(), args)
-	if err == nil && a.unnamed(args) && pid != 0 {
+func (c *CommandLine) Traced(cmd *cobra.Command, pid int, args []string) ([]tap.Node, []string, error) {
+	nodes, notes, err := c.resolved(cmd.Context(), args)
+	if err == nil && c.Unnamed(args) && pid != 0 {
 		err = callsNone(cmd, nodes, pid)
 	}
 	return nodes, notes, err
 }
 
-func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
-	if len(args) == 0 && a.where.Host == "" && a.where.Port == 0 {
+func (c *CommandLine) resolved(ctx context.Context, args []string) (nodes []tap.Node, notes []string, err error) {
+	if len(args) == 0 && c.Where.Host == "" && c.Where.Port == 0 {
 		if nodes, err = trace.LocalServers(nil); err != nil || len(nodes) > 0 {
 			return nodes, nil, err
 		}
 		notes = append(notes, "no server was found that listens on this host")
 	}
-	targets, err := a.targets(ctx, args)
+	targets, err := c.Targets(ctx, args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,10 +45,10 @@ func (a *app) resolved(ctx context.Context, args []string) (nodes []tap.Node, no
 	return nodes, append(notes, more...), err
 }
 
-// serverOf gives the targets that --pid means where none is named: a server's own addresses. To the peers of a
+// ServerOf gives the targets that --pid means where none is named: a server's own addresses. To the peers of a
 // client nothing is sent before the user has said which of them is the server.
-func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, error) {
-	if pid == 0 || !a.unnamed(args) {
+func (c *CommandLine) ServerOf(cmd *cobra.Command, pid int, args []string) ([]string, error) {
+	if pid == 0 || !c.Unnamed(args) {
 		return args, nil
 	}
 	nodes, err := trace.LocalServers(nil)
@@ -72,24 +70,24 @@ func (a *app) serverOf(cmd *cobra.Command, pid int, args []string) ([]string, er
 	return args, nil
 }
 
-// foundServers are the servers that listen on this host, one address of each. Those in other network namespaces come
+// Servers are the servers that listen on this host, one address of each. Those in other network namespaces come
 // last, and where they listen on loopback alone they are left out.
-func foundServers() (found []foundServer) {
+func Servers() (found []Server) {
 	list, err := trace.Listeners(nil)
 	if err != nil {
 		return nil
 	}
-	var apart []foundServer
+	var apart []Server
 	for _, l := range list {
 		pid := l.Process.PID
-		if same := func(s foundServer) bool { return s.pid == pid }; slices.ContainsFunc(found, same) ||
+		if same := func(s Server) bool { return s.PID == pid }; slices.ContainsFunc(found, same) ||
 			slices.ContainsFunc(apart, same) {
 			continue
 		}
 		if ownNetwork(pid) {
-			found = append(found, foundServer{address: reachedAt(l, netip.AddrFrom4([4]byte{127, 0, 0, 1})), pid: pid})
+			found = append(found, Server{Address: reachedAt(l, netip.AddrFrom4([4]byte{127, 0, 0, 1})), PID: pid})
 		} else if addrs := host.Addresses(nil, pid); len(addrs) > 0 && !l.Addr.Addr().IsLoopback() {
-			apart = append(apart, foundServer{address: reachedAt(l, addrs[0]), pid: pid, apart: true})
+			apart = append(apart, Server{Address: reachedAt(l, addrs[0]), PID: pid, Apart: true})
 		}
 	}
 	return append(found, apart...)

@@ -1,4 +1,4 @@
-package main
+package watching
 
 import (
 	"bufio"
@@ -13,34 +13,25 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"golang.org/x/term"
-
 	"slowpath/internal/cli"
 	"slowpath/internal/outfile"
 )
 
-// fixFlags say when the fix is in that is made between two watches.
-type fixFlags struct {
-	run   string
-	wait  time.Duration
-	enter *enter // nil where --run or --wait say it
+// Fix says when the fix is in that is made between two watches.
+type Fix struct {
+	Run   string        // by a command of a shell
+	Wait  time.Duration // from then on
+	enter *enter        // nil where these say it
 }
 
-func (x *fixFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&x.run, "run", "", "with --live: the fix is this `command` of a shell; it runs as the caller of sudo")
-	f.DurationVar(&x.wait, "wait", 0, "with --live: the fix is in after this time, counted from the end of --run")
-}
-
-func (x *fixFlags) check(cmd *cobra.Command, stdin io.Reader) error {
-	f, ok := stdin.(*os.File)
+// Check refuses flags that do not say it.
+func (x *Fix) Check(changed func(flag string) bool, stdin io.Reader) error {
 	switch {
-	case cmd.Flags().Changed("run") && x.run == "":
+	case changed("run") && x.Run == "":
 		return cli.Usagef("--run is empty: give the command that makes the fix")
-	case cmd.Flags().Changed("wait") && x.wait <= 0:
-		return cli.Positive("wait", x.wait)
-	case x.run == "" && x.wait == 0 && (!ok || !term.IsTerminal(int(f.Fd()))):
+	case changed("wait") && x.Wait <= 0:
+		return cli.Positive("wait", x.Wait)
+	case x.Run == "" && x.Wait == 0 && !isTerminal(stdin):
 		return cli.Usagef("nobody can press Enter here, as stdin is no terminal: say when the fix is in, by " +
 			"--run 'COMMAND' or --wait 5m")
 	}
@@ -48,41 +39,41 @@ func (x *fixFlags) check(cmd *cobra.Command, stdin io.Reader) error {
 }
 
 // begin is called before the first watch.
-func (x *fixFlags) begin(stdin io.Reader) {
-	if x.run == "" && x.wait == 0 {
+func (x *Fix) begin(stdin io.Reader) {
+	if x.Run == "" && x.Wait == 0 {
 		x.enter = listen(stdin)
 	}
 }
 
 // await returns once the fix is in, with the error of a command that failed, or at the end of ctx.
-func (x *fixFlags) await(ctx context.Context, a *app) error {
+func (x *Fix) await(ctx context.Context, p *cli.Program) error {
 	if x.enter != nil {
-		return x.enter.await(ctx, a)
+		return x.enter.await(ctx, p)
 	}
-	if x.run != "" {
-		a.notes([]string{"running: " + x.run})
-		if err := x.command(ctx, a).Run(); err != nil {
+	if x.Run != "" {
+		p.Say("running: " + x.Run)
+		if err := x.command(ctx, p).Run(); err != nil {
 			return cli.Usagef("--run: the command failed (%w), and nothing was compared: correct it", err)
 		}
 	}
-	for end := time.Now().Add(x.wait); ctx.Err() == nil && time.Until(end) > 0; {
-		a.Progress("%s until the second watch; Ctrl-C ends it with the verdict of the first",
+	for end := time.Now().Add(x.Wait); ctx.Err() == nil && time.Until(end) > 0; {
+		p.Progress("%s until the second watch; Ctrl-C ends it with the verdict of the first",
 			time.Until(end).Round(time.Second))
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(time.Second, time.Until(end))):
 		}
 	}
-	a.ProgressDone()
+	p.ProgressDone()
 	return nil
 }
 
 // command is that of --run. What it prints goes to stderr: stdout has the comparison.
-func (x *fixFlags) command(ctx context.Context, a *app) *exec.Cmd {
-	c := exec.CommandContext(ctx, "/bin/sh", "-c", x.run)
+func (x *Fix) command(ctx context.Context, p *cli.Program) *exec.Cmd {
+	c := exec.CommandContext(ctx, "/bin/sh", "-c", x.Run)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 5 * time.Second
-	c.Stdin, c.Stdout, c.Stderr, c.Env = a.Stdin, a.Stderr, a.Stderr, os.Environ()
+	c.Stdin, c.Stdout, c.Stderr, c.Env = p.Stdin, p.Stderr, p.Stderr, os.Environ()
 	uid, gid, ok := outfile.SudoCaller()
 	if !ok {
 		return c
@@ -121,9 +112,9 @@ func listen(stdin io.Reader) *enter {
 	return e
 }
 
-func (e *enter) await(ctx context.Context, a *app) error {
+func (e *enter) await(ctx context.Context, p *cli.Program) error {
 	e.asked.Store(true)
-	a.Say("Now make the fix, then press Enter. Ctrl-C ends it with the verdict of the first watch.")
+	p.Say("Now make the fix, then press Enter. Ctrl-C ends it with the verdict of the first watch.")
 	select {
 	case err := <-e.pressed:
 		if err != nil {
