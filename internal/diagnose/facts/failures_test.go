@@ -5,10 +5,12 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
+	"slowpath/internal/wire/wiretest"
 )
 
 // TestFailureOf: the errors of real connections are told apart by their text, which is all that a recording has.
@@ -42,7 +44,6 @@ func TestFailureOf(t *testing.T) {
 	}{
 		"nothing listens": {gone.Addr().String(), FailedRefused},
 		"no socket":       {"unix://" + filepath.Join(t.TempDir(), "none.sock"), FailedRefused},
-		"silent":          {listener(func(net.Conn) {}), FailedNoReply},
 		"closes":          {listener(func(c net.Conn) { c.Close() }), FailedClosed},
 		"resets": {listener(func(c net.Conn) {
 			_ = c.(*net.TCPConn).SetLinger(0)
@@ -57,22 +58,16 @@ func TestFailureOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patience := time.Minute
-			if tt.want == FailedNoReply {
-				patience = time.Second / 2
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s, _, err := session.Open(ctx, to, "test")
-			if err == nil {
-				s.Close()
-				t.Fatal("connected")
-			}
-			if got := failureOf(err.Error()); got != tt.want {
-				t.Errorf("%q is %q, want %q", err, got, tt.want)
-			}
+			failsToOpen(t, t.Context(), to, tt.want)
 		})
 	}
+	t.Run("silent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := wiretest.New(t, func(string) string { return "+PONG\r\n" })
+			defer s.Freeze()()
+			failsToOpen(t, s.Reached(t.Context()), s.Target(), FailedNoReply)
+		})
+	})
 	for text, want := range map[string]Failure{
 		"": "", "unfinished when the watch ended": "", "LOADING": FailedReply, "error reply": FailedReply,
 		// as explainAttempt of internal/wire/target writes them; no test can rely on a route that drops packets
@@ -82,5 +77,20 @@ func TestFailureOf(t *testing.T) {
 		if got := failureOf(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
+	}
+}
+
+// failsToOpen expects that no session is opened within a minute, and why.
+func failsToOpen(t *testing.T, ctx context.Context, to target.Target, want Failure) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	s, _, err := session.Open(ctx, to, "test")
+	if err == nil {
+		s.Close()
+		t.Fatal("connected")
+	}
+	if got := failureOf(err.Error()); got != want {
+		t.Errorf("%q is %q, want %q", err, got, want)
 	}
 }
