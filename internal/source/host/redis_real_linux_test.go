@@ -42,7 +42,7 @@ func start(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// startRedis starts a server and waits until it listens.
+// startRedis starts a server and waits until it answers.
 func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
 	t.Helper()
 	lockHost()
@@ -54,12 +54,18 @@ func startRedis(t *testing.T, port int, args ...string) *exec.Cmd {
 		"--port", strconv.Itoa(port), "--save", "", "--logfile",
 		"/dev/null",
 	}, args...)...)
-	await.Until(t, "redis listens", func() bool {
+	await.Until(t, "redis answers", func() bool { // so that it has accepted the connection
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			return false
 		}
-		return c.Close() == nil
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		_, err = c.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err == nil
 	})
 	return cmd
 }
