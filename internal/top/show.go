@@ -2,9 +2,11 @@ package top
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -121,6 +123,9 @@ func (w *Watch) Show(ctx context.Context, t Terminal, a Actions) error {
 	_, err := p.Run()
 	cancel()
 	frames.Wait()
+	if errors.Is(err, syscall.EIO) { // the terminal is gone, so that it can be neither asked nor restored
+		return nil
+	}
 	return err
 }
 
