@@ -255,7 +255,7 @@ func TestFilesWritten(t *testing.T) {
 	for _, folder := range []string{
 		"cmd", "internal/source", "internal/recording", "internal/report", "internal/load", "internal/topology",
 		"internal/top", "internal/trace", "internal/wire", "internal/cli", "internal/benching", "internal/capturing",
-		"internal/mapping", "internal/probing", "internal/tracing", "internal/watching",
+		"internal/mapping", "internal/probing", "internal/serving", "internal/tracing", "internal/watching",
 	} {
 		forbidIn(t, folder, []string{
 			"internal/source/hostfs/root.go", "internal/report/browsertest/browsertest.go", // pictures of a test

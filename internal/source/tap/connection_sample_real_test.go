@@ -42,11 +42,12 @@ func TestLeftOut(t *testing.T) {
 	set(kernelPortUsePORT_UNUSED)
 	ask(k, 40)
 	_, counts := r.finish(t)
-	// the first calls after it are not known: where they began was not seen
-	if n := counts["calls.server"]; n < 10+10+20 || n > 10+10+40 || counts["left_out"] != 20 {
+	// the first calls after it are not known, as where they began was not seen: two, at the client's end of a busy host
+	// three in 4 of 100 runs
+	if n := counts["calls.server"]; n < 10+10+35 || n > 10+10+40 || counts["left_out"] != 20 {
 		t.Errorf("%d calls, %d reads left out: %v", n, counts["left_out"], counts)
 	}
-	if n := counts["calls.client"]; n < 10+10+20 || n > 10+10+40 {
+	if n := counts["calls.client"]; n < 10+10+35 || n > 10+10+40 {
 		t.Errorf("%d calls at the clients' ends: %v", n, counts)
 	}
 }
