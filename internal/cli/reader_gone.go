@@ -8,14 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitReaderGone calls end when nobody reads stdout any more, though nothing may be written to it for hours. It
-// returns then, or when ctx ends.
+// AwaitReaderGone calls end when nobody reads stdout any more, a pipe or a terminal, though nothing may be written to
+// it for hours. It returns then, or when ctx ends.
 func (p *Program) AwaitReaderGone(ctx context.Context, end context.CancelFunc) {
 	out, ok := p.Stdout.(*os.File)
 	if !ok {
-		return
-	}
-	if st, err := out.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
 		return
 	}
 	tick := time.NewTicker(time.Second)
@@ -26,7 +23,8 @@ func (p *Program) AwaitReaderGone(ctx context.Context, end context.CancelFunc) {
 			return
 		case <-tick.C:
 			fds := []unix.PollFd{{Fd: int32(out.Fd())}}
-			if n, err := unix.Poll(fds, 0); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
+			n, err := unix.Poll(fds, 0)
+			if err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
 				end()
 				return
 			}

@@ -100,6 +100,7 @@ func (v *LiveView) show(ctx context.Context, o source.Options, rec *recording.Wr
 	shown, hide := context.WithCancel(ctx)
 	finished := make(chan error, 1)
 	go func() { finished <- <-ended; hide() }()
+	go v.AwaitReaderGone(shown, hide)
 	shownErr := v.display(shown, rec)
 	cancel()
 	v.Progress("ending the watch")
