@@ -1,5 +1,5 @@
 # The service of the deb under a real systemd, with a real redis-server: what it may do, and that it sees what it should.
-base full systemd,systemd-sysv,dbus,redis-server,rpm,man-db,iproute2,lintian
+base full systemd systemd-sysv dbus redis-server rpm man-db iproute2 lintian
 older
 fresh full
 cp "$out"/slowpath_*_"$arch".deb "$root/new.deb"

@@ -5,18 +5,24 @@ mounts=()
 groups=()
 booted=()
 
-# base NAME [PACKAGES]: makes a root, once.
+# base NAME [PACKAGE…]: makes a root, once. apt installs the packages: debootstrap knows no virtual packages.
 base() {
+	local root=$cache/$1.part
 	[ ! -d "$cache/$1" ] || return 0
 	echo "making $cache/$1 (debootstrap)"
 	mkdir -p "$cache"
-	rm -rf "$cache/$1.part"
-	nice debootstrap --variant=minbase ${2:+"--include=$2"} bookworm "$cache/$1.part" >"$temporary/debootstrap" 2>&1 || {
+	rm -rf "$root"
+	{
+		nice debootstrap --variant=minbase bookworm "$root" &&
+			printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && # no service is started
+			chmod +x "$root/usr/sbin/policy-rc.d" &&
+			{ [ $# = 1 ] || { inside apt-get update && inside apt-get install -y --no-install-recommends "${@:2}"; }; }
+	} >"$temporary/debootstrap" 2>&1 || {
 		tail -20 "$temporary/debootstrap" >&2
 		return 1
 	}
-	rm -f "$cache/$1.part/usr/sbin/policy-rc.d" "$cache/$1.part"/var/cache/apt/archives/*.deb
-	mv "$cache/$1.part" "$cache/$1"
+	rm -f "$root/usr/sbin/policy-rc.d" "$root"/var/cache/apt/archives/*.deb
+	mv "$root" "$cache/$1"
 }
 
 # fresh NAME: sets root to a copy of a base.

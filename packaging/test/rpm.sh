@@ -1,5 +1,5 @@
 # The rpm in a root of Debian with rpm and systemd. There shadow-utils is no rpm, so that dependencies are not checked.
-base full systemd,systemd-sysv,dbus,redis-server,rpm,man-db,iproute2,lintian
+base full systemd systemd-sysv dbus redis-server rpm man-db iproute2 lintian
 older
 case $arch in amd64) machine=x86_64 ;; *) machine=aarch64 ;; esac
 fresh full
