@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,14 +11,17 @@ import (
 	"slowpath/internal/live"
 )
 
-// episode is an incident from its trigger on. All times are Unix seconds of the watch's clock.
+// episode is an incident from its trigger on: calls of some nodes that are slow or fail for one cause. All times are
+// Unix seconds of the watch's clock.
 type episode struct {
 	id       string
 	kinds    []Kind
-	nodes    []string
-	since    int64 // of the first call that counts
+	nodes    []string // whose calls are slow or fail; none: that of all that are watched
+	since    int64    // when the calls began that count
 	fired    int64
 	lastOn   int64 // of the last second in which a trigger was on
+	lastBad  int64 // the last second in which calls ended that count
+	mostNs   int64 // of the longest of them
 	counted  int64 // up to which slow and failed calls are counted
 	slow     int64 // of them, so far
 	failed   int64
@@ -25,29 +29,49 @@ type episode struct {
 	final    bool // the last one was asked for: the recording is complete
 	judged   bool // and is there, or cannot be
 	reported int64
+	causes   map[string]bool // that its verdicts found
+	patience int64           // for how many seconds without a trigger it waits until it is over
+
+	// What goes on after the last verdict, or comes back, is looked at again: it may be another fault.
+	lookFrom int64 // the begin of what is to be looked at; 0: nothing
+	lookAt   int64 // when
+	looked   int64 // when it was looked at last
+	apart    int64 // seconds between two looks at the same
+	looking  bool
 }
 
-// keeper carries out what episodes decide. Its methods return at once; judged is called when a judgement is done.
+// found is what a verdict found: the causes of its findings, the first one first. None where it found nothing, or is
+// not sure of the first.
+type found struct {
+	causes []string
+	sure   bool
+}
+
+// span is a time in Unix seconds: [from, to).
+type span struct{ from, to int64 }
+
+// keeper carries out what episodes decide. Its methods return at once; functions that they are handed are called when
+// a judgement is done, and never by the method itself.
 type keeper interface {
-	begin(f Firing, start int64) (id string, err error)
-	// judge judges [from, to). A final one is of an incident that ended at end. It must not call judged itself.
-	judge(id string, from, to, end int64, final bool, judged func(cause string))
+	begin(f Firing, nodes []string, start int64) (id string, err error)
+	// judge judges the calls of nodes in a time. A final one is of an incident that ended at end.
+	judge(id string, nodes []string, s span, end int64, final bool, judged func(found))
+	// look judges them as well, and keeps nothing.
+	look(id string, nodes []string, s span, seen func(found))
 	extend(id string, end, slow, failed int64)
 }
 
-// episodes decide each second which incident begins, goes on and ends: one at a time, and what follows soon is part of
-// it.
+// episodes decide each second which incidents begin, go on and end. Nodes whose calls begin to be slow at the same time
+// are one incident, others are apart.
 type episodes struct {
-	mu         sync.Mutex
-	keep       keeper
-	triggers   *triggers
-	limits     Settings
-	now        int64 // the end of the complete seconds
-	current    *episode
-	renewAfter int64 // see mostRenewal; 0: the first one
-	lastCause  string
-	lastOn     int64 // of the incident before
-	refused    error // why no incident could begin
+	mu       sync.Mutex
+	keep     keeper
+	triggers *triggers
+	limits   Settings
+	now      int64 // the end of the complete seconds
+	current  []*episode
+	past     []*episode // that are over, the last ones
+	refused  error      // why no incident could begin
 }
 
 // Times of an episode, in seconds.
@@ -55,9 +79,20 @@ const (
 	// firstVerdict is after a trigger: most of what matters is in the recording then.
 	firstVerdict = 3
 	reportEvery  = 10
-	// mostRenewal is how long after its trigger an incident that goes on, or comes back, becomes another one at the
-	// latest, with a recording of what it is then. It begins with Longest, and is doubled while the cause is the same.
-	mostRenewal = 60 * 60
+	// together is how far the begins of two nodes may be apart in one incident.
+	together = 3
+	// leastApart and mostApart are between two looks at what goes on. The time is doubled while the cause is the same.
+	leastApart, mostApart = 30, 10 * 60
+	// mostPatience is for how long what comes back for the same cause is the same incident, at the most.
+	mostPatience = 60 * 60
+	// worse is how many times as long as all calls before a call is, that is looked at at once.
+	worse = 3
+)
+
+// Bounds of what is remembered.
+const (
+	mostCurrent = 16
+	mostPast    = 16
 )
 
 // ErrNotYet says that nothing was watched that an incident could be made of.
@@ -74,31 +109,34 @@ func (e *episodes) configure(s *Settings) {
 func (e *episodes) busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.current != nil && !e.current.final
+	return slices.ContainsFunc(e.current, func(c *episode) bool { return !c.final })
 }
 
 // going reports whether calls are slow or fail at the moment.
 func (e *episodes) going() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.current != nil && (!e.current.final || e.now-e.current.lastOn < calmWindow)
+	return slices.ContainsFunc(e.current, func(c *episode) bool { return !c.final || e.now-c.lastOn < calmWindow })
 }
 
 // ask begins an incident that somebody asks for. One whose recording is not complete is that one.
 func (e *episodes) ask(reason string) (id string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.now == 0:
+	if e.now == 0 {
 		return "", ErrNotYet
-	case e.current != nil && !e.current.final:
-		e.current.lastOn = e.now
-		return e.current.id, nil
 	}
-	if err := e.begin([]Firing{{Kind: Asked, Since: e.now, Text: reason}}); err != nil {
+	for _, c := range e.current {
+		if !c.final {
+			c.lastOn = e.now
+			return c.id, nil
+		}
+	}
+	c, err := e.begin([]Firing{{Kind: Asked, Since: e.now, Text: reason}})
+	if err != nil {
 		return "", err
 	}
-	return e.current.id, nil
+	return c.id, nil
 }
 
 // take takes the calls of complete seconds.
@@ -117,22 +155,57 @@ func (e *episodes) step(now int64) {
 		e.current = nil
 	}
 	e.now = now
-	firing := e.triggers.firing(now, false)
-	if e.current == nil {
-		if len(firing) > 0 {
-			e.refused = e.begin(firing)
-		}
-		return
+	firing, goesOn := e.triggers.firing(now, false), e.triggers.firing(now, true)
+	for _, c := range slices.Clone(e.current) {
+		e.goOn(c, c.take(&firing), c.take(&goesOn))
 	}
-	e.goOn(firing)
+	slices.SortFunc(firing, func(a, b Firing) int { return int(a.Since - b.Since) })
+	for len(firing) > 0 {
+		n := 1
+		for n < len(firing) && firing[n].Since-firing[0].Since <= together {
+			n++
+		}
+		e.join(firing[:n])
+		firing = firing[n:]
+	}
+}
+
+// take takes from all what is of the incident.
+func (c *episode) take(all *[]Firing) (mine []Firing) {
+	var others []Firing
+	for _, f := range *all {
+		if slices.Contains(c.nodes, f.Node) || slices.Contains(c.kinds, Asked) && !c.final {
+			mine = append(mine, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	*all = others
+	return mine
+}
+
+// join makes nodes whose calls began to be slow at the same time a part of the incident that began then, too, or
+// another one. e.mu is held.
+func (e *episodes) join(firing []Firing) {
+	for _, c := range e.current {
+		if apart := firing[0].Since - c.since; !c.final && max(apart, -apart) <= together {
+			for _, f := range firing {
+				c.add(f)
+			}
+			return
+		}
+	}
+	if len(e.current) < mostCurrent {
+		_, e.refused = e.begin(firing)
+	}
 }
 
 // begin makes an incident of triggers. e.mu is held.
-func (e *episodes) begin(firing []Firing) error {
-	if e.now-e.lastOn >= max(seconds(e.limits.CoolDown), e.renewal()) {
-		e.renewAfter, e.lastCause = 0, noCause
+func (e *episodes) begin(firing []Firing) (*episode, error) {
+	c := &episode{
+		since: firing[0].Since, fired: e.now, lastOn: e.now, causes: map[string]bool{}, apart: leastApart,
+		patience: seconds(e.limits.CoolDown),
 	}
-	c := &episode{since: firing[0].Since, fired: e.now, lastOn: e.now}
 	var texts []string
 	for _, f := range firing {
 		c.since = min(c.since, f.Since)
@@ -141,18 +214,15 @@ func (e *episodes) begin(firing []Firing) error {
 	}
 	all := firing[0]
 	all.Text = strings.Join(texts[:min(len(texts), maxTexts)], "; ")
-	id, err := e.keep.begin(all, c.since)
+	id, err := e.keep.begin(all, c.nodes, c.since)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.id, c.counted = id, c.since
-	e.current = c
-	e.count()
-	return nil
+	e.current = append(e.current, c)
+	e.count(c)
+	return c, nil
 }
-
-// noCause is that of no incident: the first one of a kind has none before it.
-const noCause = "-"
 
 // maxTexts of triggers that set off an incident at the same time are said.
 const maxTexts = 4
@@ -164,49 +234,110 @@ func (c *episode) add(f Firing) {
 	if f.Node != "" && !slices.Contains(c.nodes, f.Node) {
 		c.nodes = append(c.nodes, f.Node)
 	}
+	c.lastBad, c.mostNs = max(c.lastBad, f.Last), max(c.mostNs, f.Most)
 }
 
-// goOn decides about the incident that is. e.mu is held.
-func (e *episodes) goOn(firing []Firing) {
-	c, s := e.current, e.limits
+// goOn decides about an incident: firing is what is on at its nodes, goesOn what is on in a short time before now. e.mu
+// is held.
+func (e *episodes) goOn(c *episode, firing, goesOn []Firing) {
+	s := e.limits
+	e.lookDue(c, firing, goesOn)
 	for _, f := range firing {
-		if !c.final {
-			c.add(f)
-		}
+		c.add(f)
 	}
-	if len(e.triggers.firing(e.now, true)) > 0 {
+	if len(goesOn) > 0 {
 		c.lastOn = e.now
 	}
-	e.count()
+	e.count(c)
 	since, calm := e.now-c.fired, e.now-c.lastOn
 	switch {
 	case !c.early && since >= firstVerdict:
 		c.early = true
-		e.judge(false)
+		e.judge(c, false)
 	case !c.final && (since >= seconds(s.Longest) || since >= seconds(s.After) && calm >= calmWindow):
-		c.final = true
-		e.judge(true)
-	case c.final && calm >= seconds(s.CoolDown) && since >= e.renewal():
-		e.lastOn, e.current = c.lastOn, nil
-	case c.final && calm == 0 && len(firing) > 0 && (c.judged && since >= e.renewal() || c.differs(firing)):
-		e.lastOn = c.lastOn
-		e.refused = e.begin(firing)
+		c.final, c.looked = true, e.now
+		e.judge(c, true)
+	case c.judged && c.lookFrom != 0 && !c.looking && e.now >= c.lookAt:
+		e.look(c)
+	case c.final && calm >= c.patience && c.lookFrom == 0:
+		e.over(c)
 	}
 }
 
-// renewal is how long after its trigger an incident may become another one. e.mu is held.
-func (e *episodes) renewal() int64 { return max(e.renewAfter, seconds(e.limits.Longest)) }
+// lookDue decides when what is on after the last verdict is looked at, and from when on: it goes on for long, or comes
+// back, and may be another fault by now. Sooner where it is of another kind, or worse than it ever was. e.mu is held.
+func (e *episodes) lookDue(c *episode, firing, goesOn []Firing) {
+	if !c.final || len(firing) == 0 || len(goesOn) == 0 {
+		return
+	}
+	from, at := c.looked, c.looked+c.apart
+	if e.now-c.lastOn >= calmWindow {
+		from, at = firing[0].Since, max(at, e.now+firstVerdict)
+	}
+	soon := max(c.looked+leastApart, e.now+firstVerdict)
+	for _, f := range firing {
+		switch {
+		case f.Most > worse*c.mostNs: // what went on before is no part of it
+			from, at = f.Longest, soon
+		case !slices.Contains(c.kinds, f.Kind):
+			from, at = f.Since, soon
+		}
+	}
+	if c.lookFrom == 0 || at < c.lookAt {
+		c.lookFrom, c.lookAt = from, at
+	}
+}
 
-// differs reports whether something fires that did not before the incident had its verdict.
-func (c *episode) differs(firing []Firing) bool {
-	return slices.ContainsFunc(firing, func(f Firing) bool {
-		return !slices.Contains(c.kinds, f.Kind) || !slices.Contains(c.nodes, f.Node)
+// look looks at it. e.mu is held.
+func (e *episodes) look(c *episode) {
+	from := c.lookFrom
+	c.looking = true
+	to := min(e.now, from+seconds(e.limits.Longest), max(c.end(), from+usersWindow))
+	e.keep.look(c.id, c.nodes, span{from, to}, func(f found) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		c.looking, c.lookFrom, c.looked = false, 0, e.now
+		if !f.sure || c.causes[f.causes[0]] || !slices.Contains(e.current, c) {
+			c.apart, c.patience = min(2*c.apart, mostApart), e.longer(c.patience)
+			return
+		}
+		e.over(c)
+		next, err := e.begin(e.firingOf(c, from))
+		if err != nil {
+			e.refused = err
+			return
+		}
+		maps.Copy(next.causes, c.causes) // where two faults take turns they do not begin an incident each time
 	})
 }
 
-// count adds up the calls of the incident. e.mu is held.
-func (e *episodes) count() {
-	c := e.current
+// firingOf is what is on at the nodes of an incident, as triggers of another one that began then. e.mu is held.
+func (e *episodes) firingOf(c *episode, since int64) (out []Firing) {
+	all := e.triggers.firing(e.now, false)
+	for _, f := range c.take(&all) {
+		f.Since = since
+		out = append(out, f)
+	}
+	if len(out) == 0 { // it is over already
+		for _, node := range c.nodes {
+			out = append(out, Firing{
+				Kind: SlowCalls, Node: node, Since: since, Last: c.lastBad, Most: c.mostNs,
+				Text: node + ": after " + c.id + " calls were slow for another cause",
+			})
+		}
+	}
+	return out
+}
+
+// over ends an incident. e.mu is held.
+func (e *episodes) over(c *episode) {
+	e.current = slices.DeleteFunc(e.current, func(one *episode) bool { return one == c })
+	e.past = append(e.past, c)
+	e.past = e.past[max(0, len(e.past)-mostPast):]
+}
+
+// count adds up the calls of an incident. e.mu is held.
+func (e *episodes) count(c *episode) {
 	nodes := c.nodes
 	if len(nodes) == 0 {
 		nodes = e.triggers.nodes()
@@ -224,26 +355,40 @@ func (e *episodes) count() {
 }
 
 // end is where the calls that count ended, as far as it is known.
-func (c *episode) end() int64 { return max(c.lastOn, c.since+1) }
+func (c *episode) end() int64 { return max(c.lastBad, c.since) + 1 }
 
 // judge asks for a verdict. e.mu is held.
-func (e *episodes) judge(final bool) {
-	c := e.current
+func (e *episodes) judge(c *episode, final bool) {
 	if final {
 		e.keep.extend(c.id, c.end(), c.slow, c.failed)
 	}
-	e.keep.judge(c.id, c.since-seconds(e.limits.Before), e.now, c.end(), final, func(cause string) {
+	e.keep.judge(c.id, c.nodes, span{c.since, e.now}, c.end(), final, func(f found) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		c.judged = c.judged || final
-		switch {
-		case !final:
-		case cause == e.lastCause:
-			e.renewAfter = min(2*e.renewal(), mostRenewal)
-		default: // something else: the next recording is due soon again
-			e.renewAfter, e.lastCause = 0, cause
+		for _, cause := range f.causes {
+			c.causes[cause] = true
+		}
+		if final && f.sure {
+			e.remember(c, f.causes[0])
 		}
 	})
+}
+
+// remember has an incident for the same cause as one before it wait longer until it is over: what comes back each
+// minute, all day, makes few incidents. e.mu is held.
+func (e *episodes) remember(c *episode, cause string) {
+	for _, p := range e.past {
+		if p.causes[cause] && c.since-p.lastOn <= 2*p.patience &&
+			slices.ContainsFunc(c.nodes, func(n string) bool { return slices.Contains(p.nodes, n) }) {
+			c.patience = max(c.patience, e.longer(p.patience))
+		}
+	}
+}
+
+// longer is the patience after another one. e.mu is held.
+func (e *episodes) longer(patience int64) int64 {
+	return max(min(max(2*patience, seconds(e.limits.Longest)), mostPatience), patience)
 }
 
 // stop asks for the verdict of what is watched, since the agent stops.
@@ -255,9 +400,11 @@ func (e *episodes) stop() {
 
 // finish asks for the last verdict of what is watched. e.mu is held.
 func (e *episodes) finish() {
-	if c := e.current; c != nil && !c.final {
-		c.final = true
-		e.judge(true)
+	for _, c := range e.current {
+		if !c.final {
+			c.final = true
+			e.judge(c, true)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,26 +14,42 @@ import (
 type fakeKeeper struct {
 	now   int64
 	begun []int64
+	nodes []string // of those that began
 	said  []string
 	cause string
+	looks int
 	// judged are called after the step.
 	judged []func()
 	fail   error
 	late   int64 // seconds from when on judgements are done; 0: at once
 }
 
-func (k *fakeKeeper) begin(f Firing, start int64) (string, error) {
+func (k *fakeKeeper) begin(f Firing, nodes []string, start int64) (string, error) {
 	if k.fail != nil {
 		return "", k.fail
 	}
 	k.begun = append(k.begun, k.now)
+	k.nodes = append(k.nodes, strings.Join(nodes, " "))
 	k.note("begin %s since %d", f.Kind, start-testTime)
 	return fmt.Sprint(len(k.begun)), nil
 }
 
-func (k *fakeKeeper) judge(id string, from, to, end int64, final bool, judged func(string)) {
-	k.note("judge %s %d to %d, end %d, final %v", id, from-testTime, to-testTime, end-testTime, final)
-	k.judged = append(k.judged, func() { judged(k.cause) })
+func (k *fakeKeeper) judge(id string, _ []string, s span, end int64, final bool, judged func(found)) {
+	k.note("judge %s %d to %d, end %d, final %v", id, s.from-testTime, s.to-testTime, end-testTime, final)
+	k.judged = append(k.judged, func() { judged(k.found()) })
+}
+
+func (k *fakeKeeper) look(id string, _ []string, s span, seen func(found)) {
+	k.looks++
+	k.note("look %s %d to %d", id, s.from-testTime, s.to-testTime)
+	k.judged = append(k.judged, func() { seen(k.found()) })
+}
+
+func (k *fakeKeeper) found() found {
+	if k.cause == "" {
+		return found{}
+	}
+	return found{causes: []string{k.cause}, sure: true}
 }
 
 func (k *fakeKeeper) extend(id string, end, slow, failed int64) {
@@ -79,51 +96,105 @@ func check(t *testing.T, k *fakeKeeper, want ...string) {
 	}
 }
 
-// TestShortIncident: a first verdict soon after the trigger, and the last one when it is calm.
+// TestShortIncident: a first verdict soon after the trigger, and the last one when it is calm. Each is of the time in
+// which calls were slow.
 func TestShortIncident(t *testing.T) {
 	e, k := testEpisodes()
 	story(e, k, 0, 200, func(at int64) bool { return at >= 100 && at < 104 })
 	check(t, k,
 		"101: begin slow since 100",
 		"101: extend 1 to 101: 50 slow, 0 failed",
-		"104: judge 1 40 to 104, end 104, final false",
-		"116: extend 1 to 108: 200 slow, 0 failed",
-		"116: judge 1 40 to 116, end 108, final true")
+		"104: judge 1 100 to 104, end 104, final false",
+		"116: extend 1 to 104: 200 slow, 0 failed",
+		"116: judge 1 100 to 116, end 104, final true")
 }
 
-// TestLongIncident: the recording is bounded, what follows is part of the incident, and after a while another begins.
+// TestLongIncident: what goes on for hours for one cause is one incident, which is looked at less and less often.
 func TestLongIncident(t *testing.T) {
 	e, k := testEpisodes()
+	k.cause = "slow-command"
 	story(e, k, 0, 3*3600, func(at int64) bool { return at >= 100 })
-	if len(k.begun) < 5 || len(k.begun) > 12 {
+	if len(k.begun) != 1 {
 		t.Errorf("%d incidents in three hours of the same: %v", len(k.begun), k.begun)
 	}
-	for i, at := range k.begun[1:] {
-		if apart := at - k.begun[i]; apart < seconds(DefaultLongest) || apart > mostRenewal {
-			t.Errorf("incidents are %d s apart", apart)
+	if most := 3*3600/mostApart + 5; k.looks < 10 || k.looks > most {
+		t.Errorf("it was looked at %d times, want 10 to %d", k.looks, most)
+	}
+	if last := k.said[len(k.said)-1]; !strings.Contains(last, "extend 1 to 10") {
+		t.Errorf("its end is not known: %s", last)
+	}
+}
+
+// TestAnotherCause: what goes on for another cause is another incident. Causes that take turns are two.
+func TestAnotherCause(t *testing.T) {
+	e, k := testEpisodes()
+	k.cause = "slow-command"
+	slow := func(at int64) bool { return at >= 100 }
+	story(e, k, 0, 400, slow)
+	for i := range int64(20) {
+		k.cause = []string{"server-cfs-throttled", "slow-command"}[i%2]
+		story(e, k, 400+i*700, 400+(i+1)*700, slow)
+	}
+	if len(k.begun) != 2 {
+		t.Errorf("%d incidents: %v", len(k.begun), k.begun)
+	}
+}
+
+// TestComesBackForAnotherCause: soon after an incident calls of its node are slow again. Whether that is the same fault
+// is asked before it becomes another incident, which begins when these calls did.
+func TestComesBackForAnotherCause(t *testing.T) {
+	for cause, want := range map[string]int{"slow-command": 1, "process-frozen": 2, "": 1} {
+		e, k := testEpisodes()
+		k.cause = "slow-command"
+		slow := func(at int64) bool { return at >= 100 && at < 104 || at >= 118 && at < 120 }
+		story(e, k, 0, 118, slow)
+		k.cause = cause
+		story(e, k, 118, 300, slow)
+		if len(k.begun) != want {
+			t.Errorf("%q: %d incidents: %q", cause, len(k.begun), k.said)
 		}
+		if want == 2 && !strings.Contains(fmt.Sprint(k.said), "begin slow since 118") {
+			t.Errorf("it does not begin when its calls do: %q", k.said)
+		}
+	}
+}
+
+// TestWorse: while calls are slow, one takes far longer than all before it. That is looked at soon, from when it began.
+func TestWorse(t *testing.T) {
+	e, k := testEpisodes()
+	k.cause = "slow-command"
+	slow := func(at int64) bool { return at >= 100 }
+	story(e, k, 0, 1000, slow)
+	looks := k.looks
+	e.take([]live.Second{second(testTime+1000, live.Users, 100, 10, 4200*time.Millisecond)})
+	e.step(testTime + 1001)
+	k.cause = "process-frozen"
+	story(e, k, 1001, 1010, slow)
+	if k.looks != looks+1 || len(k.begun) != 2 || !strings.Contains(fmt.Sprint(k.said), "begin slow since 996") {
+		t.Errorf("%d looks, %d incidents: %q", k.looks-looks, len(k.begun), k.said[len(k.said)-6:])
 	}
 }
 
 // TestLateVerdicts: where nothing can be judged for a time, as the CPUs are busy, the same makes no further incident.
 func TestLateVerdicts(t *testing.T) {
 	e, k := testEpisodes()
-	k.late = 2000
+	k.late, k.cause = 2000, "slow-command"
 	story(e, k, 0, 2600, func(at int64) bool { return at >= 100 })
-	if len(k.begun) < 2 || k.begun[1]-testTime < k.late {
+	if len(k.begun) != 1 {
 		t.Errorf("incidents begin at %v, %d", k.begun, testTime)
 	}
 }
 
-// TestNoStorm: what comes and goes each half minute for five minutes is two incidents, with a recording each.
+// TestNoStorm: what comes and goes each half minute for five minutes, for one cause, is one incident.
 func TestNoStorm(t *testing.T) {
 	e, k := testEpisodes()
+	k.cause = "slow-command"
 	story(e, k, 0, 500, func(at int64) bool { return at >= 100 && at < 400 && at%30 < 3 })
-	if len(k.begun) != 2 {
+	if len(k.begun) != 1 {
 		t.Errorf("%d incidents: %q", len(k.begun), k.said)
 	}
-	story(e, k, 500, 700, func(at int64) bool { return at >= 600 && at < 605 })
-	if len(k.begun) != 3 {
+	story(e, k, 500, 1500, func(at int64) bool { return at >= 1400 && at < 1405 })
+	if len(k.begun) != 2 {
 		t.Errorf("%d incidents, want another one after the cool-down", len(k.begun))
 	}
 }
@@ -133,24 +204,54 @@ func TestEachMinute(t *testing.T) {
 	e, k := testEpisodes()
 	k.cause = "slow-command"
 	story(e, k, 0, 24*3600, func(at int64) bool { return at%90 < 2 })
-	if len(k.begun) < 20 || len(k.begun) > 40 {
-		t.Errorf("%d incidents", len(k.begun))
+	if len(k.begun) > 5 || k.looks > 24*3600/mostApart+10 {
+		t.Errorf("%d incidents, %d looks", len(k.begun), k.looks)
 	}
 }
 
-// TestAnotherNode: what begins at another node soon after an incident is another one.
-func TestAnotherNode(t *testing.T) {
-	e, k := testEpisodes()
-	story(e, k, 0, 130, func(at int64) bool { return at >= 100 && at < 104 })
-	for at := int64(130); at < 135; at++ {
-		s := second(testTime+at, live.Users, 100, 50, 20*time.Millisecond)
-		s.Node = "10.0.0.9:6379"
+const otherNode = "10.0.0.9:6379"
+
+// ofNodes plays seconds in which calls of some nodes are slow.
+func ofNodes(e *episodes, k *fakeKeeper, from, to int64, slow map[string]func(int64) bool) {
+	for at := from; at < to; at++ {
+		var all []live.Second
+		for node, is := range slow {
+			s := second(testTime+at, live.Users, 100, 0, 0)
+			if is(at) {
+				s = second(testTime+at, live.Users, 100, 50, 20*time.Millisecond)
+			}
+			s.Node = node
+			all = append(all, s)
+		}
 		k.now = testTime + at + 1
-		e.take([]live.Second{s})
+		e.take(all)
 		e.step(k.now)
+		for _, done := range k.judged {
+			done()
+		}
+		k.judged = nil
 	}
-	if len(k.begun) != 2 {
-		t.Errorf("%d incidents: %q", len(k.begun), k.said)
+}
+
+// TestNodes: nodes whose calls begin to be slow at the same time are one incident; those that begin later are another
+// one, also while the first goes on, and each ends by itself.
+func TestNodes(t *testing.T) {
+	between := func(from, to int64) func(int64) bool { return func(at int64) bool { return at >= from && at < to } }
+	for want, second := range map[string]func(int64) bool{
+		otherNode + " " + testNode:    between(100, 110),
+		testNode + " | " + otherNode:  between(105, 140),
+		testNode + " |  " + otherNode: between(130, 140),
+		testNode + " ":                between(0, 0),
+	} {
+		e, k := testEpisodes()
+		k.cause = "slow-command"
+		ofNodes(e, k, 0, 300, map[string]func(int64) bool{testNode: between(100, 120), otherNode: second})
+		if got := strings.Join(k.nodes, " | "); got != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("incidents of %q, want %q: %q", got, want, k.said)
+		}
+		if e.busy() || e.going() {
+			t.Errorf("%q: they do not end: %q", want, k.said)
+		}
 	}
 }
 
@@ -212,7 +313,7 @@ func TestStop(t *testing.T) {
 	story(e, k, 0, 102, func(at int64) bool { return at >= 100 })
 	e.stop()
 	e.stop()
-	if got := k.said[len(k.said)-1]; got != "102: judge 1 40 to 102, end 102, final true" {
+	if got := k.said[len(k.said)-1]; got != "102: judge 1 100 to 102, end 102, final true" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 func newEpisodes(a *Agent) *episodes {
@@ -88,7 +92,7 @@ func (r *recorder) judgeKilled() {
 		begin := in.Start.Unix()
 		to := min(begin+seconds(s.Longest), r.since.Unix())
 		r.log.OfIncident(in.ID, "has no verdict yet: it is judged from the ring")
-		r.judge(in.ID, begin-seconds(s.Before), to, max(in.End.Unix(), begin+1), true, func(string) {})
+		r.judge(in.ID, in.Nodes, span{begin, to}, max(in.End.Unix(), begin+1), true, func(found) {})
 	}
 }
 
@@ -108,8 +112,12 @@ func (r *recorder) do(job func()) bool {
 	}
 }
 
-func (r *recorder) begin(f Firing, start int64) (string, error) {
-	in, err := r.store.Begin(f.Text, strings.Join(r.watchedNow(), ", "), time.Unix(start, 0).UTC())
+func (r *recorder) begin(f Firing, nodes []string, start int64) (string, error) {
+	target := nodes
+	if len(target) == 0 {
+		target = r.watchedNow()
+	}
+	in, err := r.store.Begin(f.Text, strings.Join(target, ", "), time.Unix(start, 0).UTC())
 	if err != nil {
 		err = fmt.Errorf("an incident cannot be kept: %w", err)
 		r.problem("incidents", err.Error())
@@ -155,19 +163,116 @@ func (r *recorder) keepState(in incidents.Incident) {
 	}
 }
 
-func (r *recorder) judge(id string, from, to, end int64, final bool, judged func(cause string)) {
+func (r *recorder) judge(id string, nodes []string, s span, end int64, final bool, judged func(found)) {
 	job := func() {
-		in, err := r.verdict(id, window{from, to, end}, final)
-		judged(in.Cause)
+		in, f, err := r.verdict(id, nodes, r.cutOf(nodes, s, end), end, final)
+		judged(f)
 		if err != nil && final {
-			r.fail(id, err)
+			r.fail(in.ID, err)
 		}
 	}
 	if !r.do(job) {
-		go judged("")
+		go judged(found{})
 		r.log.Warn("the incident %s has no verdict yet: too much waits to be judged", id)
 	}
 }
+
+func (r *recorder) look(id string, nodes []string, s span, seen func(found)) {
+	job := func() {
+		f, err := r.lookAt(r.cutOf(nodes, s, s.to))
+		if err != nil {
+			r.log.OfIncident(id, "goes on, and was not judged again: %v", err)
+		}
+		seen(f)
+	}
+	if !r.do(job) {
+		go seen(found{})
+	}
+}
+
+// lookAt judges a cut of the ring, and keeps nothing.
+func (r *recorder) lookAt(c ring.Cut) (found, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
+	defer cancel()
+	dir, err := os.MkdirTemp(r.TempDir(), "look-")
+	if err != nil {
+		return found{}, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "recording.slowpath")
+	if err := r.saveRecording(ctx, path, c); err != nil {
+		return found{}, err
+	}
+	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path, Timeout: judgeTime})
+	if err != nil {
+		return found{}, err
+	}
+	return foundIn(diagnosis), nil
+}
+
+// cutOf is what is judged of calls that are slow or failed in a time, which ended at end: their own time, at least as
+// long as that of a trigger, and their own nodes. It begins a second earlier, as the tap counts calls once a second.
+func (r *recorder) cutOf(nodes []string, s span, end int64) ring.Cut {
+	from, to := ownTime(s, end)
+	return ring.Cut{
+		From: time.Unix(from-1, 0), To: time.Unix(to, 0), Before: r.settings.Load().Before,
+		Nodes: r.systemOf(nodes),
+	}
+}
+
+func ownTime(s span, end int64) (from, to int64) {
+	to = min(max(end+1, s.from+usersWindow), s.to)
+	return min(s.from, to-firstVerdict), to
+}
+
+// systemOf are nodes and those that belong to them: the other nodes of their cluster, and all where one is a proxy,
+// whose calls go on to others. No nodes are all.
+func (r *recorder) systemOf(nodes []string) []string {
+	watched := r.watchedNow()
+	isCluster := func(node string) bool {
+		enabled, _, _ := r.view.LastSample(series.ClusterEnabled, node)
+		return enabled > 0
+	}
+	isProxy := func(node string) bool {
+		_, ok := r.view.LastSnapshot(node, recording.SnapshotProxy)
+		return ok
+	}
+	switch {
+	case len(nodes) == 0 || slices.ContainsFunc(watched, isProxy):
+		return nil
+	case !slices.ContainsFunc(nodes, isCluster):
+		return nodes
+	}
+	out := slices.Clone(nodes)
+	for _, n := range watched {
+		if isCluster(n) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// foundIn reads what a document slowpath.diagnosis/v1 found.
+func foundIn(diagnosis []byte) (f found) {
+	var d struct {
+		Verdict  string
+		Findings []struct {
+			Cause      string
+			Confidence float64
+		}
+	}
+	if json.Unmarshal(diagnosis, &d) != nil || d.Verdict != verdict.Findings || len(d.Findings) == 0 {
+		return found{}
+	}
+	for _, one := range d.Findings {
+		f.causes = append(f.causes, one.Cause)
+	}
+	f.sure = d.Findings[0].Confidence >= sure
+	return f
+}
+
+// sure is from when on a verdict names a cause without "Probably".
+const sure = 0.6
 
 func (r *recorder) fail(id string, why error) {
 	r.log.OfIncident(id, "has no verdict: %v", why)
@@ -182,95 +287,51 @@ func (r *recorder) fail(id string, why error) {
 // judgeTime bounds a judgement, also the last one of an agent that stops: systemd kills it 90 s after SIGTERM.
 const judgeTime = 40 * time.Second
 
-// window is the time of a recording, in Unix seconds, and when the incident in it ended.
-type window struct{ from, to, end int64 }
-
 // verdict saves the time of an incident as its recording, and judges it.
-func (r *recorder) verdict(id string, w window, final bool) (incidents.Incident, error) {
+func (r *recorder) verdict(id string, nodes []string, c ring.Cut, end int64, final bool) (incidents.Incident, found,
+	error) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
 	defer cancel()
 	began := time.Now()
 	in, ok := r.store.Get(id)
 	if !ok {
-		return in, errors.New("it was removed")
+		return incidents.Incident{ID: id}, found{}, errors.New("it was removed")
+	}
+	if len(nodes) > 0 {
+		in.Target = strings.Join(nodes, ", ")
 	}
 	if final {
 		in.State = incidents.StateJudging
-		in.End = time.Unix(w.end, 0).UTC()
-		r.keepState(in)
+		in.End = time.Unix(end, 0).UTC()
 	}
+	r.keepState(in)
 	path, err := r.store.RecordingPath(id)
 	if err != nil {
-		return in, err
+		return in, found{}, err
 	}
 	page, err := r.store.ReportPath(id)
 	if err != nil {
-		return in, err
+		return in, found{}, err
 	}
-	if err := r.saveRecording(ctx, path, w.from, w.to); err != nil {
-		return in, err
+	if err := r.saveRecording(ctx, path, c); err != nil {
+		return in, found{}, err
 	}
 	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path, HTML: page, Timeout: judgeTime})
 	if err != nil {
-		return in, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err, path)
-	}
-	if from, to := w.own(in.Start.Unix()); from > w.from && isHealthy(diagnosis) {
-		if shorter := r.shorterVerdict(ctx, id, path, page, from, to); shorter != nil {
-			diagnosis = shorter
-		}
+		return in, found{}, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err, path)
 	}
 	if err := r.store.Finish(id, diagnosis); err != nil {
-		return in, err
+		return in, found{}, err
 	}
-	return r.judged(id, in, sizeOf(path), final, time.Since(began))
-}
-
-// own is the time of an incident whose first slow or failed call was at since: at least as long as that of a trigger.
-func (w window) own(since int64) (from, to int64) {
-	to = min(max(w.end, since+usersWindow), w.to)
-	return min(since, to-usersWindow), to
-}
-
-// shorterVerdict judges the time of an incident alone: what is a pattern in its few seconds may be none in a recording
-// that begins a minute before. Where it is not healthy, the recording and the page become those of this time, as a
-// verdict has to be that of its recording. Otherwise it is nil.
-func (r *recorder) shorterVerdict(ctx context.Context, id, path, page string, from, to int64) []byte {
-	const suffix = ".shorter"
-	defer func() {
-		_ = os.Remove(path + suffix)
-		_ = os.Remove(page + suffix)
-	}()
-	err := r.saveRecording(ctx, path+suffix, from, to)
-	var diagnosis []byte
-	if err == nil {
-		o := judge.Options{Recording: path + suffix, HTML: page + suffix, Timeout: judgeTime}
-		diagnosis, err = r.o.Judge(ctx, o)
-	}
-	if err != nil {
-		r.log.OfIncident(id, "was not judged by its own time: %v; the verdict is that of %s", err, path)
-		return nil
-	}
-	if isHealthy(diagnosis) {
-		return nil
-	}
-	if err := errors.Join(os.Rename(path+suffix, path), os.Rename(page+suffix, page)); err != nil {
-		r.problem("incidents", fmt.Sprintf("the files of an incident cannot be replaced: %v", err))
-		return nil
-	}
-	return diagnosis
-}
-
-// isHealthy reports whether a document slowpath.diagnosis/v1 found nothing wrong.
-func isHealthy(diagnosis []byte) bool {
-	var d struct{ Verdict string }
-	return json.Unmarshal(diagnosis, &d) == nil && d.Verdict == verdict.Healthy
+	in, err = r.judged(id, in, sizeOf(path), final, time.Since(began))
+	return in, foundIn(diagnosis), err
 }
 
 // saveRecording writes the recording of a time, and replaces one at path.
-func (r *recorder) saveRecording(ctx context.Context, path string, from, to int64) error {
+func (r *recorder) saveRecording(ctx context.Context, path string, c ring.Cut) error {
 	const suffix = ".new"
 	_ = os.Remove(path + suffix)
-	err := r.ring.Save(ctx, time.Unix(from, 0), time.Unix(to, 0), path+suffix)
+	err := r.ring.SaveCut(ctx, c, path+suffix)
 	if errors.Is(err, ring.ErrNothing) {
 		return fmt.Errorf("%w: nothing was watched then", err)
 	}
@@ -291,7 +352,7 @@ func (r *recorder) judged(id string, before incidents.Incident, bytes int64, fin
 	if !ok {
 		return in, errors.New("it was removed")
 	}
-	in.RecordingBytes, in.Start = bytes, before.Start
+	in.RecordingBytes, in.Start, in.Target = bytes, before.Start, before.Target
 	in.SlowCalls, in.FailedCalls = max(in.SlowCalls, before.SlowCalls), max(in.FailedCalls, before.FailedCalls)
 	in.State, in.End = incidents.StateJudged, before.End
 	which := "verdict"

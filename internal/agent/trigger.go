@@ -31,8 +31,12 @@ func Kinds() []string { return []string{string(SlowCalls), string(OverGoal), str
 type Firing struct {
 	Kind  Kind
 	Node  string
-	Since int64  // Unix second of the first call that counts
-	Text  string // one sentence with the numbers that set it off
+	Since int64 // Unix second in which the calls began that are slow, or failed, more than before
+	Last  int64 // Unix second in which the last of these ended
+	Most  int64 // nanoseconds of the longest of these
+	// Longest is the Unix second in which the longest one began.
+	Longest int64
+	Text    string // one sentence with the numbers that set it off
 }
 
 // Windows of the triggers, in seconds.
@@ -58,6 +62,7 @@ type tally struct {
 	unix                int64
 	calls, slow, failed int64
 	maxNs               int64
+	longest             int64   // Unix second in which the longest call began
 	lostNs, totalNs     int64   // the time of slow calls, and of all
 	over                []int64 // calls that took longer than each goal
 }
@@ -99,7 +104,7 @@ func (t *triggers) add(seconds []live.Second) {
 func (t *triggers) tallyOf(s live.Second) tally {
 	out := tally{
 		unix: s.Unix, calls: s.Calls, slow: s.Slow, failed: s.Failed, maxNs: s.Latencies.MaxNs(),
-		over: make([]int64, len(t.goals)),
+		longest: s.Unix - s.Latencies.MaxNs()/1e9, over: make([]int64, len(t.goals)),
 	}
 	for i, g := range t.goals {
 		out.over[i] = s.Latencies.From(int64(g.Most) + 1)
@@ -115,33 +120,59 @@ func (t *triggers) tallyOf(s live.Second) tally {
 	return out
 }
 
-// window adds up the last n seconds before now, of one population. since is the first of them that has a call which
-// counts against it.
-func (t *triggers) window(p population, now int64, n int64) (sum tally, since int64) {
-	sum.over = make([]int64, len(t.goals))
-	ring := t.seen[p]
-	if ring == nil {
-		return sum, now
+// second is one second of a population; nil: it had no calls.
+func (t *triggers) second(p population, unix int64) *tally {
+	if ring := t.seen[p]; ring != nil && unix >= 0 && ring[unix%keptSeconds].unix == unix {
+		return &ring[unix%keptSeconds]
 	}
-	since = now
+	return nil
+}
+
+// window adds up the last n seconds before now, of one population.
+func (t *triggers) window(p population, now int64, n int64) (sum tally) {
+	sum.over = make([]int64, len(t.goals))
 	for unix := now - n; unix < now; unix++ {
-		s := ring[unix%keptSeconds]
-		if s.unix != unix || unix < 0 {
+		s := t.second(p, unix)
+		if s == nil {
 			continue
 		}
 		sum.calls, sum.slow, sum.failed = sum.calls+s.calls, sum.slow+s.slow, sum.failed+s.failed
-		sum.maxNs = max(sum.maxNs, s.maxNs)
+		if s.maxNs > sum.maxNs {
+			sum.maxNs, sum.longest = s.maxNs, s.longest
+		}
 		sum.lostNs, sum.totalNs = sum.lostNs+s.lostNs, sum.totalNs+s.totalNs
-		bad := s.slow + s.failed
 		for i, over := range s.over {
 			sum.over[i] += over
-			bad += over
-		}
-		if bad > 0 && since == now {
-			since = unix
 		}
 	}
-	return sum, since
+	return sum
+}
+
+// span is when what fires in the last n seconds before now began, and the second in which it ended. These are the last
+// of the seconds that would fire alone, with those before them that are no further apart than calmWindow: single slow
+// calls before them are as usual. Where no second would fire alone, each counts that has a call which does.
+func (t *triggers) span(p population, now, n int64) (since, last int64) {
+	alone := func(s *tally) bool { _, on := t.judge(p, *s, now-n, 1); return on }
+	for _, counts := range []func(*tally) bool{alone, (*tally).bad} {
+		for unix := now - 1; unix >= now-n; unix-- {
+			switch s := t.second(p, unix); {
+			case s == nil || !counts(s):
+			case last == 0:
+				since, last = unix, unix
+			case since-unix <= calmWindow:
+				since = unix
+			}
+		}
+		if last != 0 { // it has the calls that ended then, and began earlier
+			return min(since, t.second(p, since).longest), last
+		}
+	}
+	return now, now
+}
+
+// bad reports whether a call counts against whom it was sent to.
+func (s *tally) bad() bool {
+	return s.slow+s.failed > 0 || slices.ContainsFunc(s.over, func(n int64) bool { return n > 0 })
 }
 
 // with is t with other goals and other triggers. What was seen of goals begins again.
@@ -179,20 +210,27 @@ func (t *triggers) ofNode(node string, now int64, short bool) (Firing, bool) {
 	if short {
 		users, own = calmWindow, usersWindow
 	}
-	usersSum, usersSince := t.window(population{node, live.Users}, now, users)
-	ownSum, ownSince := t.window(population{node, live.Own}, now, own)
+	ofUsers, ofOwn := population{node, live.Users}, population{node, live.Own}
+	usersSum, ownSum := t.window(ofUsers, now, users), t.window(ofOwn, now, own)
 	if usersSum.calls > 0 {
-		if f, on := t.judge(node, false, usersSum, usersSince, users); on {
+		if f, on := t.judge(ofUsers, usersSum, now-users, users); on {
+			f.Since, f.Last = t.span(ofUsers, now, users)
 			return f, true
 		}
 		ownSum.slow, ownSum.maxNs, ownSum.lostNs, ownSum.over = 0, 0, 0, make([]int64, len(t.goals))
 	}
-	return t.judge(node, true, ownSum, ownSince, own)
+	f, on := t.judge(ofOwn, ownSum, now-own, own)
+	if on {
+		f.Since, f.Last = t.span(ofOwn, now, own)
+	}
+	return f, on
 }
 
-// judge decides about the calls of one population. None of slowpath's own should fail.
-func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (Firing, bool) {
-	f := Firing{Node: node, Since: since}
+// judge decides about the calls of a population in so many seconds, by what was usual until a second before them. None
+// of slowpath's own should fail.
+func (t *triggers) judge(p population, s tally, usualUntil, seconds int64) (Firing, bool) {
+	node, own := p.node, p.whose == live.Own
+	f := Firing{Node: node, Most: s.maxNs, Longest: s.longest}
 	whose := "its clients"
 	if own {
 		whose = "slowpath itself"
@@ -206,7 +244,7 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 			seconds)
 	}
 	failing := own && s.failed >= account.MinSlowCalls ||
-		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, since)))
+		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, usualUntil)))
 	switch {
 	case !t.off[FailedCalls] && failing:
 		return say(FailedCalls, "%s calls of %s failed in %d s (%s were answered)", format.Thousands(s.failed), whose,
@@ -229,7 +267,7 @@ func (t *triggers) judge(node string, own bool, s tally, since, seconds int64) (
 // failedBefore is the part of the calls of users that failed before a second.
 func (t *triggers) failedBefore(node string, second int64) float64 {
 	const margin = 5 // seconds: what begins slowly is not what was usual
-	sum, _ := t.window(population{node, live.Users}, second-margin, keptSeconds-usersWindow-margin)
+	sum := t.window(population{node, live.Users}, second-margin, keptSeconds-usersWindow-margin)
 	if sum.calls < leastCalls {
 		return 0
 	}
@@ -260,7 +298,7 @@ func isPattern(concerned, calls int64, share float64) bool {
 // bad counts the slow and failed calls from a second on: of the users of a node, where it has any.
 func (t *triggers) bad(node string, from, now int64) (slow, failed int64) {
 	for _, whose := range []live.Whose{live.Users, live.Own} {
-		sum, _ := t.window(population{node, whose}, now, min(now-from, keptSeconds-1))
+		sum := t.window(population{node, whose}, now, min(now-from, keptSeconds-1))
 		slow, failed = sum.slow, sum.failed
 		if sum.calls > 0 {
 			break

@@ -120,13 +120,54 @@ func TestUsualErrors(t *testing.T) {
 	}
 }
 
+// TestBegin: what fires begins with the calls that are slow more than before, and not with single ones before them; a
+// call that ends after seconds began as much earlier.
+func TestBegin(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		slow        map[int64]live.Second // by second; the others are healthy
+		since, last int64
+	}{
+		"single slow calls before it": {map[int64]live.Second{
+			50: second(0, live.Users, 100, 1, 8*ms), 53: second(0, live.Users, 100, 1, 8*ms),
+			58: second(0, live.Users, 100, 50, 20*ms), 59: second(0, live.Users, 100, 50, 20*ms),
+		}, 58, 59},
+		"a stall of 4.2 s": {map[int64]live.Second{59: second(0, live.Users, 100, 10, 4200*ms)}, 55, 59},
+		"one long call":    {map[int64]live.Second{57: second(0, live.Users, 100, 1, 200*ms)}, 57, 57},
+		"each third second": {map[int64]live.Second{
+			51: second(0, live.Users, 100, 50, 20*ms), 54: second(0, live.Users, 100, 50, 20*ms),
+			57: second(0, live.Users, 100, 50, 20*ms),
+		}, 51, 57},
+		"no second alone": {map[int64]live.Second{
+			53: second(0, live.Users, 100, 3, 20*ms), 55: second(0, live.Users, 100, 3, 20*ms),
+			56: second(0, live.Users, 100, 3, 20*ms), 58: second(0, live.Users, 100, 3, 20*ms),
+			59: second(0, live.Users, 100, 3, 20*ms), 52: second(0, live.Users, 100, 3, 20*ms),
+			54: second(0, live.Users, 100, 4, 20*ms), 57: second(0, live.Users, 100, 4, 20*ms),
+		}, 52, 59},
+	} {
+		tr := testTriggers()
+		for at := range int64(60) {
+			s, slow := c.slow[at]
+			if !slow {
+				s = second(0, live.Users, 100, 0, 0)
+			}
+			s.Unix = testTime + at
+			tr.add([]live.Second{s})
+		}
+		got := tr.firing(testTime+60, false)
+		if len(got) != 1 || got[0].Since != testTime+c.since || got[0].Last != testTime+c.last {
+			t.Errorf("%s: got %+v, want %d to %d", name, got, testTime+c.since, testTime+c.last)
+		}
+	}
+}
+
 // TestLateSeconds: a second that is read again counts once.
 func TestLateSeconds(t *testing.T) {
 	tr := testTriggers()
 	for range 5 {
 		tr.add([]live.Second{second(testTime, live.Users, 100, 2, 20*time.Millisecond)})
 	}
-	sum, _ := tr.window(population{testNode, live.Users}, testTime+1, 10)
+	sum := tr.window(population{testNode, live.Users}, testTime+1, 10)
 	if sum.calls != 100 || sum.slow != 2 {
 		t.Errorf("got %+v", sum)
 	}

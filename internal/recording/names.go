@@ -22,6 +22,10 @@ const (
 	SourceRecording = "recording"
 )
 
+// Before is the source of the histograms that a source wrote in the time before that of the recording: what was usual
+// there.
+func Before(source string) string { return "before:" + source }
+
 // Names of the source load: the connection of all of its calls, which have one baseline; the two prefixes of the op of
 // its histograms; and the error of a call that had no reply when the load ended.
 const (

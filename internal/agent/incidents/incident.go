@@ -23,6 +23,8 @@ type Incident struct {
 	Callers     []string `json:"callers,omitempty"`
 	OtherCauses []string `json:"other_causes,omitempty"`
 	Error       string   `json:"error,omitempty"` // why it failed
+	// Repeat says that it is not the first one of its cause; the summary ends with it, too.
+	Repeat *Repeat `json:"repeat,omitempty"`
 	// RecordingBytes is the size of its recording; 0: there is none.
 	RecordingBytes int64 `json:"recording_bytes"`
 }

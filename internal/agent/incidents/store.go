@@ -160,6 +160,9 @@ func (s *Store) Finish(id string, diagnosisJSON []byte) error {
 			return err
 		}
 		d.into(&k.Incident)
+		if k.Repeat = s.repeatOf(k.Incident); k.Repeat != nil {
+			k.Summary = clip(k.Summary + " " + k.Repeat.String())
+		}
 		k.State, k.Error = StateJudged, ""
 		if k.End.IsZero() {
 			k.End = s.now().UTC()

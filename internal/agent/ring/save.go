@@ -19,11 +19,26 @@ const (
 	gapNs = int64(time.Second)
 )
 
-// Save writes what was seen in [from, to) to a new recording at path, which must not exist. What sources wrote earlier
-// and still held at from is in it, so that it is judged as a watch of that time. Where the tap runs, the window begins
-// and ends with one of its counts, which come every second. It includes what came in up to now. ErrNothing: there is
-// nothing of this time.
+// Cut is what is saved of a ring: the time [From, To).
+type Cut struct {
+	From, To time.Time
+	// Before is how long a time before From is what it is compared with: of its calls the latencies are saved.
+	Before time.Duration
+	// Nodes, if there are any, are the only ones that are saved. What is of no single node is saved as well.
+	Nodes []string
+}
+
+// Save writes what was seen in [from, to) to a new recording at path, which must not exist.
 func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error {
+	return r.SaveCut(ctx, Cut{From: from, To: to}, path)
+}
+
+// SaveCut writes a cut to a new recording at path, which must not exist. What sources wrote earlier and still held at
+// its begin is in it, so that it is judged as a watch of that time. Where the tap runs, the cut begins and ends with
+// one of its counts, which come every second. It includes what came in up to now. ErrNothing: there is nothing of this
+// time.
+func (r *Ring) SaveCut(ctx context.Context, c Cut, path string) error {
+	from, to := c.From, c.To
 	if !from.Before(to) {
 		return fmt.Errorf("saving %v to %v: the end is not after the begin", from, to)
 	}
@@ -31,7 +46,7 @@ func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error 
 		return fmt.Errorf("saving to %s: %w", path, os.ErrExist)
 	}
 	_ = r.Flush() // where that fails the rest is in memory
-	parts, closeAll := r.parts(from.UnixNano(), to.UnixNano())
+	parts, closeAll := r.parts(from.Add(-c.Before).UnixNano(), to.UnixNano())
 	defer closeAll()
 	if len(parts) == 0 {
 		return fmt.Errorf("%w: %s to %s", ErrNothing, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
@@ -51,7 +66,7 @@ func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error 
 		}
 		return true
 	})
-	w := newWindow(out, o, o.fromNs, o.toNs)
+	w := newWindow(out, o, c)
 	if err == nil {
 		err = readAll(ctx, parts, w.readBlock)
 	}

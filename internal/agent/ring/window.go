@@ -1,6 +1,8 @@
 package ring
 
 import (
+	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,6 +13,9 @@ import (
 type window struct {
 	out          *recording.Writer
 	fromNs, toNs int64
+	usualNs      int64           // from then on to fromNs latencies are kept as those before it
+	nodes        map[string]bool // of whom rows are kept; nil: of all
+	others       map[string]bool // the other nodes that are watched
 
 	before   *state // what held at the begin
 	carrying bool   // the block has what held when its file began
@@ -29,12 +34,20 @@ type window struct {
 	broken   map[string]bool // files with damaged blocks
 }
 
-func newWindow(out *recording.Writer, o outline, fromNs, toNs int64) *window {
-	fromNs, toNs = o.align(fromNs, toNs)
-	return &window{
-		out: out, fromNs: fromNs, toNs: toNs, before: newState(), first: true, counters: map[seriesKey]*counter{},
-		lossesOf: map[noteKey]*losses{}, metas: map[string]string{}, broken: map[string]bool{}, used: map[string]bool{},
+func newWindow(out *recording.Writer, o outline, c Cut) *window {
+	fromNs, toNs := o.align(c.From.UnixNano(), c.To.UnixNano())
+	w := &window{
+		out: out, fromNs: fromNs, toNs: toNs, usualNs: fromNs - int64(c.Before), before: newState(), first: true,
+		counters: map[seriesKey]*counter{}, lossesOf: map[noteKey]*losses{}, metas: map[string]string{},
+		broken: map[string]bool{}, used: map[string]bool{}, others: map[string]bool{},
 	}
+	if len(c.Nodes) > 0 {
+		w.nodes = map[string]bool{}
+		for _, n := range c.Nodes {
+			w.nodes[n] = true
+		}
+	}
+	return w
 }
 
 // read reads a block.
@@ -60,7 +73,7 @@ func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs && 
 
 // Call implements recording.Sink.
 func (w *window) Call(c recording.Call, segs ...recording.Segment) {
-	if w.inside(c.EndNs) {
+	if w.inside(c.EndNs) && !w.others[c.Node] {
 		c.ID = 0 // the recording numbers its calls
 		w.rows++
 		w.out.Call(c, segs...)
@@ -74,14 +87,23 @@ func (w *window) Histogram(h recording.Histogram) {
 	if h.Source == recording.SourceTap && w.countNs > 0 {
 		inside = w.inside(w.countNs)
 	}
+	if w.others[h.Node] {
+		return
+	}
 	if inside {
 		w.rows++
+		w.out.Histogram(h)
+	} else if h.Second >= w.usualNs/1e9 && h.Second < w.fromNs/1e9 && !w.carrying {
+		h.Source = recording.Before(h.Source)
 		w.out.Histogram(h)
 	}
 }
 
 // Sample implements recording.Sink.
 func (w *window) Sample(s recording.Sample) {
+	if w.others[s.Subject] {
+		return
+	}
 	if isCount(s) {
 		w.countNs = s.TimeNs
 	}
@@ -126,6 +148,9 @@ func (w *window) ConnUse(client string, u recording.ConnUse) {
 
 // Event implements recording.Sink.
 func (w *window) Event(e recording.Event) {
+	if w.others[e.Subject] {
+		return
+	}
 	// What came in in the window and happened before is history that the server keeps: LATENCY HISTORY, SLOWLOG.
 	history := !w.carrying && w.blockNs >= w.fromNs && w.blockNs < w.toNs && e.TimeNs < w.fromNs
 	switch end := e.TimeNs + max(e.DurationNs, 0); {
@@ -148,6 +173,9 @@ func (w *window) Event(e recording.Event) {
 
 // Snapshot implements recording.Sink.
 func (w *window) Snapshot(s recording.Snapshot) {
+	if w.others[s.Subject] {
+		return
+	}
 	switch {
 	case w.earlier(s.TimeNs):
 		w.before.snapshot(s)
@@ -159,8 +187,19 @@ func (w *window) Snapshot(s recording.Snapshot) {
 
 // SetMeta implements recording.Sink. Metas have no time: those of a block that began in the window or before it count.
 func (w *window) SetMeta(key, value string) {
-	if w.blockNs < w.toNs {
-		w.metas[key] = value
+	if w.blockNs >= w.toNs {
+		return
+	}
+	w.metas[key] = value
+	if key == recording.MetaNodes && w.nodes != nil {
+		var all []string
+		_ = json.Unmarshal([]byte(value), &all) // none is one
+		clear(w.others)
+		for _, n := range all {
+			if !w.nodes[n] {
+				w.others[n] = true
+			}
+		}
 	}
 }
 
@@ -240,6 +279,7 @@ func (w *window) finish() error {
 		return ErrNothing
 	}
 	w.holdAt(start)
+	w.leaveOutOthers()
 	for k, v := range w.metas {
 		switch k {
 		case recording.MetaStart, recording.MetaEnd, recording.MetaSchema, recording.MetaDropped,
@@ -263,6 +303,22 @@ func (w *window) finish() error {
 		}))
 	}
 	return nil
+}
+
+// leaveOutOthers has the metas name the nodes that are saved.
+func (w *window) leaveOutOthers() {
+	if len(w.others) == 0 {
+		return
+	}
+	rec := recording.Recording{Meta: w.metas}
+	kept := slices.DeleteFunc(rec.Nodes(), func(n string) bool { return w.others[n] })
+	if len(kept) == 0 {
+		return
+	}
+	w.metas[recording.MetaNodes] = recording.Detail(kept)
+	if w.others[w.metas[recording.MetaTarget]] {
+		w.metas[recording.MetaTarget] = kept[0]
+	}
 }
 
 // holdAt writes the values that held at the begin as if they had been read then.

@@ -29,11 +29,14 @@ func (a *latencies) threshold(set string) int64 {
 	fastest := int64(0) // of the slowest path
 	for _, p := range a.paths {
 		if p.Conn != connFresh || !a.hasKept() {
-			fastest = max(fastest, p.MinNs)
+			fastest = max(fastest, a.usual.fastestNs(p))
 		}
 	}
 	if h := a.tap.observed(); len(a.paths) == 0 && h != nil {
 		fastest = h.Min()
+		if before := a.usual.tap.observed(); before != nil {
+			fastest = min(fastest, before.Min())
+		}
 	}
 	return min(max(int64(Noticed), autoTimes*fastest), int64(autoCeiling))
 }
@@ -52,7 +55,7 @@ func (a *latencies) slowNs(c recording.Call) int64 {
 		return a.thresholdNs
 	}
 	p, _ := findPath(a.paths, c.Node, c.Conn)
-	return min(max(a.thresholdNs, autoTimes*p.MinNs), int64(autoCeiling))
+	return min(max(a.thresholdNs, autoTimes*a.usual.fastestNs(p)), int64(autoCeiling))
 }
 
 // feltNs is a call's time as a caller that always gets a CPU would have felt it: from when it was due to the reply in
@@ -71,9 +74,9 @@ func feltNs(rec *recording.Recording, c recording.Call) int64 {
 	return max(ns, 0)
 }
 
-// baselineNs is the median of the call's path. Where more than half of the calls are slow the median is slow as well,
-// and would hide the very thing that is asked about; then it is the path's fastest call
-// (docs/decisions/0002-baseline.md).
+// baselineNs is the median of the call's path: before the time of the recording, where that is known. Where more than
+// half of the calls are slow the median is slow as well, and would hide the very thing that is asked about; then it is
+// the path's fastest call (docs/decisions/0002-baseline.md).
 func (a *latencies) baselineNs(c recording.Call) int64 {
 	if c.Source == recording.SourceTap {
 		return a.baselineOfOp(c)
@@ -82,26 +85,33 @@ func (a *latencies) baselineNs(c recording.Call) int64 {
 	if !ok {
 		return 0
 	}
-	if p.P50Ns >= a.slowNs(c) {
-		return p.MinNs
+	slow := a.slowNs(c)
+	if h := a.usual.probe[probePath{c.Node, c.Conn}]; h != nil && h.ValueAtQuantile(50) < slow {
+		return h.ValueAtQuantile(50)
+	}
+	if p.P50Ns >= slow {
+		return a.usual.fastestNs(p)
 	}
 	return p.P50Ns
 }
 
-// baselineOfOp is the median of the call's command at the end from which the tap saw it, or where that is slow, the
-// fastest call of all commands: what the path can do.
+// baselineOfOp is the median of the call's command at the end from which the tap saw it: before the time of the
+// recording, where that is known. Where that is slow, it is the fastest call of all commands: what the path can do.
 func (a *latencies) baselineOfOp(c recording.Call) int64 {
 	side := recording.Client
 	if c.Side == recording.Server {
 		side = recording.Server
 	}
-	if h := a.tap.of(c.Node, side, c.Op); h != nil {
-		if p50 := h.ValueAtQuantile(50); p50 < a.thresholdNs {
-			return p50
+	fastest := int64(0)
+	for _, t := range []tapHistograms{a.usual.tap, a.tap} {
+		if h := t.of(c.Node, side, c.Op); h != nil {
+			if p50 := h.ValueAtQuantile(50); p50 < a.thresholdNs {
+				return p50
+			}
+		}
+		if all := t.bySide[side]; all != nil && (fastest == 0 || all.Min() < fastest) {
+			fastest = all.Min()
 		}
 	}
-	if all := a.tap.bySide[side]; all != nil {
-		return all.Min()
-	}
-	return 0
+	return fastest
 }

@@ -38,6 +38,41 @@ func TestDistanceIsNotSlow(t *testing.T) {
 	}
 }
 
+// In the recording of an incident all calls can be slow: what was usual before it is the baseline, and no distance.
+func TestBaselineBeforeAnIncident(t *testing.T) {
+	incident := func(before bool) *Ledger {
+		r := tap{recording.New()}
+		r.SetMeta(recording.MetaTarget, node)
+		r.latencies("client GET", ms(40), 100)
+		if before {
+			r.latenciesOf(recording.Before(recording.SourceTap), "client GET", ms(0.5), 900)
+			r.latenciesOf(recording.Before(recording.SourceProbe), "kept GET", ms(0.5), 60)
+		}
+		for i := range 100 {
+			at := ms(float64(i * 100))
+			r.call("10.0.0.8:1", "client", "GET", at, at+ms(40))
+			slowCall(r.Recording, at, at+ms(40))
+		}
+		r.Index()
+		return Build(r.Recording)
+	}
+	if l := incident(false); len(l.Slow) != 0 {
+		t.Errorf("without a time before it %d calls are slow", len(l.Slow))
+	}
+	l := incident(true)
+	if len(l.Slow) != 200 || l.ThresholdNs != ms(5) {
+		t.Fatalf("%d slow calls from %d ns on", len(l.Slow), l.ThresholdNs)
+	}
+	for _, a := range l.Slow {
+		if a.BaselineNs < ms(0.4) || a.BaselineNs > ms(0.6) {
+			t.Errorf("the baseline of a call of the %s is %d ns", a.Call.Source, a.BaselineNs)
+		}
+	}
+	if l.Latency.P50Ns < ms(39) {
+		t.Errorf("calls before the incident count as its own: the median is %d ns", l.Latency.P50Ns)
+	}
+}
+
 // A call on a new connection takes the round trips of its handshake, too: it is slow later than others, which are not
 // slow later because of it.
 func TestEachPathHasItsThreshold(t *testing.T) {

@@ -33,14 +33,40 @@ func probeHistograms(rec *recording.Recording) map[probePath]*hdrhistogram.Histo
 	if !rec.Thinned() {
 		return nil
 	}
+	return byProbePath(rec, recording.SourceProbe)
+}
+
+func byProbePath(rec *recording.Recording, source string) map[probePath]*hdrhistogram.Histogram {
 	out := map[probePath]*hdrhistogram.Histogram{}
-	for _, h := range rec.HistogramSums(recording.SourceProbe) {
+	for _, h := range rec.HistogramSums(source) {
 		if conn, _, ok := strings.Cut(h.Op, " "); ok { // "kept GET"
 			k := probePath{h.Node, conn}
 			out[k] = merge(out[k], h.Sum)
 		}
 	}
 	return out
+}
+
+// usual is what calls took in the time before that of the recording, which is of an incident. Empty where that is not
+// known.
+type usual struct {
+	probe map[probePath]*hdrhistogram.Histogram
+	tap   tapHistograms
+}
+
+func readUsual(rec *recording.Recording, inner map[string]bool) usual {
+	return usual{
+		byProbePath(rec, recording.Before(recording.SourceProbe)),
+		readTapHistograms(rec, recording.Before(recording.SourceTap), inner),
+	}
+}
+
+// fastestNs is the fastest call of a path, at the time of the recording or before it.
+func (u usual) fastestNs(p Path) int64 {
+	if h := u.probe[probePath{p.Node, p.Conn}]; h != nil {
+		return min(p.MinNs, h.Min())
+	}
+	return p.MinNs
 }
 
 // tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of
@@ -54,11 +80,11 @@ type tapHistograms struct {
 // opKey is a command at a node, seen from one end of its connections: recording.Client or recording.Server.
 type opKey struct{ node, side, op string }
 
-func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHistograms {
+func readTapHistograms(rec *recording.Recording, source string, inner map[string]bool) tapHistograms {
 	t := tapHistograms{
 		map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{},
 	}
-	for _, h := range rec.HistogramSums(recording.SourceTap) {
+	for _, h := range rec.HistogramSums(source) {
 		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
 		if !ok {
 			continue

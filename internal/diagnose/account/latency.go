@@ -36,12 +36,16 @@ type latencies struct {
 	load        map[string]*hdrhistogram.Histogram    // by node
 	probe       map[probePath]*hdrhistogram.Histogram // nil: all its calls are recorded
 	tap         tapHistograms
+	usual       usual
 	thresholdNs int64
 	set         bool // the threshold was set by the user
 }
 
 func readLatencies(rec *recording.Recording, h *hops) *latencies {
-	a := &latencies{load: loadHistograms(rec), probe: probeHistograms(rec), tap: readTapHistograms(rec, h.inner())}
+	a := &latencies{
+		load: loadHistograms(rec), probe: probeHistograms(rec), usual: readUsual(rec, h.inner()),
+		tap: readTapHistograms(rec, recording.SourceTap, h.inner()),
+	}
 	a.paths = a.probePaths(rec)
 	for node, h := range a.load {
 		if h.TotalCount() > 0 {

@@ -47,14 +47,16 @@ func (r tap) call(conn, side, op string, from, to int64, segs ...recording.Segme
 }
 
 // latencies of all calls of a command at one end.
-func (r tap) latencies(op string, ns int64, calls int64) {
+func (r tap) latencies(op string, ns int64, calls int64) { r.latenciesOf(recording.SourceTap, op, ns, calls) }
+
+func (r tap) latenciesOf(source, op string, ns int64, calls int64) {
 	h := hdrhistogram.New(1, int64(60e9), 2)
 	_ = h.RecordValues(ns, calls) // within its bounds
 	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
 		panic(err)
 	}
-	r.Histogram(recording.Histogram{Second: 1, Source: recording.SourceTap, Node: node, Op: op, HDR: b})
+	r.Histogram(recording.Histogram{Second: 1, Source: source, Node: node, Op: op, HDR: b})
 }
 
 func (r tap) polled() {

@@ -1,0 +1,112 @@
+package ring_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/ring"
+	"slowpath/internal/recording"
+)
+
+// TestCutOfNodes: of the other nodes that are watched nothing is in a cut, and neither its target nor its nodes are
+// theirs; what is of no single node is there.
+func TestCutOfNodes(t *testing.T) {
+	const other = "10.0.0.9:6379"
+	r, c, _ := opened(t, t.TempDir(), ring.Options{})
+	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
+	r.SetMeta(recording.MetaTarget, other)
+	r.SetMeta(recording.MetaNodes, recording.Detail([]string{other, node}))
+	for i := range int64(100) {
+		ns := startNs + i*1e8
+		c.ns.Store(ns)
+		for _, of := range []string{node, other} {
+			one := call(ns)
+			one.Node = of
+			r.Call(one)
+			r.Histogram(recording.Histogram{Second: ns / 1e9, Source: recording.SourceProbe, Node: of, Op: "kept GET"})
+			r.Sample(recording.Sample{
+				TimeNs: ns, Source: recording.SourceServer, Subject: of, Name: "used_memory", Value: float64(i),
+			})
+			r.Event(recording.Event{TimeNs: ns, Source: recording.SourceServer, Subject: of, Kind: "fork"})
+			r.Snapshot(recording.Snapshot{TimeNs: ns, Source: recording.SourceServer, Subject: of, Name: "config"})
+		}
+		r.Sample(recording.Sample{TimeNs: ns, Source: recording.SourceHost, Subject: "host", Name: "load", Value: 1})
+	}
+	rec := cut(t, r, ring.Cut{From: time.Unix(0, startNs+2e9), To: time.Unix(0, startNs+8e9), Nodes: []string{node}})
+	if got := rec.Nodes(); len(got) != 1 || got[0] != node || rec.Meta[recording.MetaTarget] != node {
+		t.Errorf("it is of %v, its target is %s", got, rec.Meta[recording.MetaTarget])
+	}
+	for _, one := range rec.Calls {
+		if one.Node != node {
+			t.Fatalf("a call of %s", one.Node)
+		}
+	}
+	for _, h := range rec.Histograms {
+		if h.Node != node {
+			t.Fatalf("latencies of %s", h.Node)
+		}
+	}
+	of := func(subject string) int {
+		return len(rec.EventsOf(recording.SourceServer, subject, "fork")) +
+			len(rec.Series(recording.SourceServer, subject, "used_memory"))
+	}
+	if _, seen := rec.SnapshotOf(recording.SourceServer, other, "config"); of(other) != 0 || seen {
+		t.Errorf("%d rows of the other node, a snapshot: %v", of(other), seen)
+	}
+	if len(rec.Calls) != 60 || of(node) == 0 || len(rec.Series(recording.SourceHost, "host", "load")) == 0 {
+		t.Errorf("%d calls, %d rows of the node", len(rec.Calls), of(node))
+	}
+}
+
+// TestCutKnowsWhatWasUsual: of the time before a cut it has the latencies, apart from its own.
+func TestCutKnowsWhatWasUsual(t *testing.T) {
+	r, c, _ := opened(t, t.TempDir(), ring.Options{})
+	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
+	r.SetMeta(recording.MetaTarget, node)
+	for i := range int64(100) {
+		ns := startNs + i*1e9
+		c.ns.Store(ns)
+		r.Call(call(ns))
+		for _, source := range []string{recording.SourceProbe, recording.SourceTap} {
+			r.Histogram(recording.Histogram{Second: ns / 1e9, Source: source, Node: node, Op: "kept GET"})
+		}
+	}
+	rec := cut(t, r, ring.Cut{
+		From: time.Unix(0, startNs+80e9), To: time.Unix(0, startNs+90e9), Before: 30 * time.Second,
+	})
+	for source, want := range map[string][3]int64{
+		recording.SourceProbe: {80, 89, 10}, recording.SourceTap: {80, 89, 10},
+		recording.Before(recording.SourceProbe): {50, 79, 30}, recording.Before(recording.SourceTap): {50, 79, 30},
+	} {
+		var got [3]int64
+		for _, h := range rec.Histograms {
+			if h.Source == source {
+				if got[2] == 0 {
+					got[0] = h.Second - startNs/1e9
+				}
+				got[1], got[2] = h.Second-startNs/1e9, got[2]+1
+			}
+		}
+		if got != want {
+			t.Errorf("%s: the first, the last and how many: %v, want %v", source, got, want)
+		}
+	}
+	if start, _ := rec.Window(); start != startNs+80e9 || len(rec.Calls) != 10 {
+		t.Errorf("it begins at %d with %d calls", start-startNs, len(rec.Calls))
+	}
+}
+
+func cut(t *testing.T, r *ring.Ring, c ring.Cut) *recording.Recording {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cut.slowpath")
+	if err := r.SaveCut(t.Context(), c, path); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := recording.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
