@@ -26,7 +26,8 @@ type diagnosis struct {
 		Nodes []string `json:"nodes"`
 	} `json:"target"`
 	Callers []struct {
-		Name string `json:"name"`
+		Name      string `json:"name"`
+		SlowCalls int64  `json:"slow_calls"`
 	} `json:"callers"`
 }
 
@@ -56,8 +57,14 @@ func (d diagnosis) into(in *Incident) {
 	for _, n := range d.Target.Nodes {
 		in.Nodes = appendFoundBy(in.Nodes, n)
 	}
+	slow := 0
 	for _, c := range d.Callers {
-		in.Callers = appendFoundBy(in.Callers, c.Name)
+		slow += int(min(c.SlowCalls, 1))
+	}
+	for _, c := range d.Callers {
+		if slow == 0 || c.SlowCalls > 0 { // the others did not notice it
+			in.Callers = appendFoundBy(in.Callers, c.Name)
+		}
 	}
 	for i, f := range d.Findings {
 		if i > 0 {

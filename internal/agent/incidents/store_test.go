@@ -19,7 +19,7 @@ var at = time.Date(2026, 11, 24, 3, 12, 7, 0, time.UTC)
 
 const judged = `{"schema":"slowpath.diagnosis/v1","verdict":"findings","summary":"Too little CPU.",
 "populations":[{"name":"users","slow_calls":812},{"name":"probe","slow_calls":3,"failed_calls":2}],
-"target":{"nodes":["10.0.0.5:6379"]},"callers":[{"name":"shop"}],
+"target":{"nodes":["10.0.0.5:6379"]},"callers":[{"name":"shop","slow_calls":7},{"name":"reports"}],
 "latency":{"slow_calls":815},"findings":[{"cause":"server-cfs-throttled"},{"cause":"other"}]}`
 
 func open(t testing.TB, dir string, l incidents.Limits) *incidents.Store {
