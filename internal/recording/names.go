@@ -22,9 +22,11 @@ const (
 	SourceRecording = "recording"
 )
 
-// Before is the source of the histograms that a source wrote in the time before that of the recording: what was usual
-// there.
-func Before(source string) string { return "before:" + source }
+// beforePrefix is that of the sources of rows which were written in the time before that of the recording.
+const beforePrefix = "before:"
+
+// Before is the source of what a source wrote in the time before that of the recording. See Recording.Earlier.
+func Before(source string) string { return beforePrefix + source }
 
 // Names of the source load: the connection of all of its calls, which have one baseline; the two prefixes of the op of
 // its histograms; and the error of a call that had no reply when the load ended.

@@ -269,7 +269,7 @@ func (x *reader) readHistograms() error {
 		x.share(&h.Source, &h.Node, &h.Op)
 		if h.HDR = hdr; !x.only.sums(h) {
 			h.HDR = bytes.Clone(hdr)
-			x.rec.Histograms = append(x.rec.Histograms, h)
+			x.rec.Histogram(h)
 			return true
 		}
 		last := len(x.rec.Histograms) - 1
@@ -361,7 +361,7 @@ func (x *reader) readEvents() error {
 		if x.rec.packed != nil && e.Source == SourceTap && ofConns(e.Kind) {
 			x.rec.packed.add(e)
 		} else {
-			x.rec.Events = append(x.rec.Events, e)
+			x.rec.Event(e)
 		}
 		return true
 	})
@@ -375,7 +375,7 @@ func (x *reader) readSnapshots() error {
 			return false
 		}
 		x.share(&s.Source, &s.Subject, &s.Name, &s.Body)
-		x.rec.Snapshots = append(x.rec.Snapshots, s)
+		x.rec.Snapshot(s)
 		return true
 	})
 }

@@ -21,6 +21,7 @@ type Recording struct {
 	Profiles   []Profile
 	// Damage says in a sentence which rows of its file could not be read; empty: all were.
 	Damage   string
+	earlier  *Recording         // see Earlier
 	segments map[int64]*partsOf // by call id
 	parts    []part             // of all segments
 	placeOf  map[part]uint64    // in parts
@@ -73,6 +74,7 @@ func (r *Recording) Call(c Call, segs ...Segment) {
 
 // Histogram implements Sink.
 func (r *Recording) Histogram(h Histogram) {
+	r = r.of(&h.Source)
 	r.Histograms = append(r.Histograms, h)
 	if !r.summed {
 		r.sums = nil
@@ -83,10 +85,16 @@ func (r *Recording) Histogram(h Histogram) {
 func (r *Recording) Sample(s Sample) { r.addSample(s) }
 
 // Event implements Sink.
-func (r *Recording) Event(e Event) { r.Events = append(r.Events, e) }
+func (r *Recording) Event(e Event) {
+	r = r.of(&e.Source)
+	r.Events = append(r.Events, e)
+}
 
 // Snapshot implements Sink.
-func (r *Recording) Snapshot(s Snapshot) { r.Snapshots = append(r.Snapshots, s) }
+func (r *Recording) Snapshot(s Snapshot) {
+	r = r.of(&s.Source)
+	r.Snapshots = append(r.Snapshots, s)
+}
 
 // Profile implements ProfileSink.
 func (r *Recording) Profile(p Profile) { r.Profiles = append(r.Profiles, p) }
@@ -95,6 +103,7 @@ func (r *Recording) Profile(p Profile) { r.Profiles = append(r.Profiles, p) }
 func (r *Recording) SetMeta(key, value string) { r.Meta[key] = value }
 
 func (r *Recording) addSample(s Sample) {
+	r = r.of(&s.Source)
 	k := seriesKey{s.Source, s.Subject, s.Name}
 	r.series[k] = append(r.series[k], Point{s.TimeNs, s.Value})
 }
@@ -114,6 +123,7 @@ func (r *Recording) Index() {
 	}
 	r.indexConns()
 	r.indexEvents()
+	r.indexEarlier()
 }
 
 // sortByTime is stable. Most rows are in order already.

@@ -44,6 +44,9 @@ func (r *Recording) Without(sources ...string) *Recording {
 	if !gone(SourceTap) {
 		out.conns, out.packed = r.conns, r.packed
 	}
+	if r.earlier != nil {
+		out.earlier = r.earlier.Without(sources...)
+	}
 	out.parts, out.placeOf = slices.Clip(r.parts), maps.Clone(r.placeOf)
 	out.indexEvents()
 	return out

@@ -60,8 +60,9 @@ func TestCutOfNodes(t *testing.T) {
 	}
 }
 
-// TestCutKnowsWhatWasUsual: of the time before a cut it has the latencies, apart from its own.
-func TestCutKnowsWhatWasUsual(t *testing.T) {
+// TestCutKnowsWhatWasBefore: of the time before a cut it has latencies, what held then and what changed, apart from its
+// own.
+func TestCutKnowsWhatWasBefore(t *testing.T) {
 	r, c, _ := opened(t, t.TempDir(), ring.Options{})
 	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
 	r.SetMeta(recording.MetaTarget, node)
@@ -72,25 +73,58 @@ func TestCutKnowsWhatWasUsual(t *testing.T) {
 		for _, source := range []string{recording.SourceProbe, recording.SourceTap} {
 			r.Histogram(recording.Histogram{Second: ns / 1e9, Source: source, Node: node, Op: "kept GET"})
 		}
+		for at, name := range map[int64]string{0: "before", 60: "between", 85: "in"} { // when each changes
+			v := float64(0)
+			if i >= at && at > 0 {
+				v = 1
+			}
+			if i == 0 || i == at {
+				r.Sample(recording.Sample{
+					TimeNs: ns, Source: recording.SourceServer, Subject: node, Name: name, Value: v,
+				})
+				r.Snapshot(recording.Snapshot{
+					TimeNs: ns, Source: recording.SourceServer, Subject: node, Name: name, Body: fmt.Sprint(v),
+				})
+			}
+		}
 	}
 	rec := cut(t, r, ring.Cut{
 		From: time.Unix(0, startNs+80e9), To: time.Unix(0, startNs+90e9), Before: 30 * time.Second,
 	})
-	for source, want := range map[string][3]int64{
-		recording.SourceProbe: {80, 89, 10}, recording.SourceTap: {80, 89, 10},
-		recording.Before(recording.SourceProbe): {50, 79, 30}, recording.Before(recording.SourceTap): {50, 79, 30},
-	} {
-		var got [3]int64
+	of := func(rec *recording.Recording) (first, last int64, n int) {
 		for _, h := range rec.Histograms {
-			if h.Source == source {
-				if got[2] == 0 {
-					got[0] = h.Second - startNs/1e9
-				}
-				got[1], got[2] = h.Second-startNs/1e9, got[2]+1
+			if n == 0 {
+				first = h.Second - startNs/1e9
 			}
+			last, n = h.Second-startNs/1e9, n+1
 		}
-		if got != want {
-			t.Errorf("%s: the first, the last and how many: %v, want %v", source, got, want)
+		return first, last, n
+	}
+	for _, tt := range []struct {
+		rec         *recording.Recording
+		first, last int64
+		histograms  int
+		steps       map[string]int
+	}{
+		{rec, 80, 89, 20, map[string]int{"before": 1, "between": 1, "in": 2}},
+		{rec.Earlier(), 50, 79, 60, map[string]int{"before": 1, "between": 2, "in": 1}},
+	} {
+		if first, last, n := of(tt.rec); first != tt.first || last != tt.last || n != tt.histograms {
+			t.Errorf("%d histograms of %d to %d, want %d of %d to %d", n, first, last, tt.histograms, tt.first, tt.last)
+		}
+		for name, want := range tt.steps {
+			if got := tt.rec.Series(recording.SourceServer, node, name); len(got) != want {
+				t.Errorf("%s has %d values, want %d", name, len(got), want)
+			}
+			snapshots := 0
+			for _, s := range tt.rec.Snapshots {
+				if s.Name == name && s.Source == recording.SourceServer {
+					snapshots++
+				}
+			}
+			if snapshots != want {
+				t.Errorf("%s has %d snapshots, want %d", name, snapshots, want)
+			}
 		}
 	}
 	if start, _ := rec.Window(); start != startNs+80e9 || len(rec.Calls) != 10 {

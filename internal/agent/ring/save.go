@@ -22,7 +22,7 @@ const (
 // Cut is what is saved of a ring: the time [From, To).
 type Cut struct {
 	From, To time.Time
-	// Before is how long a time before From is what it is compared with: of its calls the latencies are saved.
+	// Before is how long a time before From is what it is compared with: see recording.Recording.Earlier.
 	Before time.Duration
 	// Nodes, if there are any, are the only ones that are saved. What is of no single node is saved as well.
 	Nodes []string

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -13,7 +14,8 @@ import (
 type window struct {
 	out          *recording.Writer
 	fromNs, toNs int64
-	usualNs      int64           // from then on to fromNs latencies are kept as those before it
+	earlierNs    int64           // from then on to fromNs rows are kept as those before it
+	earlierHeld  bool            // what held at earlierNs is kept
 	nodes        map[string]bool // of whom rows are kept; nil: of all
 	others       map[string]bool // the other nodes that are watched
 
@@ -37,7 +39,7 @@ type window struct {
 func newWindow(out *recording.Writer, o outline, c Cut) *window {
 	fromNs, toNs := o.align(c.From.UnixNano(), c.To.UnixNano())
 	w := &window{
-		out: out, fromNs: fromNs, toNs: toNs, usualNs: fromNs - int64(c.Before), before: newState(), first: true,
+		out: out, fromNs: fromNs, toNs: toNs, earlierNs: fromNs - int64(c.Before), before: newState(), first: true,
 		counters: map[seriesKey]*counter{}, lossesOf: map[noteKey]*losses{}, metas: map[string]string{},
 		broken: map[string]bool{}, used: map[string]bool{}, others: map[string]bool{},
 	}
@@ -71,6 +73,50 @@ func (w *window) inside(ns int64) bool { return !w.earlier(ns) && ns < w.toNs }
 // earlier reports whether it ended before the window. A watch that begins in the window is in it from its first row.
 func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs && !w.whole }
 
+// shortlyBefore reports whether a time is in that before the window of which rows are kept.
+func (w *window) shortlyBefore(ns int64) bool {
+	return ns >= w.earlierNs && ns < w.fromNs && !w.carrying
+}
+
+// keptBefore leaves out what is of single connections: it is much, and changes with each call.
+func keptBefore(subject string) bool { return !strings.HasPrefix(subject, recording.ConnPrefix) }
+
+// notBefore are kinds of events of which nothing is kept of the time before a window: those of single connections, and
+// those that say what was not seen.
+var notBefore = [...]string{
+	recording.KindOpen, recording.KindHandshake, recording.KindClose, recording.KindBlindSpot, recording.KindUnseen,
+}
+
+func beforeSample(s recording.Sample) recording.Sample {
+	s.Source = recording.Before(s.Source)
+	return s
+}
+
+func beforeSnapshot(s recording.Snapshot) recording.Snapshot {
+	s.Source = recording.Before(s.Source)
+	return s
+}
+
+// holdEarlier writes what held when the time before the window began, so that a change in it is one.
+func (w *window) holdEarlier() {
+	if w.earlierHeld {
+		return
+	}
+	w.earlierHeld = true
+	for k, v := range w.before.series {
+		s := recording.Sample{TimeNs: w.earlierNs, Source: k.source, Subject: k.subject, Name: k.name, Value: v.value}
+		if keptBefore(s.Subject) && !sinceBegin(s) {
+			w.out.Sample(beforeSample(s))
+		}
+	}
+	for _, v := range w.before.snapshots {
+		if keptBefore(v.Subject) {
+			v.TimeNs = w.earlierNs
+			w.out.Snapshot(beforeSnapshot(v))
+		}
+	}
+}
+
 // Call implements recording.Sink.
 func (w *window) Call(c recording.Call, segs ...recording.Segment) {
 	if w.inside(c.EndNs) && !w.others[c.Node] {
@@ -93,7 +139,7 @@ func (w *window) Histogram(h recording.Histogram) {
 	if inside {
 		w.rows++
 		w.out.Histogram(h)
-	} else if h.Second >= w.usualNs/1e9 && h.Second < w.fromNs/1e9 && !w.carrying {
+	} else if w.shortlyBefore(h.Second * 1e9) {
 		h.Source = recording.Before(h.Source)
 		w.out.Histogram(h)
 	}
@@ -109,6 +155,10 @@ func (w *window) Sample(s recording.Sample) {
 	}
 	switch {
 	case w.earlier(s.TimeNs):
+		if w.shortlyBefore(s.TimeNs) && keptBefore(s.Subject) {
+			w.holdEarlier()
+			w.out.Sample(beforeSample(s))
+		}
 		w.before.sample(s)
 		if c := w.counterOf(s); c != nil {
 			*c = counter{base: s.Value, last: s.Value}
@@ -155,6 +205,11 @@ func (w *window) Event(e recording.Event) {
 	history := !w.carrying && w.blockNs >= w.fromNs && w.blockNs < w.toNs && e.TimeNs < w.fromNs
 	switch end := e.TimeNs + max(e.DurationNs, 0); {
 	case w.earlier(end) && !history:
+		if w.shortlyBefore(e.TimeNs) && !slices.Contains(notBefore[:], e.Kind) {
+			early := e
+			early.Source = recording.Before(e.Source)
+			w.out.Event(early)
+		}
 		w.before.event(e)
 		if e.Kind == recording.KindUnseen {
 			w.lossesSince(&e).restart(e)
@@ -178,6 +233,10 @@ func (w *window) Snapshot(s recording.Snapshot) {
 	}
 	switch {
 	case w.earlier(s.TimeNs):
+		if w.shortlyBefore(s.TimeNs) && keptBefore(s.Subject) {
+			w.holdEarlier()
+			w.out.Snapshot(beforeSnapshot(s))
+		}
 		w.before.snapshot(s)
 	case w.inside(s.TimeNs):
 		w.rows++

@@ -33,12 +33,12 @@ func probeHistograms(rec *recording.Recording) map[probePath]*hdrhistogram.Histo
 	if !rec.Thinned() {
 		return nil
 	}
-	return byProbePath(rec, recording.SourceProbe)
+	return byProbePath(rec)
 }
 
-func byProbePath(rec *recording.Recording, source string) map[probePath]*hdrhistogram.Histogram {
+func byProbePath(rec *recording.Recording) map[probePath]*hdrhistogram.Histogram {
 	out := map[probePath]*hdrhistogram.Histogram{}
-	for _, h := range rec.HistogramSums(source) {
+	for _, h := range rec.HistogramSums(recording.SourceProbe) {
 		if conn, _, ok := strings.Cut(h.Op, " "); ok { // "kept GET"
 			k := probePath{h.Node, conn}
 			out[k] = merge(out[k], h.Sum)
@@ -55,10 +55,11 @@ type usual struct {
 }
 
 func readUsual(rec *recording.Recording, inner map[string]bool) usual {
-	return usual{
-		byProbePath(rec, recording.Before(recording.SourceProbe)),
-		readTapHistograms(rec, recording.Before(recording.SourceTap), inner),
+	before := rec.Earlier()
+	if before == nil {
+		return usual{}
 	}
+	return usual{byProbePath(before), readTapHistograms(before, inner)}
 }
 
 // fastestNs is the fastest call of a path, at the time of the recording or before it.
@@ -80,11 +81,11 @@ type tapHistograms struct {
 // opKey is a command at a node, seen from one end of its connections: recording.Client or recording.Server.
 type opKey struct{ node, side, op string }
 
-func readTapHistograms(rec *recording.Recording, source string, inner map[string]bool) tapHistograms {
+func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHistograms {
 	t := tapHistograms{
 		map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{},
 	}
-	for _, h := range rec.HistogramSums(source) {
+	for _, h := range rec.HistogramSums(recording.SourceTap) {
 		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
 		if !ok {
 			continue

@@ -44,7 +44,7 @@ type latencies struct {
 func readLatencies(rec *recording.Recording, h *hops) *latencies {
 	a := &latencies{
 		load: loadHistograms(rec), probe: probeHistograms(rec), usual: readUsual(rec, h.inner()),
-		tap: readTapHistograms(rec, recording.SourceTap, h.inner()),
+		tap: readTapHistograms(rec, h.inner()),
 	}
 	a.paths = a.probePaths(rec)
 	for node, h := range a.load {
