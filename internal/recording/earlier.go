@@ -2,6 +2,8 @@ package recording
 
 import (
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,4 +33,27 @@ func (r *Recording) indexEarlier() {
 	delete(r.earlier.Meta, MetaStart)
 	r.earlier.Meta[MetaEnd] = r.Meta[MetaStart]
 	r.earlier.Index()
+	from, _ := strconv.ParseInt(r.Meta[MetaStart], 10, 64)
+	for _, s := range r.earlier.series {
+		from = min(from, s[0].TimeNs)
+	}
+	r.earlier.Meta[MetaStart] = strconv.FormatInt(from, 10)
+}
+
+// WithEarlier is the recording as one that began when Earlier does: for what was changed, as it is the only evidence of
+// that time that counts. Rows are shared with the original, which must not change meanwhile.
+func (r *Recording) WithEarlier() *Recording {
+	if r.earlier == nil {
+		return r
+	}
+	out := r.Without()
+	out.earlier = nil
+	out.Meta[MetaStart] = r.earlier.Meta[MetaStart]
+	out.Events = append(slices.Clone(r.earlier.Events), out.Events...)
+	out.Snapshots = append(slices.Clone(r.earlier.Snapshots), out.Snapshots...)
+	for k, s := range r.earlier.series {
+		out.series[k] = append(slices.Clone(s), out.series[k]...)
+	}
+	out.indexEvents()
+	return out
 }
