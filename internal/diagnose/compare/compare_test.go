@@ -100,8 +100,8 @@ func TestRareStalls(t *testing.T) {
 	}
 	many, few, fewer := of(60), of(4), of(3)
 	if d := many.Diagnosis; d.Stalls.Count != 60 ||
-		!strings.Contains(d.Summary, "rare stalls: 240 of 60 000 calls in 60 s were slow (up to 60 ms), "+
-			"in 60 stalls (60 per minute)") {
+		!strings.Contains(d.Summary, "Healthy but for rare stalls: 240 of 60 000 calls in 60 s were slow (up to 60 ms), in "+
+			"60 stalls (60 per minute)") {
 		t.Errorf("%+v: %s", d.Stalls, d.Summary)
 	}
 	for _, tt := range []struct {
