@@ -59,8 +59,8 @@ func TestJSONKeys(t *testing.T) {
 	}
 	finding := "cause layer title nodes slow_calls of excess_share claimed_share confidence grade samples evidence " +
 		"against fix fix_steps see"
-	wantKeys(t, doc, "schema version target window sources populations latency stalls verdict summary findings "+
-		"account excess lost_time worst blind_spots cost")
+	wantKeys(t, doc, "schema version target window sources populations latency verdict summary findings account "+
+		"excess lost_time worst blind_spots cost")
 	lost := doc["lost_time"].(map[string]any)
 	wantKeys(t, lost, "states causes")
 	wantKeys(t, lost["states"].([]any)[0], "actor state ns")

@@ -117,27 +117,7 @@ func metrics(before, after Side, b, a *verdict.Population) []Metric {
 		}
 		out = append(out, m)
 	}
-	return append(out, share("slow_share", b.SlowCalls, b.Calls, a.SlowCalls, a.Calls), stalls(before, after))
-}
-
-// leastStalls of both sides together say that one has more.
-const leastStalls = 6
-
-// stalls compares the stalls of each minute. They are rare and come by chance, so that of all of them the part of each
-// side is that of its time: its interval (Wilson) says whether it is not.
-func stalls(before, after Side) Metric {
-	b, a := before.Diagnosis.Stalls, after.Diagnosis.Stalls
-	m := Metric{Name: "stalls_per_minute", Before: b.PerMinute, After: a.PerMinute, Verdict: Same}
-	low, high := stats.Proportion(b.Count, b.Count+a.Count)
-	time := before.Diagnosis.Window.Seconds / max(before.Diagnosis.Window.Seconds+after.Diagnosis.Window.Seconds, 1e-9)
-	switch {
-	case b.Count+a.Count < leastStalls:
-	case low > time:
-		m.Verdict = Better
-	case high < time:
-		m.Verdict = Worse
-	}
-	return m
+	return append(out, share("slow_share", b.SlowCalls, b.Calls, a.SlowCalls, a.Calls))
 }
 
 // share compares two shares by their intervals (Wilson): they differ where these have nothing in common.
@@ -302,13 +282,13 @@ func (c *Comparison) weight(m Metric) float64 {
 	return math.Abs(c.LostAfter - c.LostBefore)
 }
 
-// notable reports whether a metric changed by at least a share. A change of the share of slow calls, and one of stalls,
-// is as large as that of what callers lost for each call, by the median call. That calls fail is always notable.
+// notable reports whether a metric changed by at least a share. A change of the share of slow calls is as large as that
+// of what callers lost for each call, by the median call. That calls fail is always notable.
 func (c *Comparison) notable(m Metric, least float64) bool {
 	switch m.Name {
 	case "failed_share":
 		return true
-	case "slow_share", "stalls_per_minute":
+	case "slow_share":
 		i := slices.IndexFunc(c.Metrics, func(of Metric) bool { return of.Name == "p50_ns" })
 		return i >= 0 && math.Abs(c.LostAfter-c.LostBefore) >= least*c.Metrics[i].Before
 	}
@@ -372,8 +352,6 @@ func (m Metric) text() string {
 		return "the share of failed ones went from " + percent(m.Before) + " to " + percent(m.After)
 	case "slow_share":
 		return "the share of slow ones went from " + percent(m.Before) + " to " + percent(m.After)
-	case "stalls_per_minute":
-		return fmt.Sprintf("stalls went from %s to %s per minute", format.Rounded(m.Before), format.Rounded(m.After))
 	case "p50_ns":
 		return "p50 went from " + format.Brief(int64(m.Before)) + " to " + format.Brief(int64(m.After))
 	}

@@ -1,11 +1,8 @@
 package compare
 
 import (
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/corpus"
@@ -44,7 +41,7 @@ func TestOf(t *testing.T) {
 		if tt.is == "new" && !strings.Contains(c.Summary, "process-frozen is new") {
 			t.Errorf("%s: %s", tt.name, c.Summary)
 		}
-		if len(c.Metrics) != 6 {
+		if len(c.Metrics) != 5 {
 			t.Errorf("%s: %+v", tt.name, c.Metrics)
 		}
 	}
@@ -61,62 +58,6 @@ func TestFailed(t *testing.T) {
 	c = Of(gone, frozen, [2]string{"a", "b"}, Notable)
 	if c.Verdict != Better {
 		t.Errorf("%s: %s", c.Verdict, c.Summary)
-	}
-}
-
-// TestRareStalls: of a thousand calls four wait for a stall of 60 ms. Each side says so, and that they are gone is a
-// difference, while the median and p99 stay as they are. One stall more or less is none.
-func TestRareStalls(t *testing.T) {
-	const seconds, perSecond, node = 60, 1000, "127.0.0.1:6379"
-	of := func(stalls int) Side {
-		rec := recording.New()
-		rec.SetMeta(recording.MetaTarget, node)
-		rec.SetMeta(recording.MetaStart, "1000000000")
-		rec.SetMeta(recording.MetaEnd, strconv.Itoa((seconds+1)*1e9))
-		rec.SetMeta(recording.MetaSource+recording.SourceTap, `{"name":"tap","used":true}`)
-		for s := range int64(seconds) {
-			h := hdrhistogram.New(1, int64(60e9), 2)
-			_ = h.RecordValues(int64(200e3), perSecond-4) // within its bounds
-			if s%int64(seconds/stalls) == 0 {
-				_ = h.RecordValues(int64(60e6), 4)
-				for caller := range 4 {
-					at := (s+1)*1e9 + int64(caller)*1e6
-					rec.Call(recording.Call{
-						Source: recording.SourceTap, Side: recording.Client, Op: "GET", Node: node, Slot: -1,
-						Conn: "10.0.0.8:" + strconv.Itoa(caller), IntendedNs: at, StartNs: at, EndNs: at + 60e6,
-					})
-				}
-			}
-			text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rec.Histogram(recording.Histogram{
-				Second: s + 1, Source: recording.SourceTap, Node: node, Op: "client GET", HDR: text,
-			})
-		}
-		rec.Index()
-		return SideOf(rec, "test")
-	}
-	many, few, fewer := of(60), of(4), of(3)
-	if d := many.Diagnosis; d.Stalls.Count != 60 ||
-		!strings.Contains(d.Summary, "Healthy but for rare stalls: 240 of 60 000 calls in 60 s were slow (up to 60 ms), in "+
-			"60 stalls (60 per minute)") {
-		t.Errorf("%+v: %s", d.Stalls, d.Summary)
-	}
-	for _, tt := range []struct {
-		name          string
-		before, after Side
-		verdict, says string
-	}{
-		{"they are gone", many, few, Better, "stalls went from 60 to 4 per minute"},
-		{"they came", few, many, Worse, "stalls went from 4 to 60 per minute"},
-		{"by chance", few, fewer, Same, "No notable difference"},
-	} {
-		c := Of(tt.before, tt.after, [2]string{}, Notable)
-		if c.Verdict != tt.verdict || !strings.Contains(c.Summary, tt.says) {
-			t.Errorf("%s: %s: %s %+v", tt.name, c.Verdict, c.Summary, c.Metrics)
-		}
 	}
 }
 

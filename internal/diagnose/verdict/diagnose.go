@@ -35,7 +35,6 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		Hops:          hopsOf(c),
 		Callers:       callersOf(c),
 		Worst:         worst(c.Ledger),
-		Stalls:        stallsOf(c),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
@@ -53,11 +52,6 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		relabel(&d)
 	}
 	return d
-}
-
-func stallsOf(c *facts.Case) Stalls {
-	s := c.Ledger.Stalls()
-	return Stalls{s.Count, float64(s.Count) * 60 / c.Seconds(), s.LostNs, s.WorstNs}
 }
 
 func selectedCallsOf(rec *recording.Recording) *recording.SelectedCalls {

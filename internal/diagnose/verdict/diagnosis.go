@@ -35,9 +35,8 @@ type Diagnosis struct {
 	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
 	Callers       []Caller                 `json:"callers,omitempty"`
 	Excess        Excess                   `json:"excess"`
-	LostTime      LostTime                 `json:"lost_time"` // the same by causes and states
-	Worst         []Worst                  `json:"worst"`     // the slowest call of each stall
-	Stalls        Stalls                   `json:"stalls"`
+	LostTime      LostTime                 `json:"lost_time"`        // the same by causes and states
+	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
 	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
 	BlindSpots    []recording.BlindSpot    `json:"blind_spots"`
 	Cost          []cause.Evidence         `json:"cost"` // what the watch itself cost
@@ -75,14 +74,6 @@ type Population struct {
 	P99Ns  int64 `json:"p99_ns,omitempty"`
 	P999Ns int64 `json:"p999_ns,omitempty"`
 	MaxNs  int64 `json:"max_ns,omitempty"`
-}
-
-// Stalls are the times in which calls were slow: of calls that overlap, one.
-type Stalls struct {
-	Count     int     `json:"count"`
-	PerMinute float64 `json:"per_minute"`
-	LostNs    int64   `json:"lost_ns"`  // what all of its callers lost
-	WorstNs   int64   `json:"worst_ns"` // the longest call
 }
 
 // Latency sums up the calls, in nanoseconds from the intended start to the reply in hand. Its numbers are of different

@@ -46,9 +46,6 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	if few && slowest < facts.HealthyMaxNs || own > mostOwn {
 		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(d), seconds,
 			format.Brief(slowest))
-		if rare := rareStalls(d, seconds); rare != "" {
-			s = rare
-		}
 		if !(few && slowest < facts.HealthyMaxNs) {
 			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
 				"this host did not run slowpath itself in time.", slowOf(d), format.Brief(slowest))
@@ -58,27 +55,6 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(d),
 			seconds, format.Brief(slowest)) + capturedSilence(c)
-}
-
-// rareStalls says of slow calls that are no pattern how often they come, and where their time passed: of some thousand
-// calls one is as slow, and those who wait for it notice. Empty where they are fewer still.
-func rareStalls(d Diagnosis, seconds string) string {
-	const (
-		leastStalls = 3     // Bound: guess, fewer have no rate.
-		leastShare  = 0.001 // Bound: guess, what p99.9 shows.
-	)
-	all := d.Latency.Calls + d.Latency.UserCalls
-	if d.Stalls.Count < leastStalls || float64(d.Latency.SlowCalls) < leastShare*float64(all) {
-		return ""
-	}
-	s := fmt.Sprintf("Healthy but for rare stalls: %s in %s were slow (up to %s), in %d stalls (%s per minute), which "+
-		"took callers %s.", slowOf(d), seconds, format.Brief(d.Stalls.WorstNs), d.Stalls.Count,
-		format.Rounded(d.Stalls.PerMinute), format.Brief(d.Stalls.LostNs))
-	if len(d.Account) > 0 && d.Account[0].State != account.Unexplained {
-		s += fmt.Sprintf(" %s of their time passed in %s %s.", format.Percent(d.Account[0].Share), d.Account[0].Actor,
-			d.Account[0].State)
-	}
-	return s
 }
 
 // few reports whether so few calls were slow that it is no pattern.
