@@ -47,7 +47,9 @@ func (r tap) call(conn, side, op string, from, to int64, segs ...recording.Segme
 }
 
 // latencies of all calls of a command at one end.
-func (r tap) latencies(op string, ns int64, calls int64) { r.latenciesOf(recording.SourceTap, op, ns, calls) }
+func (r tap) latencies(op string, ns int64, calls int64) {
+	r.latenciesOf(recording.SourceTap, op, ns, calls)
+}
 
 func (r tap) latenciesOf(source, op string, ns int64, calls int64) {
 	h := hdrhistogram.New(1, int64(60e9), 2)
