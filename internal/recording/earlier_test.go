@@ -60,7 +60,9 @@ func TestEarlier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, r := range map[string]*recording.Recording{"in memory": inMemory, "read": read, "a part": read.Without()} {
+	for what, r := range map[string]*recording.Recording{
+		"in memory": inMemory, "read": read, "a part": read.Without(),
+	} {
 		check(what, r, 60e9, 1, 1)
 		check(what+", earlier", r.Earlier(), 10e9, 1, 1)
 		check(what+", with it", r.WithEarlier(), 10e9, 2, 1)
