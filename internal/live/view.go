@@ -32,7 +32,7 @@ const (
 	maxParts   = 64    // segments of one of them
 	maxNodes   = 64    // nodes; rows of further ones are left out
 	maxOps     = 64    // commands per node
-	maxCallers = 1024  // programs and hosts
+	maxCallers = 1024  // processes and hosts
 	maxConns   = 32768 // connections whose caller is known
 	maxSamples = 4096  // numbers that are kept
 	maxTexts   = 256   // snapshots
@@ -62,8 +62,12 @@ type View struct {
 	slow     []SlowCall // a ring, in order of Number
 	numbered uint64     // slow calls so far
 
-	callers map[string]*caller
-	conns   map[string]*conn
+	callers  map[string]*caller
+	conns    map[string]*conn
+	programs map[int]string              // what processes run
+	remote   map[[2]string]float64       // calls of other hosts, by node and host, as they were counted
+	made     map[int64]map[*caller]int64 // calls of the last seconds, of which the rows say that they ended then
+	ended    int                         // callers that have lost their last connection since ended ones were joined
 
 	meta    map[string]string
 	samples map[sampleKey]recording.Sample
@@ -87,7 +91,9 @@ func New(o Options) *View {
 	}
 	return &View{
 		o: o, seconds: max(int64(o.Keep/time.Second), 1), nodes: map[string]*node{}, callers: map[string]*caller{},
-		conns: map[string]*conn{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
+		conns: map[string]*conn{}, programs: map[int]string{},
+		remote: map[[2]string]float64{}, made: map[int64]map[*caller]int64{},
+		meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
 		texts: map[[2]string]string{}, blind: map[recording.BlindSpot]bool{}, unseen: map[string]recording.Unseen{},
 		waiting: map[chan struct{}]bool{},
 	}
@@ -153,6 +159,10 @@ func (v *View) Snapshot(s recording.Snapshot) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if s.Name == recording.SnapshotProgram || s.Name == recording.SnapshotEnds {
+		v.learnOf(s)
+		return
+	}
 	k := [2]string{s.Subject, s.Name}
 	if _, known := v.texts[k]; known || len(v.texts) < maxTexts {
 		v.texts[k] = s.Body
@@ -173,6 +183,7 @@ func (v *View) Sample(s recording.Sample) {
 	defer v.mu.Unlock()
 	if s.Source == recording.SourceTap {
 		v.countErrors(s)
+		v.countRemote(s)
 	}
 	k := sampleKey{s.Source, s.Subject, s.Name}
 	if _, known := v.samples[k]; known || keepsSample(s) && len(v.samples) < maxSamples {
@@ -182,7 +193,8 @@ func (v *View) Sample(s recording.Sample) {
 
 // keepsSample leaves out what there are many of: threads, processes, connections and the counters of commands.
 func keepsSample(s recording.Sample) bool {
-	return !strings.HasPrefix(s.Subject, recording.ConnPrefix) && !strings.HasPrefix(s.Name, "thread.") &&
+	return !strings.HasPrefix(s.Subject, recording.ConnPrefix) &&
+		!strings.HasPrefix(s.Name, recording.CallsFromPrefix) && !strings.HasPrefix(s.Name, "thread.") &&
 		!strings.HasPrefix(s.Name, "cmdstat_") && !strings.HasPrefix(s.Name, "latencystat_")
 }
 

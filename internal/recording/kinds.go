@@ -22,7 +22,11 @@ const (
 	// host, subject node: the process of the server has ended; the process that listens there now; Detail ServerProcess
 	KindProcessEnded = "process-ended"
 	KindProcessFound = "process-found"
-	KindNeighbours   = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
+	KindMark         = "mark"    // watch, subject machine: somebody marked this time; Detail MarkDetail
+	KindPackage      = "package" // host, subject machine: it was installed, upgraded or removed; Detail PackageDetail
+	// host, subject machine: routes, queueing disciplines or nftables were changed; Detail NetworkChangeDetail
+	KindNetworkChange = "network-change"
+	KindNeighbours    = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve
@@ -52,6 +56,8 @@ const (
 	KindCollection = "collection"
 	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail DNSQueryDetail
 	KindDNSQuery = "lookup"
+	// tap, subject node: a command that changed the server (Administers), at its reply; Detail AdminCommandDetail
+	KindAdminCommand = "admin-command"
 	// tap, subject node: the server's part of a slow call of slowpath itself; Detail ServedDetail
 	KindServed = "served"
 )

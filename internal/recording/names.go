@@ -18,6 +18,8 @@ const (
 	// SourceCapture reads packets from a file. What it sees of calls and connections are rows of SourceTap: the tap
 	// sees the same from the same end, and more.
 	SourceCapture = "capture"
+	// SourceWatch is the watch itself: what somebody tells the agent, and targets that cannot be watched.
+	SourceWatch = "watch"
 	// SourceRecording is the recording itself: rows that it could not take, or keep. All sources rest on them.
 	SourceRecording = "recording"
 )
@@ -65,6 +67,14 @@ const (
 // ErrorRepliesPrefix begins the names of the samples of the tap that count error replies; then come the end of the
 // connection that counted, the command, and the first word of the error: "error_replies.server.CLIENT LIST.NOPERM".
 const ErrorRepliesPrefix = "error_replies."
+
+// CallsFromPrefix begins the names of the samples of the tap that count the calls that came from other hosts, where
+// only the server's end is seen; then comes the host's address, or CallsFromOthers for those beyond a number of hosts:
+// "calls_from.10.0.0.7".
+const (
+	CallsFromPrefix = "calls_from."
+	CallsFromOthers = "other"
+)
 
 // ErrorRepliesName is the name of such a sample.
 func ErrorRepliesName(side, op, code string) string {

@@ -12,9 +12,10 @@ import (
 
 type findingPage struct {
 	ID, Title, Facts, Because string
+	By                        []string
 	Number                    int
 	Fix                       []stepPage
-	For, Against              factsPage
+	For, Against, Before      factsPage
 	See                       []linkPage
 }
 
@@ -41,9 +42,13 @@ func findingsView(fs []cause.Finding) (out []findingPage) {
 		if f.Because != "" {
 			v.Because = plain(rootOf(fs, f.Because))
 		}
+		for _, c := range f.Culprits {
+			v.By = append(v.By, plain(c.Text))
+		}
 		v.Fix = fixView(f.FixSteps)
 		v.For = factsView("Proof", f.Evidence, i == 0)
 		v.Against = factsView("Against", f.Against, true)
+		v.Before = factsView("Changed before", changesBefore(f.Changes), true)
 		for _, u := range f.See {
 			link := linkPage{Text: plain(u)}
 			if strings.HasPrefix(u, "https://") {

@@ -113,8 +113,9 @@ func (f *Finding) supportMovedKeys(n *facts.Node, h facts.SuspectClaim, commands
 	}
 }
 
-// supportCommands adds what the server reports of each command, for the worst three.
+// supportCommands adds what the server reports of each command, for the worst three, and who sent them.
 func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
+	f.blameCommands(n, ss)
 	type sum struct {
 		account.Suspect
 		count    int
@@ -137,10 +138,8 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
 		t.reported[s.Record] = true
-		if who := s.Process; who != "" {
-			t.clients[who] = true
-		} else if s.Client != "" {
-			t.clients[facts.HostOf(s.Client)] = true
+		if who := n.WhoSent(s); who.Known() {
+			t.clients[who.Key()] = true
 		}
 	}
 	for _, key := range order[:min(len(order), 3)] {

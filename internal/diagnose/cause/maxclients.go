@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -40,6 +39,7 @@ var maxClients = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients",
 	},
+	Changes: []string{"maxclients", "timeout"},
 	Loses:   facts.LostWaiting,
 	Explain: explainMaxClients,
 }
@@ -84,6 +84,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
 	}
 	f.supportTurnedAway(n)
+	f.blameCrowds(n.Crowds())
 	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
@@ -97,7 +98,7 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if e.Side == recording.Client && e.By == recording.Server && e.Calls == 0 && e.AgeNs > 0 {
 			away++
-			who[e.Comm]++
+			who[n.ProcessName(e.PID, e.Comm)]++
 		}
 	}
 	if away > 0 {
@@ -115,31 +116,41 @@ func clientLimit(n *facts.Node) int {
 	return n.ConfigInt("maxclients")
 }
 
-// crowdOf names the addresses with the most connections.
+// mostOfCrowd is the part of all connections from which whoever has them is a culprit.
+// Bound: arithmetic, it decides who is listed.
+const mostOfCrowd = 0.25
+
+// blameCrowds adds who has so many connections that there are few for others.
+func (f *Finding) blameCrowds(crowds []facts.Crowd) {
+	all := 0
+	for _, c := range crowds {
+		all += c.Connections
+	}
+	for _, c := range crowds {
+		if float64(c.Connections) >= mostOfCrowd*float64(all) {
+			f.Blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
+		}
+	}
+}
+
+// crowdOf names the callers with the most connections: by CLIENT LIST and the host, else the hosts that the server
+// counted.
 func crowdOf(n *facts.Node) string {
+	if crowds := n.Crowds(); len(crowds) > 0 {
+		return facts.CrowdsText(crowds, 3)
+	}
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
 	var counts struct {
-		Clients int            `json:"clients"`
-		Host    map[string]int `json:"host"`
+		Host map[string]int64 `json:"host"`
 	}
-	if !ok || json.Unmarshal([]byte(s.Body), &counts) != nil || counts.Clients == 0 {
+	if !ok || json.Unmarshal([]byte(s.Body), &counts) != nil {
 		return ""
 	}
-	hosts := make([]string, 0, len(counts.Host))
-	for h := range counts.Host {
-		hosts = append(hosts, h)
-	}
-	sort.Slice(hosts, func(i, j int) bool {
-		if counts.Host[hosts[i]] != counts.Host[hosts[j]] {
-			return counts.Host[hosts[i]] > counts.Host[hosts[j]]
-		}
-		return hosts[i] < hosts[j]
-	})
 	var out []string
-	for _, h := range hosts[:min(len(hosts), 3)] {
+	for _, h := range facts.KeysByValue(counts.Host) {
 		out = append(out, fmt.Sprintf("%s (%d)", h, counts.Host[h]))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out[:min(len(out), 3)], ", ")
 }
 
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
@@ -157,11 +168,15 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 			"Close connections that are idle for 5 minutes").
 			Risking("a library that does not open a new one reports an error"))
 	}
-	return append(fix, remedy.Step{
+	smaller := remedy.Step{
 		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
 		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
 			"and for operators",
-	})
+	}
+	if crowds := n.Crowds(); len(crowds) > 0 {
+		smaller.Text += ". Most of the connections are those of " + facts.CrowdsText(crowds, 1)
+	}
+	return append(fix, smaller)
 }
 
 // raiseMaxClients is with a higher limit of open files where that of the process is too low: the server raises it no

@@ -2,9 +2,11 @@ package facts
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Case is a recording with its accounts: what the causes judge.
@@ -21,7 +23,9 @@ type Case struct {
 	Applications []*Application
 	// Processes are the host source's snapshots of calling processes, in order of time.
 	Processes []ProcessSnapshot
-	threads   map[int]*Threads
+	// Programs are what calling processes run, by process id.
+	Programs map[int]recording.Program
+	threads  map[int]*Threads
 	// overhead is the cached result of TotalOverhead.
 	overhead *Overhead
 	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
@@ -44,6 +48,10 @@ type Node struct {
 
 	config        map[string]string // of CONFIG GET
 	callers       []*Caller         // cached, as is what follows
+	ends          []*Conn           // all clients' ends that the tap saw, also those of no caller
+	connOwners    once[map[string][]connOwner]
+	adminCommands once[[]AdminCommand]
+	listed        once[map[string]Client] // the last lines of CLIENT LIST by address
 	churn         *Churn
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage
@@ -60,7 +68,7 @@ type Node struct {
 func New(rec *recording.Recording) *Case {
 	c := &Case{
 		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
-		Processes: processSnapshotsOf(rec),
+		Processes: processSnapshotsOf(rec), Programs: programsOf(rec),
 	}
 	c.StartNs, c.EndNs = rec.Window()
 	for _, a := range rec.Nodes() {
@@ -76,6 +84,9 @@ func newNode(c *Case, address string) *Node {
 	}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceServer, address, "config"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.config) // a damaged snapshot is as good as none
+	}
+	if v, ok := n.Series(series.MaxMemory).Last(); ok && n.config["maxmemory"] != "" { // INFO is read more often
+		n.config["maxmemory"] = strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceHost, address, "cgroup"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.Cgroup)

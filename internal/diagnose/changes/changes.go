@@ -1,0 +1,107 @@
+// Package changes is what was changed at the servers and their hosts during a watch, derived from what a
+// recording has of it: settings, commands that change a server, restarts, roles and maps, limits. It says nothing about
+// causes.
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// Kind is a kind of change.
+type Kind string
+
+// Kinds of changes.
+const (
+	Setting    Kind = "setting"     // a parameter of the server (CONFIG SET)
+	Command    Kind = "command"     // a command that changes the server, its cluster or its other clients
+	Restart    Kind = "restart"     // of the server
+	Version    Kind = "version"     // of the server
+	Role       Kind = "role"        // of the server: primary or replica
+	Map        Kind = "map"         // of the cluster: who owns the slots
+	Limit      Kind = "limit"       // of a cgroup of the server: CPU quota, memory
+	CPUs       Kind = "cpus"        // on which the server may run
+	Caller     Kind = "caller"      // a program that was not there before
+	NewCommand Kind = "new-command" // that the server had not counted before
+	Load       Kind = "load"        // how much callers ask rose at once
+	Network    Kind = "network"     // routes, queueing disciplines, nftables of the host
+	Package    Kind = "package"     // packages of the host
+	Mark       Kind = "mark"        // what somebody told the agent, such as a deploy
+)
+
+// Change is something that was changed.
+type Change struct {
+	Kind Kind
+	// Node is the server that it is about; empty for the host, or several.
+	Node string
+	// Span is when: it is exact to its length. Times are nanoseconds since the Unix epoch.
+	facts.Span
+	// Names are what a cause names it by: the parameter, the command, "cpu quota".
+	Names []string
+	// Text says what was changed: "CONFIG SET maxmemory 100mb (before: 0)".
+	Text string
+	// By is who changed it, each by the name of its process or its address; several where it may be one of them.
+	By []string
+	// Source is the source that saw it.
+	Source string
+}
+
+// Of are the changes of a case, in order of time.
+func Of(c *facts.Case) (out []Change) {
+	for _, n := range c.Nodes {
+		h := history{n: n}
+		h.settings()
+		h.commands()
+		h.restarts()
+		h.roles()
+		h.limits()
+		h.load()
+		out = append(out, h.all...)
+	}
+	out = append(out, slotMaps(c)...)
+	for _, e := range c.Rec.EventsOf(recording.SourceWatch, recording.SubjectMachine, recording.KindMark) {
+		out = append(out, Change{
+			Kind: Mark, Span: facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs}, Names: []string{"mark"},
+			Source: e.Source, Text: "marked: " + recording.DetailOf[recording.MarkDetail](e).Text,
+		})
+	}
+	out = append(append(out, network(c)...), packages(c)...)
+	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.FromNs, b.FromNs) })
+	return out
+}
+
+// history collects the changes of a node.
+type history struct {
+	n   *facts.Node
+	all []Change
+}
+
+func (h *history) add(c Change) {
+	c.Node = h.n.Address
+	h.all = append(h.all, c)
+}
+
+// who names a client by its process, where it is on this host, else by its address and what the server knows of it.
+func (h *history) who(client, process string, atNs int64) string {
+	for _, caller := range h.n.Callers() {
+		for _, k := range caller.Conns {
+			if caller.PID > 0 && k.Client == client && k.OpenNs <= atNs && (k.CloseNs == 0 || k.CloseNs >= atNs) {
+				return caller.Name
+			}
+		}
+	}
+	if process != "" {
+		return process
+	}
+	return h.n.ClientText(account.Suspect{Client: client})
+}
+
+// changed says what has which value now, and which it had.
+func changed(what, to, from string) string {
+	return fmt.Sprintf("%s %s (before: %s)", what, value(to), value(from))
+}
