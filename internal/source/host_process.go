@@ -48,6 +48,7 @@ const (
 	sparingListen    = time.Second            // the accept queue
 	sparingCounters  = 2 * time.Second        // counters of the host, the cgroup and the processes,
 	sparingDrain     = 100 * time.Millisecond // what the tap saw,
+	sparingReports   = 4 << 20                // bytes of it meanwhile,
 	sparingCallers   = 5 * time.Second        // the waits of callers,
 	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients
 )

@@ -49,7 +49,7 @@ type Options struct {
 	// below 20 ms (200 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
 	// is full for less than a second.
 	Sparing bool
-	Pace    *clock.Pace // at which a sparing watch reads the host's counters, sockets and processes
+	Pace    *clock.Pace // at which a sparing watch asks servers, makes calls of its own and reads the host
 	Frames  string      // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
@@ -307,7 +307,7 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 				return probe.Watch(ctx, probe.Options{
 					Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Slow: r.slow(),
 					Rate: rate, FreshRate: min(probe.DefaultFreshRate, rate/5),
-					HashTag: n.hashTag, PingOnly: n.identity.ClusterEnabled && n.hashTag == "",
+					HashTag: n.hashTag, PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Pace: r.Pace,
 				})
 			})
 		})
@@ -325,6 +325,7 @@ func (r *run) watchServer(ctx context.Context, n node) {
 	r.runSource(ctx, "server", n, func() error {
 		return server.Watch(ctx, server.Options{
 			Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
+			Pace: r.Pace,
 		})
 	})
 }

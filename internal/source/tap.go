@@ -21,7 +21,7 @@ func (r *run) loadTap() {
 		Connections: r.Connections, Budget: r.TapBudget,
 	}
 	if r.Sparing {
-		o.DrainEvery = sparingDrain
+		o.DrainEvery, o.ReportBytes = sparingDrain, sparingReports
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of

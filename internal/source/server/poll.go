@@ -161,7 +161,7 @@ func (w *watch) between(cost time.Duration, sure bool) time.Duration {
 	if !sure {
 		d = min(d, max(w.Every, unsureRound))
 	}
-	return d
+	return max(d, w.Every*time.Duration(w.Pace.Times()))
 }
 
 // takeNewest compares the newest entry of SLOWLOG with the last one that was read, to find how many are new.

@@ -78,6 +78,9 @@ func Load(o Options, nodes int) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.ReportBytes > 0 {
+		spec.Maps[kernelMapEvents].MaxEntries = o.ReportBytes
+	}
 	l, err := load(spec)
 	if err != nil {
 		return nil, err
