@@ -123,6 +123,9 @@ func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, la
 			Enable: "watch for a shorter time",
 		})
 	}
+	if perSecond, known := in.numbers["instantaneous_ops_per_sec"]; known && w.Load != nil {
+		w.Load(perSecond)
+	}
 	w.in = in
 	if text := jsonObject(in.text); text != w.text {
 		w.text = text
