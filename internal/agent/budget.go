@@ -306,8 +306,8 @@ func (b *budget) reduced() string {
 }
 
 func (b *budget) paceSays() string {
-	return fmt.Sprintf("while no calls are slow, servers and their hosts are asked %d times as rarely, and as many times "+
-		"fewer calls are made of our own: what they say comes later", b.times)
+	return fmt.Sprintf("while no calls are slow, servers and their hosts are asked %d times as rarely, and as many "+
+		"times fewer calls are made of our own: what they say comes later", b.times)
 }
 
 // hooks is what the kernel programs took when that was measured, at the begin of the watch.

@@ -62,7 +62,8 @@ func TestAgentBudget(t *testing.T) {
 	if n := b.pass(40*time.Second, 0.03); n != 0 || b.options().Pace.Times() != 8 {
 		t.Errorf("%d restarts, %+v: three times above it, much more rarely", n, b.options())
 	}
-	if n := b.pass(20*time.Minute, 0.012); n != 0 || b.options().Pace.Times() != mostPace || !strings.Contains(b.Cost().Over, "may take 1.0 % (--cpu-budget)") {
+	if n := b.pass(20*time.Minute, 0.012); n != 0 || b.options().Pace.Times() != mostPace ||
+		!strings.Contains(b.Cost().Over, "may take 1.0 % (--cpu-budget)") {
 		t.Errorf("%d restarts for a fifth above the budget: %+v", n, b.Cost())
 	}
 	n := b.pass(10*time.Minute, 0.014)

@@ -25,7 +25,7 @@ const (
 	hdrHead         = 40 // bytes before the counts
 	hdrPackedHead   = 8
 	maxHDRCount     = 1 << 54 // larger ones have another form in the ninth byte
-	hdrStored       = 96      // bytes that are not worth to be compressed: a few counts, which are those of most seconds
+	hdrStored       = 96      // bytes; so few counts, as most seconds have, are not compressed
 )
 
 // packers are used again: their compressor takes 800 kB.

@@ -20,7 +20,7 @@ type quiet struct {
 const (
 	quietPace    = 5
 	quietLoad    = 150 // commands per second, of which slowpath itself makes up to 70
-	alertedAfter = 10 * time.Second
+	alertedAfter = 5 * time.Second
 )
 
 // load takes how many commands a server serves per second.
