@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -22,6 +23,7 @@ func (r *run) loadTap() {
 	}
 	if r.Sparing {
 		o.DrainEvery, o.ReportBytes = sparingDrain, sparingReports
+		o.MinWork = max(cmp.Or(o.Slow, tap.DefaultSlow)/sparingWork, tap.DefaultMinWork)
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of
