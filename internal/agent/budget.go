@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,36 +27,21 @@ type Cost struct {
 	RSS       int64   // bytes, now
 	CPUBudget float64 // 0: none
 	RSSBudget int64
-	Reduced   string // what is done less of to keep the budget, and what is not seen for it
+	Reduced   string // what is done less of to keep the budget, and what comes later or is not seen for it
+	Over      string // says how the budget is not kept; empty: it is, or the watch has just begun
+	Sampled   bool   // connections are left out to keep it
 }
 
-// Over reports whether the budget is not kept, or only by seeing less.
-func (c Cost) Over() bool {
-	return c.Reduced != "" || c.CPUBudget > 0 && c.CPU > c.CPUBudget || c.RSSBudget > 0 && c.RSS > c.RSSBudget
-}
-
-// step is what is given up when the agent takes more than its budget, the cheapest loss first.
-type step struct {
-	say    string
-	reduce func(*source.Options) // nil: the host is read at a slower pace, for which the watch goes on
-}
-
-var steps = []step{
-	{say: "the counters, sockets and processes of the host are read half as often: what they say comes later"},
-	{
-		"the tap follows a part of the connections, at a third of its budget: of the others slow calls are not seen; " +
-			"slowpath's own calls are made five times more rarely",
-		func(o *source.Options) {
-			o.TapBudget, o.ProbeRate = usedBudget(o.TapBudget)/3, max(o.ProbeRate/5, leastProbeRate)
-		},
-	},
-	{
-		"the files of the host are not read: CPU quotas, run queues, disks and freezes are seen by the tap alone",
-		func(o *source.Options) { o.NoHost = true },
-	},
-}
-
-const leastProbeRate = 0.1 // calls per second
+// What the agent does less of where it takes more than its budget, in this order. First it asks servers and their hosts
+// more rarely, from the begin where there are many; it makes calls of its own more rarely, too. While calls are slow it
+// does so less. Then the tap follows a part of the connections. If that does not suffice, health says so.
+const (
+	mostPace       = 16 // times as rarely as one server is asked
+	serversPerPace = 4  // that are asked as often as one
+	incidentPace   = 8  // in an incident it is so many times as often
+	samplesSay     = "the tap follows a part of the connections, at a third of its budget: of the others slow calls " +
+		"are not seen"
+)
 
 func usedBudget(b float64) float64 {
 	if b == 0 {
@@ -66,25 +53,27 @@ func usedBudget(b float64) float64 {
 // Times of the budget.
 const (
 	measureEvery = 10 * time.Second
-	// A step is taken when the budget is not kept for several minutes, or at once when a minute takes farTooMuch times
-	// the budget. One for which the watch begins again costs half a second of CPU time, and it sees nothing meanwhile:
-	// that is done where several minutes take worthRestart times the budget.
+	// The pace changes when the budget is not kept for halfMinute. Connections are left out when several minutes take
+	// worthRestart times the budget, or one farTooMuch: for that the watch begins again, which costs half a second of
+	// CPU time, and it sees nothing meanwhile.
+	halfMinute   = 3  // measurements
 	overMinute   = 6  // measurements
 	overMinutes  = 30 // measurements
 	farTooMuch   = 2
 	worthRestart = 1.25
-	slowerPace   = 2
 	// settleTime is not counted after the begin of a watch: the kernel programs are loaded and everything is read once.
 	settleTime = 90 * time.Second
-	stepEvery  = 5 * time.Minute
 	backAfter  = 30 * time.Minute
 	backBelow  = 0.5 // of the budget
+	paceBelow  = 0.4 // of the budget: twice as much is well within it
 	// inIncident is how many times its budget the agent may take while calls are slow: to record each of them costs
 	// more, and is what it is there for.
 	inIncident = 5
 	// goHeapPart of the memory is for Go's heap: the rest is the program itself, and what the kernel's programs report
-	// through, which counts twice.
+	// through, which counts twice. It is more where leastRoom of what is in use would not be left between collections:
+	// with less, Go does nothing but collect.
 	goHeapPart = 0.4
+	leastRoom  = 0.3
 	// gcPercent is by how much the heap grows between two collections, in percent of what is in use.
 	gcPercent = 200
 	// timerSlack is how late the kernel may end a sleep. Sources that must be on time use clock.Alarm, which it does
@@ -104,18 +93,19 @@ type budget struct {
 	mu       sync.Mutex
 	cost     Cost
 	cpu      []time.Duration // of this process, at the measurements of the last minute
-	usual    []time.Duration // the same for some minutes, without incidents and the begin of a watch
-	level    int             // steps that are taken
-	pace     clock.Pace      // at which the host is read
+	usual    []time.Duration // the same of some minutes in which nothing changed: the begin, the pace, an incident
+	times    int64           // as rarely as one server is asked, outside of incidents
+	pace     clock.Pace      // the same now
+	sampled  bool            // connections are left out
 	began    time.Time       // the watch
 	released time.Time       // pages that only the begin of the watch needed, or that others need; zero: not since then
 	incident time.Time       // when calls were slow last
-	changed  time.Time       // the level
+	inOne    bool            // at the last measurement, or in the minute before
 	below    time.Time       // since when it is far below the budget; zero: it is not
 	backWait time.Duration   // how long it must be
 }
 
-func newBudget(a *Agent) *budget { return &budget{a: a, backWait: backAfter} }
+func newBudget(a *Agent) *budget { return &budget{a: a, times: 1, backWait: backAfter} }
 
 // keep measures until ctx ends.
 func (b *budget) keep(ctx context.Context) {
@@ -129,6 +119,7 @@ func (b *budget) keep(ctx context.Context) {
 			b.mu.Unlock()
 		}
 		b.measure(time.Now(), ownCPU(), ownRSS())
+		b.limitHeap(b.a.settings.Load().Memory)
 		select {
 		case <-ctx.Done():
 			return
@@ -142,9 +133,7 @@ func (b *budget) keep(ctx context.Context) {
 // others sleeps for 20 µs again and again while one of them runs: with late timers it does so less often.
 func (b *budget) limitRuntime() {
 	s := b.a.settings.Load()
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(goHeapPart * float64(s.Memory)))
-	}
+	b.limitHeap(s.Memory)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -154,50 +143,93 @@ func (b *budget) limitRuntime() {
 	}
 }
 
-// watchBegins has the cost of the begin left out.
-func (b *budget) watchBegins() {
+// limitHeap has Go collect garbage before it takes more than its part of the memory, but leaves it room to work in.
+func (b *budget) limitHeap(memory int64) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	now := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(now)
+	live, other := now[0].Value.Uint64(), now[1].Value.Uint64()
+	for _, heap := range now[2:] {
+		other -= min(heap.Value.Uint64(), other)
+	}
+	debug.SetMemoryLimit(max(int64(goHeapPart*float64(memory)), int64((1+leastRoom)*float64(live))+int64(other)))
+}
+
+// watchBegins has the cost of the begin of a watch of so many servers left out.
+func (b *budget) watchBegins(servers int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.began, b.cpu, b.usual = time.Now(), nil, nil
+	for b.times < mostPace && int(b.times)*serversPerPace < servers {
+		b.times *= 2
+	}
+	b.setPace()
 	debug.FreeOSMemory() // what the begin of a watch took: the kernel's types, the programs
 	b.released = time.Time{}
 }
 
-// measure takes the CPU time and the memory of this process, and decides whether to give up more, or less.
+// setPace has the pace followed. b.mu is held.
+func (b *budget) setPace() {
+	b.usual = nil
+	b.pace.Set(b.times)
+	if b.inOne {
+		b.pace.Set(b.times / incidentPace)
+	}
+}
+
+// measure takes the CPU time and the memory of this process, and decides whether to do less, or more again.
 func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	s := b.a.settings.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	settling := b.began.IsZero() || now.Sub(b.began) < settleTime
-	incident := now.Sub(b.incident) <= (overMinute+1)*measureEvery // the last minute has a part of it
-	if settling || incident {
+	age := now.Sub(b.began)
+	settling := b.began.IsZero() || age < settleTime
+	// The last minute has a part of it.
+	if inOne := now.Sub(b.incident) <= (overMinute+1)*measureEvery; inOne != b.inOne {
+		b.inOne = inOne
+		b.setPace()
+	}
+	begun := !b.began.IsZero() && age > settleTime/3
+	if !begun {
 		b.usual = nil
 	}
 	b.cpu, b.usual = last(append(b.cpu, cpu), overMinute+1), last(append(b.usual, cpu), overMinutes+1)
 	b.cost = Cost{
 		CPU: coreOf(b.cpu), Hooks: b.hooks(), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory,
-		Reduced: b.reduced(),
+		Reduced: b.reduced(), Sampled: b.sampled,
 	}
-	begun := !b.began.IsZero() && now.Sub(b.began) >= settleTime/3
+	b.cost.Over = b.cost.over(!b.began.IsZero() && len(b.cpu) > halfMinute)
 	near, at := float64(rss) > nearLimit*float64(s.Memory), float64(rss) > atLimit*float64(s.Memory)
 	if begun && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at {
 		b.released = now
 		debug.FreeOSMemory()
 		releaseProgram()
 	}
-	if len(b.cpu) <= overMinute || settling || s.CPUBudget == 0 {
-		return
+	if begun && s.CPUBudget > 0 && len(b.usual) > halfMinute {
+		b.decide(now, s.CPUBudget, settling)
 	}
-	limit := s.CPUBudget
-	if incident {
-		limit *= inIncident
+}
+
+// over says how a budget is not kept. The CPU time is not looked at where it was measured for too short.
+func (c Cost) over(measured bool) string {
+	var out []string
+	if measured && c.CPUBudget > 0 && c.CPU > c.CPUBudget {
+		out = append(out, fmt.Sprintf("slowpath takes %s of a core, and may take %s (--cpu-budget)",
+			format.Percent(c.CPU), format.Percent(c.CPUBudget)))
 	}
-	switch {
-	case incident && b.cost.CPU > limit, b.cost.CPU > farTooMuch*limit:
-		b.decide(now, b.cost.CPU, limit)
-	case len(b.usual) > overMinutes:
-		b.decide(now, coreOf(b.usual), limit)
+	if c.RSSBudget > 0 && c.RSS > c.RSSBudget {
+		out = append(out, fmt.Sprintf("slowpath takes %s of memory, and may take %s (--memory)", format.Bytes(c.RSS),
+			format.Bytes(c.RSSBudget)))
 	}
+	return strings.Join(out, "; ")
 }
 
 // last are the last n.
@@ -212,41 +244,43 @@ func coreOf(cpu []time.Duration) float64 {
 	return float64(cpu[n]-cpu[0]) / float64(time.Duration(n)*measureEvery)
 }
 
-// decide takes a step, or goes one back, where this process takes so much of a core. b.mu is held.
-func (b *budget) decide(now time.Time, core, limit float64) {
-	if core > backBelow*limit {
+// decide has less done, or more again, by what the last minutes took. b.mu is held.
+func (b *budget) decide(now time.Time, limit float64, settling bool) {
+	allowed := limit
+	if b.inOne {
+		allowed *= inIncident
+	}
+	core, minutes := coreOf(b.usual), len(b.usual) > overMinutes
+	lately := coreOf(last(b.usual, halfMinute+1))
+	if core > backBelow*allowed || b.inOne {
 		b.below = time.Time{}
 	} else if b.below.IsZero() {
 		b.below = now
 	}
-	at := b.level
-	if at < len(steps) && steps[at].reduce != nil {
-		limit *= worthRestart
-	}
 	switch {
-	case core > limit && at < len(steps) && now.Sub(b.changed) >= stepEvery:
-		b.level++
-		if b.level > 1 && now.Sub(b.changed) < 2*stepEvery {
-			b.backWait = min(2*b.backWait, 24*time.Hour)
+	case lately > allowed && b.times < mostPace:
+		for before := b.times; b.times < mostPace && lately*float64(before) > allowed*float64(b.times); {
+			b.times *= 2
 		}
-		b.a.log.Warn("slowpath takes %s of a core, more than its budget of %s: %s", format.Percent(core),
-			format.Percent(b.a.settings.Load().CPUBudget), steps[at].say)
-	case b.level > 0 && !b.below.IsZero() && now.Sub(b.below) >= b.backWait:
-		b.level--
-		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(core), steps[b.level].say)
-		b.backWait = min(2*b.backWait, 24*time.Hour) // it may have been too much then, too
+		b.a.log.Warn("slowpath takes %s of a core, and may take %s: %s", format.Percent(lately), format.Percent(limit),
+			b.paceSays())
+	case !b.sampled && !settling && (minutes && core > worthRestart*allowed ||
+		len(b.usual) > overMinute && core > farTooMuch*allowed):
+		b.sampled = true
+		b.a.log.Warn("slowpath takes %s of a core, and may take %s: %s", format.Percent(core), format.Percent(limit),
+			samplesSay)
+		b.a.restartWatch()
+	case b.sampled && !b.below.IsZero() && now.Sub(b.below) >= b.backWait:
+		b.sampled, b.backWait = false, min(2*b.backWait, 24*time.Hour) // it may be too much again
+		b.a.log.Say("slowpath takes %s of a core: no longer so: %s", format.Percent(core), samplesSay)
+		b.a.restartWatch()
+	case !b.sampled && b.times > 1 && minutes && core < paceBelow*allowed && !b.inOne:
+		b.times /= 2
 	default:
 		return
 	}
-	b.changed, b.below, b.cpu, b.usual = now, time.Time{}, nil, nil
-	b.cost.Reduced = b.reduced()
-	b.pace.Set(1)
-	if b.level > 0 {
-		b.pace.Set(slowerPace)
-	}
-	if steps[min(at, b.level)].reduce != nil {
-		b.a.restartWatch()
-	}
+	b.setPace()
+	b.below, b.cost.Reduced, b.cost.Sampled = time.Time{}, b.reduced(), b.sampled
 }
 
 // reduce gives up what has to be.
@@ -254,20 +288,26 @@ func (b *budget) reduce(o *source.Options) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o.Pace = &b.pace
-	for _, s := range steps[:b.level] {
-		if s.reduce != nil {
-			s.reduce(o)
-		}
+	if b.sampled {
+		o.TapBudget = usedBudget(o.TapBudget) / 3
 	}
 }
 
 // reduced says what is given up. b.mu is held.
 func (b *budget) reduced() string {
 	var out []string
-	for _, s := range steps[:b.level] {
-		out = append(out, s.say)
+	if b.times > 1 {
+		out = append(out, b.paceSays())
+	}
+	if b.sampled {
+		out = append(out, samplesSay)
 	}
 	return strings.Join(out, "; ")
+}
+
+func (b *budget) paceSays() string {
+	return fmt.Sprintf("while no calls are slow, servers and their hosts are asked %d times as rarely, and as many "+
+		"times fewer calls are made of our own: what they say comes later", b.times)
 }
 
 // hooks is what the kernel programs took when that was measured, at the begin of the watch.

@@ -49,60 +49,92 @@ func (b *budgeted) options() source.Options {
 	return o
 }
 
-// TestAgentBudget: what costs too much for longer than the begin of a watch is given up, one after the other, and taken
-// up again the same way after there was room for long.
+// TestAgentBudget: what costs too much for longer than the begin of a watch is done more rarely, and taken up again the
+// same way after there was room for long.
 func TestAgentBudget(t *testing.T) {
 	b := newBudgeted()
-	if n := b.pass(settleTime/3, 0.9) + b.pass(time.Hour, 0.008); n != 0 || b.Cost().Over() {
+	if n := b.pass(settleTime/3, 0.9) + b.pass(time.Hour, 0.008); n != 0 || b.Cost().Over != "" || b.times != 1 {
 		t.Errorf("given up within the budget, or for the begin of a watch: %+v", b.Cost())
 	}
-	if n := b.pass(2*time.Minute, 0.011) + b.pass(5*time.Minute, 0.005) + b.pass(30*time.Second, 0.03); n != 0 {
-		t.Errorf("%d restarts for two minutes a bit above the budget, and half a minute far above it", n)
+	if n := b.pass(40*time.Second, 0.011); n != 0 || b.options().Pace.Times() != 2 {
+		t.Errorf("%d restarts, %+v: a bit above the budget, things are done more rarely", n, b.options())
 	}
-	if n := b.pass(time.Minute, 0.03); n != 0 || b.level != 1 || b.options().Pace.Times() != slowerPace {
-		t.Errorf("%d restarts, level %d, %+v: the first step goes without", n, b.level, b.options())
+	if n := b.pass(40*time.Second, 0.03); n != 0 || b.options().Pace.Times() != 8 {
+		t.Errorf("%d restarts, %+v: three times above it, much more rarely", n, b.options())
 	}
-	if n := b.pass(30*time.Second, 0.03); n != 0 {
-		t.Error("the next step comes at once")
+	if n := b.pass(20*time.Minute, 0.012); n != 0 || b.options().Pace.Times() != mostPace ||
+		!strings.Contains(b.Cost().Over, "may take 1.0 % (--cpu-budget)") {
+		t.Errorf("%d restarts for a fifth above the budget: %+v", n, b.Cost())
 	}
-	if n := b.pass(stepEvery, 0.001) + b.pass(3*stepEvery, 0.012); n != 0 {
-		t.Errorf("%d restarts for a fifth above the budget", n)
+	n := b.pass(10*time.Minute, 0.014)
+	if o := b.options(); n != 1 || o.TapBudget != tap.DefaultBudget/3 || o.NoHost || !b.Cost().Sampled {
+		t.Errorf("connections are left out then, %d restarts: %+v", n, o)
 	}
-	n := b.pass(stepEvery, 0.013)
-	if o := b.options(); n != 1 || o.TapBudget != tap.DefaultBudget/3 || o.ProbeRate != 0.2 || o.NoHost {
-		t.Errorf("after the second step, %d restarts: %+v", n, o)
+	if n := b.pass(5*time.Hour, 0.02); n != 0 || b.Cost().Over == "" {
+		t.Errorf("then it is said, %d restarts: %+v, %s", n, b.Cost(), b.log.String())
 	}
-	b.pass(time.Hour, 0.02)
-	said := strings.Count(b.log.String(), "more than its budget of 1.0 %")
-	if o := b.options(); !o.NoHost || b.level != len(steps) || !b.Cost().Over() || said != len(steps) {
-		t.Errorf("after all steps: %+v, %+v, %s", o, b.Cost(), b.log.String())
-	}
-	b.pass(20*time.Minute, 0.001)
-	if b.level != len(steps) {
+	if b.pass(20*time.Minute, 0.001); !b.sampled {
 		t.Error("taken up again after 20 minutes")
 	}
-	b.pass(48*time.Hour, 0.001)
-	if b.level != 0 || b.options().ProbeRate != 1 || b.options().Pace.Times() != 1 || b.Cost().Over() {
-		t.Errorf("after two days: level %d, %+v", b.level, b.Cost())
+	b.pass(2*time.Hour, 0.001)
+	if o := b.options(); o.TapBudget != 0 || o.Pace.Times() != 1 || b.Cost().Over != "" || b.Cost().Reduced != "" {
+		t.Errorf("after two hours: %+v, %+v", o, b.Cost())
+	}
+}
+
+// TestAgentBudgetIsSaidSoon: half a minute above the budget is enough for health, also while there is more to give up.
+func TestAgentBudgetIsSaidSoon(t *testing.T) {
+	b := newBudgeted()
+	if b.pass(20*time.Second, 0.05); b.Cost().Over != "" {
+		t.Errorf("the begin of a watch is taken for what it costs: %+v", b.Cost())
+	}
+	if b.pass(20*time.Second, 0.05); b.Cost().Over == "" {
+		t.Errorf("nothing is said of 5 %%: %+v", b.Cost())
+	}
+	if b.pass(2*time.Minute, 0.005); b.Cost().Over != "" {
+		t.Errorf("it is still said: %+v", b.Cost())
+	}
+	b.now = b.now.Add(measureEvery)
+	if b.measure(b.now, b.cpu, 70<<20); !strings.Contains(b.Cost().Over, "may take 67.1 MB (--memory)") {
+		t.Errorf("nothing is said of 70 MiB: %+v", b.Cost())
+	}
+}
+
+// TestAgentBudgetOfManyServers: many servers are asked as rarely as they can be from the begin, and no more rarely than
+// that is needed.
+func TestAgentBudgetOfManyServers(t *testing.T) {
+	for servers, want := range map[int]int64{0: 1, 1: 1, 4: 1, 5: 2, 10: 4, 30: 8, 1000: mostPace} {
+		b := newBudgeted()
+		b.watchBegins(servers)
+		b.began = b.now
+		if got := b.options().Pace.Times(); got != want {
+			t.Errorf("%d servers are asked %d times as rarely, want %d", servers, got, want)
+		}
+		if b.pass(time.Hour, 0.001); b.options().Pace.Times() != 1 {
+			t.Errorf("%d servers that cost nothing are asked %d times as rarely", servers, b.options().Pace.Times())
+		}
 	}
 }
 
 // TestAgentBudgetOfAnIncident: while calls are slow, recording them may cost five times as much; that is no reason to
-// see less afterwards.
+// see less afterwards. Servers are asked more often meanwhile.
 func TestAgentBudgetOfAnIncident(t *testing.T) {
 	b := newBudgeted()
-	b.pass(10*time.Minute, 0.005)
+	b.watchBegins(60)
+	b.began = b.now
+	b.pass(10*time.Minute, 0.009)
 	for end := b.now.Add(5 * time.Minute); b.now.Before(end); {
 		b.incident = b.now // as at the tick before
-		if b.pass(measureEvery, 0.04); b.level != 0 {
-			t.Fatalf("%d steps within five times the budget", b.level)
+		if b.pass(measureEvery, 0.04); b.times != mostPace || b.options().Pace.Times() != mostPace/incidentPace {
+			t.Fatalf("asked %d times as rarely within five times the budget", b.options().Pace.Times())
 		}
 	}
-	if b.pass(time.Hour, 0.009); b.level != 0 {
-		t.Errorf("%d steps after it", b.level)
+	if b.pass(time.Hour, 0.009); b.options().Pace.Times() != mostPace || b.sampled {
+		t.Errorf("asked %d times as rarely after it", b.options().Pace.Times())
 	}
+	b.times = 1
 	b.incident = b.now.Add(30 * time.Minute)
-	if b.pass(3*time.Minute, 0.06); b.level != 1 {
-		t.Errorf("%d steps above it", b.level)
+	if b.pass(3*time.Minute, 0.06); b.times == 1 {
+		t.Error("asked as often as before above that")
 	}
 }

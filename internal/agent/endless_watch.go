@@ -172,7 +172,7 @@ func (a *Agent) watchOptions(targets []target.Target) source.Options {
 			a.log.Say("and %d more nodes of their clusters", nodes-len(watched))
 		}
 		a.own.ends(a.clock.Now() / int64(time.Second))
-		a.budget.watchBegins()
+		a.budget.watchBegins(nodes)
 	}
 	return o
 }

@@ -42,11 +42,11 @@ func (a *Agent) Health() Health {
 			problems = append(problems, s.Address+" is not watched: "+s.Why)
 		}
 	}
-	if h.Cost.Reduced != "" {
-		problems = append(problems, "to keep the budget: "+h.Cost.Reduced)
+	if h.Cost.Sampled {
+		problems = append(problems, "to keep the budget: "+samplesSay)
 	}
-	if h.Cost.RSSBudget > 0 && h.Cost.RSS > h.Cost.RSSBudget {
-		problems = append(problems, "slowpath takes more memory than --memory allows")
+	if h.Cost.Over != "" {
+		problems = append(problems, "over budget: "+h.Cost.Over)
 	}
 	h.Problems = problems
 	return h

@@ -76,6 +76,28 @@ func TestLatencyCounts(t *testing.T) {
 	}
 }
 
+// TestEncodeTimes: what it encodes is what a histogram of the library has.
+func TestEncodeTimes(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for i := range 300 {
+		low, figures := []int64{1, 1000}[i%2], 1+i%4
+		h := hdrhistogram.New(low, int64(time.Hour), figures)
+		var times []int64
+		for range random.IntN(1 + i) {
+			times = append(times, random.Int64N(1<<(1+random.IntN(41))))
+			_ = h.RecordValue(times[len(times)-1])
+		}
+		ours, err := EncodeTimes(times, low, int64(time.Hour), figures)
+		theirs, err2 := EncodeHistogram(h)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if string(ours) != string(theirs) {
+			t.Fatalf("histogram %d is another one", i)
+		}
+	}
+}
+
 func BenchmarkEncodeHistogram(b *testing.B) {
 	h := hdrhistogram.New(1, int64(time.Minute), 2)
 	for i := range int64(300) {

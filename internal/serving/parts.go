@@ -98,7 +98,7 @@ func pushed(channel string, s otlp.Stats) metrics.Delivery {
 func (s *serving) metricsHealth() metrics.Health {
 	h := s.ag.Health()
 	return metrics.Health{
-		Watching: h.Watching, OverBudget: h.Cost.Over(), CPUBudgetCores: h.Cost.CPUBudget,
+		Watching: h.Watching, OverBudget: h.Cost.Over != "" || h.Cost.Sampled, CPUBudgetCores: h.Cost.CPUBudget,
 		MemoryBudgetBytes: h.Cost.RSSBudget, HookCores: h.Cost.Hooks,
 	}
 }

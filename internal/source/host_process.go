@@ -48,6 +48,8 @@ const (
 	sparingListen    = time.Second            // the accept queue
 	sparingCounters  = 2 * time.Second        // counters of the host, the cgroup and the processes,
 	sparingDrain     = 100 * time.Millisecond // what the tap saw,
+	sparingReports   = 4 << 20                // bytes of it meanwhile,
+	sparingWork      = 5                      // waits and work of a fifth of a slow call or more,
 	sparingCallers   = 5 * time.Second        // the waits of callers,
 	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients
 )

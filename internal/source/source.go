@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,7 @@ type Options struct {
 	// below 20 ms (200 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
 	// is full for less than a second.
 	Sparing bool
-	Pace    *clock.Pace // at which a sparing watch reads the host's counters, sockets and processes
+	Pace    *clock.Pace // at which a sparing watch asks servers, makes calls of its own and reads the host
 	Frames  string      // the user's own table of frames (internal/source/profile/stacks), empty: none
 	// Progress, if set, is called at each step of the start, with a few words about it.
 	Progress func(string)
@@ -305,6 +306,11 @@ func (r *run) runAll(ctx context.Context) {
 // host where its process is here.
 func (r *run) runNode(ctx context.Context, n node, rate float64) {
 	var wg sync.WaitGroup
+	q := quiet{clock: r.Clock, slow: cmp.Or(r.slow(), probe.DefaultSlow)}
+	pace := r.Pace
+	if pace == nil && r.ProbeRate == 0 {
+		pace = &q.pace
+	}
 	if n.mergesInfo() {
 		r.blind(n.address, recording.BlindSpot{
 			What:   server.OwnCounters,
@@ -312,7 +318,7 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 			Enable: "name the address of the server itself, not of a proxy",
 		})
 	} else {
-		wg.Go(func() { r.watchServer(ctx, n) })
+		wg.Go(func() { r.watchServer(ctx, n, q.load) })
 	}
 	if !r.NoProbe {
 		wg.Go(func() {
@@ -320,7 +326,8 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 				return probe.Watch(ctx, probe.Options{
 					Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Slow: r.slow(),
 					Rate: rate, FreshRate: min(probe.DefaultFreshRate, rate/5),
-					HashTag: n.hashTag, PingOnly: n.identity.ClusterEnabled && n.hashTag == "",
+					HashTag: n.hashTag, PingOnly: n.identity.ClusterEnabled && n.hashTag == "", Pace: pace,
+					OnCall: q.called,
 				})
 			})
 		})
@@ -334,10 +341,11 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 }
 
 // watchServer asks a server for its own counters until ctx ends.
-func (r *run) watchServer(ctx context.Context, n node) {
+func (r *run) watchServer(ctx context.Context, n node, load func(float64)) {
 	r.runSource(ctx, "server", n, func() error {
 		return server.Watch(ctx, server.Options{
 			Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
+			Pace: r.Pace, Load: load,
 		})
 	})
 }

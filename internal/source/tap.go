@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -21,7 +22,8 @@ func (r *run) loadTap() {
 		Connections: r.Connections, Budget: r.TapBudget,
 	}
 	if r.Sparing {
-		o.DrainEvery = sparingDrain
+		o.DrainEvery, o.ReportBytes = sparingDrain, sparingReports
+		o.MinWork = max(cmp.Or(o.Slow, tap.DefaultSlow)/sparingWork, tap.DefaultMinWork)
 	}
 	if !r.NoHost {
 		o.Quota = (&host.Quotas{FS: r.FS, Clock: r.Clock}).Of

@@ -11,8 +11,11 @@ import (
 	"slowpath/internal/wire/target"
 )
 
-// dataTimeout bounds a round trip.
-const dataTimeout = 10 * time.Second
+// Bounds of a round trip.
+const (
+	dataTimeout     = 10 * time.Second
+	maxRepliesBytes = 32 << 20 // SCAN gives the names of keys by the hundred
+)
 
 // DataConn is a connection that writes the keys of a load before it, and removes them after it. Unlike a session it may
 // write. It is a workload.Node, for one goroutine.
@@ -58,15 +61,9 @@ func (h *DataConn) exchange(ctx context.Context, requests []byte, replies int) (
 	if _, err := h.conn.Write(requests); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.addr, err)
 	}
-	values := make([]resp.Value, 0, replies)
-	for len(values) < replies {
-		v, err := h.reader.Read()
-		if err != nil {
-			return values, fmt.Errorf("%s: %w", h.addr, err)
-		}
-		if v.Kind != resp.Push {
-			values = append(values, v)
-		}
+	values, err := h.reader.Replies(replies, maxRepliesBytes)
+	if err != nil {
+		return values, fmt.Errorf("%s: %w", h.addr, err)
 	}
 	return values, nil
 }

@@ -43,7 +43,7 @@ func (r *Replay) CleanupByKeys(ctx context.Context, node Node) (removed int64, e
 	m := remover{node: node, prefix: r.prefix, command: "UNLINK"}
 	seen := map[string]bool{}
 	// as long as a line can be
-	own := resp.Limits{MaxBulkBytes: maxLineBytes, MaxReplyBytes: 16 * maxLineBytes, MaxElements: maxLineBytes}
+	own := resp.Limits{MaxBulkBytes: maxLineBytes, MaxReplyBytes: 128 * maxLineBytes, MaxElements: maxLineBytes}
 	commands := resp.NewReader(bytes.NewReader(r.bytes), own)
 	for {
 		v, err := commands.Read()

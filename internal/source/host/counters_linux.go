@@ -48,8 +48,7 @@ func (w *watch) watchCounters(ctx context.Context) {
 	defer w.addCPU(threadCPU())
 	w.begin()
 	defer w.end()
-	ticker := time.NewTicker(min(w.ListenEvery, w.CountersEvery))
-	defer ticker.Stop()
+	every := min(w.ListenEvery, w.CountersEvery)
 	next := w.Clock.Now()
 	for {
 		w.listen.run(w, w.listenQueue)
@@ -57,12 +56,14 @@ func (w *watch) watchCounters(ctx context.Context) {
 			w.round()
 			next = max(next+int64(w.CountersEvery)*w.Pace.Times(), now)
 		}
+		timer := time.NewTimer(every * time.Duration(w.Pace.Times()))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			w.neighbours.next, w.sockets.next, w.eachClient.next = 0, 0, 0
 			w.round() // once more at the end, for deltas over the whole watch
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,6 @@ import (
 type diag struct {
 	fd  int
 	seq uint32
-	buf []byte
 	req []byte
 	s   Socket
 }
@@ -30,8 +30,11 @@ func openDiag(held *Spaces, pid int) (SocketTable, error) {
 	}
 	timeout := unix.Timeval{Sec: 2}
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
-	return &diag{fd: fd, buf: make([]byte, 32<<10)}, nil
+	return &diag{fd: fd}, nil
 }
+
+// diagBuffers are what dumps are read into, one after the other for many servers.
+var diagBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 func (d *diag) Close() error { return unix.Close(d.fd) }
 
@@ -112,14 +115,16 @@ func (d *diag) send() error {
 
 // replies reads once, and calls take for each message of what came.
 func (d *diag) replies(take func(kind uint16, seq uint32, body []byte) error) error {
-	n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
+	buf := diagBuffers.Get().(*[32 << 10]byte)
+	defer diagBuffers.Put(buf)
+	n, _, err := unix.Recvfrom(d.fd, buf[:], 0)
 	for err == unix.EINTR {
-		n, _, err = unix.Recvfrom(d.fd, d.buf, 0)
+		n, _, err = unix.Recvfrom(d.fd, buf[:], 0)
 	}
 	if err != nil {
 		return err
 	}
-	for b := d.buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
+	for b := buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
 		size := int(binary.NativeEndian.Uint32(b))
 		if size < unix.NLMSG_HDRLEN || size > len(b) {
 			return errors.New("message with a wrong length")

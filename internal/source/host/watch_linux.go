@@ -176,7 +176,7 @@ func (w *watch) watchThread(ctx context.Context) error {
 		if !w.readThread(s, &t) {
 			return ErrGone
 		}
-		next += int64(w.ThreadEvery)
+		next += int64(w.ThreadEvery) * w.Pace.Times()
 		if late := w.Clock.Now() - next; late > 0 { // a reading that is late makes its step longer
 			w.late.Add(late)
 			next += late

@@ -18,7 +18,7 @@ func (p *prober) fresh(ctx context.Context) error {
 		return err
 	}
 	defer alarm.Close()
-	sched := newSlots(p.Clock.Now(), p.FreshRate)
+	sched := newSlots(p.Clock.Now(), p.FreshRate, p.Pace)
 	inFlight := make(chan struct{}, maxFresh)
 	var wg sync.WaitGroup
 	defer wg.Wait()

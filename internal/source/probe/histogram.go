@@ -3,8 +3,6 @@ package probe
 import (
 	"sync"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"slowpath/internal/recording"
 )
 
@@ -21,11 +19,11 @@ type histograms struct {
 	node   string
 	mu     sync.Mutex
 	second int64
-	open   map[string]*hdrhistogram.Histogram // by "conn op"
+	open   map[string][]int64 // nanoseconds, by "conn op"
 }
 
 func newHistograms(sink recording.Sink, node string) *histograms {
-	return &histograms{sink: sink, node: node, open: map[string]*hdrhistogram.Histogram{}}
+	return &histograms{sink: sink, node: node, open: map[string][]int64{}}
 }
 
 func (h *histograms) add(c recording.Call) {
@@ -36,10 +34,7 @@ func (h *histograms) add(c recording.Call) {
 		h.second = s
 	}
 	key := c.Conn + " " + c.Op
-	if h.open[key] == nil {
-		h.open[key] = hdrhistogram.New(histMin, histMax, histDigits)
-	}
-	_ = h.open[key].RecordValue(min(c.EndNs-c.IntendedNs, histMax)) // cannot be out of range
+	h.open[key] = append(h.open[key], min(max(c.EndNs-c.IntendedNs, 0), histMax))
 }
 
 func (h *histograms) flush() {
@@ -49,16 +44,16 @@ func (h *histograms) flush() {
 }
 
 func (h *histograms) emit() {
-	for key, hist := range h.open {
-		if hist.TotalCount() == 0 {
+	for key, times := range h.open {
+		if len(times) == 0 {
 			continue
 		}
-		if b, err := recording.EncodeHistogram(hist); err == nil {
+		if b, err := recording.EncodeTimes(times, histMin, histMax, histDigits); err == nil {
 			h.sink.Histogram(recording.Histogram{
 				Second: h.second, Source: recording.SourceProbe, Node: h.node, Op: key,
 				HDR: b,
 			})
 		}
-		hist.Reset()
+		h.open[key] = times[:0]
 	}
 }

@@ -19,7 +19,7 @@ func (p *prober) keep(ctx context.Context) error {
 		return err
 	}
 	defer alarm.Close()
-	sched := newSlots(p.Clock.Now(), p.Rate)
+	sched := newSlots(p.Clock.Now(), p.Rate, p.Pace)
 	var s *session.Session
 	free := int64(0) // when the connection was last free or opened: calls due before that waited for it
 	var own delays

@@ -40,7 +40,7 @@ func TestLeaveOut(t *testing.T) {
 					Actor: recording.Client, State: recording.RunQueue, FromNs: start + tt.late[0]*ms,
 					ToNs: start + tt.late[1]*ms,
 				}}
-				sched, free := newSlots(start, 100), start+tt.free*ms
+				sched, free := newSlots(start, 100, nil), start+tt.free*ms
 				p.leaveOut(sched, free, own)
 				if left := sched.behind(c.Now()); left != maxMissed {
 					t.Errorf("%d calls are left to be sent", left)

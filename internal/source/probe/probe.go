@@ -55,6 +55,7 @@ type Options struct {
 	Slow      time.Duration // calls of at least this get a TCP_INFO event
 	HashTag   string        // cluster: keys carry this tag, so that they belong to the node
 	PingOnly  bool          // the node serves no key: a replica of a cluster
+	Pace      *clock.Pace   // both rates are divided by it
 	// Steps, if any, are made one after the other in each slot, instead of one call: a cycle. See StepAuth and so on.
 	Steps []string
 	// Beside are asked while a cycle runs.
@@ -129,19 +130,22 @@ func randomKey(hashTag string) string {
 type slots struct {
 	startNs, widthNs int64
 	k                int64
+	pace             *clock.Pace // one slot in so many is used
+	used             int64
 }
 
-func newSlots(startNs int64, perSecond float64) *slots {
-	return &slots{startNs: startNs, widthNs: int64(float64(time.Second) / perSecond)}
+func newSlots(startNs int64, perSecond float64, pace *clock.Pace) *slots {
+	return &slots{startNs: startNs, widthNs: int64(float64(time.Second) / perSecond), pace: pace}
 }
 
 func (s *slots) next() due {
-	d := due{s.k, s.startNs + s.k*s.widthNs + rand.N(s.widthNs)}
-	s.k++
+	d := due{s.used, s.startNs + s.k*s.widthNs + rand.N(s.widthNs)}
+	s.k += s.pace.Times()
+	s.used++
 	return d
 }
 
-// due is a call that waits to be sent.
+// due is a call that waits to be sent, and how many were before it.
 type due struct {
 	k    int64
 	atNs int64

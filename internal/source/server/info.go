@@ -77,7 +77,7 @@ func (in *info) add(name, value string) {
 		}
 		return
 	}
-	in.text[name] = value[:min(len(value), maxTextBytes)]
+	in.text[strings.Clone(name)] = strings.Clone(value[:min(len(value), maxTextBytes)]) // not all of the reply stays
 }
 
 // isIdentifier recognises names whose value is text even where it happens to be all digits.

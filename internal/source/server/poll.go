@@ -126,6 +126,9 @@ func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, la
 			Enable: "watch for a shorter time",
 		})
 	}
+	if perSecond, known := in.numbers["instantaneous_ops_per_sec"]; known && w.Load != nil {
+		w.Load(perSecond)
+	}
 	w.in = in
 	if text := jsonObject(in.text); text != w.text {
 		w.text = text
@@ -164,7 +167,7 @@ func (w *watch) between(cost time.Duration, sure bool) time.Duration {
 	if !sure {
 		d = min(d, max(w.Every, unsureRound))
 	}
-	return d
+	return max(d, w.Every*time.Duration(w.Pace.Times()))
 }
 
 // takeNewest compares the newest entry of SLOWLOG with the last one that was read, to find how many are new.

@@ -20,6 +20,7 @@ type sampler struct {
 	subject string
 	last    map[string]float64 // nil before the first poll
 	written map[string]int64   // time of the last sample of each name
+	names   map[string]string  // as they are kept: those of a reply would keep all of its text
 	prev    pollTime
 	omitted bool // some names had no room
 }
@@ -31,10 +32,11 @@ const maxNames = 2 * maxInfoFields
 func (s *sampler) poll(at pollTime, fields []field, all bool) {
 	first := s.last == nil
 	if first {
-		s.last, s.written = map[string]float64{}, map[string]int64{}
+		s.last, s.written, s.names = map[string]float64{}, map[string]int64{}, map[string]string{}
 	}
 	present := make(map[string]bool, len(fields))
 	for _, f := range fields {
+		f.name = s.own(f.name)
 		present[f.name] = true
 		old, known := s.last[f.name]
 		switch {
@@ -61,6 +63,18 @@ func (s *sampler) poll(at pollTime, fields []field, all bool) {
 		}
 	}
 	s.prev = at
+}
+
+// own is a name in memory of its own.
+func (s *sampler) own(name string) string {
+	kept, known := s.names[name]
+	if !known {
+		kept = strings.Clone(name)
+		if len(s.names) < maxNames {
+			s.names[kept] = kept
+		}
+	}
+	return kept
 }
 
 // write writes a sample.

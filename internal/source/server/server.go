@@ -23,7 +23,9 @@ type Options struct {
 	Clock  clock.Clock
 	Sink   recording.Sink
 	Every  time.Duration  // between polls, at least; 0 is a second
+	Pace   *clock.Pace    // at which they are made
 	Listed func([]Client) // called with each CLIENT LIST; nil: nobody wants to know
+	Load   func(float64)  // called with each poll: commands per second, slowpath's too; nil: nobody wants to know
 	Budget float64        // share of the server's time that the watch may use; 0 is 0.001
 }
 

@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -27,6 +28,9 @@ var collectors = []struct{ provider, begin, end string }{
 // minCollection: shorter ones are not recorded. CPython collects its youngest objects in microseconds, all the time.
 const minCollection = int64(1e6)
 
+// thread is one of a process.
+type thread struct{ process, tid uint32 }
+
 // collectionWatch hooks runtimes.
 type collectionWatch struct {
 	programs [2]*ebpf.Program // begin, end; nil where the kernel does not take them
@@ -34,14 +38,14 @@ type collectionWatch struct {
 	links    map[uint32][]link.Link // by process
 	hooked   map[uint32]bool
 	runtime  map[uint32]string // by process
-	began    map[uint32]uint64 // by thread
+	began    map[thread]uint64
 }
 
 func newCollectionWatch(programs map[string]*ebpf.Program, files Files) *collectionWatch {
 	return &collectionWatch{
 		programs: [2]*ebpf.Program{programs[kernelProgOnCollectionBegin], programs[kernelProgOnCollectionEnd]},
 		files:    files, links: map[uint32][]link.Link{}, hooked: map[uint32]bool{}, runtime: map[uint32]string{},
-		began: map[uint32]uint64{},
+		began: map[thread]uint64{},
 	}
 }
 
@@ -113,9 +117,8 @@ func (w *collectionWatch) Close() error {
 
 // drop stops to watch a process.
 func (w *collectionWatch) drop(pid uint32) {
-	for _, l := range w.links[pid] {
-		l.Close() //nolint:errcheck // its process has ended, or is of no use
-	}
+	_ = closeAll(w.links[pid]) // its process has ended, or is of no use
+	maps.DeleteFunc(w.began, func(of thread, _ uint64) bool { return of.process == pid })
 	delete(w.links, pid)
 	delete(w.hooked, pid)
 	delete(w.runtime, pid)
@@ -146,13 +149,13 @@ func runtimeFiles(files Files, pid uint32) ([]string, error) {
 
 // collection records a garbage collection when it ends.
 func (t *Tap) collection(e *kernelCollectionEvent) {
-	w := t.collections
+	w, of := t.collections, thread{e.Tgid, e.Tid}
 	if e.Ended == 0 {
-		w.began[e.Tid] = e.Now
+		w.began[of] = e.Now
 		return
 	}
-	from, ok := w.began[e.Tid]
-	delete(w.began, e.Tid)
+	from, ok := w.began[of]
+	delete(w.began, of)
 	if ns := int64(e.Now - from); !ok || ns < minCollection {
 		return
 	}
@@ -166,6 +169,7 @@ func (t *Tap) collection(e *kernelCollectionEvent) {
 
 // watchCollections hooks the runtime of a client that left a reply unread for long. The watch goes on where it cannot.
 func (t *Tap) watchCollections(pid uint32) {
+	t.ends.watch(pid)
 	runtime, err := t.collections.hook(pid)
 	if err != nil {
 		p := t.recorder.process(pid)

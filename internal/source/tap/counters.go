@@ -39,6 +39,8 @@ type tally struct {
 	errors   map[kernelErrorKey]uint64
 	dropped  int
 	taken    int64 // events
+	calls    uint64
+	some     bool // calls were counted the last time
 
 	// memory of one histogram, for the next one
 	hist      kernelHist
@@ -97,6 +99,14 @@ func (t *Tap) count() {
 	t.writeFilter()
 	t.readOps()
 	t.countErrors(now)
+	calls := t.tally.counters[kernelCounterC_CALLS_SERVER] + t.tally.counters[kernelCounterC_CALLS_CLIENT]
+	some := calls != t.tally.calls
+	// The programs count a call before they add its latency: what came between is found the next time.
+	read := some || t.tally.some
+	t.tally.calls, t.tally.some = calls, some
+	if !read {
+		return
+	}
 	for op, c := range t.tally.ops {
 		if c.node == "" {
 			continue
@@ -157,6 +167,9 @@ func (t *Tap) histogram(key uint32, node, name string, now int64) {
 	}
 	last := t.tally.hists[key]
 	if last == nil {
+		if t.tally.hist == (kernelHist{}) {
+			return // this end has seen none: most connections have one end here
+		}
 		last = &kernelHist{}
 		t.tally.hists[key] = last
 	}

@@ -69,6 +69,10 @@ func (t *Tap) pass() (more bool, err error) {
 		t.sampleConns()
 		t.counted = now
 	}
+	if now-t.ends.checked >= endsEvery {
+		t.forgetEnded()
+		t.ends.checked = now
+	}
 	if now-t.told >= int64(unseenEvery) {
 		t.writeUnseen() // a watch may be killed
 		t.told = now

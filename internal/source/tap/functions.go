@@ -72,7 +72,7 @@ func (t *Tap) hookAll(ex *link.Executable, o *link.UprobeMultiOptions) error {
 	}} {
 		p := t.kernel.coll.Programs[hook.program]
 		if l, err := hook.all(nil, p, o); err == nil {
-			t.kernel.links = append(t.kernel.links, l)
+			t.functions[o.PID] = append(t.functions[o.PID], l)
 			continue
 		}
 		// Hooks of many functions at once came with 6.6.
@@ -81,7 +81,7 @@ func (t *Tap) hookAll(ex *link.Executable, o *link.UprobeMultiOptions) error {
 			if err != nil {
 				return fmt.Errorf("hooking %s: %w", serverFunctions[o.Cookies[i]].symbol, err)
 			}
-			t.kernel.links = append(t.kernel.links, l)
+			t.functions[o.PID] = append(t.functions[o.PID], l)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
@@ -30,6 +31,8 @@ type Tap struct {
 	tally        tally
 	collections  *collectionWatch
 	plaintexts   *plaintextWatch
+	functions    map[uint32][]link.Link // hooks of servers' own functions, by process
+	ends         processEnds
 	restarts     chan restart
 	uses         *fileIterator  // nil: the kernel has no such iterator
 	snapshots    snapshotReader // nil: the kernel has no such iterator, or there is one node only
@@ -76,6 +79,9 @@ func Load(o Options, nodes int) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.ReportBytes > 0 {
+		spec.Maps[kernelMapEvents].MaxEntries = o.ReportBytes
+	}
 	l, err := load(spec)
 	if err != nil {
 		return nil, err
@@ -84,6 +90,7 @@ func Load(o Options, nodes int) (*Tap, error) {
 	if t.counts, err = newMapReader(l.coll.Maps); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	t.functions, t.ends = map[uint32][]link.Link{}, processEnds{files: o.Files, started: map[uint32]string{}}
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
 	t.plaintexts = newPlaintextWatch(l.coll.Programs, o.Files)
 	t.cost.measuring, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
@@ -181,6 +188,7 @@ func (t *Tap) watchNode(n Node) error {
 	if n.PID == 0 || t.kernel.coll.Programs[kernelProgOnFunctionEntry] == nil {
 		return nil
 	}
+	t.ends.watch(uint32(n.PID))
 	err := t.hookFunctions(n.PID)
 	_ = t.plaintexts.watch(n.PID, roleServer) // that it cannot be watched matters once it speaks TLS
 	return err
@@ -202,6 +210,9 @@ func (t *Tap) Close() error {
 		all = append(all, t.reports)
 	}
 	var errs []error
+	for _, links := range t.functions {
+		errs = append(errs, closeAll(links))
+	}
 	for _, c := range slices.Backward(all) {
 		errs = append(errs, c.Close())
 	}

@@ -87,6 +87,9 @@ type Options struct {
 	// DrainEvery is how often the ring buffer is emptied; 0: DefaultDrainEvery. The programs wake nobody, so that the
 	// watched threads do not pay for it.
 	DrainEvery time.Duration
+	// ReportBytes is the size of that buffer, a power of two; 0: that of the programs, 8 MiB. This process has twice as
+	// much mapped.
+	ReportBytes uint32
 	// Side is the only end of connections to record, recording.Server or recording.Client: containers of one kernel are
 	// two hosts to a recording. Empty: both, and calls that both ends saw as one.
 	Side string

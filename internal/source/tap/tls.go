@@ -31,7 +31,7 @@ const (
 // Bounds of hooking.
 const (
 	maxPlaintexts       = 256  // processes that are hooked at once
-	maxPlaintextResults = 4096 // processes of which it is known whether they can be; those that ended are forgotten
+	maxPlaintextResults = 4096 // processes of which it is known whether they can be
 )
 
 // processEnd is a process as one end of connections.
@@ -70,10 +70,7 @@ func (w *plaintextWatch) watch(pid int, role kernelRole) error {
 	if err, done := w.results[e]; done || w.begin == nil {
 		return err
 	}
-	if len(w.results) >= maxPlaintextResults {
-		w.forgetEnded()
-	}
-	if len(w.results) >= maxPlaintextResults {
+	if len(w.results) >= maxPlaintextResults { // until some of them have ended
 		return errTooMany
 	}
 	w.results[e] = w.hook(e)
@@ -81,9 +78,6 @@ func (w *plaintextWatch) watch(pid int, role kernelRole) error {
 }
 
 func (w *plaintextWatch) hook(e processEnd) error {
-	if len(w.links) >= maxPlaintexts {
-		w.forgetEnded()
-	}
 	if len(w.links) >= maxPlaintexts {
 		return errTooMany
 	}
@@ -165,15 +159,10 @@ func (w *plaintextWatch) hookFile(path string, e processEnd) (links []link.Link,
 	return links, err
 }
 
-// forgetEnded forgets processes that have ended.
-func (w *plaintextWatch) forgetEnded() {
-	for e := range w.results {
-		if _, err := w.files.ReadFile(fmt.Sprintf("/proc/%d/comm", e.pid)); !errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		for _, l := range w.links[e] {
-			_ = l.Close() // there is nothing to detach from any more
-		}
+// drop stops to watch a process, at both ends.
+func (w *plaintextWatch) drop(pid uint32) {
+	for _, e := range []processEnd{{pid, roleServer}, {pid, roleClient}} {
+		_ = closeAll(w.links[e]) // there is nothing to detach from any more
 		delete(w.links, e)
 		delete(w.results, e)
 	}
@@ -199,6 +188,7 @@ func (r *recorder) underTLS(a *kernelAddr, pid uint32, n Node) {
 
 // watchPlaintext hooks the library of a process that speaks TLS, and records once where that cannot be done.
 func (t *Tap) watchPlaintext(a *kernelAddr, pid uint32, n Node) {
+	t.ends.watch(pid)
 	err := t.plaintexts.watch(int(pid), a.Role)
 	if err == nil {
 		return

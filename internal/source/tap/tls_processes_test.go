@@ -35,18 +35,3 @@ func TestOwnTLS(t *testing.T) {
 		t.Errorf("%v", sink.Events)
 	}
 }
-
-// TestTLSProcessesAreForgotten: what is known of processes that have ended is dropped.
-func TestTLSProcessesAreForgotten(t *testing.T) {
-	w := newPlaintextWatch(nil, host.Root{})
-	w.begin = &ebpf.Program{} // which is attached to nothing here
-	const none = 1 << 23      // no process has such a number
-	for pid := none; pid < none+2*maxPlaintextResults; pid++ {
-		if err := w.watch(pid, roleClient); err == nil || errors.Is(err, errTooMany) {
-			t.Fatalf("process %d: %v", pid, err)
-		}
-	}
-	if n := len(w.results); n > maxPlaintextResults {
-		t.Errorf("%d processes are kept", n)
-	}
-}

@@ -10,7 +10,7 @@ import (
 )
 
 // small are limits that a short test can pass over.
-var small = Limits{MaxBulkBytes: 16, MaxReplyBytes: 64, MaxElements: 8, MaxDepth: 3, MaxLineBytes: 20}
+var small = Limits{MaxBulkBytes: 16, MaxElements: 8, MaxDepth: 3, MaxLineBytes: 20}
 
 // refused holds that Read and Skip both refuse the wire with an error that matches, however the bytes arrive, and go on
 // refusing.
@@ -58,10 +58,16 @@ func TestErrTooLarge(t *testing.T) {
 		"$17\r\n", "!17\r\n", "=17\r\n", // refused by the size alone
 		"+" + strings.Repeat("x", 21) + "\r\n",
 		strings.Repeat("+", 24), // no line end in sight
-		"*5\r\n" + strings.Repeat("$12\r\n0123456789ab\r\n", 5),
-		"*8\r\n" + strings.Repeat("+123456789012\r\n", 8),
 	} {
 		refused(t, small, wire, ErrTooLarge)
+	}
+	for wire, most := range map[string]int64{
+		"*5\r\n" + strings.Repeat("$12\r\n0123456789ab\r\n", 5): 5*valueBytes + 64, // its bytes
+		"*8\r\n" + strings.Repeat("+123456789012\r\n", 8):       8*valueBytes + 64,
+		"*11\r\n": 11*valueBytes - 1, "%6\r\n": 12*valueBytes - 1, "|5\r\n": 11*valueBytes - 1, // its values
+		"*1\r\n*10\r\n": 11*valueBytes - 1,
+	} {
+		refused(t, Limits{MaxReplyBytes: most}, wire, ErrTooLarge)
 	}
 	refused(t, Limits{}, "$9223372036854775807\r\n", ErrTooLarge)
 	refused(t, Limits{MaxBulkBytes: 1 << 62, MaxReplyBytes: 1 << 62}, "$9223372036854775807\r\n", ErrTooLarge)

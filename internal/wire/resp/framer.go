@@ -141,7 +141,7 @@ func (f *Framer) begin(first byte) {
 	f.Reset()
 	f.started, f.kind, f.bytes, f.elements, f.arg, f.seen = true, 0, 0, 0, KeptArgs, 0
 	f.argLen = [KeptArgs]uint8{}
-	f.r.replyBytes, f.r.elements, f.r.broken = 0, 0, nil
+	f.r.replyBytes, f.r.elements, f.r.weight, f.r.broken = 0, 0, 0, nil
 	f.r.stack = append(f.r.stack[:0], 1)
 	f.inLine = f.requests && first != '*'
 	if f.inLine {

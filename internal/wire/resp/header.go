@@ -61,7 +61,7 @@ func (r *Reader) blobSize(h *header) error {
 	if size > r.lim.MaxBulkBytes {
 		return fmt.Errorf("%w: %s of %d bytes, the limit is %d", ErrTooLarge, h.kind, size, r.lim.MaxBulkBytes)
 	}
-	if size > r.lim.MaxReplyBytes-r.replyBytes-2 {
+	if size > r.lim.MaxReplyBytes-r.taken()-2 {
 		return r.replyTooLarge()
 	}
 	h.size = size
@@ -117,6 +117,10 @@ func (r *Reader) aggregateSize(h *header, depth int) error {
 		r.elements++
 	}
 	h.size = size
+	r.weight = r.earlier + r.elements*valueBytes
+	if r.taken() > r.lim.MaxReplyBytes {
+		return r.replyTooLarge()
+	}
 	return nil
 }
 

@@ -3,7 +3,7 @@ package resp
 // Limits are those of one reply. A field that is zero or negative stands for the value of [DefaultLimits].
 type Limits struct {
 	MaxBulkBytes  int64 // of one bulk string, verbatim string or blob error
-	MaxReplyBytes int64 // of a whole reply on the wire
+	MaxReplyBytes int64 // of a whole reply: on the wire, and valueBytes for each value inside of it
 	MaxElements   int64 // declared by all aggregates of a reply together; a map counts two for each pair
 	MaxDepth      int   // of aggregates inside aggregates; a flat array has depth 1
 	MaxLineBytes  int   // of one simple string, error, number or size, without its type byte and line end
@@ -18,6 +18,9 @@ var DefaultLimits = Limits{
 	MaxDepth:      32,
 	MaxLineBytes:  64 << 10,
 }
+
+// valueBytes is the size of a Value. Two bytes on the wire may become one.
+const valueBytes = 96
 
 // maxDepth is the upper limit of MaxDepth, since Read recurses.
 const maxDepth = 1024

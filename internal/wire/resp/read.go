@@ -20,6 +20,26 @@ func (r *Reader) Read() (Value, error) {
 	return v, nil
 }
 
+// Replies reads n replies, without the push messages between them. All that arrives for them may take as many bytes as
+// MaxReplyBytes is for one reply. With an error it gives the replies before it.
+func (r *Reader) Replies(n int, maxBytes int64) ([]Value, error) {
+	usual := r.lim.MaxReplyBytes
+	r.lim.MaxReplyBytes = maxBytes
+	defer func() { r.lim.MaxReplyBytes, r.earlier = usual, 0 }()
+	replies := make([]Value, 0, n)
+	for len(replies) < n {
+		v, err := r.Read()
+		if err != nil {
+			return replies, err
+		}
+		r.earlier = r.taken()
+		if v.Kind != Push {
+			replies = append(replies, v)
+		}
+	}
+	return replies, nil
+}
+
 // value reads a value that is inside depth aggregates, and the attributes before it.
 func (r *Reader) value(depth int) (Value, error) {
 	h, err := r.header(depth)

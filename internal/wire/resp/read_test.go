@@ -2,12 +2,15 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unsafe"
 )
 
 func bulk(s string) Value     { return Value{Kind: BulkString, Str: []byte(s)} }
@@ -181,4 +184,49 @@ func TestSkipErrorCode(t *testing.T) {
 func (s Summary) ErrorCode() []byte {
 	code, _ := splitCode(s.ErrorText)
 	return code
+}
+
+// TestBudgetOfReplies: what replies take in memory is bounded, whatever they are made of.
+func TestBudgetOfReplies(t *testing.T) {
+	const budget = 1 << 20
+	for name, wire := range map[string]string{
+		"strings":        "$1000\r\n" + strings.Repeat("x", 1000) + "\r\n",
+		"lines":          "+" + strings.Repeat("x", 1000) + "\r\n",
+		"nulls":          "*1000\r\n" + strings.Repeat("_\r\n", 1000),
+		"arrays":         "*1000\r\n" + strings.Repeat("*1\r\n_\r\n", 1000),
+		"pushes":         ">2\r\n+a\r\n+b\r\n",
+		"attributes":     "|1\r\n+a\r\n+b\r\n",
+		"no attributes":  "|0\r\n",
+		"map":            "%500\r\n" + strings.Repeat("+a\r\n:1\r\n", 500),
+		"great string":   "$2000000\r\n" + strings.Repeat("x", 2_000_000) + "\r\n",
+		"great array":    "*20000\r\n" + strings.Repeat("_\r\n", 20_000),
+		"nested too far": strings.Repeat("*1\r\n", 20) + "*20000\r\n" + strings.Repeat("_\r\n", 20_000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := NewReader(&endless{wire: []byte(wire)}, Limits{}).Replies(2000, budget)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %d replies, %v", name, len(got), err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 4*budget {
+			t.Errorf("%s: %d bytes were allocated for a budget of %d", name, used, budget)
+		}
+	}
+	if valueBytes != unsafe.Sizeof(Value{}) {
+		t.Errorf("a Value has %d bytes", unsafe.Sizeof(Value{}))
+	}
+}
+
+// TestBudgetIsOfOneExchange: what one exchange took does not count for the next.
+func TestBudgetIsOfOneExchange(t *testing.T) {
+	r := NewReader(&endless{wire: []byte("$1000\r\n" + strings.Repeat("x", 1000) + "\r\n")}, Limits{})
+	for range 10 {
+		if got, err := r.Replies(2, 3000); err != nil || len(got) != 2 {
+			t.Fatalf("%d replies, %v", len(got), err)
+		}
+	}
+	if _, err := r.Read(); err != nil {
+		t.Error(err)
+	}
 }

@@ -26,6 +26,8 @@ type Reader struct {
 
 	replyBytes int64 // consumed of the current reply
 	elements   int64 // declared by the current reply
+	earlier    int64 // bytes that replies before it took of the same limit, see Replies
+	weight     int64 // of MaxReplyBytes: what its values take in memory, and earlier
 	stack      []int64
 	errorText  [errorTextBytes]byte
 	broken     error
@@ -41,7 +43,7 @@ func NewReader(src io.Reader, lim Limits) *Reader {
 // Reset drops all buffered bytes and errors and continues with src, keeping buffer and limits.
 func (r *Reader) Reset(src io.Reader) {
 	r.src, r.srcErr, r.broken = src, nil, nil
-	r.pos, r.end, r.replyBytes, r.elements = 0, 0, 0, 0
+	r.pos, r.end, r.replyBytes, r.elements, r.earlier = 0, 0, 0, 0, 0
 }
 
 // Buffered returns the number of bytes that have arrived and are not part of a reply read so far.
@@ -49,7 +51,7 @@ func (r *Reader) Buffered() int { return r.end - r.pos }
 
 // begin starts a reply.
 func (r *Reader) begin() error {
-	r.replyBytes, r.elements = 0, 0
+	r.replyBytes, r.elements, r.weight = 0, 0, r.earlier
 	return r.broken
 }
 
@@ -119,6 +121,9 @@ func (r *Reader) consume(n int) {
 	r.replyBytes += int64(n)
 }
 
+// taken is how much of MaxReplyBytes is used.
+func (r *Reader) taken() int64 { return r.replyBytes + r.weight }
+
 // need waits until n bytes have arrived; n is small.
 func (r *Reader) need(n int) error {
 	for r.Buffered() < n {
@@ -162,7 +167,7 @@ func (r *Reader) checkedLine(whole []byte) ([]byte, error) {
 	if len(line)-1 > r.lim.MaxLineBytes {
 		return nil, r.lineTooLong()
 	}
-	if r.replyBytes+int64(len(whole)) > r.lim.MaxReplyBytes {
+	if r.taken()+int64(len(whole)) > r.lim.MaxReplyBytes {
 		return nil, r.replyTooLarge()
 	}
 	r.consume(len(whole))

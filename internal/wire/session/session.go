@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"slowpath/internal/wire/resp"
@@ -113,7 +114,9 @@ func (s *Session) exchange(ctx context.Context, cmds [][]string) ([]resp.Value, 
 	before := s.consumed()
 	timing := Timing{RequestBytes: len(s.out), Sent: time.Now()}
 	_, writeErr := s.conn.Write(s.out)
-	replies, err := s.replies(len(cmds))
+	// It is read after a failed write, too: a server that refuses a connection (maxclients, protected mode) sends an
+	// error and closes, and the error can still be read.
+	replies, err := s.reader.Replies(len(cmds), repliesBytes(cmds))
 	timing.End = time.Now()
 	timing.ReplyBytes = int(s.consumed() - before)
 	if delay, ok := s.conn.ReadDelay(); ok && err == nil {
@@ -129,20 +132,23 @@ func (s *Session) exchange(ctx context.Context, cmds [][]string) ([]resp.Value, 
 	return replies, timing, nil
 }
 
-// replies reads n replies, and ignores push messages between them. It is called after a failed write, too: a server
-// that refuses a connection (maxclients, protected mode) sends an error and closes, and the error can still be read.
-func (s *Session) replies(n int) ([]resp.Value, error) {
-	replies := make([]resp.Value, 0, n)
-	for len(replies) < n {
-		v, err := s.reader.Read()
-		if err != nil {
-			return replies, err
-		}
-		if v.Kind != resp.Push {
-			replies = append(replies, v)
+// repliesBytes bounds the replies to commands that are sent in one write: what they take in memory, about.
+func repliesBytes(cmds [][]string) (most int64) {
+	const (
+		usual   = 4 << 20  // INFO of the largest servers has less than 1 MB, 128 entries of SLOWLOG too
+		clients = 16 << 20 // 40 000 of them
+		cluster = 32 << 20 // SLOTS of a map in which each slot is a range of its own
+	)
+	most = usual
+	for _, args := range cmds {
+		switch name := strings.ToUpper(args[0]); {
+		case name == "CLUSTER":
+			most = cluster
+		case name == "CLIENT" && len(args) > 1 && strings.EqualFold(args[1], "LIST"):
+			most = max(most, clients)
 		}
 	}
-	return replies, nil
+	return most
 }
 
 // consumed is the bytes of the replies read so far.
