@@ -34,7 +34,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 	o := s.pageOptions()
 	o.Store, o.History, o.View, o.Slow = s.ag.Store(), s.ag.History(), s.ag.View(), s.ag.View().Threshold
 	o.Health, o.Trigger, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Save, s.ag.Compare
-	o.Metrics, o.TempDir, o.Version, o.Log = http.Handler(s.metrics), s.ag.TempDir(), s.app.Version, warn
+	o.Metrics, o.Temp, o.Version, o.Log = http.Handler(s.metrics), s.ag.Temp(), s.app.Version, warn
 	s.web, err = web.New(o)
 	return err
 }

@@ -15,16 +15,19 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"slowpath/internal/agent/folder"
 )
 
 // Options of a judgement.
 type Options struct {
-	Executable string        // slowpath; empty: the program that runs (/proc/self/exe)
-	Recording  string        // the file that is judged
-	HTML       string        // where the report is written as a page, which replaces one that is there; empty: nowhere
-	Timeout    time.Duration // 0: DefaultTimeout
-	MaxMemory  int64         // bytes; 0: DefaultMaxMemory
-	MaxOutput  int64         // bytes of JSON; 0: DefaultMaxOutput
+	Executable string         // slowpath; empty: the program that runs (/proc/self/exe)
+	Folder     *folder.Folder // where the files are
+	Recording  string         // the file that is judged
+	HTML       string         // where the report is written as a page, which replaces one that is there; empty: nowhere
+	Timeout    time.Duration  // 0: DefaultTimeout
+	MaxMemory  int64          // bytes; 0: DefaultMaxMemory
+	MaxOutput  int64          // bytes of JSON; 0: DefaultMaxOutput
 }
 
 // Defaults of Options, and bounds.
@@ -71,20 +74,20 @@ func executable() string {
 // a whole, or not at all.
 func Verdict(ctx context.Context, o Options) (diagnosisJSON []byte, err error) {
 	o = o.withDefaults()
-	args := []string{"doctor", named(o.Recording), "--json"}
+	args := []string{"doctor", named(o.Folder.Path(o.Recording)), "--json"}
 	unfinished := ""
 	if o.HTML != "" {
 		unfinished = o.HTML + ".part"
-		os.Remove(unfinished)
-		defer os.Remove(unfinished)
-		args = append(args, "--html", unfinished)
+		_ = o.Folder.Remove(unfinished)
+		defer o.Folder.Remove(unfinished)
+		args = append(args, "--html", named(o.Folder.Path(unfinished)))
 	}
 	out, err := o.run(ctx, args, "slowpath.diagnosis/v1")
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", o.Recording, err)
 	}
 	if unfinished != "" {
-		if err := os.Rename(unfinished, o.HTML); err != nil {
+		if err := o.Folder.Rename(unfinished, o.HTML); err != nil {
 			return nil, fmt.Errorf("judging %s: its page: %w", o.Recording, err)
 		}
 	}

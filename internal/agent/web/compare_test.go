@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder"
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/compare"
@@ -25,14 +27,14 @@ func TestRegressedSinceADeploy(t *testing.T) {
 	deploy := w.now.Add(-5 * time.Minute).Truncate(time.Second)
 	var mu sync.Mutex
 	var windows []string
-	o.Save = func(_ context.Context, from, to time.Time, path string) error {
+	o.Save = func(_ context.Context, from, to time.Time, in *folder.Folder, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		windows = append(windows, fmt.Sprint(from.Sub(deploy), " ", to.Sub(deploy)))
 		if to.After(deploy) {
-			return corpus.Unpack("server-cfs-throttled", path)
+			return corpus.Unpack("server-cfs-throttled", in.Path(name))
 		}
-		return corpus.Unpack("healthy-mixed", path)
+		return corpus.Unpack("healthy-mixed", in.Path(name))
 	}
 	s := start(t, o)
 	mark := url.Values{"mark": {deploy.UTC().Format(time.RFC3339)}, "window": {"2m"}}.Encode()
@@ -69,7 +71,9 @@ func TestRegressedSinceADeploy(t *testing.T) {
 func TestComparisonsThatCannotBe(t *testing.T) {
 	w := sharedWorld(t)
 	o := comparing(w.options())
-	o.Save = func(context.Context, time.Time, time.Time, string) error { return errors.New("the disk is full") }
+	o.Save = func(context.Context, time.Time, time.Time, *folder.Folder, string) error {
+		return errors.New("the disk is full")
+	}
 	s := start(t, o)
 	at := func(ago time.Duration) string { return w.now.Add(-ago).UTC().Format(time.RFC3339) }
 	for query, want := range map[string]struct {
@@ -101,7 +105,7 @@ func TestOneComparisonAtATime(t *testing.T) {
 	w := sharedWorld(t)
 	o := w.options()
 	begun, finish := make(chan struct{}), make(chan struct{})
-	o.Save = func(context.Context, time.Time, time.Time, string) error { return nil }
+	o.Save = func(context.Context, time.Time, time.Time, *folder.Folder, string) error { return nil }
 	o.Compare = func(ctx context.Context, _, _ string) ([]byte, error) {
 		close(begun)
 		<-finish
@@ -159,7 +163,7 @@ func manyIncidents(t testing.TB, n int) *incidents.Store {
 		in.ID, in.End = in.Start.Format("20060102T150405Z")+"-1", in.Start.Add(12*time.Second)
 		writeIncident(t, dir, in)
 	}
-	store, err := incidents.Open(dir, incidents.Limits{})
+	store, err := incidents.Open(foldertest.Open(t, dir), incidents.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/report"
-	"slowpath/internal/source/hostfs"
 )
 
 // Names of the documents about incidents.
@@ -139,12 +138,9 @@ func (s *Server) recording(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	path, err := s.o.Store.RecordingPath(one.ID)
-	if err != nil {
-		return notFound{"this incident has no recording"}
-	}
 	w.Header().Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.slowpath"`)
-	return sendFile(w, r, path, "application/vnd.sqlite3", "this incident has no recording yet")
+	return s.sendFile(w, r, one.ID, incidents.RecordingFile, "application/vnd.sqlite3",
+		"this incident has no recording yet")
 }
 
 // reportPolicy keeps a report, which is made of what others said, apart from the pages: in a sandbox it has no origin,
@@ -159,23 +155,19 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	path, err := s.o.Store.ReportPath(one.ID)
-	if err != nil {
-		return notFound{notJudged(one)}
-	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", reportPolicy)
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	if r.URL.Query().Get("download") != "" {
 		h.Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.html"`)
 	}
-	return sendFile(w, r, path, "text/html; charset=utf-8", notJudged(one))
+	return s.sendFile(w, r, one.ID, incidents.ReportFile, "text/html; charset=utf-8", notJudged(one))
 }
 
-// sendFile sends a regular file, part by part, each within the time of a reply; absent says what it means that there is
-// none.
-func sendFile(w http.ResponseWriter, r *http.Request, path, kind, absent string) error {
-	f, err := hostfs.Root{}.OpenRegular(path, false)
+// sendFile sends a file of an incident, part by part, each within the time of a reply; absent says what it means that
+// there is none.
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, id, name, kind, absent string) error {
+	f, err := s.o.Store.OpenFile(id, name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		w.Header().Del("Content-Disposition")

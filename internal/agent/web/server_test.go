@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/house/memnet"
@@ -35,7 +36,7 @@ func complete(t testing.TB, o web.Options) web.Options {
 		o.Listen = "127.0.0.1:7380"
 	}
 	if o.Store == nil {
-		store, err := incidents.Open(t.TempDir(), incidents.Limits{})
+		store, err := incidents.Open(foldertest.Open(t, t.TempDir()), incidents.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,6 +47,9 @@ func complete(t testing.TB, o web.Options) web.Options {
 	}
 	if o.Health == nil {
 		o.Health = healthy
+	}
+	if o.Temp == nil {
+		o.Temp = foldertest.Open(t, t.TempDir())
 	}
 	o.Version = "test"
 	return o

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/live"
 )
@@ -44,14 +45,14 @@ type Options struct {
 	Health func() Health
 	// Trigger begins an incident for a reason of one sentence; the error says in one sentence why it does not.
 	Trigger func(reason string) (id string, err error)
-	// Save writes a window of the ring as a recording to path, which does not exist.
-	Save func(ctx context.Context, from, to time.Time, path string) error
+	// Save writes a window of the ring as a recording of a name that is not there.
+	Save func(ctx context.Context, from, to time.Time, in *folder.Folder, name string) error
 	// Compare holds two recordings against each other, and gives slowpath.compare/v1.
 	Compare func(ctx context.Context, before, after string) ([]byte, error)
 	// Metrics serves /metrics; nil: there is none.
 	Metrics http.Handler
 
-	TempDir string // of comparisons; empty: that of the system
+	Temp    *folder.Folder // for recordings that are compared
 	Version string
 	// Log gets one line for what an operator should know, such as logins that failed; nil: nowhere.
 	Log func(line string)
