@@ -3,11 +3,12 @@ package web_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,12 +68,15 @@ func TestRegressedSinceADeploy(t *testing.T) {
 	}
 }
 
-// TestComparisonsThatCannotBe: what is not kept, not there, or too much is said in one sentence, on the page, too.
+const pathOfTheHost = "/srv/agent/tmp"
+
+// TestComparisonsThatCannotBe: what is not kept, not there, or too much is said in one sentence, on the page, too; what
+// fails, without a path of the host.
 func TestComparisonsThatCannotBe(t *testing.T) {
 	w := sharedWorld(t)
 	o := comparing(w.options())
 	o.Save = func(context.Context, time.Time, time.Time, *folder.Folder, string) error {
-		return errors.New("the disk is full")
+		return &fs.PathError{Op: "open", Path: pathOfTheHost, Err: syscall.ENOSPC}
 	}
 	s := start(t, o)
 	at := func(ago time.Duration) string { return w.now.Add(-ago).UTC().Format(time.RFC3339) }
@@ -85,7 +89,7 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 		"mark=" + at(time.Second):                  {400, "wait"},
 		"before=20200101T000000Z-1&after=now":      {404, "no incident"},
 		"mark=" + at(5*time.Minute) + "&window=2h": {400, "window"},
-		"mark=" + at(5*time.Minute):                {500, "disk is full"},
+		"mark=" + at(5*time.Minute):                {500, "this failed: no space left on device; the agent"},
 		"before_from=" + at(time.Minute) + "&before_to=" + at(2*time.Minute) + "&after=now": {400, "shorter"},
 	} {
 		got := s.ask("GET", "/api/v1/compare?"+query, "")
@@ -93,6 +97,9 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", query, got.code, said, want.code, want.said)
 		}
 		page := s.ask("GET", "/compare?"+query, "")
+		if strings.Contains(got.body+page.body, pathOfTheHost) {
+			t.Errorf("%s tells of a path: %s %s", query, got.body, page.body)
+		}
 		if page.code != want.code || !strings.Contains(page.body, want.said) ||
 			!strings.Contains(page.body, "Two windows") {
 			t.Errorf("the page of %s: %d", query, page.code)
@@ -150,9 +157,10 @@ func TestManyIncidents(t *testing.T) {
 }
 
 // manyIncidents is a store that was opened with so many incidents in its directory.
-func manyIncidents(t testing.TB, n int) *incidents.Store {
+func manyIncidents(t testing.TB, n int) *incidents.Store { return manyIncidentsIn(t, t.TempDir(), n) }
+
+func manyIncidentsIn(t testing.TB, dir string, n int) *incidents.Store {
 	t.Helper()
-	dir := t.TempDir()
 	begin := time.Now().Add(-20 * 24 * time.Hour).UTC().Truncate(time.Second)
 	for i := range n {
 		in := incidents.Incident{
