@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slowpath/internal/outfile"
 	"strconv"
 )
 
@@ -31,7 +32,7 @@ func (w *Writer) Copy(path string, endNs int64) error {
 		err = w.endCopy(path, endNs)
 	}
 	if err != nil {
-		os.Remove(path)
+		outfile.Remove(path)
 		return fmt.Errorf("saving %s: %w", path, err)
 	}
 	return nil

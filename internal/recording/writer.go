@@ -64,7 +64,7 @@ func Create(path string, maxDisk int64) (*Writer, error) {
 	}
 	w, err := makeWriter(file, path, maxDisk, false)
 	if err != nil {
-		os.Remove(path)
+		outfile.Remove(path)
 	}
 	return w, err
 }
@@ -116,7 +116,7 @@ func newFile(path string) (*os.File, error) {
 	for _, beside := range []string{"-journal", "-wal", "-shm"} {
 		if _, err := os.Lstat(path + beside); err == nil {
 			f.Close()
-			os.Remove(path)
+			outfile.Remove(path)
 			return nil, fmt.Errorf("%s%s is there already, which SQLite would use: remove it", path, beside)
 		}
 	}
