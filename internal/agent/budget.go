@@ -183,7 +183,7 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	if begun && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at {
 		b.released = now
 		debug.FreeOSMemory()
-		releaseProgram()
+		ReleaseProgram()
 	}
 	if len(b.cpu) <= overMinute || settling || s.CPUBudget == 0 {
 		return

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slowpath/internal/outfile"
 	"strconv"
+
+	"slowpath/internal/outfile"
 )
 
 // Copy writes what the recording has so far into a new file, as a recording that ends at a time in nanoseconds since

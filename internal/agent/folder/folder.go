@@ -33,6 +33,11 @@ func Open(path string) (*Folder, error) {
 	})
 }
 
+// At opens a directory that is there, as Open does.
+func At(path string) (*Folder, error) {
+	return opened(path, func() (*os.Root, error) { return os.OpenRoot(path) })
+}
+
 // Sub opens a directory in this one, and makes it if it is not there.
 func (f *Folder) Sub(name string) (*Folder, error) {
 	return opened(filepath.Join(f.path, name), func() (*os.Root, error) {

@@ -90,6 +90,9 @@ func Open(in *folder.Folder, l Limits) (*Store, error) {
 	return s, nil
 }
 
+// Path is the directory of the store, for the door of the agent.
+func (s *Store) Path() string { return s.folder.Path() }
+
 // Close frees the store.
 func (s *Store) Close() error { return s.folder.Close() }
 

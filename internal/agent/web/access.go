@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"slowpath/internal/agent/door"
 )
 
 // minToken is the shortest token that is taken: 16 characters of base64 are 96 bits.
@@ -108,7 +110,7 @@ func isOpen(path string) bool {
 func (a *access) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header())
-		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, door.MaxBodyBytes)
 		if len(r.RequestURI) > maxURL {
 			sendError(w, r, http.StatusRequestURITooLong, fmt.Sprintf("the address is longer than %d bytes", maxURL))
 			return
@@ -242,13 +244,12 @@ func (a *access) isToken(r *http.Request, got string) bool {
 	return false
 }
 
-// guesses: this wrong token was one too many. The connection ends with the answer.
+// guesses: this wrong token was one too many.
 func (a *access) guesses(w http.ResponseWriter, r *http.Request) bool {
 	if !a.failures.tooMany(remoteHost(r)) {
 		return false
 	}
 	w.Header().Set("Retry-After", "60")
-	w.Header().Set("Connection", "close")
 	return true
 }
 

@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
+	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/report"
 )
@@ -139,7 +139,7 @@ func (s *Server) recording(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.slowpath"`)
-	return s.sendFile(w, r, one.ID, incidents.RecordingFile, "application/vnd.sqlite3",
+	return s.sendFile(w, one.ID, incidents.RecordingFile, "application/vnd.sqlite3",
 		"this incident has no recording yet")
 }
 
@@ -161,41 +161,17 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("download") != "" {
 		h.Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.html"`)
 	}
-	return s.sendFile(w, r, one.ID, incidents.ReportFile, "text/html; charset=utf-8", notJudged(one))
+	return s.sendFile(w, one.ID, incidents.ReportFile, "text/html; charset=utf-8", notJudged(one))
 }
 
-// sendFile sends a file of an incident, part by part, each within the time of a reply; absent says what it means that
-// there is none.
-func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, id, name, kind, absent string) error {
-	f, err := s.o.Store.OpenFile(id, name)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+// sendFile has the door send a file of an incident; absent says what it means that there is none.
+func (s *Server) sendFile(w http.ResponseWriter, id, name, kind, absent string) error {
+	if !s.has(id, name) {
 		w.Header().Del("Content-Disposition")
 		return notFound{absent}
-	case err != nil:
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
 	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	out := http.NewResponseController(w)
-	if err := out.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	const part = 256 << 10
-	for left := info.Size(); left > 0; left -= part {
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := io.CopyN(w, f, min(left, part)); err != nil {
-			return nil // it has gone, or the file became shorter: the length tells
-		}
-	}
+	w.Header().Set(door.File, id+"/"+name)
 	return nil
 }
 
@@ -240,7 +216,7 @@ func readJSON(r *http.Request, into any) error {
 	case errors.Is(err, io.EOF):
 		return nil
 	case errors.As(err, &long):
-		return bad("the body is longer than %d bytes", maxBodyBytes)
+		return bad("the body is longer than %d bytes", door.MaxBodyBytes)
 	case err != nil:
 		return bad("the body is not the JSON that is expected: %v", err)
 	case d.More():

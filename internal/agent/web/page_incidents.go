@@ -200,10 +200,11 @@ func (s *Server) sectionsOf(id string) (out []section) {
 
 // has: the store has such a file of an incident.
 func (s *Server) has(id, name string) bool {
-	f, err := s.o.Store.OpenFile(id, name)
+	in, err := s.o.Store.Folder(id)
 	if err != nil {
 		return false
 	}
-	f.Close()
-	return true
+	defer in.Close()
+	info, err := in.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"slowpath/internal/agent/door"
+	"slowpath/internal/cli/clitest"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
+	"slowpath/internal/lab/servers"
+)
+
+// someone is a user who owns the directory of an agent, and none of root's files.
+const someone = 65533
+
+// agentOf starts an agent of root whose directory belongs to someone, and gives the address of its page.
+func agentOf(t *testing.T, data, program string, args ...string) (c *exec.Cmd, log *clitest.Output, page string) {
+	t.Helper()
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(data, someone, someone); err != nil {
+		t.Fatal(err)
+	}
+	log = &clitest.Output{}
+	c = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
+	c.Stderr = log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if c.ProcessState != nil { // the test has waited for it
+			return
+		}
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			t.Errorf("%v: %s", err, log.String())
+		}
+	})
+	until(t, log, "watching ")
+	return c, log, strings.TrimSuffix(pageOf.FindStringSubmatch(log.String())[1], "/")
+}
+
+// doorOf is the process of an agent's door.
+func doorOf(t *testing.T, agent int) (pid int) {
+	t.Helper()
+	await.Until(t, "the agent has its door", func() bool {
+		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range all {
+			line, _ := os.ReadFile(name)
+			status, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "status"))
+			if bytes.Contains(line, []byte(door.Command)) && bytes.Contains(status, fmt.Appendf(nil, "PPid:\t%d\n", agent)) {
+				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	reply, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, string(text)
+}
+
+// TestDoorOfServe: what other hosts reach is a process without any capability, which cannot gain one, holds none of the
+// agent's files, and ends with it. An agent whose door has ended does so, too.
+func TestDoorOfServe(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
+	dir := sharedDir(t)
+	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	program := built(t, dir)
+	c, _, page := agentOf(t, filepath.Join(dir, "data"), program, r.Addr)
+	pid := doorOf(t, c.Process.Pid)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal(threads, err)
+	}
+	const none = "0000000000000000"
+	for _, name := range threads {
+		status, err := os.ReadFile(name)
+		if err == nil && !regexp.MustCompile(rights(someone, none)+`Seccomp:\t2\n`).Match(status) {
+			t.Errorf("%s: %s", name, status)
+		}
+	}
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		to, _ := os.Readlink(fd)
+		if strings.HasPrefix(to, dir) || strings.Contains(to, "bpf") {
+			t.Errorf("the door has %s open", to)
+		}
+	}
+	if code, body := get(t, page+"/healthz"); code != 200 || !strings.Contains(body, r.Addr) {
+		t.Errorf("through the door: %d %s", code, body)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	await.Until(t, "the door ends with its agent", func() bool { return syscall.Kill(pid, 0) != nil })
+	c, log, _ := agentOf(t, filepath.Join(dir, "second"), program, r.Addr)
+	if err := syscall.Kill(doorOf(t, c.Process.Pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil || !strings.Contains(log.String(), "the process of the page has ended") {
+		t.Errorf("an agent without a door: %v: %s", err, log.String())
+	}
+}
+
+// TestLinkedIncidentOfServe is the attack of who owns the directory of an agent of root: an incident that is a link to a
+// directory of root, by way of /proc/PID/root, whose files the agent could read by its capabilities. Nothing of them is
+// sent, and nothing is written there.
+func TestLinkedIncidentOfServe(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
+	dir, secrets := sharedDir(t), t.TempDir()
+	data := filepath.Join(dir, "data")
+	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{})
+	_, log, page := agentOf(t, data, built(t, dir), "--after", "1s", r.Addr)
+	await.Until(t, "an incident begins", func() bool {
+		reply, err := http.Post(page+"/api/v1/incidents", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			return false
+		}
+		defer reply.Body.Close()
+		return reply.StatusCode == http.StatusAccepted
+	})
+	until(t, log, "[^t] verdict after")
+	all, err := filepath.Glob(filepath.Join(data, "incidents", "*-1"))
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	id := filepath.Base(all[0])
+	ends := []string{"", "/recording", "/report"}
+	for _, end := range ends {
+		if code, body := get(t, page+"/api/v1/incidents/"+id+end); code != 200 || body == "" {
+			t.Errorf("before the attack, %s: %d", end, code)
+		}
+	}
+	const secret = "root:$6$hash"
+	names := []string{"recording.slowpath", "report.html", "diagnosis.json", "incident.json"}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, to := range []string{
+		fmt.Sprintf("/proc/%d/root%s", os.Getpid(), secrets), secrets, "/proc/self/root" + secrets,
+	} {
+		if err := os.RemoveAll(all[0]); err != nil {
+			t.Fatal(err)
+		}
+		theirs := exec.Command("ln", "-s", to, all[0])
+		theirs.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
+		if out, err := theirs.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, end := range ends {
+			code, body := get(t, page+"/api/v1/incidents/"+id+end)
+			if code == 200 || strings.Contains(body, "root:") || strings.Contains(body, dir) {
+				t.Errorf("a link to %s, %s: %d %.200s", to, end, code, body)
+			}
+		}
+	}
+	for _, name := range names {
+		if body, err := os.ReadFile(filepath.Join(secrets, name)); err != nil || string(body) != secret {
+			t.Errorf("%s was changed: %q, %v", name, body, err)
+		}
+	}
+}
+
+// TestDirectoriesOfOthers: serve does not begin in a directory that others can write, or put another one in the place
+// of. The error ends in the fix.
+func TestDirectoriesOfOthers(t *testing.T) {
+	needs.Real(t, needs.Root)
+	dir := sharedDir(t)
+	program := built(t, dir)
+	for name, c := range map[string]struct {
+		parent, own os.FileMode
+		want        string
+	}{
+		"writable":        {0o755, 0o777, "other users can write there; chmod go-w "},
+		"of a group":      {0o755, 0o770, "other users can write there; chmod go-w "},
+		"writable parent": {0o777, 0o700, "put another directory in its place; chmod go-w "},
+	} {
+		data := filepath.Join(dir, name, "data")
+		for _, err := range []error{
+			os.MkdirAll(data, 0o700), os.Chmod(data, c.own), os.Chmod(filepath.Dir(data), c.parent),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data", data, "127.0.0.1:1").CombinedOutput()
+		if err == nil || !bytes.Contains(out, []byte(c.want)) || bytes.Count(out, []byte("\n")) != 1 {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+}
+
+// sharedDir is a directory that other users may enter, until the end of a test.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "slowpath-serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
