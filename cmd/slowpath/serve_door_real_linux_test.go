@@ -62,10 +62,11 @@ func doorOf(t *testing.T, agent int) (pid int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		ofAgent := fmt.Appendf(nil, "PPid:\t%d\n", agent)
 		for _, name := range all {
 			line, _ := os.ReadFile(name)
 			status, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "status"))
-			if bytes.Contains(line, []byte(door.Command)) && bytes.Contains(status, fmt.Appendf(nil, "PPid:\t%d\n", agent)) {
+			if bytes.Contains(line, []byte(door.Command)) && bytes.Contains(status, ofAgent) {
 				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			}
 		}
@@ -133,9 +134,9 @@ func TestDoorOfServe(t *testing.T) {
 	}
 }
 
-// TestLinkedIncidentOfServe is the attack of who owns the directory of an agent of root: an incident that is a link to a
-// directory of root, by way of /proc/PID/root, whose files the agent could read by its capabilities. Nothing of them is
-// sent, and nothing is written there.
+// TestLinkedIncidentOfServe is the attack of who owns the directory of an agent of root: an incident that is a link to
+// a directory of root, by way of /proc/PID/root, whose files the agent could read by its capabilities. Nothing of them
+// is sent, and nothing is written there.
 func TestLinkedIncidentOfServe(t *testing.T) {
 	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
 	dir, secrets := sharedDir(t), t.TempDir()
@@ -216,7 +217,8 @@ func TestDirectoriesOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		out, err := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data", data, "127.0.0.1:1").CombinedOutput()
+		c2 := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--data", data, "127.0.0.1:1")
+		out, err := c2.CombinedOutput()
 		if err == nil || !bytes.Contains(out, []byte(c.want)) || bytes.Count(out, []byte("\n")) != 1 {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/agent/folder"
 	"slowpath/internal/format"
+	"slowpath/internal/outfile"
 )
 
 // ErrInUse says that another agent runs with the same directory.
@@ -24,7 +25,7 @@ type directory struct {
 
 // MakeDirectory makes the directory of --data for its owner alone.
 func MakeDirectory(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := outfile.Directory(path); err != nil {
 		return fmt.Errorf("the directory of --data: %w; name another, or make it: install -d -m 700 %s", err,
 			format.Shell(path))
 	}

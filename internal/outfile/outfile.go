@@ -1,6 +1,7 @@
 // Package outfile makes the files that slowpath writes where the user named a place. slowpath may be root there, and
 // a directory on the way somebody else's, who may have put a link there: only links of root and of this user are
-// followed, none in the place of the file, and only the user can read what is written. What root writes for somebody who called sudo belongs to them, where they can reach it.
+// followed, none in the place of the file, and only the user can read what is written. What root writes for somebody
+// who called sudo belongs to them, where they can reach it.
 package outfile
 
 import (
@@ -126,6 +127,6 @@ func (p *parent) ofCaller(st *syscall.Stat_t) bool {
 	return ok && int(st.Uid) == uid
 }
 
-// Directory makes a directory and those above it. What root makes for somebody who called sudo belongs to them, as files
-// do.
+// Directory makes a directory and those above it. What root makes for somebody who called sudo belongs to them, as
+// files do.
 func Directory(path string) error { return directory(path) }

@@ -67,8 +67,8 @@ func TestLinkedParents(t *testing.T) {
 	}
 }
 
-// TestReplacedParent: SQLite opens files by their paths: what another user put in the place of a directory since the file
-// was made is noticed before anything is written.
+// TestReplacedParent: SQLite opens files by their paths: what another user put in the place of a directory since the
+// file was made is noticed before anything is written.
 func TestReplacedParent(t *testing.T) {
 	needs.Real(t)
 	dir := t.TempDir()

@@ -136,7 +136,8 @@ func Main(stdin io.Reader, log io.Writer, quiet func()) error {
 			return err
 		}
 		o.TLS = &tls.Config{
-			Certificates: []tls.Certificate{{Certificate: t.Certificate, PrivateKey: key}}, MinVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{{Certificate: t.Certificate, PrivateKey: key}},
+			MinVersion:   tls.VersionTLS12,
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

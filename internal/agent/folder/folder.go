@@ -1,5 +1,5 @@
-// Package folder is a directory of the agent's data. What is in it is reached through the open directory, by one name at
-// a time and through no link: who can write there cannot have the agent read or write files elsewhere, by means of
+// Package folder is a directory of the agent's data. What is in it is reached through the open directory, by one name
+// at a time and through no link: who can write there cannot have the agent read or write files elsewhere, by means of
 // capabilities that they do not have.
 package folder
 
@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"slowpath/internal/format"
+	"slowpath/internal/outfile"
 )
 
 // Folder is an open directory. It is safe for concurrent use.
@@ -26,7 +27,7 @@ type Folder struct {
 // Open opens a directory that somebody named, and makes it and those above it if they are not there.
 func Open(path string) (*Folder, error) {
 	return opened(path, func() (*os.Root, error) {
-		if err := os.MkdirAll(path, 0o700); err != nil {
+		if err := outfile.Directory(path); err != nil {
 			return nil, err
 		}
 		return os.OpenRoot(path)

@@ -151,9 +151,9 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestWrongTokens: who guesses is told to wait, also by the form, and the log gets a bounded number of lines without the
-// token. All requests come from one address here, as behind a proxy: who has the right token, is logged in, or wants to
-// log in, is not kept out.
+// TestWrongTokens: who guesses is told to wait, also by the form, and the log gets a bounded number of lines without
+// the token. All requests come from one address here, as behind a proxy: who has the right token, is logged in, or
+// wants to log in, is not kept out.
 func TestWrongTokens(t *testing.T) {
 	lines := make(chan string, 1000)
 	now := time.Date(2026, 11, 24, 3, 12, 0, 0, time.UTC)

@@ -119,8 +119,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	go s.stream.run(streams)
 	h := &http.Server{
-		Handler: ofDoor(s.handler), MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(s.log, "", 0),
+		Handler: ofDoor(s.handler), MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(s.log, "", 0),
 		BaseContext: func(net.Listener) context.Context { return streams },
 	}
 	l = netutil.LimitListener(l, door.MaxConnections)
