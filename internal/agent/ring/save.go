@@ -33,10 +33,10 @@ func (r *Ring) Save(ctx context.Context, from, to time.Time, in *folder.Folder, 
 	return r.SaveCut(ctx, Cut{From: from, To: to}, in, name)
 }
 
-// SaveCut writes a cut to a new recording in a directory, of a name that must not exist. What sources wrote earlier and
-// still held at its begin is in it, so that it is judged as a watch of that time. Where the tap runs, the cut begins and
-// ends with one of its counts, which come every second. It includes what came in up to now. ErrNothing: there is nothing
-// of this time.
+// SaveCut writes a cut to a new recording in a directory, of a name that must not exist. What sources wrote earlier
+// and still held at its begin is in it, so that it is judged as a watch of that time. Where the tap runs, the cut
+// begins and ends with one of its counts, which come every second. It includes what came in up to now. ErrNothing:
+// there is nothing of this time.
 func (r *Ring) SaveCut(ctx context.Context, c Cut, in *folder.Folder, name string) error {
 	from, to := c.From, c.To
 	if !from.Before(to) {
