@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -136,7 +137,7 @@ func TestDoorOfServe(t *testing.T) {
 
 // TestLinkedIncidentOfServe is the attack of who owns the directory of an agent of root: an incident that is a link to
 // a directory of root, by way of /proc/PID/root, whose files the agent could read by its capabilities. Nothing of them
-// is sent, and nothing is written there.
+// is sent, and nothing is written there. What the agent keeps is for its user alone.
 func TestLinkedIncidentOfServe(t *testing.T) {
 	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
 	dir, secrets := sharedDir(t), t.TempDir()
@@ -162,6 +163,18 @@ func TestLinkedIncidentOfServe(t *testing.T) {
 		if code, body := get(t, page+"/api/v1/incidents/"+id+end); code != 200 || body == "" {
 			t.Errorf("before the attack, %s: %d", end, code)
 		}
+	}
+	if err := filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if want := map[bool]os.FileMode{false: 0o600, true: 0o700}[e.IsDir()]; err == nil && info.Mode().Perm() != want {
+			t.Errorf("%s: %v, want %v", path, info.Mode(), want)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 	const secret = "root:$6$hash"
 	names := []string{"recording.slowpath", "report.html", "diagnosis.json", "incident.json"}

@@ -284,7 +284,8 @@ const judgeTime = 40 * time.Second
 
 // verdict saves the time of an incident as its recording, and judges it.
 func (r *recorder) verdict(id string, nodes []string, c ring.Cut, end int64, final bool) (incidents.Incident, found,
-	error) {
+	error,
+) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
 	defer cancel()
 	began := time.Now()

@@ -8,7 +8,7 @@ import (
 
 // Limits of a process.
 type Limits struct {
-	Nice   int   // added to the nice value
+	Nice   int   // its nice value; 0: that of the agent
 	Memory int64 // bytes of data
 	File   int64 // bytes of a file that it writes; 0: it writes none
 }
