@@ -208,6 +208,79 @@ func TestLinkedIncidentOfServe(t *testing.T) {
 	}
 }
 
+// TestSecretsOfServe: the password of a server and the token of the page are in no file below --data, in no line of the
+// log, in no reply, and in no command line or environment of any process of the agent.
+func TestSecretsOfServe(t *testing.T) {
+	needs.Real(t, needs.Root, needs.BPF, needs.RedisServer)
+	const password, token = "hunter2-hunter2-hunter2", "token-of-the-page-0123456789"
+	dir := sharedDir(t)
+	data := filepath.Join(dir, "data")
+	for name, text := range map[string]string{"password": password, "token": token} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := fleettest.Start(t, servers.Redis7015, fleet.Spec{Password: password})
+	c, log, page := agentOf(t, data, built(t, dir), "--password-file", filepath.Join(dir, "password"), "--token-file",
+		filepath.Join(dir, "token"), "--after", "1s", r.Addr)
+	seen := map[string]string{}
+	ask := func(method, path, with string) int {
+		request, err := http.NewRequest(method, page+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+with)
+		reply, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		body, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[method+" "+path+" with "+with[:3]] = fmt.Sprint(reply.Header, string(body))
+		return reply.StatusCode
+	}
+	await.Until(t, "an incident begins", func() bool { return ask("POST", "/api/v1/incidents", token) == 202 })
+	until(t, log, "[^t] verdict after")
+	for _, path := range []string{
+		"/healthz", "/", "/incidents", "/topology", "/metrics", "/api/v1/overview", "/api/v1/topology", "/api/v1/incidents",
+	} {
+		if code := ask("GET", path, token); code != 200 {
+			t.Errorf("%s: %d", path, code)
+		}
+		ask("GET", path, token+"x")
+	}
+	_ = c.Process.Signal(syscall.SIGHUP)
+	until(t, log, "the configuration was read again")
+	seen["the log"] = log.String()
+	for _, pid := range []int{c.Process.Pid, doorOf(t, c.Process.Pid)} {
+		for _, name := range []string{"cmdline", "environ"} {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[fmt.Sprintf("%s of %d", name, pid)] = string(text)
+		}
+	}
+	if err := filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		seen[path] = string(text)
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	for where, text := range seen {
+		if strings.Contains(text, password) || strings.Contains(text, token) {
+			t.Errorf("%s has a secret: %.300s", where, text)
+		}
+	}
+}
+
 // TestDirectoriesOfOthers: serve does not begin in a directory that others can write, or put another one in the place
 // of. The error ends in the fix.
 func TestDirectoriesOfOthers(t *testing.T) {
