@@ -126,8 +126,8 @@ func TestFilesOfTheDoor(t *testing.T) {
 		}
 	}
 	for _, named := range []string{
-		"link/report.html", id + "/linked", id + "/inside", id + "/none", "none/report.html", "../report.html", id + "/",
-		"/" + id, id + "/../" + id + "/report.html", ".", "./report.html",
+		"link/report.html", id + "/linked", id + "/inside", id + "/none", "none/report.html", "../report.html",
+		id + "/", "/" + id, id + "/../" + id + "/report.html", ".", "./report.html",
 	} {
 		_, reply, body := dial.send(t, fmt.Sprintf(get, "?file="+named, ""))
 		if reply.StatusCode != 404 || strings.Contains(body, "secret") || strings.Contains(body, dir) {
@@ -139,8 +139,8 @@ func TestFilesOfTheDoor(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: beyond the bound a connection waits until another one ends; after a wrong token that was one
-// too many the connection ends.
+// TestConnectionsAreBounded: beyond the bound a connection waits until another one ends; after a wrong token that was
+// one too many the connection ends.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := open(t, t.TempDir(), func(w http.ResponseWriter, r *http.Request) {
