@@ -169,7 +169,8 @@ func TestLinkedIncidentOfServe(t *testing.T) {
 			return err
 		}
 		info, err := e.Info()
-		if want := map[bool]os.FileMode{false: 0o600, true: 0o700}[e.IsDir()]; err == nil && info.Mode().Perm() != want {
+		want := map[bool]os.FileMode{false: 0o600, true: 0o700}[e.IsDir()]
+		if err == nil && info.Mode().Perm() != want {
 			t.Errorf("%s: %v, want %v", path, info.Mode(), want)
 		}
 		return err
@@ -245,7 +246,8 @@ func TestSecretsOfServe(t *testing.T) {
 	await.Until(t, "an incident begins", func() bool { return ask("POST", "/api/v1/incidents", token) == 202 })
 	until(t, log, "[^t] verdict after")
 	for _, path := range []string{
-		"/healthz", "/", "/incidents", "/topology", "/metrics", "/api/v1/overview", "/api/v1/topology", "/api/v1/incidents",
+		"/healthz", "/", "/incidents", "/topology", "/metrics", "/api/v1/overview", "/api/v1/topology",
+		"/api/v1/incidents",
 	} {
 		if code := ask("GET", path, token); code != 200 {
 			t.Errorf("%s: %d", path, code)

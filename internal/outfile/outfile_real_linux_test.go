@@ -94,9 +94,11 @@ func TestReplacedParent(t *testing.T) {
 		os.WriteFile(path, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if again, err = os.Open(path); err != nil {
+	replacement, err := os.Open(path)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer replacement.Close()
 	if err := OpenTwice(f); err == nil {
 		t.Error("the replacement is taken for the file")
 	}
