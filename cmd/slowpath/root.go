@@ -26,6 +26,7 @@ Start with doctor.`,
 	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.explainCause(), a.serve(), a.trace(),
 		a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
 		a.completion(), a.ManCommand())
+	a.addDoor(c)
 	cli.InOrder(c)
 	cli.Complete(c, completions, flagCompletions)
 	return c

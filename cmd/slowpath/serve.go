@@ -3,12 +3,14 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"slowpath/internal/agent"
+	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/cli"
 	"slowpath/internal/serving"
@@ -47,6 +49,19 @@ and keeps the capabilities that a watch needs.`,
 	f.StringP(flagPass, "a", "", "")
 	f.Lookup(flagPass).Hidden = true
 	return c
+}
+
+// addDoor adds the process of serve that other hosts reach.
+func (a *app) addDoor(root *cobra.Command) {
+	root.AddCommand(&cobra.Command{
+		Use: door.Command, Short: "The process of serve that takes connections", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return door.Main(a.Stdin, a.Stderr, func() {
+				debug.FreeOSMemory()
+				agent.ReleaseProgram()
+			})
+		},
+	})
 }
 
 // flagPass is that of other commands, which takes a password: it is refused here.

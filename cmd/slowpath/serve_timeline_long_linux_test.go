@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/cli/clitest"
 	"slowpath/internal/house/await"
@@ -153,7 +154,7 @@ func TestServeTimeline(t *testing.T) {
 // incidentsIn are those in the directory of an agent, the oldest first.
 func incidentsIn(t *testing.T, data string) []incidents.Incident {
 	t.Helper()
-	s, err := incidents.Open(filepath.Join(data, "incidents"), incidents.Limits{})
+	s, err := incidents.Open(foldertest.Open(t, filepath.Join(data, "incidents")), incidents.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/agent/ring"
@@ -99,20 +99,27 @@ const viewKeep = 15 * time.Minute
 
 func (a *Agent) openFiles() (err error) {
 	s := a.settings.Load()
+	in, err := a.dir.folder.Sub(ringName)
+	if err != nil {
+		return err
+	}
 	a.ring, err = ring.Open(ring.Options{
-		Dir: a.dir.in(ringName), Keep: s.RingKeep, MaxBytes: s.RingBytes, Clock: a.clock,
+		Folder: in, Keep: s.RingKeep, MaxBytes: s.RingBytes, Clock: a.clock,
 		Log: func(line string) { a.log.Warn("ring: %s", line) },
 	})
 	if err != nil {
 		return err
 	}
-	if a.store, err = incidents.Open(a.dir.in(incidentsName), s.Incidents); err != nil {
+	if in, err = a.dir.folder.Sub(incidentsName); err != nil {
+		return err
+	}
+	if a.store, err = incidents.Open(in, s.Incidents); err != nil {
 		return err
 	}
 	for _, note := range a.store.Notes() {
 		a.log.Warn("incidents: %s", note)
 	}
-	a.history, err = incidents.OpenHistory(a.dir.in(historyName), s.HistoryKeep, s.HistoryBytes)
+	a.history, err = incidents.OpenHistory(a.dir.folder, historyName, s.HistoryKeep, s.HistoryBytes)
 	return err
 }
 
@@ -137,8 +144,8 @@ func (a *Agent) View() *live.View { return a.view }
 // Store has the incidents.
 func (a *Agent) Store() *incidents.Store { return a.store }
 
-// TempDir is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
-func (a *Agent) TempDir() string { return a.dir.in(tempName) }
+// Temp is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
+func (a *Agent) Temp() *folder.Folder { return a.dir.temp }
 
 // History has the minutes of days.
 func (a *Agent) History() *incidents.History { return a.history }
@@ -146,7 +153,7 @@ func (a *Agent) History() *incidents.History { return a.history }
 // Run watches until the context ends, and then closes the agent. An incident that is watched then gets its verdict.
 func (a *Agent) Run(ctx context.Context) error {
 	s := a.settings.Load()
-	a.log.Say("slowpath %s watches %s; data in %s", a.o.Version, whom(s), a.dir.path)
+	a.log.Say("slowpath %s watches %s; data in %s", a.o.Version, whom(s), a.dir.folder.Path())
 	var all sync.WaitGroup
 	all.Go(func() { a.watch(ctx) })
 	all.Go(func() { a.judgeSeconds(ctx) })
@@ -160,7 +167,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	all.Wait()
 	err := a.Close()
 	if err != nil {
-		return fmt.Errorf("closing the files in %s: %w", a.dir.path, err)
+		return fmt.Errorf("closing the files in %s: %w", a.dir.folder.Path(), err)
 	}
 	a.log.Say("stopped; the ring keeps the last %v", s.RingKeep)
 	return nil
@@ -222,9 +229,9 @@ func (a *Agent) problem(about, sentence string) {
 // Problem is for problems that are found outside, such as in the configuration.
 func (a *Agent) Problem(about, sentence string) { a.problem(about, sentence) }
 
-// Save writes a window of the ring as a recording to path, which must not exist.
-func (a *Agent) Save(ctx context.Context, from, to time.Time, path string) error {
-	return a.ring.Save(ctx, from, to, path)
+// Save writes a window of the ring as a recording of a name that must not exist.
+func (a *Agent) Save(ctx context.Context, from, to time.Time, in *folder.Folder, name string) error {
+	return a.ring.Save(ctx, from, to, in, name)
 }
 
 // Compare holds two recordings against each other, and gives slowpath.compare/v1.
@@ -242,12 +249,3 @@ func (a *Agent) Mark(m incidents.Mark) {
 
 // Trigger begins an incident that somebody asks for, and gives its id; one that is watched already is that one.
 func (a *Agent) Trigger(reason string) (id string, err error) { return a.episodes.ask(reason) }
-
-// sizeOf is the size of a file; 0 where there is none.
-func sizeOf(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}

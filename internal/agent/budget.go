@@ -211,7 +211,7 @@ func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	if begun && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at {
 		b.released = now
 		debug.FreeOSMemory()
-		releaseProgram()
+		ReleaseProgram()
 	}
 	if begun && s.CPUBudget > 0 && len(b.usual) > halfMinute {
 		b.decide(now, s.CPUBudget, settling)

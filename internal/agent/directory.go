@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/format"
+	"slowpath/internal/outfile"
 )
 
 // ErrInUse says that another agent runs with the same directory.
@@ -17,42 +18,52 @@ var ErrInUse = errors.New("the directory is in use")
 
 // directory is where an agent keeps its data, locked as long as it runs.
 type directory struct {
-	path string
-	lock *os.File
+	folder *folder.Folder
+	temp   *folder.Folder
+	lock   *os.File
 }
 
-// MakeDirectory makes the directory of --data with what is in it for its owner alone.
+// MakeDirectory makes the directory of --data for its owner alone.
 func MakeDirectory(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := outfile.Directory(path); err != nil {
 		return fmt.Errorf("the directory of --data: %w; name another, or make it: install -d -m 700 %s", err,
 			format.Shell(path))
 	}
 	return nil
 }
 
-// openDirectory locks a directory. The lock ends with the process, however that ends.
+// openDirectory locks a directory that nobody else can write. The lock ends with the process, however that ends.
 func openDirectory(path string) (*directory, error) {
 	if err := MakeDirectory(path); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(path, lockName)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err := folder.CheckOwners(path, os.Geteuid()); err != nil {
+		return nil, fmt.Errorf("--data %s: %w", path, err)
+	}
+	in, err := folder.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w; give slowpath a directory that it may write: --data DIR", err)
+		return nil, fmt.Errorf("--data %s: %w; name a directory that slowpath may read", path, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
+	d := &directory{folder: in}
+	if d.lock, err = in.OpenFile(lockName, os.O_RDWR|os.O_CREATE); err != nil {
+		return nil, errors.Join(fmt.Errorf("--data %s: %w; give slowpath a directory that it may write", path, err),
+			d.close())
+	}
+	if err := unix.Flock(int(d.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer d.close()
 		return nil, fmt.Errorf("--data %s: %w: another slowpath serve%s runs there; stop it, or name another directory",
-			path, ErrInUse, holder(f))
+			path, ErrInUse, holder(d.lock))
 	}
-	temp := filepath.Join(path, tempName)
-	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err = in.RemoveAll(tempName); err == nil {
+		d.temp, err = in.Sub(tempName)
 	}
-	if f.Truncate(0) == nil { // else the disk is full or fails: the lock holds all the same
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	if err != nil {
+		return nil, errors.Join(err, d.close())
 	}
-	return &directory{path, f}, nil
+	if d.lock.Truncate(0) == nil { // else the disk is full or fails: the lock holds all the same
+		_, _ = fmt.Fprintf(d.lock, "%d\n", os.Getpid())
+	}
+	return d, nil
 }
 
 // holder is the process that holds a lock, as it wrote it.
@@ -65,11 +76,16 @@ func holder(f *os.File) string {
 	return ""
 }
 
-func (d *directory) in(names ...string) string {
-	return filepath.Join(append([]string{d.path}, names...)...)
+func (d *directory) close() error {
+	var errs []error
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	if d.temp != nil {
+		errs = append(errs, d.temp.Close())
+	}
+	return errors.Join(append(errs, d.folder.Close())...)
 }
-
-func (d *directory) close() error { return d.lock.Close() }
 
 // Kept are the names in the directory of an agent, but for those that begin as that of the history.
 func Kept() []string {

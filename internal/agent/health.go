@@ -33,7 +33,7 @@ func (a *Agent) Health() Health {
 		Missed: a.view.Unseen(), Cost: a.budget.Cost(), Ring: a.ring.Status(), DiskBudget: a.settings.Load().disk(),
 	}
 	_, kept := a.store.Usage()
-	h.DiskBytes = h.Ring.Bytes + kept + sizeOf(a.dir.in(historyName))
+	h.DiskBytes = h.Ring.Bytes + kept + a.dir.folder.Size(historyName)
 	if h.Ring.Trouble != "" {
 		problems = append(problems, h.Ring.Trouble)
 	}

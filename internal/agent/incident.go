@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/agent/ring"
@@ -194,16 +193,12 @@ func (r *recorder) look(id string, nodes []string, s span, seen func(found)) {
 func (r *recorder) lookAt(c ring.Cut) (found, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
 	defer cancel()
-	dir, err := os.MkdirTemp(r.TempDir(), "look-")
-	if err != nil {
+	const name = "look.slowpath"
+	if err := r.saveRecording(ctx, r.Temp(), name, c); err != nil {
 		return found{}, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "recording.slowpath")
-	if err := r.saveRecording(ctx, path, c); err != nil {
-		return found{}, err
-	}
-	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path, Timeout: judgeTime})
+	defer r.Temp().Remove(name)
+	diagnosis, err := r.o.Judge(ctx, judge.Options{Folder: r.Temp(), Recording: name, Timeout: judgeTime})
 	if err != nil {
 		return found{}, err
 	}
@@ -289,7 +284,8 @@ const judgeTime = 40 * time.Second
 
 // verdict saves the time of an incident as its recording, and judges it.
 func (r *recorder) verdict(id string, nodes []string, c ring.Cut, end int64, final bool) (incidents.Incident, found,
-	error) {
+	error,
+) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
 	defer cancel()
 	began := time.Now()
@@ -305,41 +301,41 @@ func (r *recorder) verdict(id string, nodes []string, c ring.Cut, end int64, fin
 		in.End = time.Unix(end, 0).UTC()
 	}
 	r.keepState(in)
-	path, err := r.store.RecordingPath(id)
+	kept, err := r.store.Folder(id)
 	if err != nil {
 		return in, found{}, err
 	}
-	page, err := r.store.ReportPath(id)
-	if err != nil {
+	defer kept.Close()
+	if err := r.saveRecording(ctx, kept, incidents.RecordingFile, c); err != nil {
 		return in, found{}, err
 	}
-	if err := r.saveRecording(ctx, path, c); err != nil {
-		return in, found{}, err
-	}
-	diagnosis, err := r.o.Judge(ctx, judge.Options{Recording: path, HTML: page, Timeout: judgeTime})
+	diagnosis, err := r.o.Judge(ctx, judge.Options{
+		Folder: kept, Recording: incidents.RecordingFile, HTML: incidents.ReportFile, Timeout: judgeTime,
+	})
 	if err != nil {
-		return in, found{}, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err, path)
+		return in, found{}, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err,
+			kept.Path(incidents.RecordingFile))
 	}
 	if err := r.store.Finish(id, diagnosis); err != nil {
 		return in, found{}, err
 	}
-	in, err = r.judged(id, in, sizeOf(path), final, time.Since(began))
+	in, err = r.judged(id, in, kept.Size(incidents.RecordingFile), final, time.Since(began))
 	return in, foundIn(diagnosis), err
 }
 
-// saveRecording writes the recording of a time, and replaces one at path.
-func (r *recorder) saveRecording(ctx context.Context, path string, c ring.Cut) error {
+// saveRecording writes the recording of a time, and replaces one of that name.
+func (r *recorder) saveRecording(ctx context.Context, in *folder.Folder, name string, c ring.Cut) error {
 	const suffix = ".new"
-	_ = os.Remove(path + suffix)
-	err := r.ring.SaveCut(ctx, c, path+suffix)
+	_ = in.Remove(name + suffix)
+	err := r.ring.SaveCut(ctx, c, in, name+suffix)
 	if errors.Is(err, ring.ErrNothing) {
 		return fmt.Errorf("%w: nothing was watched then", err)
 	}
 	if err == nil {
-		err = os.Rename(path+suffix, path)
+		err = in.Rename(name+suffix, name)
 	}
 	if err != nil {
-		_ = os.Remove(path + suffix)
+		_ = in.Remove(name + suffix)
 		return fmt.Errorf("its recording cannot be written: %w", err)
 	}
 	return nil

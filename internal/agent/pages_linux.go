@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseProgram gives back the pages of the program itself: the begin of a watch reads large parts of it that nothing
+// ReleaseProgram gives back the pages of the program itself: the begin of a watch reads large parts of it that nothing
 // needs later. They are read only; what is needed again comes back from the page cache.
-func releaseProgram() {
+func ReleaseProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

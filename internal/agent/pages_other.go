@@ -4,6 +4,7 @@ package agent
 
 import "time"
 
-func releaseProgram() {}
+// ReleaseProgram does nothing here.
+func ReleaseProgram() {}
 
 func slackenTimers(time.Duration) {}

@@ -58,4 +58,4 @@ func NewFile(flag, name string) (*os.File, error) {
 }
 
 // RemoveFile removes a file that holds nothing; what cannot be removed stays.
-func RemoveFile(name string) { _ = os.Remove(name) }
+func RemoveFile(name string) { _ = outfile.Remove(name) }

@@ -51,12 +51,16 @@ var layers = map[string]int{
 	"internal/source/profile/sampler": 2,
 	"internal/source":                 4,
 
-	"internal/agent/ring":      2,
-	"internal/agent/incidents": 1,
-	"internal/agent/judge":     1,
-	"internal/agent/metrics":   3,
-	"internal/agent/notify":    7,
-	"internal/agent/otlp":      7,
+	"internal/agent/ring":              2,
+	"internal/agent/apart":             0,
+	"internal/agent/folder":            1,
+	"internal/agent/folder/foldertest": 2,
+	"internal/agent/door":              2,
+	"internal/agent/incidents":         2,
+	"internal/agent/judge":             2,
+	"internal/agent/metrics":           3,
+	"internal/agent/notify":            7,
+	"internal/agent/otlp":              7,
 
 	"internal/trace": 3,
 
@@ -263,11 +267,17 @@ func TestFilesWritten(t *testing.T) {
 			"internal/cli/clitest/helps.go", "internal/cli/clitest/process.go",
 		}, writes, "use outfile")
 	}
-	// An agent renames in directories of its own, which no other user may write.
-	renames := slices.DeleteFunc(slices.Clone(writes), func(call string) bool { return call == "os.Rename(" })
-	forbidIn(t, "internal/agent", []string{
-		"internal/agent/directory.go", "internal/agent/ring/file.go", "internal/agent/ring/save.go", // O_NOFOLLOW
-	}, renames, "use outfile")
+	forbidIn(t, "internal/agent", nil, writes, "use folder")
+}
+
+// TestFilesOfTheAgent: what the agent keeps is reached through package folder, which follows no link, and by no path.
+func TestFilesOfTheAgent(t *testing.T) {
+	for _, in := range []string{"incidents", "ring", "web", "judge", "door"} {
+		forbidIn(t, "internal/agent/"+in, nil, []string{
+			"os.Open(", "os.OpenRoot(", "os.ReadFile(", "os.ReadDir(", "os.Stat(", "os.Lstat(", "os.Remove(",
+			"os.RemoveAll(", "os.MkdirTemp(", "os.Link(", "os.Truncate(", "filepath.Join(", "filepath.Walk",
+		}, "use folder")
+	}
 }
 
 // TestOutput: documents go to stdout by layout.JSON and layout.JSONLine, which escape what a terminal would obey.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"slowpath/internal/outfile"
 )
 
 // Copy writes what the recording has so far into a new file, as a recording that ends at a time in nanoseconds since
@@ -31,7 +33,7 @@ func (w *Writer) Copy(path string, endNs int64) error {
 		err = w.endCopy(path, endNs)
 	}
 	if err != nil {
-		os.Remove(path)
+		outfile.Remove(path)
 		return fmt.Errorf("saving %s: %w", path, err)
 	}
 	return nil

@@ -54,34 +54,35 @@ type Writer struct {
 }
 
 // Create makes a recording at path, which must not exist, of at most maxDisk bytes (0: DefaultMaxDisk).
-func Create(path string, maxDisk int64) (*Writer, error) { return makeWriter(path, maxDisk, false) }
-
-// CreateAtOnce is Create for rows that are all there already, such as those of a longer recording. Its methods wait
-// until there is room: no row is dropped or sampled, and only the limit thins them. A kill leaves a file that cannot be
-// read: give it another name when it is complete.
-func CreateAtOnce(path string, maxDisk int64) (*Writer, error) {
-	return makeWriter(path, maxDisk, true)
-}
-
-func makeWriter(path string, maxDisk int64, atOnce bool) (*Writer, error) {
-	if maxDisk == 0 {
-		maxDisk = DefaultMaxDisk
-	}
-	if maxDisk < minMaxDisk {
-		return nil, fmt.Errorf("recording %s: a limit of %d bytes is too small; give at least %d", path, maxDisk,
-			minMaxDisk)
-	}
-	f, err := newFile(path)
+func Create(path string, maxDisk int64) (*Writer, error) {
+	file, err := newFile(path)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("recording %s exists already; name another file or remove it: %w", path, os.ErrExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating recording: %w; name a file in a directory that can be written", err)
 	}
-	f.Close()
-	// Not "rwc": root may not open the file of who called sudo with O_CREAT in /tmp (fs.protected_regular).
-	db, err := openDB(path, "rw")
+	w, err := makeWriter(file, path, maxDisk, false)
 	if err != nil {
+		outfile.Remove(path)
+	}
+	return w, err
+}
+
+// WriteAtOnce is Create for rows that are all there already, such as those of a longer recording, into an empty file
+// that was made at path. Its methods wait until there is room: no row is dropped or sampled, and only the limit thins
+// them. A kill leaves a file that cannot be read: give it another name when it is complete.
+func WriteAtOnce(file *os.File, path string, maxDisk int64) (*Writer, error) {
+	return makeWriter(file, path, maxDisk, true)
+}
+
+// makeWriter closes the file: SQLite opens it by its path.
+func makeWriter(file *os.File, path string, maxDisk int64, atOnce bool) (*Writer, error) {
+	if maxDisk == 0 {
+		maxDisk = DefaultMaxDisk
+	}
+	db, err := openEmpty(file, path, maxDisk)
+	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
 	w := &Writer{
@@ -95,7 +96,6 @@ func makeWriter(path string, maxDisk int64, atOnce bool) (*Writer, error) {
 	}
 	if err := w.prepare(maxDisk); err != nil {
 		db.Close()
-		os.Remove(path)
 		return nil, fmt.Errorf("creating recording %s: %w", path, err)
 	}
 	w.SetMeta(MetaSchema, strconv.Itoa(SchemaVersion))
@@ -116,11 +116,32 @@ func newFile(path string) (*os.File, error) {
 	for _, beside := range []string{"-journal", "-wal", "-shm"} {
 		if _, err := os.Lstat(path + beside); err == nil {
 			f.Close()
-			os.Remove(path)
+			outfile.Remove(path)
 			return nil, fmt.Errorf("%s%s is there already, which SQLite would use: remove it", path, beside)
 		}
 	}
 	return f, nil
+}
+
+// openEmpty opens an empty file by its path.
+func openEmpty(file *os.File, path string, maxDisk int64) (*sql.DB, error) {
+	if maxDisk < minMaxDisk {
+		return nil, fmt.Errorf("recording %s: a limit of %d bytes is too small; give at least %d", path, maxDisk,
+			minMaxDisk)
+	}
+	// Not "rwc": root may not open the file of who called sudo with O_CREAT in /tmp (fs.protected_regular).
+	db, err := openDB(path, "rw")
+	if err != nil {
+		return nil, err
+	}
+	if err = db.Ping(); err == nil {
+		err = outfile.OpenTwice(file)
+	}
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("creating recording %s: %w", path, err)
+	}
+	return db, nil
 }
 
 // prepare makes the tables, and shares the limit between the file and its WAL. A checkpoint is due long before the WAL

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"slowpath/internal/agent"
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/cli"
 	"slowpath/internal/format"
 	"slowpath/internal/source/privilege"
@@ -42,6 +43,9 @@ func (s *serving) stay() error {
 		}
 		if err := reachable(s.Data, u); err != nil {
 			return err
+		}
+		if err := folder.CheckOwners(s.Data, u.UID); err != nil {
+			return cli.Usagef("--data %s: %w", s.Data, err)
 		}
 	}
 	return privilege.Stay(u, handOver)

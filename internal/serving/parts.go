@@ -4,10 +4,13 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 
+	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/notify"
@@ -34,21 +37,39 @@ func (s *serving) open(ctx context.Context) (err error) {
 	o := s.pageOptions()
 	o.Store, o.History, o.View, o.Slow = s.ag.Store(), s.ag.History(), s.ag.View(), s.ag.View().Threshold
 	o.Health, o.Trigger, o.Mark, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Mark, s.ag.Save, s.ag.Compare
-	o.Metrics, o.TempDir, o.Version, o.Log = http.Handler(s.metrics), s.ag.TempDir(), s.app.Version, warn
+	o.Metrics, o.Temp, o.Version, o.Log = http.Handler(s.metrics), s.ag.Temp(), s.app.Version, warn
 	s.web, err = web.New(o)
 	return err
 }
 
+// openDoor hands the address of the page to the process of its door.
+func (s *serving) openDoor(l net.Listener) (*door.Inside, *door.Outside, error) {
+	store, err := filepath.Abs(s.ag.Store().Path())
+	if err != nil {
+		return nil, nil, err
+	}
+	return door.New(l.(*net.TCPListener), store, s.certificate)
+}
+
 // show serves the page and tells others until ctx ends.
-func (s *serving) show(ctx context.Context, l net.Listener) error {
+func (s *serving) show(ctx context.Context, inside *door.Inside, outside *door.Outside) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var all sync.WaitGroup
+	var open error
+	all.Go(func() {
+		open = outside.Run(ctx, s.web.Log())
+		cancel()
+	})
 	all.Go(func() { s.metrics.Run(ctx) })
 	all.Go(func() { s.notify.Run(ctx) })
 	if s.pushes != nil {
 		all.Go(func() { s.pushes.Run(ctx) })
 	}
-	defer all.Wait()
-	return s.web.Serve(ctx, l)
+	err := s.web.Serve(ctx, inside)
+	cancel()
+	all.Wait()
+	return errors.Join(err, open)
 }
 
 // changed tells others of an incident: with the first verdict that finds something, and at its end. Nobody is notified

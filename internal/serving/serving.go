@@ -103,7 +103,7 @@ func (s *serving) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer listener.Close() // twice, unless what follows fails
 	s.log = agent.NewLog(s.app.Stderr, s.LogFormat == "json")
 	if err := agent.MakeDirectory(s.Data); err != nil {
 		return cli.Usage(err)
@@ -123,7 +123,11 @@ func (s *serving) run(ctx context.Context) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if err := s.open(ctx); err != nil {
+	inside, outside, err := s.openDoor(listener)
+	if err == nil {
+		err = s.open(ctx)
+	}
+	if err != nil {
 		return errors.Join(cli.Usage(err), s.ag.Close())
 	}
 	s.app.OwnLog()
@@ -132,7 +136,7 @@ func (s *serving) run(ctx context.Context) error {
 	var all sync.WaitGroup
 	var served error
 	all.Go(func() {
-		served = s.show(ctx, listener)
+		served = s.show(ctx, inside, outside)
 		cancel() // an agent whose page is gone is of no use: its service manager starts it again
 	})
 	all.Go(func() { s.onSignals(ctx) })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"slowpath/internal/cli"
 	"slowpath/internal/clock"
 	"slowpath/internal/format"
+	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
 	"slowpath/internal/source/host"
@@ -36,7 +36,7 @@ func (t *tracing) live(ctx context.Context, nodes []tap.Node, notes []string) er
 	err = t.into(ctx, nodes, notes, file)
 	closeErr := file.Close()
 	if errors.Is(err, cli.ErrMissing) {
-		os.Remove(t.flags.Record) // nothing was watched
+		outfile.Remove(t.flags.Record) // nothing was watched
 	}
 	return errors.Join(err, closeErr)
 }

@@ -31,7 +31,7 @@ func (t *tracing) makeExport() error {
 func (t *tracing) leaveExport() {
 	if t.out != nil {
 		t.out.Close()
-		os.Remove(t.flags.Perfetto)
+		outfile.Remove(t.flags.Perfetto)
 		t.app.Scratch.Whole(t.flags.Perfetto)
 	}
 }

@@ -43,7 +43,7 @@ func (p *Page) Open(made *cli.Scratch) (err error) {
 func (p *Page) Discard() {
 	if p.file != nil {
 		p.file.Close()
-		os.Remove(p.Path)
+		outfile.Remove(p.Path)
 		p.made.Whole(p.Path)
 		p.file = nil
 	}

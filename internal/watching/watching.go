@@ -4,11 +4,11 @@ package watching
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"slowpath/internal/cli"
 	"slowpath/internal/cli/named"
+	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 	"slowpath/internal/source"
 )
@@ -72,7 +72,7 @@ func (f *File) record(ctx context.Context, c *named.CommandLine, o source.Option
 	watchErr := run(ctx, o, rec, started)
 	closeErr := rec.Close()
 	if watchErr != nil {
-		os.Remove(f.Path) // nothing was watched
+		outfile.Remove(f.Path) // nothing was watched
 		return watchErr
 	}
 	return closeErr

@@ -2,36 +2,23 @@ package incidents
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
+	"time"
 
 	"slowpath/internal/format"
 )
 
 // readAll reads what is in the directory. What is not of the store is left alone.
 func (s *Store) readAll() error {
-	d, err := s.root.Open(".")
+	entries, err := s.folder.Entries(maxEntries)
 	if err != nil {
 		return err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(maxEntries + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if len(entries) > maxEntries {
-		return fmt.Errorf("%s has more than %d entries: name another data directory", s.path, maxEntries)
 	}
 	foreign := 0
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), goneBefore) {
-			_ = s.root.RemoveAll(e.Name()) // its removal was cut short
+			_ = s.folder.RemoveAll(e.Name()) // its removal was cut short
 			continue
 		}
 		if e.Name() == marksFile || strings.HasPrefix(e.Name(), "."+marksFile) {
@@ -45,7 +32,7 @@ func (s *Store) readAll() error {
 	}
 	if foreign > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%s in %s are no incidents and are left alone",
-			format.Count(foreign, "file"), s.path))
+			format.Count(foreign, "file"), s.folder.Path()))
 	}
 	s.order()
 	return nil
@@ -54,7 +41,7 @@ func (s *Store) readAll() error {
 // readOne reads an incident. One that cannot be read keeps its place: its recording may be all there is.
 func (s *Store) readOne(id string) *kept {
 	k := &kept{}
-	text, err := s.read(filepath.Join(id, incidentFile), maxIncidentBytes)
+	text, err := s.read(id, incidentFile, maxIncidentBytes)
 	if err == nil {
 		err = json.Unmarshal(text, &k.Incident)
 	}
@@ -84,11 +71,11 @@ func (s *Store) readOne(id string) *kept {
 func (s *Store) recover(k *kept) {
 	if k.End.IsZero() {
 		k.End = k.Start
-		if st, err := s.root.Lstat(filepath.Join(k.ID, recordingFile)); err == nil && st.ModTime().After(k.Start) {
-			k.End = st.ModTime().UTC()
+		if t := s.recorded(k.ID); t.After(k.Start) {
+			k.End = t
 		}
 	}
-	if text, err := s.read(filepath.Join(k.ID, diagnosisFile), maxDiagnosisBytes); err == nil {
+	if text, err := s.read(k.ID, diagnosisFile, maxDiagnosisBytes); err == nil {
 		if d, err := parseDiagnosis(text); err == nil {
 			d.into(&k.Incident)
 			k.State, k.Error = StateJudged, ""
@@ -106,67 +93,54 @@ func (s *Store) recover(k *kept) {
 // measure sums up the files of an incident.
 func (s *Store) measure(k *kept) {
 	k.bytes, k.RecordingBytes = 0, 0
-	d, err := s.root.Open(k.ID)
+	in, err := s.folder.Existing(k.ID)
 	if err != nil {
 		return
 	}
-	defer d.Close()
-	entries, _ := d.ReadDir(maxEntries)
+	defer in.Close()
+	entries, _ := in.Entries(maxEntries)
 	for _, e := range entries {
 		st, err := e.Info()
 		if err != nil || !st.Mode().IsRegular() {
 			continue
 		}
 		k.bytes += st.Size()
-		if e.Name() == recordingFile {
+		if e.Name() == RecordingFile {
 			k.RecordingBytes = st.Size()
 		}
 	}
 }
 
-// read reads a regular file of bounded size: no FIFO, which would wait for a writer, and nothing outside of the store.
-func (s *Store) read(name string, most int64) ([]byte, error) {
-	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+// recorded is when the recording of an incident was written; zero: there is none.
+func (s *Store) recorded(id string) time.Time {
+	in, err := s.folder.Existing(id)
 	if err != nil {
-		return nil, err
+		return time.Time{}
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", name)
-	case st.Size() > most:
-		return nil, fmt.Errorf("%s has more than %s", name, format.Bytes(most))
+	defer in.Close()
+	st, err := in.Lstat(RecordingFile)
+	if err != nil {
+		return time.Time{}
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	return st.ModTime().UTC()
 }
 
-// replace writes a file such that a crash leaves the old or the new one.
-func (s *Store) replace(name string, text []byte) error {
-	root := s.root
-	dir, base := filepath.Split(name)
-	unfinished := filepath.Join(dir, "."+base+".part")
-	if err := root.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// read reads a file of an incident, of bounded size.
+func (s *Store) read(id, name string, most int64) ([]byte, error) {
+	in, err := s.folder.Existing(id)
+	if err != nil {
+		return nil, err
 	}
-	f, err := root.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	defer in.Close()
+	return in.Read(name, most)
+}
+
+// replace writes a file of an incident such that a crash leaves the old or the new one.
+func (s *Store) replace(id, name string, text []byte) error {
+	in, err := s.folder.Existing(id)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = root.Remove(unfinished)
-		return err
-	}
-	if err := root.Rename(unfinished, name); err != nil {
-		_ = root.Remove(unfinished)
-		return err
-	}
-	if d, err := root.Open(filepath.Join(dir, ".")); err == nil {
-		_ = d.Sync() // the name is safe, too
-		d.Close()
-	}
-	return nil
+	defer in.Close()
+	return in.Replace(name, text)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/outfile"
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
@@ -45,9 +46,9 @@ CREATE TABLE IF NOT EXISTS minute(start INTEGER, node TEXT, own INTEGER, numbers
   PRIMARY KEY(start, node, own)) WITHOUT ROWID;
 `
 
-// OpenHistory opens the history in a file, of at most maxBytes (0: DefaultHistory), with minutes of the last keep (0:
-// DefaultKeepHistory). A file that cannot be read gets another name, and Note says so.
-func OpenHistory(path string, keep time.Duration, maxBytes int64) (*History, error) {
+// OpenHistory opens the history in a file of this name, of at most maxBytes (0: DefaultHistory), with minutes of the
+// last keep (0: DefaultKeepHistory). A file that cannot be read gets another name, and Note says so.
+func OpenHistory(in *folder.Folder, name string, keep time.Duration, maxBytes int64) (*History, error) {
 	if keep <= 0 {
 		keep = DefaultKeepHistory
 	}
@@ -55,54 +56,37 @@ func OpenHistory(path string, keep time.Duration, maxBytes int64) (*History, err
 		maxBytes = DefaultHistory
 	}
 	if maxBytes < minHistory {
-		return nil, fmt.Errorf("history %s: a limit of %d bytes is too small; give at least %d", path, maxBytes,
+		return nil, fmt.Errorf("history %s: a limit of %d bytes is too small; give at least %d", name, maxBytes,
 			minHistory)
 	}
-	if err := outfile.Directory(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("history: %w; name a data directory that can be written", err)
-	}
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("history: %s is no regular file: remove it", path)
-	}
 	h := &History{keep: keep, maxBytes: maxBytes}
-	err := h.open(path)
-	if err != nil && !isFile(path) {
-		return nil, fmt.Errorf("history %s: %w", path, err)
+	err := h.open(in, name)
+	if err != nil && in.Size(name) == 0 {
+		return nil, fmt.Errorf("history: %w", err)
 	}
 	if err != nil {
-		aside := path + ".damaged"
+		aside := name + ".damaged"
 		for _, end := range []string{"", "-wal", "-shm"} {
-			_ = os.Rename(path+end, aside+end)
+			_ = in.Rename(name+end, aside+end)
 		}
-		h.note = fmt.Sprintf("the history %s cannot be read (%v): it is now %s", path, err, aside)
-		if err := h.open(path); err != nil {
-			return nil, fmt.Errorf("history %s: %w", path, err)
+		h.note = fmt.Sprintf("the history %s cannot be read (%v): it is now %s", name, err, aside)
+		if err := h.open(in, name); err != nil {
+			return nil, fmt.Errorf("history: %w", err)
 		}
 	}
 	return h, h.tidy()
 }
 
-func isFile(path string) bool {
-	st, err := os.Lstat(path)
-	return err == nil && st.Size() > 0
-}
-
-func (h *History) open(path string) error {
-	if f, err := outfile.Create(path); err == nil {
-		f.Close() // readable by this user alone
-	} else if !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	abs, err := filepath.Abs(path)
+func (h *History) open(in *folder.Folder, name string) error {
+	file, err := in.OpenFile(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
-	u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}
-	db, err := sql.Open("sqlite", u.String())
-	if err != nil {
+	db, err := opened(file, in.Path(name))
+	// Now: once SQLite has locked the file, closing it here would free the lock.
+	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	db.SetMaxOpenConns(1)
 	const pageSize = 4096
 	for _, q := range []string{
 		"PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL",
@@ -118,6 +102,28 @@ func (h *History) open(path string) error {
 	}
 	h.db = db
 	return nil
+}
+
+// opened is this file as SQLite opens it by its path.
+func opened(file *os.File, path string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	if err = db.Ping(); err == nil {
+		err = outfile.OpenTwice(file)
+	}
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
 }
 
 // Note is a sentence about what OpenHistory found that was not as it should be; empty: nothing.

@@ -12,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 )
 
 func history(t testing.TB, path string, keep time.Duration, most int64) *incidents.History {
 	t.Helper()
-	h, err := incidents.OpenHistory(path, keep, most)
+	h, err := incidents.OpenHistory(foldertest.Open(t, filepath.Dir(path)), filepath.Base(path), keep, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestDamagedHistory(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := incidents.OpenHistory(link, 0, 0); err == nil {
+	if _, err := incidents.OpenHistory(foldertest.Open(t, filepath.Dir(link)), "history.db", 0, 0); err == nil {
 		t.Error("a link is followed")
 	}
 }

@@ -32,7 +32,7 @@ type marks struct {
 // readMarks reads the marks. A file that cannot be read gets another name, and is said.
 func (s *Store) readMarks() (note string) {
 	m := &s.marks
-	text, err := s.read(marksFile, maxMarkBytes)
+	text, err := s.folder.Read(marksFile, maxMarkBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
@@ -41,7 +41,7 @@ func (s *Store) readMarks() (note string) {
 	}
 	if err != nil {
 		m.all = nil
-		_ = s.root.Rename(marksFile, "."+marksFile+".damaged")
+		_ = s.folder.Rename(marksFile, "."+marksFile+".damaged")
 		return fmt.Sprintf("%s cannot be read (%v): it is now .%s.damaged", marksFile, err, marksFile)
 	}
 	m.all = slices.DeleteFunc(m.all, func(v Mark) bool { return v.check() != nil })
@@ -78,7 +78,7 @@ func (s *Store) Mark(v Mark) error {
 	m.order()
 	text, err := json.Marshal(m.all)
 	if err == nil {
-		err = s.replace(marksFile, text)
+		err = s.folder.Replace(marksFile, text)
 	}
 	if err != nil {
 		m.all = before

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +13,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"slowpath/internal/outfile"
+	"slowpath/internal/agent/folder"
 )
 
 // Names of the files of an incident, and of the store.
 const (
+	RecordingFile = "recording.slowpath"
+	ReportFile    = "report.html"
 	incidentFile  = "incident.json"
-	recordingFile = "recording.slowpath"
 	diagnosisFile = "diagnosis.json"
-	reportFile    = "report.html"
 	goneBefore    = ".gone-" // a directory that is being removed
 )
 
@@ -36,8 +35,7 @@ const (
 
 // Store is the incidents in a directory. It is safe for concurrent use by one process.
 type Store struct {
-	root   *os.Root // of the incidents: no link leads out of it
-	path   string
+	folder *folder.Folder
 	limits Limits
 	now    func() time.Time
 
@@ -70,24 +68,17 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Open opens the store in a directory, which is made if it is not there: a directory for each incident, and marks.json.
+// Open opens the store in a directory of its own, which Close closes: a directory for each incident, and marks.json.
 // What a killed agent left is finished, or marked as failed; Notes says so.
-func Open(path string, l Limits) (*Store, error) {
-	if err := outfile.Directory(path); err != nil {
-		return nil, fmt.Errorf("incidents: %w; name a data directory that can be written", err)
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, fmt.Errorf("incidents: %w", err)
-	}
+func Open(in *folder.Folder, l Limits) (*Store, error) {
 	opened := time.Now()
 	s := &Store{
-		root: root, path: path, limits: l.withDefaults(),
+		folder: in, limits: l.withDefaults(),
 		// the wall clock may be set while the agent runs: nothing is older for that
 		now: func() time.Time { return opened.Add(time.Since(opened)) },
 	}
 	if err := s.readAll(); err != nil {
-		root.Close()
+		in.Close()
 		return nil, fmt.Errorf("incidents: %w", err)
 	}
 	if note := s.readMarks(); note != "" {
@@ -99,8 +90,11 @@ func Open(path string, l Limits) (*Store, error) {
 	return s, nil
 }
 
+// Path is the directory of the store, for the door of the agent.
+func (s *Store) Path() string { return s.folder.Path() }
+
 // Close frees the store.
-func (s *Store) Close() error { return s.root.Close() }
+func (s *Store) Close() error { return s.folder.Close() }
 
 // Notes are sentences about what Open found that was not as it should be.
 func (s *Store) Notes() []string {
@@ -116,7 +110,7 @@ func (s *Store) Begin(trigger, target string, start time.Time) (Incident, error)
 	in := Incident{Start: start.UTC(), State: StateWatching, Trigger: clip(trigger), Target: clip(target)}
 	for n := 1; ; n++ {
 		in.ID = in.Start.Format(idTime) + "-" + strconv.Itoa(n)
-		err := s.root.Mkdir(in.ID, 0o700)
+		err := s.folder.Mkdir(in.ID)
 		if err == nil {
 			break
 		}
@@ -126,7 +120,7 @@ func (s *Store) Begin(trigger, target string, start time.Time) (Incident, error)
 	}
 	k := &kept{Incident: in}
 	if err := s.write(k); err != nil {
-		_ = s.root.RemoveAll(in.ID)
+		_ = s.folder.RemoveAll(in.ID)
 		return Incident{}, err
 	}
 	s.all = append(s.all, k)
@@ -156,7 +150,7 @@ func (s *Store) Finish(id string, diagnosisJSON []byte) error {
 		return fmt.Errorf("incident %s: %w", id, err)
 	}
 	return s.change(id, func(k *kept) error {
-		if err := s.replace(filepath.Join(id, diagnosisFile), diagnosisJSON); err != nil {
+		if err := s.replace(id, diagnosisFile, diagnosisJSON); err != nil {
 			return err
 		}
 		d.into(&k.Incident)
@@ -243,24 +237,31 @@ func (s *Store) Get(id string) (Incident, bool) {
 
 // Diagnosis is that of an incident: os.ErrNotExist where there is none.
 func (s *Store) Diagnosis(id string) ([]byte, error) {
+	in, err := s.Folder(id)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return in.Read(diagnosisFile, maxDiagnosisBytes)
+}
+
+// Folder opens the directory of an incident, in which its RecordingFile and ReportFile are, or are to be written. Its
+// error is os.ErrNotExist where there is no such incident.
+func (s *Store) Folder(id string) (*folder.Folder, error) {
 	if _, found := s.Get(id); !found {
 		return nil, fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
 	}
-	return s.read(filepath.Join(id, diagnosisFile), maxDiagnosisBytes)
+	return s.folder.Existing(id)
 }
 
-// RecordingPath is where the recording of an incident is, or is to be written. Its error is os.ErrNotExist where there
-// is no such incident.
-func (s *Store) RecordingPath(id string) (string, error) { return s.pathOf(id, recordingFile) }
-
-// ReportPath is where the HTML report of an incident is, or is to be written.
-func (s *Store) ReportPath(id string) (string, error) { return s.pathOf(id, reportFile) }
-
-func (s *Store) pathOf(id, name string) (string, error) {
-	if _, found := s.Get(id); !found { // so the id is one, and leads nowhere else
-		return "", fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
+// OpenFile opens a file of an incident to read it: os.ErrNotExist where there is none.
+func (s *Store) OpenFile(id, name string) (*os.File, error) {
+	in, err := s.Folder(id)
+	if err != nil {
+		return nil, err
 	}
-	return filepath.Join(s.path, id, name), nil
+	defer in.Close()
+	return in.Open(name)
 }
 
 // Usage is how many incidents there are, and how many bytes their files have.
@@ -308,7 +309,7 @@ func (s *Store) write(k *kept) error {
 		return fmt.Errorf("writing incident %s: %w", k.ID, err)
 	}
 	k.index()
-	return s.replace(filepath.Join(k.ID, incidentFile), append(text, '\n'))
+	return s.replace(k.ID, incidentFile, append(text, '\n'))
 }
 
 func (k *kept) index() {
@@ -364,8 +365,8 @@ func maxTime(a, b time.Time) time.Time {
 // remove removes an incident: a kill leaves no half of it.
 func (s *Store) remove(id string) error {
 	gone := goneBefore + id
-	if err := s.root.Rename(id, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.folder.Rename(id, gone); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return s.root.RemoveAll(gone)
+	return s.folder.RemoveAll(gone)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 )
 
@@ -24,7 +25,7 @@ const judged = `{"schema":"slowpath.diagnosis/v1","verdict":"findings","summary"
 
 func open(t testing.TB, dir string, l incidents.Limits) *incidents.Store {
 	t.Helper()
-	s, err := incidents.Open(dir, l)
+	s, err := incidents.Open(foldertest.Open(t, dir), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +51,7 @@ func TestLifeOfAnIncident(t *testing.T) {
 		begin(t, s, at).ID != "20261124T031207Z-2" {
 		t.Errorf("it is %+v", in)
 	}
-	path, err := s.RecordingPath(in.ID)
-	if err == nil {
-		err = os.WriteFile(path, make([]byte, 1000), 0o600)
-	}
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, in.ID, incidents.RecordingFile), make([]byte, 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	in.State, in.End = incidents.StateJudging, at.Add(time.Minute)
@@ -81,7 +78,7 @@ func TestLifeOfAnIncident(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "..", "../x", "20261124T031207Z-9", "20261124T031207Z-1/..", "marks.json"} {
-		_, err := s.RecordingPath(id)
+		_, err := s.OpenFile(id, incidents.RecordingFile)
 		if _, err2 := s.Diagnosis(id); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err2, fs.ErrNotExist) {
 			t.Errorf("%q: %v, %v", id, err, err2)
 		}
@@ -142,8 +139,12 @@ func TestRetentionOfIncidents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, _ := s.RecordingPath(in.ID)
-		if err := os.WriteFile(path, make([]byte, bytes), 0o600); err != nil {
+		kept, err := s.Folder(in.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		if err := os.WriteFile(kept.Path(incidents.RecordingFile), make([]byte, bytes), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		in.End = start

@@ -8,23 +8,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 	"unicode"
+
+	"slowpath/internal/agent/apart"
+	"slowpath/internal/agent/folder"
 )
 
 // Options of a judgement.
 type Options struct {
-	Executable string        // slowpath; empty: the program that runs (/proc/self/exe)
-	Recording  string        // the file that is judged
-	HTML       string        // where the report is written as a page, which replaces one that is there; empty: nowhere
-	Timeout    time.Duration // 0: DefaultTimeout
-	MaxMemory  int64         // bytes; 0: DefaultMaxMemory
-	MaxOutput  int64         // bytes of JSON; 0: DefaultMaxOutput
+	Executable string         // slowpath; empty: the program that runs (/proc/self/exe)
+	Folder     *folder.Folder // where the files are
+	Recording  string         // the file that is judged
+	HTML       string         // where the report is written as a page, which replaces one that is there; empty: nowhere
+	Timeout    time.Duration  // 0: DefaultTimeout
+	MaxMemory  int64          // bytes; 0: DefaultMaxMemory
+	MaxOutput  int64          // bytes of JSON; 0: DefaultMaxOutput
 }
 
 // Defaults of Options, and bounds.
@@ -36,13 +39,14 @@ const (
 	maxHTML   = 64 << 20 // bytes of a page
 	maxStderr = 64 << 10 // bytes of what the process says
 	maxReason = 500      // of that, in an error
-	// ownProgram is the program that runs, also after an upgrade has replaced its file.
-	ownProgram = "/proc/self/exe"
+	// priority is a nice value: of a CPU that another process keeps busy, too, a judgement has a quarter. With the
+	// lowest one (19) it would be a seventieth, and a host whose CPUs are busy would have no verdict for half a minute.
+	priority = 5
 )
 
 func (o Options) withDefaults() Options {
 	if o.Executable == "" {
-		o.Executable = executable()
+		o.Executable = apart.Executable()
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
@@ -56,35 +60,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func executable() string {
-	if _, err := os.Stat(ownProgram); err == nil {
-		return ownProgram
-	}
-	path, err := os.Executable()
-	if err != nil {
-		return ownProgram // the error of the start names it
-	}
-	return path
-}
-
 // Verdict judges a recording, as doctor FILE does. It returns a document slowpath.diagnosis/v1. The page is written as
 // a whole, or not at all.
 func Verdict(ctx context.Context, o Options) (diagnosisJSON []byte, err error) {
 	o = o.withDefaults()
-	args := []string{"doctor", named(o.Recording), "--json"}
+	args := []string{"doctor", named(o.Folder.Path(o.Recording)), "--json"}
 	unfinished := ""
 	if o.HTML != "" {
 		unfinished = o.HTML + ".part"
-		os.Remove(unfinished)
-		defer os.Remove(unfinished)
-		args = append(args, "--html", unfinished)
+		_ = o.Folder.Remove(unfinished)
+		defer o.Folder.Remove(unfinished)
+		args = append(args, "--html", named(o.Folder.Path(unfinished)))
 	}
 	out, err := o.run(ctx, args, "slowpath.diagnosis/v1")
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", o.Recording, err)
 	}
 	if unfinished != "" {
-		if err := os.Rename(unfinished, o.HTML); err != nil {
+		if err := o.Folder.Rename(unfinished, o.HTML); err != nil {
 			return nil, fmt.Errorf("judging %s: its page: %w", o.Recording, err)
 		}
 	}
@@ -125,9 +118,11 @@ func (o Options) run(ctx context.Context, args []string, schema string) ([]byte,
 	out, notes := &bounded{most: o.MaxOutput}, &bounded{most: maxStderr, drops: true}
 	c := exec.CommandContext(ctx, o.Executable, args...)
 	c.Args[0] = "slowpath"
-	c.Stdout, c.Stderr, c.Env = out, notes, o.environment()
+	c.Stdout, c.Stderr = out, notes
+	// One CPU is left to it: the rest is for the servers of the host.
+	c.Env = apart.Environment("GOMAXPROCS=1", "GOMEMLIMIT="+strconv.FormatInt(o.MaxMemory/4*3, 10))
 	c.WaitDelay = time.Second
-	err := start(c, o.MaxMemory)
+	err := apart.Run(c, apart.Limits{Nice: priority, Memory: o.MaxMemory, File: maxHTML})
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("it took longer than %v: %w", o.Timeout, ctx.Err())
@@ -165,17 +160,6 @@ func noMemoryToBegin(err error) bool {
 	}
 	status, ok := e.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGSEGV
-}
-
-// environment is all that the process is told. One CPU is left to it: the rest is for the servers of the host.
-func (o Options) environment() []string {
-	env := []string{"GOMAXPROCS=1", "GOMEMLIMIT=" + strconv.FormatInt(o.MaxMemory/4*3, 10)}
-	for _, name := range []string{"TZ", "LANG", "LC_ALL", "TMPDIR"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
 }
 
 // reason is the error in what the process said, without what a terminal would obey. Other lines say how far it was.

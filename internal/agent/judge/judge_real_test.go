@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/judge"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/house/await"
@@ -63,13 +64,20 @@ func recordingOf(t testing.TB, scenario string) string {
 	return path
 }
 
+// of are the options to judge a recording beside which its page is to be.
+func of(t testing.TB, program, path string) judge.Options {
+	t.Helper()
+	return judge.Options{
+		Executable: program, Folder: foldertest.Open(t, filepath.Dir(path)), Recording: filepath.Base(path),
+		HTML: "report.html",
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	needs.Real(t, needs.Command("go", "golang"))
-	page := filepath.Join(t.TempDir(), "report.html")
+	o := of(t, slowpath(t), recordingOf(t, "server-cfs-throttled"))
 	for range 2 { // the second one replaces the page
-		text, err := judge.Verdict(t.Context(), judge.Options{
-			Executable: slowpath(t), Recording: recordingOf(t, "server-cfs-throttled"), HTML: page,
-		})
+		text, err := judge.Verdict(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,21 +92,19 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("judged as %s %v", d.Verdict, d.Findings)
 		}
 	}
-	html, err := os.ReadFile(page)
+	html, err := os.ReadFile(o.Folder.Path(o.HTML))
 	if err != nil || !strings.Contains(string(html), "server-cfs-throttled") {
 		t.Errorf("the page: %v, %d bytes", err, len(html))
 	}
-	entries, err := os.ReadDir(filepath.Dir(page))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("more than the page is left: %v %v", entries, err)
+	entries, err := os.ReadDir(o.Folder.Path())
+	if err != nil || len(entries) != 2 {
+		t.Errorf("more than the recording and the page is left: %v %v", entries, err)
 	}
 }
 
 func TestHealthyIsNoError(t *testing.T) {
 	needs.Real(t, needs.Command("go", "golang"))
-	text, err := judge.Verdict(t.Context(), judge.Options{
-		Executable: slowpath(t), Recording: recordingOf(t, "healthy-idle"),
-	})
+	text, err := judge.Verdict(t.Context(), of(t, slowpath(t), recordingOf(t, "healthy-idle")))
 	if err != nil || !strings.Contains(string(text), `"verdict": "healthy"`) {
 		t.Errorf("%v %.200s", err, text)
 	}
@@ -127,34 +133,27 @@ func TestBadJudgements(t *testing.T) {
 	}
 	healthy, throttled := recordingOf(t, "healthy-mixed"), recordingOf(t, "server-cfs-throttled")
 	for name, c := range map[string]struct {
-		o    judge.Options
-		want string
+		program, recording string
+		bounds             judge.Options
+		want               string
 	}{
-		"no memory to begin": {judge.Options{Executable: noMemory, Recording: "x"}, "memory"},
-		"no recording":       {judge.Options{Executable: slowpath(t), Recording: noRecording}, "recording"},
-		"no file": {
-			judge.Options{Executable: slowpath(t), Recording: filepath.Join(dir, "gone.slowpath")},
-			"gone.slowpath",
-		},
-		"no program":      {judge.Options{Executable: filepath.Join(dir, "none"), Recording: "x"}, "starting slowpath"},
-		"another program": {judge.Options{Executable: "/bin/true", Recording: "x"}, "printed no slowpath.diagnosis/v1"},
-		"too much output": {
-			judge.Options{Executable: slowpath(t), Recording: healthy, MaxOutput: 100}, "too large",
-		},
-		"too little time": {
-			judge.Options{Executable: slowpath(t), Recording: healthy, Timeout: time.Millisecond}, "longer than 1ms",
-		},
-		"too little memory": {
-			judge.Options{Executable: slowpath(t), Recording: throttled, MaxMemory: 8 << 20}, "memory",
-		},
+		"no memory to begin": {noMemory, healthy, judge.Options{}, "memory"},
+		"no recording":       {slowpath(t), noRecording, judge.Options{}, "recording"},
+		"no file":            {slowpath(t), filepath.Join(dir, "gone.slowpath"), judge.Options{}, "gone.slowpath"},
+		"no program":         {filepath.Join(dir, "none"), healthy, judge.Options{}, "starting slowpath"},
+		"another program":    {"/bin/true", healthy, judge.Options{}, "printed no slowpath.diagnosis/v1"},
+		"too much output":    {slowpath(t), healthy, judge.Options{MaxOutput: 100}, "too large"},
+		"too little time":    {slowpath(t), healthy, judge.Options{Timeout: time.Millisecond}, "longer than 1ms"},
+		"too little memory":  {slowpath(t), throttled, judge.Options{MaxMemory: 8 << 20}, "memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.o.HTML = filepath.Join(t.TempDir(), "report.html")
-			_, err := judge.Verdict(t.Context(), c.o)
+			o := of(t, c.program, c.recording)
+			o.MaxOutput, o.Timeout, o.MaxMemory = c.bounds.MaxOutput, c.bounds.Timeout, c.bounds.MaxMemory
+			_, err := judge.Verdict(t.Context(), o)
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\x1b\n") {
 				t.Errorf("got %v, want a sentence with %q", err, c.want)
 			}
-			if left, err := os.ReadDir(filepath.Dir(c.o.HTML)); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(o.Folder.Path(o.HTML + "*")); err != nil || len(left) > 0 {
 				t.Errorf("left %v, %v", left, err)
 			}
 		})
@@ -174,7 +173,7 @@ func TestEndOfContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := judge.Verdict(ctx, judge.Options{Executable: script, Recording: "x"})
+		_, err := judge.Verdict(ctx, of(t, script, filepath.Join(t.TempDir(), "x")))
 		ended <- err
 	}()
 	var pid, environment []byte
@@ -215,9 +214,7 @@ func BenchmarkVerdict(b *testing.B) {
 		}
 		b.Run(scenario, func(b *testing.B) {
 			for b.Loop() {
-				_, err := judge.Verdict(b.Context(), judge.Options{
-					Executable: slowpath(b), Recording: path, HTML: filepath.Join(b.TempDir(), "report.html"),
-				})
+				_, err := judge.Verdict(b.Context(), of(b, slowpath(b), path))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,11 +1,13 @@
 package ring_test
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/recording"
@@ -46,7 +48,7 @@ func cpu(b *testing.B) time.Duration {
 func BenchmarkRows(b *testing.B) {
 	for _, scenario := range []string{"healthy-mixed", "server-cfs-throttled"} {
 		b.Run("ring/"+scenario, func(b *testing.B) {
-			r, err := ring.Open(ring.Options{Dir: b.TempDir(), Each: time.Second})
+			r, err := ring.Open(ring.Options{Folder: foldertest.Open(b, b.TempDir()), Each: time.Second})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -64,7 +66,11 @@ func BenchmarkRows(b *testing.B) {
 			replayRows(b, scenario, w, w.Flush)
 		})
 		b.Run("at-once/"+scenario, func(b *testing.B) {
-			w, err := recording.CreateAtOnce(filepath.Join(b.TempDir(), "r.slowpath"), 0)
+			file, err := os.Create(filepath.Join(b.TempDir(), "r.slowpath"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, err := recording.WriteAtOnce(file, file.Name(), 0)
 			if err != nil {
 				b.Fatal(err)
 			}

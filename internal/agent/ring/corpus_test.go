@@ -2,7 +2,6 @@ package ring_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/verdict"
@@ -145,7 +145,8 @@ func throughTheRing(t *testing.T, scenario string) {
 	c := &fakeClock{}
 	c.ns.Store(start)
 	r, err := ring.Open(ring.Options{
-		Dir: t.TempDir(), Keep: time.Hour, Each: time.Second, Clock: c, Log: func(s string) { t.Error(s) },
+		Folder: foldertest.Open(t, t.TempDir()), Keep: time.Hour, Each: time.Second, Clock: c,
+		Log: func(s string) { t.Error(s) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func throughTheRing(t *testing.T, scenario string) {
 		t.Errorf("%d files of a recording of %v", s.Files, time.Duration(end-start))
 	}
 	saved := filepath.Join(t.TempDir(), "saved.slowpath")
-	err = r.Save(context.Background(), time.Unix(0, start), time.Unix(0, end+1), saved)
+	err = saveAt(t, r, time.Unix(0, start), time.Unix(0, end+1), saved)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func throughTheRing(t *testing.T, scenario string) {
 	}
 	lastPart := filepath.Join(t.TempDir(), "part.slowpath")
 	from := start + (end-start)*3/10
-	if err := r.Save(context.Background(), time.Unix(0, from), time.Unix(0, end+1), lastPart); err != nil {
+	if err := saveAt(t, r, time.Unix(0, from), time.Unix(0, end+1), lastPart); err != nil {
 		t.Fatal(err)
 	}
 	part, err := recording.OpenToJudge(lastPart)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/recording"
 )
@@ -135,7 +136,7 @@ func TestCutKnowsWhatWasBefore(t *testing.T) {
 func cut(t *testing.T, r *ring.Ring, c ring.Cut) *recording.Recording {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cut.slowpath")
-	if err := r.SaveCut(t.Context(), c, path); err != nil {
+	if err := r.SaveCut(t.Context(), c, foldertest.Open(t, filepath.Dir(path)), filepath.Base(path)); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := recording.Open(path)

@@ -7,14 +7,12 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
-	"slowpath/internal/outfile"
+	"slowpath/internal/agent/folder"
 )
 
 // A file of the ring is a magic and blocks, each with a head:
@@ -91,7 +89,7 @@ func headOf(b []byte) (h head, ok bool) {
 
 // file is one of the ring.
 type file struct {
-	path   string
+	name   string
 	number int64
 	bytes  int64 // whole blocks
 	rows   int64
@@ -101,10 +99,8 @@ type file struct {
 	cut int64
 }
 
-// pathOf names files so that their names sort as their numbers do.
-func pathOf(dir string, number int64) string {
-	return filepath.Join(dir, fmt.Sprintf("%012d%s", number, suffix))
-}
+// nameOf names files so that their names sort as their numbers do.
+func nameOf(number int64) string { return fmt.Sprintf("%012d%s", number, suffix) }
 
 // numberOf is the number of a file by its name.
 func numberOf(name string) (int64, bool) {
@@ -113,22 +109,9 @@ func numberOf(name string) (int64, bool) {
 	return n, ok && err == nil && n > 0 && len(digits) == 12
 }
 
-// open opens a file to read it, through no link, and only if it is regular: a FIFO would wait for a writer.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	return f, nil
-}
-
 // scan reads the heads of a file's blocks.
-func scan(path string, number int64) (*file, error) {
-	f, err := open(path)
+func scan(in *folder.Folder, name string, number int64) (*file, error) {
+	f, err := in.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +124,7 @@ func scan(path string, number int64) (*file, error) {
 	if _, err := f.ReadAt(start, 0); err != nil || string(start) != magic {
 		return nil, errDamaged
 	}
-	out := &file{path: path, number: number, bytes: int64(len(magic))}
+	out := &file{name: name, number: number, bytes: int64(len(magic))}
 	var b [headBytes]byte
 	for {
 		if _, err := f.ReadAt(b[:], out.bytes); err != nil {
@@ -166,18 +149,18 @@ func scan(path string, number int64) (*file, error) {
 }
 
 // create makes a file with this number.
-func create(dir string, number int64) (*os.File, *file, error) {
-	path := pathOf(dir, number)
-	f, err := outfile.Create(path)
+func create(in *folder.Folder, number int64) (*os.File, *file, error) {
+	name := nameOf(number)
+	f, err := in.Create(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if _, err := f.Write([]byte(magic)); err != nil {
 		f.Close()
-		os.Remove(path)
+		_ = in.Remove(name)
 		return nil, nil, err
 	}
-	return f, &file{path: path, number: number, bytes: int64(len(magic))}, nil
+	return f, &file{name: name, number: number, bytes: int64(len(magic))}, nil
 }
 
 // reader reads the blocks of a file that is open, up to a size.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/recording"
 )
@@ -156,7 +157,7 @@ func TestForeignFilesInTheRing(t *testing.T) {
 }
 
 func TestTooSmall(t *testing.T) {
-	if _, err := ring.Open(ring.Options{Dir: t.TempDir(), MaxBytes: 1000}); err == nil {
+	if _, err := ring.Open(ring.Options{Folder: foldertest.Open(t, t.TempDir()), MaxBytes: 1000}); err == nil {
 		t.Error("a bound that holds nothing is an error")
 	}
 }
@@ -169,7 +170,7 @@ func TestSaveReplacesNothing(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := r.Save(t.Context(), time.Unix(0, startNs-1e9), time.Unix(0, startNs+1e9), path)
+	err := saveAt(t, r, time.Unix(0, startNs-1e9), time.Unix(0, startNs+1e9), path)
 	if b, _ := os.ReadFile(path); err == nil || string(b) != "mine" {
 		t.Errorf("got %v, %q", err, b)
 	}

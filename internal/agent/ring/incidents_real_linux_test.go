@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/clock"
 	"slowpath/internal/diagnose/verdict"
@@ -71,7 +72,7 @@ func watchBoth(t *testing.T, address string) (window, whole string) {
 	}
 	c := clock.New()
 	r, err := ring.Open(ring.Options{
-		Dir: t.TempDir(), Each: 2 * time.Second, Clock: c, Log: func(s string) { t.Error(s) },
+		Folder: foldertest.Open(t, t.TempDir()), Each: 2 * time.Second, Clock: c, Log: func(s string) { t.Error(s) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func watchBoth(t *testing.T, address string) (window, whole string) {
 		return s.To.Sub(s.From) >= enough
 	})
 	now := time.Unix(0, c.Now())
-	if err := r.Save(ctx, now.Add(-enough*7/10), now, window); err != nil {
+	if err := saveAt(t, r, now.Add(-enough*7/10), now, window); err != nil {
 		t.Error(err)
 	}
 	cancel()

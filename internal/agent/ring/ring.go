@@ -8,18 +8,18 @@ import (
 	"sync"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/clock"
-	"slowpath/internal/outfile"
 	"slowpath/internal/recording"
 )
 
 // Options of a ring.
 type Options struct {
-	Dir      string        // a directory of its own; made if it is not there
-	Keep     time.Duration // how much watched time is kept; 0: DefaultKeep
-	Each     time.Duration // how much of it one file has; 0: DefaultEach
-	MaxBytes int64         // of all files; 0: DefaultMaxBytes
-	Clock    clock.Clock   // that of the watch; nil: clock.New()
+	Folder   *folder.Folder // a directory of its own, which Close closes
+	Keep     time.Duration  // how much watched time is kept; 0: DefaultKeep
+	Each     time.Duration  // how much of it one file has; 0: DefaultEach
+	MaxBytes int64          // of all files; 0: DefaultMaxBytes
+	Clock    clock.Clock    // that of the watch; nil: clock.New()
 	// Log, if set, is told in one sentence each what went wrong, and when it is over. It must not block.
 	Log func(string)
 }
@@ -92,7 +92,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.MaxBytes < minMaxBytes {
-		return o, fmt.Errorf("ring %s: a limit of %d bytes is too small; give at least %d", o.Dir, o.MaxBytes,
+		return o, fmt.Errorf("ring %s: a limit of %d bytes is too small; give at least %d", o.Folder.Path(),
+			o.MaxBytes,
 			minMaxBytes)
 	}
 	if o.Clock == nil {
@@ -111,12 +112,9 @@ func Open(o Options) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := outfile.Directory(o.Dir); err != nil {
-		return nil, fmt.Errorf("ring: %w; name a directory that can be written", err)
-	}
 	out, err := newWriting(o)
 	if err != nil {
-		return nil, fmt.Errorf("ring %s: %w", o.Dir, err)
+		return nil, fmt.Errorf("ring %s: %w", o.Folder.Path(), err)
 	}
 	r := &Ring{
 		o: o, state: newState(), out: out, flush: make(chan chan error), kick: make(chan struct{}, 1),
@@ -175,6 +173,7 @@ func (r *Ring) Close() error {
 		err = r.Flush()
 		close(r.stop)
 		<-r.stopped
+		err = errors.Join(err, r.o.Folder.Close())
 	})
 	return err
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/recording"
 )
 
@@ -28,22 +28,22 @@ type Cut struct {
 	Nodes []string
 }
 
-// Save writes what was seen in [from, to) to a new recording at path, which must not exist.
-func (r *Ring) Save(ctx context.Context, from, to time.Time, path string) error {
-	return r.SaveCut(ctx, Cut{From: from, To: to}, path)
+// Save writes what was seen in [from, to) to a new recording in a directory, of a name that must not exist.
+func (r *Ring) Save(ctx context.Context, from, to time.Time, in *folder.Folder, name string) error {
+	return r.SaveCut(ctx, Cut{From: from, To: to}, in, name)
 }
 
-// SaveCut writes a cut to a new recording at path, which must not exist. What sources wrote earlier and still held at
-// its begin is in it, so that it is judged as a watch of that time. Where the tap runs, the cut begins and ends with
-// one of its counts, which come every second. It includes what came in up to now. ErrNothing: there is nothing of this
-// time.
-func (r *Ring) SaveCut(ctx context.Context, c Cut, path string) error {
+// SaveCut writes a cut to a new recording in a directory, of a name that must not exist. What sources wrote earlier
+// and still held at its begin is in it, so that it is judged as a watch of that time. Where the tap runs, the cut
+// begins and ends with one of its counts, which come every second. It includes what came in up to now. ErrNothing:
+// there is nothing of this time.
+func (r *Ring) SaveCut(ctx context.Context, c Cut, in *folder.Folder, name string) error {
 	from, to := c.From, c.To
 	if !from.Before(to) {
 		return fmt.Errorf("saving %v to %v: the end is not after the begin", from, to)
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("saving to %s: %w", path, os.ErrExist)
+	if _, err := in.Lstat(name); err == nil {
+		return fmt.Errorf("saving to %s: %w", name, fs.ErrExist)
 	}
 	_ = r.Flush() // where that fails the rest is in memory
 	parts, closeAll := r.parts(from.Add(-c.Before).UnixNano(), to.UnixNano())
@@ -51,13 +51,17 @@ func (r *Ring) SaveCut(ctx context.Context, c Cut, path string) error {
 	if len(parts) == 0 {
 		return fmt.Errorf("%w: %s to %s", ErrNothing, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 	}
-	unfinished := path + ".part"
-	os.Remove(unfinished) // of a save that was killed
-	out, err := recording.CreateAtOnce(unfinished, 0)
+	unfinished := name + ".part"
+	_ = in.Remove(unfinished) // of a save that was killed
+	file, err := in.Create(unfinished)
+	if err != nil {
+		return fmt.Errorf("saving to %s: %w", name, err)
+	}
+	defer in.Remove(unfinished)
+	out, err := recording.WriteAtOnce(file, in.Path(unfinished), 0)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(unfinished)
 	o := outline{fromNs: from.UnixNano(), toNs: to.UnixNano()}
 	err = readAll(ctx, parts, func(_ string, b *block) bool {
 		if b != nil {
@@ -74,32 +78,9 @@ func (r *Ring) SaveCut(ctx context.Context, c Cut, path string) error {
 		err = w.finish()
 	}
 	if err := errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("saving to %s: %w", path, err)
+		return fmt.Errorf("saving to %s: %w", name, err)
 	}
-	return publish(unfinished, path)
-}
-
-// publish gives a file its name once it is safe on disk.
-func publish(unfinished, path string) error {
-	f, err := os.OpenFile(unfinished, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	err = os.Link(unfinished, path) // unlike Rename it replaces nothing
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		err = os.Rename(unfinished, path) // there are file systems without hard links
-	}
-	if err != nil {
-		return err
-	}
-	if d, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = d.Sync()
-		d.Close()
-	}
-	return nil
+	return in.Publish(unfinished, name)
 }
 
 // part is a file of the ring, or the blocks that are in memory.
@@ -134,7 +115,7 @@ func (r *Ring) parts(fromNs, toNs int64) (out []*part, closeAll func()) {
 		}
 	}
 	for _, f := range choose(r.files, fromNs, toNs) {
-		opened, err := open(f.path)
+		opened, err := r.o.Folder.Open(f.name)
 		if err != nil {
 			continue // somebody removed it
 		}
@@ -143,7 +124,7 @@ func (r *Ring) parts(fromNs, toNs int64) (out []*part, closeAll func()) {
 			opened.Close()
 			continue
 		}
-		out = append(out, &part{reader: &reader{file: opened, size: f.bytes, zstd: z}, name: f.path})
+		out = append(out, &part{reader: &reader{file: opened, size: f.bytes, zstd: z}, name: f.name})
 	}
 	if len(r.pending) > 0 {
 		out = append(out, &part{blocks: append([]*block(nil), r.pending...), name: "memory"})

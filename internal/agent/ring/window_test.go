@@ -1,7 +1,6 @@
 package ring_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/recording"
 )
@@ -53,7 +53,7 @@ func openedAt(t *testing.T, dir string, ns int64, o ring.Options) (*ring.Ring, *
 	t.Helper()
 	c, log := &fakeClock{}, &said{}
 	c.ns.Store(ns)
-	o.Dir, o.Clock, o.Log = dir, c, log.add
+	o.Folder, o.Clock, o.Log = foldertest.Open(t, dir), c, log.add
 	if o.Each == 0 {
 		o.Each = time.Second
 	}
@@ -63,6 +63,12 @@ func openedAt(t *testing.T, dir string, ns int64, o ring.Options) (*ring.Ring, *
 	}
 	t.Cleanup(func() { r.Close() })
 	return r, c, log
+}
+
+// saveAt saves a window at a path.
+func saveAt(t *testing.T, r *ring.Ring, from, to time.Time, path string) error {
+	t.Helper()
+	return r.Save(t.Context(), from, to, foldertest.Open(t, filepath.Dir(path)), filepath.Base(path))
 }
 
 // saved saves a window, in seconds from startNs, and reads it.
@@ -79,7 +85,7 @@ func save(t *testing.T, r *ring.Ring, from, to float64) (*recording.Recording, e
 	t.Helper()
 	at := func(s float64) time.Time { return time.Unix(0, startNs+int64(s*1e9)) }
 	path := filepath.Join(t.TempDir(), "saved.slowpath")
-	if err := r.Save(context.Background(), at(from), at(to), path); err != nil {
+	if err := saveAt(t, r, at(from), at(to), path); err != nil {
 		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
 			t.Errorf("a save that failed left %v", left)
 		}

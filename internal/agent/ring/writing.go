@@ -3,16 +3,14 @@ package ring
 import (
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"slowpath/internal/format"
-	"slowpath/internal/outfile"
 )
 
 // mostAside is how many damaged files are kept.
@@ -31,7 +29,7 @@ type writing struct {
 
 // aside is a damaged file that is kept.
 type aside struct {
-	path  string
+	name  string
 	bytes int64
 }
 
@@ -42,33 +40,25 @@ func newWriting(o Options) (*writing, error) {
 		return nil, err
 	}
 	w := &writing{packer: p}
-	d, err := os.Open(o.Dir)
+	entries, err := o.Folder.Entries(maxFiles)
 	if err != nil {
 		return nil, err
 	}
-	names, err := d.Readdirnames(maxFiles + 1)
-	d.Close()
-	if len(names) > maxFiles {
-		return nil, fmt.Errorf("it has more than %d files: name a directory of its own", maxFiles)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	w.takeOver(o, names)
+	w.takeOver(o, entries)
 	return w, nil
 }
 
-func (w *writing) takeOver(o Options, names []string) {
+func (w *writing) takeOver(o Options, entries []fs.DirEntry) {
 	foreign := 0
-	slices.Sort(names)
-	for _, name := range names {
-		path := filepath.Join(o.Dir, name)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		name := e.Name()
 		number, ours := numberOf(name)
-		if st, err := os.Lstat(path); err != nil || !st.Mode().IsRegular() {
+		if !e.Type().IsRegular() {
 			foreign++
 			continue
 		} else if strings.HasSuffix(name, suffix+damagedSuffix) {
-			w.aside = append(w.aside, aside{path, st.Size()})
+			w.aside = append(w.aside, aside{name, o.Folder.Size(name)})
 			continue
 		}
 		if !ours {
@@ -76,42 +66,41 @@ func (w *writing) takeOver(o Options, names []string) {
 			continue
 		}
 		w.number = max(w.number, number)
-		f, err := scan(path, number)
+		f, err := scan(o.Folder, name, number)
 		switch {
 		case errors.Is(err, errDamaged):
-			w.setAside(o, path)
+			w.setAside(o, name)
 		case err != nil:
 			o.Log(fmt.Sprintf("ring: %v: it is left out", err))
 		default:
 			if f.cut > 0 {
 				o.Log(fmt.Sprintf("ring: the last %s of %s are no whole block: its writer was killed, or the file is "+
-					"damaged; the rest of it is kept", format.Bytes(f.cut), path))
-				_ = os.Truncate(path, f.bytes) // else it only takes room
+					"damaged; the rest of it is kept", format.Bytes(f.cut), name))
+				if out, err := o.Folder.OpenFile(name, os.O_WRONLY); err == nil {
+					_ = out.Truncate(f.bytes) // else it only takes room
+					out.Close()
+				}
 			}
 			w.found = append(w.found, f)
 		}
 	}
 	if foreign > 0 {
 		o.Log(fmt.Sprintf("ring: %s in %s are not of the ring and are left alone", format.Count(foreign, "file"),
-			o.Dir))
+			o.Folder.Path()))
 	}
 }
 
 // setAside renames a file of which nothing can be read. A few are kept, to be looked at.
-func (w *writing) setAside(o Options, path string) {
-	st, err := os.Lstat(path)
-	if err != nil {
+func (w *writing) setAside(o Options, name string) {
+	to := name + damagedSuffix
+	if err := o.Folder.Rename(name, to); err != nil {
+		o.Log(fmt.Sprintf("ring: %s is damaged and is left out: %v", name, err))
 		return
 	}
-	to := path + damagedSuffix
-	if err := os.Rename(path, to); err != nil {
-		o.Log(fmt.Sprintf("ring: %s is damaged and is left out: %v", path, err))
-		return
-	}
-	o.Log(fmt.Sprintf("ring: %s is damaged: it is now %s", path, to))
-	w.aside = append(w.aside, aside{to, st.Size()})
+	o.Log(fmt.Sprintf("ring: %s is damaged: it is now %s", name, to))
+	w.aside = append(w.aside, aside{to, o.Folder.Size(to)})
 	if len(w.aside) > mostAside {
-		os.Remove(w.aside[0].path)
+		_ = o.Folder.Remove(w.aside[0].name)
 		w.aside = w.aside[1:]
 	}
 }
@@ -227,10 +216,10 @@ func (r *Ring) nextFile(*block) error {
 	if err := r.makeRoom(int64(len(magic))); err != nil {
 		return err
 	}
-	out, f, err := create(r.o.Dir, w.number+1)
+	out, f, err := create(r.o.Folder, w.number+1)
 	if errors.Is(err, os.ErrNotExist) { // somebody removed the directory
-		if err = outfile.Directory(r.o.Dir); err == nil {
-			out, f, err = create(r.o.Dir, w.number+1)
+		if err = r.o.Folder.Again(); err == nil {
+			out, f, err = create(r.o.Folder, w.number+1)
 		}
 	}
 	if errors.Is(err, os.ErrExist) {
@@ -265,7 +254,7 @@ func (r *Ring) retire() {
 	for i := len(r.files) - 1; i >= 0; i-- {
 		if newer >= int64(r.o.Keep) {
 			for _, f := range r.files[:i+1] {
-				os.Remove(f.path)
+				_ = r.o.Folder.Remove(f.name)
 			}
 			r.files = append([]*file(nil), r.files[i+1:]...)
 			return
@@ -290,10 +279,10 @@ func (r *Ring) makeRoom(bytes int64) error {
 		case sum <= r.o.MaxBytes:
 			return nil
 		case len(r.out.aside) > 0:
-			os.Remove(r.out.aside[0].path)
+			_ = r.o.Folder.Remove(r.out.aside[0].name)
 			r.out.aside = r.out.aside[1:]
 		case len(r.files) > 0 && r.files[0] != r.out.current:
-			os.Remove(r.files[0].path)
+			_ = r.o.Folder.Remove(r.files[0].name)
 			r.files = r.files[1:]
 		default:
 			return errNoRoom
@@ -304,7 +293,7 @@ func (r *Ring) makeRoom(bytes int64) error {
 // failed says once why nothing can be written.
 func (r *Ring) failed(err error) {
 	r.out.retry = time.Now().Add(retryEvery)
-	why := fmt.Sprintf("the ring in %s cannot be written (%v)", r.o.Dir, err)
+	why := fmt.Sprintf("the ring in %s cannot be written (%v)", r.o.Folder.Path(), err)
 	fix := "check the disk"
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -331,6 +320,7 @@ func (r *Ring) works() {
 	r.due = r.due || was
 	r.mu.Unlock()
 	if was {
-		r.o.Log(fmt.Sprintf("the ring in %s is written again; %s were lost", r.o.Dir, format.Count(int(lost), "row")))
+		r.o.Log(fmt.Sprintf("the ring in %s is written again; %s were lost", r.o.Folder.Path(),
+			format.Count(int(lost), "row")))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"slowpath/internal/agent/door"
 )
 
 // minToken is the shortest token that is taken: 16 characters of base64 are 96 bits.
@@ -108,7 +110,7 @@ func isOpen(path string) bool {
 func (a *access) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header())
-		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, door.MaxBodyBytes)
 		if len(r.RequestURI) > maxURL {
 			sendError(w, r, http.StatusRequestURITooLong, fmt.Sprintf("the address is longer than %d bytes", maxURL))
 			return
@@ -229,19 +231,26 @@ func (a *access) known(r *http.Request) bool {
 	return strings.EqualFold(kind, "Bearer") && a.isToken(r, strings.TrimSpace(token))
 }
 
-// isToken compares in a time that does not tell how much of it is right. Who guessed too often has to wait.
+// isToken compares in a time that does not tell how much of it is right. The right one is taken whoever guessed
+// before: behind a proxy all requests come from one address. That a token cannot be guessed is due to its length.
 func (a *access) isToken(r *http.Request, got string) bool {
-	from := remoteHost(r)
-	if a.failures.tooMany(from) {
-		return false
-	}
 	sum := sha256.Sum256([]byte(got))
 	if subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1 {
 		return true
 	}
+	from := remoteHost(r)
 	a.failures.add(from)
 	a.log.say("web: wrong token from " + from)
 	return false
+}
+
+// guesses: this wrong token was one too many.
+func (a *access) guesses(w http.ResponseWriter, r *http.Request) bool {
+	if !a.failures.tooMany(remoteHost(r)) {
+		return false
+	}
+	w.Header().Set("Retry-After", "60")
+	return true
 }
 
 func remoteHost(r *http.Request) string {
@@ -254,9 +263,8 @@ func remoteHost(r *http.Request) string {
 
 // demandLogin answers who is not logged in: a browser with the form, others with an error.
 func (a *access) demandLogin(w http.ResponseWriter, r *http.Request) {
-	if a.failures.tooMany(remoteHost(r)) {
-		w.Header().Set("Retry-After", "60")
-		sendError(w, r, http.StatusTooManyRequests, "too many wrong tokens: wait a minute")
+	if r.Header.Get("Authorization") != "" && a.guesses(w, r) {
+		sendError(w, r, http.StatusTooManyRequests, "too many wrong tokens: wait a minute, or send the right one")
 		return
 	}
 	if isRead(r) && isPage(r) {

@@ -151,8 +151,9 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestWrongTokens: who guesses has to wait, also with the form, and the log gets a bounded number of lines without the
-// token.
+// TestWrongTokens: who guesses is told to wait, also by the form, and the log gets a bounded number of lines without
+// the token. All requests come from one address here, as behind a proxy: who has the right token, is logged in, or
+// wants to log in, is not kept out.
 func TestWrongTokens(t *testing.T) {
 	lines := make(chan string, 1000)
 	now := time.Date(2026, 11, 24, 3, 12, 0, 0, time.UTC)
@@ -160,15 +161,34 @@ func TestWrongTokens(t *testing.T) {
 		Token: token, Log: func(line string) { lines <- line }, Now: func() time.Time { return now },
 	})
 	for i := range 200 {
-		s.ask("GET", "/api/v1/slow", "", fmt.Sprintf("Authorization: Bearer guess-%d", i))
+		got := s.ask("GET", "/api/v1/slow", "", fmt.Sprintf("Authorization: Bearer guess-%d", i))
+		if want := 401; i >= 10 {
+			want = 429
+			if got.code != want || got.header.Get("Retry-After") == "" {
+				t.Fatalf("guess %d: %d %v", i, got.code, got.header)
+			}
+		} else if got.code != want {
+			t.Fatalf("guess %d: %d", i, got.code)
+		}
 	}
-	got := s.ask("GET", "/api/v1/slow", "", "Authorization: Bearer "+token)
-	if got.code != 429 || got.header.Get("Retry-After") == "" {
-		t.Errorf("after 200 guesses: %d", got.code)
+	if got := s.ask("GET", "/api/v1/slow", "", "Authorization: Bearer "+token); got.code != 200 {
+		t.Errorf("the right token after 200 guesses: %d", got.code)
 	}
-	form := url.Values{"token": {token}, "csrf": {csrfOf(t, s.ask("GET", "/login", "").body)}}
-	if got := s.login(form); got.code != 429 {
-		t.Errorf("the form after 200 guesses: %d", got.code)
+	if got := s.ask("GET", "/", ""); got.code != 303 {
+		t.Errorf("who wants to log in after 200 guesses: %d", got.code)
+	}
+	form := url.Values{"token": {"guess-201"}, "csrf": {csrfOf(t, s.ask("GET", "/login", "").body)}}
+	if got := s.login(form); got.code != 429 || got.header.Get("Retry-After") == "" {
+		t.Errorf("another guess, by the form: %d", got.code)
+	}
+	form.Set("token", token)
+	got := s.login(form)
+	if got.code != 303 || got.header.Get("Set-Cookie") == "" {
+		t.Errorf("the right token by the form: %d", got.code)
+	}
+	cookie, _, _ := strings.Cut(got.header.Get("Set-Cookie"), ";")
+	if got := s.ask("GET", "/api/v1/slow", "", "Cookie: "+cookie); got.code != 200 {
+		t.Errorf("who is logged in: %d", got.code)
 	}
 	if n := len(lines); n == 0 || n > 20 {
 		t.Errorf("%d lines", n)
@@ -179,8 +199,8 @@ func TestWrongTokens(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Minute)
-	if got := s.ask("GET", "/api/v1/slow", "", "Authorization: Bearer "+token); got.code != 200 {
-		t.Errorf("a minute later: %d", got.code)
+	if got := s.ask("GET", "/api/v1/slow", "", "Authorization: Bearer guess"); got.code != 401 {
+		t.Errorf("another guess a minute later: %d", got.code)
 	}
 }
 

@@ -61,11 +61,12 @@ func TestIncidentsOfTheAPI(t *testing.T) {
 	if len(byCaller.Incidents) == 0 {
 		t.Errorf("none is found by its caller %s", d.Callers[0].Name)
 	}
-	path, err := w.store.RecordingPath(id)
+	kept, err := w.store.Folder(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(path)
+	defer kept.Close()
+	want, err := os.ReadFile(kept.Path(incidents.RecordingFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +105,12 @@ func TestReportIsApart(t *testing.T) {
 		t.Errorf("the file: %v", d.header)
 	}
 	// A link in the way of a report leads nowhere.
-	path, err := w.store.ReportPath(id)
+	kept, err := w.store.Folder(id)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer kept.Close()
+	path := kept.Path(incidents.ReportFile)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,13 @@ package web_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +114,55 @@ func TestPathsOfIncidents(t *testing.T) {
 				t.Errorf(path+": %d", id, got.code)
 			}
 		}
+	}
+}
+
+// TestLinkedIncident: a link in the place of an incident, or of one of its files, is followed by no address, wherever
+// it leads; what is said of it names no path of the host.
+func TestLinkedIncident(t *testing.T) {
+	dir, secret := t.TempDir(), t.TempDir()
+	s := start(t, web.Options{Store: manyIncidentsIn(t, dir, 2)})
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < 2 {
+		t.Fatal(entries, err)
+	}
+	id, other := filepath.Join(dir, entries[0].Name()), filepath.Join(dir, entries[1].Name())
+	names := []string{"diagnosis.json", "recording.slowpath", "report.html"}
+	for _, in := range []string{secret, other} {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(in, name), []byte("root:secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ask := func(what string) {
+		t.Helper()
+		for _, end := range []string{"", "/recording", "/report", "/report?download=1"} {
+			got := s.ask("GET", "/api/v1/incidents/"+entries[0].Name()+end, "")
+			if got.code == 200 || strings.Contains(got.body, "root:") || strings.Contains(got.body, filepath.Dir(dir)) {
+				t.Errorf("%s, %s: %d %.200s", what, end, got.code, got.body)
+			}
+		}
+		if got := s.ask("GET", "/incidents/"+entries[0].Name(), ""); strings.Contains(got.body, "root:") {
+			t.Errorf("%s: the page: %.200s", what, got.body)
+		}
+	}
+	for _, to := range []string{secret, other, entries[1].Name(), "/proc/self/cwd"} {
+		if err := errors.Join(os.RemoveAll(id), os.Symlink(to, id)); err != nil {
+			t.Fatal(err)
+		}
+		ask("the incident is a link to " + to)
+	}
+	for _, to := range []string{secret, other, "../" + entries[1].Name()} {
+		if err := errors.Join(os.RemoveAll(id), os.Mkdir(id, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.Symlink(filepath.Join(to, name), filepath.Join(id, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask("its files are links into " + to)
 	}
 }
 

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
+	"slowpath/internal/agent/incidents"
 	"slowpath/internal/diagnose/compare"
 )
 
@@ -183,19 +182,16 @@ func (s *Server) compared(ctx context.Context, k sides) ([]byte, error) {
 	defer func() { <-s.compares.busy }()
 	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
-	dir, err := os.MkdirTemp(s.o.TempDir, "slowpath-compare-")
+	before, err := s.recordingOf(ctx, k.before, "before.slowpath")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	before, err := s.recordingOf(ctx, k.before, filepath.Join(dir, "before.slowpath"))
+	defer s.o.Temp.Remove("before.slowpath")
+	after, err := s.recordingOf(ctx, k.after, "after.slowpath")
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.recordingOf(ctx, k.after, filepath.Join(dir, "after.slowpath"))
-	if err != nil {
-		return nil, err
-	}
+	defer s.o.Temp.Remove("after.slowpath")
 	body, err := s.o.Compare(ctx, before, after)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -214,12 +210,18 @@ type tooBusy struct{ said string }
 
 func (e tooBusy) Error() string { return e.said }
 
-// recordingOf is the recording of a side, that of a window at path.
-func (s *Server) recordingOf(ctx context.Context, one side, path string) (string, error) {
-	if one.incident != "" {
-		return s.o.Store.RecordingPath(one.incident)
+// recordingOf is where the recording of a side is, for the process that compares: that of a window is made for that.
+func (s *Server) recordingOf(ctx context.Context, one side, name string) (string, error) {
+	if one.incident == "" {
+		err := s.o.Save(ctx, time.Unix(one.from, 0), time.Unix(one.to, 0), s.o.Temp, name)
+		return s.o.Temp.Path(name), err
 	}
-	return path, s.o.Save(ctx, time.Unix(one.from, 0), time.Unix(one.to, 0), path)
+	in, err := s.o.Store.Folder(one.incident)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	return in.Path(incidents.RecordingFile), nil
 }
 
 // compareNow reads the request, and makes the comparison.

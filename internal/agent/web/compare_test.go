@@ -3,14 +3,17 @@ package web_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder"
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/compare"
@@ -25,14 +28,14 @@ func TestRegressedSinceADeploy(t *testing.T) {
 	deploy := w.now.Add(-5 * time.Minute).Truncate(time.Second)
 	var mu sync.Mutex
 	var windows []string
-	o.Save = func(_ context.Context, from, to time.Time, path string) error {
+	o.Save = func(_ context.Context, from, to time.Time, in *folder.Folder, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		windows = append(windows, fmt.Sprint(from.Sub(deploy), " ", to.Sub(deploy)))
 		if to.After(deploy) {
-			return corpus.Unpack("server-cfs-throttled", path)
+			return corpus.Unpack("server-cfs-throttled", in.Path(name))
 		}
-		return corpus.Unpack("healthy-mixed", path)
+		return corpus.Unpack("healthy-mixed", in.Path(name))
 	}
 	s := start(t, o)
 	mark := url.Values{"mark": {deploy.UTC().Format(time.RFC3339)}, "window": {"2m"}}.Encode()
@@ -65,11 +68,16 @@ func TestRegressedSinceADeploy(t *testing.T) {
 	}
 }
 
-// TestComparisonsThatCannotBe: what is not kept, not there, or too much is said in one sentence, on the page, too.
+const pathOfTheHost = "/srv/agent/tmp"
+
+// TestComparisonsThatCannotBe: what is not kept, not there, or too much is said in one sentence, on the page, too; what
+// fails, without a path of the host.
 func TestComparisonsThatCannotBe(t *testing.T) {
 	w := sharedWorld(t)
 	o := comparing(w.options())
-	o.Save = func(context.Context, time.Time, time.Time, string) error { return errors.New("the disk is full") }
+	o.Save = func(context.Context, time.Time, time.Time, *folder.Folder, string) error {
+		return &fs.PathError{Op: "open", Path: pathOfTheHost, Err: syscall.ENOSPC}
+	}
 	s := start(t, o)
 	at := func(ago time.Duration) string { return w.now.Add(-ago).UTC().Format(time.RFC3339) }
 	for query, want := range map[string]struct {
@@ -81,7 +89,7 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 		"mark=" + at(time.Second):                  {400, "wait"},
 		"before=20200101T000000Z-1&after=now":      {404, "no incident"},
 		"mark=" + at(5*time.Minute) + "&window=2h": {400, "window"},
-		"mark=" + at(5*time.Minute):                {500, "disk is full"},
+		"mark=" + at(5*time.Minute):                {500, "this failed: no space left on device; the agent"},
 		"before_from=" + at(time.Minute) + "&before_to=" + at(2*time.Minute) + "&after=now": {400, "shorter"},
 	} {
 		got := s.ask("GET", "/api/v1/compare?"+query, "")
@@ -89,6 +97,9 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", query, got.code, said, want.code, want.said)
 		}
 		page := s.ask("GET", "/compare?"+query, "")
+		if strings.Contains(got.body+page.body, pathOfTheHost) {
+			t.Errorf("%s tells of a path: %s %s", query, got.body, page.body)
+		}
 		if page.code != want.code || !strings.Contains(page.body, want.said) ||
 			!strings.Contains(page.body, "Two windows") {
 			t.Errorf("the page of %s: %d", query, page.code)
@@ -101,7 +112,7 @@ func TestOneComparisonAtATime(t *testing.T) {
 	w := sharedWorld(t)
 	o := w.options()
 	begun, finish := make(chan struct{}), make(chan struct{})
-	o.Save = func(context.Context, time.Time, time.Time, string) error { return nil }
+	o.Save = func(context.Context, time.Time, time.Time, *folder.Folder, string) error { return nil }
 	o.Compare = func(ctx context.Context, _, _ string) ([]byte, error) {
 		close(begun)
 		<-finish
@@ -146,9 +157,10 @@ func TestManyIncidents(t *testing.T) {
 }
 
 // manyIncidents is a store that was opened with so many incidents in its directory.
-func manyIncidents(t testing.TB, n int) *incidents.Store {
+func manyIncidents(t testing.TB, n int) *incidents.Store { return manyIncidentsIn(t, t.TempDir(), n) }
+
+func manyIncidentsIn(t testing.TB, dir string, n int) *incidents.Store {
 	t.Helper()
-	dir := t.TempDir()
 	begin := time.Now().Add(-20 * 24 * time.Hour).UTC().Truncate(time.Second)
 	for i := range n {
 		in := incidents.Incident{
@@ -159,7 +171,7 @@ func manyIncidents(t testing.TB, n int) *incidents.Store {
 		in.ID, in.End = in.Start.Format("20060102T150405Z")+"-1", in.Start.Add(12*time.Second)
 		writeIncident(t, dir, in)
 	}
-	store, err := incidents.Open(dir, incidents.Limits{})
+	store, err := incidents.Open(foldertest.Open(t, dir), incidents.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

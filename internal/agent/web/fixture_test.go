@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/clock"
@@ -101,11 +101,18 @@ func TestMain(m *testing.M) {
 func emptyWorldIn(t testing.TB, dir string, now time.Time, c clock.Clock) *world {
 	t.Helper()
 	w := &world{ids: map[string]string{}, now: now, clock: c, view: live.New(live.Options{Clock: c})}
-	var err error
-	if w.store, err = incidents.Open(filepath.Join(dir, "incidents"), incidents.Limits{}); err != nil {
+	data, err := folder.Open(dir) // the shared one stays open until the end of all tests
+	if err != nil {
 		t.Fatal(err)
 	}
-	if w.history, err = incidents.OpenHistory(filepath.Join(dir, "history.db"), 0, 0); err != nil {
+	in, err := data.Sub("incidents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.store, err = incidents.Open(in, incidents.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if w.history, err = incidents.OpenHistory(data, "history.db", 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	if dir != shared.dir {
@@ -149,21 +156,19 @@ func (w *world) judged(t testing.TB, name, trigger string, start time.Time) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := w.store.RecordingPath(in.ID)
+	kept, err := w.store.Folder(in.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := corpus.Unpack(name, path); err != nil {
+	defer kept.Close()
+	if err := corpus.Unpack(name, kept.Path(incidents.RecordingFile)); err != nil {
 		t.Fatal(err)
 	}
 	in.End = start.Add(time.Duration(of.seconds * float64(time.Second)))
 	if err := w.store.Update(in); err != nil {
 		t.Fatal(err)
 	}
-	at, err := w.store.ReportPath(in.ID)
-	if err == nil {
-		err = os.WriteFile(at, of.page, 0o600)
-	}
+	err = os.WriteFile(kept.Path(incidents.ReportFile), of.page, 0o600)
 	if err := errors.Join(err, w.store.Finish(in.ID, of.document)); err != nil {
 		t.Fatal(err)
 	}
@@ -316,8 +321,8 @@ func (w *world) options() web.Options {
 // comparing are options whose comparisons are those of the real code: a window of the ring is a recording of the
 // corpus.
 func comparing(o web.Options) web.Options {
-	o.Save = func(_ context.Context, _, _ time.Time, path string) error {
-		return corpus.Unpack("healthy-mixed", path)
+	o.Save = func(_ context.Context, _, _ time.Time, in *folder.Folder, name string) error {
+		return corpus.Unpack("healthy-mixed", in.Path(name))
 	}
 	o.Compare = func(_ context.Context, before, after string) ([]byte, error) {
 		var sides [2]compare.Side

@@ -7,12 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
+	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/report"
-	"slowpath/internal/source/hostfs"
 )
 
 // Names of the documents about incidents.
@@ -139,12 +138,9 @@ func (s *Server) recording(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	path, err := s.o.Store.RecordingPath(one.ID)
-	if err != nil {
-		return notFound{"this incident has no recording"}
-	}
 	w.Header().Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.slowpath"`)
-	return sendFile(w, r, path, "application/vnd.sqlite3", "this incident has no recording yet")
+	return s.sendFile(w, one.ID, incidents.RecordingFile, "application/vnd.sqlite3",
+		"this incident has no recording yet")
 }
 
 // reportPolicy keeps a report, which is made of what others said, apart from the pages: in a sandbox it has no origin,
@@ -159,51 +155,23 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	path, err := s.o.Store.ReportPath(one.ID)
-	if err != nil {
-		return notFound{notJudged(one)}
-	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", reportPolicy)
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	if r.URL.Query().Get("download") != "" {
 		h.Set("Content-Disposition", `attachment; filename="slowpath-`+one.ID+`.html"`)
 	}
-	return sendFile(w, r, path, "text/html; charset=utf-8", notJudged(one))
+	return s.sendFile(w, one.ID, incidents.ReportFile, "text/html; charset=utf-8", notJudged(one))
 }
 
-// sendFile sends a regular file, part by part, each within the time of a reply; absent says what it means that there is
-// none.
-func sendFile(w http.ResponseWriter, r *http.Request, path, kind, absent string) error {
-	f, err := hostfs.Root{}.OpenRegular(path, false)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+// sendFile has the door send a file of an incident; absent says what it means that there is none.
+func (s *Server) sendFile(w http.ResponseWriter, id, name, kind, absent string) error {
+	if !s.has(id, name) {
 		w.Header().Del("Content-Disposition")
 		return notFound{absent}
-	case err != nil:
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
 	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	out := http.NewResponseController(w)
-	if err := out.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	const part = 256 << 10
-	for left := info.Size(); left > 0; left -= part {
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := io.CopyN(w, f, min(left, part)); err != nil {
-			return nil // it has gone, or the file became shorter: the length tells
-		}
-	}
+	w.Header().Set(door.File, id+"/"+name)
 	return nil
 }
 
@@ -248,7 +216,7 @@ func readJSON(r *http.Request, into any) error {
 	case errors.Is(err, io.EOF):
 		return nil
 	case errors.As(err, &long):
-		return bad("the body is longer than %d bytes", maxBodyBytes)
+		return bad("the body is longer than %d bytes", door.MaxBodyBytes)
 	case err != nil:
 		return bad("the body is not the JSON that is expected: %v", err)
 	case d.More():

@@ -37,7 +37,7 @@ func (l *limitedLog) say(line string) {
 	}
 }
 
-// Write implements io.Writer for the log of net/http: broken TLS handshakes and the like.
+// Write implements io.Writer for the log of net/http, and that of the door: broken TLS handshakes and the like.
 func (l *limitedLog) Write(p []byte) (int, error) {
 	l.say("web: " + strings.TrimSpace(string(p)))
 	return len(p), nil

@@ -68,7 +68,8 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		if err != nil {
-			v.Failure, code = bound(err.Error()), statusOf(err)
+			code, v.Failure = s.failure(r, err)
+			v.Failure = bound(v.Failure)
 		}
 	}
 	s.choices(&v, r.URL.Query())

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/report"
-	"slowpath/internal/source/hostfs"
 )
 
 // incidentRow is a line of a list.
@@ -153,8 +151,8 @@ func (s *Server) incidentPage(w http.ResponseWriter, r *http.Request) error {
 		Facts: joined(stateOf(one), one.Target, "because "+report.PageText(one.Trigger)),
 		Wait:  one.State == incidents.StateWatching || one.State == incidents.StateJudging,
 	}
-	v.HasReport = exists(s.o.Store.ReportPath, one.ID)
-	if v.HasRecording = exists(s.o.Store.RecordingPath, one.ID); v.HasRecording {
+	v.HasReport = s.has(one.ID, incidents.ReportFile)
+	if v.HasRecording = s.has(one.ID, incidents.RecordingFile); v.HasRecording {
 		v.Size = format.Bytes(one.RecordingBytes)
 	}
 	if v.HasReport {
@@ -182,11 +180,7 @@ var reportSections = []section{
 
 // sectionsOf are the parts that the report of an incident has; an older version may have made it.
 func (s *Server) sectionsOf(id string) (out []section) {
-	path, err := s.o.Store.ReportPath(id)
-	if err != nil {
-		return nil
-	}
-	f, err := hostfs.Root{}.OpenRegular(path, false)
+	f, err := s.o.Store.OpenFile(id, incidents.ReportFile)
 	if err != nil {
 		return nil
 	}
@@ -204,12 +198,13 @@ func (s *Server) sectionsOf(id string) (out []section) {
 	return out
 }
 
-// exists: the store has such a file of an incident.
-func exists(pathOf func(string) (string, error), id string) bool {
-	path, err := pathOf(id)
+// has: the store has such a file of an incident.
+func (s *Server) has(id, name string) bool {
+	in, err := s.o.Store.Folder(id)
 	if err != nil {
 		return false
 	}
-	info, err := os.Lstat(path)
+	defer in.Close()
+	info, err := in.Lstat(name)
 	return err == nil && info.Mode().IsRegular()
 }

@@ -142,12 +142,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return nil
 	}
-	from := remoteHost(r)
-	if s.access.failures.tooMany(from) {
-		w.Header().Set("Retry-After", "60")
-		return s.loginForm(w, r, http.StatusTooManyRequests, next, "Too many wrong tokens: wait a minute.")
-	}
 	if !s.access.isToken(r, strings.TrimSpace(r.PostForm.Get("token"))) {
+		if s.access.guesses(w, r) {
+			return s.loginForm(w, r, http.StatusTooManyRequests, next, "Too many wrong tokens: wait a minute.")
+		}
 		return s.loginForm(w, r, http.StatusUnauthorized, next, "This is not the token.")
 	}
 	http.SetCookie(w, s.access.cookie(s.access.sessions.begin(), sessionAge))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"syscall"
 )
 
 // routes are all addresses of the server.
@@ -86,18 +87,30 @@ func statusOf(err error) int {
 }
 
 func (s *Server) sendFailure(w http.ResponseWriter, r *http.Request, err error) {
-	code, said := statusOf(err), err.Error()
+	code, said := s.failure(r, err)
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	sendError(w, r, code, said)
+}
+
+// failure is what is said of an error: nothing of the paths that those of files have, which the log gets.
+func (s *Server) failure(r *http.Request, err error) (code int, said string) {
+	code, said = statusOf(err), err.Error()
 	switch code {
 	case http.StatusNotFound:
 		if none := (notFound{}); !errors.As(err, &none) {
-			said = "it is not there any more" // the error has a path
+			said = "it is not there any more"
 		}
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "5")
 	case http.StatusInternalServerError:
 		s.log.say(fmt.Sprintf("web: %s: %v", r.URL.Path, err))
+		said = "this failed"
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			said += ": " + errno.Error()
+		}
+		said += "; the agent's log has more"
 	}
-	sendError(w, r, code, said)
+	return code, said
 }
 
 // withErrors answers what has no address as everything else, not in the text of net/http.

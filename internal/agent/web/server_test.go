@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/door"
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/house/memnet"
@@ -35,7 +37,7 @@ func complete(t testing.TB, o web.Options) web.Options {
 		o.Listen = "127.0.0.1:7380"
 	}
 	if o.Store == nil {
-		store, err := incidents.Open(t.TempDir(), incidents.Limits{})
+		store, err := incidents.Open(foldertest.Open(t, t.TempDir()), incidents.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,6 +48,9 @@ func complete(t testing.TB, o web.Options) web.Options {
 	}
 	if o.Health == nil {
 		o.Health = healthy
+	}
+	if o.Temp == nil {
+		o.Temp = foldertest.Open(t, t.TempDir())
 	}
 	o.Version = "test"
 	return o
@@ -87,17 +92,26 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func startAt(t testing.TB, o web.Options, l net.Listener, dial dialer) *site {
 	t.Helper()
-	s, err := web.New(complete(t, o))
+	o = complete(t, o)
+	s, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, l) }()
+	inside, dialInside := memnet.Listen(t)
+	done := make(chan error, 2)
+	go func() { done <- s.Serve(ctx, inside) }()
+	go func() {
+		done <- door.Serve(ctx, l, door.Options{
+			TLS: o.TLS, Dial: dialInside, Incidents: o.Store.Path(), Log: io.Discard,
+		})
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("Serve: %v", err)
+			}
 		}
 	})
 	at := &site{TB: t, connect: dial, client: &http.Client{

@@ -78,13 +78,13 @@ func (f *failures) add(from string) {
 	}
 }
 
-// tooMany: the address has to wait; so has an unknown one where too many addresses guess.
+// tooMany: the address guessed too often; so did an unknown one where too many addresses guess.
 func (f *failures) tooMany(from string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begin()
 	n, ok := f.from[from]
-	return n >= maxFailures || !ok && len(f.from) >= maxFailureFrom
+	return n > maxFailures || !ok && len(f.from) >= maxFailureFrom
 }
 
 func (f *failures) begin() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/corpus"
@@ -53,8 +54,7 @@ func BenchmarkPages(b *testing.B) {
 
 // BenchmarkFirstWeek is the overview of seven days of eight nodes, when nothing of it was asked for before.
 func BenchmarkFirstWeek(b *testing.B) {
-	dir := b.TempDir()
-	history, err := incidents.OpenHistory(filepath.Join(dir, "history.db"), 0, 0)
+	history, err := incidents.OpenHistory(foldertest.Open(b, b.TempDir()), "history.db", 0, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

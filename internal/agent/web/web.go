@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"slowpath/internal/agent/door"
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/live"
 )
@@ -30,7 +33,7 @@ type Options struct {
 	HostNames []string
 	// Token lets in who knows it (--token-file); empty: everybody who reaches the address, which must be loopback.
 	Token string
-	// TLS has the certificate (--tls-cert, --tls-key); nil: plain HTTP, on loopback only.
+	// TLS is what its door has a certificate for (--tls-cert, --tls-key); nil: plain HTTP, on loopback only.
 	TLS *tls.Config
 	// AllowWrites lets other hosts mark times and save incidents (--allow-writes); on loopback they may in any case.
 	AllowWrites bool
@@ -44,8 +47,8 @@ type Options struct {
 	Health func() Health
 	// Trigger begins an incident for a reason of one sentence; the error says in one sentence why it does not.
 	Trigger func(reason string) (id string, err error)
-	// Save writes a window of the ring as a recording to path, which does not exist.
-	Save func(ctx context.Context, from, to time.Time, path string) error
+	// Save writes a window of the ring as a recording of a name that is not there.
+	Save func(ctx context.Context, from, to time.Time, in *folder.Folder, name string) error
 	// Mark is told of each mark that somebody makes; nil: nobody is.
 	Mark func(incidents.Mark)
 	// Compare holds two recordings against each other, and gives slowpath.compare/v1.
@@ -53,7 +56,7 @@ type Options struct {
 	// Metrics serves /metrics; nil: there is none.
 	Metrics http.Handler
 
-	TempDir string // of comparisons; empty: that of the system
+	Temp    *folder.Folder // for recordings that are compared
 	Version string
 	// Log gets one line for what an operator should know, such as logins that failed; nil: nowhere.
 	Log func(line string)
@@ -63,9 +66,7 @@ type Options struct {
 
 // Bounds of what the server takes from others, and for how long.
 const (
-	maxConnections    = 512
-	maxHeaderBytes    = 16 << 10
-	maxBodyBytes      = 64 << 10
+	maxHeaderBytes    = 32 << 10 // more than its door takes
 	headerTimeout     = 5 * time.Second
 	readTimeout       = 15 * time.Second
 	writeTimeout      = 30 * time.Second // of a reply; of a stream or a file: of each part
@@ -110,30 +111,23 @@ func New(o Options) (*Server, error) {
 // Handler is the whole server without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Serve answers requests until the context ends, and closes the listener. The error is nil then.
+// Log is where the door says what fails: a bounded number of lines.
+func (s *Server) Log() io.Writer { return s.log }
+
+// Serve answers the requests that its door hands over until the context ends, and closes the listener. The error is nil
+// then.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	streams, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go s.stream.run(streams)
 	h := &http.Server{
-		Handler: s.handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(s.log, "", 0),
+		Handler: ofDoor(s.handler), MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(s.log, "", 0),
 		BaseContext: func(net.Listener) context.Context { return streams },
 	}
-	l = netutil.LimitListener(l, maxConnections)
-	if s.o.TLS != nil {
-		config := s.o.TLS.Clone()
-		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-		h.TLSConfig = config
-	}
+	l = netutil.LimitListener(l, door.MaxConnections)
 	done := make(chan error, 1)
-	go func() {
-		if h.TLSConfig != nil {
-			done <- h.ServeTLS(l, "", "")
-		} else {
-			done <- h.Serve(l)
-		}
-	}()
+	go func() { done <- h.Serve(l) }()
 	select {
 	case err := <-done:
 		return err
@@ -147,6 +141,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-done
 	return nil
+}
+
+// ofDoor takes the address of who sent a request from the door, by which alone requests come.
+func ofDoor(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = r.Header.Get(door.From)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // secret is a random text that nobody guesses.

@@ -3,8 +3,8 @@ package privilege
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -89,8 +89,13 @@ func handOver(dir string, u User) error {
 	if dir == "" {
 		return nil
 	}
-	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, u.UID, u.GID))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, root.Lchown(name, u.UID, u.GID))
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // procStats are the files of a host that has no other than /proc/PID/stat; "" is one that may not be read.
@@ -27,6 +29,8 @@ func (s procStats) ReadFile(name string) ([]byte, error) {
 		return []byte(text), nil
 	}
 }
+
+func (s procStats) Open(string) (hostfs.File, error) { return nil, os.ErrNotExist }
 
 func (s procStats) Readlink(string) (string, error) { return "", os.ErrNotExist }
 

@@ -109,7 +109,7 @@ func (w *writer) next() error {
 		return err
 	}
 	for len(w.paths) >= w.Number {
-		if err := os.Remove(w.paths[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := outfile.Remove(w.paths[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return &WriteError{w.paths[0], err}
 		}
 		w.paths = w.paths[1:]
@@ -126,7 +126,7 @@ func (w *writer) next() error {
 	w.out, err = pcapgo.NewNgWriterInterface(&w.buf, w.link, pcapgo.NgWriterOptions{SectionInfo: w.about})
 	if err = errors.Join(err, w.spill()); err != nil { // not even its header
 		w.f.Close()
-		os.Remove(path)
+		outfile.Remove(path)
 		w.f, w.paths = nil, w.paths[:len(w.paths)-1]
 	}
 	return err

@@ -1,4 +1,4 @@
-package judge
+package apart
 
 import (
 	"errors"
@@ -10,25 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is a nice value: of a CPU that another process keeps busy, too, a judgement has a quarter. With the lowest
-// one (19) it would be a seventieth, and a host whose CPUs are busy would have no verdict for half a minute.
-const priority = 5
-
-// start runs a process to its end, with low priority, without capabilities, and with these bytes of memory. A process
-// has the priority and the ambient capabilities of the thread that started it: this one is given up afterwards. The
-// kernel kills the process when that thread ends, as when the agent is killed.
-func start(c *exec.Cmd, memory int64) error {
+// run: a process has the priority and the ambient capabilities of the thread that started it: this one is given up
+// afterwards. The kernel kills the process when that thread ends, as when the agent is killed.
+func run(c *exec.Cmd, l Limits) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, priority)
+		if l.Nice != 0 {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, l.Nice)
+		}
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 		if err := c.Start(); err != nil {
 			done <- fmt.Errorf("starting slowpath: %w", err)
 			return
 		}
-		err := limit(c.Process.Pid, memory)
+		err := limit(c.Process.Pid, l)
 		if err != nil {
 			_ = c.Process.Kill()
 		}
@@ -38,9 +35,9 @@ func start(c *exec.Cmd, memory int64) error {
 }
 
 // limit bounds what a process takes. Its address space is not bounded: a Go program reserves more than it uses.
-func limit(pid int, memory int64) error {
+func limit(pid int, l Limits) error {
 	for resource, most := range map[int]uint64{
-		unix.RLIMIT_DATA: uint64(memory), unix.RLIMIT_FSIZE: maxHTML, unix.RLIMIT_CORE: 0,
+		unix.RLIMIT_DATA: uint64(l.Memory), unix.RLIMIT_FSIZE: uint64(l.File), unix.RLIMIT_CORE: 0,
 	} {
 		err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
 		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended already
