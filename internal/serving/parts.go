@@ -4,7 +4,6 @@ package serving
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -69,7 +68,10 @@ func (s *serving) show(ctx context.Context, inside *door.Inside, outside *door.O
 	err := s.web.Serve(ctx, inside)
 	cancel()
 	all.Wait()
-	return errors.Join(err, open)
+	if open != nil {
+		return open // why nothing comes from the door any more
+	}
+	return err
 }
 
 // changed tells others of an incident: with the first verdict that finds something, and at its end. Nobody is notified

@@ -108,9 +108,6 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler is the whole server without a listener.
-func (s *Server) Handler() http.Handler { return s.handler }
-
 // Log is where the door says what fails: a bounded number of lines.
 func (s *Server) Log() io.Writer { return s.log }
 
