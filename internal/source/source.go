@@ -48,7 +48,7 @@ type Options struct {
 	CPUOf     []int            // processes whose CPU time is sampled, too
 	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread
 	// below 20 ms (200 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
-	// is full for less than a second.
+	// is full for less than a second; nor waits and work of threads below a fifth of a slow call.
 	Sparing bool
 	Pace    *clock.Pace // at which a sparing watch asks servers, makes calls of its own and reads the host
 	Frames  string      // the user's own table of frames (internal/source/profile/stacks), empty: none
