@@ -13,6 +13,7 @@ import (
 	"slowpath/internal/source"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/watch"
 )
 
 func main() {
@@ -45,7 +46,7 @@ func (a *app) told(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.Is(err, profile.ErrNotPprof):
 		return cli.Usage(err)
-	case errors.Is(err, survey.ErrNoMap), errors.Is(err, profile.ErrUnreachable):
+	case errors.Is(err, survey.ErrNoMap), errors.Is(err, watch.ErrUnreachable), errors.Is(err, profile.ErrUnreachable):
 		return cli.WithCode(cli.ExitConnect, err)
 	case errors.Is(err, source.ErrMaySample):
 		return cli.WithCode(cli.ExitMissing, err)
