@@ -38,7 +38,7 @@ func (c *configFile) errorAt(line int, format string, args ...any) error {
 // readConfig sets the flags that a configuration file names, unless the command line has set them. notInFile are flags
 // that only the command line has.
 func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*configFile, error) {
-	text, err := cli.ReadNamed(path, mostConfigBytes)
+	text, err := cli.ReadRegular(path, mostConfigBytes)
 	if err != nil {
 		return nil, cli.Usagef("the configuration cannot be read: %w", err)
 	}

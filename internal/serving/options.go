@@ -203,7 +203,7 @@ const mostSecretBytes = 4 << 10
 
 // readSecret reads a password or token: the one line of a file.
 func readSecret(flag, path string) (string, error) {
-	text, err := cli.ReadNamed(path, mostSecretBytes)
+	text, err := cli.ReadRegular(path, mostSecretBytes)
 	if err != nil {
 		return "", cli.Usagef("--%s: %w", flag, err)
 	}

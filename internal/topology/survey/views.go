@@ -17,9 +17,9 @@ type views struct {
 	nodes    []*NodeState // with a map
 	owners   [][]string
 	lines    []map[string]*cluster.Node // the nodes of each map by id
-	names    map[string]string // address by id
-	asked    map[string]bool   // addresses
-	majority int               // index of a node with the map that most nodes have
+	names    map[string]string          // address by id
+	asked    map[string]bool            // addresses
+	majority int                        // index of a node with the map that most nodes have
 	heldBy   int
 }
 

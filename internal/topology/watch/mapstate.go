@@ -125,7 +125,9 @@ func newNodeView(m cluster.Map, viewer string, now time.Time) *nodeView {
 }
 
 // joining reports whether a node of a view is none of the cluster yet. The viewer always is one.
-func joining(node cluster.Node, viewer string) bool { return node.HasFlag("handshake") && node.ID != viewer }
+func joining(node cluster.Node, viewer string) bool {
+	return node.HasFlag("handshake") && node.ID != viewer
+}
 
 func (u *viewUpdate) emit(e Event) {
 	e.Time = u.now
