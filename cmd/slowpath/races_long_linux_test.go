@@ -36,7 +36,7 @@ func TestRaces(t *testing.T) {
 		}
 		for _, name := range files {
 			text, err := os.ReadFile(name)
-			t.Errorf("%s, %v", text[:min(len(text), 8<<10)], err)
+			t.Errorf("%s, %v", text[:min(len(text), 64<<10)], err)
 		}
 	})
 }
