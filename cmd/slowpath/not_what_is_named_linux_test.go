@@ -33,8 +33,8 @@ func TestNotWhatIsNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		"bench -c " + at + " --requests 1":                                     "is not in a cluster",
 		"doctor " + at + " --no-tap --pprof " + strconv.Itoa(os.Getpid()):      "and not java",
-		"serve --check-config --config " + fifo:                                "is no regular file",
-		"serve --check-config --data " + t.TempDir() + " --token-file " + fifo: "is no regular file",
+		"serve --check-config --config " + fifo:                                "not a regular file",
+		"serve --check-config --data " + t.TempDir() + " --token-file " + fifo: "not a regular file",
 	} {
 		var stdout, stderr bytes.Buffer
 		code := appOn(&stdout, &stderr).execute(single.Reached(t.Context()), strings.Fields(line))

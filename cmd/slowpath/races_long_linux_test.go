@@ -16,7 +16,8 @@ import (
 	"slowpath/internal/house/needs"
 )
 
-// TestRaces runs testdata/races/*.txtar with a slowpath that is built with the race detector, which must report nothing.
+// TestRaces runs testdata/races/*.txtar with a slowpath that is built with the race detector, which must report
+// nothing.
 func TestRaces(t *testing.T) {
 	needs.Long(t, needs.Root, needs.BPF, needs.RedisServer, needs.RedisCLI, needs.GCC)
 	dir := t.TempDir()

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"slowpath/internal/format"
 	"slowpath/internal/outfile"
@@ -37,29 +35,11 @@ func ReadNamed(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readAtMost(f, path, most)
-}
-
-func readAtMost(f *os.File, path string, most int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
 		err = fmt.Errorf("%s has more than %s: give a smaller file", path, format.Bytes(most))
 	}
 	return b, err
-}
-
-// ReadRegular reads the whole of a regular file that the command line names, which must have no more than so many
-// bytes: for what is read again later. A pipe, which would have to be waited for, is refused.
-func ReadRegular(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, cmp.Or(err, fmt.Errorf("%s is no regular file: give one", path))
-	}
-	return readAtMost(f, path, most)
 }
 
 // NewFile makes a file that a flag names. A file that exists is not overwritten. Without a name there is none.

@@ -229,7 +229,8 @@ func TestDamagedIncident(t *testing.T) {
 	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	whole, recorded := begin(t, s, at), begin(t, s, at.Add(time.Hour))
 	files := map[string]string{
-		whole.ID + "/recording.slowpath": "recorded", whole.ID + "/report.html": "<p>", whole.ID + "/diagnosis.json": judged,
+		whole.ID + "/recording.slowpath": "recorded", whole.ID + "/report.html": "<p>",
+		whole.ID + "/diagnosis.json":        judged,
 		recorded.ID + "/recording.slowpath": "recorded, too",
 	}
 	for name, text := range files {

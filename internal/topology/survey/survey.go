@@ -34,8 +34,8 @@ const (
 	DefaultTimeout = 3 * time.Second
 
 	maxConcurrent = 32 // nodes that are queried at the same time
-	// maxLines bounds what is kept of maps, about 500 bytes for each node in each of them. Redis recommends at most 1000
-	// nodes: all of so many are asked.
+	// maxLines bounds what is kept of maps, about 500 bytes for each node in each of them. Redis recommends at most
+	// 1000 nodes: all of so many are asked.
 	maxLines = 1_000_000
 )
 

@@ -186,8 +186,8 @@ func (w *watcher) syncPollers() {
 	}
 }
 
-// maxPolled bounds the nodes that are asked: each has a connection, and its view of all others. Redis recommends at most
-// so many in a cluster.
+// maxPolled bounds the nodes that are asked: each has a connection, and its view of all others. Redis recommends at
+// most so many in a cluster.
 const maxPolled = 1000
 
 // hasRoom reports whether one more node may be asked, and notes once that one may not.
