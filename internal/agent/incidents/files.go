@@ -3,7 +3,9 @@ package incidents
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -51,7 +53,9 @@ func (s *Store) readOne(id string) *kept {
 	start, _ := startOf(id)
 	if err != nil {
 		if in, err2 := s.folder.Existing(id); err2 == nil {
-			s.setAside(in, incidentFile, err)
+			if !errors.Is(err, fs.ErrNotExist) { // else the agent was killed when it began
+				s.setAside(in, incidentFile, err)
+			}
 			in.Close()
 		}
 		k.Incident = Incident{Start: start, Error: clip("its file cannot be read: " + err.Error())}
