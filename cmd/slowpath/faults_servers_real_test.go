@@ -95,23 +95,23 @@ var refusing = []struct {
 	}},
 	{"yes", []string{
 		"3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis",
-		"3 malformed .*is this a node of a cluster", "3 malformed .*is this a Redis",
+		"3 malformed .*is this a node of a cluster", "3 malformed .*is this a node of a cluster",
 	}},
 	{"integer", []string{
 		"3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis",
-		"3 no map of the cluster", "3 malformed .*is this a Redis",
+		"3 no map of the cluster", "3 malformed .*is this a node of a cluster",
 	}},
 	{"null", []string{
 		"3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis",
-		"3 no map of the cluster", "2 not a cluster: .*has no nodes",
+		"3 no map of the cluster", "2 not a cluster: .*names no node",
 	}},
 	{"map", []string{
 		"3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis",
-		"3 no map of the cluster", "2 not a cluster: .*has no nodes",
+		"3 no map of the cluster", "2 not a cluster: .*names no node",
 	}},
 	{"message", []string{
 		"3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis", "3 so it is not Redis",
-		"3 no map of the cluster", "2 not a cluster: .*has no nodes",
+		"3 no map of the cluster", "2 not a cluster: .*names no node",
 	}},
 }
 

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"slowpath/internal/source"
 	"slowpath/internal/source/profile"
 	"slowpath/internal/topology/survey"
+	"slowpath/internal/topology/watch"
 )
 
 func main() {
@@ -43,9 +45,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 func (a *app) told(cmd *cobra.Command, err error) error {
 	err = a.Elsewhere(cmd, err)
 	switch {
-	case errors.Is(err, profile.ErrNotPprof):
+	case errors.Is(err, profile.ErrTarget) && errors.Is(err, fs.ErrPermission):
+		return cli.WithCode(cli.ExitMissing, err)
+	case errors.Is(err, profile.ErrNotPprof), errors.Is(err, profile.ErrTarget):
 		return cli.Usage(err)
-	case errors.Is(err, survey.ErrNoMap), errors.Is(err, profile.ErrUnreachable):
+	case errors.Is(err, survey.ErrNoMap), errors.Is(err, watch.ErrUnreachable), errors.Is(err, profile.ErrUnreachable):
 		return cli.WithCode(cli.ExitConnect, err)
 	case errors.Is(err, source.ErrMaySample):
 		return cli.WithCode(cli.ExitMissing, err)

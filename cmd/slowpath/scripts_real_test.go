@@ -95,6 +95,8 @@ func command(run func() error) func() {
 //	page NAME PATH REGEXP, page NAME POST PATH
 //	               waits until what the page of a "slowpath serve" has at this path matches; the body is stdout.
 //	               POST sets $INCIDENT, if it makes one.
+//	visit NAME PATH...
+//	               several browsers ask for these at the same time, again and again
 //	halve FROM TO  copies the first half
 //	unpack SCENARIO FILE
 //	               the recording that the corpus has of a scenario
@@ -103,15 +105,18 @@ func TestScripts(t *testing.T) {
 	runScripts(t, "testdata")
 }
 
-// runScripts runs the scripts of a folder.
-func runScripts(t *testing.T, dir string) {
+// runScripts runs the scripts of a folder, with more in their environment.
+func runScripts(t *testing.T, dir string, env ...string) {
 	t.Helper()
 	clitest.HangupEnds(t)
 	lab := newServers(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
-		Setup:               clitest.SetUp,
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, env...)
+			return clitest.SetUp(e)
+		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "redis":
@@ -129,7 +134,7 @@ func runScripts(t *testing.T, dir string) {
 			"recorded": recorded, "halve": halve, "unpack": unpack,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,
 			"moment": moment, "counted": counted, "monitor": monitorServer,
-			"page": askPage,
+			"page": askPage, "visit": visit,
 		}),
 	})
 }

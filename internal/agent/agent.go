@@ -120,7 +120,17 @@ func (a *Agent) openFiles() (err error) {
 		a.log.Warn("incidents: %s", note)
 	}
 	a.history, err = incidents.OpenHistory(a.dir.folder, historyName, s.HistoryKeep, s.HistoryBytes)
-	return err
+	if err != nil {
+		return err
+	}
+	damaged := a.store.Damaged()
+	if note := a.history.Note(); note != "" {
+		damaged = append(damaged, note)
+	}
+	for _, sentence := range damaged {
+		a.problem(sentence, sentence) // until it is started again
+	}
+	return nil
 }
 
 // Close closes the files, and gives the directory free.

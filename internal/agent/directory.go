@@ -87,6 +87,23 @@ func (d *directory) close() error {
 	return errors.Join(append(errs, d.folder.Close())...)
 }
 
+// gone says that the directory is not there any more, or another one; empty: it is.
+func (d *directory) gone() string {
+	locked, err := d.lock.Stat()
+	if err == nil {
+		var now os.FileInfo
+		if now, err = os.Lstat(d.folder.Path(lockName)); err == nil && os.SameFile(locked, now) {
+			return ""
+		}
+	}
+	why := "it was replaced"
+	if err != nil {
+		why = err.Error()
+	}
+	return fmt.Sprintf("the data directory %s is gone (%s): incidents are not kept any more; start slowpath again",
+		d.folder.Path(), why)
+}
+
 // Kept are the names in the directory of an agent, but for those that begin as that of the history.
 func Kept() []string {
 	return []string{lockName, ringName, incidentsName, historyName, marksName, tempName}

@@ -77,21 +77,52 @@ func (a *Agent) judgeSeconds(ctx context.Context) {
 // itself fails.
 const mostKilled = 3
 
-// judgeKilled judges incidents that an agent before this one could not: it was killed, and the ring still has their
-// time.
+// judgeKilled judges incidents that an agent before this one could not: it was killed, and their recording is there, or
+// the ring still has their time.
 func (r *recorder) judgeKilled() {
 	const early = 2 * time.Second // incidents begin with whole seconds: one may begin before its watch has a row
 	from, s := r.ring.Status().From.Add(-early), r.settings.Load()
 	left := mostKilled
-	for _, in := range r.store.List(incidents.Query{From: from}) {
-		if in.State != incidents.StateFailed || in.Start.Before(from) || in.Start.After(r.since) || left == 0 {
+	for _, in := range r.store.List(incidents.Query{}) {
+		if in.State != incidents.StateFailed || in.RecordingBytes == 0 && in.Start.Before(from) ||
+			in.Start.After(r.since) || left == 0 {
 			continue
 		}
 		left--
 		begin := in.Start.Unix()
 		to := min(begin+seconds(s.Longest), r.since.Unix())
+		if in.RecordingBytes > 0 { // nothing replaces it
+			r.log.OfIncident(in.ID, "has no verdict yet: its recording is judged")
+			r.do(func() { r.judgeKept(in) })
+			continue
+		}
 		r.log.OfIncident(in.ID, "has no verdict yet: it is judged from the ring")
 		r.judge(in.ID, in.Nodes, span{begin, to}, max(in.End.Unix(), begin+1), true, func(found) {})
+	}
+}
+
+// judgeKept judges the recording that an incident has. A page that is there stays.
+func (r *recorder) judgeKept(in incidents.Incident) {
+	ctx, cancel := context.WithTimeout(context.Background(), judgeTime)
+	defer cancel()
+	began := time.Now()
+	kept, err := r.store.Folder(in.ID)
+	if err == nil {
+		defer kept.Close()
+		o := judge.Options{Folder: kept, Recording: incidents.RecordingFile, Timeout: judgeTime}
+		if kept.Size(incidents.ReportFile) == 0 {
+			o.HTML = incidents.ReportFile
+		}
+		var diagnosis []byte
+		if diagnosis, err = r.o.Judge(ctx, o); err == nil {
+			err = r.store.Finish(in.ID, diagnosis)
+		}
+	}
+	if err == nil {
+		_, err = r.judged(in.ID, in, in.RecordingBytes, true, time.Since(began))
+	}
+	if err != nil {
+		r.fail(in.ID, err)
 	}
 }
 
@@ -119,10 +150,10 @@ func (r *recorder) begin(f Firing, nodes []string, start int64) (string, error) 
 	in, err := r.store.Begin(f.Text, strings.Join(target, ", "), time.Unix(start, 0).UTC())
 	if err != nil {
 		err = fmt.Errorf("an incident cannot be kept: %w", err)
-		r.problem("incidents", err.Error())
+		r.problem(incidentsProblem, err.Error())
 		return "", err
 	}
-	r.problem("incidents", "")
+	r.problem(incidentsProblem, "")
 	r.log.OfIncident(in.ID, "begins: %s", f.Text)
 	r.o.Changed(in)
 	return in.ID, nil
@@ -155,10 +186,13 @@ func (r *recorder) extend(id string, end, slow, failed int64) {
 	})
 }
 
+// incidentsProblem is that of incidents that cannot be kept. It is over when something can be written again.
+const incidentsProblem = "incidents"
+
 // keepState writes an incident. What fails is said once.
 func (r *recorder) keepState(in incidents.Incident) {
 	if err := r.store.Update(in); err != nil {
-		r.problem("incidents", fmt.Sprintf("an incident cannot be kept: %v", err))
+		r.problem(incidentsProblem, fmt.Sprintf("an incident cannot be kept: %v", err))
 	}
 }
 
@@ -272,7 +306,7 @@ const sure = 0.6
 func (r *recorder) fail(id string, why error) {
 	r.log.OfIncident(id, "has no verdict: %v", why)
 	if err := r.store.Fail(id, why.Error()); err != nil {
-		r.problem("incidents", fmt.Sprintf("an incident cannot be kept: %v", err))
+		r.problem(incidentsProblem, fmt.Sprintf("an incident cannot be kept: %v", err))
 	}
 	if in, ok := r.store.Get(id); ok {
 		r.o.Changed(in)

@@ -22,12 +22,25 @@ func (a *Agent) keepMinutes(ctx context.Context) {
 			ended = true
 		case <-tick.C:
 		}
+		a.checkFiles()
 		for now := a.view.Complete(); next+60 <= now || ended && next < now; next += 60 {
 			a.keepMinute(next)
 		}
 		if ended {
 			return
 		}
+	}
+}
+
+// checkFiles finds out whether the directory of the data is still there, and whether incidents can be kept again.
+func (a *Agent) checkFiles() {
+	gone := a.dir.gone()
+	a.problem("data", gone)
+	a.mu.Lock()
+	failed := a.problems[incidentsProblem] != ""
+	a.mu.Unlock()
+	if failed && gone == "" && a.store.Try() == nil {
+		a.problem(incidentsProblem, "")
 	}
 }
 

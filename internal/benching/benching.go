@@ -63,7 +63,10 @@ func Run(ctx context.Context, a *named.CommandLine, f *Options, args []string) e
 	}
 	b.options.Load.Clock = clock.New()
 	b.options.Version = a.Version
-	return b.run(ctx)
+	if err = b.run(ctx); errors.Is(err, engine.ErrTopology) {
+		return cli.Usage(err)
+	}
+	return err
 }
 
 // benching is a load and what goes on around it.

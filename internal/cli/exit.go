@@ -70,7 +70,7 @@ func ExitCode(err error) int {
 		errors.Is(err, target.ErrCertFile):
 		return ExitUsage
 	case errors.As(err, &dial), errors.As(err, &login), errors.As(err, &refusal), errors.Is(err, resp.ErrNotRedis),
-		errors.Is(err, cluster.ErrMalformed), errors.Is(err, cluster.ErrTooLarge),
+		errors.Is(err, cluster.ErrMalformed), errors.Is(err, cluster.ErrTooLarge), errors.Is(err, cluster.ErrNoNodes),
 		errors.Is(err, context.Canceled): // by Ctrl-C, before the connection stood
 		return ExitConnect
 	case errors.Is(err, ErrMissing):

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/source/hostfs"
 )
 
 // mostConfigBytes bounds a configuration file.
@@ -38,7 +39,7 @@ func (c *configFile) errorAt(line int, format string, args ...any) error {
 // readConfig sets the flags that a configuration file names, unless the command line has set them. notInFile are flags
 // that only the command line has.
 func readConfig(path string, flags *pflag.FlagSet, notInFile ...string) (*configFile, error) {
-	text, err := cli.ReadNamed(path, mostConfigBytes)
+	text, err := hostfs.ReadRegular(hostfs.Root{}, path, mostConfigBytes)
 	if err != nil {
 		return nil, cli.Usagef("the configuration cannot be read: %w", err)
 	}

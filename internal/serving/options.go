@@ -17,6 +17,7 @@ import (
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/cli"
 	"slowpath/internal/source"
+	"slowpath/internal/source/hostfs"
 	"slowpath/internal/source/tap"
 	"slowpath/internal/wire/target"
 )
@@ -203,7 +204,7 @@ const mostSecretBytes = 4 << 10
 
 // readSecret reads a password or token: the one line of a file.
 func readSecret(flag, path string) (string, error) {
-	text, err := cli.ReadNamed(path, mostSecretBytes)
+	text, err := hostfs.ReadRegular(hostfs.Root{}, path, mostSecretBytes)
 	if err != nil {
 		return "", cli.Usagef("--%s: %w", flag, err)
 	}

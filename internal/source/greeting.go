@@ -149,10 +149,8 @@ func servedHashTag(ctx context.Context, s *session.Session) string {
 	if err != nil {
 		return ""
 	}
-	for _, n := range m.Nodes {
-		if n.HasFlag("myself") && len(n.Ranges) > 0 {
-			return cluster.TagForSlot(n.Ranges[0].From)
-		}
+	if n, ok := m.Myself(); ok && len(n.Ranges) > 0 {
+		return cluster.TagForSlot(n.Ranges[0].From)
 	}
 	return ""
 }

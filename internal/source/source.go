@@ -112,11 +112,11 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	r.describe()
 	ctx, cancel := Window(ctx, o.For)
 	defer cancel()
-	var end sync.WaitGroup
-	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
 	if r.kernel != nil {
 		ctx = target.WithCookies(ctx, r.kernel.Own)
 	}
+	var end sync.WaitGroup
+	end.Go(func() { r.endWithProcess(ctx, o.Processes.PID, cancel) })
 	r.runAll(ctx)
 	end.Wait()
 	r.finish()

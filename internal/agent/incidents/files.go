@@ -1,11 +1,15 @@
 package incidents
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/format"
 )
 
@@ -21,7 +25,8 @@ func (s *Store) readAll() error {
 			_ = s.folder.RemoveAll(e.Name()) // its removal was cut short
 			continue
 		}
-		if e.Name() == marksFile || strings.HasPrefix(e.Name(), "."+marksFile) {
+		own := strings.TrimPrefix(e.Name(), ".")
+		if strings.HasPrefix(own, marksFile) || strings.HasPrefix(own, tryFile) {
 			continue
 		}
 		if _, ok := startOf(e.Name()); !ok || !e.IsDir() {
@@ -38,7 +43,7 @@ func (s *Store) readAll() error {
 	return nil
 }
 
-// readOne reads an incident. One that cannot be read keeps its place: its recording may be all there is.
+// readOne reads an incident. One whose file cannot be read keeps its place: what else is there of it is kept and shown.
 func (s *Store) readOne(id string) *kept {
 	k := &kept{}
 	text, err := s.read(id, incidentFile, maxIncidentBytes)
@@ -47,9 +52,13 @@ func (s *Store) readOne(id string) *kept {
 	}
 	start, _ := startOf(id)
 	if err != nil {
-		k.Incident = Incident{Start: start, End: start, State: StateFailed, Error: clip("its file cannot be read: " +
-			err.Error())}
-		s.notes = append(s.notes, "incident "+id+": "+k.Error)
+		if in, err2 := s.folder.Existing(id); err2 == nil {
+			if !errors.Is(err, fs.ErrNotExist) { // else the agent was killed when it began
+				s.setAside(in, incidentFile, err)
+			}
+			in.Close()
+		}
+		k.Incident = Incident{Start: start, Error: clip("its file cannot be read: " + err.Error())}
 	}
 	k.ID = id
 	if k.Start.IsZero() || k.Start.Unix() != start.Unix() {
@@ -67,7 +76,18 @@ func (s *Store) readOne(id string) *kept {
 	return k
 }
 
-// recover ends an incident that an agent was working on when it was killed.
+// setAside gives a file that cannot be read another name, and keeps a sentence about it. mu need not be held: it is for
+// Open.
+func (s *Store) setAside(in *folder.Folder, name string, why error) {
+	aside := name + ".damaged"
+	sentence := fmt.Sprintf("%s cannot be read (%v): it is now %s", in.Path(name), why, aside)
+	if err := in.Rename(name, aside); err != nil {
+		sentence = fmt.Sprintf("%s cannot be read (%v)", in.Path(name), why)
+	}
+	s.damaged = append(s.damaged, sentence)
+}
+
+// recover ends an incident that an agent was working on when it was killed, or whose file cannot be read.
 func (s *Store) recover(k *kept) {
 	if k.End.IsZero() {
 		k.End = k.Start
@@ -83,7 +103,7 @@ func (s *Store) recover(k *kept) {
 			return
 		}
 	}
-	k.State, k.Error = StateFailed, "slowpath ended before it was judged"
+	k.State, k.Error = StateFailed, cmp.Or(k.Error, "slowpath ended before it was judged")
 	if k.RecordingBytes > 0 {
 		k.Error += "; its recording is kept: slowpath doctor judges it"
 	}

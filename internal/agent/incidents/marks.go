@@ -29,24 +29,22 @@ type marks struct {
 	all []Mark
 }
 
-// readMarks reads the marks. A file that cannot be read gets another name, and is said.
-func (s *Store) readMarks() (note string) {
+// readMarks reads the marks.
+func (s *Store) readMarks() {
 	m := &s.marks
 	text, err := s.folder.Read(marksFile, maxMarkBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ""
+		return
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &m.all)
 	}
 	if err != nil {
 		m.all = nil
-		_ = s.folder.Rename(marksFile, "."+marksFile+".damaged")
-		return fmt.Sprintf("%s cannot be read (%v): it is now .%s.damaged", marksFile, err, marksFile)
+		s.setAside(s.folder, marksFile, err)
 	}
 	m.all = slices.DeleteFunc(m.all, func(v Mark) bool { return v.check() != nil })
 	m.order()
-	return ""
 }
 
 func (m *marks) order() {

@@ -23,6 +23,7 @@ const (
 	incidentFile  = "incident.json"
 	diagnosisFile = "diagnosis.json"
 	goneBefore    = ".gone-" // a directory that is being removed
+	tryFile       = "try"    // whether a file can be written
 )
 
 // Bounds of what is read and written.
@@ -42,7 +43,9 @@ type Store struct {
 	mu    sync.Mutex
 	all   []*kept // the oldest first
 	notes []string
-	marks marks
+	// damaged are sentences about files that Open could not read
+	damaged []string
+	marks   marks
 }
 
 // kept is an incident and the size of its files.
@@ -81,9 +84,7 @@ func Open(in *folder.Folder, l Limits) (*Store, error) {
 		in.Close()
 		return nil, fmt.Errorf("incidents: %w", err)
 	}
-	if note := s.readMarks(); note != "" {
-		s.notes = append(s.notes, note)
-	}
+	s.readMarks()
 	s.mu.Lock()
 	s.retire()
 	s.mu.Unlock()
@@ -101,6 +102,21 @@ func (s *Store) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.notes)
+}
+
+// Damaged are sentences about files that Open could not read, which have another name now.
+func (s *Store) Damaged() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.damaged)
+}
+
+// Try writes a file of the size of an incident's and removes it: the error says why nothing can be kept.
+func (s *Store) Try() error {
+	if err := s.folder.Replace(tryFile, make([]byte, 4<<10)); err != nil {
+		return err
+	}
+	return s.folder.Remove(tryFile)
 }
 
 // Begin adds an incident that is watched from now.
@@ -235,14 +251,22 @@ func (s *Store) Get(id string) (Incident, bool) {
 	return Incident{}, false
 }
 
-// Diagnosis is that of an incident: os.ErrNotExist where there is none.
+// Diagnosis is that of an incident: os.ErrNotExist where there is none, or where its file is damaged.
 func (s *Store) Diagnosis(id string) ([]byte, error) {
 	in, err := s.Folder(id)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	return in.Read(diagnosisFile, maxDiagnosisBytes)
+	text, err := in.Read(diagnosisFile, maxDiagnosisBytes)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseDiagnosis(text); err != nil {
+		return nil, fmt.Errorf("incident %q: %w: %w; its recording is kept: slowpath doctor judges it", id,
+			os.ErrNotExist, err)
+	}
+	return text, nil
 }
 
 // Folder opens the directory of an incident, in which its RecordingFile and ReportFile are, or are to be written. Its

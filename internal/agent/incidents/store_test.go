@@ -222,6 +222,55 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestDamagedIncident: its file is set aside and said, and what else is there of it is kept and shown, also after
+// another restart.
+func TestDamagedIncident(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	whole, recorded := begin(t, s, at), begin(t, s, at.Add(time.Hour))
+	files := map[string]string{
+		whole.ID + "/recording.slowpath": "recorded", whole.ID + "/report.html": "<p>",
+		whole.ID + "/diagnosis.json":        judged,
+		recorded.ID + "/recording.slowpath": "recorded, too",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, in := range []incidents.Incident{whole, recorded} {
+		files[in.ID+"/incident.json.damaged"] = `{"id":`
+		if err := os.WriteFile(filepath.Join(dir, in.ID, "incident.json"), []byte(`{"id":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for restart := range 2 {
+		s = open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+		if got := len(s.Damaged()); restart == 0 && got != 2 || restart == 1 && got != 0 {
+			t.Errorf("restart %d: damaged %q", restart, s.Damaged())
+		}
+		if in, _ := s.Get(whole.ID); in.State != incidents.StateJudged || in.Cause != "server-cfs-throttled" ||
+			in.RecordingBytes != 8 || !in.Start.Equal(at) || in.End.Before(at) {
+			t.Errorf("restart %d: %+v", restart, in)
+		}
+		if in, _ := s.Get(recorded.ID); in.State != incidents.StateFailed || in.RecordingBytes == 0 ||
+			!strings.Contains(in.Error, "cannot be read") || !strings.Contains(in.Error, "slowpath doctor") {
+			t.Errorf("restart %d: %+v", restart, in)
+		}
+		for name, text := range files {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+				t.Errorf("restart %d: %s holds %q, %v", restart, name, got, err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, whole.ID, "diagnosis.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Diagnosis(whole.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a damaged diagnosis: %v", err)
+	}
+}
+
 // TestForeignFilesInTheStore: what is no incident is left alone, what cannot be read keeps its place, and nothing
 // outside is read or changed.
 func TestForeignFilesInTheStore(t *testing.T) {
@@ -253,9 +302,13 @@ func TestForeignFilesInTheStore(t *testing.T) {
 			t.Errorf("%+v", in)
 		}
 	}
-	if notes := strings.Join(s.Notes(), "\n"); len(s.Notes()) != 5 || !strings.Contains(notes, "3 files") ||
-		!strings.Contains(notes, "marks.json") {
+	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, "3 files") ||
+		strings.Count(notes, "its file cannot be read") != 3 {
 		t.Errorf("said %q", s.Notes())
+	}
+	if damaged := strings.Join(s.Damaged(), "\n"); len(s.Damaged()) != 4 ||
+		!strings.Contains(damaged, "it is now marks.json.damaged") {
+		t.Errorf("damaged: %q", s.Damaged())
 	}
 	if b, err := os.ReadFile(outside); err != nil || string(b) != `{"summary":"secret"}` {
 		t.Errorf("%q %v", b, err)

@@ -129,7 +129,7 @@ func notJudged(one incidents.Incident) string {
 	case incidents.StateFailed:
 		return "this incident could not be judged: " + one.Error
 	}
-	return "this incident has no verdict"
+	return "this incident has no verdict that can be read; its recording may be there"
 }
 
 // recording answers GET /api/v1/incidents/ID/recording.

@@ -47,13 +47,8 @@ func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView
 		if err != nil {
 			continue // cut short
 		}
-		v := ClusterView{Map: m, TimeNs: s.TimeNs}
-		for _, one := range m.Nodes {
-			if one.HasFlag("myself") {
-				v.SelfID = one.ID
-			}
-		}
-		out = append(out, v)
+		me, _ := m.Myself()
+		out = append(out, ClusterView{Map: m, TimeNs: s.TimeNs, SelfID: me.ID})
 	}
 	return out
 }

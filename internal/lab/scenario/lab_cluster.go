@@ -86,10 +86,8 @@ func tagOf(ctx context.Context, node *fleet.Instance) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, n := range m.Nodes {
-		if n.HasFlag("myself") && len(n.Ranges) > 0 {
-			return "{" + cluster.TagForSlot(n.Ranges[0].From) + "}", nil
-		}
+	if n, ok := m.Myself(); ok && len(n.Ranges) > 0 {
+		return "{" + cluster.TagForSlot(n.Ranges[0].From) + "}", nil
 	}
 	return "", fmt.Errorf("%s has no slots", node.Addr)
 }

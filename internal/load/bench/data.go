@@ -61,10 +61,7 @@ func (d *Data) openMasters(ctx context.Context, t target.Target) error {
 	m.FillHosts(t.Host)
 	var owners [cluster.SlotCount]*DataConn
 	var masters []*DataConn
-	for _, n := range m.Nodes {
-		if len(n.Ranges) == 0 {
-			continue
-		}
+	for _, n := range m.Serving() {
 		h, err := OpenDataConn(ctx, t.WithAddr(n.Addr()))
 		if err != nil {
 			return err
@@ -77,7 +74,7 @@ func (d *Data) openMasters(ctx context.Context, t target.Target) error {
 		}
 	}
 	if len(masters) == 0 {
-		return fmt.Errorf("%s: no node of the cluster has slots", t.Addr())
+		return fmt.Errorf("%s: %w with slots and an address", t.Addr(), cluster.ErrNoNodes)
 	}
 	d.conns[0].Close()
 	d.conns = masters

@@ -42,7 +42,7 @@ func clusterSlots(ctx context.Context, t target.Target) (topology, error) {
 		return nil, fmt.Errorf("CLUSTER SLOTS of %s: %w", t.Addr(), err)
 	}
 	m, err := cluster.ParseSlots(reply)
-	if err != nil {
+	if err != nil && !errors.Is(err, cluster.ErrNoNodes) {
 		return nil, fmt.Errorf("CLUSTER SLOTS of %s: %w", t.Addr(), err)
 	}
 	m.FillHosts(t.Host)
@@ -55,10 +55,7 @@ func clusterSlots(ctx context.Context, t target.Target) (topology, error) {
 }
 
 func shardsOf(m cluster.Map, t target.Target) (found topology) {
-	for _, n := range m.Primaries() {
-		if n.Addr() == "" || len(n.Ranges) == 0 {
-			continue
-		}
+	for _, n := range m.Serving() {
 		s := shard{slots: n.Ranges, master: t.WithAddr(n.Addr())}
 		for _, r := range m.Replicas(n.ID) {
 			if r.Addr() != "" {

@@ -84,17 +84,17 @@ func (j *jvm) dump(ctx context.Context) (*stacks.Profile, error) {
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // which has passed
 	// Version 1 of the protocol, the command, three arguments: each ends with NUL.
 	if _, err := io.WriteString(c, "1\x00threaddump\x00\x00\x00\x00"); err != nil {
-		return nil, fmt.Errorf("asking the JVM %d for its threads: %w", j.pid, err)
+		return nil, fmt.Errorf("the JVM %d %w: asking for its threads: %w", j.pid, ErrUnreachable, err)
 	}
 	answer, err := io.ReadAll(io.LimitReader(c, maxDump))
 	if err != nil {
-		return nil, fmt.Errorf("reading the threads of the JVM %d: %w", j.pid, err)
+		return nil, fmt.Errorf("the JVM %d %w: reading its threads: %w", j.pid, ErrUnreachable, err)
 	}
 	code, text, _ := strings.Cut(string(answer), "\n")
 	p := parseDump(text)
 	if code != "0" || len(p.Stacks) == 0 {
-		return nil, fmt.Errorf("the JVM %d gives no thread dump (code %.20q); HotSpot has one (jcmd %d Thread.print)",
-			j.pid, code, j.pid)
+		return nil, fmt.Errorf("%w: the JVM %d gives no thread dump (code %.20q); HotSpot has one (jcmd %d "+
+			"Thread.print)", ErrTarget, j.pid, code, j.pid)
 	}
 	return p, nil
 }

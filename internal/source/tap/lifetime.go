@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -40,6 +41,9 @@ type Tap struct {
 	cost         hookCost
 	counted      int64 // when counters were read last,
 	told         int64 // and when it was recorded last what was not seen
+
+	closing sync.RWMutex // of closed, for those who use maps beside Run
+	closed  bool
 }
 
 // Open loads the programs and attaches them. From then the programs see calls; Run passes on what they saw.
@@ -196,6 +200,9 @@ func (t *Tap) watchNode(n Node) error {
 
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
+	t.closing.Lock()
+	t.closed = true
+	t.closing.Unlock()
 	all := []io.Closer{t.kernel, t.plaintexts, t.collections}
 	if t.uses != nil {
 		all = append(all, t.uses)

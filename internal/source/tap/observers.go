@@ -9,17 +9,24 @@ import (
 )
 
 // Own has the programs leave out a socket of slowpath itself, by its cookie (SO_COOKIE): its calls are none of a user.
-// It must be called before the socket connects. That it cannot is counted as if it were a user's.
+// It must be called before the socket connects. That it cannot is counted as if it were a user's. The other sources may
+// call it and Observe when the tap is closed already.
 func (t *Tap) Own(cookie uint64) {
-	_ = t.kernel.coll.Maps[kernelMapOwnSockets].Put(cookie, uint8(1))
+	t.closing.RLock()
+	defer t.closing.RUnlock()
+	if !t.closed {
+		_ = t.kernel.coll.Maps[kernelMapOwnSockets].Put(cookie, uint8(1))
+	}
 }
 
 // Observe has the programs leave out a connection of another observer that is open now, by the client's address as the
 // server has it.
 // Connections that say so themselves (CLIENT SETNAME) are known without it.
 func (t *Tap) Observe(node string, client netip.AddrPort) {
+	t.closing.RLock()
+	defer t.closing.RUnlock()
 	for i, address := range t.tally.nodes {
-		if address == node {
+		if address == node && !t.closed {
 			_ = t.kernel.coll.Maps[kernelMapObservers].Put(kernelObserverKey{
 				Addr: client.Addr().As16(), Port: uint32(client.Port()), Node: uint32(i + 1),
 			}, uint64(t.Clock.Now()-t.offset))

@@ -85,6 +85,7 @@ func (r *Report) addBlindSpots(s *Survey) {
 		}
 	}
 	r.addWithheld(s)
+	r.addTooMany()
 	if r.Model == nil {
 		if !cost.Known(s.Nodes[0].Server) && s.Nodes[0].Server != "" {
 			r.BlindSpots = append(r.BlindSpots, BlindSpot{
@@ -111,6 +112,25 @@ func (r *Report) addWithheld(s *Survey) {
 			Why: "not in a private network with " + from + ", whose cluster names them: the password would be sent " +
 				"there",
 			Enable: "-c, if all nodes that " + from + " names may have the password",
+		})
+	}
+}
+
+// addTooMany says how many nodes were not asked because there are so many.
+func (r *Report) addTooMany() {
+	left := 0
+	for _, sh := range r.Shards {
+		for _, m := range append(sh.Replicas, sh.Master) {
+			if m.Why == tooMany {
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		r.BlindSpots = append(r.BlindSpots, BlindSpot{
+			What: "the views of " + format.Count(left, "node"), Enable: "cannot be enabled",
+			Why: fmt.Sprintf("each node lists all others: of %d nodes no more than %d are asked", r.Map.Size.Nodes,
+				mostAsked(r.Map.Size.Nodes)),
 		})
 	}
 }

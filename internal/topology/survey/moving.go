@@ -23,7 +23,7 @@ func (v *views) moving() []Moving {
 		found[w][slot] = e
 	}
 	for _, l := range v.nodes {
-		me, ok := myself(l.Map)
+		me, ok := l.Map.Myself()
 		if !ok || !me.Primary {
 			continue // from Valkey 8 the replicas show the moves of their master, too
 		}
@@ -78,8 +78,8 @@ func (v *views) sameEpoch() (pairs [][]string) {
 
 // failureVotes counts the views that mark a node as failed, and those that suspect it.
 func (v *views) failureVotes(id string) (failed, suspects int) {
-	for _, l := range v.nodes {
-		n, ok := l.Map.Node(id)
+	for i, l := range v.nodes {
+		n, ok := v.lines[i][id]
 		switch {
 		case !ok || l.ID == id:
 		case n.Failed():

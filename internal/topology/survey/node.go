@@ -140,7 +140,7 @@ func (n *node) setMap(c cost.Command, host string) func(cluster.Map, error) {
 		}
 		m.FillHosts(host)
 		n.state.HasMap, n.state.Map, n.state.Source = true, m, c
-		if me, ok := myself(m); ok {
+		if me, ok := m.Myself(); ok {
 			n.state.ID = me.ID
 			return
 		}

@@ -61,6 +61,9 @@ const (
 	stateNotAsked    = "not-asked"
 )
 
+// tooMany is why a node was not asked where mostAsked others were.
+const tooMany = "so many nodes are not all asked"
+
 // member is a node with its health: first by what other nodes say of it, then by what it says itself. master is the
 // state of a replica's master.
 func (v *views) member(n cluster.Node, state, master *NodeState) Member {
@@ -77,11 +80,14 @@ func (v *views) member(n cluster.Node, state, master *NodeState) Member {
 		m.State, m.Why = stateFailed, "for "+format.Count(failed, "node")
 	case state != nil && state.Withheld:
 		m.State, m.Why = stateNotAsked, state.Why
-	case state == nil || !state.Answered():
-		m.State = stateUnreachable
-		if state != nil {
-			m.Why = state.Why
-		}
+	case state == nil && n.Addr() == "":
+		m.State, m.Why = stateNotAsked, "its address is not known"
+	case state == nil && !v.asked[n.Addr()]:
+		m.State, m.Why = stateNotAsked, tooMany
+	case state == nil:
+		m.State, m.Why = stateUnreachable, "another node answers there"
+	case !state.Answered():
+		m.State, m.Why = stateUnreachable, state.Why
 	case suspects > 0:
 		m.State, m.Why = stateSuspected, "by "+format.Count(suspects, "node")
 	case state.InfoFields.Numbers["loading"] == 1:

@@ -9,7 +9,6 @@ import (
 
 	"slowpath/internal/format"
 	"slowpath/internal/topology/cost"
-	"slowpath/internal/wire/cluster"
 	"slowpath/internal/wire/target"
 )
 
@@ -35,8 +34,13 @@ const (
 	DefaultTimeout = 3 * time.Second
 
 	maxConcurrent = 32 // nodes that are queried at the same time
-	maxPeers      = 2000
+	// maxLines bounds what is kept of maps, about 500 bytes for each node in each of them. Redis recommends at most
+	// 1000 nodes: all of so many are asked.
+	maxLines = 1_000_000
 )
+
+// mostAsked is how many nodes are asked where a map has so many.
+func mostAsked(nodes int) int { return maxLines / max(nodes, 1000) }
 
 // Run queries the target and all nodes that it or others know, then counts map refreshes for the window. A node that
 // does not answer is no error, and has the reason in its NodeState; an error says that the target does not answer or is
@@ -135,7 +139,7 @@ func (sv *surveyor) addNewNodes() []*node {
 		for _, n := range l.Map.Nodes {
 			addr := n.Addr()
 			if addr == "" || ids[n.ID] && n.ID != "" || addrs[addr] || n.HasFlag("handshake") ||
-				len(sv.nodes) >= maxPeers {
+				len(sv.nodes) >= mostAsked(len(l.Map.Nodes)) {
 				continue
 			}
 			ids[n.ID], addrs[addr] = true, true
@@ -187,14 +191,4 @@ func (sv *surveyor) measure(ctx context.Context, first *node) {
 			first.measure(ctx, c)
 		}
 	}
-}
-
-// myself is the node of a map whose reply it is.
-func myself(m cluster.Map) (cluster.Node, bool) {
-	for _, n := range m.Nodes {
-		if n.HasFlag("myself") {
-			return n, true
-		}
-	}
-	return cluster.Node{}, false
 }

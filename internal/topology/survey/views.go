@@ -2,6 +2,7 @@ package survey
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,25 +16,33 @@ import (
 type views struct {
 	nodes    []*NodeState // with a map
 	owners   [][]string
-	names    map[string]string // address by id
-	majority int               // index of a node with the map that most nodes have
+	lines    []map[string]*cluster.Node // the nodes of each map by id
+	names    map[string]string          // address by id
+	asked    map[string]bool            // addresses
+	majority int                        // index of a node with the map that most nodes have
 	heldBy   int
 }
 
 // newViews finds the map, slots and members, that most nodes have; of equally common ones the first, which is the
 // target's if it is among them.
 func newViews(s *Survey) *views {
-	v := &views{names: map[string]string{}}
-	count := map[string]int{}
-	var keys []string
+	v := &views{names: map[string]string{}, asked: map[string]bool{}}
+	type digest = [sha256.Size]byte // of a map: the text of 16384 ids is long
+	count, ownersOf := map[digest]int{}, map[digest][]string{}
+	var keys []digest
 	for _, l := range s.Nodes {
+		v.asked[l.Addr] = true
 		if !l.HasMap {
 			continue
 		}
 		owners := ownersByID(l.Map)
-		key := strings.Join(owners, " ") + "|" + strings.Join(members(l.Map), " ")
-		count[key]++
+		key := sha256.Sum256([]byte(strings.Join(owners, " ") + "|" + strings.Join(members(l.Map), " ")))
+		if count[key]++; count[key] > 1 {
+			owners = ownersOf[key] // most nodes have the same: once is enough
+		}
+		ownersOf[key] = owners
 		v.nodes, v.owners, keys = append(v.nodes, l), append(v.owners, owners), append(keys, key)
+		v.lines = append(v.lines, linesByID(l.Map))
 	}
 	for i, key := range keys {
 		if count[key] > v.heldBy {
@@ -42,6 +51,16 @@ func newViews(s *Survey) *views {
 	}
 	v.learnNames()
 	return v
+}
+
+func linesByID(m cluster.Map) map[string]*cluster.Node {
+	lines := make(map[string]*cluster.Node, len(m.Nodes))
+	for i := range m.Nodes {
+		if n := &m.Nodes[i]; n.ID != "" && lines[n.ID] == nil {
+			lines[n.ID] = n
+		}
+	}
+	return lines
 }
 
 func (v *views) learnNames() {
@@ -107,7 +126,7 @@ func (v *views) disagreements() []Disagreement {
 	found := &differences{by: map[[2]string][]string{}}
 	for i, l := range v.nodes {
 		v.addSlotDifferences(found, i, l)
-		v.addMemberDifferences(found, l)
+		v.addMemberDifferences(found, i, l)
 	}
 	v.addEpochDifferences(found)
 	return found.list()
@@ -163,30 +182,30 @@ func (v *views) owner(id string) string {
 }
 
 // addMemberDifferences compares members, roles and health.
-func (v *views) addMemberDifferences(found *differences, state *NodeState) {
+func (v *views) addMemberDifferences(found *differences, i int, state *NodeState) {
 	if state.Source != cost.Nodes || v.majorityNode().Source != cost.Nodes {
 		return // CLUSTER SLOTS lists only nodes that serve slots
 	}
 	for _, want := range v.majorityNode().Map.Nodes {
-		got, known := state.Map.Node(want.ID)
+		got, known := v.lines[i][want.ID]
 		switch {
 		case want.HasFlag("handshake"):
 		case !known:
 			found.add("member", fmt.Sprintf("%s is not known to these", v.name(want.ID)), state.Addr)
 		case got.Primary != want.Primary:
 			found.add("role", fmt.Sprintf("%s is a %s for most, for these a %s", v.name(want.ID), roleOf(want),
-				roleOf(got)), state.Addr)
+				roleOf(*got)), state.Addr)
 		case got.PrimaryID != want.PrimaryID:
 			found.add("role", fmt.Sprintf("%s replicates %s for most, for these %s", v.name(want.ID),
 				v.owner(want.PrimaryID), v.owner(got.PrimaryID)), state.Addr)
 		// no node marks itself as failed
 		case got.Failed() != want.Failed() && want.ID != state.ID && want.ID != v.majorityNode().ID:
 			found.add("health", fmt.Sprintf("%s is %s for most, for these %s", v.name(want.ID), health(want),
-				health(got)), state.Addr)
+				health(*got)), state.Addr)
 		}
 	}
 	for _, n := range state.Map.Nodes {
-		if _, known := v.majorityNode().Map.Node(n.ID); !known && !n.HasFlag("handshake") {
+		if _, known := v.lines[v.majority][n.ID]; !known && !n.HasFlag("handshake") {
 			found.add("member", fmt.Sprintf("%s is known to these, and not to most", v.name(n.ID)), state.Addr)
 		}
 	}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -67,12 +68,14 @@ func (w *watcher) allAnswered() bool {
 }
 
 func (w *watcher) goLive() error {
+	var why error
 	reached := false
 	for _, p := range w.schedule.pollers {
 		reached = reached || p.answered && !p.unreachable
+		why = cmp.Or(why, p.err)
 	}
 	if !reached {
-		return errors.Join(w.schedule.pollers[0].err, errUnreachable)
+		return errors.Join(why, ErrUnreachable)
 	}
 	if w.Ready == nil {
 		return nil
@@ -95,7 +98,8 @@ func (w *watcher) goLive() error {
 	return nil
 }
 
-var errUnreachable = errors.New("no node of the cluster can be reached at the address that it announces; see " +
+// ErrUnreachable says that the map names no node that can be asked.
+var ErrUnreachable = errors.New("no node of the cluster can be reached at the address that it announces; see " +
 	"cluster-announce-ip, or run slowpath where it is reachable")
 
 // send sends the next request, and says how long to wait.
@@ -228,7 +232,7 @@ func (w *watcher) relocate(p *poller) {
 
 // handleMap merges the view of a node and emits the changes.
 func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) error {
-	if viewerOf(m) != p.id {
+	if me, _ := m.Myself(); me.ID != p.id {
 		p.unreachable, p.next = true, at.Add(lastRetry) // another node has this address now
 		return nil
 	}
@@ -256,15 +260,6 @@ func (w *watcher) handleMap(p *poller, m cluster.Map, at time.Time, live bool) e
 	}
 	w.syncPollers()
 	return w.emit(p, changes.events)
-}
-
-func viewerOf(m cluster.Map) string {
-	for _, n := range m.Nodes {
-		if n.HasFlag("myself") {
-			return n.ID
-		}
-	}
-	return ""
 }
 
 func (w *watcher) emit(p *poller, events []Event) error {

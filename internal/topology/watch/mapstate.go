@@ -86,12 +86,8 @@ type viewUpdate struct {
 
 func (st *mapState) apply(m cluster.Map, now time.Time) *viewUpdate {
 	u := &viewUpdate{mapState: st, m: m, now: now, recheck: map[string]bool{}}
-	for _, node := range m.Nodes {
-		if node.HasFlag("myself") {
-			u.viewer = node.ID
-		}
-	}
-	if u.changes.viewer = u.viewer; u.viewer == "" {
+	me, marked := m.Myself()
+	if u.viewer, u.changes.viewer = me.ID, me.ID; !marked {
 		return u
 	}
 	u.before = st.views[u.viewer]
@@ -111,7 +107,7 @@ func (st *mapState) apply(m cluster.Map, now time.Time) *viewUpdate {
 func newNodeView(m cluster.Map, viewer string, now time.Time) *nodeView {
 	v := &nodeView{at: now, nodes: map[string]bool{}, failed: map[string]bool{}, owned: &slotTable{}}
 	for _, node := range m.Nodes {
-		if node.HasFlag("handshake") {
+		if joining(node, viewer) {
 			continue
 		}
 		v.nodes[node.ID] = true
@@ -128,6 +124,11 @@ func newNodeView(m cluster.Map, viewer string, now time.Time) *nodeView {
 	return v
 }
 
+// joining reports whether a node of a view is none of the cluster yet. The viewer always is one.
+func joining(node cluster.Node, viewer string) bool {
+	return node.HasFlag("handshake") && node.ID != viewer
+}
+
 func (u *viewUpdate) emit(e Event) {
 	e.Time = u.now
 	u.changes.events = append(u.changes.events, e)
@@ -137,7 +138,7 @@ func (u *viewUpdate) emit(e Event) {
 func (u *viewUpdate) updateNodes() {
 	for _, node := range u.m.Nodes {
 		known := u.members[node.ID]
-		if known == nil || node.HasFlag("handshake") {
+		if known == nil || joining(node, u.viewer) {
 			continue
 		}
 		if addr := node.Addr(); addr != "" && (known.addr == "" || node.ID == u.viewer) {
@@ -148,7 +149,7 @@ func (u *viewUpdate) updateNodes() {
 		}
 	}
 	for _, node := range u.m.Nodes {
-		if known := u.members[node.ID]; known != nil && !node.Primary && !node.HasFlag("handshake") {
+		if known := u.members[node.ID]; known != nil && !node.Primary && !joining(node, u.viewer) {
 			u.updateReplica(known, node)
 		}
 	}

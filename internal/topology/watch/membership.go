@@ -14,7 +14,7 @@ const maxEverKnown = 100_000
 // dropped it before.
 func (u *viewUpdate) addNewNodes() {
 	for _, node := range u.m.Nodes {
-		if node.HasFlag("handshake") || u.members[node.ID] != nil || node.Addr() == "" {
+		if joining(node, u.viewer) || u.members[node.ID] != nil || node.Addr() == "" && node.ID != u.viewer {
 			continue
 		}
 		if u.everKnown[node.ID] && (u.before == nil || u.before.nodes[node.ID]) {
@@ -37,7 +37,9 @@ func (u *viewUpdate) removeForgotten() {
 	view.dropped = map[string]bool{}
 	if u.before != nil {
 		for id := range u.members {
-			view.dropped[id] = !view.nodes[id] && (u.before.nodes[id] || u.before.dropped[id])
+			if !view.nodes[id] && (u.before.nodes[id] || u.before.dropped[id]) {
+				view.dropped[id] = true
+			}
 		}
 	}
 	var gone []*member

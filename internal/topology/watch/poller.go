@@ -224,6 +224,11 @@ func (p *poller) parseMap(reply resp.Value, r *response) error {
 		host = target.DefaultHost
 	}
 	m.FillHosts(host)
+	for i := range m.Nodes {
+		if n := &m.Nodes[i]; n.HasFlag("myself") && n.Addr() == "" { // it was reached here
+			n.Host, n.Port = host, p.target.Port
+		}
+	}
 	r.view = &m
 	return nil
 }

@@ -136,8 +136,10 @@ func (w *watcher) start(m cluster.Map) error {
 		return fmt.Errorf("%w: the node knows no other node and has no slots; create the cluster first: redis-cli "+
 			"--cluster create", ErrNotCluster)
 	}
-	viewer := w.state.load(m, time.Now())
-	w.addPoller(viewer, w.seed)
+	if _, marked := m.Myself(); !marked {
+		return fmt.Errorf("%w: CLUSTER NODES does not mark the node that answers (myself)", cluster.ErrMalformed)
+	}
+	w.addPoller(w.state.load(m, time.Now()), w.seed)
 	w.syncPollers()
 	return nil
 }
@@ -149,7 +151,7 @@ func explain(t target.Target, err error) error {
 	case errors.Is(err, cluster.ErrNoNodes):
 		return fmt.Errorf("%w: %s: %w", ErrNotCluster, t.Addr(), err)
 	case errors.Is(err, cluster.ErrMalformed), errors.Is(err, cluster.ErrTooLarge):
-		return fmt.Errorf("%s: %w; is this a Redis? Check the host and the port", t.Addr(), err)
+		return fmt.Errorf("%s: %w; is this a node of a cluster? Check the host and the port", t.Addr(), err)
 	case !errors.As(err, &refusal):
 		return err
 	case strings.Contains(refusal.Message, "cluster support disabled"):
@@ -169,7 +171,7 @@ func (w *watcher) syncPollers() {
 	for _, n := range w.state.nodes() {
 		members[n.ID] = true
 		p := w.schedule.find(n.ID)
-		if p == nil && n.Addr != "" && w.mayLogIn(n.Addr) {
+		if p == nil && n.Addr != "" && w.hasRoom() && w.mayLogIn(n.Addr) {
 			p = w.addPoller(n.ID, w.seed.WithAddr(n.Addr))
 		}
 		if p != nil {
@@ -182,6 +184,19 @@ func (w *watcher) syncPollers() {
 			w.schedule.remove(p)
 		}
 	}
+}
+
+// maxPolled bounds the nodes that are asked: each has a connection, and its view of all others. Redis recommends at
+// most so many in a cluster.
+const maxPolled = 1000
+
+// hasRoom reports whether one more node may be asked, and notes once that one may not.
+func (w *watcher) hasRoom() bool {
+	if len(w.schedule.pollers) < maxPolled {
+		return true
+	}
+	w.note("no more than %d nodes are asked: what only others see is seen late", maxPolled)
+	return false
 }
 
 // mayLogIn reports whether a node that the map names may get the password, and notes once that one may not.

@@ -17,7 +17,7 @@ import (
 var (
 	ErrMalformed = errors.New("malformed cluster topology")
 	ErrTooLarge  = errors.New("cluster topology too large")
-	ErrNoNodes   = errors.New("CLUSTER NODES has no nodes")
+	ErrNoNodes   = errors.New("the map of the cluster names no node")
 )
 
 // Limits of the parsers. Redis recommends at most 1 000 nodes; a line has at most about 120 KB, if the node owns every
@@ -37,7 +37,7 @@ func located(where string, err error) error {
 	return fmt.Errorf("%w: %s: %v", ErrMalformed, where, err)
 }
 
-// Map is the map of a cluster as one of its nodes sees it.
+// Map is the map of a cluster as one of its nodes sees it. The parsers give none without nodes.
 type Map struct {
 	Nodes []Node // in the order of the reply
 }
@@ -151,15 +151,23 @@ func (m Map) Uncovered() []Range {
 	return gaps
 }
 
-// Primaries returns the primaries, those without slots too.
-func (m Map) Primaries() []Node {
-	var primaries []Node
+// Myself returns the node whose reply it is, the first that is marked so: CLUSTER SLOTS marks none.
+func (m Map) Myself() (Node, bool) {
+	if i := slices.IndexFunc(m.Nodes, func(n Node) bool { return n.HasFlag("myself") }); i >= 0 {
+		return m.Nodes[i], true
+	}
+	return Node{}, false
+}
+
+// Serving returns the primaries that have slots and an address.
+func (m Map) Serving() []Node {
+	var serving []Node
 	for _, n := range m.Nodes {
-		if n.Primary {
-			primaries = append(primaries, n)
+		if n.Primary && len(n.Ranges) > 0 && n.Addr() != "" {
+			serving = append(serving, n)
 		}
 	}
-	return primaries
+	return serving
 }
 
 // Replicas returns the replicas of a primary.

@@ -60,13 +60,13 @@ func TestOwnerAndUncovered(t *testing.T) {
 func TestRolesAndAddresses(t *testing.T) {
 	m := sample()
 	var primaries, replicas []string
-	for _, n := range m.Primaries() {
+	for _, n := range m.Serving() {
 		primaries = append(primaries, n.ID)
 	}
 	for _, n := range m.Replicas("a") {
 		replicas = append(replicas, n.ID)
 	}
-	if !reflect.DeepEqual(primaries, []string{"a", "b", "d"}) || !reflect.DeepEqual(replicas, []string{"c", "e"}) ||
+	if !reflect.DeepEqual(primaries, []string{"a", "b"}) || !reflect.DeepEqual(replicas, []string{"c", "e"}) ||
 		m.Replicas("") != nil {
 		t.Errorf("primaries %v, replicas %v", primaries, replicas)
 	}

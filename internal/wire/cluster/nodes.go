@@ -36,7 +36,7 @@ func ParseNodes(text string) (Map, error) {
 		}
 		m.Nodes = append(m.Nodes, n)
 	}
-	if len(m.Nodes) == 0 { // a node knows itself at least
+	if len(m.Nodes) == 0 {
 		return m, ErrNoNodes
 	}
 	return m, nil

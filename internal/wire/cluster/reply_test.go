@@ -98,7 +98,7 @@ func TestParseSlotsOlder(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(m.Nodes, want) {
 		t.Errorf("got %+v, %v; want %+v", m.Nodes, err, want)
 	}
-	if m, err = ParseSlots(decoded(t, "*1\r\n*2\r\n:0\r\n:1\r\n")); err != nil || len(m.Nodes) != 0 {
+	if m, err = ParseSlots(decoded(t, "*1\r\n*2\r\n:0\r\n:1\r\n")); !errors.Is(err, ErrNoNodes) || len(m.Nodes) != 0 {
 		t.Errorf("slots without nodes: %+v, %v", m, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // ParseSlots parses the reply of CLUSTER SLOTS, an array of [first, last, primary, replica…], where a node is [host,
 // port], since Redis 4 with its id, since 7.0 with an array (RESP3: a map) of its other names. A node that owns several
-// ranges is one Node. An error reply is returned as a [*resp.ServerError].
+// ranges is one Node. An error reply is returned as a [*resp.ServerError]; where no slot has a node, it is ErrNoNodes.
 func ParseSlots(reply resp.Value) (Map, error) {
 	if err := reply.Err(); err != nil {
 		return Map{}, err
@@ -23,6 +23,9 @@ func ParseSlots(reply resp.Value) (Map, error) {
 		if err := b.addEntry(entry); err != nil {
 			return Map{}, located(fmt.Sprintf("entry %d of CLUSTER SLOTS", i), err)
 		}
+	}
+	if len(b.m.Nodes) == 0 {
+		return Map{}, ErrNoNodes
 	}
 	return b.m, nil
 }

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/judge"
+)
+
+// openTestAgent opens an agent whose incidents are judged by a function.
+func openTestAgent(t *testing.T, dir string, judged func(judge.Options)) *Agent {
+	t.Helper()
+	a, err := Open(Options{
+		Data: dir, Log: NewLog(t.Output(), false), Settings: Settings{Incidents: incidents.Limits{MaxAge: 1 << 62}},
+		Judge: func(_ context.Context, o judge.Options) ([]byte, error) {
+			judged(o)
+			return []byte(`{"schema":"slowpath.diagnosis/v1","verdict":"findings","findings":[{"cause":"slow-command"}]}`),
+				nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// said reports whether health says something.
+func said(a *Agent, what string) bool {
+	return slices.ContainsFunc(a.Health().Problems, func(p string) bool { return strings.Contains(p, what) })
+}
+
+// TestDamagedFilesOfAnAgent: they are said in health, and what is there of an incident is judged and not replaced.
+func TestDamagedFilesOfAnAgent(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a := openTestAgent(t, dir, func(judge.Options) {})
+	begun, err := a.store.Begin("slow calls", "127.0.0.1:6379", time.Now().Add(-time.Minute))
+	if err == nil {
+		err = a.Close()
+	}
+	at := filepath.Join(dir, incidentsName, begun.ID)
+	damaged := []byte("\x00\x00 no file of ours")
+	files := map[string]string{"recording.slowpath": "recorded", "report.html": "<p>"}
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(at, name), []byte(text), 0o600))
+	}
+	history := filepath.Join(dir, historyName)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(at, "incident.json"), damaged, 0o600),
+		os.WriteFile(history, slices.Repeat(damaged, 1000), 0o600), os.RemoveAll(history+"-wal")); err != nil {
+		t.Fatal(err)
+	}
+	var asked []judge.Options
+	a = openTestAgent(t, dir, func(o judge.Options) { asked = append(asked, o) })
+	if !said(a, "incident.json.damaged") || !said(a, "history.db.damaged") {
+		t.Errorf("health says %q", a.Health().Problems)
+	}
+	r := a.episodes.keep.(*recorder)
+	r.judgeKilled()
+	select {
+	case job := <-r.jobs:
+		job()
+	default:
+		t.Error("nothing is judged")
+	}
+	if in, _ := a.store.Get(begun.ID); in.Cause != "slow-command" || in.State != incidents.StateJudged {
+		t.Errorf("%+v", in)
+	}
+	if len(asked) != 1 || asked[0].Folder.Path(asked[0].Recording) != filepath.Join(at, "recording.slowpath") || asked[0].HTML != "" {
+		t.Errorf("judged: %+v", asked)
+	}
+	for name, text := range files {
+		if got, err := os.ReadFile(filepath.Join(at, name)); err != nil || string(got) != text {
+			t.Errorf("%s holds %q, %v", name, got, err)
+		}
+	}
+}
+
+// TestDataDirectoryIsGone: health says so, and that incidents cannot be kept; it says no more when they can be.
+func TestDataDirectoryIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a := openTestAgent(t, dir, func(judge.Options) {})
+	r := a.episodes.keep.(*recorder)
+	begin := func() error {
+		_, err := r.begin(Firing{Text: "slow calls"}, nil, time.Now().Unix())
+		return err
+	}
+	if a.checkFiles(); len(a.Health().Problems) != 0 {
+		t.Errorf("health says %q", a.Health().Problems)
+	}
+	for _, err := range []error{os.Rename(dir, dir+".moved"), os.Mkdir(dir, 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.checkFiles(); !said(a, "is gone") {
+		t.Errorf("replaced: health says %q", a.Health().Problems)
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+".moved", dir)); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, incidentsName)
+	if err := os.RemoveAll(kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(); err == nil || !said(a, "cannot be kept") {
+		t.Errorf("%v; health says %q", err, a.Health().Problems)
+	}
+	if a.checkFiles(); !said(a, "cannot be kept") || said(a, "is gone") {
+		t.Errorf("health says %q", a.Health().Problems)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if a.checkFiles(); !said(a, "is gone") {
+		t.Errorf("removed: health says %q", a.Health().Problems)
+	}
+}
