@@ -18,3 +18,28 @@ func MayBlock(op string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(op), " ")
 	return slices.Contains(blockingCommands, name)
 }
+
+// adminCommands change the server, its cluster or its other clients, and not only data. Names and subcommands are
+// compared by their first eight letters: the tap keeps no more.
+var adminCommands = [...]string{
+	"CONFIG SET", "CONFIG RESETSTAT", "CONFIG REWRITE", "CLIENT PAUSE", "CLIENT UNPAUSE", "CLIENT KILL",
+	"CLUSTER FAILOVER", "CLUSTER SETSLOT", "CLUSTER MEET", "CLUSTER FORGET", "CLUSTER RESET", "CLUSTER REPLICATE",
+	"CLUSTER ADDSLOTS", "CLUSTER DELSLOTS", "ACL SETUSER", "ACL DELUSER", "ACL LOAD", "SCRIPT FLUSH", "SCRIPT KILL",
+	"MEMORY PURGE", "DEBUG", "REPLICAOF", "SLAVEOF", "FAILOVER", "FLUSHALL", "FLUSHDB", "SWAPDB", "SAVE", "BGSAVE",
+	"BGREWRITEAOF",
+}
+
+// AdminCommands are the commands that change the server, its cluster or its other clients, and not only data.
+func AdminCommands() []string { return slices.Clone(adminCommands[:]) }
+
+// Administers is the whole name of the command that changes the server, its cluster or its other clients, of which the
+// tap has seen op: "CONFIG RESETSTAT" of "CONFIG RESETSTA". DEBUG is named without its subcommand. False: it is none.
+func Administers(op string) (command string, ok bool) {
+	for _, c := range adminCommands {
+		if name, sub, ok := strings.Cut(c, " "); ok && op == name+" "+sub[:min(len(sub), 8)] || op == c ||
+			c == "DEBUG" && strings.HasPrefix(op, "DEBUG ") {
+			return c, true
+		}
+	}
+	return "", false
+}

@@ -63,6 +63,14 @@ type OtherNodeCall struct {
 	Waiting bool  `json:"waiting,omitempty"` // not answered yet
 }
 
+// AdminCommandDetail is the Detail of admin-command. The event lasts from the request to the reply. Its arguments are
+// not kept: they may be secret.
+type AdminCommandDetail struct {
+	Op      string `json:"op"`
+	Client  string `json:"client"`            // address of the connection
+	Process string `json:"process,omitempty"` // "redis-cli[1234]", where it is on this host, and was known by then
+}
+
 // ServedDetail is the Detail of served. The event lasts from the first byte of the request in the server's socket to
 // the end of the send of the reply.
 type ServedDetail struct {

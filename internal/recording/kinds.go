@@ -52,6 +52,8 @@ const (
 	KindCollection = "collection"
 	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail DNSQueryDetail
 	KindDNSQuery = "lookup"
+	// tap, subject node: a command that changed the server (Administers), at its reply; Detail AdminCommandDetail
+	KindAdminCommand = "admin-command"
 	// tap, subject node: the server's part of a slow call of slowpath itself; Detail ServedDetail
 	KindServed = "served"
 )

@@ -66,6 +66,7 @@ func (r *recorder) call(e *kernelCallEvent) {
 		Client: r.clients[client].String(), Seq: e.Seq,
 	}
 	r.followHandshake(e, op, c.StartNs, c.EndNs)
+	r.adminCommand(e, c, n)
 	// Fresh: reported only since its connection is new. Merged: its own times are not known.
 	if e.Flags&(flagFresh|flagMerged) != 0 {
 		return
@@ -86,6 +87,20 @@ func (r *recorder) call(e *kernelCallEvent) {
 	} else {
 		r.callAtClient(e, k, c, n)
 	}
+}
+
+// adminCommand records that a command changed the server: once, where both ends saw it. One that failed changed
+// nothing.
+func (r *recorder) adminCommand(e *kernelCallEvent, c recording.Call, n Node) {
+	command, ok := recording.Administers(c.Op)
+	if !ok || e.Flags&flagAdmin == 0 || e.Flags&flagError != 0 || e.Role == roleClient && r.Side == "" && r.serves(n) {
+		return
+	}
+	r.Sink.Event(recording.Event{
+		TimeNs: c.StartNs, DurationNs: c.EndNs - c.StartNs, Source: recording.SourceTap, Subject: c.Node,
+		Kind:   recording.KindAdminCommand,
+		Detail: recording.Detail(recording.AdminCommandDetail{Op: command, Client: c.Conn, Process: c.Client}),
+	})
 }
 
 func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call) {

@@ -40,6 +40,7 @@ const (
 	otherObserver = uint8(kernelObserverOTHER)
 	flagBlocking  = kernelCallFlagF_BLOCKING
 	flagOpening   = kernelCallFlagF_OPENING
+	flagAdmin     = kernelCallFlagF_ADMIN
 
 	roleServer = kernelRoleSERVER
 	roleClient = kernelRoleCLIENT

@@ -115,6 +115,7 @@ const (
 	kernelCallFlagF_BLOCKING kernelCallFlag = 256
 	kernelCallFlagF_OPENING  kernelCallFlag = 512
 	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
+	kernelCallFlagF_ADMIN    kernelCallFlag = 2048
 	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
 	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
@@ -237,6 +238,7 @@ type kernelConn struct {
 	Strict      uint8
 	Alert       uint8
 	MayBlock    uint8
+	Administers uint8
 	Nagle       uint8
 	Tickets     uint8
 	Light       uint8
@@ -244,7 +246,7 @@ type kernelConn struct {
 	HandedLast  uint8
 	Remote      uint8
 	AcksSeen    uint8
-	_           [3]byte
+	_           [2]byte
 	Req         struct {
 		_        structs.HostLayout
 		Skip     uint64

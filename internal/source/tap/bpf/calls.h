@@ -174,6 +174,7 @@ static __always_inline void memo_op(struct conn *c)
 		return;
 	c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
 	c->may_block = may_block(name);
+	c->administers = administers(name, c->sub);
 	if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) ||
 	    (name == CLIENT_COMMAND && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
 		c->strict = 1; /* there may be pushes after it */
@@ -230,6 +231,8 @@ static __always_inline u32 flags_of(struct conn *c)
 	u32 flags = c->aligned ? 0 : F_UNSURE;
 	if (c->may_block && blocks_by_design(c->name[0], c->arg))
 		flags |= F_BLOCKING;
+	if (c->administers)
+		flags |= F_ADMIN;
 	if (c->tls == NO_TLS)
 		return flags;
 	if (c->tls != TLS_OPEN)
@@ -584,7 +587,8 @@ static __always_inline bool is_new(struct conn *c)
 	return c->opened && c->calls <= HANDSHAKE_CALLS;
 }
 
-/* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow. */
+/* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow, or changes the
+ * server. */
 static __always_inline void pop_usual(struct conn *c, struct feed *f, struct pending *p, u64 ns, u32 seq)
 {
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
@@ -595,7 +599,7 @@ static __always_inline void pop_usual(struct conn *c, struct feed *f, struct pen
 	} else if (sample(f->now)) {
 		count(C_SAMPLED, 1);
 		report_call(c, f, c->head, F_SAMPLED, seq);
-	} else if (is_new(c)) {
+	} else if (is_new(c) || (p->flags & F_ADMIN && take_token(f->now, slow_burst / 2))) {
 		report_call(c, f, c->head, F_FRESH, seq);
 	}
 }
@@ -657,7 +661,7 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
-	if (ns >= slow_ns || p->flags & F_NO_TIME)
+	if (ns >= slow_ns || p->flags & (F_NO_TIME | F_ADMIN))
 		return 0;
 	if (n > p->count)
 		n = p->count;

@@ -54,6 +54,46 @@ static __always_inline bool blocks_by_design(u64 name, u64 option)
 	return may_block(name) && ((name != XREAD && name != XREADGROUP) || option == BLOCK);
 }
 
+/* administers: commands that change the server, its cluster or its other clients, and not only data. A test compares
+ * the list with recording.Administers. */
+static __always_inline bool administers(u64 name, u64 sub)
+{
+	switch (name) {
+	case WORD('C', 'O', 'N', 'F', 'I', 'G', 0, 0):
+		return sub == WORD('S', 'E', 'T', 0, 0, 0, 0, 0) || sub == WORD('R', 'E', 'S', 'E', 'T', 'S', 'T', 'A') ||
+		       sub == WORD('R', 'E', 'W', 'R', 'I', 'T', 'E', 0);
+	case CLIENT_COMMAND:
+		return sub == WORD('P', 'A', 'U', 'S', 'E', 0, 0, 0) || sub == WORD('U', 'N', 'P', 'A', 'U', 'S', 'E', 0) ||
+		       sub == WORD('K', 'I', 'L', 'L', 0, 0, 0, 0);
+	case WORD('C', 'L', 'U', 'S', 'T', 'E', 'R', 0):
+		return sub == WORD('F', 'A', 'I', 'L', 'O', 'V', 'E', 'R') ||
+		       sub == WORD('S', 'E', 'T', 'S', 'L', 'O', 'T', 0) || sub == WORD('M', 'E', 'E', 'T', 0, 0, 0, 0) ||
+		       sub == WORD('F', 'O', 'R', 'G', 'E', 'T', 0, 0) || sub == WORD('R', 'E', 'S', 'E', 'T', 0, 0, 0) ||
+		       sub == WORD('R', 'E', 'P', 'L', 'I', 'C', 'A', 'T') ||
+		       sub == WORD('A', 'D', 'D', 'S', 'L', 'O', 'T', 'S') ||
+		       sub == WORD('D', 'E', 'L', 'S', 'L', 'O', 'T', 'S');
+	case WORD('A', 'C', 'L', 0, 0, 0, 0, 0):
+		return sub == WORD('S', 'E', 'T', 'U', 'S', 'E', 'R', 0) || sub == WORD('D', 'E', 'L', 'U', 'S', 'E', 'R', 0) ||
+		       sub == WORD('L', 'O', 'A', 'D', 0, 0, 0, 0);
+	case WORD('S', 'C', 'R', 'I', 'P', 'T', 0, 0):
+		return sub == WORD('F', 'L', 'U', 'S', 'H', 0, 0, 0) || sub == WORD('K', 'I', 'L', 'L', 0, 0, 0, 0);
+	case WORD('M', 'E', 'M', 'O', 'R', 'Y', 0, 0):
+		return sub == WORD('P', 'U', 'R', 'G', 'E', 0, 0, 0);
+	case WORD('D', 'E', 'B', 'U', 'G', 0, 0, 0):
+	case WORD('R', 'E', 'P', 'L', 'I', 'C', 'A', 'O'):
+	case WORD('S', 'L', 'A', 'V', 'E', 'O', 'F', 0):
+	case WORD('F', 'A', 'I', 'L', 'O', 'V', 'E', 'R'):
+	case WORD('F', 'L', 'U', 'S', 'H', 'A', 'L', 'L'):
+	case WORD('F', 'L', 'U', 'S', 'H', 'D', 'B', 0):
+	case WORD('S', 'W', 'A', 'P', 'D', 'B', 0, 0):
+	case WORD('S', 'A', 'V', 'E', 0, 0, 0, 0):
+	case WORD('B', 'G', 'S', 'A', 'V', 'E', 0, 0):
+	case WORD('B', 'G', 'R', 'E', 'W', 'R', 'I', 'T'):
+		return true;
+	}
+	return false;
+}
+
 /* has_no_calls: commands after which a connection carries messages that are no replies. */
 static __always_inline bool has_no_calls(u64 name)
 {

@@ -79,6 +79,8 @@ __noinline int name_turn(struct conn *c)
 		p->flags |= F_BLOCKING;
 		__sync_fetch_and_add(&c->blocking, p->count);
 	}
+	if (administers(c->name[0], c->sub))
+		p->flags |= F_ADMIN;
 	if (has_no_calls(c->name[0])) {
 		c->ignore = 1;
 		count(C_PUSH, 1);

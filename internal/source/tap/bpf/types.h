@@ -321,7 +321,8 @@ struct conn {
 	u8 exchanges;     /* seen without contradiction while not aligned */
 	u8 strict;        /* all its replies are parsed */
 	u8 alert;         /* TLS: the request in flight has 2 bytes: without a reply it was an alert */
-	u8 may_block;     /* the command of memo_op is one that waits by design */
+	u8 may_block;     /* the command of memo_op is one that waits by design, */
+	u8 administers;   /* or changes the server */
 	u8 nagle;         /* enum nagle of this end's socket */
 	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
@@ -434,7 +435,7 @@ enum event_type : u8 {
 enum call_flag : u16 {
 	F_SAMPLED = 1, /* not slow, one of the sample */
 	F_MERGED = 2,  /* the ring was full: it shares an entry with other calls */
-	F_FRESH = 4,   /* reported only because its connection is new */
+	F_FRESH = 4,   /* reported only because its connection is new, or F_ADMIN */
 	F_ERROR = 8,
 	F_TLS = 16,
 	F_PAIRED = 32, /* pair has what the server's end knows */
@@ -444,6 +445,7 @@ enum call_flag : u16 {
 	F_BLOCKING = 256, /* it waits by design: it is neither slow nor usual */
 	F_OPENING = 512, /* a flight of a TLS handshake */
 	F_UNSURE = 1024, /* it is not known that this is the reply to this request */
+	F_ADMIN = 2048, /* it changes the server: see administers */
 	F_NO_CALL = F_BLOCKING | F_OPENING,
 	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };
