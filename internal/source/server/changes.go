@@ -113,3 +113,13 @@ func forkReason(prev, in info) string {
 	}
 	return ""
 }
+
+// configured reports whether somebody may have changed settings between two polls: by a CONFIG SET, or where the server
+// counts all subcommands of CONFIG together (before 7.0), by one that slowpath did not send. own is how many CONFIG GET
+// it has sent between the two.
+func configured(prev, in info, own int) bool {
+	if _, apart := in.numbers["cmdstat_config|get.calls"]; apart {
+		return changed(prev, in, "cmdstat_config|set.calls")
+	}
+	return in.numbers["cmdstat_config.calls"] > prev.numbers["cmdstat_config.calls"]+float64(own)
+}

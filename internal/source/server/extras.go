@@ -16,6 +16,8 @@ type extras struct {
 
 	clientsAt int64 // time of the last CLIENT LIST
 	config    string
+	set       bool // settings may have changed since config was read
+	asked     int  // commands of slowpath's own CONFIG GET since the last INFO
 	nodesOf   string // what CLUSTER INFO said when CLUSTER NODES was read last
 	memory    bool   // MEMORY STATS was read
 }
@@ -45,17 +47,19 @@ func (w *watch) more(ctx context.Context, last bool) {
 	}
 }
 
-// askConfig reads the settings once, and again at the end.
+// askConfig reads the settings once, when they may have changed, and at the end.
 func (w *watch) askConfig(ctx context.Context, last bool) error {
 	cmds := configCommands()
 	cost := max(w.cost.of(cmds), time.Duration(len(cmds))*perPattern)
-	if !w.refusals.allows("CONFIG GET") || w.extras.config != "" && !last || !w.budget.take(w.Clock.Now(), cost) {
+	read := w.extras.config != "" && !w.extras.set && !last
+	if read || !w.refusals.allows("CONFIG GET") || !w.budget.take(w.Clock.Now(), cost) {
 		return nil
 	}
 	replies, at, err := w.ask(ctx, cmds)
 	if err != nil {
 		return err
 	}
+	w.extras.set, w.extras.asked = false, len(cmds)
 	w.cost.used(cmds, time.Duration(at.done-at.sent))
 	settings := map[string]string{}
 	for _, v := range replies {

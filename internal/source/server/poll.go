@@ -113,9 +113,12 @@ func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, la
 	w.lastError = ""
 	w.clock.learn(at, in.numbers["server_time_usec"])
 	w.budget.charge(w.cost.measure(in))
-	if w.changes.add(at, in) {
+	restarted := w.changes.add(at, in)
+	if restarted {
 		w.slowlog.restarted()
 	}
+	w.extras.set = w.extras.set || restarted || w.in.numbers != nil && configured(w.in, in, w.extras.asked)
+	w.extras.asked = 0
 	w.samples.poll(at, in.fields, last)
 	if w.samples.omitted {
 		w.refusals.reportOnce("names of INFO", recording.BlindSpot{

@@ -378,3 +378,24 @@ func TestSamplerIsBounded(t *testing.T) {
 		t.Errorf("a name that was there from the start: %v", got)
 	}
 }
+
+func TestConfigured(t *testing.T) {
+	of := func(numbers map[string]float64) info { return info{numbers: numbers} }
+	const all, get, set = "cmdstat_config.calls", "cmdstat_config|get.calls", "cmdstat_config|set.calls"
+	for name, c := range map[string]struct {
+		prev, in map[string]float64
+		own      int
+		want     bool
+	}{
+		"only read":            {map[string]float64{get: 40}, map[string]float64{get: 90}, 40, false},
+		"set for the first":    {map[string]float64{get: 40}, map[string]float64{get: 40, set: 1}, 0, true},
+		"set again":            {map[string]float64{get: 40, set: 1}, map[string]float64{get: 40, set: 2}, 0, true},
+		"counted together":     {map[string]float64{all: 40}, map[string]float64{all: 81}, 40, true},
+		"counted, and our own": {map[string]float64{all: 40}, map[string]float64{all: 80}, 40, false},
+		"no commandstats":      {map[string]float64{}, map[string]float64{}, 40, false},
+	} {
+		if got := configured(of(c.prev), of(c.in), c.own); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,6 +380,31 @@ func TestRESP3(t *testing.T) {
 			if bodies[0][name] != bodies[1][name] || bodies[0][name] == 0 {
 				t.Errorf("%s: %d parts by RESP2, %d by RESP3", name, bodies[0][name], bodies[1][name])
 			}
+		}
+	})
+}
+
+// TestSettingsAreReadAgain: after a CONFIG SET the settings are read again before the watch ends, so that the recording
+// has each change and about when it was.
+func TestSettingsAreReadAgain(t *testing.T) {
+	needs.Real(t, needs.RedisServer)
+	eachServer(t, func(t *testing.T, r *running) {
+		w := watch(t, r.target())
+		w.more(3)
+		c := r.client()
+		c.do("CONFIG", "SET", "slowlog-max-len", "77")
+		w.more(3)
+		c.do("CONFIG", "SET", "slowlog-max-len", "88")
+		var got []string
+		for _, s := range w.end().Snapshots {
+			if s.Name != server.SnapshotConfig {
+				continue
+			}
+			settings, _ := recording.BodyOf[map[string]string](s)
+			got = append(got, settings["slowlog-max-len"])
+		}
+		if !slices.Equal(got, []string{"128", "77", "88"}) {
+			t.Errorf("slowlog-max-len was read as %q", got)
 		}
 	})
 }
