@@ -46,6 +46,9 @@ func (p *page) answer(d verdict.Diagnosis) {
 	if sure := proofOf(f); sure != "" {
 		p.labelled("proof: ", sure)
 	}
+	if len(f.Changes) > 0 {
+		p.labelled("changed before: ", f.Changes[0].Sentence())
+	}
 	if len(f.FixSteps) > 0 {
 		p.step("fix:   ", f.FixSteps[0])
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -24,6 +25,7 @@ func (p *page) findings(fs []cause.Finding) {
 		}
 		p.evidence("proof", "+ ", f.Evidence, layout.None)
 		p.evidence("against", "- ", f.Against, layout.Yellow)
+		p.evidence("changed before", "· ", changesBefore(f.Changes), layout.None)
 		p.fix(f)
 		p.links(f.See)
 	}
@@ -77,6 +79,18 @@ func (p *page) evidence(label, mark string, facts []cause.Evidence, c layout.Pai
 	if n := len(facts) - maxFacts; n > 0 {
 		p.More("     ", n)
 	}
+}
+
+// changesBefore are changes as facts.
+func changesBefore(all []changes.Cited) (out []cause.Evidence) {
+	for _, c := range all {
+		text := c.Sentence()
+		if c.ByMechanism {
+			text += ": such a change can bring this about"
+		}
+		out = append(out, cause.Evidence{Source: c.Source, Text: text})
+	}
+	return out
 }
 
 func (p *page) heading(s string) { p.Line("   " + p.In(layout.Bold, s)) }

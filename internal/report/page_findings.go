@@ -14,7 +14,7 @@ type findingPage struct {
 	ID, Title, Facts, Because string
 	Number                    int
 	Fix                       []stepPage
-	For, Against              factsPage
+	For, Against, Before      factsPage
 	See                       []linkPage
 }
 
@@ -44,6 +44,7 @@ func findingsView(fs []cause.Finding) (out []findingPage) {
 		v.Fix = fixView(f.FixSteps)
 		v.For = factsView("Proof", f.Evidence, i == 0)
 		v.Against = factsView("Against", f.Against, true)
+		v.Before = factsView("Changed before", changesBefore(f.Changes), true)
 		for _, u := range f.See {
 			link := linkPage{Text: plain(u)}
 			if strings.HasPrefix(u, "https://") {

@@ -37,6 +37,7 @@ var activeExpireCycle = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-expires",
 	},
+	Changes: []string{"active-expire-effort", "hz", "dynamic-hz"},
 	Explain: explainExpire,
 }
 

@@ -35,6 +35,7 @@ var aofEverysecStall = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-due-to-aof-and-disk-io",
 		"https://github.com/redis/redis/issues/641",
 	},
+	Changes: []string{"append*", "no-appendfsync-on-rewrite"},
 	Explain: explainEverysec,
 }
 

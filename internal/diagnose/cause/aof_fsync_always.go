@@ -32,6 +32,7 @@ var aofFsyncAlways = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/#how-durable-is-the-append-only-file",
 	},
+	Changes: []string{"append*"},
 	Explain: explainFsyncAlways,
 }
 

@@ -33,6 +33,7 @@ var askRedirect = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#ask-redirection",
 		"https://github.com/valkey-io/valkey/pull/1949",
 	},
+	Changes: []string{"map", "CLUSTER *"},
 	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a redirected call is on two nodes
 	Whole:   explainAsk,

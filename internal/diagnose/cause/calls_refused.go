@@ -35,6 +35,7 @@ var callsRefused = Cause{
 		"without a node (CLUSTERDOWN).",
 	// It starts with its data on disk.
 	See:     append(refusalPages(), errorsPage),
+	Changes: []string{"maxmemory*", "min-replicas-*", "stop-writes-on-bgsave-error", "ACL *", "REPLICAOF", "SLAVEOF", "role"},
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRefused,

@@ -39,6 +39,9 @@ type Cause struct {
 	// of them is found too, it comes first.
 	After      []string
 	AfterClass []Class
+	// Changes are the names of changes (package changes) that can set the mechanism going, with * as in path.Match:
+	// parameters of the server, commands, "cpu quota" and the like.
+	Changes []string
 	// Loses is the kind of time that callers lose by it, where they lose more than the excess of slow calls.
 	Loses facts.LossKind
 	// Steady: every call takes as long, all the time, so that it is no loss beside what other causes explain.

@@ -36,6 +36,7 @@ var clientCFSThrottled = Cause{
 		"https://github.com/kubernetes/kubernetes/issues/67577",
 		"https://go.dev/doc/go1.25#container-aware-gomaxprocs",
 	},
+	Changes: []string{"client cpu quota"},
 	After:   []string{"gomaxprocs-over-quota"},
 	Explain: explainClientThrottled,
 }

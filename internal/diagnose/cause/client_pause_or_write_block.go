@@ -35,6 +35,7 @@ var clientPauseOrWriteBlock = Cause{
 	Remedy: "Find who sends CLIENT PAUSE (failover scripts, migrations); CLIENT UNPAUSE or FAILOVER ABORT ends " +
 		"it; bring replicas back where min-replicas-to-write refuses.",
 	See:     []string{pausePage, minReplicasPage},
+	Changes: []string{"CLIENT PAUSE", "FAILOVER", "min-replicas-*"},
 	Explain: explainPause,
 }
 

@@ -38,6 +38,7 @@ var cowFaultsAfterFork = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-transparent-huge-pages",
 		"https://github.com/redis/redis/issues/2844",
 	},
+	Changes: []string{"save", "append*", "BGSAVE", "BGREWRITEAOF", "disable-thp"},
 	Explain: explainCow,
 }
 

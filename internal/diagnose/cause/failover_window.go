@@ -39,6 +39,7 @@ var failoverWindow = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#failure-detection",
 		"https://github.com/redis/jedis/issues/1512",
 	},
+	Changes: []string{"role", "map", "FAILOVER", "REPLICAOF", "SLAVEOF", "CLUSTER *"},
 	Explain: explainFailover,
 }
 

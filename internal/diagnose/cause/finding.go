@@ -3,6 +3,7 @@ package cause
 import (
 	"slices"
 
+	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 )
@@ -35,6 +36,8 @@ type Finding struct {
 	// FixSteps are what to do, the best first.
 	FixSteps []remedy.Step `json:"fix_steps"`
 	See      []string      `json:"see"`
+	// Changes are what was changed before, those first that the mechanism of the cause names.
+	Changes []changes.Cited `json:"changes,omitempty"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.
 	Because string `json:"because,omitempty"`
 	// ClaimedShare is what the finding would explain of the lost time if it were the only one. A cause sets the part of

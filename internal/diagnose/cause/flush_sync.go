@@ -31,6 +31,7 @@ var flushSync = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/commands/flushall/",
 	},
+	Changes: []string{"FLUSHALL", "FLUSHDB", "lazyfree-lazy-user-flush"},
 	Explain: explainFlush,
 }
 

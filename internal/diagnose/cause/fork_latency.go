@@ -33,6 +33,7 @@ var forkLatency = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-generated-by-fork",
 	},
+	Changes: []string{"save", "append*", "BGSAVE", "BGREWRITEAOF"},
 	Explain: explainFork,
 }
 

@@ -38,6 +38,7 @@ var introspectionLoad = Cause{
 		"https://redis.io/docs/latest/commands/monitor/",
 		"https://redis.io/docs/latest/commands/info/",
 	},
+	Changes: []string{"slowlog-*", "latency-*"},
 	After:   []string{"cmdinfo-once-lock", "topology-refresh-storm"},
 	Explain: explainIntrospection,
 }

@@ -39,6 +39,7 @@ var ioThreadsOversubscribed = Cause{
 		"https://github.com/redis/redis/issues/13003",
 		"https://valkey.io/topics/valkey.conf/",
 	},
+	Changes: []string{"io-threads*", "cpus", "cpu quota"},
 	Explain: explainIOThreads,
 }
 

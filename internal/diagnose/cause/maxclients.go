@@ -40,6 +40,7 @@ var maxClients = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/develop/reference/clients/#maximum-concurrent-connected-clients",
 	},
+	Changes: []string{"maxclients", "timeout"},
 	Loses:   facts.LostWaiting,
 	Explain: explainMaxClients,
 }

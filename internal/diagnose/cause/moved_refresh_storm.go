@@ -36,6 +36,7 @@ var movedRefreshStorm = Cause{
 		"https://github.com/redis/rueidis",
 	},
 	// one change of the map, of which many clients learn late
+	Changes: []string{"map", "CLUSTER *"},
 	After:   []string{"failover-window", "stale-topology-silent-master"},
 	Loses:   facts.LostWaiting,
 	Explain: func(*facts.Node) *Finding { return nil }, // a caller that gets MOVED from one node asks another

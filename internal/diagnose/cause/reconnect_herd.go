@@ -40,6 +40,7 @@ var reconnectHerd = Cause{
 		"https://github.com/redis/redis/pull/12178",
 	},
 	// What closed the connections is the root, where it is known.
+	Changes: []string{"restart", "CLIENT KILL", "timeout"},
 	After:   []string{"failover-window"},
 	Explain: explainReconnectHerd,
 }

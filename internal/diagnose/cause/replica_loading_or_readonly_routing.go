@@ -36,6 +36,7 @@ var replicaRouting = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/replication/#read-only-replica",
 		"https://github.com/redis/redis/pull/13495",
 	},
+	Changes: []string{"role", "restart", "REPLICAOF", "SLAVEOF"},
 	After:   []string{"failover-window", "server-restarted"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRouting,

@@ -39,6 +39,7 @@ var serverCPUContention = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/",
 	},
+	Changes: []string{"cpus"},
 	After:   []string{"softirq-on-redis-core", "pool-oversized"}, // a crowd of callers on its CPUs is its own load
 	Explain: explainContention,
 }

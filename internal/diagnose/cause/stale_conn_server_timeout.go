@@ -35,6 +35,7 @@ var staleConnServerTimeout = Cause{
 		"https://redis.io/docs/latest/develop/reference/clients/#client-timeouts",
 		"https://github.com/redis/node-redis/issues/247",
 	},
+	Changes: []string{"timeout"},
 	Loses:   facts.LostOpening,
 	Explain: explainStale,
 }

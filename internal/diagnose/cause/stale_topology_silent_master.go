@@ -39,6 +39,7 @@ var staleTopology = Cause{
 		"https://github.com/redis/lettuce/wiki/Redis-Cluster#user-content-refreshing-the-cluster-topology-view",
 		"https://man7.org/linux/man-pages/man7/tcp.7.html",
 	},
+	Changes: []string{"map", "role", "CLUSTER *"},
 	Explain: explainStaleTopology,
 }
 

@@ -37,6 +37,7 @@ var swapped = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-swapping-operating-system-paging",
 		"https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness",
 	},
+	Changes: []string{"maxmemory", "memory limit"},
 	Explain: explainSwap,
 }
 

@@ -38,6 +38,7 @@ var syncFreeOfBigKey = Cause{
 		"https://redis.io/docs/latest/commands/unlink/",
 		"https://github.com/redis/redis/issues/4453",
 	},
+	Changes: []string{"lazyfree-*"},
 	Explain: explainSyncFree,
 }
 

@@ -1,5 +1,7 @@
 package facts
 
+import "strings"
+
 // Cgroup is the snapshot "cgroup" of a server: where its limits are set.
 type Cgroup struct {
 	// Version is the version of cgroups: 1 or 2.
@@ -26,4 +28,9 @@ type CgroupLevel struct {
 	QuotaUs int64 `json:"quota_us"`
 	// PeriodUs is the period of the quota, in microseconds.
 	PeriodUs int64 `json:"period_us"`
+}
+
+// Under reports whether the server runs in a cgroup, or below it.
+func (n *Node) Under(path string) bool {
+	return strings.HasPrefix(n.Cgroup.CPUPath+"/", strings.TrimSuffix(path, "/")+"/")
 }

@@ -12,7 +12,7 @@ import (
 func (n *Node) masterBefore(ns int64) (master cluster.Node, ok bool) {
 	for _, v := range n.ClusterViews {
 		me, known := v.Map.Node(v.SelfID)
-		if !known || v.timeNs >= ns || me.PrimaryID == "" {
+		if !known || v.TimeNs >= ns || me.PrimaryID == "" {
 			continue
 		}
 		if of, known := v.Map.Node(me.PrimaryID); known {
@@ -30,7 +30,8 @@ func (c *Case) watched(line cluster.Node) bool {
 // ClusterView is the cluster map that a node reported.
 type ClusterView struct {
 	cluster.Map
-	timeNs int64
+	// TimeNs is when the reply came, in nanoseconds since the Unix epoch.
+	TimeNs int64
 	// SelfID is the id of the node that reported it.
 	SelfID string
 }
@@ -46,7 +47,7 @@ func clusterViewsOf(rec *recording.Recording, address string) (out []ClusterView
 		if err != nil {
 			continue // cut short
 		}
-		v := ClusterView{Map: m, timeNs: s.TimeNs}
+		v := ClusterView{Map: m, TimeNs: s.TimeNs}
 		for _, one := range m.Nodes {
 			if one.HasFlag("myself") {
 				v.SelfID = one.ID
@@ -70,12 +71,12 @@ func (n *Node) isNode(line cluster.Node) bool {
 func (n *Node) lastSeen() (line cluster.Node, atNs int64) {
 	for _, other := range n.Nodes {
 		for _, v := range other.ClusterViews {
-			if other == n || v.timeNs < atNs {
+			if other == n || v.TimeNs < atNs {
 				continue
 			}
 			for _, one := range v.Map.Nodes {
 				if n.isNode(one) {
-					line, atNs = one, v.timeNs
+					line, atNs = one, v.TimeNs
 				}
 			}
 		}

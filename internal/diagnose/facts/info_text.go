@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -27,7 +28,16 @@ type InfoText struct {
 	PausedReason string `json:"paused_reason"`
 	// PausedActions are the commands that are paused: all, or writes.
 	PausedActions string `json:"paused_actions"`
+	// MaxMemoryPolicy is the parameter maxmemory-policy, which INFO has as well as CONFIG GET.
+	MaxMemoryPolicy string `json:"maxmemory_policy"`
+	// RedisVersion and ValkeyVersion are versions of the server; that of Valkey beside the one of Redis that it is
+	// compatible with.
+	RedisVersion  string `json:"redis_version"`
+	ValkeyVersion string `json:"valkey_version"`
 }
+
+// Version is the version of the server.
+func (t InfoText) Version() string { return cmp.Or(t.ValkeyVersion, t.RedisVersion) }
 
 // infoTextsOf are those of a node, in order of time. A damaged snapshot is left out.
 func infoTextsOf(rec *recording.Recording, address string) (out []InfoText) {

@@ -98,3 +98,16 @@ func (n *Node) Stopped() (pid int, cgroup string) {
 	}
 	return pid, cgroup
 }
+
+// PollBefore narrows a stretch of time, at whose end a poll of the server showed a change, to the time since the poll
+// before that one.
+func (n *Node) PollBefore(s Span) Span {
+	last := s.FromNs
+	for _, p := range n.Events(recording.SourceServer, recording.KindPoll) {
+		if p.TimeNs >= s.ToNs {
+			break
+		}
+		s.FromNs, last = max(s.FromNs, last), max(last, p.TimeNs)
+	}
+	return s
+}

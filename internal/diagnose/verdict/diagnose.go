@@ -182,6 +182,7 @@ func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime)
 	table := lost.table(found)
 	found = order(found, weight)
 	steps(found)
+	cite(c, found)
 	return found, table.inOrderOf(found)
 }
 

@@ -16,8 +16,8 @@ type extras struct {
 
 	clientsAt int64 // time of the last CLIENT LIST
 	config    string
-	set       bool // settings may have changed since config was read
-	asked     int  // commands of slowpath's own CONFIG GET since the last INFO
+	set       bool   // settings may have changed since config was read
+	asked     int    // commands of slowpath's own CONFIG GET since the last INFO
 	nodesOf   string // what CLUSTER INFO said when CLUSTER NODES was read last
 	memory    bool   // MEMORY STATS was read
 }

@@ -1,0 +1,142 @@
+package changes
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
+)
+
+// setting is a parameter whose value two readings differ in.
+type setting struct{ name, from, to string }
+
+// settings are the parameters that were changed: by differences between two CONFIG GET, and where that is forbidden, of
+// the two parameters that INFO has as well. Only parameters that hold no secret are ever read.
+func (l *ledger) settings() {
+	var last map[string]string
+	var lastNs int64
+	for _, s := range l.n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != l.n.Address || s.Name != "config" {
+			continue
+		}
+		now, ok := recording.BodyOf[map[string]string](s)
+		if !ok {
+			continue
+		}
+		if last != nil {
+			l.differ(last, now, facts.Span{FromNs: lastNs, ToNs: s.TimeNs})
+		}
+		last, lastNs = now, s.TimeNs
+	}
+	if last != nil {
+		return
+	}
+	limit := l.n.Series(series.MaxMemory)
+	for i := 1; i < len(limit); i++ {
+		if from, to := limit[i-1], limit[i]; from.Value != to.Value {
+			l.set(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}, []setting{{
+				"maxmemory", strconv.FormatFloat(from.Value, 'f', -1, 64), strconv.FormatFloat(to.Value, 'f', -1, 64),
+			}})
+		}
+	}
+	for i, in := range l.n.InfoTexts {
+		if i == 0 || in.MaxMemoryPolicy == l.n.InfoTexts[i-1].MaxMemoryPolicy {
+			continue
+		}
+		before := l.n.InfoTexts[i-1]
+		l.set(l.n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
+			[]setting{{"maxmemory-policy", before.MaxMemoryPolicy, in.MaxMemoryPolicy}})
+	}
+}
+
+// differ adds what differs between two readings of all settings.
+func (l *ledger) differ(before, now map[string]string, between facts.Span) {
+	var all []setting
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if from, had := before[name]; had && from != now[name] {
+			all = append(all, setting{name, from, now[name]})
+		}
+	}
+	if len(all) > 0 {
+		l.set(l.counted(between), all)
+	}
+}
+
+// counted narrows the time between two readings of the settings to that between two polls, by the server's own count of
+// CONFIG SET (from 7.0), or of CONFIG, of which slowpath's own came before the first of the two.
+func (l *ledger) counted(between facts.Span) facts.Span {
+	for _, command := range []string{"config|set", "config"} {
+		for _, s := range slices.Backward(l.n.Series(series.CommandCalls(command)).Steps()) {
+			if s.ToNs <= between.ToNs && s.ToNs > between.FromNs {
+				return facts.Span{FromNs: s.FromNs, ToNs: s.ToNs}
+			}
+		}
+	}
+	return l.n.PollBefore(between)
+}
+
+// set adds settings that were changed in a stretch of time: with the CONFIG SET that the tap saw then.
+func (l *ledger) set(when facts.Span, all []setting) {
+	c := Change{Kind: Setting, Span: when, Source: recording.SourceServer, Text: "CONFIG SET"}
+	for i, s := range all {
+		c.Names = append(c.Names, s.name)
+		if i > 0 {
+			c.Text += ","
+		}
+		if i < settingsShown {
+			c.Text += " " + changed(s.name, s.to, s.from)
+		}
+	}
+	if more := len(all) - settingsShown; more > 0 {
+		c.Text += " and " + strconv.Itoa(more) + " more"
+	}
+	var calls []adminCommand
+	for _, a := range l.adminCommands() {
+		if a.op == "CONFIG SET" && a.ToNs >= when.FromNs && a.FromNs <= when.ToNs {
+			calls = append(calls, a)
+		}
+	}
+	if len(calls) > 0 {
+		c.Source, c.Span = recording.SourceTap, facts.Span{FromNs: calls[0].FromNs, ToNs: calls[len(calls)-1].ToNs}
+	}
+	for _, a := range calls {
+		if !slices.Contains(c.By, a.by) {
+			c.By = append(c.By, a.by)
+		}
+	}
+	l.add(c)
+}
+
+const (
+	// settingsShown is how many settings of one change are named.
+	// Bound: arithmetic, the size of a list.
+	settingsShown = 3
+	// valueBytes bounds the text of a value.
+	// Bound: arithmetic, the size of a text.
+	valueBytes = 60
+)
+
+// value is that of a setting as somebody would type it: sizes in the units of the server.
+func value(text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		for _, u := range []struct {
+			name  string
+			bytes int64
+		}{{"gb", 1 << 30}, {"mb", 1 << 20}} {
+			if n >= u.bytes && n%u.bytes == 0 {
+				return strconv.FormatInt(n/u.bytes, 10) + u.name
+			}
+		}
+	}
+	if len(text) > valueBytes {
+		text = strings.ToValidUTF8(text[:valueBytes], "") + "…"
+	}
+	if text == "" {
+		return `""`
+	}
+	return text
+}

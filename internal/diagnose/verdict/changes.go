@@ -1,0 +1,145 @@
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/stats"
+)
+
+const (
+	// citedWithinNs is how long before a finding's calls a change is cited.
+	// Bound: slowpath, the minute before an incident that the agent judges with it.
+	citedWithinNs = int64(60e9)
+	// changesCited is how many changes a finding cites.
+	// Bound: arithmetic, the size of a list.
+	changesCited = 3
+)
+
+// cite adds to each finding the changes that came before it: those that its mechanism names, and others if its calls
+// were slow more often since. A consequence has those of its root.
+func cite(c *facts.Case, found []cause.Finding) {
+	ledger := changes.Of(c)
+	if len(ledger) == 0 {
+		return
+	}
+	for i := range found {
+		if f := &found[i]; f.Because == "" {
+			f.Changes = citedBy(c, f, ledger)
+		}
+	}
+}
+
+func citedBy(c *facts.Case, f *cause.Finding, ledger []changes.Change) (out []changes.Cited) {
+	slow := slowCallsOf(c, f)
+	for _, change := range ledger {
+		if !isAbout(f, change, len(c.Nodes)) {
+			continue
+		}
+		cited := changes.Cited{
+			Kind: change.Kind, Text: change.Text, By: change.By, Source: change.Source,
+			Time: time.Unix(0, change.FromNs).UTC(), WithinNs: change.ToNs - change.FromNs,
+			ByMechanism: byMechanism(f.Cause, change),
+		}
+		if len(c.Nodes) > 1 {
+			cited.Node = change.Node
+		}
+		first, ok := slow.firstAfter(change.FromNs)
+		if len(slow) > 0 && (!ok || first-change.ToNs > citedWithinNs) ||
+			!cited.ByMechanism && !slow.moreOftenSince(change.Span, c.StartNs) {
+			continue
+		}
+		cited.BeforeNs = max(first-change.ToNs, 0)
+		out = append(out, cited)
+	}
+	slices.SortStableFunc(out, func(a, b changes.Cited) int {
+		if a.ByMechanism != b.ByMechanism {
+			if a.ByMechanism {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.BeforeNs, b.BeforeNs)
+	})
+	return out[:min(len(out), changesCited)]
+}
+
+// isAbout reports whether a change is one of a node at which the finding was made, or of all.
+func isAbout(f *cause.Finding, change changes.Change, nodes int) bool {
+	if nodes == 1 || change.Node == "" || len(f.Claims) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.Claims, func(cl cause.Claimed) bool {
+		return cl.Node == nil || cl.Node.Address == change.Node
+	})
+}
+
+// byMechanism reports whether a cause names such a change.
+func byMechanism(id string, change changes.Change) bool {
+	for _, why := range cause.Catalogue() {
+		if why.ID != id {
+			continue
+		}
+		for _, pattern := range why.Changes {
+			for _, name := range change.Names {
+				if is, _ := path.Match(pattern, name); is {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// spansOfCalls are the times of a finding's slow calls, from when they were due to their replies, by their ends.
+type spansOfCalls []facts.Span
+
+func slowCallsOf(c *facts.Case, f *cause.Finding) (out spansOfCalls) {
+	for _, cl := range f.Claims {
+		for _, k := range cl.Calls {
+			call := &c.Ledger.Slow[k.Index].Call
+			out = append(out, facts.Span{FromNs: call.IntendedNs, ToNs: call.EndNs})
+		}
+	}
+	slices.SortFunc(out, func(a, b facts.Span) int { return cmp.Compare(a.ToNs, b.ToNs) })
+	return out
+}
+
+// firstAfter is when the first of the calls was due that had no reply at a time.
+func (s spansOfCalls) firstAfter(ns int64) (first int64, ok bool) {
+	first = math.MaxInt64
+	for _, call := range s {
+		if call.ToNs > ns {
+			first, ok = min(first, call.FromNs), true
+		}
+	}
+	return first, ok
+}
+
+// moreOftenSince reports whether calls were slow in a larger part of the seconds since a change than before it: by more
+// than chance allows, and as long as the last of them came.
+func (s spansOfCalls) moreOftenSince(change facts.Span, startNs int64) bool {
+	const second = int64(time.Second)
+	before, after := map[int64]bool{}, map[int64]bool{}
+	from, to := max(startNs, change.FromNs-citedWithinNs), change.FromNs
+	for _, call := range s {
+		switch {
+		case call.ToNs > change.FromNs+citedWithinNs || call.ToNs < from:
+		case call.ToNs <= change.FromNs:
+			before[(change.FromNs-call.ToNs)/second] = true
+		default:
+			after[(call.ToNs-change.FromNs)/second] = true
+			to = max(to, call.ToNs)
+		}
+	}
+	seconds := func(ns int64) int { return int((ns + second - 1) / second) }
+	_, mostBefore := stats.Proportion(len(before), max(seconds(change.FromNs-from), len(before)))
+	least, _ := stats.Proportion(len(after), max(seconds(to-change.FromNs), len(after)))
+	return least > mostBefore
+}
