@@ -4,16 +4,20 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/fleet"
+	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
 )
 
@@ -22,7 +26,10 @@ type testServers struct {
 	fleet  *fleet.Fleet
 	binary servers.Binary
 	mu     sync.Mutex
-	pids   map[string]int // by address
+	pids   map[string]int             // by address
+	single map[string]*fleet.Instance // servers without a cluster, by address
+	lab    fleettest.Lab
+	quotas map[int]*fault.Cgroup // by pid
 }
 
 func newServers(t *testing.T) *testServers {
@@ -44,7 +51,10 @@ func newServers(t *testing.T) *testServers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testServers{fleet: f, binary: bin, pids: map[string]int{}}
+	return &testServers{
+		fleet: f, binary: bin, pids: map[string]int{}, single: map[string]*fleet.Instance{}, lab: fleettest.NewLab(t),
+		quotas: map[int]*fault.Cgroup{},
+	}
 }
 
 // start is "redis NAME [OPTION]…".
@@ -85,6 +95,9 @@ func (s *testServers) launch(ts *testscript.TestScript, masters int, spec fleet.
 		i, err := s.fleet.Start(ctx, s.binary, spec)
 		ts.Check(err)
 		ts.Defer(func() { ts.Check(i.Stop(ctx)) })
+		s.mu.Lock()
+		s.single[i.Addr] = i
+		s.mu.Unlock()
 		return i.Info
 	}
 	c, err := s.fleet.StartCluster(ctx, s.binary, masters, 0, spec)
@@ -104,4 +117,36 @@ func (s *testServers) freeze(ts *testscript.TestScript, neg bool, args []string)
 	s.mu.Unlock()
 	ts.Check(syscall.Kill(pid, syscall.SIGSTOP))
 	ts.Defer(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+}
+
+// restart is "restart NAME".
+func (s *testServers) restart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: restart NAME")
+	}
+	s.mu.Lock()
+	i := s.single[ts.Getenv(args[0])]
+	s.mu.Unlock()
+	ts.Check(i.Kill(context.Background()))
+	ts.Check(i.Restart(context.Background()))
+}
+
+// quota is "quota NAME DURATION".
+func (s *testServers) quota(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: quota NAME DURATION")
+	}
+	quota, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid := s.pids[ts.Getenv(args[0])]
+	if g := s.quotas[pid]; g != nil {
+		ts.Check(g.SetQuota(quota))
+		return
+	}
+	g, err := fault.CPUCgroup(s.lab, fmt.Sprintf("slowpath-script-%d", pid), quota)
+	ts.Check(err)
+	ts.Check(g.Add(pid))
+	s.quotas[pid] = g
 }

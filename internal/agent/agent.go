@@ -232,6 +232,14 @@ func (a *Agent) Compare(ctx context.Context, before, after string) ([]byte, erro
 	return judge.Compare(ctx, before, after)
 }
 
+// Mark writes a mark into the ring, so that findings can cite it.
+func (a *Agent) Mark(m incidents.Mark) {
+	a.ring.Event(recording.Event{
+		TimeNs: m.Time.UnixNano(), Source: recording.SourceWatch, Subject: recording.SubjectMachine,
+		Kind: recording.KindMark, Detail: recording.Detail(recording.MarkDetail{Text: m.Text}),
+	})
+}
+
 // Trigger begins an incident that somebody asks for, and gives its id; one that is watched already is that one.
 func (a *Agent) Trigger(reason string) (id string, err error) { return a.episodes.ask(reason) }
 

@@ -63,6 +63,7 @@ var layers = map[string]int{
 	"internal/diagnose/account": 2,
 	"internal/diagnose/facts":   3,
 	"internal/diagnose/remedy":  4,
+	"internal/diagnose/changes": 4,
 	"internal/diagnose/cause":   5,
 	"internal/diagnose/verdict": 6,
 	"internal/diagnose/compare": 7,

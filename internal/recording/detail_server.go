@@ -71,6 +71,11 @@ func Grant(enable string) (command, rules string, ok bool) {
 
 const grantCommand = "ACL SETUSER "
 
+// MarkDetail is the Detail of mark.
+type MarkDetail struct {
+	Text string `json:"text"` // what somebody did, such as "deploy of shop 1.2.3"
+}
+
 // ServerProcess is the Detail of process-ended and process-found.
 type ServerProcess struct {
 	PID  int    `json:"pid"`

@@ -22,6 +22,7 @@ const (
 	// host, subject node: the process of the server has ended; the process that listens there now; Detail ServerProcess
 	KindProcessEnded = "process-ended"
 	KindProcessFound = "process-found"
+	KindMark         = "mark"       // watch, subject machine: somebody marked this time; Detail MarkDetail
 	KindNeighbours   = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 

@@ -18,6 +18,8 @@ const (
 	// SourceCapture reads packets from a file. What it sees of calls and connections are rows of SourceTap: the tap
 	// sees the same from the same end, and more.
 	SourceCapture = "capture"
+	// SourceWatch is the watch itself: what somebody tells the agent, and targets that cannot be watched.
+	SourceWatch = "watch"
 	// SourceRecording is the recording itself: rows that it could not take, or keep. All sources rest on them.
 	SourceRecording = "recording"
 )

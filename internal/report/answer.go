@@ -3,9 +3,11 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
@@ -46,14 +48,14 @@ func (p *page) answer(d verdict.Diagnosis) {
 	if sure := proofOf(f); sure != "" {
 		p.labelled("proof: ", sure)
 	}
-	if len(f.Changes) > 0 {
-		p.labelled("changed before: ", f.Changes[0].Sentence())
-	}
 	if len(f.FixSteps) > 0 {
 		p.step("fix:   ", f.FixSteps[0])
 	}
 	if i := provenInstead(f.FixSteps); i > 0 {
 		p.step(provenLabel(f.FixSteps[i], i), f.FixSteps[i])
+	}
+	if i := slices.IndexFunc(f.Changes, changes.Cited.Made); i >= 0 {
+		p.labelled("changed before: ", f.Changes[i].Sentence())
 	}
 	for i, o := range d.Findings[1:] {
 		if o.Because == "" && o.ExcessShare >= alsoShare {

@@ -33,7 +33,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 	s.notify = notify.New(notify.Options{Receivers: s.notified, Log: warn})
 	o := s.pageOptions()
 	o.Store, o.History, o.View, o.Slow = s.ag.Store(), s.ag.History(), s.ag.View(), s.ag.View().Threshold
-	o.Health, o.Trigger, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Save, s.ag.Compare
+	o.Health, o.Trigger, o.Mark, o.Save, o.Compare = s.health, s.ag.Trigger, s.ag.Mark, s.ag.Save, s.ag.Compare
 	o.Metrics, o.TempDir, o.Version, o.Log = http.Handler(s.metrics), s.ag.TempDir(), s.app.Version, warn
 	s.web, err = web.New(o)
 	return err

@@ -408,7 +408,7 @@ func (r *run) blind(subject string, b recording.BlindSpot) { blindSpot(r.sink, r
 
 func blindSpot(sink recording.Sink, c *clock.Real, subject string, b recording.BlindSpot) {
 	sink.Event(recording.Event{
-		TimeNs: c.Now(), Source: "watch", Subject: subject, Kind: recording.KindBlindSpot,
+		TimeNs: c.Now(), Source: recording.SourceWatch, Subject: subject, Kind: recording.KindBlindSpot,
 		Detail: recording.Detail(b),
 	})
 }

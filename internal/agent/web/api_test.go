@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,7 +221,10 @@ func TestOverviewCounts(t *testing.T) {
 // TestMarksOfTheAPI: CI marks a time, and finds it again.
 func TestMarksOfTheAPI(t *testing.T) {
 	w := emptyWorld(t)
-	s := start(t, w.options())
+	o := w.options()
+	var told []incidents.Mark
+	o.Mark = func(m incidents.Mark) { told = append(told, m) }
+	s := start(t, o)
 	const asJSON = "Content-Type: application/json"
 	got := s.ask("POST", "/api/v1/marks", `{"text":"deploy <b>of</b> shop","time":"2026-11-24T01:00:00Z"}`, asJSON)
 	if got.code != 201 {
@@ -228,8 +232,8 @@ func TestMarksOfTheAPI(t *testing.T) {
 	}
 	var marks web.Marks
 	s.document("/api/v1/marks?from=2026-11-24T00:59:00Z&to=2026-11-24T01:01:00Z", web.MarksSchema, &marks)
-	if len(marks.Marks) != 1 || marks.Marks[0].Text != "deploy <b>of</b> shop" {
-		t.Errorf("%+v", marks)
+	if len(marks.Marks) != 1 || marks.Marks[0].Text != "deploy <b>of</b> shop" || !slices.Equal(told, marks.Marks) {
+		t.Errorf("%+v, the agent was told of %+v", marks, told)
 	}
 	if page := s.ask("GET", "/compare", ""); strings.Contains(page.body, "<b>of</b>") {
 		t.Error("the text of a mark is markup")

@@ -303,6 +303,9 @@ func (s *Server) mark(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Store.Mark(m); err != nil {
 		return err
 	}
+	if s.o.Mark != nil {
+		s.o.Mark(m)
+	}
 	s.overviews.forget()
 	sendJSON(w, http.StatusCreated, Marks{MarksSchema, []incidents.Mark{m}})
 	return nil

@@ -46,6 +46,8 @@ type Options struct {
 	Trigger func(reason string) (id string, err error)
 	// Save writes a window of the ring as a recording to path, which does not exist.
 	Save func(ctx context.Context, from, to time.Time, path string) error
+	// Mark is told of each mark that somebody makes; nil: nobody is.
+	Mark func(incidents.Mark)
 	// Compare holds two recordings against each other, and gives slowpath.compare/v1.
 	Compare func(ctx context.Context, before, after string) ([]byte, error)
 	// Metrics serves /metrics; nil: there is none.

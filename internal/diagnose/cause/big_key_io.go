@@ -37,6 +37,7 @@ var bigKeyIO = Cause{
 	See: []string{
 		"https://learn.microsoft.com/azure/azure-cache-for-redis/cache-best-practices-development#consider-more-keys-and-smaller-values",
 	},
+	Changes: []string{"request size", "reply size"},
 	Explain: explainBigKeyIO,
 }
 

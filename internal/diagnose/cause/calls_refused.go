@@ -34,8 +34,10 @@ var callsRefused = Cause{
 	Remedy: "What the error says: memory or an eviction policy (OOM), rights (NOPERM), disk (MISCONF), slots " +
 		"without a node (CLUSTERDOWN).",
 	// It starts with its data on disk.
-	See:     append(refusalPages(), errorsPage),
-	Changes: []string{"maxmemory*", "min-replicas-*", "stop-writes-on-bgsave-error", "ACL *", "REPLICAOF", "SLAVEOF", "role"},
+	See: append(refusalPages(), errorsPage),
+	Changes: []string{
+		"maxmemory*", "min-replicas-*", "stop-writes-on-bgsave-error", "ACL *", "REPLICAOF", "SLAVEOF", "role",
+	},
 	After:   []string{"server-restarted", "failover-window", "lua-or-multi-long"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRefused,

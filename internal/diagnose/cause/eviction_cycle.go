@@ -37,7 +37,7 @@ var evictionCycle = Cause{
 		"https://redis.io/docs/latest/develop/reference/eviction/",
 		"https://github.com/redis/redis/pull/7653",
 	},
-	Changes: []string{"maxmemory*"},
+	Changes: []string{"maxmemory*", "request size"},
 	Explain: explainEviction,
 }
 

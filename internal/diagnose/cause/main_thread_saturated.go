@@ -29,6 +29,7 @@ var mainThreadSaturated = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/",
 		"https://redis.io/docs/latest/develop/use/pipelining/",
 	},
+	Changes: []string{"call rate"},
 	After: []string{
 		"hot-shard-or-hot-key", "short-lived-connections", "tls-handshake-storm", "cmdinfo-once-lock",
 		"io-threads-oversubscribed", "many-clients-overhead", "eviction-cycle", "introspection-load",

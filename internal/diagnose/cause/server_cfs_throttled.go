@@ -43,7 +43,7 @@ var serverCFSThrottled = Cause{
 		"https://docs.kernel.org/scheduler/sched-bwc.html",
 		"https://github.com/kubernetes/kubernetes/issues/67577",
 	},
-	Changes: []string{"cpu quota"},
+	Changes: []string{"cpu quota", "call rate"},
 	Explain: explainThrottled,
 }
 

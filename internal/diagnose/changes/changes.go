@@ -1,4 +1,4 @@
-// Package changes is the ledger of what was changed at the servers and their hosts during a watch, derived from what a
+// Package changes is what was changed at the servers and their hosts during a watch, derived from what a
 // recording has of it: settings, commands that change a server, restarts, roles and maps, limits. It says nothing about
 // causes.
 package changes
@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
 )
 
 // Kind is a kind of change.
@@ -17,14 +18,18 @@ type Kind string
 
 // Kinds of changes.
 const (
-	Setting Kind = "setting" // a parameter of the server (CONFIG SET)
-	Command Kind = "command" // a command that changes the server, its cluster or its other clients
-	Restart Kind = "restart" // of the server
-	Version Kind = "version" // of the server
-	Role    Kind = "role"    // of the server: primary or replica
-	Map     Kind = "map"     // of the cluster: who owns the slots
-	Limit   Kind = "limit"   // of a cgroup of the server: CPU quota, memory
-	CPUs    Kind = "cpus"    // on which the server may run
+	Setting    Kind = "setting"     // a parameter of the server (CONFIG SET)
+	Command    Kind = "command"     // a command that changes the server, its cluster or its other clients
+	Restart    Kind = "restart"     // of the server
+	Version    Kind = "version"     // of the server
+	Role       Kind = "role"        // of the server: primary or replica
+	Map        Kind = "map"         // of the cluster: who owns the slots
+	Limit      Kind = "limit"       // of a cgroup of the server: CPU quota, memory
+	CPUs       Kind = "cpus"        // on which the server may run
+	Caller     Kind = "caller"      // a program that was not there before
+	NewCommand Kind = "new-command" // that the server had not counted before
+	Load       Kind = "load"        // how much callers ask rose at once
+	Mark       Kind = "mark"        // what somebody told the agent, such as a deploy
 )
 
 // Change is something that was changed.
@@ -47,33 +52,40 @@ type Change struct {
 // Of are the changes of a case, in order of time.
 func Of(c *facts.Case) (out []Change) {
 	for _, n := range c.Nodes {
-		l := ledger{n: n}
-		l.settings()
-		l.commands()
-		l.restarts()
-		l.roles()
-		l.limits()
-		out = append(out, l.all...)
+		h := history{n: n}
+		h.settings()
+		h.commands()
+		h.restarts()
+		h.roles()
+		h.limits()
+		h.load()
+		out = append(out, h.all...)
 	}
 	out = append(out, slotMaps(c)...)
+	for _, e := range c.Rec.EventsOf(recording.SourceWatch, recording.SubjectMachine, recording.KindMark) {
+		out = append(out, Change{
+			Kind: Mark, Span: facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs}, Names: []string{"mark"},
+			Source: e.Source, Text: "marked: " + recording.DetailOf[recording.MarkDetail](e).Text,
+		})
+	}
 	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.FromNs, b.FromNs) })
 	return out
 }
 
-// ledger collects the changes of a node.
-type ledger struct {
+// history collects the changes of a node.
+type history struct {
 	n   *facts.Node
 	all []Change
 }
 
-func (l *ledger) add(c Change) {
-	c.Node = l.n.Address
-	l.all = append(l.all, c)
+func (h *history) add(c Change) {
+	c.Node = h.n.Address
+	h.all = append(h.all, c)
 }
 
 // who names a client by its process, where it is on this host, else by its address and what the server knows of it.
-func (l *ledger) who(client, process string, atNs int64) string {
-	for _, caller := range l.n.Callers() {
+func (h *history) who(client, process string, atNs int64) string {
+	for _, caller := range h.n.Callers() {
 		for _, k := range caller.Conns {
 			if caller.PID > 0 && k.Client == client && k.OpenNs <= atNs && (k.CloseNs == 0 || k.CloseNs >= atNs) {
 				return caller.Name
@@ -83,7 +95,7 @@ func (l *ledger) who(client, process string, atNs int64) string {
 	if process != "" {
 		return process
 	}
-	return l.n.ClientText(account.Suspect{Client: client})
+	return h.n.ClientText(account.Suspect{Client: client})
 }
 
 // changed says what has which value now, and which it had.

@@ -26,6 +26,12 @@ type Cited struct {
 	ByMechanism bool `json:"by_mechanism"`
 }
 
+// Made reports whether somebody made the change: restarts, roles and maps also change by themselves, as what they are
+// cited for.
+func (c Cited) Made() bool {
+	return len(c.By) > 0 || c.Kind != Restart && c.Kind != Role && c.Kind != Map
+}
+
 // about is from when on a time is not known exactly enough to be said without that.
 // Bound: arithmetic, how a time is said.
 const about = int64(200e6)

@@ -17,11 +17,11 @@ type adminCommand struct {
 	op, by string
 }
 
-func (l *ledger) adminCommands() (out []adminCommand) {
-	for _, e := range l.n.Events(recording.SourceTap, recording.KindAdminCommand) {
+func (h *history) adminCommands() (out []adminCommand) {
+	for _, e := range h.n.Events(recording.SourceTap, recording.KindAdminCommand) {
 		d := recording.DetailOf[recording.AdminCommandDetail](e)
 		out = append(out, adminCommand{
-			facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs}, d.Op, l.who(d.Client, d.Process, e.TimeNs),
+			facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs}, d.Op, h.who(d.Client, d.Process, e.TimeNs),
 		})
 	}
 	return out
@@ -29,11 +29,11 @@ func (l *ledger) adminCommands() (out []adminCommand) {
 
 // commands adds the commands that changed the server: those that the tap saw, else those that the server counts. One
 // that comes again and again is a change the first time. A CONFIG SET whose setting is known is there already.
-func (l *ledger) commands() {
+func (h *history) commands() {
 	seen := map[string]*Change{}
 	times := map[string]int{}
 	add := func(c Change, op string, n int) {
-		if l.isSetting(op, c.Span) {
+		if h.isSetting(op, c.Span) {
 			return
 		}
 		if times[op] += n; seen[op] != nil {
@@ -42,16 +42,16 @@ func (l *ledger) commands() {
 		c.Kind, c.Names, c.Text = Command, []string{op}, op
 		seen[op] = &c
 	}
-	for _, a := range l.adminCommands() {
+	for _, a := range h.adminCommands() {
 		add(Change{Span: a.Span, By: []string{a.by}, Source: recording.SourceTap}, a.op, 1)
 	}
 	for _, op := range recording.AdminCommands() {
-		if len(seen) > 0 || l.n.Rec.Used(recording.SourceTap) {
+		if len(seen) > 0 || h.n.Rec.Used(recording.SourceTap) {
 			break
 		}
-		for _, s := range l.n.Series(series.CommandCalls(series.InCommandstats(op))).Steps() {
+		for _, s := range h.n.Series(series.CommandCalls(series.InCommandstats(op))).Steps() {
 			c := Change{Span: facts.Span{FromNs: s.FromNs, ToNs: s.ToNs}, Source: recording.SourceServer}
-			if who := l.n.ClientText(account.Suspect{Command: op}); who != "" {
+			if who := h.n.ClientText(account.Suspect{Command: op}); who != "" {
 				c.By = []string{who}
 			}
 			add(c, op, int(s.Delta))
@@ -61,45 +61,45 @@ func (l *ledger) commands() {
 		if n := times[op]; n > 1 {
 			c.Text += ", the first of " + format.Thousands(n)
 		}
-		l.add(*c)
+		h.add(*c)
 	}
 }
 
-// isSetting reports whether a command is a CONFIG SET whose setting is in the ledger.
-func (l *ledger) isSetting(op string, when facts.Span) bool {
-	return op == "CONFIG SET" && slices.ContainsFunc(l.all, func(c Change) bool {
+// isSetting reports whether a command is a CONFIG SET whose setting is known.
+func (h *history) isSetting(op string, when facts.Span) bool {
+	return op == "CONFIG SET" && slices.ContainsFunc(h.all, func(c Change) bool {
 		return c.Kind == Setting && c.ToNs >= when.FromNs && c.FromNs <= when.ToNs
 	})
 }
 
 // restarts adds restarts of the server, and the new version where it has another one since. SHUTDOWN has no reply: the
 // connection that sent it ends with it.
-func (l *ledger) restarts() {
-	for _, r := range l.n.Restarts() {
+func (h *history) restarts() {
+	for _, r := range h.n.Restarts() {
 		c := Change{Kind: Restart, Span: r.Span, Names: []string{"restart"}, Source: recording.SourceServer}
 		c.Text = "the server was restarted"
 		if r.PIDAfter > 0 {
 			c.Source = recording.SourceHost
 		}
-		for e := range l.n.Rec.Conns(l.n.Address, recording.KindClose) {
+		for e := range h.n.Rec.Conns(h.n.Address, recording.KindClose) {
 			if strings.HasPrefix(e.Op, "SHUTDOWN") && e.TimeNs >= r.FromNs-facts.PollIntervalNs && e.TimeNs <= r.ToNs {
 				c.Text, c.Source = "the server was restarted after SHUTDOWN", recording.SourceTap
-				if by := l.who(e.Client, "", e.TimeNs); !slices.Contains(c.By, by) {
+				if by := h.who(e.Client, "", e.TimeNs); !slices.Contains(c.By, by) {
 					c.By = append(c.By, by)
 				}
 			}
 		}
-		l.add(c)
+		h.add(c)
 	}
-	for i, in := range l.n.InfoTexts {
+	for i, in := range h.n.InfoTexts {
 		if i == 0 {
 			continue
 		}
-		before := l.n.InfoTexts[i-1]
+		before := h.n.InfoTexts[i-1]
 		if from, to := before.Version(), in.Version(); from != to && from != "" && to != "" {
-			l.add(Change{
+			h.add(Change{
 				Kind: Version, Names: []string{"version"}, Source: recording.SourceServer,
-				Span: l.n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
+				Span: h.n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
 				Text: changed("the server's version is", to, from),
 			})
 		}
@@ -107,12 +107,12 @@ func (l *ledger) restarts() {
 }
 
 // roles adds changes of the server's role.
-func (l *ledger) roles() {
-	for _, e := range l.n.Events(recording.SourceServer, recording.KindRoleChange) {
+func (h *history) roles() {
+	for _, e := range h.n.Events(recording.SourceServer, recording.KindRoleChange) {
 		d := recording.DetailOf[struct{ From, To string }](e)
-		l.add(Change{
+		h.add(Change{
 			Kind: Role, Names: []string{"role"}, Source: recording.SourceServer,
-			Span: l.n.PollBefore(facts.Span{FromNs: l.n.StartNs, ToNs: e.TimeNs}),
+			Span: h.n.PollBefore(facts.Span{FromNs: h.n.StartNs, ToNs: e.TimeNs}),
 			Text: changed("the server's role is", roleName(d.To), roleName(d.From)),
 		})
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // limits adds what was changed at the cgroups of the server, and at the CPUs on which it may run.
-func (l *ledger) limits() {
-	n := l.n
+func (h *history) limits() {
+	n := h.n
 	for _, subject := range n.Rec.Subjects(recording.SourceHost, recording.CgroupPrefix) {
 		path, name := strings.TrimPrefix(subject, recording.CgroupPrefix), "cpu quota"
 		if !n.Under(path) {
 			name = "client cpu quota" // only the cgroups of its clients are watched as well
 		}
 		period := n.CgroupSeries(path, series.CgroupPeriod)
-		l.steps(n.CgroupSeries(path, series.CgroupQuota), name, "the CPU quota of "+format.Name(path)+" is",
+		h.steps(n.CgroupSeries(path, series.CgroupQuota), name, "the CPU quota of "+format.Name(path)+" is",
 			func(quota float64, atNs int64) string {
 				per, _ := period.At(atNs)
 				if quota <= 0 || per <= 0 {
@@ -27,7 +27,7 @@ func (l *ledger) limits() {
 				}
 				return fmt.Sprintf("%.2f cores", quota/per)
 			})
-		l.steps(n.CgroupSeries(path, series.CgroupMemoryLimit), "memory limit",
+		h.steps(n.CgroupSeries(path, series.CgroupMemoryLimit), "memory limit",
 			"the memory limit of "+format.Name(path)+" is", func(bytes float64, _ int64) string {
 				if bytes < 0 {
 					return "none"
@@ -35,12 +35,12 @@ func (l *ledger) limits() {
 				return format.Bytes(int64(bytes))
 			})
 	}
-	l.steps(n.Series(series.CPUsAllowed), "cpus", "CPUs that the server may run on:",
+	h.steps(n.Series(series.CPUsAllowed), "cpus", "CPUs that the server may run on:",
 		func(cpus float64, _ int64) string { return fmt.Sprintf("%.0f", cpus) })
 }
 
 // steps adds each change of a value.
-func (l *ledger) steps(s recording.Series, name, what string, text func(value float64, atNs int64) string) {
+func (h *history) steps(s recording.Series, name, what string, text func(value float64, atNs int64) string) {
 	kind := Limit
 	if name == "cpus" {
 		kind = CPUs
@@ -50,7 +50,7 @@ func (l *ledger) steps(s recording.Series, name, what string, text func(value fl
 		if from.Value == to.Value {
 			continue
 		}
-		l.add(Change{
+		h.add(Change{
 			Kind: kind, Names: []string{name}, Source: recording.SourceHost,
 			Span: facts.Span{FromNs: max(from.TimeNs, to.TimeNs-facts.PollIntervalNs), ToNs: to.TimeNs},
 			Text: changed(what, text(to.Value, to.TimeNs), text(from.Value, from.TimeNs)),

@@ -14,13 +14,14 @@ import (
 // setting is a parameter whose value two readings differ in.
 type setting struct{ name, from, to string }
 
-// settings are the parameters that were changed: by differences between two CONFIG GET, and where that is forbidden, of
-// the two parameters that INFO has as well. Only parameters that hold no secret are ever read.
-func (l *ledger) settings() {
+// settings are the parameters that were changed: by differences between two CONFIG GET, and for what these do not show,
+// as where CONFIG is forbidden, of the two parameters that INFO has as well. Only parameters that hold no secret are
+// ever read.
+func (h *history) settings() {
 	var last map[string]string
 	var lastNs int64
-	for _, s := range l.n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != l.n.Address || s.Name != "config" {
+	for _, s := range h.n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != h.n.Address || s.Name != "config" {
 			continue
 		}
 		now, ok := recording.BodyOf[map[string]string](s)
@@ -28,33 +29,32 @@ func (l *ledger) settings() {
 			continue
 		}
 		if last != nil {
-			l.differ(last, now, facts.Span{FromNs: lastNs, ToNs: s.TimeNs})
+			h.differ(last, now, facts.Span{FromNs: lastNs, ToNs: s.TimeNs})
 		}
 		last, lastNs = now, s.TimeNs
 	}
-	if last != nil {
-		return
-	}
-	limit := l.n.Series(series.MaxMemory)
+	limit, text := h.n.Series(series.MaxMemory), func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	for i := 1; i < len(limit); i++ {
-		if from, to := limit[i-1], limit[i]; from.Value != to.Value {
-			l.set(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}, []setting{{
-				"maxmemory", strconv.FormatFloat(from.Value, 'f', -1, 64), strconv.FormatFloat(to.Value, 'f', -1, 64),
-			}})
-		}
+		from, to := limit[i-1], limit[i]
+		h.info(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}, setting{"maxmemory", text(from.Value), text(to.Value)},
+			lastNs)
 	}
-	for i, in := range l.n.InfoTexts {
-		if i == 0 || in.MaxMemoryPolicy == l.n.InfoTexts[i-1].MaxMemoryPolicy {
-			continue
-		}
-		before := l.n.InfoTexts[i-1]
-		l.set(l.n.PollBefore(facts.Span{FromNs: before.TimeNs, ToNs: in.TimeNs}),
-			[]setting{{"maxmemory-policy", before.MaxMemoryPolicy, in.MaxMemoryPolicy}})
+	for i := 1; i < len(h.n.InfoTexts); i++ {
+		from, to := h.n.InfoTexts[i-1], h.n.InfoTexts[i]
+		h.info(h.n.PollBefore(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}),
+			setting{"maxmemory-policy", from.MaxMemoryPolicy, to.MaxMemoryPolicy}, lastNs)
+	}
+}
+
+// info adds a setting that INFO has, if it was changed after the settings were last read.
+func (h *history) info(when facts.Span, s setting, readNs int64) {
+	if s.from != s.to && s.from != "" && when.ToNs > readNs {
+		h.set(when, []setting{s})
 	}
 }
 
 // differ adds what differs between two readings of all settings.
-func (l *ledger) differ(before, now map[string]string, between facts.Span) {
+func (h *history) differ(before, now map[string]string, between facts.Span) {
 	var all []setting
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if from, had := before[name]; had && from != now[name] {
@@ -62,25 +62,25 @@ func (l *ledger) differ(before, now map[string]string, between facts.Span) {
 		}
 	}
 	if len(all) > 0 {
-		l.set(l.counted(between), all)
+		h.set(h.counted(between), all)
 	}
 }
 
 // counted narrows the time between two readings of the settings to that between two polls, by the server's own count of
 // CONFIG SET (from 7.0), or of CONFIG, of which slowpath's own came before the first of the two.
-func (l *ledger) counted(between facts.Span) facts.Span {
+func (h *history) counted(between facts.Span) facts.Span {
 	for _, command := range []string{"config|set", "config"} {
-		for _, s := range slices.Backward(l.n.Series(series.CommandCalls(command)).Steps()) {
+		for _, s := range slices.Backward(h.n.Series(series.CommandCalls(command)).Steps()) {
 			if s.ToNs <= between.ToNs && s.ToNs > between.FromNs {
 				return facts.Span{FromNs: s.FromNs, ToNs: s.ToNs}
 			}
 		}
 	}
-	return l.n.PollBefore(between)
+	return h.n.PollBefore(between)
 }
 
 // set adds settings that were changed in a stretch of time: with the CONFIG SET that the tap saw then.
-func (l *ledger) set(when facts.Span, all []setting) {
+func (h *history) set(when facts.Span, all []setting) {
 	c := Change{Kind: Setting, Span: when, Source: recording.SourceServer, Text: "CONFIG SET"}
 	for i, s := range all {
 		c.Names = append(c.Names, s.name)
@@ -95,7 +95,7 @@ func (l *ledger) set(when facts.Span, all []setting) {
 		c.Text += " and " + strconv.Itoa(more) + " more"
 	}
 	var calls []adminCommand
-	for _, a := range l.adminCommands() {
+	for _, a := range h.adminCommands() {
 		if a.op == "CONFIG SET" && a.ToNs >= when.FromNs && a.FromNs <= when.ToNs {
 			calls = append(calls, a)
 		}
@@ -108,7 +108,7 @@ func (l *ledger) set(when facts.Span, all []setting) {
 			c.By = append(c.By, a.by)
 		}
 	}
-	l.add(c)
+	h.add(c)
 }
 
 const (

@@ -2,9 +2,11 @@ package facts
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // Case is a recording with its accounts: what the causes judge.
@@ -76,6 +78,9 @@ func newNode(c *Case, address string) *Node {
 	}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceServer, address, "config"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.config) // a damaged snapshot is as good as none
+	}
+	if v, ok := n.Series(series.MaxMemory).Last(); ok && n.config["maxmemory"] != "" { // INFO is read more often
+		n.config["maxmemory"] = strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	if s, ok := c.Rec.SnapshotOf(recording.SourceHost, address, "cgroup"); ok {
 		_ = json.Unmarshal([]byte(s.Body), &n.Cgroup)

@@ -25,20 +25,20 @@ const (
 // cite adds to each finding the changes that came before it: those that its mechanism names, and others if its calls
 // were slow more often since. A consequence has those of its root.
 func cite(c *facts.Case, found []cause.Finding) {
-	ledger := changes.Of(c)
-	if len(ledger) == 0 {
+	all := changes.Of(c)
+	if len(all) == 0 {
 		return
 	}
 	for i := range found {
 		if f := &found[i]; f.Because == "" {
-			f.Changes = citedBy(c, f, ledger)
+			f.Changes = citedBy(c, f, all)
 		}
 	}
 }
 
-func citedBy(c *facts.Case, f *cause.Finding, ledger []changes.Change) (out []changes.Cited) {
+func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change) (out []changes.Cited) {
 	slow := slowCallsOf(c, f)
-	for _, change := range ledger {
+	for _, change := range all {
 		if !isAbout(f, change, len(c.Nodes)) {
 			continue
 		}
@@ -55,7 +55,9 @@ func citedBy(c *facts.Case, f *cause.Finding, ledger []changes.Change) (out []ch
 			!cited.ByMechanism && !slow.moreOftenSince(change.Span, c.StartNs) {
 			continue
 		}
-		cited.BeforeNs = max(first-change.ToNs, 0)
+		if ok {
+			cited.BeforeNs = max(first-change.ToNs, 0)
+		}
 		out = append(out, cited)
 	}
 	slices.SortStableFunc(out, func(a, b changes.Cited) int {
@@ -67,6 +69,7 @@ func citedBy(c *facts.Case, f *cause.Finding, ledger []changes.Change) (out []ch
 		}
 		return cmp.Compare(a.BeforeNs, b.BeforeNs)
 	})
+	out = slices.CompactFunc(out, func(a, b changes.Cited) bool { return a.Sentence() == b.Sentence() })
 	return out[:min(len(out), changesCited)]
 }
 
@@ -125,20 +128,19 @@ func (s spansOfCalls) firstAfter(ns int64) (first int64, ok bool) {
 // moreOftenSince reports whether calls were slow in a larger part of the seconds since a change than before it: by more
 // than chance allows, and as long as the last of them came.
 func (s spansOfCalls) moreOftenSince(change facts.Span, startNs int64) bool {
-	const second = int64(time.Second)
 	before, after := map[int64]bool{}, map[int64]bool{}
 	from, to := max(startNs, change.FromNs-citedWithinNs), change.FromNs
 	for _, call := range s {
 		switch {
 		case call.ToNs > change.FromNs+citedWithinNs || call.ToNs < from:
 		case call.ToNs <= change.FromNs:
-			before[(change.FromNs-call.ToNs)/second] = true
+			before[(change.FromNs-call.ToNs)/int64(time.Second)] = true
 		default:
-			after[(call.ToNs-change.FromNs)/second] = true
+			after[(call.ToNs-change.FromNs)/int64(time.Second)] = true
 			to = max(to, call.ToNs)
 		}
 	}
-	seconds := func(ns int64) int { return int((ns + second - 1) / second) }
+	seconds := func(ns int64) int { return int(math.Ceil(float64(ns) / 1e9)) }
 	_, mostBefore := stats.Proportion(len(before), max(seconds(change.FromNs-from), len(before)))
 	least, _ := stats.Proportion(len(after), max(seconds(to-change.FromNs), len(after)))
 	return least > mostBefore

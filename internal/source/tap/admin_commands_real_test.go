@@ -21,7 +21,7 @@ func TestRealAdminCommands(t *testing.T) {
 	old.ask("+PONG\r\n", "PING")
 	w := watchTaped(t, Options{Nodes: nodeAt("127.0.0.1", port)})
 	const ok = "+OK\r\n"
-	for range 40 { // after the calls of a new connection, which are reported in any case, and the slow path of the parser
+	for range 40 { // the first calls of a connection are reported in any case
 		old.ask("$-1\r\n", "GET", "k")
 	}
 	old.ask(ok, "config", "set", "masterauth", "secret-of-a-test")
@@ -34,7 +34,8 @@ func TestRealAdminCommands(t *testing.T) {
 	}
 	old.expect(ok + ok + ok)
 	old.send("CONFIG", "SET", "hz", "many")
-	old.expect("-ERR CONFIG SET failed (possibly related to argument 'hz') - argument couldn't be parsed into an integer\r\n")
+	old.expect("-ERR CONFIG SET failed (possibly related to argument 'hz') - " +
+		"argument couldn't be parsed into an integer\r\n")
 	fresh := newTalk(t, port)
 	fresh.ask(ok, "FLUSHALL")
 	atRest(t, port)

@@ -1,0 +1,58 @@
+package verdict
+
+import (
+	"path"
+	"slices"
+	"testing"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// TestMoreOftenSince: a change is cited where calls were slow in more of the seconds since than before by more than
+// chance, and not where they were slow before as well, or too little was seen of the time before.
+func TestMoreOftenSince(t *testing.T) {
+	every := func(from, to, gap float64) (out spansOfCalls) {
+		for at := from; at < to; at += gap {
+			out = append(out, facts.Span{FromNs: int64(at * 1e9), ToNs: int64((at + 0.1) * 1e9)})
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		slow     spansOfCalls
+		changeAt float64
+		want     bool
+	}{
+		"none before, all the time since":     {every(10.5, 20, 0.5), 10, true},
+		"all the time, before and since":      {every(0.5, 20, 0.5), 10, false},
+		"each third second":                   {every(0.5, 20, 3), 10, false},
+		"one stall since":                     {every(14.5, 14.9, 0.1), 10, false},
+		"too little was seen before":          {every(1.5, 5, 0.5), 1, false},
+		"once before, and all the time since": {append(every(2.5, 3, 1), every(10.5, 20, 0.5)...), 10, true},
+		"it came when it was over":            {every(0.5, 10, 0.5), 15, false},
+	} {
+		at := int64(tt.changeAt * 1e9)
+		if got := tt.slow.moreOftenSince(facts.Span{FromNs: at, ToNs: at}, 0); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestChangesOfCauses: what causes name as changes exists: the fixed names, commands, and parameters, which are written
+// in lower case.
+func TestChangesOfCauses(t *testing.T) {
+	known := append(recording.AdminCommands(), "restart", "version", "role", "map", "cpu quota", "client cpu quota",
+		"memory limit", "cpus", "call rate", "request size", "reply size")
+	for _, why := range cause.Catalogue() {
+		for _, pattern := range why.Changes {
+			matches := func(name string) bool { is, err := path.Match(pattern, name); return is && err == nil }
+			parameter := !slices.ContainsFunc([]rune(pattern), func(r rune) bool {
+				return (r < 'a' || r > 'z') && r != '-' && r != '*'
+			})
+			if !parameter && !slices.ContainsFunc(known, matches) {
+				t.Errorf("%s: nothing is called %q", why.ID, pattern)
+			}
+		}
+	}
+}
