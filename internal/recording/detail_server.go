@@ -76,6 +76,22 @@ type MarkDetail struct {
 	Text string `json:"text"` // what somebody did, such as "deploy of shop 1.2.3"
 }
 
+// PackageDetail is the Detail of package.
+type PackageDetail struct {
+	AtNs int64  `json:"at_ns"` // when, by the log of the host; it may be before the recording
+	How  string `json:"how"`   // install, upgrade, remove; written
+	Name string `json:"name"`
+	From string `json:"from,omitempty"` // versions
+	To   string `json:"to,omitempty"`
+}
+
+// NetworkChangeDetail is the Detail of network-change.
+type NetworkChangeDetail struct {
+	What string `json:"what"`         // route, routing rule, queueing discipline, nftables rules
+	How  string `json:"how"`          // added, removed, changed
+	By   string `json:"by,omitempty"` // the process, "nft[812]"; nftables alone
+}
+
 // ServerProcess is the Detail of process-ended and process-found.
 type ServerProcess struct {
 	PID  int    `json:"pid"`

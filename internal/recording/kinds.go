@@ -22,8 +22,11 @@ const (
 	// host, subject node: the process of the server has ended; the process that listens there now; Detail ServerProcess
 	KindProcessEnded = "process-ended"
 	KindProcessFound = "process-found"
-	KindMark         = "mark"       // watch, subject machine: somebody marked this time; Detail MarkDetail
-	KindNeighbours   = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
+	KindMark         = "mark"    // watch, subject machine: somebody marked this time; Detail MarkDetail
+	KindPackage      = "package" // host, subject machine: it was installed, upgraded or removed; Detail PackageDetail
+	// host, subject machine: routes, queueing disciplines or nftables were changed; Detail NetworkChangeDetail
+	KindNetworkChange = "network-change"
+	KindNeighbours    = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve

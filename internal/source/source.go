@@ -95,6 +95,11 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	}
 	r := &run{Options: o, sink: sink}
 	defer func() { r.spaces.Close() }()
+	defer func() {
+		if r.network != nil {
+			r.network.Close()
+		}
+	}()
 	if err := r.start(ctx); err != nil {
 		r.closeTap()
 		r.closeCPU()
@@ -127,6 +132,9 @@ func (r *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	r.loadTap()
+	if !r.NoHost {
+		r.network = host.HearNetwork()
+	}
 	late := r.needsRights()
 	if !late {
 		r.loaded()
@@ -207,6 +215,7 @@ type run struct {
 	profiles *profile.Source // nil where no application was named
 	cpuClock *profile.CPU    // nil where no CPU time is sampled
 	spaces   *host.Spaces    // nil where privileges are kept
+	network  *host.NetworkChanges
 }
 
 // describe writes what is known at the start.
@@ -271,6 +280,10 @@ func (r *run) runAll(ctx context.Context) {
 	}
 	if r.kernel != nil {
 		wg.Go(func() { r.runTap(ctx, r.kernel) })
+	}
+	if r.network != nil {
+		wg.Go(func() { r.network.Watch(ctx, r.Clock, r.sink) })
+		wg.Go(func() { host.WatchPackages(ctx, host.PackagesOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink}) })
 	}
 	for _, n := range r.nodes {
 		wg.Go(func() { r.runNode(ctx, n, rate) })

@@ -17,7 +17,7 @@ import (
 )
 
 // Packages of the diagnosis that decide, as folders of internal/diagnose.
-var Packages = []string{"account", "facts", "changes", "remedy", "cause", "verdict"}
+var Packages = []string{"account", "facts", "remedy", "cause", "verdict"}
 
 // Kinds of reasons, in the order of docs/bounds.md.
 var Kinds = []Kind{

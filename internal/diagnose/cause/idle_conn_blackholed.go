@@ -38,6 +38,7 @@ var idleConnBlackholed = Cause{
 		"https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html#connection-idle-timeout",
 		"https://man7.org/linux/man-pages/man7/tcp.7.html",
 	},
+	Changes: []string{"nftables rules"},
 	Explain: explainBlackhole,
 }
 

@@ -40,6 +40,7 @@ var packetLossRTO = Cause{
 		"https://www.rfc-editor.org/rfc/rfc6298",
 		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
 	},
+	Changes: []string{"queueing discipline", "nftables rules", "route"},
 	Loses:   facts.LostWaiting,
 	Explain: explainLoss,
 }

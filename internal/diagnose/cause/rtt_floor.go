@@ -32,6 +32,7 @@ var rttFloor = Cause{
 	See: []string{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
 	},
+	Changes: []string{"queueing discipline", "route"},
 	After:   []string{"n-plus-one-roundtrips"}, // the number of round trips can be fixed, their length seldom
 	Steady:  true,
 	Explain: explainFloor,

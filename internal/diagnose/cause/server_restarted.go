@@ -34,7 +34,7 @@ var serverRestarted = Cause{
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/admin/",
 	},
-	Changes: []string{"restart", "version"},
+	Changes: []string{"restart", "version", "package"},
 	Loses:   facts.LostWaiting,
 	Explain: explainRestarted,
 }

@@ -41,7 +41,7 @@ var serverUnavailable = Cause{
 		"https://man7.org/linux/man-pages/man2/connect.2.html",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/troubleshooting/",
 	},
-	Changes: []string{"restart", "DEBUG"},
+	Changes: []string{"restart", "DEBUG", "package", "nftables rules", "route"},
 	Loses:   facts.LostWaiting,
 	Explain: explainUnavailable,
 }

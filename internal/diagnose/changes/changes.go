@@ -29,6 +29,8 @@ const (
 	Caller     Kind = "caller"      // a program that was not there before
 	NewCommand Kind = "new-command" // that the server had not counted before
 	Load       Kind = "load"        // how much callers ask rose at once
+	Network    Kind = "network"     // routes, queueing disciplines, nftables of the host
+	Package    Kind = "package"     // packages of the host
 	Mark       Kind = "mark"        // what somebody told the agent, such as a deploy
 )
 
@@ -68,6 +70,7 @@ func Of(c *facts.Case) (out []Change) {
 			Source: e.Source, Text: "marked: " + recording.DetailOf[recording.MarkDetail](e).Text,
 		})
 	}
+	out = append(append(out, network(c)...), packages(c)...)
 	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.FromNs, b.FromNs) })
 	return out
 }

@@ -43,7 +43,8 @@ func TestMoreOftenSince(t *testing.T) {
 // in lower case.
 func TestChangesOfCauses(t *testing.T) {
 	known := append(recording.AdminCommands(), "restart", "version", "role", "map", "cpu quota", "client cpu quota",
-		"memory limit", "cpus", "call rate", "request size", "reply size")
+		"memory limit", "cpus", "call rate", "request size", "reply size",
+		"queueing discipline", "nftables rules", "route", "package")
 	for _, why := range cause.Catalogue() {
 		for _, pattern := range why.Changes {
 			matches := func(name string) bool { is, err := path.Match(pattern, name); return is && err == nil }

@@ -62,3 +62,15 @@ func WatchCallers(context.Context, CallersOptions) error { return errLinux }
 
 // Watch needs Linux.
 func Watch(context.Context, Options) error { return errLinux }
+
+// NetworkChanges need Linux.
+type NetworkChanges struct{}
+
+// Close does nothing.
+func (*NetworkChanges) Close() {}
+
+// HearNetwork hears nothing.
+func HearNetwork() *NetworkChanges { return &NetworkChanges{} }
+
+// Watch does nothing.
+func (*NetworkChanges) Watch(context.Context, clock.Clock, recording.Sink) {}

@@ -30,3 +30,25 @@ func FuzzDiag(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNetworkChanges: whatever a datagram of netlink holds, reading it ends.
+func FuzzNetworkChanges(f *testing.F) {
+	route := binary.NativeEndian.AppendUint32(nil, unix.SizeofNlMsghdr)
+	route = append(binary.NativeEndian.AppendUint16(route, unix.RTM_NEWROUTE), make([]byte, 10)...)
+	f.Add(route)
+	body := append(make([]byte, sizeOfNFGen), 8, 0, generationPID, 0, 0, 0, 3, 44)
+	body = append(body, 8, 0, generationName, 0, 'n', 'f', 't', 0)
+	generation := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+	generation = append(binary.NativeEndian.AppendUint16(generation, newGeneration), make([]byte, 10)...)
+	if d := networkChanges(append(generation, body...)); len(d) != 1 || d[0].By != "nft[812]" {
+		f.Errorf("%+v", d)
+	}
+	f.Add(append(generation, body...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, d := range networkChanges(b) {
+			if d.What == "" || d.How == "" {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package host
+
+import (
+	"context"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+	"slowpath/internal/recording"
+)
+
+// changesHeard is a recording of another goroutine.
+type changesHeard struct {
+	recording.Sink
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *changesHeard) Event(e recording.Event) {
+	d := recording.DetailOf[recording.NetworkChangeDetail](e)
+	by, _, _ := strings.Cut(d.By, "[")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, strings.TrimSpace(d.What+" "+d.How+" "+by))
+}
+
+func (h *changesHeard) has(want string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, got := range h.all {
+		if got == want {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNetworkChanges: a route, a queueing discipline and nftables that are changed in a network namespace are heard
+// there.
+func TestNetworkChanges(t *testing.T) {
+	needs.Real(t, needs.Root)
+	for _, program := range []string{"ip", "tc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	heard := &changesHeard{Sink: recording.New()}
+	ctx, cancel := context.WithCancel(t.Context())
+	run := func(args ...string) bool {
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %v %s", args, err, out)
+		}
+		return err == nil
+	}
+	var watching sync.WaitGroup
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		n := HearNetwork()
+		watching.Go(func() { n.Watch(ctx, clock.New(), heard) })
+		run("ip", "link", "set", "lo", "up")
+		run("ip", "route", "add", "192.0.2.0/24", "dev", "lo")
+		run("tc", "qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "7")
+		if _, err := exec.LookPath("nft"); err == nil {
+			run("nft", "add", "table", "ip", "slowpath_test")
+		}
+	}()
+	<-done
+	for _, want := range []string{"route added", "queueing discipline added"} {
+		await.Until(t, want, func() bool { return heard.has(want) })
+	}
+	if _, err := exec.LookPath("nft"); err == nil {
+		await.Until(t, "nft", func() bool { return heard.has("nftables rules changed nft") })
+	}
+	cancel()
+	watching.Wait()
+}
