@@ -40,6 +40,13 @@ func (w watch) event(at, took float64, source, kind string, detail any) {
 	})
 }
 
+func (w watch) ofMachine(at float64, source, kind string, detail any) {
+	w.Event(recording.Event{
+		TimeNs: int64(at * 1e9), Source: source, Subject: recording.SubjectMachine, Kind: kind,
+		Detail: recording.Detail(detail),
+	})
+}
+
 func (w watch) admin(at float64, op string) {
 	w.event(at, 0.0001, recording.SourceTap, recording.KindAdminCommand, recording.AdminCommandDetail{
 		Op: op, Client: shell, Process: "ops-shell[812]",
@@ -138,12 +145,38 @@ func TestChanges(t *testing.T) {
 		}},
 		"a mark": {func() watch {
 			w := newWatch()
-			w.Event(recording.Event{
-				TimeNs: 5e9, Source: recording.SourceWatch, Subject: recording.SubjectMachine, Kind: recording.KindMark,
-				Detail: recording.Detail(recording.MarkDetail{Text: "deploy of shop 1.2.3"}),
+			w.ofMachine(5, recording.SourceWatch, recording.KindMark, recording.MarkDetail{
+				Text: "deploy of shop 1.2.3",
 			})
 			return w
 		}, []string{"mark marked: deploy of shop 1.2.3, 5-5"}},
+		"the host's network and packages": {func() watch {
+			w := newWatch()
+			nft := func(at float64, pid int) {
+				w.ofMachine(at, recording.SourceHost, recording.KindNetworkChange, recording.NetworkChangeDetail{
+					What: "nftables rules", How: "changed", By: fmt.Sprintf("nft[%d]", pid),
+				})
+			}
+			nft(5, 10)
+			nft(6, 11) // again: it is no news
+			w.ofMachine(7, recording.SourceHost, recording.KindNetworkChange, recording.NetworkChangeDetail{
+				What: "route", How: "removed",
+			})
+			for at, name := range []string{"libc6", "redis-server", "a", "b", "c"} {
+				d := recording.PackageDetail{AtNs: int64(at) * 1e9, How: "upgrade", Name: name, From: "1", To: "2"}
+				if name == "c" {
+					d.AtNs = 300e9
+				}
+				w.ofMachine(8, recording.SourceHost, recording.KindPackage, d)
+			}
+			return w
+		}, []string{
+			"package upgrade of libc6 (1 to 2), upgrade of redis-server (1 to 2), upgrade of a (1 to 2) and 1 more " +
+				"package, 0-3",
+			"network nftables rules of the host were changed by nft[10], 5-5",
+			"network a route of the host was removed, 7-7",
+			"package upgrade of c (1 to 2), 300-300",
+		}},
 		"nothing": {func() watch {
 			w := newWatch(recording.SourceTap)
 			w.snapshot(1.6, "config", map[string]string{"hz": "10"})
