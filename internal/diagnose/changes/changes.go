@@ -53,6 +53,7 @@ type Change struct {
 
 // Of are the changes of a case, in order of time.
 func Of(c *facts.Case) (out []Change) {
+	c = c.WithEarlier()
 	for _, n := range c.Nodes {
 		h := history{n: n}
 		h.settings()
@@ -67,7 +68,7 @@ func Of(c *facts.Case) (out []Change) {
 	for _, e := range c.Rec.EventsOf(recording.SourceWatch, recording.SubjectMachine, recording.KindMark) {
 		out = append(out, Change{
 			Kind: Mark, Span: facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs}, Names: []string{"mark"},
-			Source: e.Source, Text: "marked: " + recording.DetailOf[recording.MarkDetail](e).Text,
+			Source: recording.SourceWatch, Text: "marked: " + recording.DetailOf[recording.MarkDetail](e).Text,
 		})
 	}
 	out = append(append(out, network(c)...), packages(c)...)

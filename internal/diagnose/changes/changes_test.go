@@ -177,6 +177,33 @@ func TestChanges(t *testing.T) {
 			"network a route of the host was removed, 7-7",
 			"package upgrade of c (1 to 2), 300-300",
 		}},
+		"the time before that of the recording": {func() watch {
+			w := newWatch(recording.SourceTap)
+			before := func(of recording.Recording) {
+				for _, e := range of.Events {
+					e.Source = recording.Before(e.Source)
+					w.Event(e)
+				}
+				for _, s := range of.Snapshots {
+					s.Source = recording.Before(s.Source)
+					w.Snapshot(s)
+				}
+			}
+			old := watch{recording.New()}
+			old.admin(0.4, "CONFIG SET")
+			old.event(0.2, 0, recording.SourceServer, recording.KindRestart, struct{}{})
+			old.snapshot(-5, "config", map[string]string{"hz": "10"})
+			old.snapshot(0.5, "config", map[string]string{"hz": "100"})
+			before(*old.Recording)
+			w.sample(recording.Before(recording.SourceHost), node, "cpus_allowed", -9, 4, 0.6, 2)
+			w.sample(recording.SourceHost, node, "cpus_allowed", 1, 2)
+			w.snapshot(1, "config", map[string]string{"hz": "100"})
+			return w
+		}, []string{
+			"restart the server was restarted, -9-21",
+			"cpus CPUs that the server may run on: 2 (before: 4), -0.4-0.6",
+			"setting CONFIG SET hz 100 (before: 10) by ops-shell[812], 0.4-0.4001",
+		}},
 		"nothing": {func() watch {
 			w := newWatch(recording.SourceTap)
 			w.snapshot(1.6, "config", map[string]string{"hz": "10"})

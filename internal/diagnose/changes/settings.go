@@ -33,22 +33,25 @@ func (h *history) settings() {
 		}
 		last, lastNs = now, s.TimeNs
 	}
-	limit, text := h.n.Series(series.MaxMemory), func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	limit := h.n.Series(series.MaxMemory)
 	for i := 1; i < len(limit); i++ {
 		from, to := limit[i-1], limit[i]
-		h.info(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}, setting{"maxmemory", text(from.Value), text(to.Value)},
-			lastNs)
+		h.info(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}, setting{"maxmemory", text(from.Value), text(to.Value)})
 	}
 	for i := 1; i < len(h.n.InfoTexts); i++ {
 		from, to := h.n.InfoTexts[i-1], h.n.InfoTexts[i]
 		h.info(h.n.PollBefore(facts.Span{FromNs: from.TimeNs, ToNs: to.TimeNs}),
-			setting{"maxmemory-policy", from.MaxMemoryPolicy, to.MaxMemoryPolicy}, lastNs)
+			setting{"maxmemory-policy", from.MaxMemoryPolicy, to.MaxMemoryPolicy})
 	}
 }
 
-// info adds a setting that INFO has, if it was changed after the settings were last read.
-func (h *history) info(when facts.Span, s setting, readNs int64) {
-	if s.from != s.to && s.from != "" && when.ToNs > readNs {
+// info adds a setting that INFO has, unless that it was changed then is known.
+func (h *history) info(when facts.Span, s setting) {
+	known := slices.ContainsFunc(h.all, func(c Change) bool {
+		return slices.Contains(c.Names, s.name) && c.ToNs >= when.FromNs && c.FromNs <= when.ToNs
+	})
+	if s.from != s.to && s.from != "" && !known {
 		h.set(when, []setting{s})
 	}
 }

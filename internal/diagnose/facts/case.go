@@ -71,6 +71,20 @@ func New(rec *recording.Recording) *Case {
 	return c
 }
 
+// WithEarlier is the case as one that began when the time before it does of which the recording of an incident has what
+// was changed: for that alone. Its accounts are those of the case.
+func (c *Case) WithEarlier() *Case {
+	if c.Rec.Earlier() == nil {
+		return c
+	}
+	out := &Case{Rec: c.Rec.WithEarlier(), Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes}
+	out.StartNs, out.EndNs = out.Rec.Window()
+	for _, n := range c.Nodes {
+		out.Nodes = append(out.Nodes, newNode(out, n.Address))
+	}
+	return out
+}
+
 func newNode(c *Case, address string) *Node {
 	n := &Node{
 		Case: c, Address: address, config: map[string]string{}, ClusterViews: clusterViewsOf(c.Rec, address),

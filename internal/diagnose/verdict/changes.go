@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
@@ -29,14 +31,15 @@ func cite(c *facts.Case, found []cause.Finding) {
 	if len(all) == 0 {
 		return
 	}
+	usual := usualOf(c)
 	for i := range found {
 		if f := &found[i]; f.Because == "" {
-			f.Changes = citedBy(c, f, all)
+			f.Changes = citedBy(c, f, all, usual)
 		}
 	}
 }
 
-func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change) (out []changes.Cited) {
+func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change, usual usual) (out []changes.Cited) {
 	slow := slowCallsOf(c, f)
 	for _, change := range all {
 		if !isAbout(f, change, len(c.Nodes)) {
@@ -52,7 +55,7 @@ func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change) (out []chang
 		}
 		first, ok := slow.firstAfter(change.FromNs)
 		if len(slow) > 0 && (!ok || first-change.ToNs > citedWithinNs) ||
-			!cited.ByMechanism && !slow.moreOftenSince(change.Span, c.StartNs) {
+			!cited.ByMechanism && !slow.moreOftenSince(change.Span, usual) {
 			continue
 		}
 		if ok {
@@ -125,11 +128,40 @@ func (s spansOfCalls) firstAfter(ns int64) (first int64, ok bool) {
 	return first, ok
 }
 
+// usual is what is known of the time before the calls of a finding.
+type usual struct {
+	fromNs int64   // since when
+	slow   []int64 // of the time before that of the recording: the middles of the seconds with slow calls
+}
+
+// usualOf is the time of the watch, and in the recording of an incident the time before it, of which it has latencies.
+func usualOf(c *facts.Case) usual {
+	u := usual{fromNs: c.StartNs}
+	earlier := c.Rec.Earlier()
+	if earlier == nil {
+		return u
+	}
+	for _, h := range earlier.Histograms {
+		at := time.Unix(h.Second, 0).UnixNano()
+		u.fromNs = min(u.fromNs, at)
+		calls, err := hdrhistogram.Decode(h.HDR)
+		if err != nil || calls.Max() >= c.Ledger.ThresholdNs {
+			u.slow = append(u.slow, at+int64(time.Second)/2)
+		}
+	}
+	return u
+}
+
 // moreOftenSince reports whether calls were slow in a larger part of the seconds since a change than before it: by more
 // than chance allows, and as long as the last of them came.
-func (s spansOfCalls) moreOftenSince(change facts.Span, startNs int64) bool {
+func (s spansOfCalls) moreOftenSince(change facts.Span, u usual) bool {
 	before, after := map[int64]bool{}, map[int64]bool{}
-	from, to := max(startNs, change.FromNs-citedWithinNs), change.FromNs
+	from, to := max(u.fromNs, change.FromNs-citedWithinNs), change.FromNs
+	for _, at := range u.slow {
+		if at >= from && at <= change.FromNs {
+			before[(change.FromNs-at)/int64(time.Second)] = true
+		}
+	}
 	for _, call := range s {
 		switch {
 		case call.ToNs > change.FromNs+citedWithinNs || call.ToNs < from:

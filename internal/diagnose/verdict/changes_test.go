@@ -33,7 +33,7 @@ func TestMoreOftenSince(t *testing.T) {
 		"it came when it was over":            {every(0.5, 10, 0.5), 15, false},
 	} {
 		at := int64(tt.changeAt * 1e9)
-		if got := tt.slow.moreOftenSince(facts.Span{FromNs: at, ToNs: at}, 0); got != tt.want {
+		if got := tt.slow.moreOftenSince(facts.Span{FromNs: at, ToNs: at}, usual{}); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
