@@ -53,7 +53,6 @@ func command(run func() error) func() {
 //	redis NAME [tls|socket|auth=PASSWORD|acl=LINE|config=LINE|cluster=MASTERS]…
 //	               starts a real server; sets $NAME (its address), $NAME_CA, $NAME_SOCKET
 //	freeze NAME    stops its process with SIGSTOP until the script ends
-//	restart NAME   kills it, and starts it again
 //	quota NAME DURATION
 //	               puts it into a cgroup that may use so much CPU time of each 100 ms, or changes that; 0s: all
 //	fake NAME KIND starts a peer that misbehaves (fakes_test.go); sets $NAME
@@ -125,7 +124,7 @@ func runScripts(t *testing.T, dir string) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: clitest.Commands(map[string]func(*testscript.TestScript, bool, []string){
-			"redis": lab.start, "freeze": lab.freeze, "restart": lab.restart, "quota": lab.quota,
+			"redis": lab.start, "freeze": lab.freeze, "quota": lab.quota,
 			"fake": startFake, "reached": reached,
 			"recorded": recorded, "halve": halve, "unpack": unpack,
 			"cli": callServer, "load": makeLoad, "churn": churn, "bounded": bounded, "disk": mountDisk,

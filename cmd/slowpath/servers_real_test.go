@@ -26,8 +26,7 @@ type testServers struct {
 	fleet  *fleet.Fleet
 	binary servers.Binary
 	mu     sync.Mutex
-	pids   map[string]int             // by address
-	single map[string]*fleet.Instance // servers without a cluster, by address
+	pids   map[string]int // by address
 	lab    fleettest.Lab
 	quotas map[int]*fault.Cgroup // by pid
 }
@@ -52,8 +51,7 @@ func newServers(t *testing.T) *testServers {
 		t.Fatal(err)
 	}
 	return &testServers{
-		fleet: f, binary: bin, pids: map[string]int{}, single: map[string]*fleet.Instance{}, lab: fleettest.NewLab(t),
-		quotas: map[int]*fault.Cgroup{},
+		fleet: f, binary: bin, pids: map[string]int{}, lab: fleettest.NewLab(t), quotas: map[int]*fault.Cgroup{},
 	}
 }
 
@@ -95,9 +93,6 @@ func (s *testServers) launch(ts *testscript.TestScript, masters int, spec fleet.
 		i, err := s.fleet.Start(ctx, s.binary, spec)
 		ts.Check(err)
 		ts.Defer(func() { ts.Check(i.Stop(ctx)) })
-		s.mu.Lock()
-		s.single[i.Addr] = i
-		s.mu.Unlock()
 		return i.Info
 	}
 	c, err := s.fleet.StartCluster(ctx, s.binary, masters, 0, spec)
@@ -117,18 +112,6 @@ func (s *testServers) freeze(ts *testscript.TestScript, neg bool, args []string)
 	s.mu.Unlock()
 	ts.Check(syscall.Kill(pid, syscall.SIGSTOP))
 	ts.Defer(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-}
-
-// restart is "restart NAME".
-func (s *testServers) restart(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: restart NAME")
-	}
-	s.mu.Lock()
-	i := s.single[ts.Getenv(args[0])]
-	s.mu.Unlock()
-	ts.Check(i.Kill(context.Background()))
-	ts.Check(i.Restart(context.Background()))
 }
 
 // quota is "quota NAME DURATION".

@@ -1,6 +1,6 @@
-// Package changes is what was changed at the servers and their hosts during a watch, derived from what a
-// recording has of it: settings, commands that change a server, restarts, roles and maps, limits. It says nothing about
-// causes.
+// Package changes is what was changed at the servers and their hosts during a watch, and in the recording of an incident
+// just before it, derived from what the recording has: settings, commands that change a server, restarts, roles, maps,
+// limits, the host's network and packages, what callers do otherwise, marks. It says nothing about causes.
 package changes
 
 import (
@@ -72,7 +72,9 @@ func Of(c *facts.Case) (out []Change) {
 		})
 	}
 	out = append(append(out, network(c)...), packages(c)...)
-	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.FromNs, b.FromNs) })
+	slices.SortStableFunc(out, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.FromNs, b.FromNs), cmp.Compare(a.Text, b.Text))
+	})
 	return out
 }
 

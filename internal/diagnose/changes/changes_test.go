@@ -204,6 +204,21 @@ func TestChanges(t *testing.T) {
 			"cpus CPUs that the server may run on: 2 (before: 4), -0.4-0.6",
 			"setting CONFIG SET hz 100 (before: 10) by ops-shell[812], 0.4-0.4001",
 		}},
+		"a restart by SHUTDOWN, with another version": {func() watch {
+			w := newWatch(recording.SourceTap)
+			w.event(5.2, 0, recording.SourceTap, recording.KindClose, recording.ConnDetail{
+				Client: shell, PID: 812, Comm: "ops-shell", Side: recording.Client, AgeNs: 1e9, Waiting: 1, Op: "SHUTDOWN",
+			})
+			w.event(6, 0, recording.SourceServer, recording.KindRestart, map[string]string{
+				"run_id_before": "a", "run_id_after": "b",
+			})
+			w.snapshot(1.501, "info", map[string]string{"redis_version": "7.0.14"})
+			w.snapshot(6.501, "info", map[string]string{"redis_version": "7.0.15"})
+			return w
+		}, []string{
+			"restart the server was restarted after SHUTDOWN by ops-shell[812], 1-21", // no answer of the server is in it,
+			"version the server's version is 7.0.15 (before: 7.0.14), 5.5-6.501",
+		}},
 		"nothing": {func() watch {
 			w := newWatch(recording.SourceTap)
 			w.snapshot(1.6, "config", map[string]string{"hz": "10"})

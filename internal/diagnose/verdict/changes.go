@@ -27,6 +27,9 @@ const (
 // cite adds to each finding the changes that came before it: those that its mechanism names, and others if its calls
 // were slow more often since. A consequence has those of its root.
 func cite(c *facts.Case, found []cause.Finding) {
+	if len(found) == 0 {
+		return
+	}
 	all := changes.Of(c)
 	if len(all) == 0 {
 		return

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/corpus"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -53,6 +55,22 @@ func TestChangesOfCauses(t *testing.T) {
 			})
 			if !parameter && !slices.ContainsFunc(known, matches) {
 				t.Errorf("%s: nothing is called %q", why.ID, pattern)
+			}
+		}
+	}
+}
+
+// TestChangesCited: a recorded restart is cited, and where nothing was changed there is nothing to cite.
+func TestChangesCited(t *testing.T) {
+	d := Diagnose(corpus.Open(t, "server-restarted"), "test")
+	if f := d.Findings[0]; f.Cause != "server-restarted" || len(f.Changes) != 1 || f.Changes[0].Kind != changes.Restart ||
+		!f.Changes[0].ByMechanism {
+		t.Errorf("%s: %+v", f.Cause, f.Changes)
+	}
+	for _, scenario := range []string{"server-cfs-throttled", "slow-command", "n-plus-one-roundtrips"} {
+		for _, f := range Diagnose(corpus.Open(t, scenario), "test").Findings {
+			if len(f.Changes) > 0 {
+				t.Errorf("%s: nothing was changed: %+v", f.Cause, f.Changes)
 			}
 		}
 	}
