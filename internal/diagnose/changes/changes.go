@@ -1,6 +1,6 @@
-// Package changes is what was changed at the servers and their hosts during a watch, and in the recording of an incident
-// just before it, derived from what the recording has: settings, commands that change a server, restarts, roles, maps,
-// limits, the host's network and packages, what callers do otherwise, marks. It says nothing about causes.
+// Package changes is what was changed at the servers and their hosts during a watch, and in the recording of an
+// incident just before it, derived from what the recording has: settings, commands that change a server, restarts,
+// roles, maps, limits, the host's network and packages, what callers do otherwise, marks. It says nothing about causes.
 package changes
 
 import (

@@ -207,7 +207,8 @@ func TestChanges(t *testing.T) {
 		"a restart by SHUTDOWN, with another version": {func() watch {
 			w := newWatch(recording.SourceTap)
 			w.event(5.2, 0, recording.SourceTap, recording.KindClose, recording.ConnDetail{
-				Client: shell, PID: 812, Comm: "ops-shell", Side: recording.Client, AgeNs: 1e9, Waiting: 1, Op: "SHUTDOWN",
+				Client: shell, PID: 812, Comm: "ops-shell", Side: recording.Client, AgeNs: 1e9, Waiting: 1,
+				Op: "SHUTDOWN",
 			})
 			w.event(6, 0, recording.SourceServer, recording.KindRestart, map[string]string{
 				"run_id_before": "a", "run_id_after": "b",
@@ -216,7 +217,7 @@ func TestChanges(t *testing.T) {
 			w.snapshot(6.501, "info", map[string]string{"redis_version": "7.0.15"})
 			return w
 		}, []string{
-			"restart the server was restarted after SHUTDOWN by ops-shell[812], 1-21", // no answer of the server is in it,
+			"restart the server was restarted after SHUTDOWN by ops-shell[812], 1-21",,
 			"version the server's version is 7.0.15 (before: 7.0.14), 5.5-6.501",
 		}},
 		"nothing": {func() watch {

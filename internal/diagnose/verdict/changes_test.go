@@ -63,8 +63,8 @@ func TestChangesOfCauses(t *testing.T) {
 // TestChangesCited: a recorded restart is cited, and where nothing was changed there is nothing to cite.
 func TestChangesCited(t *testing.T) {
 	d := Diagnose(corpus.Open(t, "server-restarted"), "test")
-	if f := d.Findings[0]; f.Cause != "server-restarted" || len(f.Changes) != 1 || f.Changes[0].Kind != changes.Restart ||
-		!f.Changes[0].ByMechanism {
+	if f := d.Findings[0]; f.Cause != "server-restarted" || len(f.Changes) != 1 ||
+		f.Changes[0].Kind != changes.Restart || !f.Changes[0].ByMechanism {
 		t.Errorf("%s: %+v", f.Cause, f.Changes)
 	}
 	for _, scenario := range []string{"server-cfs-throttled", "slow-command", "n-plus-one-roundtrips"} {
