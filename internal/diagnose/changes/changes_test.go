@@ -217,7 +217,7 @@ func TestChanges(t *testing.T) {
 			w.snapshot(6.501, "info", map[string]string{"redis_version": "7.0.15"})
 			return w
 		}, []string{
-			"restart the server was restarted after SHUTDOWN by ops-shell[812], 1-21",,
+			"restart the server was restarted after SHUTDOWN by ops-shell[812], 1-21",
 			"version the server's version is 7.0.15 (before: 7.0.14), 5.5-6.501",
 		}},
 		"nothing": {func() watch {
