@@ -32,6 +32,21 @@ type ConnEnds struct {
 	Nagle string `json:"nagle,omitempty"`
 }
 
+// SnapshotProgram is the name of the snapshot of a process that calls (subject ProcessPrefix and its number), written when
+// it is first seen; its body is a Program.
+const SnapshotProgram = "program"
+
+// Program is what a process runs, and for whom. Nothing of its arguments but the name of a script, a module or a jar is
+// in it.
+type Program struct {
+	Comm      string `json:"comm"`                // name of its main thread, as in ps
+	Name      string `json:"name"`                // what its command line runs: "worker.py", "app.jar", "redis-cli"
+	User      string `json:"user,omitempty"`      // its name on the host, or its number
+	Unit      string `json:"unit,omitempty"`      // of systemd
+	Container string `json:"container,omitempty"` // id
+	Pod       string `json:"pod,omitempty"`       // of Kubernetes, uid
+}
+
 // SnapshotProxy is the host source's name for the process that answers at the address of a node and passes calls on to
 // a server; its body is a ProcessOfNode.
 const SnapshotProxy = "proxy"

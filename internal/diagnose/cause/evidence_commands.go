@@ -137,10 +137,8 @@ func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
 		t.DurationNs = max(t.DurationNs, s.DurationNs)
 		t.onCPUNs = max(t.onCPUNs, s.OnCPUNs)
 		t.reported[s.Record] = true
-		if who := s.Process; who != "" {
-			t.clients[who] = true
-		} else if s.Client != "" {
-			t.clients[facts.HostOf(s.Client)] = true
+		if who := n.WhoSent(s); who.Known() {
+			t.clients[who.Key()] = true
 		}
 	}
 	for _, key := range order[:min(len(order), 3)] {

@@ -262,7 +262,7 @@ func (f *Finding) supportUsersOf(n *facts.Node, w facts.Span) {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if e.Reason == recording.CloseRefused && e.Side == recording.Client && e.TimeNs >= w.FromNs &&
 			e.TimeNs <= w.ToNs {
-			refused[fmt.Sprintf("%s[%d]", e.Comm, e.PID)]++
+			refused[n.ProcessName(e.PID, e.Comm)]++
 		}
 	}
 	if all := refused.Total(); all > 0 {

@@ -3,7 +3,6 @@ package cause
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -88,7 +87,7 @@ func hangs(n *facts.Node) []hang {
 			continue
 		}
 		again, _ := n.Rec.Of(series.ConnResends, client).Last()
-		h := hang{client, fmt.Sprintf("%s[%d]", w.Comm, w.PID), int64(wait), int(again), recording.SourceHost}
+		h := hang{client, n.ProcessName(w.PID, w.Comm), int64(wait), int(again), recording.SourceHost}
 		if w.PID == 0 {
 			h.caller = facts.HostOf(client)
 		}

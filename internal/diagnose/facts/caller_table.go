@@ -2,7 +2,6 @@ package facts
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -26,6 +25,7 @@ func (n *Node) findCallers() []*Caller {
 	b.samples()
 	b.joinEnds()
 	b.findApart()
+	n.ends = slices.DeleteFunc(slices.Clone(b.all), func(c *Conn) bool { return c.side != recording.Client })
 	return b.callers()
 }
 
@@ -249,7 +249,7 @@ func (b *callerTable) callers() []*Caller {
 			caller = &Caller{Name: name, PID: c.pid, Comm: c.comm}
 			if c.pid != 0 {
 				caller.Comm = b.node.commOf(c.pid, c.comm)
-				caller.Name = fmt.Sprintf("%s[%d]", caller.Comm, c.pid)
+				caller.Name = b.node.ProcessName(c.pid, caller.Comm)
 			}
 			byName[key] = caller
 			out = append(out, caller)

@@ -23,7 +23,9 @@ type Case struct {
 	Applications []*Application
 	// Processes are the host source's snapshots of calling processes, in order of time.
 	Processes []ProcessSnapshot
-	threads   map[int]*Threads
+	// Programs are what calling processes run, by process id.
+	Programs map[int]recording.Program
+	threads  map[int]*Threads
 	// overhead is the cached result of TotalOverhead.
 	overhead *Overhead
 	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
@@ -46,6 +48,8 @@ type Node struct {
 
 	config        map[string]string // of CONFIG GET
 	callers       []*Caller         // cached, as is what follows
+	ends          []*Conn           // all clients' ends that the tap saw, also those of no caller
+	connOwners    once[map[string][]connOwner]
 	churn         *Churn
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage
@@ -62,7 +66,7 @@ type Node struct {
 func New(rec *recording.Recording) *Case {
 	c := &Case{
 		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
-		Processes: processSnapshotsOf(rec),
+		Processes: processSnapshotsOf(rec), Programs: programsOf(rec),
 	}
 	c.StartNs, c.EndNs = rec.Window()
 	for _, a := range rec.Nodes() {

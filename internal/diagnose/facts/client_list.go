@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -34,6 +35,8 @@ type Client struct {
 	LibName string `json:"lib_name"`
 	// LibVer is the version of its library.
 	LibVer string `json:"lib_ver"`
+	// DB is the number of its database.
+	DB int64 `json:"db"`
 	// Self says that it is a connection of slowpath.
 	Self bool `json:"self"`
 }
@@ -121,14 +124,25 @@ func (n *Node) AllClientsListed() bool {
 
 // LibraryText is " (LIBRARY VERSION, name NAME)" of a client for a message; empty where nothing is known.
 func LibraryText(c Client) string {
-	parts := strings.TrimSpace(c.LibName + " " + c.LibVer)
-	if c.Name != "" {
-		parts = strings.TrimPrefix(parts+", name "+c.Name, ", ")
-	}
-	if parts == "" {
+	parts := c.details()
+	if len(parts) == 0 {
 		return ""
 	}
-	return " (" + parts + ")"
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// details are its library, the name that it gave itself, and its database where that is not the first.
+func (c Client) details() (parts []string) {
+	if library := withVersion(c.LibName, c.LibVer); library != "" {
+		parts = append(parts, library)
+	}
+	if c.Name != "" {
+		parts = append(parts, "name "+c.Name)
+	}
+	if c.DB > 0 {
+		parts = append(parts, "db "+strconv.FormatInt(c.DB, 10))
+	}
+	return parts
 }
 
 // HostOf is the host of an address.

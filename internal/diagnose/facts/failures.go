@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"fmt"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -147,7 +146,7 @@ func (n *Node) LostCalls(w Span) LostCalls {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if isRefusedDial(e.ConnDetail) && e.TimeNs >= w.FromNs && e.TimeNs <= w.ToNs {
 			l.RefusedDials++
-			l.Callers[fmt.Sprintf("%s[%d]", e.Comm, e.PID)]++
+			l.Callers[n.ProcessName(e.PID, e.Comm)]++
 		}
 	}
 	return l

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -50,12 +51,9 @@ func (c *Case) process(pid int) (last ProcessSnapshot) {
 	return last
 }
 
-// commOf is the name of a process, where the host source saw it, else that of one of its threads.
+// commOf is the name of a process, where a source read it, else that of one of its threads.
 func (c *Case) commOf(pid int, thread string) string {
-	if comm := c.process(pid).Comm; comm != "" {
-		return comm
-	}
-	return thread
+	return cmp.Or(c.process(pid).Comm, c.Programs[pid].Comm, thread)
 }
 
 // CgroupOf is the path of the CPU cgroup of a client's process; empty where the host source did not see the process.

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"slowpath/internal/recording"
 )
@@ -77,7 +76,7 @@ func (n *Node) addUnread(w Span, s *SilentNodeWaits) {
 			}
 			name := u.Host
 			if u.PID != 0 {
-				name = fmt.Sprintf("%s[%d]", u.Comm, u.PID)
+				name = n.ProcessName(u.PID, u.Comm)
 			}
 			s.RequestsUnread = true
 			s.Ns += int64(u.Connections) * (to - at)

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,38 +12,24 @@ import (
 // ClientText names the client of a suspect: its address from SLOWLOG, its library from CLIENT LIST, and its process
 // where it is on this host; where only commandstats have the command, a client whose last command it was.
 func (n *Node) ClientText(s account.Suspect) string {
-	who := n.whoByServer(s)
-	if s.Process == "" || who == "" {
-		return who
-	}
-	if at, library, ok := strings.Cut(who, " ("); ok {
-		return at + " (" + s.Process + ", " + library
-	}
-	return who + " (" + s.Process + ")"
+	return n.WhoSent(s).Text()
 }
 
-// whoByServer names it by what the server knows.
-func (n *Node) whoByServer(s account.Suspect) string {
-	var same *Client
-	for i, c := range n.AllClients {
-		if c.Self {
-			continue
-		}
-		switch {
-		case s.Client != "" && c.Addr == s.Client:
-			return s.Client + LibraryText(c)
-		case s.Client != "" && HostOf(c.Addr) == HostOf(s.Client) && c.LibName != "", s.Client == "" && sameAs(c.Cmd,
-			s.Command):
-			same = &n.AllClients[i]
+// WhoSent is the client of a suspect. Where no source has its address, it is a client whose last command it was; where
+// CLIENT LIST does not have its connection, its library is that of others of its process, or else of its host.
+func (n *Node) WhoSent(s account.Suspect) Who {
+	var same Client
+	for _, c := range n.AllClients {
+		if !c.Self && (s.Client == "" && sameAs(c.Cmd, s.Command) ||
+			s.Client != "" && HostOf(c.Addr) == HostOf(s.Client) && c.LibName != "") {
+			same = c
 		}
 	}
-	switch {
-	case s.Client == "" && same != nil:
-		return same.Addr + LibraryText(*same)
-	case s.Client != "" && same != nil:
-		return s.Client + LibraryText(*same)
+	w := n.Who(cmp.Or(s.Client, same.Addr), s.Process, s.ToNs)
+	if other, _ := n.endAt(same.Addr, s.ToNs); w.Client.Addr == "" && w.PID == other.pid {
+		w.Client = same
 	}
-	return s.Client
+	return w
 }
 
 // UserOf is the ACL user that sent a suspect's command. Where CLIENT LIST does not have its connection any more, it is

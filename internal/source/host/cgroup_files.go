@@ -1,7 +1,6 @@
 package host
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -47,26 +46,4 @@ func pressureTotals(b []byte, visit func(kind string, us int64)) {
 			visit(kind, us)
 		}
 	}
-}
-
-var (
-	containerID = regexp.MustCompile(`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)`)
-	podUID      = regexp.MustCompile(`pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})`)
-	systemdUnit = regexp.MustCompile(`([^/]+\.(?:service|scope))(?:/|$)`)
-)
-
-// ownerOf reads the Kubernetes pod, the container and the systemd unit out of a cgroup path: the cgroupfs driver writes
-// /kubepods/burstable/podUID/ID, the systemd driver kubepods-burstable-podUID.slice/cri-containerd-ID.scope, Docker
-// /docker/ID or system.slice/docker-ID.scope, Podman machine.slice/libpod-ID.scope.
-func ownerOf(path string) (pod, container, unit string) {
-	if m := podUID.FindStringSubmatch(path); m != nil {
-		pod = strings.ReplaceAll(m[1], "_", "-")
-	}
-	if m := containerID.FindStringSubmatch(path); m != nil {
-		container = m[1]
-	}
-	if m := systemdUnit.FindAllStringSubmatch(path, -1); m != nil && container == "" {
-		unit = m[len(m)-1][1]
-	}
-	return pod, container, unit
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/hostfs"
 )
 
 // followCgroup notices that the server was moved to another cgroup, or that a quota was set or removed, and gives the
@@ -61,9 +62,9 @@ func (w *watch) cgroupSnapshot() {
 		Version: w.groups.cpu.version, CPUPath: w.groups.cpu.path, MemoryPath: w.groups.memory.path,
 		Levels: cpuLimits(w.FS, w.groups.cpu), Kernel: readLine(w.FS, "/proc/sys/kernel/osrelease"),
 	}
-	p.Pod, p.Container, p.Unit = ownerOf(w.groups.cpu.path)
+	p.Pod, p.Container, p.Unit = hostfs.OwnerOf(w.groups.cpu.path)
 	if p.Unit == "" {
-		_, _, p.Unit = ownerOf(cgroupPaths([]byte(w.groups.raw))["name=systemd"])
+		_, _, p.Unit = hostfs.OwnerOf(cgroupPaths([]byte(w.groups.raw))["name=systemd"])
 	}
 	w.snapshot(w.Node, "cgroup", p)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/hostfs"
 
 	"github.com/prometheus/procfs"
 )
@@ -17,7 +18,7 @@ func (w *watch) clientCounters(pid string, c *client, s *taskStat) {
 	w.sampleOf(series.ClientMinorFaults, pid, float64(s.minflt))
 	w.sampleOf(series.ClientMajorFaults, pid, float64(s.majflt))
 	if b, ok := w.read(fmt.Sprintf("/proc/%d/status", c.pid)); ok {
-		if kb, err := strconv.ParseFloat(firstField(statusField(b, "VmSwap")), 64); err == nil {
+		if kb, err := strconv.ParseFloat(firstField(hostfs.StatusField(b, "VmSwap")), 64); err == nil {
 			w.sampleOf(series.ClientSwap, pid, kb*1024)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/hostfs"
 )
 
 const maxThreads = 256 // that are read per process
@@ -46,9 +47,9 @@ func (w *watch) mainThread() {
 		}
 	}
 	if b, ok := w.read(task + "status"); ok {
-		w.sampleText(series.MainVoluntarySwitches, w.Node, statusField(b, "voluntary_ctxt_switches"))
-		w.sampleText(series.MainInvoluntarySwitches, w.Node, statusField(b, "nonvoluntary_ctxt_switches"))
-		w.allowed = parseCPUSet(statusField(b, "Cpus_allowed_list"))
+		w.sampleText(series.MainVoluntarySwitches, w.Node, hostfs.StatusField(b, "voluntary_ctxt_switches"))
+		w.sampleText(series.MainInvoluntarySwitches, w.Node, hostfs.StatusField(b, "nonvoluntary_ctxt_switches"))
+		w.allowed = parseCPUSet(hostfs.StatusField(b, "Cpus_allowed_list"))
 		w.sample(series.CPUsAllowed, float64(len(w.allowed)))
 	}
 }
@@ -73,7 +74,7 @@ func (w *watch) process() {
 		}
 	}
 	if b, ok := w.read(w.proc("status")); ok {
-		if kb, err := strconv.ParseFloat(firstField(statusField(b, "VmSwap")), 64); err == nil {
+		if kb, err := strconv.ParseFloat(firstField(hostfs.StatusField(b, "VmSwap")), 64); err == nil {
 			w.sample(series.ProcessSwap, kb*1024)
 		}
 	}
@@ -147,7 +148,7 @@ func (w *watch) hugePages() {
 		{"Swap", series.ProcessSmapsSwap},
 		{"Anonymous", series.ProcessAnon},
 	} {
-		if kb, err := strconv.ParseFloat(firstField(statusField(text, f.field)), 64); err == nil {
+		if kb, err := strconv.ParseFloat(firstField(hostfs.StatusField(text, f.field)), 64); err == nil {
 			w.sample(f.of, kb*1024)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // describe reads who a process is. What may not be read stays empty.
@@ -16,10 +18,10 @@ func describe(fs FS, pid int, q Query, port int) (Process, error) {
 		return Process{}, fmt.Errorf("%w: process %d: %w", ErrNotHere, pid, err)
 	}
 	p := Process{PID: pid, NSPID: pid, Port: port}
-	p.Comm = statusField(status, "Name")
-	p.PPID, _ = strconv.Atoi(statusField(status, "PPid"))
-	p.UID, _ = strconv.Atoi(firstField(statusField(status, "Uid")))
-	if ns := strings.Fields(statusField(status, "NSpid")); len(ns) > 0 {
+	p.Comm = hostfs.StatusField(status, "Name")
+	p.PPID, _ = strconv.Atoi(hostfs.StatusField(status, "PPid"))
+	p.UID, _ = strconv.Atoi(firstField(hostfs.StatusField(status, "Uid")))
+	if ns := strings.Fields(hostfs.StatusField(status, "NSpid")); len(ns) > 0 {
 		p.NSPID, _ = strconv.Atoi(ns[len(ns)-1])
 	}
 	p.Exe, _ = fs.Readlink(dir + "/exe")
@@ -32,17 +34,6 @@ func describe(fs FS, pid int, q Query, port int) (Process, error) {
 	p.OwnNet = p.NetNS != "" && p.NetNS == self
 	p.Foreign = q.WantPID != 0 && p.NSPID != q.WantPID
 	return p, nil
-}
-
-// statusField is the text of a "Name:\tvalue" line of /proc/PID/status.
-func statusField(status []byte, name string) string {
-	for line := range bytes.Lines(status) {
-		rest, ok := bytes.CutPrefix(line, []byte(name))
-		if ok && len(rest) > 0 && rest[0] == ':' {
-			return string(bytes.TrimSpace(rest[1:]))
-		}
-	}
-	return ""
 }
 
 func firstField(s string) string {

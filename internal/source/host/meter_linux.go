@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Meter reads the CPU time of a process, and for how long its quota throttled it, as often as it is asked. It is for
@@ -97,7 +99,7 @@ func (m *Meter) CPUs() []int {
 	if err != nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(parseCPUSet(statusField(b, "Cpus_allowed_list"))))
+	return slices.Sorted(maps.Keys(parseCPUSet(hostfs.StatusField(b, "Cpus_allowed_list"))))
 }
 
 func (m *Meter) thread(tid int) (ThreadUsage, error) {

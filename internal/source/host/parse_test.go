@@ -127,29 +127,6 @@ func TestProcSocket(t *testing.T) {
 	}
 }
 
-func TestOwnerOfCgroup(t *testing.T) {
-	id := strings.Repeat("0123456789abcdef", 4)
-	for _, c := range []struct{ path, pod, container, unit string }{
-		{"/", "", "", ""},
-		{"/system.slice/redis-server.service", "", "", "redis-server.service"},
-		{"/docker/" + id, "", id, ""},
-		{"/system.slice/docker-" + id + ".scope", "", id, ""},
-		{
-			"/kubepods/burstable/pod01234567-89ab-cdef-0123-456789abcdef/" + id, "01234567-89ab-cdef-0123-456789abcdef",
-			id, "",
-		},
-		{
-			"/kubepods.slice/kubepods-pod01234567_89ab_cdef_0123_456789abcdef.slice/cri-containerd-" + id + ".scope",
-			"01234567-89ab-cdef-0123-456789abcdef", id, "",
-		},
-	} {
-		pod, container, unit := ownerOf(c.path)
-		if pod != c.pod || container != c.container || unit != c.unit {
-			t.Errorf("%s: got %q %q %q", c.path, pod, container, unit)
-		}
-	}
-}
-
 func FuzzScan(f *testing.F) {
 	f.Add([]byte(statLine))
 	f.Add([]byte("174078033 629385945 114\n"))

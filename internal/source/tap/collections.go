@@ -168,7 +168,7 @@ func (t *Tap) collection(e *kernelCollectionEvent) {
 func (t *Tap) watchCollections(pid uint32) {
 	runtime, err := t.collections.hook(pid)
 	if err != nil {
-		p := process{int(pid), t.recorder.names[pid]}
+		p := t.recorder.process(pid)
 		t.blind(t.Nodes[0].Address, "garbage collections of "+p.String(), firstLine(err),
 			"run as root on a kernel with CONFIG_UPROBES")
 		return

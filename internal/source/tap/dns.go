@@ -42,7 +42,7 @@ func (r *recorder) dns(e *kernelDnsEvent) {
 	case e.Answer == 0 && q == nil:
 		if len(r.dnsQueries) < maxDNSQueries {
 			r.dnsQueries[e.Sock] = &dnsQuery{
-				process: process{int(e.Tgid), comm(e.Comm)}, from: now, last: now,
+				process: process{pid: int(e.Tgid), comm: comm(e.Comm)}, from: now, last: now,
 				sends: 1,
 			}
 		}

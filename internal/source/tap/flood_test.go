@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // flood is a ring buffer that is never empty: reports come faster than they are written down. Each takes a millisecond.
@@ -57,7 +58,7 @@ func TestFlood(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	sink := &floodSink{recording.New(), calls, cancel}
 	tap := &Tap{
-		Options: Options{Clock: f, Files: f, Sink: sink, Slow: DefaultSlow}, reports: f, counts: f,
+		Options: Options{Clock: f, Files: hostfs.Root{}, Sink: sink, Slow: DefaultSlow}, reports: f, counts: f,
 		kernel: &loaded{counters: f.names},
 	}
 	tap.follows([]Node{{Address: "server", Remote: server}})

@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,7 +22,8 @@ type recorder struct {
 	numbered []Node
 
 	// Processes and threads.
-	names   map[uint32]string     // processes by number
+	names map[uint32]string // processes by number
+	programs
 	threads map[uint32]*threadLog // by thread
 	serving map[uint32]Node       // nodes by the process that serves
 	readers readers
@@ -55,22 +57,25 @@ type recorder struct {
 	onParsedClient func()                                  // there is a client whose own end is parsed; called once
 }
 
+// process is one with the client's end of a connection.
 type process struct {
-	pid  int
-	comm string
+	pid     int
+	comm    string // of the thread that used the connection
+	program string // what it runs; empty where that is not known
 }
 
 func (p process) String() string {
 	if p.pid == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s[%d]", p.comm, p.pid)
+	return fmt.Sprintf("%s[%d]", cmp.Or(p.program, p.comm), p.pid)
 }
 
 func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *recorder {
 	r := &recorder{
 		Options: o, time: time, opOf: opOf,
-		names: map[uint32]string{}, threads: map[uint32]*threadLog{}, serving: map[uint32]Node{}, readers: readers{},
+		names: map[uint32]string{}, programs: programs{names: map[uint32]string{}}, threads: map[uint32]*threadLog{},
+		serving: map[uint32]Node{}, readers: readers{},
 		clients: map[clientEnd]process{}, localClients: map[clientEnd]bool{},
 		retransmissions: map[clientEnd][]span{}, handshakes: map[uint64]*handshake{},
 		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{}, ordered: map[uint64]bool{},
@@ -191,7 +196,8 @@ func (r *recorder) learnClient(role kernelRole, client clientEnd, tgid uint32, c
 	if comm != "" {
 		r.names[tgid] = comm
 	}
-	r.addClient(client, process{int(tgid), comm})
+	r.readProgram(tgid)
+	r.addClient(client, r.process(tgid))
 }
 
 // blind records during a watch that something cannot be seen.

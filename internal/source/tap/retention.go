@@ -103,6 +103,7 @@ func (r *recorder) removeConn(pid uint32) {
 		}
 		delete(r.idle, pid)
 		delete(r.names, pid)
+		delete(r.programs.names, pid)
 		delete(r.readers, pid)
 		if r.onDropped != nil {
 			r.onDropped(pid)

@@ -23,7 +23,7 @@ func TestConcurrent(t *testing.T) {
 		Nodes: []Node{{Address: "a", Remote: a}, {Address: "b", Remote: b}, {Address: "x", Remote: x}},
 	},
 		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
-	k.addClient(client, process{7, "shop"})
+	k.addClient(client, process{pid: 7, comm: "shop"})
 	const ms = int64(1e6)
 	take := func(at int64, ends ...kernelConnSnapshot) {
 		v := &snapshot{at: at, exchanges: map[processNode]exchange{}}

@@ -16,6 +16,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // Node is a server to be watched.
@@ -56,6 +57,7 @@ type Files interface {
 	// Path is where a name really is, for libraries that read by themselves.
 	Path(name string) string
 	ReadFile(name string) ([]byte, error)
+	Open(name string) (hostfs.File, error)
 	Readlink(name string) (string, error)
 }
 

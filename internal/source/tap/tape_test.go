@@ -19,6 +19,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
 )
 
 // A tape is all that a real watch read of the kernel and of files, pass by pass. What the tap makes of it is tested
@@ -220,6 +221,8 @@ func (r *tapeReader) ReadFile(name string) ([]byte, error) {
 	text, err := r.file(name)
 	return []byte(text), err
 }
+
+func (r *tapeReader) Open(string) (hostfs.File, error) { return nil, os.ErrNotExist }
 
 func (r *tapeReader) file(name string) (string, error) {
 	if text, ok := r.Files[name]; ok {

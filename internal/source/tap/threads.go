@@ -204,7 +204,7 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 			break // it still waits
 		}
 		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
-		culprit = process{d.By.PID, d.By.Comm}.String()
+		culprit = process{pid: d.By.PID, comm: d.By.Comm}.String()
 		switch {
 		case e.ByOutside != 0:
 			culprit = d.By.Comm + " of another PID namespace"

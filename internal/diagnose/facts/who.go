@@ -1,0 +1,155 @@
+package facts
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+)
+
+// Who is whoever has the client's end of a connection, as far as it is known.
+type Who struct {
+	// Address is that of the client's end, "10.0.0.7:40312"; empty where only its process is known.
+	Address string
+	// PID is the id of its process; 0 where that is not on this host, or not known.
+	PID int
+	// Process is the process as "worker.py[812]"; empty where PID is 0.
+	Process string
+	// Program is what the process runs, and for whom; empty where that was not read.
+	Program recording.Program
+	// Client is its line of CLIENT LIST; the zero one where it has none.
+	Client Client
+}
+
+// Who finds who called from an address at a time. process is the process as the tap named it, empty where it did not.
+func (n *Node) Who(address, process string, at int64) Who {
+	w := Who{Address: address, PID: PIDOf(process), Process: process}
+	for _, c := range n.AllClients {
+		if address != "" && c.Addr == address && !c.Self {
+			w.Client = c
+		}
+	}
+	if w.PID == 0 {
+		if e, ok := n.endAt(address, at); ok {
+			w.PID, w.Process = e.pid, n.ProcessName(e.pid, e.comm)
+		}
+	}
+	if w.PID != 0 {
+		w.Program = n.Programs[w.PID]
+		w.Process = n.ProcessName(w.PID, strings.TrimSuffix(w.Process, fmt.Sprintf("[%d]", w.PID)))
+	}
+	return w
+}
+
+// Known reports whether anything is.
+func (w Who) Known() bool { return w.Address != "" || w.PID != 0 }
+
+// Key is the same for all connections of a process, or of a host where no process is known.
+func (w Who) Key() string {
+	if w.PID != 0 {
+		return strconv.Itoa(w.PID)
+	}
+	return HostOf(w.Address)
+}
+
+// Name is the process, or the host where no process is known: "worker.py[812]", "10.0.0.7".
+func (w Who) Name() string { return cmp.Or(w.Process, HostOf(w.Address)) }
+
+// Text is all that is known, for a message: "127.0.0.1:40312 (worker.py[812] run by app in shop.service, redis-py
+// 5.0.1, name shop, db 3)".
+func (w Who) Text() string {
+	text := w.Client.details()
+	if owner := w.ownerText(); owner != "" {
+		text = append([]string{owner}, text...)
+	}
+	switch {
+	case w.Address == "":
+		return strings.Join(text, ", ")
+	case len(text) == 0:
+		return w.Address
+	}
+	return w.Address + " (" + strings.Join(text, ", ") + ")"
+}
+
+// CallerText is Name with what is known of its owner, for a message about several connections of it.
+func (w Who) CallerText() string { return cmp.Or(w.ownerText(), w.Name()) }
+
+// ownerText is the process, and for whom it runs.
+func (w Who) ownerText() string {
+	text := w.Process
+	if w.Program.User != "" {
+		text += " run by " + w.Program.User
+	}
+	for _, in := range []struct{ of, prefix string }{
+		{w.Program.Unit, ""},
+		{shortID(w.Program.Container), "container "},
+		{w.Program.Pod, "pod "},
+	} {
+		if in.of != "" {
+			text += " in " + in.prefix + in.of
+		}
+	}
+	return text
+}
+
+// shortID is the id of a container as container engines show it.
+func shortID(id string) string { return id[:min(len(id), 12)] }
+
+// ProcessName is a process for a message: what it runs, or else the name that a source gave it, with its number.
+func (c *Case) ProcessName(pid int, comm string) string {
+	return fmt.Sprintf("%s[%d]", cmp.Or(c.Programs[pid].Name, comm), pid)
+}
+
+// programsOf are what the processes of a recording run, by their number, as they were seen last.
+func programsOf(rec *recording.Recording) map[int]recording.Program {
+	out := map[int]recording.Program{}
+	for _, s := range rec.Snapshots {
+		number, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+		pid, err := strconv.Atoi(number)
+		var p recording.Program
+		if ok && err == nil && s.Name == recording.SnapshotProgram && json.Unmarshal([]byte(s.Body), &p) == nil {
+			out[pid] = p
+		}
+	}
+	return out
+}
+
+// connOwner is a process that had the client's end of an address from a time to another; 0: for ever.
+type connOwner struct {
+	fromNs, toNs int64
+	pid          int
+	comm         string
+}
+
+// endAt is who had the client's end of an address at a time; of several the last.
+func (n *Node) endAt(address string, at int64) (owner connOwner, ok bool) {
+	for _, o := range n.owners()[address] {
+		if o.fromNs <= at && (o.toNs == 0 || at <= o.toNs) {
+			owner, ok = o, true
+		}
+	}
+	return owner, ok
+}
+
+// owners are the processes that had the clients' ends of connections, by address.
+func (n *Node) owners() map[string][]connOwner {
+	return n.connOwners.of(func() map[string][]connOwner {
+		out := map[string][]connOwner{}
+		n.Callers() // fills n.ends
+		for _, c := range n.ends {
+			if c.pid != 0 {
+				out[c.Client] = append(out[c.Client], connOwner{c.OpenNs, c.CloseNs, c.pid, c.comm})
+			}
+		}
+		for address, list := range out {
+			out[address] = slices.SortedStableFunc(slices.Values(list), func(a, b connOwner) int {
+				return cmp.Compare(a.fromNs, b.fromNs)
+			})
+		}
+		return out
+	})
+}
