@@ -6,11 +6,11 @@ import (
 	"slowpath/internal/recording"
 )
 
-// CallerOf names the caller of a call as Callers does: the program of this host, or the host's address.
+// CallerOf names the caller of a call as Callers does: the process of this host, or the host's address.
 func (v *View) CallerOf(c recording.Call) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.callerOf(c.Conn, c.Client)
+	return v.nameOf(v.keyOf(c.Conn, c.Client))
 }
 
 // SlowSince are the slow calls after the one with a number, the oldest first, and how many of them are not kept any

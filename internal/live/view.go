@@ -32,7 +32,7 @@ const (
 	maxParts   = 64    // segments of one of them
 	maxNodes   = 64    // nodes; rows of further ones are left out
 	maxOps     = 64    // commands per node
-	maxCallers = 1024  // programs and hosts
+	maxCallers = 1024  // processes and hosts
 	maxConns   = 32768 // connections whose caller is known
 	maxSamples = 4096  // numbers that are kept
 	maxTexts   = 256   // snapshots
@@ -62,8 +62,10 @@ type View struct {
 	slow     []SlowCall // a ring, in order of Number
 	numbered uint64     // slow calls so far
 
-	callers map[string]*caller
-	conns   map[string]*conn
+	callers  map[string]*caller
+	conns    map[string]*conn
+	programs map[int]string // what processes run
+	ended    int            // callers that have lost their last connection since ended ones were joined
 
 	meta    map[string]string
 	samples map[sampleKey]recording.Sample
@@ -87,7 +89,7 @@ func New(o Options) *View {
 	}
 	return &View{
 		o: o, seconds: max(int64(o.Keep/time.Second), 1), nodes: map[string]*node{}, callers: map[string]*caller{},
-		conns: map[string]*conn{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
+		conns: map[string]*conn{}, programs: map[int]string{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
 		texts: map[[2]string]string{}, blind: map[recording.BlindSpot]bool{}, unseen: map[string]recording.Unseen{},
 		waiting: map[chan struct{}]bool{},
 	}
@@ -153,6 +155,10 @@ func (v *View) Snapshot(s recording.Snapshot) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if s.Name == recording.SnapshotProgram || s.Name == recording.SnapshotEnds {
+		v.learnOf(s)
+		return
+	}
 	k := [2]string{s.Subject, s.Name}
 	if _, known := v.texts[k]; known || len(v.texts) < maxTexts {
 		v.texts[k] = s.Body

@@ -3,6 +3,7 @@ package live_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -225,5 +226,54 @@ func TestOldSlowCallsAreForgotten(t *testing.T) {
 	calls, missed := v.SlowSince(0)
 	if len(calls) != recent || missed != old || len(v.Slow(1<<20)) != recent {
 		t.Errorf("%d slow calls are held, %d were forgotten, %d are shown", len(calls), missed, len(v.Slow(1<<20)))
+	}
+}
+
+// TestProcessIsOneCaller: all calls of a process are its own, from the first on; two processes of one interpreter are
+// two callers; and the sum stays that of all calls, however many processes come and go.
+func TestProcessIsOneCaller(t *testing.T) {
+	v := live.New(live.Options{Clock: at(100e9)})
+	process := func(pid int, program, client string, calls int64) {
+		v.Snapshot(recording.Snapshot{
+			Source: recording.SourceTap, Subject: recording.ProcessPrefix + strconv.Itoa(pid),
+			Name: recording.SnapshotProgram,
+			Body: recording.Detail(recording.Program{Comm: "python3", Name: program}),
+		})
+		v.Snapshot(recording.Snapshot{
+			Source: recording.SourceTap, Subject: recording.ConnPrefix + client, Name: recording.SnapshotEnds,
+			Body: recording.Detail(recording.ConnEnds{Node: "a:1", PID: pid, Comm: "python3"}),
+		})
+		v.ConnUse(client, recording.ConnUse{TimeNs: 99e9, Calls: calls})
+	}
+	process(7, "flood.py", "127.0.0.1:4001", 10)
+	process(8, "shop.py", "127.0.0.1:4002", 20)
+	process(8, "shop.py", "127.0.0.1:4003", 5)
+	before := v.Callers()
+	if len(before) != 2 || before[0].Name != "shop.py[8]" || before[0].Calls != 25 || before[1].Name != "flood.py[7]" {
+		t.Fatalf("%+v", before)
+	}
+	const short = 5000 // processes
+	for i := range short {
+		d := recording.ConnDetail{Client: "127.0.0.1:5000", Side: recording.Client, Comm: "redis-cli", PID: 100 + i, Calls: 2}
+		for _, kind := range []string{recording.KindOpen, recording.KindClose} {
+			v.Event(recording.Event{
+				TimeNs: 99e9, Source: recording.SourceTap, Subject: "a:1", Kind: kind, Detail: recording.Detail(d),
+			})
+		}
+	}
+	now := v.Callers()
+	var calls, made int64
+	for _, c := range now {
+		calls += c.Calls
+	}
+	for _, n := range live.NewCalls(before, now) {
+		made += n
+	}
+	if calls != 35+2*short || made != 2*short || len(now) > 1024 {
+		t.Errorf("%d callers made %d calls, %d of them since", len(now), calls, made)
+	}
+	ended := slices.IndexFunc(now, func(c live.Caller) bool { return c.Name == "redis-cli" })
+	if ended < 0 || now[ended].Calls < short {
+		t.Errorf("processes that ended are not one caller: %+v", now[:3])
 	}
 }

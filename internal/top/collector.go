@@ -171,26 +171,22 @@ func commandsIn(ops []live.Op, seconds int) (out []Command) {
 // callerRates knows how many calls each caller had made at the frames of the last seconds.
 type callerRates struct {
 	times  []int64 // nanoseconds since the epoch
-	counts []map[string]int64
+	counts [][]live.Caller
 }
 
 // ratesOver is how many frames, which are seconds apart, a rate is of.
 const ratesOver = 10
 
 func (r *callerRates) of(callers []live.Caller, now int64) (out []Caller) {
-	counts := make(map[string]int64, len(callers))
-	for _, c := range callers {
-		counts[c.Name] = c.Calls
-	}
-	r.times, r.counts = append(r.times, now), append(r.counts, counts)
+	r.times, r.counts = append(r.times, now), append(r.counts, callers)
 	if len(r.times) > ratesOver+1 {
 		r.times, r.counts = r.times[1:], r.counts[1:]
 	}
-	seconds := float64(now-r.times[0]) / 1e9
+	seconds, made := float64(now-r.times[0])/1e9, live.NewCalls(r.counts[0], callers)
 	for _, c := range callers[:min(len(callers), frameRows)] {
 		one := Caller{Name: c.Name, Slow: int64(c.Slow), LostNs: c.LostNs}
 		if seconds > 0 {
-			one.PerSecond = max(0, float64(c.Calls-r.counts[0][c.Name])/seconds)
+			one.PerSecond = float64(made[c.Key]) / seconds
 		}
 		out = append(out, one)
 	}

@@ -50,7 +50,7 @@ var (
 	commandSlow = define("slowpath_command_slow_calls_total", counter, "Slow calls of users, by command.", "command")
 
 	callerCalls = define("slowpath_caller_calls_total", counter,
-		"Calls of users, by the program of this host or the other host that made them.", "caller")
+		"Calls of users, by the process of this host or the other host that made them.", "caller")
 	callerSlow = define("slowpath_caller_slow_calls_total", counter, "Slow calls of users, by caller.", "caller")
 	callerTime = define("slowpath_caller_slow_call_seconds_total", counter,
 		"Time of slow calls of users together, by caller.", "caller")

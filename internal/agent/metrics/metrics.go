@@ -76,7 +76,7 @@ type Metrics struct {
 	nodes    map[nodeKey]*nodeTotals
 	commands *ranked
 	callers  *ranked
-	seen     map[string]int64 // calls of each caller of the view
+	seen     []live.Caller // of the view, when their calls were counted last
 	waits    map[waitKey]int64
 	missed   int64 // slow calls that came faster than they were read
 	causes   map[causeKey]int64
@@ -96,7 +96,7 @@ func New(o Options) *Metrics {
 		o: o, started: time.Now(), registry: prometheus.NewRegistry(), nodes: map[nodeKey]*nodeTotals{},
 		commands: newRanked(orDefault(o.Commands, DefaultCommands)),
 		callers:  newRanked(orDefault(o.Callers, DefaultCallers)),
-		seen:     map[string]int64{}, waits: map[waitKey]int64{}, causes: map[causeKey]int64{},
+		waits:    map[waitKey]int64{}, causes: map[causeKey]int64{},
 		active: map[string]bool{},
 	}
 	m.registry.MustRegister(m, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -68,10 +68,12 @@ func (m *Metrics) count() {
 		m.commands.add(o.Op, tally{o.Latencies.Calls(), o.Latencies.From(slowNs), sumNs(o.Latencies)})
 	}
 	if to/callersSeconds > m.next/callersSeconds {
-		for _, c := range v.Callers() {
-			m.callers.add(c.Name, tally{calls: c.Calls - m.seen[c.Name]})
-			m.seen[c.Name] = c.Calls
+		callers := v.Callers()
+		made := live.NewCalls(m.seen, callers)
+		for _, c := range callers {
+			m.callers.add(c.Name, tally{calls: made[c.Key]})
 		}
+		m.seen = callers
 	}
 	slow, missed := v.SlowSince(m.number)
 	m.missed += int64(missed)

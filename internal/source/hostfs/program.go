@@ -15,7 +15,7 @@ import (
 type Program struct {
 	Comm string `json:"comm"` // name of its main thread, as in ps
 	// Name is what its command line runs: "worker.py", "celery", "app.jar", "redis-cli", or where it tells no script the
-	// interpreter ("python3"). At most 64 bytes of letters, digits and ._@+-
+	// interpreter ("python3"). At most 40 bytes of letters, digits and ._@+-
 	Name      string `json:"name"`
 	User      string `json:"user,omitempty"`      // its effective user by the host's /etc/passwd, else the number
 	Unit      string `json:"unit,omitempty"`      // of systemd
@@ -25,7 +25,7 @@ type Program struct {
 
 // Bounds of what is read of a process, which decides how long its command line is.
 const (
-	maxProgramName = 64
+	maxProgramName = 40      // with its number a process is a label of a metric, of at most 64 bytes
 	maxCommandLine = 4 << 10 // bytes: options of a JVM fill kilobytes
 	maxPasswd      = 1 << 20
 )
