@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/verdict"
@@ -40,6 +41,9 @@ func callersView(all []verdict.Caller) (out []callerPage, note string) {
 		p := callerPage{
 			Name: plain(c.Name), Library: plain(c.Library), Calls: format.Thousands(c.Calls),
 			Slow: format.Thousands(c.SlowCalls), Lost: format.Duration(c.LostNs),
+		}
+		if c.PID > 0 {
+			p.Name += "[" + strconv.Itoa(c.PID) + "]"
 		}
 		if c.Processes > 1 {
 			p.Name += ", " + format.Thousands(c.Processes) + " processes"

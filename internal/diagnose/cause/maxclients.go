@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -98,7 +97,7 @@ func (f *Finding) supportTurnedAway(n *facts.Node) {
 	for e := range n.Rec.Conns(n.Address, recording.KindClose) {
 		if e.Side == recording.Client && e.By == recording.Server && e.Calls == 0 && e.AgeNs > 0 {
 			away++
-			who[e.Comm]++
+			who[n.ProcessName(e.PID, e.Comm)]++
 		}
 	}
 	if away > 0 {
@@ -116,31 +115,24 @@ func clientLimit(n *facts.Node) int {
 	return n.ConfigInt("maxclients")
 }
 
-// crowdOf names the addresses with the most connections.
+// crowdOf names the callers with the most connections: by CLIENT LIST and the host, else the hosts that the server
+// counted.
 func crowdOf(n *facts.Node) string {
+	if crowds := n.Crowds(); len(crowds) > 0 {
+		return facts.CrowdsText(crowds, 3)
+	}
 	s, ok := n.Rec.SnapshotOf(recording.SourceServer, n.Address, "clients-summary")
 	var counts struct {
-		Clients int            `json:"clients"`
-		Host    map[string]int `json:"host"`
+		Host map[string]int64 `json:"host"`
 	}
-	if !ok || json.Unmarshal([]byte(s.Body), &counts) != nil || counts.Clients == 0 {
+	if !ok || json.Unmarshal([]byte(s.Body), &counts) != nil {
 		return ""
 	}
-	hosts := make([]string, 0, len(counts.Host))
-	for h := range counts.Host {
-		hosts = append(hosts, h)
-	}
-	sort.Slice(hosts, func(i, j int) bool {
-		if counts.Host[hosts[i]] != counts.Host[hosts[j]] {
-			return counts.Host[hosts[i]] > counts.Host[hosts[j]]
-		}
-		return hosts[i] < hosts[j]
-	})
 	var out []string
-	for _, h := range hosts[:min(len(hosts), 3)] {
+	for _, h := range facts.KeysByValue(counts.Host) {
 		out = append(out, fmt.Sprintf("%s (%d)", h, counts.Host[h]))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out[:min(len(out), 3)], ", ")
 }
 
 // spareFiles are the descriptors that the server keeps for itself (server.c, CONFIG_MIN_RESERVED_FDS).
@@ -158,11 +150,15 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 			"Close connections that are idle for 5 minutes").
 			Risking("a library that does not open a new one reports an error"))
 	}
-	return append(fix, remedy.Step{
+	smaller := remedy.Step{
 		ID: string(remedy.SmallerPool), Kind: remedy.Change, Restart: "the application",
 		Text: "Keep pool size × processes below maxclients, with room for a rolling deployment (twice the processes) " +
 			"and for operators",
-	})
+	}
+	if crowds := n.Crowds(); len(crowds) > 0 {
+		smaller.Text += "; most of the connections are those of " + facts.CrowdsText(crowds, 1)
+	}
+	return append(fix, smaller)
 }
 
 // raiseMaxClients is with a higher limit of open files where that of the process is too low: the server raises it no

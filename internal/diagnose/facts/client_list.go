@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,20 @@ func (n *Node) Clients() []Client {
 		}
 	}
 	return out
+}
+
+// ClientNames are what the connections of a caller call themselves (CLIENT SETNAME), each name once.
+func (n *Node) ClientNames(caller *Caller) (names []string) {
+	its := map[string]bool{}
+	for _, k := range caller.Conns {
+		its[k.Client] = true
+	}
+	for _, c := range n.AllClients {
+		if c.Name != "" && its[c.Addr] && !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // watchName is the name of the one connection to a node by which a slowpath reads what the server reports.

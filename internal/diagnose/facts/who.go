@@ -27,12 +27,7 @@ type Who struct {
 
 // Who finds who called from an address at a time. process is the process as the tap named it, empty where it did not.
 func (n *Node) Who(address, process string, at int64) Who {
-	w := Who{Address: address, PID: PIDOf(process), Process: process}
-	for _, c := range n.AllClients {
-		if address != "" && c.Addr == address && !c.Self {
-			w.Client = c
-		}
-	}
+	w := Who{Address: address, PID: PIDOf(process), Process: process, Client: n.listedAs(address)}
 	if w.PID == 0 {
 		if e, ok := n.endAt(address, at); ok {
 			w.PID, w.Process = e.pid, n.ProcessName(e.pid, e.comm)
@@ -43,6 +38,18 @@ func (n *Node) Who(address, process string, at int64) Who {
 		w.Process = n.ProcessName(w.PID, strings.TrimSuffix(w.Process, fmt.Sprintf("[%d]", w.PID)))
 	}
 	return w
+}
+
+// listedAs is the last line of CLIENT LIST with an address; the zero one where there is none.
+func (n *Node) listedAs(address string) Client {
+	return n.listed.of(func() map[string]Client {
+		out := map[string]Client{}
+		for _, c := range n.Clients() {
+			out[c.Addr] = c
+		}
+		delete(out, "")
+		return out
+	})[address]
 }
 
 // Known reports whether anything is.
@@ -145,6 +152,7 @@ func (n *Node) owners() map[string][]connOwner {
 				out[c.Client] = append(out[c.Client], connOwner{c.OpenNs, c.CloseNs, c.pid, c.comm})
 			}
 		}
+		n.ownersByHost(out)
 		for address, list := range out {
 			out[address] = slices.SortedStableFunc(slices.Values(list), func(a, b connOwner) int {
 				return cmp.Compare(a.fromNs, b.fromNs)
@@ -152,4 +160,22 @@ func (n *Node) owners() map[string][]connOwner {
 		}
 		return out
 	})
+}
+
+// ownersByHost adds what the host source saw: also of connections on which nothing was sent. The first process of an
+// address may have had it before the watch.
+func (n *Node) ownersByHost(out map[string][]connOwner) {
+	for _, s := range n.Rec.Snapshots {
+		var ends recording.ConnEnds
+		if s.Source != recording.SourceHost || s.Name != recording.SnapshotEnds ||
+			json.Unmarshal([]byte(s.Body), &ends) != nil || ends.Node != n.Address || ends.PID == 0 {
+			continue
+		}
+		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		from := s.TimeNs
+		if len(out[address]) == 0 {
+			from = 0
+		}
+		out[address] = append(out[address], connOwner{fromNs: from, pid: ends.PID, comm: ends.Comm})
+	}
 }

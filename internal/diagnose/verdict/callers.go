@@ -11,13 +11,22 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Caller is a program that calls the nodes, or, where only the servers' end was seen, a host. Servers, proxies among
+// Caller is a process that calls the nodes, or, where only the servers' end was seen, a host. Servers, proxies among
 // the nodes, and slowpath itself are none.
 type Caller struct {
 	// Name is the name of the program, or the address of the host.
 	Name string `json:"name"`
-	// Processes is how many of them were seen; 0 for a host.
+	// Processes is how many of them were seen; 0 for a host. More than maxApart of a program are one Caller.
 	Processes int `json:"processes,omitempty"`
+	// PID is the id of the process; 0 for a host, and for several processes.
+	PID int `json:"pid,omitempty"`
+	// User, Unit, Container and Pod are for whom it runs, as in recording.Program.
+	User      string `json:"user,omitempty"`
+	Unit      string `json:"unit,omitempty"`
+	Container string `json:"container,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	// ClientNames are what its connections call themselves (CLIENT SETNAME), at most maxClientNames, with commas.
+	ClientNames string `json:"client_names,omitempty"`
 	// Library is its client library with the version, where one is known, or several of several processes.
 	Library string `json:"library,omitempty"`
 	// Calls are all that were seen on its connections; 0 where these were not followed.
@@ -31,7 +40,7 @@ type Caller struct {
 // callersOf are the callers of a case, those that lost most first.
 func callersOf(c *facts.Case) []Caller {
 	t := callerTable{
-		c: c, byName: map[string]*callerRow{}, byConn: map[string]*callerRow{}, byPID: map[int]*callerRow{},
+		c: c, byHost: map[string]*callerRow{}, byConn: map[string]*callerRow{}, byPID: map[int]*callerRow{},
 	}
 	t.slow(func(a *account.Account, pid int) {
 		if pid == 0 {
@@ -41,45 +50,89 @@ func callersOf(c *facts.Case) []Caller {
 	t.connections()
 	t.slowCalls()
 	var out []Caller
-	for _, r := range t.byName {
-		r.Processes = len(r.pids)
+	for _, r := range t.rows() {
 		r.Library = strings.Join(slices.Sorted(maps.Keys(r.libraries)), ", ")
+		names := slices.Sorted(maps.Keys(r.names))
+		r.ClientNames = strings.Join(names[:min(len(names), maxClientNames)], ", ")
 		r.LostNs = int64(r.lostNs + 0.5)
 		if r.Calls > 0 || r.SlowCalls > 0 {
 			out = append(out, r.Caller)
 		}
 	}
 	slices.SortFunc(out, func(a, b Caller) int {
-		return cmp.Or(cmp.Compare(b.LostNs, a.LostNs), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.LostNs, a.LostNs), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.PID, b.PID))
 	})
 	return out
 }
 
-// callerTable collects callers by the names of their programs: processes come and go.
+const (
+	// maxApart is how many processes of a program are callers of their own: of a shell's loop each call is a process.
+	// Bound: arithmetic, how long a list is.
+	maxApart = 4
+	// maxClientNames of a caller are listed.
+	// Bound: arithmetic, how long a list is.
+	maxClientNames = 4
+)
+
+// callerTable collects callers by process, or by host.
 type callerTable struct {
 	c      *facts.Case
-	byName map[string]*callerRow
+	byHost map[string]*callerRow
 	byConn map[string]*callerRow // of slow calls whose process is not known
 	byPID  map[int]*callerRow
 }
 
 type callerRow struct {
 	Caller
-	pids      map[int]bool
-	libraries map[string]bool
-	lostNs    float64
+	libraries, names map[string]bool
+	lostNs           float64
 }
 
+// row is that of a process, or of a host where there is none.
 func (t *callerTable) row(name string, pid int) *callerRow {
-	r := t.byName[name]
-	if r == nil {
-		r = &callerRow{Caller: Caller{Name: name}, pids: map[int]bool{}, libraries: map[string]bool{}}
-		t.byName[name] = r
-	}
+	r := t.byHost[name]
 	if pid > 0 {
-		r.pids[pid], t.byPID[pid] = true, r
+		r = t.byPID[pid]
 	}
+	if r != nil {
+		return r
+	}
+	r = &callerRow{Caller: Caller{Name: name, PID: pid}, libraries: map[string]bool{}, names: map[string]bool{}}
+	if pid == 0 {
+		t.byHost[name] = r
+		return r
+	}
+	p := t.c.Programs[pid]
+	r.Name, r.Processes = cmp.Or(p.Name, name), 1
+	r.User, r.Unit, r.Container, r.Pod = p.User, p.Unit, p.Container, p.Pod
+	t.byPID[pid] = r
 	return r
+}
+
+// rows are all; the processes of a program that has many, and that run for the same owner, are one.
+func (t *callerTable) rows() []*callerRow {
+	out := slices.Collect(maps.Values(t.byHost))
+	programs := map[Caller][]*callerRow{}
+	for _, r := range t.byPID {
+		of := Caller{Name: r.Name, User: r.User, Unit: r.Unit, Container: r.Container, Pod: r.Pod}
+		programs[of] = append(programs[of], r)
+	}
+	for of, all := range programs {
+		if len(all) <= maxApart {
+			out = append(out, all...)
+			continue
+		}
+		one := &callerRow{Caller: of, libraries: map[string]bool{}, names: map[string]bool{}}
+		for _, r := range all {
+			one.Processes++
+			one.Calls, one.SlowCalls, one.lostNs = one.Calls+r.Calls, one.SlowCalls+r.SlowCalls, one.lostNs+r.lostNs
+			maps.Copy(one.libraries, r.libraries)
+			maps.Copy(one.names, r.names)
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 func (t *callerTable) connections() {
@@ -97,6 +150,9 @@ func (t *callerTable) connections() {
 			r.Calls += caller.AppCalls()
 			if library := libraries[caller]; library != "" {
 				r.libraries[library] = true
+			}
+			for _, name := range n.ClientNames(caller) {
+				r.names[name] = true
 			}
 			for _, k := range caller.Conns {
 				if _, wanted := t.byConn[k.Client]; wanted {

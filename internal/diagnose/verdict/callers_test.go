@@ -12,13 +12,13 @@ import (
 // and a slow call whose process is not known is the caller's that has its connection.
 func TestCallers(t *testing.T) {
 	for scenario, want := range map[string]verdict.Caller{ // the one that lost most
-		"hot-shard-or-hot-key":           {Name: "rueidis", Processes: 1, Library: "rueidis 1.0.79", SlowCalls: 880},
-		"lb-hop":                         {Name: "go-redis-v9", Processes: 1, SlowCalls: 1301},
-		"fanout-slowest-shard-twemproxy": {Name: "nutcracker", Processes: 1, SlowCalls: 80}, // not a node
+		"hot-shard-or-hot-key":           {Name: "rueidis", Processes: 1, PID: 10484, Library: "rueidis 1.0.79", SlowCalls: 880},
+		"lb-hop":                         {Name: "go-redis-v9", Processes: 1, PID: 10627, SlowCalls: 1301},
+		"fanout-slowest-shard-twemproxy": {Name: "nutcracker", Processes: 1, PID: 10727, SlowCalls: 80}, // not a node
 		"dial-herd-or-serialised-dial": {
-			Name: "go-redis-v9", Processes: 5, Library: "go-redis 9.23.0", SlowCalls: 253,
+			Name: "go-redis-v9", Processes: 5, Library: "go-redis 9.23.0", SlowCalls: 253, ClientNames: "orders",
 		},
-		"server-cfs-throttled": {Name: "sp.grade", Processes: 1, SlowCalls: 811},
+		"server-cfs-throttled": {Name: "sp.grade", Processes: 1, PID: 32357, SlowCalls: 811},
 	} {
 		d := verdict.Diagnose(corpus.Open(t, scenario), "test")
 		if len(d.Callers) == 0 {
@@ -43,7 +43,16 @@ func TestCallers(t *testing.T) {
 			t.Errorf("%s: %d slow calls of %d", scenario, slow, d.Populations[0].RecordedSlowCalls)
 		}
 	}
-	rec := corpus.Open(t, "lb-hop").Without(recording.SourceTap)
+	rec := corpus.Open(t, "server-cfs-throttled")
+	rec.Snapshot(recording.Snapshot{
+		Source: recording.SourceTap, Subject: recording.ProcessPrefix + "32357", Name: recording.SnapshotProgram,
+		Body: recording.Detail(recording.Program{Comm: "sp.grade", Name: "flood.py", User: "app", Unit: "flood.service"}),
+	})
+	got := verdict.Diagnose(rec, "test").Callers[0]
+	if got.Name != "flood.py" || got.PID != 32357 || got.User != "app" || got.Unit != "flood.service" {
+		t.Errorf("%+v of a process whose program is known", got)
+	}
+	rec = corpus.Open(t, "lb-hop").Without(recording.SourceTap)
 	if d := verdict.Diagnose(rec, "test"); len(d.Callers) != 0 {
 		t.Errorf("without the tap: %+v", d.Callers)
 	}

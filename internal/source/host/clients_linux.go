@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -11,11 +12,16 @@ import (
 
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/hostfs"
 )
 
 const (
 	maxClients = 8
 	maxInodes  = 2000 // connections whose owners are searched
+	// maxNewEnds is how many connections, of those that were not there at the first look, are recorded with their
+	// process at each look: of those that come and go the tap knows it.
+	maxNewEnds  = 100
+	maxPrograms = 256 // processes whose program is read
 )
 
 // client is a process on this host with connections to the server.
@@ -35,7 +41,9 @@ func (w *watch) findClients() {
 		return
 	}
 	inodes := w.peerInodes()
-	count := w.ownersOf(inodes)
+	owners := w.ownersOf(inodes)
+	w.recordEnds(inodes, owners)
+	count := countOwned(owners)
 	delete(count, w.Process.PID)
 	pids := make([]int, 0, len(count))
 	for pid := range count {
@@ -91,10 +99,10 @@ func (w *watch) client(pid, connections int) *client {
 	return c
 }
 
-// peerInodes finds the sockets that are the other ends: in every network namespace of this host, those whose local
-// address is the remote address that the server sees.
-func (w *watch) peerInodes() map[uint64]bool {
-	inodes := map[uint64]bool{}
+// peerInodes finds the sockets that are the other ends, with their addresses: in every network namespace of this host,
+// those whose local address is the remote address that the server sees.
+func (w *watch) peerInodes() map[uint64]netip.AddrPort {
+	inodes := map[uint64]netip.AddrPort{}
 	spaces, err := netSpaces(w.FS)
 	if err != nil {
 		return inodes
@@ -102,7 +110,7 @@ func (w *watch) peerInodes() map[uint64]bool {
 	for _, space := range spaces {
 		eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
 			if _, ok := w.peers[s.Local]; ok && s.Inode != 0 {
-				inodes[s.Inode] = true
+				inodes[s.Inode] = unmapped(s.Local)
 			}
 			return len(inodes) < maxInodes
 		})
@@ -110,36 +118,79 @@ func (w *watch) peerInodes() map[uint64]bool {
 	return inodes
 }
 
-// ownersOf counts the sockets that each process holds. Known clients are read first: most often they hold all of them.
-func (w *watch) ownersOf(inodes map[uint64]bool) map[int]int {
-	count := map[int]int{}
+// ownersOf finds which process holds each of the sockets. Known clients are read first: most often they hold all of
+// them.
+func (w *watch) ownersOf(inodes map[uint64]netip.AddrPort) map[uint64]int {
+	owners := map[uint64]int{}
 	list, err := pids(w.FS)
 	if err != nil {
-		return count
+		return owners
 	}
 	for i, c := range w.local {
 		if j := slices.Index(list, c.pid); j > i {
 			list[i], list[j] = list[j], list[i]
 		}
 	}
-	left := len(inodes)
 	for _, pid := range list {
-		if left == 0 {
+		if len(owners) == len(inodes) {
 			break
 		}
 		err := eachSocketFD(w.FS, pid, func(inode uint64) bool {
-			if inodes[inode] {
-				count[pid]++
-				left--
+			if _, ours := inodes[inode]; ours && owners[inode] == 0 { // a child may hold those of its parent, too
+				owners[inode] = pid
 			}
-			return left > 0
+			return len(owners) < len(inodes)
 		})
 		if errors.Is(err, os.ErrPermission) {
 			w.blind("clients on this host that belong to other users", err.Error(),
 				"run as root or with CAP_SYS_PTRACE")
 		}
 	}
+	return owners
+}
+
+// countOwned is how many sockets each process has.
+func countOwned(owners map[uint64]int) map[int]int {
+	count := map[int]int{}
+	for _, pid := range owners {
+		count[pid]++
+	}
 	return count
+}
+
+// recordEnds writes which process has each connection, as far as it was not written yet, and what the process runs: also
+// of connections from before the watch on which nothing is sent.
+func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]int) {
+	before, room := w.ends, maxNewEnds
+	if before == nil {
+		room = maxInodes
+	}
+	w.ends = map[netip.AddrPort]int{}
+	programs := map[int]hostfs.Program{}
+	for inode, pid := range owners {
+		address := inodes[inode]
+		if before[address] == pid {
+			w.ends[address] = pid
+		}
+		p, known := w.programs[pid]
+		if !known && len(programs) < maxPrograms {
+			p, known = hostfs.ProgramOf(w.FS, pid)
+			if known && pid != os.Getpid() {
+				w.snapshot(recording.ProcessPrefix+strconv.Itoa(pid), recording.SnapshotProgram, recording.Program(p))
+			}
+		}
+		if known {
+			programs[pid] = p
+		}
+		if !known || w.ends[address] == pid || room == 0 {
+			continue
+		}
+		room--
+		w.ends[address] = pid
+		w.snapshot(recording.ConnPrefix+address.String(), recording.SnapshotEnds,
+			recording.ConnEnds{Node: w.Node, PID: pid, Comm: p.Comm})
+	}
+	w.programs = programs
 }
 
 // sampleClients samples each client process and the limits of its cgroup.

@@ -29,22 +29,22 @@ func (w *watch) snapshotUnread() {
 
 // ownersOfUnread groups the connections by the process at their other end, or, for those of other hosts, by the host.
 func (w *watch) ownersOfUnread() (list []recording.Unread) {
-	byInode, hosts := map[uint64]bool{}, map[netip.Addr]int{}
+	byInode, hosts := map[uint64]netip.AddrPort{}, map[netip.Addr]int{}
 	for _, a := range w.unread {
 		hosts[a.Addr()]++
 	}
 	if spaces, err := netSpaces(w.FS); err == nil {
 		for _, space := range spaces {
 			eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
-				if s.Inode != 0 && slices.Contains(w.unread, s.Local) && !byInode[s.Inode] {
-					byInode[s.Inode] = true
+				if _, seen := byInode[s.Inode]; s.Inode != 0 && slices.Contains(w.unread, s.Local) && !seen {
+					byInode[s.Inode] = s.Local
 					hosts[s.Local.Addr()]--
 				}
 				return true
 			})
 		}
 	}
-	for pid, count := range w.ownersOf(byInode) {
+	for pid, count := range countOwned(w.ownersOf(byInode)) {
 		one := recording.Unread{PID: pid, Connections: count}
 		if b, ok := w.read(fmt.Sprintf("/proc/%d/comm", pid)); ok {
 			one.Comm = strings.TrimSpace(string(b))

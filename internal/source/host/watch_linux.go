@@ -17,6 +17,7 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/hostfs"
 )
 
 // Watch writes what the host's files say about a process to the sink until the context ends. What may not be read
@@ -76,6 +77,8 @@ type watch struct {
 	callers   map[int]caller                    // neighbours by pid
 	peers     map[netip.AddrPort]netip.AddrPort // the server's connections: remote to local
 	local     []*client
+	ends      map[netip.AddrPort]int // clients' processes by their addresses, as the recording has them; nil: none yet
+	programs  map[int]hostfs.Program // what these run
 	rtts      []int64
 	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read
 	waiters   []recording.Unread
