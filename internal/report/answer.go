@@ -48,6 +48,9 @@ func (p *page) answer(d verdict.Diagnosis) {
 	if sure := proofOf(f); sure != "" {
 		p.labelled("proof: ", sure)
 	}
+	if len(f.Culprits) > 0 {
+		p.labelled("by:    ", f.Culprits[0].Text)
+	}
 	if len(f.FixSteps) > 0 {
 		p.step("fix:   ", f.FixSteps[0])
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/report/layout"
 )
@@ -23,11 +24,23 @@ func (p *page) findings(fs []cause.Finding) {
 		if f.Because != "" {
 			p.Paragraph("   ", "   ", "a consequence of "+rootOf(fs, f.Because), layout.Doubt)
 		}
+		p.culprits(f.Culprits)
 		p.evidence("proof", "+ ", f.Evidence, layout.None)
 		p.evidence("against", "- ", f.Against, layout.Yellow)
 		p.evidence("changed before", "· ", changesBefore(f.Changes), layout.None)
 		p.fix(f)
 		p.links(f.See)
+	}
+}
+
+// culprits are whose behaviour has to change.
+func (p *page) culprits(all []facts.Culprit) {
+	for i, c := range all {
+		label := "   by: "
+		if i > 0 {
+			label = "       "
+		}
+		p.Paragraph(label, "       ", c.Text, layout.None)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 type findingPage struct {
 	ID, Title, Facts, Because string
+	By                        []string
 	Number                    int
 	Fix                       []stepPage
 	For, Against, Before      factsPage
@@ -40,6 +41,9 @@ func findingsView(fs []cause.Finding) (out []findingPage) {
 		}
 		if f.Because != "" {
 			v.Because = plain(rootOf(fs, f.Because))
+		}
+		for _, c := range f.Culprits {
+			v.By = append(v.By, plain(c.Text))
 		}
 		v.Fix = fixView(f.FixSteps)
 		v.For = factsView("Proof", f.Evidence, i == 0)

@@ -187,8 +187,10 @@ func pauseFix(n *facts.Node, p facts.Pause) (fix []remedy.Step) {
 		forbid.Or, forbid.Since = false, "Redis 7.0"
 		fix = append(fix, forbid)
 	}
-	who := "Find who sends CLIENT PAUSE" + n.FromText([]account.Suspect{pause}) + ": a failover script, an upgrade " +
-		"or migration tool, an operator"
+	who := "Find who sends CLIENT PAUSE: a failover script, an upgrade or migration tool, an operator"
+	if by := n.WhoSent(pause); by.Known() {
+		who = "Let " + format.Name(by.CallerText()) + " send no CLIENT PAUSE"
+	}
 	if facts.ServerAtLeast(n, 6, 2) {
 		who += ". Where a pause is needed, CLIENT PAUSE with WRITE lets reads go on"
 	}

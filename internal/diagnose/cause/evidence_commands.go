@@ -113,8 +113,9 @@ func (f *Finding) supportMovedKeys(n *facts.Node, h facts.SuspectClaim, commands
 	}
 }
 
-// supportCommands adds what the server reports of each command, for the worst three.
+// supportCommands adds what the server reports of each command, for the worst three, and who sent them.
 func (f *Finding) supportCommands(n *facts.Node, ss []account.Suspect) {
+	f.blameCommands(n, ss)
 	type sum struct {
 		account.Suspect
 		count    int

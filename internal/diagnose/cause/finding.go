@@ -36,6 +36,8 @@ type Finding struct {
 	// FixSteps are what to do, the best first.
 	FixSteps []remedy.Step `json:"fix_steps"`
 	See      []string      `json:"see"`
+	// Culprits are whose behaviour has to change, the worst first; none where that is not known, or it is nobody's.
+	Culprits []facts.Culprit `json:"culprits,omitempty"`
 	// Changes are what was changed before, those first that the mechanism of the cause names.
 	Changes []changes.Cited `json:"changes,omitempty"`
 	// Because is the id of the root cause of which this finding is a consequence, if any.

@@ -84,6 +84,7 @@ func explainMaxClients(n *facts.Node) *Finding {
 			"the process has %s, its limit is %s", counted(used, "open file"), format.Thousands(files))
 	}
 	f.supportTurnedAway(n)
+	f.blameCrowds(n.Crowds())
 	if who := crowdOf(n); who != "" {
 		f.support(recording.SourceServer, 0, "", "most connections come from %s", who)
 	}
@@ -113,6 +114,23 @@ func clientLimit(n *facts.Node) int {
 		return int(v)
 	}
 	return n.ConfigInt("maxclients")
+}
+
+// mostOfCrowd is the part of all connections from which whoever has them is a culprit.
+// Bound: arithmetic, it decides who is listed.
+const mostOfCrowd = 0.25
+
+// blameCrowds adds who has so many connections that there are few for others.
+func (f *Finding) blameCrowds(crowds []facts.Crowd) {
+	all := 0
+	for _, c := range crowds {
+		all += c.Connections
+	}
+	for _, c := range crowds {
+		if float64(c.Connections) >= mostOfCrowd*float64(all) {
+			f.blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
+		}
+	}
 }
 
 // crowdOf names the callers with the most connections: by CLIENT LIST and the host, else the hosts that the server
@@ -156,7 +174,7 @@ func maxClientsFix(n *facts.Node, limit, files int) []remedy.Step {
 			"and for operators",
 	}
 	if crowds := n.Crowds(); len(crowds) > 0 {
-		smaller.Text += "; most of the connections are those of " + facts.CrowdsText(crowds, 1)
+		smaller.Text += ". Most of the connections are those of " + facts.CrowdsText(crowds, 1)
 	}
 	return append(fix, smaller)
 }

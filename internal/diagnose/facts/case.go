@@ -50,6 +50,7 @@ type Node struct {
 	callers       []*Caller         // cached, as is what follows
 	ends          []*Conn           // all clients' ends that the tap saw, also those of no caller
 	connOwners    once[map[string][]connOwner]
+	adminCommands once[[]AdminCommand]
 	listed        once[map[string]Client] // the last lines of CLIENT LIST by address
 	churn         *Churn
 	tlsHandshakes *TLSHandshakes

@@ -15,9 +15,17 @@ func (n *Node) ClientText(s account.Suspect) string {
 	return n.WhoSent(s).Text()
 }
 
-// WhoSent is the client of a suspect. Where no source has its address, it is a client whose last command it was; where
+// WhoSent is the client of a suspect. Where no source has its address, it is who sent such a command that changed the
+// server, or else a client whose last command it was; where
 // CLIENT LIST does not have its connection, its library is that of others of its process, or else of its host.
 func (n *Node) WhoSent(s account.Suspect) Who {
+	if s.Client == "" && s.Process == "" {
+		for _, a := range n.AdminCommands() {
+			if a.Command == s.Command {
+				return a.Who
+			}
+		}
+	}
 	var same Client
 	for _, c := range n.AllClients {
 		if !c.Self && (s.Client == "" && sameAs(c.Cmd, s.Command) ||

@@ -181,8 +181,9 @@ func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime)
 	}
 	table := lost.table(found)
 	found = order(found, weight)
-	steps(found)
 	cite(c, found)
+	blame(c, found)
+	steps(found)
 	return found, table.inOrderOf(found)
 }
 

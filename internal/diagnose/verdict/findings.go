@@ -106,7 +106,7 @@ func join(found []onNode, several bool) *cause.Finding {
 	shown := mostAffected(found)
 	all := *shown[0].Finding
 	all.SlowCalls, all.Samples, all.ExcessShare, all.ClaimedShare, all.Strength = 0, 0, 0, 0, 0
-	all.Evidence, all.Against, all.FixSteps, all.See, all.Claims = nil, nil, nil, nil, nil
+	all.Evidence, all.Against, all.FixSteps, all.See, all.Claims, all.Culprits = nil, nil, nil, nil, nil, nil
 	for _, f := range found {
 		all.SlowCalls += f.SlowCalls
 		all.Samples += f.Samples
@@ -133,6 +133,7 @@ func join(found []onNode, several bool) *cause.Finding {
 			all.Evidence = append(all.Evidence, e)
 		}
 		all.Against = append(all.Against, f.Against...)
+		all.Culprits = facts.JoinCulprits(all.Culprits, f.Culprits)
 		all.FixSteps = remedy.Join(all.FixSteps, f.FixSteps)
 		all.See = appendNew(all.See, f.See)
 	}

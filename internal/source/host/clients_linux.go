@@ -169,13 +169,16 @@ func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]i
 	programs := map[int]hostfs.Program{}
 	for inode, pid := range owners {
 		address := inodes[inode]
+		if pid == os.Getpid() {
+			continue
+		}
 		if before[address] == pid {
 			w.ends[address] = pid
 		}
 		p, known := w.programs[pid]
 		if !known && len(programs) < maxPrograms {
 			p, known = hostfs.ProgramOf(w.FS, pid)
-			if known && pid != os.Getpid() {
+			if known {
 				w.snapshot(recording.ProcessPrefix+strconv.Itoa(pid), recording.SnapshotProgram, recording.Program(p))
 			}
 		}

@@ -1,0 +1,63 @@
+package cause
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+)
+
+const (
+	// maxCulprits is how many a finding has.
+	// Bound: arithmetic, the size of a list.
+	maxCulprits = 3
+	// leastOfBlame is the share of the time of commands from which their caller is a culprit.
+	// Bound: arithmetic, it decides who is listed.
+	leastOfBlame = 0.1
+)
+
+// blame adds culprits, up to maxCulprits in all.
+func (f *Finding) blame(more ...facts.Culprit) {
+	f.Culprits = facts.JoinCulprits(f.Culprits, more)
+	f.Culprits = f.Culprits[:min(len(f.Culprits), maxCulprits)]
+}
+
+// blameCommands adds who sent commands that hold the server, those with most of their time first.
+func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
+	type sum struct {
+		who      facts.Who
+		ns       int64
+		commands []string
+	}
+	by, all := map[string]*sum{}, int64(0)
+	for _, s := range ss {
+		ns := s.DurationNs * int64(max(s.Count, 1))
+		all += ns
+		w := n.WhoSent(s)
+		if s.Command == "" || !w.Known() {
+			continue
+		}
+		t := by[w.Key()]
+		if t == nil {
+			t = &sum{who: w}
+			by[w.Key()] = t
+		}
+		if t.ns += ns; !slices.Contains(t.commands, s.Command) && len(t.commands) < maxCulprits {
+			t.commands = append(t.commands, s.Command)
+		}
+	}
+	var most []*sum
+	for _, t := range by {
+		if float64(t.ns) >= leastOfBlame*float64(all) {
+			most = append(most, t)
+		}
+	}
+	slices.SortFunc(most, func(a, b *sum) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.who.Key(), b.who.Key()))
+	})
+	for _, t := range most {
+		f.blame(t.who.Culprit(strings.Join(t.commands, ", ")))
+	}
+}

@@ -1,0 +1,58 @@
+package facts
+
+import "slices"
+
+// Culprit is a process, or a host, whose behaviour has to change.
+type Culprit struct {
+	// Process is what it runs, with its number, "worker.py[812]"; or the host's address.
+	Process string `json:"process"`
+	// PID is the id of the process; 0 where that is not on this host.
+	PID int `json:"pid,omitempty"`
+	// User, Unit, Container and Pod are for whom it runs, as in recording.Program.
+	User      string `json:"user,omitempty"`
+	Unit      string `json:"unit,omitempty"`
+	Container string `json:"container,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	// Address is that of one of its connections; ClientName, ACLUser, Library and DB are those of CLIENT LIST.
+	Address    string `json:"address,omitempty"`
+	ClientName string `json:"client_name,omitempty"`
+	ACLUser    string `json:"acl_user,omitempty"`
+	Library    string `json:"library,omitempty"`
+	DB         int64  `json:"db,omitempty"`
+	// What it does: "SET, GET", "97 connections".
+	What string `json:"what"`
+	// Text says all of that in words.
+	Text string `json:"text"`
+}
+
+// Culprit is who does what a finding is about.
+func (w Who) Culprit(what string) Culprit {
+	return Culprit{
+		Process: w.Name(), PID: w.PID, User: w.Program.User, Unit: w.Program.Unit, Container: w.Program.Container,
+		Pod: w.Program.Pod, Address: w.Address, ClientName: w.Client.Name, ACLUser: w.Client.User,
+		Library: withVersion(w.Client.LibName, w.Client.LibVer), DB: w.Client.DB, What: what,
+		Text: w.culpritText() + ": " + what,
+	}
+}
+
+// culpritText has the process first: its connection is one of several, and may be gone.
+func (w Who) culpritText() string {
+	text := w.CallerText()
+	for _, part := range w.Client.details() {
+		text += ", " + part
+	}
+	if w.PID == 0 && w.Address != "" && w.Address != text {
+		text += ", at " + w.Address
+	}
+	return text
+}
+
+// JoinCulprits adds those that are not there yet.
+func JoinCulprits(all, more []Culprit) []Culprit {
+	for _, c := range more {
+		if !slices.ContainsFunc(all, func(o Culprit) bool { return o.Process == c.Process && o.What == c.What }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}

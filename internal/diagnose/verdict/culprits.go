@@ -1,0 +1,69 @@
+package verdict
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+)
+
+// blame adds to each finding who sent the commands that set its mechanism going, and says in the steps of its fix whose
+// program it is that has to change.
+func blame(c *facts.Case, found []cause.Finding) {
+	for i := range found {
+		f := &found[i]
+		for _, change := range f.Changes {
+			if change.ByMechanism {
+				f.Culprits = facts.JoinCulprits(f.Culprits, sentBy(c, change))
+			}
+		}
+		if len(f.Culprits) == 0 {
+			continue
+		}
+		for k, s := range f.FixSteps {
+			if s.Kind == remedy.Change && s.Restart == "the application" && s.Where == "" {
+				f.FixSteps[k].Where = f.Culprits[0].Process
+			}
+		}
+	}
+}
+
+// sentBy is who sent the commands of a change: a setting when it was changed, another command each time.
+func sentBy(c *facts.Case, change changes.Cited) (out []facts.Culprit) {
+	for _, n := range c.Nodes {
+		if change.Node != "" && change.Node != n.Address {
+			continue
+		}
+		whos, times := map[string]facts.Who{}, map[string]int{}
+		var order []string
+		at := change.Time.UnixNano()
+		for _, a := range n.AdminCommands() {
+			if !strings.HasPrefix(change.Text, a.Command) || change.Kind == changes.Setting &&
+				(a.ToNs < at || a.FromNs > at+change.WithinNs) || !a.Who.Known() {
+				continue
+			}
+			key := a.Who.Key()
+			if times[key]++; times[key] == 1 {
+				whos[key], order = a.Who, append(order, key)
+			}
+		}
+		for _, key := range order {
+			what := change.Text
+			if change.Kind != changes.Setting {
+				what, _, _ = strings.Cut(what, ",")
+				if times[key] > 1 {
+					what += ", " + format.Thousands(times[key]) + " times"
+				}
+			}
+			out = append(out, whos[key].Culprit(what))
+		}
+	}
+	return out[:min(len(out), culpritsOfChange)]
+}
+
+// culpritsOfChange is how many of those who made a change a finding has.
+// Bound: arithmetic, the size of a list.
+const culpritsOfChange = 3
