@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -178,7 +179,7 @@ func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]i
 		p, known := w.programs[pid]
 		if !known && len(programs) < maxPrograms {
 			p, known = hostfs.ProgramOf(w.FS, pid)
-			if known {
+			if p.Name = cmp.Or(p.Name, p.Comm); known {
 				w.snapshot(recording.ProcessPrefix+strconv.Itoa(pid), recording.SnapshotProgram, recording.Program(p))
 			}
 		}

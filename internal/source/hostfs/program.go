@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,7 +16,7 @@ import (
 type Program struct {
 	Comm string `json:"comm"` // name of its main thread, as in ps
 	// Name is what its command line runs: "worker.py", "celery", "app.jar", "redis-cli", or where it tells no script the
-	// interpreter ("python3"). At most 40 bytes of letters, digits and ._@+-
+	// interpreter ("python3"); empty where it has no command line any more, as it ends. At most 40 bytes of letters, digits and ._@+-
 	Name      string `json:"name"`
 	User      string `json:"user,omitempty"`      // its effective user by the host's /etc/passwd, else the number
 	Unit      string `json:"unit,omitempty"`      // of systemd
@@ -45,12 +46,12 @@ func ProgramOf(fs Reader, pid int) (Program, bool) {
 	}
 	p := Program{Comm: printable(StatusField(status, "Name"))}
 	if uids := strings.Fields(StatusField(status, "Uid")); len(uids) > 1 {
-		p.User = userName(fs, uids[1])
+		if uid, err := strconv.Atoi(uids[1]); err == nil {
+			p.User = UserName(fs, uid)
+		}
 	}
 	args, _ := readStart(fs, dir+"/cmdline", maxCommandLine)
-	if p.Name = ProgramName(args); p.Name == "" {
-		p.Name = p.Comm
-	}
+	p.Name = ProgramName(args)
 	groups, _ := fs.ReadFile(dir + "/cgroup")
 	p.Pod, p.Container, p.Unit = OwnerOf(string(groups))
 	return p, true
@@ -81,8 +82,9 @@ func StatusField(status []byte, name string) string {
 	return ""
 }
 
-// userName is the name of a user by /etc/passwd; the number where it has none.
-func userName(fs Reader, uid string) string {
+// UserName is the name of a user by /etc/passwd; the number where it has none.
+func UserName(fs Reader, number int) string {
+	uid := strconv.Itoa(number)
 	passwd, _ := readStart(fs, "/etc/passwd", maxPasswd)
 	for line := range bytes.Lines(passwd) {
 		if f := bytes.SplitN(line, []byte(":"), 4); len(f) == 4 && string(f[2]) == uid {

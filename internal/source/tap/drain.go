@@ -85,6 +85,7 @@ const unseenEvery = 30 * time.Second
 
 // finish passes on the rest at the end of a watch.
 func (t *Tap) finish() error {
+	t.lastUses()
 	if _, err := t.drain(t.reports.AvailableBytes()); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ const (
 	evAcked      = kernelEventTypeEV_ACKED
 	evDNS        = kernelEventTypeEV_DNS
 	evCollection = kernelEventTypeEV_COLLECTION
+	evProgram    = kernelEventTypeEV_PROGRAM
 
 	flagSampled = kernelCallFlagF_SAMPLED
 	flagMerged  = kernelCallFlagF_MERGED
@@ -77,6 +78,8 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.recorder.function)
 	case evCollection:
 		dispatch(raw, t.collection)
+	case evProgram:
+		dispatch(raw, t.recorder.program)
 	}
 }
 

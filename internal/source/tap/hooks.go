@@ -38,6 +38,9 @@ var processPrograms = []string{
 	kernelProgOnCollectionBegin, kernelProgOnCollectionEnd,
 }
 
+// iterators are loaded where the kernel has iterators over open files: bpf/conn_snapshots.h.
+var iterators = []string{kernelProgOnConnSnapshot, kernelProgOnConnStatus}
+
 // losingSnapshots is what cannot be seen without the program of bpf/conn_snapshots.h.
 const losingSnapshots = "which other nodes a process had sent requests to while a call of it waited"
 
@@ -50,6 +53,9 @@ type optionalPrograms struct {
 // needsUprobes is what kernels lack that do not take hooks of processes.
 const needsUprobes = "a newer kernel, with CONFIG_UPROBE_EVENTS"
 
+// losingLastUses is what cannot be seen without on_conn_status of bpf/conn_snapshots.h.
+const losingLastUses = "whose calls those of the last second were"
+
 var optional = []optionalPrograms{
 	{"names of commands under TLS", needsUprobes, []string{kernelProgOnSslCall, kernelProgOnSslReturn}},
 	{
@@ -60,6 +66,7 @@ var optional = []optionalPrograms{
 		"garbage collections of clients", needsUprobes,
 		[]string{kernelProgOnCollectionBegin, kernelProgOnCollectionEnd},
 	},
+	{losingLastUses, "a kernel that allows iterators over open files", []string{kernelProgOnConnStatus}},
 	{losingSnapshots, "a kernel that allows iterators over open files", []string{kernelProgOnConnSnapshot}},
 }
 

@@ -491,6 +491,7 @@ const (
 	kernelEventTypeEV_ACKED      kernelEventType = 9
 	kernelEventTypeEV_DNS        kernelEventType = 10
 	kernelEventTypeEV_COLLECTION kernelEventType = 11
+	kernelEventTypeEV_PROGRAM    kernelEventType = 12
 )
 
 type kernelFunctionEvent struct {
@@ -647,6 +648,16 @@ const (
 	kernelPortUsePORT_OF_SERVER kernelPortUse = 1
 	kernelPortUsePORT_LEFT_OUT  kernelPortUse = 2
 )
+
+type kernelProgramEvent struct {
+	_      structs.HostLayout
+	Type   kernelEventType
+	Unused [3]uint8
+	Tgid   uint32
+	Uid    uint32
+	Comm   [16]uint8
+	Args   [256]uint8
+}
 
 type kernelRetransEvent struct {
 	_       structs.HostLayout
@@ -834,10 +845,12 @@ const (
 	kernelMapTasks               = "tasks"
 	kernelMapThreads             = "threads"
 	kernelMapTlsParsers          = "tls_parsers"
+	kernelMapToldPrograms        = "told_programs"
 	kernelProgOnAck              = "on_ack"
 	kernelProgOnCollectionBegin  = "on_collection_begin"
 	kernelProgOnCollectionEnd    = "on_collection_end"
 	kernelProgOnConnSnapshot     = "on_conn_snapshot"
+	kernelProgOnConnStatus       = "on_conn_status"
 	kernelProgOnExit             = "on_exit"
 	kernelProgOnFunctionEntry    = "on_function_entry"
 	kernelProgOnFunctionReturn   = "on_function_return"
@@ -873,6 +886,7 @@ const (
 	kernelVarKeepObserver        = "keep_observer"
 	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
 	kernelVarKeepPortUse         = "keep_port_use"
+	kernelVarKeepProgramEvent    = "keep_program_event"
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
@@ -941,6 +955,7 @@ type kernelProgramSpecs struct {
 	OnCollectionBegin *ebpf.ProgramSpec `ebpf:"on_collection_begin"`
 	OnCollectionEnd   *ebpf.ProgramSpec `ebpf:"on_collection_end"`
 	OnConnSnapshot    *ebpf.ProgramSpec `ebpf:"on_conn_snapshot"`
+	OnConnStatus      *ebpf.ProgramSpec `ebpf:"on_conn_status"`
 	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFunctionEntry   *ebpf.ProgramSpec `ebpf:"on_function_entry"`
 	OnFunctionReturn  *ebpf.ProgramSpec `ebpf:"on_function_return"`
@@ -966,26 +981,27 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
-	Conns       *ebpf.MapSpec `ebpf:"conns"`
-	Counters    *ebpf.MapSpec `ebpf:"counters"`
-	Ends        *ebpf.MapSpec `ebpf:"ends"`
-	Errors      *ebpf.MapSpec `ebpf:"errors"`
-	Events      *ebpf.MapSpec `ebpf:"events"`
-	FreePairs   *ebpf.MapSpec `ebpf:"free_pairs"`
-	FreeThreads *ebpf.MapSpec `ebpf:"free_threads"`
-	Globals     *ebpf.MapSpec `ebpf:"globals"`
-	Hists       *ebpf.MapSpec `ebpf:"hists"`
-	Nodes       *ebpf.MapSpec `ebpf:"nodes"`
-	Observers   *ebpf.MapSpec `ebpf:"observers"`
-	Ops         *ebpf.MapSpec `ebpf:"ops"`
-	OwnSockets  *ebpf.MapSpec `ebpf:"own_sockets"`
-	PairSlots   *ebpf.MapSpec `ebpf:"pair_slots"`
-	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
-	Ports       *ebpf.MapSpec `ebpf:"ports"`
-	Scratches   *ebpf.MapSpec `ebpf:"scratches"`
-	Tasks       *ebpf.MapSpec `ebpf:"tasks"`
-	Threads     *ebpf.MapSpec `ebpf:"threads"`
-	TlsParsers  *ebpf.MapSpec `ebpf:"tls_parsers"`
+	Conns        *ebpf.MapSpec `ebpf:"conns"`
+	Counters     *ebpf.MapSpec `ebpf:"counters"`
+	Ends         *ebpf.MapSpec `ebpf:"ends"`
+	Errors       *ebpf.MapSpec `ebpf:"errors"`
+	Events       *ebpf.MapSpec `ebpf:"events"`
+	FreePairs    *ebpf.MapSpec `ebpf:"free_pairs"`
+	FreeThreads  *ebpf.MapSpec `ebpf:"free_threads"`
+	Globals      *ebpf.MapSpec `ebpf:"globals"`
+	Hists        *ebpf.MapSpec `ebpf:"hists"`
+	Nodes        *ebpf.MapSpec `ebpf:"nodes"`
+	Observers    *ebpf.MapSpec `ebpf:"observers"`
+	Ops          *ebpf.MapSpec `ebpf:"ops"`
+	OwnSockets   *ebpf.MapSpec `ebpf:"own_sockets"`
+	PairSlots    *ebpf.MapSpec `ebpf:"pair_slots"`
+	Pairs        *ebpf.MapSpec `ebpf:"pairs"`
+	Ports        *ebpf.MapSpec `ebpf:"ports"`
+	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
+	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
+	Threads      *ebpf.MapSpec `ebpf:"threads"`
+	TlsParsers   *ebpf.MapSpec `ebpf:"tls_parsers"`
+	ToldPrograms *ebpf.MapSpec `ebpf:"told_programs"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
@@ -1008,6 +1024,7 @@ type kernelVariableSpecs struct {
 	KeepObserver        *ebpf.VariableSpec `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepPortUse         *ebpf.VariableSpec `ebpf:"keep_port_use"`
+	KeepProgramEvent    *ebpf.VariableSpec `ebpf:"keep_program_event"`
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
@@ -1050,26 +1067,27 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
-	Conns       *ebpf.Map `ebpf:"conns"`
-	Counters    *ebpf.Map `ebpf:"counters"`
-	Ends        *ebpf.Map `ebpf:"ends"`
-	Errors      *ebpf.Map `ebpf:"errors"`
-	Events      *ebpf.Map `ebpf:"events"`
-	FreePairs   *ebpf.Map `ebpf:"free_pairs"`
-	FreeThreads *ebpf.Map `ebpf:"free_threads"`
-	Globals     *ebpf.Map `ebpf:"globals"`
-	Hists       *ebpf.Map `ebpf:"hists"`
-	Nodes       *ebpf.Map `ebpf:"nodes"`
-	Observers   *ebpf.Map `ebpf:"observers"`
-	Ops         *ebpf.Map `ebpf:"ops"`
-	OwnSockets  *ebpf.Map `ebpf:"own_sockets"`
-	PairSlots   *ebpf.Map `ebpf:"pair_slots"`
-	Pairs       *ebpf.Map `ebpf:"pairs"`
-	Ports       *ebpf.Map `ebpf:"ports"`
-	Scratches   *ebpf.Map `ebpf:"scratches"`
-	Tasks       *ebpf.Map `ebpf:"tasks"`
-	Threads     *ebpf.Map `ebpf:"threads"`
-	TlsParsers  *ebpf.Map `ebpf:"tls_parsers"`
+	Conns        *ebpf.Map `ebpf:"conns"`
+	Counters     *ebpf.Map `ebpf:"counters"`
+	Ends         *ebpf.Map `ebpf:"ends"`
+	Errors       *ebpf.Map `ebpf:"errors"`
+	Events       *ebpf.Map `ebpf:"events"`
+	FreePairs    *ebpf.Map `ebpf:"free_pairs"`
+	FreeThreads  *ebpf.Map `ebpf:"free_threads"`
+	Globals      *ebpf.Map `ebpf:"globals"`
+	Hists        *ebpf.Map `ebpf:"hists"`
+	Nodes        *ebpf.Map `ebpf:"nodes"`
+	Observers    *ebpf.Map `ebpf:"observers"`
+	Ops          *ebpf.Map `ebpf:"ops"`
+	OwnSockets   *ebpf.Map `ebpf:"own_sockets"`
+	PairSlots    *ebpf.Map `ebpf:"pair_slots"`
+	Pairs        *ebpf.Map `ebpf:"pairs"`
+	Ports        *ebpf.Map `ebpf:"ports"`
+	Scratches    *ebpf.Map `ebpf:"scratches"`
+	Tasks        *ebpf.Map `ebpf:"tasks"`
+	Threads      *ebpf.Map `ebpf:"threads"`
+	TlsParsers   *ebpf.Map `ebpf:"tls_parsers"`
+	ToldPrograms *ebpf.Map `ebpf:"told_programs"`
 }
 
 func (m *kernelMaps) Close() error {
@@ -1094,6 +1112,7 @@ func (m *kernelMaps) Close() error {
 		m.Tasks,
 		m.Threads,
 		m.TlsParsers,
+		m.ToldPrograms,
 	)
 }
 
@@ -1117,6 +1136,7 @@ type kernelVariables struct {
 	KeepObserver        *ebpf.Variable `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepPortUse         *ebpf.Variable `ebpf:"keep_port_use"`
+	KeepProgramEvent    *ebpf.Variable `ebpf:"keep_program_event"`
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
@@ -1147,6 +1167,7 @@ type kernelPrograms struct {
 	OnCollectionBegin *ebpf.Program `ebpf:"on_collection_begin"`
 	OnCollectionEnd   *ebpf.Program `ebpf:"on_collection_end"`
 	OnConnSnapshot    *ebpf.Program `ebpf:"on_conn_snapshot"`
+	OnConnStatus      *ebpf.Program `ebpf:"on_conn_status"`
 	OnExit            *ebpf.Program `ebpf:"on_exit"`
 	OnFunctionEntry   *ebpf.Program `ebpf:"on_function_entry"`
 	OnFunctionReturn  *ebpf.Program `ebpf:"on_function_return"`
@@ -1174,6 +1195,7 @@ func (p *kernelPrograms) Close() error {
 		p.OnCollectionBegin,
 		p.OnCollectionEnd,
 		p.OnConnSnapshot,
+		p.OnConnStatus,
 		p.OnExit,
 		p.OnFunctionEntry,
 		p.OnFunctionReturn,

@@ -31,6 +31,7 @@ type Tap struct {
 	collections  *collectionWatch
 	plaintexts   *plaintextWatch
 	restarts     chan restart
+	uses         *fileIterator  // nil: the kernel has no such iterator
 	snapshots    snapshotReader // nil: the kernel has no such iterator, or there is one node only
 	nextSnapshot int64          // when it may be taken
 	cost         hookCost
@@ -105,6 +106,9 @@ func (t *Tap) Watch(nodes []Node) (err error) {
 		return fmt.Errorf("opening the ring buffer: %w", err)
 	}
 	t.reports = ring
+	if t.uses, err = openIterator(l.coll, kernelProgOnConnStatus); err != nil {
+		l.addBlind(losingLastUses, err.Error(), "run as root")
+	}
 	if t.recorder.snapshots.several {
 		if t.snapshots, err = openSnapshots(l.coll); err != nil {
 			l.addBlind(losingSnapshots, err.Error(), "run as root")
@@ -185,6 +189,9 @@ func (t *Tap) watchNode(n Node) error {
 // Close detaches the programs. Nothing of them stays in the kernel.
 func (t *Tap) Close() error {
 	all := []io.Closer{t.kernel, t.plaintexts, t.collections}
+	if t.uses != nil {
+		all = append(all, t.uses)
+	}
 	if t.snapshots != nil {
 		all = append(all, t.snapshots)
 	}

@@ -165,7 +165,7 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 	if l.wanted, l.late, l.blind, err = (hookChooser{kernel, spec.Programs, hookable}).choose(); err != nil {
 		return err
 	}
-	keep := slices.Concat(l.wanted, l.late, processPrograms, []string{kernelProgOnConnSnapshot})
+	keep := slices.Concat(l.wanted, l.late, processPrograms, iterators)
 	for name := range spec.Programs {
 		if !slices.Contains(keep, name) {
 			delete(spec.Programs, name)
@@ -173,7 +173,9 @@ func (l *loaded) choose(spec *ebpf.CollectionSpec) error {
 	}
 	var context *btf.Struct
 	if err := kernel.TypeByName("bpf_iter__task_file", &context); err != nil {
-		delete(spec.Programs, kernelProgOnConnSnapshot)
+		for _, name := range iterators {
+			delete(spec.Programs, name)
+		}
 		l.addBlind(losingSnapshots, "the kernel has no iterator over open files: "+err.Error(), "a newer kernel")
 	}
 	for _, name := range processPrograms {

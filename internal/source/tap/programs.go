@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"cmp"
 	"strconv"
 
 	"slowpath/internal/recording"
@@ -25,21 +26,33 @@ func (r *recorder) process(pid uint32) process {
 	return process{int(pid), r.names[pid], r.programs.names[pid]}
 }
 
-// readProgram reads what a process runs that has no connection yet, and records it where it is new: a process number may
-// be used again.
+// program takes what the kernel says of a process that connects to a server: it may have ended by now.
+func (r *recorder) program(e *kernelProgramEvent) {
+	p := hostfs.Program{Comm: comm(e.Comm), Name: hostfs.ProgramName(e.Args[:])}
+	r.learnProgram(e.Tgid, p, int(e.Uid))
+}
+
+// readProgram reads what a process runs that has connected before the watch.
 func (r *recorder) readProgram(pid uint32) {
-	if r.Files == nil || r.conns[pid] > 0 && r.programs.names[pid] != "" {
-		return
+	if r.Files != nil && r.programs.names[pid] == "" {
+		r.learnProgram(pid, hostfs.Program{}, 0)
 	}
+}
+
+// learnProgram records what a process runs, as /proc has it, or else as the kernel told it.
+func (r *recorder) learnProgram(pid uint32, told hostfs.Program, uid int) {
 	if now := r.Clock.Now(); now-r.programs.read >= 1e9 {
 		r.programs.read, r.room = now, programsPerSecond
 	}
-	if r.room == 0 {
-		return
+	p, ok := told, false
+	if r.room > 0 {
+		r.room--
+		if p, ok = hostfs.ProgramOf(r.Files, int(pid)); !ok {
+			p = told
+			p.User = hostfs.UserName(r.Files, uid)
+		}
 	}
-	r.room--
-	p, ok := hostfs.ProgramOf(r.Files, int(pid))
-	if !ok || r.programs.names[pid] == p.Name {
+	if p.Name = cmp.Or(p.Name, told.Name, p.Comm, told.Comm); p.Name == "" || r.programs.names[pid] == p.Name {
 		return
 	}
 	r.programs.names[pid] = p.Name

@@ -39,7 +39,16 @@ const (
 
 // openSnapshots needs the programs in the kernel; without that of snapshots it gives nil.
 func openSnapshots(coll *ebpf.Collection) (snapshotReader, error) {
-	p := coll.Programs[kernelProgOnConnSnapshot]
+	iter, err := openIterator(coll, kernelProgOnConnSnapshot)
+	if iter == nil {
+		return nil, err
+	}
+	return iter, nil
+}
+
+// openIterator gives nil where the program was not loaded.
+func openIterator(coll *ebpf.Collection, program string) (*fileIterator, error) {
+	p := coll.Programs[program]
 	if p == nil {
 		return nil, nil
 	}
@@ -85,6 +94,16 @@ func (s *fileIterator) readAll(take func(*kernelConnSnapshot)) error {
 		}
 	}
 	return nil
+}
+
+// lastUses has the programs report how connections were used since they last did: up to a second of calls.
+func (t *Tap) lastUses() {
+	if t.uses == nil {
+		return
+	}
+	if _, err := t.uses.read(func(*kernelConnSnapshot) {}); err != nil {
+		t.blind(t.Nodes[0].Address, losingLastUses, firstLine(err), "run as root")
+	}
 }
 
 // snapshot takes one, if there are slow calls that it can be about.

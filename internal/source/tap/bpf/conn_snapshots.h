@@ -65,4 +65,19 @@ int on_conn_snapshot(struct bpf_iter__task_file *it)
 	return 0;
 }
 
+/* on_conn_status reports how the connections were used since they were last reported: at the end of a watch. */
+SEC("iter/task_file")
+int on_conn_status(struct bpf_iter__task_file *it)
+{
+	struct file *file = it->file;
+	if (!file)
+		return 0;
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk = socket ? socket->sk : NULL;
+	struct conn *c = sk ? bpf_sk_storage_get(&conns, sk, NULL, 0) : NULL;
+	if (c && !c->ignore && c->last_in > c->published)
+		report_conn(c, EV_STATUS, 0, monotonic_ns());
+	return 0;
+}
+
 #endif

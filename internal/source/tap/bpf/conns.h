@@ -343,6 +343,8 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 			c->dialled = now;
 			c->tgid = shown_tgid();
 			c->tid = shown_tid();
+			if (!c->ignore)
+				tell_program(c->tgid);
 		} else if (newstate == TCP_ESTABLISHED && oldstate == TCP_SYN_RECV && role == SERVER) {
 			c = create(sk, SERVER, true, now, C_CONNS_FULL);
 			if (c)

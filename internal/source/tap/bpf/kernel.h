@@ -86,11 +86,16 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 */
 } CORE;
 
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+} CORE;
+
 struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	char comm[16];
 	int on_rq;
 	unsigned int __state;

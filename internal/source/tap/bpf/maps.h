@@ -229,6 +229,14 @@ static __always_inline u64 monotonic_ns(void)
 	return bpf_ktime_get_ns();
 }
 
+/* address spaces of processes whose arguments were reported, by process */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u64);
+} told_programs SEC(".maps");
+
 /* reserve takes room in the ring buffer, and counts events for which there is none. */
 #define reserve(T)                                                          \
 	({                                                                  \

@@ -14,6 +14,7 @@
 #include "chains.h"
 #include "commands.h"
 #include "plaintext.h"
+#include "programs.h"
 #include "conns.h"
 #include "activities.h"
 #include "handovers.h"
@@ -39,6 +40,7 @@ KEEP(struct, acked_event);
 KEEP(struct, function_event);
 KEEP(struct, dns_event);
 KEEP(struct, collection_event);
+KEEP(struct, program_event);
 KEEP(struct, conn_snapshot);
 KEEP(struct, error_key);
 KEEP(enum, limit);

@@ -430,6 +430,7 @@ enum event_type : u8 {
 	EV_ACKED,
 	EV_DNS,
 	EV_COLLECTION,
+	EV_PROGRAM,
 };
 
 enum call_flag : u16 {
@@ -607,6 +608,14 @@ struct collection_event {
 
 /* conn_snapshot: the last exchange of a connection, as its client's end knows it; or the last request that its server's
  * end has not answered. */
+struct program_event {
+	enum event_type type;
+	u8 unused[3];
+	u32 tgid, uid;
+	u8 comm[16];
+	u8 args[256]; /* the first of its command line, as /proc/PID/cmdline has it */
+};
+
 struct conn_snapshot {
 	u64 now;
 	u64 from;        /* when the last request was sent, or the first of several answered together; 0: not known */
