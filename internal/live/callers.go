@@ -69,7 +69,9 @@ func (v *View) Callers() []Caller {
 	}
 	out := make([]Caller, 0, len(sums))
 	for _, c := range sums {
-		out = append(out, *c)
+		if c.Calls > 0 || c.Slow > 0 {
+			out = append(out, *c)
+		}
 	}
 	slices.SortFunc(out, func(a, b Caller) int {
 		return cmp.Or(cmp.Compare(b.LostNs, a.LostNs), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name))
@@ -233,6 +235,18 @@ func (v *View) count(client string, calls int64) {
 	key, _ := v.keyOf(client, "")
 	v.caller(key).calls += max(calls-c.calls, 0)
 	c.calls = calls
+}
+
+// countRemote has another host make the calls that it had not made before. v.mu is held.
+func (v *View) countRemote(s recording.Sample) {
+	host, ok := strings.CutPrefix(s.Name, recording.CallsFromPrefix)
+	k := [2]string{s.Subject, host}
+	before, known := v.remote[k]
+	if !ok || !known && len(v.remote) >= maxSamples {
+		return
+	}
+	v.remote[k] = s.Value
+	v.caller(host).calls += int64(max(s.Value-before, 0))
 }
 
 // connection learns whose a connection is, and counts the calls that were left without a reply. v.mu is held.

@@ -64,8 +64,9 @@ type View struct {
 
 	callers  map[string]*caller
 	conns    map[string]*conn
-	programs map[int]string // what processes run
-	ended    int            // callers that have lost their last connection since ended ones were joined
+	programs map[int]string        // what processes run
+	remote   map[[2]string]float64 // calls of other hosts, by node and host, as they were counted
+	ended    int                   // callers that have lost their last connection since ended ones were joined
 
 	meta    map[string]string
 	samples map[sampleKey]recording.Sample
@@ -89,7 +90,8 @@ func New(o Options) *View {
 	}
 	return &View{
 		o: o, seconds: max(int64(o.Keep/time.Second), 1), nodes: map[string]*node{}, callers: map[string]*caller{},
-		conns: map[string]*conn{}, programs: map[int]string{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
+		conns: map[string]*conn{}, programs: map[int]string{},
+		remote: map[[2]string]float64{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
 		texts: map[[2]string]string{}, blind: map[recording.BlindSpot]bool{}, unseen: map[string]recording.Unseen{},
 		waiting: map[chan struct{}]bool{},
 	}
@@ -179,6 +181,7 @@ func (v *View) Sample(s recording.Sample) {
 	defer v.mu.Unlock()
 	if s.Source == recording.SourceTap {
 		v.countErrors(s)
+		v.countRemote(s)
 	}
 	k := sampleKey{s.Source, s.Subject, s.Name}
 	if _, known := v.samples[k]; known || keepsSample(s) && len(v.samples) < maxSamples {
@@ -188,7 +191,8 @@ func (v *View) Sample(s recording.Sample) {
 
 // keepsSample leaves out what there are many of: threads, processes, connections and the counters of commands.
 func keepsSample(s recording.Sample) bool {
-	return !strings.HasPrefix(s.Subject, recording.ConnPrefix) && !strings.HasPrefix(s.Name, "thread.") &&
+	return !strings.HasPrefix(s.Subject, recording.ConnPrefix) &&
+		!strings.HasPrefix(s.Name, recording.CallsFromPrefix) && !strings.HasPrefix(s.Name, "thread.") &&
 		!strings.HasPrefix(s.Name, "cmdstat_") && !strings.HasPrefix(s.Name, "latencystat_")
 }
 

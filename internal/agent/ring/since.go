@@ -28,7 +28,8 @@ var alwaysThere = map[string]bool{series.TapCallsOwn.Name: true, series.TapDropp
 func sinceBegin(s recording.Sample) bool {
 	switch s.Source {
 	case recording.SourceTap:
-		return strings.HasPrefix(s.Name, recording.ErrorRepliesPrefix) || s.Subject == recording.SubjectSelf &&
+		return strings.HasPrefix(s.Name, recording.ErrorRepliesPrefix) ||
+			strings.HasPrefix(s.Name, recording.CallsFromPrefix) || s.Subject == recording.SubjectSelf &&
 			!strings.HasPrefix(s.Name, "tap.hook_") // these are of a second of its own
 	case recording.SourceHost:
 		return s.Subject == recording.SubjectSelf && s.Name != series.OwnDelay.Name

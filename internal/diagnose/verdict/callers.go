@@ -137,6 +137,7 @@ func (t *callerTable) rows() []*callerRow {
 
 func (t *callerTable) connections() {
 	for _, n := range t.c.Nodes {
+		remote := n.CallsFrom()
 		libraries := n.CallerLibraries()
 		for _, caller := range n.ClientCallers() {
 			if t.c.Ledger.IsProxyProcess(caller.PID) {
@@ -147,7 +148,11 @@ func (t *callerTable) connections() {
 				name = caller.Comm
 			}
 			r := t.row(name, caller.PID)
-			r.Calls += caller.AppCalls()
+			calls := caller.AppCalls()
+			if caller.PID == 0 {
+				calls = max(calls-remote[name], 0)
+			}
+			r.Calls += calls
 			if library := libraries[caller]; library != "" {
 				r.libraries[library] = true
 			}
@@ -159,6 +164,9 @@ func (t *callerTable) connections() {
 					t.byConn[k.Client] = r
 				}
 			}
+		}
+		for host, calls := range remote {
+			t.row(host, 0).Calls += calls
 		}
 	}
 }

@@ -34,6 +34,7 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	if r.filter != nil {
 		r.filter.conn(e, client, r.clients[client], process{pid: serverOf(e.Role, e.Tgid, n)}, r.Clock.Now())
 	}
+	r.countRemote(e, client, server, n)
 	d := r.connDetail(e, client)
 	kind := ""
 	switch e.Type {
@@ -137,6 +138,7 @@ func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.Con
 	delete(r.reportedPID, e.Conn)
 	delete(r.reportedChains, e.Conn)
 	delete(r.ordered, e.Conn)
+	delete(r.remoteCalls, e.Conn)
 	r.endConn(client, r.time(e.Now))
 }
 

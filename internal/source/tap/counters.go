@@ -93,6 +93,7 @@ func (t *Tap) count() {
 		t.tally.dropped = v
 		t.sampleSelf(now, series.TapForgotten, float64(v))
 	}
+	t.recorder.writeRemote(now)
 	t.writeFilter()
 	t.readOps()
 	t.countErrors(now)

@@ -49,6 +49,7 @@ type recorder struct {
 	sample      *connSample
 
 	retention
+	remoteCallers
 
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
 	onUnread       func(pid uint32)                        // a client process leaves replies unread for long
@@ -83,6 +84,7 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		opens:       map[uint64]heldOpen{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
+		remoteCallers: remoteCallers{map[uint64]uint64{}, map[remoteHost]int64{}, map[remoteHost]bool{}},
 	}
 	r.sample = newConnSample(o.Budget, r.maxConns())
 	if o.Processes != (ProcessFilter{}) {
