@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ type Caller struct {
 type caller struct {
 	comm  string // of a process, before it is known what it runs
 	calls int64
-	conns int // that are open
+	conns int     // that are open
+	into  *caller // that its calls were added to, once it was forgotten; else nil
 }
 
 // conn is a connection of a client, by its address.
@@ -46,12 +48,27 @@ const endedPrefix = "ended "
 func endedKey(program string) string { return endedPrefix + program }
 
 // Callers are all that called, those first whose slow calls lost most.
-func (v *View) Callers() []Caller {
+func (v *View) Callers() []Caller { return v.CallersUntil(math.MaxInt64) }
+
+// CallersUntil is Callers without the calls since a second, of those of the last keepMade.
+func (v *View) CallersUntil(to int64) []Caller {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	since := map[*caller]int64{}
+	for second, made := range v.made {
+		if second < to {
+			continue
+		}
+		for c, calls := range made {
+			for c.into != nil {
+				c = c.into
+			}
+			since[c] += calls
+		}
+	}
 	sums := map[string]*Caller{}
 	for key, c := range v.callers {
-		sums[key] = &Caller{Key: key, Name: v.nameOf(key, c.comm), Calls: c.calls}
+		sums[key] = &Caller{Key: key, Name: v.nameOf(key, c.comm), Calls: c.calls - since[c]}
 	}
 	threshold := v.threshold()
 	for _, s := range v.recent() {
@@ -219,21 +236,42 @@ func (v *View) foldEnded() {
 			v.callers[endedKey(program)] = of
 		}
 		of.calls += c.calls
+		c.into = of
 	}
+}
+
+// keepMade is for how many seconds it is known which calls were made in each.
+const keepMade = 60
+
+// credit has a caller make calls in the second that ended at a time. v.mu is held.
+func (v *View) credit(key string, calls, timeNs int64) {
+	c, second := v.caller(key), (timeNs-5e8)/1e9
+	if c.calls += calls; calls == 0 {
+		return
+	}
+	if v.made[second] == nil {
+		v.made[second] = map[*caller]int64{}
+		for old := range v.made {
+			if old != second && old < v.now()-keepMade {
+				delete(v.made, old)
+			}
+		}
+	}
+	v.made[second][c] += calls
 }
 
 // ConnUse implements recording.Sink.
 func (v *View) ConnUse(client string, u recording.ConnUse) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.count(client, u.Calls)
+	v.count(client, u.Calls, u.TimeNs)
 }
 
 // count has the caller of a connection make the calls that it had not made before, of this many in all. v.mu is held.
-func (v *View) count(client string, calls int64) {
+func (v *View) count(client string, calls, timeNs int64) {
 	c := v.conn(client)
 	key, _ := v.keyOf(client, "")
-	v.caller(key).calls += max(calls-c.calls, 0)
+	v.credit(key, max(calls-c.calls, 0), timeNs)
 	c.calls = calls
 }
 
@@ -246,7 +284,7 @@ func (v *View) countRemote(s recording.Sample) {
 		return
 	}
 	v.remote[k] = s.Value
-	v.caller(host).calls += int64(max(s.Value-before, 0))
+	v.credit(host, int64(max(s.Value-before, 0)), s.TimeNs)
 }
 
 // connection learns whose a connection is, and counts the calls that were left without a reply. v.mu is held.
@@ -269,7 +307,7 @@ func (v *View) connection(e recording.Event) {
 		}
 	}
 	if d.Side == recording.Client {
-		v.count(d.Client, d.Calls) // one that lived for less than a second had no row about its use
+		v.count(d.Client, d.Calls, e.TimeNs) // one that lived for less than a second had no row about its use
 		v.release(v.conns[d.Client])
 		delete(v.conns, d.Client)
 	}

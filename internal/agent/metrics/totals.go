@@ -48,9 +48,6 @@ func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
 	return t
 }
 
-// callersSeconds is how often the calls of callers are counted: a view sorts a thousand callers each time.
-const callersSeconds = 5
-
 // count adds what the view has and was not counted yet. Nodes, callers and commands of a view are bounded.
 func (m *Metrics) count() {
 	m.mu.Lock()
@@ -67,14 +64,12 @@ func (m *Metrics) count() {
 	for _, o := range v.Ops(m.next, to) {
 		m.commands.add(o.Op, tally{o.Latencies.Calls(), o.Latencies.From(slowNs), sumNs(o.Latencies)})
 	}
-	if to/callersSeconds > m.next/callersSeconds {
-		callers := v.Callers()
-		made := live.NewCalls(m.seen, callers)
-		for _, c := range callers {
-			m.callers.add(c.Name, tally{calls: made[c.Key]})
-		}
-		m.seen = callers
+	callers := v.CallersUntil(to)
+	made := live.NewCalls(m.seen, callers)
+	for _, c := range callers {
+		m.callers.add(c.Name, tally{calls: made[c.Key]})
 	}
+	m.seen = callers
 	slow, missed := v.SlowSince(m.number)
 	m.missed += int64(missed)
 	for _, s := range slow {
