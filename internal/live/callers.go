@@ -17,8 +17,8 @@ import (
 type Caller struct {
 	// Key is the same as long as the caller is kept.
 	Key string
-	// Name is what the process runs, with its number: "worker.py[812]"; or the host's address. Processes that have ended
-	// are one caller without a number, "worker.py", once there are too many callers.
+	// Name is what the process runs, with its number: "worker.py[812]"; or the host's address. Processes that have
+	// ended are one caller without a number, "worker.py", once there are too many callers.
 	Name   string
 	Calls  int64 // since the view began
 	Slow   int   // of the slow calls that are kept

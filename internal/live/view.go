@@ -92,7 +92,8 @@ func New(o Options) *View {
 	return &View{
 		o: o, seconds: max(int64(o.Keep/time.Second), 1), nodes: map[string]*node{}, callers: map[string]*caller{},
 		conns: map[string]*conn{}, programs: map[int]string{},
-		remote: map[[2]string]float64{}, made: map[int64]map[*caller]int64{}, meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
+		remote: map[[2]string]float64{}, made: map[int64]map[*caller]int64{},
+		meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
 		texts: map[[2]string]string{}, blind: map[recording.BlindSpot]bool{}, unseen: map[string]recording.Unseen{},
 		waiting: map[chan struct{}]bool{},
 	}

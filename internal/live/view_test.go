@@ -250,16 +250,20 @@ func TestProcessIsOneCaller(t *testing.T) {
 	process(8, "shop.py", "127.0.0.1:4003", 5)
 	for i := range 2 { // another host, as the server's end counts its calls
 		v.Sample(recording.Sample{
-			Source: recording.SourceTap, Subject: "a:1", Name: recording.CallsFromPrefix + "10.0.0.7", Value: float64(3 + i),
+			Source: recording.SourceTap, Subject: "a:1", Name: recording.CallsFromPrefix + "10.0.0.7",
+			Value: float64(3 + i),
 		})
 	}
 	before := v.Callers()
-	if len(before) != 3 || before[2].Name != "10.0.0.7" || before[2].Calls != 4 || before[0].Name != "shop.py[8]" || before[0].Calls != 25 || before[1].Name != "flood.py[7]" {
+	if len(before) != 3 || before[0].Name != "shop.py[8]" || before[0].Calls != 25 ||
+		before[1].Name != "flood.py[7]" || before[2].Name != "10.0.0.7" || before[2].Calls != 4 {
 		t.Fatalf("%+v", before)
 	}
 	const short = 5000 // processes
 	for i := range short {
-		d := recording.ConnDetail{Client: "127.0.0.1:5000", Side: recording.Client, Comm: "redis-cli", PID: 100 + i, Calls: 2}
+		d := recording.ConnDetail{
+			Client: "127.0.0.1:5000", Side: recording.Client, Comm: "redis-cli", PID: 100 + i, Calls: 2,
+		}
 		for _, kind := range []string{recording.KindOpen, recording.KindClose} {
 			v.Event(recording.Event{
 				TimeNs: 99e9, Source: recording.SourceTap, Subject: "a:1", Kind: kind, Detail: recording.Detail(d),

@@ -68,8 +68,8 @@ const (
 // connection that counted, the command, and the first word of the error: "error_replies.server.CLIENT LIST.NOPERM".
 const ErrorRepliesPrefix = "error_replies."
 
-// CallsFromPrefix begins the names of the samples of the tap that count the calls that came from other hosts, where only
-// the server's end is seen; then comes the host's address, or CallsFromOthers for those beyond a number of hosts:
+// CallsFromPrefix begins the names of the samples of the tap that count the calls that came from other hosts, where
+// only the server's end is seen; then comes the host's address, or CallsFromOthers for those beyond a number of hosts:
 // "calls_from.10.0.0.7".
 const (
 	CallsFromPrefix = "calls_from."

@@ -32,8 +32,8 @@ type ConnEnds struct {
 	Nagle string `json:"nagle,omitempty"`
 }
 
-// SnapshotProgram is the name of the snapshot of a process that calls (subject ProcessPrefix and its number), written when
-// it is first seen; its body is a Program.
+// SnapshotProgram is the name of the snapshot of a process that calls (subject ProcessPrefix and its number), written
+// when it is first seen; its body is a Program.
 const SnapshotProgram = "program"
 
 // Program is what a process runs, and for whom. Nothing of its arguments but the name of a script, a module or a jar is

@@ -18,8 +18,8 @@ const (
 	leastOfBlame = 0.1
 )
 
-// blame adds culprits, up to maxCulprits in all.
-func (f *Finding) blame(more ...facts.Culprit) {
+// Blame adds culprits, up to maxCulprits in all.
+func (f *Finding) Blame(more ...facts.Culprit) {
 	f.Culprits = facts.JoinCulprits(f.Culprits, more)
 	f.Culprits = f.Culprits[:min(len(f.Culprits), maxCulprits)]
 }
@@ -58,6 +58,6 @@ func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.who.Key(), b.who.Key()))
 	})
 	for _, t := range most {
-		f.blame(t.who.Culprit(strings.Join(t.commands, ", ")))
+		f.Blame(t.who.Culprit(strings.Join(t.commands, ", ")))
 	}
 }

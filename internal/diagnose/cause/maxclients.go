@@ -128,7 +128,7 @@ func (f *Finding) blameCrowds(crowds []facts.Crowd) {
 	}
 	for _, c := range crowds {
 		if float64(c.Connections) >= mostOfCrowd*float64(all) {
-			f.blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
+			f.Blame(c.Who.Culprit(fmt.Sprintf("%d of %s", c.Connections, format.Count(all, "connection"))))
 		}
 	}
 }

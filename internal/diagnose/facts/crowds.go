@@ -18,8 +18,8 @@ type Crowd struct {
 	Connections int
 }
 
-// Crowds are who had the connections to the node when CLIENT LIST had most of them, those with most first. Without CLIENT
-// LIST they are the processes of this host whose connections the host source saw.
+// Crowds are who had the connections to the node when CLIENT LIST had most of them, those with most first. Without
+// CLIENT LIST they are the processes of this host whose connections were seen.
 func (n *Node) Crowds() []Crowd {
 	byKey := map[string]*Crowd{}
 	add := func(w Who) {

@@ -12,9 +12,12 @@ import (
 // and a slow call whose process is not known is the caller's that has its connection.
 func TestCallers(t *testing.T) {
 	for scenario, want := range map[string]verdict.Caller{ // the one that lost most
-		"hot-shard-or-hot-key":           {Name: "rueidis", Processes: 1, PID: 10484, Library: "rueidis 1.0.79", SlowCalls: 880},
-		"lb-hop":                         {Name: "go-redis-v9", Processes: 1, PID: 10627, SlowCalls: 1301},
-		"fanout-slowest-shard-twemproxy": {Name: "nutcracker", Processes: 1, PID: 10727, SlowCalls: 80}, // not a node
+		"hot-shard-or-hot-key": {
+			Name: "rueidis", Processes: 1, PID: 10484, Library: "rueidis 1.0.79", SlowCalls: 880,
+		},
+		"lb-hop": {Name: "go-redis-v9", Processes: 1, PID: 10627, SlowCalls: 1301},
+		// not a node
+		"fanout-slowest-shard-twemproxy": {Name: "nutcracker", Processes: 1, PID: 10727, SlowCalls: 80},
 		"dial-herd-or-serialised-dial": {
 			Name: "go-redis-v9", Processes: 5, Library: "go-redis 9.23.0", SlowCalls: 253, ClientNames: "orders",
 		},
@@ -46,7 +49,9 @@ func TestCallers(t *testing.T) {
 	rec := corpus.Open(t, "server-cfs-throttled")
 	rec.Snapshot(recording.Snapshot{
 		Source: recording.SourceTap, Subject: recording.ProcessPrefix + "32357", Name: recording.SnapshotProgram,
-		Body: recording.Detail(recording.Program{Comm: "sp.grade", Name: "flood.py", User: "app", Unit: "flood.service"}),
+		Body: recording.Detail(recording.Program{
+			Comm: "sp.grade", Name: "flood.py", User: "app", Unit: "flood.service",
+		}),
 	})
 	got := verdict.Diagnose(rec, "test").Callers[0]
 	if got.Name != "flood.py" || got.PID != 32357 || got.User != "app" || got.Unit != "flood.service" {

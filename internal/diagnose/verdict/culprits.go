@@ -17,7 +17,7 @@ func blame(c *facts.Case, found []cause.Finding) {
 		f := &found[i]
 		for _, change := range f.Changes {
 			if change.ByMechanism {
-				f.Culprits = facts.JoinCulprits(f.Culprits, sentBy(c, change))
+				f.Blame(sentBy(c, change)...)
 			}
 		}
 		if len(f.Culprits) == 0 {
@@ -61,9 +61,5 @@ func sentBy(c *facts.Case, change changes.Cited) (out []facts.Culprit) {
 			out = append(out, whos[key].Culprit(what))
 		}
 	}
-	return out[:min(len(out), culpritsOfChange)]
+	return out
 }
-
-// culpritsOfChange is how many of those who made a change a finding has.
-// Bound: arithmetic, the size of a list.
-const culpritsOfChange = 3

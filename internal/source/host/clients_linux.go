@@ -159,8 +159,8 @@ func countOwned(owners map[uint64]int) map[int]int {
 	return count
 }
 
-// recordEnds writes which process has each connection, as far as it was not written yet, and what the process runs: also
-// of connections from before the watch on which nothing is sent.
+// recordEnds writes which process has each connection, as far as it was not written yet, and what the process runs:
+// also of connections from before the watch on which nothing is sent.
 func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]int) {
 	before, room := w.ends, maxNewEnds
 	if before == nil {

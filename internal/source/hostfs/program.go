@@ -11,17 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// Program is what a process runs, and for whom. Nothing of its arguments but the name of a script, a module or a jar is
-// kept: there may be passwords among them. What may not be read is empty.
+// Program is what a process runs, and for whom. Nothing of its arguments but the name of a script, a module or a jar
+// is kept: there may be passwords among them. What may not be read is empty.
 type Program struct {
-	Comm string `json:"comm"` // name of its main thread, as in ps
-	// Name is what its command line runs: "worker.py", "celery", "app.jar", "redis-cli", or where it tells no script the
-	// interpreter ("python3"); empty where it has no command line any more, as it ends. At most 40 bytes of letters, digits and ._@+-
-	Name      string `json:"name"`
-	User      string `json:"user,omitempty"`      // its effective user by the host's /etc/passwd, else the number
-	Unit      string `json:"unit,omitempty"`      // of systemd
-	Container string `json:"container,omitempty"` // id
-	Pod       string `json:"pod,omitempty"`       // of Kubernetes, uid
+	Comm string // name of its main thread, as in ps
+	// Name is what its command line runs: "worker.py", "celery", "app.jar", "redis-cli", or where it tells no script
+	// the interpreter ("python3"); empty where it has no command line any more, as it ends. At most 40 bytes of
+	// letters, digits and ._@+-:/
+	Name      string
+	User      string // its effective user by the host's /etc/passwd, else the number
+	Unit      string // of systemd
+	Container string // id
+	Pod       string // of Kubernetes, uid
 }
 
 // Bounds of what is read of a process, which decides how long its command line is.
@@ -130,7 +131,10 @@ var interpreters = []interpreter{
 	},
 	{names: []string{"ruby", "jruby"}, takes: []string{"-r", "-I", "-C", "-E"}, inline: []string{"-e"}},
 	{names: []string{"perl"}, takes: []string{"-I"}, inline: []string{"-e", "-E"}},
-	{names: []string{"php", "php-cli"}, takes: []string{"-c", "-d", "-z"}, tells: []string{"-f"}, inline: []string{"-r"}},
+	{
+		names: []string{"php", "php-cli"}, takes: []string{"-c", "-d", "-z"}, tells: []string{"-f"},
+		inline: []string{"-r"},
+	},
 	{names: []string{"bash", "sh", "dash", "zsh"}, takes: []string{"-o", "-O"}, inline: []string{"-c"}},
 }
 

@@ -17,8 +17,8 @@ type programs struct {
 	room  int               // and how many may still be read in it
 }
 
-// programsPerSecond bounds how many processes are looked at: each costs 50 µs. Of those beyond it the name of the thread
-// is known.
+// programsPerSecond bounds how many processes are looked at: each costs about 50 µs. Of those beyond it what the kernel
+// told is known.
 const programsPerSecond = 64
 
 // process is one by its number.

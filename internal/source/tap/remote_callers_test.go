@@ -10,8 +10,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// TestRemoteCallers: calls of other hosts are counted by host from the server's end, also those of connections that were
-// there before the watch and stay; those of this host are not: their own end has them.
+// TestRemoteCallers: calls of other hosts are counted by host from the server's end, also those of connections that
+// were there before the watch and stay; those of this host are not: their own end has them.
 func TestRemoteCallers(t *testing.T) {
 	rec, server := recording.New(), netip.MustParseAddrPort("10.0.0.1:6379")
 	r := newRecorder(Options{Clock: clock.New(), Sink: rec, Nodes: []Node{{Address: "redis", Remote: server}}},

@@ -1,5 +1,5 @@
-/* What processes run: the beginning of their arguments, when they first connect to a server. A process that ends at once,
- * such as a redis-cli of a script, is gone before /proc is read. */
+/* What processes run: the beginning of their arguments, when they first connect to a server. A process that ends at
+ * once, such as a redis-cli of a script, is gone before /proc is read. */
 #ifndef SLOWPATH_PROGRAMS_H
 #define SLOWPATH_PROGRAMS_H
 
