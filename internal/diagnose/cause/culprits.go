@@ -35,10 +35,10 @@ func (f *Finding) blameCommands(n *facts.Node, ss []account.Suspect) {
 	for _, s := range ss {
 		ns := s.DurationNs * int64(max(s.Count, 1))
 		all += ns
-		w := n.WhoSent(s)
-		if s.Command == "" || !w.Known() {
-			continue
+		if s.Command == "" || s.Client == "" && s.Process == "" {
+			continue // that a client's last command was the same says little
 		}
+		w := n.WhoSent(s)
 		t := by[w.Key()]
 		if t == nil {
 			t = &sum{who: w}

@@ -16,8 +16,8 @@ func (n *Node) ClientText(s account.Suspect) string {
 }
 
 // WhoSent is the client of a suspect. Where no source has its address, it is who sent such a command that changed the
-// server, or else a client whose last command it was; where
-// CLIENT LIST does not have its connection, its library is that of others of its process, or else of its host.
+// server, or else a client whose last command it was; where CLIENT LIST does not have its connection, its library is
+// that of others of its process, or else of its host.
 func (n *Node) WhoSent(s account.Suspect) Who {
 	if s.Client == "" && s.Process == "" {
 		for _, a := range n.AdminCommands() {

@@ -29,7 +29,6 @@ type Program struct {
 const (
 	maxProgramName = 40      // with its number a process is a label of a metric, of at most 64 bytes
 	maxCommandLine = 4 << 10 // bytes: options of a JVM fill kilobytes
-	maxPasswd      = 1 << 20
 )
 
 // Reader is the part of FS by which ProgramOf reads.
@@ -51,26 +50,22 @@ func ProgramOf(fs Reader, pid int) (Program, bool) {
 			p.User = UserName(fs, uid)
 		}
 	}
-	args, _ := readStart(fs, dir+"/cmdline", maxCommandLine)
-	p.Name = ProgramName(args)
+	p.Name = ProgramName(readStart(fs, dir+"/cmdline", maxCommandLine))
 	groups, _ := fs.ReadFile(dir + "/cgroup")
 	p.Pod, p.Container, p.Unit = OwnerOf(string(groups))
 	return p, true
 }
 
-// readStart reads the first bytes of a file.
-func readStart(fs Reader, name string, most int) ([]byte, error) {
+// readStart reads the first bytes of a file; none where that is not possible.
+func readStart(fs Reader, name string, most int) []byte {
 	f, err := fs.Open(name)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	defer f.Close()
 	b := make([]byte, most)
-	n, err := f.ReadAt(b, 0)
-	if n > 0 {
-		err = nil
-	}
-	return b[:n], err
+	n, _ := f.ReadAt(b, 0)
+	return b[:n]
 }
 
 // StatusField is the text of a "Name:\tvalue" line of /proc/PID/status.
@@ -86,7 +81,7 @@ func StatusField(status []byte, name string) string {
 // UserName is the name of a user by /etc/passwd; the number where it has none.
 func UserName(fs Reader, number int) string {
 	uid := strconv.Itoa(number)
-	passwd, _ := readStart(fs, "/etc/passwd", maxPasswd)
+	passwd, _ := fs.ReadFile("/etc/passwd")
 	for line := range bytes.Lines(passwd) {
 		if f := bytes.SplitN(line, []byte(":"), 4); len(f) == 4 && string(f[2]) == uid {
 			return cleanName(string(f[0]))
