@@ -6,8 +6,8 @@ import (
 	"slowpath/internal/recording"
 )
 
-// wholeOf are the parts of a call, ordered and disjoint, with what they leave open: together they are the call. segs are
-// ordered, as a source writes them.
+// wholeOf are the parts of a call, ordered and disjoint, with what they leave open: together they are the call. segs
+// are ordered, as a source writes them.
 func wholeOf(c recording.Call, segs []recording.Segment) []recording.Segment {
 	out := make([]recording.Segment, 0, len(segs)+1)
 	at := c.IntendedNs

@@ -41,7 +41,7 @@ type node struct {
 	seconds map[int64]*second
 	ops     map[string]bool // commands that have a place of their own
 	errors  map[string]float64
-	// The fastest call of users at the clients' end, of slowpath on its kept connection, and on fresh ones; 0: none yet.
+	// The fastest call of users at the clients' end, of slowpath on its kept connection, and on fresh ones; 0: none.
 	usersMinNs, keptMinNs, freshMinNs int64
 }
 
@@ -50,7 +50,7 @@ type second struct {
 	kept, fresh                             Latencies           // slowpath's own, by connection
 	atServer, atClient                      map[string]*counted // of users, by command
 	ownFailed, failedAtServer, failedClient int64
-	usersMaxNs                              map[string]int64 // by command, of calls that were recorded one by one: exact
+	usersMaxNs                              map[string]int64 // by command, of those recorded one by one
 }
 
 // otherOps has the calls of commands beyond maxOps.
@@ -171,7 +171,8 @@ func (v *View) threshold() int64 {
 	return min(max(slowFloor, slowTimes*cmp.Or(kept, fresh, users)), slowCeiling)
 }
 
-// slowNs is from when on a call is slow: on a fresh connection it takes the round trips of a handshake more than others.
+// slowNs is from when on a call is slow: on a fresh connection it takes the round trips of a handshake more than
+// others.
 func (v *View) slowNs(c recording.Call) int64 {
 	n := v.nodes[c.Node]
 	if n == nil || c.Source != recording.SourceProbe || c.Conn != connFresh {
@@ -229,8 +230,8 @@ func (v *View) countCall(c SlowCall) {
 	}
 }
 
-// recordedMaxNs are the times of the slowest users' calls that were recorded one by one, of a command or of all (empty),
-// that ended in a second, or in one beside it: the tap counts between two reads, and not by the clock.
+// recordedMaxNs are the times of the slowest users' calls that were recorded one by one, of a command or of all
+// (empty), that ended in a second, or in one beside it: the tap counts between two reads, and not by the clock.
 func (n *node) recordedMaxNs(at int64, op string) (ns []int64) {
 	for near := at - 1; near <= at+1; near++ {
 		s, most := n.seconds[near], int64(0)

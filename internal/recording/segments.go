@@ -51,8 +51,8 @@ func (r *Recording) sortSegments() {
 	}
 }
 
-// OwnDelayNs is the part of a call of the probe in which slowpath's own process was late, in nanoseconds, by the segments
-// that the probe measured. It is in no latency (docs/decisions/0006-observers-own-delay.md).
+// OwnDelayNs is the part of a call of the probe in which slowpath's own process was late, in nanoseconds, by the
+// segments that the probe measured. It is in no latency (docs/decisions/0006-observers-own-delay.md).
 func OwnDelayNs(c Call, segs []Segment) (ns int64) {
 	if c.Source != SourceProbe {
 		return 0

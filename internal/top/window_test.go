@@ -75,7 +75,8 @@ func TestJudgeInBackground(t *testing.T) {
 	rec := wholeRecording(t, "slow-command")
 	p := play(rec)
 	got := make(chan Verdict, 1)
-	j := NewJudge(p.window, clock.New(), "test", func() uint64 { return 0 }, func(v Verdict, _ *account.Ledger) { got <- v })
+	publish := func(v Verdict, _ *account.Ledger) { got <- v }
+	j := NewJudge(p.window, clock.New(), "test", func() uint64 { return 0 }, publish)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan struct{})
 	go func() { j.Run(ctx); close(ended) }()

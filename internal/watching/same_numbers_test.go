@@ -69,7 +69,8 @@ func compareViews(t *testing.T, rec *recording.Recording, v *live.View, m *metri
 	diagnosisAddsUp(t, d, slowOfCallers(l))
 	textSays(t, d)
 	frame := (&top.Collector{View: v, Clock: c}).Frame().Document()
-	// Of several nodes a live view chooses the end for each. Old recordings count slowpath's own calls among the users'.
+	// Of several nodes a live view chooses the end for each. Old recordings count slowpath's own calls among the
+	// users'.
 	for _, p := range d.Populations {
 		switch {
 		case len(rec.Nodes()) > 1 || !rec.OwnCallsApart():

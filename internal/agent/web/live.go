@@ -88,7 +88,8 @@ func slowCalls(all []live.SlowCall) []SlowCall {
 		one := SlowCall{
 			Number: c.Number, Time: time.Unix(0, c.Call.IntendedNs).UTC(), Whose: string(c.Whose), Op: bound(c.Call.Op),
 			Node: bound(c.Call.Node), Client: bound(c.Call.Conn), Process: bound(c.Call.Client),
-			Ns: c.Call.EndNs - c.Call.IntendedNs, OwnDelayNs: c.OwnDelayNs, Error: bound(c.Call.Error), Segments: make([]Segment, 0, len(c.Segments)),
+			Ns: c.Call.EndNs - c.Call.IntendedNs, OwnDelayNs: c.OwnDelayNs, Error: bound(c.Call.Error),
+			Segments: make([]Segment, 0, len(c.Segments)),
 		}
 		for _, s := range c.Segments {
 			one.Segments = append(one.Segments, Segment{

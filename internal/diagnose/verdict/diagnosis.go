@@ -88,8 +88,8 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
-	// FreshSlowThresholdNs is that of slowpath's calls on new connections, where it is longer: these take the round trips
-	// of a handshake more than others.
+	// FreshSlowThresholdNs is that of slowpath's calls on new connections, where it is longer: these take the round
+	// trips of a handshake more than others.
 	FreshSlowThresholdNs int64 `json:"fresh_slow_threshold_ns,omitempty"`
 	// Calls of the server's users that the tap saw. The other values are of slowpath's own calls, where it
 	// made any.
