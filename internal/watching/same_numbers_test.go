@@ -13,6 +13,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/web"
@@ -291,7 +292,7 @@ func ofUsers(one *dto.Metric) bool {
 // callsAddUp: the parts of each slow call that the page shows add up to it.
 func callsAddUp(t *testing.T, v *live.View) {
 	t.Helper()
-	store, err := incidents.Open(t.TempDir(), incidents.Limits{})
+	store, err := incidents.Open(foldertest.Open(t, t.TempDir()), incidents.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
