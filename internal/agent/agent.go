@@ -17,6 +17,7 @@ import (
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/clock"
 	"slowpath/internal/live"
+	"slowpath/internal/live/accounting"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 )
@@ -48,6 +49,7 @@ type Agent struct {
 	store    *incidents.Store
 	history  *incidents.History
 	view     *live.View
+	recent   *accounting.Recent
 	since    time.Time
 	servers  servers
 	budget   *budget
@@ -89,6 +91,7 @@ func Open(o Options) (*Agent, error) {
 	}
 	slow, _ := time.ParseDuration(o.Watch.Slow) // "auto" is 0
 	a.view = live.New(live.Options{Keep: viewKeep, Slow: slow, Clock: a.clock})
+	a.recent = accounting.New(a.view, a.clock)
 	a.budget = newBudget(a)
 	a.episodes = newEpisodes(a)
 	return a, nil
@@ -168,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	all.Go(func() { a.watch(ctx) })
 	all.Go(func() { a.judgeSeconds(ctx) })
 	all.Go(func() { a.keepMinutes(ctx) })
+	all.Go(func() { a.recent.Run(ctx) })
 	all.Go(func() { a.budget.keep(ctx) })
 	all.Go(func() { feedWatchdog(ctx, a.alive) })
 	tellSystemd(systemdReady)

@@ -139,7 +139,7 @@ func (a *Agent) watchOnce(ctx context.Context) error {
 // sink takes all rows of a watch.
 func (a *Agent) sink() recording.ProfileSink {
 	a.ring.Begin()
-	sinks := []recording.ProfileSink{a.ring, a.view}
+	sinks := []recording.ProfileSink{a.ring, a.view, a.recent.Sink()}
 	if a.o.Beside != nil {
 		sinks = append(sinks, a.o.Beside)
 	}

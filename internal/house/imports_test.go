@@ -93,7 +93,7 @@ var layers = map[string]int{
 	"internal/topology/watch":    2,
 	"internal/topology/views":    4,
 
-	"internal/live": 2,
+	"internal/live": 2, "internal/live/accounting": 3,
 
 	"internal/report":             8,
 	"internal/report/layout":      0,

@@ -49,6 +49,19 @@ func (l *Latencies) Merge(o Latencies) {
 	l.maxNs = max(l.maxNs, o.maxNs)
 }
 
+// slowest learns from calls that were recorded one by one, and may be among these, how long the slowest took exactly.
+// Of a step the lower end counts: no call is said to have taken longer than it did.
+func (l *Latencies) slowest(recordedNs []int64) {
+	width := l.maxNs >> stepBits
+	most := l.maxNs + width
+	l.maxNs -= width
+	for _, ns := range recordedNs {
+		if ns <= most {
+			l.maxNs = max(l.maxNs, ns)
+		}
+	}
+}
+
 // Calls is how many there are.
 func (l Latencies) Calls() int64 { return l.calls }
 

@@ -26,7 +26,14 @@ type Second struct {
 type Op struct {
 	Node      string
 	Op        string
+	Slow      int64
 	Latencies Latencies
+}
+
+// counted are calls of one command in one second.
+type counted struct {
+	Latencies
+	slow int64
 }
 
 // node is what is kept of one node.
@@ -34,14 +41,16 @@ type node struct {
 	seconds map[int64]*second
 	ops     map[string]bool // commands that have a place of their own
 	errors  map[string]float64
-	minNs   int64 // the fastest call of users at the clients' end, or of slowpath; 0: none yet
+	// The fastest call of users at the clients' end, of slowpath on its kept connection, and on fresh ones; 0: none.
+	usersMinNs, keptMinNs, freshMinNs int64
 }
 
 // second is what the sources said of one second of a node.
 type second struct {
-	own                                     Latencies
-	atServer, atClient                      map[string]*Latencies // of users, by command
+	kept, fresh                             Latencies           // slowpath's own, by connection
+	atServer, atClient                      map[string]*counted // of users, by command
 	ownFailed, failedAtServer, failedClient int64
+	usersMaxNs                              map[string]int64 // by command, of those recorded one by one
 }
 
 // otherOps has the calls of commands beyond maxOps.
@@ -51,35 +60,41 @@ const otherOps = "other"
 func (v *View) Histogram(h recording.Histogram) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	at := h.Second
-	if h.Source == recording.SourceTap {
-		at-- // it bears the second in which it was read, after the calls
-	}
 	v.advance(h.Second)
-	s := v.second(h.Node, at)
+	if h.Source != recording.SourceTap {
+		return // slowpath's own calls are counted one by one
+	}
+	s := v.second(h.Node, h.Second-1) // it bears the second in which it was read, after the calls
 	where, op, _ := strings.Cut(h.Op, " ")
 	if s == nil {
 		return
 	}
-	into := &s.own
-	switch {
-	case h.Source == recording.SourceTap && where == recording.Server:
-		into = v.of(h.Node, s.atServer, op)
-	case h.Source == recording.SourceTap:
-		into = v.of(h.Node, s.atClient, op)
-	case h.Source != recording.SourceProbe:
-		return
+	by := s.atClient
+	if where == recording.Server {
+		by = s.atServer
 	}
-	v.reader.Each(h.HDR, into.Add)
-	if least := into.MinNs(); least > 0 && where != recording.Server {
-		if n := v.nodes[h.Node]; n.minNs == 0 || least < n.minNs {
-			n.minNs = least
+	into, slow := v.of(h.Node, by, op), v.threshold()
+	v.reader.Each(h.HDR, func(ns, calls int64) {
+		into.Add(ns, calls)
+		if ns >= slow {
+			into.slow += calls
 		}
+	})
+	if least := into.MinNs(); where != recording.Server {
+		lower(&v.nodes[h.Node].usersMinNs, least)
 	}
 }
 
 // of is where the calls of a command are counted. v.mu is held.
-func (v *View) of(address string, by map[string]*Latencies, op string) *Latencies {
+func (v *View) of(address string, by map[string]*counted, op string) *counted {
+	if op = v.placeOf(address, op); by[op] == nil {
+		by[op] = &counted{}
+	}
+	return by[op]
+}
+
+// placeOf is the name under which calls of a command are counted. v.mu is held.
+func (v *View) placeOf(address, op string) string {
 	n := v.nodes[address]
 	if !n.ops[op] {
 		if len(n.ops) >= maxOps {
@@ -87,10 +102,7 @@ func (v *View) of(address string, by map[string]*Latencies, op string) *Latencie
 		}
 		n.ops[op] = true
 	}
-	if by[op] == nil {
-		by[op] = &Latencies{}
-	}
-	return by[op]
+	return op
 }
 
 // second is that of a node, nil where there is no room for it. v.mu is held.
@@ -109,7 +121,9 @@ func (v *View) second(address string, at int64) *second {
 		if at < now-v.seconds || at > now+complete {
 			return nil // too old, or of a clock that is not ours
 		}
-		s = &second{atServer: map[string]*Latencies{}, atClient: map[string]*Latencies{}}
+		s = &second{
+			atServer: map[string]*counted{}, atClient: map[string]*counted{}, usersMaxNs: map[string]int64{},
+		}
 		n.seconds[at] = s
 		for old := range n.seconds {
 			if old < now-v.seconds {
@@ -121,8 +135,8 @@ func (v *View) second(address string, at int64) *second {
 }
 
 // users are all calls of users, by the end where most were seen.
-func (s *second) users() map[string]*Latencies {
-	count := func(by map[string]*Latencies) (n int64) {
+func (s *second) users() map[string]*counted {
+	count := func(by map[string]*counted) (n int64) {
 		for _, l := range by {
 			n += l.Calls()
 		}
@@ -141,16 +155,97 @@ func (v *View) Threshold() time.Duration {
 	return time.Duration(v.threshold())
 }
 
+// As in a verdict (docs/decisions/0003-automatic-slow-threshold.md).
+const slowFloor, slowTimes, slowCeiling = int64(5 * time.Millisecond), 3, int64(500 * time.Millisecond)
+
+// threshold is that of slowpath's kept connections, where it has none of its calls, and without any of the users'.
 func (v *View) threshold() int64 {
-	const floor, times, ceiling = int64(5 * time.Millisecond), 3, int64(500 * time.Millisecond)
 	if v.o.Slow > 0 {
 		return int64(v.o.Slow)
 	}
-	slowest := int64(0)
+	var users, kept, fresh int64
 	for _, n := range v.nodes {
-		slowest = max(slowest, n.minNs)
+		kept, fresh = max(kept, n.keptMinNs), max(fresh, n.freshMinNs)
+		lower(&users, n.usersMinNs)
 	}
-	return min(max(floor, times*slowest), ceiling)
+	return min(max(slowFloor, slowTimes*cmp.Or(kept, fresh, users)), slowCeiling)
+}
+
+// slowNs is from when on a call is slow: on a fresh connection it takes the round trips of a handshake more than
+// others.
+func (v *View) slowNs(c recording.Call) int64 {
+	n := v.nodes[c.Node]
+	if n == nil || c.Source != recording.SourceProbe || c.Conn != connFresh {
+		return v.threshold()
+	}
+	return v.freshThreshold(n)
+}
+
+func (v *View) freshThreshold(n *node) int64 {
+	if v.o.Slow > 0 {
+		return int64(v.o.Slow)
+	}
+	return min(max(v.threshold(), slowTimes*n.freshMinNs), slowCeiling)
+}
+
+// connFresh is recording.Call.Conn of slowpath's calls on new connections.
+const connFresh = "fresh"
+
+// fastest learns the time of a call of slowpath. v.mu is held.
+func (v *View) fastest(address, conn string, ns int64) {
+	n := v.nodes[address]
+	switch {
+	case n == nil:
+	case conn == connFresh:
+		lower(&n.freshMinNs, ns)
+	default:
+		lower(&n.keptMinNs, ns)
+	}
+}
+
+// lower makes least the lower one of two times, of which 0 is none.
+func lower(least *int64, ns int64) {
+	if ns > 0 && (*least == 0 || ns < *least) {
+		*least = ns
+	}
+}
+
+// countCall counts what the histograms do not say of a call. v.mu is held.
+func (v *View) countCall(c SlowCall) {
+	s := v.second(c.Call.Node, c.Call.EndNs/1e9)
+	switch {
+	case s == nil:
+	case c.Whose == Users:
+		op := v.placeOf(c.Call.Node, c.Call.Op)
+		s.usersMaxNs[op] = max(s.usersMaxNs[op], c.Ns())
+	default:
+		if c.Call.Conn == connFresh {
+			s.fresh.Add(c.Ns(), 1)
+		} else {
+			s.kept.Add(c.Ns(), 1)
+		}
+		if c.Call.Error != "" {
+			s.ownFailed++
+		}
+	}
+}
+
+// recordedMaxNs are the times of the slowest users' calls that were recorded one by one, of a command or of all
+// (empty), that ended in a second, or in one beside it: the tap counts between two reads, and not by the clock.
+func (n *node) recordedMaxNs(at int64, op string) (ns []int64) {
+	for near := at - 1; near <= at+1; near++ {
+		s, most := n.seconds[near], int64(0)
+		if s == nil {
+			continue
+		}
+		for of, one := range s.usersMaxNs {
+			if op == "" || of == op {
+				most = max(most, one)
+			}
+		}
+		ns = append(ns, most)
+	}
+	return ns
 }
 
 // Nodes are the nodes that had calls or failures, sorted.
@@ -183,12 +278,18 @@ func (v *View) Seconds(from, to int64) (out []Second) {
 			}
 			users := Second{Unix: at, Node: name, Whose: Users, Failed: max(s.failedAtServer, s.failedClient)}
 			for _, l := range s.users() {
-				users.Latencies.Merge(*l)
+				users.Latencies.Merge(l.Latencies)
+				users.Slow += l.slow
 			}
-			own := Second{Unix: at, Node: name, Whose: Own, Failed: s.ownFailed}
-			own.Latencies.Merge(s.own)
+			users.Latencies.slowest(n.recordedMaxNs(at, ""))
+			own := Second{
+				Unix: at, Node: name, Whose: Own, Failed: s.ownFailed,
+				Slow: s.kept.From(slow) + s.fresh.From(v.freshThreshold(n)),
+			}
+			own.Latencies.Merge(s.kept)
+			own.Latencies.Merge(s.fresh)
 			for _, one := range []Second{users, own} {
-				one.Calls, one.Slow = one.Latencies.Calls(), one.Latencies.From(slow)
+				one.Calls = one.Latencies.Calls()
 				if one.Calls+one.Failed > 0 {
 					out = append(out, one)
 				}
@@ -207,20 +308,23 @@ func (v *View) Ops(from, to int64) (out []Op) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, name := range v.nodeNames() {
-		sums := map[string]*Latencies{}
+		sums, recorded := map[string]*counted{}, map[string][]int64{}
 		for at, s := range v.nodes[name].seconds {
 			if at < from || at >= to {
 				continue
 			}
 			for op, l := range s.users() {
 				if sums[op] == nil {
-					sums[op] = &Latencies{}
+					sums[op] = &counted{}
 				}
-				sums[op].Merge(*l)
+				sums[op].Merge(l.Latencies)
+				sums[op].slow += l.slow
+				recorded[op] = append(recorded[op], v.nodes[name].recordedMaxNs(at, op)...)
 			}
 		}
 		for op, l := range sums {
-			out = append(out, Op{Node: name, Op: op, Latencies: *l})
+			l.slowest(recorded[op])
+			out = append(out, Op{Node: name, Op: op, Slow: l.slow, Latencies: l.Latencies})
 		}
 	}
 	slices.SortFunc(out, func(a, b Op) int {
@@ -232,8 +336,8 @@ func (v *View) Ops(from, to int64) (out []Op) {
 
 // countErrors counts how much a counter of error replies grew. v.mu is held.
 func (v *View) countErrors(s recording.Sample) {
-	side, _, code, ok := recording.ParseErrorReplies(s.Name)
-	if !ok || code == "MOVED" || code == "ASK" || code == "TRYAGAIN" {
+	side, op, code, ok := recording.ParseErrorReplies(s.Name)
+	if !ok || recording.ExpectedReply(op, code) || code == "MOVED" || code == "ASK" || code == "TRYAGAIN" {
 		return
 	}
 	in := v.second(s.Subject, s.TimeNs/1e9)

@@ -1,43 +1,38 @@
 package live
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"slowpath/internal/recording"
 )
 
 // SlowCall is a call that was slow, with its parts.
 type SlowCall struct {
-	Number   uint64 // grows by one for each
-	Whose    Whose
-	Call     recording.Call
-	Segments []recording.Segment // at most 64
+	Number uint64 // grows by one for each
+	Whose  Whose
+	Call   recording.Call
+	// Segments are ordered, disjoint, and add up to the call: those of its account once that is known (View.Account),
+	// until then those that its source measured, and what these leave open is unexplained. At most 64.
+	Segments []recording.Segment
+	// OwnDelayNs is the part of the call in which slowpath's own process waited for a CPU. It counts in no latency.
+	OwnDelayNs int64
 }
 
-// Ns is how long it took, from when it was due.
-func (s SlowCall) Ns() int64 { return s.Call.EndNs - s.Call.IntendedNs }
-
-// Wait is what slow calls that are kept waited for.
-type Wait struct {
-	Actor, State, Culprit string // as in recording.Segment
-	Calls                 int
-	Ns                    int64 // in all
-}
+// Ns is how long it took, from when it was due, without slowpath's own delay.
+func (s SlowCall) Ns() int64 { return s.Call.EndNs - s.Call.IntendedNs - s.OwnDelayNs }
 
 // Call implements recording.Sink.
 func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.advance(c.EndNs / 1e9)
-	whose := Users
+	call := SlowCall{Whose: Users, Call: c, OwnDelayNs: recording.OwnDelayNs(c, segs)}
 	switch c.Source {
 	case recording.SourceProbe:
-		whose = Own
-		if s := v.second(c.Node, c.EndNs/1e9); s != nil && c.Error != "" {
-			s.ownFailed++
+		call.Whose = Own
+		if c.Error == "" {
+			v.fastest(c.Node, c.Conn, call.Ns())
 		}
 	case recording.SourceTap:
 		name, pid := splitProcess(c.Client)
@@ -45,18 +40,49 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 	default:
 		return
 	}
-	if c.EndNs-c.IntendedNs < v.threshold() {
+	v.countCall(call)
+	if call.Ns() < v.slowNs(c) {
+		return
+	}
+	call.Segments = wholeOf(c, segs)
+	if v.otherEnd(call) {
 		return
 	}
 	v.numbered++
-	v.slow = append(v.slow, SlowCall{v.numbered, whose, c, slices.Clone(segs[:min(len(segs), maxParts)])})
-	if len(v.slow)%trimEvery == 0 {
+	call.Number = v.numbered
+	v.slow = append(v.slow, call)
+	if len(v.slow)%forgetEvery == 0 {
 		v.trimSlow()
 	}
 }
 
-// trimEvery is after how many slow calls those are forgotten that are not kept: each takes a kilobyte or more.
-const trimEvery = maxSlow / 16
+// forgetEvery is after how many slow calls those are forgotten that are not kept: each takes a kilobyte or more.
+const forgetEvery = maxSlow / 16
+
+// otherEnds is how many calls back the other end's view of a call may be.
+const otherEnds = 64
+
+// otherEnd reports whether a call is known from its other end: the client's view, which has the server's in it, counts.
+// v.mu is held.
+func (v *View) otherEnd(c SlowCall) bool {
+	in := func(inner, outer recording.Call) bool {
+		return inner.Side == recording.Server && outer.Side != recording.Server && inner.Conn == outer.Conn &&
+			inner.Op == outer.Op && inner.IntendedNs >= outer.IntendedNs && inner.EndNs <= outer.EndNs
+	}
+	for i := len(v.slow) - 1; c.Whose == Users && i >= max(len(v.slow)-otherEnds, 0); i-- {
+		known := &v.slow[i]
+		switch {
+		case known.Whose != Users:
+		case in(c.Call, known.Call):
+			return true
+		case in(known.Call, c.Call):
+			c.Number = known.Number
+			*known = c
+			return true
+		}
+	}
+	return false
+}
 
 // trimSlow forgets the slow calls that are not kept, where they are a quarter of all. v.mu is held.
 func (v *View) trimSlow() {
@@ -82,41 +108,6 @@ func (v *View) Slow(limit int) []SlowCall {
 	kept := v.recent()
 	out := slices.Clone(kept[max(len(kept)-limit, 0):])
 	slices.Reverse(out)
-	return out
-}
-
-// Waits are what the slow calls that ended in [from, to), in seconds, waited for, the longest first.
-func (v *View) Waits(from, to int64) []Wait {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	sums := map[[3]string]*Wait{}
-	for _, s := range v.recent() {
-		if at := s.Call.EndNs / 1e9; at < from || at >= to {
-			continue
-		}
-		counted := map[*Wait]bool{}
-		for _, p := range s.Segments {
-			what, _, _ := strings.Cut(p.Culprit, " from ") // the command, not each client
-			k := [3]string{p.Actor, p.State, what}
-			w := sums[k]
-			if w == nil {
-				w = &Wait{Actor: p.Actor, State: p.State, Culprit: what}
-				sums[k] = w
-			}
-			w.Ns += max(p.ToNs-p.FromNs, 0)
-			if !counted[w] {
-				counted[w] = true
-				w.Calls++
-			}
-		}
-	}
-	out := make([]Wait, 0, len(sums))
-	for _, w := range sums {
-		out = append(out, *w)
-	}
-	slices.SortFunc(out, func(a, b Wait) int {
-		return cmp.Or(cmp.Compare(b.Ns, a.Ns), strings.Compare(a.Actor+a.State+a.Culprit, b.Actor+b.State+b.Culprit))
-	})
 	return out
 }
 

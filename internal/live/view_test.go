@@ -96,9 +96,22 @@ func TestViewShowsWhoWaits(t *testing.T) {
 	rec.Index()
 	v := replay(rec)
 	start, end := rec.Window()
-	waits := v.Waits(start/1e9, end/1e9+1)
-	if len(waits) == 0 || waits[0].Actor != recording.Server || waits[0].State != recording.Throttled {
-		t.Fatalf("%+v", waits[:min(len(waits), 3)])
+	throttled, all := int64(0), int64(0)
+	for _, s := range v.Slow(1 << 20) {
+		parts := int64(0)
+		for _, p := range s.Segments {
+			parts += p.ToNs - p.FromNs
+			if p.Actor == recording.Server && p.State == recording.Throttled {
+				throttled += p.ToNs - p.FromNs
+			}
+		}
+		if took := s.Call.EndNs - s.Call.IntendedNs; parts != took {
+			t.Fatalf("a call of %d ns has parts of %d ns", took, parts)
+		}
+		all += parts
+	}
+	if 2*throttled < all {
+		t.Fatalf("throttled for %d of %d ns", throttled, all)
 	}
 	callers := v.Callers()
 	if len(callers) == 0 || callers[0].Slow == 0 || callers[0].Calls == 0 || callers[0].LostNs == 0 {
@@ -150,17 +163,22 @@ func TestViewIsBounded(t *testing.T) {
 	}
 }
 
-// TestFailedCalls: error replies count by how much their counter grew, redirects do not, and calls that a close left
-// without a reply do.
+// TestFailedCalls: error replies count by how much their counter grew, redirects do not, nor what a library asks of a
+// server that cannot do it, and calls that a close left without a reply do.
 func TestFailedCalls(t *testing.T) {
 	now := int64(1_800_000_000)
 	v := live.New(live.Options{Clock: at(now * 1e9)})
-	count := func(second int64, code string, value float64) {
+	countOf := func(second int64, op, code string, value float64) {
 		v.Sample(recording.Sample{
 			Source: recording.SourceTap, Subject: "a:1", TimeNs: second * 1e9, Value: value,
-			Name: recording.ErrorRepliesName(recording.Server, "GET", code),
+			Name: recording.ErrorRepliesName(recording.Server, op, code),
 		})
 	}
+	count := func(second int64, code string, value float64) { countOf(second, "GET", code, value) }
+	for _, op := range []string{"CLIENT SETINFO", "CLIENT MAINT_NO", "HELLO"} {
+		countOf(now-10, op, "ERR", 3)
+	}
+	countOf(now-12, "HELLO", "WRONGPASS", 4)
 	count(now-10, "OOM", 3)
 	count(now-9, "OOM", 8)
 	count(now-9, "MOVED", 100)
@@ -176,7 +194,7 @@ func TestFailedCalls(t *testing.T) {
 	for _, s := range v.Seconds(now-20, now) {
 		failed = append(failed, s.Failed)
 	}
-	if !slices.Equal(failed, []int64{3, 7}) {
+	if !slices.Equal(failed, []int64{4, 3, 7}) {
 		t.Errorf("failed calls by second: %v", failed)
 	}
 }

@@ -19,6 +19,7 @@ const (
 	KindTCPInfo   = "tcp-info"   // probe, subject node: TCP_INFO of the socket of a slow call; Detail TCPDetail
 	KindBlindSpot = "blind-spot" // any source; Detail BlindSpot
 	KindUnseen    = "unseen"     // tap, recording: how much was missed or dropped; Detail Unseen
+	KindUnwatched = "unwatched"  // recording: between two watches nothing was watched
 	// host, subject node: the process of the server has ended; the process that listens there now; Detail ServerProcess
 	KindProcessEnded = "process-ended"
 	KindProcessFound = "process-found"

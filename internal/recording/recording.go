@@ -258,6 +258,18 @@ func (r *Recording) Window() (startNs, endNs int64) {
 	return startNs, max(startNs, endNs)
 }
 
+// WatchedNs is how much of [fromNs, toNs) was watched, in nanoseconds: a recording may be of several watches, with time
+// between them. What is divided by time is divided by this.
+func (r *Recording) WatchedNs(fromNs, toNs int64) int64 {
+	ns := toNs - fromNs
+	for _, e := range r.Events {
+		if e.Kind == KindUnwatched {
+			ns -= max(min(e.TimeNs+e.DurationNs, toNs)-max(e.TimeNs, fromNs), 0)
+		}
+	}
+	return max(ns, 0)
+}
+
 // Nodes lists the addresses of the watched servers.
 func (r *Recording) Nodes() []string {
 	var nodes []string

@@ -51,6 +51,20 @@ func (r *Recording) sortSegments() {
 	}
 }
 
+// OwnDelayNs is the part of a call of the probe in which slowpath's own process was late, in nanoseconds, by the
+// segments that the probe measured. It is in no latency (docs/decisions/0006-observers-own-delay.md).
+func OwnDelayNs(c Call, segs []Segment) (ns int64) {
+	if c.Source != SourceProbe {
+		return 0
+	}
+	for _, s := range segs {
+		if s.Actor == Client && s.State == RunQueue {
+			ns += max(min(s.ToNs, c.EndNs)-max(s.FromNs, c.IntendedNs), 0)
+		}
+	}
+	return min(ns, c.EndNs-c.IntendedNs)
+}
+
 // SegmentsOf are the segments of the call of an id, in the order in which they were added.
 func (r *Recording) SegmentsOf(call int64) []Segment {
 	p := r.segments[call]

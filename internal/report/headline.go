@@ -81,7 +81,7 @@ func watched(d verdict.Diagnosis) []string {
 	case n > 1:
 		out = append(out, format.Count(n, "node"))
 	}
-	if s := d.Window.Seconds; s > 0 && !math.IsInf(s, 0) {
+	if s := d.Window.Watched(); s > 0 && !math.IsInf(s, 0) {
 		window := fmt.Sprintf("%.0f s", s)
 		if !d.Window.Start.IsZero() {
 			window += d.Window.Start.UTC().Format(" from 2006-01-02 15:04:05 UTC")
@@ -89,7 +89,11 @@ func watched(d verdict.Diagnosis) []string {
 		out = append(out, window)
 	}
 	if ns := d.Latency.SlowThresholdNs; ns > 0 && len(d.Populations) > 0 {
-		out = append(out, "slow ≥ "+format.Brief(ns))
+		slow := "slow ≥ " + format.Brief(ns)
+		if fresh := d.Latency.FreshSlowThresholdNs; fresh > 0 {
+			slow += " (new connections " + format.Brief(fresh) + ")"
+		}
+		out = append(out, slow)
 	}
 	return out
 }

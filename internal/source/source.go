@@ -360,22 +360,11 @@ func (r *run) runSource(ctx context.Context, name string, n node, f func() error
 	}
 }
 
-// watchSelf records once per second how long this process waited for a CPU, which bounds how well it measures, and what
-// it used.
+// watchSelf records once per second what this process used.
 func (r *run) watchSelf(ctx context.Context) {
 	everySecond := time.NewTicker(time.Second)
 	defer everySecond.Stop()
-	delayEvery := 1
-	if r.Sparing {
-		delayEvery = 5 // it reads a file of each thread
-	}
-	for n := 0; ; n++ {
-		if ns, ok := r.delayEach(n, delayEvery); ok {
-			r.sink.Sample(recording.Sample{
-				TimeNs: r.Clock.Now(), Source: recording.SourceHost,
-				Subject: recording.SubjectSelf, Name: series.OwnDelay.Name, Value: float64(ns),
-			})
-		}
+	for {
 		r.sampleOwnCPU(r.Clock.Now()) // a part of the watch may be saved
 		select {
 		case <-ctx.Done():
@@ -383,14 +372,6 @@ func (r *run) watchSelf(ctx context.Context) {
 		case <-everySecond.C:
 		}
 	}
-}
-
-// delayEach is ownRunDelay in each of so many rounds.
-func (r *run) delayEach(round, every int) (ns int64, ok bool) {
-	if round%every != 0 {
-		return 0, false
-	}
-	return ownRunDelay(r.FS)
 }
 
 func (r *run) slow() time.Duration {

@@ -64,7 +64,6 @@ func (r *run) startTap() {
 		r.blind(r.nodes[0].address, b)
 	}
 	for _, n := range r.nodes {
-		observersOf(r.kernel, n)(n.observers)
 		if n.unnamed && n.proxy.PID == 0 && len(nodes) > 1 { // of a proxy on this host the calls are known
 			r.blind(n.address, recording.OwnCallsOfProxy(n.address))
 		}
@@ -102,7 +101,7 @@ func (r *run) tapNodes() []tap.Node {
 		if n.target.Network != "tcp" {
 			continue
 		}
-		t := tap.Node{Address: n.address, Proxy: n.proxy.PID}
+		t := tap.Node{Address: n.address, Proxy: n.proxy.PID, Observers: addressesOf(n.observers)}
 		if a, err := netip.ParseAddrPort(n.remote); err == nil {
 			t.Remote = a
 		}
@@ -125,16 +124,24 @@ func (r *run) calledNodes() map[netip.AddrPort]string {
 	return out
 }
 
+// addressesOf are the addresses of those clients that watch the node, too.
+func addressesOf(clients []server.Client) (out []netip.AddrPort) {
+	for _, c := range clients {
+		if a, err := netip.ParseAddrPort(c.Addr); err == nil && c.Observes() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // observersOf tells the tap which of a node's clients watch it, too: those that were there before the watch.
 func observersOf(kernel *tap.Tap, n node) func([]server.Client) {
 	if kernel == nil {
 		return nil
 	}
 	return func(clients []server.Client) {
-		for _, c := range clients {
-			if a, err := netip.ParseAddrPort(c.Addr); err == nil && c.Observes() {
-				kernel.Observe(n.address, a)
-			}
+		for _, a := range addressesOf(clients) {
+			kernel.Observe(n.address, a)
 		}
 	}
 }

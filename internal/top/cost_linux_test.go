@@ -87,7 +87,7 @@ func costOf(b *testing.B, rec *recording.Recording, spent *[4]time.Duration) (se
 		seconds++
 	}
 	j := NewJudge(w.Window, clock.New(), "test", nil, nil)
-	v, ok := j.judge()
+	v, _, ok := j.judge()
 	if !ok || v.Failed != "" {
 		b.Fatal("not judged ", v.Failed)
 	}

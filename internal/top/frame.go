@@ -63,10 +63,12 @@ type Call struct {
 	Others   int    // how many there are beside it
 	Row      recording.Call
 	Segments []recording.Segment
+	// OwnDelayNs is the part of the call in which slowpath's own process waited for a CPU.
+	OwnDelayNs int64
 }
 
-// Ns is how long the call took, from when it was due.
-func (c Call) Ns() int64 { return c.Row.EndNs - c.Row.IntendedNs }
+// Ns is how long the call took, from when it was due, without slowpath's own delay.
+func (c Call) Ns() int64 { return c.Row.EndNs - c.Row.IntendedNs - c.OwnDelayNs }
 
 // Caller is a process or a host that calls the servers. Its numbers are of the time that the view keeps.
 type Caller struct {

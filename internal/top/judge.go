@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/live"
 )
 
 // How often the last seconds are judged. Judging takes CPU time of this host: it may take a part of a core over time,
@@ -23,13 +25,13 @@ const (
 
 // Judge makes verdicts of the last seconds of a watch, in the background.
 type Judge struct {
-	Window  *Window
+	Window  *live.Window
 	Clock   clock.Clock
 	Version string
 	// Slow counts slow calls so far: whether something has happened since the last verdict.
 	Slow func() uint64
-	// Publish is given each verdict.
-	Publish func(Verdict)
+	// Publish is given each verdict, and the accounts that it was made of.
+	Publish func(Verdict, *account.Ledger)
 
 	asked  chan struct{}
 	began  int64         // nanoseconds since the epoch
@@ -40,7 +42,9 @@ type Judge struct {
 }
 
 // NewJudge makes one that has not judged yet.
-func NewJudge(w *Window, c clock.Clock, version string, slow func() uint64, publish func(Verdict)) *Judge {
+func NewJudge(w *live.Window, c clock.Clock, version string, slow func() uint64,
+	publish func(Verdict, *account.Ledger),
+) *Judge {
 	now := c.Now()
 	return &Judge{
 		Window: w, Clock: c, Version: version, Slow: slow, Publish: publish, asked: make(chan struct{}, 1),
@@ -71,13 +75,13 @@ func (j *Judge) Run(ctx context.Context) {
 		}
 		if slow := j.Slow(); wanted || j.due(j.Clock.Now(), slow) {
 			j.slow = slow
-			v, ok := j.judge()
+			v, ledger, ok := j.judge()
 			if !ok {
 				continue
 			}
 			j.left -= v.Took
 			j.last = j.Clock.Now()
-			j.Publish(v)
+			j.Publish(v, ledger)
 		}
 	}
 }
@@ -99,24 +103,25 @@ func (j *Judge) due(now int64, slow uint64) bool {
 }
 
 // judge judges the last seconds on a thread of low priority: the sources measure with theirs.
-func (j *Judge) judge() (v Verdict, ok bool) {
+func (j *Judge) judge() (v Verdict, l *account.Ledger, ok bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		took := lowPriority()
 		defer func() {
 			if failed := recover(); failed != nil { // the numbers go on
-				v, ok = Verdict{At: timeOf(j.Clock.Now()), Took: took(), Failed: fmt.Sprint(failed)}, true
+				v, l, ok = Verdict{At: timeOf(j.Clock.Now()), Took: took(), Failed: fmt.Sprint(failed)}, nil, true
 			}
 		}()
 		rec, begun := j.Window.Recording()
 		if !begun {
 			return
 		}
-		d := verdict.Of(facts.New(rec), j.Version)
+		c := facts.New(rec)
+		d := verdict.Of(c, j.Version)
 		from, to := rec.Window()
-		v, ok = Verdict{Diagnosis: d, At: timeOf(to), Of: time.Duration(to - from), Took: took()}, true
+		v, l, ok = Verdict{Diagnosis: d, At: timeOf(to), Of: time.Duration(to - from), Took: took()}, c.Ledger, true
 	}()
 	<-done
-	return v, ok
+	return v, l, ok
 }

@@ -14,7 +14,7 @@ func (m Model) numbers(s *screen, width int) []string {
 	rows := []struct {
 		name string
 		Numbers
-	}{{"your calls now", f.Users}, {"  last minute", f.UsersMinute}, {"slowpath's own", f.OwnMinute}}
+	}{{"your calls now", f.Users}, {"  last minute", f.UsersMinute}, {"own, last minute", f.OwnMinute}}
 	if width < foldWidth {
 		return m.foldedNumbers(s, width)
 	}
@@ -72,7 +72,7 @@ func (m Model) foldedNumbers(s *screen, width int) []string {
 		}
 	}
 	if f.UsersUnseen != "" {
-		return append(fold("slowpath's own", f.OwnMinute), s.unseenUsers(f, width)...)
+		return append(fold("own, last minute", f.OwnMinute), s.unseenUsers(f, width)...)
 	}
 	return append(fold("your calls", f.Users), fold("last minute", f.UsersMinute)...)
 }

@@ -46,11 +46,11 @@ func callLines(s *screen, c Call) []string {
 	return append(lines, "", s.p.In(layout.Dim, sizes+"; left and right: the calls after and before it"))
 }
 
-// worstOf is a slow call as a report has it. Its segments are those that its source measured.
+// worstOf is a slow call as a report has it.
 func worstOf(c Call) verdict.Worst {
 	w := verdict.Worst{
 		Time: timeOf(c.Row.IntendedNs), Source: c.Row.Source, Conn: c.Row.Conn, Client: c.Row.Client, Op: c.Row.Op,
-		Node: c.Row.Node, Ns: c.Ns(),
+		Node: c.Row.Node, Ns: c.Row.EndNs - c.Row.IntendedNs, OwnDelayNs: c.OwnDelayNs,
 	}
 	if c.Row.Source == ownSource {
 		w.Client = "slowpath"

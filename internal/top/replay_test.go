@@ -22,7 +22,7 @@ func (h *hands) Now() int64 { return h.ns }
 type played struct {
 	clock     *hands
 	view      *live.View
-	window    *Window
+	window    *live.Window
 	collector *Collector
 	frames    []Frame
 }
@@ -33,7 +33,7 @@ func play(rec *recording.Recording) *played {
 	start, end := rec.Window()
 	p := &played{clock: &hands{start}}
 	p.view = live.New(live.Options{Clock: p.clock})
-	p.window = NewWindow(p.clock, 0)
+	p.window = live.NewWindow(p.clock, 0)
 	p.collector = &Collector{View: p.view, Clock: p.clock}
 	sink := live.Tee(p.view, p.window)
 	for k, v := range rec.Meta {

@@ -12,7 +12,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"slowpath/internal/clock"
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/live"
+	"slowpath/internal/live/accounting"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -20,7 +22,7 @@ import (
 // Watch is what is shown of a watch: the view, the window that is judged, and the cost.
 type Watch struct {
 	View   *live.View
-	Window *Window
+	Window *live.Window
 	Meter  *Meter
 	Clock  clock.Clock
 
@@ -33,7 +35,7 @@ type Watch struct {
 // NewWatch makes an empty one. slow is the slow threshold, 0: automatic.
 func NewWatch(c clock.Clock, slow time.Duration, version string) *Watch {
 	w := &Watch{
-		View: live.New(live.Options{Slow: slow, Clock: c}), Window: NewWindow(c, 0), Meter: &Meter{}, Clock: c,
+		View: live.New(live.Options{Slow: slow, Clock: c}), Window: live.NewWindow(c, 0), Meter: &Meter{}, Clock: c,
 	}
 	w.collector = Collector{View: w.View, Clock: c, Cost: w.Meter}
 	w.judge = NewJudge(w.Window, c, version, w.slowCalls, w.judged)
@@ -55,8 +57,11 @@ func (w *Watch) slowCalls() uint64 {
 	return 0
 }
 
-func (w *Watch) judged(v Verdict) {
+func (w *Watch) judged(v Verdict, l *account.Ledger) {
 	w.Meter.Verdict(v.Took)
+	if l != nil {
+		accounting.By(w.View, l)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.verdict = &v

@@ -63,7 +63,7 @@ func stallsOf(calls []live.SlowCall) (out []Call) {
 			out[i].Number = c.Number // of the first call: it stays when others join
 			out[i].Others++
 			if c.Ns() > out[i].Ns() {
-				out[i].Row, out[i].Segments = c.Call, c.Segments
+				out[i].Row, out[i].Segments, out[i].OwnDelayNs = c.Call, c.Segments, c.OwnDelayNs
 			}
 		}
 		if joined {
@@ -72,7 +72,7 @@ func stallsOf(calls []live.SlowCall) (out []Call) {
 		if len(out) == frameRows {
 			break
 		}
-		out = append(out, Call{Number: c.Number, Row: c.Call, Segments: c.Segments})
+		out = append(out, Call{Number: c.Number, Row: c.Call, Segments: c.Segments, OwnDelayNs: c.OwnDelayNs})
 		spans = append(spans, span{where, c.Call.IntendedNs, c.Call.EndNs})
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"slowpath/internal/live"
 	"slowpath/internal/recording"
 	recorded "slowpath/internal/recording/series"
 )
@@ -205,9 +206,10 @@ func (b bothHistograms) Write(out *dto.Metric) error {
 }
 
 // exemplar names a call. It has a trace where it was pushed as one.
-func (m *Metrics) exemplar(c recording.Call) *dto.Exemplar {
+func (m *Metrics) exemplar(s live.SlowCall) *dto.Exemplar {
+	c := s.Call
 	out := &dto.Exemplar{
-		Value: proto.Float64(float64(c.EndNs-c.IntendedNs) / 1e9), Timestamp: timestamppb.New(time.Unix(0, c.EndNs)),
+		Value: proto.Float64(float64(s.Ns()) / 1e9), Timestamp: timestamppb.New(time.Unix(0, c.EndNs)),
 	}
 	add := func(name, value string) {
 		if value != "" {

@@ -218,7 +218,7 @@ func TestCountersNeverGoBack(t *testing.T) {
 		v.Call(recording.Call{
 			Source: recording.SourceTap, Node: "a:1", Conn: "10.0.0.1:5000", Op: "GET\xff\n",
 			IntendedNs: at * 1e9, EndNs: at*1e9 + 20e6,
-		}, recording.Segment{Actor: recording.Server, State: recording.Busy, FromNs: 0, ToNs: 20e6})
+		}, recording.Segment{Actor: recording.Server, State: recording.Busy, FromNs: at * 1e9, ToNs: at*1e9 + 20e6})
 		if at%10 != 0 {
 			continue
 		}

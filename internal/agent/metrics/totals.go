@@ -21,10 +21,10 @@ const nativeSchema = 3
 // nodeTotals are all calls of one kind of caller to one node since the agent began.
 type nodeTotals struct {
 	calls, slow, failed int64
-	seconds             float64           // of all calls together
-	native              map[int]int64     // calls by bucket of nativeSchema
-	classic             []int64           // calls by bucket, and those above the last one
-	exemplars           []*recording.Call // by the same: the last slow call
+	seconds             float64          // of all calls together
+	native              map[int]int64    // calls by bucket of nativeSchema
+	classic             []int64          // calls by bucket, and those above the last one
+	exemplars           []*live.SlowCall // by the same: the last slow call
 }
 
 // whoseLabel names the callers as the documents do.
@@ -41,7 +41,7 @@ func (m *Metrics) node(node string, whose live.Whose) *nodeTotals {
 	if t == nil {
 		t = &nodeTotals{
 			native: map[int]int64{}, classic: make([]int64, len(classic)+1),
-			exemplars: make([]*recording.Call, len(classic)+1),
+			exemplars: make([]*live.SlowCall, len(classic)+1),
 		}
 		m.nodes[k] = t
 	}
@@ -57,12 +57,11 @@ func (m *Metrics) count() {
 	if to <= m.next {
 		return
 	}
-	slowNs := int64(v.Threshold())
 	for _, s := range v.Seconds(m.next, to) {
 		m.node(s.Node, s.Whose).add(s)
 	}
 	for _, o := range v.Ops(m.next, to) {
-		m.commands.add(o.Op, tally{o.Latencies.Calls(), o.Latencies.From(slowNs), sumNs(o.Latencies)})
+		m.commands.add(o.Op, tally{o.Latencies.Calls(), o.Slow, sumNs(o.Latencies)})
 	}
 	callers := v.CallersUntil(to)
 	made := live.NewCalls(m.seen, callers)
@@ -71,8 +70,11 @@ func (m *Metrics) count() {
 	}
 	m.seen = callers
 	slow, missed := v.SlowSince(m.number)
-	m.missed += int64(missed)
+	m.missed, m.number = m.missed+int64(missed), m.number+missed
 	for _, s := range slow {
+		if s.Call.EndNs/1e9 >= to {
+			break // as its second; by then it has its account
+		}
 		m.slowCall(s)
 		m.number = s.Number
 	}
@@ -119,7 +121,7 @@ func (m *Metrics) slowCall(s live.SlowCall) {
 	if s.Whose == live.Users {
 		m.callers.add(m.o.View.CallerOf(s.Call), tally{slow: 1, ns: s.Ns()})
 	}
-	m.node(s.Call.Node, s.Whose).exemplars[bucketOf(float64(s.Ns())/1e9)] = &s.Call
+	m.node(s.Call.Node, s.Whose).exemplars[bucketOf(float64(s.Ns())/1e9)] = &s
 }
 
 // short keeps the labels of an exemplar within the 128 characters that OpenMetrics allows.

@@ -214,7 +214,7 @@ func TestBytesPerDay(t *testing.T) {
 		e, log, _ := started(t, otlp.Options{
 			Endpoint: inMemory(t, otlp.Files{}, takesAll), View: w.View, SpansPerMinute: 1 << 20, BytesPerDay: 1 << 20,
 		})
-		for range 3 {
+		for range 6 {
 			w.again()
 			<-time.After(5 * time.Second)
 		}

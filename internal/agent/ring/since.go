@@ -32,7 +32,7 @@ func sinceBegin(s recording.Sample) bool {
 			strings.HasPrefix(s.Name, recording.CallsFromPrefix) || s.Subject == recording.SubjectSelf &&
 			!strings.HasPrefix(s.Name, "tap.hook_") // these are of a second of its own
 	case recording.SourceHost:
-		return s.Subject == recording.SubjectSelf && s.Name != series.OwnDelay.Name
+		return s.Subject == recording.SubjectSelf
 	}
 	return false
 }

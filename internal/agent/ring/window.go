@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -31,6 +32,7 @@ type window struct {
 	lastNs   int64 // when the one before ended
 	countNs  int64 // when the tap counted last
 	beganNs  int64 // when the first watch began that is in the window
+	startNs  int64 // its own MetaStart, once another watch began in the window; 0: it is the only one
 	rows     int64
 	lost     int64
 	broken   map[string]bool // files with damaged blocks
@@ -275,13 +277,17 @@ func (w *window) beginWatch() {
 	if w.blockNs >= w.toNs {
 		return
 	}
+	start := w.timeOf(recording.MetaStart)
 	w.metas, w.countNs, w.whole = map[string]string{}, 0, w.blockNs >= w.fromNs
 	if w.blockNs < w.fromNs || w.rows == 0 {
 		w.before.reset()
 		clear(w.counters)
 		clear(w.lossesOf)
-		w.beganNs = w.blockNs
+		w.beganNs, w.startNs = w.blockNs, 0
 		return
+	}
+	if w.startNs == 0 {
+		w.startNs = max(start, 1)
 	}
 	clear(w.before.uses) // its connections are counted from zero again
 	if gap := w.blockNs - w.lastNs; gap >= gapNs || gap < 0 {
@@ -295,6 +301,12 @@ func (w *window) beginWatch() {
 			b.Why = "the clock was set back between two watches"
 		}
 		w.note(recording.KindBlindSpot, recording.Detail(b))
+		if gap > 0 {
+			w.out.Event(recording.Event{
+				TimeNs: w.lastNs, DurationNs: gap, Source: recording.SourceRecording, Subject: recording.SubjectSelf,
+				Kind: recording.KindUnwatched,
+			})
+		}
 	}
 }
 
@@ -313,10 +325,10 @@ func (w *window) note(kind, detail string) {
 	})
 }
 
-// span is the time that the recording is of.
+// span is the time that the recording is of: from the begin of the first watch in the window to the end of the last.
 func (w *window) span() (startNs, endNs int64) {
 	startNs, endNs = max(w.fromNs, w.beganNs), min(w.toNs, w.lastNs)
-	if ns := w.timeOf(recording.MetaStart); ns < w.toNs {
+	if ns := cmp.Or(w.startNs, w.timeOf(recording.MetaStart)); ns < w.toNs {
 		startNs = max(startNs, ns)
 	}
 	if ns := w.timeOf(recording.MetaEnd); ns > startNs {

@@ -210,6 +210,7 @@ func TestWhatHeldIsCarriedOver(t *testing.T) {
 func TestAnotherWatch(t *testing.T) {
 	r, c, _ := opened(t, t.TempDir(), ring.Options{})
 	r.SetMeta(recording.MetaTarget, "first")
+	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs+1e8))
 	r.Event(recording.Event{
 		TimeNs: startNs, Source: "watch", Subject: node, Kind: recording.KindBlindSpot,
 		Detail: recording.Detail(recording.BlindSpot{What: "first", Why: "w"}),
@@ -223,6 +224,7 @@ func TestAnotherWatch(t *testing.T) {
 	c.ns.Store(startNs + 10e9)
 	_ = r.Flush()
 	r.SetMeta(recording.MetaTarget, "second")
+	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs+10e9))
 	r.Call(call(startNs + 11e9))
 	c.ns.Store(startNs + 12e9)
 	if err := r.Flush(); err != nil {
@@ -240,6 +242,11 @@ func TestAnotherWatch(t *testing.T) {
 	if len(both.Calls) != 2 || both.Meta[recording.MetaTarget] != "second" || len(spots(both)) != 2 ||
 		!strings.Contains(strings.Join(spots(both), "; "), "everything from ") {
 		t.Errorf("both: %d calls, meta %v, blind spots %q", len(both.Calls), both.Meta, spots(both))
+	}
+	// Its calls are of both watches, and so is its time: without that between them.
+	if start, end := both.Window(); start != startNs+1e8 || end != startNs+12e9 ||
+		both.WatchedNs(start, end) != 1.9e9+2e9 {
+		t.Errorf("both: %v of %v were watched", time.Duration(both.WatchedNs(start, end)), time.Duration(end-start))
 	}
 	second := saved(t, r, 10.5, 12)
 	if len(second.Calls) != 1 || len(spots(second)) != 0 {

@@ -320,8 +320,8 @@ func TestLiveEvents(t *testing.T) {
 			t.Fatalf("%d calls in %d events: %+v", len(calls), events, calls)
 		}
 		c := calls[0]
-		if c.Op != "GET" || c.Ns != 20e6 || c.Process != "shop[17]" || len(c.Segments) != 1 ||
-			c.Segments[0].Name != "server throttled" || c.Segments[0].FromNs != 1e6 || c.Segments[0].ToNs != 19e6 {
+		if c.Op != "GET" || c.Ns != 20e6 || c.Process != "shop[17]" || len(c.Segments) != 3 ||
+			c.Segments[1].Name != "server throttled" || c.Segments[1].FromNs != 1e6 || c.Segments[1].ToNs != 19e6 {
 			t.Errorf("%+v", c)
 		}
 		var slow web.SlowCalls

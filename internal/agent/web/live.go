@@ -50,16 +50,18 @@ type SlowCalls struct {
 
 // SlowCall is a call that was slow, with the parts of its time.
 type SlowCall struct {
-	Number   uint64    `json:"number"` // grows with each
-	Time     time.Time `json:"time"`   // when it was due
-	Whose    string    `json:"whose"`  // users or own
-	Op       string    `json:"op"`
-	Node     string    `json:"node"`
-	Client   string    `json:"client"`  // address of the client's end
-	Process  string    `json:"process"` // that called, "redis-cli[1234]", where it is on this host
-	Ns       int64     `json:"ns"`
-	Error    string    `json:"error"`
-	Segments []Segment `json:"segments"`
+	Number  uint64    `json:"number"` // grows with each
+	Time    time.Time `json:"time"`   // when it was due
+	Whose   string    `json:"whose"`  // users or own
+	Op      string    `json:"op"`
+	Node    string    `json:"node"`
+	Client  string    `json:"client"`  // address of the client's end
+	Process string    `json:"process"` // that called, "redis-cli[1234]", where it is on this host
+	Ns      int64     `json:"ns"`      // its segments add up to it
+	// OwnDelayNs is the part of Ns in which slowpath's own process waited for a CPU. It counts in no latency.
+	OwnDelayNs int64     `json:"own_delay_ns,omitempty"`
+	Error      string    `json:"error"`
+	Segments   []Segment `json:"segments"`
 }
 
 // Segment is a part of the time of a call, in nanoseconds from when it was due.
@@ -85,8 +87,9 @@ func slowCalls(all []live.SlowCall) []SlowCall {
 	for _, c := range all {
 		one := SlowCall{
 			Number: c.Number, Time: time.Unix(0, c.Call.IntendedNs).UTC(), Whose: string(c.Whose), Op: bound(c.Call.Op),
-			Node: bound(c.Call.Node), Client: bound(c.Call.Conn), Process: bound(c.Call.Client), Ns: c.Ns(),
-			Error: bound(c.Call.Error), Segments: make([]Segment, 0, len(c.Segments)),
+			Node: bound(c.Call.Node), Client: bound(c.Call.Conn), Process: bound(c.Call.Client),
+			Ns: c.Call.EndNs - c.Call.IntendedNs, OwnDelayNs: c.OwnDelayNs, Error: bound(c.Call.Error),
+			Segments: make([]Segment, 0, len(c.Segments)),
 		}
 		for _, s := range c.Segments {
 			one.Segments = append(one.Segments, Segment{

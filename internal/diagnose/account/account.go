@@ -74,6 +74,11 @@ func Build(rec *recording.Recording) *Ledger {
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
 		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: hops, served: all.tap.served,
 	}
+	for _, p := range all.paths {
+		if p.Conn == connFresh {
+			l.FreshThresholdNs = max(l.FreshThresholdNs, all.slowNs(recording.Call{Node: p.Node, Conn: p.Conn}))
+		}
+	}
 	l.Slow = hops.join(l.Slow, p.impliedCall)
 	l.Users, l.Probe = countCallers(rec, all, l.Slow)
 	l.Populations = populations(rec, all, l)

@@ -66,12 +66,7 @@ func feltNs(rec *recording.Recording, c recording.Call) int64 {
 	if c.Source != recording.SourceProbe {
 		return ns
 	}
-	for _, s := range rec.SegmentsOf(c.ID) {
-		if s.Actor == Client && s.State == RunQueue {
-			ns -= max(min(s.ToNs, c.EndNs)-max(s.FromNs, c.IntendedNs), 0)
-		}
-	}
-	return max(ns, 0)
+	return ns - recording.OwnDelayNs(c, rec.SegmentsOf(c.ID))
 }
 
 // baselineNs is the median of the call's path: before the time of the recording, where that is known. Where more than

@@ -108,6 +108,9 @@ func countUsers(all *latencies, load, own, ownSlow int) Callers {
 	if ofServer {
 		received := u.Calls
 		u.Calls, u.Slow = received-own, max(u.Slow-ownSlow, 0)
+		if c := all.tap.atClients(u.Calls); c != nil {
+			u.Slow = max(u.Slow, countFrom(c, all.thresholdNs)) // slow is what they feel
+		}
 		if load > 0 {
 			u.TotalNs = int64(float64(u.TotalNs) * float64(u.Calls) / float64(received))
 		}

@@ -121,6 +121,14 @@ func (t tapHistograms) observed() *hdrhistogram.Histogram {
 	return t.bySide[recording.Server]
 }
 
+// atClients are the users' calls at the clients' end, where most of so many were seen there.
+func (t tapHistograms) atClients(calls int) *hdrhistogram.Histogram {
+	if c := t.bySide[recording.Client]; c != nil && int(c.TotalCount()) >= calls-int(c.TotalCount()) {
+		return c
+	}
+	return nil
+}
+
 // of finds the latencies of a command at one end.
 func (t tapHistograms) of(node, side, op string) *hdrhistogram.Histogram {
 	if h := t.byOp[opKey{node, side, op}]; h != nil {

@@ -9,11 +9,13 @@ import (
 // Ledger is the accounts of all slow calls of a recording.
 type Ledger struct {
 	ThresholdNs int64
-	Latency     Latency
-	Paths       []Path
-	Slow        []Account // ordered by time
-	Suspects    []Suspect // longest first
-	ExcessNs    int64     // weighted sum over Slow
+	// FreshThresholdNs is that of slowpath's calls on new connections, of the slowest path; 0: none were made.
+	FreshThresholdNs int64
+	Latency          Latency
+	Paths            []Path
+	Slow             []Account // ordered by time
+	Suspects         []Suspect // longest first
+	ExcessNs         int64     // weighted sum over Slow
 	// Users are the calls of the server's users, which the tap sees; Probe those of slowpath, and what the server
 	// logged.
 	Users, Probe Callers

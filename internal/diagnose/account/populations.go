@@ -87,7 +87,7 @@ func usersOf(rec *recording.Recording, all *latencies, l *Ledger) Population {
 		return p
 	}
 	h := all.tap.bySide[recording.Server]
-	if c := all.tap.bySide[recording.Client]; c != nil && int(c.TotalCount()) >= p.Calls-int(c.TotalCount()) {
+	if c := all.tap.atClients(p.Calls); c != nil {
 		h, p.Side = c, recording.Client
 	}
 	if _, some := recording.SelectedCallsOf(rec.Meta); some || h == nil ||

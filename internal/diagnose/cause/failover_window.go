@@ -286,7 +286,7 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 	default:
 		why.Text = "Find out why it stopped answering: its host, its network, its log"
 	}
-	fix := []remedy.Step{remedy.FailOverFirst, why}
+	fix := []remedy.Step{why}
 	at := stillThere(n, t)
 	switch ms := n.NodeTimeoutMs(); {
 	case ms > slowToGiveUpMs:
@@ -312,7 +312,8 @@ func failoverFix(n *facts.Node, t facts.Takeover) []remedy.Step {
 	if v, ok := coverage(n); ok && v == "yes" {
 		fix = append(fix, remedy.ServePartly(at))
 	}
-	return append(fix, remedy.Steps(n, remedy.SurviveFailover, nil)...)
+	fix = append(fix, remedy.Steps(n, remedy.SurviveFailover, nil)...)
+	return append(fix, remedy.FailOverFirst) // a master that ended by itself is not asked before
 }
 
 // stillThere is a node that commands for the cluster can begin at: n itself may be the master that is gone.

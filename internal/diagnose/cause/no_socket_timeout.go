@@ -192,8 +192,8 @@ func noTimeoutFix(n *facts.Node, hangs []hang, again int) []remedy.Step {
 		ID: "kernel-gives-up", Kind: remedy.Command, Or: true,
 		Text: "Where the application cannot be changed: let the kernel of the callers' host give up after about " +
 			"100 s instead of 15 minutes (TCP_USER_TIMEOUT does it for one socket)",
-		Command: "sysctl -w net.ipv4.tcp_retries2=8", Undo: "sysctl -w net.ipv4.tcp_retries2=15",
-		Risk: "it is so for all connections of the host",
+		Command: "sysctl -w net.ipv4.tcp_retries2=8",
+		Risk:    "it is so for all connections of the host",
 	})
 }
 

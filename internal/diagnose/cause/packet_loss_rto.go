@@ -172,11 +172,11 @@ func lossFix(n *facts.Node) []remedy.Step {
 		ID: "shorter-rto", Kind: remedy.Command, Since: "Linux 6.11",
 		Text: "Until then, where round trips take less than 1 ms: retransmit after 20 ms instead of 200 ms, on the " +
 			"hosts at both ends (connections opened from now on)",
-		Command: "sysctl -w net.ipv4.tcp_rto_min_us=20000", Undo: "sysctl -w net.ipv4.tcp_rto_min_us=200000",
-		Risk: "on paths with longer round trips segments are retransmitted that were not lost",
+		Command: "sysctl -w net.ipv4.tcp_rto_min_us=20000",
+		Risk:    "on paths with longer round trips segments are retransmitted that were not lost",
 	}
 	if n.KernelBefore(6, 11) {
-		rto.Kind, rto.Since, rto.Command, rto.Undo = remedy.Change, "", "", ""
+		rto.Kind, rto.Since, rto.Command = remedy.Change, "", ""
 		rto.Text = "Until then, where round trips take less than 1 ms: rto_min 20ms in the route between the hosts, " +
 			"at both ends (ip route change), so that a loss costs 20 ms instead of 200 ms"
 	}

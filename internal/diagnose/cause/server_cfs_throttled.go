@@ -228,7 +228,9 @@ func raiseQuota(n *facts.Node, q facts.QuotaUse, cores float64) (remedy.Step, bo
 			"--cpu-quota=-1", cores+1)
 		container := format.Shell(fmt.Sprintf("%.12s", c.Container))
 		s.Command = fmt.Sprintf("docker update --cpus=%.0f %s", cores+1, container)
-		s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", q.QuotaNs/q.PeriodNs, container)
+		if q.QuotaNs > 0 && q.PeriodNs > 0 {
+			s.Undo = fmt.Sprintf("docker update --cpus=%.2f %s", q.QuotaNs/q.PeriodNs, container)
+		}
 	case unit != "":
 		s.ID = stepUnitLimit
 		s.Text = fmt.Sprintf("Remove the CPU limit of %s, or set at least %.0f %%", format.Name(unit), (cores+1)*100)
@@ -265,10 +267,10 @@ func burstFix(n *facts.Node, q facts.QuotaUse) []remedy.Step {
 		ID: "allow-bursts", Kind: remedy.Command, Or: true,
 		Text:    "Let it save up unused quota for bursts, up to one more quota",
 		Command: fmt.Sprintf("echo %.0f > %s", q.QuotaNs/1e3, format.Shell(file)),
-		Undo:    "echo 0 > " + format.Shell(file), Since: "Linux 5.14",
+		Since:   "Linux 5.14",
 	}
 	if n.KernelBefore(5, 14) {
-		save.Kind, save.Command, save.Undo = remedy.Change, "", ""
+		save.Kind, save.Command = remedy.Change, ""
 		save.Text = "Upgrade to Linux 5.14 or later, which can save up unused quota for bursts (cpu.max.burst)"
 		save.Restart = "the host"
 	}

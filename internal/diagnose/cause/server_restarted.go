@@ -118,16 +118,16 @@ func (f *Finding) supportRestarts(n *facts.Node, restarts []facts.Restart) {
 }
 
 func restartFix(n *facts.Node, loadingNs int64) []remedy.Step {
-	first := remedy.FailOverFirst
+	planned := remedy.FailOverFirst
 	if loadingNs > 0 {
-		first.Text += ". Then restart this server as a replica, and send callers to it when INFO says loading:0: " +
+		planned.Text += ". Then restart this server as a replica, and send callers to it when INFO says loading:0: " +
 			"loading takes as long as the data is large"
 	}
-	return []remedy.Step{first, {
+	return []remedy.Step{{
 		ID: "find-why-it-ended", Kind: remedy.Change, Where: "the host of " + format.Name(n.Address),
 		Text: "Find out who or what restarted it: its log (\"User requested shutdown\", a crash report), journalctl" +
 			remedy.WhatRunsIt(n) + ", \"out of memory\" in dmesg",
-	}, {
+	}, planned, {
 		ID: "retry-for-longer", Kind: remedy.Change, Restart: "the application",
 		Text: "Let clients retry for longer than the restart takes, with backoff and jitter",
 	}}

@@ -127,12 +127,16 @@ func unitWithoutQuota(unit string, quota, period float64) (command, undo string)
 // cgroupWithoutQuota does the same with a bare cgroup; version is that of its hierarchy, quota and period are in
 // microseconds.
 func cgroupWithoutQuota(version int, cgroup string, quota, period float64) (command, undo string) {
-	if version == 2 {
-		file := format.Shell("/sys/fs/cgroup" + cgroup + "/cpu.max")
-		return "echo max > " + file, fmt.Sprintf("echo %.0f %.0f > %s", quota, period, file)
-	}
 	file := format.Shell("/sys/fs/cgroup/cpu" + cgroup + "/cpu.cfs_quota_us")
-	return "echo -1 > " + file, fmt.Sprintf("echo %.0f > %s", quota, file)
+	command, before := "echo -1 > "+file, fmt.Sprintf("%.0f", quota)
+	if version == 2 {
+		file = format.Shell("/sys/fs/cgroup" + cgroup + "/cpu.max")
+		command, before = "echo max > "+file, fmt.Sprintf("%.0f %.0f", quota, period)
+	}
+	if quota > 0 && period > 0 {
+		undo = "echo " + before + " > " + file
+	}
+	return command, undo
 }
 
 // containerOf is the id of the Docker container whose cgroup this is: /docker/ID, or docker-ID.scope.

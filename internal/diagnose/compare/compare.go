@@ -78,7 +78,7 @@ func metrics(before, after Side, b, a *verdict.Population) []Metric {
 		of            func(interval) float64
 	}
 	rate := func(p *verdict.Population, s Side) float64 {
-		return float64(p.Calls) / max(s.Diagnosis.Window.Seconds, 1e-9)
+		return float64(p.Calls) / max(s.Diagnosis.Window.Watched(), 1e-9)
 	}
 	all := []value{
 		{"calls_per_second", true, rate(b, before), rate(a, after), func(v interval) float64 {

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,6 +60,35 @@ func TestFailed(t *testing.T) {
 	c = Of(gone, frozen, [2]string{"a", "b"}, Notable)
 	if c.Verdict != Better {
 		t.Errorf("%s: %s", c.Verdict, c.Summary)
+	}
+}
+
+// TestUnwatched: the time between two watches of one recording is in no rate.
+func TestUnwatched(t *testing.T) {
+	whole := SideOf(corpus.Open(t, "healthy-mixed"), "test")
+	rec := corpus.Open(t, "healthy-mixed")
+	start, end := rec.Window()
+	const gap = int64(100e9)
+	rec.SetMeta(recording.MetaEnd, strconv.FormatInt(end+gap, 10))
+	rec.Event(recording.Event{
+		TimeNs: end, DurationNs: gap, Source: recording.SourceRecording, Subject: recording.SubjectSelf,
+		Kind: recording.KindUnwatched,
+	})
+	rec.Index()
+	c := Of(whole, SideOf(rec, "test"), [2]string{"whole", "with a gap"}, Notable)
+	for _, m := range c.Metrics {
+		if m.Name == "calls_per_second" && (m.Before == 0 || math.Abs(m.After/m.Before-1) > 1e-3) {
+			t.Errorf("%.0f and %.0f calls per second", m.Before, m.After)
+		}
+	}
+	for _, caller := range c.Callers {
+		if math.Abs(caller.After-caller.Before) > 1e-3*caller.Before {
+			t.Errorf("%+v", caller)
+		}
+	}
+	if w := SideOf(rec, "test").Diagnosis.Window; w.Seconds-w.Watched() < 99 ||
+		math.Abs(w.Watched()-float64(end-start)/1e9) > 1e-3 {
+		t.Errorf("the window is %+v", w)
 	}
 }
 

@@ -40,8 +40,8 @@ type configuration struct {
 
 // interval is a part of a watch.
 type interval struct {
-	calls    *hdrhistogram.Histogram // of nanoseconds
-	from, to int64                   // nanoseconds since the epoch
+	calls *hdrhistogram.Histogram // of nanoseconds
+	ns    int64                   // how much of it was watched
 }
 
 // intervals is into how many parts a watch is divided: each is one measurement. The seconds of one watch are too much
@@ -111,7 +111,7 @@ func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
 	long := max((end-start)/intervals, int64(time.Second))
 	out := make([]interval, max((end-start)/long, 1))
 	for i := range out {
-		out[i] = interval{from: start + int64(i)*long, to: start + int64(i+1)*long}
+		out[i].ns = rec.WatchedNs(start+int64(i)*long, start+int64(i+1)*long)
 	}
 	for _, h := range rec.Histograms {
 		i := (h.Second*1e9 - start) / long
@@ -128,7 +128,9 @@ func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
 		}
 		out[i].calls.Merge(one)
 	}
-	return slices.DeleteFunc(out, func(v interval) bool { return v.calls == nil || v.calls.TotalCount() == 0 })
+	return slices.DeleteFunc(out, func(v interval) bool {
+		return v.ns == 0 || v.calls == nil || v.calls.TotalCount() == 0
+	})
 }
 
 // readSettings reads the configurations of the servers.
@@ -171,8 +173,8 @@ func (s *Side) readVersions(rec *recording.Recording, c *facts.Case) {
 	}
 }
 
-// seconds is the length of an interval.
-func (v interval) seconds() float64 { return float64(v.to-v.from) / 1e9 }
+// seconds is how much of an interval was watched.
+func (v interval) seconds() float64 { return float64(v.ns) / 1e9 }
 
 // repeats are the measurements of a metric, one of each interval.
 func repeats(all []interval, of func(interval) float64) []float64 {

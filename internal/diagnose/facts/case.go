@@ -25,7 +25,9 @@ type Case struct {
 	Processes []ProcessSnapshot
 	// Programs are what calling processes run, by process id.
 	Programs map[int]recording.Program
-	threads  map[int]*Threads
+	// unwatchedNs is the part of that in which nothing was watched, between two watches.
+	unwatchedNs int64
+	threads     map[int]*Threads
 	// overhead is the cached result of TotalOverhead.
 	overhead *Overhead
 	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
@@ -71,6 +73,7 @@ func New(rec *recording.Recording) *Case {
 		Processes: processSnapshotsOf(rec), Programs: programsOf(rec),
 	}
 	c.StartNs, c.EndNs = rec.Window()
+	c.unwatchedNs = c.EndNs - c.StartNs - rec.WatchedNs(c.StartNs, c.EndNs)
 	for _, a := range rec.Nodes() {
 		c.Nodes = append(c.Nodes, newNode(c, a))
 	}
@@ -114,7 +117,7 @@ func newNode(c *Case, address string) *Node {
 }
 
 // Seconds is the length of the watch.
-func (c *Case) Seconds() float64 { return max(float64(c.EndNs-c.StartNs)/1e9, 1e-9) }
+func (c *Case) Seconds() float64 { return max(float64(c.EndNs-c.StartNs-c.unwatchedNs)/1e9, 1e-9) }
 
 // CallSource is the source of the slow calls: the tap where it saw any, else the probe.
 func (n *Node) CallSource() string {

@@ -22,7 +22,7 @@ func (n *Node) findTapErrors() map[string]NameCounts {
 	for _, name := range n.Rec.Names(recording.SourceTap, n.Address, recording.ErrorRepliesPrefix) {
 		side, op, code, ok := recording.ParseErrorReplies(name)
 		count, _ := n.Rec.Series(recording.SourceTap, n.Address, name).Last()
-		if !ok || count <= 0 {
+		if !ok || count <= 0 || recording.ExpectedReply(op, code) {
 			continue
 		}
 		if bySide[side] == nil {

@@ -27,7 +27,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	rec := c.Rec
 	d := Diagnosis{
 		Schema: Schema, Version: version, Target: targetOf(rec),
-		Window:        Window{time.Unix(0, c.StartNs).UTC(), float64(c.EndNs-c.StartNs) / 1e9},
+		Window:        windowOf(c),
 		Sources:       sources(rec),
 		SelectedCalls: selectedCallsOf(rec),
 		Populations:   populations(c),
@@ -52,6 +52,14 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		relabel(&d)
 	}
 	return d
+}
+
+func windowOf(c *facts.Case) Window {
+	w := Window{Start: time.Unix(0, c.StartNs).UTC(), Seconds: float64(c.EndNs-c.StartNs) / 1e9}
+	if c.Seconds() < w.Seconds {
+		w.WatchedSeconds = c.Seconds()
+	}
+	return w
 }
 
 func selectedCallsOf(rec *recording.Recording) *recording.SelectedCalls {
@@ -105,9 +113,14 @@ func populations(c *facts.Case) []Population {
 
 func latencyOf(c *facts.Case) Latency {
 	l := c.Ledger
+	fresh := l.FreshThresholdNs
+	if fresh <= l.ThresholdNs {
+		fresh = 0
+	}
 	return Latency{
-		FailedCalls: c.OwnFailures().Failed,
-		Calls:       l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
+		FreshSlowThresholdNs: fresh,
+		FailedCalls:          c.OwnFailures().Failed,
+		Calls:                l.Latency.Calls, SlowCalls: l.Users.Slow + l.Probe.Slow, SlowThresholdNs: l.ThresholdNs,
 		UserCalls: l.Users.Calls, UserSlowCalls: l.Users.Slow, P50Ns: l.Latency.P50Ns, P99Ns: l.Latency.P99Ns,
 		P999Ns: l.Latency.P999Ns, MaxNs: l.Latency.MaxNs,
 	}
@@ -283,22 +296,15 @@ func withRights(spots []recording.BlindSpot) []recording.BlindSpot {
 func costOfWatch(c *facts.Case) []cause.Evidence {
 	out := []cause.Evidence{}
 	for _, n := range c.Nodes {
-		if own, ok := n.OwnCost(); ok {
-			out = append(out, cause.Evidence{
-				Source: recording.SourceServer, Value: own.Ns, Unit: "ns",
-				Text: fmt.Sprintf("slowpath's calls and connections took about %.1f ms of CPU of the server's process "+
-					"on %s (%s %% of a core): they were %s %% of all", own.Ns/1e6, n.Address,
-					format.Rounded(own.Ns/1e7/own.Seconds), format.Rounded(100*own.Share)),
-			})
-		} else if s := n.Series(series.OwnCommandsTime); len(s) > 0 {
+		if s := n.Series(series.OwnCommandsTime); len(s) > 0 {
 			ns := n.GrowthNs(series.OwnCommandsTime)
 			if ns == 0 {
 				continue // a proxy has no such counters
 			}
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: ns, Unit: "ns",
-				Text: fmt.Sprintf("slowpath's own commands took %.2f ms of server time on %s (%.3f %%)", ns/1e6,
-					n.Address, ns/1e7/c.Seconds()),
+				Text: fmt.Sprintf("slowpath's queries took %.2f ms of server time on %s (%.3f %%); what its calls and "+
+					"connections took is not measured", ns/1e6, n.Address, ns/1e7/c.Seconds()),
 			})
 		}
 	}

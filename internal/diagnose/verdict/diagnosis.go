@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"time"
 
 	"slowpath/internal/diagnose/cause"
@@ -54,7 +55,12 @@ type Target struct {
 type Window struct {
 	Start   time.Time `json:"start"`
 	Seconds float64   `json:"seconds"`
+	// WatchedSeconds is less where nothing was watched between two watches of it; 0: all of it was watched.
+	WatchedSeconds float64 `json:"watched_seconds,omitempty"`
 }
+
+// Watched is how many seconds of it were watched.
+func (w Window) Watched() float64 { return cmp.Or(w.WatchedSeconds, w.Seconds) }
 
 // Population is all calls of one kind of caller.
 type Population struct {
@@ -82,6 +88,9 @@ type Latency struct {
 	Calls           int   `json:"calls"`
 	SlowCalls       int   `json:"slow_calls"`
 	SlowThresholdNs int64 `json:"slow_threshold_ns"`
+	// FreshSlowThresholdNs is that of slowpath's calls on new connections, where it is longer: these take the round
+	// trips of a handshake more than others.
+	FreshSlowThresholdNs int64 `json:"fresh_slow_threshold_ns,omitempty"`
 	// Calls of the server's users that the tap saw. The other values are of slowpath's own calls, where it
 	// made any.
 	UserCalls     int `json:"user_calls,omitempty"`

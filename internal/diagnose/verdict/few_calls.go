@@ -36,7 +36,7 @@ func fewCalls(c *facts.Case) string {
 	} else {
 		s += ": too few to tell."
 	}
-	seconds := enoughCalls / float64(users.Calls) * float64(c.EndNs-c.StartNs) / 1e9
+	seconds := enoughCalls / float64(users.Calls) * c.Seconds()
 	watch := min(time.Duration(seconds*float64(time.Second)), longestWatch)
 	unit := time.Minute
 	if watch > 2*time.Hour {

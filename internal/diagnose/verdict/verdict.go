@@ -13,7 +13,7 @@ import (
 )
 
 func verdict(c *facts.Case, d Diagnosis) (string, string) {
-	seconds := fmt.Sprintf("%.0f s", d.Window.Seconds)
+	seconds := fmt.Sprintf("%.0f s", c.Seconds())
 	if len(d.Findings) > 0 {
 		return Findings, headline(d)
 	}
@@ -39,17 +39,10 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		}
 		return Healthy, noneSlow(c, d, seconds) + unseenClients(c) + fewCalls(c)
 	}
-	slowest, few, own := slowest(l), few(l), ownFault(c)
-	if !l.Users.Few(facts.HealthyMaxShare) {
-		own = 0 // the clients' calls were slow as well, and slowpath's own waits have no part in that
-	}
-	if few && slowest < facts.HealthyMaxNs || own > mostOwn {
+	slowest := slowest(l)
+	if few(l) && slowest < facts.HealthyMaxNs {
 		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(d), seconds,
 			format.Brief(slowest))
-		if !(few && slowest < facts.HealthyMaxNs) {
-			s = fmt.Sprintf("Healthy as far as can be seen: %s were slow (up to %s) while "+
-				"this host did not run slowpath itself in time.", slowOf(d), format.Brief(slowest))
-		}
 		return Healthy, s + capturedSilence(c) + unseenClients(c) + fewCalls(c)
 	}
 	return Inconclusive,
@@ -125,9 +118,12 @@ func noneSlow(c *facts.Case, d Diagnosis, seconds string) string {
 	if c.Ledger.Users.Calls > 0 && fewCalls(c) != "" {
 		healthy = "Healthy as far as can be seen"
 	}
+	than := format.Brief(c.Ledger.ThresholdNs)
+	if fresh := d.Latency.FreshSlowThresholdNs; fresh > 0 {
+		than += " (on a new connection " + format.Brief(fresh) + ")"
+	}
 	return fmt.Sprintf("%s: none of %s in %s took %s or more; median %s, slowest %s.", healthy,
-		format.Count(calls, "call"), seconds, format.Brief(c.Ledger.ThresholdNs), format.Brief(medianNs),
-		format.Brief(slowest(c.Ledger)))
+		format.Count(calls, "call"), seconds, than, format.Brief(medianNs), format.Brief(slowest(c.Ledger)))
 }
 
 // slowOf says how many calls were slow, of each population where there are several.
@@ -153,17 +149,6 @@ func slowOf(d Diagnosis) string {
 	return strings.Join(parts, " and ")
 }
 
-// ownFault compares the time that slowpath's own threads spent in the run queue of this host with the unexplained
-// excess. The probe knows when its process was late in reading a reply, but not whether it was held up before it sent.
-func ownFault(c *facts.Case) float64 {
-	var open int64
-	for _, n := range c.Nodes {
-		open += n.Unexplained().Ns
-	}
-	waited := c.Rec.Of(series.OwnDelay, "").Growth()
-	return waited / float64(max(open, 1))
-}
-
 func answered(c *facts.Case) bool {
 	for _, n := range c.Nodes {
 		if len(n.Series(series.UptimeInSeconds)) > 0 {
@@ -172,10 +157,6 @@ func answered(c *facts.Case) bool {
 	}
 	return false
 }
-
-// mostOwn: where slowpath itself was late for more of the excess, nobody else was slow.
-// Bound: majority, of the excess.
-const mostOwn = 0.5
 
 func headline(d Diagnosis) string {
 	f := d.Findings[0]

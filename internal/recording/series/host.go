@@ -164,8 +164,7 @@ var (
 // What slowpath itself takes of this host.
 var (
 	OwnCPU    = self("process.cpu_ns", Nanoseconds)
-	OwnDelay  = self("process.delay_ns", Nanoseconds) // in the run queue
-	HostCPU   = self("host.cpu_ns", Nanoseconds)      // of the host source
+	HostCPU   = self("host.cpu_ns", Nanoseconds) // of the host source
 	HostReads = self("host.reads", Count)
 	HostLate  = self("host.late_ns", Nanoseconds)
 )

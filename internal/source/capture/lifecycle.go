@@ -16,13 +16,6 @@ type handshake struct {
 
 const maxHandshakeOps = 16
 
-// introduces are the commands by which clients introduce themselves, as the tap has them (handshakeCommands).
-var introduces = map[string]bool{
-	"AUTH": true, "HELLO": true, "SELECT": true, "READONLY": true, "CLIENT SETNAME": true, "CLIENT SETINFO": true,
-	"CLIENT ID": true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true,
-	"PING": true, "INFO": true, "CLUSTER SLOTS": true, "CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true,
-}
-
 // setInfo takes what a client library says of itself.
 func (h *handshake) setInfo(field, value []byte) {
 	const kept = 8 // bytes
@@ -51,7 +44,7 @@ func (c *conn) followHandshake(k call) {
 		h.trips++
 	}
 	h.lastNs = max(h.lastNs, k.endNs)
-	if introduces[k.op.name] && len(h.ops) < maxHandshakeOps {
+	if recording.OfHandshake(k.op.name) && len(h.ops) < maxHandshakeOps {
 		h.ops = append(h.ops, k.op.name)
 		return
 	}

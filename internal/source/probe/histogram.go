@@ -2,6 +2,7 @@ package probe
 
 import (
 	"sync"
+	"time"
 
 	"slowpath/internal/recording"
 )
@@ -26,7 +27,8 @@ func newHistograms(sink recording.Sink, node string) *histograms {
 	return &histograms{sink: sink, node: node, open: map[string][]int64{}}
 }
 
-func (h *histograms) add(c recording.Call) {
+// add counts a call by its time without slowpath's own delay.
+func (h *histograms) add(c recording.Call, felt time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := c.EndNs / 1e9; s != h.second {
@@ -34,7 +36,7 @@ func (h *histograms) add(c recording.Call) {
 		h.second = s
 	}
 	key := c.Conn + " " + c.Op
-	h.open[key] = append(h.open[key], min(max(c.EndNs-c.IntendedNs, 0), histMax))
+	h.open[key] = append(h.open[key], min(max(int64(felt), 0), histMax))
 }
 
 func (h *histograms) flush() {

@@ -174,10 +174,11 @@ func (p *prober) unfinished(d due, sched *slots, sinceNs int64, own delays) {
 }
 
 func (p *prober) record(c recording.Call, segs []recording.Segment) {
+	felt := time.Duration(c.EndNs - c.IntendedNs - recording.OwnDelayNs(c, segs))
 	p.Sink.Call(c, segs...)
-	p.hists.add(c)
+	p.hists.add(c, felt)
 	if p.OnCall != nil {
-		p.OnCall(c, time.Duration(c.EndNs-c.IntendedNs-ownDelay(segs, c.IntendedNs, c.EndNs)))
+		p.OnCall(c, felt)
 	}
 }
 

@@ -24,15 +24,6 @@ type handshake struct {
 	last    int64 // end of the last command or flight
 }
 
-// handshakeCommands are the commands by which clients introduce themselves.
-var handshakeCommands = map[string]bool{
-	"AUTH": true, "HELLO": true, "SELECT": true, "READONLY": true, "CLIENT SETNAME": true,
-	"CLIENT SETINFO": true,
-	"CLIENT ID":      true, "CLIENT TRACKING": true, "COMMAND": true, "COMMAND DOCS": true, "CLIENT MAINT_NO": true,
-	"PING": true, "INFO": true, "CLUSTER SLOTS": true,
-	"CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true,
-}
-
 const maxHandshakeOps = 16
 
 // followHandshake follows the first calls of a connection. An end that does not report each of them, such as a client's
@@ -56,7 +47,7 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end i
 	}
 	h.last = max(h.last, end)
 	op := call.name
-	if handshakeCommands[op] && len(h.ops) < maxHandshakeOps {
+	if recording.OfHandshake(op) && len(h.ops) < maxHandshakeOps {
 		h.ops = append(h.ops, op)
 		switch said := strings.ToLower(call.said); {
 		case said == "":

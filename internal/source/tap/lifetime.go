@@ -125,6 +125,11 @@ func (t *Tap) Watch(nodes []Node) (err error) {
 			l.addBlind(losingSnapshots, err.Error(), "run as root")
 		}
 	}
+	for _, n := range nodes {
+		for _, client := range n.Observers { // before any call is followed
+			t.Observe(n.Address, client)
+		}
+	}
 	if err := t.nameNodes(); err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ type Node struct {
 	Proxy   int            // process of this host that answers there and passes calls on to a server; 0: none
 	// at which that process listens, where it is not the port of Remote (a published port); 0: the same
 	Port int
+	// Observers are connections of other observers that are open already, by the clients' addresses as the server has
+	// them: not one of their calls is a user's.
+	Observers []netip.AddrPort
 }
 
 // ProcessFilter selects the calls that are passed on: those whose client or server is a process that matches all that

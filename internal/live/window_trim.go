@@ -1,4 +1,4 @@
-package top
+package live
 
 import (
 	"slices"
