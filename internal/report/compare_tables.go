@@ -36,7 +36,7 @@ func ComparedTables(c compare.Comparison) (out []ComparedTable) {
 
 var metricTexts = map[string]string{
 	"calls_per_second": "calls per second", "p50_ns": "p50", "p99_ns": "p99", "slow_share": "slow",
-	"failed_share": "failed",
+	"failed_share": "failed", "stalls_per_minute": "stalls per minute",
 }
 
 func comparedMetrics(metrics []compare.Metric) (rows []ComparedRow) {
@@ -46,7 +46,7 @@ func comparedMetrics(metrics []compare.Metric) (rows []ComparedRow) {
 		}
 		text := func(v float64) string {
 			switch m.Name {
-			case "calls_per_second":
+			case "calls_per_second", "stalls_per_minute":
 				return format.Rounded(v)
 			case "slow_share", "failed_share":
 				return format.Percent(v)

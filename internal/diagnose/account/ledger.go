@@ -21,9 +21,12 @@ type Ledger struct {
 	Users, Probe Callers
 	// Populations are all calls by whose they are: first those of the users.
 	Populations []Population
-	exact       map[string][]Segment // by node
-	hops        *hops
-	served      map[string]*hdrhistogram.Histogram // the times of all calls at the node's end, by node
+	// Stalls are when each time began in which at least one call of the users to a node was slow, in nanoseconds since
+	// the epoch, in order of time: Users.SlowNs is how long these are together.
+	Stalls []int64
+	exact  map[string][]Segment // by node
+	hops   *hops
+	served map[string]*hdrhistogram.Histogram // the times of all calls at the node's end, by node
 }
 
 // Exact is what the tap saw of the main thread of a node's server: its waits, and its work of 0.2 ms and more, ordered

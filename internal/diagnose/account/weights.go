@@ -104,6 +104,9 @@ func (l *Ledger) sumSlowTime() {
 		if end, seen := until[k]; seen {
 			from = max(from, end)
 		}
+		if end, seen := until[k]; k.users && (!seen || a.Call.IntendedNs > end) {
+			l.Stalls = append(l.Stalls, a.Call.IntendedNs)
+		}
 		if a.Call.EndNs > from {
 			l.callers(a).SlowNs += a.Call.EndNs - from
 			until[k] = a.Call.EndNs

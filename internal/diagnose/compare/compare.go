@@ -34,6 +34,9 @@ func Of(before, after Side, names [2]string, notable float64) Comparison {
 		}
 		c.Population = name
 		c.Metrics = metrics(before, after, b, a)
+		if name == account.OfUsers {
+			c.Metrics = append(c.Metrics, stalls(before, after, b, a))
+		}
 		break
 	}
 	if before.attempts > 0 && after.attempts > 0 {
@@ -118,6 +121,26 @@ func metrics(before, after Side, b, a *verdict.Population) []Metric {
 		out = append(out, m)
 	}
 	return append(out, share("slow_share", b.SlowCalls, b.Calls, a.SlowCalls, a.Calls))
+}
+
+// stalls compares how often the users' calls stalled. Stalls come in groups: what is tested is in how many of the parts
+// of each watch there was one.
+func stalls(before, after Side, b, a *verdict.Population) Metric {
+	with := func(all []interval) (n int) {
+		for _, v := range all {
+			n += min(v.stalls, 1)
+		}
+		return n
+	}
+	perMinute := func(p *verdict.Population, s Side) float64 {
+		return 60 * float64(p.Stalls) / max(s.Diagnosis.Window.Watched(), 1e-9)
+	}
+	old, now := before.intervals[b.Name], after.intervals[a.Name]
+	m := share("stalls_per_minute", with(old), len(old), with(now), len(now))
+	if m.Before, m.After = perMinute(b, before), perMinute(a, after); len(old) == 0 || len(now) == 0 {
+		m.Verdict = Unknown
+	}
+	return m
 }
 
 // share compares two shares by their intervals (Wilson): they differ where these have nothing in common.
@@ -288,7 +311,7 @@ func (c *Comparison) notable(m Metric, least float64) bool {
 	switch m.Name {
 	case "failed_share":
 		return true
-	case "slow_share":
+	case "slow_share", "stalls_per_minute":
 		i := slices.IndexFunc(c.Metrics, func(of Metric) bool { return of.Name == "p50_ns" })
 		return i >= 0 && math.Abs(c.LostAfter-c.LostBefore) >= least*c.Metrics[i].Before
 	}
@@ -352,6 +375,8 @@ func (m Metric) text() string {
 		return "the share of failed ones went from " + percent(m.Before) + " to " + percent(m.After)
 	case "slow_share":
 		return "the share of slow ones went from " + percent(m.Before) + " to " + percent(m.After)
+	case "stalls_per_minute":
+		return "stalls went from " + format.Rounded(m.Before) + " to " + format.Rounded(m.After) + " per minute"
 	case "p50_ns":
 		return "p50 went from " + format.Brief(int64(m.Before)) + " to " + format.Brief(int64(m.After))
 	}

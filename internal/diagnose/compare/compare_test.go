@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 		if tt.is == "new" && !strings.Contains(c.Summary, "process-frozen is new") {
 			t.Errorf("%s: %s", tt.name, c.Summary)
 		}
-		if len(c.Metrics) != 5 {
+		if len(c.Metrics) != 6 {
 			t.Errorf("%s: %+v", tt.name, c.Metrics)
 		}
 	}

@@ -45,7 +45,7 @@ type Watch struct {
 
 // Metric is a number of the calls of the population. Times are nanoseconds.
 type Metric struct {
-	Name   string  `json:"name"` // calls_per_second, p50_ns, p99_ns, slow_share, failed_share
+	Name   string  `json:"name"` // calls_per_second, p50_ns, p99_ns, slow_share, stalls_per_minute, failed_share
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	// Change is after by before, less 1; it lies from Low to High at 95 % for all metrics together. Null: not known.

@@ -40,8 +40,9 @@ type configuration struct {
 
 // interval is a part of a watch.
 type interval struct {
-	calls *hdrhistogram.Histogram // of nanoseconds
-	ns    int64                   // how much of it was watched
+	calls  *hdrhistogram.Histogram // of nanoseconds
+	ns     int64                   // how much of it was watched
+	stalls int                     // of the users that began in it
 }
 
 // intervals is into how many parts a watch is divided: each is one measurement. The seconds of one watch are too much
@@ -57,7 +58,7 @@ func SideOf(rec *recording.Recording, version string) Side {
 		versions: map[string]string{},
 	}
 	for _, p := range d.Populations {
-		s.intervals[p.Name] = intervalsOf(rec, p)
+		s.intervals[p.Name] = intervalsOf(rec, p, c.Ledger.Stalls)
 	}
 	for _, n := range c.Nodes {
 		for _, caller := range n.Callers() {
@@ -102,7 +103,7 @@ func histogramsOf(p verdict.Population) (source, prefix string, timed bool) {
 
 // intervalsOf are the calls of a population by time. None: the recording is so long that it holds sums only, or has
 // commands of SLOWLOG alone.
-func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
+func intervalsOf(rec *recording.Recording, p verdict.Population, stalls []int64) []interval {
 	source, prefix, timed := histogramsOf(p)
 	if !timed {
 		return nil
@@ -112,6 +113,11 @@ func intervalsOf(rec *recording.Recording, p verdict.Population) []interval {
 	out := make([]interval, max((end-start)/long, 1))
 	for i := range out {
 		out[i].ns = rec.WatchedNs(start+int64(i)*long, start+int64(i+1)*long)
+	}
+	for _, ns := range stalls {
+		if i := (ns - start) / long; ns >= start && int(i) < len(out) {
+			out[i].stalls++
+		}
 	}
 	for _, h := range rec.Histograms {
 		i := (h.Second*1e9 - start) / long

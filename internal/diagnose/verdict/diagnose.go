@@ -101,6 +101,7 @@ func populations(c *facts.Case) []Population {
 		case account.OfProbe:
 			of.FailedCalls = c.OwnFailures().Failed
 		case account.OfUsers:
+			of.Stalls, of.StalledNs = len(c.Ledger.Stalls), c.Ledger.Users.SlowNs
 			for _, n := range c.Nodes {
 				lost := n.LostCalls(facts.Span{FromNs: c.StartNs, ToNs: c.EndNs})
 				of.FailedCalls += lost.Calls - lost.OfProxies

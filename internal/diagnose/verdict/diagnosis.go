@@ -72,6 +72,10 @@ type Population struct {
 	// RecordedSlowCalls are those that were recorded one by one: the account, the findings and the worst calls are of
 	// these.
 	RecordedSlowCalls int `json:"recorded_slow_calls"`
+	// Stalls of users are times in which at least one recorded call to a node was slow, and StalledNs is how long these
+	// are together, in nanoseconds.
+	Stalls    int   `json:"stalls,omitempty"`
+	StalledNs int64 `json:"stalled_ns,omitempty"`
 	// FailedCalls: of the probe those that failed, of users those without a reply because the server's end closed their
 	// connection.
 	FailedCalls int `json:"failed_calls,omitempty"`

@@ -41,9 +41,8 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	}
 	slowest := slowest(l)
 	if few(l) && slowest < facts.HealthyMaxNs {
-		s := fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.", slowOf(d), seconds,
-			format.Brief(slowest))
-		return Healthy, s + capturedSilence(c) + unseenClients(c) + fewCalls(c)
+		return Healthy, fmt.Sprintf("Healthy: %s in %s were slow (up to %s), too few to be a pattern.%s", slowOf(d),
+			seconds, format.Brief(slowest), stalls(c, d)) + capturedSilence(c) + unseenClients(c) + fewCalls(c)
 	}
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(d),
@@ -147,6 +146,19 @@ func slowOf(d Diagnosis) string {
 		}
 	}
 	return strings.Join(parts, " and ")
+}
+
+// stalls says of rare slow calls of clients how often, for how long, and how bad: it is what users complain about.
+func stalls(c *facts.Case, d Diagnosis) string {
+	for _, p := range d.Populations {
+		if p.Name == account.OfUsers && p.Stalls >= account.MinSlowCalls {
+			minutes := c.Seconds() / 60
+			return fmt.Sprintf(" Clients felt %s stalls per minute, %s of each minute; p99.9 %s, worst %s.",
+				format.Rounded(float64(p.Stalls)/minutes), format.Brief(int64(float64(p.StalledNs)/minutes)),
+				format.Brief(p.P999Ns), format.Brief(p.MaxNs))
+		}
+	}
+	return ""
 }
 
 func answered(c *facts.Case) bool {
