@@ -63,6 +63,29 @@ func TestFailed(t *testing.T) {
 	}
 }
 
+// TestStalls: rare stalls that are gone make calls better, whatever the median; a healthy watch has no more than itself.
+func TestStalls(t *testing.T) {
+	throttled := SideOf(corpus.Open(t, "server-cfs-throttled"), "test") // 0.4 % of the calls, of up to 80 ms
+	healthy := SideOf(corpus.Open(t, "healthy-mixed"), "test")
+	stalls := func(before, after Side) (Metric, Comparison) {
+		c := Of(before, after, [2]string{"a", "b"}, Notable)
+		for _, m := range c.Metrics {
+			if m.Name == "stalls_per_minute" {
+				return m, c
+			}
+		}
+		t.Fatal("stalls are not compared")
+		return Metric{}, c
+	}
+	if m, c := stalls(throttled, healthy); m.Verdict != Better || m.Before < 100 || m.After >= m.Before/2 ||
+		!strings.Contains(c.Summary, "stalls went from") {
+		t.Errorf("%+v: %s", m, c.Summary)
+	}
+	if m, c := stalls(healthy, healthy); m.Verdict != Same || c.Verdict != Same {
+		t.Errorf("%+v: %s", m, c.Summary)
+	}
+}
+
 // TestUnwatched: the time between two watches of one recording is in no rate.
 func TestUnwatched(t *testing.T) {
 	whole := SideOf(corpus.Open(t, "healthy-mixed"), "test")
