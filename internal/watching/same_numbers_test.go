@@ -2,17 +2,20 @@ package watching
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
+	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
@@ -289,6 +292,39 @@ func ofUsers(one *dto.Metric) bool {
 	return true
 }
 
+// asked is what the page of an agent answers.
+func asked(t *testing.T, s *web.Server, path string) []byte {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.Addr().String()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(door.From, "127.0.0.1:1")
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // callsAddUp: the parts of each slow call that the page shows add up to it.
 func callsAddUp(t *testing.T, v *live.View) {
 	t.Helper()
@@ -302,11 +338,9 @@ func callsAddUp(t *testing.T, v *live.View) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/api/v1/slow?limit=1000", nil))
 	var document web.SlowCalls
-	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
-		t.Fatalf("%v: %s", err, w.Body)
+	if text := asked(t, s, "/api/v1/slow?limit=1000"); json.Unmarshal(text, &document) != nil {
+		t.Fatalf("no document: %s", text)
 	}
 	for _, c := range document.Calls {
 		took := int64(0)
