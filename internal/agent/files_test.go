@@ -72,7 +72,8 @@ func TestDamagedFilesOfAnAgent(t *testing.T) {
 	if in, _ := a.store.Get(begun.ID); in.Cause != "slow-command" || in.State != incidents.StateJudged {
 		t.Errorf("%+v", in)
 	}
-	if len(asked) != 1 || asked[0].Folder.Path(asked[0].Recording) != filepath.Join(at, "recording.slowpath") || asked[0].HTML != "" {
+	if len(asked) != 1 || asked[0].HTML != "" ||
+		asked[0].Folder.Path(asked[0].Recording) != filepath.Join(at, "recording.slowpath") {
 		t.Errorf("judged: %+v", asked)
 	}
 	for name, text := range files {

@@ -63,7 +63,8 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// TestStalls: rare stalls that are gone make calls better, whatever the median; a healthy watch has no more than itself.
+// TestStalls: rare stalls that are gone make calls better, whatever the median; a healthy watch has no more than
+// itself.
 func TestStalls(t *testing.T) {
 	throttled := SideOf(corpus.Open(t, "server-cfs-throttled"), "test") // 0.4 % of the calls, of up to 80 ms
 	healthy := SideOf(corpus.Open(t, "healthy-mixed"), "test")
