@@ -277,7 +277,8 @@ func metricsAddUp(t *testing.T, m *metrics.Metrics, v *live.View) {
 			t.Errorf("%s is %v, want %v", name, sums[name], want)
 		}
 	}
-	if len(v.Nodes()) == 1 && sums["slowpath_caller_calls_total"] > sums["slowpath_calls_total"] {
+	// Connections tell what they were used for at other times than the calls of a node are counted.
+	if len(v.Nodes()) == 1 && sums["slowpath_caller_calls_total"] > 1.01*sums["slowpath_calls_total"] {
 		t.Errorf("callers made %v calls, of %v", sums["slowpath_caller_calls_total"], sums["slowpath_calls_total"])
 	}
 }
