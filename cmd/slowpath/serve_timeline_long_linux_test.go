@@ -74,7 +74,7 @@ func (l *timeline) play() {
 	go func() {
 		await.Pass(40 * time.Second)
 		f := aFault{what: "a quota of B", at: l.b, cause: "server-cfs-throttled", begin: time.Now()}
-		_ = l.quota.SetQuota(20 * time.Millisecond) // where that fails there is no incident
+		_ = l.quota.SetQuota(2 * time.Millisecond) // where that fails there is no incident
 		await.Pass(15 * time.Second)
 		_ = l.quota.SetQuota(0)
 		f.end = time.Now()
@@ -89,7 +89,7 @@ func (l *timeline) play() {
 	await.Pass(20 * time.Second)
 	l.make("a script at B", l.b, "slow-command", func() {
 		for range 10 {
-			l.do(l.b, "EVAL", "for i = 1, 4000000 do end", "0")
+			l.do(l.b, "EVAL", "for i = 1, 20000000 do end", "0")
 			await.Pass(300 * time.Millisecond)
 		}
 	})

@@ -35,6 +35,7 @@ type episode struct {
 	// What goes on after the last verdict, or comes back, is looked at again: it may be another fault.
 	lookFrom int64 // the begin of what is to be looked at; 0: nothing
 	lookAt   int64 // when
+	again    int   // how often it was looked at, and nothing found for sure
 	looked   int64 // when it was looked at last
 	apart    int64 // seconds between two looks at the same
 	looking  bool
@@ -85,6 +86,8 @@ const (
 	leastApart, mostApart = 30, 10 * 60
 	// mostPatience is for how long what comes back for the same cause is the same incident, at the most.
 	mostPatience = 60 * 60
+	// mostAgain is how often a time is looked at again, as nothing was found for sure: more of it is there then.
+	mostAgain = 2
 	// worse is how many times as long as all calls before a call is, that is looked at at once.
 	worse = 3
 )
@@ -270,21 +273,26 @@ func (e *episodes) lookDue(c *episode, firing, goesOn []Firing) {
 	if !c.final || len(firing) == 0 || len(goesOn) == 0 {
 		return
 	}
-	from, at := c.looked, c.looked+c.apart
-	if e.now-c.lastOn >= calmWindow {
-		from, at = firing[0].Since, max(at, e.now+firstVerdict)
+	due := func(from, at int64) {
+		if c.lookFrom == 0 || at < c.lookAt && from > c.lookFrom {
+			c.lookFrom, c.lookAt, c.again = from, at, 0
+		}
 	}
 	soon := max(c.looked+leastApart, e.now+firstVerdict)
 	for _, f := range firing {
 		switch {
 		case f.Most > worse*c.mostNs: // what went on before is no part of it
-			from, at = f.Longest, soon
+			due(f.Longest, soon)
 		case !slices.Contains(c.kinds, f.Kind):
-			from, at = f.Since, soon
+			due(f.Since, soon)
 		}
 	}
-	if c.lookFrom == 0 || at < c.lookAt {
-		c.lookFrom, c.lookAt = from, at
+	switch {
+	case c.lookFrom != 0:
+	case e.now-c.lastOn >= calmWindow: // it comes back
+		due(firing[0].Since, max(c.looked+c.apart, e.now+firstVerdict))
+	default:
+		due(c.looked, max(c.looked+c.apart, e.now+firstVerdict))
 	}
 }
 
@@ -296,7 +304,12 @@ func (e *episodes) look(c *episode) {
 	e.keep.look(c.id, c.nodes, span{from, to}, func(f found) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		c.looking, c.lookFrom, c.looked = false, 0, e.now
+		c.looking = false
+		if c.again++; !f.sure && c.again <= mostAgain {
+			c.lookAt = e.now + usersWindow
+			return
+		}
+		c.again, c.lookFrom, c.looked = 0, 0, e.now
 		if !f.sure || c.causes[f.causes[0]] || !slices.Contains(e.current, c) {
 			c.apart, c.patience = min(2*c.apart, mostApart), e.longer(c.patience)
 			return

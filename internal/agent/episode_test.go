@@ -159,6 +159,21 @@ func TestComesBackForAnotherCause(t *testing.T) {
 	}
 }
 
+// TestTooEarlyToTell: what comes back is looked at again, where nothing is found for sure at first.
+func TestTooEarlyToTell(t *testing.T) {
+	e, k := testEpisodes()
+	k.cause = "process-frozen"
+	slow := func(at int64) bool { return at >= 100 && at < 104 || at >= 150 && at < 158 }
+	story(e, k, 0, 150, slow)
+	k.cause = ""
+	story(e, k, 150, 160, slow)
+	k.cause = "slow-command"
+	story(e, k, 160, 300, slow)
+	if len(k.begun) != 2 || !strings.Contains(fmt.Sprint(k.said), "begin slow since 150") {
+		t.Errorf("%d incidents: %q", len(k.begun), k.said)
+	}
+}
+
 // TestWorse: while calls are slow, one takes far longer than all before it. That is looked at soon, from when it began.
 func TestWorse(t *testing.T) {
 	e, k := testEpisodes()
