@@ -65,7 +65,7 @@ func TestVerdicts(t *testing.T) {
 				f.send(server, value)
 				w.wait(10 * ms)
 			}
-		}, verdict.Healthy, "", "too few to be a pattern. Clients felt 19 stalls per minute, 836 ms of each minute; "+
+		}, verdict.Healthy, "", "too few to be a pattern. Clients felt 19 stalls per minute, 836 ms of each minute; " +
 			"p99.9 44 ms, worst 44 ms. 100 % of that time passed at the server."},
 		{"slow for no reason that packets show", func(w *wire) {
 			f := w.dial(40001, 300*us, 10*us)
