@@ -17,6 +17,9 @@ import (
 // answerText bounds a text of the answer, in bytes: about two lines. All of it is in the findings.
 const answerText = 160
 
+// proofBesideWho bounds the proof where a line about who did it follows, so that the fix is in the first ten lines, too.
+const proofBesideWho = 120
+
 // alsoShare is the share of the lost time from which a further cause is in the answer.
 const alsoShare = 0.1
 
@@ -45,8 +48,12 @@ func (p *page) answer(d verdict.Diagnosis) {
 		return
 	}
 	f := d.Findings[0]
+	most := answerText
+	if len(f.Culprits) > 0 {
+		most = proofBesideWho
+	}
 	if sure := proofOf(f); sure != "" {
-		p.labelled("proof: ", sure)
+		p.labelled("proof: ", cutAt(sure, most))
 	}
 	if len(f.Culprits) > 0 {
 		p.labelled("by:    ", f.Culprits[0].Text)
@@ -73,9 +80,11 @@ func (p *page) labelled(label, text string) {
 	p.Paragraph(label, layout.Pad("", len(label)), brief(text), layout.None)
 }
 
-// brief is a text of at most answerText, cut between words.
-func brief(text string) string {
-	short := layout.Bound(text, answerText)
+func brief(text string) string { return cutAt(text, answerText) }
+
+// cutAt is a text of at most so many bytes, cut between words.
+func cutAt(text string, most int) string {
+	short := layout.Bound(text, most)
 	if end := strings.LastIndex(short, " "); short != text && end > 0 {
 		return short[:end] + " …"
 	}
