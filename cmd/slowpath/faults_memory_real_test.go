@@ -156,7 +156,7 @@ func greatCases() []faultCase {
 				before: func(r *faultRun) {
 					r.listen("PEER", answering(r.server().Addr, g.command, g.reply))
 					for _, dir := range []string{r.dir, filepath.Dir(r.dir)} { // serve becomes another user
-						if err := os.Chmod(dir, 0o777); err != nil {
+						if err := os.Chmod(dir, 0o755); err != nil {
 							r.Fatal(err)
 						}
 					}

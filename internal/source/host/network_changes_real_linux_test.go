@@ -61,14 +61,7 @@ func TestNetworkChanges(t *testing.T) {
 		return err == nil
 	}
 	var watching sync.WaitGroup
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
+	inNewNetNS(t, func() {
 		n := HearNetwork()
 		watching.Go(func() { n.Watch(ctx, clock.New(), heard) })
 		run("ip", "link", "set", "lo", "up")
@@ -77,8 +70,7 @@ func TestNetworkChanges(t *testing.T) {
 		if _, err := exec.LookPath("nft"); err == nil {
 			run("nft", "add", "table", "ip", "slowpath_test")
 		}
-	}()
-	<-done
+	})
 	for _, want := range []string{"route added", "queueing discipline added"} {
 		await.Until(t, want, func() bool { return heard.has(want) })
 	}
@@ -87,4 +79,25 @@ func TestNetworkChanges(t *testing.T) {
 	}
 	cancel()
 	watching.Wait()
+}
+
+// inNewNetNS calls do on a thread in a network namespace of its own, which ends with it. The main thread cannot end, and
+// /proc/self is about it: see inNetNS.
+func inNewNetNS(t *testing.T, do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			inNewNetNS(t, do)
+			return
+		}
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		do()
+	}()
+	<-done
 }

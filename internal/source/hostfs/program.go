@@ -50,7 +50,7 @@ func ProgramOf(fs Reader, pid int) (Program, bool) {
 			p.User = UserName(fs, uid)
 		}
 	}
-	p.Name = ProgramName(readStart(fs, dir+"/cmdline", maxCommandLine))
+	p.Name = ProgramName(p.Comm, readStart(fs, dir+"/cmdline", maxCommandLine))
 	groups, _ := fs.ReadFile(dir + "/cgroup")
 	p.Pod, p.Container, p.Unit = OwnerOf(string(groups))
 	return p, true
@@ -137,9 +137,11 @@ var interpreters = []interpreter{
 var scriptSuffixes = []string{".py", ".pyc", ".js", ".mjs", ".cjs", ".ts", ".jar", ".rb", ".pl", ".php", ".sh"}
 
 // ProgramName is the name of the program that a command line runs, as /proc/PID/cmdline has it: arguments that end in a
-// zero byte. It is the file, module, jar or class that an interpreter was given, else the first argument without its
-// directory. Empty where there is none (a thread of the kernel).
-func ProgramName(cmdline []byte) string {
+// zero byte, and the name of its main thread. It is the file, module, jar or class that an interpreter was given, else
+// the first argument without its directory: where that is another than the thread's name, which the kernel takes from
+// the program's file, it is a title, which may say anything, and the thread's name is taken. Empty where there is no
+// argument (a thread of the kernel).
+func ProgramName(comm string, cmdline []byte) string {
 	args := strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")
 	// a program may write a title in place of its arguments: "redis-server *:6379", "gunicorn: worker [app]"
 	title, _, _ := strings.Cut(args[0], " ")
@@ -154,6 +156,9 @@ func ProgramName(cmdline []byte) string {
 		if name := i.program(args[1:]); name != "" {
 			return cleanName(name)
 		}
+	}
+	if !strings.HasPrefix(own, comm) {
+		own = comm
 	}
 	return cleanName(own)
 }

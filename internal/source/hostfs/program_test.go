@@ -38,10 +38,25 @@ func TestProgramName(t *testing.T) {
 		"python3 a\x1bb[1].py":                              "a?b?1?.py",
 		"/" + strings.Repeat("x", 99):                       strings.Repeat("x", maxProgramName),
 	} {
-		if got := ProgramName([]byte(strings.ReplaceAll(cmdline, " ", "\x00") + "\x00")); got != want {
-			if title := ProgramName([]byte(cmdline + "\x00")); title != want {
+		first, _, _ := strings.Cut(cmdline, " ") // a program's file, of which the kernel takes 15 bytes
+		comm := strings.Trim(filepath.Base(strings.Trim(first, "-")), ":")
+		comm = comm[:min(len(comm), 15)]
+		if got := ProgramName(comm, []byte(strings.ReplaceAll(cmdline, " ", "\x00")+"\x00")); got != want {
+			if title := ProgramName(comm, []byte(cmdline+"\x00")); title != want {
 				t.Errorf("%q: got %q and as a title %q, want %q", cmdline, got, title, want)
 			}
+		}
+	}
+}
+
+// TestTitleIsNoName: what a process wrote in place of its arguments may be anything; an interpreter's script is none.
+func TestTitleIsNoName(t *testing.T) {
+	for cmdline, want := range map[string]string{
+		"hidden-token 7": "worker", "worker: hidden": "worker", "worker-main hidden": "worker-main",
+		"python3 /usr/bin/worker": "worker",
+	} {
+		if got := ProgramName("worker", []byte(strings.ReplaceAll(cmdline, " ", "\x00"))); got != want {
+			t.Errorf("%q: got %q, want %q", cmdline, got, want)
 		}
 	}
 }
@@ -50,7 +65,7 @@ func FuzzProgramName(f *testing.F) {
 	f.Add([]byte("python3\x00-m\x00"))
 	f.Add([]byte("java\x00-jar\x00/srv/a.jar\x00--pw\x00x\x00"))
 	f.Fuzz(func(t *testing.T, cmdline []byte) {
-		name := ProgramName(cmdline)
+		name := ProgramName("worker", cmdline)
 		if len(name) > maxProgramName || strings.ContainsAny(name, " []\x00\n\x1b") {
 			t.Errorf("%q of %q", name, cmdline)
 		}

@@ -8,13 +8,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
@@ -63,21 +61,11 @@ func newSpace(t *testing.T, n byte, port int) space {
 
 // dial connects within the namespace, from a port of the choice.
 func (s space) dial(ip string, port, from int) (c net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and end with it: nothing else may run there
-		var f *os.File
-		if f, err = os.Open("/run/netns/" + s.name); err != nil {
-			return
-		}
-		defer f.Close()
-		if err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err == nil {
-			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip), Port: from}}
-			c, err = d.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
-		}
-	}()
-	<-done
+	err = inNetNS(s.name, func() (err error) {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip), Port: from}}
+		c, err = d.Dial("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+		return err
+	})
 	return c, err
 }
 

@@ -96,20 +96,11 @@ func (h *otherHost) exec(t testing.TB, argv ...string) string {
 func (h *otherHost) dial(t testing.TB, port int) net.Conn {
 	t.Helper()
 	var c net.Conn
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and end with it: nothing else may run there
-		f, err := os.Open("/run/netns/" + h.name)
-		if err == nil {
-			defer f.Close()
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			c, err = net.Dial("tcp", net.JoinHostPort(h.here, strconv.Itoa(port)))
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
+	err := inNetNS(h.name, func() (err error) {
+		c, err = net.Dial("tcp", net.JoinHostPort(h.here, strconv.Itoa(port)))
+		return err
+	})
+	if err != nil {
 		t.Fatalf("connecting from %s: %v", h.name, err)
 	}
 	t.Cleanup(func() { c.Close() })
@@ -197,4 +188,28 @@ func commandsServed(t *testing.T, ip, port string) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// inNetNS calls do in a network namespace, on a thread that ends with it: nothing else may run there. The main thread
+// cannot end, and /proc/self is about it.
+func inNetNS(name string, do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			done <- inNetNS(name, do)
+			return
+		}
+		f, err := os.Open("/run/netns/" + name)
+		if err == nil {
+			defer f.Close()
+			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
 }

@@ -28,7 +28,7 @@ func (r *recorder) process(pid uint32) process {
 
 // program takes what the kernel says of a process that connects to a server: it may have ended by now.
 func (r *recorder) program(e *kernelProgramEvent) {
-	p := hostfs.Program{Comm: comm(e.Comm), Name: hostfs.ProgramName(e.Args[:])}
+	p := hostfs.Program{Comm: comm(e.Comm), Name: hostfs.ProgramName(comm(e.Comm), e.Args[:])}
 	r.learnProgram(e.Tgid, p, int(e.Uid))
 }
 
