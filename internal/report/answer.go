@@ -17,7 +17,7 @@ import (
 // answerText bounds a text of the answer, in bytes: about two lines. All of it is in the findings.
 const answerText = 160
 
-// proofBesideWho bounds the proof where a line about who did it follows, so that the fix is in the first ten lines, too.
+// proofBesideWho bounds the proof where a line about who did it follows, so that the fix is in the first ten lines.
 const proofBesideWho = 120
 
 // alsoShare is the share of the lost time from which a further cause is in the answer.

@@ -81,8 +81,8 @@ func TestNetworkChanges(t *testing.T) {
 	watching.Wait()
 }
 
-// inNewNetNS calls do on a thread in a network namespace of its own, which ends with it. The main thread cannot end, and
-// /proc/self is about it: see inNetNS.
+// inNewNetNS calls do on a thread in a network namespace of its own, which ends with it. The main thread cannot end,
+// and /proc/self is about it: see inNetNS.
 func inNewNetNS(t *testing.T, do func()) {
 	done := make(chan struct{})
 	go func() {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/recording"
