@@ -71,7 +71,15 @@ func start(t testing.TB, o web.Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := startAt(t, o, l, (&net.Dialer{}).DialContext)
+	// Deadlines of memnet can pass late, and an HTTP server sets one between two requests. A socket's do not.
+	inside, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := (&net.Dialer{}).DialContext
+	at := startAt(t, o, l, dial, inside, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dial(ctx, "tcp", inside.Addr().String())
+	})
 	at.url = "http://" + l.Addr().String()
 	if o.TLS != nil {
 		at.url = strings.Replace(at.url, "http:", "https:", 1)
@@ -83,14 +91,16 @@ func start(t testing.TB, o web.Options) *site {
 func inMemory(t testing.TB, o web.Options) *site {
 	t.Helper()
 	l, dial := memnet.Listen(t)
-	at := startAt(t, o, l, dial)
+	inside, dialInside := memnet.Listen(t)
+	at := startAt(t, o, l, dial, inside, dialInside)
 	at.url = "http://127.0.0.1"
 	return at
 }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-func startAt(t testing.TB, o web.Options, l net.Listener, dial dialer) *site {
+// startAt runs a server behind its door: dial reaches the door, dialInside the server.
+func startAt(t testing.TB, o web.Options, l net.Listener, dial dialer, inside net.Listener, dialInside dialer) *site {
 	t.Helper()
 	o = complete(t, o)
 	s, err := web.New(o)
@@ -98,7 +108,6 @@ func startAt(t testing.TB, o web.Options, l net.Listener, dial dialer) *site {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	inside, dialInside := memnet.Listen(t)
 	done := make(chan error, 2)
 	go func() { done <- s.Serve(ctx, inside) }()
 	go func() {
