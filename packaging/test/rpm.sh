@@ -34,4 +34,4 @@ check 'the changed configuration is saved' test -e "$root/etc/slowpath/slowpath.
 cp "$out"/*_"$arch".deb "$root/"
 check 'lintian has no errors in the debs' inside lintian --allow-root --fail-on error \
 	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs \
-	$(cd "$root" && echo /slowpath*.deb)
+	$(cd "$root" && printf '/%s ' slowpath*.deb)

@@ -38,7 +38,7 @@ func TestOneCallHasOneAccount(t *testing.T) {
 		_, end := rec.Window()
 		v := live.New(live.Options{Clock: at(end + int64(settled))})
 		r := New(v, at(end+int64(settled)))
-		feed(live.Tee(v, r.Sink().(recording.ProfileSink)), rec)
+		feed(live.Tee(v, r.Sink()), rec)
 		r.Look()
 		reported := map[int64]account.Account{}
 		for _, a := range account.Build(rec).Slow {
