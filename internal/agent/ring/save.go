@@ -19,15 +19,6 @@ const (
 	gapNs = int64(time.Second)
 )
 
-// Cut is what is saved of a ring: the time [From, To).
-type Cut struct {
-	From, To time.Time
-	// Before is how long a time before From is what it is compared with: see recording.Recording.Earlier.
-	Before time.Duration
-	// Nodes, if there are any, are the only ones that are saved. What is of no single node is saved as well.
-	Nodes []string
-}
-
 // Save writes what was seen in [from, to) to a new recording in a directory, of a name that must not exist.
 func (r *Ring) Save(ctx context.Context, from, to time.Time, in *folder.Folder, name string) error {
 	return r.SaveCut(ctx, Cut{From: from, To: to}, in, name)

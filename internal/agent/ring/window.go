@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -74,50 +73,6 @@ func (w *window) inside(ns int64) bool { return !w.earlier(ns) && ns < w.toNs }
 
 // earlier reports whether it ended before the window. A watch that begins in the window is in it from its first row.
 func (w *window) earlier(ns int64) bool { return w.carrying || ns < w.fromNs && !w.whole }
-
-// shortlyBefore reports whether a time is in that before the window of which rows are kept.
-func (w *window) shortlyBefore(ns int64) bool {
-	return ns >= w.earlierNs && ns < w.fromNs && !w.carrying
-}
-
-// keptBefore leaves out what is of single connections: it is much, and changes with each call.
-func keptBefore(subject string) bool { return !strings.HasPrefix(subject, recording.ConnPrefix) }
-
-// notBefore are kinds of events of which nothing is kept of the time before a window: those of single connections, and
-// those that say what was not seen.
-var notBefore = [...]string{
-	recording.KindOpen, recording.KindHandshake, recording.KindClose, recording.KindBlindSpot, recording.KindUnseen,
-}
-
-func beforeSample(s recording.Sample) recording.Sample {
-	s.Source = recording.Before(s.Source)
-	return s
-}
-
-func beforeSnapshot(s recording.Snapshot) recording.Snapshot {
-	s.Source = recording.Before(s.Source)
-	return s
-}
-
-// holdEarlier writes what held when the time before the window began, so that a change in it is one.
-func (w *window) holdEarlier() {
-	if w.earlierHeld {
-		return
-	}
-	w.earlierHeld = true
-	for k, v := range w.before.series {
-		s := recording.Sample{TimeNs: w.earlierNs, Source: k.source, Subject: k.subject, Name: k.name, Value: v.value}
-		if keptBefore(s.Subject) && !sinceBegin(s) {
-			w.out.Sample(beforeSample(s))
-		}
-	}
-	for _, v := range w.before.snapshots {
-		if keptBefore(v.Subject) {
-			v.TimeNs = w.earlierNs
-			w.out.Snapshot(beforeSnapshot(v))
-		}
-	}
-}
 
 // Call implements recording.Sink.
 func (w *window) Call(c recording.Call, segs ...recording.Segment) {
@@ -374,22 +329,6 @@ func (w *window) finish() error {
 		}))
 	}
 	return nil
-}
-
-// leaveOutOthers has the metas name the nodes that are saved.
-func (w *window) leaveOutOthers() {
-	if len(w.others) == 0 {
-		return
-	}
-	rec := recording.Recording{Meta: w.metas}
-	kept := slices.DeleteFunc(rec.Nodes(), func(n string) bool { return w.others[n] })
-	if len(kept) == 0 {
-		return
-	}
-	w.metas[recording.MetaNodes] = recording.Detail(kept)
-	if w.others[w.metas[recording.MetaTarget]] {
-		w.metas[recording.MetaTarget] = kept[0]
-	}
 }
 
 // holdAt writes the values that held at the begin as if they had been read then.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -53,8 +52,9 @@ type Change struct {
 
 // Of are the changes of a case, in order of time.
 func Of(c *facts.Case) (out []Change) {
+	own := c.Nodes
 	c = c.WithEarlier()
-	for _, n := range c.Nodes {
+	for i, n := range c.Nodes {
 		h := history{n: n}
 		h.settings()
 		h.commands()
@@ -62,6 +62,7 @@ func Of(c *facts.Case) (out []Change) {
 		h.roles()
 		h.limits()
 		h.load()
+		h.callers(own[i]) // of the time before it no connections are known
 		out = append(out, h.all...)
 	}
 	out = append(out, slotMaps(c)...)
@@ -89,20 +90,8 @@ func (h *history) add(c Change) {
 	h.all = append(h.all, c)
 }
 
-// who names a client by its process, where it is on this host, else by its address and what the server knows of it.
-func (h *history) who(client, process string, atNs int64) string {
-	for _, caller := range h.n.Callers() {
-		for _, k := range caller.Conns {
-			if caller.PID > 0 && k.Client == client && k.OpenNs <= atNs && (k.CloseNs == 0 || k.CloseNs >= atNs) {
-				return caller.Name
-			}
-		}
-	}
-	if process != "" {
-		return process
-	}
-	return h.n.ClientText(account.Suspect{Client: client})
-}
+// name is a client's process, where that is known, else its address and what the server knows of it.
+func name(w facts.Who) string { return cmp.Or(w.Process, w.Text()) }
 
 // changed says what has which value now, and which it had.
 func changed(what, to, from string) string {

@@ -235,6 +235,27 @@ func TestChanges(t *testing.T) {
 
 // TestChangesOfCallers: what callers do otherwise since a time: a program that was not there, a command that was never
 // counted, and rates that rise at once and stay so. A program that comes again and again is not new.
+// TestCallersOfAnIncident: of the minute before an incident no connections are recorded, so that a program which
+// connects every five seconds is no new one, as it would be in a watch that began then.
+func TestCallersOfAnIncident(t *testing.T) {
+	w := newWatch(recording.SourceTap)
+	w.SetMeta(recording.MetaStart, "61000000000")
+	w.SetMeta(recording.MetaEnd, "81000000000")
+	w.sample(recording.Before(recording.SourceServer), node, "maxmemory", 1, 0, 58, 100<<20)
+	for _, at := range []float64{65, 70, 75} {
+		for kind, age := range map[string]float64{recording.KindOpen: 0, recording.KindClose: 0.1} {
+			w.event(at+age, 0, recording.SourceTap, kind, recording.ConnDetail{
+				Client: fmt.Sprintf("127.0.0.1:%.0f", 200+at), PID: 20 + int(at), Comm: "check", Side: recording.Client,
+				AgeNs: int64(age * 1e9),
+			})
+		}
+	}
+	got := w.said()
+	if len(got) != 1 || !strings.HasPrefix(got[0], "setting CONFIG SET maxmemory 100mb (before: 0)") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestChangesOfCallers(t *testing.T) {
 	w := newWatch(recording.SourceTap)
 	conn := func(at float64, kind, client string, pid int, comm string, age float64) {

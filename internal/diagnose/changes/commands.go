@@ -11,22 +11,6 @@ import (
 	"slowpath/internal/recording/series"
 )
 
-// adminCommand is a command that changed the server, as the tap saw it.
-type adminCommand struct {
-	facts.Span
-	op, by string
-}
-
-func (h *history) adminCommands() (out []adminCommand) {
-	for _, e := range h.n.Events(recording.SourceTap, recording.KindAdminCommand) {
-		d := recording.DetailOf[recording.AdminCommandDetail](e)
-		out = append(out, adminCommand{
-			facts.Span{FromNs: e.TimeNs, ToNs: e.TimeNs + e.DurationNs}, d.Op, h.who(d.Client, d.Process, e.TimeNs),
-		})
-	}
-	return out
-}
-
 // commands adds the commands that changed the server: those that the tap saw, else those that the server counts. One
 // that comes again and again is a change the first time. A CONFIG SET whose setting is known is there already.
 func (h *history) commands() {
@@ -42,8 +26,8 @@ func (h *history) commands() {
 		c.Kind, c.Names, c.Text = Command, []string{op}, op
 		seen[op] = &c
 	}
-	for _, a := range h.adminCommands() {
-		add(Change{Span: a.Span, By: []string{a.by}, Source: recording.SourceTap}, a.op, 1)
+	for _, a := range h.n.AdminCommands() {
+		add(Change{Span: a.Span, By: []string{name(a.Who)}, Source: recording.SourceTap}, a.Command, 1)
 	}
 	for _, op := range recording.AdminCommands() {
 		if len(seen) > 0 || h.n.Rec.Used(recording.SourceTap) {
@@ -84,7 +68,7 @@ func (h *history) restarts() {
 		for e := range h.n.Rec.Conns(h.n.Address, recording.KindClose) {
 			if strings.HasPrefix(e.Op, "SHUTDOWN") && e.TimeNs >= r.FromNs-facts.PollIntervalNs && e.TimeNs <= r.ToNs {
 				c.Text, c.Source = "the server was restarted after SHUTDOWN", recording.SourceTap
-				if by := h.who(e.Client, "", e.TimeNs); !slices.Contains(c.By, by) {
+				if by := name(h.n.Who(e.Client, "", e.TimeNs)); !slices.Contains(c.By, by) {
 					c.By = append(c.By, by)
 				}
 			}

@@ -12,10 +12,8 @@ import (
 	"slowpath/internal/stats"
 )
 
-// load adds what callers do otherwise than before: new ones, commands that are new to the server, and jumps of how much
-// they ask.
+// load adds what callers do otherwise than before: commands that are new to the server, and jumps of how much they ask.
 func (h *history) load() {
-	h.callers()
 	h.newCommands()
 	commands, in, out := h.n.Series(series.TotalCommandsProcessed), h.n.Series(series.TotalNetInputBytes),
 		h.n.Series(series.TotalNetOutputBytes)
@@ -28,13 +26,13 @@ func (h *history) load() {
 
 // callers adds programs that connected for the first time, where they were not seen for longer before than they stay
 // away between two of their connections. Those of one name are one.
-func (h *history) callers() {
+func (h *history) callers(n *facts.Node) {
 	type program struct {
 		conns []*facts.Conn
 		old   bool
 	}
 	programs := map[string]*program{}
-	for _, c := range h.n.ClientCallers() {
+	for _, c := range n.ClientCallers() {
 		name := c.Comm
 		if c.PID == 0 {
 			name = c.Name
@@ -57,11 +55,11 @@ func (h *history) callers() {
 		for _, k := range p.conns {
 			absent = max(absent, k.OpenNs-until)
 			if k.CloseNs == 0 {
-				until = h.n.EndNs
+				until = n.EndNs
 			}
 			until = max(until, k.CloseNs)
 		}
-		if first-h.n.StartNs <= max(absent, facts.PollIntervalNs) {
+		if first-n.StartNs <= max(absent, facts.PollIntervalNs) {
 			continue
 		}
 		h.add(Change{

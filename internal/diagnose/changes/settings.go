@@ -97,9 +97,9 @@ func (h *history) set(when facts.Span, all []setting) {
 	if more := len(all) - settingsShown; more > 0 {
 		c.Text += " and " + strconv.Itoa(more) + " more"
 	}
-	var calls []adminCommand
-	for _, a := range h.adminCommands() {
-		if a.op == "CONFIG SET" && a.ToNs >= when.FromNs && a.FromNs <= when.ToNs {
+	var calls []facts.AdminCommand
+	for _, a := range h.n.AdminCommands() {
+		if a.Command == "CONFIG SET" && a.ToNs >= when.FromNs && a.FromNs <= when.ToNs {
 			calls = append(calls, a)
 		}
 	}
@@ -107,8 +107,8 @@ func (h *history) set(when facts.Span, all []setting) {
 		c.Source, c.Span = recording.SourceTap, facts.Span{FromNs: calls[0].FromNs, ToNs: calls[len(calls)-1].ToNs}
 	}
 	for _, a := range calls {
-		if !slices.Contains(c.By, a.by) {
-			c.By = append(c.By, a.by)
+		if by := name(a.Who); !slices.Contains(c.By, by) {
+			c.By = append(c.By, by)
 		}
 	}
 	h.add(c)

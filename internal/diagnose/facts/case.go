@@ -86,7 +86,10 @@ func (c *Case) WithEarlier() *Case {
 	if c.Rec.Earlier() == nil {
 		return c
 	}
-	out := &Case{Rec: c.Rec.WithEarlier(), Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes}
+	out := &Case{
+		Rec: c.Rec.WithEarlier(), Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes,
+	}
+	out.Programs = programsOf(out.Rec)
 	out.StartNs, out.EndNs = out.Rec.Window()
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, newNode(out, n.Address))

@@ -75,3 +75,28 @@ func TestChangesCited(t *testing.T) {
 		}
 	}
 }
+
+// TestCulpritBeforeAnIncident: who set going what an incident is about did so in the minute before it.
+func TestCulpritBeforeAnIncident(t *testing.T) {
+	rec := corpus.Open(t, "eviction-cycle")
+	start, _ := rec.Window()
+	node := rec.Nodes()[0]
+	rec.Snapshot(recording.Snapshot{
+		TimeNs: start - 30e9, Source: recording.Before(recording.SourceServer), Subject: node, Name: "config",
+		Body: `{"maxmemory":"0"}`,
+	})
+	rec.Event(recording.Event{
+		TimeNs: start - 4e9, DurationNs: 1e5, Source: recording.Before(recording.SourceTap), Subject: node,
+		Kind: recording.KindAdminCommand, Detail: recording.Detail(recording.AdminCommandDetail{
+			Op: "CONFIG SET", Client: "127.0.0.1:5000", Process: "ops-shell[812]",
+		}),
+	})
+	rec.Index()
+	f := Diagnose(rec, "test").Findings[0]
+	if len(f.Changes) != 1 || len(f.Changes[0].By) != 1 || f.Changes[0].By[0] != "ops-shell[812]" {
+		t.Errorf("%s: changed before: %+v", f.Cause, f.Changes)
+	}
+	if len(f.Culprits) == 0 || f.Culprits[0].Process != "ops-shell[812]" {
+		t.Errorf("%s: by %+v", f.Cause, f.Culprits)
+	}
+}

@@ -196,7 +196,7 @@ func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime)
 	table := lost.table(found)
 	found = order(found, weight)
 	cite(c, found)
-	blame(c, found)
+	blame(c.WithEarlier(), found)
 	steps(found)
 	return found, table.inOrderOf(found)
 }
