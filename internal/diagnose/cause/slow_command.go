@@ -86,7 +86,7 @@ func heldBySlowCommands(n *facts.Node) (h facts.SuspectClaim, mostNs int64) {
 
 // instead says per command what to use in its place.
 var instead = map[string]string{
-	"KEYS":     "SCAN with COUNT 100-1000, which lets others run between its steps",
+	"KEYS":     "SCAN with COUNT 100-1000 and a pause after each step, in which others run",
 	"SMEMBERS": "SSCAN in steps of COUNT 100-1000",
 	"HGETALL":  "HSCAN in steps, or HMGET of the fields that you need",
 	"HKEYS":    "HSCAN in steps (redis >= 7.4: with NOVALUES)",

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"slowpath/internal/lab/step"
 )
@@ -128,8 +129,8 @@ func (i *Instance) Do(ctx context.Context, args ...string) (any, error) {
 }
 
 // Scan runs all steps of a SCAN over one connection: command is SCAN, or HSCAN, SSCAN or ZSCAN and a key; args come
-// after the cursor.
-func (i *Instance) Scan(ctx context.Context, command []string, args ...string) error {
+// after the cursor. It pauses between two steps.
+func (i *Instance) Scan(ctx context.Context, pause time.Duration, command []string, args ...string) error {
 	c, err := i.login(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", i.Addr, err)
@@ -146,6 +147,11 @@ func (i *Instance) Scan(ctx context.Context, command []string, args ...string) e
 		}
 		if cursor = fmt.Sprint(parts[0]); cursor == "0" {
 			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
 		}
 	}
 }

@@ -26,7 +26,7 @@ var slowCommand = Scenario{
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
 		if l.Fixed("in-steps") {
 			l.Every(ctx, 300*time.Millisecond, func(ctx context.Context) error {
-				return s.Scan(ctx, []string{"SCAN"}, "MATCH", "nothing:*", "COUNT", "1000")
+				return s.Scan(ctx, 2*time.Millisecond, []string{"SCAN"}, "MATCH", "nothing:*", "COUNT", "1000")
 			})
 			return Scene{Target: s.Addr}, nil
 		}
