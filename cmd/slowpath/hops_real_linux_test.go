@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"slowpath/internal/cli"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
@@ -76,8 +77,10 @@ func testHops(t *testing.T, process string, startInner startProxy) {
 	if h := d.Hops[1]; h.Process != process || h.Share < 0.5 || h.State != recording.Frozen || h.Summary == "" {
 		t.Errorf("%+v", h)
 	}
-	if len(d.Findings) == 0 || d.Findings[0].Cause != "process-frozen" || len(d.Findings[0].Nodes) != 1 ||
-		d.Findings[0].Nodes[0] != inner.Addr {
+	// On a crowded host the wait for a CPU may take more of the calls' time.
+	if !slices.ContainsFunc(d.Findings, func(f cause.Finding) bool {
+		return f.Cause == "process-frozen" && slices.Equal(f.Nodes, []string{inner.Addr})
+	}) {
 		t.Errorf("%+v", d.Findings)
 	}
 	// Neither has an INFO of its own; Envoy would ask all its servers.

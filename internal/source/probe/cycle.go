@@ -63,6 +63,25 @@ func (p *prober) writes() bool {
 	return slices.Contains(p.Steps, StepSet) || slices.Contains(p.Steps, StepDel)
 }
 
+// removeFor bounds how long removing the key takes at the end.
+const removeFor = time.Second
+
+// removeWritten removes the key that the cycles wrote: the last ones may have been cut before they did. A server that
+// does not answer removes it by itself after a minute.
+func (p *prober) removeWritten(ctx context.Context) {
+	if !slices.Contains(p.Steps, StepSet) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeFor)
+	defer cancel()
+	s, _, err := p.open(ctx)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	_, _, _ = s.DoTimed(ctx, p.commandOf(StepDel)...)
+}
+
 // commandOf is what a step sends.
 func (p *prober) commandOf(step string) []string {
 	switch step {

@@ -17,7 +17,8 @@ import (
 	"slowpath/internal/lab/servers"
 )
 
-// TestFreshCycles: each cycle logs in on a connection of its own, and errors are those of their step.
+// TestFreshCycles: each cycle logs in on a connection of its own, and errors are those of their step. What cycles
+// wrote and did not delete is gone at the end.
 func TestFreshCycles(t *testing.T) {
 	needs.Real(t, needs.RedisServer)
 	i := fleettest.Start(t, servers.Redis7015, fleet.Spec{
@@ -41,6 +42,9 @@ func TestFreshCycles(t *testing.T) {
 				t.Errorf("%s: %+v", user, c)
 			}
 		}
+	}
+	if keys, err := i.Do(t.Context(), "DBSIZE"); err != nil || keys != int64(0) {
+		t.Errorf("%v keys are left, %v", keys, err)
 	}
 }
 

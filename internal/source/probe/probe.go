@@ -92,6 +92,7 @@ func Watch(ctx context.Context, o Options) error {
 		wg.Go(func() { freshErr = p.fresh(ctx) })
 	}
 	wg.Wait()
+	p.removeWritten(context.WithoutCancel(ctx))
 	close(p.ended)
 	reporting.Wait()
 	p.hists.flush()
