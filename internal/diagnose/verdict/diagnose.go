@@ -304,8 +304,8 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			}
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: ns, Unit: "ns",
-				Text: fmt.Sprintf("slowpath's queries took %.2f ms of server time on %s (%.3f %%); what its calls and "+
-					"connections took is not measured", ns/1e6, n.Address, ns/1e7/c.Seconds()),
+				Text: fmt.Sprintf("slowpath's queries took %.2f ms of server time on %s (%.3f %%); %s", ns/1e6, n.Address,
+					ns/1e7/c.Seconds(), costOfCalls(n, c.Seconds())),
 			})
 		}
 	}
@@ -319,6 +319,21 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 		})
 	}
 	return out
+}
+
+// idleShare is the share of a core up to which a main thread's whole time says what slowpath took of it.
+// Bound: guess.
+const idleShare = 0.05
+
+// costOfCalls is what slowpath's calls and connections took of a server. The kernel counts the main thread's time as a
+// whole: of a server with little else to do that is a bound which is near.
+func costOfCalls(n *facts.Node, seconds float64) string {
+	ran := n.GrowthNs(series.MainRun)
+	if share := ran / 1e9 / seconds; n.HostWatched() && share < idleShare {
+		return fmt.Sprintf("with its calls and connections, and all else, the main thread ran %.2f ms (%.3f %%)", ran/1e6,
+			share*100)
+	}
+	return "what its calls and connections took is not measured"
 }
 
 // otherObservers are others that watched as well. They cost the servers something, too, and are no users.
