@@ -304,8 +304,8 @@ func costOfWatch(c *facts.Case) []cause.Evidence {
 			}
 			out = append(out, cause.Evidence{
 				Source: recording.SourceServer, Value: ns, Unit: "ns",
-				Text: fmt.Sprintf("slowpath's queries took %.2f ms of server time on %s (%.3f %%); %s", ns/1e6, n.Address,
-					ns/1e7/c.Seconds(), costOfCalls(n, c.Seconds())),
+				Text: fmt.Sprintf("slowpath's queries took %.2f ms of server time on %s (%.3f %%); %s", ns/1e6,
+					n.Address, ns/1e7/c.Seconds(), costOfCalls(n, c.Seconds())),
 			})
 		}
 	}
@@ -330,8 +330,8 @@ const idleShare = 0.05
 func costOfCalls(n *facts.Node, seconds float64) string {
 	ran := n.GrowthNs(series.MainRun)
 	if share := ran / 1e9 / seconds; n.HostWatched() && share < idleShare {
-		return fmt.Sprintf("with its calls and connections, and all else, the main thread ran %.2f ms (%.3f %%)", ran/1e6,
-			share*100)
+		return fmt.Sprintf("with its calls and connections, and all else, the main thread ran %.2f ms (%.3f %%)",
+			ran/1e6, share*100)
 	}
 	return "what its calls and connections took is not measured"
 }
