@@ -45,3 +45,19 @@ func TestFewCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCallIsNotHealthy: where slowpath's own calls were to be made and none came back, nobody knows how long calls
+// take. Where they were left out, the server's own metrics are all there is.
+func TestNoCallIsNotHealthy(t *testing.T) {
+	for probed, want := range map[bool]string{true: Inconclusive, false: Healthy} {
+		rec := recording.New()
+		rec.SetMeta(recording.MetaStart, "0")
+		rec.SetMeta(recording.MetaEnd, "2000000000")
+		rec.SetMeta(recording.MetaSource+recording.SourceProbe,
+			recording.Detail(recording.SourceStatus{Name: recording.SourceProbe, Used: probed}))
+		rec.Index()
+		if d := Diagnose(rec, "test"); d.Verdict != want {
+			t.Errorf("probed %v: %s: %s", probed, d.Verdict, d.Summary)
+		}
+	}
+}

@@ -32,6 +32,10 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Inconclusive, fmt.Sprintf("Inconclusive: %s could be followed in this capture, %d of them slow.",
 			format.Count(l.Users.Calls, "call"), l.Users.Slow) + unseen
 	}
+	if l.Latency.Calls == 0 && c.Rec.Used(recording.SourceProbe) {
+		return Inconclusive, fmt.Sprintf("Inconclusive: in %s none of slowpath's own calls came back, and no client's "+
+			"was seen. Watch longer.", seconds)
+	}
 	if slowCalls(l) == 0 {
 		if l.Latency.Calls == 0 {
 			return Healthy,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/scenario"
@@ -80,6 +81,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("costs %+v", r.Costs)
 	}
 	if j := r.Tiers["T0"]; !r.isTrue(j.First) {
-		t.Errorf("T0: %v", j)
+		rec, err := recording.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("T0: %v: %s", j, verdict.Diagnose(rec, "test").Summary)
 	}
 }
