@@ -16,8 +16,11 @@ import (
 	"strings"
 )
 
-// Packages of the diagnosis that decide, as folders of internal/diagnose.
-var Packages = []string{"account", "facts", "remedy", "cause", "verdict"}
+// Packages of the diagnosis that decide, as folders of internal/diagnose: each comes after those that it imports.
+var Packages = []string{"account", "facts", "changes", "remedy", "cause", "verdict", "compare"}
+
+// tools are the other folders of internal/diagnose: no verdict hangs on them.
+var tools = []string{"bounds", "corpus", "sensitivity"}
 
 // Kinds of reasons, in the order of docs/bounds.md.
 var Kinds = []Kind{
@@ -78,6 +81,9 @@ type reader struct {
 
 // Read reads the packages of the diagnosis below root. The bounds are sorted by package, file and line.
 func Read(root string) ([]Bound, []Problem, error) {
+	if err := allNamed(root); err != nil {
+		return nil, nil, err
+	}
 	r := &reader{fset: token.NewFileSet(), text: map[string][]byte{}, confidence: map[string]int{}}
 	for _, pkg := range Packages {
 		paths, err := filepath.Glob(filepath.Join(root, "internal/diagnose", pkg, "*.go"))
@@ -99,6 +105,21 @@ func Read(root string) ([]Bound, []Problem, error) {
 	}
 	bounds, problems := r.read()
 	return bounds, problems, nil
+}
+
+// allNamed fails on a folder of the diagnosis that is neither read nor a tool.
+func allNamed(root string) error {
+	folders, err := os.ReadDir(filepath.Join(root, "internal/diagnose"))
+	if err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if f.IsDir() && !slices.Contains(Packages, f.Name()) && !slices.Contains(tools, f.Name()) {
+			return fmt.Errorf("internal/diagnose/%s: name it in Packages of internal/diagnose/bounds, or in tools",
+				f.Name())
+		}
+	}
+	return nil
 }
 
 func (r *reader) add(pkg, path string, text []byte) error {

@@ -2,6 +2,8 @@ package bounds
 
 import (
 	"go/token"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -177,5 +179,24 @@ func TestStale(t *testing.T) {
 	}
 	if s.Forget(all); len(s) != 1 {
 		t.Errorf("kept: %v", s)
+	}
+}
+
+// TestNewPackage: a package of the diagnosis that is not known is not left out in silence.
+func TestNewPackage(t *testing.T) {
+	root := t.TempDir()
+	for _, pkg := range append(slices.Clone(Packages), tools...) {
+		if err := os.MkdirAll(filepath.Join(root, "internal/diagnose", pkg), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := Read(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "internal/diagnose/novel"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Read(root); err == nil || !strings.Contains(err.Error(), "internal/diagnose/novel") {
+		t.Errorf("a new package: %v", err)
 	}
 }

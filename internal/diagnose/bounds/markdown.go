@@ -48,9 +48,9 @@ Made from the comments of internal/diagnose by "make docs"; do not edit. How a b
 The last two columns say how many recordings of the corpus are judged otherwise, with all sources, when the bound alone
 is 30 % lower or higher, of those whose diagnosis reads it. **1** + 2 of 85: in one the first finding changes, in two
 other findings appear or vanish. On a bound with "0 of 85" no verdict of the corpus hangs; one with "0 of 0" no
-recording reads. A dash: it is used in other constants only. Whole numbers change by one at least, so that a 2 is
-halved, and a share of 0.9 becomes one that nothing reaches. "make sensitivity" computes the columns;
-[bounds.json](bounds.json) has each change.
+recording reads. A dash: it is used in other constants only, or where recordings are compared. Whole numbers change by
+one at least, so that a 2 is halved, and a share of 0.9 becomes one that nothing reaches. "make sensitivity" computes
+the columns; [bounds.json](bounds.json) has each change.
 
 `
 

@@ -21,7 +21,7 @@ type Sensitivity struct {
 	Value string `json:"value"` // of the bound, as the source had it
 	// Read is the number of recordings whose diagnosis reads the bound.
 	Read int `json:"read"`
-	// LeftOut: the bound is used in constants and package variables only.
+	// LeftOut: the bound is used in constants and package variables only, or where no recording is judged.
 	LeftOut bool `json:"left_out,omitempty"`
 	// Changes are the recordings whose findings change, by the factor: "0.7" and "1.3".
 	Changes map[string][]Change `json:"changes,omitempty"`

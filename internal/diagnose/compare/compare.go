@@ -15,8 +15,8 @@ import (
 	"slowpath/internal/stats"
 )
 
-// Notable is the least change of a metric that makes a comparison better or worse, as a share: equal watches of one
-// host differ by as much at other times of the day.
+// Notable is the least change of a metric that makes a comparison better or worse, as a share.
+// Bound: noted, equal watches of one host differ by as much at other times of the day.
 const Notable = 0.1
 
 // Of compares two sides by their names. notable is the least change that counts; see Notable.

@@ -22,12 +22,18 @@ type OverTime struct {
 	Since []int
 }
 
-// columnsOverTime is into how many columns a watch is divided at most.
-const columnsOverTime = 120
+const (
+	// columnsOverTime is into how many columns a watch is divided at most.
+	// Bound: arithmetic, the size of a picture.
+	columnsOverTime = 120
+	// firstRowNs is the upper end of the first row; all others are below endOfRowsNs.
+	// Bound: arithmetic, the size of a picture.
+	firstRowNs, endOfRowsNs = int64(10e3), int64(10e9)
+)
 
 // latencyRows are the upper ends of the rows: three for each power of ten.
 func latencyRows() (out []int64) {
-	for of := int64(10e3); of < 10e9; of *= 10 {
+	for of := firstRowNs; of < endOfRowsNs; of *= 10 {
 		out = append(out, of, 2*of, 5*of)
 	}
 	return out

@@ -71,7 +71,8 @@ func run(pattern string, again bool, recordings string) error {
 		switch {
 		case !wants.MatchString(b.Name) || done && !again:
 		case !scaled[i]:
-			fmt.Fprintf(os.Stderr, "%s is used in constants and package variables only: left out\n", b.Name)
+			fmt.Fprintf(os.Stderr, "%s is used in constants and package variables only, or where no recording is "+
+				"judged: left out\n", b.Name)
 			known[b.Name] = bounds.Sensitivity{Value: b.Value, LeftOut: true}
 		default:
 			wanted = append(wanted, i)

@@ -42,7 +42,7 @@ type rewriter struct {
 }
 
 // rewrite writes an overlay for go build into a directory, and returns its file and which bounds it can scale. What
-// cannot be scaled is used outside of functions, or in constants only.
+// cannot be scaled is used outside of functions, in constants only, or where no recording is judged.
 func rewrite(root, dir string, all []bounds.Bound) (overlay string, scaled map[int]bool, err error) {
 	w := &rewriter{
 		root: root, dir: dir, fset: token.NewFileSet(), ids: map[string]int{}, alias: map[string]string{},
@@ -65,6 +65,9 @@ func rewrite(root, dir string, all []bounds.Bound) (overlay string, scaled map[i
 		return os.Open(file)
 	})
 	for _, pkg := range bounds.Packages {
+		if _, judges := export[diagnosePath+pkg]; !judges {
+			continue
+		}
 		if err := w.rewritePackage(pkg, imports); err != nil {
 			return "", nil, err
 		}
