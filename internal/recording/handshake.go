@@ -13,6 +13,9 @@ var asked = map[string]bool{
 	"PING": true, "INFO": true, "CLUSTER SLOTS": true, "CLUSTER SHARDS": true, "CLUSTER NODES": true, "ROLE": true,
 }
 
+// Introduces reports whether a client introduces itself by a command, which is no call of the application.
+func Introduces(op string) bool { return introductions[op] }
+
 // OfHandshake reports whether a command may be a part of the handshake with which a connection begins.
 func OfHandshake(op string) bool { return introductions[op] || asked[op] }
 

@@ -94,7 +94,7 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
 			t.byOp[k] = merge(t.byOp[k], h.Sum)
 		}
-		ofUsers := side == recording.Client || !Introspection(op) && !greets[op]
+		ofUsers := side == recording.Client || !Introspection(op) && !recording.Introduces(op) && !ownCalls[op]
 		if ofUsers && side == recording.Server {
 			t.served[h.Node] = merge(t.served[h.Node], h.Sum)
 		}

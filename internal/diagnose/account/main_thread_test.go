@@ -228,3 +228,17 @@ func TestServerNotSeenByTheTap(t *testing.T) {
 		}
 	}
 }
+
+// By what a client introduces itself, and slowpath's own commands, are no calls of users at the server's end.
+func TestHandshakesAreNoCalls(t *testing.T) {
+	r := tap{base()}
+	r.latencies("server GET", ms(1), 2)
+	for _, op := range []string{
+		"HELLO", "READONLY", "CLIENT TRACKING", "CLIENT CAPA", "COMMAND DOCS", "PING", "CLUSTER INFO", "CLIENT LIST",
+	} {
+		r.latencies("server "+op, ms(1), 3)
+	}
+	if h := readTapHistograms(r.Recording, nil).observed(); h.TotalCount() != 2 {
+		t.Errorf("%d calls of users, want 2", h.TotalCount())
+	}
+}

@@ -91,7 +91,7 @@ func (b *callerTable) handshake(e recording.HandshakeEvent) {
 // the first command after it.
 func (b *callerTable) slowHandshakes() {
 	for _, call := range b.node.Rec.Calls {
-		if call.Source != recording.SourceTap || call.Node != b.node.Address || !isHandshakeCommand(call.Op) {
+		if call.Source != recording.SourceTap || call.Node != b.node.Address || !recording.Introduces(call.Op) {
 			continue
 		}
 		for _, side := range []string{recording.Client, recording.Server} {

@@ -8,15 +8,6 @@ import (
 	"slowpath/internal/topology/cost"
 )
 
-// isHandshakeCommand reports whether a command belongs to the handshake of a connection.
-func isHandshakeCommand(op string) bool {
-	switch op {
-	case "AUTH", "HELLO", "SELECT", "READONLY":
-		return true
-	}
-	return strings.HasPrefix(op, "CLIENT ") || strings.HasPrefix(op, "COMMAND")
-}
-
 // IsDataCommand reports whether a command, as commandstats names it, is none of PING, of a handshake, and of what
 // slowpath and monitoring tools ask.
 func IsDataCommand(name string) bool {

@@ -66,7 +66,7 @@ func (n *Node) tapPings() Pings {
 		switch {
 		case op == "PING":
 			p.Count, p.PingNs = p.Count+count, p.PingNs+ns
-		case op != "?" && !isHandshakeCommand(op):
+		case op != "?" && !recording.Introduces(op):
 			p.Others, p.OthersNs = p.Others+count, p.OthersNs+ns
 		}
 	}
