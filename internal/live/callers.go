@@ -330,8 +330,10 @@ func (v *View) learnOf(s recording.Snapshot) {
 		}
 	case recording.SnapshotEnds:
 		var ends recording.ConnEnds
-		if json.Unmarshal([]byte(s.Body), &ends) == nil {
-			v.learn(strings.TrimPrefix(s.Subject, recording.ConnPrefix), ends.Comm, ends.PID)
+		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
+		if json.Unmarshal([]byte(s.Body), &ends) != nil || strings.HasPrefix(address, "/") {
+			return // of a Unix socket nobody sees the calls, nor the end
 		}
+		v.learn(address, ends.Comm, ends.PID)
 	}
 }

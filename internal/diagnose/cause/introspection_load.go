@@ -2,6 +2,7 @@ package cause
 
 import (
 	"sort"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -103,7 +104,11 @@ func (f *Finding) supportMonitors(n *facts.Node, monitors []facts.Client, share 
 func endMonitors(n *facts.Node, monitors []facts.Client) remedy.Step {
 	var kill []string
 	for _, c := range monitors {
-		kill = append(kill, remedy.CLI(n, "CLIENT", "KILL", "ADDR", c.Addr))
+		by := []string{"ADDR", c.Addr}
+		if c.OverUnix() { // the server has the same address for all of them
+			by = []string{"ID", strconv.FormatInt(c.ID, 10)}
+		}
+		kill = append(kill, remedy.CLI(n, append([]string{"CLIENT", "KILL"}, by...)...))
 	}
 	return remedy.Step{
 		ID: "end-monitor", Kind: remedy.Command, Command: strings.Join(kill, " && "),

@@ -54,6 +54,7 @@ type Node struct {
 	connOwners    once[map[string][]connOwner]
 	adminCommands once[[]AdminCommand]
 	listed        once[map[string]Client] // the last lines of CLIENT LIST by address
+	unixClients   once[map[string][]unixClient]
 	churn         *Churn
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage

@@ -14,7 +14,10 @@ import (
 
 // Client is a line of the snapshot "clients" (CLIENT LIST without what could hold users' data).
 type Client struct {
-	// Addr is its address.
+	// ID is its number; the server gives it once.
+	ID int64 `json:"id"`
+	// Addr is its address; over a Unix socket PATH:FD, with the descriptor of the server's end, which others may have
+	// before and after it. In older recordings it is PATH:0.
 	Addr string `json:"addr"`
 	// Name is what CLIENT SETNAME gave it.
 	Name string `json:"name"`
@@ -65,6 +68,11 @@ func (n *Node) Clients() []Client {
 		}
 	}
 	return out
+}
+
+// OverUnix reports whether it is connected over a Unix socket.
+func (c Client) OverUnix() bool {
+	return strings.Contains(c.Flags, "U") || strings.HasPrefix(c.Addr, "/")
 }
 
 // ClientNames are what the connections of a caller call themselves (CLIENT SETNAME), each name once.

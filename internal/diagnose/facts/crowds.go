@@ -21,15 +21,6 @@ type Crowd struct {
 // Crowds are who had the connections to the node when CLIENT LIST had most of them, those with most first. Without
 // CLIENT LIST they are the processes of this host whose connections were seen.
 func (n *Node) Crowds() []Crowd {
-	byKey := map[string]*Crowd{}
-	add := func(w Who) {
-		c := byKey[w.Key()]
-		if c == nil {
-			c = &Crowd{Who: w}
-			byKey[w.Key()] = c
-		}
-		c.Connections++
-	}
 	var most []Client
 	var at int64
 	for _, s := range n.Rec.Snapshots {
@@ -39,19 +30,39 @@ func (n *Node) Crowds() []Crowd {
 			}
 		}
 	}
-	for _, c := range most {
-		if !c.Self {
-			add(n.Who(c.Addr, "", at))
-		}
+	if len(most) > 0 {
+		return n.crowdsOf(most, at)
 	}
+	var whos []Who
 	own := n.ownPIDs()
 	for _, address := range slices.Sorted(maps.Keys(n.owners())) {
-		if len(most) > 0 {
-			break
-		}
 		if o, ok := n.endAt(address, n.EndNs); ok && !own[o.pid] {
-			add(n.Who(address, "", n.EndNs))
+			whos = append(whos, n.Who(address, "", n.EndNs))
 		}
+	}
+	return crowdsOf(whos)
+}
+
+// crowdsOf are those of clients that CLIENT LIST had at a time, without slowpath's own.
+func (n *Node) crowdsOf(clients []Client, at int64) []Crowd {
+	var whos []Who
+	for _, c := range clients {
+		if !c.Self {
+			whos = append(whos, n.Who(c.Addr, "", at))
+		}
+	}
+	return crowdsOf(whos)
+}
+
+func crowdsOf(connections []Who) []Crowd {
+	byKey := map[string]*Crowd{}
+	for _, w := range connections {
+		c := byKey[w.Key()]
+		if c == nil {
+			c = &Crowd{Who: w}
+			byKey[w.Key()] = c
+		}
+		c.Connections++
 	}
 	out := make([]Crowd, 0, len(byKey))
 	for _, c := range byKey {

@@ -1,6 +1,9 @@
 package facts
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Culprit is a process, or a host, whose behaviour has to change.
 type Culprit struct {
@@ -41,7 +44,7 @@ func (w Who) culpritText() string {
 	for _, part := range w.Client.details() {
 		text += ", " + part
 	}
-	if w.PID == 0 && w.Address != "" && w.Address != text {
+	if w.PID == 0 && w.Address != "" && w.Address != text && !strings.HasPrefix(w.Address, "/") {
 		text += ", at " + w.Address
 	}
 	return text

@@ -26,6 +26,9 @@ func (n *Node) WhoSent(s account.Suspect) Who {
 			}
 		}
 	}
+	if w, ok := n.sentOverUnix(s); ok {
+		return w
+	}
 	var same Client
 	for _, c := range n.AllClients {
 		if !c.Self && (s.Client == "" && sameAs(c.Cmd, s.Command) ||

@@ -1,8 +1,10 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
 )
@@ -11,6 +13,8 @@ import (
 type UnixClients struct {
 	// Most is how many there were at a time, at most.
 	Most int
+	// Crowds are whose they were then.
+	Crowds []Crowd
 	// Share is how much of the node's commands no source saw, where the server's end of its TCP connections was seen;
 	// elsewhere it is their share of the clients.
 	Share float64
@@ -27,18 +31,19 @@ func (n *Node) UnixClients() (u UnixClients) {
 		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
 			continue
 		}
-		here, all := 0, 0
+		var here []Client
+		all := 0
 		for _, c := range ParseClients(s.Body) {
 			if c.Self {
 				continue
 			}
 			all++
-			if strings.Contains(c.Flags, "U") || strings.HasPrefix(c.Addr, "/") {
-				here++
+			if c.OverUnix() {
+				here = append(here, c)
 			}
 		}
-		if here > u.Most {
-			u.Most, u.Share = here, float64(here)/float64(all)
+		if len(here) > u.Most {
+			u.Most, u.Share, u.Crowds = len(here), float64(len(here))/float64(all), n.crowdsOf(here, s.TimeNs)
 		}
 	}
 	if u.Most == 0 {
@@ -72,4 +77,78 @@ func (n *Node) commandsSeen() (seen float64, known bool) {
 		seen += LastValue(n.Series(of))
 	}
 	return seen, seen > 0
+}
+
+// unixClient is a client over a Unix socket, and from when to when CLIENT LIST surely has it at its address, which may
+// be another one's before and after.
+type unixClient struct {
+	Span
+	Client
+	commands []string // that it sent last, at each look
+}
+
+// unixClientAt is who had an address at a time; ok is false where that is not known for sure.
+func (n *Node) unixClientAt(address string, at int64) (c unixClient, ok bool) {
+	for _, c := range n.unixClients.of(n.findUnixClients)[address] {
+		if c.FromNs <= at && at <= c.ToNs {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// youngerNs is by how much a connection may be younger than its age says, in whole seconds of the server's clock.
+// Bound: server, CLIENT LIST has the age in seconds.
+const youngerNs = int64(1e9)
+
+func (n *Node) findUnixClients() map[string][]unixClient {
+	type key struct {
+		address string
+		id      int64
+	}
+	byKey := map[key]unixClient{}
+	for _, s := range n.Rec.Snapshots {
+		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != "clients" {
+			continue
+		}
+		for _, c := range ParseClients(s.Body) {
+			if !c.OverUnix() || strings.HasSuffix(c.Addr, ":0") {
+				continue
+			}
+			k, from := key{c.Addr, c.ID}, s.TimeNs-c.Age*1e9+youngerNs
+			before, ok := byKey[k]
+			if ok {
+				from = min(from, before.FromNs)
+			}
+			byKey[k] = unixClient{Span{from, s.TimeNs}, c, append(before.commands, c.Cmd)}
+		}
+	}
+	out := map[string][]unixClient{}
+	for k, c := range byKey {
+		out[k.address] = append(out[k.address], c)
+	}
+	return out
+}
+
+// sentOverUnix is who sent a command of SLOWLOG, which has the same address for all clients over a Unix socket: the one
+// process among them that was seen to send this command. ok is false where it is not the only one, or not known.
+func (n *Node) sentOverUnix(s account.Suspect) (sent Who, ok bool) {
+	path, unix := strings.CutSuffix(s.Client, ":0")
+	if !unix {
+		return sent, false
+	}
+	for address, list := range n.unixClients.of(n.findUnixClients) {
+		for _, c := range list {
+			if HostOf(address) != path || c.Self || c.FromNs > s.ToNs ||
+				!slices.ContainsFunc(c.commands, func(cmd string) bool { return sameAs(cmd, s.Command) }) {
+				continue
+			}
+			if w := n.Who(address, "", c.ToNs); w.PID == 0 || ok && w.PID != sent.PID {
+				return Who{}, false
+			} else if !ok || w.Address < sent.Address {
+				sent, ok = w, true
+			}
+		}
+	}
+	return sent, ok
 }

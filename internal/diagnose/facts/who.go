@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ type Who struct {
 
 // Who finds who called from an address at a time. process is the process as the tap named it, empty where it did not.
 func (n *Node) Who(address, process string, at int64) Who {
-	w := Who{Address: address, PID: PIDOf(process), Process: process, Client: n.listedAs(address)}
+	w := Who{Address: address, PID: PIDOf(process), Process: process, Client: n.listedAs(address, at)}
 	if w.PID == 0 {
 		if e, ok := n.endAt(address, at); ok {
 			w.PID, w.Process = e.pid, n.ProcessName(e.pid, e.comm)
@@ -40,12 +41,18 @@ func (n *Node) Who(address, process string, at int64) Who {
 	return w
 }
 
-// listedAs is the last line of CLIENT LIST with an address; the zero one where there is none.
-func (n *Node) listedAs(address string) Client {
+// listedAs is the last line of CLIENT LIST with an address, of one over a Unix socket at a time; the zero one where
+// there is none.
+func (n *Node) listedAs(address string, at int64) Client {
+	if c, ok := n.unixClientAt(address, at); ok && !c.Self {
+		return c.Client
+	}
 	return n.listed.of(func() map[string]Client {
 		out := map[string]Client{}
 		for _, c := range n.Clients() {
-			out[c.Addr] = c
+			if !c.OverUnix() {
+				out[c.Addr] = c
+			}
 		}
 		delete(out, "")
 		return out
@@ -63,8 +70,15 @@ func (w Who) Key() string {
 	return HostOf(w.Address)
 }
 
-// Name is the process, or the host where no process is known: "worker.py[812]", "10.0.0.7".
-func (w Who) Name() string { return cmp.Or(w.Process, HostOf(w.Address)) }
+// Name is the process, or the host where no process is known: "worker.py[812]", "10.0.0.7"; over a Unix socket "clients
+// over /run/redis.sock".
+func (w Who) Name() string {
+	host := HostOf(w.Address)
+	if strings.HasPrefix(host, "/") {
+		host = "clients over " + host
+	}
+	return cmp.Or(w.Process, host)
+}
 
 // Text is all that is known, for a message: "127.0.0.1:40312 (worker.py[812] run by app in shop.service, redis-py
 // 5.0.1, name shop, db 3)".
@@ -172,10 +186,17 @@ func (n *Node) ownersByHost(out map[string][]connOwner) {
 			continue
 		}
 		address := strings.TrimPrefix(s.Subject, recording.ConnPrefix)
-		from := s.TimeNs
-		if len(out[address]) == 0 {
-			from = 0
+		owner := connOwner{fromNs: s.TimeNs, pid: ends.PID, comm: ends.Comm}
+		if _, err := netip.ParseAddrPort(address); err != nil {
+			if c, ok := n.unixClientAt(address, s.TimeNs); ok {
+				owner.fromNs, owner.toNs = c.FromNs, c.ToNs
+				out[address] = append(out[address], owner)
+			}
+			continue
 		}
-		out[address] = append(out[address], connOwner{fromNs: from, pid: ends.PID, comm: ends.Comm})
+		if len(out[address]) == 0 {
+			owner.fromNs = 0
+		}
+		out[address] = append(out[address], owner)
 	}
 }

@@ -88,18 +88,26 @@ func missedOf(f *cause.Finding, all map[string][]recording.Unseen) float64 {
 // unixSpot is that the tap does not see clients over Unix sockets, where a node has some.
 func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 	u := n.UnixClients()
-	if u.Most == 0 || u.Share < minUnseen || !n.Rec.Used(recording.SourceTap) {
+	tapped := n.Rec.Used(recording.SourceTap)
+	if u.Most == 0 || u.Share < minUnseen || !tapped && !strings.HasPrefix(n.Address, "/") {
 		return b, false
 	}
 	of := "clients"
 	if u.ByCommands {
 		of = "commands"
 	}
-	return recording.BlindSpot{
+	b = recording.BlindSpot{
 		What: fmt.Sprintf("calls of %s over Unix sockets, of all %s of %s", format.Count(u.Most, "client"), of,
 			n.Address),
-		Why: "the tap sees calls over TCP", Enable: "let these clients use TCP while you watch", Share: u.Share,
-	}, true
+		Why: "the tap sees calls over TCP", Enable: "let these clients use TCP while you watch",
+	}
+	if tapped { // else no call is known that it would be a share of
+		b.Share = u.Share
+	}
+	if u.Crowds[0].Who.PID != 0 {
+		b.What += ", most of " + facts.CrowdsText(u.Crowds, 1)
+	}
+	return b, true
 }
 
 // mostlyUnseen says of a healthy server that most of something was not seen; empty: nothing of the kind.

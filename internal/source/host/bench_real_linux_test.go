@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -55,4 +57,31 @@ func cpuOfProcess() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkUnixPeers looks for the clients of a server with 1 000 connections over a Unix socket.
+func BenchmarkUnixPeers(b *testing.B) {
+	l, err := net.Listen("unix", filepath.Join(b.TempDir(), "s"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	const clients = 1000
+	for range clients {
+		for _, end := range []func() (net.Conn, error){
+			func() (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }, l.Accept,
+		} {
+			c, err := end()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+		}
+	}
+	w := &watch{Options: Options{FS: Root{}, Process: Process{PID: os.Getpid()}}}
+	for b.Loop() {
+		if found := len(w.peerInodes()); found != clients {
+			b.Fatalf("found %d", found)
+		}
+	}
 }

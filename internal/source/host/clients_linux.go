@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -25,6 +24,13 @@ const (
 	maxPrograms = 256 // processes whose program is read
 )
 
+// connOwner is the socket and the process of a client: the descriptor of another one, and its address over a Unix
+// socket with it, may be used again at once.
+type connOwner struct {
+	inode uint64
+	pid   int
+}
+
 // client is a process on this host with connections to the server.
 type client struct {
 	pid         int
@@ -36,12 +42,12 @@ type client struct {
 
 // findClients finds the processes at the other ends of the server's connections.
 func (w *watch) findClients() {
-	if len(w.peers) == 0 {
+	inodes := w.peerInodes()
+	if len(inodes) == 0 {
 		w.forgetGone(nil)
 		w.local = nil
 		return
 	}
-	inodes := w.peerInodes()
 	owners := w.ownersOf(inodes)
 	w.recordEnds(inodes, owners)
 	count := countOwned(owners)
@@ -100,18 +106,25 @@ func (w *watch) client(pid, connections int) *client {
 	return c
 }
 
-// peerInodes finds the sockets that are the other ends, with their addresses: in every network namespace of this host,
-// those whose local address is the remote address that the server sees.
-func (w *watch) peerInodes() map[uint64]netip.AddrPort {
-	inodes := map[uint64]netip.AddrPort{}
+// peerInodes finds the sockets that are the other ends, with the addresses that CLIENT LIST has of them.
+func (w *watch) peerInodes() map[uint64]string {
+	inodes := map[uint64]string{}
+	w.unixPeers(func(inode uint64, address string) bool {
+		inodes[inode] = address
+		return len(inodes) < maxInodes/2
+	})
+	if len(w.peers) == 0 {
+		return inodes
+	}
 	spaces, err := netSpaces(w.FS)
 	if err != nil {
 		return inodes
 	}
+	// in every network namespace of this host, those whose local address is the remote address that the server sees
 	for _, space := range spaces {
 		eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
 			if _, ok := w.peers[s.Local]; ok && s.Inode != 0 {
-				inodes[s.Inode] = unmapped(s.Local)
+				inodes[s.Inode] = unmapped(s.Local).String()
 			}
 			return len(inodes) < maxInodes
 		})
@@ -121,7 +134,7 @@ func (w *watch) peerInodes() map[uint64]netip.AddrPort {
 
 // ownersOf finds which process holds each of the sockets. Known clients are read first: most often they hold all of
 // them.
-func (w *watch) ownersOf(inodes map[uint64]netip.AddrPort) map[uint64]int {
+func (w *watch) ownersOf(inodes map[uint64]string) map[uint64]int {
 	owners := map[uint64]int{}
 	list, err := pids(w.FS)
 	if err != nil {
@@ -161,20 +174,21 @@ func countOwned(owners map[uint64]int) map[int]int {
 
 // recordEnds writes which process has each connection, as far as it was not written yet, and what the process runs:
 // also of connections from before the watch on which nothing is sent.
-func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]int) {
+func (w *watch) recordEnds(inodes map[uint64]string, owners map[uint64]int) {
 	before, room := w.ends, maxNewEnds
 	if before == nil {
 		room = maxInodes
 	}
-	w.ends = map[netip.AddrPort]int{}
+	w.ends = map[string]connOwner{}
 	programs := map[int]hostfs.Program{}
 	for inode, pid := range owners {
 		address := inodes[inode]
 		if pid == os.Getpid() {
 			continue
 		}
-		if before[address] == pid {
-			w.ends[address] = pid
+		now := connOwner{inode, pid}
+		if before[address] == now {
+			w.ends[address] = now
 		}
 		p, known := w.programs[pid]
 		if !known && len(programs) < maxPrograms {
@@ -186,12 +200,12 @@ func (w *watch) recordEnds(inodes map[uint64]netip.AddrPort, owners map[uint64]i
 		if known {
 			programs[pid] = p
 		}
-		if !known || w.ends[address] == pid || room == 0 {
+		if !known || w.ends[address] == now || room == 0 {
 			continue
 		}
 		room--
-		w.ends[address] = pid
-		w.snapshot(recording.ConnPrefix+address.String(), recording.SnapshotEnds,
+		w.ends[address] = now
+		w.snapshot(recording.ConnPrefix+address, recording.SnapshotEnds,
 			recording.ConnEnds{Node: w.Node, PID: pid, Comm: p.Comm})
 	}
 	w.programs = programs

@@ -24,6 +24,8 @@ type SocketTable interface {
 	// Find calls found for each of the established sockets that is there, with TCP_INFO where sock_diag can be used. It
 	// does not walk through the table where the kernel finds a socket by its ends.
 	Find(sockets []Ends, found func(*Socket)) error
+	// VisitUnix calls visit for each Unix stream socket with a path, until it returns false. It needs sock_diag.
+	VisitUnix(visit func(UnixSocket) bool) error
 	io.Closer
 }
 

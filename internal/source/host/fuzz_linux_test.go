@@ -31,6 +31,23 @@ func FuzzDiag(f *testing.F) {
 	})
 }
 
+// FuzzUnixDiag: whatever a message of sock_diag holds, its attributes end, and a socket has a path.
+func FuzzUnixDiag(f *testing.F) {
+	message := make([]byte, unsafe.Sizeof(unixDiagMsg{}))
+	message[1] = unix.SOCK_STREAM
+	named := append(message, 8, 0, unixDiagName, 0, '/', 's', 0, 0, 8, 0, unixDiagPeer, 0, 7, 0, 0, 0)
+	if s, ok := parseUnixDiag(named); !ok || s.Path != "/s" || s.Peer != 7 {
+		f.Errorf("%+v, %v", s, ok)
+	}
+	f.Add(named)
+	f.Add(append(message, 8, 0, unixDiagName, 0, 0, 's', 0, 0))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if s, ok := parseUnixDiag(body); ok && s.Path == "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // FuzzNetworkChanges: whatever a datagram of netlink holds, reading it ends.
 func FuzzNetworkChanges(f *testing.F) {
 	route := binary.NativeEndian.AppendUint32(nil, unix.SizeofNlMsghdr)

@@ -52,12 +52,12 @@ type inetDiagMsg struct {
 }
 
 // appendStruct adds the bytes of a structure of the kernel.
-func appendStruct[T unix.NlMsghdr | inetDiagReq | inetDiagReqV2](b []byte, v *T) []byte {
+func appendStruct[T unix.NlMsghdr | inetDiagReq | inetDiagReqV2 | unixDiagReq](b []byte, v *T) []byte {
 	return append(b, unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
 // takeStruct copies a structure of the kernel from the beginning of b, false where b is too short.
-func takeStruct(b []byte, v *inetDiagMsg) bool {
+func takeStruct[T inetDiagMsg | unixDiagMsg](b []byte, v *T) bool {
 	return copy(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)), b) == int(unsafe.Sizeof(*v))
 }
 

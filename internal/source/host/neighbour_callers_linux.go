@@ -1,6 +1,10 @@
 package host
 
-import "slowpath/internal/recording"
+import (
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 const (
 	callerCores   = 0.05 // a neighbour that uses less is not inspected
@@ -29,8 +33,12 @@ func (w *watch) markCallers(found []recording.Neighbour) {
 	}
 }
 
-// isCaller reports whether a process holds a socket whose other end is the server's port.
+// isCaller reports whether a process is among the clients that are known, or holds a socket whose other end is the
+// server's port.
 func (w *watch) isCaller(pid int) bool {
+	if slices.ContainsFunc(w.local, func(c *client) bool { return c.pid == pid }) {
+		return true
+	}
 	own := map[uint64]bool{}
 	if err := eachSocketFD(w.FS, pid, func(inode uint64) bool {
 		own[inode] = true

@@ -78,6 +78,11 @@ func holds(fs FS, pid int, inodes map[uint64]bool) (found bool) {
 
 // eachSocketFD visits the inodes of the sockets that a process has open, until visit returns false.
 func eachSocketFD(fs FS, pid int, visit func(inode uint64) bool) error {
+	return eachSocketByFD(fs, pid, func(_ string, inode uint64) bool { return visit(inode) })
+}
+
+// eachSocketByFD does so with the numbers of their descriptors.
+func eachSocketByFD(fs FS, pid int, visit func(fd string, inode uint64) bool) error {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	names, err := fs.ReadDir(dir)
 	if err != nil {
@@ -93,7 +98,7 @@ func eachSocketFD(fs FS, pid int, visit func(inode uint64) bool) error {
 			continue
 		}
 		inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
-		if err == nil && !visit(inode) {
+		if err == nil && !visit(name, inode) {
 			return nil
 		}
 	}

@@ -17,6 +17,14 @@ type SocketQuery struct {
 	Info       bool   // with TCP_INFO, where sock_diag can be used
 }
 
+// UnixSocket is a stream socket with a path: that of the server that listens at it, or its end of a connection.
+type UnixSocket struct {
+	Inode     uint64
+	Peer      uint64 // inode of the other end; 0 where there is none
+	Path      string
+	Listening bool
+}
+
 // Ends are the addresses of a connection, as one of its two ends sees them.
 type Ends struct{ Local, Remote netip.AddrPort }
 

@@ -41,10 +41,8 @@ func (d *diag) Close() error { return unix.Close(d.fd) }
 // Visit dumps IPv4 and IPv6 at once. A dump walks the kernel's whole table, empty buckets too: 1 ms on a host with 24
 // GiB, which has 262 144.
 func (d *diag) Visit(want SocketQuery, visit func(*Socket) bool) error {
-	if err := d.dump(want, visit); err != nil {
-		return fmt.Errorf("sock_diag: %w", err)
-	}
-	return nil
+	d.request(want)
+	return d.dump(func(body []byte) bool { return !parseDiag(body, &d.s) || visit(&d.s) })
 }
 
 // request fills d.req: nlmsghdr, inet_diag_req and, for a port, a filter that the kernel runs.
@@ -82,10 +80,10 @@ func appendPortFilter(b []byte, port uint16, atLeast, atMost uint8) []byte {
 	return b
 }
 
-func (d *diag) dump(want SocketQuery, visit func(*Socket) bool) error {
-	d.request(want)
+// dump sends d.req, and calls take for the body of each message of the reply, until it returns false.
+func (d *diag) dump(take func(body []byte) bool) error {
 	if err := d.send(); err != nil {
-		return err
+		return fmt.Errorf("sock_diag: %w", err)
 	}
 	more := true
 	for done := false; !done; {
@@ -96,14 +94,14 @@ func (d *diag) dump(want SocketQuery, visit func(*Socket) bool) error {
 				done = true
 			case kind == unix.NLMSG_ERROR:
 				return netlinkError(body)
-			case more && parseDiag(body, &d.s):
+			case more:
 				// The rest of a dump that is not wanted any more is read and dropped: the socket stays in step.
-				more = visit(&d.s)
+				more = take(body)
 			}
 			return nil
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("sock_diag: %w", err)
 		}
 	}
 	return nil
@@ -158,17 +156,24 @@ func parseDiag(b []byte, s *Socket) bool {
 		Remote: netip.AddrPortFrom(diagAddr(m.family, m.id.dst), binary.BigEndian.Uint16(m.id.dport[:])),
 		RecvQ:  m.rqueue, SendQ: m.wqueue,
 	}
-	for a := b[unsafe.Sizeof(m):]; len(a) >= unix.SizeofNlAttr; {
-		size, kind := int(binary.NativeEndian.Uint16(a)), binary.NativeEndian.Uint16(a[2:])
-		if size < unix.SizeofNlAttr || size > len(a) {
+	attributes(b[unsafe.Sizeof(m):], func(kind uint16, value []byte) {
+		if kind == inetDiagInfo {
+			parseTCPInfo(value, s)
+		}
+	})
+	return true
+}
+
+// attributes calls visit for each attribute of a message of netlink.
+func attributes(b []byte, visit func(kind uint16, value []byte)) {
+	for len(b) >= unix.SizeofNlAttr {
+		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
+		if size < unix.SizeofNlAttr || size > len(b) {
 			break
 		}
-		if kind == inetDiagInfo {
-			parseTCPInfo(a[unix.SizeofNlAttr:size], s)
-		}
-		a = a[min((size+3)&^3, len(a)):]
+		visit(kind, b[unix.SizeofNlAttr:size])
+		b = b[min((size+3)&^3, len(b)):]
 	}
-	return true
 }
 
 func diagAddr(family uint8, b [16]byte) netip.Addr {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -42,6 +43,9 @@ func (p procSockets) Visit(want SocketQuery, visit func(*Socket) bool) error {
 	}
 	return nil
 }
+
+// VisitUnix answers an error: /proc/PID/net/unix does not say who is connected to whom.
+func (p procSockets) VisitUnix(func(UnixSocket) bool) error { return errors.ErrUnsupported }
 
 func (p procSockets) Find(sockets []Ends, found func(*Socket)) error {
 	wanted := map[Ends]bool{}

@@ -29,7 +29,7 @@ func (w *watch) snapshotUnread() {
 
 // ownersOfUnread groups the connections by the process at their other end, or, for those of other hosts, by the host.
 func (w *watch) ownersOfUnread() (list []recording.Unread) {
-	byInode, hosts := map[uint64]netip.AddrPort{}, map[netip.Addr]int{}
+	byInode, hosts := map[uint64]string{}, map[netip.Addr]int{}
 	for _, a := range w.unread {
 		hosts[a.Addr()]++
 	}
@@ -37,7 +37,7 @@ func (w *watch) ownersOfUnread() (list []recording.Unread) {
 		for _, space := range spaces {
 			eachSocket(w.FS, space.pid, SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
 				if _, seen := byInode[s.Inode]; s.Inode != 0 && slices.Contains(w.unread, s.Local) && !seen {
-					byInode[s.Inode] = s.Local
+					byInode[s.Inode] = s.Local.String()
 					hosts[s.Local.Addr()]--
 				}
 				return true

@@ -77,7 +77,8 @@ type watch struct {
 	callers   map[int]caller                    // neighbours by pid
 	peers     map[netip.AddrPort]netip.AddrPort // the server's connections: remote to local
 	local     []*client
-	ends      map[netip.AddrPort]int // clients' processes by their addresses, as the recording has them; nil: none yet
+	ends      map[string]connOwner   // clients by their addresses, as the recording has them; nil: none yet
+	noUnix    bool                   // the server listens at no Unix socket
 	programs  map[int]hostfs.Program // what these run
 	rtts      []int64
 	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read

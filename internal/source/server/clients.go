@@ -11,7 +11,7 @@ import (
 // left out.
 type Client struct {
 	ID      int64  `json:"id"`
-	Addr    string `json:"addr"`
+	Addr    string `json:"addr"` // over a Unix socket PATH:FD, with the descriptor of the server's end
 	Name    string `json:"name,omitempty"`
 	Age     int64  `json:"age"`  // seconds since it connected
 	Idle    int64  `json:"idle"` // seconds since its last command
@@ -59,8 +59,9 @@ func ParseClients(text string) []Client {
 
 func parseClient(line string) (c Client, ok bool) {
 	c.Multi = -1
+	fd := int64(0)
 	numbers := map[string]*int64{
-		"id": &c.ID, "age": &c.Age, "idle": &c.Idle, "db": &c.DB, "sub": &c.Sub,
+		"id": &c.ID, "fd": &fd, "age": &c.Age, "idle": &c.Idle, "db": &c.DB, "sub": &c.Sub,
 		"multi": &c.Multi, "qbuf": &c.Qbuf,
 		"obl": &c.OBL, "oll": &c.OLL, "omem": &c.OMem, "tot-mem": &c.TotMem, "resp": &c.RESP,
 	}
@@ -81,6 +82,9 @@ func parseClient(line string) (c Client, ok bool) {
 				*to = n
 			}
 		}
+	}
+	if path, unix := strings.CutSuffix(c.Addr, ":0"); unix && fd > 0 && strings.Contains(c.Flags, "U") {
+		c.Addr = path + ":" + strconv.FormatInt(fd, 10) // the server has :0 for all of them
 	}
 	c.Self = strings.HasPrefix(c.Name, "slowpath")
 	return c, c.Addr != "" || c.ID != 0

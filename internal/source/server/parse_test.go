@@ -114,6 +114,19 @@ func TestParseLatency(t *testing.T) {
 	}
 }
 
+// Clients over a Unix socket, which have one address for the server, are told apart by the descriptor of its end.
+func TestParseUnixClients(t *testing.T) {
+	for line, want := range map[string]string{
+		"id=3 addr=/run/r.sock:0 fd=9 name=a flags=U": "/run/r.sock:9",
+		"id=3 addr=/run/r.sock:0 name=a flags=U":      "/run/r.sock:0",
+		"id=3 addr=127.0.0.1:0 fd=9 name=a flags=N":   "127.0.0.1:0",
+	} {
+		if c := ParseClients(line); len(c) != 1 || c[0].Addr != want {
+			t.Errorf("%s: %+v, want %s", line, c, want)
+		}
+	}
+}
+
 func TestParseClients(t *testing.T) {
 	got := ParseClients("id=17 addr=127.0.0.1:48622 fd=8 name= age=3 idle=1 flags=N db=0 sub=0 psub=0 multi=-1 " +
 		"qbuf=26 qbuf-free=32742 obl=0 oll=0 omem=0 events=r cmd=client\n" +
