@@ -82,6 +82,7 @@ func addServeFlags(f *pflag.FlagSet, o *serving.Options) {
 		f.BoolVar(&o.NoProbe, "no-probe", false, "make no calls of our own")
 		f.BoolVar(&o.NoHost, "no-host", false, "read no files of this host")
 		f.BoolVar(&o.NoTap, "no-tap", false, "leave the tap (eBPF) out")
+		addResolve(f, &o.Resolve)
 	})
 	cli.Group(f, "When an incident begins and ends", func() { addTriggerFlags(f, o) })
 	cli.Group(f, "Limits", func() { addLimitFlags(f, o) })

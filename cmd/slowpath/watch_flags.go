@@ -19,6 +19,7 @@ type watchFlags struct {
 	noProbe   bool
 	noHost    bool
 	noTap     bool
+	resolve   bool
 	probeRate string
 	timeout   time.Duration
 	maxDisk   int64
@@ -38,6 +39,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.DurationVar(&w.duration, "for", duration, "how long to watch; 0: until Ctrl-C"+note)
 	f.StringVar(&w.slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
 		"distant path")
+	addResolve(f, &w.resolve)
 	cli.Group(f, "Whose calls", func() { w.processes.add(f) })
 	cli.Group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
 	cli.Group(f, "What to leave out", func() {
@@ -59,6 +61,11 @@ func (w *watchFlags) addLimits(f *pflag.FlagSet) {
 		"a time; each that is open takes 10 KiB of the kernel's memory, and each of this number 0.3 KiB")
 }
 
+func addResolve(f *pflag.FlagSet, resolve *bool) {
+	f.BoolVar(resolve, "resolve", false, "ask DNS for the names of hosts that call; without it they are those of "+
+		"/etc/hosts")
+}
+
 func addTapBudget(f *pflag.FlagSet, percent *float64) {
 	f.Float64Var(percent, "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
 		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
@@ -69,6 +76,7 @@ func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
 		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter, Connections: w.connections,
+		Resolve: w.resolve,
 	}
 	if err := cli.NotNegative("for", w.duration); err != nil {
 		return o, err

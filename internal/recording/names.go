@@ -50,6 +50,8 @@ const (
 	ProcessPrefix = series.ProcessPrefix
 	// ConnPrefix + address of the client's end is a connection that the tap watches from that end.
 	ConnPrefix = series.ConnPrefix
+	// HostPrefix + address is another host that calls.
+	HostPrefix = "host:"
 	// PprofPrefix + host:port is an application that was profiled at that address of net/http/pprof.
 	PprofPrefix = "pprof:"
 )

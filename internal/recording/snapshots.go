@@ -47,6 +47,22 @@ type Program struct {
 	Pod       string `json:"pod,omitempty"`       // of Kubernetes, uid
 }
 
+// SnapshotHostName is the name of the snapshot of another host that calls (subject HostPrefix and its address as CLIENT
+// LIST has it), once it is seen; its body is a HostName.
+const SnapshotHostName = "host-name"
+
+// HostName is the name of a host.
+type HostName struct {
+	Name string `json:"name"` // letters, digits, dots, - and _
+	By   string `json:"by"`   // one of NamedBy…
+}
+
+// How the name of a host is known.
+const (
+	NamedByHosts = "/etc/hosts" // of the host that watched
+	NamedByDNS   = "dns"        // a reverse lookup: whoever has the address says so
+)
+
 // SnapshotProxy is the host source's name for the process that answers at the address of a node and passes calls on to
 // a server; its body is a ProcessOfNode.
 const SnapshotProxy = "proxy"

@@ -33,11 +33,11 @@ type Options struct {
 	Where        target.Options
 	PasswordFile string
 
-	Slow, ProbeRate        string
-	Timeout                time.Duration
-	NoProbe, NoHost, NoTap bool
-	Connections            int     // of the tap, at a time
-	TapBudget              float64 // percent of a core
+	Slow, ProbeRate                 string
+	Timeout                         time.Duration
+	NoProbe, NoHost, NoTap, Resolve bool
+	Connections                     int     // of the tap, at a time
+	TapBudget                       float64 // percent of a core
 
 	Goals, Off                       []string
 	Before, After, Longest, CoolDown time.Duration
@@ -140,7 +140,7 @@ func (o *Options) fillWatch(out *agent.Settings) error {
 	part, err := cli.TapBudget(o.TapBudget)
 	out.Watch = source.Options{
 		Slow: o.Slow, NoProbe: o.NoProbe, NoHost: o.NoHost, NoTap: o.NoTap, ProbeRate: rate, Timeout: o.Timeout,
-		Sparing: true, Connections: o.Connections, TapBudget: part, Cluster: o.Where.Cluster,
+		Resolve: o.Resolve, Sparing: true, Connections: o.Connections, TapBudget: part, Cluster: o.Where.Cluster,
 	}
 	return err
 }

@@ -33,6 +33,7 @@ type Options struct {
 	NoProbe bool
 	NoHost  bool
 	NoTap   bool
+	Resolve bool // ask DNS for the names of hosts that call
 	Cluster bool // the password is for every node that a target names, wherever that is
 	// Connections is how many ends of connections the tap follows at a time; 0: its default.
 	Connections int
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options, sink recording.ProfileSink) error {
 	if !o.NoProbe {
 		defer target.HoldStamps()()
 	}
-	r := &run{Options: o, sink: sink}
+	r := &run{Options: o, sink: sink, names: newHostNames(o, sink)}
 	defer func() { r.spaces.Close() }()
 	defer func() {
 		if r.network != nil {
@@ -217,6 +218,7 @@ type run struct {
 	cpuClock *profile.CPU    // nil where no CPU time is sampled
 	spaces   *host.Spaces    // nil where privileges are kept
 	network  *host.NetworkChanges
+	names    *hostNames // nil where none are looked for
 }
 
 // describe writes what is known at the start.
@@ -286,6 +288,9 @@ func (r *run) runAll(ctx context.Context) {
 		wg.Go(func() { r.network.Watch(ctx, r.Clock, r.sink) })
 		wg.Go(func() { host.WatchPackages(ctx, host.PackagesOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink}) })
 	}
+	if r.Resolve {
+		wg.Go(func() { r.names.run(ctx) })
+	}
 	for _, n := range r.nodes {
 		wg.Go(func() { r.runNode(ctx, n, rate) })
 	}
@@ -344,7 +349,7 @@ func (r *run) runNode(ctx context.Context, n node, rate float64) {
 func (r *run) watchServer(ctx context.Context, n node, load func(float64)) {
 	r.runSource(ctx, "server", n, func() error {
 		return server.Watch(ctx, server.Options{
-			Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: observersOf(r.kernel, n),
+			Target: n.target, Node: n.address, Clock: r.Clock, Sink: r.sink, Listed: r.listed(n),
 			Pace: r.Pace, Load: load,
 		})
 	})

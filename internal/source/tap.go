@@ -134,14 +134,17 @@ func addressesOf(clients []server.Client) (out []netip.AddrPort) {
 	return out
 }
 
-// observersOf tells the tap which of a node's clients watch it, too: those that were there before the watch.
-func observersOf(kernel *tap.Tap, n node) func([]server.Client) {
-	if kernel == nil {
-		return nil
-	}
+// listed tells the tap which of a node's clients watch it, too: those that were there before the watch. Hosts get their
+// names.
+func (r *run) listed(n node) func([]server.Client) {
 	return func(clients []server.Client) {
-		for _, a := range addressesOf(clients) {
-			kernel.Observe(n.address, a)
+		if r.kernel != nil {
+			for _, a := range addressesOf(clients) {
+				r.kernel.Observe(n.address, a)
+			}
+		}
+		if r.names != nil {
+			r.names.listed(clients)
 		}
 	}
 }

@@ -25,6 +25,8 @@ type Case struct {
 	Processes []ProcessSnapshot
 	// Programs are what calling processes run, by process id.
 	Programs map[int]recording.Program
+	// HostNames are the names of other hosts that call, by their addresses.
+	HostNames map[string]string
 	// unwatchedNs is the part of that in which nothing was watched, between two watches.
 	unwatchedNs int64
 	threads     map[int]*Threads
@@ -71,7 +73,7 @@ type Node struct {
 func New(rec *recording.Recording) *Case {
 	c := &Case{
 		Rec: rec, Ledger: account.Build(rec), Applications: applicationsOf(rec),
-		Processes: processSnapshotsOf(rec), Programs: programsOf(rec),
+		Processes: processSnapshotsOf(rec), Programs: programsOf(rec), HostNames: hostNamesOf(rec),
 	}
 	c.StartNs, c.EndNs = rec.Window()
 	c.unwatchedNs = c.EndNs - c.StartNs - rec.WatchedNs(c.StartNs, c.EndNs)
@@ -90,7 +92,7 @@ func (c *Case) WithEarlier() *Case {
 	out := &Case{
 		Rec: c.Rec.WithEarlier(), Ledger: c.Ledger, Applications: c.Applications, Processes: c.Processes,
 	}
-	out.Programs = programsOf(out.Rec)
+	out.Programs, out.HostNames = programsOf(out.Rec), hostNamesOf(out.Rec)
 	out.StartNs, out.EndNs = out.Rec.Window()
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, newNode(out, n.Address))

@@ -9,6 +9,8 @@ import (
 type Culprit struct {
 	// Process is what it runs, with its number, "worker.py[812]"; or the host's address.
 	Process string `json:"process"`
+	// HostName is the name of that host; empty where it is not known.
+	HostName string `json:"host_name,omitempty"`
 	// PID is the id of the process; 0 where that is not on this host.
 	PID int `json:"pid,omitempty"`
 	// User, Unit, Container and Pod are for whom it runs, as in recording.Program.
@@ -31,8 +33,9 @@ type Culprit struct {
 // Culprit is who does what a finding is about.
 func (w Who) Culprit(what string) Culprit {
 	return Culprit{
-		Process: w.Name(), PID: w.PID, User: w.Program.User, Unit: w.Program.Unit, Container: w.Program.Container,
-		Pod: w.Program.Pod, Address: w.Address, ClientName: w.Client.Name, ACLUser: w.Client.User,
+		Process: w.Name(), HostName: w.HostName, PID: w.PID, User: w.Program.User, Unit: w.Program.Unit,
+		Container: w.Program.Container, Pod: w.Program.Pod, Address: w.Address,
+		ClientName: w.Client.Name, ACLUser: w.Client.User,
 		Library: withVersion(w.Client.LibName, w.Client.LibVer), DB: w.Client.DB, What: what,
 		Text: w.culpritText() + ": " + what,
 	}

@@ -115,7 +115,7 @@ func (n *Node) findUnixClients() map[string][]unixClient {
 			if !c.OverUnix() || strings.HasSuffix(c.Addr, ":0") {
 				continue
 			}
-			k, from := key{c.Addr, c.ID}, s.TimeNs-c.Age*1e9+youngerNs
+			k, from := key{c.Addr, c.ID}, min(s.TimeNs, s.TimeNs-c.Age*1e9+youngerNs)
 			before, ok := byKey[k]
 			if ok {
 				from = min(from, before.FromNs)

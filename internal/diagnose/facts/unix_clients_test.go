@@ -52,7 +52,8 @@ func TestWhoOverUnixSockets(t *testing.T) {
 		{9, 110e9, path + ":9 (worker[92], name batch)"},
 		{9, 112e9, path + ":9"}, // between the two
 		{9, 120e9, path + ":9 (worker[93], name cron)"},
-		{10, 120e9, path + ":10"}, // gone when its process was looked for: another one may have that number now
+		// gone when its process was looked for: another one may have that number now
+		{10, 120e9, path + ":10 (name new)"},
 	} {
 		if got := n.Who(fmt.Sprintf("%s:%d", path, tt.fd), "", tt.at).Text(); got != tt.want {
 			t.Errorf("%d at %d s: %q, want %q", tt.fd, tt.at/1e9, got, tt.want)

@@ -16,6 +16,8 @@ import (
 type Who struct {
 	// Address is that of the client's end, "10.0.0.7:40312"; empty where only its process is known.
 	Address string
+	// HostName is the name of that host; empty where it is not known, and where PID is not 0.
+	HostName string
 	// PID is the id of its process; 0 where that is not on this host, or not known.
 	PID int
 	// Process is the process as "worker.py[812]"; empty where PID is 0.
@@ -34,7 +36,9 @@ func (n *Node) Who(address, process string, at int64) Who {
 			w.PID, w.Process = e.pid, n.ProcessName(e.pid, e.comm)
 		}
 	}
-	if w.PID != 0 {
+	if w.PID == 0 {
+		w.HostName = n.HostNames[HostOf(address)]
+	} else {
 		w.Program = n.Programs[w.PID]
 		w.Process = n.ProcessName(w.PID, strings.TrimSuffix(w.Process, fmt.Sprintf("[%d]", w.PID)))
 	}
@@ -84,7 +88,7 @@ func (w Who) Name() string {
 // 5.0.1, name shop, db 3)".
 func (w Who) Text() string {
 	text := w.Client.details()
-	if owner := w.ownerText(); owner != "" {
+	if owner := cmp.Or(w.ownerText(), w.HostName); owner != "" {
 		text = append([]string{owner}, text...)
 	}
 	switch {
@@ -96,8 +100,17 @@ func (w Who) Text() string {
 	return w.Address + " (" + strings.Join(text, ", ") + ")"
 }
 
-// CallerText is Name with what is known of its owner, for a message about several connections of it.
-func (w Who) CallerText() string { return cmp.Or(w.ownerText(), w.Name()) }
+// CallerText is Name with what is known of its owner, for a message about several connections of it: "worker.py[812]
+// run by app", "10.0.0.7 (app-3)".
+func (w Who) CallerText() string { return cmp.Or(w.ownerText(), HostText(w.Name(), w.HostName)) }
+
+// HostText is an address with its name, where it has one.
+func HostText(address, name string) string {
+	if name == "" {
+		return address
+	}
+	return address + " (" + name + ")"
+}
 
 // ownerText is the process, and for whom it runs.
 func (w Who) ownerText() string {
@@ -134,6 +147,19 @@ func programsOf(rec *recording.Recording) map[int]recording.Program {
 		var p recording.Program
 		if ok && err == nil && s.Name == recording.SnapshotProgram && json.Unmarshal([]byte(s.Body), &p) == nil {
 			out[pid] = p
+		}
+	}
+	return out
+}
+
+// hostNamesOf are the names of other hosts that call, by their address.
+func hostNamesOf(rec *recording.Recording) map[string]string {
+	out := map[string]string{}
+	for _, s := range rec.Snapshots {
+		address, ok := strings.CutPrefix(s.Subject, recording.HostPrefix)
+		var h recording.HostName
+		if ok && s.Name == recording.SnapshotHostName && json.Unmarshal([]byte(s.Body), &h) == nil {
+			out[address] = h.Name
 		}
 	}
 	return out

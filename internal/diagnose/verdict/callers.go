@@ -16,6 +16,8 @@ import (
 type Caller struct {
 	// Name is the name of the program, or the address of the host.
 	Name string `json:"name"`
+	// HostName is the name of that host; empty where it is not known, and for programs.
+	HostName string `json:"host_name,omitempty"`
 	// Processes is how many of them were seen; 0 for a host. More than maxApart of a program are one Caller.
 	Processes int `json:"processes,omitempty"`
 	// PID is the id of the process; 0 for a host, and for several processes.
@@ -100,6 +102,7 @@ func (t *callerTable) row(name string, pid int) *callerRow {
 	}
 	r = &callerRow{Caller: Caller{Name: name, PID: pid}, libraries: map[string]bool{}, names: map[string]bool{}}
 	if pid == 0 {
+		r.HostName = t.c.HostNames[name]
 		t.byHost[name] = r
 		return r
 	}

@@ -25,7 +25,7 @@ func blame(c *facts.Case, found []cause.Finding) {
 		}
 		for k, s := range f.FixSteps {
 			if s.Kind == remedy.Change && s.Restart == "the application" && s.Where == "" {
-				f.FixSteps[k].Where = f.Culprits[0].Process
+				f.FixSteps[k].Where = facts.HostText(f.Culprits[0].Process, f.Culprits[0].HostName)
 			}
 		}
 	}

@@ -1,0 +1,52 @@
+package facts_test
+
+import (
+	"testing"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+)
+
+// TestHostNames: a caller of another host has its address and its name; one of this host has its process.
+func TestHostNames(t *testing.T) {
+	const node = "10.0.0.1:6379"
+	rec := recording.New()
+	rec.SetMeta(recording.MetaNodes, `["`+node+`"]`)
+	rec.Snapshot(recording.Snapshot{
+		TimeNs: 1, Source: recording.SourceServer, Subject: node, Name: "clients",
+		Body: `{"id":1,"addr":"10.0.0.7:40312","name":"shop"}` + "\n" + `{"id":2,"addr":"[2001:db8::1]:7"}` + "\n" +
+			`{"id":3,"addr":"10.0.0.8:1"}` + "\n",
+	})
+	for address, name := range map[string]string{"10.0.0.7": "app-3", "2001:db8::1": "six", "10.0.0.8": "self"} {
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 1, Source: recording.SourceHost, Subject: recording.HostPrefix + address,
+			Name: recording.SnapshotHostName, Body: recording.Detail(recording.HostName{Name: name, By: "dns"}),
+		})
+	}
+	rec.Snapshot(recording.Snapshot{
+		TimeNs: 1, Source: recording.SourceHost, Subject: recording.ConnPrefix + "10.0.0.8:1",
+		Name: recording.SnapshotEnds,
+		Body: recording.Detail(recording.ConnEnds{Node: node, PID: 8, Comm: "worker"}),
+	})
+	rec.Index()
+	n := facts.New(rec).Nodes[0]
+	for address, want := range map[string]string{
+		"10.0.0.7:40312":  "10.0.0.7:40312 (app-3, name shop)",
+		"[2001:db8::1]:7": "[2001:db8::1]:7 (six)",
+		"10.0.0.8:1":      "10.0.0.8:1 (worker[8])",
+		"10.0.0.9:1":      "10.0.0.9:1",
+	} {
+		if got := n.Who(address, "", 2).Text(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	c := n.Who("10.0.0.7:40312", "", 2).Culprit("KEYS")
+	if c.Process != "10.0.0.7" || c.HostName != "app-3" ||
+		c.Text != "10.0.0.7 (app-3), name shop, at 10.0.0.7:40312: KEYS" {
+		t.Errorf("%+v", c)
+	}
+	want := "10.0.0.7 (app-3) (1), 2001:db8::1 (six) (1), worker[8] (1)"
+	if crowds := facts.CrowdsText(n.Crowds(), 9); crowds != want {
+		t.Errorf("%s, want %s", crowds, want)
+	}
+}
