@@ -85,3 +85,13 @@ func TestHTML(t *testing.T) {
 		}
 	}
 }
+
+// TestCallersOfPage: a process has its number, another host its name.
+func TestCallersOfPage(t *testing.T) {
+	rows, _ := callersView([]verdict.Caller{
+		{Name: "10.0.0.7", HostName: "app-3"}, {Name: "worker.py", PID: 812, Processes: 1},
+	})
+	if rows[0].Name != "10.0.0.7 (app-3)" || rows[1].Name != "worker.py[812]" {
+		t.Errorf("%+v", rows)
+	}
+}

@@ -105,7 +105,7 @@ func (f *Finding) supportShortLived(n *facts.Node) {
 		closed++
 		calls += e.Calls
 		ages = append(ages, e.AgeNs)
-		who := facts.HostOf(e.Client)
+		who := n.HostText(e.Client)
 		if e.Comm != "" {
 			who = e.Comm
 		}

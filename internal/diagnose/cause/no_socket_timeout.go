@@ -89,7 +89,7 @@ func hangs(n *facts.Node) []hang {
 		again, _ := n.Rec.Of(series.ConnResends, client).Last()
 		h := hang{client, n.ProcessName(w.PID, w.Comm), int64(wait), int(again), recording.SourceHost}
 		if w.PID == 0 {
-			h.caller = facts.HostOf(client)
+			h.caller = n.HostText(client)
 		}
 		if int64(wait) >= by[client].waitNs {
 			by[client] = h

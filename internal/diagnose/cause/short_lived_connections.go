@@ -119,7 +119,7 @@ func shortLivedFix(n *facts.Node, c facts.Churn) []remedy.Step {
 func crowdedHosts(n *facts.Node) string {
 	counts := map[string]int{}
 	for _, c := range n.Clients() {
-		counts[facts.HostOf(c.Addr)]++
+		counts[n.HostText(c.Addr)]++
 	}
 	best := ""
 	for h, k := range counts {

@@ -14,6 +14,8 @@ import (
 type Caller struct {
 	// Name is "redigo[29867]" for a process, or "10.0.0.7" for a host.
 	Name string
+	// HostName is the name of that host; empty where it is not known.
+	HostName string
 	// PID is the id of the process; 0 where it is not on this host.
 	PID int
 	// Comm is the name of the process.
@@ -115,7 +117,7 @@ func maxConcurrent(conns []*Conn) (most int) {
 func CallerNames(callers []*Caller) string {
 	var out []string
 	for _, c := range callers[:min(3, len(callers))] {
-		out = append(out, c.Name)
+		out = append(out, HostText(c.Name, c.HostName))
 	}
 	if more := len(callers) - len(out); more > 0 {
 		out = append(out, fmt.Sprintf("%d more", more))

@@ -247,7 +247,9 @@ func (b *callerTable) callers() []*Caller {
 		caller := byName[key]
 		if caller == nil {
 			caller = &Caller{Name: name, PID: c.pid, Comm: c.comm}
-			if c.pid != 0 {
+			if c.pid == 0 {
+				caller.HostName = b.node.HostNames[name]
+			} else {
 				caller.Comm = b.node.commOf(c.pid, c.comm)
 				caller.Name = b.node.ProcessName(c.pid, caller.Comm)
 			}

@@ -54,6 +54,6 @@ func (r *MapRefresh) add(process, client string, n *Node) {
 			r.Lettuce = r.Lettuce || strings.HasPrefix(process, "lettuce-")
 		}
 	case client != "":
-		r.Requesters[HostOf(client)]++
+		r.Requesters[n.HostText(client)]++
 	}
 }

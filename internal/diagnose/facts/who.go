@@ -152,6 +152,12 @@ func programsOf(rec *recording.Recording) map[int]recording.Program {
 	return out
 }
 
+// HostText is the host of an address with its name, where it has one: "10.0.0.7 (app-3)".
+func (c *Case) HostText(address string) string {
+	host := HostOf(address)
+	return HostText(host, c.HostNames[host])
+}
+
 // hostNamesOf are the names of other hosts that call, by their address.
 func hostNamesOf(rec *recording.Recording) map[string]string {
 	out := map[string]string{}

@@ -45,6 +45,10 @@ func TestHostNames(t *testing.T) {
 		c.Text != "10.0.0.7 (app-3), name shop, at 10.0.0.7:40312: KEYS" {
 		t.Errorf("%+v", c)
 	}
+	names := facts.CallerNames([]*facts.Caller{{Name: "10.0.0.7", HostName: "app-3"}, {Name: "worker[8]", PID: 8}})
+	if names != "10.0.0.7 (app-3), worker[8]" || n.HostText("10.0.0.9:1") != "10.0.0.9" {
+		t.Error(names)
+	}
 	want := "10.0.0.7 (app-3) (1), 2001:db8::1 (six) (1), worker[8] (1)"
 	if crowds := facts.CrowdsText(n.Crowds(), 9); crowds != want {
 		t.Errorf("%s, want %s", crowds, want)
