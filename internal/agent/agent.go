@@ -240,6 +240,9 @@ func (a *Agent) problem(about, sentence string) {
 	}
 }
 
+// Counts has a process count as a part of the agent, in what it costs and may cost: its door.
+func (a *Agent) Counts(pid int) { a.budget.other.Store(int64(pid)) }
+
 // Problem is for problems that are found outside, such as in the configuration.
 func (a *Agent) Problem(about, sentence string) { a.problem(about, sentence) }
 
