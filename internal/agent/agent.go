@@ -179,6 +179,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	tellSystemd(systemdStopping)
 	a.log.Say("stopping")
 	all.Wait()
+	a.checkFiles() // the last verdicts
 	err := a.Close()
 	if err != nil {
 		return fmt.Errorf("closing the files in %s: %w", a.dir.folder.Path(), err)
