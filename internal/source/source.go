@@ -283,6 +283,9 @@ func (r *run) runAll(ctx context.Context) {
 		wg.Go(func() { r.runTap(ctx, r.kernel) })
 	}
 	if r.network != nil {
+		for _, spot := range r.network.Unheard {
+			r.blind(recording.SubjectMachine, spot)
+		}
 		wg.Go(func() { r.network.Watch(ctx, r.Clock, r.sink) })
 		wg.Go(func() { host.WatchPackages(ctx, host.PackagesOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink}) })
 	}
