@@ -108,7 +108,8 @@ func hear(raw syscall.RawConn, of string, c clock.Clock, sink recording.Sink) {
 	buf := make([]byte, networkBuffer)
 	row := func(kind, detail string) {
 		sink.Event(recording.Event{
-			TimeNs: c.Now(), Source: recording.SourceHost, Subject: recording.SubjectMachine, Kind: kind, Detail: detail,
+			TimeNs: c.Now(), Source: recording.SourceHost, Subject: recording.SubjectMachine,
+			Kind: kind, Detail: detail,
 		})
 	}
 	said := false
