@@ -81,7 +81,8 @@ const mostKilled = 3
 // the ring still has their time.
 func (r *recorder) judgeKilled() {
 	const early = 2 * time.Second // incidents begin with whole seconds: one may begin before its watch has a row
-	from, s := r.ring.Status().From.Add(-early), r.settings.Load()
+	kept, s := r.ring.Status(), r.settings.Load()
+	from := kept.From.Add(-early)
 	left := mostKilled
 	for _, in := range r.store.List(incidents.Query{}) {
 		if in.State != incidents.StateFailed || in.RecordingBytes == 0 && in.Start.Before(from) ||
@@ -97,7 +98,11 @@ func (r *recorder) judgeKilled() {
 			continue
 		}
 		r.log.OfIncident(in.ID, "has no verdict yet: it is judged from the ring")
-		r.judge(in.ID, in.Nodes, span{begin, to}, max(in.End.Unix(), begin+1), true, func(found) {})
+		end := in.End.Unix()
+		if in.CutOff { // it went on until the agent was killed
+			end = min(kept.To.Unix(), to)
+		}
+		r.judge(in.ID, in.Nodes, span{begin, to}, max(end, begin+1), true, func(found) {})
 	}
 }
 
