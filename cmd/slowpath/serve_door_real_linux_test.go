@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +23,7 @@ import (
 	"slowpath/internal/lab/fleet"
 	"slowpath/internal/lab/fleettest"
 	"slowpath/internal/lab/servers"
+	"slowpath/internal/source/hostfs"
 )
 
 // someone is a user who owns the directory of an agent, and none of root's files.
@@ -76,6 +78,20 @@ func doorOf(t *testing.T, agent int) (pid int) {
 	return pid
 }
 
+// residentOf is the resident memory of a process in bytes.
+func residentOf(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kB, err := strconv.ParseInt(strings.TrimSuffix(hostfs.StatusField(status, "VmRSS"), " kB"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kB << 10
+}
+
 func get(t *testing.T, url string) (code int, body string) {
 	t.Helper()
 	reply, err := http.Get(url)
@@ -123,6 +139,20 @@ func TestDoorOfServe(t *testing.T) {
 	if code, body := get(t, page+"/healthz"); code != 200 || !strings.Contains(body, r.Addr) {
 		t.Errorf("through the door: %d %s", code, body)
 	}
+	await.Until(t, "health counts the memory of both processes", func() bool {
+		var health struct {
+			Cost struct {
+				RSSBytes int64 `json:"rss_bytes"`
+			}
+		}
+		_, body := get(t, page+"/healthz")
+		if err := json.Unmarshal([]byte(body), &health); err != nil {
+			t.Fatal(err)
+		}
+		const moves = 3 << 20 // what the agent takes changes from measurement to measurement
+		beside, own := health.Cost.RSSBytes-residentOf(t, c.Process.Pid), residentOf(t, pid)
+		return own > 2*moves && max(beside-own, own-beside) < moves
+	})
 	_ = c.Process.Kill()
 	_ = c.Wait()
 	await.Until(t, "the door ends with its agent", func() bool { return syscall.Kill(pid, 0) != nil })

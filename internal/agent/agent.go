@@ -179,6 +179,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	tellSystemd(systemdStopping)
 	a.log.Say("stopping")
 	all.Wait()
+	a.checkFiles() // the last verdicts
 	err := a.Close()
 	if err != nil {
 		return fmt.Errorf("closing the files in %s: %w", a.dir.folder.Path(), err)
@@ -239,6 +240,9 @@ func (a *Agent) problem(about, sentence string) {
 		a.log.Warn("%s", sentence)
 	}
 }
+
+// Counts has a process count as a part of the agent, in what it costs and may cost: its door.
+func (a *Agent) Counts(pid int) { a.budget.other.Store(int64(pid)) }
 
 // Problem is for problems that are found outside, such as in the configuration.
 func (a *Agent) Problem(about, sentence string) { a.problem(about, sentence) }

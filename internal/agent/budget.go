@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,9 +24,12 @@ import (
 
 // Cost is what the agent takes of this host.
 type Cost struct {
-	CPU       float64 // of a core, by this process, over the last minute
-	Hooks     float64 // of a core, by the kernel programs; 0 where it is not known
-	RSS       int64   // bytes, now
+	CPU   float64 // of a core, by the agent's processes, over the last minute
+	Hooks float64 // of a core, by the kernel programs; 0 where it is not known
+	RSS   int64   // bytes of the agent's processes, now
+	// Judging is the CPU time of all judgements so far. They are processes of their own that end, are bounded each for
+	// itself, and are no part of CPU and RSS.
+	Judging   time.Duration
 	CPUBudget float64 // 0: none
 	RSSBudget int64
 	Reduced   string // what is done less of to keep the budget, and what comes later or is not seen for it
@@ -90,9 +95,11 @@ const (
 type budget struct {
 	a *Agent
 
+	other atomic.Int64 // pid of the agent's other process, its door; 0: there is none
+
 	mu       sync.Mutex
 	cost     Cost
-	cpu      []time.Duration // of this process, at the measurements of the last minute
+	cpu      []time.Duration // of the agent's processes, at the measurements of the last minute
 	usual    []time.Duration // the same of some minutes in which nothing changed: the begin, the pace, an incident
 	times    int64           // as rarely as one server is asked, outside of incidents
 	pace     clock.Pace      // the same now
@@ -118,7 +125,12 @@ func (b *budget) keep(ctx context.Context) {
 			b.incident = time.Now()
 			b.mu.Unlock()
 		}
-		b.measure(time.Now(), ownCPU(), ownRSS())
+		now := time.Now()
+		cpu, rss := b.used()
+		if b.release(now, rss) {
+			_, rss = b.used()
+		}
+		b.measure(now, cpu, rss)
 		b.limitHeap(b.a.settings.Load().Memory)
 		select {
 		case <-ctx.Done():
@@ -185,34 +197,47 @@ func (b *budget) setPace() {
 	}
 }
 
-// measure takes the CPU time and the memory of this process, and decides whether to do less, or more again.
+// begun reports whether the watch has begun, and what only its begin takes is over. b.mu is held.
+func (b *budget) begun(now time.Time) bool {
+	return !b.began.IsZero() && now.Sub(b.began) > settleTime/3
+}
+
+// release gives memory back that is not needed any more, where it is time for it.
+func (b *budget) release(now time.Time, rss int64) bool {
+	memory := float64(b.a.settings.Load().Memory)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	near, at := float64(rss) > nearLimit*memory, float64(rss) > atLimit*memory
+	if !(b.begun(now) && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at) {
+		return false
+	}
+	b.released = now
+	debug.FreeOSMemory()
+	ReleaseProgram()
+	return true
+}
+
+// measure takes the CPU time and the memory of the agent, and decides whether to do less, or more again.
 func (b *budget) measure(now time.Time, cpu time.Duration, rss int64) {
 	s := b.a.settings.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	age := now.Sub(b.began)
-	settling := b.began.IsZero() || age < settleTime
+	settling := b.began.IsZero() || now.Sub(b.began) < settleTime
 	// The last minute has a part of it.
 	if inOne := now.Sub(b.incident) <= (overMinute+1)*measureEvery; inOne != b.inOne {
 		b.inOne = inOne
 		b.setPace()
 	}
-	begun := !b.began.IsZero() && age > settleTime/3
+	begun := b.begun(now)
 	if !begun {
 		b.usual = nil
 	}
 	b.cpu, b.usual = last(append(b.cpu, cpu), overMinute+1), last(append(b.usual, cpu), overMinutes+1)
 	b.cost = Cost{
 		CPU: coreOf(b.cpu), Hooks: b.hooks(), RSS: rss, CPUBudget: s.CPUBudget, RSSBudget: s.Memory,
-		Reduced: b.reduced(), Sampled: b.sampled,
+		Judging: judging(), Reduced: b.reduced(), Sampled: b.sampled,
 	}
 	b.cost.Over = b.cost.over(!b.began.IsZero() && len(b.cpu) > halfMinute)
-	near, at := float64(rss) > nearLimit*float64(s.Memory), float64(rss) > atLimit*float64(s.Memory)
-	if begun && b.released.IsZero() || near && now.Sub(b.released) >= releaseEvery || at {
-		b.released = now
-		debug.FreeOSMemory()
-		ReleaseProgram()
-	}
 	if begun && s.CPUBudget > 0 && len(b.usual) > halfMinute {
 		b.decide(now, s.CPUBudget, settling)
 	}
@@ -327,28 +352,39 @@ func (b *budget) Cost() Cost {
 	return b.cost
 }
 
-// ownCPU is the CPU time of this process, user and system. Judgements are processes of their own.
-func ownCPU() time.Duration {
+// used is the CPU time, user and system, and the resident memory in bytes of the agent: of this process and its door.
+func (b *budget) used() (cpu time.Duration, rss int64) {
+	cpu, rss = usedBy("self")
+	if pid := b.other.Load(); pid != 0 {
+		more, resident := usedBy(strconv.FormatInt(pid, 10))
+		cpu, rss = cpu+more, rss+resident
+	}
+	return cpu, rss
+}
+
+// usedBy is what a process of /proc used; 0 where it is not known.
+func usedBy(process string) (cpu time.Duration, rss int64) {
+	const tick = 10 * time.Millisecond // USER_HZ is 100
+	b, err := os.ReadFile("/proc/" + process + "/stat")
+	if err != nil {
+		return 0, 0
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // from the third one, state, on (proc(5))
+	if len(fields) < 22 {
+		return 0, 0
+	}
+	number := func(field int) int64 {
+		n, _ := strconv.ParseInt(fields[field-3], 10, 64)
+		return n
+	}
+	return time.Duration(number(14)+number(15)) * tick, number(24) * int64(os.Getpagesize())
+}
+
+// judging is the CPU time of the judgements that have ended: of all children of this process that have.
+func judging() time.Duration {
 	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// ownRSS is the resident memory of this process in bytes; 0 where it is not known.
-func ownRSS() int64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(b))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,20 @@ func TestAgentBudgetIsSaidSoon(t *testing.T) {
 	b.now = b.now.Add(measureEvery)
 	if b.measure(b.now, b.cpu, 70<<20); !strings.Contains(b.Cost().Over, "may take 67.1 MB (--memory)") {
 		t.Errorf("nothing is said of 70 MiB: %+v", b.Cost())
+	}
+}
+
+// TestAgentBudgetOfAllProcesses: what the agent's other process takes counts, too; that it has ended is no error.
+func TestAgentBudgetOfAllProcesses(t *testing.T) {
+	b := newBudgeted()
+	_, own := b.used()
+	b.other.Store(int64(os.Getpid()))
+	if _, both := b.used(); own > 0 && (both < own*3/2 || both > own*5/2) {
+		t.Errorf("two processes of %d bytes take %d", own, both)
+	}
+	b.other.Store(math.MaxInt32) // above the kernel's highest process id
+	if _, left := b.used(); left > own*5/4 {
+		t.Errorf("%d bytes without the other process, %d before", left, own)
 	}
 }
 

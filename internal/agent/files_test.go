@@ -3,15 +3,20 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/judge"
+	"slowpath/internal/agent/ring"
+	"slowpath/internal/recording"
 )
 
 // openTestAgent opens an agent whose incidents are judged by a function.
@@ -80,6 +85,71 @@ func TestDamagedFilesOfAnAgent(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(at, name)); err != nil || string(got) != text {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
+	}
+}
+
+// pastClock is a clock of nanoseconds since the epoch that a test sets.
+type pastClock struct{ atomic.Int64 }
+
+func (c *pastClock) Now() int64 { return c.Load() }
+
+// TestCutOffIncident: what an agent was watching when it was killed is judged by all that it recorded of it.
+func TestCutOffIncident(t *testing.T) {
+	dir, lasted := filepath.Join(t.TempDir(), "data"), int64(40)
+	a := openTestAgent(t, dir, func(judge.Options) {})
+	start := time.Now().Unix() - lasted
+	begun, err := a.store.Begin("slow calls", "127.0.0.1:6379", time.Unix(start, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, ringName)
+	if err := errors.Join(os.RemoveAll(kept), os.Mkdir(kept, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	past := &pastClock{}
+	past.Store(start * 1e9)
+	watched, err := ring.Open(ring.Options{Folder: foldertest.Open(t, kept), Clock: past})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched.Begin()
+	watched.SetMeta(recording.MetaStart, fmt.Sprint(past.Now()))
+	for range lasted {
+		ns := past.Add(1e9)
+		watched.Call(recording.Call{
+			Source: recording.SourceTap, Op: "GET", IntendedNs: ns - 2e7, StartNs: ns - 2e7, EndNs: ns,
+			Node: "127.0.0.1:6379",
+		})
+		if err := watched.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watched.Close(); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	a = openTestAgent(t, dir, func(o judge.Options) {
+		rec, err := recording.Open(o.Folder.Path(o.Recording))
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = len(rec.Calls)
+	})
+	a.settings.Store(&Settings{Longest: DefaultLongest})
+	r := a.episodes.keep.(*recorder)
+	r.judgeKilled()
+	select {
+	case job := <-r.jobs:
+		job()
+	default:
+		t.Fatal("nothing is judged")
+	}
+	in, _ := a.store.Get(begun.ID)
+	if calls < int(lasted)-2 || !in.CutOff || in.State != incidents.StateJudged || in.End.Unix() < start+lasted-2 {
+		t.Errorf("of %d calls %d are judged: %+v", lasted, calls, in)
 	}
 }
 

@@ -81,7 +81,8 @@ const mostKilled = 3
 // the ring still has their time.
 func (r *recorder) judgeKilled() {
 	const early = 2 * time.Second // incidents begin with whole seconds: one may begin before its watch has a row
-	from, s := r.ring.Status().From.Add(-early), r.settings.Load()
+	kept, s := r.ring.Status(), r.settings.Load()
+	from := kept.From.Add(-early)
 	left := mostKilled
 	for _, in := range r.store.List(incidents.Query{}) {
 		if in.State != incidents.StateFailed || in.RecordingBytes == 0 && in.Start.Before(from) ||
@@ -97,7 +98,11 @@ func (r *recorder) judgeKilled() {
 			continue
 		}
 		r.log.OfIncident(in.ID, "has no verdict yet: it is judged from the ring")
-		r.judge(in.ID, in.Nodes, span{begin, to}, max(in.End.Unix(), begin+1), true, func(found) {})
+		end := in.End.Unix()
+		if in.CutOff { // it went on until the agent was killed
+			end = min(kept.To.Unix(), to)
+		}
+		r.judge(in.ID, in.Nodes, span{begin, to}, max(end, begin+1), true, func(found) {})
 	}
 }
 
@@ -115,7 +120,7 @@ func (r *recorder) judgeKept(in incidents.Incident) {
 		}
 		var diagnosis []byte
 		if diagnosis, err = r.o.Judge(ctx, o); err == nil {
-			err = r.store.Finish(in.ID, diagnosis)
+			err = r.kept(r.store.Finish(in.ID, diagnosis))
 		}
 	}
 	if err == nil {
@@ -149,11 +154,8 @@ func (r *recorder) begin(f Firing, nodes []string, start int64) (string, error) 
 	}
 	in, err := r.store.Begin(f.Text, strings.Join(target, ", "), time.Unix(start, 0).UTC())
 	if err != nil {
-		err = fmt.Errorf("an incident cannot be kept: %w", err)
-		r.problem(incidentsProblem, err.Error())
-		return "", err
+		return "", r.cannotKeep(err)
 	}
-	r.problem(incidentsProblem, "")
 	r.log.OfIncident(in.ID, "begins: %s", f.Text)
 	r.o.Changed(in)
 	return in.ID, nil
@@ -186,15 +188,28 @@ func (r *recorder) extend(id string, end, slow, failed int64) {
 	})
 }
 
-// incidentsProblem is that of incidents that cannot be kept. It is over when something can be written again.
+// incidentsProblem is that of incidents that cannot be kept. It is over when all can be written: see checkFiles.
 const incidentsProblem = "incidents"
 
-// keepState writes an incident. What fails is said once.
-func (r *recorder) keepState(in incidents.Incident) {
-	if err := r.store.Update(in); err != nil {
-		r.problem(incidentsProblem, fmt.Sprintf("an incident cannot be kept: %v", err))
-	}
+// cannotKeep says in health that an incident cannot be kept.
+func (a *Agent) cannotKeep(err error) error {
+	err = fmt.Errorf("an incident cannot be kept: %w", err)
+	a.problem(incidentsProblem, err.Error())
+	return err
 }
+
+// kept takes the error of a change of an incident: nil, too, where the change is kept in memory until it is written.
+func (r *recorder) kept(err error) error {
+	if err != nil {
+		_ = r.cannotKeep(err)
+	}
+	if errors.Is(err, incidents.ErrUnwritten) {
+		return nil
+	}
+	return err
+}
+
+func (r *recorder) keepState(in incidents.Incident) { _ = r.kept(r.store.Update(in)) }
 
 func (r *recorder) judge(id string, nodes []string, s span, end int64, final bool, judged func(found)) {
 	job := func() {
@@ -205,8 +220,12 @@ func (r *recorder) judge(id string, nodes []string, s span, end int64, final boo
 		}
 	}
 	if !r.do(job) {
-		go judged(found{})
-		r.log.Warn("the incident %s has no verdict yet: too much waits to be judged", id)
+		go func() {
+			judged(found{})
+			if final {
+				r.fail(id, errors.New("too much waits to be judged"))
+			}
+		}()
 	}
 }
 
@@ -305,9 +324,7 @@ const sure = 0.6
 
 func (r *recorder) fail(id string, why error) {
 	r.log.OfIncident(id, "has no verdict: %v", why)
-	if err := r.store.Fail(id, why.Error()); err != nil {
-		r.problem(incidentsProblem, fmt.Sprintf("an incident cannot be kept: %v", err))
-	}
+	_ = r.kept(r.store.Fail(id, why.Error()))
 	if in, ok := r.store.Get(id); ok {
 		r.o.Changed(in)
 	}
@@ -350,7 +367,7 @@ func (r *recorder) verdict(id string, nodes []string, c ring.Cut, end int64, fin
 		return in, found{}, fmt.Errorf("judging it failed: %w; its recording is kept: slowpath doctor %s", err,
 			kept.Path(incidents.RecordingFile))
 	}
-	if err := r.store.Finish(id, diagnosis); err != nil {
+	if err := r.kept(r.store.Finish(id, diagnosis)); err != nil {
 		return in, found{}, err
 	}
 	in, err = r.judged(id, in, kept.Size(incidents.RecordingFile), final, time.Since(began))

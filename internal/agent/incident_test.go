@@ -1,8 +1,13 @@
 package agent
 
 import (
+	"path/filepath"
 	"testing"
-	"testing/synctest"
+	"time"
+
+	"slowpath/internal/agent/incidents"
+	"slowpath/internal/agent/judge"
+	"slowpath/internal/house/await"
 )
 
 // TestOwnTime: an incident is judged by its own time, which is as long as that of a trigger at least, and by none after
@@ -26,16 +31,22 @@ func TestOwnTime(t *testing.T) {
 	}
 }
 
-// TestTooManyJobs: an agent whose queue is full goes on, and the incident counts as dealt with.
+// TestTooManyJobs: an agent whose queue is full goes on, and the incident counts as dealt with: it has failed, and is
+// not watched for ever.
 func TestTooManyJobs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		full := &recorder{Agent: &Agent{log: NewLog(t.Output(), false)}, jobs: make(chan func())}
-		e, c := &episodes{keep: full, triggers: testTriggers()}, &episode{id: "1"}
-		e.current = []*episode{c}
-		e.stop()
-		synctest.Wait()
-		if !c.judged {
-			t.Error("it still waits for its verdict")
-		}
+	a := openTestAgent(t, filepath.Join(t.TempDir(), "data"), func(judge.Options) {})
+	begun, err := a.store.Begin("slow calls", "127.0.0.1:6379", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := &recorder{Agent: a, jobs: make(chan func())}
+	e, c := &episodes{keep: full, triggers: testTriggers()}, &episode{id: begun.ID}
+	e.current = []*episode{c}
+	e.stop()
+	await.Until(t, "it is dealt with", func() bool {
+		in, _ := a.store.Get(begun.ID)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return c.judged && in.State == incidents.StateFailed
 	})
 }

@@ -32,15 +32,21 @@ func (a *Agent) keepMinutes(ctx context.Context) {
 	}
 }
 
-// checkFiles finds out whether the directory of the data is still there, and whether incidents can be kept again.
+// checkFiles finds out whether the directory of the data is still there, and whether incidents can be kept again. What
+// could not be written is tried again.
 func (a *Agent) checkFiles() {
 	gone := a.dir.gone()
 	a.problem("data", gone)
 	a.mu.Lock()
 	failed := a.problems[incidentsProblem] != ""
 	a.mu.Unlock()
-	if failed && gone == "" && a.store.Try() == nil {
+	if gone != "" || !failed && !a.store.Unwritten() {
+		return
+	}
+	if err := a.store.Try(); err == nil {
 		a.problem(incidentsProblem, "")
+	} else if !failed {
+		a.cannotKeep(err)
 	}
 }
 

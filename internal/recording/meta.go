@@ -2,6 +2,8 @@ package recording
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // Meta keys.
@@ -12,8 +14,9 @@ const (
 	MetaEnd       = "end_ns"
 	MetaTarget    = "target_address" // first target, without a password
 	MetaNodes     = "nodes"          // JSON list of node addresses
-	MetaKind      = "target_kind"    // standalone, cluster, proxy, unknown
-	MetaServer    = "server"         // "redis 7.0.15"
+	MetaKind      = "target_kind"    // of the first target: standalone, cluster, proxy, unknown
+	MetaServer    = "server"         // "redis 7.0.15"; several that differ are joined by ", "
+	MetaServers   = "servers"        // JSON map of node addresses to NodeServer
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
 	// MetaProcessFilter is a JSON SelectedCalls, if the tap recorded the calls of selected processes only.
@@ -25,6 +28,47 @@ const (
 	// MetaThinned counts rows that were left out or deleted again to keep the file below its limit.
 	MetaThinned = "thinned_rows"
 )
+
+// NodeServer is what answers at a node.
+type NodeServer struct {
+	Server string `json:"server"` // "redis 7.0.15"; empty: it does not say
+	Kind   string `json:"kind"`   // as in MetaKind
+}
+
+// NodeMetas are the metas about nodes, of which the first one is the target. Without servers, as of an earlier
+// recording, nothing is said of these.
+func NodeMetas(nodes []string, servers map[string]NodeServer) map[string]string {
+	metas := map[string]string{MetaTarget: nodes[0], MetaNodes: Detail(nodes)}
+	if len(servers) == 0 {
+		return metas
+	}
+	var names []string
+	for _, n := range nodes {
+		if name := servers[n].Server; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	metas[MetaKind], metas[MetaServer] = servers[nodes[0]].Kind, strings.Join(names, ", ")
+	metas[MetaServers] = Detail(servers)
+	return metas
+}
+
+// Servers are what answers at each node; nil: the recording does not say, but for MetaServer.
+func (r *Recording) Servers() (servers map[string]NodeServer) {
+	if json.Unmarshal([]byte(r.Meta[MetaServers]), &servers) != nil {
+		return nil
+	}
+	return servers
+}
+
+// ServerOf is the server at a node, such as "redis 7.0.15"; empty: it does not say. Earlier recordings have that of the
+// first target alone.
+func (r *Recording) ServerOf(node string) string {
+	if servers := r.Servers(); servers != nil {
+		return servers[node].Server
+	}
+	return r.Meta[MetaServer]
+}
 
 // SelectedCalls is the process filter of the tap, and how many calls it selected.
 type SelectedCalls struct {

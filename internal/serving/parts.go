@@ -57,7 +57,7 @@ func (s *serving) show(ctx context.Context, inside *door.Inside, outside *door.O
 	var all sync.WaitGroup
 	var open error
 	all.Go(func() {
-		open = outside.Run(ctx, s.web.Log())
+		open = outside.Run(ctx, s.web.Log(), s.ag.Counts)
 		cancel()
 	})
 	all.Go(func() { s.metrics.Run(ctx) })
@@ -122,7 +122,7 @@ func (s *serving) metricsHealth() metrics.Health {
 	h := s.ag.Health()
 	return metrics.Health{
 		Watching: h.Watching, OverBudget: h.Cost.Over != "" || h.Cost.Sampled, CPUBudgetCores: h.Cost.CPUBudget,
-		MemoryBudgetBytes: h.Cost.RSSBudget, HookCores: h.Cost.Hooks,
+		MemoryBudgetBytes: h.Cost.RSSBudget, HookCores: h.Cost.Hooks, CPUCores: h.Cost.CPU, MemoryBytes: h.Cost.RSS,
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *serving) health() web.Health {
 		Status: web.Ok, Since: h.Since.UTC(), Problems: h.Problems,
 		Cost: web.Cost{
 			CPUShare: h.Cost.CPU, CPUBudget: h.Cost.CPUBudget, HooksShare: h.Cost.Hooks, RSSBytes: h.Cost.RSS,
-			RSSBudgetBytes: h.Cost.RSSBudget, Reduced: h.Cost.Reduced,
+			RSSBudgetBytes: h.Cost.RSSBudget, JudgingNs: h.Cost.Judging.Nanoseconds(), Reduced: h.Cost.Reduced,
 		},
 		Ring: web.Kept{From: h.Ring.From, To: h.Ring.To, Bytes: h.Ring.Bytes, Lost: h.Ring.Trouble},
 		Disk: web.Disk{Bytes: h.DiskBytes, BudgetBytes: h.DiskBudget},

@@ -5,7 +5,6 @@ package source
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -227,18 +226,17 @@ func (r *run) describe() {
 	r.cpu = ownCPU()
 	r.sink.SetMeta(recording.MetaVersion, r.Version)
 	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
-	r.sink.SetMeta(recording.MetaTarget, r.nodes[0].address)
 	r.sink.SetMeta(recording.MetaSlow, r.Slow)
 	var addrs []string
+	servers := map[string]recording.NodeServer{}
 	for _, n := range r.nodes {
 		addrs = append(addrs, n.address)
+		servers[n.address] = recording.NodeServer{Server: n.identity.Server, Kind: n.kind()}
 	}
-	list, _ := json.Marshal(addrs) // strings always encode
-	r.sink.SetMeta(recording.MetaNodes, string(list))
+	for key, value := range recording.NodeMetas(addrs, servers) {
+		r.sink.SetMeta(key, value)
+	}
 	r.describeProxies(now)
-	first := r.nodes[0]
-	r.sink.SetMeta(recording.MetaServer, first.identity.Server)
-	r.sink.SetMeta(recording.MetaKind, first.kind())
 	r.describeProfiles()
 }
 
@@ -285,6 +283,9 @@ func (r *run) runAll(ctx context.Context) {
 		wg.Go(func() { r.runTap(ctx, r.kernel) })
 	}
 	if r.network != nil {
+		for _, spot := range r.network.Unheard {
+			r.blind(recording.SubjectMachine, spot)
+		}
 		wg.Go(func() { r.network.Watch(ctx, r.Clock, r.sink) })
 		wg.Go(func() { host.WatchPackages(ctx, host.PackagesOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink}) })
 	}

@@ -38,5 +38,6 @@ func Environment(more ...string) []string {
 	return more
 }
 
-// Run runs a process to its end, within limits and without capabilities. It ends with this one.
-func Run(c *exec.Cmd, l Limits) error { return run(c, l) }
+// Run runs a process to its end, within limits and without capabilities. It ends with this one. started, if not nil, is
+// told its process id.
+func Run(c *exec.Cmd, l Limits, started func(pid int)) error { return run(c, l, started) }

@@ -12,7 +12,7 @@ import (
 
 // run: a process has the priority and the ambient capabilities of the thread that started it: this one is given up
 // afterwards. The kernel kills the process when that thread ends, as when the agent is killed.
-func run(c *exec.Cmd, l Limits) error {
+func run(c *exec.Cmd, l Limits, started func(pid int)) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good
@@ -24,6 +24,9 @@ func run(c *exec.Cmd, l Limits) error {
 		if err := c.Start(); err != nil {
 			done <- fmt.Errorf("starting slowpath: %w", err)
 			return
+		}
+		if started != nil {
+			started(c.Process.Pid)
 		}
 		err := limit(c.Process.Pid, l)
 		if err != nil {

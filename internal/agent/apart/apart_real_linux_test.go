@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	c := exec.Command("/bin/sh", "-c", "until grep -q 'data size *67108864' /proc/self/limits; do :; done; "+
 		"cat /proc/self/status /proc/self/limits; env; cat /proc/self/stat")
 	c.Stdout, c.Stderr, c.Env = os.Stdout, os.Stderr, apart.Environment("MORE=1")
-	if err := apart.Run(c, apart.Limits{Nice: 19, Memory: 64 << 20}); err != nil {
+	if err := apart.Run(c, apart.Limits{Nice: 19, Memory: 64 << 20}, nil); err != nil {
 		log.Fatal(err)
 	}
 }

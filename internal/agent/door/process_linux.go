@@ -85,8 +85,8 @@ func (o *Outside) close() {
 	}
 }
 
-// Run runs the process of the door until the context ends. Its lines go to a log.
-func (o *Outside) Run(ctx context.Context, log io.Writer) error {
+// Run runs the process of the door until the context ends. Its lines go to a log; started is told its process id.
+func (o *Outside) Run(ctx context.Context, log io.Writer, started func(pid int)) error {
 	defer o.close()
 	in, hold, err := os.Pipe()
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *Outside) Run(ctx context.Context, log io.Writer) error {
 	c.Args[0] = "slowpath"
 	c.Stdin, c.Stderr, c.ExtraFiles = in, log, o.files
 	c.Env = apart.Environment("GOMAXPROCS=1", goMemory)
-	err = apart.Run(c, apart.Limits{Memory: maxMemory})
+	err = apart.Run(c, apart.Limits{Memory: maxMemory}, started)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -47,9 +47,15 @@ func parseDiagnosis(text []byte) (d diagnosis, err error) {
 	return d, nil
 }
 
+// endedBefore is why an incident was cut off.
+const endedBefore = "slowpath ended while it went on"
+
 // into sets the fields of an incident. Slow calls are those of users, where they were seen.
 func (d diagnosis) into(in *Incident) {
 	in.Verdict, in.Summary, in.Cause = clip(d.Verdict), clip(d.Summary), ""
+	if in.CutOff {
+		in.Summary = clip(in.Summary + " It was cut off: " + endedBefore + ", and its end is not known.")
+	}
 	if len(d.Findings) > 0 {
 		in.Cause = clip(d.Findings[0].Cause)
 	}

@@ -71,6 +71,7 @@ func (s *Store) readOne(id string) *kept {
 	}
 	s.recover(k)
 	if err := s.write(k); err != nil {
+		k.unwritten = true
 		s.notes = append(s.notes, fmt.Sprintf("incident %s: %v", id, err))
 	}
 	return k
@@ -89,6 +90,7 @@ func (s *Store) setAside(in *folder.Folder, name string, why error) {
 
 // recover ends an incident that an agent was working on when it was killed, or whose file cannot be read.
 func (s *Store) recover(k *kept) {
+	k.CutOff = k.State == StateWatching
 	if k.End.IsZero() {
 		k.End = k.Start
 		if t := s.recorded(k.ID); t.After(k.Start) {
@@ -103,7 +105,11 @@ func (s *Store) recover(k *kept) {
 			return
 		}
 	}
-	k.State, k.Error = StateFailed, cmp.Or(k.Error, "slowpath ended before it was judged")
+	why := "slowpath ended before it was judged"
+	if k.CutOff {
+		why = "it was cut off: " + endedBefore
+	}
+	k.State, k.Error = StateFailed, cmp.Or(k.Error, why)
 	if k.RecordingBytes > 0 {
 		k.Error += "; its recording is kept: slowpath doctor judges it"
 	}

@@ -25,6 +25,8 @@ type Incident struct {
 	Error       string   `json:"error,omitempty"` // why it failed
 	// Repeat says that it is not the first one of its cause; the summary ends with it, too.
 	Repeat *Repeat `json:"repeat,omitempty"`
+	// CutOff says that slowpath ended while it went on, so that its end is not known; the summary ends with it, too.
+	CutOff bool `json:"cut_off,omitempty"`
 	// RecordingBytes is the size of its recording; 0: there is none.
 	RecordingBytes int64 `json:"recording_bytes"`
 }

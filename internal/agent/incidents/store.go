@@ -53,7 +53,12 @@ type kept struct {
 	Incident
 	bytes int64
 	lower string // its texts, to be searched
+	// unwritten says that its file could not be written, and is not what is here.
+	unwritten bool
 }
+
+// ErrUnwritten says that an incident was changed, and is kept in memory alone until Try can write it.
+var ErrUnwritten = errors.New("it is kept in memory alone until it can be written")
 
 func (l Limits) withDefaults() Limits {
 	if l.MaxBytes <= 0 {
@@ -111,12 +116,38 @@ func (s *Store) Damaged() []string {
 	return slices.Clone(s.damaged)
 }
 
-// Try writes a file of the size of an incident's and removes it: the error says why nothing can be kept.
+// Unwritten reports whether an incident is kept in memory alone: Try writes it.
+func (s *Store) Unwritten() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.all, func(k *kept) bool { return k.unwritten })
+}
+
+// Try writes a file of the size of an incident's and removes it, and then writes what could not be written before. The
+// error says why nothing can be kept.
 func (s *Store) Try() error {
-	if err := s.folder.Replace(tryFile, make([]byte, 4<<10)); err != nil {
+	err := s.folder.Replace(tryFile, make([]byte, 4<<10))
+	if err == nil {
+		err = s.folder.Remove(tryFile)
+	}
+	if err != nil {
 		return err
 	}
-	return s.folder.Remove(tryFile)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, k := range s.all {
+		if !k.unwritten {
+			continue
+		}
+		err := s.write(k)
+		if errors.Is(err, os.ErrNotExist) { // somebody removed its directory
+			err = nil
+		}
+		k.unwritten = err != nil
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Begin adds an incident that is watched from now.
@@ -192,7 +223,8 @@ func (s *Store) Fail(id, why string) error {
 	})
 }
 
-// change changes an incident and writes it. Where that fails it stays as it was.
+// change changes an incident and writes it. Where it cannot be written, which is ErrUnwritten, it is changed all the
+// same; after an error of f it stays as it was.
 func (s *Store) change(id string, f func(*kept) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,17 +233,18 @@ func (s *Store) change(id string, f func(*kept) error) error {
 		return fmt.Errorf("incident %q: %w", id, os.ErrNotExist)
 	}
 	k := *s.all[i]
-	err := f(&k)
-	if err == nil {
-		k.ID = id
-		s.measure(&k)
-		err = s.write(&k)
-	}
-	if err != nil {
+	if err := f(&k); err != nil {
 		return fmt.Errorf("incident %s: %w", id, err)
 	}
+	k.ID = id
+	s.measure(&k)
+	err := s.write(&k)
+	k.unwritten = err != nil
 	*s.all[i] = k
 	s.retire()
+	if err != nil {
+		return fmt.Errorf("incident %s: %w: %w", id, ErrUnwritten, err)
+	}
 	return nil
 }
 

@@ -93,7 +93,11 @@ func TestLifeOfAnIncident(t *testing.T) {
 func TestKilledAgent(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
-	first, second := begin(t, s, at), begin(t, s, at.Add(time.Hour))
+	first, second, third := begin(t, s, at), begin(t, s, at.Add(time.Hour)), begin(t, s, at.Add(2*time.Hour))
+	third.State, third.End = incidents.StateJudging, at.Add(2*time.Hour+time.Minute)
+	if err := s.Update(third); err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range []struct{ id, name, text string }{
 		{first.ID, "recording.slowpath", "r"},
 		{second.ID, "diagnosis.json", judged},
@@ -109,13 +113,18 @@ func TestKilledAgent(t *testing.T) {
 	s = open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	in, _ := s.Get(first.ID)
 	if in.State != incidents.StateFailed || !strings.Contains(in.Error, "slowpath doctor") || in.RecordingBytes != 1 ||
-		in.End.IsZero() {
+		in.End.IsZero() || !in.CutOff || !strings.Contains(in.Error, "it was cut off") {
 		t.Errorf("%+v", in)
 	}
-	if in, _ := s.Get(second.ID); in.State != incidents.StateJudged || in.Cause != "server-cfs-throttled" {
+	const cutOff = "Too little CPU. It was cut off: slowpath ended while it went on, and its end is not known."
+	if in, _ := s.Get(second.ID); in.State != incidents.StateJudged || in.Cause != "server-cfs-throttled" ||
+		!in.CutOff || in.Summary != cutOff {
 		t.Errorf("%+v", in)
 	}
-	if len(s.Notes()) != 2 {
+	if in, _ := s.Get(third.ID); in.CutOff || in.State != incidents.StateFailed {
+		t.Errorf("it had ended: %+v", in)
+	}
+	if len(s.Notes()) != 3 {
 		t.Errorf("said %q", s.Notes())
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".gone-20200101T000000Z-1")); err == nil {
@@ -123,6 +132,12 @@ func TestKilledAgent(t *testing.T) {
 	}
 	if err := s.Finish(first.ID, []byte(judged)); err != nil { // it may be judged again
 		t.Error(err)
+	}
+	for range 2 {
+		if in, _ := s.Get(first.ID); in.Summary != cutOff {
+			t.Errorf("judged again, it is said to be %q", in.Summary)
+		}
+		s = open(t, dir, incidents.Limits{MaxAge: 1 << 62})
 	}
 }
 
@@ -219,6 +234,51 @@ func TestList(t *testing.T) {
 		if got := causes(c.q); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.q, got, c.want)
 		}
+	}
+}
+
+// TestIncidentThatCannotBeWritten: it is in memory what it is, and on disk when it can be written. One whose directory
+// somebody removed is not tried again.
+func TestIncidentThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, incidents.Limits{MaxAge: 1 << 62})
+	failed, judging, gone := begin(t, s, at), begin(t, s, at), begin(t, s, at)
+	inTheWay := func(in incidents.Incident) string { return filepath.Join(dir, in.ID, "incident.json") }
+	for _, err := range []error{
+		os.Remove(inTheWay(failed)), os.Mkdir(inTheWay(failed), 0o700), os.Remove(inTheWay(judging)),
+		os.Mkdir(inTheWay(judging), 0o700), os.RemoveAll(filepath.Join(dir, gone.ID)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, err := range map[string]error{
+		failed.ID: s.Fail(failed.ID, "no space"), judging.ID: s.Finish(judging.ID, []byte(judged)),
+		gone.ID: s.Fail(gone.ID, "it was removed"),
+	} {
+		if !errors.Is(err, incidents.ErrUnwritten) || !s.Unwritten() {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	are := func(s *incidents.Store) (states string) {
+		for _, in := range s.List(incidents.Query{}) {
+			states += in.State + " " + in.Cause + in.Error + "; "
+		}
+		return states
+	}
+	const want = "judged server-cfs-throttled; failed no space; "
+	if got := are(s); got != "failed it was removed; "+want {
+		t.Errorf("in memory: %s", got)
+	}
+	if err := s.Try(); err == nil || !s.Unwritten() {
+		t.Errorf("tried again: %v", err)
+	}
+	if err := errors.Join(os.Remove(inTheWay(failed)), os.Remove(inTheWay(judging)), s.Try()); err != nil ||
+		s.Unwritten() {
+		t.Errorf("with room again: %v", err)
+	}
+	if got := are(open(t, dir, incidents.Limits{MaxAge: 1 << 62})); got != want {
+		t.Errorf("after a restart: %s", got)
 	}
 }
 

@@ -122,7 +122,7 @@ func (o Options) run(ctx context.Context, args []string, schema string) ([]byte,
 	// One CPU is left to it: the rest is for the servers of the host.
 	c.Env = apart.Environment("GOMAXPROCS=1", "GOMEMLIMIT="+strconv.FormatInt(o.MaxMemory/4*3, 10))
 	c.WaitDelay = time.Second
-	err := apart.Run(c, apart.Limits{Nice: priority, Memory: o.MaxMemory, File: maxHTML})
+	err := apart.Run(c, apart.Limits{Nice: priority, Memory: o.MaxMemory, File: maxHTML}, nil)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("it took longer than %v: %w", o.Timeout, ctx.Err())

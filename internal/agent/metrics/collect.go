@@ -135,6 +135,8 @@ func (m *Metrics) collectHealth(s series) {
 	h := m.o.Health()
 	s.put(watching, number(h.Watching))
 	s.put(overBudget, number(h.OverBudget))
+	s.put(cpuUsed, h.CPUCores)
+	s.put(memoryUsed, float64(h.MemoryBytes))
 	if h.CPUBudgetCores > 0 {
 		s.put(cpuBudget, h.CPUBudgetCores)
 	}

@@ -79,7 +79,11 @@ var (
 		"Mean time of one run of slowpath's kernel programs, as the kernel measured it in the first second.")
 	overBudget = define("slowpath_over_budget", gauge,
 		"1 while the agent leaves out a part of its work to keep its budget, or does not keep it.")
-	cpuBudget = define("slowpath_cpu_budget_cores", gauge,
+	cpuUsed = define("slowpath_cpu_cores", gauge,
+		"CPU time of the agent's processes per time, over the last minute, without its kernel programs and "+
+			"judgements: 0.01 is 1 % of a core.")
+	memoryUsed = define("slowpath_memory_bytes", gauge, "Resident memory of the agent's processes.")
+	cpuBudget  = define("slowpath_cpu_budget_cores", gauge,
 		"CPU time that the agent may use per time, without its kernel programs: 0.01 is 1 % of a core.")
 	memoryBudget = define("slowpath_memory_budget_bytes", gauge, "Memory that the agent may use.")
 

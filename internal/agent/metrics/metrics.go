@@ -33,8 +33,11 @@ type Options struct {
 
 // Health is how the agent is.
 type Health struct {
-	Watching   bool // at least one source runs
-	OverBudget bool // it left out a part of its work to keep its budget, or could not keep it
+	Watching   bool    // at least one source runs
+	OverBudget bool    // it left out a part of its work to keep its budget, or could not keep it
+	CPUCores   float64 // CPU time of its processes per time, over the last minute; 0: not measured yet
+	// MemoryBytes is the resident memory of its processes; 0: not measured yet.
+	MemoryBytes int64
 	// CPUBudgetCores is the CPU time that it may use per time: 0.01 is 1 % of a core; 0: no limit.
 	CPUBudgetCores float64
 	// MemoryBudgetBytes is how much memory it may use; 0: no limit.

@@ -116,6 +116,7 @@ func startAgent(t *testing.T) string {
 		Health: func() metrics.Health {
 			return metrics.Health{
 				Watching: true, OverBudget: true, CPUBudgetCores: 0.01, MemoryBudgetBytes: 64 << 20, HookCores: 0.01,
+				CPUCores: 0.02, MemoryBytes: 60 << 20,
 			}
 		},
 		Deliveries: failing(t),

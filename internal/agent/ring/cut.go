@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,8 +72,7 @@ func (w *window) leaveOutOthers() {
 	if len(kept) == 0 {
 		return
 	}
-	w.metas[recording.MetaNodes] = recording.Detail(kept)
-	if w.others[w.metas[recording.MetaTarget]] {
-		w.metas[recording.MetaTarget] = kept[0]
-	}
+	servers := rec.Servers()
+	maps.DeleteFunc(servers, func(n string, _ recording.NodeServer) bool { return w.others[n] })
+	maps.Copy(w.metas, recording.NodeMetas(kept, servers))
 }

@@ -17,8 +17,11 @@ func TestCutOfNodes(t *testing.T) {
 	const other = "10.0.0.9:6379"
 	r, c, _ := opened(t, t.TempDir(), ring.Options{})
 	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
-	r.SetMeta(recording.MetaTarget, other)
-	r.SetMeta(recording.MetaNodes, recording.Detail([]string{other, node}))
+	for k, v := range recording.NodeMetas([]string{other, node}, map[string]recording.NodeServer{
+		other: {Server: "redis 7.0.15", Kind: "cluster"}, node: {Server: "valkey 8.1.3", Kind: "standalone"},
+	}) {
+		r.SetMeta(k, v)
+	}
 	for i := range int64(100) {
 		ns := startNs + i*1e8
 		c.ns.Store(ns)
@@ -38,6 +41,11 @@ func TestCutOfNodes(t *testing.T) {
 	rec := cut(t, r, ring.Cut{From: time.Unix(0, startNs+2e9), To: time.Unix(0, startNs+8e9), Nodes: []string{node}})
 	if got := rec.Nodes(); len(got) != 1 || got[0] != node || rec.Meta[recording.MetaTarget] != node {
 		t.Errorf("it is of %v, its target is %s", got, rec.Meta[recording.MetaTarget])
+	}
+	if rec.Meta[recording.MetaServer] != "valkey 8.1.3" || rec.Meta[recording.MetaKind] != "standalone" ||
+		len(rec.Servers()) != 1 || rec.ServerOf(node) != "valkey 8.1.3" {
+		t.Errorf("its server is %q (%s), of %v", rec.Meta[recording.MetaServer], rec.Meta[recording.MetaKind],
+			rec.Servers())
 	}
 	for _, one := range rec.Calls {
 		if one.Node != node {

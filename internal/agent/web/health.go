@@ -46,13 +46,14 @@ type BlindSpot struct {
 	Enable string `json:"enable,omitempty"`
 }
 
-// Cost is what the agent takes of this host. Shares are of one CPU core.
+// Cost is what the agent takes of this host: its process and that of its page. Shares are of one CPU core.
 type Cost struct {
-	CPUShare       float64 `json:"cpu_share"`             // of the process, over the last minute
+	CPUShare       float64 `json:"cpu_share"`             // over the last minute
 	CPUBudget      float64 `json:"cpu_budget"`            // 0: none
 	HooksShare     float64 `json:"hooks_share,omitempty"` // of the kernel programs; 0: not known
-	RSSBytes       int64   `json:"rss_bytes"`             // of the process, now
+	RSSBytes       int64   `json:"rss_bytes"`             // now
 	RSSBudgetBytes int64   `json:"rss_budget_bytes"`      // 0: none
+	JudgingNs      int64   `json:"judging_ns"`            // CPU time of judgements since it began; not in CPUShare
 	Reduced        string  `json:"reduced,omitempty"`     // what the agent does less of, to keep its budget
 }
 

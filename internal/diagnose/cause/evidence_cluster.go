@@ -41,7 +41,7 @@ func (f *Finding) supportRefreshes(n *facts.Node, r facts.MapRefresh) {
 	size, _ := n.MapSize()
 	f.support(recording.SourceServer, float64(size.Nodes), "nodes",
 		"the map has %s and %s; on %s the cost of a call grows with it", counted(size.Nodes, "node"),
-		counted(size.Ranges, "slot range"), n.Rec.Meta[recording.MetaServer])
+		counted(size.Ranges, "slot range"), n.Server())
 	if k := n.TapCalls(r.Command.String()); r.SubcommandsMerged && k > 0 {
 		f.support(recording.SourceTap, float64(k), "calls", "%d of them are %s", k, r.Command)
 	}

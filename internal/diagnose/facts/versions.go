@@ -3,14 +3,15 @@ package facts
 import (
 	"fmt"
 	"strings"
-
-	"slowpath/internal/recording"
 )
+
+// Server is the node's server, such as "redis 7.0.15"; empty: it does not say.
+func (n *Node) Server() string { return n.Rec.ServerOf(n.Address) }
 
 // ServerAtLeast reports whether the server is at least of a version of Redis; every Valkey is newer than Redis 7.2. A
 // server of an unknown version is assumed to be new.
 func ServerAtLeast(n *Node, major, minor int) bool {
-	name, version, _ := strings.Cut(n.Rec.Meta[recording.MetaServer], " ")
+	name, version, _ := strings.Cut(n.Server(), " ")
 	var a, b int
 	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil || name == "valkey" {
 		return true

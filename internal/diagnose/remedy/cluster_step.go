@@ -6,7 +6,6 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
-	"slowpath/internal/recording"
 )
 
 // ClusterCLI is a command of redis-cli for a cluster, as --cluster fix is, which begins at the node.
@@ -41,9 +40,9 @@ func ConfigSetAll(n *facts.Node, id, parameter, value, why string) Step {
 func MoveInLargeSteps(n *facts.Node) Step {
 	by := "Redis 8.4 (CLUSTER MIGRATION IMPORT) and Valkey 9.0 (CLUSTER MIGRATESLOTS) do"
 	switch {
-	case strings.HasPrefix(n.Rec.Meta[recording.MetaServer], "valkey"):
+	case strings.HasPrefix(n.Server(), "valkey"):
 		by = "Valkey 9.0 (CLUSTER MIGRATESLOTS) does"
-	case strings.HasPrefix(n.Rec.Meta[recording.MetaServer], "redis"):
+	case strings.HasPrefix(n.Server(), "redis"):
 		by = "Redis 8.4 (CLUSTER MIGRATION IMPORT) does"
 	}
 	return Step{
@@ -61,10 +60,10 @@ func MigrateByReplication(n *facts.Node) Step {
 			"MIGRATESLOTS of Valkey. No key is blocked, and no call gets ASK or TRYAGAIN",
 	}
 	switch {
-	case strings.HasPrefix(n.Rec.Meta[recording.MetaServer], "valkey"):
+	case strings.HasPrefix(n.Server(), "valkey"):
 		s.Text, s.Since = strings.Replace(s.Text, "CLUSTER MIGRATION IMPORT of Redis, CLUSTER MIGRATESLOTS of Valkey",
 			"CLUSTER MIGRATESLOTS", 1), "Valkey 9.0"
-	case strings.HasPrefix(n.Rec.Meta[recording.MetaServer], "redis"):
+	case strings.HasPrefix(n.Server(), "redis"):
 		s.Text, s.Since = strings.Replace(s.Text, "CLUSTER MIGRATION IMPORT of Redis, CLUSTER MIGRATESLOTS of Valkey",
 			"CLUSTER MIGRATION IMPORT", 1), "Redis 8.4"
 	}

@@ -8,7 +8,6 @@ import (
 
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
-	"slowpath/internal/recording"
 )
 
 // onlyInFile are parameters that CONFIG SET refuses ("can't set immutable config"): the server reads them when it
@@ -26,7 +25,7 @@ var asked = regexp.MustCompile(`^<[a-z]+( [A-Za-z]+)+>$`)
 // reached. Passwords are not in it: redis-cli takes them from REDISCLI_AUTH, or asks.
 func CLI(n *facts.Node, words ...string) string {
 	line := "redis-cli"
-	if strings.HasPrefix(n.Rec.Meta[recording.MetaServer], "valkey") {
+	if strings.HasPrefix(n.Server(), "valkey") {
 		line = "valkey-cli"
 	}
 	switch host, port, err := net.SplitHostPort(n.Address); {

@@ -81,6 +81,26 @@ func TestForbidSubcommand(t *testing.T) {
 	}
 }
 
+// TestStepsOfEachServer: where several servers are watched the steps of each node are those of its own server.
+func TestStepsOfEachServer(t *testing.T) {
+	const old, fork = "127.0.0.1:6379", "127.0.0.1:6380"
+	rec := recording.New()
+	rec.Meta = recording.NodeMetas([]string{old, fork}, map[string]recording.NodeServer{
+		old: {Server: "redis 5.0.6"}, fork: {Server: "valkey 8.1.1"},
+	})
+	rec.Index()
+	for _, n := range facts.New(rec).Nodes {
+		s, _ := Forbid(n, "KEYS", "app")
+		want := map[string]string{old: "", fork: "valkey-cli -p 6380 ACL SETUSER app -keys"}[n.Address]
+		if s.Command != want || facts.ServerAtLeast(n, 6, 0) != (n.Address == fork) {
+			t.Errorf("%s: %q, want %q", n.Address, s.Command, want)
+		}
+	}
+	if got := rec.Meta[recording.MetaServer]; got != "redis 5.0.6, valkey 8.1.1" {
+		t.Errorf("together they are %q", got)
+	}
+}
+
 // TestJoin: the steps of several nodes, each once.
 func TestJoin(t *testing.T) {
 	one := []Step{{ID: "wake", Kind: Command, Command: "kill -CONT 7"}, {ID: "b", Kind: Change, Text: "b"}}

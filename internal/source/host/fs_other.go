@@ -64,7 +64,7 @@ func WatchCallers(context.Context, CallersOptions) error { return errLinux }
 func Watch(context.Context, Options) error { return errLinux }
 
 // NetworkChanges need Linux.
-type NetworkChanges struct{}
+type NetworkChanges struct{ Unheard []recording.BlindSpot }
 
 // Close does nothing.
 func (*NetworkChanges) Close() {}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,18 @@ import (
 // NetworkChanges hears from the kernel of changes of this host's routes, rules, queueing disciplines and nftables, in
 // slowpath's own network namespace. It costs nothing while nothing changes.
 type NetworkChanges struct {
-	sockets []*os.File // of rtnetlink and netfilter
+	Unheard []recording.BlindSpot // what the kernel does not tell of
+	sockets []*os.File            // of rtnetlink and netfilter
+}
+
+// kindsOfChanges are what may be heard of, with the name of it in a blind spot.
+var kindsOfChanges = [...]struct {
+	protocol int
+	groups   uint32
+	of       string
+}{
+	{unix.NETLINK_ROUTE, routeGroups, "routes, routing rules and queueing disciplines of this host"},
+	{unix.NETLINK_NETFILTER, nftablesGroups, "netfilter rules (nftables) of this host"},
 }
 
 // Groups of rtnetlink (linux/rtnetlink.h) and nfnetlink (linux/netfilter/nfnetlink.h), and the end of a transaction of
@@ -34,7 +46,8 @@ const (
 )
 
 const (
-	networkMost   = 100 // rows of a socket and watch: some hosts change something all the time
+	networkMost   = 100 // rows of a socket in an hour: some hosts change something all the time
+	networkHour   = int64(time.Hour)
 	networkBuffer = 32 << 10
 	sizeOfNFGen   = 4 // struct nfgenmsg
 )
@@ -42,20 +55,33 @@ const (
 // HearNetwork begins to listen. nftables take CAP_NET_ADMIN: without it the rest is heard alone.
 func HearNetwork() *NetworkChanges {
 	n := &NetworkChanges{}
-	for protocol, groups := range map[int]uint32{
-		unix.NETLINK_ROUTE: routeGroups, unix.NETLINK_NETFILTER: nftablesGroups,
-	} {
-		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
-		if err != nil {
+	for _, k := range kindsOfChanges {
+		socket, err := hearing(k.protocol, k.groups, k.of)
+		if err == nil {
+			n.sockets = append(n.sockets, socket)
 			continue
 		}
-		if unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}) != nil {
-			unix.Close(fd)
-			continue
+		spot := recording.BlindSpot{What: "changes of " + k.of, Why: "the kernel does not tell of them: " + err.Error()}
+		if errors.Is(err, unix.EPERM) {
+			spot.Why = "only who has CAP_NET_ADMIN is told of them"
+			spot.Enable = "run slowpath doctor, top or record as root, or with CAP_NET_ADMIN; serve gives that up first"
 		}
-		n.sockets = append(n.sockets, os.NewFile(uintptr(fd), "netlink"))
+		n.Unheard = append(n.Unheard, spot)
 	}
 	return n
+}
+
+// hearing is a socket that is told of what is multicast to groups. Its name says of what.
+func hearing(protocol int, groups uint32, of string) (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), of), nil
 }
 
 // Close ends Watch.
@@ -65,22 +91,35 @@ func (n *NetworkChanges) Close() {
 	}
 }
 
-// Watch records the changes until ctx ends, at most networkMost of each socket.
+// Watch records the changes until ctx ends, at most networkMost of each socket in an hour.
 func (n *NetworkChanges) Watch(ctx context.Context, c clock.Clock, sink recording.Sink) {
 	defer context.AfterFunc(ctx, n.Close)()
 	var all sync.WaitGroup
 	for _, s := range n.sockets {
 		if raw, err := s.SyscallConn(); err == nil {
-			all.Go(func() { hear(raw, c, sink) })
+			all.Go(func() { hear(raw, s.Name(), c, sink) })
 		}
 	}
 	all.Wait()
 }
 
-// hear records what a socket is told until it is closed.
-func hear(raw syscall.RawConn, c clock.Clock, sink recording.Sink) {
+// hear records what a socket is told until it is closed. What it leaves out is a blind spot.
+func hear(raw syscall.RawConn, of string, c clock.Clock, sink recording.Sink) {
 	buf := make([]byte, networkBuffer)
-	for rows := 0; rows < networkMost; {
+	row := func(kind, detail string) {
+		sink.Event(recording.Event{
+			TimeNs: c.Now(), Source: recording.SourceHost, Subject: recording.SubjectMachine,
+			Kind: kind, Detail: detail,
+		})
+	}
+	said := false
+	leftOut := func(why string) {
+		if !said {
+			row(recording.KindBlindSpot, recording.Detail(recording.BlindSpot{What: "some changes of " + of, Why: why}))
+		}
+		said = true
+	}
+	for hour, rows := int64(0), 0; ; {
 		var size int
 		var from unix.Sockaddr
 		var err error
@@ -90,8 +129,14 @@ func hear(raw syscall.RawConn, c clock.Clock, sink recording.Sink) {
 		}) != nil {
 			return
 		}
+		if errors.Is(err, unix.ENOBUFS) {
+			leftOut("the kernel had no room for more that came at once")
+		}
 		if sender, ok := from.(*unix.SockaddrNetlink); err != nil || !ok || sender.Pid != 0 {
-			continue // more than there was room for (ENOBUFS), or not from the kernel
+			continue // not from the kernel
+		}
+		if now := c.Now() / networkHour; now != hour {
+			hour, rows = now, 0
 		}
 		var last recording.NetworkChangeDetail
 		for _, d := range networkChanges(buf[:size]) {
@@ -99,11 +144,11 @@ func hear(raw syscall.RawConn, c clock.Clock, sink recording.Sink) {
 				continue
 			}
 			last = d
-			rows++
-			sink.Event(recording.Event{
-				TimeNs: c.Now(), Source: recording.SourceHost, Subject: recording.SubjectMachine,
-				Kind: recording.KindNetworkChange, Detail: recording.Detail(d),
-			})
+			if rows++; rows > networkMost {
+				leftOut(fmt.Sprintf("at most %d in an hour are recorded", networkMost))
+				break
+			}
+			row(recording.KindNetworkChange, recording.Detail(d))
 		}
 	}
 }

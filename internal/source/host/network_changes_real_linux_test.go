@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -24,6 +25,12 @@ type changesHeard struct {
 }
 
 func (h *changesHeard) Event(e recording.Event) {
+	if e.Kind == recording.KindBlindSpot {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.all = append(h.all, recording.DetailOf[recording.BlindSpot](e).What)
+		return
+	}
 	d := recording.DetailOf[recording.NetworkChangeDetail](e)
 	by, _, _ := strings.Cut(d.By, "[")
 	h.mu.Lock()
@@ -42,8 +49,37 @@ func (h *changesHeard) has(want string) bool {
 	return false
 }
 
+// TestUnheardNetworkChanges: who lacks CAP_NET_ADMIN is told of all but nftables, and that is a blind spot.
+func TestUnheardNetworkChanges(t *testing.T) {
+	needs.Real(t, needs.Root)
+	inNewNetNS(t, func() {
+		whole := HearNetwork()
+		whole.Close()
+		if len(whole.Unheard) != 0 {
+			t.Errorf("of root: %+v", whole.Unheard)
+		}
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var rights [2]unix.CapUserData
+		err := unix.Capget(&header, &rights[0])
+		if err == nil {
+			rights[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+			err = unix.Capset(&header, &rights[0])
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		n := HearNetwork()
+		defer n.Close()
+		if len(n.sockets) != 1 || len(n.Unheard) != 1 || !strings.Contains(n.Unheard[0].What, "nftables") ||
+			!strings.Contains(n.Unheard[0].Enable, "CAP_NET_ADMIN") {
+			t.Errorf("%d sockets, unheard: %+v", len(n.sockets), n.Unheard)
+		}
+	})
+}
+
 // TestNetworkChanges: a route, a queueing discipline and nftables that are changed in a network namespace are heard
-// there.
+// there. Of more than are recorded in an hour it is said that some are left out.
 func TestNetworkChanges(t *testing.T) {
 	needs.Real(t, needs.Root)
 	for _, program := range []string{"ip", "tc"} {
@@ -70,6 +106,15 @@ func TestNetworkChanges(t *testing.T) {
 		if _, err := exec.LookPath("nft"); err == nil {
 			run("nft", "add", "table", "ip", "slowpath_test")
 		}
+		var many strings.Builder
+		for i := range 3 * networkMost { // an hour may end meanwhile
+			fmt.Fprintf(&many, "route add 198.18.%d.%d/32 dev lo\n", i/100, i%100)
+		}
+		batch := exec.Command("ip", "-batch", "-")
+		batch.Stdin = strings.NewReader(many.String())
+		if out, err := batch.CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
 	})
 	for _, want := range []string{"route added", "queueing discipline added"} {
 		await.Until(t, want, func() bool { return heard.has(want) })
@@ -77,6 +122,8 @@ func TestNetworkChanges(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err == nil {
 		await.Until(t, "nft", func() bool { return heard.has("nftables rules changed nft") })
 	}
+	const leftOut = "some changes of routes, routing rules and queueing disciplines of this host"
+	await.Until(t, leftOut, func() bool { return heard.has(leftOut) })
 	cancel()
 	watching.Wait()
 }
