@@ -151,9 +151,10 @@ func (c *Cluster) awaitOK(ctx context.Context, nodes []node) error {
 	if err != nil {
 		return err
 	}
-	err = each(ctx, nodes, "the end of its handshakes", func(n node) (bool, error) {
+	// A message is passed on to those nodes alone to which there is a link.
+	err = each(ctx, nodes, "the end of its handshakes, and its links", func(n node) (bool, error) {
 		list, err := n.text(ctx, "CLUSTER", "NODES")
-		return strings.Count(list, "\n") == len(nodes), err
+		return strings.Count(list, "\n") == len(nodes) && !strings.Contains(list, " disconnected"), err
 	})
 	if err != nil {
 		return err
