@@ -50,7 +50,7 @@ func InSyscall(calls map[string]bool) func(account.Segment) bool {
 }
 
 // SyscallOf is the system call of a blocked segment, whose culprit may continue with the file: "fdatasync of
-// appendonly.aof on vda".
+// appendonly.aof on vda". Where it is about something else than a file it is more than a call: "write to a pipe".
 func SyscallOf(s account.Segment) string {
 	call, _, _ := strings.Cut(s.Culprit, " of ")
 	return call

@@ -2,7 +2,10 @@
 
 package tap
 
-import "slowpath/internal/recording"
+import (
+	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
+)
 
 // span is a stretch of time, [from, to).
 type span struct{ from, to int64 }
@@ -219,7 +222,11 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
 		if serves && fileCalls[d.Syscall] {
-			d.File, d.Device = openFile(r.Files, int(e.Tgid), int(e.Arg))
+			open := hostfs.DescriptorOf(r.Files, int(e.Tgid), int(e.Arg))
+			d.File, d.Device, d.Other = open.File, open.Device, open.Other
+		}
+		if d.Other != "" && e.ByTid != 0 && e.ByTgid != e.Tgid {
+			d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
 		}
 		culprit = d.Call()
 	}

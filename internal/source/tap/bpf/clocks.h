@@ -219,6 +219,32 @@ static __always_inline bool awaits_work(struct task_struct *t)
 	return false;
 }
 
+/* held_up: a server's thread that falls asleep waits for something else than work, in a system call on something else
+ * than its clients: its log is a pipe that nobody reads. What sleeps in a command (DEBUG SLEEP, MIGRATE) is that
+ * command's, and in a futex a thread may have nothing to do. */
+static __always_inline bool held_up(struct thread *t, struct task_struct *task)
+{
+	if (!t->server || awaits_work(task))
+		return false;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	switch ((int)REG_NR(regs)) {
+	case NR_futex:
+	case NR_accept:
+	case NR_accept4:
+	case NR_poll:
+	case NR_ppoll:
+	case NR_select:
+	case NR_pselect6:
+	case NR_io_getevents:
+	case NR_restart_syscall:
+		return false;
+	case NR_nanosleep:
+	case NR_clock_nanosleep:
+		return t->open != UNDER_WAY || !t->activity.calls;
+	}
+	return true;
+}
+
 static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
 {
 	u32 slot;
@@ -226,6 +252,8 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 	if (!t)
 		return;
 	u32 state = state_of(prev, preempt, prev_state);
+	if (state == ASLEEP && held_up(t, prev))
+		state = BLOCKED;
 	if (state == BLOCKED) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);

@@ -201,9 +201,19 @@ enum {
 	NR_recvfrom = 45,
 	NR_sendmsg = 46,
 	NR_recvmsg = 47,
+	NR_poll = 7,
+	NR_select = 23,
+	NR_nanosleep = 35,
+	NR_accept = 43,
 	NR_futex = 202,
+	NR_io_getevents = 208,
+	NR_restart_syscall = 219,
+	NR_clock_nanosleep = 230,
 	NR_epoll_wait = 232,
+	NR_pselect6 = 270,
+	NR_ppoll = 271,
 	NR_epoll_pwait = 281,
+	NR_accept4 = 288,
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
@@ -227,9 +237,19 @@ enum {
 	NR_recvfrom = 207,
 	NR_sendmsg = 211,
 	NR_recvmsg = 212,
+	NR_poll = -101, /* there is none of those below -99 */
+	NR_select = -102,
+	NR_nanosleep = 101,
+	NR_accept = 202,
 	NR_futex = 98,
-	NR_epoll_wait = -100, /* there is none */
+	NR_io_getevents = 4,
+	NR_clock_nanosleep = 115,
+	NR_restart_syscall = 128,
+	NR_epoll_wait = -100,
+	NR_pselect6 = 72,
+	NR_ppoll = 73,
 	NR_epoll_pwait = 22,
+	NR_accept4 = 242,
 };
 #else
 #error "no declaration of pt_regs for this architecture"
