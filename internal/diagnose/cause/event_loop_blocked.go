@@ -30,17 +30,18 @@ var eventLoopBlocked = Cause{
 		{"aof-everysec-stall", "there the call is about the append-only file"},
 	},
 	Remedy: "Write the log to a file, or have its reader keep up; log less (loglevel notice).",
-	See:    []string{"https://man7.org/linux/man-pages/man7/pipe.7.html", "https://man7.org/linux/man-pages/man5/proc_pid_syscall.5.html"},
-	Changes: []string{
-		"loglevel", "logfile", "syslog-*",
+	See: []string{
+		"https://man7.org/linux/man-pages/man7/pipe.7.html",
+		"https://man7.org/linux/man-pages/man5/proc_pid_syscall.5.html",
 	},
+	Changes: []string{"loglevel", "logfile", "syslog-*"},
 	Explain: explainLoopBlocked,
 }
 
-// elsewhereExplained are the system calls, and what else a blocked thread can be in, that other causes explain: missing
-// pages, which any call can meet, and memory and processes that are made.
-var elsewhereExplained = facts.WordSet("page-fault read readv recvfrom recvmsg epoll_wait epoll_pwait madvise mmap munmap " +
-	"mprotect mremap msync brk clone clone3 fork vfork execve exit exit_group futex")
+// otherCausesCalls are the system calls in which other causes explain a blocked thread: a page that they copy from or to
+// is missing, or memory and processes are made.
+var otherCausesCalls = facts.WordSet("read readv recvfrom recvmsg epoll_wait epoll_pwait madvise " +
+	"mmap munmap mprotect mremap msync brk clone clone3 fork vfork execve exit exit_group futex")
 
 // blockedElsewhere reports whether the main thread was blocked by what no other cause knows. Where the server has no
 // append-only file, that may be another one.
@@ -49,7 +50,7 @@ func blockedElsewhere(n *facts.Node) func(account.Account, account.Segment) bool
 	return func(_ account.Account, s account.Segment) bool {
 		call := facts.SyscallOf(s)
 		return s.Actor == account.Server && s.State == account.Blocked && s.Suspect < 0 && call != "" &&
-			call != pageFault && !elsewhereExplained[call] &&
+			call != facts.PageFault && !otherCausesCalls[call] &&
 			!(facts.DiskSyscalls[call] && (aof || call == s.Culprit))
 	}
 }
@@ -71,8 +72,8 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	f := finding(n, cl, 0.97)
 	f.Title = "The event loop was blocked in " + format.Name(worst)
 	for _, what := range facts.KeysByValue(ns) {
-		f.support(n.StateSource(), float64(ns[what]), "ns", "the main thread slept in %s, for %s of the slow calls' time",
-			what, format.Brief(ns[what]))
+		f.support(n.StateSource(), float64(ns[what]), "ns",
+			"the main thread slept in %s: %s of the slow calls' time", what, format.Brief(ns[what]))
 	}
 	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
 		format.Brief(cl.MaxNs))
@@ -105,4 +106,3 @@ func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
 			format.Name(reader) + " keep up",
 	})
 }
-

@@ -56,6 +56,9 @@ func SyscallOf(s account.Segment) string {
 	return call
 }
 
+// PageFault is the culprit of a thread that is blocked outside any system call.
+const PageFault = "page fault"
+
 // minSyncs is the least number of waits for a disk in the main thread that is the work of appendfsync always.
 // Bound: guess, a rewrite or a restart may wait once or twice.
 const minSyncs = 3

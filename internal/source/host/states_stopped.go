@@ -29,9 +29,10 @@ func (s *states) addFrozen(p *step) {
 	s.frozen.add(x)
 }
 
-// addBlocked adds a step with an uninterruptible sleep, or one that holds up the server, at one of its ends or at both. Between two readings in state D
-// all the time off the CPU counts as blocked. With one such reading it does so when the thread only went from running
-// to blocked or back. When it slept in the step as well, it is not known for how long, and half of it counts.
+// addBlocked adds a step with an uninterruptible sleep, or one that holds up the server, at one of its ends or at both.
+// Between two such readings all the time off the CPU counts as blocked. With one it does so when the thread only went
+// from running to blocked or back. When it slept in the step as well, it is not known for how long, and half of it
+// counts.
 func (s *states) addBlocked(p *step) {
 	before, after := p.prev.isBlocked(), p.cur.isBlocked()
 	if !before && !after {

@@ -32,18 +32,28 @@ func DescriptorOf(fs Named, pid, fd int) (d Descriptor) {
 	if err != nil {
 		return Descriptor{}
 	}
-	switch mode := info.Mode(); {
+	name := ""
+	if strings.HasPrefix(path, "/") {
+		name = filepath.Base(path)
+	}
+	return NewDescriptor(fd, info.Mode(), name, func() string { return blockDevice(fs, info) })
+}
+
+// NewDescriptor is of a number under which something of this type and name is open. Pipes and sockets have no name.
+// device gives the block device of a regular file.
+func NewDescriptor(fd int, mode os.FileMode, name string, device func() string) (d Descriptor) {
+	name = cleanName(name)
+	switch {
 	case mode.IsRegular():
-		return Descriptor{File: cleanName(filepath.Base(path)), Device: blockDevice(fs, info)}
-	case mode&os.ModeNamedPipe != 0:
+		return Descriptor{File: name, Device: device()}
+	case mode&os.ModeNamedPipe != 0 && name == "":
 		d.Other = "a pipe"
-		if strings.HasPrefix(path, "/") {
-			d.Other = "the FIFO " + cleanName(filepath.Base(path))
-		}
+	case mode&os.ModeNamedPipe != 0:
+		d.Other = "the FIFO " + name
 	case mode&os.ModeSocket != 0:
 		d.Other = "a socket"
 	case mode&os.ModeCharDevice != 0:
-		d.Other = "the device " + cleanName(strings.TrimPrefix(path, "/dev/"))
+		d.Other = "the device " + name
 	default:
 		return Descriptor{}
 	}

@@ -91,14 +91,18 @@ func readWhole(path string) ([]byte, error) {
 	return nil, tooLarge(path, MaxFile)
 }
 
-// blockDevice is the name of the block device that has a file. File systems of several devices (btrfs, overlay) have a
-// number that is not one of a device.
+// blockDevice is the name of the block device that has a file.
 func blockDevice(fs Named, file os.FileInfo) string {
 	st, ok := file.Sys().(*syscall.Stat_t)
 	if !ok {
 		return ""
 	}
-	dev := uint64(st.Dev) // its type differs by architecture
+	return BlockDevice(fs, uint64(st.Dev)) // its type differs by architecture
+}
+
+// BlockDevice is the name of the block device with a number. File systems of several devices (btrfs, overlay) have a
+// number that is not one of a device.
+func BlockDevice(fs Named, dev uint64) string {
 	at, err := fs.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
 	if err != nil {
 		return ""

@@ -3,6 +3,11 @@
 package tap
 
 import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
 )
@@ -222,7 +227,7 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
 		if serves && fileCalls[d.Syscall] {
-			open := hostfs.DescriptorOf(r.Files, int(e.Tgid), int(e.Arg))
+			open := r.openFile(e)
 			d.File, d.Device, d.Other = open.File, open.Device, open.Other
 		}
 		if d.Other != "" && e.ByTid != 0 && e.ByTgid != e.Tgid {
@@ -231,4 +236,24 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 		culprit = d.Call()
 	}
 	return d, culprit
+}
+
+// openFile is what a blocked server has open under the number that it gave its system call.
+func (r *recorder) openFile(e *kernelOffcpuEvent) hostfs.Descriptor {
+	mode := os.FileMode(e.File.Mode & 0o777)
+	switch e.File.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFIFO:
+		mode |= os.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= os.ModeSocket
+	case unix.S_IFCHR:
+		mode |= os.ModeDevice | os.ModeCharDevice
+	default:
+		return hostfs.Descriptor{}
+	}
+	name, _, _ := strings.Cut(string(e.File.Name[:]), "\x00")
+	return hostfs.NewDescriptor(int(e.Arg), mode, name, func() string {
+		return hostfs.BlockDevice(r.Files, unix.Mkdev(e.File.Device>>20, e.File.Device&(1<<20-1)))
+	})
 }

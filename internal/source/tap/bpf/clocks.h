@@ -191,6 +191,7 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	e->by_tgid = shown_tgid_of(by);
 	e->by_outside = by->pid && !e->by_tid;
 	e->arg = t->arg;
+	e->file = t->file;
 	e->unused2 = 0;
 	__builtin_memcpy(e->comm, task->comm, 16);
 	__builtin_memcpy(e->by_comm, by->comm, 16);
@@ -245,6 +246,24 @@ static __always_inline bool held_up(struct thread *t, struct task_struct *task)
 	return true;
 }
 
+/* note_file notes what a thread has open under the number that it gave a system call. */
+static __noinline int note_file(struct thread *t, struct task_struct *task)
+{
+	__builtin_memset(&t->file, 0, sizeof(t->file));
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	u32 number = t->arg;
+	if (number >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	struct file *file = NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + number);
+	if (!file)
+		return 0;
+	t->file.mode = BPF_CORE_READ(file, f_inode, i_mode);
+	t->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	bpf_probe_read_kernel_str(t->file.name, sizeof(t->file.name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return 0;
+}
+
 static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
 {
 	u32 slot;
@@ -258,6 +277,8 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);
 		t->arg = REG_SYS1(regs);
+		if (t->server)
+			note_file(t, prev);
 	}
 	if (state == ASLEEP && t->open == UNDER_WAY && awaits_work(prev)) {
 		t->activity.to = now;

@@ -90,12 +90,48 @@ struct mm_struct {
 	unsigned long arg_start, arg_end;
 } CORE;
 
+struct super_block {
+	u32 s_dev;
+} CORE;
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+} CORE;
+
+struct qstr {
+	const unsigned char *name;
+} CORE;
+
+struct dentry {
+	struct qstr d_name;
+} CORE;
+
+struct path {
+	struct dentry *dentry;
+} CORE;
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+} CORE;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} CORE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
+
 struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	char comm[16];
 	int on_rq;
 	unsigned int __state;
