@@ -18,12 +18,15 @@ type ThreadDetail struct {
 	Cgroup  string  `json:"cgroup,omitempty"`  // throttled, frozen: path of the cgroup
 	Cores   float64 `json:"cores,omitempty"`   // tap, throttled: the quota of that cgroup
 	Syscall string  `json:"syscall,omitempty"` // blocked: name of the system call
-	// tap, blocked: the server's file in that system call, without its directory
+	// blocked: the server's file in that system call, without its directory
 	File   string `json:"file,omitempty"`
 	Device string `json:"device,omitempty"` // and its block device
-	Wchan  string `json:"wchan,omitempty"`  // blocked: kernel function
-	Comm   string `json:"comm,omitempty"`   // tap: name of the thread
-	By     *Task  `json:"by,omitempty"`     // tap, run-queue: the last thread on the CPU before it ran
+	// blocked: what it has open instead of a file: "its standard output, a pipe"
+	Other string `json:"other,omitempty"`
+	Wchan string `json:"wchan,omitempty"` // blocked: kernel function
+	Comm  string `json:"comm,omitempty"`  // tap: name of the thread
+	// tap, run-queue: the last thread on the CPU before it ran; blocked: the one that made room in a pipe or a socket
+	By *Task `json:"by,omitempty"`
 }
 
 // Holder is the cgroup that kept a thread from running, with its quota if that is known.
@@ -35,9 +38,15 @@ func (d ThreadDetail) Holder() string {
 }
 
 // Call is the system call in which a thread was blocked, with its file if that is known: "fdatasync of appendonly.aof
-// on vda".
+// on vda", "write to its standard output, a pipe that fluentd[4120] reads".
 func (d ThreadDetail) Call() string {
 	text := d.Syscall
+	if d.Other != "" {
+		text += " to " + d.Other
+		if d.By != nil {
+			text += fmt.Sprintf(" that %s[%d] reads", d.By.Comm, d.By.PID)
+		}
+	}
 	if d.File != "" {
 		text += " of " + d.File
 	}

@@ -67,7 +67,7 @@ func newHostState(e recording.Event) hostState {
 	case recording.KindThrottled, recording.KindFrozen:
 		s.Culprit = d.Cgroup
 	case recording.KindBlocked:
-		s.Culprit = d.Syscall
+		s.Culprit = d.Call()
 	}
 	return s
 }

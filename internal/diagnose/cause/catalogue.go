@@ -30,6 +30,7 @@ var loopCauses = []Cause{
 	forkLatency,
 	aofEverysecStall,
 	aofFsyncAlways,
+	eventLoopBlocked,
 }
 
 // edgeCauses: saturation, connections, limits, network.

@@ -32,7 +32,7 @@ func (f *Finding) supportBlocked(n *facts.Node, calls map[string]bool) {
 		return
 	}
 	for _, e := range n.Events(recording.SourceHost, recording.KindBlocked) {
-		if d := recording.DetailOf[recording.ThreadDetail](e); calls[d.Syscall] {
+		if d := recording.DetailOf[recording.ThreadDetail](e); calls[d.Syscall] && d.Other == "" {
 			ns[d.Syscall] += int64(float64(e.DurationNs) * min(max(d.Share, 0), 1))
 			stretches[d.Syscall]++
 			longest[d.Syscall] = max(longest[d.Syscall], e.DurationNs)

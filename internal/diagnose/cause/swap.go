@@ -41,9 +41,6 @@ var swapped = Cause{
 	Explain: explainSwap,
 }
 
-// pageFault is the culprit of a thread that is blocked outside any system call.
-const pageFault = "page fault"
-
 // mostlyKernel is the share of the main thread's CPU time spent on fetching pages from which the cause is named even if
 // the thread was not seen blocked.
 // Bound: guess.
@@ -56,7 +53,7 @@ func isFault(s account.Segment) bool {
 	if s.Actor != account.Server || s.State != account.Blocked || s.Suspect >= 0 {
 		return false
 	}
-	return s.Culprit == pageFault || s.Culprit == "" || s.Culprit == "read" || s.Culprit == "epoll_wait"
+	return s.Culprit == facts.PageFault || s.Culprit == "" || s.Culprit == "read" || s.Culprit == "epoll_wait"
 }
 
 func explainSwap(n *facts.Node) *Finding {

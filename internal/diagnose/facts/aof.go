@@ -50,11 +50,14 @@ func InSyscall(calls map[string]bool) func(account.Segment) bool {
 }
 
 // SyscallOf is the system call of a blocked segment, whose culprit may continue with the file: "fdatasync of
-// appendonly.aof on vda".
+// appendonly.aof on vda". Where it is about something else than a file it is more than a call: "write to a pipe".
 func SyscallOf(s account.Segment) string {
 	call, _, _ := strings.Cut(s.Culprit, " of ")
 	return call
 }
+
+// PageFault is the culprit of a thread that is blocked outside any system call.
+const PageFault = "page fault"
 
 // minSyncs is the least number of waits for a disk in the main thread that is the work of appendfsync always.
 // Bound: guess, a rewrite or a restart may wait once or twice.

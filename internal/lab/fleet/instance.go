@@ -38,6 +38,9 @@ func (i *Instance) exec() error {
 	defer log.Close()
 	cmd := exec.Command(i.argv[0], i.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = i.Dir, log, log
+	if to := i.spec.Log; to != nil {
+		cmd.Stdout, cmd.Stderr = to, to
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 {
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}

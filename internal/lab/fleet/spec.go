@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +30,9 @@ type Spec struct {
 	Nice        int      // is added to that of the lab: -20 … 19
 	// run in this network namespace (`ip netns`); implies UnixSocket, by which the lab connects
 	NetNS string
+
+	// Log takes what the server writes to its standard output and error, instead of a file in its directory
+	Log *os.File `json:"-"`
 
 	Persistent bool   // keeps running when the lab ends, until `lab down`
 	Fleet      string // name by which `lab down` finds it, if persistent; empty: DefaultName

@@ -57,6 +57,7 @@ var loopScenarios = []Scenario{
 	forkLatency,
 	aofEverysecStall,
 	aofFsyncAlways,
+	eventLoopBlocked,
 }
 
 // edgeScenarios: saturation, connections, limits and the network.

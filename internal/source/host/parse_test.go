@@ -98,11 +98,18 @@ func TestCPUSet(t *testing.T) {
 
 func TestSyscallOf(t *testing.T) {
 	for line, want := range map[string]string{
-		"running\n": "", "-1 0x7ff 0x55": "page-fault",
+		"running\n": "", "-1 0x7ff 0x55": "page fault",
 		"999999 0x1": "syscall-999999", "": "",
 	} {
-		if got := syscallOf([]byte(line)); got != want {
+		if got, _ := syscallOf([]byte(line)); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+	for line, want := range map[string]int{
+		"1 0x7 0x55 0x1 0x7ffd 0x7f\n": 7, "1 0xffffffffffffffff 0x1": 0, "1": 0, "1 7": 0, "-1 0x7": 0,
+	} {
+		if _, got := syscallOf([]byte(line)); got != want {
+			t.Errorf("%q: first argument %d, want %d", line, got, want)
 		}
 	}
 }

@@ -29,9 +29,10 @@ func (s *states) addFrozen(p *step) {
 	s.frozen.add(x)
 }
 
-// addBlocked adds a step with an uninterruptible sleep at one of its ends or at both. Between two readings in state D
-// all the time off the CPU counts as blocked. With one such reading it does so when the thread only went from running
-// to blocked or back. When it slept in the step as well, it is not known for how long, and half of it counts.
+// addBlocked adds a step with an uninterruptible sleep, or one that holds up the server, at one of its ends or at both.
+// Between two such readings all the time off the CPU counts as blocked. With one it does so when the thread only went
+// from running to blocked or back. When it slept in the step as well, it is not known for how long, and half of it
+// counts.
 func (s *states) addBlocked(p *step) {
 	before, after := p.prev.isBlocked(), p.cur.isBlocked()
 	if !before && !after {
@@ -43,7 +44,9 @@ func (s *states) addBlocked(p *step) {
 	}
 	x := stateSpan{
 		kind: recording.KindBlocked, from: p.prev.at, to: p.cur.at,
-		detail: recording.ThreadDetail{Syscall: seen.syscall, Wchan: seen.wchan},
+		detail: recording.ThreadDetail{
+			Syscall: seen.syscall, Wchan: seen.wchan, File: seen.File, Device: seen.Device, Other: seen.Other,
+		},
 	}
 	x.ns = max(0, p.dt-p.ran-min(p.waited, p.dt))
 	if before != after && (p.arrivals > 1 || other.state != 'R') {
@@ -57,9 +60,9 @@ func (s *states) addBlocked(p *step) {
 	}
 	if open := s.blocked.open.detail; s.blocked.any && (x.detail.Syscall == open.Syscall || x.detail.Syscall == "") {
 		// One system call sleeps at several places of the kernel, and it can end before its name is read.
-		x.detail.Syscall, x.detail.Wchan = open.Syscall, open.Wchan
+		x.detail = open
 	}
 	s.blocked.add(x)
 }
 
-func (t *reading) isBlocked() bool { return t.state == 'D' && t.frozenBy == "" }
+func (t *reading) isBlocked() bool { return (t.state == 'D' || t.heldUp) && t.frozenBy == "" }

@@ -20,11 +20,13 @@ type reading struct {
 	state byte // R S D T t Z X …, as in /proc/PID/stat
 	cpu   int
 	schedstat
-	frozenBy    string           // cgroup that froze it; "-" for a signal or a debugger
-	throttledNs [maxLevels]int64 // of each level in levels
-	levels      *throttleLevels  // the levels of throttledNs
-	syscall     string           // when the state is D
-	wchan       string           // when the state is D
+	frozenBy          string           // cgroup that froze it; "-" for a signal or a debugger
+	throttledNs       [maxLevels]int64 // of each level in levels
+	levels            *throttleLevels  // the levels of throttledNs
+	syscall           string           // when the state is D, or the thread is held up
+	wchan             string           // when the state is D
+	heldUp            bool             // asleep in a system call in which no server waits for work
+	hostfs.Descriptor                  // what that call is about
 }
 
 // throttleLevels are the open cpu.stat files of the levels with a quota. It is replaced as a whole when a limit
@@ -36,6 +38,9 @@ type throttleLevels struct {
 
 // threadReader reads one thread out of open files.
 type threadReader struct {
+	pid            int
+	fs             FS
+	sleep          sleepReading
 	stat, sched    hostfs.File
 	syscall, wchan hostfs.File // nil where not allowed
 	freezerV1      hostfs.File // freezer.state
@@ -50,9 +55,16 @@ type threadReader struct {
 	reads          atomic.Int64
 }
 
+// sleepReading is where the thread sleeps, for as long as it is not given a CPU.
+type sleepReading struct {
+	arrivals int64
+	syscall  string
+	hostfs.Descriptor
+}
+
 // openThread opens the files of a thread. Only stat and schedstat must be there.
 func openThread(fs FS, pid, tid int, groups cgroups) (*threadReader, error) {
-	r := &threadReader{names: map[string]string{}}
+	r := &threadReader{names: map[string]string{}, pid: pid, fs: fs}
 	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
 	var err error
 	if r.stat, err = fs.Open(dir + "stat"); errors.Is(err, os.ErrNotExist) {
@@ -214,15 +226,37 @@ func (r *threadReader) readStop(t *reading) {
 		if r.eventsV2 != nil && t.arrivals == r.last.arrivals {
 			if b, ok := r.pread(r.eventsV2); ok && bytes.Contains(b, []byte("frozen 1")) {
 				t.frozenBy = r.eventsPath
+				return
 			}
 		}
+		if t.arrivals == r.last.arrivals {
+			r.readSleep(t)
+		}
+	}
+}
+
+// readSleep finds out, once for each sleep, whether the thread waits for something else than work.
+func (r *threadReader) readSleep(t *reading) {
+	if r.syscall == nil {
+		return
+	}
+	if r.sleep.arrivals != t.arrivals {
+		b, _ := r.pread(r.syscall)
+		name, first := syscallOf(b)
+		r.sleep = sleepReading{arrivals: t.arrivals, syscall: name}
+		if descriptorSyscalls[name] {
+			r.sleep.Descriptor = hostfs.DescriptorOf(r.fs, r.pid, first)
+		}
+	}
+	if !idleSyscalls[r.sleep.syscall] {
+		t.heldUp, t.syscall, t.Descriptor = true, r.sleep.syscall, r.sleep.Descriptor
 	}
 }
 
 func (r *threadReader) readBlocked(t *reading) {
 	if r.syscall != nil {
 		if b, ok := r.pread(r.syscall); ok {
-			t.syscall = syscallOf(b)
+			t.syscall, _ = syscallOf(b)
 		}
 	}
 	if r.wchan != nil {

@@ -3,9 +3,12 @@ package hostfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,4 +89,23 @@ func readWhole(path string) ([]byte, error) {
 		}
 	}
 	return nil, tooLarge(path, MaxFile)
+}
+
+// blockDevice is the name of the block device that has a file.
+func blockDevice(fs Named, file os.FileInfo) string {
+	st, ok := file.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return BlockDevice(fs, uint64(st.Dev)) // its type differs by architecture
+}
+
+// BlockDevice is the name of the block device with a number. File systems of several devices (btrfs, overlay) have a
+// number that is not one of a device.
+func BlockDevice(fs Named, dev uint64) string {
+	at, err := fs.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(at)
 }

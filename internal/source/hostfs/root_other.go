@@ -21,3 +21,6 @@ func readWhole(path string) ([]byte, error) {
 	}
 	return b, err
 }
+
+// blockDevice is not known.
+func blockDevice(Named, os.FileInfo) string { return "" }

@@ -583,6 +583,7 @@ type kernelOffcpuEvent struct {
 	ByTid     uint32
 	ByTgid    uint32
 	Arg       int32
+	File      kernelOpenFile
 	Unused2   uint32
 	Comm      [16]uint8
 	ByComm    [16]uint8
@@ -593,6 +594,13 @@ type kernelOpKey struct {
 	Name [2]uint64
 	Sub  uint64
 	Node uint64
+}
+
+type kernelOpenFile struct {
+	_      structs.HostLayout
+	Device uint32
+	Mode   uint16
+	Name   [34]uint8
 }
 
 type kernelPair struct {
@@ -750,6 +758,7 @@ type kernelThread struct {
 	Waker    uint32
 	Syscall  int32
 	Arg      int32
+	File     kernelOpenFile
 	Server   uint32
 	Number   uint32
 	Open     uint32

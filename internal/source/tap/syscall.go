@@ -30,6 +30,9 @@ var syscallNames = func() map[int]string {
 		unix.SYS_FSYNC: "fsync", unix.SYS_FUTEX: "futex", unix.SYS_MADVISE: "madvise", unix.SYS_MMAP: "mmap",
 		unix.SYS_MSYNC: "msync", unix.SYS_MUNMAP: "munmap", unix.SYS_OPENAT: "openat", unix.SYS_PREAD64: "pread64",
 		unix.SYS_PWRITE64: "pwrite64", unix.SYS_READ: "read", unix.SYS_SYNC_FILE_RANGE: "sync_file_range",
+		unix.SYS_CONNECT: "connect", unix.SYS_CLOCK_NANOSLEEP: "clock_nanosleep", unix.SYS_NANOSLEEP: "nanosleep",
+		unix.SYS_FCNTL: "fcntl", unix.SYS_FLOCK: "flock", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_IOCTL: "ioctl",
+		unix.SYS_SENDMSG: "sendmsg", unix.SYS_SENDTO: "sendto", unix.SYS_UNLINKAT: "unlinkat",
 		unix.SYS_WAIT4: "wait4", unix.SYS_WRITE: "write", unix.SYS_WRITEV: "writev",
 	}
 	maps.Copy(all, archSyscalls)

@@ -2,7 +2,15 @@
 
 package tap
 
-import "slowpath/internal/recording"
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
+)
 
 // span is a stretch of time, [from, to).
 type span struct{ from, to int64 }
@@ -219,9 +227,33 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
 		if serves && fileCalls[d.Syscall] {
-			d.File, d.Device = openFile(r.Files, int(e.Tgid), int(e.Arg))
+			open := r.openFile(e)
+			d.File, d.Device, d.Other = open.File, open.Device, open.Other
+		}
+		if d.Other != "" && e.ByTid != 0 && e.ByTgid != e.Tgid {
+			d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
 		}
 		culprit = d.Call()
 	}
 	return d, culprit
+}
+
+// openFile is what a blocked server has open under the number that it gave its system call.
+func (r *recorder) openFile(e *kernelOffcpuEvent) hostfs.Descriptor {
+	mode := os.FileMode(e.File.Mode & 0o777)
+	switch e.File.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFIFO:
+		mode |= os.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= os.ModeSocket
+	case unix.S_IFCHR:
+		mode |= os.ModeDevice | os.ModeCharDevice
+	default:
+		return hostfs.Descriptor{}
+	}
+	name, _, _ := strings.Cut(string(e.File.Name[:]), "\x00")
+	return hostfs.NewDescriptor(int(e.Arg), mode, name, func() string {
+		return hostfs.BlockDevice(r.Files, unix.Mkdev(e.File.Device>>20, e.File.Device&(1<<20-1)))
+	})
 }

@@ -191,6 +191,7 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 	e->by_tgid = shown_tgid_of(by);
 	e->by_outside = by->pid && !e->by_tid;
 	e->arg = t->arg;
+	e->file = t->file;
 	e->unused2 = 0;
 	__builtin_memcpy(e->comm, task->comm, 16);
 	__builtin_memcpy(e->by_comm, by->comm, 16);
@@ -219,6 +220,50 @@ static __always_inline bool awaits_work(struct task_struct *t)
 	return false;
 }
 
+/* held_up: a server's thread that falls asleep waits for something else than work, in a system call on something else
+ * than its clients: its log is a pipe that nobody reads. What sleeps in a command (DEBUG SLEEP, MIGRATE) is that
+ * command's, and in a futex a thread may have nothing to do. */
+static __always_inline bool held_up(struct thread *t, struct task_struct *task)
+{
+	if (!t->server || awaits_work(task))
+		return false;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	switch ((int)REG_NR(regs)) {
+	case NR_futex:
+	case NR_accept:
+	case NR_accept4:
+	case NR_poll:
+	case NR_ppoll:
+	case NR_select:
+	case NR_pselect6:
+	case NR_io_getevents:
+	case NR_restart_syscall:
+		return false;
+	case NR_nanosleep:
+	case NR_clock_nanosleep:
+		return t->open != UNDER_WAY || !t->activity.calls;
+	}
+	return true;
+}
+
+/* note_file notes what a thread has open under the number that it gave a system call. */
+static __noinline int note_file(struct thread *t, struct task_struct *task)
+{
+	__builtin_memset(&t->file, 0, sizeof(t->file));
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	u32 number = t->arg;
+	if (number >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	struct file *file = NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + number);
+	if (!file)
+		return 0;
+	t->file.mode = BPF_CORE_READ(file, f_inode, i_mode);
+	t->file.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	bpf_probe_read_kernel_str(t->file.name, sizeof(t->file.name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return 0;
+}
+
 static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
 {
 	u32 slot;
@@ -226,10 +271,14 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 	if (!t)
 		return;
 	u32 state = state_of(prev, preempt, prev_state);
+	if (state == ASLEEP && held_up(t, prev))
+		state = BLOCKED;
 	if (state == BLOCKED) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);
 		t->arg = REG_SYS1(regs);
+		if (t->server)
+			note_file(t, prev);
 	}
 	if (state == ASLEEP && t->open == UNDER_WAY && awaits_work(prev)) {
 		t->activity.to = now;

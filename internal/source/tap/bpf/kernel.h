@@ -90,12 +90,48 @@ struct mm_struct {
 	unsigned long arg_start, arg_end;
 } CORE;
 
+struct super_block {
+	u32 s_dev;
+} CORE;
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+} CORE;
+
+struct qstr {
+	const unsigned char *name;
+} CORE;
+
+struct dentry {
+	struct qstr d_name;
+} CORE;
+
+struct path {
+	struct dentry *dentry;
+} CORE;
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+} CORE;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} CORE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
+
 struct task_struct {
 	int pid;
 	int tgid;
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	char comm[16];
 	int on_rq;
 	unsigned int __state;
@@ -201,9 +237,19 @@ enum {
 	NR_recvfrom = 45,
 	NR_sendmsg = 46,
 	NR_recvmsg = 47,
+	NR_poll = 7,
+	NR_select = 23,
+	NR_nanosleep = 35,
+	NR_accept = 43,
 	NR_futex = 202,
+	NR_io_getevents = 208,
+	NR_restart_syscall = 219,
+	NR_clock_nanosleep = 230,
 	NR_epoll_wait = 232,
+	NR_pselect6 = 270,
+	NR_ppoll = 271,
 	NR_epoll_pwait = 281,
+	NR_accept4 = 288,
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
@@ -227,9 +273,19 @@ enum {
 	NR_recvfrom = 207,
 	NR_sendmsg = 211,
 	NR_recvmsg = 212,
+	NR_poll = -101, /* there is none of those below -99 */
+	NR_select = -102,
+	NR_nanosleep = 101,
+	NR_accept = 202,
 	NR_futex = 98,
-	NR_epoll_wait = -100, /* there is none */
+	NR_io_getevents = 4,
+	NR_clock_nanosleep = 115,
+	NR_restart_syscall = 128,
+	NR_epoll_wait = -100,
+	NR_pselect6 = 72,
+	NR_ppoll = 73,
 	NR_epoll_pwait = 22,
+	NR_accept4 = 242,
 };
 #else
 #error "no declaration of pt_regs for this architecture"

@@ -127,6 +127,14 @@ struct ends {
 /* phase of a thread's activity */
 enum phase { NO_ACTIVITY, UNDER_WAY, ENDED_ASLEEP /* it ended when the thread fell asleep */ };
 
+/* open_file is what a thread has open under the number that it gave a system call. It is noted while the thread is
+ * there: a server opens and closes its log for each line. */
+struct open_file {
+	u32 device; /* as the kernel has it: 12 bits of major, 20 of minor number */
+	u16 mode;   /* type and rights, 0: nothing is open there */
+	u8 name[34];
+};
+
 struct thread {
 	u32 seq; /* odd while it is being written */
 	u32 state;
@@ -141,7 +149,8 @@ struct thread {
 	u32 pid;     /* its thread number in the root namespace, */
 	u32 waker;   /* and that of the thread that woke it */
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
-	s32 arg;     /* and its first argument: the file, where it is about one */
+	s32 arg;     /* its first argument, */
+	struct open_file file; /* and of a server what it has open under that number */
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
 	u32 open;    /* enum phase of the activity */
@@ -504,7 +513,8 @@ struct offcpu_event {
 	s32 syscall;
 	u64 from, to;
 	u32 by_tid, by_tgid; /* run queue: who had the CPU last */
-	s32 arg;             /* blocked: first argument of the system call */
+	s32 arg;             /* blocked: first argument of the system call, */
+	struct open_file file; /* and of a server what it has open under that number */
 	u32 unused2;
 	u8 comm[16];
 	u8 by_comm[16];

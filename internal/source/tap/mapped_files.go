@@ -7,37 +7,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
-// fileCalls are system calls whose first argument is the file that they are about.
+// fileCalls are system calls whose first argument is the file, the pipe or the socket that they are about.
 var fileCalls = map[string]bool{
 	"read": true, "write": true, "pread64": true, "pwrite64": true, "writev": true,
-	"fsync": true, "fdatasync": true,
-	"sync_file_range": true, "fallocate": true,
-}
-
-// openFile names what a process has open under a number: a regular file, without its directory, and the block device
-// that has it. It is read up to Options.DrainEvery after the call: a file that was closed or removed meanwhile has no
-// name any more.
-func openFile(files Files, pid, fd int) (file, device string) {
-	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-	path, err := files.Readlink(link)
-	if err != nil || strings.HasSuffix(path, " (deleted)") {
-		return "", ""
-	}
-	var st unix.Stat_t
-	if err := unix.Stat(files.Path(link), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", ""
-	}
-	dev := uint64(st.Dev) // its type differs by architecture
-	// File systems of several devices (btrfs, overlay) have a number that is not one of a device.
-	at, err := files.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
-	if err == nil {
-		device = filepath.Base(at)
-	}
-	return strings.Map(printable, filepath.Base(path)), device
+	"fsync": true, "fdatasync": true, "sync_file_range": true, "fallocate": true, "ftruncate": true,
+	"flock": true, "fcntl": true, "ioctl": true, "sendto": true, "sendmsg": true, "connect": true,
 }
 
 // mappedFiles are files that a process has mapped, chosen by their last name: their paths on this host. Its errors are

@@ -4,6 +4,8 @@ package tap
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"slowpath/internal/house/await"
 	"slowpath/internal/house/needs"
 	"slowpath/internal/recording"
 )
@@ -57,6 +60,64 @@ func TestBlockedOnFile(t *testing.T) {
 	if synced == 0 {
 		t.Skip("the disk is too fast here: no sync took long enough to be reported")
 	}
+}
+
+// TestBlockedOnPipe: a server that logs to a FIFO which is not read sleeps there, and not for want of work. Who reads it
+// again is known.
+func TestBlockedOnPipe(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.RedisServer)
+	fifo := filepath.Join(t.TempDir(), "log")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	n := serverAt(t, onePort(t, 1), "--logfile", fifo, "--loglevel", "verbose")
+	read := func() {
+		_ = log.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, _ = io.Copy(io.Discard, log)
+	}
+	w := watchTaped(t, Options{Nodes: []Node{n}, MinWork: 10 * time.Microsecond})
+	ask := func() {
+		c, err := net.Dial("tcp", n.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = fmt.Fprint(c, "PING\r\n") // it is not answered while the server sleeps
+	}
+	await.Until(t, "the server writes to a full pipe", func() bool {
+		ask()
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", n.PID))
+		return strings.HasPrefix(string(line), itoa(unix.SYS_WRITE)+" ")
+	})
+	await.Pass(20 * time.Millisecond)
+	await.Until(t, "it answers again", func() bool {
+		read()
+		c, err := net.DialTimeout("tcp", n.Address, time.Second)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = fmt.Fprint(c, "PING\r\n")
+		_, err = c.Read(make([]byte, 7))
+		return err == nil
+	})
+	w.stop(t)
+	for _, e := range w.rec.Events {
+		d := recording.DetailOf[recording.ThreadDetail](e)
+		if e.Kind == recording.KindBlocked && d.Syscall == "write" && e.DurationNs >= int64(20*time.Millisecond) {
+			if d.Other != "the FIFO log" || d.By == nil || d.By.PID != os.Getpid() {
+				t.Errorf("it is %q, read by %+v", d.Other, d.By)
+			}
+			return
+		}
+	}
+	t.Error("nobody saw the server sleep")
 }
 
 // blockDevices are the directories of /sys that say which they are.

@@ -4,46 +4,12 @@ package tap
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"slowpath/internal/source/host"
 	"slowpath/internal/source/hostfs"
 )
-
-func TestOpenFile(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "a\x1bfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if file, _ := openFile(host.Root{}, os.Getpid(), int(f.Fd())); file != "a?file" {
-		t.Errorf("it is called %q", file)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.ListenTCP("tcp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	sock, err := l.File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sock.Close()
-	for what, fd := range map[string]int{
-		"removed": int(f.Fd()), "a socket": int(sock.Fd()), "not open": 1 << 20,
-		"none": -1,
-	} {
-		if file, device := openFile(host.Root{}, os.Getpid(), fd); file != "" || device != "" {
-			t.Errorf("%s: %q on %q", what, file, device)
-		}
-	}
-}
 
 // TestMappedFilesAreBounded: of a process with more mappings than are read, nothing is searched, and the error says so.
 func TestMappedFilesAreBounded(t *testing.T) {

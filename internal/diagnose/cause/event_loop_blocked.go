@@ -1,0 +1,108 @@
+package cause
+
+import (
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+)
+
+// eventLoopBlocked: the main thread sleeps in a system call on something else than its clients, and serves nobody.
+var eventLoopBlocked = Cause{
+	ID:    "event-loop-blocked",
+	Title: "The event loop waits in a system call for something else than its clients",
+	Layer: "server",
+	Class: ServerStall,
+	Needs: Needs{
+		T0: "nothing of its own: calls wait, and no command was slow",
+		T1: "the system call in which the main thread sleeps, and what it is about, inside the slow calls",
+		T2: "each of these waits with its exact time, and the process that ended it",
+	},
+	Mechanism: "One thread serves all clients. Where it writes its log to a pipe, a FIFO, a terminal or a socket " +
+		"that nobody reads, waits for a child process, or for a file that is locked, all calls wait with it.",
+	RuledOut: "A main thread that slept in epoll_wait() alone, or was blocked on its append-only file or by a " +
+		"missing page",
+	LookAlikes: []LookAlike{
+		{"client-pause-or-write-block", "there the thread sleeps in epoll_wait(), and its event loop runs"},
+		{"process-frozen", "a stopped process is in state T, and in no system call"},
+		{"aof-everysec-stall", "there the call is about the append-only file"},
+	},
+	Remedy: "Write the log to a file, or have its reader keep up; log less (loglevel notice).",
+	See: []string{
+		"https://man7.org/linux/man-pages/man7/pipe.7.html",
+		"https://man7.org/linux/man-pages/man5/proc_pid_syscall.5.html",
+	},
+	Changes: []string{"loglevel", "logfile", "syslog-*"},
+	Explain: explainLoopBlocked,
+}
+
+// otherCausesCalls are the system calls in which other causes explain a blocked thread: a page that they copy from or to
+// is missing, or memory and processes are made.
+var otherCausesCalls = facts.WordSet("read readv recvfrom recvmsg epoll_wait epoll_pwait madvise " +
+	"mmap munmap mprotect mremap msync brk clone clone3 fork vfork execve exit exit_group futex")
+
+// blockedElsewhere reports whether the main thread was blocked by what no other cause knows. Where the server has no
+// append-only file, that may be another one.
+func blockedElsewhere(n *facts.Node) func(account.Account, account.Segment) bool {
+	aof := n.AOF().Enabled
+	return func(_ account.Account, s account.Segment) bool {
+		call := facts.SyscallOf(s)
+		return s.Actor == account.Server && s.State == account.Blocked && s.Suspect < 0 && call != "" &&
+			call != facts.PageFault && !otherCausesCalls[call] &&
+			!(facts.DiskSyscalls[call] && (aof || call == s.Culprit))
+	}
+}
+
+func explainLoopBlocked(n *facts.Node) *Finding {
+	elsewhere := blockedElsewhere(n)
+	ns := map[string]int64{}
+	cl := n.Claim(func(a account.Account, s account.Segment) bool {
+		if !elsewhere(a, s) {
+			return false
+		}
+		ns[s.Culprit] += s.Ns()
+		return true
+	})
+	if !cl.Matters() {
+		return nil
+	}
+	worst := facts.KeysByValue(ns)[0]
+	f := finding(n, cl, 0.97)
+	f.Title = "The event loop was blocked in " + format.Name(worst)
+	for _, what := range facts.KeysByValue(ns) {
+		f.support(n.StateSource(), float64(ns[what]), "ns",
+			"the main thread slept in %s: %s of the slow calls' time", what, format.Brief(ns[what]))
+	}
+	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
+		format.Brief(cl.MaxNs))
+	f.FixSteps = loopBlockedFix(n, worst)
+	return f
+}
+
+// loopBlockedFix: what is not a file is where the server writes its log.
+func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
+	_, log, isLog := strings.Cut(what, " to ")
+	if !isLog {
+		return []remedy.Step{{
+			ID: "find-who-waits", Kind: remedy.Command, Where: "the server's host",
+			Text:    "Find what the server waits for there: this prints its stack in the kernel",
+			Command: "cat /proc/$(pgrep -o redis-server)/stack",
+		}}
+	}
+	if level, ok := n.Config("loglevel"); ok && (level == "debug" || level == "verbose") {
+		fix = append(fix, remedy.ConfigSet(n, "log-less", "loglevel", "notice",
+			"Log less: "+level+" has a line for each connection"))
+	}
+	_, reader, _ := strings.Cut(log, " that ")
+	reader, known := strings.CutSuffix(reader, " reads")
+	if !known {
+		reader = "whoever reads it"
+	}
+	return append(fix, remedy.Step{
+		ID: "log-to-a-file", Kind: remedy.Change, Restart: "the server",
+		Text: "Let the server log to a file (logfile in redis.conf), which never waits for a reader; or let " +
+			format.Name(reader) + " keep up",
+	})
+}
