@@ -38,9 +38,9 @@ var eventLoopBlocked = Cause{
 	Explain: explainLoopBlocked,
 }
 
-// otherCausesCalls are the system calls in which other causes explain a blocked thread: a page that they copy from or to
-// is missing, or memory and processes are made.
-var otherCausesCalls = facts.WordSet("read readv recvfrom recvmsg epoll_wait epoll_pwait madvise " +
+// otherCausesCalls are where other causes explain a blocked thread: a page is missing, also one that a system call
+// copies from or to, or memory and processes are made.
+var otherCausesCalls = facts.WordSet("page-fault read readv recvfrom recvmsg epoll_wait epoll_pwait madvise " +
 	"mmap munmap mprotect mremap msync brk clone clone3 fork vfork execve exit exit_group futex")
 
 // blockedElsewhere reports whether the main thread was blocked by what no other cause knows. Where the server has no

@@ -50,8 +50,8 @@ func TestSweepPools(t *testing.T) {
 			r.RequestsPerSecond.Value <= 0 || r.P99Ns.Value < r.P50Ns.Value || r.MeanNs.Value <= 0 || r.Library == "" {
 			t.Errorf("%s: %+v", r, r)
 		}
-		// Where callers borrow, a pool opens a connection when none is free: on a busy machine it may need fewer. Callers
-		// with connections of their own may still be opening them there; a note says so.
+		// Where callers borrow, a pool opens a connection when none is free: on a busy machine it may need fewer.
+		// Callers with connections of their own may still be opening them there; a note says so.
 		opening := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, r.String()) })
 		if r.Connections > r.Pool || r.Connections < 1 || r.Mode == PerThread && r.Connections != r.Pool && !opening {
 			t.Errorf("%s: %d connections", r, r.Connections)

@@ -98,7 +98,7 @@ func TestCPUSet(t *testing.T) {
 
 func TestSyscallOf(t *testing.T) {
 	for line, want := range map[string]string{
-		"running\n": "", "-1 0x7ff 0x55": "page fault",
+		"running\n": "", "-1 0x7ff 0x55": "page-fault",
 		"999999 0x1": "syscall-999999", "": "",
 	} {
 		if got, _ := syscallOf([]byte(line)); got != want {

@@ -19,7 +19,7 @@ func syscallOf(line []byte) (name string, first int) {
 	case !ok:
 		return "", 0
 	case n == -1:
-		return "page fault", 0
+		return "page-fault", 0
 	}
 	if argument, found := bytes.CutPrefix(bytes.TrimSpace(rest), []byte("0x")); found {
 		argument, _, _ = bytes.Cut(argument, []byte(" "))
@@ -40,7 +40,7 @@ var idleSyscalls = map[string]bool{
 	"": true, "epoll_wait": true, "epoll_pwait": true, "epoll_pwait2": true, "io_uring_enter": true,
 	"io_getevents": true, "read": true, "readv": true, "recvfrom": true, "recvmsg": true, "accept": true,
 	"accept4": true, "poll": true, "ppoll": true, "select": true, "pselect6": true, "futex": true,
-	"nanosleep": true, "clock_nanosleep": true, "restart_syscall": true, "page fault": true,
+	"nanosleep": true, "clock_nanosleep": true, "restart_syscall": true, "page-fault": true,
 }
 
 // descriptorSyscalls are calls whose first argument is the file, the pipe or the socket that they are about.

@@ -62,8 +62,8 @@ func TestBlockedOnFile(t *testing.T) {
 	}
 }
 
-// TestBlockedOnPipe: a server that logs to a FIFO which is not read sleeps there, and not for want of work. Who reads it
-// again is known.
+// TestBlockedOnPipe: a server that logs to a FIFO which is not read sleeps there, and not for want of work. Who reads
+// it again is known.
 func TestBlockedOnPipe(t *testing.T) {
 	needs.Real(t, needs.BPF, needs.RedisServer)
 	fifo := filepath.Join(t.TempDir(), "log")
