@@ -26,10 +26,10 @@ var serverCFSThrottled = Scenario{
 var serverCFSThrottledBursts = Scenario{
 	ID:    "server-cfs-throttled-bursts",
 	Cause: "server-cfs-throttled",
-	Title: "a server under bursts of 40 ms every 500 ms, in a cgroup with a CPU quota of 20 ms per 100 ms",
+	Title: "a server under bursts of 80 ms every 500 ms, in a cgroup with a CPU quota of 20 ms per 100 ms",
 	Fixes: []string{"remove-cpu-limit", "allow-bursts"},
 	Make: func(ctx context.Context, l *Lab) (Scene, error) {
-		const every, burst = 500 * time.Millisecond, 40 * time.Millisecond
+		const every, burst = 500 * time.Millisecond, 80 * time.Millisecond
 		mixed := traffic.Mixed(1000)
 		return l.throttled(ctx, func(r *rand.Rand, k int) []string {
 			if since := time.Duration(time.Now().UnixNano()) % every; since > burst {

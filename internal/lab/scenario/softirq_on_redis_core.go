@@ -22,7 +22,7 @@ const (
 	// below net.core.netdev_max_backlog (1000), since the server's own packets are in the same queue
 	packetsPerBurst = 600
 	burstGap        = 15 * time.Millisecond
-	firewallRules   = 500
+	firewallRules   = 1000
 	discardPort     = 9
 )
 

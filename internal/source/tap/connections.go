@@ -173,8 +173,12 @@ func (r *recorder) usage(e *kernelConnEvent, n Node) {
 			}),
 		})
 	}
+	until := e.Now
+	if e.Outstanding == 0 && e.LastIn != 0 { // it was not used since: the end of a watch reports all connections
+		until = min(until, e.LastIn)
+	}
 	u := recording.ConnUse{
-		TimeNs: r.time(e.Now), Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
+		TimeNs: r.time(until), Calls: int64(e.Calls - e.NoCalls), InFlightNs: int64(e.InFlightNs),
 		IdleNs: int64(e.IdleNs), IdleMaxNs: int64(e.IdleMax), Prompt: int64(e.Prompt),
 		Served: int64(bits.OnesCount64(e.Served)),
 	}
