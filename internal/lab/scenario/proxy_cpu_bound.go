@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/lab/fault"
 	"slowpath/internal/lab/traffic"
+	"slowpath/internal/source/host"
 )
 
 // proxyCPUBound has more callers than the one thread of twemproxy can serve, which reads and writes each call twice. It
@@ -36,8 +37,37 @@ var proxyCPUBound = Scenario{
 			Addr: inner.Addr, Conns: 50, Pipeline: 64, Rate: 250_000, Command: traffic.Mixed(10_000),
 		})
 		l.Load(ctx, traffic.Spec{Addr: h[0].Addr, Conns: 4, Rate: 200, Command: traffic.Mixed(10_000)})
-		return h.scene(), nil
+		if l.Fixed("no-proxy") {
+			return h.scene(), nil
+		}
+		return h.scene(), isBusy(ctx, inner.PID)
 	},
+}
+
+// isBusy looks for two seconds whether a process fills its CPU: where the load and the server share the only other CPU,
+// they may be slower than the proxy, and then it is not bound by its own.
+func isBusy(ctx context.Context, pid int) error {
+	const least = 0.8 // of the time
+	m, err := host.NewMeter(nil, pid)
+	if err != nil {
+		return err
+	}
+	pause(ctx, time.Second) // the load begins
+	before, err := m.Read()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	pause(ctx, time.Second)
+	after, err := m.Read()
+	if err != nil {
+		return err
+	}
+	if ran := after.Threads[0].Run - before.Threads[0].Run; ran.Seconds() < least*time.Since(began).Seconds() {
+		return fmt.Errorf("%w: the load of this machine fills only %.0f %% of the proxy's CPU", fault.ErrCannot,
+			ran.Seconds()/time.Since(began).Seconds()*100)
+	}
+	return nil
 }
 
 // ownCPU gives a process the second CPU, before all others.
