@@ -225,6 +225,26 @@ func (b *callerTable) findApart() {
 	}
 }
 
+// assumeHandshakes: connections whose handshake was not recorded, as where too many are opened, made as many commands in
+// it as most others of the caller.
+func (c *Caller) assumeHandshakes() {
+	times := map[int]int{}
+	usual := 0
+	for _, k := range c.Conns {
+		if k.Handshake != nil {
+			n := len(k.Handshake.Ops)
+			if times[n]++; times[n] > times[usual] {
+				usual = n
+			}
+		}
+	}
+	for _, k := range c.Conns {
+		if k.Handshake == nil && k.OpenNs > 0 {
+			k.handshakeCalls = usual
+		}
+	}
+}
+
 // callers groups the connections by process or host.
 func (b *callerTable) callers() []*Caller {
 	local, own := map[string]bool{}, b.node.ownPIDs()
@@ -266,6 +286,7 @@ func (b *callerTable) callers() []*Caller {
 	out = slices.DeleteFunc(out, func(c *Caller) bool { return len(c.Conns) == 0 })
 	for _, c := range out {
 		sort.SliceStable(c.Conns, func(i, j int) bool { return c.Conns[i].OpenNs < c.Conns[j].OpenNs })
+		c.assumeHandshakes()
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].InFlightNs() > out[j].InFlightNs() })
 	return out

@@ -55,6 +55,8 @@ type Conn struct {
 	// SlowHandshakeEndNs is the end of the last slow command of its handshake; 0 where none was slow.
 	SlowHandshakeEndNs int64
 
+	handshakeCalls int // commands that its handshake had, where it was not seen
+
 	side    string // which end saw it: recording.Client or Server
 	pid     int    // of the process at the client's end; 0 where it is not on this host
 	comm    string
@@ -135,10 +137,11 @@ func endsOf[T any](values iter.Seq[T]) (first, last T, ok bool) {
 
 // AppCalls is the number of calls that the application asked for: all but those of the handshake.
 func (c *Conn) AppCalls() int64 {
-	if c.Handshake == nil {
-		return c.Calls
+	own := c.handshakeCalls
+	if c.Handshake != nil {
+		own = len(c.Handshake.Ops)
 	}
-	return max(c.Calls-int64(len(c.Handshake.Ops)), 0)
+	return max(c.Calls-int64(own), 0)
 }
 
 // HandshakeRoundTrips is the number of round trips of the handshake.
