@@ -36,15 +36,15 @@ func TestChainRows(t *testing.T) {
 	}
 }
 
-// TestUseEndsWithTheLastReply: at the end of a watch all connections are reported. One that was not used for a while was
-// used up to its last reply, and one with a call under way up to now.
+// TestUseEndsWithTheLastReply: at the end of a watch all connections are reported. One that was not used for a while
+// was used up to its last reply, and one with a call under way up to now.
 func TestUseEndsWithTheLastReply(t *testing.T) {
 	for outstanding, want := range map[uint32]int64{0: 2e9, 1: 8e9} {
 		rec := recording.New()
 		o := Options{Sink: rec, Slow: DefaultSlow, Nodes: []Node{
 			{Address: "server", Remote: netip.MustParseAddrPort("10.0.0.1:6379")},
 		}}
-		r := newRecorder(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "GET"} })
+		r := newRecorder(o, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{} })
 		r.conn(&kernelConnEvent{
 			Type: evStatus, Role: roleClient, Conn: 7, Tid: 9, Tgid: 9, Opened: 1, Addr: kernelAddr{
 				Family: 2, Role: roleClient, Laddr: [16]uint8{10: 0xff, 11: 0xff, 12: 10, 15: 2},
