@@ -32,12 +32,19 @@ type episode struct {
 	patience int64           // for how many seconds without a trigger it waits until it is over
 
 	// What goes on after the last verdict, or comes back, is looked at again: it may be another fault.
+	back     comeback
 	lookFrom int64 // the begin of what is to be looked at; 0: nothing
 	lookAt   int64 // when
 	again    int   // how often it was looked at, and nothing found for sure
 	looked   int64 // when it was looked at last
 	apart    int64 // seconds between two looks at the same
 	looking  bool
+}
+
+// comeback is when calls were slow or failed again after a calm time, and what was known of the incident until then.
+type comeback struct {
+	since, lastBad, mostNs int64
+	slow, failed           int64
 }
 
 // found is what a verdict found: the causes of its findings, the first one first. None where it found nothing, or is
@@ -243,6 +250,9 @@ func (c *episode) add(f Firing) {
 // is held.
 func (e *episodes) goOn(c *episode, firing, goesOn []Firing) {
 	s := e.limits
+	if len(goesOn) > 0 && e.now-c.lastOn >= calmWindow {
+		c.back = comeback{goesOn[0].Since, c.lastBad, c.mostNs, c.slow, c.failed}
+	}
 	e.lookDue(c, firing, goesOn)
 	for _, f := range firing {
 		c.add(f)

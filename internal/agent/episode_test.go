@@ -159,6 +159,39 @@ func TestComesBackForAnotherCause(t *testing.T) {
 	}
 }
 
+// TestComesBackWeaker: another fault of the node, which a short window shows before a long one, begins when its own calls
+// do, and the one before ended when its did.
+func TestComesBackWeaker(t *testing.T) {
+	e, k := testEpisodes()
+	play := func(from, to int64, slow int64) {
+		for at := from; at < to; at++ {
+			k.now = testTime + at + 1
+			e.take([]live.Second{second(testTime+at, live.Users, 300, slow, 20*time.Millisecond)})
+			e.step(k.now)
+			for _, done := range k.judged {
+				done()
+			}
+			k.judged = nil
+		}
+	}
+	k.cause = "process-frozen"
+	play(0, 100, 0)
+	play(100, 104, 100)
+	play(104, 160, 0)
+	k.cause = "slow-command"
+	play(160, 168, 15)
+	play(168, 200, 0)
+	said := strings.Join(k.said, "\n")
+	for _, want := range []string{"begin slow since 160", "extend 1 to 104: 400 slow"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	if i := strings.LastIndex(said, "extend 1 to "); !strings.HasPrefix(said[i:], "extend 1 to 104:") {
+		t.Errorf("its end changed:\n%s", said)
+	}
+}
+
 // TestTooEarlyToTell: what comes back is looked at again, where nothing is found for sure at first.
 func TestTooEarlyToTell(t *testing.T) {
 	e, k := testEpisodes()

@@ -25,12 +25,8 @@ func (e *episodes) lookDue(c *episode, firing, goesOn []Firing) {
 			due(f.Since, soon)
 		}
 	}
-	switch {
-	case c.lookFrom != 0:
-	case e.now-c.lastOn >= calmWindow: // it comes back
-		due(firing[0].Since, max(c.looked+c.apart, e.now+firstVerdict))
-	default:
-		due(c.looked, max(c.looked+c.apart, e.now+firstVerdict))
+	if c.lookFrom == 0 { // it goes on since it was looked at, or came back since
+		due(max(c.looked, c.back.since), max(c.looked+c.apart, e.now+firstVerdict))
 	}
 }
 
@@ -52,14 +48,25 @@ func (e *episodes) look(c *episode) {
 			c.apart, c.patience = min(2*c.apart, mostApart), e.longer(c.patience)
 			return
 		}
+		firing := e.firingOf(c, from)
+		e.endBefore(c, from)
 		e.over(c)
-		next, err := e.begin(e.firingOf(c, from))
+		next, err := e.begin(firing)
 		if err != nil {
 			e.refused = err
 			return
 		}
 		maps.Copy(next.causes, c.causes) // where two faults take turns they do not begin an incident each time
 	})
+}
+
+// endBefore ends an incident before another fault of the same nodes began. e.mu is held.
+func (e *episodes) endBefore(c *episode, from int64) {
+	if b := c.back; b.since != 0 && b.since <= from {
+		c.lastBad, c.mostNs, c.slow, c.failed = b.lastBad, b.mostNs, b.slow, b.failed
+	}
+	c.lastBad = min(c.lastBad, from-1)
+	e.keep.extend(c.id, c.end(), c.slow, c.failed)
 }
 
 // firingOf is what is on at the nodes of an incident, as triggers of another one that began then. e.mu is held.

@@ -64,7 +64,9 @@ func explainPause(n *facts.Node) *Finding {
 		stall.LoggedShare < facts.MaxLoggedShare &&
 		p.ClientCommands >= minStalls)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
-	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls && !facts.ServerAtLeast(n, 7, 0)
+	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls
+	// one that counts it was not told to pause
+	unseen = unseen && !(facts.ServerAtLeast(n, 7, 0) && n.CountsCommands())
 	switch {
 	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
 		return pauseOfWrites(n, p)

@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"fmt"
 	"strings"
 
 	"slowpath/internal/diagnose/account"
@@ -85,11 +86,14 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
 	_, log, isLog := strings.Cut(what, " to ")
 	if !isLog {
-		return []remedy.Step{{
-			ID: "find-who-waits", Kind: remedy.Command, Where: "the server's host",
-			Text:    "Find what the server waits for there: this prints its stack in the kernel",
-			Command: "cat /proc/$(pgrep -o redis-server)/stack",
-		}}
+		find := remedy.Step{
+			ID: "find-what-it-waits-for", Kind: remedy.Change, Where: "the server's host",
+			Text: "Find what the server waits for there: its stack in the kernel says so",
+		}
+		if pid := n.ServerPID(); pid != 0 {
+			find.Kind, find.Command = remedy.Command, fmt.Sprintf("cat /proc/%d/stack", pid)
+		}
+		return []remedy.Step{find}
 	}
 	if level, ok := n.Config("loglevel"); ok && (level == "debug" || level == "verbose") {
 		fix = append(fix, remedy.ConfigSet(n, "log-less", "loglevel", "notice",
@@ -100,9 +104,14 @@ func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
 	if !known {
 		reader = "whoever reads it"
 	}
-	return append(fix, remedy.Step{
+	to := remedy.Step{
 		ID: "log-to-a-file", Kind: remedy.Change, Restart: "the server",
 		Text: "Let the server log to a file (logfile in redis.conf), which never waits for a reader; or let " +
 			format.Name(reader) + " keep up",
-	})
+	}
+	if n.Ledger.IsProxy(n.Address) {
+		to.ID, to.Restart = "read-the-log", ""
+		to.Text = "Let " + format.Name(reader) + " keep up, or let the proxy log less"
+	}
+	return append(fix, to)
 }

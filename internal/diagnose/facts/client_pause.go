@@ -31,6 +31,9 @@ type Pause struct {
 	BlockedCommand string
 }
 
+// CountsCommands reports whether the server's commandstats were read.
+func (n *Node) CountsCommands() bool { return len(n.Series(series.CommandCalls("info"))) > 0 }
+
 // Reported reports whether the server itself says that there was a pause.
 func (p Pause) Reported() bool { return p.PauseCalls > 0 || p.Reason != "" }
 
