@@ -145,7 +145,7 @@ func TestServeTimeline(t *testing.T) {
 		in := got[i]
 		late, longer := in.Start.Sub(f.begin), in.End.Sub(f.end)
 		t.Logf("%s: begins %.1f s after it, ends %.1f s after it", f.what, late.Seconds(), longer.Seconds())
-		if in.Target != f.at.Addr || in.Cause != f.cause || max(late, -late) > time.Second {
+		if in.Target != f.at.Addr || in.Cause != f.cause || max(late, -late) > time.Second || longer > 2*time.Second {
 			t.Errorf("%s at %s: %s at %s, which begins %v after it", f.what, f.at.Addr, in.Cause, in.Target, late)
 		}
 	}

@@ -159,8 +159,8 @@ func TestComesBackForAnotherCause(t *testing.T) {
 	}
 }
 
-// TestComesBackWeaker: another fault of the node, which a short window shows before a long one, begins when its own calls
-// do, and the one before ended when its did.
+// TestComesBackWeaker: another fault of the node, which a short window shows before a long one, begins when its own
+// calls do, and the one before ended when its did.
 func TestComesBackWeaker(t *testing.T) {
 	e, k := testEpisodes()
 	play := func(from, to int64, slow int64) {

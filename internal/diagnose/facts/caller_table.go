@@ -225,8 +225,8 @@ func (b *callerTable) findApart() {
 	}
 }
 
-// assumeHandshakes: connections whose handshake was not recorded, as where too many are opened, made as many commands in
-// it as most others of the caller.
+// assumeHandshakes: connections whose handshake was not recorded, as where too many are opened, made as many commands
+// in it as most others of the caller.
 func (c *Caller) assumeHandshakes() {
 	times := map[int]int{}
 	usual := 0
