@@ -12,9 +12,12 @@ func TestHandshakesThatWereNotSeen(t *testing.T) {
 	seen := &recording.HandshakeDetail{Ops: []string{"HELLO", "CLIENT SETINFO"}}
 	odd := &recording.HandshakeDetail{Ops: []string{"HELLO"}}
 	c := &Caller{Conns: []*Conn{
-		{OpenNs: 1, Calls: 5, Handshake: seen}, {OpenNs: 2, Calls: 5, Handshake: seen},
+		{OpenNs: 1, Calls: 5, Handshake: seen},
+		{OpenNs: 2, Calls: 5, Handshake: seen},
 		{OpenNs: 3, Calls: 4, Handshake: odd},
-		{OpenNs: 4, Calls: 5}, {OpenNs: 5, Calls: 1}, {Calls: 5},
+		{OpenNs: 4, Calls: 5},
+		{OpenNs: 5, Calls: 1},
+		{Calls: 5},
 	}}
 	c.assumeHandshakes()
 	for i, want := range []int64{3, 3, 3, 3, 0, 5} {
