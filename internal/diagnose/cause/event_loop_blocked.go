@@ -56,6 +56,10 @@ func blockedElsewhere(n *facts.Node) func(account.Account, account.Segment) bool
 	}
 }
 
+// mostCallsSaid of the calls in which it was blocked are said, those with the most time.
+// Bound: arithmetic, the size of a list.
+const mostCallsSaid = 4
+
 func explainLoopBlocked(n *facts.Node) *Finding {
 	elsewhere := blockedElsewhere(n)
 	ns := map[string]int64{}
@@ -69,10 +73,11 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	if !cl.Matters() {
 		return nil
 	}
-	worst := facts.KeysByValue(ns)[0]
+	all := facts.KeysByValue(ns)
+	worst := all[0]
 	f := finding(n, cl, 0.97)
 	f.Title = "The event loop was blocked in " + format.Name(worst)
-	for _, what := range facts.KeysByValue(ns) {
+	for _, what := range all[:min(len(all), mostCallsSaid)] {
 		f.support(n.StateSource(), float64(ns[what]), "ns",
 			"the main thread slept in %s: %s of the slow calls' time", what, format.Brief(ns[what]))
 	}
