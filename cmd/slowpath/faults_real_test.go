@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 	newest := newestProgram()
 	t.Run("all", func(t *testing.T) {
 		for _, c := range slices.Concat(strangerCases(), refusingCases(), breakingCases(), dyingCases(), signalCases(),
-			hostCases(), recordingCases(), greatCases()) {
+			hostCases(), recordingCases(), greatCases(), agentCases()) {
 			full := c.family + "/" + c.name
 			if names[full] {
 				t.Errorf("two cases are called %s", full)

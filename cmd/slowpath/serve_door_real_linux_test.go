@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"slowpath/internal/agent/door"
 	"slowpath/internal/cli/clitest"
@@ -140,6 +141,7 @@ func TestDoorOfServe(t *testing.T) {
 		t.Errorf("through the door: %d %s", code, body)
 	}
 	await.Until(t, "health counts the memory of both processes", func() bool {
+		await.Pass(time.Second) // to ask takes memory, too
 		var health struct {
 			Cost struct {
 				RSSBytes int64 `json:"rss_bytes"`
