@@ -19,6 +19,9 @@ const (
 	// request, until so many requests that were sent while none waited had their replies, none sooner than a round
 	// trip.
 	sureExchanges = 4
+	// calmNs: a request after so long a silence of its connection, within the capture, waits for no reply of an earlier
+	// one: no client leaves a request without its reply for so long and then sends the next. One exchange is enough.
+	calmNs = int64(1e9)
 )
 
 // calls are the requests and replies of a connection.
@@ -37,14 +40,17 @@ type calls struct {
 	shake     *handshake
 	unacked   []unacked // replies
 
-	beginNs int64 // of the request that arrives now
-	firstNs int64 // first byte of the reply that arrives now
-	use     recording.ConnUse
-	flownNs int64  // until when time in flight is counted
-	replyNs int64  // end of the last reply
-	callNs  int64  // time of the last call
-	told    bool   // that this connection exists is recorded
-	shut    []span // when the client's window was closed
+	beginNs int64 // of the request that arrives now,
+	calm    bool  // which came after a silence,
+	// silentNs is how long nothing was sent before the client's last segment, within the capture.
+	silentNs int64
+	firstNs  int64 // first byte of the reply that arrives now
+	use      recording.ConnUse
+	flownNs  int64  // until when time in flight is counted
+	replyNs  int64  // end of the last reply
+	callNs   int64  // time of the last call
+	told     bool   // that this connection exists is recorded
+	shut     []span // when the client's window was closed
 }
 
 // replyMode is what a client asked for by CLIENT REPLY.
@@ -106,7 +112,7 @@ func (c *conn) bytes(h *half, b []byte, ns int64) {
 func (c *conn) requestBytes(b []byte, ns int64) {
 	f := c.client.frame
 	if !c.aligned && (c.clientOff || !c.proven && !f.Started() && c.synNs == 0) {
-		if !isRequest(b) {
+		if !isRequest(b) && !isInline(b) {
 			c.clientOff = true
 			return
 		}
@@ -119,7 +125,7 @@ func (c *conn) requestBytes(b []byte, ns int64) {
 	at := c.client.next - uint32(len(b)) // of b
 	for len(b) > 0 && !c.foreign && !c.stream {
 		if !f.Started() {
-			c.beginNs = ns
+			c.beginNs, c.calm = ns, c.silentNs >= calmNs
 		}
 		n, done, err := f.Feed(b)
 		if err != nil {
@@ -135,7 +141,9 @@ func (c *conn) requestBytes(b []byte, ns int64) {
 
 // startsLikeClient reports whether the first bytes of a connection are those of a client of Redis.
 func (c *conn) startsLikeClient(b []byte) bool {
+	b = bytes.TrimLeft(b, "\r\n") // a server passes over empty lines
 	switch {
+	case len(b) == 0:
 	case b[0] == 0x16 && len(b) > 1 && b[1] == 3: // a TLS handshake
 		if c.node != nil || c.server.address.Port() == 6379 || c.server.address.Port() == 6380 {
 			c.a.seen.tls++
@@ -149,9 +157,9 @@ func (c *conn) startsLikeClient(b []byte) bool {
 	return true
 }
 
-// isInline reports whether bytes begin an inline command, and not a request of HTTP or a mail.
+// isInline reports whether bytes begin an inline command, maybe after empty lines, and not a request of HTTP or a mail.
 func isInline(b []byte) bool {
-	line, _, whole := bytes.Cut(b, []byte("\n"))
+	line, _, whole := bytes.Cut(bytes.TrimLeft(b, "\r\n"), []byte("\n"))
 	name, rest, _ := strings.Cut(strings.TrimSpace(string(line[:min(len(line), 64)])), " ")
 	return whole && recording.CommandName(name) != recording.UnknownCommand && !strings.Contains(rest, "HTTP/")
 }
@@ -238,7 +246,9 @@ func (c *conn) request(end uint32, ns int64) {
 	}
 	if len(c.waiting) == 0 {
 		if !c.aligned { // a new beginning
-			c.exchanges++
+			if c.exchanges++; c.calm {
+				c.exchanges = sureExchanges
+			}
 			c.serverOff = false
 			c.server.frame.Reset()
 		}

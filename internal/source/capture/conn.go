@@ -198,6 +198,9 @@ func (c *conn) data(h *half, p *packet) {
 	} else if behind(h.top, p.seq+uint32(p.size)) > 0 {
 		h.sent(p)
 	}
+	if h.client {
+		c.silentNs = p.ns - max(c.client.dataNs, c.server.dataNs, c.a.startNs)
+	}
 	h.dataNs = p.ns
 	switch ahead := behind(h.next, p.seq); {
 	case ahead > 0:

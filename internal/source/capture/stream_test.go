@@ -41,6 +41,47 @@ func TestMidConnection(t *testing.T) {
 	}
 }
 
+// TestPooledConnections: a connection of a pool is used now and then. After a silence in the capture no reply is due, so
+// that the first exchange is one; soon after the begin of the capture that is not known.
+func TestPooledConnections(t *testing.T) {
+	w := newWire(t)
+	w.dial(40001, 200*us, 10*us).calls(5, 200*us)
+	w.flow(40002).calls(1, 200*us)
+	w.wait(1500 * ms)
+	for port := range uint16(10) {
+		w.flow(40010+port).calls(1, 200*us)
+	}
+	rec := w.read()
+	if n, lost := total(rec), unseen(rec, unpaired); n != 15 || lost != 1 {
+		t.Errorf("%d calls, %v not paired", n, lost)
+	}
+}
+
+// TestInlineCommands: also behind empty lines, which a server passes over.
+func TestInlineCommands(t *testing.T) {
+	w := newWire(t)
+	f := w.dial(40001, 200*us, 10*us)
+	for _, line := range []string{"\r\nPING\r\n", "PING\r\n", "\r\n\r\nPING\r\n", "\r\nPING\r\nPING\r\n"} {
+		f.call(line, strings.Repeat("+PONG\r\n", strings.Count(line, "PING")), 200*us)
+	}
+	if n := total(w.read()); n != 5 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// TestAttributes: what RESP3 says of a reply before it is part of it.
+func TestAttributes(t *testing.T) {
+	w := newWire(t)
+	f := w.dial(40001, 200*us, 10*us)
+	for range 5 {
+		f.call(cmd("GET", "key"), "|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n$5\r\nvalue\r\n",
+			200*us)
+	}
+	if n := total(w.read()); n != 5 {
+		t.Errorf("%d calls", n)
+	}
+}
+
 // TestShiftedOrder: a client that always has two requests under way, seen from the middle. A reply that comes sooner
 // than a round trip answers an earlier request: none of its calls is paired wrong.
 func TestShiftedOrder(t *testing.T) {
