@@ -32,6 +32,7 @@ func agentCases() []faultCase {
 			}
 		}
 	}
+	watches := func(r *faultRun) bool { return strings.Contains(r.errOut.String(), "watching") }
 	own := []string{"*"}
 	all := []faultCase{
 		{
@@ -62,9 +63,10 @@ func agentCases() []faultCase {
 			leaves: []string{"conf"}, quick: true,
 		},
 		{
-			name: "data is removed", codes: "0|70", says: "watching", line: serve, lines: 40, before: watched, leaves: own,
+			name: "data is removed", codes: "0|70", says: "watching", line: serve, lines: 40, before: watched,
+			leaves: own,
 			during: func(r *faultRun) {
-				r.eventually("the watch", func() bool { return strings.Contains(r.errOut.String(), "watching") })
+				r.eventually("the watch", func() bool { return watches(r) })
 				if err := os.RemoveAll(filepath.Join(r.dir, "data")); err != nil {
 					r.Fatal(err)
 				}
@@ -82,7 +84,7 @@ func agentCases() []faultCase {
 				}
 			},
 			during: func(r *faultRun) {
-				r.eventually("the watch", func() bool { return strings.Contains(r.errOut.String(), "watching") })
+				r.eventually("the watch", func() bool { return watches(r) })
 				full, err := os.Create(filepath.Join(r.dir, "data", "other"))
 				if err != nil {
 					r.Fatal(err)
@@ -94,7 +96,10 @@ func agentCases() []faultCase {
 				r.signal("TERM")
 			},
 		},
-		{name: "bench -c of a single server", codes: "2", says: "cluster", line: "slowpath bench $R -c", before: watched},
+		{
+			name: "bench -c of a single server", codes: "2", says: "cluster", line: "slowpath bench $R -c",
+			before: watched,
+		},
 		{
 			name: "--pprof of no JVM", codes: "2", says: "JVM|pprof", line: "slowpath doctor $R --for 1s --pprof 1",
 			before: watched,

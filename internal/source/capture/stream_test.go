@@ -41,8 +41,8 @@ func TestMidConnection(t *testing.T) {
 	}
 }
 
-// TestPooledConnections: a connection of a pool is used now and then. After a silence in the capture no reply is due, so
-// that the first exchange is one; soon after the begin of the capture that is not known.
+// TestPooledConnections: a connection of a pool is used now and then. After a silence in the capture no reply is due,
+// so that the first exchange is one; soon after the begin of the capture that is not known.
 func TestPooledConnections(t *testing.T) {
 	w := newWire(t)
 	w.dial(40001, 200*us, 10*us).calls(5, 200*us)
@@ -74,8 +74,8 @@ func TestAttributes(t *testing.T) {
 	w := newWire(t)
 	f := w.dial(40001, 200*us, 10*us)
 	for range 5 {
-		f.call(cmd("GET", "key"), "|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n$5\r\nvalue\r\n",
-			200*us)
+		f.call(cmd("GET", "key"),
+			"|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n$5\r\nvalue\r\n", 200*us)
 	}
 	if n := total(w.read()); n != 5 {
 		t.Errorf("%d calls", n)
