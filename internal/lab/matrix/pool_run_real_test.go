@@ -48,7 +48,8 @@ func TestSweepPools(t *testing.T) {
 		}
 		if len(r.Runs) != 2 || len(r.Failures) > 0 || r.Errors > 0 || r.LimitedBy == "" ||
 			r.RequestsPerSecond.Value <= 0 || r.P99Ns.Value < r.P50Ns.Value || r.MeanNs.Value <= 0 || r.Library == "" {
-			t.Errorf("%s: %+v", r, r)
+			t.Errorf("%s: %d runs, failures %v, %d errors, limited by %q, %v calls per second, p99 %v, p50 %v, %q", r,
+				len(r.Runs), r.Failures, r.Errors, r.LimitedBy, r.RequestsPerSecond, r.P99Ns, r.P50Ns, r.Library)
 		}
 		// Where callers borrow, a pool opens a connection when none is free: on a busy machine it may need fewer.
 		// Callers with connections of their own may still be opening them there; a note says so.
