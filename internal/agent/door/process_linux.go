@@ -35,11 +35,8 @@ type told struct {
 	Key         []byte   `json:",omitempty"` // PKCS #8
 }
 
-// Limits of the process, which writes no file.
-const (
-	maxMemory = 256 << 20
-	goMemory  = "GOMEMLIMIT=24MiB"
-)
+// goMemory is what its runtime keeps to.
+const goMemory = "GOMEMLIMIT=24MiB"
 
 // Inside is where an agent takes the connections of its door.
 type Inside struct{ control *net.UnixConn }
