@@ -19,8 +19,9 @@ const (
 	// request, until so many requests that were sent while none waited had their replies, none sooner than a round
 	// trip.
 	sureExchanges = 4
-	// calmNs: a request after so long a silence of its connection, within the capture, waits for no reply of an earlier
-	// one: no client leaves a request without its reply for so long and then sends the next. One exchange is enough.
+	// calmNs: after so long a silence of its connection, within the capture, hardly a reply is due when a request comes.
+	// One exchange is enough then, if no other reply follows until the next request, or the end: a client that shares
+	// its connection may still wait for a server that hangs.
 	calmNs = int64(1e9)
 )
 
@@ -28,6 +29,7 @@ const (
 type calls struct {
 	aligned   bool // it is known which reply belongs to which request
 	exchanges int  // seen without contradiction while it is not
+	afterCalm bool // and the first of them came after a silence
 	clientOff bool // it is not known where a request begins
 	serverOff bool // it is not known where a reply begins
 	stream    bool // from now on the server sends by itself: SUBSCRIBE, MONITOR, PSYNC
@@ -86,18 +88,6 @@ type call struct {
 
 type span struct{ from, to int64 }
 
-// isRequest reports whether bytes begin a request with the name of a command: "*2\r\n$3\r\nGET\r\n".
-func isRequest(b []byte) bool {
-	if len(b) < 4 || b[0] != '*' || b[1] < '1' || b[1] > '9' {
-		return false
-	}
-	f := resp.NewFramer(true, limits)
-	_, _, err := f.Feed(b[:min(len(b), 80)])
-	name := f.Arg(0)
-	return err == nil && f.Args() > 0 && len(name) > 1 &&
-		recording.CommandName(string(name)) != recording.UnknownCommand
-}
-
 // bytes takes the next bytes of a direction, which are in order.
 func (c *conn) bytes(h *half, b []byte, ns int64) {
 	switch {
@@ -139,31 +129,6 @@ func (c *conn) requestBytes(b []byte, ns int64) {
 	}
 }
 
-// startsLikeClient reports whether the first bytes of a connection are those of a client of Redis.
-func (c *conn) startsLikeClient(b []byte) bool {
-	b = bytes.TrimLeft(b, "\r\n") // a server passes over empty lines
-	switch {
-	case len(b) == 0:
-	case b[0] == 0x16 && len(b) > 1 && b[1] == 3: // a TLS handshake
-		if c.node != nil || c.server.address.Port() == 6379 || c.server.address.Port() == 6380 {
-			c.a.seen.tls++
-		}
-		c.abandon()
-		return false
-	case b[0] == '*' && !isRequest(b) && len(b) >= 16, b[0] != '*' && !isInline(b):
-		c.abandon()
-		return false
-	}
-	return true
-}
-
-// isInline reports whether bytes begin an inline command, maybe after empty lines, and not a request of HTTP or a mail.
-func isInline(b []byte) bool {
-	line, _, whole := bytes.Cut(bytes.TrimLeft(b, "\r\n"), []byte("\n"))
-	name, rest, _ := strings.Cut(strings.TrimSpace(string(line[:min(len(line), 64)])), " ")
-	return whole && recording.CommandName(name) != recording.UnknownCommand && !strings.Contains(rest, "HTTP/")
-}
-
 // abandon: this is no connection of RESP.
 func (c *conn) abandon() {
 	if !c.proven {
@@ -181,8 +146,8 @@ func (c *conn) refuse() { c.abandon() }
 
 // loseOrder: it is not known any more which reply belongs to which request.
 func (c *conn) loseOrder() {
-	c.a.seen.unpaired += int64(len(c.tentative))
-	c.aligned, c.exchanges, c.clientOff, c.serverOff = false, 0, true, true
+	c.beginAgain()
+	c.aligned, c.clientOff, c.serverOff = false, true, true
 	c.a.seen.unpaired += int64(len(c.waiting))
 	c.forget()
 	c.client.frame.Reset()
@@ -245,9 +210,10 @@ func (c *conn) request(end uint32, ns int64) {
 		return
 	}
 	if len(c.waiting) == 0 {
+		c.settleCalm()
 		if !c.aligned { // a new beginning
-			if c.exchanges++; c.calm {
-				c.exchanges = sureExchanges
+			if c.exchanges++; c.exchanges == 1 {
+				c.afterCalm = c.calm
 			}
 			c.serverOff = false
 			c.server.frame.Reset()
@@ -322,10 +288,7 @@ func (c *conn) replyBytes(b []byte, ns int64) {
 		return
 	}
 	if len(c.waiting) == 0 && !c.aligned {
-		if c.exchanges > 0 { // a reply to a request that was not seen
-			c.a.seen.unpaired += int64(len(c.tentative))
-			c.exchanges, c.tentative = 0, nil
-		}
+		c.beginAgain() // a reply to a request that was not seen
 		return
 	}
 	if c.serverOff {
@@ -359,8 +322,8 @@ func (c *conn) reply(end uint32, ns int64) {
 	c.a.waiting--
 	if !c.aligned && c.node != nil && c.firstNs-r.toNs < c.node.toServerNs*3/4 {
 		// sooner than a round trip: it answers a request before that
-		c.a.seen.unpaired += int64(len(c.tentative)) + 1
-		c.exchanges, c.tentative = 0, nil
+		c.a.seen.unpaired++
+		c.beginAgain()
 		return
 	}
 	f := c.server.frame
@@ -380,7 +343,7 @@ func (c *conn) reply(end uint32, ns int64) {
 			c.a.seen.unpaired++
 			c.tentative = slices.Delete(c.tentative, 0, 1)
 		}
-		c.settle()
+		c.settle(sureExchanges)
 		return
 	}
 	c.take(k)
@@ -411,9 +374,22 @@ func (c *conn) abandonFull() {
 	c.abandon()
 }
 
-// settle decides whether the order of calls is known, once every request has been answered.
-func (c *conn) settle() {
-	if c.aligned || c.foreign || len(c.waiting) > 0 || c.exchanges < sureExchanges || c.server.frame.Started() ||
+// beginAgain: the exchanges so far show nothing.
+func (c *conn) beginAgain() {
+	c.a.seen.unpaired += int64(len(c.tentative))
+	c.exchanges, c.tentative = 0, nil
+}
+
+// settleCalm settles exchanges that began after a silence, and that no other reply followed.
+func (c *conn) settleCalm() {
+	if c.afterCalm {
+		c.settle(1)
+	}
+}
+
+// settle decides whether the order of calls is known, once every request has been answered: after so many exchanges.
+func (c *conn) settle(enough int) {
+	if c.aligned || c.foreign || len(c.waiting) > 0 || c.exchanges < enough || c.server.frame.Started() ||
 		c.client.frame.Started() {
 		return
 	}

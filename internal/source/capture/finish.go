@@ -35,6 +35,11 @@ func (a *analysis) vantageText() string {
 
 // finish records what the capture is as a whole.
 func (a *analysis) finish(truncated string) {
+	for _, c := range a.conns {
+		if !c.ended && c.client != nil {
+			c.settleCalm()
+		}
+	}
 	a.writeHistograms()
 	for _, c := range a.conns {
 		c.countOneWay()

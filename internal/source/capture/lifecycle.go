@@ -82,6 +82,7 @@ func (c *conn) end() {
 		return
 	}
 	c.countOneWay()
+	c.settleCalm()
 	c.ended = true
 	known := c.proven || c.node != nil && c.synNs > 0
 	if known && !c.observer && c.closes.ns > 0 {

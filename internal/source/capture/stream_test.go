@@ -57,6 +57,25 @@ func TestPooledConnections(t *testing.T) {
 	}
 }
 
+// TestReplyAfterASilence: a client that shares its connection may have waited for a server that hangs, from before the
+// capture on. Where more replies come than requests, none is paired.
+func TestReplyAfterASilence(t *testing.T) {
+	w := newWire(t)
+	w.dial(40001, 200*us, 10*us).calls(5, 200*us)
+	w.wait(1500 * ms)
+	f := w.flow(40002)
+	f.send(client, cmd("INCR", "n"))
+	w.wait(300 * ms)
+	f.send(server, ":1\r\n") // of a request before the capture
+	w.wait(us)
+	f.send(server, ":2\r\n")
+	w.wait(10 * ms)
+	f.calls(2, 200*us)
+	if rec := w.read(); total(rec) != 5 || len(slow(rec)) != 0 {
+		t.Errorf("%d calls, slow: %v", total(rec), slow(rec))
+	}
+}
+
 // TestInlineCommands: also behind empty lines, which a server passes over.
 func TestInlineCommands(t *testing.T) {
 	w := newWire(t)
