@@ -65,8 +65,8 @@ func explainPause(n *facts.Node) *Finding {
 		p.ClientCommands >= minStalls)
 	// a server that counts no CLIENT PAUSE, and was seen to read calls and sleep
 	unseen = unseen || kept.Matters() && p.ClientCommands >= minStalls
-	// one that counts it was not told to pause
-	unseen = unseen && !(facts.ServerAtLeast(n, 7, 0) && n.CountsCommands())
+	// one that counts it, and has counted none since it began, was not told to pause
+	unseen = unseen && !p.Never
 	switch {
 	case writes && (p.BlockedClient != "" || p.Actions == "write" || !stalled):
 		return pauseOfWrites(n, p)

@@ -62,6 +62,12 @@ func TestClientPause(t *testing.T) {
 			name: "T1: a server that counts it, and was not told to pause",
 			rec:  asleep(paused("redis 7.0.15").info(map[string]float64{"cmdstat_info.calls": 10})),
 		},
+		{
+			name: "T1: it was told before the watch",
+			rec: asleep(paused("redis 7.0.15").info(map[string]float64{"cmdstat_info.calls": 10}).level(
+				recording.SourceServer, "cmdstat_client|pause.calls", 1)),
+			found: true, min: 0.8,
+		},
 		{name: "T0: an old server", rec: paused("redis 5.0.6")},
 		{
 			name: "T0: an old server that was sent CLIENT commands",

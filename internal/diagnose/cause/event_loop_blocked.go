@@ -87,10 +87,10 @@ func explainLoopBlocked(n *facts.Node) *Finding {
 	return f
 }
 
-// loopBlockedFix: what is not a file is where the server writes its log.
+// loopBlockedFix: a standard output, a pipe or a device is where the server writes its log; a socket may be anything.
 func loopBlockedFix(n *facts.Node, what string) (fix []remedy.Step) {
 	_, log, isLog := strings.Cut(what, " to ")
-	if !isLog {
+	if !isLog || strings.HasPrefix(log, "a socket") {
 		find := remedy.Step{
 			ID: "find-what-it-waits-for", Kind: remedy.Change, Where: "the server's host",
 			Text: "Find what the server waits for there: its stack in the kernel says so",

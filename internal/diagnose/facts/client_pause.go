@@ -12,6 +12,8 @@ import (
 type Pause struct {
 	// PauseCalls is the number of CLIENT PAUSE calls in commandstats (7.0 and later).
 	PauseCalls float64
+	// Never says that the server counts CLIENT PAUSE, and has counted none since it began, or since CONFIG RESETSTAT.
+	Never bool
 	// ClientCommands is the number of CLIENT commands of others, where subcommands are not counted apart (before 7.0).
 	ClientCommands float64
 	// Reason and Actions are paused_reason and paused_actions of INFO (valkey 8.1 and later).
@@ -31,15 +33,15 @@ type Pause struct {
 	BlockedCommand string
 }
 
-// CountsCommands reports whether the server's commandstats were read.
-func (n *Node) CountsCommands() bool { return len(n.Series(series.CommandCalls("info"))) > 0 }
-
 // Reported reports whether the server itself says that there was a pause.
 func (p Pause) Reported() bool { return p.PauseCalls > 0 || p.Reason != "" }
 
 // Pause is read from commandstats, INFO and CLIENT LIST.
 func (n *Node) Pause() Pause {
 	p := Pause{PauseCalls: n.Growth(series.CommandCalls("client|pause")), ClientsMayBlock: n.blocksByChoice()}
+	ever, _ := n.Series(series.CommandCalls("client|pause")).Max()
+	counts := len(n.Series(series.CommandCalls("info"))) > 0 // slowpath itself sends INFO
+	p.Never = counts && ever == 0 && ServerAtLeast(n, 7, 0)
 	for _, text := range n.InfoTexts {
 		if r := text.PausedReason; r != "" && r != "none" {
 			p.Reason, p.Actions = r, text.PausedActions

@@ -82,7 +82,7 @@ func (h Hop) did() string {
 		account.RunQueue:    "its process waited for a CPU",
 		account.Busy:        "it served other calls first",
 		account.Exec:        "it worked on these calls",
-		account.Blocked:     "it slept in the kernel: disk, memory or fork",
+		account.Blocked:     "it slept in the kernel: disk, memory, fork or log",
 		account.Withheld:    "it had read the calls, and slept",
 		account.Send:        "its replies went out as fast as they were taken",
 		recording.Forward:   "it had read the calls, and did not answer; the calls that it made meanwhile were fast",

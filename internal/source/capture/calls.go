@@ -19,9 +19,9 @@ const (
 	// request, until so many requests that were sent while none waited had their replies, none sooner than a round
 	// trip.
 	sureExchanges = 4
-	// calmNs: after so long a silence of its connection, within the capture, hardly a reply is due when a request comes.
-	// One exchange is enough then, if no other reply follows until the next request, or the end: a client that shares
-	// its connection may still wait for a server that hangs.
+	// calmNs: after so long a silence of its connection, within the capture, hardly a reply is due when a request
+	// comes. One exchange is enough then, if no other reply follows until the next request, or the end: a client that
+	// shares its connection may still wait for a server that hangs.
 	calmNs = int64(1e9)
 )
 

@@ -43,13 +43,6 @@ var idleSyscalls = map[string]bool{
 	"nanosleep": true, "clock_nanosleep": true, "restart_syscall": true, "page-fault": true,
 }
 
-// descriptorSyscalls are calls whose first argument is the file, the pipe or the socket that they are about.
-var descriptorSyscalls = map[string]bool{
-	"write": true, "writev": true, "pwrite64": true, "fsync": true, "fdatasync": true, "sync_file_range": true,
-	"fallocate": true, "ftruncate": true, "sendto": true, "sendmsg": true, "connect": true, "flock": true,
-	"fcntl": true, "ioctl": true,
-}
-
 // syscallNames are the calls in which a server can block (arch/x86/entry/syscalls/syscall_64.tbl, scripts/syscall.tbl).
 var syscallNames = map[string]map[int64]string{
 	"amd64": {

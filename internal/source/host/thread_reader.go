@@ -244,7 +244,7 @@ func (r *threadReader) readSleep(t *reading) {
 		b, _ := r.pread(r.syscall)
 		name, first := syscallOf(b)
 		r.sleep = sleepReading{arrivals: t.arrivals, syscall: name}
-		if descriptorSyscalls[name] {
+		if hostfs.TakesDescriptor(name) {
 			r.sleep.Descriptor = hostfs.DescriptorOf(r.fs, r.pid, first)
 		}
 	}

@@ -14,6 +14,15 @@ type Descriptor struct {
 	Other  string // what it is else: "its standard output, a pipe"
 }
 
+var takesDescriptor = map[string]bool{
+	"read": true, "write": true, "pread64": true, "pwrite64": true, "writev": true, "fsync": true, "fdatasync": true,
+	"sync_file_range": true, "fallocate": true, "ftruncate": true, "flock": true, "fcntl": true, "ioctl": true,
+	"sendto": true, "sendmsg": true, "connect": true,
+}
+
+// TakesDescriptor reports whether the first argument of a system call, by its name, is the descriptor that it is about.
+func TakesDescriptor(call string) bool { return takesDescriptor[call] }
+
 // Named reads names and links, as FS does.
 type Named interface {
 	Path(name string) string

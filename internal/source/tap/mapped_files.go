@@ -9,13 +9,6 @@ import (
 	"strings"
 )
 
-// fileCalls are system calls whose first argument is the file, the pipe or the socket that they are about.
-var fileCalls = map[string]bool{
-	"read": true, "write": true, "pread64": true, "pwrite64": true, "writev": true,
-	"fsync": true, "fdatasync": true, "sync_file_range": true, "fallocate": true, "ftruncate": true,
-	"flock": true, "fcntl": true, "ioctl": true, "sendto": true, "sendmsg": true, "connect": true,
-}
-
 // mappedFiles are files that a process has mapped, chosen by their last name: their paths on this host. Its errors are
 // those of reading /proc/PID/maps, which may be too large.
 func mappedFiles(files Files, pid uint32, want func(base string) bool) (out []string, err error) {

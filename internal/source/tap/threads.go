@@ -226,7 +226,7 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 		}
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
-		if serves && fileCalls[d.Syscall] {
+		if serves && hostfs.TakesDescriptor(d.Syscall) {
 			open := r.openFile(e)
 			d.File, d.Device, d.Other = open.File, open.Device, open.Other
 		}
