@@ -87,3 +87,25 @@ type ServedPart struct {
 	ToNs    int64  `json:"to_ns"`
 	Culprit string `json:"culprit,omitempty"`
 }
+
+// NotDialledDetail is a dial of which no connection came.
+type NotDialledDetail struct {
+	TID     int    `json:"tid"`
+	Address string `json:"address"`
+	// Error is why, by the kernel: "connection refused", "connection timed out"; empty where the process gave up.
+	Error   string `json:"error,omitempty"`
+	Process string `json:"process,omitempty"` // its program and number: "jobs.py[4711]"
+}
+
+// AsleepIn is between the name of an event loop and the system call in which it slept, in the culprit of a loop-wait.
+const AsleepIn = " asleep in "
+
+// NoAnswerFrom begins the culprit of the time that a caller lost with a dial to an address: no connection came of it.
+const NoAnswerFrom = "no connection to "
+
+// Sides of the tap's histograms besides Client and Server: calls at the clients' end whose threads waited longer than
+// the call took, and how long these waited.
+const (
+	AwaitedCalls = "awaited"
+	Operations   = "operation"
+)

@@ -156,3 +156,36 @@ func (n Neighbour) Self() bool { return strings.HasSuffix(n.Command, selfMark) }
 // SnapshotObserver is written once by the tap for a connection that turned out to be one of another slowpath, which
 // watches the same server: neither a user nor a load.
 const SnapshotObserver = "observer"
+
+// SnapshotWaits is what the threads of a process that calls waited for, since the watch began: a ThreadWaits. The last
+// one counts.
+const SnapshotWaits = "waits"
+
+// ThreadWaits is where the time of the threads of a process went, from when each was first seen to call. What is left
+// of Ns they ran. All times are in nanoseconds, summed over the threads.
+type ThreadWaits struct {
+	TimeNs      int64 `json:"-"`
+	Threads     int   `json:"threads"`
+	Ns          int64 `json:"ns"`
+	RedisNs     int64 `json:"redis_ns,omitempty"`  // for a reply, from when its request was under way
+	LoopNs      int64 `json:"loop_ns,omitempty"`   // before and after that, for the thread that sends and reads for it
+	DialNs      int64 `json:"dial_ns,omitempty"`   // for a connection
+	LockNs      int64 `json:"lock_ns,omitempty"`   // for another thread of the process, which woke it
+	TimerNs     int64 `json:"timer_ns,omitempty"`  // by itself
+	EventsNs    int64 `json:"events_ns,omitempty"` // for whatever comes first: epoll, poll, select, accept
+	OthersNs    int64 `json:"others_ns,omitempty"` // in other system calls: other peers, pipes, files, children
+	RunQueueNs  int64 `json:"run_queue_ns,omitempty"`
+	ThrottledNs int64 `json:"throttled_ns,omitempty"`
+	FrozenNs    int64 `json:"frozen_ns,omitempty"`
+	BlockedNs   int64 `json:"blocked_ns,omitempty"` // on a disk or memory
+	// Of TimerNs: pauses between two requests of a thread that were equal, how many and how long, and their command.
+	Polls   int64  `json:"polls,omitempty"`
+	PollsNs int64  `json:"polls_ns,omitempty"`
+	PollOp  string `json:"poll_op,omitempty"`
+}
+
+// RunningNs is what is left.
+func (w ThreadWaits) RunningNs() int64 {
+	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.EventsNs-w.OthersNs-w.RunQueueNs-w.ThrottledNs-
+		w.FrozenNs-w.BlockedNs)
+}

@@ -4,6 +4,8 @@ package recording
 //
 //   - client receive: the reply is in the socket and not read yet, while the reading thread runs something else;
 //     client off-cpu: the same while that thread sleeps
+//   - client loop-wait: a thread waits for the one that sends its request and reads its reply, which has other things
+//     to do
 //   - server busy: the event loop serves other calls
 //   - server blocked: the thread sleeps in a system call or page fault that cannot be interrupted
 //   - server withheld: the main thread sleeps after it has read the call, and sends nothing: it keeps the call waiting
@@ -21,6 +23,7 @@ const (
 	Proxy       = "proxy"
 	Nobody      = "unknown"
 	PoolWait    = "pool-wait"
+	LoopWait    = "loop-wait"
 	Dial        = "dial"
 	TLS         = "tls"
 	Handshake   = "handshake"

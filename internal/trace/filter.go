@@ -91,7 +91,7 @@ var (
 		recording.Nobody,
 	}
 	states = []string{
-		recording.PoolWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
+		recording.PoolWait, recording.LoopWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
 		recording.Out, recording.Back, recording.Way,
 		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec,
 		recording.Withheld, recording.Forward, recording.Send, recording.Receive,

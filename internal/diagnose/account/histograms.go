@@ -73,7 +73,8 @@ func (u usual) fastestNs(p Path) int64 {
 // tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of
 // the baseline. bySide has none of nodes that only proxies call.
 type tapHistograms struct {
-	byOp   map[opKey]*hdrhistogram.Histogram
+	byOp map[opKey]*hdrhistogram.Histogram
+	// of users, by the end of the connections; at the clients' end as long as their threads waited for them
 	bySide map[string]*hdrhistogram.Histogram
 	served map[string]*hdrhistogram.Histogram // at the servers' ends, by node
 }
@@ -94,7 +95,7 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 		for _, k := range []opKey{{h.Node, side, op}, {"", side, op}} {
 			t.byOp[k] = merge(t.byOp[k], h.Sum)
 		}
-		ofUsers := side == recording.Client || !Introspection(op) && !recording.Introduces(op) && !ownCalls[op]
+		ofUsers := side != recording.Server || !Introspection(op) && !recording.Introduces(op) && !ownCalls[op]
 		if ofUsers && side == recording.Server {
 			t.served[h.Node] = merge(t.served[h.Node], h.Sum)
 		}
@@ -102,7 +103,26 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}
+	if operations := t.bySide[recording.Operations]; operations != nil && t.bySide[recording.Client] != nil {
+		t.bySide[recording.Client] = merge(without(t.bySide[recording.Client], t.bySide[recording.AwaitedCalls]), operations)
+	}
 	return t
+}
+
+// without is a histogram without the calls of another one.
+func without(h, less *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if less == nil {
+		return h
+	}
+	out := merge(nil, hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures())))
+	counts := map[int64]int64{}
+	for _, b := range less.Distribution() {
+		counts[b.From] += b.Count
+	}
+	for _, b := range h.Distribution() {
+		_ = out.RecordValues(b.From, max(0, b.Count-counts[b.From])) // it was in range
+	}
+	return out
 }
 
 func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {

@@ -10,6 +10,7 @@ const (
 	Server      = recording.Server
 	Nobody      = recording.Nobody
 	PoolWait    = recording.PoolWait
+	LoopWait    = recording.LoopWait
 	Dial        = recording.Dial
 	TLS         = recording.TLS
 	Handshake   = recording.Handshake

@@ -42,6 +42,9 @@ var clientEventLoopBlocked = Cause{
 
 func explainClientLoop(n *facts.Node) *Finding {
 	l := n.LateReads(true, func(t *facts.Threads, s account.Segment) int64 {
+		if s.State == account.LoopWait {
+			return s.Ns()
+		}
 		if !facts.IsReplyUnread(s) || !n.HasSingleReader(t.PID) {
 			return 0
 		}
@@ -51,6 +54,10 @@ func explainClientLoop(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
+	if waits := n.InStateOf(account.Client, account.LoopWait); waits.Ns*2 >= l.Ns {
+		f.supportLoopWaits(n, l, waits)
+		return f
+	}
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
@@ -69,6 +76,49 @@ func explainClientLoop(n *facts.Node) *Finding {
 	f.doubtCollector(n, c)
 	f.FixSteps = loopFix(c)
 	return f
+}
+
+// supportLoopWaits says for which thread callers waited, and where it was.
+func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits facts.Claim) {
+	ns := map[string]int64{}
+	n.Claim(func(_ account.Account, s account.Segment) bool {
+		if s.State == account.LoopWait {
+			ns[s.Culprit] += s.Ns()
+		}
+		return false
+	})
+	where := facts.KeysByValue(ns)
+	c := n.CallerByPID(l.PIDs[0])
+	loop, elsewhere, asleep := strings.Cut(where[0], recording.AsleepIn)
+	f.Title = fmt.Sprintf("Callers wait for an event loop of their own process, which is elsewhere (%s)",
+		format.Name(loop))
+	f.Noticed = true
+	f.support(recording.SourceTap, float64(waits.Calls), "calls",
+		"the threads that made %s in %s slept until %s had sent the request and read the reply: up to %s in one call",
+		ofSlow(waits.Calls, n), c.Name, format.Name(loop), format.Brief(waits.MaxNs))
+	if asleep {
+		f.Strength = 0.97
+		f.support(recording.SourceTap, float64(ns[where[0]]), "ns",
+			"for %s of that time %s was asleep in %s, and not for its sockets: %s", format.Brief(ns[where[0]]),
+			format.Name(loop), format.Name(elsewhere), callbackSleeps(elsewhere))
+	} else {
+		f.doubt(recording.SourceTap, float64(ns[where[0]]), "ns",
+			"%s was not asleep elsewhere for most of that time: it computes, or waits for a CPU", format.Name(loop))
+	}
+	f.FixSteps = loopFix(c)
+}
+
+// callbackSleeps is what code in an event loop does in a system call.
+func callbackSleeps(call string) string {
+	switch name, _, _ := strings.Cut(call, " "); name {
+	case "futex":
+		return "a sleep, a lock, or a wait for another thread in a callback"
+	case "nanosleep", "clock_nanosleep":
+		return "a sleep in a callback"
+	case "read", "recvfrom", "recvmsg", "write", "sendto", "sendmsg", "connect", "poll", "ppoll":
+		return "a callback waits for something else than Redis"
+	}
+	return "a callback makes a blocking call"
 }
 
 // supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.

@@ -94,10 +94,12 @@ func (n *Node) asInWhole(i int, times StateTimes) StateTimes {
 
 // InState claims the time that slow calls spent with the server in a state.
 func (n *Node) InState(state string) Claim {
-	return n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.Actor == account.Server &&
-			s.State == state
-	})
+	return n.InStateOf(account.Server, state)
+}
+
+// InStateOf claims the time that slow calls spent with an actor in a state.
+func (n *Node) InStateOf(actor, state string) Claim {
+	return n.Claim(func(_ account.Account, s account.Segment) bool { return s.Actor == actor && s.State == state })
 }
 
 // Unexplained claims the time that no source explains.

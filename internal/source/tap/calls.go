@@ -65,7 +65,7 @@ func (r *recorder) call(e *kernelCallEvent) {
 		Node: n.Address, Slot: -1, Side: sideOf(e.Role),
 		Client: r.clients[client].String(), Seq: e.Seq,
 	}
-	r.followHandshake(e, op, c.StartNs, c.EndNs)
+	r.followHandshake(e, op, c)
 	r.adminCommand(e, c, n)
 	// Fresh: reported only since its connection is new. Merged: its own times are not known.
 	if e.Flags&(flagFresh|flagMerged) != 0 {

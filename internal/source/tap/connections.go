@@ -41,9 +41,15 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	case evOpen:
 		kind = recording.KindOpen
 		r.sample.opened(client)
+		if e.Role == roleClient {
+			r.dialledAfter(e, client)
+		}
 		r.opened(e, client, n, d)
 	case evClose:
 		kind = recording.KindClose
+		if e.Role == roleClient && e.Opened == 0 && e.Dialled != 0 {
+			r.dialFailed(e.Tid, r.time(e.Dialled), r.time(e.Now), server.String())
+		}
 		if r.sample.wasLeftOut(client) {
 			e.Outstanding, e.Op, d.IdleNs = 0, 0, 0 // as they were when it was left out
 		}

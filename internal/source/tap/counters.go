@@ -36,6 +36,8 @@ type tally struct {
 	nodes    []string // addresses, in the order of their numbers
 	ops      map[uint16]nodeOp
 	hists    map[uint32]*kernelHist
+	// of operations and their calls
+	operations map[uint32]*kernelHist
 	errors   map[kernelErrorKey]uint64
 	dropped  int
 	taken    int64 // events
@@ -118,6 +120,9 @@ func (t *Tap) count() {
 			}
 			t.histogram(uint32(op)*2+uint32(i), c.node, side+" "+c.name, now)
 		}
+		if t.Side != recording.Server {
+			t.operations(uint32(op)*2, c, now)
+		}
 	}
 }
 
@@ -162,16 +167,29 @@ func (t *Tap) writeFilter() {
 
 // histogram writes what one series grew by since the last time.
 func (t *Tap) histogram(key uint32, node, name string, now int64) {
-	if t.counts.histogram(key, &t.tally.hist) != nil {
-		return
+	if t.counts.histogram(key, &t.tally.hist) == nil {
+		t.growth(t.tally.hists, key, node, name, now)
 	}
-	last := t.tally.hists[key]
+}
+
+// operations writes the operations of a command whose threads waited longer than its calls took, and these calls.
+func (t *Tap) operations(key uint32, op nodeOp, now int64) {
+	for i, side := range []string{recording.AwaitedCalls, recording.Operations} {
+		if t.counts.operations(key+uint32(i), &t.tally.hist) == nil {
+			t.growth(t.tally.operations, key+uint32(i), op.node, side+" "+op.name, now)
+		}
+	}
+}
+
+// growth writes what the histogram that was just read grew by since the last time.
+func (t *Tap) growth(hists map[uint32]*kernelHist, key uint32, node, name string, now int64) {
+	last := hists[key]
 	if last == nil {
 		if t.tally.hist == (kernelHist{}) {
 			return // this end has seen none: most connections have one end here
 		}
 		last = &kernelHist{}
-		t.tally.hists[key] = last
+		hists[key] = last
 	}
 	h := &t.tally.latencies
 	h.Reset()

@@ -75,6 +75,7 @@ func (t *Tap) pass() (more bool, err error) {
 	}
 	if now-t.told >= int64(unseenEvery) {
 		t.writeUnseen() // a watch may be killed
+		t.writeWaits()
 		t.told = now
 	}
 	return more, nil
@@ -96,6 +97,7 @@ func (t *Tap) finish() error {
 	t.endHookCost()
 	t.ongoing()
 	t.recorder.waitLimit.report(t.Options)
+	t.writeWaits()
 	t.recorder.settle(endOfWatch)
 	t.count()
 	t.writeUnseen()

@@ -27,6 +27,9 @@ const (
 	evCollection = kernelEventTypeEV_COLLECTION
 	evProgram    = kernelEventTypeEV_PROGRAM
 
+	evOperation  = kernelEventTypeEV_OPERATION
+	evNotDialled = kernelEventTypeEV_NOT_DIALLED
+
 	flagSampled = kernelCallFlagF_SAMPLED
 	flagMerged  = kernelCallFlagF_MERGED
 	flagFresh   = kernelCallFlagF_FRESH
@@ -80,6 +83,10 @@ func (t *Tap) take(raw []byte) {
 		dispatch(raw, t.collection)
 	case evProgram:
 		dispatch(raw, t.recorder.program)
+	case evOperation:
+		dispatch(raw, t.recorder.operation)
+	case evNotDialled:
+		dispatch(raw, t.recorder.notDialled)
 	}
 }
 

@@ -28,7 +28,8 @@ const maxHandshakeOps = 16
 
 // followHandshake follows the first calls of a connection. An end that does not report each of them, such as a client's
 // whose server's end parses for both, has no handshake to report.
-func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end int64) {
+func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, c recording.Call) {
+	start, end := c.StartNs, c.EndNs
 	h := r.handshakes[e.Conn]
 	if h == nil {
 		return
@@ -59,6 +60,7 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, start, end i
 		return
 	}
 	delete(r.handshakes, e.Conn)
+	r.wantedBefore(h, c, max(ready, h.from+h.dialNs))
 	p := r.clients[h.client]
 	rest := max(start-max(ready, h.from+h.dialNs), 1)
 	r.Sink.Event(recording.Event{

@@ -120,6 +120,26 @@ const (
 	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
 
+type kernelCaller struct {
+	_       structs.HostLayout
+	Began   uint64
+	Ran     uint64
+	Asked   uint64
+	Waits   kernelWaits
+	SleptNs uint64
+	TimerNs uint64
+	Print   uint64
+	Last    kernelLastCall
+	Asks    uint32
+	Helped  uint32
+	Loop    uint8
+	Away    uint8
+	Why     uint8
+	Dials   uint8
+	Own     uint8
+	Unused  [3]uint8
+}
+
 type kernelClocks struct {
 	_  structs.HostLayout
 	Ns [5]uint64
@@ -184,6 +204,7 @@ type kernelConn struct {
 	ErrorName    [2]uint64
 	Memo         [2]uint64
 	MemoSub      uint64
+	Print        uint64
 	Published    uint64
 	PeerClosed   uint64
 	PeerIdleNs   uint64
@@ -448,6 +469,13 @@ const (
 	kernelCounterC_MAX            kernelCounter = 37
 )
 
+type kernelDial struct {
+	_    structs.HostLayout
+	From uint64
+	Tid  uint32
+	Tgid uint32
+}
+
 type kernelDnsEvent struct {
 	_      structs.HostLayout
 	Type   kernelEventType
@@ -480,18 +508,20 @@ type kernelErrorKey struct {
 type kernelEventType uint8
 
 const (
-	kernelEventTypeEV_CALL       kernelEventType = 1
-	kernelEventTypeEV_ACTIVITY   kernelEventType = 2
-	kernelEventTypeEV_OFFCPU     kernelEventType = 3
-	kernelEventTypeEV_OPEN       kernelEventType = 4
-	kernelEventTypeEV_CLOSE      kernelEventType = 5
-	kernelEventTypeEV_STATUS     kernelEventType = 6
-	kernelEventTypeEV_RETRANS    kernelEventType = 7
-	kernelEventTypeEV_FUNCTION   kernelEventType = 8
-	kernelEventTypeEV_ACKED      kernelEventType = 9
-	kernelEventTypeEV_DNS        kernelEventType = 10
-	kernelEventTypeEV_COLLECTION kernelEventType = 11
-	kernelEventTypeEV_PROGRAM    kernelEventType = 12
+	kernelEventTypeEV_CALL        kernelEventType = 1
+	kernelEventTypeEV_ACTIVITY    kernelEventType = 2
+	kernelEventTypeEV_OFFCPU      kernelEventType = 3
+	kernelEventTypeEV_OPEN        kernelEventType = 4
+	kernelEventTypeEV_CLOSE       kernelEventType = 5
+	kernelEventTypeEV_STATUS      kernelEventType = 6
+	kernelEventTypeEV_RETRANS     kernelEventType = 7
+	kernelEventTypeEV_FUNCTION    kernelEventType = 8
+	kernelEventTypeEV_ACKED       kernelEventType = 9
+	kernelEventTypeEV_DNS         kernelEventType = 10
+	kernelEventTypeEV_COLLECTION  kernelEventType = 11
+	kernelEventTypeEV_PROGRAM     kernelEventType = 12
+	kernelEventTypeEV_OPERATION   kernelEventType = 13
+	kernelEventTypeEV_NOT_DIALLED kernelEventType = 14
 )
 
 type kernelFunctionEvent struct {
@@ -517,6 +547,16 @@ const (
 	kernelHistSizeHIST_BITS kernelHistSize = 5
 	kernelHistSizeHIST      kernelHistSize = 1024
 )
+
+type kernelLastCall struct {
+	_      structs.HostLayout
+	From   uint64
+	To     uint64
+	Print  uint64
+	Addr   kernelAddr
+	Op     uint32
+	Unused uint32
+}
 
 type kernelLimit int32
 
@@ -552,6 +592,23 @@ type kernelNodeKey struct {
 	Addr [16]uint8
 	Id   uint32
 	Net  uint32
+}
+
+type kernelNotDialledEvent struct {
+	_       structs.HostLayout
+	Type    kernelEventType
+	Unused  [3]uint8
+	Tid     uint32
+	Tgid    uint32
+	Family  uint16
+	Rport   uint16
+	Error   uint16
+	Unused2 uint16
+	Raddr   [16]uint8
+	_       [4]byte
+	From    uint64
+	To      uint64
+	Comm    [16]uint8
 }
 
 type kernelObserver uint32
@@ -603,6 +660,20 @@ type kernelOpenFile struct {
 	Name   [34]uint8
 }
 
+type kernelOperationEvent struct {
+	_        structs.HostLayout
+	Type     kernelEventType
+	Unused   [3]uint8
+	Tid      uint32
+	Tgid     uint32
+	LoopTid  uint32
+	From     uint64
+	To       uint64
+	Call     kernelLastCall
+	Comm     [16]uint8
+	LoopComm [16]uint8
+}
+
 type kernelPair struct {
 	_            structs.HostLayout
 	SeqFrom      uint32
@@ -623,6 +694,7 @@ type kernelPair struct {
 	Settled      uint32
 	RequestedSeq uint32
 	RepBytes     uint64
+	Print        uint64
 	ReqBytes     uint32
 	Calls        uint32
 	NoCalls      uint32
@@ -657,6 +729,14 @@ const (
 	kernelPortUsePORT_LEFT_OUT  kernelPortUse = 2
 )
 
+type kernelProcessWaits struct {
+	_       structs.HostLayout
+	Threads uint64
+	Ns      uint64
+	Clk     kernelClocks
+	Waits   kernelWaits
+}
+
 type kernelProgramEvent struct {
 	_      structs.HostLayout
 	Type   kernelEventType
@@ -666,6 +746,20 @@ type kernelProgramEvent struct {
 	Comm   [16]uint8
 	Args   [256]uint8
 }
+
+type kernelReason uint8
+
+const (
+	kernelReasonFOR_REDIS   kernelReason = 0
+	kernelReasonFOR_LOOP    kernelReason = 1
+	kernelReasonFOR_DIAL    kernelReason = 2
+	kernelReasonFOR_LOCK    kernelReason = 3
+	kernelReasonFOR_TIMER   kernelReason = 4
+	kernelReasonFOR_EVENTS  kernelReason = 5
+	kernelReasonFOR_OTHERS  kernelReason = 6
+	kernelReasonREASONS     kernelReason = 7
+	kernelReasonREASON_MASK kernelReason = 7
+)
 
 type kernelRetransEvent struct {
 	_       structs.HostLayout
@@ -751,6 +845,7 @@ type kernelThread struct {
 	Slept    uint64
 	Woken    uint64
 	Wakes    uint64
+	Caller   kernelCaller
 	Clk      kernelClocks
 	Tid      uint32
 	Tgid     uint32
@@ -830,12 +925,22 @@ type kernelTlsParser struct {
 	Token    [96]uint8
 }
 
+type kernelWaits struct {
+	_       structs.HostLayout
+	Ns      [8]uint64
+	Polls   uint64
+	PollsNs uint64
+	PollOp  uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	kernelMapConns               = "conns"
 	kernelMapCounters            = "counters"
+	kernelMapDials               = "dials"
+	kernelMapEndedWaits          = "ended_waits"
 	kernelMapEnds                = "ends"
 	kernelMapErrors              = "errors"
 	kernelMapEvents              = "events"
@@ -845,6 +950,7 @@ const (
 	kernelMapHists               = "hists"
 	kernelMapNodes               = "nodes"
 	kernelMapObservers           = "observers"
+	kernelMapOperations          = "operations"
 	kernelMapOps                 = "ops"
 	kernelMapOwnSockets          = "own_sockets"
 	kernelMapPairSlots           = "pair_slots"
@@ -853,6 +959,7 @@ const (
 	kernelMapScratches           = "scratches"
 	kernelMapTasks               = "tasks"
 	kernelMapThreads             = "threads"
+	kernelMapThreadsCall         = "threads_call"
 	kernelMapTlsParsers          = "tls_parsers"
 	kernelMapToldPrograms        = "told_programs"
 	kernelProgOnAck              = "on_ack"
@@ -892,10 +999,14 @@ const (
 	kernelVarKeepFunctionEvent   = "keep_function_event"
 	kernelVarKeepHistSize        = "keep_hist_size"
 	kernelVarKeepLimit           = "keep_limit"
+	kernelVarKeepNotDialledEvent = "keep_not_dialled_event"
 	kernelVarKeepObserver        = "keep_observer"
 	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
+	kernelVarKeepOperationEvent  = "keep_operation_event"
 	kernelVarKeepPortUse         = "keep_port_use"
+	kernelVarKeepProcessWaits    = "keep_process_waits"
 	kernelVarKeepProgramEvent    = "keep_program_event"
+	kernelVarKeepReason          = "keep_reason"
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
@@ -905,9 +1016,11 @@ const (
 	kernelVarMaxPairs            = "max_pairs"
 	kernelVarMaxThreads          = "max_threads"
 	kernelVarMinActivityNs       = "min_activity_ns"
+	kernelVarMinAwayNs           = "min_away_ns"
 	kernelVarMinOffcpuNs         = "min_offcpu_ns"
 	kernelVarNoPair              = "no_pair"
 	kernelVarNoTlsParser         = "no_tls_parser"
+	kernelVarNoWaits             = "no_waits"
 	kernelVarPidNamespace        = "pid_namespace"
 	kernelVarSampleBurst         = "sample_burst"
 	kernelVarSamplePerTick       = "sample_per_tick"
@@ -992,6 +1105,8 @@ type kernelProgramSpecs struct {
 type kernelMapSpecs struct {
 	Conns        *ebpf.MapSpec `ebpf:"conns"`
 	Counters     *ebpf.MapSpec `ebpf:"counters"`
+	Dials        *ebpf.MapSpec `ebpf:"dials"`
+	EndedWaits   *ebpf.MapSpec `ebpf:"ended_waits"`
 	Ends         *ebpf.MapSpec `ebpf:"ends"`
 	Errors       *ebpf.MapSpec `ebpf:"errors"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
@@ -1001,6 +1116,7 @@ type kernelMapSpecs struct {
 	Hists        *ebpf.MapSpec `ebpf:"hists"`
 	Nodes        *ebpf.MapSpec `ebpf:"nodes"`
 	Observers    *ebpf.MapSpec `ebpf:"observers"`
+	Operations   *ebpf.MapSpec `ebpf:"operations"`
 	Ops          *ebpf.MapSpec `ebpf:"ops"`
 	OwnSockets   *ebpf.MapSpec `ebpf:"own_sockets"`
 	PairSlots    *ebpf.MapSpec `ebpf:"pair_slots"`
@@ -1009,6 +1125,7 @@ type kernelMapSpecs struct {
 	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
 	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
 	Threads      *ebpf.MapSpec `ebpf:"threads"`
+	ThreadsCall  *ebpf.MapSpec `ebpf:"threads_call"`
 	TlsParsers   *ebpf.MapSpec `ebpf:"tls_parsers"`
 	ToldPrograms *ebpf.MapSpec `ebpf:"told_programs"`
 }
@@ -1030,10 +1147,14 @@ type kernelVariableSpecs struct {
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
+	KeepNotDialledEvent *ebpf.VariableSpec `ebpf:"keep_not_dialled_event"`
 	KeepObserver        *ebpf.VariableSpec `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
+	KeepOperationEvent  *ebpf.VariableSpec `ebpf:"keep_operation_event"`
 	KeepPortUse         *ebpf.VariableSpec `ebpf:"keep_port_use"`
+	KeepProcessWaits    *ebpf.VariableSpec `ebpf:"keep_process_waits"`
 	KeepProgramEvent    *ebpf.VariableSpec `ebpf:"keep_program_event"`
+	KeepReason          *ebpf.VariableSpec `ebpf:"keep_reason"`
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
@@ -1043,9 +1164,11 @@ type kernelVariableSpecs struct {
 	MaxPairs            *ebpf.VariableSpec `ebpf:"max_pairs"`
 	MaxThreads          *ebpf.VariableSpec `ebpf:"max_threads"`
 	MinActivityNs       *ebpf.VariableSpec `ebpf:"min_activity_ns"`
+	MinAwayNs           *ebpf.VariableSpec `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
+	NoWaits             *ebpf.VariableSpec `ebpf:"no_waits"`
 	PidNamespace        *ebpf.VariableSpec `ebpf:"pid_namespace"`
 	SampleBurst         *ebpf.VariableSpec `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.VariableSpec `ebpf:"sample_per_tick"`
@@ -1078,6 +1201,8 @@ func (o *kernelObjects) Close() error {
 type kernelMaps struct {
 	Conns        *ebpf.Map `ebpf:"conns"`
 	Counters     *ebpf.Map `ebpf:"counters"`
+	Dials        *ebpf.Map `ebpf:"dials"`
+	EndedWaits   *ebpf.Map `ebpf:"ended_waits"`
 	Ends         *ebpf.Map `ebpf:"ends"`
 	Errors       *ebpf.Map `ebpf:"errors"`
 	Events       *ebpf.Map `ebpf:"events"`
@@ -1087,6 +1212,7 @@ type kernelMaps struct {
 	Hists        *ebpf.Map `ebpf:"hists"`
 	Nodes        *ebpf.Map `ebpf:"nodes"`
 	Observers    *ebpf.Map `ebpf:"observers"`
+	Operations   *ebpf.Map `ebpf:"operations"`
 	Ops          *ebpf.Map `ebpf:"ops"`
 	OwnSockets   *ebpf.Map `ebpf:"own_sockets"`
 	PairSlots    *ebpf.Map `ebpf:"pair_slots"`
@@ -1095,6 +1221,7 @@ type kernelMaps struct {
 	Scratches    *ebpf.Map `ebpf:"scratches"`
 	Tasks        *ebpf.Map `ebpf:"tasks"`
 	Threads      *ebpf.Map `ebpf:"threads"`
+	ThreadsCall  *ebpf.Map `ebpf:"threads_call"`
 	TlsParsers   *ebpf.Map `ebpf:"tls_parsers"`
 	ToldPrograms *ebpf.Map `ebpf:"told_programs"`
 }
@@ -1103,6 +1230,8 @@ func (m *kernelMaps) Close() error {
 	return _KernelClose(
 		m.Conns,
 		m.Counters,
+		m.Dials,
+		m.EndedWaits,
 		m.Ends,
 		m.Errors,
 		m.Events,
@@ -1112,6 +1241,7 @@ func (m *kernelMaps) Close() error {
 		m.Hists,
 		m.Nodes,
 		m.Observers,
+		m.Operations,
 		m.Ops,
 		m.OwnSockets,
 		m.PairSlots,
@@ -1120,6 +1250,7 @@ func (m *kernelMaps) Close() error {
 		m.Scratches,
 		m.Tasks,
 		m.Threads,
+		m.ThreadsCall,
 		m.TlsParsers,
 		m.ToldPrograms,
 	)
@@ -1142,10 +1273,14 @@ type kernelVariables struct {
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
 	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`
+	KeepNotDialledEvent *ebpf.Variable `ebpf:"keep_not_dialled_event"`
 	KeepObserver        *ebpf.Variable `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
+	KeepOperationEvent  *ebpf.Variable `ebpf:"keep_operation_event"`
 	KeepPortUse         *ebpf.Variable `ebpf:"keep_port_use"`
+	KeepProcessWaits    *ebpf.Variable `ebpf:"keep_process_waits"`
 	KeepProgramEvent    *ebpf.Variable `ebpf:"keep_program_event"`
+	KeepReason          *ebpf.Variable `ebpf:"keep_reason"`
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
@@ -1155,9 +1290,11 @@ type kernelVariables struct {
 	MaxPairs            *ebpf.Variable `ebpf:"max_pairs"`
 	MaxThreads          *ebpf.Variable `ebpf:"max_threads"`
 	MinActivityNs       *ebpf.Variable `ebpf:"min_activity_ns"`
+	MinAwayNs           *ebpf.Variable `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
+	NoWaits             *ebpf.Variable `ebpf:"no_waits"`
 	PidNamespace        *ebpf.Variable `ebpf:"pid_namespace"`
 	SampleBurst         *ebpf.Variable `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.Variable `ebpf:"sample_per_tick"`

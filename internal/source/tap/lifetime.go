@@ -105,6 +105,7 @@ func Load(o Options, nodes int) (*Tap, error) {
 func (t *Tap) Watch(nodes []Node) (err error) {
 	l := t.kernel
 	t.follows(nodes)
+	t.recorder.onCaller = t.callsByThread
 	t.recorder.onUnread, t.recorder.onTLS = t.watchCollections, t.watchPlaintext
 	t.recorder.onRemoteClient, t.recorder.onParsedClient = t.watchAcks, t.watchSends
 	t.recorder.onDropped = t.collections.drop
@@ -148,7 +149,7 @@ func (t *Tap) follows(nodes []Node) {
 	t.Nodes = slices.Clone(nodes)
 	t.tally = tally{
 		counters: make([]uint64, len(t.kernel.counters)), hists: map[uint32]*kernelHist{},
-		nodes: addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, errors: map[kernelErrorKey]uint64{},
+		operations: map[uint32]*kernelHist{}, nodes: addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, errors: map[kernelErrorKey]uint64{},
 	}
 	t.recorder = newRecorder(t.Options, t.time, t.opOf)
 }

@@ -123,7 +123,7 @@ func specWith(c constants) (*ebpf.CollectionSpec, error) {
 		}
 	}
 	if n, ok := c[kernelVarMaxOps].(uint32); ok {
-		spec.Maps[kernelMapHists].MaxEntries = 2 * n
+		spec.Maps[kernelMapHists].MaxEntries, spec.Maps[kernelMapOperations].MaxEntries = 2*n, 2*n
 	}
 	return spec, nil
 }

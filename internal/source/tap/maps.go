@@ -15,6 +15,8 @@ import (
 type counts interface {
 	counter(number int) (uint64, error)
 	histogram(key uint32, of *kernelHist) error
+	operations(key uint32, of *kernelHist) error
+	eachEnded(yield func(pid uint32, w *kernelProcessWaits))
 	eachOp(yield func(kernelOpKey, uint32))
 	eachError(yield func(kernelErrorKey, uint64))
 	eachThread(yield func(*kernelThread))
@@ -57,6 +59,18 @@ func (m *mapReader) histogram(key uint32, of *kernelHist) error {
 		}
 	}
 	return nil
+}
+
+func (m *mapReader) operations(key uint32, of *kernelHist) error {
+	return m.maps[kernelMapOperations].Lookup(key, of)
+}
+
+func (m *mapReader) eachEnded(yield func(pid uint32, w *kernelProcessWaits)) {
+	var pid uint32
+	var w kernelProcessWaits
+	for it := m.maps[kernelMapEndedWaits].Iterate(); it.Next(&pid, &w); {
+		yield(pid, &w)
+	}
 }
 
 func (m *mapReader) eachOp(yield func(kernelOpKey, uint32)) {

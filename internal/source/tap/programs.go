@@ -56,6 +56,9 @@ func (r *recorder) learnProgram(pid uint32, told hostfs.Program, uid int) {
 		return
 	}
 	r.programs.names[pid] = p.Name
+	if r.onCaller != nil {
+		r.onCaller(pid)
+	}
 	r.Sink.Snapshot(recording.Snapshot{
 		TimeNs: r.Clock.Now(), Source: recording.SourceTap,
 		Subject: recording.ProcessPrefix + strconv.Itoa(int(pid)), Name: recording.SnapshotProgram,

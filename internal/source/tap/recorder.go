@@ -52,6 +52,10 @@ type recorder struct {
 	remoteCallers
 
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
+	failedDials map[uint32]*failedDials    // by thread
+	dialledLate map[clientEnd]*failedDials // dials before that of a connection
+
+	onCaller       func(pid uint32)                        // a process calls that was not known
 	onUnread       func(pid uint32)                        // a client process leaves replies unread for long
 	onTLS          func(a *kernelAddr, pid uint32, n Node) // a process speaks TLS with a node, or as one
 	onRemoteClient func()                                  // there is a client on another host; called once
@@ -82,6 +86,7 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{}, ordered: map[uint64]bool{},
 		observers:   map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
+		failedDials: map[uint32]*failedDials{}, dialledLate: map[clientEnd]*failedDials{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
 		remoteCallers: remoteCallers{map[uint64]uint64{}, map[remoteHost]int64{}, map[remoteHost]bool{}},

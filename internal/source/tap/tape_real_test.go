@@ -230,7 +230,12 @@ func (c *tapedCounts) eachError(yield func(kernelErrorKey, uint64)) {
 	})
 }
 
+func (c *tapedCounts) operations(key uint32, of *kernelHist) error { return c.counts.operations(key, of) }
+
+func (c *tapedCounts) eachEnded(yield func(uint32, *kernelProcessWaits)) { c.counts.eachEnded(yield) }
+
 func (c *tapedCounts) eachThread(yield func(*kernelThread)) {
+	c.to.tape.Threads = nil
 	c.counts.eachThread(func(th *kernelThread) {
 		c.to.tape.Threads = append(c.to.tape.Threads, bytesOf(th))
 		yield(th)

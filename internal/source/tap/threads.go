@@ -178,6 +178,9 @@ func (t *Tap) ongoing() {
 
 // offCPU records a wait of a thread.
 func (r *recorder) offCPU(e *kernelOffcpuEvent) {
+	if e.State == asleep {
+		r.elsewhere(e)
+	}
 	if e.State >= asleep {
 		return
 	}

@@ -73,32 +73,13 @@ __noinline int op_of(struct conn *c)
 	return op;
 }
 
-/* log2u is the position of the highest bit. */
-static __always_inline u32 log2u(u64 v)
-{
-	u32 r = 0;
-	if (v >> 32) { v >>= 32; r += 32; }
-	if (v >> 16) { v >>= 16; r += 16; }
-	if (v >> 8) { v >>= 8; r += 8; }
-	if (v >> 4) { v >>= 4; r += 4; }
-	if (v >> 2) { v >>= 2; r += 2; }
-	return r + (v >> 1);
-}
-
 __noinline int add_latency(u32 op, u32 role, u64 ns, u32 n)
 {
 	u32 key = op * 2 + (role == CLIENT);
 	struct hist *h = bpf_map_lookup_elem(&hists, &key);
 	if (!h)
 		return 0;
-	u32 i = ns;
-	if (ns >= 1 << HIST_BITS) {
-		u32 e = log2u(ns);
-		i = ((e - HIST_BITS + 1) << HIST_BITS) + ((ns >> (e - HIST_BITS)) & ((1 << HIST_BITS) - 1));
-	}
-	if (i >= HIST)
-		i = HIST - 1;
-	h->n[i] += n;
+	h->n[hist_step(ns)] += n;
 	return 0;
 }
 
@@ -301,25 +282,6 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	return 0;
 }
 
-/* take_token limits the rate of reports, and keeps `leave` tokens for others. */
-static __always_inline bool take_token(u64 now, u32 leave)
-{
-	u32 zero = 0;
-	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
-	if (!w)
-		return false;
-	u64 tick = now >> TICK_SHIFT, gone = tick - w->filled;
-	if (gone) {
-		u64 tokens = gone > slow_burst ? slow_burst : w->tokens + gone * slow_per_tick;
-		w->tokens = tokens > slow_burst ? slow_burst : tokens;
-		w->filled = tick;
-	}
-	if (w->tokens <= leave)
-		return false;
-	w->tokens--;
-	return true;
-}
-
 /* may_report limits how many slow calls are reported: where all are slow, a part of them shows as much. The rest is
  * counted. */
 static __always_inline bool may_report(u64 now)
@@ -488,6 +450,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	pair->calls = c->calls;
 	pair->no_calls = c->no_calls;
 	pair->tls = c->tls;
+	pair->print = c->print;
 	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_TIME);
 	read_clocks(pair->slot, f->now, &pair->clk_client);
 	struct activity_end *end = end_of(t, b, f->now);
@@ -587,12 +550,40 @@ static __always_inline bool is_new(struct conn *c)
 	return c->opened && c->calls <= HANDSHAKE_CALLS;
 }
 
+/* read_reply: a client's thread has read the reply to a call. The sleep before that was for Redis, as far as the call
+ * was under way. */
+static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op, u64 from, u64 now, u64 print)
+{
+	struct caller *k = &t->caller;
+	u64 slept = k->ran > from ? k->ran - from : 0;
+	if (slept > k->slept_ns)
+		slept = k->slept_ns;
+	u32 why = k->why;
+	if (slept && (why == FOR_EVENTS || why == FOR_OTHERS)) {
+		k->waits.ns[why & REASON_MASK] -= slept;
+		k->waits.ns[FOR_REDIS] += slept;
+		k->slept_ns = 0;
+	}
+	if (!k->loop) {
+		called(k, print, op);
+		return;
+	}
+	k->last.from = from;
+	k->last.to = now;
+	k->last.op = op;
+	k->last.print = print;
+	fill_addr(&k->last.addr, c);
+}
+
 /* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow, or changes the
  * server. */
 static __always_inline void pop_usual(struct conn *c, struct feed *f, struct pending *p, u64 ns, u32 seq)
 {
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 	add_latency(p->op, c->role, ns, 1);
+	struct thread *t = c->role == CLIENT ? thread_of(f->slot) : NULL;
+	if (t)
+		read_reply(c, t, p->op, p->start, f->now, c->print);
 	if (ns >= slow_ns) {
 		if (may_report(f->now))
 			report_call(c, f, c->head, 0, seq);

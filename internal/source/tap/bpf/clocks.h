@@ -94,10 +94,9 @@ static __always_inline void take_ends(struct thread *t)
 		t->ends = __sync_fetch_and_add(&g->next_ends, 1) + 1;
 }
 
-/* current_thread gives the clocks of the running thread, and starts them if there are none. */
-static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, bool server)
+/* clocks_for gives the clocks of a thread, and starts them if there are none. */
+static __always_inline struct thread *clocks_for(struct task_struct *task, u64 now, u32 *slot_out, bool server)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	u32 *slot = bpf_task_storage_get(&tasks, task, 0, 0);
 	if (!slot) {
 		u32 fresh = new_slot();
@@ -111,6 +110,8 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 		t->since = now;
 		t->waking = t->woken = 0;
 		__builtin_memset(&t->clk, 0, sizeof(t->clk));
+		__builtin_memset(&t->caller, 0, sizeof(t->caller));
+		t->caller.began = now;
 		t->pid = task->pid;
 		t->tid = shown_tid_of(task);
 		t->tgid = shown_tgid_of(task);
@@ -129,6 +130,11 @@ static __always_inline struct thread *current_thread(u64 now, u32 *slot_out, boo
 	}
 	*slot_out = *slot;
 	return thread_of(*slot);
+}
+
+static __always_inline struct thread *current_thread(u64 now, u32 *slot, bool server)
+{
+	return clocks_for(bpf_get_current_task_btf(), now, slot, server);
 }
 
 enum {
@@ -264,6 +270,65 @@ static __noinline int note_file(struct thread *t, struct task_struct *task)
 	return 0;
 }
 
+/* reason_of is what a client's thread that falls asleep waits for, by its system call. What it turns out to have waited
+ * for is known when it has been woken: see wakes and read_reply. */
+static __always_inline enum reason reason_of(struct caller *c, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	switch ((int)REG_NR(regs)) {
+	case NR_epoll_wait:
+	case NR_epoll_pwait:
+	case NR_epoll_pwait2:
+		c->loop = 1;
+		return FOR_EVENTS;
+	case NR_poll:
+	case NR_ppoll:
+		if (!REG_ARG2(regs))
+			return FOR_TIMER;
+		/* fall through */
+	case NR_select:
+	case NR_pselect6:
+	case NR_accept:
+	case NR_accept4:
+		return c->dials ? FOR_DIAL : FOR_EVENTS;
+	case NR_nanosleep:
+	case NR_clock_nanosleep:
+	case NR_futex:
+		return FOR_TIMER; /* unless another thread wakes it */
+	case NR_connect:
+		return FOR_DIAL;
+	}
+	return FOR_OTHERS;
+}
+
+/* falls_asleep notes why a client's thread sleeps. */
+static __always_inline void falls_asleep(struct thread *t, struct task_struct *task)
+{
+	struct caller *c = &t->caller;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	c->why = reason_of(c, task);
+	c->dials = c->own = 0;
+	c->away = c->loop && c->why != FOR_EVENTS;
+	t->syscall = REG_NR(regs);
+	t->arg = REG_SYS1(regs);
+	if (c->away)
+		note_file(t, task);
+}
+
+/* has_slept adds a sleep of a client's thread to its reason. */
+static __always_inline void has_slept(struct thread *t, u64 ns, u64 now)
+{
+	struct caller *c = &t->caller;
+	u32 why = c->why;
+	if (why == FOR_TIMER && c->own)
+		c->why = why = FOR_LOCK;
+	c->waits.ns[why & REASON_MASK] += ns;
+	if (why == FOR_TIMER)
+		c->timer_ns += ns;
+	c->slept_ns = ns;
+	c->ran = now;
+}
+
 static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u32 prev_state, u64 now)
 {
 	u32 slot;
@@ -271,6 +336,8 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 	if (!t)
 		return;
 	u32 state = state_of(prev, preempt, prev_state);
+	if (state == ASLEEP && !t->server)
+		falls_asleep(t, prev);
 	if (state == ASLEEP && held_up(t, prev))
 		state = BLOCKED;
 	if (state == BLOCKED) {
@@ -305,6 +372,8 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 	 * was on its way there: on_waking saw it on the CPU still. All since then is a wait for the CPU. */
 	if (was == ASLEEP) {
 		u64 woken = t->waking > since ? t->waking : since;
+		if (!t->server)
+			has_slept(t, woken - since, woken);
 		enter(t, RUNNABLE, woken);
 		was = RUNNABLE;
 		since = woken;
@@ -346,16 +415,125 @@ static __always_inline bool in_futex(struct task_struct *t)
 	return (int)REG_NR(regs) == NR_futex;
 }
 
-/* notes that the current thread wakes another one of its process, which it may have a reply for. */
-static __always_inline void wakes(struct task_struct *task)
+/* at_one_futex: a thread wakes those that sleep at a futex, and another one does. */
+static __always_inline bool at_one_futex(struct task_struct *waker, struct task_struct *sleeper)
+{
+	struct pt_regs *a = (struct pt_regs *)bpf_task_pt_regs(waker), *b = (struct pt_regs *)bpf_task_pt_regs(sleeper);
+	return (int)REG_NR(a) == NR_futex && REG_SYS1(a) == REG_SYS1(b);
+}
+
+/* awaits_events: a client's thread is in epoll, and waits for whatever comes first. */
+static __always_inline bool awaits_events(struct thread *t)
+{
+	return !t->server && t->state == ASLEEP && t->caller.loop && !t->caller.away;
+}
+
+/* A thread that calls may have another one send its request and read its reply (Netty's event loops): it wakes that
+ * one and sleeps until that one wakes it. A worker that such a loop has something to do for sleeps, too; but it does
+ * not ask. Where the loop is elsewhere it cannot be seen who asks: then those do that mostly do. */
+static __always_inline bool has_asked(struct caller *c)
+{
+	return c->asked > c->ran || 2 * c->asks >= c->helped;
+}
+
+/* add_operation has an operation counted for the time that its thread slept, and its call no more. */
+static __always_inline void add_operation(u32 op, u64 call_ns, u64 ns)
+{
+	u32 key = op * 2;
+	struct hist *calls = bpf_map_lookup_elem(&operations, &key);
+	key++;
+	struct hist *all = bpf_map_lookup_elem(&operations, &key);
+	if (!calls || !all)
+		return;
+	__sync_fetch_and_add(&calls->n[hist_step(call_ns)], 1);
+	__sync_fetch_and_add(&all->n[hist_step(ns)], 1);
+}
+
+/* called notes that the call of a thread is over. What it slept by itself since the one before, if the request was the
+ * same, was the pause of a poll. */
+static __always_inline void called(struct caller *c, u64 print, u32 op)
+{
+	if (print && print == c->print && c->timer_ns) {
+		c->waits.polls++;
+		c->waits.polls_ns += c->timer_ns;
+		c->waits.poll_op = op;
+	}
+	c->print = print;
+	c->timer_ns = 0;
+}
+
+/* helps: a loop that has read a reply ends the sleep of a thread of its process, which began at since. */
+static __noinline int helps(struct thread *loop, struct thread *t, struct task_struct *task, u64 now)
+{
+	if (!loop || !t)
+		return 0;
+	struct caller *c = &t->caller;
+	struct last_call *call = &loop->caller.last;
+	u64 since = t->since, from = call->from > since ? call->from : since;
+	u32 tgid = t->tgid;
+	c->helped++;
+	if (t->state != ASLEEP || !has_asked(c) || call->to <= since || !bpf_map_lookup_elem(&threads_call, &tgid))
+		return 0;
+	c->why = FOR_LOOP;
+	if (call->to > from) { /* has_slept adds all to FOR_LOOP */
+		c->waits.ns[FOR_REDIS] += call->to - from;
+		c->waits.ns[FOR_LOOP] -= call->to - from;
+	}
+	called(c, call->print, call->op);
+	u64 ns = now - since, call_ns = call->to - call->from;
+	if (ns <= call_ns)
+		return 0;
+	add_operation(call->op, call_ns, ns);
+	if (ns < slow_ns || call_ns >= slow_ns || !take_token(now, slow_burst / 2))
+		return 0;
+	struct operation_event *e = reserve(struct operation_event);
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_OPERATION;
+	e->tid = t->tid;
+	e->tgid = tgid;
+	e->loop_tid = loop->tid;
+	e->from = since;
+	e->to = now;
+	e->call = *call;
+	__builtin_memcpy(e->comm, task->comm, 16);
+	bpf_get_current_comm(e->loop_comm, 16);
+	submit(e);
+	return 0;
+}
+
+/* wakes notes that the current thread wakes another one of its process, which it may have a reply for. */
+static __always_inline void wakes(struct task_struct *task, struct thread *sleeper, u64 now)
 {
 	struct task_struct *by = bpf_get_current_task_btf();
 	u32 slot;
-	if (by->tgid != task->tgid || !in_futex(task))
+	if (by->tgid != task->tgid)
 		return;
 	struct thread *t = watched(by, &slot);
-	if (t && !t->server)
+	if (t && t->server)
+		return;
+	if (sleeper && awaits_events(sleeper)) {
+		if (t) {
+			t->caller.asks++;
+			t->caller.asked = now;
+		}
+		return;
+	}
+	if (!in_futex(task))
+		return;
+	if (t)
 		t->wakes |= 1ull << (task->pid & 63);
+	if (!at_one_futex(by, task)) /* a timer ends a sleep whatever thread runs then */
+		return;
+	if (sleeper)
+		sleeper->caller.own = 1;
+	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.ran)
+		return;
+	if (!sleeper) /* its sleeps are known from now on */
+		clocks_for(task, now, &slot, false);
+	else if (!sleeper->server)
+		helps(t, sleeper, task, now);
 }
 
 /* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */
@@ -363,11 +541,11 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
 	u32 slot;
-	wakes(task);
+	u64 now = monotonic_ns();
 	struct thread *t = watched(task, &slot);
+	wakes(task, t, now);
 	if (!t)
 		return 0;
-	u64 now = monotonic_ns();
 	u32 state = t->state;
 	if (state == BLOCKED || state == FROZEN) {
 		u64 since = t->since;
@@ -378,11 +556,40 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (state == ON_CPU && task->on_rq)
 		return 0; /* it was about to sleep, and will not */
 	t->waking = now; /* accounted when it runs; see read_clocks */
+	if (state == ASLEEP && t->caller.away && now - t->since >= min_away_ns && take_token(now, slow_burst / 2))
+		report_offcpu(t, task, t->caller.own ? bpf_get_current_task_btf() : task, t->since, now);
 	if (state == ASLEEP && !t->server && in_futex(task)) {
 		t->slept = t->since;
 		t->woken = now;
 		t->waker = bpf_get_current_pid_tgid();
 	}
+	return 0;
+}
+
+/* keep_waits adds the waits of a thread that ends to those of its process. */
+static __noinline int keep_waits(struct thread *t, u64 now)
+{
+	if (!t || t->server)
+		return 0;
+	u32 tgid = t->tgid;
+	struct process_waits *sum = bpf_map_lookup_elem(&ended_waits, &tgid);
+	if (!sum) {
+		bpf_map_update_elem(&ended_waits, &tgid, &no_waits, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&ended_waits, &tgid);
+	}
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->threads, 1);
+	__sync_fetch_and_add(&sum->ns, now - t->caller.began);
+	for (int i = 0; i < CLOCKS; i++)
+		__sync_fetch_and_add(&sum->clk.ns[i], t->clk.ns[i]);
+	for (int i = 0; i < REASONS; i++)
+		__sync_fetch_and_add(&sum->waits.ns[i], t->caller.waits.ns[i]);
+	__sync_fetch_and_add(&sum->waits.polls, t->caller.waits.polls);
+	__sync_fetch_and_add(&sum->waits.polls_ns, t->caller.waits.polls_ns);
+	if (t->caller.waits.polls)
+		sum->waits.poll_op = t->caller.waits.poll_op;
+	t->caller.began = 0;
 	return 0;
 }
 
@@ -393,6 +600,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!slot)
 		return 0;
 	u32 s = *slot;
+	keep_waits(thread_of(s), monotonic_ns());
 	bpf_task_storage_delete(&tasks, task);
 	bpf_map_push_elem(&free_threads, &s, 0);
 	return 0;

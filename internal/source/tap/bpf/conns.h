@@ -326,6 +326,49 @@ static __always_inline void peer_closes(struct conn *c, u64 now)
 	c->peer_waiting = c->outstanding;
 }
 
+/* dials: a client's thread sends a SYN. */
+static __always_inline void dials_to(struct dial *d)
+{
+	u32 slot;
+	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
+	if (t && !t->server)
+		t->caller.dials = 1;
+	d->tid = shown_tid();
+	d->tgid = shown_tgid();
+}
+
+/* not_watched follows a dial to a port of a server at an address that is not watched, up to its failure. */
+static __always_inline void not_watched(const struct sock *sk, int oldstate, int newstate, u64 now)
+{
+	u64 key = (u64)sk;
+	if (newstate == TCP_SYN_SENT) {
+		struct dial fresh = {.from = now};
+		dials_to(&fresh);
+		bpf_map_update_elem(&dials, &key, &fresh, 0);
+		return;
+	}
+	struct dial *d = oldstate == TCP_SYN_SENT ? bpf_map_lookup_elem(&dials, &key) : NULL;
+	if (!d)
+		return;
+	struct not_dialled_event *e = newstate == TCP_CLOSE ? reserve(struct not_dialled_event) : NULL;
+	if (e) {
+		struct between at;
+		addresses(sk, &at);
+		__builtin_memset(e, 0, sizeof(*e));
+		e->type = EV_NOT_DIALLED;
+		e->tid = d->tid;
+		e->tgid = d->tgid;
+		e->family = at.family;
+		e->rport = at.rport;
+		e->error = sk->sk_err;
+		__builtin_memcpy(e->raddr, at.raddr, 16);
+		e->from = d->from;
+		e->to = now;
+		submit(e);
+	}
+	bpf_map_delete_elem(&dials, &key);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int newstate)
 {
@@ -337,18 +380,24 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 			return 0;
 		if (newstate == TCP_SYN_SENT && role == CLIENT) {
 			c = create(sk, CLIENT, true, now, C_CONNS_FULL);
-			if (!c)
+			if (!c) {
+				not_watched(sk, oldstate, newstate, now);
 				return 0;
+			}
+			struct dial d;
+			dials_to(&d);
 			c->opened = 0;
 			c->dialled = now;
-			c->tgid = shown_tgid();
-			c->tid = shown_tid();
+			c->tgid = d.tgid;
+			c->tid = d.tid;
 			if (!c->ignore)
 				tell_program(c->tgid);
 		} else if (newstate == TCP_ESTABLISHED && oldstate == TCP_SYN_RECV && role == SERVER) {
 			c = create(sk, SERVER, true, now, C_CONNS_FULL);
 			if (c)
 				report_conn(c, EV_OPEN, 0, now);
+		} else if (role == CLIENT) {
+			not_watched(sk, oldstate, newstate, now);
 		}
 		return 0;
 	}

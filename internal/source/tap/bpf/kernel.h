@@ -240,6 +240,7 @@ enum {
 	NR_poll = 7,
 	NR_select = 23,
 	NR_nanosleep = 35,
+	NR_connect = 42,
 	NR_accept = 43,
 	NR_futex = 202,
 	NR_io_getevents = 208,
@@ -276,6 +277,7 @@ enum {
 	NR_poll = -101, /* there is none of those below -99 */
 	NR_select = -102,
 	NR_nanosleep = 101,
+	NR_connect = 203,
 	NR_accept = 202,
 	NR_futex = 98,
 	NR_io_getevents = 4,

@@ -7,6 +7,7 @@ const volatile u64 slow_ns = 10000000;      /* calls that take this long are rep
 const volatile u64 chain_pause_ns = 100000; /* from a reply to the next request: library, wake-up. Bound: guess. */
 const volatile u64 min_activity_ns = 200000;    /* work of a server that takes this long is reported */
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
+const volatile u64 min_away_ns = 1000000;   /* so do sleeps of clients' event loops elsewhere. Bound: guess. */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
 const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick in the long run (TICK_SHIFT) */
 const volatile u32 sample_burst = 1 << 30;  /* and at once */
@@ -149,6 +150,44 @@ struct {
 	__type(value, u64);
 } observers SEC(".maps");
 
+/* Operations whose threads waited longer than their calls took: the histogram of those calls, and that of the
+ * operations. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OPS * 2);
+	__type(key, u32);
+	__type(value, struct hist);
+} operations SEC(".maps");
+
+/* waits of threads that have ended, by process */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct process_waits);
+} ended_waits SEC(".maps");
+
+/* Processes whose calls are those of their threads, by number as slowpath's /proc has it. Go is none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} threads_call SEC(".maps");
+
+/* Dials to ports of servers at addresses that are not watched, by socket. */
+struct dial {
+	u64 from;
+	u32 tid, tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct dial);
+} dials SEC(".maps");
+
 /* Numbers that all programs share. */
 struct shared {
 	u32 next_thread;
@@ -186,6 +225,8 @@ struct {
 	__type(key, u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+const struct process_waits no_waits;
 
 static __always_inline void count(u32 which, u64 n)
 {
@@ -247,5 +288,47 @@ struct {
 	})
 /* The reader polls on a timer and is not woken, so that the watched thread does not pay for a wake-up. */
 #define submit(e) bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP)
+
+/* take_token limits the rate of reports, and keeps `leave` tokens for others. */
+static __always_inline bool take_token(u64 now, u32 leave)
+{
+	u32 zero = 0;
+	struct scratch *w = bpf_map_lookup_elem(&scratches, &zero);
+	if (!w)
+		return false;
+	u64 tick = now >> TICK_SHIFT, gone = tick - w->filled;
+	if (gone) {
+		u64 tokens = gone > slow_burst ? slow_burst : w->tokens + gone * slow_per_tick;
+		w->tokens = tokens > slow_burst ? slow_burst : tokens;
+		w->filled = tick;
+	}
+	if (w->tokens <= leave)
+		return false;
+	w->tokens--;
+	return true;
+}
+
+/* log2u is the position of the highest bit. */
+static __always_inline u32 log2u(u64 v)
+{
+	u32 r = 0;
+	if (v >> 32) { v >>= 32; r += 32; }
+	if (v >> 16) { v >>= 16; r += 16; }
+	if (v >> 8) { v >>= 8; r += 8; }
+	if (v >> 4) { v >>= 4; r += 4; }
+	if (v >> 2) { v >>= 2; r += 2; }
+	return r + (v >> 1);
+}
+
+/* hist_step is where a histogram counts a time. */
+static __always_inline u32 hist_step(u64 ns)
+{
+	u32 i = ns;
+	if (ns >= 1 << HIST_BITS) {
+		u32 e = log2u(ns);
+		i = ((e - HIST_BITS + 1) << HIST_BITS) + ((ns >> (e - HIST_BITS)) & ((1 << HIST_BITS) - 1));
+	}
+	return i < HIST ? i : HIST - 1;
+}
 
 #endif

@@ -41,6 +41,10 @@ KEEP(struct, function_event);
 KEEP(struct, dns_event);
 KEEP(struct, collection_event);
 KEEP(struct, program_event);
+KEEP(struct, operation_event);
+KEEP(struct, not_dialled_event);
+KEEP(struct, process_waits);
+KEEP(enum, reason);
 KEEP(struct, conn_snapshot);
 KEEP(struct, error_key);
 KEEP(enum, limit);
@@ -186,6 +190,7 @@ static __always_inline void read_requests(struct conn *c, struct thread *t, stru
 		begin_activity(t, c, f->len, f->now);
 	}
 	u32 seq = f->seq + f->len;
+	fingerprint(c, f->len);
 	if (!same_as_before(c, f))
 		requests(c, f);
 	c->requested_seq = seq;
@@ -246,6 +251,9 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now);
 	if (pair->flags & F_NO_TIME)
 		return;
+	struct thread *t = thread_of(slot);
+	if (t)
+		read_reply(c, t, pair->op, pair->arrived, now, pair->print);
 	count(C_CALLS_CLIENT, calls - no_calls);
 	add_latency(pair->op, CLIENT, ns, calls - no_calls);
 	if (ns >= slow_ns) {
@@ -362,6 +370,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		if (!c->outstanding)
 			takes(c, t, slot);
+		fingerprint(c, ret);
 		requests(c, &f);
 	} else {
 		u64 calls = c->calls;

@@ -6,6 +6,26 @@
 /* States of a thread. Time on the CPU has no clock of its own: it is what remains of the wall-clock time. */
 enum thread_state : u8 { RUNNABLE, THROTTLED, FROZEN, BLOCKED, ASLEEP, CLOCKS, ON_CPU = CLOCKS };
 
+/* What a client's thread waits for while it sleeps. */
+enum reason : u8 {
+	FOR_REDIS,  /* a reply, from when its request was under way, */
+	FOR_LOOP,   /* and before and after that, for the thread that sends and reads for it */
+	FOR_DIAL,   /* a connection */
+	FOR_LOCK,   /* another thread of its process, which woke it */
+	FOR_TIMER,  /* nothing: it sleeps for a time that it set itself */
+	FOR_EVENTS, /* whatever comes first: epoll, poll, select, accept */
+	FOR_OTHERS, /* in another system call: other peers, pipes, files, children */
+	REASONS,
+	REASON_MASK = 7,
+};
+
+/* waits is the time by reasons, in nanoseconds. */
+struct waits {
+	u64 ns[REASON_MASK + 1];
+	u64 polls, polls_ns; /* of FOR_TIMER: between two requests that are equal, how often and how long, */
+	u64 poll_op;         /* and their command */
+};
+
 /* Which end of a connection. */
 enum role : u8 { SERVER = 1, CLIENT = 2 };
 
@@ -87,6 +107,9 @@ enum { EXCHANGES = 16 };
 /* From so many bytes, the time of a send system call is attributed to the sending. */
 enum { BIG_SEND = 16384 };
 
+/* So many bytes of a request tell it from others. */
+enum { PRINT = 64 };
+
 /* Rates are per tick of 2^TICK_SHIFT ns. */
 enum tick { TICK_SHIFT = 20 };
 
@@ -135,6 +158,52 @@ struct open_file {
 	u8 name[34];
 };
 
+struct addr {
+	u16 family, lport, rport;
+	enum role role;
+	u8 tls;
+	u8 laddr[16], raddr[16];
+	u32 net;
+	u16 node;
+	u8 observer;
+	u8 unused;
+};
+
+/* last_call is a call whose reply was read. */
+struct last_call {
+	u64 from, to;
+	u64 print;
+	struct addr addr;
+	u32 op, unused;
+};
+
+/* process_waits are those of threads that have ended. */
+struct process_waits {
+	u64 threads;
+	u64 ns; /* from when their clocks were started to their ends */
+	struct clocks clk;
+	struct waits waits;
+};
+
+/* caller is what is kept of a client's thread. */
+struct caller {
+	u64 began;   /* when its clocks were started */
+	u64 ran;     /* when it last began to run after a sleep, */
+	u64 asked;   /* and when it last woke a thread that waited for events */
+	struct waits waits;
+	u64 slept_ns;  /* its last sleep, */
+	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
+	u64 print;     /* whose request this was (see fingerprint), */
+	struct last_call last; /* and of a loop the call whose reply it read last */
+	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep */
+	u8 loop;     /* it waits for events, */
+	u8 away;     /* and sleeps in another system call */
+	u8 why;      /* enum reason of its present sleep, or of the last */
+	u8 dials;    /* it has sent a SYN, and not slept since */
+	u8 own;      /* another thread of its process ended its sleep */
+	u8 unused[3];
+};
+
 struct thread {
 	u32 seq; /* odd while it is being written */
 	u32 state;
@@ -144,6 +213,7 @@ struct thread {
 	u64 held_ns; /* and the throttled time of that when it began */
 	u64 slept, woken; /* a client's: the last time it slept until another thread woke it (futex), */
 	u64 wakes;   /* and which threads it woke since it last used a connection, as bits */
+	struct caller caller;
 	struct clocks clk;
 	u32 tid, tgid; /* as slowpath's /proc has them, 0: not there */
 	u32 pid;     /* its thread number in the root namespace, */
@@ -293,6 +363,7 @@ struct conn {
 	u64 error_name[2]; /* first word of the error reply in progress; 0: it is no name */
 	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
+	u64 print;        /* of the last request that was read, or sent; 0: not known */
 	u64 published;    /* last status event */
 	u64 peer_closed;  /* when the FIN of the peer came; 0: it did not */
 	u64 peer_idle_ns; /* and how long nothing had been sent either way by then */
@@ -413,6 +484,7 @@ struct pair {
 	u32 settled;     /* enum settled */
 	u32 requested_seq; /* TCP sequence number behind what was read */
 	u64 rep_bytes;
+	u64 print;       /* see fingerprint */
 	u32 req_bytes, calls;
 	u32 no_calls;    /* how many of calls are F_NO_CALL */
 	u16 op, args;
@@ -440,6 +512,8 @@ enum event_type : u8 {
 	EV_DNS,
 	EV_COLLECTION,
 	EV_PROGRAM,
+	EV_OPERATION,
+	EV_NOT_DIALLED,
 };
 
 enum call_flag : u16 {
@@ -458,17 +532,6 @@ enum call_flag : u16 {
 	F_ADMIN = 2048, /* it changes the server: see administers */
 	F_NO_CALL = F_BLOCKING | F_OPENING,
 	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
-};
-
-struct addr {
-	u16 family, lport, rport;
-	enum role role;
-	u8 tls;
-	u8 laddr[16], raddr[16];
-	u32 net;
-	u16 node;
-	u8 observer;
-	u8 unused;
 };
 
 struct call_event {
@@ -593,6 +656,30 @@ struct function_event {
 	u32 tid, tgid;
 	u32 unused2;
 	u64 from, to;
+};
+
+/* operation_event: a thread slept until another one, which waits for events, had read the reply to its call. */
+struct operation_event {
+	enum event_type type;
+	u8 unused[3];
+	u32 tid, tgid;
+	u32 loop_tid;
+	u64 from, to;
+	struct last_call call;
+	u8 comm[16], loop_comm[16];
+};
+
+/* not_dialled_event: no connection came of a dial to a port of a server, at an address that is not watched. */
+struct not_dialled_event {
+	enum event_type type;
+	u8 unused[3];
+	u32 tid, tgid;
+	u16 family, rport;
+	u16 error; /* sk_err; 0: its process gave up */
+	u16 unused2;
+	u8 raddr[16];
+	u64 from, to;
+	u8 comm[16];
 };
 
 /* dns_event: a process sent a DNS query, or read its answer. */

@@ -1,0 +1,256 @@
+//go:build linux
+
+package tap
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
+)
+
+// elsewhere records that an event loop of a client slept in a system call on something else than its events.
+func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
+	if !r.records(roleClient) {
+		return
+	}
+	d := recording.ThreadDetail{TID: int(e.Tid), Share: 1, Comm: comm(e.Comm), Syscall: syscallName(int(e.Syscall))}
+	if open := r.openFile(e); open != (hostfs.Descriptor{}) && hostfs.TakesDescriptor(d.Syscall) {
+		d.File, d.Device, d.Other = open.File, open.Device, open.Other
+	}
+	if e.ByTid != 0 && e.ByTid != e.Tid {
+		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
+	}
+	l := r.threadLog(e.Tid)
+	l.waits = appendBounded(l.waits, interval{
+		span: span{r.time(e.From), r.time(e.To)}, culprit: d.Comm + recording.AsleepIn + d.Call(), state: recording.LoopWait,
+	})
+	r.Sink.Event(recording.Event{
+		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
+		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Kind: recording.KindElsewhere,
+		Detail: recording.Detail(d),
+	})
+}
+
+// operation records a call for which a thread waited longer than the call took: a thread that waits for events sent
+// the request and read the reply for it, and had other things to do before or after that.
+func (r *recorder) operation(e *kernelOperationEvent) {
+	client, server := endsOf(&e.Call.Addr)
+	n, ok := r.nodeOf(&e.Call.Addr, server, e.Tgid)
+	if !ok || !r.records(roleClient) || e.Call.Addr.Observer != notObserver {
+		return
+	}
+	if r.filter != nil {
+		if is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now()); !is {
+			return
+		}
+	}
+	c := recording.Call{
+		Source: recording.SourceTap, Conn: client.String(), Op: r.opOf(uint16(e.Call.Op)).name,
+		IntendedNs: r.time(e.From), EndNs: r.time(e.To), Node: n.Address, Slot: -1, Side: recording.Client,
+		Client: r.clients[client].String(),
+	}
+	c.StartNs = min(max(r.time(e.Call.From), c.IntendedNs), c.EndNs)
+	read := min(max(r.time(e.Call.To), c.StartNs), c.EndNs)
+	segs := r.waitForLoop(e, c.IntendedNs, c.StartNs)
+	segs = add(segs, recording.Nobody, recording.Unexplained, c.StartNs, read)
+	r.pass(c, merged(append(segs, r.waitForLoop(e, read, c.EndNs)...)))
+}
+
+// waitForLoop is what an event loop did while a thread waited for it.
+func (r *recorder) waitForLoop(e *kernelOperationEvent, from, to int64) []recording.Segment {
+	segs := add(nil, recording.Client, recording.LoopWait, from, to)
+	for i := range segs {
+		segs[i].Culprit = comm(e.LoopComm)
+	}
+	if l := r.threads[e.LoopTid]; l != nil {
+		for _, w := range l.waits {
+			segs = layOver(segs, recording.Segment{
+				Actor: recording.Client, State: w.state, FromNs: w.from, ToNs: w.to, Culprit: w.culprit,
+			})
+		}
+	}
+	return segs
+}
+
+// layOver puts a segment over those within it.
+func layOver(segs []recording.Segment, s recording.Segment) (out []recording.Segment) {
+	for _, g := range segs {
+		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
+		if from >= to {
+			out = append(out, g)
+			continue
+		}
+		before, within, after := g, s, g
+		before.ToNs, within.FromNs, within.ToNs, after.FromNs = from, from, to, to
+		for _, part := range []recording.Segment{before, within, after} {
+			if part.ToNs > part.FromNs {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// failedDials are dials of one thread, one after the other, of which no connection came.
+type failedDials struct {
+	from, to  int64
+	addresses []string
+	spans     []span
+}
+
+const (
+	// nextDial is the longest time from the end of a failed dial to the next that is about the same connection.
+	// Bound: guess, a client's pause before it tries again.
+	nextDial = int64(time.Second)
+	// maxFailedDials: what failed before says nothing new.
+	maxFailedDials = 16
+)
+
+// dialFailed adds a dial to those of its thread.
+func (r *recorder) dialFailed(tid uint32, from, to int64, address string) {
+	f := r.failedDials[tid]
+	if f == nil || from-f.to > nextDial || len(f.spans) >= maxFailedDials {
+		f = &failedDials{from: from}
+		put(r, r.failedDials, tid, f)
+	}
+	f.to, f.addresses, f.spans = to, append(f.addresses, address), append(f.spans, span{from, to})
+}
+
+// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those.
+func (r *recorder) dialledAfter(e *kernelConnEvent, client clientEnd) {
+	if f := r.failedDials[e.Tid]; f != nil {
+		delete(r.failedDials, e.Tid)
+		if dialled := r.time(e.Dialled); e.Dialled != 0 && dialled >= f.to && dialled-f.to <= nextDial {
+			put(r, r.dialledLate, client, f)
+		}
+	}
+}
+
+// wantedBefore records the first call of a connection that came after dials that failed, from the first of these on.
+func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
+	f := r.dialledLate[h.client]
+	delete(r.dialledLate, h.client)
+	if f == nil || c.StartNs-ready > mostPause || c.EndNs-f.from < int64(r.Slow) ||
+		c.EndNs-c.StartNs >= int64(r.Slow) { // it is recorded for itself
+		return
+	}
+	segs := add(nil, recording.App, recording.Dial, f.from, ready)
+	for i, s := range f.spans {
+		segs = layOver(segs, recording.Segment{
+			Actor: recording.App, State: recording.Dial, FromNs: s.from, ToNs: s.to,
+			Culprit: recording.NoAnswerFrom + f.addresses[i],
+		})
+	}
+	segs = add(segs, recording.App, recording.Handshake, ready, c.StartNs)
+	c.IntendedNs, c.Client = f.from, r.clients[h.client].String()
+	r.pass(c, merged(add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs)))
+}
+
+// mostPause from the handshake of a new connection to the call that it was made for.
+// Bound: guess.
+const mostPause = int64(5 * time.Millisecond)
+
+// notDialled records a dial to a port of a server, at an address that is not watched, of which no connection came.
+func (r *recorder) notDialled(e *kernelNotDialledEvent) {
+	if !r.records(roleClient) {
+		return
+	}
+	r.readProgram(e.Tgid)
+	address := addrPort(e.Raddr, e.Rport).String()
+	r.dialFailed(e.Tid, r.time(e.From), r.time(e.To), address)
+	r.Sink.Event(recording.Event{
+		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
+		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Kind: recording.KindNotDialled,
+		Detail: recording.Detail(recording.NotDialledDetail{
+			TID: int(e.Tid), Address: address, Error: dialError(e.Error),
+			Process: r.process(e.Tgid).String(),
+		}),
+	})
+}
+
+// dialError is why no connection came, empty where the process gave up.
+func dialError(number uint16) string {
+	if number == 0 {
+		return ""
+	}
+	return unix.Errno(number).Error()
+}
+
+// callsByThread tells the programs that the threads of a process are its callers, unless it is a Go program: there
+// goroutines call, and any thread works for any of them.
+func (t *Tap) callsByThread(pid uint32) {
+	isGo := true
+	err := withELF(t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid)), func(f *elf.File, _ string) error {
+		isGo = f.Section(".gopclntab") != nil || f.Section(".go.buildinfo") != nil
+		return nil
+	})
+	if err == nil && !isGo {
+		_ = t.kernel.coll.Maps[kernelMapThreadsCall].Put(pid, uint8(1)) // else its calls count as they are
+	}
+}
+
+// writeWaits records what the threads of clients waited for since the watch began.
+func (t *Tap) writeWaits() {
+	sums := map[uint32]*recording.ThreadWaits{}
+	of := func(pid uint32) *recording.ThreadWaits {
+		if sums[pid] == nil {
+			sums[pid] = &recording.ThreadWaits{}
+		}
+		return sums[pid]
+	}
+	now := uint64(t.Clock.Now() - t.offset)
+	t.counts.eachThread(func(th *kernelThread) {
+		if th.Server != 0 || th.Caller.Began == 0 || now < th.Caller.Began {
+			return
+		}
+		clk := th.Clk
+		if th.State < uint32(clocks) && now > th.Since {
+			clk.Ns[th.State] += now - th.Since
+		}
+		w := th.Caller.Waits
+		if th.State == uint32(asleep) && now > th.Since {
+			w.Ns[th.Caller.Why&uint8(kernelReasonREASON_MASK)] += now - th.Since
+		}
+		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
+	})
+	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
+		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
+	})
+	for pid, w := range sums {
+		if w.Threads > 0 {
+			w.TimeNs = t.Clock.Now()
+			t.Sink.Snapshot(recording.Snapshot{
+				TimeNs: w.TimeNs, Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
+				Name: recording.SnapshotWaits, Body: recording.Detail(w),
+			})
+		}
+	}
+}
+
+// addWaits adds the time of threads to that of their process.
+func (t *Tap) addWaits(to *recording.ThreadWaits, threads int, ns uint64, clk kernelClocks, w kernelWaits) {
+	to.Threads += threads
+	to.Ns += int64(ns)
+	to.RunQueueNs += int64(clk.Ns[runnable])
+	to.ThrottledNs += int64(clk.Ns[throttled])
+	to.FrozenNs += int64(clk.Ns[frozen])
+	to.BlockedNs += int64(clk.Ns[blocked])
+	to.RedisNs += int64(w.Ns[kernelReasonFOR_REDIS])
+	to.LoopNs += int64(w.Ns[kernelReasonFOR_LOOP])
+	to.DialNs += int64(w.Ns[kernelReasonFOR_DIAL])
+	to.LockNs += int64(w.Ns[kernelReasonFOR_LOCK])
+	to.TimerNs += int64(w.Ns[kernelReasonFOR_TIMER])
+	to.EventsNs += int64(w.Ns[kernelReasonFOR_EVENTS])
+	to.OthersNs += int64(w.Ns[kernelReasonFOR_OTHERS])
+	to.Polls += int64(w.Polls)
+	to.PollsNs += int64(w.PollsNs)
+	if w.Polls > 0 {
+		to.PollOp = cmp.Or(t.opOf(uint16(w.PollOp)).name, to.PollOp)
+	}
+}
