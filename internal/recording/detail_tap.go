@@ -88,15 +88,6 @@ type ServedPart struct {
 	Culprit string `json:"culprit,omitempty"`
 }
 
-// NotDialledDetail is a dial of which no connection came.
-type NotDialledDetail struct {
-	TID     int    `json:"tid"`
-	Address string `json:"address"`
-	// Error is why, by the kernel: "connection refused", "connection timed out"; empty where the process gave up.
-	Error   string `json:"error,omitempty"`
-	Process string `json:"process,omitempty"` // its program and number: "jobs.py[4711]"
-}
-
 // AsleepIn is between the name of an event loop and the system call in which it slept, in the culprit of a loop-wait.
 const AsleepIn = " asleep in "
 

@@ -58,9 +58,6 @@ const (
 	// tap, subject process:PID: an event loop of a client slept in a system call on something else than its events, for
 	// 1 ms or more; Detail ThreadDetail
 	KindElsewhere = "elsewhere"
-	// tap, subject process:PID: a dial to the port of a server, at an address that is none of the watched, of which no
-	// connection came; Detail NotDialledDetail
-	KindNotDialled = "not-dialled"
 	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail DNSQueryDetail
 	KindDNSQuery = "lookup"
 	// tap, subject node: a command that changed the server (Administers), at its reply; Detail AdminCommandDetail

@@ -40,6 +40,9 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 		Made: "Made by slowpath " + plain(d.Version) + ".",
 	}
 	v.Callers, v.CallersNote = callersView(d.Callers)
+	for _, t := range d.CallersTime[:min(len(d.CallersTime), maxCallersShown)] {
+		v.CallersTime = append(v.CallersTime, plain(callerTimeSaid(t)))
+	}
 	for _, of := range d.Populations {
 		v.Numbers = append(v.Numbers, plain(callsOf(of)))
 	}
@@ -119,6 +122,7 @@ type pageView struct {
 	Worst                 []worstPage
 	Callers               []callerPage
 	CallersNote           string
+	CallersTime           []string
 	OnCPU                 []onCPUPage
 	Unseen                []unseenPage
 	UnseenFirst           bool // it is why there is no verdict

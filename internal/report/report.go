@@ -20,6 +20,7 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 	p.headline(d)
 	p.hops(d.Hops)
 	if d.Verdict == verdict.Healthy && len(d.Findings) == 0 {
+		p.callersTime(d)
 		p.onCPU(d.OnCPU)
 		p.unseenBriefly(d)
 	} else {
@@ -27,6 +28,7 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 		p.findings(d.Findings)
 		p.lostTime(d)
 		p.worst(d)
+		p.callersTime(d)
 		p.onCPU(d.OnCPU)
 		p.unseen(d)
 	}

@@ -66,6 +66,7 @@ var clientCauses = []Cause{
 	handshakeExtraRTTs,
 	tlsHandshakeStorm,
 	dnsSlow,
+	unreachableAddress,
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
 	noSocketTimeout,

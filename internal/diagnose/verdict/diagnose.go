@@ -34,6 +34,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		Latency:       latencyOf(c),
 		Hops:          hopsOf(c),
 		Callers:       callersOf(c),
+		CallersTime:   callersTime(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
 		BlindSpots:    blindSpots(c),
@@ -43,6 +44,9 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
+	if d.Verdict == Healthy {
+		d.Summary += elsewhere(d.CallersTime)
+	}
 	if d.Verdict == Healthy { // of a few slow calls nothing is to be said
 		for i := range d.Hops {
 			d.Hops[i].Summary = ""

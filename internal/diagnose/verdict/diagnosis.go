@@ -35,6 +35,7 @@ type Diagnosis struct {
 	Account       []State                  `json:"account"`
 	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
 	Callers       []Caller                 `json:"callers,omitempty"`
+	CallersTime   []CallerTime             `json:"callers_time,omitempty"`
 	Excess        Excess                   `json:"excess"`
 	LostTime      LostTime                 `json:"lost_time"`        // the same by causes and states
 	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall

@@ -4,6 +4,7 @@ package tap
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -215,6 +216,15 @@ func (t *Tap) growth(hists map[uint32]*kernelHist, key uint32, node, name string
 }
 
 const histBits = int(kernelHistSizeHIST_BITS)
+
+// bucketOf is the step that counts a time in the programs' histograms: hist_step of bpf/maps.h.
+func bucketOf(ns int64) int {
+	if ns < 1<<histBits {
+		return int(max(ns, 0))
+	}
+	e := bits.Len64(uint64(ns)) - 1
+	return min((e-histBits+1)<<histBits+int(ns>>(e-histBits))&(1<<histBits-1), int(kernelHistSizeHIST)-1)
+}
 
 // bucketNs is the middle of a step of the programs' histograms.
 func bucketNs(i int) int64 {

@@ -595,20 +595,15 @@ type kernelNodeKey struct {
 }
 
 type kernelNotDialledEvent struct {
-	_       structs.HostLayout
-	Type    kernelEventType
-	Unused  [3]uint8
-	Tid     uint32
-	Tgid    uint32
-	Family  uint16
-	Rport   uint16
-	Error   uint16
-	Unused2 uint16
-	Raddr   [16]uint8
-	_       [4]byte
-	From    uint64
-	To      uint64
-	Comm    [16]uint8
+	_      structs.HostLayout
+	Type   kernelEventType
+	Unused [3]uint8
+	Tid    uint32
+	Tgid   uint32
+	Rport  uint32
+	Raddr  [16]uint8
+	From   uint64
+	To     uint64
 }
 
 type kernelObserver uint32

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
 )
@@ -148,38 +146,36 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 		})
 	}
 	segs = add(segs, recording.App, recording.Handshake, ready, c.StartNs)
+	r.countOperation(c, f.from)
 	c.IntendedNs, c.Client = f.from, r.clients[h.client].String()
 	r.pass(c, merged(add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs)))
+}
+
+// countOperation has a call counted for the time that its thread waited for it, from when it was wanted.
+func (r *recorder) countOperation(c recording.Call, wanted int64) {
+	for side, ns := range map[string]int64{
+		recording.AwaitedCalls: c.EndNs - c.StartNs, recording.Operations: c.EndNs - wanted,
+	} {
+		var h recording.LatencyCounts
+		h.Add(bucketNs(bucketOf(ns)), 1)
+		if encoded, err := h.Encode(); err == nil {
+			r.Sink.Histogram(recording.Histogram{
+				Second: c.EndNs / 1e9, Source: recording.SourceTap, Node: c.Node, Op: side + " " + c.Op, HDR: encoded,
+			})
+		}
+	}
 }
 
 // mostPause from the handshake of a new connection to the call that it was made for.
 // Bound: guess.
 const mostPause = int64(5 * time.Millisecond)
 
-// notDialled records a dial to a port of a server, at an address that is not watched, of which no connection came.
+// notDialled takes a dial to a port of a server, at an address that is not watched, of which no connection came.
 func (r *recorder) notDialled(e *kernelNotDialledEvent) {
 	if !r.records(roleClient) {
 		return
 	}
-	r.readProgram(e.Tgid)
-	address := addrPort(e.Raddr, e.Rport).String()
-	r.dialFailed(e.Tid, r.time(e.From), r.time(e.To), address)
-	r.Sink.Event(recording.Event{
-		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
-		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Kind: recording.KindNotDialled,
-		Detail: recording.Detail(recording.NotDialledDetail{
-			TID: int(e.Tid), Address: address, Error: dialError(e.Error),
-			Process: r.process(e.Tgid).String(),
-		}),
-	})
-}
-
-// dialError is why no connection came, empty where the process gave up.
-func dialError(number uint16) string {
-	if number == 0 {
-		return ""
-	}
-	return unix.Errno(number).Error()
+	r.dialFailed(e.Tid, r.time(e.From), r.time(e.To), addrPort(e.Raddr, uint16(e.Rport)).String())
 }
 
 // callsByThread tells the programs that the threads of a process are its callers, unless it is a Go program: there

@@ -358,9 +358,7 @@ static __always_inline void not_watched(const struct sock *sk, int oldstate, int
 		e->type = EV_NOT_DIALLED;
 		e->tid = d->tid;
 		e->tgid = d->tgid;
-		e->family = at.family;
 		e->rport = at.rport;
-		e->error = sk->sk_err;
 		__builtin_memcpy(e->raddr, at.raddr, 16);
 		e->from = d->from;
 		e->to = now;

@@ -674,12 +674,9 @@ struct not_dialled_event {
 	enum event_type type;
 	u8 unused[3];
 	u32 tid, tgid;
-	u16 family, rport;
-	u16 error; /* sk_err; 0: its process gave up */
-	u16 unused2;
+	u32 rport;
 	u8 raddr[16];
 	u64 from, to;
-	u8 comm[16];
 };
 
 /* dns_event: a process sent a DNS query, or read its answer. */

@@ -1,0 +1,86 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// unreachableAddress: callers first dial an address that does not answer, and then one that does.
+var unreachableAddress = Cause{
+	ID:    "unreachable-address",
+	Title: "New connections first try an address that does not answer",
+	Layer: "client",
+	Needs: Needs{
+		T0: "nothing: the server sees the dial that succeeds",
+		T2: "dials of a thread to another address at the server's port of which no connection came, right before the " +
+			"dial that succeeded",
+	},
+	Mechanism: "A name has several addresses (IPv6 and IPv4, old and new nodes), or a list has a dead one. The client " +
+		"tries them in order, and waits for its connect timeout at each that is silent.",
+	RuledOut: "Connections whose first dial succeeds",
+	LookAlikes: []LookAlike{
+		{"dns-slow", "there the name server answers late, and the first dial succeeds"},
+		{"accept-backlog-overflow", "there the dial that succeeds is slow, since its SYN was dropped"},
+		{"stale-topology-silent-master", "there connections are made to a node that does not answer calls"},
+	},
+	Remedy: "Take the address out of DNS or the list, or make it reachable; keep connections; a short connect timeout.",
+	See: []string{
+		"https://www.rfc-editor.org/rfc/rfc8305",
+		"https://man7.org/linux/man-pages/man5/gai.conf.5.html",
+	},
+	Explain: explainUnreachable,
+}
+
+// mostAddressesSaid are named, those that cost most.
+// Bound: arithmetic, the size of a list.
+const mostAddressesSaid = 3
+
+func explainUnreachable(n *facts.Node) *Finding {
+	dials, ns := map[string]int64{}, map[string]int64{}
+	callers := map[string]int64{}
+	cl := n.Claim(func(a account.Account, s account.Segment) bool {
+		address, failed := strings.CutPrefix(s.Culprit, recording.NoAnswerFrom)
+		if s.Actor != account.App || s.State != account.Dial || !failed {
+			return false
+		}
+		dials[address], ns[address] = dials[address]+1, ns[address]+s.Ns()
+		callers[a.Call.Client] += s.Ns()
+		return true
+	})
+	if !cl.Matters() {
+		return nil
+	}
+	all := facts.KeysByValue(ns)
+	f := finding(n, cl, 0.97)
+	f.Title = fmt.Sprintf("New connections first try %s, which does not answer", format.Name(all[0]))
+	f.support(recording.SourceTap, float64(cl.Calls), "calls",
+		"%s of %s were made on connections that came after dials that failed, which took up to %s",
+		ofSlow(cl.Calls, n), format.Name(facts.KeysByValue(callers)[0]), format.Brief(cl.MaxNs))
+	for _, address := range all[:min(len(all), mostAddressesSaid)] {
+		f.support(recording.SourceTap, float64(dials[address]), "dials",
+			"%s to %s came to nothing, after %s on average", counted(dials[address], "dial"), format.Name(address),
+			format.Brief(ns[address]/dials[address]))
+	}
+	f.FixSteps = []remedy.Step{
+		{
+			ID: "drop-dead-address", Kind: remedy.Change, Where: "DNS, /etc/hosts or the list of nodes",
+			Text: "Take " + format.Name(all[0]) + " out of what the application connects to, or have the server listen " +
+				"there and firewalls let it through (getent ahosts NAME lists the addresses of a name in their order)",
+		},
+		{
+			ID: "short-connect-timeout", Kind: remedy.Change, Or: true, Restart: "the application",
+			Text: "Lower the connect timeout of the client library: it is what each dial to a silent address costs",
+		},
+		{
+			ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
+			Text: "Keep connections open (a pool) instead of making one for each job",
+		},
+	}
+	return f
+}

@@ -1,0 +1,132 @@
+package verdict
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// CallerTime is where the threads of a process that calls spent their time, from when each was first seen to call.
+type CallerTime struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	Threads int    `json:"threads"`
+	// Ns is the time of all threads together, in nanoseconds, and that of Parts together.
+	Ns    int64      `json:"ns"`
+	Parts []TimePart `json:"parts"` // the longest first
+	// Polls are pauses that threads made between two requests that were equal; PollsNs is how long they were together,
+	// in nanoseconds, and PollOp is the command.
+	Polls   int64  `json:"polls,omitempty"`
+	PollsNs int64  `json:"polls_ns,omitempty"`
+	PollOp  string `json:"poll_op,omitempty"`
+}
+
+// TimePart is what threads waited for, or that they ran.
+type TimePart struct {
+	What  string  `json:"what"` // one of TimeParts
+	Ns    int64   `json:"ns"`
+	Share float64 `json:"share"` // of the time of all threads
+}
+
+// TimeParts are what threads of callers spend time with, each with what it is in words.
+var TimeParts = []struct{ What, Text string }{
+	{"redis", "waiting for replies"},
+	{"event-loop", "waiting for the thread that sends and reads for them"},
+	{"dial", "waiting for connections"},
+	{"lock", "waiting for other threads of the process"},
+	{"timer", "asleep by themselves"},
+	{"events", "waiting for any event"},
+	{"others", "in other system calls (other peers, pipes, files)"},
+	{"cpu", "waiting for a CPU"},
+	{"throttled", "throttled by a CPU quota"},
+	{"frozen", "stopped"},
+	{"disk", "blocked on a disk or memory"},
+	{"running", "running"},
+}
+
+// callersTime are the processes whose threads the tap saw, those that waited longest for replies and their like first.
+func callersTime(c *facts.Case) (out []CallerTime) {
+	byPID := map[int]CallerTime{}
+	for _, s := range c.Rec.Snapshots {
+		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
+		pid, err := strconv.Atoi(text)
+		var w recording.ThreadWaits
+		if !ok || err != nil || s.Name != recording.SnapshotWaits || json.Unmarshal([]byte(s.Body), &w) != nil ||
+			w.Ns <= 0 || c.Ledger.IsProxyProcess(pid) {
+			continue
+		}
+		byPID[pid] = callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, w)
+	}
+	for _, t := range byPID {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b CallerTime) int {
+		return cmp.Or(cmp.Compare(b.waitedNs(), a.waitedNs()), cmp.Compare(a.PID, b.PID))
+	})
+	return out
+}
+
+func callerTime(name string, pid int, w recording.ThreadWaits) CallerTime {
+	t := CallerTime{
+		Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs, PollOp: w.PollOp,
+	}
+	for i, ns := range []int64{
+		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.EventsNs, w.OthersNs, w.RunQueueNs, w.ThrottledNs,
+		w.FrozenNs, w.BlockedNs, w.RunningNs(),
+	} {
+		if ns > 0 {
+			t.Parts = append(t.Parts, TimePart{TimeParts[i].What, ns, float64(ns) / float64(w.Ns)})
+		}
+	}
+	slices.SortStableFunc(t.Parts, func(a, b TimePart) int { return cmp.Compare(b.Ns, a.Ns) })
+	return t
+}
+
+// In is the time of a part in nanoseconds.
+func (t CallerTime) In(what string) int64 {
+	for _, p := range t.Parts {
+		if p.What == what {
+			return p.Ns
+		}
+	}
+	return 0
+}
+
+// waitedNs is how long the threads waited for what has to do with calls, in nanoseconds.
+func (t CallerTime) waitedNs() int64 { return t.In("redis") + t.In("event-loop") + t.In("dial") + t.PollsNs }
+
+const (
+	// manyPolls is how many pauses between equal requests are no chance.
+	// Bound: guess, of a few keys that are asked for at random some requests are equal, too.
+	manyPolls = 10
+	// pollsOfWaits is the least part of what threads waited for replies, for which they paused between equal requests.
+	// Bound: majority, of the time that they wait for Redis.
+	pollsOfWaits = 0.5
+)
+
+// PollsSaid says that threads poll; empty where they do not, or hardly.
+func (t CallerTime) PollsSaid() string {
+	if t.Polls < manyPolls || float64(t.PollsNs) < pollsOfWaits*float64(t.In("redis")) {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s requests, "+
+		"%s in all. It polls, as for a lock of its own that it keeps in Redis", t.Name, t.PID,
+		format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
+}
+
+// elsewhere says of a healthy server what its callers waited for instead.
+func elsewhere(all []CallerTime) string {
+	for _, t := range all {
+		if said := t.PollsSaid(); said != "" {
+			return " " + said + "."
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/format"
+	"slowpath/internal/report/layout"
+)
+
+const (
+	maxCallersTime = 4    // processes
+	leastPart      = 0.01 // of the time of its threads; smaller parts are one
+)
+
+// callersTime shows where the threads of callers spent their time.
+func (p *page) callersTime(d verdict.Diagnosis) {
+	all := d.CallersTime
+	if len(all) == 0 {
+		return
+	}
+	p.Section("Where the threads of your callers were, all their time")
+	for _, t := range all[:min(len(all), maxCallersTime)] {
+		p.Paragraph("  ", "    ", callerTimeSaid(t), layout.None)
+		if polls := t.PollsSaid(); polls != "" && d.Verdict != verdict.Healthy { // there the summary has it
+			p.Paragraph("    ", "    ", polls, layout.Dim)
+		}
+	}
+	if n := len(all) - maxCallersTime; n > 0 {
+		p.More("  ", n)
+	}
+}
+
+// callerTimeSaid lists the parts of a process' time.
+func callerTimeSaid(t verdict.CallerTime) string {
+	var parts []string
+	rest := 1.0
+	for _, part := range t.Parts {
+		if part.Share < leastPart && part.What != "redis" {
+			continue
+		}
+		rest -= part.Share
+		parts = append(parts, format.Percent(part.Share)+" "+textOfPart(part.What))
+	}
+	if rest >= leastPart/2 {
+		parts = append(parts, format.Percent(rest)+" other")
+	}
+	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, format.Count(t.Threads, "thread"), strings.Join(parts, ", "))
+}
+
+func textOfPart(what string) string {
+	for _, p := range verdict.TimeParts {
+		if p.What == what {
+			return p.Text
+		}
+	}
+	return what
+}
