@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -207,13 +208,13 @@ func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	return float64(ns) / float64(max(flight, 1))
 }
 
-// slowShare is the share of a caller's time in flight that its slow calls took above their baseline: what makes those
-// slow keeps the connections in use, and more connections would not help.
+// slowShare is the share of a caller's time in flight that its slow calls took above their baseline, from when they were
+// sent: what makes those slow keeps the connections in use, and more connections would not help.
 func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	var ns int64
 	for _, a := range n.Ledger.Slow {
 		if c.PID != 0 && facts.PIDOf(a.Call.Client) == c.PID {
-			ns += a.ExcessNs
+			ns += max(0, a.ExcessNs-(a.Call.StartNs-a.Call.IntendedNs))
 		}
 	}
 	return float64(ns) / float64(max(c.InFlightNs(), 1))
@@ -301,7 +302,7 @@ const (
 // uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
 // to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h facts.Handovers) bool {
-	return h.Conns >= poolConns && h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
+	return h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
@@ -327,8 +328,13 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	}
 	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
 	kept := int64(worst.KeptNs / worst.Handed)
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.9, ExcessShare: waited / (waited + flight)}
-	f.lose(n, facts.LostWaiting, waited)
+	slow := n.InStateOf(account.App, account.PoolWait)
+	f := finding(n, slow, 0.9)
+	f.ExcessShare = waited / (waited + flight)
+	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0))
+	if worst.Conns == 1 {
+		f.Title = "The threads of " + format.Name(worst.Name) + " share one connection: calls wait for it in the client"
+	}
 	f.support(recording.SourceTap, float64(mean), "ns",
 		"%s has %s: threads that got one had slept for %s on average (at most %s), until the thread that used it "+
 			"before woke them; a call takes %s", worst.Name, counted(worst.Conns, "connection"), format.Brief(mean),

@@ -121,23 +121,27 @@ const (
 )
 
 type kernelCaller struct {
-	_       structs.HostLayout
-	Began   uint64
-	Ran     uint64
-	Asked   uint64
-	Waits   kernelWaits
-	SleptNs uint64
-	TimerNs uint64
-	Print   uint64
-	Last    kernelLastCall
-	Asks    uint32
-	Helped  uint32
-	Loop    uint8
-	Away    uint8
-	Why     uint8
-	Dials   uint8
-	Own     uint8
-	Unused  [3]uint8
+	_         structs.HostLayout
+	Began     uint64
+	Ran       uint64
+	Asked     uint64
+	Waits     kernelWaits
+	LockSince uint64
+	Wakers    uint64
+	Wanted    uint64
+	SleptNs   uint64
+	TimerNs   uint64
+	Print     uint64
+	Last      kernelLastCall
+	Asks      uint32
+	Helped    uint32
+	Loop      uint8
+	Away      uint8
+	Why       uint8
+	Dials     uint8
+	Own       uint8
+	Between   uint8
+	Unused    [2]uint8
 }
 
 type kernelClocks struct {
@@ -837,7 +841,6 @@ type kernelThread struct {
 	Waking   uint64
 	HeldIn   uint64
 	HeldNs   uint64
-	Slept    uint64
 	Woken    uint64
 	Wakes    uint64
 	Caller   kernelCaller
@@ -845,7 +848,7 @@ type kernelThread struct {
 	Tid      uint32
 	Tgid     uint32
 	Pid      uint32
-	Waker    uint32
+	Unused   uint32
 	Syscall  int32
 	Arg      int32
 	File     kernelOpenFile

@@ -35,8 +35,9 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	})
 }
 
-// operation records a call for which a thread waited longer than the call took: a thread that waits for events sent
-// the request and read the reply for it, and had other things to do before or after that.
+// operation records a call for which a thread waited longer than the call took. It waited for a connection that other
+// threads used; or a thread that waits for events sent the request and read the reply for it, and had other things to do
+// before or after that.
 func (r *recorder) operation(e *kernelOperationEvent) {
 	client, server := endsOf(&e.Call.Addr)
 	n, ok := r.nodeOf(&e.Call.Addr, server, e.Tgid)
@@ -55,6 +56,11 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	}
 	c.StartNs = min(max(r.time(e.Call.From), c.IntendedNs), c.EndNs)
 	read := min(max(r.time(e.Call.To), c.StartNs), c.EndNs)
+	if e.LoopTid == 0 {
+		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, c.StartNs)
+		r.pass(c, add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs))
+		return
+	}
 	segs := r.waitForLoop(e, c.IntendedNs, c.StartNs)
 	segs = add(segs, recording.Nobody, recording.Unexplained, c.StartNs, read)
 	r.pass(c, merged(append(segs, r.waitForLoop(e, read, c.EndNs)...)))

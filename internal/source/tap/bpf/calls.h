@@ -550,6 +550,22 @@ static __always_inline bool is_new(struct conn *c)
 	return c->opened && c->calls <= HANDSHAKE_CALLS;
 }
 
+/* queued_call: a thread waited for the connection before its last call. */
+__noinline int queued_call(struct thread *t, u64 wanted)
+{
+	if (!t)
+		return 0;
+	struct last_call *call = &t->caller.last;
+	add_operation(call->op, call->to - call->from, call->to - wanted);
+	struct operation_event *e = operation(t, wanted, call->to, call->to - call->from);
+	if (!e)
+		return 0;
+	e->call = *call;
+	bpf_get_current_comm(e->comm, 16);
+	submit(e);
+	return 0;
+}
+
 /* read_reply: a client's thread has read the reply to a call. The sleep before that was for Redis, as far as the call
  * was under way. */
 static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op, u64 from, u64 now, u64 print)
@@ -564,15 +580,19 @@ static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op,
 		k->waits.ns[FOR_REDIS] += slept;
 		k->slept_ns = 0;
 	}
-	if (!k->loop) {
+	u64 wanted = k->wanted;
+	k->wanted = k->lock_since = k->wakers = 0;
+	if (!k->loop)
 		called(k, print, op);
+	if (!k->loop && !(wanted && wanted < from))
 		return;
-	}
 	k->last.from = from;
 	k->last.to = now;
 	k->last.op = op;
 	k->last.print = print;
 	fill_addr(&k->last.addr, c);
+	if (wanted && wanted < from)
+		queued_call(t, wanted);
 }
 
 /* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow, or changes the

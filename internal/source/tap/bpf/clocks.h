@@ -108,7 +108,7 @@ static __always_inline struct thread *clocks_for(struct task_struct *task, u64 n
 		t->seq = 0;
 		t->state = ON_CPU;
 		t->since = now;
-		t->waking = t->woken = 0;
+		t->waking = t->woken = t->wakes = 0;
 		__builtin_memset(&t->clk, 0, sizeof(t->clk));
 		__builtin_memset(&t->caller, 0, sizeof(t->caller));
 		t->caller.began = now;
@@ -325,6 +325,11 @@ static __always_inline void has_slept(struct thread *t, u64 ns, u64 now)
 	c->waits.ns[why & REASON_MASK] += ns;
 	if (why == FOR_TIMER)
 		c->timer_ns += ns;
+	if (why == FOR_LOCK && (!c->lock_since || c->between || now - ns - c->ran > min_away_ns))
+		c->lock_since = now - ns;
+	c->between = why != FOR_LOCK;
+	if (why == FOR_TIMER)
+		c->lock_since = c->wakers = 0;
 	c->slept_ns = ns;
 	c->ran = now;
 }
@@ -462,6 +467,23 @@ static __always_inline void called(struct caller *c, u64 print, u32 op)
 	c->timer_ns = 0;
 }
 
+/* operation makes room for the report of an operation, if it is slow and its call is not. */
+static __always_inline struct operation_event *operation(struct thread *t, u64 from, u64 to, u64 call_ns)
+{
+	if (to - from < slow_ns || call_ns >= slow_ns || !take_token(to, slow_burst / 2))
+		return NULL;
+	struct operation_event *e = reserve(struct operation_event);
+	if (!e)
+		return NULL;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_OPERATION;
+	e->tid = t->tid;
+	e->tgid = t->tgid;
+	e->from = from;
+	e->to = to;
+	return e;
+}
+
 /* helps: a loop that has read a reply ends the sleep of a thread of its process, which began at since. */
 static __noinline int helps(struct thread *loop, struct thread *t, struct task_struct *task, u64 now)
 {
@@ -480,22 +502,13 @@ static __noinline int helps(struct thread *loop, struct thread *t, struct task_s
 		c->waits.ns[FOR_LOOP] -= call->to - from;
 	}
 	called(c, call->print, call->op);
-	u64 ns = now - since, call_ns = call->to - call->from;
-	if (ns <= call_ns)
+	if (now - since <= call->to - call->from)
 		return 0;
-	add_operation(call->op, call_ns, ns);
-	if (ns < slow_ns || call_ns >= slow_ns || !take_token(now, slow_burst / 2))
-		return 0;
-	struct operation_event *e = reserve(struct operation_event);
+	add_operation(call->op, call->to - call->from, now - since);
+	struct operation_event *e = operation(t, since, now, call->to - call->from);
 	if (!e)
 		return 0;
-	__builtin_memset(e, 0, sizeof(*e));
-	e->type = EV_OPERATION;
-	e->tid = t->tid;
-	e->tgid = tgid;
 	e->loop_tid = loop->tid;
-	e->from = since;
-	e->to = now;
 	e->call = *call;
 	__builtin_memcpy(e->comm, task->comm, 16);
 	bpf_get_current_comm(e->loop_comm, 16);
@@ -526,8 +539,11 @@ static __always_inline void wakes(struct task_struct *task, struct thread *sleep
 		t->wakes |= 1ull << (task->pid & 63);
 	if (!at_one_futex(by, task)) /* a timer ends a sleep whatever thread runs then */
 		return;
-	if (sleeper)
+	if (sleeper) {
 		sleeper->caller.own = 1;
+		sleeper->caller.wakers |= 1ull << (by->pid & 63);
+		sleeper->woken = now;
+	}
 	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.ran)
 		return;
 	if (!sleeper) /* its sleeps are known from now on */
@@ -558,11 +574,6 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	t->waking = now; /* accounted when it runs; see read_clocks */
 	if (state == ASLEEP && t->caller.away && now - t->since >= min_away_ns && take_token(now, slow_burst / 2))
 		report_offcpu(t, task, t->caller.own ? bpf_get_current_task_btf() : task, t->since, now);
-	if (state == ASLEEP && !t->server && in_futex(task)) {
-		t->slept = t->since;
-		t->woken = now;
-		t->waker = bpf_get_current_pid_tgid();
-	}
 	return 0;
 }
 

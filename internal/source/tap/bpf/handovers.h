@@ -12,7 +12,7 @@
  * other reasons, too:
  *
  * - The lock of an interpreter is free while its owner waits for a reply. One who waited for a connection slept through
- *   the whole call of the thread before.
+ *   the whole call of the thread before. It may have had to wait for that lock, too, when it had the connection.
  * - Two threads that take turns (a future and its result) may use the same connection. One that waits in a queue comes
  *   after others than itself.
  * - A thread may wake a worker that had nothing to do. That happens once; where threads queue, all hand it over. So the
@@ -31,11 +31,13 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 	struct thread *giver = thread_of(from);
 	if (!giver)
 		return;
-	bool handed = t->waker == giver->pid && t->woken > c->last_in && t->slept < c->in_flight_since &&
-		      c->slot_before != slot;
+	u64 since = t->caller.lock_since;
+	bool handed = since && since < c->in_flight_since && t->woken > c->last_in &&
+		      t->caller.wakers & 1ull << (giver->pid & 63) && c->slot_before != slot;
 	c->turns++;
 	if (handed && c->handed_last) {
-		u64 waited = t->woken - t->slept;
+		u64 waited = t->woken - since;
+		t->caller.wanted = since;
 		c->handed++;
 		c->waited_ns += waited;
 		if (waited > c->waited_max)

@@ -191,6 +191,9 @@ struct caller {
 	u64 ran;     /* when it last began to run after a sleep, */
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
+	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
+	u64 wakers;    /* and which of them woke it, as bits; */
+	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
 	u64 slept_ns;  /* its last sleep, */
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
@@ -201,7 +204,8 @@ struct caller {
 	u8 why;      /* enum reason of its present sleep, or of the last */
 	u8 dials;    /* it has sent a SYN, and not slept since */
 	u8 own;      /* another thread of its process ended its sleep */
-	u8 unused[3];
+	u8 between;  /* its last sleep was not for another thread */
+	u8 unused[2];
 };
 
 struct thread {
@@ -211,13 +215,13 @@ struct thread {
 	u64 waking;  /* last time somebody woke it */
 	u64 held_in; /* while throttled: address of its cfs_rq, */
 	u64 held_ns; /* and the throttled time of that when it began */
-	u64 slept, woken; /* a client's: the last time it slept until another thread woke it (futex), */
+	u64 woken;   /* a client's: the last time that another thread woke it (futex), */
 	u64 wakes;   /* and which threads it woke since it last used a connection, as bits */
 	struct caller caller;
 	struct clocks clk;
 	u32 tid, tgid; /* as slowpath's /proc has them, 0: not there */
-	u32 pid;     /* its thread number in the root namespace, */
-	u32 waker;   /* and that of the thread that woke it */
+	u32 pid;     /* its thread number in the root namespace */
+	u32 unused;
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
 	s32 arg;     /* its first argument, */
 	struct open_file file; /* and of a server what it has open under that number */
