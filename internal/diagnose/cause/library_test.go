@@ -92,7 +92,7 @@ func TestLibrary(t *testing.T) {
 		},
 		"one that there is no line for": {newEdge("redis 7.0.15").built("rueidis", "1.0.79"), all},
 		"a runtime":                     {caller("python3"), []string{"py"}},
-		"a runtime without a line":      {caller("php"), all},
+		"a runtime without a line":      {caller("php"), nil},
 		"what it calls itself on a connection": {
 			newEdge("redis 6.2.14").greeted(1,
 				recording.HandshakeDetail{Ops: greets, Library: "go-redis", Version: "9.23.0"}),

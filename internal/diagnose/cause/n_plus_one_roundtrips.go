@@ -124,7 +124,7 @@ func explainChains(n *facts.Node) *Finding {
 		return nil
 	}
 	each, length := k.Ns/k.Count, k.Calls/k.Count
-	avoidable := float64(k.Ns) * (1 - float64(k.Count)/float64(k.Calls))
+	avoidable := float64(k.Ns-k.WorkNs) * (1 - float64(k.Count)/float64(k.Calls))
 	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.85, Grade: Inferred, Samples: int(k.Count)}
 	f.ExcessShare = avoidable / (avoidable + float64(n.Ledger.ExcessNs))
 	f.lose(n, facts.LostWaiting, avoidable)
@@ -133,9 +133,34 @@ func explainChains(n *facts.Node) *Finding {
 		facts.TimesText(int(k.Count)), length, k.Ops.List(2), facts.CallerNames(k.Callers))
 	f.support(recording.SourceTap, float64(each), "ns", "together they take %s, %s each; no single one need be slow",
 		format.Brief(each), format.Brief(k.Ns/k.Calls))
+	if top := k.Ops.Top(1); len(top) > 0 && walks[top[0]] {
+		f.Title = "A walk of the keyspace with SCAN asks for few keys at a time: thousands of round trips add up"
+		f.support(recording.SourceServer, float64(k.WorkNs/k.Calls), "ns",
+			"the server works %s for each of them: the rest is the way", format.Brief(k.WorkNs/k.Calls))
+		f.FixSteps = walkFix(n)
+		return f
+	}
 	f.doubt(recording.SourceTap, 0, "", "that one request needs them all is inferred from their pace")
 	f.adviseBatches(k.Ns/k.Calls >= tripNs)
 	return f
+}
+
+// walks are the commands that walk a keyspace or a collection, by a cursor.
+var walks = facts.WordSet("SCAN SSCAN HSCAN ZSCAN")
+
+// walkFix: how many elements a call looks at is the caller's choice.
+func walkFix(n *facts.Node) []remedy.Step {
+	steps := remedy.Steps(n, remedy.LongerScans, nil)
+	if len(steps) == 0 {
+		steps = []remedy.Step{{
+			ID: string(remedy.LongerScans), Kind: remedy.Change, Restart: "the application",
+			Text: "Ask for more per call: COUNT 1000; 10 is the default",
+		}}
+	}
+	return append(steps, remedy.Step{
+		ID: "no-keyspace-walk", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Keep the names of the keys that belong together in a set, or their values in one hash, and walk nothing",
+	})
 }
 
 // adviseBatches sets the fix; far: the distance to the server is most of a call.

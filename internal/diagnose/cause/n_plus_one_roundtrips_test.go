@@ -45,6 +45,15 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 			3*edgeMs).chained(pathClient, "EVALSHA", 4, 272, 4*6*edgeMs, 4*5*edgeMs)},
 		{name: "workers that are hardly ever free, 1.7 ms between their calls", rec: near().lane(pathClient, 100,
 			3*edgeMs, 5*edgeMs).chained(pathClient, "GET", 4, 52, 240*edgeMs, 150*edgeMs)},
+		{name: "walks of a keyspace, most of which the server works", rec: near().info(map[string]float64{
+			"cmdstat_scan.calls": 3000, "cmdstat_scan.usec": 3000 * 70,
+		}).lane(pathClient, 300, edgeMs/20, 3*edgeMs).chained(pathClient, "SCAN", 4, 272, 4*6*edgeMs, 4*5*edgeMs)},
+		{
+			name: "walks of a keyspace with few keys at a time", rec: near().info(map[string]float64{
+				"cmdstat_scan.calls": 3000, "cmdstat_scan.usec": 3000 * 5,
+			}).lane(pathClient, 300, edgeMs/20, 3*edgeMs).chained(pathClient, "SCAN", 4, 272, 4*6*edgeMs, 4*5*edgeMs),
+			found: true, min: 0.8, evidence: "68 calls of SCAN", fix: "COUNT",
+		},
 		{name: "one page among thousands of calls", rec: near().lane(pathClient, 3000, edgeMs/20,
 			edgeMs/5).chained(pathClient, "GET", 1, 68, 6*edgeMs, 5*edgeMs)},
 		{name: "few calls", rec: far().lane(pathClient, 2, 2*edgeMs, 1*edgeMs)},

@@ -16,6 +16,9 @@ type Chains struct {
 	Calls int64
 	// Ns is the time from the first request of each to its last reply, in nanoseconds.
 	Ns int64
+	// WorkNs is the server's own time for these calls, by its mean for the command, in nanoseconds: fewer calls for as
+	// much would take that, too.
+	WorkNs int64
 	// Callers are those who made them.
 	Callers []*Caller
 	// Ops is the commands, by the number of their chains.
@@ -49,6 +52,7 @@ func (n *Node) Chains() Chains {
 			continue
 		}
 		sum.Count, sum.Calls, sum.Ns = sum.Count+own.Count, sum.Calls+own.Calls, sum.Ns+own.Ns
+		sum.WorkNs += own.WorkNs
 		sum.Callers = append(sum.Callers, caller)
 		for op, k := range own.Ops {
 			sum.Ops[op] += k
@@ -62,9 +66,9 @@ func (n *Node) Chains() Chains {
 // Bound: slowpath, chain_pause_ns of the tap.
 const maxChainPauseNs = int64(100e3)
 
-// add adds the chains of a connection; names are those of its samples that begin with
-// series.ChainsOfPrefix. Scripts are left out:
-// what they do is not known, and workers of queues run one after the other.
+// add adds the chains of a connection; names are those of its samples that begin with series.ChainsOfPrefix. Chains that
+// would hardly be shorter with fewer calls, since the server works for most of them, are left out. So are scripts: what
+// they do is not known, and workers of queues run one after the other.
 func (s *Chains) add(n *Node, c *Conn, names []string) {
 	last := func(of series.Name) (v int64) {
 		for _, p := range n.Rec.Of(of, c.Client) {
@@ -86,10 +90,12 @@ func (s *Chains) add(n *Node, c *Conn, names []string) {
 	// Calls that come as soon as a worker is free, one by one, have pauses in between.
 	prompt := ns-last(series.ChainInFlight) <= maxChainPauseNs*calls
 	each := ns / max(calls, 1) // calls that are slow themselves are slow calls, and no chain makes them so
-	if most == 0 || endless || !prompt || each >= n.Ledger.ThresholdNs ||
+	work := n.WorkNsOf(command) * calls
+	noticed := ns-work >= most*n.Ledger.ThresholdNs
+	if most == 0 || endless || !prompt || !noticed || each >= n.Ledger.ThresholdNs ||
 		strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
 		return
 	}
-	s.Count, s.Calls, s.Ns = s.Count+most, s.Calls+calls, s.Ns+ns
+	s.Count, s.Calls, s.Ns, s.WorkNs = s.Count+most, s.Calls+calls, s.Ns+ns, s.WorkNs+work
 	s.Ops[command] += int(most)
 }

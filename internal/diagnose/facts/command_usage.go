@@ -91,6 +91,16 @@ func (n *Node) ProbeWorkNs() int64 {
 	return int64(usec / calls * 1000)
 }
 
+// WorkNsOf is the server's own mean time for a command in nanoseconds; 0 where it does not count that.
+func (n *Node) WorkNsOf(op string) int64 {
+	command := series.InCommandstats(op)
+	calls := n.Growth(series.CommandCalls(command))
+	if calls == 0 {
+		return 0
+	}
+	return int64(n.Growth(series.CommandUsec(command)) / calls * 1000)
+}
+
 // TapCalls is how many calls of a command the tap saw, at the end that saw most.
 func (n *Node) TapCalls(op string) int64 {
 	by := n.tapCallsBy(op)

@@ -123,7 +123,7 @@ func (n *Node) PossibleLibraries() (names []string) {
 	for _, c := range n.Callers() {
 		before := len(names)
 		for name, list := range librariesOfRuntime {
-			if strings.HasPrefix(c.Comm, name) {
+			if strings.HasPrefix(c.Comm, name) || strings.HasPrefix(n.Programs[c.PID].Comm, name) {
 				names = append(names, list...)
 			}
 		}

@@ -64,8 +64,7 @@ func possible(n *facts.Node, rows []Row) (out []Row) {
 	}
 	for _, may := range []func(Row) bool{
 		func(e Row) bool { return ofRuntime(e) && seen(e) },
-		ofRuntime,
-		func(Row) bool { return true },
+		ofRuntime, // a step of another language is none
 	} {
 		for _, e := range rows {
 			if may(e) {

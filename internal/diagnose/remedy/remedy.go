@@ -30,6 +30,7 @@ const (
 	FetchMapInBackground Topic = "fetch-map-in-background" // no call waits for a map refresh
 	ReplyTimeout         Topic = "reply-timeout"           // a timeout for each reply
 	LargerPool           Topic = "larger-pool"             // {connections}
+	LongerScans          Topic = "longer-scans"
 	PoolSizeOption       Topic = "pool-size-option"        // the option alone, without a value
 	SmallerPool          Topic = "smaller-pool"            // {connections}
 	KeepIdle             Topic = "keep-idle"               // keep some idle connections

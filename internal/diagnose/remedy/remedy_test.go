@@ -14,7 +14,7 @@ var known = map[string][]string{
 	"go-redis": {"6", "7", "8", "9.22"}, "redigo": nil, "rueidis": nil, "jedis": nil, "lettuce": nil, "redisson": nil,
 	"redis-py": {"6.0", "8.0"}, "node-redis": nil, "ioredis": nil, "phpredis": nil, "predis": nil,
 	"stackexchange": nil, "hiredis": nil, "commons-pool2": nil, "other": nil, "python": nil, "node": nil, "java": nil,
-	"codis": {"3.2"},
+	"codis": {"3.2"}, "redis-rb": nil,
 }
 
 // topics are all of them, with the values that their texts are given.
@@ -25,7 +25,7 @@ var topics = map[Topic][]string{
 	SmallerPool: {"connections"}, KeepIdle: nil, ReturnConnections: nil, LargerIdleLimit: {"connections"},
 	TestIdleOnly: nil, SpreadReconnects: nil, FollowMaster: nil, AvoidUnreadyNode: nil, OneClient: nil,
 	CloseFirst: {"seconds", "milliseconds"}, LeaveSilentMaster: nil, LongerTimeout: nil, UnblockEventLoop: nil,
-	MoveSlots: nil,
+	MoveSlots: nil, LongerScans: nil,
 }
 
 var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)

@@ -35,6 +35,8 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 	bool handed = since && since < c->in_flight_since && t->woken > c->last_in &&
 		      t->caller.wakers & 1ull << (giver->pid & 63) && c->slot_before != slot;
 	c->turns++;
+	if (handed) /* another one's call */
+		end_chain(c);
 	if (handed && c->handed_last) {
 		u64 waited = t->woken - since;
 		t->caller.wanted = since;
