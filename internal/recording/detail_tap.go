@@ -88,6 +88,10 @@ type ServedPart struct {
 	Culprit string `json:"culprit,omitempty"`
 }
 
+// LockOfProcess is the culprit of the sleep of a client's thread, with its reply in the socket, that another thread of
+// its process ended.
+const LockOfProcess = "another thread of its process"
+
 // AsleepIn is between the name of an event loop and the system call in which it slept, in the culprit of a loop-wait.
 const AsleepIn = " asleep in "
 

@@ -58,6 +58,7 @@ var clientCauses = []Cause{
 	clientCPUSaturated,
 	clientGCPause,
 	clientEventLoopBlocked,
+	clientLockWait,
 	cmdinfoOnceLock,
 	poolExhaustedWait,
 	poolIdleReapRedial,

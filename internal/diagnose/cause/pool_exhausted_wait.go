@@ -292,17 +292,26 @@ func poolSeenFix(w facts.ThreadWait) []remedy.Step {
 
 // Bounds of connections that threads queue for.
 const (
+	// heldOver so many calls a connection is more than lent for one.
+	// Bound: arithmetic, more than one.
+	heldOver = 2
+	// keptOfWait is the least part of a wait that is worth to be avoided.
+	// Bound: guess.
+	keptOfWait = 0.1
 	minHandovers = 30 // fewer are chance. Bound: guess.
 	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
-	// Bound: guess.
-	minHandoverShare = 0.7
+	// Bound: majority, of the turns.
+	minHandoverShare = 0.5
+	// someHandovers of the turns are hand-overs where calls wait for a pool that has a free connection at times.
+	// Bound: guess, half of the above.
+	someHandovers = 0.25
 )
 
 // queuesForConns reports whether the threads of a process queue for its connections: nearly each time another thread
 // uses one, it had slept until the one before gave it back, and had waited longer than calls take, and long enough
 // to be noticed. Where slow calls are what keeps the connections in use, more connections would not help.
 func queuesForConns(n *facts.Node, h facts.Handovers) bool {
-	return h.Handed >= minHandovers && h.MinShare >= minHandoverShare &&
+	return h.Handed >= minHandovers && h.MinShare >= someHandovers &&
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
@@ -312,10 +321,11 @@ func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	var worst facts.Handovers
 	var waited, flight float64
+	slow := n.InStateOf(account.App, account.PoolWait)
 	for _, c := range callers {
 		h, ok := n.HandoversOf(c)
 		flight += h.InFlightNs
-		if !ok || !queuesForConns(n, h) {
+		if !ok || !queuesForConns(n, h) || h.MinShare < minHandoverShare && !slow.Matters() {
 			continue
 		}
 		waited += h.WaitedNs
@@ -328,7 +338,6 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	}
 	mean, call := int64(worst.WaitedNs/worst.Handed), int64(worst.InFlightNs/worst.Calls)
 	kept := int64(worst.KeptNs / worst.Handed)
-	slow := n.InStateOf(account.App, account.PoolWait)
 	f := finding(n, slow, 0.9)
 	f.ExcessShare = waited / (waited + flight)
 	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0))
@@ -342,10 +351,20 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 	f.support(recording.SourceTap, worst.Handed, "turns",
 		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
 		worst.Handed)
+	if worst.MinShare < minHandoverShare {
+		f.Strength = 0.55
+		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
+			"the other turns found the connection free; where threads give each other work, they wake each other, too")
+	}
 	// by Little's law; a thread that was woken too late for the connection sleeps again, and only the last sleep counts
 	f.support(recording.SourceTap, worst.WaitedNs/1e9/n.Seconds(), "threads",
 		"at least %.1f of its threads waited for a connection at a time", worst.WaitedNs/1e9/n.Seconds())
-	if kept > call {
+	if calls := worst.Calls / worst.Turns; calls >= heldOver {
+		f.support(recording.SourceTap, calls, "calls",
+			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
+				"connection that is kept for a request", calls)
+	}
+	if kept > call && float64(kept) >= keptOfWait*float64(mean) {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",
 			"a thread keeps its connection for %s after its last reply", format.Brief(kept))

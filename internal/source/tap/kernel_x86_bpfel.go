@@ -97,6 +97,7 @@ type kernelCallEvent struct {
 	At       [4]uint64
 	Clk      [4]kernelClocks
 	Complete uint64
+	LockedNs uint64
 	Pair     kernelPair
 	Comm     [16]uint8
 }
@@ -128,8 +129,11 @@ type kernelCaller struct {
 	Waits     kernelWaits
 	LockSince uint64
 	Wakers    uint64
+	FutexNs   uint64
+	LockedNs  uint64
 	Wanted    uint64
-	SleptNs   uint64
+	SleptFrom uint64
+	SleptTo   uint64
 	TimerNs   uint64
 	Print     uint64
 	Last      kernelLastCall
@@ -985,6 +989,7 @@ const (
 	kernelProgOnSwitch3          = "on_switch3"
 	kernelProgOnWaking           = "on_waking"
 	kernelVarChainPauseNs        = "chain_pause_ns"
+	kernelVarGoesOnNs            = "goes_on_ns"
 	kernelVarKeepAckedEvent      = "keep_acked_event"
 	kernelVarKeepActivityEvent   = "keep_activity_event"
 	kernelVarKeepCallEvent       = "keep_call_event"
@@ -1133,6 +1138,7 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	ChainPauseNs        *ebpf.VariableSpec `ebpf:"chain_pause_ns"`
+	GoesOnNs            *ebpf.VariableSpec `ebpf:"goes_on_ns"`
 	KeepAckedEvent      *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.VariableSpec `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.VariableSpec `ebpf:"keep_call_event"`
@@ -1259,6 +1265,7 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	ChainPauseNs        *ebpf.Variable `ebpf:"chain_pause_ns"`
+	GoesOnNs            *ebpf.Variable `ebpf:"goes_on_ns"`
 	KeepAckedEvent      *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.Variable `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.Variable `ebpf:"keep_call_event"`

@@ -199,12 +199,29 @@ func (r *recorder) joined(e *kernelCallEvent, k callKey, c recording.Call) (reco
 		segs = add(segs, recording.Nobody, recording.Unexplained, sent, arrived)
 	}
 	segs = r.layRetransmits(segs, k)
-	segs = append(segs, r.split(stage{
+	read := r.split(stage{
 		span: span{arrived, end}, before: e.Clk[2], after: e.Clk[3], tid: e.Tid,
 		actor:   recording.Client,
 		running: recording.Receive, sleeping: recording.OffCPU,
-	})...)
-	return c, merged(segs)
+	})
+	nameLock(read, int64(e.LockedNs))
+	return c, merged(append(segs, read...))
+}
+
+// nameLock says of the sleep of a thread with its reply in the socket that it waited for another thread of its process,
+// where it slept for most of it in futexes.
+func nameLock(segs []recording.Segment, lockedNs int64) {
+	asleep := int64(0)
+	for _, s := range segs {
+		if s.State == recording.OffCPU {
+			asleep += s.ToNs - s.FromNs
+		}
+	}
+	for i := range segs {
+		if segs[i].State == recording.OffCPU && 2*lockedNs >= asleep {
+			segs[i].Culprit = recording.LockOfProcess
+		}
+	}
 }
 
 // layRetransmits gives network time to the retransmissions that it was spent waiting for.

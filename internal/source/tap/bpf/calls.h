@@ -403,6 +403,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 		e->tid = t->tid;
 		e->tgid = t->tgid;
 		e->clk[3] = t->clk;
+		e->locked_ns = t->caller.locked_ns;
 	}
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	e->at[1] = b->read;
@@ -498,6 +499,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->at[2] = pair->send < now ? pair->send : now;
 	e->at[3] = now;
 	e->clk[3] = t->clk;
+	e->locked_ns = t->caller.locked_ns;
 	e->clk[2] = pair->slot == slot ? pair->clk_client : t->clk;
 	e->pair = *pair;
 	bpf_get_current_comm(e->comm, 16);
@@ -571,16 +573,16 @@ __noinline int queued_call(struct thread *t, u64 wanted)
 static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op, u64 from, u64 now, u64 print)
 {
 	struct caller *k = &t->caller;
-	u64 slept = k->ran > from ? k->ran - from : 0;
-	if (slept > k->slept_ns)
-		slept = k->slept_ns;
 	u32 why = k->why;
-	if (slept && (why == FOR_EVENTS || why == FOR_OTHERS)) {
-		k->waits.ns[why & REASON_MASK] -= slept;
-		k->waits.ns[FOR_REDIS] += slept;
-		k->slept_ns = 0;
+	if (k->slept_to > from && (why == FOR_EVENTS || why == FOR_OTHERS)) {
+		u64 since = k->slept_from > from ? k->slept_from : from;
+		k->waits.ns[why & REASON_MASK] -= k->slept_to - since;
+		k->waits.ns[FOR_REDIS] += k->slept_to - since;
+		k->slept_to = 0;
 	}
 	u64 wanted = k->wanted;
+	k->locked_ns = k->futex_ns;
+	k->futex_ns = 0;
 	k->wanted = k->lock_since = k->wakers = 0;
 	if (!k->loop)
 		called(k, print, op);

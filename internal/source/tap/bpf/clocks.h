@@ -302,35 +302,49 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 }
 
 /* falls_asleep notes why a client's thread sleeps. */
-static __always_inline void falls_asleep(struct thread *t, struct task_struct *task)
+static __always_inline void falls_asleep(struct thread *t, struct task_struct *task, u64 now)
 {
 	struct caller *c = &t->caller;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	s32 call = REG_NR(regs), arg = REG_SYS1(regs);
+	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms) */
+	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg &&
+	    now - c->ran < goes_on_ns) {
+		u64 ns = c->slept_to - c->slept_from;
+		c->waits.ns[FOR_TIMER] -= ns;
+		c->waits.ns[FOR_LOCK] += ns;
+		c->timer_ns -= ns;
+		if (!c->lock_since)
+			c->lock_since = c->slept_from;
+		c->between = 0;
+	} else if (c->why == FOR_TIMER) {
+		c->lock_since = c->wakers = 0;
+	}
 	c->why = reason_of(c, task);
 	c->dials = c->own = 0;
 	c->away = c->loop && c->why != FOR_EVENTS;
-	t->syscall = REG_NR(regs);
-	t->arg = REG_SYS1(regs);
+	t->syscall = call;
+	t->arg = arg;
 	if (c->away)
 		note_file(t, task);
 }
 
-/* has_slept adds a sleep of a client's thread to its reason. */
-static __always_inline void has_slept(struct thread *t, u64 ns, u64 now)
+/* has_slept adds a sleep of a client's thread to its reason. It runs again from now on. */
+static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 now)
 {
 	struct caller *c = &t->caller;
 	u32 why = c->why;
 	if (why == FOR_TIMER && c->own)
 		c->why = why = FOR_LOCK;
-	c->waits.ns[why & REASON_MASK] += ns;
+	c->waits.ns[why & REASON_MASK] += to - from;
 	if (why == FOR_TIMER)
-		c->timer_ns += ns;
-	if (why == FOR_LOCK && (!c->lock_since || c->between || now - ns - c->ran > min_away_ns))
-		c->lock_since = now - ns;
+		c->timer_ns += to - from;
+	if (why == FOR_LOCK && (!c->lock_since || c->between || from - c->ran > min_away_ns))
+		c->lock_since = from;
 	c->between = why != FOR_LOCK;
-	if (why == FOR_TIMER)
-		c->lock_since = c->wakers = 0;
-	c->slept_ns = ns;
+	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
+	c->slept_from = from;
+	c->slept_to = to;
 	c->ran = now;
 }
 
@@ -342,7 +356,7 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		return;
 	u32 state = state_of(prev, preempt, prev_state);
 	if (state == ASLEEP && !t->server)
-		falls_asleep(t, prev);
+		falls_asleep(t, prev, now);
 	if (state == ASLEEP && held_up(t, prev))
 		state = BLOCKED;
 	if (state == BLOCKED) {
@@ -378,7 +392,7 @@ static __always_inline void take_cpu(struct task_struct *next, struct task_struc
 	if (was == ASLEEP) {
 		u64 woken = t->waking > since ? t->waking : since;
 		if (!t->server)
-			has_slept(t, woken - since, woken);
+			has_slept(t, since, woken, now);
 		enter(t, RUNNABLE, woken);
 		was = RUNNABLE;
 		since = woken;

@@ -31,7 +31,7 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 	struct thread *giver = thread_of(from);
 	if (!giver)
 		return;
-	u64 since = t->caller.lock_since;
+	u64 since = t->caller.why == FOR_TIMER ? 0 : t->caller.lock_since;
 	bool handed = since && since < c->in_flight_since && t->woken > c->last_in &&
 		      t->caller.wakers & 1ull << (giver->pid & 63) && c->slot_before != slot;
 	c->turns++;

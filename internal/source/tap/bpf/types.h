@@ -193,8 +193,10 @@ struct caller {
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
 	u64 wakers;    /* and which of them woke it, as bits; */
+	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call, and before it read its last reply; */
+	u64 locked_ns;
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
-	u64 slept_ns;  /* its last sleep, */
+	u64 slept_from, slept_to; /* its last sleep, */
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
 	struct last_call last; /* and of a loop the call whose reply it read last */
@@ -558,6 +560,7 @@ struct call_event {
 	u64 at[4];
 	struct clocks clk[4];
 	u64 complete;     /* server: last byte arrived, which is the time of clk[0] */
+	u64 locked_ns;    /* client: its thread slept so long in futexes before it read the reply */
 	struct pair pair; /* client with F_PAIRED: what the server's end knows */
 	u8 comm[16];
 };
