@@ -150,12 +150,23 @@ func callsOf(of verdict.Population) string {
 		facts = append(facts, format.Thousands(of.FailedCalls)+" failed")
 	}
 	if of.P99Ns > 0 {
-		facts = append(facts, "p99 "+format.Duration(of.P99Ns))
+		facts = append(facts, "p99 "+format.Duration(of.P99Ns)+onTheWire(of))
 	}
 	if of.MaxNs > 0 {
 		facts = append(facts, "worst "+format.Duration(of.MaxNs))
 	}
 	return populationName(of) + ": " + strings.Join(facts, ", ")
+}
+
+// wireDiffers: times of a call and of its caller that are apart by less are the same to a reader.
+const wireDiffers = 1.1
+
+// onTheWire is how long calls took from their requests on, where their callers waited longer.
+func onTheWire(of verdict.Population) string {
+	if of.WireP99Ns == 0 || float64(of.P99Ns) < wireDiffers*float64(of.WireP99Ns) {
+		return ""
+	}
+	return " (on the wire " + format.Duration(of.WireP99Ns) + ")"
 }
 
 func populationName(of verdict.Population) string {

@@ -76,6 +76,7 @@ type tapHistograms struct {
 	byOp map[opKey]*hdrhistogram.Histogram
 	// of users, by the end of the connections; at the clients' end as long as their threads waited for them
 	bySide map[string]*hdrhistogram.Histogram
+	wire   *hdrhistogram.Histogram            // the same calls from their requests on; nil: no thread waited longer
 	served map[string]*hdrhistogram.Histogram // at the servers' ends, by node
 }
 
@@ -84,7 +85,8 @@ type opKey struct{ node, side, op string }
 
 func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHistograms {
 	t := tapHistograms{
-		map[opKey]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{}, map[string]*hdrhistogram.Histogram{},
+		byOp: map[opKey]*hdrhistogram.Histogram{}, bySide: map[string]*hdrhistogram.Histogram{},
+		served: map[string]*hdrhistogram.Histogram{},
 	}
 	for _, h := range rec.HistogramSums(recording.SourceTap) {
 		side, op, ok := strings.Cut(h.Op, " ") // "client GET"
@@ -104,6 +106,7 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 		}
 	}
 	if operations := t.bySide[recording.Operations]; operations != nil && t.bySide[recording.Client] != nil {
+		t.wire = t.bySide[recording.Client]
 		t.bySide[recording.Client] = merge(without(t.bySide[recording.Client], t.bySide[recording.AwaitedCalls]), operations)
 	}
 	return t

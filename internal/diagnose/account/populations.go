@@ -27,6 +27,9 @@ type Population struct {
 	Recorded int
 	// Times in nanoseconds, from when a call was due to its reply, without slowpath's own delay; 0 where not known.
 	P50Ns, P99Ns, P999Ns, MaxNs int64
+	// WireP99Ns is that of users from their requests on, in nanoseconds, where threads waited longer than their calls
+	// took; else 0.
+	WireP99Ns int64
 }
 
 // populations are those that the recording has, the users' first.
@@ -89,6 +92,9 @@ func usersOf(rec *recording.Recording, all *latencies, l *Ledger) Population {
 	h := all.tap.bySide[recording.Server]
 	if c := all.tap.atClients(p.Calls); c != nil {
 		h, p.Side = c, recording.Client
+		if all.tap.wire != nil {
+			p.WireP99Ns = all.tap.wire.ValueAtQuantile(99)
+		}
 	}
 	if _, some := recording.SelectedCallsOf(rec.Meta); some || h == nil ||
 		p.Side == recording.Server && len(all.load) > 0 {

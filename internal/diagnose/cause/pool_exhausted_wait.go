@@ -297,7 +297,7 @@ const (
 	heldOver = 2
 	// keptOfWait is the least part of a wait that is worth to be avoided.
 	// Bound: guess.
-	keptOfWait = 0.1
+	keptOfWait = 0.05
 	minHandovers = 30 // fewer are chance. Bound: guess.
 	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
 	// Bound: majority, of the turns.
@@ -352,7 +352,7 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 		"of %.0f times that another thread used a connection than before, %.0f were such hand-overs", worst.Turns,
 		worst.Handed)
 	if worst.MinShare < minHandoverShare {
-		f.Strength = 0.55
+		f.Strength = 0.4
 		f.doubt(recording.SourceTap, worst.MinShare, "of the turns",
 			"the other turns found the connection free; where threads give each other work, they wake each other, too")
 	}

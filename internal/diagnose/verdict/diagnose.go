@@ -100,6 +100,7 @@ func populations(c *facts.Case) []Population {
 		of := Population{
 			Name: p.Name, At: p.Side, Calls: p.Calls, SlowCalls: p.Slow, RecordedSlowCalls: p.Recorded,
 			P50Ns: p.P50Ns, P99Ns: p.P99Ns, P999Ns: p.P999Ns, MaxNs: p.MaxNs,
+			WireP99Ns: p.WireP99Ns,
 		}
 		switch p.Name {
 		case account.OfProbe:

@@ -85,6 +85,9 @@ type Population struct {
 	P99Ns  int64 `json:"p99_ns,omitempty"`
 	P999Ns int64 `json:"p999_ns,omitempty"`
 	MaxNs  int64 `json:"max_ns,omitempty"`
+	// WireP99Ns of users is the same from when their requests were sent, where threads waited longer than their calls
+	// took: for a connection, or for the thread that sends and reads for them.
+	WireP99Ns int64 `json:"wire_p99_ns,omitempty"`
 }
 
 // Latency sums up the calls, in nanoseconds from the intended start to the reply in hand. Its numbers are of different

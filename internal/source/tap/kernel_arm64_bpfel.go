@@ -130,7 +130,6 @@ type kernelCaller struct {
 	LockSince uint64
 	Wakers    uint64
 	FutexNs   uint64
-	LockedNs  uint64
 	Wanted    uint64
 	SleptFrom uint64
 	SleptTo   uint64
@@ -213,6 +212,9 @@ type kernelConn struct {
 	Memo         [2]uint64
 	MemoSub      uint64
 	Print        uint64
+	RepliedFrom  uint64
+	RepliedOp    uint32
+	Unused3      uint32
 	Published    uint64
 	PeerClosed   uint64
 	PeerIdleNs   uint64

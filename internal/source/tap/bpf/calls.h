@@ -403,7 +403,7 @@ __noinline int report_call(struct conn *c, struct feed *f, u32 at, u32 flags, u3
 		e->tid = t->tid;
 		e->tgid = t->tgid;
 		e->clk[3] = t->clk;
-		e->locked_ns = t->caller.locked_ns;
+		e->locked_ns = t->caller.futex_ns;
 	}
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	e->at[1] = b->read;
@@ -499,7 +499,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->at[2] = pair->send < now ? pair->send : now;
 	e->at[3] = now;
 	e->clk[3] = t->clk;
-	e->locked_ns = t->caller.locked_ns;
+	e->locked_ns = t->caller.futex_ns;
 	e->clk[2] = pair->slot == slot ? pair->clk_client : t->clk;
 	e->pair = *pair;
 	bpf_get_current_comm(e->comm, 16);
@@ -570,9 +570,16 @@ __noinline int queued_call(struct thread *t, u64 wanted)
 
 /* read_reply: a client's thread has read the reply to a call. The sleep before that was for Redis, as far as the call
  * was under way. */
-static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op, u64 from, u64 now, u64 print)
+__noinline int read_reply(struct conn *c, u64 now)
 {
+	if (!c || c->role != CLIENT || !c->replied_from)
+		return 0;
+	struct thread *t = thread_of(c->slot);
+	if (!t)
+		return 0;
 	struct caller *k = &t->caller;
+	u64 from = c->replied_from;
+	u32 op = c->replied_op;
 	u32 why = k->why;
 	if (k->slept_to > from && (why == FOR_EVENTS || why == FOR_OTHERS)) {
 		u64 since = k->slept_from > from ? k->slept_from : from;
@@ -581,20 +588,21 @@ static __always_inline void read_reply(struct conn *c, struct thread *t, u32 op,
 		k->slept_to = 0;
 	}
 	u64 wanted = k->wanted;
-	k->locked_ns = k->futex_ns;
+	c->replied_from = 0;
 	k->futex_ns = 0;
 	k->wanted = k->lock_since = k->wakers = 0;
 	if (!k->loop)
-		called(k, print, op);
+		called(k, c->print, op);
 	if (!k->loop && !(wanted && wanted < from))
-		return;
+		return 0;
 	k->last.from = from;
 	k->last.to = now;
 	k->last.op = op;
-	k->last.print = print;
+	k->last.print = c->print;
 	fill_addr(&k->last.addr, c);
 	if (wanted && wanted < from)
 		queued_call(t, wanted);
+	return 0;
 }
 
 /* pop_usual counts the reply to a request that does not wait by design, and reports it if it is slow, or changes the
@@ -603,9 +611,8 @@ static __always_inline void pop_usual(struct conn *c, struct feed *f, struct pen
 {
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, 1);
 	add_latency(p->op, c->role, ns, 1);
-	struct thread *t = c->role == CLIENT ? thread_of(f->slot) : NULL;
-	if (t)
-		read_reply(c, t, p->op, p->start, f->now, c->print);
+	c->replied_from = p->start;
+	c->replied_op = p->op;
 	if (ns >= slow_ns) {
 		if (may_report(f->now))
 			report_call(c, f, c->head, 0, seq);
@@ -681,6 +688,8 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	if (n > c->outstanding)
 		n = c->outstanding;
 	answered(c, p, f->now, n);
+	c->replied_from = p->start;
+	c->replied_op = p->op;
 	count(c->role == SERVER ? C_CALLS_SERVER : C_CALLS_CLIENT, n);
 	add_latency(p->op, c->role, ns, n);
 	if (__sync_fetch_and_add(&p->count, -n) == n)

@@ -222,17 +222,19 @@ static __always_inline void send_replies(struct conn *c, struct thread *t, struc
 }
 
 /* light_read: the client's end of a connection on this host read a reply. */
-static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 now)
+__noinline int light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 {
+	if (!c)
+		return 0;
 	struct pair *pair = pair_of(c);
 	if (!pair)
-		return;
+		return 0;
 	pair->slot = slot;
 	if (pair->settled != ALL_ANSWERED_ALIGNED)
-		return; /* more is to come, or the server's end has not published it yet, */
+		return 0; /* more is to come, or the server's end has not published it yet, */
 	in_order(&pair->settled);
 	if (pair->replied_seq != seq || pair->arrived <= c->in_flight_since || pair->observer)
-		return; /* or it is no call of a user */
+		return 0; /* or it is no call of a user */
 	u64 ns = now - pair->arrived;
 	if (c->in_flight_since && pair->arrived > c->last_in)
 		paused(c, pair->arrived - c->last_in);
@@ -250,10 +252,10 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 	if (!(pair->flags & F_BLOCKING))
 		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now);
 	if (pair->flags & F_NO_TIME)
-		return;
-	struct thread *t = thread_of(slot);
-	if (t)
-		read_reply(c, t, pair->op, pair->arrived, now, pair->print);
+		return 0;
+	c->print = pair->print;
+	c->replied_from = pair->arrived;
+	c->replied_op = pair->op;
 	count(C_CALLS_CLIENT, calls - no_calls);
 	add_latency(pair->op, CLIENT, ns, calls - no_calls);
 	if (ns >= slow_ns) {
@@ -263,6 +265,7 @@ static __always_inline void light_read(struct conn *c, u32 slot, u32 seq, u64 no
 		count(C_SAMPLED, 1);
 		report_light(c, slot, now, F_SAMPLED);
 	}
+	return 0;
 }
 
 /* thread_here gives the clocks of the running thread: mostly it is the one that used the connection before. */
@@ -322,6 +325,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 		read_up_to(c, seq);
 	}
 	c->slot = slot;
+	read_reply(c, now);
 	if (!no_data(c, c->role == SERVER ? &c->req : &c->rep))
 		c->last_in = now;
 	status(c, tp, now);

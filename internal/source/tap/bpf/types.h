@@ -193,8 +193,7 @@ struct caller {
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
 	u64 wakers;    /* and which of them woke it, as bits; */
-	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call, and before it read its last reply; */
-	u64 locked_ns;
+	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call; */
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
 	u64 slept_from, slept_to; /* its last sleep, */
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
@@ -370,6 +369,9 @@ struct conn {
 	u64 memo[2];      /* the name that op_of was last asked for, */
 	u64 memo_sub;
 	u64 print;        /* of the last request that was read, or sent; 0: not known */
+	u64 replied_from; /* client: when the call began whose reply was just read, 0: none; */
+	u32 replied_op;   /* and its command */
+	u32 unused3;
 	u64 published;    /* last status event */
 	u64 peer_closed;  /* when the FIN of the peer came; 0: it did not */
 	u64 peer_idle_ns; /* and how long nothing had been sent either way by then */

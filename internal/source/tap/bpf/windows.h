@@ -138,21 +138,24 @@ static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 
 
 /* fingerprint notes what the bytes of a system call are that has one request: two requests that are equal have the same.
  * No part of them is kept. */
-static __always_inline void fingerprint(struct conn *c, u32 len)
+__noinline int fingerprint(struct conn *c, u32 len)
 {
+	if (!c)
+		return 0;
 	u64 buf, word[PRINT / 8] = {};
 	const struct iovec *iov;
 	u32 many;
 	c->print = 0;
 	if (c->tls || !user_buffer(&buf, &iov, &many) || !buf)
-		return;
+		return 0;
 	if (len >= PRINT ? bpf_probe_read_user(word, PRINT, (void *)buf) :
 			   bpf_probe_read_user(word, len & (PRINT - 1), (void *)buf))
-		return;
+		return 0;
 	u64 print = len;
 	for (int i = 0; i < PRINT / 8; i++)
 		print = (print ^ word[i]) * 0x9e3779b97f4a7c15ull;
 	c->print = print | 1;
+	return 0;
 }
 
 /* parse_syscall parses the bytes of a system call. It gives 0 where the order of calls is lost. */
