@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/json"
 	"strings"
 )
 
@@ -182,6 +183,14 @@ type ThreadWaits struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+}
+
+// ThreadWaitsOf reads the body of such a snapshot; a damaged one is as good as none.
+func ThreadWaitsOf(body string) (w ThreadWaits) {
+	if json.Unmarshal([]byte(body), &w) != nil {
+		return ThreadWaits{}
+	}
+	return w
 }
 
 // RunningNs is what is left.

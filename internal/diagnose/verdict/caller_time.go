@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,9 +56,11 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 	for _, s := range c.Rec.Snapshots {
 		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
-		var w recording.ThreadWaits
-		if !ok || err != nil || s.Name != recording.SnapshotWaits || json.Unmarshal([]byte(s.Body), &w) != nil ||
-			w.Ns <= 0 || c.Ledger.IsProxyProcess(pid) {
+		if !ok || err != nil || s.Name != recording.SnapshotWaits {
+			continue
+		}
+		w := recording.ThreadWaitsOf(s.Body)
+		if w.Ns <= 0 || c.Ledger.IsProxyProcess(pid) {
 			continue
 		}
 		byPID[pid] = callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, w)

@@ -166,6 +166,7 @@ func TestHandovers(t *testing.T) {
 		strict bool
 	}{
 		{"a pool that is too small", []string{"2", "8"}, true, -1, false},
+		{"one connection for all", []string{"1", "8"}, true, -1, false},
 		{"a pool that is too small, parsed at both ends", []string{"2", "8"}, true, -1, true},
 		{"as many threads as connections", []string{"8", "8"}, false, 0, false},
 		{"threads that wake each other", []string{"8", "8", "own"}, false, -1, false},

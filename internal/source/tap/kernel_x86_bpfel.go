@@ -125,6 +125,8 @@ type kernelCaller struct {
 	_         structs.HostLayout
 	Began     uint64
 	Ran       uint64
+	Idle      uint64
+	Events    uint64
 	Asked     uint64
 	Waits     kernelWaits
 	LockSince uint64

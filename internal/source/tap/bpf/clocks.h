@@ -343,6 +343,10 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 		c->lock_since = from;
 	c->between = why != FOR_LOCK;
 	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
+	if (why == FOR_EVENTS)
+		c->events = to;
+	if (why != FOR_LOCK)
+		c->idle = to;
 	c->slept_from = from;
 	c->slept_to = to;
 	c->ran = now;
@@ -449,10 +453,10 @@ static __always_inline bool awaits_events(struct thread *t)
 
 /* A thread that calls may have another one send its request and read its reply (Netty's event loops): it wakes that
  * one and sleeps until that one wakes it. A worker that such a loop has something to do for sleeps, too; but it does
- * not ask. Where the loop is elsewhere it cannot be seen who asks: then those do that mostly do. */
+ * not ask. Where the loop is awake it cannot be seen who asks: then those do that do at other times. */
 static __always_inline bool has_asked(struct caller *c)
 {
-	return c->asked > c->ran || 2 * c->asks >= c->helped;
+	return c->asked > c->idle || 4 * c->asks >= c->helped;
 }
 
 /* add_operation has an operation counted for the time that its thread slept, and its call no more. */
@@ -507,6 +511,8 @@ static __noinline int helps(struct thread *loop, struct thread *t, struct task_s
 	struct last_call *call = &loop->caller.last;
 	u64 since = t->since, from = call->from > since ? call->from : since;
 	u32 tgid = t->tgid;
+	if (since > call->from + (call->to - call->from) / 2)
+		return 0; /* it may have waited for an interpreter's lock */
 	c->helped++;
 	if (t->state != ASLEEP || !has_asked(c) || call->to <= since || !bpf_map_lookup_elem(&threads_call, &tgid))
 		return 0;
@@ -558,7 +564,7 @@ static __always_inline void wakes(struct task_struct *task, struct thread *sleep
 		sleeper->caller.wakers |= 1ull << (by->pid & 63);
 		sleeper->woken = now;
 	}
-	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.ran)
+	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.events)
 		return;
 	if (!sleeper) /* its sleeps are known from now on */
 		clocks_for(task, now, &slot, false);

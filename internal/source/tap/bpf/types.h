@@ -189,6 +189,8 @@ struct process_waits {
 struct caller {
 	u64 began;   /* when its clocks were started */
 	u64 ran;     /* when it last began to run after a sleep, */
+	u64 idle;    /* and after one that was not for a lock; */
+	u64 events;  /* when the last event came that it waited for, */
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */

@@ -1,0 +1,161 @@
+//go:build linux
+
+package tap
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"slowpath/internal/house/needs"
+	"slowpath/internal/recording"
+)
+
+// callers are programs whose threads wait longer than their calls take: the argument is the server's port. Each makes
+// so many calls that those before it is known who asks are few.
+var callers = map[string]string{
+	"an event loop that is elsewhere": `
+import asyncio, sys, threading, time
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+class Conn:
+    async def open(self):
+        self.r, self.w = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    async def ping(self):
+        self.w.write(b"*1\r\n$4\r\nPING\r\n")
+        return await self.r.readline()
+conns = [Conn() for _ in range(2)]
+for c in conns: asyncio.run_coroutine_threadsafe(c.open(), loop).result()
+def work(c):
+    for _ in range(400):
+        asyncio.run_coroutine_threadsafe(c.ping(), loop).result()
+        time.sleep(.002)
+threads = [threading.Thread(target=work, args=(c,)) for c in conns]
+for t in threads: t.start()
+for _ in range(8):
+    time.sleep(.2)
+    loop.call_soon_threadsafe(time.sleep, .05)
+for t in threads: t.join()
+`,
+	"a connection behind a lock": `
+import socket, sys, threading, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+lock = threading.Lock()
+def work():
+    for _ in range(30):
+        with lock:
+            s.sendall(b"*1\r\n$4\r\nPING\r\n")
+            s.recv(64)
+            time.sleep(.005)
+        time.sleep(.001)
+threads = [threading.Thread(target=work) for _ in range(6)]
+for t in threads: t.start()
+for t in threads: t.join()
+`,
+	"a dead address first": `
+import socket, sys, time
+full = socket.socket()
+full.bind(("127.0.0.7", int(sys.argv[1])))
+full.listen(0)
+fill = socket.create_connection(("127.0.0.7", int(sys.argv[1])))
+for _ in range(3):
+    try: socket.create_connection(("127.0.0.7", int(sys.argv[1])), timeout=.05).close()
+    except OSError: pass
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    s.recv(64)
+    s.close()
+`,
+	"polls": `
+import socket, sys, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    s.sendall(b"*2\r\n$6\r\nEXISTS\r\n$4\r\nlock\r\n")
+    s.recv(64)
+    time.sleep(.003)
+`,
+	"other keys": `
+import socket, sys, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for i in range(20):
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$3\r\nk%02d\r\n" % i)
+    s.recv(64)
+    time.sleep(.003)
+`,
+}
+
+// TestOperations: what a thread waited for around its calls.
+func TestOperations(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.RedisServer, needs.Python)
+	for name, check := range map[string]func(*testing.T, *recording.Recording, recording.ThreadWaits){
+		"an event loop that is elsewhere": func(t *testing.T, rec *recording.Recording, w recording.ThreadWaits) {
+			ns, where := waitsBefore(rec, recording.Client, recording.LoopWait)
+			if ns < int64(25*time.Millisecond) || !strings.Contains(where, recording.AsleepIn) {
+				t.Errorf("the longest wait for the loop was %v, in %q", time.Duration(ns), where)
+			}
+			if w.LoopNs < ns {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"a connection behind a lock": func(t *testing.T, rec *recording.Recording, w recording.ThreadWaits) {
+			if ns, _ := waitsBefore(rec, recording.App, recording.PoolWait); ns < int64(10*time.Millisecond) {
+				t.Errorf("the longest wait for the connection was %v", time.Duration(ns))
+			}
+			if w.LockNs < int64(time.Second) {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"a dead address first": func(t *testing.T, rec *recording.Recording, w recording.ThreadWaits) {
+			ns, where := waitsBefore(rec, recording.App, recording.Dial)
+			if ns < int64(45*time.Millisecond) || !strings.HasPrefix(where, recording.NoAnswerFrom+"127.0.0.7:") {
+				t.Errorf("the longest dial took %v: %q", time.Duration(ns), where)
+			}
+			if w.DialNs == 0 {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"polls": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			if w.Polls < 15 || w.PollsNs < int64(40*time.Millisecond) || w.PollOp != "EXISTS" {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"other keys": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			if w.Polls != 0 || w.TimerNs < int64(40*time.Millisecond) {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := serverAt(t, onePort(t, 1))
+			w := watchTaped(t, Options{Nodes: []Node{n}, Slow: 5 * time.Millisecond})
+			client := exec.Command("python3", "-c", callers[name], strconv.Itoa(n.Port))
+			if out, err := client.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			w.stop(t)
+			rec := w.rec
+			rec.Index()
+			body, ok := rec.SnapshotOf(recording.SourceTap, recording.ProcessPrefix+itoa(client.Process.Pid),
+				recording.SnapshotWaits)
+			if !ok {
+				t.Fatal("nothing is known of the threads of the client")
+			}
+			check(t, rec, recording.ThreadWaitsOf(body.Body))
+		})
+	}
+}
+
+// waitsBefore is the longest part of a call in a state before its request was sent, in nanoseconds, and what was waited
+// for.
+func waitsBefore(rec *recording.Recording, actor, state string) (ns int64, where string) {
+	for _, c := range rec.Calls {
+		for _, s := range rec.SegmentsOf(c.ID) {
+			if s.Actor == actor && s.State == state && s.ToNs <= c.StartNs && s.ToNs-s.FromNs > ns {
+				ns, where = s.ToNs-s.FromNs, s.Culprit
+			}
+		}
+	}
+	return ns, where
+}
