@@ -13,6 +13,8 @@ import (
 func (a *analysis) why() string {
 	s := a.seen
 	switch {
+	case s.outOfTime == s.packets && s.packets > 0:
+		return fmt.Sprintf("none of its %d packets has a time: capture with tcpdump -w FILE tcp port 6379", s.packets)
 	case s.tcp == 0 && s.packets > 0:
 		return fmt.Sprintf("none of its %d packets is a TCP segment; capture with: tcpdump -w FILE tcp port 6379",
 			s.packets)
