@@ -36,6 +36,9 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 		return Inconclusive, fmt.Sprintf("Inconclusive: in %s none of slowpath's own calls came back, and no client's "+
 			"was seen. Watch longer.", seconds)
 	}
+	if floor := capturedFloor(c); floor != "" {
+		return Inconclusive, floor
+	}
 	if slowCalls(l) == 0 {
 		if l.Latency.Calls == 0 {
 			return Healthy,

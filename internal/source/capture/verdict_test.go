@@ -30,8 +30,22 @@ func TestVerdicts(t *testing.T) {
 				w.wait(10 * ms)
 			}
 		}, verdict.Healthy, "", "none of 1 000 calls"},
-		{"healthy, a far server", func(w *wire) {
+		{"a far server", func(w *wire) {
 			w.dial(40001, 80*ms, 10*us).calls(300, 81*ms)
+		}, verdict.Findings, "rtt-floor", ""},
+		{"a near server that takes as long for each call", func(w *wire) {
+			w.dial(40001, 300*us, 10*us).calls(300, 81*ms)
+		}, verdict.Inconclusive, "", "It is not the distance: a SYN has its answer after 300 µs."},
+		{"a far server, its connection from before", func(w *wire) {
+			w.flow(40001).calls(300, 81*ms)
+		}, verdict.Inconclusive, "", "(median 81.3 ms). Whether that is the distance"},
+		{"a far server, seen from its side", func(w *wire) {
+			f := w.dial(40001, 10*us, 80*ms)
+			for range 300 {
+				f.call(get, value, ms)
+				w.wait(80 * ms)
+				f.ack(client)
+			}
 		}, verdict.Healthy, "", "none of 300 calls"},
 		{"the server's process does not run, incident 004", func(w *wire) {
 			f := w.dial(40001, 300*us, 10*us)
