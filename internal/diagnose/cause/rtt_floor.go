@@ -98,8 +98,8 @@ func explainFloor(n *facts.Node) *Finding {
 	return f
 }
 
-// CapturedFloor is the path to a node in a packet capture; false unless all calls take as long as the fastest, and longer
-// than anybody notices.
+// CapturedFloor is the path to a node in a packet capture; false unless all calls take as long as the fastest, and
+// longer than anybody notices.
 func CapturedFloor(n *facts.Node) (p facts.CapturedPath, ok bool) {
 	p = n.CapturedPath()
 	return p, p.Calls >= floorCalls && p.MinNs >= n.NoticedNs() && p.P50Ns <= floorSteady*p.MinNs

@@ -28,6 +28,7 @@ type analysis struct {
 	spelt map[string]*op // as clients spell them
 	rows  int            // since the last flush
 	hists int            // of all nodes
+	sizes int            // of all nodes
 
 	aroundNs int64 // a time of the capture,
 	votes    int   // and by how many packets more agree with it than do not

@@ -62,6 +62,7 @@ func (a *analysis) finish(truncated string) {
 		TimeNs: a.endNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: series.TapUnaligned.Name,
 		Value: float64(a.seen.unpaired + a.seen.oneWay),
 	})
+	a.writeSizes()
 	a.meta()
 	a.blindSpots(truncated)
 	for _, u := range a.unseen() {
