@@ -14,6 +14,9 @@ import (
 
 func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	seconds := fmt.Sprintf("%.0f s", c.Seconds())
+	if c.Rec.Used(recording.SourceText) {
+		return ofTexts(c, d)
+	}
 	if len(d.Findings) > 0 {
 		return Findings, headline(d)
 	}
