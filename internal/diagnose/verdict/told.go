@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -68,6 +69,7 @@ func told(c *facts.Case) (out []cause.Evidence) {
 		toldDoctor(n, say)
 		toldNumbers(n, say)
 		toldCommands(n, say)
+		toldClients(n, say)
 	}
 	return out
 }
@@ -236,5 +238,41 @@ func toldCommands(n *facts.Node, say say) {
 		say(k.usec*1000, "ns", "commandstats: %s took %s in %s, %s each",
 			format.Name(strings.ReplaceAll(k.name, "|", " ")), format.Brief(int64(k.usec*1000)),
 			format.Count(int64(k.calls), "call"), format.Brief(int64(k.usec*1000/k.calls)))
+	}
+}
+
+// toldClients tells who the clients are, and which of them cost the server most.
+func toldClients(n *facts.Node, say say) {
+	hosts, monitors := facts.NameCounts{}, facts.NameCounts{}
+	seen := map[int64]bool{} // CLIENT LIST may be there several times
+	var largest facts.Client
+	for _, c := range n.AllClients {
+		if c.Self || seen[c.ID] {
+			continue
+		}
+		seen[c.ID] = true
+		host, _, _ := strings.Cut(c.Addr, ":")
+		if a, err := netip.ParseAddrPort(c.Addr); err == nil {
+			host = a.Addr().String()
+		}
+		hosts[host]++
+		if strings.Contains(c.Flags, "O") {
+			monitors[host]++
+		}
+		if c.OMem > largest.OMem {
+			largest = c
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	say(float64(len(seen)), "clients", "CLIENT LIST: %s, most of them from %s", format.Count(len(seen), "client"),
+		hosts.List(toldShown))
+	if len(monitors) > 0 {
+		say(float64(len(monitors)), "hosts", "CLIENT LIST: MONITOR is under way, from %s", monitors.List(toldShown))
+	}
+	if largest.OMem > 0 {
+		say(float64(largest.OMem), "bytes", "CLIENT LIST: the largest output buffer has %s, of %s (%s)",
+			format.Bytes(largest.OMem), largest.Addr, strings.ToUpper(largest.Cmd))
 	}
 }

@@ -86,6 +86,13 @@ func TestForms(t *testing.T) {
 			"1. command: 5 latency spikes (average 300ms, mean deviation 120ms, period 73.40 sec). Worst all time " +
 				"event 500ms.\n", "LATENCY DOCTOR: 1. command: 5 latency spikes",
 		},
+		"CLIENT LIST": {
+			"id=3 addr=10.0.0.7:5 fd=8 name= age=9 idle=0 flags=O db=0 omem=0 cmd=monitor\n" +
+				"id=4 addr=10.0.0.8:5 fd=9 name= age=9 idle=0 flags=N db=0 omem=70000 cmd=lrange\n",
+			"2 clients, most of them from 10.0.0.7, 10.0.0.8\n" +
+				"CLIENT LIST: MONITOR is under way, from 10.0.0.7\n" +
+				"CLIENT LIST: the largest output buffer has 70 kB, of 10.0.0.8:5 (LRANGE)",
+		},
 		"INFO": {"some text: here\n# Stats\nevicted_keys:7\n", "evicted: 7 keys (evicted_keys)"},
 		"INFO, a section after the other": {
 			"redis> info memory\nused_memory:1000\nredis> info stats\nevicted_keys:7\n",
