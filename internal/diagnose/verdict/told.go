@@ -266,7 +266,7 @@ func toldClients(n *facts.Node, say say) {
 	if len(seen) == 0 {
 		return
 	}
-	say(float64(len(seen)), "clients", "CLIENT LIST: %s, most of them from %s", format.Count(len(seen), "client"),
+	say(float64(len(seen)), "clients", "CLIENT LIST: %s, from %s", format.Count(len(seen), "client"),
 		hosts.List(toldShown))
 	if len(monitors) > 0 {
 		say(float64(len(monitors)), "hosts", "CLIENT LIST: MONITOR is under way, from %s", monitors.List(toldShown))

@@ -67,6 +67,7 @@ func TestForms(t *testing.T) {
 		"unindented":    {unindented(slowlog), smembers},
 		"Windows":       {strings.ReplaceAll(slowlog, "\n", "\r\n"), smembers},
 		"coloured":      {strings.ReplaceAll(slowlog, "(integer)", "\x1b[33m(integer)\x1b[0m"), smembers},
+		"of a web page": {strings.ReplaceAll(slowlog, " ", "\u00a0"), smembers},
 		"raw":           {raw, smembers},
 		"twice":         {slowlog + "\nand again\n" + slowlog, smembers},
 		"cut":           {slowlog[:200], "SLOWLOG: SMEMBERS once, up to 1.5 s"},
@@ -89,7 +90,7 @@ func TestForms(t *testing.T) {
 		"CLIENT LIST": {
 			"id=3 addr=10.0.0.7:5 fd=8 name= age=9 idle=0 flags=O db=0 omem=0 cmd=monitor\n" +
 				"id=4 addr=10.0.0.8:5 fd=9 name= age=9 idle=0 flags=N db=0 omem=70000 cmd=lrange\n",
-			"2 clients, most of them from 10.0.0.7, 10.0.0.8\n" +
+			"2 clients, from 10.0.0.7, 10.0.0.8\n" +
 				"CLIENT LIST: MONITOR is under way, from 10.0.0.7\n" +
 				"CLIENT LIST: the largest output buffer has 70 kB, of 10.0.0.8:5 (LRANGE)",
 		},
@@ -170,6 +171,8 @@ func TestServersApart(t *testing.T) {
 			[]string{"a:1> info\n" + one + "b:1> info\n" + two + "a:1> slowlog get\n" + slowlog}, "a:1 b:1",
 		},
 		"the same, twice":    {[]string{one, strings.Replace(one, ":100", ":160", 1)}, "HOST:6379"},
+		"IPv6":               {[]string{"[::1]:6379> slowlog get\n" + slowlog}, "[::1]:6379"},
+		"a Unix socket":      {[]string{"redis /run/redis.sock> slowlog get\n" + slowlog}, "HOST:PORT"},
 		"no information":     {[]string{slowlog}, "HOST:PORT"},
 		"redis-cli -h and p": {[]string{"$ redis-cli -h db7 -p 7000 slowlog get\n" + slowlog}, "db7:7000"},
 	} {

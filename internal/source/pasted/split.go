@@ -34,12 +34,13 @@ type part struct {
 
 var (
 	// promptLine is that of redis-cli, with what was typed.
-	promptLine = regexp.MustCompile(`^(?:(redis|valkey|not connected|[^\s>\[]+:\d+)(?:\[\d+\])?(?:\(TX\))?>)\s*(.*)$`)
+	promptLine = regexp.MustCompile(`^(redis(?: /\S+)?|valkey|not connected|(?:\[[\da-fA-F:.]+\]|[^\s>\[]+):\d+)` +
+		`(?:\[\d+\])?(?:\(TX\))?>\s*(.*)$`)
 	// shellLine has redis-cli with its arguments.
 	shellLine = regexp.MustCompile(`(?:^|[\s/])(?:redis|valkey|keydb)-cli(?:\s+(.*))?$`)
 	hostFlag  = regexp.MustCompile(`(?:^|\s)-h\s+(\S+)`)
 	portFlag  = regexp.MustCompile(`(?:^|\s)-p\s+(\d+)`)
-	infoLine  = regexp.MustCompile(`^[a-z][A-Za-z0-9_|.-]*:[^\s/]?.*$`)
+	infoLine  = regexp.MustCompile(`^[a-z][A-Za-z0-9_|.-]*:(?:[^\s/].*)?$`)
 	indexed   = regexp.MustCompile(`^\s*\d+\) `)
 	paired    = regexp.MustCompile(`^\s*\d+# (".*?"|\S+) => (.*)$`) // a map under RESP3
 	// doctorLine is an event in the report of LATENCY DOCTOR.
@@ -84,7 +85,7 @@ func clean(b []byte) string {
 		line = strings.TrimPrefix(line[1:], " ")
 	}
 	return strings.Map(func(r rune) rune {
-		if r == '\t' {
+		if r == '\t' || r == '\u00a0' { // a space that does not break, as web pages have them
 			return ' '
 		}
 		if r < ' ' || r == 0x7f {
