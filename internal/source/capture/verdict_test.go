@@ -177,3 +177,43 @@ func TestVerdicts(t *testing.T) {
 		})
 	}
 }
+
+// TestSizesOfSegments: what is sent again and again into a closed window, or while the path is down, says nothing of
+// sizes; what is lost while smaller segments arrive does.
+func TestSizesOfSegments(t *testing.T) {
+	for name, c := range map[string]struct {
+		window uint16 // of the client that the large reply is for
+		others bool   // are answered meanwhile
+		hole   bool
+	}{
+		"a hole": {500, true, true}, "a closed window": {0, true, false}, "a path that is down": {500, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			f, g := w.dial(40001, 10*us, 300*us), w.dial(40002, 10*us, 300*us)
+			for _, small := range []*flow{f, g} {
+				small.calls(20, 40*us)
+			}
+			f.send(client, cmd("GET", "big"))
+			w.wait(40 * us)
+			f.window[client] = c.window
+			f.ack(client)
+			segment := "$5000\r\n" + strings.Repeat("x", 1300)
+			for range 8 {
+				f.put(server, segment, nil)
+				w.wait(200 * ms)
+				if c.others {
+					g.calls(3, 40*us)
+				}
+			}
+			g.calls(20, 40*us)
+			hole := false
+			for _, found := range verdict.Diagnose(w.read(), "test").Findings {
+				hole = hole || strings.HasPrefix(found.Title, "Large segments never arrive")
+			}
+			if hole != c.hole {
+				t.Errorf("a hole: %v", hole)
+			}
+		})
+	}
+}
