@@ -172,7 +172,7 @@ func toldNumbers(n *facts.Node, say say) {
 	for _, f := range numbers {
 		counts := n.Series(f.of)
 		v, ok := counts.Last()
-		if !ok || v <= 0 {
+		if !ok || v <= 0 || v > maxTold {
 			continue
 		}
 		text := f.text
@@ -192,9 +192,14 @@ func toldNumbers(n *facts.Node, say say) {
 	}
 }
 
-// maxUptime is the longest uptime in seconds.
-// Bound: arithmetic, a guard of a conversion.
-const maxUptime = 1e9
+const (
+	// maxUptime is the longest uptime in seconds.
+	// Bound: arithmetic, a guard of a conversion.
+	maxUptime = 1e9
+	// maxTold is the largest number that is told.
+	// Bound: arithmetic, a guard of a conversion.
+	maxTold = 1e15
+)
 
 // since says from when on a counter counts, and where there are several INFO, by how much it rose between them.
 func since(n *facts.Node, s recording.Series, v float64, unit string) string {
@@ -229,7 +234,7 @@ func toldCommands(n *facts.Node, say say) {
 		}
 		usec, _ := n.Series(series.CommandUsec(op)).Last()
 		calls, _ := n.Series(series.CommandCalls(op)).Last()
-		if calls > 0 && usec > 0 {
+		if calls > 0 && usec > 0 && calls <= maxTold && usec <= maxTold {
 			all = append(all, command{strings.ToUpper(op), calls, usec})
 		}
 	}

@@ -31,6 +31,11 @@ type infoAt struct {
 	ns     int64 // since the Unix epoch
 }
 
+// uptime is that of the server in seconds.
+func (i infoAt) uptime() int64 {
+	return int64(min(max(i.fields.Numbers["uptime_in_seconds"], 0), firstSecond))
+}
+
 // groups tells by which server each part was printed: by run_id, by the address of the prompt, or by what it follows.
 type groups struct {
 	servers []*server
@@ -195,7 +200,7 @@ func (v *server) date() (untilNs int64) {
 	beganNs, uptime := int64(0), int64(0)
 	for i := range v.infos {
 		in := &v.infos[i]
-		up := int64(in.fields.Numbers["uptime_in_seconds"])
+		up := in.uptime()
 		uptime = max(uptime, up)
 		if usec := in.fields.Numbers["server_time_usec"]; usec > firstSecond*1e6 && usec < lastSecond*1e6 {
 			in.ns = int64(usec) * 1000
@@ -211,7 +216,7 @@ func (v *server) date() (untilNs int64) {
 	for i := range v.infos {
 		in := &v.infos[i]
 		if in.ns == 0 {
-			in.ns = beganNs + int64(in.fields.Numbers["uptime_in_seconds"])*1e9
+			in.ns = beganNs + in.uptime()*1e9
 		}
 		newest = max(newest, in.ns)
 	}

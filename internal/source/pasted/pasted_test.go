@@ -183,6 +183,31 @@ func TestServersApart(t *testing.T) {
 	}
 }
 
+// TestHostileTexts: numbers that cannot be, and names that a shell would read, get into no time and no command.
+func TestHostileTexts(t *testing.T) {
+	for _, text := range []string{
+		"uptime_in_seconds:1e300\nused_memory:-1e300\nserver_time_usec:9e99\n",
+		"uptime_in_seconds:-5\nserver_time_usec:-1\nlatest_fork_usec:1e31\nevicted_keys:1e30\n",
+		"$(reboot):1> info\nused_memory:1\n", "redis-cli -h $(reboot) -p 1 info\nused_memory:1\n",
+		"redis-cli -h a;reboot info\nused_memory:1\n",
+		strings.ReplaceAll(slowlog, "1652345021", "8589934591"), strings.ReplaceAll(slowlog, "1652345021", "5"),
+	} {
+		d, err := read(t, text)
+		if err != nil || d.Window.Seconds < 0 || d.Window.Start.Unix() < 0 ||
+			strings.Contains(d.Target.Address, "reboot") {
+			t.Errorf("%q: %v, %v, %+v", text, err, d.Window, d.Target)
+		}
+		if said := texts(d); strings.Contains(said, "-9") {
+			t.Errorf("%q: %s", text, said)
+		}
+		for _, b := range d.BlindSpots {
+			if strings.Contains(b.Enable, "reboot") {
+				t.Errorf("%q: %s", text, b.Enable)
+			}
+		}
+	}
+}
+
 // TestMissing: what the texts do not have is said, with the command that prints it.
 func TestMissing(t *testing.T) {
 	d, err := read(t, slowlog)

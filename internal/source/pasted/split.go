@@ -34,12 +34,12 @@ type part struct {
 
 var (
 	// promptLine is that of redis-cli, with what was typed.
-	promptLine = regexp.MustCompile(`^(redis(?: /\S+)?|valkey|not connected|(?:\[[\da-fA-F:.]+\]|[^\s>\[]+):\d+)` +
-		`(?:\[\d+\])?(?:\(TX\))?>\s*(.*)$`)
+	promptLine = regexp.MustCompile(`^(redis(?: /\S+)?|valkey|not connected|` +
+		`(?:\[[\da-fA-F:.]+\]|[\w.-]{1,253}):\d{1,5})(?:\[\d+\])?(?:\(TX\))?>\s*(.*)$`)
 	// shellLine has redis-cli with its arguments.
 	shellLine = regexp.MustCompile(`(?:^|[\s/])(?:redis|valkey|keydb)-cli(?:\s+(.*))?$`)
-	hostFlag  = regexp.MustCompile(`(?:^|\s)-h\s+(\S+)`)
-	portFlag  = regexp.MustCompile(`(?:^|\s)-p\s+(\d+)`)
+	hostFlag  = regexp.MustCompile(`(?:^|\s)-h\s+([\w.-]{1,253})(?:\s|$)`)
+	portFlag  = regexp.MustCompile(`(?:^|\s)-p\s+(\d{1,5})(?:\s|$)`)
 	infoLine  = regexp.MustCompile(`^[a-z][A-Za-z0-9_|.-]*:(?:[^\s/].*)?$`)
 	indexed   = regexp.MustCompile(`^\s*\d+\) `)
 	paired    = regexp.MustCompile(`^\s*\d+# (".*?"|\S+) => (.*)$`) // a map under RESP3
