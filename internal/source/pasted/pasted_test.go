@@ -183,8 +183,8 @@ func TestServersApart(t *testing.T) {
 	}
 }
 
-// TestHostileTexts: numbers that cannot be, and names that a shell would read, get into no time and no command.
-func TestHostileTexts(t *testing.T) {
+// TestPastedNumbersAndNames: numbers that cannot be, and names that a shell would read, get into no time and no command.
+func TestPastedNumbersAndNames(t *testing.T) {
 	for _, text := range []string{
 		"uptime_in_seconds:1e300\nused_memory:-1e300\nserver_time_usec:9e99\n",
 		"uptime_in_seconds:-5\nserver_time_usec:-1\nlatest_fork_usec:1e31\nevicted_keys:1e30\n",
@@ -261,8 +261,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is pasted, it is judged, or nothing is found.
-func FuzzRead(f *testing.F) {
+// FuzzPasted: whatever is pasted, it is judged, or nothing is found.
+func FuzzPasted(f *testing.F) {
 	f.Add("127.0.0.1:6379> slowlog get\n" + slowlog)
 	f.Add(raw)
 	f.Add("redis> latency history fork\n1) 1) (integer) 1652345021\n   2) (integer) 30\n")
