@@ -61,6 +61,7 @@ func TestForms(t *testing.T) {
 		text, say string
 	}{
 		"terminal":      {slowlog, smembers},
+		"COMMANDLOG":    {"valkey> COMMANDLOG GET 2 slow\n" + slowlog, smembers},
 		"with a prompt": {"127.0.0.1:6379[3]> slowlog get 2\n" + slowlog, smembers},
 		"in Markdown":   {"It hangs:\n\n```\n$ redis-cli -h a slowlog get\n" + slowlog + "```\nHelp!\n", smembers},
 		"quoted":        {quoted, smembers},
@@ -253,6 +254,7 @@ func TestNoUserData(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	for _, text := range []string{
+		"127.0.0.1:6379> commandlog get 10 large-reply\n" + slowlog,
 		"", "\n", "hello: world\nredis is slow\n", "\x00\xff\x1b[2J", "1) 2) 3)\n", "1) \"a\"\n",
 	} {
 		if _, err := read(t, text); !errors.Is(err, pasted.ErrNothing) {

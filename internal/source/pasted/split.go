@@ -164,7 +164,9 @@ func (s *splitter) prompt(line string) bool {
 }
 
 // commands are those whose replies are read.
-var commands = map[string]bool{"info": true, "slowlog": true, "latency": true, "client": true, "config": true}
+var commands = map[string]bool{
+	"info": true, "slowlog": true, "commandlog": true, "latency": true, "client": true, "config": true,
+}
 
 // typed reports whether a command was typed last.
 func (s *splitter) typed(words ...string) bool {
@@ -211,6 +213,7 @@ func (s *splitter) add(p part) {
 // reply takes a reply by its form, or by what was typed where that does not tell.
 func (s *splitter) reply(v resp.Value) {
 	switch form := formOf(v); {
+	case s.typed("commandlog") && !slices.Contains(s.command, "slow"): // large-request and large-reply have bytes
 	case form == slowlogForm:
 		s.add(part{kind: slowlogReply, value: v})
 	case form == latestForm:
