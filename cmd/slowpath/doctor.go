@@ -17,6 +17,7 @@ func (a *app) doctor() *cobra.Command {
 	v := watching.Verdict{CommandLine: a.CommandLine}
 	var w watchFlags
 	var keep string
+	var texts bool
 	c := &cobra.Command{
 		Use:   "doctor [TARGET...|FILE...]",
 		Short: "Watch a server, account for its slow calls, name the cause and the fix",
@@ -29,6 +30,10 @@ that both ends saw are joined, and the network's part of each is the client's ti
 may also be a packet capture (pcap, pcapng, also gzip or zstd): its verdict is of what packets show. Files of a ring
 are read as one, and captures of both ends of the same connections are joined.
 
+With --text each FILE is a text that somebody pasted, such as an issue: what INFO, SLOWLOG GET, LATENCY LATEST or
+HISTORY, CLIENT LIST and CONFIG GET printed is found in it, with or without prompts. The verdict says what that shows
+and which command would show more.
+
 Ctrl-C ends the watch early and still prints the verdict; a second one ends at once, as the first one does while a
 FILE is read. Exit codes: 0 healthy or inconclusive, 1 findings (with --expect-healthy also inconclusive), 2 usage, 3
 cannot connect or log in, 70 anything else, 130 ended at once.`,
@@ -39,11 +44,18 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
   slowpath doctor redis.pcap
   slowpath doctor night.slowpath --html night.html
   slowpath doctor app-*.pcapng redis-*.pcapng
+  slowpath doctor --text issue.md slowlog.txt
   slowpath doctor app-host.slowpath redis-host.slowpath`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := named.Files(args)
-			if err == nil && len(files) > 0 {
-				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag)
+			var files []string
+			var err error
+			if !texts {
+				files, err = named.Files(args)
+			} else if len(args) == 0 {
+				err = cli.Usagef("--text needs files, or - for the standard input")
+			}
+			if err == nil && (texts || len(files) > 0) {
+				err = onlyFor(cmd, "json", "expect-healthy", htmlFlag, "text")
 			}
 			if err == nil {
 				err = v.Page.Open(&a.Scratch)
@@ -52,6 +64,8 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 			switch {
 			case err != nil:
 				return err
+			case texts:
+				return v.Texts(args)
 			case len(files) > 0:
 				return v.Files(cmd.Context(), files)
 			}
@@ -67,6 +81,8 @@ cannot connect or log in, 70 anything else, 130 ended at once.`,
 	addPageFlag(c, &v.Page)
 	c.Flags().BoolVar(&v.ExpectHealthy, "expect-healthy", false, "exit with 1 unless the verdict is healthy, also "+
 		"where it is inconclusive: for pipelines")
+	c.Flags().BoolVar(&texts, "text", false, "each FILE is a text with what redis-cli printed: INFO, SLOWLOG GET, "+
+		"LATENCY, CLIENT LIST, CONFIG GET; - is the standard input")
 	c.Flags().StringVar(&keep, "record", "", "keep the recording in this `file`, which must not exist")
 	a.targetFlags(c)
 	return c

@@ -44,6 +44,7 @@ var layers = map[string]int{
 	"internal/source/privilege":       0,
 	"internal/source/tap":             2,
 	"internal/source/capture":         2,
+	"internal/source/pasted":          3,
 	"internal/source/capture/sniffer": 1,
 	"internal/source/profile":         3,
 	"internal/source/profile/stacks":  0,

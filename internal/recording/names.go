@@ -18,6 +18,9 @@ const (
 	// SourceCapture reads packets from a file. What it sees of calls and connections are rows of SourceTap: the tap
 	// sees the same from the same end, and more.
 	SourceCapture = "capture"
+	// SourceText reads what servers said of themselves from texts that somebody pasted. What it finds are rows of
+	// SourceServer.
+	SourceText = "text"
 	// SourceWatch is the watch itself: what somebody tells the agent, and targets that cannot be watched.
 	SourceWatch = "watch"
 	// SourceRecording is the recording itself: rows that it could not take, or keep. All sources rest on them.

@@ -61,6 +61,9 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 	for _, c := range d.Worst[:min(len(d.Worst), maxWorst)] {
 		v.Worst = append(v.Worst, worstView(c))
 	}
+	for _, e := range d.Told {
+		v.Told = append(v.Told, plain(e.Text))
+	}
 	for _, e := range d.Cost {
 		v.Cost = append(v.Cost, plain(e.Text))
 	}
@@ -126,6 +129,7 @@ type pageView struct {
 	OnCPU                 []onCPUPage
 	Unseen                []unseenPage
 	UnseenFirst           bool // it is why there is no verdict
+	Told                  []string
 	Cost                  []string
 }
 

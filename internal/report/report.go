@@ -30,6 +30,7 @@ func Text(w io.Writer, d verdict.Diagnosis, s layout.Style) error {
 		p.worst(d)
 		p.callersTime(d)
 		p.onCPU(d.OnCPU)
+		p.told(d.Told)
 		p.unseen(d)
 	}
 	p.cost(d.Cost)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -31,6 +32,17 @@ func (p *page) unseen(d verdict.Diagnosis) {
 		p.More("    ", n)
 	}
 	p.grants(spots)
+}
+
+// told lists what texts say of a server.
+func (p *page) told(facts []cause.Evidence) {
+	if len(facts) == 0 {
+		return
+	}
+	p.Section("What the texts say")
+	for _, e := range facts {
+		p.Paragraph("  - ", "    ", e.Text, layout.None)
+	}
 }
 
 // grants shows the commands that give users of slowpath the rights that they lack.

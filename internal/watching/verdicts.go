@@ -38,6 +38,17 @@ func (v *Verdict) Files(ctx context.Context, paths []string) error {
 	return v.print(paths)
 }
 
+// Texts prints the verdict of what servers said of themselves in texts that the command line names.
+func (v *Verdict) Texts(paths []string) error {
+	defer v.Scratch.Remove()
+	v.InterruptEnds("there is no verdict")
+	path, err := v.OfTexts(paths)
+	if err != nil {
+		return err
+	}
+	return v.print([]string{path})
+}
+
 // Watch runs a watch and prints its verdict.
 func (v *Verdict) Watch(ctx context.Context, o source.Options, f File) error {
 	if err := f.place(v.CommandLine); err != nil {

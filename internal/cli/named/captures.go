@@ -188,11 +188,7 @@ func (f *shownFile) Seek(offset int64, whence int) (at int64, err error) {
 
 // ofCaptures puts the names of the files in front of an error.
 func ofCaptures(err error, paths []string) error {
-	name := paths[0]
-	if n := len(paths) - 1; n > 0 {
-		name += " and " + format.Count(n, "more file")
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return fmt.Errorf("%s: %w", namesOf(paths), err)
 }
 
 // explainReading gives an error of captures its exit code.

@@ -1,4 +1,4 @@
-// Package named is what a command line names: servers, recordings, captures of packets, and results of loads.
+// Package named is what a command line names: servers, recordings, captures of packets, texts, and results of loads.
 package named
 
 import (

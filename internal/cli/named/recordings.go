@@ -45,7 +45,7 @@ func (c *CommandLine) opened(path string, toJudge bool) (*recording.Recording, e
 			path, path)
 	case errors.Is(err, recording.ErrNotRecording):
 		return nil, cli.Usagef("%w; slowpath record HOST:PORT -o FILE makes one, and "+
-			"tcpdump -w FILE tcp port 6379 a packet capture", err)
+			"tcpdump -w FILE tcp port 6379 a packet capture; slowpath doctor --text reads what redis-cli printed", err)
 	case err != nil:
 		return nil, cli.Usage(err)
 	}

@@ -22,10 +22,12 @@ var packetLossRTO = Cause{
 			"on connections where nothing comes back at all",
 		T2: "each retransmission at the server's port: by which end, after how long, on which connection, inside " +
 			"which calls; replies that arrived only after a retransmission timer expired at one end; replies " +
-			"to other hosts that were acknowledged late after a retransmission",
+			"to other hosts that were acknowledged late after a retransmission. In a packet capture of the " +
+			"sender's end also an MTU black hole: large segments are sent again and again in vain, smaller ones pass",
 	},
 	Mechanism: "With one small request in flight nothing but the retransmission timer notices a lost segment: " +
-		"at least 200 ms on Linux, doubled each time.",
+		"at least 200 ms on Linux, doubled each time. A path whose MTU is smaller than both ends believe (a " +
+		"tunnel, a VPN) loses every large segment, again and again, where ICMP is filtered: nobody tells the sender.",
 	RuledOut: "No retransmissions, by the sockets of slow calls or in the server's network namespace, or only " +
 		"of new connections",
 	LookAlikes: []LookAlike{
@@ -35,7 +37,7 @@ var packetLossRTO = Cause{
 		{"receiver-stall", "there repeated segments are probes of a closed window"},
 	},
 	Remedy: "Find where packets get lost (ethtool -S, ip -s link, conntrack, allowances of cloud instances); " +
-		"until then rto_min of the route.",
+		"until then rto_min of the route. Of an MTU black hole: ICMP let through, the MSS clamped, tcp_mtu_probing.",
 	See: []string{
 		"https://www.rfc-editor.org/rfc/rfc6298",
 		"https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/TroubleshootingConnections.html",
@@ -55,6 +57,9 @@ func probed(n *facts.Node) float64 {
 }
 
 func explainLoss(n *facts.Node) *Finding {
+	if limits := n.SizeLimits(); len(limits) > 0 {
+		return blackHole(n, limits)
+	}
 	l := n.PacketLoss()
 	overflow := n.AcceptQueue().DropsAreOwn
 	d, known := n.Demand()

@@ -17,7 +17,8 @@ var rttFloor = Cause{
 			"the server's own time is microseconds",
 		T1: "the main thread asleep most of the time",
 		T2: "the clients' own calls have the same median, while the server has each of them for microseconds; " +
-			"the best round trip of clients on other hosts",
+			"the best round trip of clients on other hosts. Or a packet capture of the clients' end, in which their " +
+			"connections were opened: a SYN has its answer after as long as a call",
 	},
 	Mechanism: "The path takes long and the same time for each call: distance, or a proxy, tunnel or flush " +
 		"timer on the way.",
@@ -51,6 +52,9 @@ const (
 )
 
 func explainFloor(n *facts.Node) *Finding {
+	if p, ok := CapturedFloor(n); ok {
+		return capturedFloor(n, p)
+	}
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
@@ -94,18 +98,49 @@ func explainFloor(n *facts.Node) *Finding {
 	return f
 }
 
-// whereFloor distinguishes distance, which a TCP connect takes too, from something on the path that answers connects
-// itself.
-func (f *Finding) whereFloor(n *facts.Node) {
-	kept, _ := n.Ledger.Path(n.Address, "kept")
-	fresh, ok := n.Ledger.Path(n.Address, "fresh")
-	f.FixSteps = []remedy.Step{{
+// CapturedFloor is the path to a node in a packet capture; false unless all calls take as long as the fastest, and
+// longer than anybody notices.
+func CapturedFloor(n *facts.Node) (p facts.CapturedPath, ok bool) {
+	p = n.CapturedPath()
+	return p, p.Calls >= floorCalls && p.MinNs >= n.NoticedNs() && p.P50Ns <= floorSteady*p.MinNs
+}
+
+// capturedFloor finds distance in a packet capture of the clients' end: the server's kernel answers a SYN by itself, so
+// that what it takes is the path's. Without an opened connection a slow server looks the same.
+func capturedFloor(n *facts.Node, p facts.CapturedPath) *Finding {
+	if float64(p.ConnectMinNs) < throughTCP*float64(p.P50Ns) {
+		return nil
+	}
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.9, FixSteps: nearer()}
+	f.Title = "The network path takes the time: every call is equally slow, and so is the answer to a SYN"
+	extra := float64(min(p.ConnectMinNs, p.MinNs)-usualRTTNs) * float64(p.Calls)
+	f.ExcessShare = min(1, extra/(float64(p.P50Ns)*float64(p.Calls)+float64(n.Ledger.ExcessNs)))
+	f.support(recording.SourceTap, float64(p.MinNs), "ns",
+		"every call takes at least %s, median %s, p90 %s: a floor without a tail", format.Brief(p.MinNs),
+		format.Brief(p.P50Ns), format.Brief(p.P90Ns))
+	f.support(recording.SourceTap, float64(p.ConnectMinNs), "ns",
+		"a SYN has its answer after %s (the fastest of %s): it is the distance, no process takes part in it",
+		format.Brief(p.ConnectMinNs), counted(p.Dials, "connection"))
+	return f
+}
+
+// nearer are the steps against distance.
+func nearer() []remedy.Step {
+	return []remedy.Step{{
 		ID: "near-the-server", Kind: remedy.Change,
 		Text: "Move the callers to the server's zone or region, or a replica that they read from to theirs",
 	}, {
 		ID: "fewer-round-trips", Kind: remedy.Change, Or: true, Restart: "the application",
 		Text: "Make fewer round trips: pipelines, MGET, Lua; cache what is read often in the caller (CLIENT TRACKING)",
 	}}
+}
+
+// whereFloor distinguishes distance, which a TCP connect takes too, from something on the path that answers connects
+// itself.
+func (f *Finding) whereFloor(n *facts.Node) {
+	kept, _ := n.Ledger.Path(n.Address, "kept")
+	fresh, ok := n.Ledger.Path(n.Address, "fresh")
+	f.FixSteps = nearer()
 	switch {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Strength = 0.95

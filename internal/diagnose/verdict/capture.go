@@ -42,6 +42,25 @@ func capturedSilence(c *facts.Case) string {
 	return text + " Run slowpath doctor on its host."
 }
 
+// capturedFloor says of a packet capture that every call to a node takes long, and what is not known of that.
+func capturedFloor(c *facts.Case) string {
+	for _, n := range c.Nodes {
+		p, ok := cause.CapturedFloor(n)
+		if !ok {
+			continue
+		}
+		text := fmt.Sprintf("Inconclusive: each of %s to %s took %s or longer (median %s).",
+			format.Count(int(p.Calls), "call"), n.Address, format.Brief(p.MinNs), format.Brief(p.P50Ns))
+		if p.ConnectMinNs == 0 {
+			return text + " Whether that is the distance or the server is not in this capture: a capture in which " +
+				"the clients open connections shows how long the path alone takes."
+		}
+		return text + fmt.Sprintf(" It is not the distance: a SYN has its answer after %s. The server, or a proxy "+
+			"that answers for it, takes the time: run slowpath doctor on its host.", format.Brief(p.ConnectMinNs))
+	}
+	return ""
+}
+
 // relabel names the capture as the source of what the diagnosis knows as the tap's: both see the same of calls and
 // connections.
 func relabel(d *Diagnosis) {

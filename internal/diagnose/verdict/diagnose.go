@@ -37,6 +37,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		CallersTime:   callersTime(c),
 		Worst:         worst(c.Ledger),
 		OnCPU:         onCPU(rec, c.Ledger),
+		Told:          told(c),
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}

@@ -40,6 +40,7 @@ type Diagnosis struct {
 	LostTime      LostTime                 `json:"lost_time"`        // the same by causes and states
 	Worst         []Worst                  `json:"worst"`            // the slowest call of each stall
 	OnCPU         []OnCPU                  `json:"on_cpu,omitempty"` // of processes with sampled CPU time
+	Told          []cause.Evidence         `json:"told,omitempty"`   // by texts that were read, without a judgement
 	BlindSpots    []recording.BlindSpot    `json:"blind_spots"`
 	Cost          []cause.Evidence         `json:"cost"` // what the watch itself cost
 }

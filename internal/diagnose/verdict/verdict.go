@@ -14,6 +14,9 @@ import (
 
 func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	seconds := fmt.Sprintf("%.0f s", c.Seconds())
+	if c.Rec.Used(recording.SourceText) {
+		return ofTexts(c, d)
+	}
 	if len(d.Findings) > 0 {
 		return Findings, headline(d)
 	}
@@ -35,6 +38,9 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	if l.Latency.Calls == 0 && c.Rec.Used(recording.SourceProbe) {
 		return Inconclusive, fmt.Sprintf("Inconclusive: in %s none of slowpath's own calls came back, and no client's "+
 			"was seen. Watch longer.", seconds)
+	}
+	if floor := capturedFloor(c); floor != "" {
+		return Inconclusive, floor
 	}
 	if slowCalls(l) == 0 {
 		if l.Latency.Calls == 0 {

@@ -14,6 +14,7 @@ var (
 	MaxClients                  = info("maxclients", Count)
 	ClientRecentMaxInputBuffer  = info("client_recent_max_input_buffer", Bytes)
 	ClientRecentMaxOutputBuffer = info("client_recent_max_output_buffer", Bytes)
+	ClientsOverOutputLimit      = info("client_output_buffer_limit_disconnections", Count) // from Redis 7.4
 
 	UsedMemory        = info("used_memory", Bytes)
 	UsedMemoryRSS     = info("used_memory_rss", Bytes)
@@ -29,10 +30,14 @@ var (
 	AOFCurrentSize       = info("aof_current_size", Bytes)
 	AOFPendingBioFsync   = info("aof_pending_bio_fsync", Count)
 	AOFDelayedFsync      = info("aof_delayed_fsync", Count)
+	LatestFork           = info("latest_fork_usec", Microseconds)
+	ActiveDefragRunning  = info("active_defrag_running", Count)
 
 	TotalConnectionsReceived   = info("total_connections_received", Count)
 	RejectedConnections        = info("rejected_connections", Count)
 	TotalCommandsProcessed     = info("total_commands_processed", Count)
+	InstantaneousOps           = info("instantaneous_ops_per_sec", Count)
+	SyncFull                   = info("sync_full", Count)
 	TotalErrorReplies          = info("total_error_replies", Count)
 	TotalReadsProcessed        = info("total_reads_processed", Count)
 	TotalWritesProcessed       = info("total_writes_processed", Count)

@@ -28,6 +28,11 @@ type analysis struct {
 	spelt map[string]*op // as clients spell them
 	rows  int            // since the last flush
 	hists int            // of all nodes
+	sizes int            // of all nodes
+
+	aroundNs int64 // a time of the capture,
+	votes    int   // and by how many packets more agree with it than do not
+	surveyed bool  // it is known from the survey
 
 	now            int64 // the latest time of a packet
 	startNs, endNs int64
@@ -72,6 +77,7 @@ func newAnalysis(o Options, sink Sink) *analysis {
 
 // learn takes from the survey which addresses are servers, and where their packets were captured.
 func (a *analysis) learn(survey *analysis) {
+	a.aroundNs, a.votes, a.surveyed = survey.aroundNs, survey.votes, true
 	for address, n := range survey.nodes {
 		a.nodes[address] = &node{
 			address: address, toServerNs: n.toServerNs, toClientNs: n.toClientNs, vantage: n.vantageOf(),
@@ -82,10 +88,11 @@ func (a *analysis) learn(survey *analysis) {
 // packet takes the next packet of the file.
 func (a *analysis) packet(p *packet) {
 	a.seen.packets++
-	if p.ns <= 0 || a.startNs > 0 && (p.ns > a.startNs+int64(maxSpan) || p.ns < a.startNs-int64(maxSpan)) {
+	if !a.inTime(p.ns) {
 		a.seen.outOfTime++
 		return
 	}
+	p.ns = max(p.ns, 1) // 0 is no time in a recording
 	if a.startNs == 0 || p.ns < a.startNs {
 		a.startNs = p.ns
 	}
@@ -107,6 +114,25 @@ func (a *analysis) packet(p *packet) {
 	if c := a.connOf(p); c != nil && !c.foreign {
 		c.packet(p)
 	}
+}
+
+// inTime reports whether a time can be one of this capture, which may count from 0. The survey finds out around which
+// time most packets are: single ones may have none.
+func (a *analysis) inTime(ns int64) bool {
+	near := a.votes > 0 && ns <= a.aroundNs+int64(maxSpan) && ns >= a.aroundNs-int64(maxSpan)
+	switch {
+	case ns < 0 || a.surveyed && !near:
+		return false
+	case a.surveyed:
+	case near:
+		a.votes++
+	case a.votes > 1:
+		a.votes--
+		return false
+	default:
+		a.votes, a.aroundNs, a.startNs, a.endNs, a.now = 1, ns, 0, 0, 0
+	}
+	return true
 }
 
 // connOf finds the connection of a packet. One without data, of a connection that is not known, begins none.

@@ -33,6 +33,7 @@ type calls struct {
 	clientOff bool // it is not known where a request begins
 	serverOff bool // it is not known where a reply begins
 	stream    bool // from now on the server sends by itself: SUBSCRIBE, MONITOR, PSYNC
+	resp3     bool // the server has sent what is not in RESP2
 	observer  bool // slowpath's own
 	opened    bool // that it was opened is recorded
 	noReply   replyMode
@@ -244,7 +245,16 @@ func hasBlock(f *resp.Framer) bool {
 // special follows the commands that change what replies there are, and reports whether this one has none.
 func (c *conn) special(o *op, f *resp.Framer) bool {
 	switch o.name {
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "SYNC", "PSYNC", "REPLCONF":
+	case "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
+		if c.resp3 {
+			return true // it is answered by pushes, as SUBSCRIBE is
+		}
+	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE":
+		if !c.resp3 {
+			c.streams()
+		}
+		return true
+	case "MONITOR", "SYNC", "PSYNC", "REPLCONF":
 		c.streams()
 		return true
 	case "CLIENT SETNAME":
@@ -305,7 +315,11 @@ func (c *conn) replyBytes(b []byte, ns int64) {
 			return
 		}
 		b, at = b[n:], at+uint32(n)
-		if done && f.Kind() != resp.Push {
+		if !done {
+			continue
+		}
+		c.resp3 = c.resp3 || f.Kind() == resp.Map || f.Kind() == resp.Push // HELLO 3 is answered by a map
+		if f.Kind() != resp.Push {
 			c.reply(at, ns)
 		}
 	}

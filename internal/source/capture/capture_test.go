@@ -227,6 +227,8 @@ func TestRefused(t *testing.T) {
 	cut := newWire(t)
 	cut.snap = 70
 	cut.dial(40001, ms, ms).calls(9, ms)
+	never := newWire(t)
+	never.dial(40001, ms, ms).calls(9, ms)
 	f := one.flow(40001)
 	for range 9 {
 		f.send(client, cmd("GET", "key"))
@@ -245,6 +247,7 @@ func TestRefused(t *testing.T) {
 		{"HTTP", http.pcap(), capture.ErrNoCalls, "none of the connections"},
 		{"TLS", tls.pcap(), capture.ErrNoCalls, "under TLS"},
 		{"requests alone", one.pcap(), capture.ErrNoCalls, "both directions"},
+		{"no times", withoutTimes(never), capture.ErrNoCalls, "has a time"},
 		{"cut packets", cut.pcap(), capture.ErrNoCalls, "are cut"},
 		{"gzip of a text", gzipped([]byte("hello, world")), capture.ErrNotCapture, "what is compressed in it is none"},
 	} {
@@ -252,6 +255,63 @@ func TestRefused(t *testing.T) {
 			_, _, err := readFile(t, c.file)
 			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.say) {
 				t.Errorf("error %v, want %v with %q", err, c.want, c.say)
+			}
+		})
+	}
+}
+
+// withoutTimes is a capture as a pcapng file of Simple Packet Blocks, which have no time.
+func withoutTimes(w *wire) (file []byte) {
+	block := func(kind uint32, body []byte) {
+		body = append(body, make([]byte, -len(body)&3)...)
+		file = binary.LittleEndian.AppendUint32(file, kind)
+		file = binary.LittleEndian.AppendUint32(file, uint32(len(body)+12))
+		file = append(file, body...)
+		file = binary.LittleEndian.AppendUint32(file, uint32(len(body)+12))
+	}
+	block(0x0a0d0d0a, []byte{0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255})
+	block(1, []byte{byte(layers.LinkTypeEthernet), 0, 0, 0, 0, 0, 4, 0})
+	for _, r := range w.all {
+		block(3, append(binary.LittleEndian.AppendUint32(nil, uint32(r.size)), r.data...))
+	}
+	return file
+}
+
+// TestTimes: a capture may count its times from 0, packets come in any order, and single ones may have no time or that
+// of another age.
+func TestTimes(t *testing.T) {
+	at := func(seconds ...int64) func([]record) {
+		return func(all []record) {
+			for i, s := range seconds {
+				all[i].at = time.Unix(s, 0)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		set   func([]record)
+		spoil float64 // packets that are left out
+	}{
+		"from 0": {func(all []record) {
+			first := all[0].at
+			for i := range all {
+				all[i].at = time.Unix(0, 0).Add(all[i].at.Sub(first))
+			}
+		}, 0},
+		"the first without": {at(0), 1},
+		"one is later":      {func(all []record) { all[0].at, all[40].at = all[40].at, all[0].at }, 0},
+		"of another age":    {at(4e9, 4e9+1, 4e9), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			example(w)
+			w.flow(40002).calls(30, 200*us)
+			c.set(w.all)
+			rec := w.read()
+			if n, lost := total(rec), unseen(rec, "packets with a time that cannot be"); n < 60 || lost != c.spoil {
+				t.Errorf("%d calls, %v packets left out", n, lost)
+			}
+			if start, end := rec.Window(); end-start > int64(time.Minute) {
+				t.Errorf("from %d to %d", start, end)
 			}
 		})
 	}

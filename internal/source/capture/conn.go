@@ -126,7 +126,8 @@ func (c *conn) packet(p *packet) {
 func (c *conn) syn(h *half, p *packet) {
 	if h.synced && c.synNs > 0 && h.next == p.seq+1 { // again
 		if h.client && c.node != nil {
-			c.a.retransmit(c, h, retransmission{h.topNs, p.ns, recording.RetransmitTimeout}, "syn-sent")
+			r := retransmission{fromNs: h.topNs, toNs: p.ns, why: recording.RetransmitTimeout}
+			c.a.retransmit(c, h, r, "syn-sent")
 			h.resent++
 		}
 		h.topNs = p.ns
@@ -193,7 +194,13 @@ func (c *conn) data(h *half, p *packet) {
 	if !h.synced {
 		h.synced, h.next, h.top, h.topNs = true, p.seq, p.seq, p.ns
 	}
+	if h.sizes == nil && c.node != nil {
+		h.sizes = c.sizesOf(h)
+	}
 	if r, is := h.again(p); is {
+		if _, o := c.halves(p); r.lost > 0 && o.zeroNs == 0 { // else it probes a closed window
+			h.sizes.lose(r.lost, r.toNs-r.fromNs)
+		}
 		c.resent(h, r)
 	} else if behind(h.top, p.seq+uint32(p.size)) > 0 {
 		h.sent(p)

@@ -13,6 +13,8 @@ import (
 func (a *analysis) why() string {
 	s := a.seen
 	switch {
+	case s.outOfTime == s.packets && s.packets > 0:
+		return fmt.Sprintf("none of its %d packets has a time: capture with tcpdump -w FILE tcp port 6379", s.packets)
 	case s.tcp == 0 && s.packets > 0:
 		return fmt.Sprintf("none of its %d packets is a TCP segment; capture with: tcpdump -w FILE tcp port 6379",
 			s.packets)
@@ -60,6 +62,7 @@ func (a *analysis) finish(truncated string) {
 		TimeNs: a.endNs, Source: recording.SourceTap, Subject: recording.SubjectSelf, Name: series.TapUnaligned.Name,
 		Value: float64(a.seen.unpaired + a.seen.oneWay),
 	})
+	a.writeSizes()
 	a.meta()
 	a.blindSpots(truncated)
 	for _, u := range a.unseen() {

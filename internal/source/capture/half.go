@@ -40,6 +40,7 @@ type half struct {
 	zeroNs  int64 // since when its window is closed; 0: it is open
 	finNs   int64
 	frame   *resp.Framer
+	sizes   *sizes // nil: not kept
 }
 
 // segmentBytes are what a segment that is held takes besides its data.
@@ -58,6 +59,8 @@ type mark struct {
 	from, to uint32
 	ns       int64 // when it was sent last
 	resent   bool
+	again    uint32 // first byte of what of it was sent again last,
+	bytes    int    // and how many; 0: it was not
 }
 
 // seal tells a packet from all others.
@@ -92,7 +95,7 @@ func (h *half) sent(p *packet) {
 	end := p.seq + uint32(p.size)
 	h.top, h.topNs = end, p.ns
 	if len(h.marks) < maxMarks {
-		h.marks = append(h.marks, mark{p.seq, end, p.ns, false})
+		h.marks = append(h.marks, mark{from: p.seq, to: end, ns: p.ns})
 	}
 }
 
@@ -107,8 +110,12 @@ func (h *half) acknowledge(p *packet) (tripNs int64) {
 	}
 	h.acked, h.acks = p.ack, 0
 	for len(h.marks) > 0 && behind(h.marks[0].to, p.ack) >= 0 {
-		if m := h.marks[0]; !m.resent && m.to == p.ack {
+		m := h.marks[0]
+		if !m.resent && m.to == p.ack {
 			tripNs = max(p.ns-m.ns, 1)
+		}
+		if !m.resent {
+			h.sizes.pass(behind(m.from, m.to))
 		}
 		h.marks = slices.Delete(h.marks, 0, 1)
 	}
@@ -119,6 +126,7 @@ func (h *half) acknowledge(p *packet) (tripNs int64) {
 type retransmission struct {
 	fromNs, toNs int64
 	why          string
+	lost         int // bytes of the segment that was sent again before, in vain; 0: this is the first time
 }
 
 // again finds out whether a segment with data was sent before, wholly or in part.
@@ -135,7 +143,10 @@ func (h *half) again(p *packet) (r retransmission, is bool) {
 	}
 	for i := range h.marks {
 		if m := &h.marks[i]; behind(m.from, p.seq) >= 0 && behind(p.seq, m.to) > 0 {
-			r.fromNs, m.ns, m.resent = m.ns, p.ns, true
+			if m.bytes > 0 && m.again == p.seq {
+				r.lost = m.bytes
+			}
+			r.fromNs, m.ns, m.resent, m.again, m.bytes = m.ns, p.ns, true, p.seq, p.size
 			break
 		}
 	}

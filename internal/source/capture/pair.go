@@ -165,7 +165,7 @@ func sample(ctx context.Context, files []File, servers map[netip.AddrPort]bool, 
 		if n%askPackets == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if p.size == 0 || p.ns <= 0 {
+		if p.size == 0 || p.ns < 0 {
 			continue
 		}
 		at := sighting{ns: p.ns, server: p.dst, toServer: true}

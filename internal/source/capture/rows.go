@@ -107,9 +107,6 @@ type latencies struct {
 
 // writeHistograms records the second that has ended.
 func (a *analysis) writeHistograms() {
-	if a.second == 0 {
-		return
-	}
 	for _, n := range a.nodes {
 		for o, h := range n.hists {
 			if !h.used {

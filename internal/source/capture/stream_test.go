@@ -88,16 +88,61 @@ func TestInlineCommands(t *testing.T) {
 	}
 }
 
-// TestAttributes: what RESP3 says of a reply before it is part of it.
-func TestAttributes(t *testing.T) {
-	w := newWire(t)
-	f := w.dial(40001, 200*us, 10*us)
-	for range 5 {
-		f.call(cmd("GET", "key"),
-			"|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n$5\r\nvalue\r\n", 200*us)
+// TestRESP3: replies of each type of RESP3, with what is said of them before and pushes between them, are replies, also
+// on a connection that was there before the capture.
+func TestRESP3(t *testing.T) {
+	for _, reply := range []string{
+		"|1\r\n+popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n$5\r\nvalue\r\n",
+		"|0\r\n+OK\r\n",
+		"*2\r\n|1\r\n+ttl\r\n:3600\r\n:1\r\n:2\r\n",
+		"|1\r\n+a\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n|1\r\n+b\r\n_\r\n#t\r\n",
+		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$5\r\nvalue\r\n",
+		"|1\r\n+a\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n$5\r\nvalue\r\n",
+		"_\r\n", "$-1\r\n", "*-1\r\n", "#f\r\n", ",1.5\r\n", ",-inf\r\n", ",nan\r\n", "(-34928903284092385093248\r\n",
+		"=15\r\ntxt:Some string\r\n", "!21\r\nSYNTAX invalid syntax\r\n", "-ERR no\r\n", "~2\r\n+a\r\n:1\r\n",
+		"%1\r\n+a\r\n_\r\n", "%0\r\n", "~0\r\n",
+	} {
+		for name, piece := range map[string]int{"whole": len(reply), "in pieces": 3} {
+			w := newWire(t)
+			f := w.flow(40001)
+			for range 6 {
+				f.send(client, cmd("GET", "key"))
+				w.wait(200 * us)
+				for at := 0; at < len(reply); at += piece {
+					f.send(server, reply[at:min(at+piece, len(reply))])
+					w.wait(10 * us)
+				}
+				f.ack(client)
+				w.wait(10 * ms)
+			}
+			if n := total(w.read()); n != 6 {
+				t.Errorf("%q, %s: %d calls", reply, name, n)
+			}
+		}
 	}
-	if n := total(w.read()); n != 5 {
-		t.Errorf("%d calls", n)
+}
+
+// TestSubscribedUnderRESP3: there a client goes on to call on a connection that is subscribed, whose messages are
+// pushes. Under RESP2 all that follows is messages.
+func TestSubscribedUnderRESP3(t *testing.T) {
+	for hello, calls := range map[string]int64{
+		"%1\r\n$5\r\nproto\r\n:3\r\n": 12, "*2\r\n$5\r\nproto\r\n:2\r\n": 6,
+	} {
+		w := newWire(t)
+		f := w.dial(40001, 200*us, 10*us)
+		f.call(cmd("HELLO", "3"), hello, 200*us)
+		f.calls(5, 200*us)
+		mark := ">"
+		if hello[0] == '*' {
+			mark = "*"
+		}
+		f.call(cmd("SUBSCRIBE", "news"), mark+"3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", 200*us)
+		w.wait(time.Second)
+		f.send(server, mark+"3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n")
+		f.calls(6, 200*us)
+		if n := total(w.read()); n != calls {
+			t.Errorf("after %q: %d calls, want %d", hello, n, calls)
+		}
 	}
 }
 

@@ -30,8 +30,22 @@ func TestVerdicts(t *testing.T) {
 				w.wait(10 * ms)
 			}
 		}, verdict.Healthy, "", "none of 1 000 calls"},
-		{"healthy, a far server", func(w *wire) {
+		{"a far server", func(w *wire) {
 			w.dial(40001, 80*ms, 10*us).calls(300, 81*ms)
+		}, verdict.Findings, "rtt-floor", ""},
+		{"a near server that takes as long for each call", func(w *wire) {
+			w.dial(40001, 300*us, 10*us).calls(300, 81*ms)
+		}, verdict.Inconclusive, "", "It is not the distance: a SYN has its answer after 300 µs."},
+		{"a far server, its connection from before", func(w *wire) {
+			w.flow(40001).calls(300, 81*ms)
+		}, verdict.Inconclusive, "", "(median 81.3 ms). Whether that is the distance"},
+		{"a far server, seen from its side", func(w *wire) {
+			f := w.dial(40001, 10*us, 80*ms)
+			for range 300 {
+				f.call(get, value, ms)
+				w.wait(80 * ms)
+				f.ack(client)
+			}
 		}, verdict.Healthy, "", "none of 300 calls"},
 		{"the server's process does not run, incident 004", func(w *wire) {
 			f := w.dial(40001, 300*us, 10*us)
@@ -160,6 +174,46 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s %v: %s\n%+v", d.Verdict, found, d.Summary, d.Account)
 			}
 			t.Logf("%s %v %s", d.Verdict, found, d.Summary)
+		})
+	}
+}
+
+// TestSizesOfSegments: what is sent again and again into a closed window, or while the path is down, says nothing of
+// sizes; what is lost while smaller segments arrive does.
+func TestSizesOfSegments(t *testing.T) {
+	for name, c := range map[string]struct {
+		window uint16 // of the client that the large reply is for
+		others bool   // are answered meanwhile
+		hole   bool
+	}{
+		"a hole": {500, true, true}, "a closed window": {0, true, false}, "a path that is down": {500, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			f, g := w.dial(40001, 10*us, 300*us), w.dial(40002, 10*us, 300*us)
+			for _, small := range []*flow{f, g} {
+				small.calls(20, 40*us)
+			}
+			f.send(client, cmd("GET", "big"))
+			w.wait(40 * us)
+			f.window[client] = c.window
+			f.ack(client)
+			segment := "$5000\r\n" + strings.Repeat("x", 1300)
+			for range 8 {
+				f.put(server, segment, nil)
+				w.wait(200 * ms)
+				if c.others {
+					g.calls(3, 40*us)
+				}
+			}
+			g.calls(20, 40*us)
+			hole := false
+			for _, found := range verdict.Diagnose(w.read(), "test").Findings {
+				hole = hole || strings.HasPrefix(found.Title, "Large segments never arrive")
+			}
+			if hole != c.hole {
+				t.Errorf("a hole: %v", hole)
+			}
 		})
 	}
 }

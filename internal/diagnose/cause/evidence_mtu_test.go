@@ -1,0 +1,33 @@
+package cause_test
+
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
+
+// TestMTUBlackHole: only size tells the segments that never arrive from those that do.
+func TestMTUBlackHole(t *testing.T) {
+	sizes := func(change func(*recording.SegmentSizesDetail)) edge {
+		d := recording.SegmentSizesDetail{
+			Client: "10.0.0.7", From: recording.Client, Passed: 900, PassedBytes: 133, Lost: 20, LostBytes: 1448,
+			Runs: 12, BetweenRuns: 800, WaitedNs: 10e9,
+		}
+		change(&d)
+		return newEdge("redis 7.0.15").event(recording.SourceTap, recording.KindSegmentSizes, 0, 10e9, d)
+	}
+	explainEdge(t, find("packet-loss-rto"), []edgeCase{
+		{
+			name: "large ones are lost", rec: sizes(func(*recording.SegmentSizesDetail) {}), found: true, min: 0.9,
+			evidence: "segments of 1 448 bytes and more were sent again in vain, 20 times", fix: "fragmentation needed",
+		},
+		{name: "as large ones arrive", rec: sizes(func(d *recording.SegmentSizesDetail) { d.PassedBytes = 1448 })},
+		{name: "small ones are lost", rec: sizes(func(d *recording.SegmentSizesDetail) { d.LostBytes = 500 })},
+		{name: "the path was down once", rec: sizes(func(d *recording.SegmentSizesDetail) {
+			d.Runs, d.BetweenRuns = 1, 0
+		})},
+		{name: "few arrived between", rec: sizes(func(d *recording.SegmentSizesDetail) {
+			d.Runs, d.BetweenRuns = 3, 4
+		})},
+	})
+}
