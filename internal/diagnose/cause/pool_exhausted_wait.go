@@ -126,8 +126,10 @@ func explainPoolWait(n *facts.Node) *Finding {
 	if worst.Caller == nil {
 		return nil
 	}
-	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.8, ExcessShare: waiting / (waiting + all), Grade: Inferred}
-	f.lose(n, facts.LostWaiting, waiting*n.Seconds()*1e9)
+	slow := n.InStateOf(account.App, account.PoolWait)
+	f := finding(n, slow, 0.8)
+	f.ExcessShare, f.Grade = waiting/(waiting+all), Inferred
+	f.lose(n, facts.LostWaiting, max(waiting*n.Seconds()*1e9-float64(slow.Ns), 0))
 	f.support(recording.SourceTap, worst.BusyShare, "of the time",
 		"%s has %s, with a call in flight %.1f %% of the time, on the least used %.1f %%", worst.Name,
 		counted(len(worst.Used), "connection"), worst.BusyShare*100, worst.MinBusyShare*100)

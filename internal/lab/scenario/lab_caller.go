@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ type caller struct {
 }
 
 func dialCaller(ctx context.Context, d net.Dialer, addr string) (*caller, error) {
-	d.Timeout, d.KeepAlive = 5*time.Second, -1
+	d.Timeout, d.KeepAlive = cmp.Or(d.Timeout, 5*time.Second), -1
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("a caller of the scenario: %w", err)

@@ -48,7 +48,7 @@ func (r *recorder) conn(e *kernelConnEvent) {
 	case evClose:
 		kind = recording.KindClose
 		if e.Role == roleClient && e.Opened == 0 && e.Dialled != 0 {
-			r.dialFailed(e.Tid, r.time(e.Dialled), r.time(e.Now), server.String())
+			r.dialFailed(e.Tgid, e.Tid, r.time(e.Dialled), r.time(e.Now), server.String())
 		}
 		if r.sample.wasLeftOut(client) {
 			e.Outstanding, e.Op, d.IdleNs = 0, 0, 0 // as they were when it was left out

@@ -127,6 +127,7 @@ type kernelCaller struct {
 	Ran       uint64
 	Idle      uint64
 	Events    uint64
+	Awake     uint64
 	Asked     uint64
 	Waits     kernelWaits
 	LockSince uint64
@@ -668,17 +669,18 @@ type kernelOpenFile struct {
 }
 
 type kernelOperationEvent struct {
-	_        structs.HostLayout
-	Type     kernelEventType
-	Unused   [3]uint8
-	Tid      uint32
-	Tgid     uint32
-	LoopTid  uint32
-	From     uint64
-	To       uint64
-	Call     kernelLastCall
-	Comm     [16]uint8
-	LoopComm [16]uint8
+	_         structs.HostLayout
+	Type      kernelEventType
+	Unused    [3]uint8
+	Tid       uint32
+	Tgid      uint32
+	LoopTid   uint32
+	From      uint64
+	To        uint64
+	LoopAwake uint64
+	Call      kernelLastCall
+	Comm      [16]uint8
+	LoopComm  [16]uint8
 }
 
 type kernelPair struct {

@@ -66,11 +66,16 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	r.pass(c, merged(append(segs, r.waitForLoop(e, read, c.EndNs)...)))
 }
 
-// waitForLoop is what an event loop did while a thread waited for it.
+// waitForLoop is what an event loop did while a thread waited for it. While it had nothing to do, the thread waited for
+// something else in its process, such as a connection.
 func (r *recorder) waitForLoop(e *kernelOperationEvent, from, to int64) []recording.Segment {
-	segs := add(nil, recording.Client, recording.LoopWait, from, to)
+	awake := min(max(r.time(e.LoopAwake), from), to)
+	segs := add(nil, recording.App, recording.PoolWait, from, awake)
+	segs = append(segs, add(nil, recording.Client, recording.LoopWait, awake, to)...)
 	for i := range segs {
-		segs[i].Culprit = comm(e.LoopComm)
+		if segs[i].State == recording.LoopWait {
+			segs[i].Culprit = comm(e.LoopComm)
+		}
 	}
 	if l := r.threads[e.LoopTid]; l != nil {
 		for _, w := range l.waits {
@@ -103,6 +108,7 @@ func layOver(segs []recording.Segment, s recording.Segment) (out []recording.Seg
 
 // failedDials are dials of one thread, one after the other, of which no connection came.
 type failedDials struct {
+	pid       uint32
 	from, to  int64
 	addresses []string
 	spans     []span
@@ -112,25 +118,41 @@ const (
 	// nextDial is the longest time from the end of a failed dial to the next that is about the same connection.
 	// Bound: guess, a client's pause before it tries again.
 	nextDial = int64(time.Second)
+	// atOnce is the longest time to the next dial of another thread that is about the same connection.
+	// Bound: guess.
+	atOnce = int64(5 * time.Millisecond)
 	// maxFailedDials: what failed before says nothing new.
 	maxFailedDials = 16
 )
 
 // dialFailed adds a dial to those of its thread.
-func (r *recorder) dialFailed(tid uint32, from, to int64, address string) {
+func (r *recorder) dialFailed(pid, tid uint32, from, to int64, address string) {
 	f := r.failedDials[tid]
 	if f == nil || from-f.to > nextDial || len(f.spans) >= maxFailedDials {
-		f = &failedDials{from: from}
+		f = &failedDials{pid: pid, from: from}
 		put(r, r.failedDials, tid, f)
 	}
 	f.to, f.addresses, f.spans = to, append(f.addresses, address), append(f.spans, span{from, to})
 }
 
-// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those.
+// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those. A goroutine
+// may go on in another thread, but does so at once.
 func (r *recorder) dialledAfter(e *kernelConnEvent, client clientEnd) {
-	if f := r.failedDials[e.Tid]; f != nil {
-		delete(r.failedDials, e.Tid)
-		if dialled := r.time(e.Dialled); e.Dialled != 0 && dialled >= f.to && dialled-f.to <= nextDial {
+	dialled := r.time(e.Dialled)
+	if e.Dialled == 0 {
+		return
+	}
+	tid := e.Tid
+	if r.failedDials[tid] == nil {
+		for of, f := range r.failedDials {
+			if f.pid == e.Tgid && dialled >= f.to && dialled-f.to <= atOnce {
+				tid = of
+			}
+		}
+	}
+	if f := r.failedDials[tid]; f != nil {
+		delete(r.failedDials, tid)
+		if dialled >= f.to && dialled-f.to <= nextDial {
 			put(r, r.dialledLate, client, f)
 		}
 	}
@@ -181,7 +203,7 @@ func (r *recorder) notDialled(e *kernelNotDialledEvent) {
 	if !r.records(roleClient) {
 		return
 	}
-	r.dialFailed(e.Tid, r.time(e.From), r.time(e.To), addrPort(e.Raddr, uint16(e.Rport)).String())
+	r.dialFailed(e.Tgid, e.Tid, r.time(e.From), r.time(e.To), addrPort(e.Raddr, uint16(e.Rport)).String())
 }
 
 // callsByThread tells the programs that the threads of a process are its callers, unless it is a Go program: there

@@ -557,7 +557,10 @@ __noinline int queued_call(struct thread *t, u64 wanted)
 {
 	if (!t)
 		return 0;
+	u32 tgid = t->tgid;
 	struct last_call *call = &t->caller.last;
+	if (!bpf_map_lookup_elem(&threads_call, &tgid))
+		return 0;
 	add_operation(call->op, call->to - call->from, call->to - wanted);
 	struct operation_event *e = operation(t, wanted, call->to, call->to - call->from);
 	if (!e)

@@ -343,8 +343,10 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 		c->lock_since = from;
 	c->between = why != FOR_LOCK;
 	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
-	if (why == FOR_EVENTS)
+	if (why == FOR_EVENTS) {
+		c->awake = c->events;
 		c->events = to;
+	}
 	if (why != FOR_LOCK)
 		c->idle = to;
 	c->slept_from = from;
@@ -529,6 +531,7 @@ static __noinline int helps(struct thread *loop, struct thread *t, struct task_s
 	if (!e)
 		return 0;
 	e->loop_tid = loop->tid;
+	e->loop_awake = call->from >= loop->caller.events ? loop->caller.events : loop->caller.awake;
 	e->call = *call;
 	__builtin_memcpy(e->comm, task->comm, 16);
 	bpf_get_current_comm(e->loop_comm, 16);

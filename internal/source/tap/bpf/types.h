@@ -191,6 +191,7 @@ struct caller {
 	u64 ran;     /* when it last began to run after a sleep, */
 	u64 idle;    /* and after one that was not for a lock; */
 	u64 events;  /* when the last event came that it waited for, */
+	u64 awake;   /* and the one before; */
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
@@ -669,13 +670,15 @@ struct function_event {
 	u64 from, to;
 };
 
-/* operation_event: a thread slept until another one, which waits for events, had read the reply to its call. */
+/* operation_event: a thread waited longer than its call took: until another one, which waits for events, had read the
+ * reply; or for a connection. */
 struct operation_event {
 	enum event_type type;
 	u8 unused[3];
 	u32 tid, tgid;
-	u32 loop_tid;
+	u32 loop_tid; /* 0: it waited for a connection that others used */
 	u64 from, to;
+	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
 	u8 comm[16], loop_comm[16];
 };

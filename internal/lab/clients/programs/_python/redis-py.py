@@ -1,7 +1,9 @@
 """A client program of the lab (docs/clients.md): redis-py with threads, as in a web server."""
 
+import concurrent.futures
 import http.server
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -65,9 +67,20 @@ def connect(o):
     return redis.Redis(host=host, port=port, db=o.get("db", 0), **given)
 
 
+def compute(seconds):
+    """Computes in Python, which holds the lock of the interpreter."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(i * i % 7 for i in range(1000))
+
+
 class Workload:
     def __init__(self, o):
         self.o, self.stop = o, threading.Event()
+        self.elsewhere = None
+        if o.get("block_elsewhere"):  # forked now, while it has no threads
+            self.elsewhere = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+            self.elsewhere.submit(compute, 0).result()
         try:
             self.now = (o, program.Mix(o), connect(o))  # a cluster client connects at once
         except ERRORS as e:
@@ -132,6 +145,15 @@ class Workload:
                 due += gap
             due = due if gap else time.monotonic()
 
+    def block(self):
+        """Computes again and again: in a thread beside the workers, or in a process of its own."""
+        while not self.stop.wait(self.o["block_every_ns"] / 1e9):
+            seconds = self.o.get("block_for_ns", 0) / 1e9 * random.uniform(0.5, 1.5)
+            if self.elsewhere:
+                self.elsewhere.submit(compute, seconds).result()
+            else:
+                compute(seconds)
+
     def serve(self):
         """The HTTP service: all requests share one client, and each makes a call of the mix."""
         load = self
@@ -181,12 +203,17 @@ class Workload:
         workers = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(o.get("workers", 0))]
         for w in workers:
             w.start()
+        if o.get("block_every_ns"):
+            threading.Thread(target=self.block, daemon=True).start()
         self.stop.wait((o.get("warmup_ns", 0) + o["duration_ns"]) / 1e9 if o.get("duration_ns") else None)
         self.stop.set()
         end = time.monotonic() + 1
         for w in workers:
             w.join(max(end - time.monotonic(), 0))  # it may wait for a reply for ever
         print(json.dumps(self.summary()), flush=True)
+        if self.elsewhere:
+            for p in self.elsewhere._processes.values():
+                p.terminate()
 
     def input(self):
         while not lines.ended:  # until the parent process closes it or ends

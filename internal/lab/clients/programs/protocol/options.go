@@ -97,10 +97,10 @@ type Options struct {
 	// Go: how often a reply, a JSON document, is decoded and encoded
 	DecodesPerCall int `json:"decodes_per_call,omitempty"`
 	Procs          int `json:"procs,omitempty"` // Go: GOMAXPROCS
-	// pyasync: a coroutine blocks the event loop again and again after this,
+	// pyasync: a coroutine blocks the event loop again and again after this, redis-py: a thread computes,
 	BlockEvery time.Duration `json:"block_every_ns,omitempty"`
 	BlockFor   time.Duration `json:"block_for_ns,omitempty"` // for half to one and a half of this
-	// pyasync: a process of its own does what would block the event loop
+	// pyasync, redis-py: a process of its own does what would block the event loop, or hold the interpreter's lock
 	BlockElsewhere bool `json:"block_elsewhere,omitempty"`
 	// pyasync: containers in a cache, which the garbage collector walks
 	HeapObjects int `json:"heap_objects,omitempty"`

@@ -1,0 +1,72 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"slowpath/internal/lab/fault"
+	"slowpath/internal/lab/fleet"
+)
+
+// dropAll has a namespace answer nothing.
+const dropAll = "table inet silent {\nchain in {\ntype filter hook input priority 0; policy drop;\n}\n}\n"
+
+// silentTimeout is how long a job waits for a connection to one address.
+const silentTimeout = 300 * time.Millisecond
+
+// unreachableAddress has jobs with a connection each, and two addresses of their server, of which the first is silent.
+var unreachableAddress = Scenario{
+	ID:    "unreachable-address",
+	Cause: "unreachable-address",
+	Title: "jobs that first dial an address whose packets are dropped, for up to 300 ms, and then the server's",
+	Fixes: []string{"drop-dead-address"},
+	Make: func(ctx context.Context, l *Lab) (Scene, error) {
+		silent, err := fault.NewNetNS(ctx, l)
+		if err != nil {
+			return Scene{}, err
+		}
+		if err := silent.Rules(ctx, dropAll); err != nil {
+			return Scene{}, err
+		}
+		s, err := l.Start(ctx, fleet.Spec{})
+		if err != nil {
+			return Scene{}, err
+		}
+		_, port, err := net.SplitHostPort(s.Addr)
+		if err != nil {
+			return Scene{}, err
+		}
+		addresses := []string{net.JoinHostPort(silent.Addr, port), s.Addr}
+		if l.Fixed("drop-dead-address") {
+			addresses = addresses[1:]
+		}
+		took := l.timings("jobs")
+		l.startCallers(ctx, 8, 400*time.Millisecond, func(ctx context.Context) error {
+			return took.time(func() error { return job(ctx, addresses) })
+		})
+		return Scene{Target: s.Addr}, nil
+	},
+}
+
+// job makes some calls on a connection of its own, to the first address that answers.
+func job(ctx context.Context, addresses []string) error {
+	var failed error
+	for _, a := range addresses {
+		c, err := dialCaller(ctx, net.Dialer{Timeout: silentTimeout}, a)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		defer c.Close()
+		defer c.endWith(ctx)()
+		for range 3 {
+			if err := c.call("GET", "lab:1"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return failed
+}
