@@ -107,7 +107,7 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 	}
 	if operations := t.bySide[recording.Operations]; operations != nil && t.bySide[recording.Client] != nil {
 		t.wire = t.bySide[recording.Client]
-		t.bySide[recording.Client] = merge(without(t.bySide[recording.Client], t.bySide[recording.AwaitedCalls]), operations)
+		t.bySide[recording.Client] = merge(without(t.wire, t.bySide[recording.AwaitedCalls]), operations)
 	}
 	return t
 }
@@ -117,7 +117,7 @@ func without(h, less *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if less == nil {
 		return h
 	}
-	out := merge(nil, hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures())))
+	out := hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
 	counts := map[int64]int64{}
 	for _, b := range less.Distribution() {
 		counts[b.From] += b.Count

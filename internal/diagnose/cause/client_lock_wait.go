@@ -19,11 +19,11 @@ var clientLockWait = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server is fine",
-		T2: "calls with their reply in the socket while the thread that would read it slept in a futex, until another " +
-			"thread of its process woke it",
+		T2: "calls with their reply in the socket while the thread that would read it slept in a futex: it waited " +
+			"for another thread of its process",
 	},
-	Mechanism: "An interpreter runs one thread at a time (Python's GIL, Ruby's GVL). A thread that has its reply waits " +
-		"until the one that computes gives the lock back.",
+	Mechanism: "An interpreter runs one thread at a time (Python's GIL, Ruby's GVL). A thread that has its reply " +
+		"waits until the one that computes gives the lock back.",
 	RuledOut: "Replies that are read at once, or threads that wait for a CPU or for the one thread that reads",
 	LookAlikes: []LookAlike{
 		{"client-cpu-saturated", "there threads wait for a CPU; more CPUs help there, and not here"},
@@ -49,22 +49,23 @@ func explainClientLock(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.9)
-	c := f.supportLateCalls(n, l, "while the threads that read them slept until another thread of the process woke them")
+	c := f.supportLateCalls(n, l, "while the threads that read them slept, waiting for another thread of the process")
 	f.FixSteps = []remedy.Step{{
 		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
 		Text: "Find the thread that holds the lock, and move its work to another process, or split it",
 	}}
 	switch runtime := n.Programs[c.PID].Comm; {
 	case strings.HasPrefix(runtime, "python"):
-		f.Title = fmt.Sprintf("The threads of %s wait for Python's interpreter lock while their replies are in the sockets",
-			format.Name(c.Name))
+		f.Title = "The threads of " + format.Name(c.Name) + " wait for Python's interpreter lock while their replies " +
+			"are in the sockets"
 		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
-			"(multiprocessing, more workers with fewer threads), or to code that releases the lock; py-spy dump --pid %d "+
-			"shows which thread holds it", c.PID)
+			"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
+			"py-spy dump --pid %d shows which thread holds it", c.PID)
 	case strings.HasPrefix(runtime, "ruby"):
-		f.Title = fmt.Sprintf("The threads of %s wait for Ruby's lock (GVL) while their replies are in the sockets",
-			format.Name(c.Name))
-		f.FixSteps[0].Text = "Fewer threads and more processes (Puma: workers), and computations in processes of their own"
+		f.Title = "The threads of " + format.Name(c.Name) + " wait for Ruby's lock (GVL) while their replies are in " +
+			"the sockets"
+		f.FixSteps[0].Text = "Fewer threads and more processes (Puma: workers), and computations in processes of " +
+			"their own"
 	}
 	return f
 }

@@ -210,8 +210,8 @@ func overlap(n *facts.Node, callers []*facts.Caller) float64 {
 	return float64(ns) / float64(max(flight, 1))
 }
 
-// slowShare is the share of a caller's time in flight that its slow calls took above their baseline, from when they were
-// sent: what makes those slow keeps the connections in use, and more connections would not help.
+// slowShare is the share of a caller's time in flight that its slow calls took above their baseline, from when they
+// were sent: what makes those slow keeps the connections in use, and more connections would not help.
 func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	var ns int64
 	for _, a := range n.Ledger.Slow {
@@ -299,7 +299,7 @@ const (
 	heldOver = 2
 	// keptOfWait is the least part of a wait that is worth to be avoided.
 	// Bound: guess.
-	keptOfWait = 0.05
+	keptOfWait   = 0.05
 	minHandovers = 30 // fewer are chance. Bound: guess.
 	// minHandoverShare of the turns of each connection: a pool with a free one gives that, and wakes nobody.
 	// Bound: majority, of the turns.

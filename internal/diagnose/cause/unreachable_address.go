@@ -21,8 +21,8 @@ var unreachableAddress = Cause{
 		T2: "dials of a thread to another address at the server's port of which no connection came, right before the " +
 			"dial that succeeded",
 	},
-	Mechanism: "A name has several addresses (IPv6 and IPv4, old and new nodes), or a list has a dead one. The client " +
-		"tries them in order, and waits for its connect timeout at each that is silent.",
+	Mechanism: "A name has several addresses (IPv6 and IPv4, old and new nodes), or a list has a dead one. The " +
+		"client tries them in order, and waits for its connect timeout at each that is silent.",
 	RuledOut: "Connections whose first dial succeeds",
 	LookAlikes: []LookAlike{
 		{"dns-slow", "there the name server answers late, and the first dial succeeds"},
@@ -70,8 +70,9 @@ func explainUnreachable(n *facts.Node) *Finding {
 	f.FixSteps = []remedy.Step{
 		{
 			ID: "drop-dead-address", Kind: remedy.Change, Where: "DNS, /etc/hosts or the list of nodes",
-			Text: "Take " + format.Name(all[0]) + " out of what the application connects to, or have the server listen " +
-				"there and firewalls let it through (getent ahosts NAME lists the addresses of a name in their order)",
+			Text: "Take " + format.Name(all[0]) + " out of what the application connects to, or have the server " +
+				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in their " +
+				"order)",
 		},
 		{
 			ID: "short-connect-timeout", Kind: remedy.Change, Or: true, Restart: "the application",

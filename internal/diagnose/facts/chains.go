@@ -66,9 +66,9 @@ func (n *Node) Chains() Chains {
 // Bound: slowpath, chain_pause_ns of the tap.
 const maxChainPauseNs = int64(100e3)
 
-// add adds the chains of a connection; names are those of its samples that begin with series.ChainsOfPrefix. Chains that
-// would hardly be shorter with fewer calls, since the server works for most of them, are left out. So are scripts: what
-// they do is not known, and workers of queues run one after the other.
+// add adds the chains of a connection; names are those of its samples that begin with series.ChainsOfPrefix. Chains
+// that would hardly be shorter with fewer calls, since the server works for most of them, are left out. So are scripts:
+// what they do is not known, and workers of queues run one after the other.
 func (s *Chains) add(n *Node, c *Conn, names []string) {
 	last := func(of series.Name) (v int64) {
 		for _, p := range n.Rec.Of(of, c.Client) {

@@ -31,16 +31,16 @@ const (
 	ReplyTimeout         Topic = "reply-timeout"           // a timeout for each reply
 	LargerPool           Topic = "larger-pool"             // {connections}
 	LongerScans          Topic = "longer-scans"
-	PoolSizeOption       Topic = "pool-size-option"        // the option alone, without a value
-	SmallerPool          Topic = "smaller-pool"            // {connections}
-	KeepIdle             Topic = "keep-idle"               // keep some idle connections
-	ReturnConnections    Topic = "return-connections"      // return every connection
-	LargerIdleLimit      Topic = "larger-idle-limit"       // {connections} may be idle
-	TestIdleOnly         Topic = "test-idle-only"          // no PING before each use
-	SpreadReconnects     Topic = "spread-reconnects"       // jitter
-	FollowMaster         Topic = "follow-master"           // send writes to the current master
-	AvoidUnreadyNode     Topic = "avoid-unready-node"      // avoid a node that refuses calls
-	OneClient            Topic = "one-client"              // one client object per process
+	PoolSizeOption       Topic = "pool-size-option"   // the option alone, without a value
+	SmallerPool          Topic = "smaller-pool"       // {connections}
+	KeepIdle             Topic = "keep-idle"          // keep some idle connections
+	ReturnConnections    Topic = "return-connections" // return every connection
+	LargerIdleLimit      Topic = "larger-idle-limit"  // {connections} may be idle
+	TestIdleOnly         Topic = "test-idle-only"     // no PING before each use
+	SpreadReconnects     Topic = "spread-reconnects"  // jitter
+	FollowMaster         Topic = "follow-master"      // send writes to the current master
+	AvoidUnreadyNode     Topic = "avoid-unready-node" // avoid a node that refuses calls
+	OneClient            Topic = "one-client"         // one client object per process
 	// an idle limit below that of the server: {seconds}, {milliseconds}
 	CloseFirst        Topic = "close-first"
 	LeaveSilentMaster Topic = "leave-silent-master" // notice that a master is gone

@@ -101,7 +101,9 @@ func (t CallerTime) In(what string) int64 {
 }
 
 // waitedNs is how long the threads waited for what has to do with calls, in nanoseconds.
-func (t CallerTime) waitedNs() int64 { return t.In("redis") + t.In("event-loop") + t.In("dial") + t.PollsNs }
+func (t CallerTime) waitedNs() int64 {
+	return t.In("redis") + t.In("event-loop") + t.In("dial") + t.PollsNs
+}
 
 const (
 	// manyPolls is how many pauses between equal requests are no chance.
@@ -117,8 +119,8 @@ func (t CallerTime) PollsSaid() string {
 	if t.Polls < manyPolls || float64(t.PollsNs) < pollsOfWaits*float64(t.In("redis")) {
 		return ""
 	}
-	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s requests, "+
-		"%s in all. It polls, as for a lock of its own that it keeps in Redis", t.Name, t.PID,
+	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+
+		"requests, %s in all. It polls, as for a lock of its own that it keeps in Redis", t.Name, t.PID,
 		format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
 }
 

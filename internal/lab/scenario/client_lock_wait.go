@@ -23,7 +23,8 @@ var clientLockWait = Scenario{
 		return Scene{Target: s.Addr}, l.Client(ctx, ClientSpec{
 			Program: clients.RedisPy,
 			Options: clients.Options{
-				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 8, Rate: 200, Random: true,
+				Addresses: []string{s.Addr}, Commands: smallReads(), Keys: Documents, Workers: 8, Rate: 200,
+				Random:     true,
 				BlockEvery: 10 * time.Millisecond, BlockFor: 500 * time.Millisecond,
 				BlockElsewhere: l.Fixed("compute-elsewhere"),
 			},

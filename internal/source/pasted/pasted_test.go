@@ -184,7 +184,8 @@ func TestServersApart(t *testing.T) {
 	}
 }
 
-// TestPastedNumbersAndNames: numbers that cannot be, and names that a shell would read, get into no time and no command.
+// TestPastedNumbersAndNames: numbers that cannot be, and names that a shell would read, get into no time and no
+// command.
 func TestPastedNumbersAndNames(t *testing.T) {
 	for _, text := range []string{
 		"uptime_in_seconds:1e300\nused_memory:-1e300\nserver_time_usec:9e99\n",

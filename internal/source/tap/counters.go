@@ -39,11 +39,11 @@ type tally struct {
 	hists    map[uint32]*kernelHist
 	// of operations and their calls
 	operations map[uint32]*kernelHist
-	errors   map[kernelErrorKey]uint64
-	dropped  int
-	taken    int64 // events
-	calls    uint64
-	some     bool // calls were counted the last time
+	errors     map[kernelErrorKey]uint64
+	dropped    int
+	taken      int64 // events
+	calls      uint64
+	some       bool // calls were counted the last time
 
 	// memory of one histogram, for the next one
 	hist      kernelHist

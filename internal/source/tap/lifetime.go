@@ -149,7 +149,8 @@ func (t *Tap) follows(nodes []Node) {
 	t.Nodes = slices.Clone(nodes)
 	t.tally = tally{
 		counters: make([]uint64, len(t.kernel.counters)), hists: map[uint32]*kernelHist{},
-		operations: map[uint32]*kernelHist{}, nodes: addressesOf(t.Nodes), ops: map[uint16]nodeOp{}, errors: map[kernelErrorKey]uint64{},
+		operations: map[uint32]*kernelHist{}, nodes: addressesOf(t.Nodes), ops: map[uint16]nodeOp{},
+		errors: map[kernelErrorKey]uint64{},
 	}
 	t.recorder = newRecorder(t.Options, t.time, t.opOf)
 }

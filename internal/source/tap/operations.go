@@ -26,7 +26,8 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	}
 	l := r.threadLog(e.Tid)
 	l.waits = appendBounded(l.waits, interval{
-		span: span{r.time(e.From), r.time(e.To)}, culprit: d.Comm + recording.AsleepIn + d.Call(), state: recording.LoopWait,
+		span: span{r.time(e.From), r.time(e.To)}, culprit: d.Comm + recording.AsleepIn + d.Call(),
+		state: recording.LoopWait,
 	})
 	r.Sink.Event(recording.Event{
 		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
@@ -36,8 +37,8 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 }
 
 // operation records a call for which a thread waited longer than the call took. It waited for a connection that other
-// threads used; or a thread that waits for events sent the request and read the reply for it, and had other things to do
-// before or after that.
+// threads used; or a thread that waits for events sent the request and read the reply for it, and had other things to
+// do before or after that.
 func (r *recorder) operation(e *kernelOperationEvent) {
 	client, server := endsOf(&e.Call.Addr)
 	n, ok := r.nodeOf(&e.Call.Addr, server, e.Tgid)
@@ -135,8 +136,8 @@ func (r *recorder) dialFailed(pid, tid uint32, from, to int64, address string) {
 	f.to, f.addresses, f.spans = to, append(f.addresses, address), append(f.spans, span{from, to})
 }
 
-// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those. A goroutine
-// may go on in another thread, but does so at once.
+// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those. A
+// goroutine may go on in another thread, but does so at once.
 func (r *recorder) dialledAfter(e *kernelConnEvent, client clientEnd) {
 	dialled := r.time(e.Dialled)
 	if e.Dialled == 0 {

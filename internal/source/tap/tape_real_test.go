@@ -230,7 +230,9 @@ func (c *tapedCounts) eachError(yield func(kernelErrorKey, uint64)) {
 	})
 }
 
-func (c *tapedCounts) operations(key uint32, of *kernelHist) error { return c.counts.operations(key, of) }
+func (c *tapedCounts) operations(key uint32, of *kernelHist) error {
+	return c.counts.operations(key, of)
+}
 
 func (c *tapedCounts) eachEnded(yield func(uint32, *kernelProcessWaits)) { c.counts.eachEnded(yield) }
 

@@ -136,8 +136,8 @@ static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 
 	return false;
 }
 
-/* fingerprint notes what the bytes of a system call are that has one request: two requests that are equal have the same.
- * No part of them is kept. */
+/* fingerprint notes what the bytes of a system call are that has one request: two requests that are equal have the
+ * same. No part of them is kept. */
 __noinline int fingerprint(struct conn *c, u32 len)
 {
 	if (!c)
