@@ -45,7 +45,8 @@ func explainClientLoop(n *facts.Node) *Finding {
 		if s.State == account.LoopWait {
 			return s.Ns()
 		}
-		if !facts.IsReplyUnread(s) || !n.HasSingleReader(t.PID) {
+		lock := s.Culprit == recording.LockOfProcess && n.InterpreterLock(t.PID) != ""
+		if !facts.IsReplyUnread(s) || lock || !n.HasSingleReader(t.PID) {
 			return 0
 		}
 		return max(0, s.Ns()-t.Throttled.OverlapNs(s.FromNs, s.ToNs)-t.Collecting.OverlapNs(s.FromNs, s.ToNs))

@@ -122,6 +122,90 @@ func TestClientEventLoopBlocked(t *testing.T) {
 	})
 }
 
+// before adds slow calls whose time passed before their requests were sent, in a state and for something.
+func (e edge) before(count int, actor, state, culprit string) edge {
+	for i := range count {
+		at := second + int64(i)*100*edgeMs
+		e.Call(recording.Call{
+			Source: recording.SourceTap, Conn: address(4000 + i%5), Op: "GET", Node: edgeNode, Slot: -1,
+			Side: recording.Client, Client: fmt.Sprintf("app[%d]", app),
+			IntendedNs: at, StartNs: at + 80*edgeMs, EndNs: at + 80*edgeMs + 100e3,
+		}, recording.Segment{Actor: actor, State: state, FromNs: at, ToNs: at + 80*edgeMs, Culprit: culprit})
+	}
+	return e
+}
+
+// late says what a thread waited for with its reply in the socket.
+func (e edge) late(culprit string) edge {
+	for i := range 30 {
+		e.slowCall(second+int64(i)*100*edgeMs, 80*edgeMs, 4000+i%5, recording.Segment{
+			State: recording.OffCPU, Culprit: culprit,
+		})
+	}
+	return e
+}
+
+func (e edge) program(comm string) edge {
+	e.Snapshot(recording.Snapshot{
+		Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app),
+		Name: recording.SnapshotProgram, Body: recording.Detail(recording.Program{Name: "app.py", Comm: comm}),
+	})
+	return e
+}
+
+func TestEventLoopElsewhere(t *testing.T) {
+	calls := func() edge { return newEdge("redis 7.0.15").all("GET", 2000, 300e3) }
+	const away = "netty-1" + recording.AsleepIn + "recvfrom to a socket"
+	explainEdge(t, find("client-eventloop-blocked"), []edgeCase{
+		{
+			name: "asleep in a callback", rec: calls().before(30, recording.Client, recording.LoopWait, away),
+			found: true, min: 0.9, evidence: "asleep in recvfrom to a socket",
+		},
+		{
+			name: "awake", rec: calls().before(30, recording.Client, recording.LoopWait, "netty-1"),
+			found: true, against: "it computes, or waits for a CPU",
+		},
+		{name: "a connection", rec: calls().before(30, recording.App, recording.PoolWait, "")},
+	})
+}
+
+func TestUnreachableAddress(t *testing.T) {
+	calls := func() edge { return newEdge("redis 7.0.15").all("GET", 2000, 300e3) }
+	const dead = recording.NoAnswerFrom + "[fd00::2]:6379"
+	explainEdge(t, find("unreachable-address"), []edgeCase{
+		{
+			name: "a silent address first", rec: calls().before(30, recording.App, recording.Dial, dead),
+			found: true, min: 0.9, evidence: "30 dials to [fd00::2]:6379 came to nothing", fix: "fd00::2",
+		},
+		{name: "a slow dial", rec: calls().before(30, recording.App, recording.Dial, "")},
+		{name: "two of two thousand, 5 ms", rec: calls()},
+	})
+}
+
+func TestClientLockWait(t *testing.T) {
+	calls := func() edge { return newEdge("redis 7.0.15").all("GET", 2000, 300e3) }
+	explainEdge(t, find("client-lock-wait"), []edgeCase{
+		{
+			name: "Python", rec: calls().late(recording.LockOfProcess).program("python3").threaded(4), found: true,
+			min: 0.9, fix: "multiprocessing",
+		},
+		{
+			name: "Python, one thread reads", found: true, fix: "py-spy",
+			rec: calls().late(recording.LockOfProcess).program("python3").threaded(1),
+		},
+		{
+			name: "another runtime", rec: calls().late(recording.LockOfProcess).program("java").threaded(4),
+			found: true, max: 0.55, against: "garbage collection",
+		},
+		{
+			name: "its collector stopped it", rec: calls().late(recording.LockOfProcess).program("java").threaded(4).
+				waits(30, 80*edgeMs, recording.KindCollection, nil),
+		},
+		{name: "asleep for another reason", rec: calls().late("").program("python3").threaded(4)},
+		{name: "an event loop", rec: calls().late(recording.LockOfProcess).program("node").threaded(1)},
+	})
+}
+
 func TestClientGCPause(t *testing.T) {
 	explainEdge(t, find("client-gc-pause"), []edgeCase{
 		{

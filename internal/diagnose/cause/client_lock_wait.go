@@ -2,7 +2,6 @@ package cause
 
 import (
 	"fmt"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -39,11 +38,12 @@ var clientLockWait = Cause{
 }
 
 func explainClientLock(n *facts.Node) *Finding {
-	l := n.LateReads(false, func(_ *facts.Threads, s account.Segment) int64 {
-		if s.State == account.OffCPU && s.Culprit == recording.LockOfProcess {
-			return s.Ns()
+	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
+		if s.State != account.OffCPU || s.Culprit != recording.LockOfProcess ||
+			n.InterpreterLock(t.PID) == "" && n.HasSingleReader(t.PID) {
+			return 0
 		}
-		return 0
+		return max(0, s.Ns()-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
 	})
 	if l == nil {
 		return nil
@@ -54,18 +54,22 @@ func explainClientLock(n *facts.Node) *Finding {
 		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
 		Text: "Find the thread that holds the lock, and move its work to another process, or split it",
 	}}
-	switch runtime := n.Programs[c.PID].Comm; {
-	case strings.HasPrefix(runtime, "python"):
+	switch n.InterpreterLock(c.PID) {
+	case "python":
 		f.Title = "The threads of " + format.Name(c.Name) + " wait for Python's interpreter lock while their replies " +
 			"are in the sockets"
 		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
 			"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
 			"py-spy dump --pid %d shows which thread holds it", c.PID)
-	case strings.HasPrefix(runtime, "ruby"):
+	case "ruby":
 		f.Title = "The threads of " + format.Name(c.Name) + " wait for Ruby's lock (GVL) while their replies are in " +
 			"the sockets"
 		f.FixSteps[0].Text = "Fewer threads and more processes (Puma: workers), and computations in processes of " +
 			"their own"
+	default:
+		f.Strength = 0.5
+		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
+			"threads looks the same")
 	}
 	return f
 }

@@ -106,6 +106,17 @@ func (c *Case) IsGo(pid int) bool {
 	return ok && json.Unmarshal([]byte(s.Body), &r) == nil && r.Go != ""
 }
 
+// InterpreterLock is the runtime of a process that runs one thread at a time, "python" or "ruby"; empty where it is
+// another one, or not known.
+func (c *Case) InterpreterLock(pid int) string {
+	for _, runtime := range []string{"python", "ruby"} {
+		if strings.HasPrefix(c.commOf(pid, ""), runtime) || strings.HasPrefix(c.Programs[pid].Comm, runtime) {
+			return runtime
+		}
+	}
+	return ""
+}
+
 // ReportsCollections reports whether the tap sees when the runtime of a process collects garbage.
 func (c *Case) ReportsCollections(pid int) bool {
 	return len(c.ProcessSeries(pid, series.CollectorWatched)) > 0
