@@ -88,6 +88,9 @@ type ServedPart struct {
 	Culprit string `json:"culprit,omitempty"`
 }
 
+// NoReplyYet is the error of a call that waits for its reply when a watch ends.
+const NoReplyYet = "no reply yet"
+
 // LockOfProcess is the culprit of the sleep of a client's thread, with its reply in the socket, that another thread of
 // its process ended.
 const LockOfProcess = "another thread of its process"

@@ -199,6 +199,27 @@ func (r *recorder) countOperation(c recording.Call, wanted int64) {
 // Bound: guess.
 const mostPause = int64(5 * time.Millisecond)
 
+// noReply records a call that waits for its reply when the watch ends: it has taken as long as that by then. Where both
+// ends know of it the first one counts.
+func (r *recorder) noReply(e *kernelConnSnapshot) {
+	client, server := endsOf(&e.Addr)
+	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
+	if !ok || !r.records(e.Addr.Role) || r.noReplies[client] {
+		return
+	}
+	if r.filter != nil {
+		if is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now()); !is {
+			return
+		}
+	}
+	put(r, r.noReplies, client, true)
+	r.pass(recording.Call{
+		Source: recording.SourceTap, Conn: client.String(), Op: "?", IntendedNs: r.time(e.From),
+		StartNs: r.time(e.From), EndNs: r.time(e.Now), Node: n.Address, Slot: -1, Side: sideOf(e.Addr.Role),
+		Client: r.clients[client].String(), Error: recording.NoReplyYet,
+	}, nil)
+}
+
 // notDialled takes a dial to a port of a server, at an address that is not watched, of which no connection came.
 func (r *recorder) notDialled(e *kernelNotDialledEvent) {
 	if !r.records(roleClient) {

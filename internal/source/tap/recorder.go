@@ -52,6 +52,7 @@ type recorder struct {
 	remoteCallers
 
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
+	noReplies   map[clientEnd]bool         // with a call that waits for its reply at the end
 	failedDials map[uint32]*failedDials    // by thread
 	dialledLate map[clientEnd]*failedDials // dials before that of a connection
 
@@ -86,6 +87,7 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{}, ordered: map[uint64]bool{},
 		observers:   map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
+		noReplies:   map[clientEnd]bool{},
 		failedDials: map[uint32]*failedDials{}, dialledLate: map[clientEnd]*failedDials{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),

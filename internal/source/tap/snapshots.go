@@ -96,12 +96,13 @@ func (s *fileIterator) readAll(take func(*kernelConnSnapshot)) error {
 	return nil
 }
 
-// lastUses has the programs report how connections were used since they last did: up to a second of calls.
+// lastUses has the programs report how connections were used since they last did, up to a second of calls, and which
+// calls wait for their replies.
 func (t *Tap) lastUses() {
 	if t.uses == nil {
 		return
 	}
-	if _, err := t.uses.read(func(*kernelConnSnapshot) {}); err != nil {
+	if _, err := t.uses.read(t.recorder.noReply); err != nil {
 		t.blind(t.Nodes[0].Address, losingLastUses, firstLine(err), "run as root")
 	}
 }

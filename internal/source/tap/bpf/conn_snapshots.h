@@ -65,7 +65,19 @@ int on_conn_snapshot(struct bpf_iter__task_file *it)
 	return 0;
 }
 
-/* on_conn_status reports how the connections were used since they were last reported: at the end of a watch. */
+/* waits_since is when the first request came, or was sent, that has no reply and does not wait by design; 0: there is
+ * none. */
+static __always_inline u64 waits_since(const struct conn *c)
+{
+	if (c->mark_tail != c->mark_head && c->role == SERVER) /* not read yet */
+		return c->marks[c->mark_head & (MARKS - 1)].ns;
+	if (c->outstanding == c->blocking || c->head == c->tail)
+		return 0;
+	return c->ring[c->head & (RING - 1)].start;
+}
+
+/* on_conn_status reports how the connections were used since they were last reported, and calls that wait for their
+ * replies: at the end of a watch. */
 SEC("iter/task_file")
 int on_conn_status(struct bpf_iter__task_file *it)
 {
@@ -75,8 +87,16 @@ int on_conn_status(struct bpf_iter__task_file *it)
 	struct socket *socket = bpf_sock_from_file(file);
 	struct sock *sk = socket ? socket->sk : NULL;
 	struct conn *c = sk ? bpf_sk_storage_get(&conns, sk, NULL, 0) : NULL;
-	if (c && !c->ignore && c->last_in > c->published)
-		report_conn(c, EV_STATUS, 0, monotonic_ns());
+	if (!c || c->ignore)
+		return 0;
+	struct conn_snapshot e = {.now = monotonic_ns(), .from = waits_since(c)};
+	if (c->last_in > c->published)
+		report_conn(c, EV_STATUS, 0, e.now);
+	if (!e.from || e.now - e.from < slow_ns || c->observer)
+		return 0;
+	e.tgid = c->tgid;
+	fill_addr(&e.addr, c);
+	bpf_seq_write(it->meta->seq, &e, sizeof(e));
 	return 0;
 }
 

@@ -374,6 +374,8 @@ int BPF_PROG(on_state, const struct sock *sk, const int oldstate, const int news
 	u64 now = monotonic_ns();
 	if (!c) {
 		u32 role = role_of(sk);
+		if (!role && swap16(sk->__sk_common.skc_dport) == SENTINEL)
+			not_watched(sk, oldstate, newstate, now);
 		if (!role)
 			return 0;
 		if (newstate == TCP_SYN_SENT && role == CLIENT) {

@@ -110,6 +110,9 @@ enum { BIG_SEND = 16384 };
 /* So many bytes of a request tell it from others. */
 enum { PRINT = 64 };
 
+/* The port of Redis Sentinel: who asks it dials a server next. */
+enum { SENTINEL = 26379 };
+
 /* Rates are per tick of 2^TICK_SHIFT ns. */
 enum tick { TICK_SHIFT = 20 };
 
