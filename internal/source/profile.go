@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 	"slowpath/internal/source/profile"
 )
 
@@ -27,11 +28,11 @@ func (r *run) attachProfiles(ctx context.Context) error {
 
 // describeProfiles records whether the profile source ran. It is not listed where nobody asked for it.
 func (r *run) describeProfiles() {
-	if r.profiles == nil && !r.samplesCPU() {
+	used := r.profiles != nil || r.cpuClock != nil
+	if !used && !r.asksForCPU() {
 		return
 	}
-	r.status(recording.SourceProfile, r.profiles != nil || r.cpuClock != nil, "the CPU time of no process can be "+
-		"sampled")
+	r.status(recording.SourceProfile, used, "the CPU time of no process can be sampled")
 	if r.Frames != "" {
 		r.sink.Snapshot(recording.Snapshot{
 			TimeNs: r.Clock.Now(), Source: recording.SourceProfile,
@@ -45,14 +46,14 @@ func (r *run) describeProfiles() {
 var ErrMaySample = errors.New("--profile: this user may not sample CPU time: it needs root, or CAP_BPF and " +
 	"CAP_PERFMON; run slowpath by sudo, or leave --profile out")
 
-// loadCPU loads the program that samples CPU time, where that was asked for.
+// loadCPU loads the program that samples CPU time. That it may not is an error only where that was asked for.
 func (r *run) loadCPU() error {
-	if !r.samplesCPU() {
+	if !r.asksForCPU() && (!r.MainThreads || r.NoHost) {
 		return nil
 	}
 	r.Progress("loading the program that samples CPU time")
 	r.cpuClock = profile.LoadCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink})
-	if r.cpuClock.Forbidden() {
+	if r.asksForCPU() && r.cpuClock.Forbidden() {
 		r.closeCPU()
 		return ErrMaySample
 	}
@@ -62,29 +63,21 @@ func (r *run) loadCPU() error {
 // startCPU starts to sample CPU time. A process that was named by its PID and is not there ends the watch before it
 // begins; what the kernel does not allow is a blind spot.
 func (r *run) startCPU() error {
-	if !r.samplesCPU() {
+	if r.cpuClock == nil {
 		return nil
 	}
-	var all []profile.Process
-	if r.CPU {
-		for _, n := range r.nodes {
-			if n.process != nil {
-				all = append(all, profile.Process{PID: n.process.PID, Node: n.address})
-			}
-		}
-		if r.Processes.PID != 0 {
-			all = append(all, profile.Process{PID: r.Processes.PID})
-		}
-	}
-	for _, pid := range r.CPUOf {
-		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid)})
-	}
+	all := r.sampledProcesses()
 	spot := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
+	if !r.asksForCPU() {
+		spot.What = "which functions the server's main thread runs"
+	}
 	if len(all) == 0 {
-		spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
-			"or name a process: --profile cpu:PID"
 		r.closeCPU()
-		r.blind(r.nodes[0].address, spot)
+		if r.asksForCPU() {
+			spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's "+
+				"host, or name a process: --profile cpu:PID"
+			r.blind(r.nodes[0].address, spot)
+		}
 		return nil
 	}
 	err := r.cpuClock.Start(all)
@@ -101,6 +94,25 @@ func (r *run) startCPU() error {
 	return nil
 }
 
+// sampledProcesses are those that were asked for, and the servers of this host, of which only the main thread is
+// sampled where nobody asked for more.
+func (r *run) sampledProcesses() (all []profile.Process) {
+	for _, pid := range r.CPUOf {
+		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid), Loop: host.LoopThread(r.FS, pid)})
+	}
+	if r.CPU && r.Processes.PID != 0 {
+		all = append(all, profile.Process{PID: r.Processes.PID})
+	}
+	for _, n := range r.nodes {
+		if n.process != nil && (r.CPU || r.MainThreads) {
+			all = append(all, profile.Process{
+				PID: n.process.PID, Node: n.address, Loop: host.LoopThread(r.FS, n.process.PID), LoopOnly: !r.CPU,
+			})
+		}
+	}
+	return all
+}
+
 func (r *run) closeCPU() {
 	if r.cpuClock != nil {
 		_ = r.cpuClock.Close() // it has sampled nothing
@@ -108,7 +120,8 @@ func (r *run) closeCPU() {
 	}
 }
 
-func (r *run) samplesCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
+// asksForCPU reports whether the user asked for samples, and not only for a watch.
+func (r *run) asksForCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
 
 // nodeOf is the address of the watched server that a process is, empty for other processes.
 func (r *run) nodeOf(pid int) string {

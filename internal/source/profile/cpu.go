@@ -25,6 +25,9 @@ const kernelMark = "_[k]"
 type Process struct {
 	PID  int
 	Node string // its address if it is a watched server, else empty
+	Loop int    // the thread with its event loop; 0: not known
+	// LoopOnly: no other thread is sampled.
+	LoopOnly bool
 }
 
 // CPU samples processes.
@@ -62,7 +65,7 @@ func (c *CPU) Forbidden() bool { return errors.Is(c.failed, sampler.ErrPrivilege
 // sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
 func (c *CPU) Start(processes []Process) error {
 	s := &Source{Options: c.Options}
-	var pids []int
+	var targets []sampler.Target
 	for _, p := range processes {
 		if c.apps[p.PID] != nil {
 			continue
@@ -73,14 +76,20 @@ func (c *CPU) Start(processes []Process) error {
 		}
 		c.apps[p.PID] = &sampled{
 			keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
-			what:   recording.Profiled{PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node},
+			what: recording.Profiled{
+				PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node, Loop: p.Loop, LoopOnly: p.LoopOnly,
+			},
 		}
-		pids = append(pids, p.PID)
+		t := sampler.Target{PID: p.PID}
+		if p.LoopOnly {
+			t.TID = p.Loop
+		}
+		targets = append(targets, t)
 	}
 	if c.failed != nil {
 		return c.failed
 	}
-	return c.sampler.Start(pids)
+	return c.sampler.Start(targets)
 }
 
 // Close unloads what was not run.
@@ -129,17 +138,9 @@ func (c *CPU) take(s sampler.Sample) {
 		frames = append(frames, f+kernelMark)
 	}
 	a.stacks = append(a.stacks, stacks.Stack{
-		Frames: frames, Values: []int64{1, int64(sampler.Period)},
-		TimeNs: s.TimeNs + c.offset,
+		Frames: frames, Values: []int64{1, int64(s.CPU)},
+		TimeNs: s.TimeNs + c.offset, TID: int64(s.TID),
 	})
-}
-
-// ReadKernel reads the names of the kernel's functions again, with those of programs that were loaded since LoadCPU.
-// That needs CAP_SYSLOG, which a watch may give up after this.
-func (c *CPU) ReadKernel() {
-	if c.sampler != nil {
-		c.sampler.ReadKernel()
-	}
 }
 
 // Run samples until ctx ends.

@@ -11,7 +11,7 @@ type Sampler struct{}
 func Load(Options) (*Sampler, error) { return nil, ErrLinux }
 
 // Start does nothing.
-func (*Sampler) Start([]int) error { return ErrLinux }
+func (*Sampler) Start([]Target) error { return ErrLinux }
 
 // Run does nothing.
 func (*Sampler) Run(context.Context) error { return ErrLinux }
@@ -21,6 +21,3 @@ func (*Sampler) Counts() (Counts, error) { return Counts{}, ErrLinux }
 
 // Close does nothing.
 func (*Sampler) Close() error { return nil }
-
-// ReadKernel does nothing.
-func (*Sampler) ReadKernel() {}

@@ -104,7 +104,7 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Start([]int{pid}); err != nil {
+	if err := s.Start([]Target{{PID: pid}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(ctx); err != nil {

@@ -1,0 +1,212 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// LoopTime is what the main thread of a server did while slow calls waited and neither a command nor a job of the
+// server that it recorded is known to be the reason, by samples of its stack.
+type LoopTime struct {
+	// Ns is how long that was, in nanoseconds, however many calls waited at a time.
+	Ns int64
+	// Samples and RestSamples are those of the thread in these times, and in the rest of the watch.
+	Samples, RestSamples int
+	// CPUNs is the CPU time of the thread in these times, by its samples, in nanoseconds.
+	CPUNs int64
+	// Parts are what it did, that with the most samples first.
+	Parts []LoopPart
+}
+
+// LoopPart is one thing that the thread did. The meaning of functions that are not known has no ID.
+type LoopPart struct {
+	stacks.Meaning
+	// Function is the one that most of its samples have.
+	Function string
+	// Samples and RestSamples are those of LoopTime in it.
+	Samples, RestSamples int
+	// CPUNs is its part of LoopTime.CPUNs.
+	CPUNs     int64
+	functions map[string]int // by the samples in the times that are asked about
+}
+
+// LoopTime is that of this node; without samples where its main thread was not sampled.
+func (n *Node) LoopTime() LoopTime { return n.loopTime.of(n.findLoopTime) }
+
+func (n *Node) findLoopTime() LoopTime {
+	samples := n.loopSamples.of(n.readLoopSamples)
+	if len(samples) == 0 {
+		return LoopTime{}
+	}
+	var doubted Spans
+	for _, a := range n.Ledger.Slow {
+		if a.Call.Node != n.Address {
+			continue
+		}
+		for _, s := range a.Segments {
+			if n.loopMayHaveDone(s) {
+				doubted = append(doubted, Span{s.FromNs, s.ToNs})
+			}
+		}
+	}
+	doubted = MergeSpans(doubted)
+	t := LoopTime{Ns: doubted.TotalNs()}
+	parts := map[string]*LoopPart{}
+	messages, fanned := n.fannedOut(samples)
+	for i := range samples {
+		s := &samples[i]
+		if s.ID == stacks.Written && fanned {
+			s.Meaning = messages
+		}
+		p := parts[s.ID]
+		if p == nil {
+			p = &LoopPart{Meaning: s.Meaning, functions: map[string]int{}}
+			parts[s.ID] = p
+		}
+		if doubted.OverlapNs(s.timeNs, s.timeNs+1) == 0 {
+			t.RestSamples, p.RestSamples = t.RestSamples+1, p.RestSamples+1
+			continue
+		}
+		t.Samples, p.Samples = t.Samples+1, p.Samples+1
+		t.CPUNs, p.CPUNs = t.CPUNs+s.cpuNs, p.CPUNs+s.cpuNs
+		for _, f := range s.functions {
+			p.functions[f]++
+		}
+	}
+	for _, p := range parts {
+		p.Function = p.mostIn(samples)
+		t.Parts = append(t.Parts, *p)
+	}
+	slices.SortFunc(t.Parts, func(a, b LoopPart) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.ID, b.ID))
+	})
+	return t
+}
+
+// mostIn is the function that most samples of the part in question have; of several the outermost.
+func (p *LoopPart) mostIn(samples []loopSample) (best string) {
+	for _, s := range samples {
+		if s.ID != p.ID {
+			continue
+		}
+		for _, f := range s.functions { // the outermost first
+			if p.functions[f] > p.functions[best] {
+				best = f
+			}
+		}
+	}
+	return best
+}
+
+// loopMayHaveDone reports whether slow calls waited for the server in a segment, and what it did is not known, or is
+// known only by what it had read last.
+func (n *Node) loopMayHaveDone(s account.Segment) bool {
+	if IsUnexplainedWait(s) {
+		return true
+	}
+	if s.Suspect < 0 || s.Actor != account.Server || s.State != account.Busy {
+		return false
+	}
+	p := n.Ledger.Suspects[s.Suspect]
+	switch p.Kind {
+	case account.KindDefrag:
+		return true
+	case account.KindLoop, account.KindWatch, account.KindPipeline, account.KindCommand:
+		return p.Source == recording.SourceTap && p.Record == ""
+	}
+	return false
+}
+
+// ClaimOfLoop claims the time of slow calls in which the thread did what matches, by the share of its samples: where it
+// is not known to have run, only as much as it did.
+func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
+	t := n.LoopTime()
+	var cpu int64
+	for _, p := range t.Parts {
+		if match(p) {
+			cpu += p.CPUNs
+		}
+	}
+	if cpu == 0 {
+		return Claim{}
+	}
+	share := float64(cpu) / float64(max(t.CPUNs, t.Ns))
+	return n.ClaimOf(func(a account.Account) StateTimes { return TimesOf(a, n.loopMayHaveDone).Times(share) })
+}
+
+// loopSample is what the main thread did at one time. functions are those that say what, the outermost first.
+type loopSample struct {
+	stacks.Meaning
+	functions []string
+	timeNs    int64
+	cpuNs     int64
+}
+
+// readLoopSamples reads the samples of the main thread, in order of time.
+func (n *Node) readLoopSamples() (out []loopSample) {
+	table := stacks.Server()
+	for _, body := range n.Rec.Profiles {
+		if body.Kind != recording.ProfileCPUClock {
+			continue
+		}
+		s, _ := n.Rec.SnapshotOf(recording.SourceProfile, body.Subject, recording.SnapshotApplication)
+		what, ok := recording.BodyOf[recording.Profiled](s)
+		if !ok || what.Node != n.Address || what.Loop == 0 {
+			continue
+		}
+		p, err := stacks.Read(body.Pprof)
+		if err != nil {
+			continue // the profile was cut short
+		}
+		cpu := p.Column("cpu")
+		for _, s := range p.Stacks {
+			if s.TID == int64(what.Loop) && cpu >= 0 {
+				out = append(out, newLoopSample(table, s, s.Values[cpu]))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b loopSample) int { return cmp.Compare(a.timeNs, b.timeNs) })
+	return out
+}
+
+func newLoopSample(table stacks.Table, s stacks.Stack, cpuNs int64) loopSample {
+	out := loopSample{timeNs: s.TimeNs, cpuNs: cpuNs}
+	frames := serverFrames(s.Frames)
+	if m, known := table.Of(frames); known {
+		out.Meaning, out.functions = m, []string{m.Frame(frames)}
+		return out
+	}
+	for _, f := range frames {
+		if !skeleton[f] && f != "?" && !strings.HasPrefix(f, "[") {
+			out.functions = append(out.functions, f)
+		}
+	}
+	if len(out.functions) == 0 {
+		out.functions = []string{""}
+	}
+	return out
+}
+
+// skeleton are functions of a server that are around whatever it does.
+var skeleton = WordSet("_start __libc_start_main __libc_start_call_main main aeMain aeProcessEvents processTimeEvents " +
+	"beforeSleep afterSleep serverCron connSocketEventHandler connUnixEventHandler tlsEventHandler")
+
+// serverFrames are the functions of a stack in user space as they are in the source, without the thread's name and what
+// the compiler has added to names.
+func serverFrames(frames []string) (out []string) {
+	for i, f := range frames {
+		if i == 0 || strings.HasSuffix(f, "_[k]") {
+			continue
+		}
+		if !strings.HasPrefix(f, "[") {
+			f, _, _ = strings.Cut(f, ".")
+		}
+		out = append(out, f)
+	}
+	return out
+}
