@@ -34,54 +34,52 @@ func loopBusyFix(n *facts.Node, id string) []remedy.Step {
 			return []remedy.Step{remedy.ConfigSet(n, "log-less", "loglevel", "notice", "Log less")}
 		}
 	}
-	for _, c := range loopBusyChanges {
-		if c.ID == id {
-			return []remedy.Step{c}
-		}
+	if step, ok := loopBusyChanges[id]; ok {
+		return []remedy.Step{step}
 	}
 	return []remedy.Step{findFunction(n)}
 }
 
-// loopBusyChanges are the fixes that are no setting of the server; their IDs are those of the meanings.
-var loopBusyChanges = []remedy.Step{
-	{
-		ID: stacks.Tracking, Kind: remedy.Change, Restart: "the application",
+// loopBusyChanges are the fixes that are no setting of the server, by the meaning.
+var loopBusyChanges = map[string]remedy.Step{
+	stacks.Tracking: {
+		ID: "fewer-told", Kind: remedy.Change, Restart: "the application",
 		Text: "Have fewer clients be told of each key: the default mode of CLIENT TRACKING, or OPTIN, in which only " +
 			"those that have read it are, instead of BCAST; with BCAST narrow prefixes, and NOLOOP; one cache for each " +
 			"process, not for each connection. Let jobs write in batches of some 100 keys, with pauses",
 	},
-	{
-		ID: "accept", Kind: remedy.Change, Restart: "the application",
+	"accept": {
+		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
 		Text: "Keep connections open and share them: each new one costs the server as much as several calls",
 	},
-	{
-		ID: "client-free", Kind: remedy.Change, Restart: "the application",
+	"client-free": {
+		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
 		Text: "Keep connections open: the server frees each that is closed, with all that it still holds for it",
 	},
-	{
-		ID: "cluster", Kind: remedy.Change,
+	"cluster": {
+		ID: "calmer-cluster", Kind: remedy.Change,
 		Text: "Have fewer nodes in the cluster, or a larger cluster-node-timeout: each node sends messages about all " +
 			"others to all others",
 	},
-	{
-		ID: "replication", Kind: remedy.Change,
+	"replication": {
+		ID: "fewer-replicas", Kind: remedy.Change,
 		Text: "Have fewer replicas at this server: let replicas follow another replica",
 	},
-	{
-		ID: "unblock", Kind: remedy.Change, Restart: "the application",
+	"unblock": {
+		ID: "fewer-waiters", Kind: remedy.Change, Restart: "the application",
 		Text: "Have fewer clients wait for the same keys (BLPOP, XREAD BLOCK)",
 	},
-	{
-		ID: "module", Kind: remedy.Change, Restart: "the server",
+	"module": {
+		ID: "less-in-module", Kind: remedy.Change, Restart: "the server",
 		Text: "Find the module in MODULE LIST, update it, or give it less to do between commands",
 	},
-	{
-		ID: "clients-cron", Kind: remedy.Change, Restart: "the application",
+	"clients-cron": {
+		ID: "fewer-connections", Kind: remedy.Change, Restart: "the application",
 		Text: "Have fewer connections, and read replies sooner: the server checks all of them and their buffers each " +
 			"second",
 	},
-	{
-		ID: "resize", Kind: remedy.Change,
+	"resize": {
+		ID: "more-servers", Kind: remedy.Change,
 		Text: "Spread the keys over more servers: a table of some hundred million keys is allocated at once each time " +
 			"that their number doubles",
 	},

@@ -124,10 +124,13 @@ int on_clock(void *ctx)
 	s->pid = pid;
 	s->tid = (u32)id;
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
-	long n = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
-	s->kernel_bytes = n > 0 ? n : 0;
-	n = bpf_get_stack(ctx, s->user, sizeof(s->user), BPF_F_USER_STACK);
-	s->user_bytes = n > 0 ? n : 0;
+	s->kernel_bytes = s->user_bytes = 0;
+	if (!*only) { /* of a single thread, which is a server's, the copy below says all that is asked */
+		long n = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
+		s->kernel_bytes = n > 0 ? n : 0;
+		n = bpf_get_stack(ctx, s->user, sizeof(s->user), BPF_F_USER_STACK);
+		s->user_bytes = n > 0 ? n : 0;
+	}
 	struct saved saved;
 	void *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u32 got = 0;
