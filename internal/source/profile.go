@@ -7,6 +7,8 @@ import (
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
 	"slowpath/internal/source/profile"
+	"slowpath/internal/source/profile/sampler"
+	"slowpath/internal/source/tap"
 )
 
 // openProfiles asks the applications that the user named whether they can be profiled. One that is not there ends the
@@ -88,10 +90,22 @@ func (r *run) startCPU() error {
 		return err
 	}
 	if err != nil {
-		spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
-		r.blind(r.nodes[0].address, spot)
+		r.blindCPU(spot, err)
 	}
 	return nil
+}
+
+// blindCPU says why CPU time is not sampled; where nobody asked for that, only if the reason is not said of the tap,
+// which needs the same rights and more.
+func (r *run) blindCPU(spot recording.BlindSpot, err error) {
+	spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
+	if errors.Is(err, sampler.ErrPrivilege) {
+		if r.noTap != nil && !r.asksForCPU() {
+			return
+		}
+		spot.Why, spot.Enable = sampler.ErrPrivilege.Error(), tap.Remedy(tap.ErrPrivilege)
+	}
+	r.blind(r.nodes[0].address, spot)
 }
 
 // sampledProcesses are those that were asked for, and the servers of this host, of which only the main thread is

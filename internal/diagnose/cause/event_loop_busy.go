@@ -79,7 +79,7 @@ func explainLoopBusy(n *facts.Node) *Finding {
 func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
 	for _, p := range t.Parts {
 		if (p.State == stacks.Loop && !otherCausesLoop[p.ID] || p.ID == "" && p.Function != "") &&
-			mostlyIn(t, p.Samples) {
+			t.Mostly(p.Samples) {
 			return p, true
 		}
 	}
@@ -89,7 +89,7 @@ func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
 // recordedDefrag is what the server itself records of active defragmentation.
 func recordedDefrag(n *facts.Node) *Finding {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
-	if !h.Matters() || n.LoopTime().Samples >= fewLoopSamples {
+	if !h.Matters() || n.LoopTime().Samples >= facts.FewLoopSamples {
 		return nil
 	}
 	f := finding(n, h.Claim, h.Confidence(n))

@@ -8,6 +8,7 @@ import (
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
+	"slowpath/internal/stats"
 )
 
 // LoopTime is what the main thread of a server did while slow calls waited and neither a command nor a job of the
@@ -33,6 +34,32 @@ type LoopPart struct {
 	// CPUNs is its part of LoopTime.CPUNs.
 	CPUNs     int64
 	functions map[string]int // by the samples in the times that are asked about
+}
+
+const (
+	// FewLoopSamples are too few for a share.
+	// Bound: statistics, the standard error of a share of 10 samples is up to 16 percentage points.
+	FewLoopSamples = 10
+	// mostOfLoop: what the thread did in more of its samples is the reason why it was busy.
+	// Bound: majority, of the samples, by the lower end of their interval.
+	mostOfLoop = 0.5
+)
+
+// Mostly reports whether so many samples while calls waited have something that it is the reason, beyond chance.
+func (t LoopTime) Mostly(samples int) bool {
+	low, _ := stats.Proportion(samples, t.Samples)
+	return t.Samples >= FewLoopSamples && low > mostOfLoop
+}
+
+// Nameless is the share of the samples while calls waited whose functions have no names, where it is the larger part;
+// else 0.
+func (t LoopTime) Nameless() float64 {
+	for _, p := range t.Parts {
+		if p.ID == "" && p.Function == "" && t.Mostly(p.Samples) {
+			return float64(p.Samples) / float64(t.Samples)
+		}
+	}
+	return 0
 }
 
 // LoopTime is that of this node; without samples where its main thread was not sampled.
@@ -120,6 +147,23 @@ func (n *Node) loopMayHaveDone(s account.Segment) bool {
 		return p.Source == recording.SourceTap && p.Record == ""
 	}
 	return false
+}
+
+// loopInstead reports whether the stacks of the main thread say that a command which the server has no record of was
+// not what it did: they were mostly in work of its own.
+func (n *Node) loopInstead(s account.Suspect) bool {
+	if s.Source != recording.SourceTap || s.Record != "" {
+		return false
+	}
+	samples := n.loopSamples.of(n.readLoopSamples)
+	at, _ := slices.BinarySearchFunc(samples, s.FromNs, func(x loopSample, t int64) int { return cmp.Compare(x.timeNs, t) })
+	own, all := 0, 0
+	for ; at < len(samples) && samples[at].timeNs < s.ToNs; at++ {
+		if all++; samples[at].State == stacks.Loop {
+			own++
+		}
+	}
+	return 2*own > all
 }
 
 // ClaimOfLoop claims the time of slow calls in which the thread did what matches, by the share of its samples: where it

@@ -30,7 +30,9 @@ type symbols struct {
 type process struct {
 	*symbol.Process // nil: it has ended, or may not be read
 	refreshed       int64
-	jit, stripped   bool // that its compiled code, or functions that it does not export, have no names was reported
+	// that its compiled code, or functions that it does not export, have no names was reported, or is not to be: of a
+	// single thread that nobody asked for
+	jit, stripped bool
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {

@@ -71,7 +71,8 @@ func (s *Sampler) Start(targets []Target) error {
 		if err := s.objects.Targets.Put(uint32(t.PID), uint32(t.TID)); err != nil {
 			return fmt.Errorf("naming process %d to the kernel: %w", t.PID, err)
 		}
-		s.symbols.process(t.PID)
+		p := s.symbols.process(t.PID)
+		p.jit, p.stripped = t.TID != 0, t.TID != 0
 	}
 	return s.start(rateFor(targets))
 }

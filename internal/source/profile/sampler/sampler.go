@@ -25,7 +25,7 @@ const mostSingle = 400
 // Target is a process that is sampled.
 type Target struct {
 	PID int
-	TID int // its only thread that is, in user space alone; 0: all are
+	TID int // its only thread that is, in user space alone, and without a word of names that it lacks; 0: all are
 }
 
 // rateFor is how often each CPU is sampled: less often where only single threads are, and there are many of them.
