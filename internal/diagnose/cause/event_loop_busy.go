@@ -64,15 +64,28 @@ func explainLoopBusy(n *facts.Node) *Finding {
 		f.Title += ": " + part.What
 	}
 	f.supportLoop(n, part)
-	if out := n.FanOut(); part.ID == stacks.Tracking {
-		f.support(recording.SourceServer, out.Trackers, "clients", "up to %s tracking keys (tracking_clients), and %s "+
-			"of its writes answered no read (total_writes_processed, total_reads_processed)",
-			counted(out.Trackers, "client is", "clients are"), format.Percent(out.Share))
-	}
+	f.supportFanOut(n, part.ID)
 	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
 		format.Brief(cl.MaxNs))
 	f.FixSteps = loopBusyFix(n, part.ID)
 	return f
+}
+
+// supportFanOut says how many clients get the messages that the thread was at.
+func (f *Finding) supportFanOut(n *facts.Node, id string) {
+	out, receivers := n.FanOut(), 0
+	what := "have subscriptions (CLIENT LIST)"
+	switch id {
+	case stacks.Tracking:
+		receivers, what = out.Trackers, "track keys (tracking_clients)"
+	case stacks.Published, stacks.KeyspaceEvents:
+		receivers = out.Subscribers
+	}
+	if receivers > 0 {
+		f.support(recording.SourceServer, float64(receivers), "clients", "up to %s %s; %s of the server's writes "+
+			"answered no read (total_writes_processed, total_reads_processed)", counted(receivers, "client"), what,
+			format.Percent(out.Share))
+	}
 }
 
 // ownWork is what the thread did of its own, where that is the reason why it was busy.

@@ -48,6 +48,11 @@ var loopBusyChanges = map[string]remedy.Step{
 			"those that have read it are, instead of BCAST; with BCAST narrow prefixes, and NOLOOP; one cache for each " +
 			"process, not for each connection. Let jobs write in batches of some 100 keys, with pauses",
 	},
+	stacks.Published: {
+		ID: "fewer-receivers", Kind: remedy.Change, Restart: "the application",
+		Text: "Have fewer clients subscribe to the same channels, one for each process, and publish less often or " +
+			"smaller messages: each is written to all of them at once. In a cluster, SPUBLISH (7.0) reaches one shard",
+	},
 	"accept": {
 		ID: "keep-connections", Kind: remedy.Change, Restart: "the application",
 		Text: "Keep connections open and share them: each new one costs the server as much as several calls",

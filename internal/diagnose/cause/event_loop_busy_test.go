@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,7 +47,14 @@ func (r loopCase) sampled(tid int64, in ...string) loopCase {
 }
 
 func TestEventLoopBusy(t *testing.T) {
-	asked := newLoopCase().busy().sampled(7, writeStack, writeStack, trackStack).info("total_reads_processed", 1, 100)
+	sends := func(per float64, in ...string) loopCase {
+		return newLoopCase().busy().sampled(7, in...).info("total_reads_processed", 1, 100).info("total_writes_processed",
+			1, per)
+	}
+	subscribers := make([]string, 12)
+	for i := range subscribers {
+		subscribers[i] = fmt.Sprintf(`{"addr":"10.0.0.8:%d","flags":"P"}`, 50000+i)
+	}
 	checkLoop(t, "event-loop-busy", []loopWant{
 		{"T1, the thread seen busy", newLoopCase().busy().sampled(7, defragStack), 0.95, 0},
 		{"T1, the state not seen", newLoopCase().sampled(7, defragStack), 0.95, 0},
@@ -58,7 +66,20 @@ func TestEventLoopBusy(t *testing.T) {
 		{"another thread", newLoopCase().busy().sampled(8, defragStack), 0, 0},
 		{"a command", newLoopCase().busy().sampled(7, getStack), 0, 0},
 		{"replies", newLoopCase().busy().sampled(7, writeStack), 0, 0},
-		{"messages for clients that track keys", asked.info("total_writes_processed", 1, 900), 0.95, 0},
+		{
+			"invalidations", sends(900, writeStack, writeStack, trackStack).info("tracking_clients", 300, 0),
+			0.95, 0,
+		},
+		{"few are told", sends(900, writeStack, writeStack, trackStack).info("tracking_clients", 2, 0), 0, 0},
+		{"most writes are replies", sends(110, writeStack).info("tracking_clients", 300, 0), 0, 0},
+		{
+			"messages", sends(900, writeStack).info("cmdstat_publish.calls", 1, 10).clients(subscribers...),
+			0.95, 0,
+		},
+		{
+			"messages or invalidations", sends(900, writeStack).info("cmdstat_publish.calls", 1,
+				10).clients(subscribers...).info("tracking_clients", 300, 0), 0, 0,
+		},
 		{"no names", newLoopCase().busy().sampled(7, noNameStack), 0, 0},
 		{"keys that expire", newLoopCase().busy().sampled(7, expireStack), 0, 0},
 		{"a thread that slept", newLoopCase().hosted(recording.KindBlocked, "wait4").sampled(7, defragStack), 0, 0},

@@ -84,10 +84,10 @@ func (n *Node) findLoopTime() LoopTime {
 	doubted = MergeSpans(doubted)
 	t := LoopTime{Ns: doubted.TotalNs()}
 	parts := map[string]*LoopPart{}
-	messages, fanned := n.fannedOut(samples)
+	messages, known := n.sent(stacks.Server(), samples)
 	for i := range samples {
 		s := &samples[i]
-		if s.ID == stacks.Written && fanned {
+		if s.ID == stacks.Written && known {
 			s.Meaning = messages
 		}
 		p := parts[s.ID]
@@ -136,7 +136,7 @@ func (n *Node) loopMayHaveDone(s account.Segment) bool {
 	if IsUnexplainedWait(s) {
 		return true
 	}
-	if s.Suspect < 0 || s.Actor != account.Server || s.State != account.Busy {
+	if s.Suspect < 0 || s.Actor != account.Server || s.State != account.Busy && s.State != account.Exec {
 		return false
 	}
 	p := n.Ledger.Suspects[s.Suspect]
@@ -155,15 +155,32 @@ func (n *Node) loopInstead(s account.Suspect) bool {
 	if s.Source != recording.SourceTap || s.Record != "" {
 		return false
 	}
+	own, all := n.loopSamplesIn(Span{s.FromNs, s.ToNs})
+	return 2*own > all
+}
+
+// LoopInstead reports whether the main thread was mostly, beyond chance, in work of its own within stretches of time in
+// which it served requests.
+func (n *Node) LoopInstead(spans Spans) bool {
+	own, t := 0, LoopTime{}
+	for _, s := range spans {
+		o, all := n.loopSamplesIn(s)
+		own, t.Samples = own+o, t.Samples+all
+	}
+	return t.Mostly(own)
+}
+
+// loopSamplesIn counts the samples of the main thread in a stretch of time, and those of them in work of its own.
+func (n *Node) loopSamplesIn(span Span) (own, all int) {
 	samples := n.loopSamples.of(n.readLoopSamples)
-	at, _ := slices.BinarySearchFunc(samples, s.FromNs, func(x loopSample, t int64) int { return cmp.Compare(x.timeNs, t) })
-	own, all := 0, 0
-	for ; at < len(samples) && samples[at].timeNs < s.ToNs; at++ {
+	at, _ := slices.BinarySearchFunc(samples, span.FromNs,
+		func(s loopSample, t int64) int { return cmp.Compare(s.timeNs, t) })
+	for ; at < len(samples) && samples[at].timeNs < span.ToNs; at++ {
 		if all++; samples[at].State == stacks.Loop {
 			own++
 		}
 	}
-	return 2*own > all
+	return own, all
 }
 
 // ClaimOfLoop claims the time of slow calls in which the thread did what matches, by the share of its samples: where it

@@ -68,6 +68,7 @@ const (
 	Tracking       = "tracking"
 	KeyspaceEvents = "keyspace-events"
 	Defrag         = "defrag"
+	Published      = "publish"
 	Written        = "write"
 	Expire         = "expire"
 	Evict          = "evict"
