@@ -25,13 +25,17 @@ func (f *Finding) supportLoop(n *facts.Node, p facts.LoopPart) {
 	if what == "" {
 		what = "work that is not known"
 	}
+	in := p.Function
+	if p.Called != "" {
+		in += " → " + p.Called
+	}
 	rest := ""
 	if t.RestSamples >= facts.FewLoopSamples {
 		rest = "; in the rest of the watch " + format.Percent(float64(p.RestSamples)/float64(t.RestSamples))
 	}
 	f.support(recording.SourceProfile, float64(p.Samples), "samples",
 		"%d of %d samples of the main thread while calls waited, and no command is known for it: %s, mostly in %s%s",
-		p.Samples, t.Samples, what, p.Function, rest)
+		p.Samples, t.Samples, what, in, rest)
 }
 
 // add is what two claims explain together, of different time.

@@ -27,13 +27,15 @@ type LoopTime struct {
 // LoopPart is one thing that the thread did. The meaning of functions that are not known has no ID.
 type LoopPart struct {
 	stacks.Meaning
-	// Function is the one that most of its samples have.
-	Function string
+	// Function is the one that most of its samples have, and Called what most of these were in from there, [NAME] for
+	// a function without a name of that file; empty where it called none.
+	Function, Called string
 	// Samples and RestSamples are those of LoopTime in it.
 	Samples, RestSamples int
 	// CPUNs is its part of LoopTime.CPUNs.
 	CPUNs     int64
 	functions map[string]int // by the samples in the times that are asked about
+	called    map[[2]string]int
 }
 
 const (
@@ -92,7 +94,7 @@ func (n *Node) findLoopTime() LoopTime {
 		}
 		p := parts[s.ID]
 		if p == nil {
-			p = &LoopPart{Meaning: s.Meaning, functions: map[string]int{}}
+			p = &LoopPart{Meaning: s.Meaning, functions: map[string]int{}, called: map[[2]string]int{}}
 			parts[s.ID] = p
 		}
 		if doubted.OverlapNs(s.timeNs, s.timeNs+1) == 0 {
@@ -104,9 +106,11 @@ func (n *Node) findLoopTime() LoopTime {
 		for _, f := range s.functions {
 			p.functions[f]++
 		}
+		p.called[[2]string{s.functions[0], s.called}]++
 	}
 	for _, p := range parts {
 		p.Function = p.mostIn(samples)
+		p.Called = p.mostCalled()
 		t.Parts = append(t.Parts, *p)
 	}
 	slices.SortFunc(t.Parts, func(a, b LoopPart) int {
@@ -125,6 +129,17 @@ func (p *LoopPart) mostIn(samples []loopSample) (best string) {
 			if p.functions[f] > p.functions[best] {
 				best = f
 			}
+		}
+	}
+	return best
+}
+
+// mostCalled is what most of the samples of its function were in from there.
+func (p *LoopPart) mostCalled() (best string) {
+	most := 0
+	for k, n := range p.called {
+		if k[0] == p.Function && (n > most || n == most && k[1] < best) {
+			best, most = k[1], n
 		}
 	}
 	return best
@@ -183,8 +198,8 @@ func (n *Node) loopSamplesIn(span Span) (own, all int) {
 	return own, all
 }
 
-// ClaimOfLoop claims the time of slow calls in which the thread did what matches, by the share of its samples: where it
-// is not known to have run, only as much as it did.
+// ClaimOfLoop claims the time of slow calls in which the thread did what matches: of the time in which it is known to
+// have run, by the share of its samples; of other waits only as much as it ran in them.
 func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
 	t := n.LoopTime()
 	var cpu int64
@@ -196,14 +211,26 @@ func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
 	if cpu == 0 {
 		return Claim{}
 	}
-	share := float64(cpu) / float64(max(t.CPUNs, t.Ns))
-	return n.ClaimOf(func(a account.Account) StateTimes { return TimesOf(a, n.loopMayHaveDone).Times(share) })
+	ran, waited := float64(cpu)/float64(t.CPUNs), float64(cpu)/float64(max(t.CPUNs, t.Ns))
+	return n.ClaimOf(func(a account.Account) (times StateTimes) {
+		for _, s := range a.Segments {
+			switch {
+			case !n.loopMayHaveDone(s):
+			case s.Actor == account.Server && (s.State == account.Busy || s.State == account.Exec):
+				times.add(s.Actor, s.State, float64(s.Ns())*ran)
+			default:
+				times.add(s.Actor, s.State, float64(s.Ns())*waited)
+			}
+		}
+		return times
+	})
 }
 
 // loopSample is what the main thread did at one time. functions are those that say what, the outermost first.
 type loopSample struct {
 	stacks.Meaning
 	functions []string
+	called    string // by the first of them, where it is known what that means
 	timeNs    int64
 	cpuNs     int64
 }
@@ -240,6 +267,9 @@ func newLoopSample(table stacks.Table, s stacks.Stack, cpuNs int64) loopSample {
 	frames := serverFrames(s.Frames)
 	if m, known := table.Of(frames); known {
 		out.Meaning, out.functions = m, []string{m.Frame(frames)}
+		if i := slices.Index(frames, out.functions[0]); i+1 < len(frames) {
+			out.called = frames[i+1]
+		}
 		return out
 	}
 	for _, f := range frames {
