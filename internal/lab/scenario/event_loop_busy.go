@@ -36,7 +36,7 @@ var eventLoopBusy = Scenario{
 				return Scene{}, err
 			}
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 2000, Command: traffic.Mixed(10_000)})
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Always("GET", "catalogue:item:00000001")})
 		job, err := l.discard(ctx, s.Addr, "PING\r\n")
 		if err != nil {
 			return Scene{}, err
