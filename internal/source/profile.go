@@ -119,12 +119,26 @@ func (r *run) sampledProcesses() (all []profile.Process) {
 	}
 	for _, n := range r.nodes {
 		if n.process != nil && (r.CPU || r.MainThreads) {
-			all = append(all, profile.Process{
-				PID: n.process.PID, Node: n.address, Loop: host.LoopThread(r.FS, n.process.PID), LoopOnly: !r.CPU,
-			})
+			all = append(all, r.sampledServer(n, n.process.PID))
 		}
 	}
 	return all
+}
+
+func (r *run) sampledServer(n node, pid int) profile.Process {
+	return profile.Process{PID: pid, Node: n.address, Loop: host.LoopThread(r.FS, pid), LoopOnly: !r.CPU}
+}
+
+// followCPU samples the next process of a server.
+func (r *run) followCPU(n node, ended, pid int) {
+	if r.cpuClock == nil || !r.CPU && !r.MainThreads {
+		return
+	}
+	if err := r.cpuClock.Follow(ended, r.sampledServer(n, pid)); err != nil {
+		r.blind(n.address, recording.BlindSpot{
+			What: "which functions the server runs since its restart", Why: err.Error(), Enable: "watch again",
+		})
+	}
 }
 
 func (r *run) closeCPU() {

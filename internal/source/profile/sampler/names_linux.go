@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"slowpath/internal/source/profile/symbol"
@@ -25,13 +26,13 @@ type symbols struct {
 	reads     int      // how often they were read
 	files     symbol.Files
 	processes map[int]*process
+	quiet     sync.Map // by pid: whether nothing is said of names that are missing
 }
 
 type process struct {
 	*symbol.Process // nil: it has ended, or may not be read
 	refreshed       int64
-	// that its compiled code, or functions that it does not export, have no names was reported, or is not to be: of a
-	// single thread that nobody asked for
+	// that its compiled code, or functions that it does not export, have no names was reported, or is not to be
 	jit, stripped bool
 }
 
@@ -92,6 +93,9 @@ func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
 		p = &process{refreshed: s.Clock.Now()}
+		if quiet, ok := s.quiet.Load(pid); ok && quiet.(bool) {
+			p.jit, p.stripped = true, true
+		}
 		var err error
 		if p.Process, err = symbol.OpenProcess(s.FS, pid, s.files); err != nil {
 			p.Process = nil

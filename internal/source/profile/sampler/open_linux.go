@@ -68,13 +68,28 @@ func Load(o Options) (s *Sampler, err error) {
 // Start names the processes to the program, and starts the clocks. Its errors are those of Load.
 func (s *Sampler) Start(targets []Target) error {
 	for _, t := range targets {
-		if err := s.objects.Targets.Put(uint32(t.PID), uint32(t.TID)); err != nil {
-			return fmt.Errorf("naming process %d to the kernel: %w", t.PID, err)
+		if err := s.Follow(t); err != nil {
+			return err
 		}
-		p := s.symbols.process(t.PID)
-		p.jit, p.stripped = t.TID != 0, t.TID != 0
+		s.symbols.process(t.PID)
 	}
 	return s.start(rateFor(targets))
+}
+
+// Follow samples one more process, also while Run passes samples on.
+func (s *Sampler) Follow(t Target) error {
+	s.symbols.quiet.Store(t.PID, t.TID != 0)
+	if err := s.objects.Targets.Put(uint32(t.PID), uint32(t.TID)); err != nil {
+		return fmt.Errorf("naming process %d to the kernel: %w", t.PID, err)
+	}
+	return nil
+}
+
+// Forget ends to sample a process. It must not be called while Run runs.
+func (s *Sampler) Forget(pid int) {
+	_ = s.objects.Targets.Delete(uint32(pid)) // it is there, unless Follow failed
+	delete(s.symbols.processes, pid)
+	s.symbols.quiet.Delete(pid)
 }
 
 func refusal(what string, err error) error {

@@ -13,6 +13,12 @@ func Load(Options) (*Sampler, error) { return nil, ErrLinux }
 // Start does nothing.
 func (*Sampler) Start([]Target) error { return ErrLinux }
 
+// Follow does nothing.
+func (*Sampler) Follow(Target) error { return ErrLinux }
+
+// Forget does nothing.
+func (*Sampler) Forget(int) {}
+
 // Run does nothing.
 func (*Sampler) Run(context.Context) error { return ErrLinux }
 
