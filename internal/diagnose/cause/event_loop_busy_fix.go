@@ -45,8 +45,8 @@ var loopBusyChanges = map[string]remedy.Step{
 	stacks.Tracking: {
 		ID: "fewer-told", Kind: remedy.Change, Restart: "the application",
 		Text: "Have fewer clients be told of each key: the default mode of CLIENT TRACKING, or OPTIN, in which only " +
-			"those that have read it are, instead of BCAST; with BCAST narrow prefixes, and NOLOOP; one cache for each " +
-			"process, not for each connection. Let jobs write in batches of some 100 keys, with pauses",
+			"those that have read it are, instead of BCAST; with BCAST narrow prefixes, and NOLOOP; one cache for " +
+			"each process, not for each connection. Let jobs write in batches of some 100 keys, with pauses",
 	},
 	stacks.Published: {
 		ID: "fewer-receivers", Kind: remedy.Change, Restart: "the application",
@@ -85,8 +85,8 @@ var loopBusyChanges = map[string]remedy.Step{
 	},
 	"resize": {
 		ID: "more-servers", Kind: remedy.Change,
-		Text: "Spread the keys over more servers: a table of some hundred million keys is allocated at once each time " +
-			"that their number doubles",
+		Text: "Spread the keys over more servers: a table of some hundred million keys is allocated at once each " +
+			"time that their number doubles",
 	},
 }
 
@@ -122,8 +122,8 @@ func keyspaceEventsFix(n *facts.Node) remedy.Step {
 	return remedy.Step{
 		ID: "fewer-events", Kind: remedy.Setting, Library: "server", Option: "notify-keyspace-events", From: now,
 		To: "<the classes that your subscribers use>", Where: "CONFIG SET at " + n.Address,
-		Text: "Publish only what is used: K or E and not both, and the letters of the types and events; each event is " +
-			"written to all subscribers whose pattern it matches",
+		Text: "Publish only what is used: K or E and not both, and the letters of the types and events; each event " +
+			"is written to all subscribers whose pattern it matches",
 		Asks: []string{"<the classes that your subscribers use>"},
 	}
 }

@@ -48,8 +48,8 @@ func (r loopCase) sampled(tid int64, in ...string) loopCase {
 
 func TestEventLoopBusy(t *testing.T) {
 	sends := func(per float64, in ...string) loopCase {
-		return newLoopCase().busy().sampled(7, in...).info("total_reads_processed", 1, 100).info("total_writes_processed",
-			1, per)
+		r := newLoopCase().busy().sampled(7, in...)
+		return r.info("total_reads_processed", 1, 100).info("total_writes_processed", 1, per)
 	}
 	subscribers := make([]string, 12)
 	for i := range subscribers {

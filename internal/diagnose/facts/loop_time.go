@@ -284,8 +284,8 @@ func newLoopSample(table stacks.Table, s stacks.Stack, cpuNs int64) loopSample {
 }
 
 // skeleton are functions of a server that are around whatever it does.
-var skeleton = WordSet("_start __libc_start_main __libc_start_call_main main aeMain aeProcessEvents processTimeEvents " +
-	"beforeSleep afterSleep serverCron connSocketEventHandler connUnixEventHandler tlsEventHandler")
+var skeleton = WordSet("_start __libc_start_main __libc_start_call_main main aeMain aeProcessEvents " +
+	"processTimeEvents beforeSleep afterSleep serverCron connSocketEventHandler connUnixEventHandler tlsEventHandler")
 
 // serverFrames are the functions of a stack in user space as they are in the source, without the thread's name and what
 // the compiler has added to names.

@@ -12,8 +12,8 @@ import (
 	"slowpath/internal/lab/traffic"
 )
 
-// eventLoopBusy has 300 clients told of all keys that change (CLIENT TRACKING ON BCAST), and a job that writes thousands
-// of them at once: the server writes the names of the keys to each client, between commands.
+// eventLoopBusy has 300 clients told of all keys that change (CLIENT TRACKING ON BCAST), and a job that writes
+// thousands of them at once: the server writes the names of the keys to each client, between commands.
 var eventLoopBusy = Scenario{
 	ID:    "event-loop-busy",
 	Cause: "event-loop-busy",
@@ -36,7 +36,8 @@ var eventLoopBusy = Scenario{
 				return Scene{}, err
 			}
 		}
-		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: traffic.Always("GET", "catalogue:item:00000001")})
+		get := traffic.Always("GET", "catalogue:item:00000001")
+		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 1000, Command: get})
 		job, err := l.discard(ctx, s.Addr, "PING\r\n")
 		if err != nil {
 			return Scene{}, err

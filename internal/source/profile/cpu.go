@@ -84,8 +84,8 @@ func (c *CPU) Start(processes []Process) error {
 	return c.sampler.Start(targets)
 }
 
-// Follow samples a process in place of one that has ended, as of a server that was restarted, while Run runs. Its errors
-// are those of Start.
+// Follow samples a process in place of one that has ended, as of a server that was restarted, while Run runs. Its
+// errors are those of Start.
 func (c *CPU) Follow(ended int, p Process) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

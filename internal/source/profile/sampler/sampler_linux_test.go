@@ -38,7 +38,11 @@ func TestRate(t *testing.T) {
 		targets []Target
 		want    uint64
 	}{
-		{nil, Rate}, {single[:1], Rate}, {single[:4], Rate}, {single[:8], 50}, {single, 6},
+		{nil, Rate},
+		{single[:1], Rate},
+		{single[:4], Rate},
+		{single[:8], 50},
+		{single, 6},
 		{append([]Target{{PID: 100}}, single...), Rate},
 	} {
 		if got := rateFor(tt.targets); got != tt.want {
