@@ -48,9 +48,12 @@ func TestServer(t *testing.T) {
 		"lua command":            {call + "evalCommand > evalGenericCommand > luaCallFunction"},
 		"module-command command": {call + "RedisModuleCommandDispatcher > [search.so]"},
 		"command command":        {call + "getCommand"},
-		"write serving":          {pre + "handleClientsWithPendingWrites > writeToClient > _writeToClient"},
-		"io-threads serving":     {pre + "handleClientsWithPendingWritesUsingThreads"},
-		"wait serving":           {loop + "aeApiPoll > epoll_wait"},
+		"write serving": {
+			pre + "handleClientsWithPendingWrites > writeToClient > _writeToClient",
+			loop + "_writeToClient > writev", // Valkey 9.1
+		},
+		"io-threads serving": {pre + "handleClientsWithPendingWritesUsingThreads"},
+		"wait serving":       {loop + "aeApiPoll > epoll_wait"},
 		"": {
 			cron + "cronUpdateMemoryStats > zmalloc_get_allocator_info",
 			"main > aeMain > [redis-server] > [redis-server]",
