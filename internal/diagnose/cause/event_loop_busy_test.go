@@ -59,6 +59,7 @@ func TestEventLoopBusy(t *testing.T) {
 		{"T1, the thread seen busy", newLoopCase().busy().sampled(7, defragStack), 0.95, 0},
 		{"T1, the state not seen", newLoopCase().sampled(7, defragStack), 0.95, 0},
 		{"a function that is not known", newLoopCase().busy().sampled(7, vendorStack), 0.95, 0},
+		{"not the event loop", newLoopCase().busy().sampled(7, "envoy > main > run > work"), 0, 0},
 		{"most of it", newLoopCase().busy().sampled(7, defragStack, defragStack, defragStack, getStack), 0.95, 0},
 		{"half of it", newLoopCase().busy().sampled(7, defragStack, getStack), 0, 0},
 		{"T0, by the server's record", newLoopCase().info("total_active_defrag_time", 0, 60), 0.75, 0.9},

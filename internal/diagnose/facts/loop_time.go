@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/recording"
@@ -164,40 +163,6 @@ func (n *Node) loopMayHaveDone(s account.Segment) bool {
 	return false
 }
 
-// loopInstead reports whether the stacks of the main thread say that a command which the server has no record of was
-// not what it did: they were mostly in work of its own.
-func (n *Node) loopInstead(s account.Suspect) bool {
-	if s.Source != recording.SourceTap || s.Record != "" {
-		return false
-	}
-	own, all := n.loopSamplesIn(Span{s.FromNs, s.ToNs})
-	return 2*own > all
-}
-
-// LoopInstead reports whether the main thread was mostly, beyond chance, in work of its own within stretches of time in
-// which it served requests.
-func (n *Node) LoopInstead(spans Spans) bool {
-	own, t := 0, LoopTime{}
-	for _, s := range spans {
-		o, all := n.loopSamplesIn(s)
-		own, t.Samples = own+o, t.Samples+all
-	}
-	return t.Mostly(own)
-}
-
-// loopSamplesIn counts the samples of the main thread in a stretch of time, and those of them in work of its own.
-func (n *Node) loopSamplesIn(span Span) (own, all int) {
-	samples := n.loopSamples.of(n.readLoopSamples)
-	at, _ := slices.BinarySearchFunc(samples, span.FromNs,
-		func(s loopSample, t int64) int { return cmp.Compare(s.timeNs, t) })
-	for ; at < len(samples) && samples[at].timeNs < span.ToNs; at++ {
-		if all++; samples[at].State == stacks.Loop {
-			own++
-		}
-	}
-	return own, all
-}
-
 // ClaimOfLoop claims the time of slow calls in which the thread did what matches: of the time in which it is known to
 // have run, by the share of its samples; of other waits only as much as it ran in them.
 func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
@@ -224,80 +189,4 @@ func (n *Node) ClaimOfLoop(match func(LoopPart) bool) Claim {
 		}
 		return times
 	})
-}
-
-// loopSample is what the main thread did at one time. functions are those that say what, the outermost first.
-type loopSample struct {
-	stacks.Meaning
-	functions []string
-	called    string // by the first of them, where it is known what that means
-	timeNs    int64
-	cpuNs     int64
-}
-
-// readLoopSamples reads the samples of the main thread, in order of time.
-func (n *Node) readLoopSamples() (out []loopSample) {
-	table := stacks.Server()
-	for _, body := range n.Rec.Profiles {
-		if body.Kind != recording.ProfileCPUClock {
-			continue
-		}
-		s, _ := n.Rec.SnapshotOf(recording.SourceProfile, body.Subject, recording.SnapshotApplication)
-		what, ok := recording.BodyOf[recording.Profiled](s)
-		if !ok || what.Node != n.Address || what.Loop == 0 {
-			continue
-		}
-		p, err := stacks.Read(body.Pprof)
-		if err != nil {
-			continue // the profile was cut short
-		}
-		cpu := p.Column("cpu")
-		for _, s := range p.Stacks {
-			if s.TID == int64(what.Loop) && cpu >= 0 {
-				out = append(out, newLoopSample(table, s, s.Values[cpu]))
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b loopSample) int { return cmp.Compare(a.timeNs, b.timeNs) })
-	return out
-}
-
-func newLoopSample(table stacks.Table, s stacks.Stack, cpuNs int64) loopSample {
-	out := loopSample{timeNs: s.TimeNs, cpuNs: cpuNs}
-	frames := serverFrames(s.Frames)
-	if m, known := table.Of(frames); known {
-		out.Meaning, out.functions = m, []string{m.Frame(frames)}
-		if i := slices.Index(frames, out.functions[0]); i+1 < len(frames) {
-			out.called = frames[i+1]
-		}
-		return out
-	}
-	for _, f := range frames {
-		if !skeleton[f] && f != "?" && !strings.HasPrefix(f, "[") {
-			out.functions = append(out.functions, f)
-		}
-	}
-	if len(out.functions) == 0 {
-		out.functions = []string{""}
-	}
-	return out
-}
-
-// skeleton are functions of a server that are around whatever it does.
-var skeleton = WordSet("_start __libc_start_main __libc_start_call_main main aeMain aeProcessEvents " +
-	"processTimeEvents beforeSleep afterSleep serverCron connSocketEventHandler connUnixEventHandler tlsEventHandler")
-
-// serverFrames are the functions of a stack in user space as they are in the source, without the thread's name and what
-// the compiler has added to names.
-func serverFrames(frames []string) (out []string) {
-	for i, f := range frames {
-		if i == 0 || strings.HasSuffix(f, "_[k]") {
-			continue
-		}
-		if !strings.HasPrefix(f, "[") {
-			f, _, _ = strings.Cut(f, ".")
-		}
-		out = append(out, f)
-	}
-	return out
 }
