@@ -24,7 +24,7 @@ func (n *Node) readLoopSamples() (out []loopSample) {
 	if n.Ledger.IsProxy(n.Address) {
 		return nil // the table is of servers
 	}
-	table := stacks.Server()
+	table, known := stacks.Server(), map[string]loopSample{} // by the stack: few of many are different
 	for _, body := range n.Rec.Profiles {
 		if body.Kind != recording.ProfileCPUClock {
 			continue
@@ -40,8 +40,23 @@ func (n *Node) readLoopSamples() (out []loopSample) {
 		}
 		cpu := p.Column("cpu")
 		for _, s := range p.Stacks {
-			if s.TID == int64(what.Loop) && cpu >= 0 {
-				out = append(out, newLoopSample(table, s, s.Values[cpu]))
+			if s.TID != int64(what.Loop) || cpu < 0 {
+				continue
+			}
+			stack := strings.Join(s.Frames, "\n")
+			sample, is := known[stack]
+			if !is {
+				sample = newLoopSample(table, s.Frames)
+				known[stack] = sample
+			}
+			sample.timeNs, sample.cpuNs = s.TimeNs, s.Values[cpu]
+			out = append(out, sample)
+		}
+	}
+	if messages, known := n.sent(table, out); known {
+		for i := range out {
+			if out[i].ID == stacks.Written {
+				out[i].Meaning = messages
 			}
 		}
 	}
@@ -49,9 +64,9 @@ func (n *Node) readLoopSamples() (out []loopSample) {
 	return out
 }
 
-func newLoopSample(table stacks.Table, s stacks.Stack, cpuNs int64) loopSample {
-	out := loopSample{timeNs: s.TimeNs, cpuNs: cpuNs}
-	frames := serverFrames(s.Frames)
+// newLoopSample is what a stack says; without a time.
+func newLoopSample(table stacks.Table, stack []string) (out loopSample) {
+	frames := serverFrames(stack)
 	if m, known := table.Of(frames); known {
 		out.Meaning, out.functions = m, []string{m.Frame(frames)}
 		if i := slices.Index(frames, out.functions[0]); i+1 < len(frames) {
