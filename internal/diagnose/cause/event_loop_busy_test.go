@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/profile/stacks"
 )
@@ -97,6 +98,16 @@ func TestSampledJobs(t *testing.T) {
 	checkLoop(t, "eviction-cycle", []loopWant{
 		{"evicting", newLoopCase().busy().info("evicted_keys", 1, 20).sampled(7, evicting), 0.95, 0},
 	})
+}
+
+// Where nothing explains the stalls, it is said what the thread did in them.
+func TestInconclusiveSaysWhatTheThreadDid(t *testing.T) {
+	d := newLoopCase().busy().sampled(7, writeStack, getStack).diagnose()
+	want := "By 36 samples the main thread of 10.0.0.1:6379 was meanwhile: running a command (getCommand) 50 %, " +
+		"writing replies 50 %."
+	if d.Verdict != verdict.Inconclusive || !strings.HasSuffix(d.Summary, want) {
+		t.Errorf("%s: %s", d.Verdict, d.Summary)
+	}
 }
 
 func TestNamelessFunctions(t *testing.T) {
