@@ -100,6 +100,30 @@ func TestSampledJobs(t *testing.T) {
 	})
 }
 
+// With the tap the thread's time is known, and what it had read last: the stacks say whether it was at that.
+func TestSampledWork(t *testing.T) {
+	sort := recording.ActivityDetail{Op: "SORT", Args: 2, Calls: 1, Client: loopClient}
+	sets := recording.ActivityDetail{Op: "SET", Args: 3, Calls: 4000, Client: loopClient, Bytes: 1 << 17}
+	const set = loopStack + " > readQueryFromClient > processInputBuffer > processCommand > call > setCommand"
+	const event = set + " > notifyKeyspaceEvent > pubsubPublishMessage"
+	checkLoop(t, "event-loop-busy", []loopWant{
+		{"after a command", newLoopCase().worked(sort).sampled(7, vendorStack), 0.95, 0},
+		{"after a command, defragmentation", newLoopCase().worked(sort).sampled(7, defragStack), 0.95, 0},
+		{"set off by a pipeline", newLoopCase().worked(sets).sampled(7, event), 0.95, 0},
+		{"a pipeline", newLoopCase().worked(sets).sampled(7, set), 0, 0},
+	})
+	checkLoop(t, "slow-command", []loopWant{
+		{"no samples", newLoopCase().worked(sort), 0.9, 0},
+		{"in the command", newLoopCase().worked(sort).sampled(7, getStack), 0.9, 0},
+		{"in work of the loop", newLoopCase().worked(sort).sampled(7, defragStack), 0, 0},
+	})
+	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
+		{"no samples", newLoopCase().worked(sets), 0.9, 0},
+		{"in its commands", newLoopCase().worked(sets).sampled(7, set), 0.9, 0},
+		{"in what they set off", newLoopCase().worked(sets).sampled(7, event), 0, 0},
+	})
+}
+
 // Where nothing explains the stalls, it is said what the thread did in them.
 func TestInconclusiveSaysWhatTheThreadDid(t *testing.T) {
 	d := newLoopCase().busy().sampled(7, writeStack, getStack).diagnose()

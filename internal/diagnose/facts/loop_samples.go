@@ -19,6 +19,9 @@ type loopSample struct {
 	cpuNs     int64
 }
 
+// ownWork reports whether it was work of the event loop's own, known or not, and neither a command nor serving.
+func (s loopSample) ownWork() bool { return s.State == stacks.Loop || s.ID == "" && s.functions[0] != "" }
+
 // readLoopSamples reads the samples of the main thread, in order of time.
 func (n *Node) readLoopSamples() (out []loopSample) {
 	if n.Ledger.IsProxy(n.Address) {
@@ -143,7 +146,7 @@ func (n *Node) loopSamplesIn(span Span) (own, all int) {
 	at, _ := slices.BinarySearchFunc(samples, span.FromNs,
 		func(s loopSample, t int64) int { return cmp.Compare(s.timeNs, t) })
 	for ; at < len(samples) && samples[at].timeNs < span.ToNs; at++ {
-		if all++; samples[at].State == stacks.Loop {
+		if all++; samples[at].ownWork() {
 			own++
 		}
 	}
