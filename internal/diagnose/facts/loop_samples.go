@@ -20,7 +20,9 @@ type loopSample struct {
 }
 
 // ownWork reports whether it was work of the event loop's own, known or not, and neither a command nor serving.
-func (s loopSample) ownWork() bool { return s.State == stacks.Loop || s.ID == "" && s.functions[0] != "" }
+func (s loopSample) ownWork() bool {
+	return s.State == stacks.Loop || s.ID == "" && s.functions[0] != ""
+}
 
 // readLoopSamples reads the samples of the main thread, in order of time.
 func (n *Node) readLoopSamples() (out []loopSample) {
