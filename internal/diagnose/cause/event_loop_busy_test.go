@@ -120,7 +120,7 @@ func TestSampledWork(t *testing.T) {
 	checkLoop(t, "oversized-pipeline-or-multikey", []loopWant{
 		{"no samples", newLoopCase().worked(sets), 0.9, 0},
 		{"in its commands", newLoopCase().worked(sets).sampled(7, set), 0.9, 0},
-		{"in what they set off", newLoopCase().worked(sets).sampled(7, event), 0, 0},
+		{"in what they set off", newLoopCase().worked(sets).sampled(7, event, event, event, set), 0, 0},
 	})
 }
 
