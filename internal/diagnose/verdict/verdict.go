@@ -74,7 +74,8 @@ func meanwhile(c *facts.Case) (text string) {
 		var did []string
 		for _, p := range t.Parts[:min(len(t.Parts), mostSaid)] {
 			if p.Samples > 0 {
-				did = append(did, fmt.Sprintf("%s %s", partText(p), format.Percent(float64(p.Samples)/float64(t.Samples))))
+				share := format.Percent(float64(p.Samples) / float64(t.Samples))
+				did = append(did, partText(p)+" "+share)
 			}
 		}
 		text += fmt.Sprintf(" By %d samples the main thread of %s was meanwhile: %s.", t.Samples, n.Address,
