@@ -72,7 +72,7 @@ var completions = map[string]cobra.CompletionFunc{
 // flagCompletions are those of flags, by name; a flag of this name has these values in every command.
 var flagCompletions = map[string]cobra.CompletionFunc{
 	"command": commandNames.List, "segment": cli.Values(trace.SegmentNames).Many, "slow": cli.Words(cli.SlowAuto).Many,
-	"profile":  cli.Words("cpu").Many,
+	"profile":  cli.Words("cpu", profileOff).Many,
 	"arrivals": cli.Words("uniform", "poisson").Many, "pipeline-mode": cli.Words("window", "batch").Many,
 	"read-from":        cli.Words("master", "replica", "any").Many,
 	"key-distribution": cli.Words("uniform", "zipf", "latest", "gaussian", "sequential").Many,

@@ -29,7 +29,8 @@ func (p *profileFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.pprof, "pprof", nil, "profile the application at this `address` of Go's net/http/pprof, or "+
 		"into the JVM of this pid; may be repeated")
 	f.StringArrayVar(&p.cpu, "profile", nil, "sample where CPU time goes, by the kernel, as root: cpu for the "+
-		"servers on this host (and --pid), cpu:PID for `what` else; may be repeated")
+		"servers on this host (and --pid), cpu:PID for `what` else; may be repeated. off: not even the functions "+
+		"of the servers' main threads, which doctor and record sample where they may")
 	f.StringVar(&p.frames, "frames", "", "`file` that says what frames of more libraries mean (form: "+
 		"internal/source/profile/stacks/frames.tsv); with --pprof")
 }
@@ -42,6 +43,13 @@ func (p *profileFlags) fill(o *source.Options) error {
 	}
 	o.Profiles = targets
 	for _, text := range p.cpu {
+		if text == profileOff {
+			if len(p.cpu) > 1 {
+				return cli.Usagef("--profile off: leave the other --profile out")
+			}
+			o.MainThreads = false
+			continue
+		}
 		pid, err := sampledProcess(text)
 		if err != nil {
 			return err
@@ -69,6 +77,9 @@ func (p *profileFlags) fill(o *source.Options) error {
 	return nil
 }
 
+// profileOff is the value of --profile by which nothing is sampled.
+const profileOff = "off"
+
 // sampledProcess reads "cpu", which gives 0, or "cpu:PID".
 func sampledProcess(text string) (int, error) {
 	if runtime.GOOS != "linux" {
@@ -80,8 +91,8 @@ func sampledProcess(text string) (int, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimPrefix(rest, ":"))
 	if !ok || !strings.HasPrefix(rest, ":") || err != nil || pid <= 0 {
-		return 0, cli.Usagef("--profile %.40q: write cpu for the servers on this host, or cpu:PID for another "+
-			"process; ps -eo pid,comm lists them", text)
+		return 0, cli.Usagef("--profile %.40q: write cpu for the servers on this host, cpu:PID for another "+
+			"process, or off; ps -eo pid,comm lists them", text)
 	}
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, cli.Usagef("--profile %s: there is no such process on this host; ps -eo pid,comm lists them", text)

@@ -49,6 +49,7 @@ watch. Exit codes are those of doctor.`,
 			if err != nil {
 				return err
 			}
+			o.MainThreads = false // no view shows them
 			return v.Watch(cmd.Context(), o, watching.File{Path: keep, MaxDisk: w.maxDisk})
 		},
 	}

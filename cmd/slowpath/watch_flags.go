@@ -76,7 +76,7 @@ func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
 		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter, Connections: w.connections,
-		Resolve: w.resolve,
+		Resolve: w.resolve, MainThreads: true,
 	}
 	if err := cli.NotNegative("for", w.duration); err != nil {
 		return o, err

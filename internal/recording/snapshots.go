@@ -7,11 +7,14 @@ import (
 
 // Profiled is the body of the profile source's snapshot "application": the profiled application.
 type Profiled struct {
-	Address string `json:"address,omitempty"` // of net/http/pprof
-	PID     int    `json:"pid,omitempty"`     // where it runs on this host
-	Name    string `json:"name"`              // of the program, without directory and arguments
-	Runtime string `json:"runtime,omitempty"` // "go", "jvm"; empty if it was not asked for a profile
-	Node    string `json:"node,omitempty"`    // the node, if it is a server
+	Address string `json:"address,omitempty"`  // of net/http/pprof
+	PID     int    `json:"pid,omitempty"`      // where it runs on this host
+	Name    string `json:"name"`               // of the program, without directory and arguments
+	Runtime string `json:"runtime,omitempty"`  // "go", "jvm"; empty if it was not asked for a profile
+	Node    string `json:"node,omitempty"`     // the node, if it is a server
+	Loop    int    `json:"loop_tid,omitempty"` // the thread with its event loop, by the labels tid of its samples
+	// LoopOnly: no other thread was sampled, since nobody asked for it.
+	LoopOnly bool `json:"loop_only,omitempty"`
 }
 
 // SnapshotApplication describes a subject of profiles; its body is a Profiled.

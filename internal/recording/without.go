@@ -32,6 +32,10 @@ func (r *Recording) Without(sources ...string) *Recording {
 	out.Histograms = slices.DeleteFunc(slices.Clone(r.Histograms), func(h Histogram) bool { return gone(h.Source) })
 	out.Snapshots = slices.DeleteFunc(slices.Clone(r.Snapshots), func(s Snapshot) bool { return gone(s.Source) })
 	out.Profiles = r.Profiles
+	if gone(SourceHost) { // CPU time is sampled on the host of the process
+		out.Profiles = slices.DeleteFunc(slices.Clone(r.Profiles),
+			func(p Profile) bool { return p.Kind == ProfileCPUClock })
+	}
 	if r.summed {
 		out.summed, out.sums = true, maps.Clone(r.sums)
 		maps.DeleteFunc(out.sums, func(source string, _ []HistogramSum) bool { return gone(source) })

@@ -74,6 +74,9 @@ func (p *page) lostTime(d verdict.Diagnosis) {
 		for k, cell := range row[1:] {
 			line += strings.Repeat(" ", columnGap) + layout.PadLeft(cell, t.widths[k+1])
 		}
+		if i < heads && strings.TrimSpace(line) == "" {
+			continue // each name has one word
+		}
 		p.Line(p.In(paint, line))
 	}
 	for _, note := range lostNotes(l) {

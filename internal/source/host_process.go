@@ -37,6 +37,7 @@ func (r *run) watchHost(ctx context.Context, n node) error {
 		if r.kernel != nil {
 			r.kernel.Restarted(n.address, next.PID)
 		}
+		r.followCPU(n, p.PID, next.PID)
 		p = next
 	}
 }

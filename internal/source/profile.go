@@ -5,7 +5,10 @@ import (
 	"errors"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/source/host"
 	"slowpath/internal/source/profile"
+	"slowpath/internal/source/profile/sampler"
+	"slowpath/internal/source/tap"
 )
 
 // openProfiles asks the applications that the user named whether they can be profiled. One that is not there ends the
@@ -27,11 +30,11 @@ func (r *run) attachProfiles(ctx context.Context) error {
 
 // describeProfiles records whether the profile source ran. It is not listed where nobody asked for it.
 func (r *run) describeProfiles() {
-	if r.profiles == nil && !r.samplesCPU() {
+	used := r.profiles != nil || r.cpuClock != nil
+	if !used && !r.asksForCPU() {
 		return
 	}
-	r.status(recording.SourceProfile, r.profiles != nil || r.cpuClock != nil, "the CPU time of no process can be "+
-		"sampled")
+	r.status(recording.SourceProfile, used, "the CPU time of no process can be sampled")
 	if r.Frames != "" {
 		r.sink.Snapshot(recording.Snapshot{
 			TimeNs: r.Clock.Now(), Source: recording.SourceProfile,
@@ -45,14 +48,14 @@ func (r *run) describeProfiles() {
 var ErrMaySample = errors.New("--profile: this user may not sample CPU time: it needs root, or CAP_BPF and " +
 	"CAP_PERFMON; run slowpath by sudo, or leave --profile out")
 
-// loadCPU loads the program that samples CPU time, where that was asked for.
+// loadCPU loads the program that samples CPU time. That it may not is an error only where that was asked for.
 func (r *run) loadCPU() error {
-	if !r.samplesCPU() {
+	if !r.asksForCPU() && (!r.MainThreads || r.NoHost) {
 		return nil
 	}
 	r.Progress("loading the program that samples CPU time")
 	r.cpuClock = profile.LoadCPU(profile.Options{FS: r.FS, For: r.For, Clock: r.Clock, Sink: r.sink})
-	if r.cpuClock.Forbidden() {
+	if r.asksForCPU() && r.cpuClock.Forbidden() {
 		r.closeCPU()
 		return ErrMaySample
 	}
@@ -62,29 +65,21 @@ func (r *run) loadCPU() error {
 // startCPU starts to sample CPU time. A process that was named by its PID and is not there ends the watch before it
 // begins; what the kernel does not allow is a blind spot.
 func (r *run) startCPU() error {
-	if !r.samplesCPU() {
+	if r.cpuClock == nil {
 		return nil
 	}
-	var all []profile.Process
-	if r.CPU {
-		for _, n := range r.nodes {
-			if n.process != nil {
-				all = append(all, profile.Process{PID: n.process.PID, Node: n.address})
-			}
-		}
-		if r.Processes.PID != 0 {
-			all = append(all, profile.Process{PID: r.Processes.PID})
-		}
-	}
-	for _, pid := range r.CPUOf {
-		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid)})
-	}
+	all := r.sampledProcesses()
 	spot := recording.BlindSpot{What: "where CPU time goes (--profile cpu)"}
+	if !r.asksForCPU() {
+		spot.What = "which functions the server's main thread runs"
+	}
 	if len(all) == 0 {
-		spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's host, "+
-			"or name a process: --profile cpu:PID"
 		r.closeCPU()
-		r.blind(r.nodes[0].address, spot)
+		if r.asksForCPU() {
+			spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's "+
+				"host, or name a process: --profile cpu:PID"
+			r.blind(r.nodes[0].address, spot)
+		}
 		return nil
 	}
 	err := r.cpuClock.Start(all)
@@ -95,10 +90,55 @@ func (r *run) startCPU() error {
 		return err
 	}
 	if err != nil {
-		spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
-		r.blind(r.nodes[0].address, spot)
+		r.blindCPU(spot, err)
 	}
 	return nil
+}
+
+// blindCPU says why CPU time is not sampled; where nobody asked for that, only if the reason is not said of the tap,
+// which needs the same rights and more.
+func (r *run) blindCPU(spot recording.BlindSpot, err error) {
+	spot.Why, spot.Enable = err.Error(), "run as root, on Linux 5.17 or later"
+	if errors.Is(err, sampler.ErrPrivilege) {
+		if r.noTap != nil && !r.asksForCPU() {
+			return
+		}
+		spot.Why, spot.Enable = sampler.ErrPrivilege.Error(), tap.Remedy(tap.ErrPrivilege)
+	}
+	r.blind(r.nodes[0].address, spot)
+}
+
+// sampledProcesses are those that were asked for, and the servers of this host, of which only the main thread is
+// sampled where nobody asked for more.
+func (r *run) sampledProcesses() (all []profile.Process) {
+	for _, pid := range r.CPUOf {
+		all = append(all, profile.Process{PID: pid, Node: r.nodeOf(pid), Loop: host.LoopThread(r.FS, pid)})
+	}
+	if r.CPU && r.Processes.PID != 0 {
+		all = append(all, profile.Process{PID: r.Processes.PID})
+	}
+	for _, n := range r.nodes {
+		if n.process != nil && (r.CPU || r.MainThreads) {
+			all = append(all, r.sampledServer(n, n.process.PID))
+		}
+	}
+	return all
+}
+
+func (r *run) sampledServer(n node, pid int) profile.Process {
+	return profile.Process{PID: pid, Node: n.address, Loop: host.LoopThread(r.FS, pid), LoopOnly: !r.CPU}
+}
+
+// followCPU samples the next process of a server.
+func (r *run) followCPU(n node, ended, pid int) {
+	if r.cpuClock == nil || !r.CPU && !r.MainThreads {
+		return
+	}
+	if err := r.cpuClock.Follow(ended, r.sampledServer(n, pid)); err != nil {
+		r.blind(n.address, recording.BlindSpot{
+			What: "which functions the server runs since its restart", Why: err.Error(), Enable: "watch again",
+		})
+	}
 }
 
 func (r *run) closeCPU() {
@@ -108,7 +148,8 @@ func (r *run) closeCPU() {
 	}
 }
 
-func (r *run) samplesCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
+// asksForCPU reports whether the user asked for samples, and not only for a watch.
+func (r *run) asksForCPU() bool { return r.CPU || len(r.CPUOf) > 0 }
 
 // nodeOf is the address of the watched server that a process is, empty for other processes.
 func (r *run) nodeOf(pid int) string {

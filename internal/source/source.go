@@ -46,6 +46,8 @@ type Options struct {
 	Profiles  []profile.Target // applications to profile
 	CPU       bool             // sample the CPU time of the servers on this host, and of Processes.PID
 	CPUOf     []int            // processes whose CPU time is sampled, too
+	// MainThreads: sample the CPU time of the main threads of the servers on this host, where this user may.
+	MainThreads bool
 	// Sparing is for a watch without end: the host is read less often. It then does not see waits of a main thread
 	// below 20 ms (200 ms with the tap, which sees them itself) as states, only in counters; nor an accept queue that
 	// is full for less than a second; nor waits and work of threads below a fifth of a slow call.
@@ -185,9 +187,6 @@ func (r *run) loaded() {
 		r.spaces = host.HoldSpaces(root)
 		root.Spaces = r.spaces
 		r.FS = root
-	}
-	if r.cpuClock != nil {
-		r.cpuClock.ReadKernel()
 	}
 	r.Loaded()
 }

@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // activeExpireCycle: many keys expire at the same time. The cycle that removes them takes up to a quarter of the main
@@ -61,10 +62,16 @@ func explainExpire(n *facts.Node) *Finding {
 	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindExpire })
 	share := series.ExpireCycleCPU.Seconds(n.Growth(series.ExpireCycleCPU)) / n.Seconds()
 	caps := n.Growth(series.ExpiredTimeCapReachedCount)
+	part, seen, sampled := inLoop(n, stacks.Expire)
+	h.Claim = add(h.Claim, seen)
 	if !h.Matters() && (share < largeExpireShare || caps < manyCaps || n.Ledger.ExcessNs > 0) {
 		return nil
 	}
 	f := finding(n, h.Claim, max(h.Confidence(n), 0.8))
+	if sampled {
+		f.Strength = 0.95
+		f.supportLoop(n, part)
+	}
 	f.supportWaits(n, h, "the expire cycle")
 	expired := n.Growth(series.ExpiredKeys)
 	f.support(recording.SourceServer, expired, "keys",
@@ -77,11 +84,11 @@ func explainExpire(n *facts.Node) *Finding {
 	if caps > 0 {
 		f.support(recording.SourceServer, caps, "cycles",
 			"it hit its time limit %s (expired_time_cap_reached_count)", facts.TimesText(int(caps)))
-	} else {
+	} else if !sampled {
 		f.doubt(recording.SourceServer, 0, "cycles", "it never hit its time limit")
 		f.Strength = min(f.Strength, 0.45)
 	}
-	if expired < manyExpired {
+	if expired < manyExpired && !sampled {
 		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
 		f.Strength = min(f.Strength, 0.4)
 	}

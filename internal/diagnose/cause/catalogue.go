@@ -31,6 +31,7 @@ var loopCauses = []Cause{
 	aofEverysecStall,
 	aofFsyncAlways,
 	eventLoopBlocked,
+	eventLoopBusy,
 }
 
 // edgeCauses: saturation, connections, limits, network.

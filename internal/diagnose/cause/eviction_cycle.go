@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // evictionCycle: at maxmemory, the main thread evicts keys before each write; before 6.2 without a time limit.
@@ -58,6 +59,8 @@ func explainEviction(n *facts.Node) *Finding {
 	share, d := evictionShare(n, evicted)
 	// Where the thread has no time left, calls queue for the evictions of every write, each too short to be seen.
 	pattern := share >= evictionPattern && d.Total() >= facts.SaturatedDemand && used >= atMaxmemory*limit
+	part, seen, sampled := inLoop(n, stacks.Evict)
+	h.Claim = add(h.Claim, seen)
 	if !h.Matters() && !pattern {
 		return nil
 	}
@@ -68,13 +71,17 @@ func explainEviction(n *facts.Node) *Finding {
 			"evictions take about %.0f %% of the main thread's work, and it has "+
 				"no time left (estimated at %.1f µs per key)", share*100, evictedKeyNs/1e3)
 	}
+	if sampled {
+		f.Strength = 0.95
+		f.supportLoop(n, part)
+	}
 	f.supportWaits(n, h, "eviction")
 	f.support(recording.SourceServer, evicted, "keys",
 		"%s evicted during the watch (%.0f per second on average)", counted(evicted, "key"), evicted/n.Seconds())
 	if limit > 0 {
 		f.support(recording.SourceServer, used/limit, "",
 			"used_memory reached %.0f MB of maxmemory %.0f MB", used/1e6, limit/1e6)
-		if used < atMaxmemory*limit {
+		if used < atMaxmemory*limit && !sampled {
 			f.doubt(recording.SourceServer, used/limit, "", "that is below maxmemory")
 			f.Strength = min(f.Strength, 0.5)
 		}

@@ -182,19 +182,6 @@ func monitored(n *facts.Node, share float64) facts.Claim {
 	return cl
 }
 
-func add(c facts.Claim, o facts.Claim) facts.Claim {
-	add := func(a, b facts.Affected) facts.Affected {
-		return facts.Affected{
-			Calls: max(a.Calls, b.Calls), AllCalls: a.AllCalls, Share: max(a.Share, b.Share), MaxNs: max(a.MaxNs,
-				b.MaxNs),
-		}
-	}
-	return facts.Claim{
-		Calls: max(c.Calls, o.Calls), Ns: c.Ns + o.Ns, MaxNs: max(c.MaxNs, o.MaxNs),
-		Users: add(c.Users, o.Users), Probe: add(c.Probe, o.Probe), PerCall: facts.MergeCalls(c.PerCall, o.PerCall),
-	}
-}
-
 // listedTime of the server's time makes a command worth a line.
 // Bound: arithmetic, it decides what is listed.
 const listedTime = 0.02

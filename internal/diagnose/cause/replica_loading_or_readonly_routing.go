@@ -1,6 +1,9 @@
 package cause
 
 import (
+	"slices"
+
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -75,6 +78,9 @@ func explainRouting(n *facts.Node) *Finding {
 	if worst.calls < facts.HealthyMinCalls || worst.share() <= facts.HealthyMaxShare {
 		return nil
 	}
+	if worst.code == codeLoading && reloaded(n, worst.when) {
+		return nil // no start of the server: the command that it waits for is the reason
+	}
 	var cl facts.Claim
 	if worst.code != codeReadOnly { // its work meanwhile delays the calls that it answers
 		cl = n.ClaimOf(worst.when.CallTimes)
@@ -92,6 +98,14 @@ func explainRouting(n *facts.Node) *Finding {
 		f.Title = "Calls go to a node that is loading its data, and are refused (CLUSTERDOWN, LOADING)"
 	}
 	return f
+}
+
+// reloaded reports whether a command had the server load its data meanwhile.
+func reloaded(n *facts.Node, when facts.Spans) bool {
+	return slices.ContainsFunc(n.Ledger.Suspects, func(s account.Suspect) bool {
+		return s.Node == n.Address && (s.Command == "DEBUG RELOAD" || s.Command == "DEBUG LOADAOF") &&
+			when.OverlapNs(s.FromNs, s.ToNs) > 0
+	})
 }
 
 var routingTitle = map[string]string{

@@ -127,6 +127,12 @@ func TestReplicaRouting(t *testing.T) {
 		{name: "only slowpath calls it", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 0, 50)},
 		{name: "a few of many", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 2, 0)},
 		{name: "other errors of an old server", rec: tapErrors(replica("redis 6.0.16", "master"), 20, "error reply")},
+		{
+			name: "a command has it load", rec: errors(loading(replica("redis 7.0.15", "slave")), "LOADING", 300,
+				50).event(recording.SourceServer, recording.KindSlowlog, 3e9, 5e8, recording.SlowlogDetail{
+				Command: "DEBUG RELOAD", ArgCount: 2, WindowNs: 1e9,
+			}),
+		},
 		{name: "it loads, and no client calls it", rec: loading(replica("redis 7.0.15", "slave"))},
 		{name: "a replica that is read", rec: replica("redis 7.0.15",
 			"slave").info(map[string]float64{"total_commands_processed": 1e5})},

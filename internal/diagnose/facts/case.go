@@ -67,6 +67,8 @@ type Node struct {
 	retransmitted once[Retransmissions]
 	slotProxies   once[[]SlotProxy]
 	closedBehind  once[[]closeBehind]
+	loopSamples   once[[]loopSample]
+	loopTime      once[LoopTime]
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

@@ -66,6 +66,9 @@ func (n *Node) findKind(s account.Suspect) Kind {
 	if s.Kind != account.KindCommand || s.Stopped && !s.Busy {
 		return KindOther // the thread was kept from running: the time was not the command's
 	}
+	if n.loopInstead(s) {
+		return KindOther // it was what was read last before the event loop's own work
+	}
 	if outer, ok := n.script(s); ok {
 		return outer
 	}

@@ -266,6 +266,9 @@ func blindSpots(c *facts.Case) []recording.BlindSpot {
 		if b, ok := unixSpot(n); ok {
 			out = append(out, b)
 		}
+		if b, ok := namelessSpot(n); ok {
+			out = append(out, b)
+		}
 		if c.Ledger.MixesOwnCalls(n.Address) {
 			out = append(out, recording.OwnCallsOfProxy(n.Address))
 		}

@@ -66,6 +66,10 @@ const (
 func onCPU(rec *recording.Recording, l *account.Ledger) (out []OnCPU) {
 	var subjects []string
 	for _, p := range rec.Profiles {
+		s, _ := rec.SnapshotOf(recording.SourceProfile, p.Subject, recording.SnapshotApplication)
+		if what, _ := recording.BodyOf[recording.Profiled](s); what.LoopOnly {
+			continue // nobody asked for it
+		}
 		if p.Kind == recording.ProfileCPUClock && !slices.Contains(subjects, p.Subject) {
 			subjects = append(subjects, p.Subject)
 		}

@@ -123,9 +123,13 @@ func (s *shownText) readTable(lines []string) {
 	}
 	ends := wholeHead.FindAllStringIndex(lines[at], -1)
 	for _, e := range ends {
-		above := lines[at-1][min(e[0], len(lines[at-1])):min(e[1], len(lines[at-1]))]
-		for i := min(e[0], len(lines[at-1])); i > 0 && above != "" && lines[at-1][i-1] != ' '; i-- {
-			above = lines[at-1][i-1:i] + above
+		over := lines[at-1]
+		if !strings.HasPrefix(over, "  ") {
+			over = "" // the title: each name has one word
+		}
+		above := over[min(e[0], len(over)):min(e[1], len(over))]
+		for i := min(e[0], len(over)); i > 0 && above != "" && over[i-1] != ' '; i-- {
+			above = over[i-1:i] + above
 		}
 		s.heads = append(s.heads, strings.TrimSpace(strings.TrimSpace(above)+" "+lines[at][e[0]:e[1]]))
 	}

@@ -85,6 +85,17 @@ func missedOf(f *cause.Finding, all map[string][]recording.Unseen) float64 {
 	return 0
 }
 
+// namelessSpot is that the functions in which the event loop was while calls waited have no names.
+func namelessSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
+	share := n.LoopTime().Nameless()
+	return recording.BlindSpot{
+		What: "what the event loop of " + n.Address + " did while calls waited", Share: share,
+		Why: "these functions have no names: the program is stripped of its symbols",
+		Enable: "install its debug symbols (Debian: the package redis-server-dbgsym or valkey-server-dbgsym), and " +
+			"watch again",
+	}, share > 0
+}
+
 // unixSpot is that the tap does not see clients over Unix sockets, where a node has some.
 func unixSpot(n *facts.Node) (b recording.BlindSpot, ok bool) {
 	u := n.UnixClients()

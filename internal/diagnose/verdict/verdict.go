@@ -10,6 +10,7 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
+	"slowpath/internal/source/profile/stacks"
 )
 
 func verdict(c *facts.Case, d Diagnosis) (string, string) {
@@ -56,7 +57,43 @@ func verdict(c *facts.Case, d Diagnosis) (string, string) {
 	}
 	return Inconclusive,
 		fmt.Sprintf("Inconclusive: %s in %s were slow (up to %s), and nothing that was seen explains them.", slowOf(d),
-			seconds, format.Brief(slowest)) + capturedSilence(c)
+			seconds, format.Brief(slowest)) + meanwhile(c) + capturedSilence(c)
+}
+
+// mostSaid things that a main thread did are said, those with the most samples.
+// Bound: arithmetic, the size of a list.
+const mostSaid = 3
+
+// meanwhile says what the main threads of the servers did while calls waited for what is not known.
+func meanwhile(c *facts.Case) (text string) {
+	for _, n := range c.Nodes {
+		t := n.LoopTime()
+		if t.Samples < facts.FewLoopSamples {
+			continue
+		}
+		var did []string
+		for _, p := range t.Parts[:min(len(t.Parts), mostSaid)] {
+			if p.Samples > 0 {
+				share := format.Percent(float64(p.Samples) / float64(t.Samples))
+				did = append(did, partText(p)+" "+share)
+			}
+		}
+		text += fmt.Sprintf(" By %d samples the main thread of %s was meanwhile: %s.", t.Samples, n.Address,
+			strings.Join(did, ", "))
+	}
+	return text
+}
+
+func partText(p facts.LoopPart) string {
+	switch {
+	case p.State == stacks.Command && strings.HasSuffix(p.Called, "Command"):
+		return p.What + " (" + format.Name(p.Called) + ")"
+	case p.What != "":
+		return p.What
+	case p.Function != "":
+		return "in " + format.Name(p.Function)
+	}
+	return "in functions that are not known"
 }
 
 // few reports whether so few calls were slow that it is no pattern.

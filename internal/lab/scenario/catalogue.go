@@ -58,6 +58,7 @@ var loopScenarios = []Scenario{
 	aofEverysecStall,
 	aofFsyncAlways,
 	eventLoopBlocked,
+	eventLoopBusy,
 }
 
 // edgeScenarios: saturation, connections, limits and the network.

@@ -60,7 +60,7 @@ var introspectionMonitor = Scenario{
 			return Scene{}, err
 		}
 		for range 3 {
-			if err := l.runMonitor(ctx, s.Addr); err != nil {
+			if _, err := l.discard(ctx, s.Addr, "MONITOR\r\n"); err != nil {
 				return Scene{}, err
 			}
 		}
@@ -69,23 +69,28 @@ var introspectionMonitor = Scenario{
 	},
 }
 
-// runMonitor opens a client that runs MONITOR and reads what comes, until the lab ends.
-func (l *Lab) runMonitor(ctx context.Context, addr string) error {
+// discard opens a client that sends something first, and reads what comes until the lab ends.
+func (l *Lab) discard(ctx context.Context, addr, first string) (net.Conn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := io.WriteString(c, "MONITOR\r\n"); err != nil {
+	if _, err := io.WriteString(c, first); err != nil {
 		c.Close()
-		return err
+		return nil, err
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(io.Discard, c) // ends when it is closed
+		room := make([]byte, 1<<17) // few reads, which take no CPU of the server's
+		for {
+			if _, err := c.Read(room); err != nil {
+				return // it is closed
+			}
+		}
 	}()
 	l.Defer(func(context.Context) error { c.Close(); <-done; return nil })
-	return nil
+	return c, nil
 }
 
 // exporter asks for CLIENT LIST and INFO, with many clients connected.
@@ -118,7 +123,7 @@ var monitors = Fault{
 	Draw:  func(r *rand.Rand) Strength { return Strength{"monitors": math.Round(between(r, 1, 50))} },
 	On: func(ctx context.Context, l *Lab, st *Stage, s Strength) error {
 		for range s.int("monitors") {
-			if err := l.runMonitor(ctx, st.Server.Addr); err != nil {
+			if _, err := l.discard(ctx, st.Server.Addr, "MONITOR\r\n"); err != nil {
 				return err
 			}
 		}

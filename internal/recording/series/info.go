@@ -41,6 +41,7 @@ var (
 	TotalErrorReplies          = info("total_error_replies", Count)
 	TotalReadsProcessed        = info("total_reads_processed", Count)
 	TotalWritesProcessed       = info("total_writes_processed", Count)
+	TrackingClients            = info("tracking_clients", Count)
 	TotalNetInputBytes         = info("total_net_input_bytes", Bytes)
 	TotalNetOutputBytes        = info("total_net_output_bytes", Bytes)
 	ExpiredKeys                = info("expired_keys", Count)

@@ -34,6 +34,9 @@ func Locate(FS, Query) (Process, error) { return Process{}, errLinux }
 // Behind needs Linux.
 func Behind(FS, int, int) (Process, error) { return Process{}, errLinux }
 
+// LoopThread needs Linux.
+func LoopThread(_ FS, pid int) int { return pid }
+
 // Peer is an address that a process is connected to.
 type Peer struct{ Addr netip.AddrPort }
 

@@ -9,9 +9,9 @@ import (
 // envoyWorker begins the names of the threads of Envoy that pass calls on (its worker_impl.cc).
 const envoyWorker = "wrk:worker_"
 
-// loopThread is the thread of a process that runs the event loop for its connections: the first one, by which the
+// LoopThread is the thread of a process that runs the event loop for its connections: the first one, by which the
 // process is known, except in an Envoy with one worker. Of several workers none is the one.
-func loopThread(fs FS, pid int) int {
+func LoopThread(fs FS, pid int) int {
 	names, err := fs.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return pid

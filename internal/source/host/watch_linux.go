@@ -33,7 +33,7 @@ func Watch(ctx context.Context, o Options) error {
 	if err != nil {
 		w.blind("cgroups of the server", err.Error(), "mount /proc and /sys/fs/cgroup of the host")
 	}
-	w.loopTID = loopThread(o.FS, o.Process.PID)
+	w.loopTID = LoopThread(o.FS, o.Process.PID)
 	thread, err := openThread(o.FS, o.Process.PID, w.loopTID, groups)
 	if err != nil {
 		return err

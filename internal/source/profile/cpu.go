@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"slowpath/internal/clock"
@@ -25,6 +26,9 @@ const kernelMark = "_[k]"
 type Process struct {
 	PID  int
 	Node string // its address if it is a watched server, else empty
+	Loop int    // the thread with its event loop; 0: not known
+	// LoopOnly: no other thread is sampled.
+	LoopOnly bool
 }
 
 // CPU samples processes.
@@ -32,10 +36,11 @@ type CPU struct {
 	Options
 	sampler *sampler.Sampler // nil: the program could not be loaded,
 	failed  error            // which says why
-	apps    map[int]*sampled
-	offset  int64 // nanoseconds from the kernel's monotonic clock to the recording's
-	cut     int64 // samples whose outermost callers were not found
-	all     int64 // samples
+	mu      sync.Mutex       // of apps and what is in them
+	apps    map[int]*sampled // by process
+	offset  int64            // nanoseconds from the kernel's monotonic clock to the recording's
+	cut     int64            // samples whose outermost callers were not found
+	all     int64            // samples
 }
 
 // sampled is a process and its samples since the last keep.
@@ -43,6 +48,7 @@ type sampled struct {
 	keeper *keeper
 	what   recording.Profiled
 	stacks []stacks.Stack
+	ended  bool
 }
 
 // LoadCPU loads the program that samples processes. That it failed is what Start says.
@@ -61,27 +67,61 @@ func (c *CPU) Forbidden() bool { return errors.Is(c.failed, sampler.ErrPrivilege
 // Start starts to sample processes of this host. Its error matches ErrTarget for a process that is not there,
 // sampler.ErrPrivilege, sampler.ErrKernel or sampler.ErrLinux where the kernel does not allow it.
 func (c *CPU) Start(processes []Process) error {
-	s := &Source{Options: c.Options}
-	var pids []int
+	var targets []sampler.Target
 	for _, p := range processes {
 		if c.apps[p.PID] != nil {
 			continue
 		}
-		comm, err := c.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+		t, err := c.add(p)
 		if err != nil {
-			return fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
+			return err
 		}
-		c.apps[p.PID] = &sampled{
-			keeper: s.keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
-			what:   recording.Profiled{PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node},
-		}
-		pids = append(pids, p.PID)
+		targets = append(targets, t)
 	}
 	if c.failed != nil {
 		return c.failed
 	}
-	return c.sampler.Start(pids)
+	return c.sampler.Start(targets)
 }
+
+// Follow samples a process in place of one that has ended, as of a server that was restarted, while Run runs. Its
+// errors are those of Start.
+func (c *CPU) Follow(ended int, p Process) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.apps[ended]; a != nil {
+		a.ended = true
+	}
+	if c.apps[p.PID] != nil {
+		return nil
+	}
+	t, err := c.add(p)
+	if err != nil {
+		return err
+	}
+	c.apps[p.PID].describe()
+	return c.sampler.Follow(t)
+}
+
+func (c *CPU) add(p Process) (t sampler.Target, err error) {
+	comm, err := c.FS.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+	if err != nil {
+		return t, fmt.Errorf("%w: there is no process %d on this host", ErrTarget, p.PID)
+	}
+	c.apps[p.PID] = &sampled{
+		keeper: (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
+		what: recording.Profiled{
+			PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node, Loop: p.Loop, LoopOnly: p.LoopOnly,
+		},
+	}
+	t.PID = p.PID
+	if p.LoopOnly {
+		t.TID = p.Loop
+	}
+	return t, nil
+}
+
+func (a *sampled) describe() { a.keeper.describe(a.what) }
 
 // Close unloads what was not run.
 func (c *CPU) Close() error {
@@ -102,6 +142,8 @@ func offset(c clock.Clock) (int64, error) {
 }
 
 func (c *CPU) blind(pid int, what, why, enable string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if a := c.apps[pid]; a != nil {
 		a.keeper.blind(fmt.Sprintf("%s (%s[%d])", what, a.what.Name, pid), why, enable)
 		return
@@ -115,6 +157,8 @@ func (c *CPU) blind(pid int, what, why, enable string) {
 
 // take adds a sample: the thread's name, its functions from the outermost to the innermost, then those of the kernel.
 func (c *CPU) take(s sampler.Sample) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	a := c.apps[s.PID]
 	if a == nil {
 		return
@@ -129,25 +173,19 @@ func (c *CPU) take(s sampler.Sample) {
 		frames = append(frames, f+kernelMark)
 	}
 	a.stacks = append(a.stacks, stacks.Stack{
-		Frames: frames, Values: []int64{1, int64(sampler.Period)},
-		TimeNs: s.TimeNs + c.offset,
+		Frames: frames, Values: []int64{1, int64(s.CPU)},
+		TimeNs: s.TimeNs + c.offset, TID: int64(s.TID),
 	})
-}
-
-// ReadKernel reads the names of the kernel's functions again, with those of programs that were loaded since LoadCPU.
-// That needs CAP_SYSLOG, which a watch may give up after this.
-func (c *CPU) ReadKernel() {
-	if c.sampler != nil {
-		c.sampler.ReadKernel()
-	}
 }
 
 // Run samples until ctx ends.
 func (c *CPU) Run(ctx context.Context) error {
 	defer c.sampler.Close()
+	c.mu.Lock()
 	for _, a := range c.apps {
-		a.keeper.describe(a.what)
+		a.describe()
 	}
+	c.mu.Unlock()
 	for ctx.Err() == nil {
 		part, cancel := context.WithTimeout(ctx, keepEvery)
 		err := c.sampler.Run(part)
@@ -161,7 +199,13 @@ func (c *CPU) Run(ctx context.Context) error {
 
 // keep records the samples since the last time, and how many were lost.
 func (c *CPU) keep() error {
-	for _, a := range c.apps {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid, a := range c.apps {
+		if a.ended {
+			delete(c.apps, pid)
+			c.sampler.Forget(pid)
+		}
 		if len(a.stacks) == 0 {
 			continue
 		}

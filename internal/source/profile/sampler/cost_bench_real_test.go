@@ -82,7 +82,7 @@ func sampledFor(b *testing.B, pid int) (*ebpf.ProgramStats, *Sampler) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	if err := s.Start([]int{pid}); err != nil {
+	if err := s.Start([]Target{{PID: pid}}); err != nil {
 		b.Fatal(err)
 	}
 	await.Pass(watched)

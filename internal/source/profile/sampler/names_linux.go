@@ -3,8 +3,10 @@ package sampler
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"slowpath/internal/source/profile/symbol"
@@ -17,17 +19,21 @@ const refreshEvery = int64(2 * time.Second)
 type symbols struct {
 	Options
 	unwinder
+	period    time.Duration // between two samples of a CPU
 	kernel    *symbol.Kernel
-	read      int64 // when its symbols were last read
-	reads     int   // how often they were read
+	kallsyms  *os.File // nil: it cannot be read
+	read      int64    // when the kernel's symbols were last read
+	reads     int      // how often they were read
 	files     symbol.Files
 	processes map[int]*process
+	quiet     sync.Map // by pid: whether nothing is said of names that are missing
 }
 
 type process struct {
 	*symbol.Process // nil: it has ended, or may not be read
 	refreshed       int64
-	jit, stripped   bool // that its compiled code, or functions that it does not export, have no names was reported
+	// that its compiled code, or functions that it does not export, have no names was reported, or is not to be
+	jit, stripped bool
 }
 
 func openSymbols(arch string, o Options) (*symbols, error) {
@@ -36,8 +42,16 @@ func openSymbols(arch string, o Options) (*symbols, error) {
 		return nil, fmt.Errorf("%w: %w", ErrKernel, err)
 	}
 	s := &symbols{Options: o, unwinder: u, files: symbol.Files{}, processes: map[int]*process{}}
-	s.readKernel()
+	// It shows addresses to who opened it, also once that one has given up its privileges.
+	s.kallsyms, _ = o.FS.OpenRegular(symbol.Kallsyms, true)
 	return s, nil
+}
+
+func (s *symbols) close() {
+	if s.kallsyms != nil {
+		_ = s.kallsyms.Close() // only read
+		s.kallsyms = nil
+	}
 }
 
 // Bounds of reading the kernel's symbols, which takes about 50 ms.
@@ -47,7 +61,7 @@ const (
 )
 
 func (s *symbols) readKernel() {
-	k, err := symbol.OpenKernel(s.FS)
+	k, err := symbol.ReadKernel(s.kallsyms)
 	s.read = s.Clock.Now()
 	if s.reads++; err == nil {
 		s.kernel = k
@@ -59,6 +73,9 @@ func (s *symbols) readKernel() {
 // function names what is in the kernel. BPF programs come and go, as those of slowpath that are loaded after this one:
 // an address after one that is known may be of one that is not.
 func (s *symbols) function(at uint64) string {
+	if s.reads == 0 {
+		s.readKernel()
+	}
 	if s.kernel == nil {
 		return "?"
 	}
@@ -76,6 +93,9 @@ func (s *symbols) process(pid int) *process {
 	p := s.processes[pid]
 	if p == nil {
 		p = &process{refreshed: s.Clock.Now()}
+		if quiet, ok := s.quiet.Load(pid); ok && quiet.(bool) {
+			p.jit, p.stripped = true, true
+		}
 		var err error
 		if p.Process, err = symbol.OpenProcess(s.FS, pid, s.files); err != nil {
 			p.Process = nil
@@ -90,7 +110,7 @@ func (s *symbols) process(pid int) *process {
 
 // name turns a sample of the kernel into names.
 func (s *symbols) name(r raw) Sample {
-	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:])}
+	out := Sample{TimeNs: int64(r.Time), PID: int(r.Pid), TID: int(r.Tid), Thread: text(r.Comm[:]), CPU: s.period}
 	if p := s.process(out.PID); p.Process != nil {
 		places, cut := s.walk(p, r)
 		if s.unknown(p, places) && s.Clock.Now()-p.refreshed > int64(refreshEvery) {

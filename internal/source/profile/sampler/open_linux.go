@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
@@ -65,14 +66,30 @@ func Load(o Options) (s *Sampler, err error) {
 }
 
 // Start names the processes to the program, and starts the clocks. Its errors are those of Load.
-func (s *Sampler) Start(pids []int) error {
-	for _, pid := range pids {
-		if err := s.objects.Targets.Put(uint32(pid), uint8(1)); err != nil {
-			return fmt.Errorf("naming process %d to the kernel: %w", pid, err)
+func (s *Sampler) Start(targets []Target) error {
+	for _, t := range targets {
+		if err := s.Follow(t); err != nil {
+			return err
 		}
-		s.symbols.process(pid)
+		s.symbols.process(t.PID)
 	}
-	return s.start()
+	return s.start(rateFor(targets))
+}
+
+// Follow samples one more process, also while Run passes samples on.
+func (s *Sampler) Follow(t Target) error {
+	s.symbols.quiet.Store(t.PID, t.TID != 0)
+	if err := s.objects.Targets.Put(uint32(t.PID), uint32(t.TID)); err != nil {
+		return fmt.Errorf("naming process %d to the kernel: %w", t.PID, err)
+	}
+	return nil
+}
+
+// Forget ends to sample a process. It must not be called while Run runs.
+func (s *Sampler) Forget(pid int) {
+	_ = s.objects.Targets.Delete(uint32(pid)) // it is there, unless Follow failed
+	delete(s.symbols.processes, pid)
+	s.symbols.quiet.Delete(pid)
 }
 
 func refusal(what string, err error) error {
@@ -84,7 +101,8 @@ func refusal(what string, err error) error {
 }
 
 // start opens a clock on each CPU that is online.
-func (s *Sampler) start() error {
+func (s *Sampler) start(rate uint64) error {
+	s.symbols.period = time.Second / time.Duration(rate)
 	online, err := s.FS.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return fmt.Errorf("reading the list of online CPUs: %w", err)
@@ -95,7 +113,7 @@ func (s *Sampler) start() error {
 	}
 	for _, cpu := range cpus {
 		attr := unix.PerfEventAttr{
-			Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: Rate,
+			Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: rate,
 			Bits: unix.PerfBitFreq | unix.PerfBitDisabled,
 		}
 		attr.Size = uint32(unix.PERF_ATTR_SIZE_VER5)
@@ -133,9 +151,6 @@ func parseCPUs(text string) (out []int, err error) {
 	return out, nil
 }
 
-// ReadKernel reads the names of the kernel's functions again.
-func (s *Sampler) ReadKernel() { s.symbols.readKernel() }
-
 // Counts reads the counters of the BPF program.
 func (s *Sampler) Counts() (c Counts, err error) {
 	for which, to := range map[clockCounter]*int64{
@@ -161,6 +176,9 @@ func (s *Sampler) Close() error {
 	s.clocks = nil
 	if s.reader != nil {
 		errs = append(errs, s.reader.Close())
+	}
+	if s.symbols != nil {
+		s.symbols.close()
 	}
 	if s.objects.OnClock != nil {
 		errs = append(errs, s.objects.Close())

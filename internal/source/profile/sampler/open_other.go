@@ -11,7 +11,13 @@ type Sampler struct{}
 func Load(Options) (*Sampler, error) { return nil, ErrLinux }
 
 // Start does nothing.
-func (*Sampler) Start([]int) error { return ErrLinux }
+func (*Sampler) Start([]Target) error { return ErrLinux }
+
+// Follow does nothing.
+func (*Sampler) Follow(Target) error { return ErrLinux }
+
+// Forget does nothing.
+func (*Sampler) Forget(int) {}
 
 // Run does nothing.
 func (*Sampler) Run(context.Context) error { return ErrLinux }
@@ -21,6 +27,3 @@ func (*Sampler) Counts() (Counts, error) { return Counts{}, ErrLinux }
 
 // Close does nothing.
 func (*Sampler) Close() error { return nil }
-
-// ReadKernel does nothing.
-func (*Sampler) ReadKernel() {}

@@ -14,12 +14,29 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
-// Rate is how often each CPU is sampled, per second. It is not 100, so as not to keep step with what programs do every
-// 10 ms.
+// Rate is how often each CPU is sampled, per second, at most. It is not 100, so as not to keep step with what programs
+// do every 10 ms.
 const Rate = 99
 
-// Period is the CPU time that a sample stands for.
-const Period = time.Second / Rate
+// mostSingle is how many samples per second single threads have together, at most. Each takes about 35 µs
+// (docs/overhead.md): 400 take 1.4 % of a core, where all of these threads always run.
+const mostSingle = 400
+
+// Target is a process that is sampled.
+type Target struct {
+	PID int
+	TID int // its only thread that is, in user space alone, and without a word of names that it lacks; 0: all are
+}
+
+// rateFor is how often each CPU is sampled: less often where only single threads are, and there are many of them.
+func rateFor(targets []Target) uint64 {
+	for _, t := range targets {
+		if t.TID == 0 {
+			return Rate
+		}
+	}
+	return uint64(min(Rate, mostSingle/max(len(targets), 1)))
+}
 
 // drainEvery is how often samples are taken out of the ring buffer.
 const drainEvery = 100 * time.Millisecond
@@ -38,6 +55,8 @@ type Sample struct {
 	Thread   string   // its name
 	User     []string // functions in user space, from the outermost caller to where it was,
 	Kernel   []string // and in the kernel, if it was there
+	// CPU is the time on the CPU that the sample stands for.
+	CPU time.Duration
 	// Cut says that the callers were not found up to the first function of the thread.
 	Cut bool
 }

@@ -28,6 +28,29 @@ func TestProgramIsCurrent(t *testing.T) {
 	}
 }
 
+// TestRate: many single threads are sampled less often, so that all of them together take no more.
+func TestRate(t *testing.T) {
+	single := make([]Target, 64)
+	for i := range single {
+		single[i] = Target{PID: i + 1, TID: i + 1}
+	}
+	for _, tt := range []struct {
+		targets []Target
+		want    uint64
+	}{
+		{nil, Rate},
+		{single[:1], Rate},
+		{single[:4], Rate},
+		{single[:8], 50},
+		{single, 6},
+		{append([]Target{{PID: 100}}, single...), Rate},
+	} {
+		if got := rateFor(tt.targets); got != tt.want {
+			t.Errorf("%d targets: %d, want %d", len(tt.targets), got, tt.want)
+		}
+	}
+}
+
 func TestParseCPUs(t *testing.T) {
 	for text, want := range map[string][]int{
 		"0\n": {0}, "0-2,5": {0, 1, 2, 5}, "": nil, "3-1": nil,

@@ -79,6 +79,12 @@ func burner(t *testing.T, c *exec.Cmd) int {
 // sampled watches a process until a sample is as wanted.
 func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 	t.Helper()
+	sampledTarget(t, Target{PID: pid}, what, wanted)
+}
+
+func sampledTarget(t *testing.T, target Target, what string, wanted func(Sample) bool) {
+	t.Helper()
+	pid := target.PID
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var mu sync.Mutex
@@ -104,7 +110,7 @@ func sampled(t *testing.T, pid int, what string, wanted func(Sample) bool) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Start([]int{pid}); err != nil {
+	if err := s.Start([]Target{target}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(ctx); err != nil {
@@ -210,6 +216,56 @@ func TestCallersWithoutFramePointers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// burnThreads burns CPU in two threads of one name, in functions of their own.
+const burnThreads = `#include <pthread.h>
+#include <stdio.h>
+static volatile long sum;
+static __attribute__((noinline)) void first(void) { for (long i = 0; i < 1000000; i++) sum += i; }
+static __attribute__((noinline)) void second(void) { for (long i = 0; i < 1000000; i++) sum += i; }
+static void *other(void *unused) { for (;;) second(); }
+int main(void)
+{
+	pthread_t t;
+	pthread_create(&t, 0, other, 0);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		first();
+}
+`
+
+// TestSingleThread: of a process of which one thread is asked for no other is sampled, and only in user space.
+func TestSingleThread(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.GCC)
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/burn.c", []byte(burnThreads), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gcc := exec.CommandContext(t.Context(), "gcc", "-O1", "-pthread", "-o", dir+"/burn", dir+"/burn.c")
+	if out, err := gcc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := exec.CommandContext(t.Context(), dir+"/burn")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := burner(t, c)
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	sampledTarget(t, Target{PID: pid, TID: pid}, "after 20 of the first thread", func(s Sample) bool {
+		if s.TID != pid || inOrder(s.User, "second") || len(s.Kernel) > 0 || s.CPU != time.Second/Rate {
+			t.Errorf("%+v", s)
+		}
+		if inOrder(s.User, "main", "first") {
+			n++
+		}
+		return n == 20
+	})
 }
 
 func inOrder(frames []string, names ...string) bool {

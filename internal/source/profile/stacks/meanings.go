@@ -11,6 +11,9 @@ import (
 //go:embed frames.tsv
 var builtin string
 
+//go:embed server.tsv
+var server string
+
 // States of a stack.
 const (
 	PoolWait  = "pool-wait"
@@ -25,7 +28,16 @@ const (
 	Idle      = "idle"
 )
 
-var states = []string{PoolWait, LockWait, Dial, TLS, Handshake, Redirect, Send, Reply, Exec, Idle}
+// States of a stack of a server's main thread.
+const (
+	Loop    = "loop"    // the event loop's own work
+	Command = "command" // a command
+	Serving = "serving" // reading requests, writing replies, waiting for either
+)
+
+var states = []string{
+	PoolWait, LockWait, Dial, TLS, Handshake, Redirect, Send, Reply, Exec, Idle, Loop, Command, Serving,
+}
 
 // Meaning is what frames say of a stack.
 type Meaning struct {
@@ -49,8 +61,24 @@ const (
 var ErrTable = errors.New("not a table of frames")
 
 // Builtin is the table of the libraries that this program knows.
-func Builtin() Table {
-	t, err := Parse(builtin)
+func Builtin() Table { return mustParse(builtin) }
+
+// IDs of meanings of Server that are more than names.
+const (
+	Tracking       = "tracking"
+	KeyspaceEvents = "keyspace-events"
+	Defrag         = "defrag"
+	Published      = "publish"
+	Written        = "write"
+	Expire         = "expire"
+	Evict          = "evict"
+)
+
+// Server is the table of the functions of a Redis or Valkey server.
+func Server() Table { return mustParse(server) }
+
+func mustParse(text string) Table {
+	t, err := Parse(text)
 	if err != nil {
 		panic("stacks: " + err.Error()) // a test reads it
 	}

@@ -79,8 +79,10 @@ func combine(all [][]byte, scale []float64) ([]byte, error) {
 		}
 		p.Scale(scale[i])
 		for _, s := range p.Sample {
-			delete(s.NumLabel, timeLabel)
-			delete(s.NumUnit, timeLabel)
+			for _, label := range []string{timeLabel, tidLabel} {
+				delete(s.NumLabel, label)
+				delete(s.NumUnit, label)
+			}
 		}
 		ps = append(ps, p)
 	}

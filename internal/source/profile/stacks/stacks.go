@@ -39,10 +39,14 @@ type Stack struct {
 	Frames []string
 	Values []int64 // one for each Type
 	TimeNs int64   // when it was seen, nanoseconds since the epoch; 0 where the profile does not have it
+	TID    int64   // the thread; 0 where the profile does not have it
 }
 
-// timeLabel is the numeric label of a sample that has its time.
-const timeLabel = "time_ns"
+// Numeric labels of a sample: when it was seen, and its thread.
+const (
+	timeLabel = "time_ns"
+	tidLabel  = "tid"
+)
 
 // Read takes a profile in the format of pprof, gzipped or not. Its error matches ErrNotProfile.
 func Read(body []byte) (*Profile, error) {
@@ -72,6 +76,9 @@ func fold(p *profile.Profile) *Profile {
 		stack := Stack{Frames: framesOf(s), Values: s.Value}
 		if at := s.NumLabel[timeLabel]; len(at) == 1 {
 			stack.TimeNs = at[0]
+		}
+		if tid := s.NumLabel[tidLabel]; len(tid) == 1 {
+			stack.TID = tid[0]
 		}
 		out.Stacks = append(out.Stacks, stack)
 	}
@@ -141,6 +148,9 @@ func Write(p *Profile) ([]byte, error) {
 		if s.TimeNs != 0 {
 			sample.NumLabel, sample.NumUnit = map[string][]int64{timeLabel: {s.TimeNs}},
 				map[string][]string{timeLabel: {"nanoseconds"}}
+			if s.TID != 0 {
+				sample.NumLabel[tidLabel], sample.NumUnit[tidLabel] = []int64{s.TID}, []string{"thread"}
+			}
 		}
 		for i := len(s.Frames) - 1; i >= 0; i-- {
 			sample.Location = append(sample.Location, location(out, at, s.Frames[i]))

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sort"
 	"strconv"
 	"strings"
-
-	"slowpath/internal/source/hostfs"
 )
 
 // ErrHidden says that the kernel shows no addresses to this process.
@@ -25,13 +24,18 @@ type Kernel struct {
 	names  string
 }
 
-// OpenKernel reads /proc/kallsyms. Its error matches ErrHidden where addresses are not shown.
-func OpenKernel(fs hostfs.FS) (*Kernel, error) {
-	f, err := fs.OpenRegular("/proc/kallsyms", true)
-	if err != nil {
+// Kallsyms has the kernel's symbols. Whether it shows their addresses is decided when it is opened.
+const Kallsyms = "/proc/kallsyms"
+
+// ReadKernel reads Kallsyms from its beginning. Its error matches ErrHidden where addresses are not shown, or there is
+// no file.
+func ReadKernel(f *os.File) (*Kernel, error) {
+	if f == nil {
+		return nil, ErrHidden
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}
-	defer f.Close()
 	return parseKernel(f)
 }
 

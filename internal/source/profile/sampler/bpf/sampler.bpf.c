@@ -35,8 +35,8 @@ struct sample {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TARGETS);
-	__type(key, u32); /* process */
-	__type(value, u8);
+	__type(key, u32);   /* process */
+	__type(value, u32); /* its only thread that is sampled; 0: all are */
 } targets SEC(".maps");
 
 /* One per CPU; the loader sets the number. A sample is larger than an element of a per-CPU array may be (32 KiB), and
@@ -112,7 +112,8 @@ int on_clock(void *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u32 pid = id >> 32;
-	if (!bpf_map_lookup_elem(&targets, &pid))
+	u32 *only = bpf_map_lookup_elem(&targets, &pid);
+	if (!only || (*only && *only != (u32)id))
 		return 0;
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sample *s = bpf_map_lookup_elem(&samples, &cpu);
@@ -123,10 +124,13 @@ int on_clock(void *ctx)
 	s->pid = pid;
 	s->tid = (u32)id;
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
-	long n = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
-	s->kernel_bytes = n > 0 ? n : 0;
-	n = bpf_get_stack(ctx, s->user, sizeof(s->user), BPF_F_USER_STACK);
-	s->user_bytes = n > 0 ? n : 0;
+	s->kernel_bytes = s->user_bytes = 0;
+	if (!*only) { /* of a single thread, which is a server's, the copy below says all that is asked */
+		long n = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
+		s->kernel_bytes = n > 0 ? n : 0;
+		n = bpf_get_stack(ctx, s->user, sizeof(s->user), BPF_F_USER_STACK);
+		s->user_bytes = n > 0 ? n : 0;
+	}
 	struct saved saved;
 	void *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u32 got = 0;

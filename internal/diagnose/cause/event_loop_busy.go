@@ -1,0 +1,118 @@
+package cause
+
+import (
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// eventLoopBusy: the main thread is on the CPU with work of its own, which no command asked for, and serves nobody.
+var eventLoopBusy = Cause{
+	ID:    "event-loop-busy",
+	Title: "The event loop is busy with work of its own",
+	Layer: "server",
+	Class: ServerStall,
+	Needs: Needs{
+		T0: "of active defragmentation LATENCY active-defrag-cycle, or total_active_defrag_time (7.0)",
+		T1: "samples of the main thread's stack inside the slow calls: the function that it was in (root, or " +
+			"CAP_BPF and CAP_PERFMON)",
+		T2: "the same, inside the time that the thread is known to have worked on something else than a command",
+	},
+	Mechanism: "One thread serves all clients. While it defragments memory, tells clients which keys of their caches " +
+		"have changed, works for a module or for the cluster, or does anything else that no command asked for, all " +
+		"calls wait. No command is slow, and SLOWLOG stays empty.",
+	RuledOut: "Samples of the main thread's stack that are mostly in commands, or in reading and writing",
+	LookAlikes: []LookAlike{
+		{"event-loop-blocked", "there the thread sleeps in a system call; here it is on the CPU"},
+		{"slow-command", "there the samples are in a command"},
+		{"active-expire-cycle", "there the samples are in activeExpireCycle, and keys expire"},
+		{"main-thread-saturated", "there the samples are spread over commands, reads and writes"},
+	},
+	Remedy: "By the function: for active defragmentation a lower active-defrag-cycle-max; for client-side caching " +
+		"fewer clients with BCAST, narrower prefixes and smaller batches of writes; for keyspace events fewer classes.",
+	See: []string{
+		"https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/",
+		"https://redis.io/docs/latest/develop/reference/client-side-caching/",
+		"https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/",
+	},
+	Changes: []string{"activedefrag", "active-defrag-*", "notify-keyspace-events", "tracking-*", "activerehashing"},
+	After: []string{
+		"short-lived-connections", "reconnect-herd", "aof-everysec-stall", "aof-fsync-always", "fork-latency",
+		"introspection-load",
+	},
+	Explain: explainLoopBusy,
+}
+
+// otherCausesLoop are meanings of functions that other causes explain.
+var otherCausesLoop = facts.WordSet("expire evict tls-handshake fork monitor")
+
+func explainLoopBusy(n *facts.Node) *Finding {
+	part, ok := ownWork(n.LoopTime())
+	if !ok {
+		return recordedDefrag(n)
+	}
+	cl := n.ClaimOfLoop(func(p facts.LoopPart) bool { return p.ID == part.ID })
+	if !cl.Matters() {
+		return nil
+	}
+	f := finding(n, cl, 0.95)
+	f.Title = "The event loop was busy in " + format.Name(part.Function)
+	if part.What != "" {
+		f.Title += ": " + part.What
+	}
+	f.supportLoop(n, part)
+	f.supportFanOut(n, part.ID)
+	f.support(n.CallSource(), float64(cl.Calls), "calls", "%s waited for it, up to %s", ofSlow(cl.Calls, n),
+		format.Brief(cl.MaxNs))
+	f.FixSteps = loopBusyFix(n, part.ID)
+	return f
+}
+
+// supportFanOut says how many clients get the messages that the thread was at.
+func (f *Finding) supportFanOut(n *facts.Node, id string) {
+	out, receivers := n.FanOut(), 0
+	what := "have subscriptions (CLIENT LIST)"
+	switch id {
+	case stacks.Tracking:
+		receivers, what = out.Trackers, "track keys (tracking_clients)"
+	case stacks.Published, stacks.KeyspaceEvents:
+		receivers = out.Subscribers
+	}
+	if receivers > 0 {
+		f.support(recording.SourceServer, float64(receivers), "clients", "up to %s %s; %s of the server's writes "+
+			"answered no read (total_writes_processed, total_reads_processed)", counted(receivers, "client"), what,
+			format.Percent(out.Share))
+	}
+}
+
+// ownWork is what the thread did of its own, where that is the reason why it was busy.
+func ownWork(t facts.LoopTime) (p facts.LoopPart, ok bool) {
+	for _, p := range t.Parts {
+		if (p.State == stacks.Loop && !otherCausesLoop[p.ID] || p.ID == "" && p.Function != "") &&
+			t.Mostly(p.Samples) {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// recordedDefrag is what the server itself records of active defragmentation.
+func recordedDefrag(n *facts.Node) *Finding {
+	h := n.ClaimOfSuspects(func(s account.Suspect) bool { return s.Kind == account.KindDefrag })
+	if !h.Matters() || n.LoopTime().Samples >= facts.FewLoopSamples {
+		return nil
+	}
+	f := finding(n, h.Claim, h.Confidence(n))
+	f.Title = "Active defragmentation takes the event loop in long slices"
+	f.supportWaits(n, h, "active defragmentation")
+	if ran := n.Growth(series.TotalActiveDefragTime); ran > 0 {
+		ns := series.TotalActiveDefragTime.Ns(ran)
+		f.support(recording.SourceServer, ns, "ns", "it took %s of the main thread's time (total_active_defrag_time)",
+			format.Brief(int64(ns)))
+	}
+	f.FixSteps = loopBusyFix(n, stacks.Defrag)
+	return f
+}
