@@ -71,8 +71,8 @@ func explainUnreachable(n *facts.Node) *Finding {
 		{
 			ID: "drop-dead-address", Kind: remedy.Change, Where: "DNS, /etc/hosts or the list of nodes",
 			Text: "Take " + format.Name(all[0]) + " out of what the application connects to, or have the server " +
-				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in their " +
-				"order)",
+				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in " +
+				"their order)",
 		},
 		{
 			ID: "short-connect-timeout", Kind: remedy.Change, Or: true, Restart: "the application",
