@@ -31,6 +31,22 @@ func (l *Latencies) Add(ns, calls int64) {
 	}
 }
 
+// Remove takes calls away again, as many of them as there are: those of a time, else of the next longer ones, which
+// another end of their connections measured.
+func (l *Latencies) Remove(ns, calls int64) {
+	at := stepOf(max(ns, 0))
+	for calls > 0 && len(l.steps) > 0 {
+		i, _ := slices.BinarySearchFunc(l.steps, at, func(s step, at uint16) int { return int(s.at) - int(at) })
+		i = min(i, len(l.steps)-1)
+		some := min(calls, int64(l.steps[i].n))
+		l.steps[i].n -= uint32(some)
+		l.calls, calls = l.calls-some, calls-some
+		if l.steps[i].n == 0 {
+			l.steps = slices.Delete(l.steps, i, i+1)
+		}
+	}
+}
+
 func (l *Latencies) put(at uint16, calls int64) {
 	calls = min(calls, 1<<31)
 	i, found := slices.BinarySearchFunc(l.steps, at, func(s step, at uint16) int { return int(s.at) - int(at) })

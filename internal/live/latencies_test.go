@@ -51,3 +51,21 @@ func TestStepsHaveNoGap(t *testing.T) {
 		}
 	}
 }
+
+// TestLatenciesRemoved: calls that are taken away again are gone, those of a time that was not counted too.
+func TestLatenciesRemoved(t *testing.T) {
+	var l Latencies
+	for _, ns := range []int64{100, 200, 300, 400} {
+		l.Add(ns*1000, 1)
+	}
+	l.Remove(200_000, 1)
+	l.Remove(250_000, 1) // 300 µs
+	l.Remove(900_000, 1) // the longest
+	if l.Calls() != 1 || l.From(150_000) != 0 {
+		t.Errorf("%d calls are left, %d above 150 µs", l.Calls(), l.From(150_000))
+	}
+	l.Remove(1, 5)
+	if l.Calls() != 0 {
+		t.Errorf("%d calls are left of none", l.Calls())
+	}
+}

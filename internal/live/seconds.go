@@ -75,12 +75,16 @@ func (v *View) Histogram(h recording.Histogram) {
 	}
 	into, slow := v.of(h.Node, by, op), v.threshold()
 	v.reader.Each(h.HDR, func(ns, calls int64) {
+		if where == recording.AwaitedCalls { // their operations count instead
+			into.Remove(ns, calls)
+			calls = -calls
+		}
 		into.Add(ns, calls)
 		if ns >= slow {
 			into.slow += calls
 		}
 	})
-	if least := into.MinNs(); where != recording.Server {
+	if least := into.MinNs(); where == recording.Client {
 		lower(&v.nodes[h.Node].usersMinNs, least)
 	}
 }

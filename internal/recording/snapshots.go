@@ -168,7 +168,6 @@ const SnapshotWaits = "waits"
 // ThreadWaits is where the time of the threads of a process went, from when each was first seen to call. What is left
 // of Ns they ran. All times are in nanoseconds, summed over the threads.
 type ThreadWaits struct {
-	TimeNs      int64 `json:"-"`
 	Threads     int   `json:"threads"`
 	Ns          int64 `json:"ns"`
 	RedisNs     int64 `json:"redis_ns,omitempty"`  // for a reply, from when its request was under way
@@ -193,6 +192,25 @@ func ThreadWaitsOf(body string) (w ThreadWaits) {
 	if json.Unmarshal([]byte(body), &w) != nil {
 		return ThreadWaits{}
 	}
+	return w
+}
+
+// Since is what was added to an earlier one.
+func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
+	w.Ns -= before.Ns
+	w.RedisNs -= before.RedisNs
+	w.LoopNs -= before.LoopNs
+	w.DialNs -= before.DialNs
+	w.LockNs -= before.LockNs
+	w.TimerNs -= before.TimerNs
+	w.EventsNs -= before.EventsNs
+	w.OthersNs -= before.OthersNs
+	w.RunQueueNs -= before.RunQueueNs
+	w.ThrottledNs -= before.ThrottledNs
+	w.FrozenNs -= before.FrozenNs
+	w.BlockedNs -= before.BlockedNs
+	w.Polls -= before.Polls
+	w.PollsNs -= before.PollsNs
 	return w
 }
 

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -112,18 +113,24 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 	return t
 }
 
-// without is a histogram without the calls of another one.
+// without is a histogram without as many calls as another one has: those of the same time, else of the next longer
+// ones, which another end of their connections measured.
 func without(h, less *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if less == nil {
 		return h
 	}
-	out := hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
-	counts := map[int64]int64{}
-	for _, b := range less.Distribution() {
-		counts[b.From] += b.Count
+	bars := h.Distribution()
+	for _, l := range less.Distribution() {
+		at := sort.Search(len(bars), func(i int) bool { return bars[i].From >= l.From })
+		for i := range bars {
+			b := &bars[(at+i)%len(bars)]
+			some := min(l.Count, b.Count)
+			b.Count, l.Count = b.Count-some, l.Count-some
+		}
 	}
-	for _, b := range h.Distribution() {
-		_ = out.RecordValues(b.From, max(0, b.Count-counts[b.From])) // it was in range
+	out := hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
+	for _, b := range bars {
+		_ = out.RecordValues(b.From, b.Count) // it was in range
 	}
 	return out
 }

@@ -52,27 +52,35 @@ var TimeParts = []struct{ What, Text string }{
 
 // callersTime are the processes whose threads the tap saw, those that waited longest for replies and their like first.
 func callersTime(c *facts.Case) (out []CallerTime) {
-	byPID := map[int]CallerTime{}
+	first, last := map[int]recording.ThreadWaits{}, map[int]recording.ThreadWaits{}
 	for _, s := range c.Rec.Snapshots {
 		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
-		if !ok || err != nil || s.Name != recording.SnapshotWaits {
+		if !ok || err != nil || s.Name != recording.SnapshotWaits || c.Ledger.IsProxyProcess(pid) {
 			continue
 		}
-		w := recording.ThreadWaitsOf(s.Body)
-		if w.Ns <= 0 || c.Ledger.IsProxyProcess(pid) {
-			continue
+		last[pid] = recording.ThreadWaitsOf(s.Body)
+		if _, known := first[pid]; !known {
+			first[pid] = last[pid]
 		}
-		byPID[pid] = callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, w)
 	}
-	for _, t := range byPID {
-		out = append(out, t)
+	for pid, w := range last {
+		if w.Ns > int64(w.Threads)*(c.EndNs-c.StartNs)+int64(w.Threads)*watchSlackNs { // the watch is longer than this
+			w = w.Since(first[pid])
+		}
+		if w.Ns > 0 {
+			out = append(out, callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, w))
+		}
 	}
 	slices.SortFunc(out, func(a, b CallerTime) int {
 		return cmp.Or(cmp.Compare(b.waitedNs(), a.waitedNs()), cmp.Compare(a.PID, b.PID))
 	})
 	return out
 }
+
+// watchSlackNs is by how much the kernel programs may have watched longer than the recording says.
+// Bound: guess.
+const watchSlackNs = int64(1e9)
 
 func callerTime(name string, pid int, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{

@@ -47,11 +47,14 @@ func (g clientRows) nodeName(name string) string {
 	return name
 }
 
+// ofClients are the ends of histograms that only the clients' host has.
+var ofClients = map[string]bool{recording.Client: true, recording.AwaitedCalls: true, recording.Operations: true}
+
 // addEvidence adds what the tap saw of the clients' end other than calls. It returns how many processes were
 // left out because the server's host has other processes with the same number.
 func (g clientRows) addEvidence() (clash int) {
 	for _, h := range g.client.Histograms {
-		if h.Source == recording.SourceTap && strings.HasPrefix(h.Op, recording.Client+" ") {
+		if side, _, _ := strings.Cut(h.Op, " "); h.Source == recording.SourceTap && ofClients[side] {
 			h.Node, h.Second = g.nodeName(h.Node), h.Second+int64(math.Round(float64(g.clocks.shift(h.Second*1e9))/1e9))
 			g.server.Histogram(h)
 		}

@@ -125,6 +125,7 @@ func (t *Tap) count() {
 			t.operations(uint32(op)*2, c, now)
 		}
 	}
+	t.recorder.writeWaitedCalls(now)
 }
 
 // countErrors writes how many error replies there were, by command and first word of the error: "?" where that is none

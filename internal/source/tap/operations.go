@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"slowpath/internal/recording"
@@ -180,19 +182,36 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 	r.pass(c, merged(add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs)))
 }
 
+// waitedCall is a call that was wanted before it was made. Times in nanoseconds.
+type waitedCall struct {
+	node, op    string
+	callNs, all int64
+}
+
+// maxWaitedCalls of a second are counted.
+const maxWaitedCalls = 10_000
+
 // countOperation has a call counted for the time that its thread waited for it, from when it was wanted.
 func (r *recorder) countOperation(c recording.Call, wanted int64) {
-	for side, ns := range map[string]int64{
-		recording.AwaitedCalls: c.EndNs - c.StartNs, recording.Operations: c.EndNs - wanted,
-	} {
-		var h recording.LatencyCounts
-		h.Add(bucketNs(bucketOf(ns)), 1)
-		if encoded, err := h.Encode(); err == nil {
-			r.Sink.Histogram(recording.Histogram{
-				Second: c.EndNs / 1e9, Source: recording.SourceTap, Node: c.Node, Op: side + " " + c.Op, HDR: encoded,
-			})
+	if len(r.waitedCalls) < maxWaitedCalls {
+		r.waitedCalls = append(r.waitedCalls, waitedCall{c.Node, c.Op, c.EndNs - c.StartNs, c.EndNs - wanted})
+	}
+}
+
+// writeWaitedCalls records them, after the histograms that have the calls.
+func (r *recorder) writeWaitedCalls(now int64) {
+	for _, w := range r.waitedCalls {
+		for side, ns := range map[string]int64{recording.AwaitedCalls: w.callNs, recording.Operations: w.all} {
+			var h recording.LatencyCounts
+			h.Add(bucketNs(bucketOf(ns)), 1)
+			if encoded, err := h.Encode(); err == nil {
+				r.Sink.Histogram(recording.Histogram{
+					Second: now / 1e9, Source: recording.SourceTap, Node: w.node, Op: side + " " + w.op, HDR: encoded,
+				})
+			}
 		}
 	}
+	r.waitedCalls = r.waitedCalls[:0]
 }
 
 // mostPause from the handshake of a new connection to the call that it was made for.
@@ -241,6 +260,9 @@ func (t *Tap) callsByThread(pid uint32) {
 	}
 }
 
+// maxWaiting is of how many processes it is recorded what their threads waited for, those with the most time.
+const maxWaiting = 100
+
 // writeWaits records what the threads of clients waited for since the watch began.
 func (t *Tap) writeWaits() {
 	sums := map[uint32]*recording.ThreadWaits{}
@@ -268,14 +290,15 @@ func (t *Tap) writeWaits() {
 	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
 		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
 	})
-	for pid, w := range sums {
-		if w.Threads > 0 {
-			w.TimeNs = t.Clock.Now()
-			t.Sink.Snapshot(recording.Snapshot{
-				TimeNs: w.TimeNs, Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
-				Name: recording.SnapshotWaits, Body: recording.Detail(w),
-			})
-		}
+	pids := slices.Collect(maps.Keys(sums))
+	slices.SortFunc(pids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(sums[b].Ns, sums[a].Ns), cmp.Compare(a, b))
+	})
+	for _, pid := range pids[:min(len(pids), maxWaiting)] {
+		t.Sink.Snapshot(recording.Snapshot{
+			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
+			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
+		})
 	}
 }
 

@@ -52,6 +52,7 @@ type recorder struct {
 	remoteCallers
 
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
+	waitedCalls []waitedCall               // that are not counted yet
 	noReplies   map[clientEnd]bool         // with a call that waits for its reply at the end
 	failedDials map[uint32]*failedDials    // by thread
 	dialledLate map[clientEnd]*failedDials // dials before that of a connection

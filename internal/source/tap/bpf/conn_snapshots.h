@@ -71,9 +71,10 @@ static __always_inline u64 waits_since(const struct conn *c)
 {
 	if (c->mark_tail != c->mark_head && c->role == SERVER) /* not read yet */
 		return c->marks[c->mark_head & (MARKS - 1)].ns;
-	if (c->outstanding == c->blocking || c->head == c->tail)
+	const struct pending *first = &c->ring[c->head & (RING - 1)];
+	if (!c->aligned || c->outstanding == c->blocking || c->head == c->tail || first->flags & F_NO_TIME)
 		return 0;
-	return c->ring[c->head & (RING - 1)].start;
+	return first->start;
 }
 
 /* on_conn_status reports how the connections were used since they were last reported, and calls that wait for their

@@ -1,0 +1,66 @@
+package verdict_test
+
+import (
+	"strings"
+	"testing"
+
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+)
+
+// waited is a recording of a minute, with what the threads of process 7 waited for by then, and by its end.
+func waited(all ...recording.ThreadWaits) *recording.Recording {
+	rec := recording.New()
+	rec.Meta[recording.MetaStart], rec.Meta[recording.MetaEnd] = "0", "60000000000"
+	rec.Snapshot(recording.Snapshot{
+		Source: recording.SourceTap, Subject: recording.ProcessPrefix + "7", Name: recording.SnapshotProgram,
+		Body: recording.Detail(recording.Program{Name: "shop.py", Comm: "python3"}),
+	})
+	for i, w := range all {
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: int64(i+1) * 10e9, Source: recording.SourceTap, Subject: recording.ProcessPrefix + "7",
+			Name: recording.SnapshotWaits, Body: recording.Detail(w),
+		})
+	}
+	rec.Index()
+	return rec
+}
+
+func TestCallersTime(t *testing.T) {
+	polls := recording.ThreadWaits{
+		Threads: 2, Ns: 120e9, RedisNs: 1e9, TimerNs: 100e9, RunQueueNs: 2e9, Polls: 40, PollsNs: 2e9, PollOp: "EXISTS",
+	}
+	d := verdict.Diagnose(waited(polls), "test")
+	if len(d.CallersTime) != 1 {
+		t.Fatalf("%+v", d.CallersTime)
+	}
+	c := d.CallersTime[0]
+	sum := int64(0)
+	for _, p := range c.Parts {
+		sum += p.Ns
+	}
+	if c.Name != "shop.py" || c.PID != 7 || sum != c.Ns || c.In("running") != 17e9 || c.Parts[0].What != "timer" {
+		t.Errorf("%+v", c)
+	}
+	const said = "shop.py[7] asked for the same again and again: 40 pauses of 50 ms on average between equal EXISTS"
+	if got := c.PollsSaid(); !strings.HasPrefix(got, said) {
+		t.Errorf("said %q", got)
+	}
+	few := polls
+	few.Polls, few.PollsNs = 3, 150e6
+	if got := verdict.Diagnose(waited(few), "test").CallersTime[0].PollsSaid(); got != "" {
+		t.Errorf("of three pauses it says %q", got)
+	}
+
+	// A watch of days, of which this is a minute.
+	before := polls
+	before.Ns, before.TimerNs, before.Polls, before.PollsNs = 90_000e9, 80_000e9, 0, 0
+	now := before
+	now.Ns, now.TimerNs = now.Ns+20e9, now.TimerNs+15e9
+	if got := verdict.Diagnose(waited(before, now), "test").CallersTime[0]; got.Ns != 20e9 || got.In("timer") != 15e9 {
+		t.Errorf("of a minute: %+v", got)
+	}
+	if got := verdict.Diagnose(waited(now), "test").CallersTime; got != nil {
+		t.Errorf("of one point in time: %+v", got)
+	}
+}
