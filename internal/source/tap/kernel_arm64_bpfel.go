@@ -141,6 +141,8 @@ type kernelCaller struct {
 	Last      kernelLastCall
 	Asks      uint32
 	Helped    uint32
+	Soon      uint32
+	Unused2   uint32
 	Loop      uint8
 	Away      uint8
 	Why       uint8

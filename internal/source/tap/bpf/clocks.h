@@ -454,11 +454,15 @@ static __always_inline bool awaits_events(struct thread *t)
 }
 
 /* A thread that calls may have another one send its request and read its reply (Netty's event loops): it wakes that
- * one and sleeps until that one wakes it. A worker that such a loop has something to do for sleeps, too; but it does
- * not ask. Where the loop is awake it cannot be seen who asks: then those do that do at other times. */
-static __always_inline bool has_asked(struct caller *c)
+ * one and sleeps until that one wakes it, mostly for little longer than the call takes. A worker that such a loop has
+ * something to do for sleeps, too; but it does not ask, or (V8's workers) sleeps whether there is a call or not. Where
+ * the loop is awake it cannot be seen who asks: then those do that do at other times. */
+static __always_inline bool calls_by_loop(struct caller *c, u64 slept, u64 call_ns)
 {
-	return c->asked > c->idle || 4 * c->asks >= c->helped;
+	c->helped++;
+	if (slept <= SOON_CALLS * call_ns + min_offcpu_ns)
+		c->soon++;
+	return (c->asked > c->idle || SOMETIMES * c->asks >= c->helped) && 2 * c->soon >= c->helped;
 }
 
 /* add_operation has an operation counted for the time that its thread slept, and its call no more. */
@@ -515,8 +519,8 @@ static __noinline int helps(struct thread *loop, struct thread *t, struct task_s
 	u32 tgid = t->tgid;
 	if (since > call->from + (call->to - call->from) / 2)
 		return 0; /* it may have waited for an interpreter's lock */
-	c->helped++;
-	if (t->state != ASLEEP || !has_asked(c) || call->to <= since || !bpf_map_lookup_elem(&threads_call, &tgid))
+	if (t->state != ASLEEP || call->to <= since || !calls_by_loop(c, now - since, call->to - call->from) ||
+	    !bpf_map_lookup_elem(&threads_call, &tgid))
 		return 0;
 	c->why = FOR_LOOP;
 	if (call->to > from) { /* has_slept adds all to FOR_LOOP */

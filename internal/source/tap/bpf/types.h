@@ -64,6 +64,12 @@ enum { HANDSHAKE_CALLS = 8 };
 /* Calls one after the other are a chain from so many on. Bound: guess. */
 enum { CHAIN_CALLS = 10 };
 
+/* A sleep is hardly longer than a call up to so many times its time. Bound: guess. */
+enum { SOON_CALLS = 4 };
+
+/* Who asks at all asks for at least one of so many calls. Bound: guess. */
+enum { SOMETIMES = 4 };
+
 /* So many equal requests or replies of one system call are compared at a time. */
 enum { SAME = 32 };
 
@@ -205,7 +211,9 @@ struct caller {
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
 	struct last_call last; /* and of a loop the call whose reply it read last */
-	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep */
+	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
+	u32 soon;    /* of these, sleeps that were hardly longer than the call */
+	u32 unused2;
 	u8 loop;     /* it waits for events, */
 	u8 away;     /* and sleeps in another system call */
 	u8 why;      /* enum reason of its present sleep, or of the last */
