@@ -55,6 +55,22 @@ func CallsOverTime(rec *recording.Recording, d verdict.Diagnosis) (o OverTime, o
 	return OverTime{}, false
 }
 
+// signOf says how a histogram counts among those of a prefix: calls at the clients' end whose threads waited longer
+// count for that.
+func signOf(op, prefix string) int64 {
+	switch side, _, _ := strings.Cut(op, " "); {
+	case strings.HasPrefix(op, prefix):
+		return 1
+	case prefix != recording.Client+" ":
+		return 0
+	case side == recording.Operations:
+		return 1
+	case side == recording.AwaitedCalls:
+		return -1
+	}
+	return 0
+}
+
 func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, bool) {
 	start, end := rec.Window()
 	step := max((end-start)/columnsOverTime/1e9, 1) * 1e9
@@ -70,7 +86,8 @@ func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, b
 	}
 	for _, h := range rec.Histograms {
 		at := (h.Second*1e9 - start + 999_999_999) / step // the second in which the watch begins counts for the first
-		if h.Source != source || !strings.HasPrefix(h.Op, prefix) || at < 0 || at >= columns {
+		sign := signOf(h.Op, prefix)
+		if h.Source != source || sign == 0 || at < 0 || at >= columns {
 			continue
 		}
 		one, err := hdrhistogram.Decode(h.HDR)
@@ -83,7 +100,7 @@ func callsOverTime(rec *recording.Recording, source, prefix string) (OverTime, b
 			for row < len(o.UpToNs)-1 && b.From >= o.UpToNs[row] {
 				row++
 			}
-			o.Calls[at][row] += b.Count
+			o.Calls[at][row] = max(o.Calls[at][row]+sign*b.Count, 0)
 		}
 	}
 	for i := 2; i < len(counted) && source == recording.SourceTap; i++ {
