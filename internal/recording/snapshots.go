@@ -161,6 +161,9 @@ func (n Neighbour) Self() bool { return strings.HasSuffix(n.Command, selfMark) }
 // watches the same server: neither a user nor a load.
 const SnapshotObserver = "observer"
 
+// SnapshotLatencyDoctor is the server source's report of LATENCY DOCTOR, of a node.
+const SnapshotLatencyDoctor = "latency-doctor"
+
 // SnapshotWaits is what the threads of a process that calls waited for, since the watch began: a ThreadWaits. The last
 // one counts.
 const SnapshotWaits = "waits"

@@ -24,6 +24,7 @@ func listed(d verdict.Diagnosis) verdict.Diagnosis {
 	d.BlindSpots = list(d.BlindSpots)
 	d.Cost = list(d.Cost)
 	d.Callers = d.Callers[:min(len(d.Callers), maxCallers)]
+	d.CallersTime = d.CallersTime[:min(len(d.CallersTime), maxCallers)]
 	d.Findings = append([]cause.Finding{}, d.Findings...)
 	for i, f := range d.Findings {
 		f.Nodes = list(f.Nodes)

@@ -47,10 +47,8 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	d.Verdict, d.Summary = verdict(c, d)
 	if d.Verdict == Healthy {
 		d.Summary += elsewhere(d.CallersTime)
-	}
-	if d.Verdict == Healthy { // of a few slow calls nothing is to be said
 		for i := range d.Hops {
-			d.Hops[i].Summary = ""
+			d.Hops[i].Summary = "" // of a few slow calls nothing is to be said
 		}
 	}
 	if rec.Used(recording.SourceCapture) {

@@ -13,7 +13,6 @@ import (
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
 	"slowpath/internal/recording/series"
-	"slowpath/internal/source/server"
 )
 
 // toldShown is how many commands, events and error codes of a server are told.
@@ -155,7 +154,7 @@ func toldLatency(n *facts.Node, say say) {
 // toldDoctor tells what LATENCY DOCTOR said of events, which have no time there.
 func toldDoctor(n *facts.Node, say say) {
 	for _, s := range n.Rec.Snapshots {
-		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != server.SnapshotLatencyDoctor {
+		if s.Source != recording.SourceServer || s.Subject != n.Address || s.Name != recording.SnapshotLatencyDoctor {
 			continue
 		}
 		for line := range strings.Lines(s.Body[:min(len(s.Body), maxDoctorBytes)]) {

@@ -22,8 +22,6 @@ const (
 	SnapshotConfig       = "config"          // JSON object of strings: parameter → value, never a secret
 	SnapshotMemory       = "memory-stats"    // JSON object of numbers: MEMORY STATS, nested names joined by a dot
 	SnapshotClusterNodes = "cluster-nodes"   // the reply to CLUSTER NODES
-	// of texts: a line of LATENCY DOCTOR per event
-	SnapshotLatencyDoctor = "latency-doctor"
 )
 
 // RestartDetail is the Detail of a restart event; its TimeNs is when the server began.

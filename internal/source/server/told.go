@@ -90,7 +90,9 @@ func (t *Told) Clients(atNs int64, text string) {
 }
 
 // Doctor takes the lines of the report of LATENCY DOCTOR that are about events. They have no time.
-func (t *Told) Doctor(atNs int64, text string) { t.snapshot(atNs, SnapshotLatencyDoctor, text) }
+func (t *Told) Doctor(atNs int64, text string) {
+	t.snapshot(atNs, recording.SnapshotLatencyDoctor, text)
+}
 
 // Config takes the reply to CONFIG GET.
 func (t *Told) Config(v resp.Value) { readConfig(t.settings, v) }

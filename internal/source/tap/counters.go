@@ -114,7 +114,7 @@ func (t *Tap) count() {
 		if c.node == "" {
 			continue
 		}
-		// the order of keys is that of add_latency of bpf/calls.h
+		// the order of keys is that of add_latency of bpf/histograms.h
 		for i, side := range []string{recording.Server, recording.Client} {
 			if t.Side != "" && t.Side != side {
 				continue
@@ -218,7 +218,7 @@ func (t *Tap) growth(hists map[uint32]*kernelHist, key uint32, node, name string
 
 const histBits = int(kernelHistSizeHIST_BITS)
 
-// bucketOf is the step that counts a time in the programs' histograms: hist_step of bpf/maps.h.
+// bucketOf is the step that counts a time in the programs' histograms: hist_step of bpf/histograms.h.
 func bucketOf(ns int64) int {
 	if ns < 1<<histBits {
 		return int(max(ns, 0))

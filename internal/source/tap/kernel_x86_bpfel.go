@@ -681,7 +681,6 @@ type kernelOperationEvent struct {
 	To        uint64
 	LoopAwake uint64
 	Call      kernelLastCall
-	Comm      [16]uint8
 	LoopComm  [16]uint8
 }
 

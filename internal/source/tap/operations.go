@@ -82,31 +82,15 @@ func (r *recorder) waitForLoop(e *kernelOperationEvent, from, to int64) []record
 	}
 	if l := r.threads[e.LoopTid]; l != nil {
 		for _, w := range l.waits {
-			segs = layOver(segs, recording.Segment{
+			wait := recording.Segment{
 				Actor: recording.Client, State: w.state, FromNs: w.from, ToNs: w.to, Culprit: w.culprit,
-			})
-		}
-	}
-	return segs
-}
-
-// layOver puts a segment over those within it.
-func layOver(segs []recording.Segment, s recording.Segment) (out []recording.Segment) {
-	for _, g := range segs {
-		from, to := max(g.FromNs, s.FromNs), min(g.ToNs, s.ToNs)
-		if from >= to {
-			out = append(out, g)
-			continue
-		}
-		before, within, after := g, s, g
-		before.ToNs, within.FromNs, within.ToNs, after.FromNs = from, from, to, to
-		for _, part := range []recording.Segment{before, within, after} {
-			if part.ToNs > part.FromNs {
-				out = append(out, part)
+			}
+			for _, over := range []string{recording.PoolWait, recording.LoopWait} {
+				segs, _ = lay(segs, wait, over, 1<<62)
 			}
 		}
 	}
-	return out
+	return segs
 }
 
 // failedDials are dials of one thread, one after the other, of which no connection came.
@@ -171,10 +155,10 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 	}
 	segs := add(nil, recording.App, recording.Dial, f.from, ready)
 	for i, s := range f.spans {
-		segs = layOver(segs, recording.Segment{
+		segs, _ = lay(segs, recording.Segment{
 			Actor: recording.App, State: recording.Dial, FromNs: s.from, ToNs: s.to,
 			Culprit: recording.NoAnswerFrom + f.addresses[i],
-		})
+		}, recording.Dial, 1<<62)
 	}
 	segs = add(segs, recording.App, recording.Handshake, ready, c.StartNs)
 	r.countOperation(c, f.from)

@@ -45,7 +45,8 @@ func (r *recorder) learnProgram(pid uint32, told hostfs.Program, uid int) {
 		r.programs.read, r.room = now, programsPerSecond
 	}
 	p, ok := told, false
-	if r.room > 0 {
+	read := r.room > 0
+	if read {
 		r.room--
 		if p, ok = hostfs.ProgramOf(r.Files, int(pid)); !ok {
 			p = told
@@ -56,7 +57,7 @@ func (r *recorder) learnProgram(pid uint32, told hostfs.Program, uid int) {
 		return
 	}
 	r.programs.names[pid] = p.Name
-	if r.onCaller != nil {
+	if read && r.onCaller != nil {
 		r.onCaller(pid)
 	}
 	r.Sink.Snapshot(recording.Snapshot{

@@ -73,16 +73,6 @@ __noinline int op_of(struct conn *c)
 	return op;
 }
 
-__noinline int add_latency(u32 op, u32 role, u64 ns, u32 n)
-{
-	u32 key = op * 2 + (role == CLIENT);
-	struct hist *h = bpf_map_lookup_elem(&hists, &key);
-	if (!h)
-		return 0;
-	h->n[hist_step(ns)] += n;
-	return 0;
-}
-
 /* arrival finds when the byte before seq came into the socket. */
 static __always_inline struct mark *arrival(struct conn *c, u32 seq)
 {
@@ -566,7 +556,6 @@ __noinline int queued_call(struct thread *t, u64 wanted)
 	if (!e)
 		return 0;
 	e->call = *call;
-	bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;
 }

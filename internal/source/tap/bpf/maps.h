@@ -309,27 +309,4 @@ static __always_inline bool take_token(u64 now, u32 leave)
 	return true;
 }
 
-/* log2u is the position of the highest bit. */
-static __always_inline u32 log2u(u64 v)
-{
-	u32 r = 0;
-	if (v >> 32) { v >>= 32; r += 32; }
-	if (v >> 16) { v >>= 16; r += 16; }
-	if (v >> 8) { v >>= 8; r += 8; }
-	if (v >> 4) { v >>= 4; r += 4; }
-	if (v >> 2) { v >>= 2; r += 2; }
-	return r + (v >> 1);
-}
-
-/* hist_step is where a histogram counts a time. */
-static __always_inline u32 hist_step(u64 ns)
-{
-	u32 i = ns;
-	if (ns >= 1 << HIST_BITS) {
-		u32 e = log2u(ns);
-		i = ((e - HIST_BITS + 1) << HIST_BITS) + ((ns >> (e - HIST_BITS)) & ((1 << HIST_BITS) - 1));
-	}
-	return i < HIST ? i : HIST - 1;
-}
-
 #endif

@@ -691,7 +691,7 @@ struct operation_event {
 	u64 from, to;
 	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
-	u8 comm[16], loop_comm[16];
+	u8 loop_comm[16];
 };
 
 /* not_dialled_event: no connection came of a dial to a port of a server, at an address that is not watched. */

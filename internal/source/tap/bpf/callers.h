@@ -1,0 +1,248 @@
+/* Callers: what the threads of clients wait for while they sleep, and the threads that they have call for them. */
+#ifndef SLOWPATH_CALLERS_H
+#define SLOWPATH_CALLERS_H
+
+/* reason_of is what a client's thread that falls asleep waits for, by its system call. What it turns out to have waited
+ * for is known when it has been woken: see wakes and read_reply. */
+static __always_inline enum reason reason_of(struct caller *c, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	switch ((int)REG_NR(regs)) {
+	case NR_epoll_wait:
+	case NR_epoll_pwait:
+	case NR_epoll_pwait2:
+		c->loop = 1;
+		return FOR_EVENTS;
+	case NR_poll:
+	case NR_ppoll:
+		if (!REG_ARG2(regs))
+			return FOR_TIMER;
+		/* fall through */
+	case NR_select:
+	case NR_pselect6:
+	case NR_accept:
+	case NR_accept4:
+		return c->dials ? FOR_DIAL : FOR_EVENTS;
+	case NR_nanosleep:
+	case NR_clock_nanosleep:
+	case NR_futex:
+		return FOR_TIMER; /* unless another thread wakes it */
+	case NR_connect:
+		return FOR_DIAL;
+	}
+	return FOR_OTHERS;
+}
+
+/* falls_asleep notes why a client's thread sleeps. */
+static __always_inline void falls_asleep(struct thread *t, struct task_struct *task, u64 now)
+{
+	struct caller *c = &t->caller;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	s32 call = REG_NR(regs), arg = REG_SYS1(regs);
+	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms) */
+	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg &&
+	    now - c->ran < goes_on_ns) {
+		u64 ns = c->slept_to - c->slept_from;
+		c->waits.ns[FOR_TIMER] -= ns;
+		c->waits.ns[FOR_LOCK] += ns;
+		c->timer_ns -= ns;
+		if (!c->lock_since)
+			c->lock_since = c->slept_from;
+		c->between = 0;
+	} else if (c->why == FOR_TIMER) {
+		c->lock_since = c->wakers = 0;
+	}
+	c->why = reason_of(c, task);
+	c->dials = c->own = 0;
+	c->away = c->loop && c->why != FOR_EVENTS;
+	t->syscall = call;
+	t->arg = arg;
+	if (c->away)
+		note_file(t, task);
+}
+
+/* has_slept adds a sleep of a client's thread to its reason. It runs again from now on. */
+static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 now)
+{
+	struct caller *c = &t->caller;
+	u32 why = c->why;
+	if (why == FOR_TIMER && c->own)
+		c->why = why = FOR_LOCK;
+	c->waits.ns[why & REASON_MASK] += to - from;
+	if (why == FOR_TIMER)
+		c->timer_ns += to - from;
+	if (why == FOR_LOCK && (!c->lock_since || c->between || from - c->ran > min_away_ns))
+		c->lock_since = from;
+	c->between = why != FOR_LOCK;
+	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
+	if (why == FOR_EVENTS) {
+		c->awake = c->events;
+		c->events = to;
+	}
+	if (why != FOR_LOCK)
+		c->idle = to;
+	c->slept_from = from;
+	c->slept_to = to;
+	c->ran = now;
+}
+
+/* in_futex: a thread waits for a lock, or for another thread. */
+static __always_inline bool in_futex(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	return (int)REG_NR(regs) == NR_futex;
+}
+
+/* at_one_futex: a thread wakes those that sleep at a futex, and another one does. */
+static __always_inline bool at_one_futex(struct task_struct *waker, struct task_struct *sleeper)
+{
+	struct pt_regs *a = (struct pt_regs *)bpf_task_pt_regs(waker), *b = (struct pt_regs *)bpf_task_pt_regs(sleeper);
+	return (int)REG_NR(a) == NR_futex && REG_SYS1(a) == REG_SYS1(b);
+}
+
+/* awaits_events: a client's thread is in epoll, and waits for whatever comes first. */
+static __always_inline bool awaits_events(struct thread *t)
+{
+	return !t->server && t->state == ASLEEP && t->caller.loop && !t->caller.away;
+}
+
+/* A thread that calls may have another one send its request and read its reply (Netty's event loops): it wakes that
+ * one and sleeps until that one wakes it, mostly for little longer than the call takes. A worker that such a loop has
+ * something to do for sleeps, too; but it does not ask, or (V8's workers) sleeps whether there is a call or not. Where
+ * the loop is awake it cannot be seen who asks: then those do that do at other times. */
+static __always_inline bool calls_by_loop(struct caller *c, u64 slept, u64 call_ns)
+{
+	c->helped++;
+	if (slept <= SOON_CALLS * call_ns + min_offcpu_ns)
+		c->soon++;
+	return (c->asked > c->idle || SOMETIMES * c->asks >= c->helped) && 2 * c->soon >= c->helped;
+}
+
+/* called notes that the call of a thread is over. What it slept by itself since the one before, if the request was the
+ * same, was the pause of a poll. */
+static __always_inline void called(struct caller *c, u64 print, u32 op)
+{
+	if (print && print == c->print && c->timer_ns) {
+		c->waits.polls++;
+		c->waits.polls_ns += c->timer_ns;
+		c->waits.poll_op = op;
+	}
+	c->print = print;
+	c->timer_ns = 0;
+}
+
+/* operation makes room for the report of an operation, if it is slow and its call is not. */
+static __always_inline struct operation_event *operation(struct thread *t, u64 from, u64 to, u64 call_ns)
+{
+	if (to - from < slow_ns || call_ns >= slow_ns || !take_token(to, slow_burst / 2))
+		return NULL;
+	struct operation_event *e = reserve(struct operation_event);
+	if (!e)
+		return NULL;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_OPERATION;
+	e->tid = t->tid;
+	e->tgid = t->tgid;
+	e->from = from;
+	e->to = to;
+	return e;
+}
+
+/* helps: a loop that has read a reply ends the sleep of a thread of its process, which began at since. */
+static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
+{
+	if (!loop || !t)
+		return 0;
+	struct caller *c = &t->caller;
+	struct last_call *call = &loop->caller.last;
+	u64 since = t->since, from = call->from > since ? call->from : since;
+	u32 tgid = t->tgid;
+	if (since > call->from + (call->to - call->from) / 2)
+		return 0; /* it may have waited for an interpreter's lock */
+	if (t->state != ASLEEP || call->to <= since || !calls_by_loop(c, now - since, call->to - call->from) ||
+	    !bpf_map_lookup_elem(&threads_call, &tgid))
+		return 0;
+	c->why = FOR_LOOP;
+	if (call->to > from) { /* has_slept adds all to FOR_LOOP */
+		c->waits.ns[FOR_REDIS] += call->to - from;
+		c->waits.ns[FOR_LOOP] -= call->to - from;
+	}
+	called(c, call->print, call->op);
+	if (now - since <= call->to - call->from)
+		return 0;
+	add_operation(call->op, call->to - call->from, now - since);
+	struct operation_event *e = operation(t, since, now, call->to - call->from);
+	if (!e)
+		return 0;
+	e->loop_tid = loop->tid;
+	e->loop_awake = call->from >= loop->caller.events ? loop->caller.events : loop->caller.awake;
+	e->call = *call;
+	bpf_get_current_comm(e->loop_comm, 16);
+	submit(e);
+	return 0;
+}
+
+/* wakes notes that the current thread wakes another one of its process, which it may have a reply for. */
+static __always_inline void wakes(struct task_struct *task, struct thread *sleeper, u64 now)
+{
+	struct task_struct *by = bpf_get_current_task_btf();
+	u32 slot;
+	if (by->tgid != task->tgid)
+		return;
+	struct thread *t = watched(by, &slot);
+	if (t && t->server)
+		return;
+	if (sleeper && awaits_events(sleeper)) {
+		if (t) {
+			t->caller.asks++;
+			t->caller.asked = now;
+		}
+		return;
+	}
+	if (!in_futex(task))
+		return;
+	if (t)
+		t->wakes |= 1ull << (task->pid & 63);
+	if (!at_one_futex(by, task)) /* a timer ends a sleep whatever thread runs then */
+		return;
+	if (sleeper) {
+		sleeper->caller.own = 1;
+		sleeper->caller.wakers |= 1ull << (by->pid & 63);
+		sleeper->woken = now;
+	}
+	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.events)
+		return;
+	if (!sleeper) /* its sleeps are known from now on */
+		clocks_for(task, now, &slot, false);
+	else if (!sleeper->server)
+		helps(t, sleeper, now);
+}
+
+/* keep_waits adds the waits of a thread that ends to those of its process. */
+static __noinline int keep_waits(struct thread *t, u64 now)
+{
+	if (!t || t->server)
+		return 0;
+	u32 tgid = t->tgid;
+	struct process_waits *sum = bpf_map_lookup_elem(&ended_waits, &tgid);
+	if (!sum) {
+		bpf_map_update_elem(&ended_waits, &tgid, &no_waits, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&ended_waits, &tgid);
+	}
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->threads, 1);
+	__sync_fetch_and_add(&sum->ns, now - t->caller.began);
+	for (int i = 0; i < CLOCKS; i++)
+		__sync_fetch_and_add(&sum->clk.ns[i], t->clk.ns[i]);
+	for (int i = 0; i < REASONS; i++)
+		__sync_fetch_and_add(&sum->waits.ns[i], t->caller.waits.ns[i]);
+	__sync_fetch_and_add(&sum->waits.polls, t->caller.waits.polls);
+	__sync_fetch_and_add(&sum->waits.polls_ns, t->caller.waits.polls_ns);
+	if (t->caller.waits.polls)
+		sum->waits.poll_op = t->caller.waits.poll_op;
+	t->caller.began = 0;
+	return 0;
+}
+
+#endif
