@@ -108,5 +108,8 @@ func (a *latencies) baselineOfOp(c recording.Call) int64 {
 			fastest = all.Min()
 		}
 	}
+	if p, ok := findPath(a.paths, c.Node, "kept"); ok && side == recording.Client && p.DistanceNs > 0 {
+		fastest = min(fastest, p.DistanceNs)
+	}
 	return fastest
 }

@@ -63,12 +63,17 @@ func readUsual(rec *recording.Recording, inner map[string]bool) usual {
 	return usual{byProbePath(before), readTapHistograms(before, inner)}
 }
 
-// fastestNs is the fastest call of a path, at the time of the recording or before it.
+// fastestNs is what a path can do: the fastest call at the time of the recording or before it, or its distance, where
+// no call was as fast.
 func (u usual) fastestNs(p Path) int64 {
+	fastest := p.MinNs
 	if h := u.probe[probePath{p.Node, p.Conn}]; h != nil {
-		return min(p.MinNs, h.Min())
+		fastest = min(fastest, h.Min())
 	}
-	return p.MinNs
+	if p.DistanceNs > 0 {
+		fastest = min(fastest, p.DistanceNs)
+	}
+	return fastest
 }
 
 // tapHistograms are the latencies of all calls that the tap saw. Its recorded calls are slow ones, and say nothing of

@@ -6,6 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/stats"
 )
 
@@ -21,6 +22,9 @@ type Path struct {
 	Unsent int
 	// ConnectNs is the median time of a TCP connect on fresh connections: a round trip that needs no server process.
 	ConnectNs, ConnectMinNs int64
+	// DistanceNs is the least round trip of the path: of TCP connects, or by the kernel's count on the connections of
+	// this host's callers. 0 where it is not known, or something between answers connects in the server's place.
+	DistanceNs int64
 }
 
 // Latency sums up the calls of a load; without one the probe's calls on kept connections (of all its calls where there
@@ -63,7 +67,7 @@ func readLatencies(rec *recording.Recording, h *hops) *latencies {
 func (a *latencies) probePaths(rec *recording.Recording) []Path {
 	byPath := map[probePath][]int64{}
 	unsent := map[probePath]int{}
-	connects := map[string][]int64{}
+	connects, fastest := map[string][]int64{}, map[string]int64{} // by node
 	for _, c := range rec.Calls {
 		if c.Source != recording.SourceProbe || c.Error != "" {
 			continue
@@ -72,6 +76,8 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		byPath[k] = append(byPath[k], feltNs(rec, c))
 		if c.StartNs == c.EndNs {
 			unsent[k]++
+		} else if ns := c.EndNs - c.StartNs; c.Conn != connFresh && (fastest[c.Node] == 0 || ns < fastest[c.Node]) {
+			fastest[c.Node] = ns
 		}
 		for _, s := range rec.SegmentsOf(c.ID) {
 			if s.State == Dial && s.Culprit == "connect" {
@@ -89,10 +95,25 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
+			if p.Conn != connFresh && float64(p.ConnectNs) >= throughTCP*float64(fastest[k.node]) {
+				p.DistanceNs = leastRTT(rec, k.node, p.ConnectMinNs)
+			}
 		}
 		out = append(out, p)
 	}
 	return out
+}
+
+// throughTCP: a TCP connect takes this share of the fastest call, or more, where the server's own kernel answers it.
+// Bound: majority, of the call.
+const throughTCP = 0.5
+
+// leastRTT is the least round trip to a node of which connects took connectNs at least.
+func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {
+	if ns, ok := rec.Of(series.CallersLeastRTT, node).Min(); ok {
+		return min(int64(ns), connectNs)
+	}
+	return connectNs
 }
 
 // pathOf is the path of calls that took ns, at least one.

@@ -47,6 +47,7 @@ var edgeCauses = []Cause{
 	callsRefused,
 	clientPauseOrWriteBlock,
 	packetLossRTO,
+	bandwidthSaturated,
 	rttFloor,
 	proxyCPUBound,
 	lbHop,

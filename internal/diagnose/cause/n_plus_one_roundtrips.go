@@ -34,7 +34,7 @@ var nPlusOneRoundtrips = Cause{
 		"https://redis.io/docs/latest/develop/use/pipelining/",
 		"https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/#latency-induced-by-network-and-communication",
 	},
-	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow"},
+	After:   []string{"pool-exhausted-wait", "pool-test-on-borrow", "bandwidth-saturated"},
 	Explain: explainNPlusOne,
 }
 

@@ -44,7 +44,7 @@ var poolExhaustedWait = Cause{
 		"failover-window", "stale-topology-silent-master", "packet-loss-rto", "client-cfs-throttled",
 		"client-cpu-saturated", "client-eventloop-blocked", "client-gc-pause", "blocking-cmd-on-shared-conn",
 		"pool-test-on-borrow", "cmdinfo-once-lock", "pool-leak", "nagle-delayed-ack", "oversized-pipeline-or-multikey",
-		"receiver-stall", "fanout-slowest-shard", "hidden-retries-backoff",
+		"receiver-stall", "fanout-slowest-shard", "hidden-retries-backoff", "bandwidth-saturated",
 	},
 	Loses:   facts.LostWaiting,
 	Explain: explainPoolWait,

@@ -59,6 +59,9 @@ func explainFloor(n *facts.Node) *Finding {
 	if !ok || kept.Calls-kept.Unsent < floorCalls || kept.MinNs < n.NoticedNs() || kept.P50Ns > floorSteady*kept.MinNs {
 		return nil
 	}
+	if n.PathQueue().ConnectNs > 0 {
+		return nil // round trips were shorter once
+	}
 	workNs := n.ProbeWorkNs()
 	d, known := n.Demand()
 	blockedNs := n.StateNs(recording.KindBlocked) + n.StateNs(recording.KindThrottled) + n.StateNs(recording.KindFrozen)
@@ -145,7 +148,12 @@ func (f *Finding) whereFloor(n *facts.Node) {
 	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
 		f.Strength = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
-			"a TCP connect takes %s: it is the distance, no process takes part in it", format.Brief(fresh.ConnectMinNs))
+			"a TCP connect takes %s, too: no process takes part in it", format.Brief(fresh.ConnectMinNs))
+		if !n.KernelKnowsPath() {
+			f.Strength -= 0.1
+			f.doubt(recording.SourceHost, 0, "", "a queue on the path that was never empty looks the same: whether "+
+				"round trips were ever shorter is known to the kernels at its ends, to which slowpath had no access")
+		}
 	case ok && fresh.ConnectMinNs > 0:
 		f.Title = "Something on the path delays every call by the same time: a proxy, a tunnel or a service mesh"
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",

@@ -69,6 +69,15 @@ func (n *NetNS) Shell(ctx context.Context, script string) error {
 // of segmentation offload. A sender keeps no more than a few milliseconds of data in the queue
 // (tcp_limit_output_bytes), so that other connections hardly wait.
 func (n *NetNS) LimitReplies(ctx context.Context, rate string) error {
-	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s burst 128kb latency 100ms", n.Name, n.Device, rate)
+	return n.shape(ctx, rate, "burst 128kb latency 100ms")
+}
+
+// Shape limits what leaves the namespace to a rate of tc(8). What is more waits in a queue of so many bytes.
+func (n *NetNS) Shape(ctx context.Context, rate, queue string) error {
+	return n.shape(ctx, rate, "burst 64kb limit "+queue)
+}
+
+func (n *NetNS) shape(ctx context.Context, rate, options string) error {
+	line := fmt.Sprintf("tc -n %s qdisc add dev %s root tbf rate %s %s", n.Name, n.Device, rate, options)
 	return run(ctx, "", strings.Fields(line)...)
 }

@@ -83,6 +83,7 @@ var edgeScenarios = []Scenario{
 	callsRefusedFull,
 	callsRefusedNoSlots,
 	callsRefusedTwoDead,
+	bandwidthSaturated,
 	rttFloor,
 	proxyCPUBound,
 	lbHop,

@@ -45,8 +45,17 @@ var (
 	SockRwndLimitedMax    = node("sock.rwnd_limited_max_ns", Nanoseconds)
 	SockRTTMin            = node("sock.rtt_min_ns", Nanoseconds)
 	SockRTTMedian         = node("sock.rtt_median_ns", Nanoseconds)
-	SockSampled           = node("sock.sampled", Count)
-	SockTimeWait          = node("sock.time_wait", Count)
+	// What the server's connections had on their way to clients, more than two segments each: a receiver acknowledges
+	// those at once. SockSentSegments counts all segments with data, SockLeastRTT is the median of the least round
+	// trips (tcpi_min_rtt) of the connections that had some.
+	SockOnTheWay      = node("sock.on_the_way", Count) // segments
+	SockConnsOnTheWay = node("sock.conns_on_the_way", Count)
+	SockSentSegments  = node("sock.sent_segments", Count)
+	SockLeastRTT      = node("sock.least_rtt_ns", Nanoseconds)
+	// CallersLeastRTT is the least round trip of the connections of this host's callers (tcpi_min_rtt).
+	CallersLeastRTT = node("callers.least_rtt_ns", Nanoseconds)
+	SockSampled     = node("sock.sampled", Count)
+	SockTimeWait    = node("sock.time_wait", Count)
 )
 
 // Counters of /proc/net/snmp and netstat in the network namespace of a server.
@@ -65,6 +74,13 @@ var (
 	TCPTimeouts         = Net("TCPTimeouts")
 	TCPToZeroWindowAdv  = Net("TCPToZeroWindowAdv")
 )
+
+// QueueBacklogPrefix precedes the names of a network device and its queueing discipline, "eth0 tbf", in the name of
+// QueueBacklog.
+const QueueBacklogPrefix = "queue."
+
+// QueueBacklog is what waits to be sent in a queueing discipline.
+func QueueBacklog(of string) Name { return node(QueueBacklogPrefix+of+".backlog_bytes", Bytes) }
 
 // Net is such a counter, under the kernel's own name.
 func Net(name string) Name { return node("net."+name, Count) }

@@ -45,6 +45,7 @@ type callerWatch struct {
 	recorded map[int]bool            // processes whose runtime was recorded
 	inodes   map[uint64]netip.AddrPort
 	rounds   int
+	least    map[string]int64 // least round trip to each node, in nanoseconds
 }
 
 // WatchCallers records, until the context ends, who calls the servers from this host, and which of their connections
@@ -57,7 +58,10 @@ func WatchCallers(ctx context.Context, o CallersOptions) error {
 	if o.Every <= 0 {
 		o.Every = callersEvery
 	}
-	w := &callerWatch{CallersOptions: o, known: map[netip.AddrPort]bool{}, recorded: map[int]bool{}}
+	w := &callerWatch{
+		CallersOptions: o, known: map[netip.AddrPort]bool{}, recorded: map[int]bool{},
+		least: map[string]int64{},
+	}
 	defer w.close()
 	if err := w.open(); err != nil {
 		return err
@@ -120,9 +124,11 @@ func (w *callerWatch) round() {
 		for _, port := range w.ports() {
 			_ = table.Visit(SocketQuery{States: 1 << tcpEstablished, RemotePort: port, Info: true},
 				func(s *Socket) bool {
-					if _, ok := w.Nodes[unmapped(s.Remote)]; !ok || s.Inode == 0 {
+					node, ok := w.Nodes[unmapped(s.Remote)]
+					if !ok || s.Inode == 0 {
 						return true
 					}
+					w.leastRTT(node, s.MinRTTNs)
 					w.inodes[s.Inode] = unmapped(s.Remote)
 					if s.waitNs() >= int64(minRecordedWait) {
 						found = append(found, *s)
@@ -146,6 +152,19 @@ func (w *callerWatch) round() {
 			w.sample(local, series.ConnWaiting, 0)
 		}
 	}
+}
+
+// leastRTT records the least round trip to a node, as the kernel knows it of the last minutes
+// (net.ipv4.tcp_min_rtt_wlen): no process takes part in it, and a queue on the path only where it was never empty.
+func (w *callerWatch) leastRTT(node string, ns int64) {
+	if least, ok := w.least[node]; ns <= 0 || ok && least <= ns {
+		return
+	}
+	w.least[node] = ns
+	w.Sink.Sample(recording.Sample{
+		TimeNs: w.Clock.Now(), Source: series.CallersLeastRTT.Source, Subject: series.CallersLeastRTT.About(node),
+		Name: series.CallersLeastRTT.Name, Value: float64(ns),
+	})
 }
 
 func (w *callerWatch) ports() (out []int) {

@@ -81,8 +81,8 @@ func (w *watch) begin() {
 }
 
 func (w *watch) end() {
-	if w.table != nil {
-		w.table.Close()
+	for _, t := range w.tables {
+		t.Close()
 	}
 }
 

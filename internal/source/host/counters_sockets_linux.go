@@ -1,6 +1,8 @@
 package host
 
 import (
+	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 
@@ -31,6 +33,12 @@ func (w *watch) openSockets() {
 			"network namespace", "run as root or with CAP_SYS_ADMIN")
 	}
 	w.table = table
+	w.tables = []SocketTable{table}
+	if !w.Process.OwnNet {
+		if own, err := w.FS.Sockets(os.Getpid()); err == nil {
+			w.tables = append(w.tables, own)
+		}
+	}
 	w.netSysctls()
 }
 
@@ -75,7 +83,14 @@ type socketSums struct {
 	unanswered                              int64
 	recvQ, sendQ, unacked, notsent, limited int64 // largest
 	rtts                                    []int64
+
+	onTheWay, connsOnTheWay int64   // segments beyond maxDelayed, and the connections that have some
+	leastRTTs               []int64 // of these connections
 }
+
+// maxDelayed segments a receiver may have without an acknowledgement (RFC 1122, 4.2.3.2): with more than these on their
+// way it is the path that has them, or the receiver's kernel.
+const maxDelayed = 2
 
 func (a *socketSums) add(s *Socket) {
 	a.count++
@@ -93,6 +108,12 @@ func (a *socketSums) add(s *Socket) {
 	a.retrans += int64(s.TotalRetrans)
 	a.unacked, a.notsent = max(a.unacked, int64(s.Unacked)), max(a.notsent, int64(s.NotsentBytes))
 	a.limited = max(a.limited, s.RwndLimitedNs)
+	if s.Unacked > maxDelayed {
+		a.onTheWay, a.connsOnTheWay = a.onTheWay+int64(s.Unacked-maxDelayed), a.connsOnTheWay+1
+		if s.MinRTTNs > 0 {
+			a.leastRTTs = append(a.leastRTTs, s.MinRTTNs)
+		}
+	}
 	if s.RTTNs > 0 {
 		a.rtts = append(a.rtts, s.RTTNs)
 	}
@@ -107,9 +128,14 @@ func (w *watch) connections() {
 	sums := socketSums{rtts: w.rtts[:0]}
 	clear(w.peers)
 	w.unread = w.unread[:0]
+	sent := make(map[netip.AddrPort]uint32, len(w.sent))
 	err := w.table.Visit(SocketQuery{States: 1 << tcpEstablished, LocalPort: w.Port, Info: true}, func(s *Socket) bool {
 		sums.add(s)
 		w.peers[s.Remote] = s.Local
+		sent[s.Remote] = s.DataSegsOut
+		if before, ok := w.sent[s.Remote]; ok && s.DataSegsOut > before {
+			w.sentSum += int64(s.DataSegsOut - before)
+		}
 		if s.RecvQ > 0 && len(w.unread) < maxUnread {
 			w.unread = append(w.unread, s.Remote)
 		}
@@ -119,6 +145,7 @@ func (w *watch) connections() {
 	if err != nil {
 		return
 	}
+	w.sent = sent
 	if sums.count >= maxSockets {
 		w.sample(series.SockSampled, float64(sums.count))
 		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket "+
@@ -126,6 +153,7 @@ func (w *watch) connections() {
 	}
 	w.sampleSockets(&sums)
 	w.snapshotUnread()
+	w.queues()
 	w.timeWait()
 }
 
@@ -142,10 +170,34 @@ func (w *watch) sampleSockets(a *socketSums) {
 	w.sample(series.SockUnackedMax, float64(a.unacked))
 	w.sample(series.SockNotsentMax, float64(a.notsent))
 	w.sample(series.SockRwndLimitedMax, float64(a.limited))
+	w.sample(series.SockSentSegments, float64(w.sentSum))
+	w.sample(series.SockOnTheWay, float64(a.onTheWay))
+	w.sample(series.SockConnsOnTheWay, float64(a.connsOnTheWay))
+	if len(a.leastRTTs) > 0 {
+		slices.Sort(a.leastRTTs)
+		w.sample(series.SockLeastRTT, float64(stats.MedianUpper(a.leastRTTs)))
+	}
 	if len(a.rtts) > 0 {
 		slices.Sort(a.rtts)
 		w.sample(series.SockRTTMin, float64(a.rtts[0]))
 		w.sample(series.SockRTTMedian, float64(stats.MedianUpper(a.rtts)))
+	}
+}
+
+// queues samples what waits to be sent by the devices of the server's network namespace and of slowpath's own.
+func (w *watch) queues() {
+	for _, table := range w.tables {
+		w.reads.Add(1)
+		waiting := map[string]uint32{}
+		_ = table.Queues(func(q Queue) bool {
+			waiting[q.Device+" "+q.Kind] += q.Bytes
+			return len(waiting) < maxDevices
+		})
+		for name, bytes := range waiting {
+			if of := series.QueueBacklog(name); bytes > 0 || w.sampled(of) {
+				w.sample(of, float64(bytes))
+			}
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ type SocketTable interface {
 	Find(sockets []Ends, found func(*Socket)) error
 	// VisitUnix calls visit for each Unix stream socket with a path, until it returns false. It needs sock_diag.
 	VisitUnix(visit func(UnixSocket) bool) error
+	// Queues calls visit for the queueing disciplines of the namespace's devices, until it returns false. It needs
+	// rtnetlink.
+	Queues(visit func(Queue) bool) error
 	io.Closer
 }
 

@@ -25,6 +25,13 @@ type UnixSocket struct {
 	Listening bool
 }
 
+// Queue is what waits in a queueing discipline of a network device to be sent.
+type Queue struct {
+	Device string
+	Kind   string // "tbf", "fq_codel"
+	Bytes  uint32
+}
+
 // Ends are the addresses of a connection, as one of its two ends sees them.
 type Ends struct{ Local, Remote netip.AddrPort }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"sync"
 	"unsafe"
@@ -17,26 +18,42 @@ type diag struct {
 	seq uint32
 	req []byte
 	s   Socket
+
+	route   *diag            // rtnetlink of the same namespace; nil where it cannot be had
+	devices map[int32]string // names of the namespace's devices
 }
 
 // openDiag makes the socket in the network namespace of the process.
 func openDiag(held *Spaces, pid int) (SocketTable, error) {
-	fd, err := -1, error(nil)
+	fd, route, err := -1, -1, error(nil)
 	inErr := held.in(pid, func() {
 		fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+		if err == nil {
+			route, _ = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+		}
 	})
 	if err = errors.Join(inErr, err); err != nil {
 		return nil, fmt.Errorf("sock_diag in the network namespace of process %d: %w", pid, err)
 	}
+	d := &diag{fd: fd}
 	timeout := unix.Timeval{Sec: 2}
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
-	return &diag{fd: fd}, nil
+	if route >= 0 {
+		_ = unix.SetsockoptTimeval(route, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+		d.route = &diag{fd: route}
+	}
+	return d, nil
 }
 
 // diagBuffers are what dumps are read into, one after the other for many servers.
 var diagBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-func (d *diag) Close() error { return unix.Close(d.fd) }
+func (d *diag) Close() error {
+	if d.route != nil {
+		unix.Close(d.route.fd)
+	}
+	return unix.Close(d.fd)
+}
 
 // Visit dumps IPv4 and IPv6 at once. A dump walks the kernel's whole table, empty buckets too: 1 ms on a host with 24
 // GiB, which has 262 144.
@@ -191,7 +208,10 @@ func parseTCPInfo(b []byte, s *Socket) {
 	s.HasInfo = true
 	s.TotalRetrans, s.Unacked, s.NotsentBytes = k.Total_retrans, k.Unacked, k.Notsent_bytes
 	s.DataSegsOut, s.DataSegsIn, s.Backoff = k.Data_segs_out, k.Data_segs_in, k.Backoff
-	s.RTTNs, s.MinRTTNs, s.RTONs = usToNs(k.Rtt), usToNs(k.Min_rtt), usToNs(k.Rto)
+	s.RTTNs, s.RTONs = usToNs(k.Rtt), usToNs(k.Rto)
+	if k.Min_rtt != math.MaxUint32 { // that is "none yet": tcp_min_rtt starts at ~0U
+		s.MinRTTNs = usToNs(k.Min_rtt)
+	}
 	s.RwndLimitedNs = int64(k.Rwnd_limited) * 1000
 	s.SentAgoNs, s.ReceivedAgoNs, s.AckedAgoNs = msToNs(k.Last_data_sent), msToNs(k.Last_data_recv),
 		msToNs(k.Last_ack_recv)

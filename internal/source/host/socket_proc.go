@@ -47,6 +47,9 @@ func (p procSockets) Visit(want SocketQuery, visit func(*Socket) bool) error {
 // VisitUnix answers an error: /proc/PID/net/unix does not say who is connected to whom.
 func (p procSockets) VisitUnix(func(UnixSocket) bool) error { return errors.ErrUnsupported }
 
+// Queues needs rtnetlink.
+func (p procSockets) Queues(func(Queue) bool) error { return errors.ErrUnsupported }
+
 func (p procSockets) Find(sockets []Ends, found func(*Socket)) error {
 	wanted := map[Ends]bool{}
 	for _, e := range sockets {

@@ -73,6 +73,7 @@ type watch struct {
 	// What follows belongs to the goroutine that reads the counters.
 	neighbours, sockets, listen, clients, eachClient, smaps, fds, settings paced
 
+	tables    []SocketTable                     // of the server's network namespace and of slowpath's own
 	table     SocketTable                       // nil when the server has no port or its namespace is closed to us
 	callers   map[int]caller                    // neighbours by pid
 	peers     map[netip.AddrPort]netip.AddrPort // the server's connections: remote to local
@@ -81,7 +82,9 @@ type watch struct {
 	noUnix    bool                   // the server listens at no Unix socket
 	programs  map[int]hostfs.Program // what these run
 	rtts      []int64
-	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read
+	sent      map[netip.AddrPort]uint32 // segments that the connections had sent, by their remote ends
+	sentSum   int64                     // of segments with data, since the begin
+	unread    []netip.AddrPort          // other ends of connections with bytes that the server has not read
 	waiters   []recording.Unread
 	mainRunNs int64
 	stalled   bool   // the main thread has not run since the round before
@@ -115,6 +118,12 @@ func (w *watch) sampleOf(of series.Name, which string, value float64) {
 	w.Sink.Sample(recording.Sample{
 		TimeNs: w.Clock.Now(), Source: of.Source, Subject: subject, Name: of.Name, Value: value,
 	})
+}
+
+// sampled reports whether a series about the server was written before.
+func (w *watch) sampled(of series.Name) bool {
+	_, ok := w.last[of.About(w.Node)+"\x00"+of.Name]
+	return ok
 }
 
 // blind reports once what cannot be seen.

@@ -48,7 +48,10 @@ func (p *prober) keep(ctx context.Context) error {
 		if len(p.Steps) > 0 {
 			free = p.cycle(ctx, s, d, cc)
 		} else {
-			free = p.call(ctx, s, p.command(d.k), d.atNs, cc).freeNs
+			m := p.call(ctx, s, p.command(d.k), d.atNs, cc)
+			if free = m.freeNs; free > 0 {
+				sched.leaveRoom(free, m.EndNs-m.StartNs)
+			}
 		}
 		if ctx.Err() != nil && free == 0 {
 			p.unfinished(d, sched, d.atNs, own)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
+	"slowpath/internal/stats"
 	"slowpath/internal/wire/resp"
 	"slowpath/internal/wire/session"
 	"slowpath/internal/wire/target"
@@ -133,10 +135,35 @@ type slots struct {
 	k                int64
 	pace             *clock.Pace // one slot in so many is used
 	used             int64
+
+	askedNs int64   // width of the slots as it was asked for
+	trips   []int64 // the last calls, from their sends to their replies, in nanoseconds
 }
 
 func newSlots(startNs int64, perSecond float64, pace *clock.Pace) *slots {
-	return &slots{startNs: startNs, widthNs: int64(float64(time.Second) / perSecond), pace: pace}
+	width := int64(float64(time.Second) / perSecond)
+	return &slots{startNs: startNs, widthNs: width, askedNs: width, pace: pace}
+}
+
+// By the median of so many calls, at least and at most, it is known how long a round trip takes: single stalls change
+// nothing.
+const (
+	firstTrips = 3
+	lastTrips  = 9
+)
+
+// leaveRoom makes the slots twice as wide as a round trip, where they are narrower: the calls of a connection over a
+// long path would wait for one another, and for nothing else. The last call took tripNs.
+func (s *slots) leaveRoom(nowNs, tripNs int64) {
+	s.trips = append(s.trips, tripNs)
+	if len(s.trips) < firstTrips {
+		return
+	}
+	s.trips = s.trips[max(len(s.trips)-lastTrips, 0):]
+	width := max(s.askedNs, 2*stats.MedianUpper(slices.Sorted(slices.Values(s.trips))))
+	if 4*max(width, s.widthNs) > 5*min(width, s.widthNs) {
+		s.startNs, s.widthNs, s.k = nowNs, width, 0
+	}
 }
 
 func (s *slots) next() due {

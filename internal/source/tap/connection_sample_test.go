@@ -27,6 +27,24 @@ func TestOthersServed(t *testing.T) {
 	}
 }
 
+// TestNoReplyOnFollowed: a call waits for its reply at the end of a watch, unless its connection was left out: then its
+// reply may have come.
+func TestNoReplyOnFollowed(t *testing.T) {
+	for leftOut, want := range map[bool]int{false: 1, true: 0} {
+		rec := recording.New()
+		r := newRecorder(Options{Slow: 5 * time.Millisecond, Nodes: []Node{{PID: 50}}, Sink: rec},
+			func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{} })
+		addr := kernelAddr{Family: 2, Role: roleServer, Rport: 1000}
+		e := kernelConnSnapshot{Addr: addr, Tgid: 50, From: 1e9, Now: 8e9}
+		client, _ := endsOf(&e.Addr)
+		r.sample.conns[client] = &sampleConn{told: leftOut}
+		r.noReply(&e)
+		if len(rec.Calls) != want {
+			t.Errorf("left out %v: %d calls", leftOut, len(rec.Calls))
+		}
+	}
+}
+
 // TestConnSample: which connections are left out, and when they are followed again.
 func TestConnSample(t *testing.T) {
 	client := func(i int) clientEnd {

@@ -207,7 +207,7 @@ const mostPause = int64(5 * time.Millisecond)
 func (r *recorder) noReply(e *kernelConnSnapshot) {
 	client, server := endsOf(&e.Addr)
 	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
-	if !ok || !r.records(e.Addr.Role) || r.noReplies[client] {
+	if !ok || !r.records(e.Addr.Role) || r.noReplies[client] || r.sample.wasLeftOut(client) {
 		return
 	}
 	if r.filter != nil {
