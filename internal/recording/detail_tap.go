@@ -102,8 +102,9 @@ const AsleepIn = " asleep in "
 const NoAnswerFrom = "no connection to "
 
 // Sides of the tap's histograms besides Client and Server: calls at the clients' end whose threads waited longer than
-// the call took, and how long these waited.
+// the call took, and how long these waited: all of them, but for those that had a connection opened first.
 const (
 	AwaitedCalls = "awaited"
 	Operations   = "operation"
+	Dialled      = "dialled"
 )

@@ -74,11 +74,7 @@ func Build(rec *recording.Recording) *Ledger {
 		ThresholdNs: all.thresholdNs, Latency: all.summary(rec), Paths: all.paths,
 		Suspects: suspects, Slow: accounts(rec, all, p), exact: exact, hops: hops, served: all.tap.served,
 	}
-	for _, p := range all.paths {
-		if p.Conn == connFresh {
-			l.FreshThresholdNs = max(l.FreshThresholdNs, all.slowNs(recording.Call{Node: p.Node, Conn: p.Conn}))
-		}
-	}
+	l.FreshThresholdNs = all.freshNs()
 	l.Slow = hops.join(l.Slow, p.impliedCall)
 	l.Users, l.Probe = countCallers(rec, all, l.Slow)
 	l.Populations = populations(rec, all, l)
@@ -91,11 +87,11 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 	var out []Account
 	dup := newDuplicates(rec)
 	for _, c := range rec.Calls {
-		ns := feltNs(rec, c)
-		if ns < all.slowNs(c) || dup.ofClientView(c) {
+		ns, of := feltNs(rec, c), all.likeProbe(rec, c)
+		if ns < all.slowNs(of) || dup.ofClientView(c) {
 			continue
 		}
-		if baseline := all.baselineNs(c); ns > baseline {
+		if baseline := all.baselineNs(of); ns > baseline {
 			out = append(out, Account{
 				Call: c, BaselineNs: baseline, ExcessNs: ns - baseline, OwnDelayNs: c.EndNs - c.IntendedNs - ns,
 				Segments: p.partition(c, baseline),

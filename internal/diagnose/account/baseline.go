@@ -58,6 +58,30 @@ func (a *latencies) slowNs(c recording.Call) int64 {
 	return min(max(a.thresholdNs, autoTimes*a.usual.fastestNs(p)), int64(autoCeiling))
 }
 
+// freshNs is the time from which a call on a new connection is slow, of the node where that is longest; 0: not known.
+func (a *latencies) freshNs() (ns int64) {
+	for _, p := range a.paths {
+		if p.Conn == connFresh {
+			ns = max(ns, a.slowNs(recording.Call{Node: p.Node, Conn: p.Conn}))
+		}
+	}
+	return ns
+}
+
+// likeProbe is the call itself, or, where its connection was opened for it, a call of the probe on a new connection:
+// that has the same round trips, and its path is known.
+func (a *latencies) likeProbe(rec *recording.Recording, c recording.Call) recording.Call {
+	if c.Source != recording.SourceTap || c.IntendedNs == c.StartNs {
+		return c
+	}
+	_, known := findPath(a.paths, c.Node, connFresh)
+	dials := slices.ContainsFunc(rec.SegmentsOf(c.ID), func(s recording.Segment) bool { return s.State == Dial })
+	if !known || !dials {
+		return c
+	}
+	return recording.Call{Source: recording.SourceProbe, Node: c.Node, Conn: connFresh}
+}
+
 // feltNs is a call's time as a caller that always gets a CPU would have felt it: from when it was due to the reply in
 // hand, less what the probe's own process waited for a CPU of this host. That is the observer's fault and not the
 // server's (docs/decisions/0006-observers-own-delay.md).

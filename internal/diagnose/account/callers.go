@@ -102,14 +102,15 @@ func countUsers(all *latencies, load, own, ownSlow int) Callers {
 		return Callers{}
 	}
 	u := Callers{
-		Calls: int(h.TotalCount()), Slow: countFrom(h, all.thresholdNs),
+		Calls: int(h.TotalCount()), Slow: all.countSlow(h),
 		TotalNs: int64(h.Mean() * float64(h.TotalCount())), P50Ns: h.ValueAtQuantile(50), FromClient: !ofServer,
 	}
 	if ofServer {
+		u.Slow = countFrom(h, all.thresholdNs)
 		received := u.Calls
 		u.Calls, u.Slow = received-own, max(u.Slow-ownSlow, 0)
 		if c := all.tap.atClients(u.Calls); c != nil {
-			u.Slow = max(u.Slow, countFrom(c, all.thresholdNs)) // slow is what they feel
+			u.Slow = max(u.Slow, all.countSlow(c)) // slow is what they feel
 		}
 		if load > 0 {
 			u.TotalNs = int64(float64(u.TotalNs) * float64(u.Calls) / float64(received))

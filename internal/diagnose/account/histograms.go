@@ -82,8 +82,10 @@ type tapHistograms struct {
 	byOp map[opKey]*hdrhistogram.Histogram
 	// of users, by the end of the connections; at the clients' end as long as their threads waited for them
 	bySide map[string]*hdrhistogram.Histogram
-	wire   *hdrhistogram.Histogram            // the same calls from their requests on; nil: no thread waited longer
-	served map[string]*hdrhistogram.Histogram // at the servers' ends, by node
+	wire   *hdrhistogram.Histogram // the same calls from their requests on; nil: no thread waited longer
+	// those of them that had a connection opened first
+	dialled *hdrhistogram.Histogram
+	served  map[string]*hdrhistogram.Histogram // at the servers' ends, by node
 }
 
 // opKey is a command at a node, seen from one end of its connections: recording.Client or recording.Server.
@@ -111,9 +113,16 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}
-	if operations := t.bySide[recording.Operations]; operations != nil && t.bySide[recording.Client] != nil {
+	t.dialled = t.bySide[recording.Dialled]
+	if awaited := t.bySide[recording.AwaitedCalls]; awaited != nil && t.bySide[recording.Client] != nil {
 		t.wire = t.bySide[recording.Client]
-		t.bySide[recording.Client] = merge(without(t.wire, t.bySide[recording.AwaitedCalls]), operations)
+		felt := without(t.wire, awaited)
+		for _, h := range []*hdrhistogram.Histogram{t.bySide[recording.Operations], t.dialled} {
+			if h != nil {
+				felt = merge(felt, h)
+			}
+		}
+		t.bySide[recording.Client] = felt
 	}
 	return t
 }
@@ -183,6 +192,16 @@ func (t tapHistograms) users(own int64) (h *hdrhistogram.Histogram, ofServer boo
 		return c, false
 	}
 	return nil, false
+}
+
+// countSlow is how many of the calls at the clients' end were slow. One that had its connection opened first takes the
+// round trips of a handshake more.
+func (a *latencies) countSlow(atClients *hdrhistogram.Histogram) int {
+	slow := countFrom(atClients, a.thresholdNs)
+	if fresh := a.freshNs(); a.tap.dialled != nil && fresh > 0 {
+		slow += countFrom(a.tap.dialled, fresh) - countFrom(a.tap.dialled, a.thresholdNs)
+	}
+	return slow
 }
 
 // countFrom is how many calls of a histogram took at least that long.

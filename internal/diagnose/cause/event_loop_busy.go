@@ -41,7 +41,7 @@ var eventLoopBusy = Cause{
 	Changes: []string{"activedefrag", "active-defrag-*", "notify-keyspace-events", "tracking-*", "activerehashing"},
 	After: []string{
 		"short-lived-connections", "reconnect-herd", "aof-everysec-stall", "aof-fsync-always", "fork-latency",
-		"introspection-load",
+		"introspection-load", "server-restarted", "replica-loading-or-readonly-routing",
 	},
 	Explain: explainLoopBusy,
 }
@@ -62,6 +62,9 @@ func explainLoopBusy(n *facts.Node) *Finding {
 	f.Title = "The event loop was busy in " + format.Name(part.Function)
 	if part.What != "" {
 		f.Title += ": " + part.What
+	}
+	if part.ID != stacks.RDBLoad {
+		f.IndependentOf = []string{"server-restarted", "replica-loading-or-readonly-routing"}
 	}
 	f.supportLoop(n, part)
 	f.supportFanOut(n, part.ID)

@@ -63,7 +63,7 @@ func signOf(op, prefix string) int64 {
 		return 1
 	case prefix != recording.Client+" ":
 		return 0
-	case side == recording.Operations:
+	case side == recording.Operations, side == recording.Dialled:
 		return 1
 	case side == recording.AwaitedCalls:
 		return -1

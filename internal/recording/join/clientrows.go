@@ -48,7 +48,9 @@ func (g clientRows) nodeName(name string) string {
 }
 
 // ofClients are the ends of histograms that only the clients' host has.
-var ofClients = map[string]bool{recording.Client: true, recording.AwaitedCalls: true, recording.Operations: true}
+var ofClients = map[string]bool{
+	recording.Client: true, recording.AwaitedCalls: true, recording.Operations: true, recording.Dialled: true,
+}
 
 // addEvidence adds what the tap saw of the clients' end other than calls. It returns how many processes were
 // left out because the server's host has other processes with the same number.

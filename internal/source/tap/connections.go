@@ -42,7 +42,7 @@ func (r *recorder) conn(e *kernelConnEvent) {
 		kind = recording.KindOpen
 		r.sample.opened(client)
 		if e.Role == roleClient {
-			r.dialledAfter(e, client)
+			r.dialledBy(e, client)
 		}
 		r.opened(e, client, n, d)
 	case evClose:
@@ -56,6 +56,7 @@ func (r *recorder) conn(e *kernelConnEvent) {
 		r.sample.closed(client, e.Role)
 		r.closed(e, client, &d)
 		if e.Role == roleClient {
+			delete(r.dialled, client)
 			defer delete(r.localClients, client)
 		}
 	case evStatus:

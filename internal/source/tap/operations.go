@@ -14,6 +14,15 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
+// selects reports whether the process filter, if there is one, selects the process of a client.
+func (r *recorder) selects(client clientEnd) bool {
+	if r.filter == nil {
+		return true
+	}
+	is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now())
+	return is
+}
+
 // elsewhere records that an event loop of a client slept in a system call on something else than its events.
 func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	if !r.records(roleClient) {
@@ -44,13 +53,8 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 func (r *recorder) operation(e *kernelOperationEvent) {
 	client, server := endsOf(&e.Call.Addr)
 	n, ok := r.nodeOf(&e.Call.Addr, server, e.Tgid)
-	if !ok || !r.records(roleClient) || e.Call.Addr.Observer != notObserver {
+	if !ok || !r.records(roleClient) || e.Call.Addr.Observer != notObserver || !r.selects(client) {
 		return
-	}
-	if r.filter != nil {
-		if is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now()); !is {
-			return
-		}
 	}
 	c := recording.Call{
 		Source: recording.SourceTap, Conn: client.String(), Op: r.opOf(uint16(e.Call.Op)).name,
@@ -122,80 +126,92 @@ func (r *recorder) dialFailed(pid, tid uint32, from, to int64, address string) {
 	f.to, f.addresses, f.spans = to, append(f.addresses, address), append(f.spans, span{from, to})
 }
 
-// dialledAfter notes that a connection came after dials that failed: its first call was wanted before those. A
+// dialled is how a connection of a client came: its dial, and those before it that failed.
+type dialled struct {
+	from, opened int64
+	failed       *failedDials // nil: there were none
+}
+
+// dialledBy notes the dial of a connection, with those before it that failed: its first call was wanted before them. A
 // goroutine may go on in another thread, but does so at once.
-func (r *recorder) dialledAfter(e *kernelConnEvent, client clientEnd) {
-	dialled := r.time(e.Dialled)
+func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 	if e.Dialled == 0 {
 		return
 	}
+	d := &dialled{from: r.time(e.Dialled), opened: r.time(e.Now)}
 	tid := e.Tid
 	if r.failedDials[tid] == nil {
 		for of, f := range r.failedDials {
-			if f.pid == e.Tgid && dialled >= f.to && dialled-f.to <= atOnce {
+			if f.pid == e.Tgid && d.from >= f.to && d.from-f.to <= atOnce {
 				tid = of
 			}
 		}
 	}
 	if f := r.failedDials[tid]; f != nil {
 		delete(r.failedDials, tid)
-		if dialled >= f.to && dialled-f.to <= nextDial {
-			put(r, r.dialledLate, client, f)
+		if d.from >= f.to && d.from-f.to <= nextDial {
+			d.from, d.failed = f.from, f
 		}
 	}
+	put(r, r.dialled, client, d)
 }
 
-// wantedBefore records the first call of a connection that came after dials that failed, from the first of these on.
+// wantedBefore counts the first call of a connection from its dial on, and records it where that makes it slow. ready is
+// when the connection was. A connection that is not used at once was opened for later.
 func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
-	f := r.dialledLate[h.client]
-	delete(r.dialledLate, h.client)
-	if f == nil || c.StartNs-ready > mostPause || c.EndNs-f.from < int64(r.Slow) ||
-		c.EndNs-c.StartNs >= int64(r.Slow) { // it is recorded for itself
+	d := r.dialled[h.client]
+	delete(r.dialled, h.client)
+	if d == nil || c.StartNs-ready > mostPause || recording.MayBlock(c.Op) || !r.selects(h.client) {
 		return
 	}
-	segs := add(nil, recording.App, recording.Dial, f.from, ready)
-	for i, s := range f.spans {
-		segs, _ = lay(segs, recording.Segment{
-			Actor: recording.App, State: recording.Dial, FromNs: s.from, ToNs: s.to,
-			Culprit: recording.NoAnswerFrom + f.addresses[i],
-		}, recording.Dial, 1<<62)
+	side := recording.Dialled
+	if d.failed != nil {
+		side = recording.Operations
 	}
-	segs = add(segs, recording.App, recording.Handshake, ready, c.StartNs)
-	r.countOperation(c, f.from)
-	c.IntendedNs, c.Client = f.from, r.clients[h.client].String()
+	r.countOperation(side, c, d.from)
+	if c.EndNs-d.from < int64(r.Slow) || c.EndNs-c.StartNs >= int64(r.Slow) { // it is recorded for itself
+		return
+	}
+	segs := add(nil, recording.App, recording.Dial, d.from, d.opened)
+	if d.failed != nil {
+		for i, s := range d.failed.spans {
+			segs, _ = lay(segs, recording.Segment{
+				Actor: recording.App, State: recording.Dial, FromNs: s.from, ToNs: s.to,
+				Culprit: recording.NoAnswerFrom + d.failed.addresses[i],
+			}, recording.Dial, 1<<62)
+		}
+	}
+	encrypted := min(d.opened+h.tlsNs, c.StartNs)
+	segs = add(segs, recording.App, recording.TLS, d.opened, encrypted)
+	segs = add(segs, recording.App, recording.Handshake, encrypted, c.StartNs)
+	c.IntendedNs, c.Client = d.from, r.clients[h.client].String()
 	r.pass(c, merged(add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs)))
 }
 
-// waitedCall is a call that was wanted before it was made. Times in nanoseconds.
-type waitedCall struct {
-	node, op    string
-	callNs, all int64
-}
-
-// maxWaitedCalls of a second are counted.
-const maxWaitedCalls = 10_000
+// waitedCalls are the calls of a command that were wanted before they were made.
+type waitedCalls struct{ node, side, op string }
 
 // countOperation has a call counted for the time that its thread waited for it, from when it was wanted.
-func (r *recorder) countOperation(c recording.Call, wanted int64) {
-	if len(r.waitedCalls) < maxWaitedCalls {
-		r.waitedCalls = append(r.waitedCalls, waitedCall{c.Node, c.Op, c.EndNs - c.StartNs, c.EndNs - wanted})
+func (r *recorder) countOperation(side string, c recording.Call, wanted int64) {
+	for side, ns := range map[string]int64{recording.AwaitedCalls: c.EndNs - c.StartNs, side: c.EndNs - wanted} {
+		k := waitedCalls{c.Node, side, c.Op}
+		if r.waited[k] == nil {
+			put(r, r.waited, k, &recording.LatencyCounts{})
+		}
+		r.waited[k].Add(bucketNs(bucketOf(ns)), 1)
 	}
 }
 
 // writeWaitedCalls records them, after the histograms that have the calls.
 func (r *recorder) writeWaitedCalls(now int64) {
-	for _, w := range r.waitedCalls {
-		for side, ns := range map[string]int64{recording.AwaitedCalls: w.callNs, recording.Operations: w.all} {
-			var h recording.LatencyCounts
-			h.Add(bucketNs(bucketOf(ns)), 1)
-			if encoded, err := h.Encode(); err == nil {
-				r.Sink.Histogram(recording.Histogram{
-					Second: now / 1e9, Source: recording.SourceTap, Node: w.node, Op: side + " " + w.op, HDR: encoded,
-				})
-			}
+	for k, h := range r.waited {
+		if encoded, err := h.Encode(); err == nil {
+			r.Sink.Histogram(recording.Histogram{
+				Second: now / 1e9, Source: recording.SourceTap, Node: k.node, Op: k.side + " " + k.op, HDR: encoded,
+			})
 		}
 	}
-	r.waitedCalls = r.waitedCalls[:0]
+	clear(r.waited)
 }
 
 // mostPause from the handshake of a new connection to the call that it was made for.
@@ -207,13 +223,8 @@ const mostPause = int64(5 * time.Millisecond)
 func (r *recorder) noReply(e *kernelConnSnapshot) {
 	client, server := endsOf(&e.Addr)
 	n, ok := r.nodeOf(&e.Addr, server, e.Tgid)
-	if !ok || !r.records(e.Addr.Role) || r.noReplies[client] || r.sample.wasLeftOut(client) {
+	if !ok || !r.records(e.Addr.Role) || r.noReplies[client] || r.sample.wasLeftOut(client) || !r.selects(client) {
 		return
-	}
-	if r.filter != nil {
-		if is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now()); !is {
-			return
-		}
 	}
 	put(r, r.noReplies, client, true)
 	r.pass(recording.Call{

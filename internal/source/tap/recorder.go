@@ -51,12 +51,12 @@ type recorder struct {
 	retention
 	remoteCallers
 
-	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
-	waitedCalls []waitedCall               // that are not counted yet
-	noReplies   map[clientEnd]bool         // with a call that waits for its reply at the end
-	failedDials map[uint32]*failedDials    // by thread
-	dialledLate map[clientEnd]*failedDials // dials before that of a connection
+	waited      map[waitedCalls]*recording.LatencyCounts // that are not recorded yet
+	noReplies   map[clientEnd]bool                       // with a call that waits for its reply at the end
+	failedDials map[uint32]*failedDials                  // by thread
+	dialled     map[clientEnd]*dialled                   // of connections that made no call yet
 
+	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
 	onCaller       func(pid uint32)                        // a process calls that was not known
 	onUnread       func(pid uint32)                        // a client process leaves replies unread for long
 	onTLS          func(a *kernelAddr, pid uint32, n Node) // a process speaks TLS with a node, or as one
@@ -89,7 +89,8 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		observers:   map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
 		noReplies:   map[clientEnd]bool{},
-		failedDials: map[uint32]*failedDials{}, dialledLate: map[clientEnd]*failedDials{},
+		failedDials: map[uint32]*failedDials{}, dialled: map[clientEnd]*dialled{},
+		waited:      map[waitedCalls]*recording.LatencyCounts{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
 		remoteCallers: remoteCallers{map[uint64]uint64{}, map[remoteHost]int64{}, map[remoteHost]bool{}},

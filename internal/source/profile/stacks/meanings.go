@@ -69,6 +69,7 @@ const (
 	KeyspaceEvents = "keyspace-events"
 	Defrag         = "defrag"
 	Published      = "publish"
+	RDBLoad        = "rdb-load"
 	Written        = "write"
 	Expire         = "expire"
 	Evict          = "evict"
