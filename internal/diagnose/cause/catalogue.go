@@ -30,6 +30,7 @@ var loopCauses = []Cause{
 	forkLatency,
 	aofEverysecStall,
 	aofFsyncAlways,
+	waitOrMinReplicas,
 	eventLoopBlocked,
 	eventLoopBusy,
 }

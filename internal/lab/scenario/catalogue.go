@@ -74,6 +74,7 @@ var edgeScenarios = []Scenario{
 	clientPause,
 	clientPauseWrite,
 	writeBlockNoReplicas,
+	waitOrMinReplicas,
 	manyClientsOverhead,
 	maxClients,
 	serverUnavailable,
@@ -196,5 +197,6 @@ var healthyLoads = []Scenario{
 	healthyCluster,
 	healthyCodis,
 	healthyBlockingConsumers,
+	healthyWait,
 	healthyTLSPool,
 }

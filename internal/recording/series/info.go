@@ -1,6 +1,9 @@
 package series
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Fields of INFO and CLUSTER INFO, under the server's own names, by section.
 var (
@@ -92,6 +95,15 @@ func CommandRejected(command string) Name {
 
 // CommandFailed is how many failed while they were executed.
 func CommandFailed(command string) Name { return info(CommandPrefix+command+".failed_calls", Count) }
+
+// ReplicaLag is how long ago a master had the last acknowledgement of its k-th replica (slave0, slave1, …).
+func ReplicaLag(k int) Name { return info("slave"+strconv.Itoa(k)+".lag", Seconds) }
+
+// ReplicaOffset is up to where that replica has acknowledged what the master wrote.
+func ReplicaOffset(k int) Name { return info("slave"+strconv.Itoa(k)+".offset", Bytes) }
+
+// ReplicaPort is the port of that replica.
+func ReplicaPort(k int) Name { return info("slave"+strconv.Itoa(k)+".port", Count) }
 
 // InCommandstats is how commandstats names a command: "cluster|nodes" for "CLUSTER NODES".
 func InCommandstats(command string) string {
