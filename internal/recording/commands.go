@@ -6,7 +6,8 @@ import (
 )
 
 // blockingCommands wait for others by design: their wait is neither slow nor usual, but of those that AwaitsAcks names
-// slow. XREAD and XREADGROUP wait with the option BLOCK only. The tap tells those apart, and sees no calls in the messages of subscribers.
+// slow. XREAD and XREADGROUP wait with the option BLOCK only. The tap tells those apart, and
+// sees no calls in the messages of subscribers.
 var blockingCommands = strings.Fields(
 	"BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF")
 

@@ -48,6 +48,8 @@ var (
 	TotalNetInputBytes         = info("total_net_input_bytes", Bytes)
 	TotalNetOutputBytes        = info("total_net_output_bytes", Bytes)
 	ExpiredKeys                = info("expired_keys", Count)
+	ExpiredSubkeys             = info("expired_subkeys", Count) // fields of hashes (Redis 7.4)
+	ExpiredFields              = info("expired_fields", Count)  // the same (Valkey 9)
 	ExpiredStalePerc           = info("expired_stale_perc", Percent)
 	ExpiredTimeCapReachedCount = info("expired_time_cap_reached_count", Count)
 	ExpireCycleCPU             = info("expire_cycle_cpu_milliseconds", Milliseconds)
@@ -75,6 +77,9 @@ var (
 	ClusterSlotsPfail    = info("cluster_slots_pfail", Count)
 	ClusterSlotsFail     = info("cluster_slots_fail", Count)
 )
+
+// Expired are the counters of what expires: keys, and fields of hashes. A server has one of the last two at most.
+func Expired() []Name { return []Name{ExpiredKeys, ExpiredSubkeys, ExpiredFields} }
 
 // What precedes the command and the code of an error in names of commandstats and errorstats.
 const (
