@@ -43,6 +43,7 @@ var edgeCauses = []Cause{
 	acceptBacklogOverflow,
 	shortLivedConnections,
 	maxClients,
+	outputBufferKill,
 	serverUnavailable,
 	serverRestarted,
 	callsRefused,

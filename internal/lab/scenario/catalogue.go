@@ -77,6 +77,7 @@ var edgeScenarios = []Scenario{
 	waitOrMinReplicas,
 	manyClientsOverhead,
 	maxClients,
+	outputBufferKill,
 	serverUnavailable,
 	serverRestarted,
 	serverRestartedLoading,
