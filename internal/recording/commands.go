@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// blockingCommands wait for others by design: their wait is neither slow nor usual. XREAD and XREADGROUP wait with the
-// option BLOCK only. The tap tells those apart, and sees no calls in the messages of subscribers.
+// blockingCommands wait for others by design: their wait is neither slow nor usual, but of those that AwaitsAcks names
+// slow. XREAD and XREADGROUP wait with the option BLOCK only. The tap tells those apart, and
+// sees no calls in the messages of subscribers.
 var blockingCommands = strings.Fields(
 	"BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF")
 
@@ -18,6 +19,10 @@ func MayBlock(op string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(op), " ")
 	return slices.Contains(blockingCommands, name)
 }
+
+// AwaitsAcks reports whether a blocking command, in upper case, waits until replicas or the disk confirm what was
+// written. Its caller waits for a result, not for work to come: it is slow where that takes long.
+func AwaitsAcks(op string) bool { return op == "WAIT" || op == "WAITAOF" }
 
 // adminCommands change the server, its cluster or its other clients, and not only data. Names and subcommands are
 // compared by their first eight letters: the tap keeps no more.

@@ -10,6 +10,8 @@ package recording
 //   - server blocked: the thread sleeps in a system call or page fault that cannot be interrupted
 //   - server withheld: the main thread sleeps after it has read the call, and sends nothing: it keeps the call waiting
 //     (CLIENT PAUSE, blocked writes, a blocking command before it on the connection)
+//   - server ack-wait: WAIT or WAITAOF waits for replicas or the disk to confirm what was written, while the event loop
+//     serves others
 //   - server send: the main thread sleeps while the reply, or one before it on the connection, is sent in pieces as the
 //     receiver takes it
 //   - proxy forward: a proxy on this host has read the call and sleeps, waiting for its server
@@ -38,6 +40,7 @@ const (
 	Blocked     = "blocked"
 	Exec        = "exec"
 	Withheld    = "withheld"
+	AckWait     = "ack-wait"
 	Forward     = "forward"
 	Send        = "send"
 	Receive     = "receive"

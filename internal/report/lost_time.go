@@ -41,6 +41,7 @@ func lostPart(ns, of int64) float64 { return layout.Fraction(float64(ns) / float
 var elsewhereNames = map[facts.LossKind]string{
 	facts.LostInCalls: "calls not slow", facts.LostOpening: "opening connections",
 	facts.LostWaiting: "waiting to send", facts.LostSilent: "no reply",
+	facts.LostAcks: "waiting for acks",
 }
 
 const lostTitle = "Which finding explains which part of the lost time"

@@ -45,12 +45,14 @@ var meaningOf = map[string]string{
 	"server blocked":        "asleep in the kernel: disk, memory, fork or log",
 	"server exec":           "running the command itself",
 	"server withheld":       "it had read the call, and slept",
+	"server waits for acks": "WAIT: replicas or the disk have yet to confirm writes",
 	"server send":           "replies go out as fast as they are taken",
 	"server unexplained":    "it had the request; why it did not answer was not seen",
 	"calls not slow":        "longer than they need: queues, distance, one after the other",
 	"opening connections":   "DNS, dial, TLS, handshake, PING",
 	"waiting to send":       "waiting in the client for a connection or a retry",
 	"no reply":              "waiting for a reply that never came",
+	"waiting for acks":      "WAIT: replicas or the disk have yet to confirm writes",
 	unexplained:             "no source saw what happened here",
 }
 
@@ -77,6 +79,7 @@ func stateName(actor, state string) string {
 // plainState are states whose names say little to who does not know them, in words.
 var plainState = map[string]string{
 	"run-queue": "waits for CPU", "off-cpu": "asleep", "loop-wait": "waits for loop",
+	"ack-wait": "waits for acks",
 }
 
 // actorPaint is the colour of an actor in a bar.

@@ -94,7 +94,7 @@ var (
 		recording.PoolWait, recording.LoopWait, recording.Dial, recording.TLS, recording.Handshake, recording.RunQueue,
 		recording.Out, recording.Back, recording.Way,
 		recording.Retransmit, recording.Throttled, recording.Frozen, recording.Busy, recording.Blocked, recording.Exec,
-		recording.Withheld, recording.Forward, recording.Send, recording.Receive,
+		recording.Withheld, recording.AckWait, recording.Forward, recording.Send, recording.Receive,
 		recording.OffCPU, recording.Unexplained,
 	}
 )

@@ -113,6 +113,14 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}
+	for _, c := range rec.Calls { // of commands that block, the kernel counts none
+		if c.Source == recording.SourceTap && recording.AwaitsAcks(c.Op) && !inner[c.Node] {
+			t.count(recording.Server, c)
+			if c.Client != "" {
+				t.count(recording.Client, c)
+			}
+		}
+	}
 	t.dialled = t.bySide[recording.Dialled]
 	if awaited := t.bySide[recording.AwaitedCalls]; awaited != nil && t.bySide[recording.Client] != nil {
 		t.wire = t.bySide[recording.Client]
@@ -125,6 +133,13 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 		t.bySide[recording.Client] = felt
 	}
 	return t
+}
+
+// count adds a call to those of one end, where calls were seen there.
+func (t tapHistograms) count(side string, c recording.Call) {
+	if h := t.bySide[side]; h != nil {
+		_ = h.RecordValue(min(c.EndNs-c.IntendedNs, h.HighestTrackableValue())) // within its bounds
+	}
 }
 
 // without is a histogram without as many calls as another one has: those of the same time, else of the next longer

@@ -72,6 +72,7 @@ func (p *painter) putSeen(t *timeline, c recording.Call) {
 		t.put(s, open)
 	}
 	t.overlay(p.exact[c.Node], exactly)
+	t.overlay(p.exact[c.Node], p.beforeAcks)
 	if c.Source == recording.SourceProbe || c.Source == recording.SourceLoad {
 		p.putServerView(t, c)
 	}
@@ -105,6 +106,12 @@ func exactly(present, exact Segment) (Segment, bool) {
 		return present, true
 	}
 	return present, false
+}
+
+// beforeAcks is the rule for the wait for acknowledgements: the main thread reads them, so that work of it that is as
+// long as a slow call holds them up.
+func (p *painter) beforeAcks(present, exact Segment) (Segment, bool) {
+	return exact, present.State == AckWait && exact.State == Busy && exact.Ns() >= p.latencies.thresholdNs
 }
 
 // whereOpen is the rule for evidence that only fills open time.

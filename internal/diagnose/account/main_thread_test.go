@@ -242,3 +242,25 @@ func TestHandshakesAreNoCalls(t *testing.T) {
 		t.Errorf("%d calls of users, want 2", h.TotalCount())
 	}
 }
+
+// TestAcknowledgements: WAIT waits for replicas while the event loop serves others; what holds the event loop for as
+// long as a slow call takes is why it could not read their acknowledgements.
+func TestAcknowledgements(t *testing.T) {
+	r := tap{base()}
+	r.SetMeta(recording.MetaEnd, "1000000000")
+	r.latencies("server GET", ms(0.1), 900)
+	waits := recording.Segment{Actor: Server, State: AckWait, FromNs: ms(100), ToNs: ms(200)}
+	r.call(caller, Server, "WAIT", waits.FromNs, waits.ToNs, waits)
+	r.work(ms(110), ms(113), recording.ActivityDetail{Op: "GET", Calls: 1, Client: "10.0.0.8:1"})
+	r.work(ms(120), ms(160), recording.ActivityDetail{Op: "KEYS", Calls: 1, Client: "10.0.0.8:1"})
+	l, a := only(t, r.Recording)
+	if got := a.In(Server, AckWait); got != ms(60) {
+		t.Errorf("%d ns in ack-wait, want 60 ms: %+v", got, a.Segments)
+	}
+	if got := a.In(Server, Busy); got != ms(40) {
+		t.Errorf("%d ns busy, want 40 ms: %+v", got, a.Segments)
+	}
+	if users := l.Users; users.Calls != 901 || users.Slow != 1 {
+		t.Errorf("%d of %d calls slow, want 1 of 901: the kernel counts none that blocks", users.Slow, users.Calls)
+	}
+}

@@ -24,6 +24,7 @@ const (
 	Blocked     = recording.Blocked
 	Exec        = recording.Exec
 	Withheld    = recording.Withheld
+	AckWait     = recording.AckWait
 	Send        = recording.Send
 	Receive     = recording.Receive
 	OffCPU      = recording.OffCPU

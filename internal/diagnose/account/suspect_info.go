@@ -24,11 +24,14 @@ type jobs struct {
 
 func (j jobs) of(s series.Name) recording.Series { return j.rec.Of(s, j.node) }
 
-// rose is by how much a counter rose within a step of another.
-func (j jobs) rose(s series.Name, st recording.Step) float64 {
-	before, _ := j.of(s).At(st.FromNs)
-	after, _ := j.of(s).At(st.ToNs)
-	return after - before
+// rose is by how much counters together rose within a step of another.
+func (j jobs) rose(st recording.Step, of ...series.Name) (all float64) {
+	for _, s := range of {
+		before, _ := j.of(s).At(st.FromNs)
+		after, _ := j.of(s).At(st.ToNs)
+		all += after - before
+	}
+	return all
 }
 
 func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, text string) Suspect {
@@ -38,8 +41,8 @@ func (j jobs) suspect(kind string, st recording.Step, ns float64, count int, tex
 	}
 }
 
-// bigFreeNs is the time per expired key above which it was not the number of keys that took the time, but the size of
-// one.
+// bigFreeNs is the time per expired key or field above which it was not their number that took the time, but the size
+// of one.
 // Bound: guess.
 const bigFreeNs = 1e6
 
@@ -58,7 +61,7 @@ func (j jobs) expiry() []Suspect {
 	var out []Suspect
 	cpu := j.of(series.ExpireCycleCPU)
 	for _, st := range cpu.Steps() {
-		ns, keys := series.ExpireCycleCPU.Ns(st.Delta), j.rose(series.ExpiredKeys, st)
+		ns, keys := series.ExpireCycleCPU.Ns(st.Delta), j.rose(st, series.Expired()...)
 		switch {
 		case ns < float64(minSuspectNs):
 		case keys > 0 && ns/keys >= bigFreeNs:
@@ -98,10 +101,10 @@ func (j jobs) eviction() []Suspect {
 	var out []Suspect
 	for _, st := range j.of(series.EvictedKeys).Steps() {
 		each := float64(evictKeyNs)
-		if st.Delta >= evictManyPer*j.rose(series.TotalCommandsProcessed, st) {
+		if st.Delta >= evictManyPer*j.rose(st, series.TotalCommandsProcessed) {
 			each = evictManyNs
 		}
-		ns := max(st.Delta*each, series.TotalEvictionExceededTime.Ns(j.rose(series.TotalEvictionExceededTime, st)))
+		ns := max(st.Delta*each, series.TotalEvictionExceededTime.Ns(j.rose(st, series.TotalEvictionExceededTime)))
 		if ns >= float64(minSuspectNs) {
 			out = append(out, j.suspect(KindEvict, st, ns, 1, fmt.Sprintf("eviction at maxmemory (%.0f keys)",
 				st.Delta)))
@@ -138,10 +141,10 @@ func (j jobs) frees() []Suspect {
 	for i := 1; i < len(memory); i++ {
 		st := recording.Step{FromNs: memory[i-1].TimeNs, ToNs: memory[i].TimeNs, Delta: memory[i-1].Value -
 			memory[i].Value}
-		for _, gone := range []series.Name{series.ExpiredKeys, series.EvictedKeys} {
-			if keys := j.rose(gone, st); keys > 0 && st.Delta/keys >= BigFreeBytes {
+		for _, gone := range [][]series.Name{series.Expired(), {series.EvictedKeys}} {
+			if keys := j.rose(st, gone...); keys > 0 && st.Delta/keys >= BigFreeBytes {
 				out = append(out, j.suspect(KindFree, st, st.Delta*freeNsPerByte, 1,
-					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone.Name)))
+					fmt.Sprintf("freeing %.0f MB of %.0f %s", st.Delta/1e6, keys, gone[0].Name)))
 			}
 		}
 	}
@@ -175,7 +178,7 @@ func (j jobs) bulk() []Suspect {
 		for _, st := range j.of(d.bytes).Steps() {
 			ns := st.Delta * bulkNsPerByte
 			buffer, _ := j.of(d.buffer).At(st.ToNs)
-			each := st.Delta / max(1, j.rose(series.TotalCommandsProcessed, st))
+			each := st.Delta / max(1, j.rose(st, series.TotalCommandsProcessed))
 			if ns >= bulkShare*float64(st.ToNs-st.FromNs) && (each >= bulkCommand || buffer >= bulkBuffer) {
 				out = append(out, j.suspect(KindBulk, st, min(ns, float64(st.ToNs-st.FromNs)), 1, fmt.Sprintf(d.text,
 					st.Delta/1e6)))

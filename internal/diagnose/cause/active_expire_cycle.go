@@ -25,10 +25,10 @@ var activeExpireCycle = Cause{
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each slice of at least 1 ms of the event loop's own work, and the calls that waited for it",
 	},
-	Mechanism: "Many keys have the same expiry. The cycle that removes them takes up to a quarter of the main " +
-		"thread's time, in slices of up to 25 ms at hz 10.",
+	Mechanism: "Many keys, or fields of hashes, have the same expiry. The cycle that removes them takes up to a " +
+		"quarter of the main thread's time, in slices of up to 25 ms at hz 10.",
 	RuledOut: "An expire cycle that takes little time (expire_cycle_cpu_milliseconds, LATENCY expire-cycle), or " +
-		"few expired keys",
+		"few expired keys and fields",
 	LookAlikes: []LookAlike{
 		{"eviction-cycle", "there evicted_keys rises and used_memory is at maxmemory"},
 		{"server-cfs-throttled", "it has a period of 100 ms, too, but cpu.stat counts it and LATENCY does not"},
@@ -50,7 +50,7 @@ const (
 	// manyCaps is how often in a watch the cycle must have used up its time.
 	// Bound: guess.
 	manyCaps = 10
-	// manyExpired is the least number of keys that makes a cycle long.
+	// manyExpired is the least number of keys and fields that makes a cycle long.
 	// Bound: guess.
 	manyExpired = 1000
 	// acceptableStale is the share of expired keys, in percent, above which the cycle goes on.
@@ -73,9 +73,18 @@ func explainExpire(n *facts.Node) *Finding {
 		f.supportLoop(n, part)
 	}
 	f.supportWaits(n, h, "the expire cycle")
-	expired := n.Growth(series.ExpiredKeys)
+	keys := n.Growth(series.ExpiredKeys)
+	fields := n.Growth(series.ExpiredSubkeys) + n.Growth(series.ExpiredFields)
+	expired := keys + fields
+	what := counted(keys, "key")
+	if fields > 0 {
+		what += " and " + counted(fields, "hash field")
+	}
+	if fields > keys {
+		f.Title = "Many hash fields expire at once: removing them takes the event loop in long slices"
+	}
 	f.support(recording.SourceServer, expired, "keys",
-		"%s expired during the watch (%.0f per second on average)", counted(expired, "key"), expired/n.Seconds())
+		"%s expired during the watch (%.0f per second on average)", what, expired/n.Seconds())
 	if share > 0 {
 		f.support(recording.SourceServer, share, "",
 			"the expire cycle took %.0f ms, %.1f %% of the time (expire_cycle_cpu_milliseconds)", share*n.Seconds()*1e3,
@@ -89,7 +98,7 @@ func explainExpire(n *facts.Node) *Finding {
 		f.Strength = min(f.Strength, 0.45)
 	}
 	if expired < manyExpired && !sampled {
-		f.doubt(recording.SourceServer, expired, "keys", "so few keys do not explain long cycles")
+		f.doubt(recording.SourceServer, expired, "keys", "so few do not explain long cycles")
 		f.Strength = min(f.Strength, 0.4)
 	}
 	if stale, ok := n.Series(series.ExpiredStalePerc).Max(); ok && stale >= acceptableStale {

@@ -27,6 +27,15 @@ func TestActiveExpireCycle(t *testing.T) {
 		{"keys expire, cheaply", newLoopCase().busy().info("expired_keys", 0, 5e3).info("expire_cycle_cpu_milliseconds",
 			0, 0), 0, 0},
 		{
+			"fields of hashes, hardly a key", newLoopCase().busy().info("expired_keys", 0, 3).
+				info("expired_subkeys", 0, 1e6).info("expired_time_cap_reached_count", 0, 10).
+				info("expire_cycle_cpu_milliseconds", 0, 250), 0.9, 0,
+		},
+		{
+			"fields by Valkey's name", newLoopCase().info("expired_fields", 0, 1e6).
+				info("expired_time_cap_reached_count", 0, 10).info("expire_cycle_cpu_milliseconds", 0, 250), 0.75, 0.9,
+		},
+		{
 			"one big key", newLoopCase().busy().info("expired_keys", 0, 1).info("expire_cycle_cpu_milliseconds", 0, 60),
 			0,
 			0,

@@ -68,7 +68,8 @@ func explainBlocking(n *facts.Node) *Finding {
 	behind, ops := facts.NameCounts{}, facts.NameCounts{}
 	cl := n.TapClaim(func(a account.Account) facts.StateTimes {
 		times := held[a.Call.Conn].TimesWithin(a, func(s account.Segment) bool {
-			return s.Actor == account.Server || s.Actor == recording.Proxy || s.State == account.Unexplained
+			return s.Actor == account.Server && s.State != account.AckWait || s.Actor == recording.Proxy ||
+				s.State == account.Unexplained
 		})
 		if len(times) > 0 {
 			behind[a.Call.Conn]++

@@ -30,6 +30,7 @@ var loopCauses = []Cause{
 	forkLatency,
 	aofEverysecStall,
 	aofFsyncAlways,
+	waitOrMinReplicas,
 	eventLoopBlocked,
 	eventLoopBusy,
 }
@@ -42,6 +43,7 @@ var edgeCauses = []Cause{
 	acceptBacklogOverflow,
 	shortLivedConnections,
 	maxClients,
+	outputBufferKill,
 	serverUnavailable,
 	serverRestarted,
 	callsRefused,

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/recording/series"
@@ -69,7 +70,9 @@ func (n *Node) isFree(name string, s account.Suspect) bool {
 	case freeingCommands[name]:
 		return fell || s.Busy && s.DurationNs >= account.MinSeenBusyNs
 	default:
-		return fell && n.GrowthAround(series.ExpiredKeys, s) > 0
+		return fell && slices.ContainsFunc(series.Expired(), func(gone series.Name) bool {
+			return n.GrowthAround(gone, s) > 0
+		})
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	LostWaiting LossKind = "waiting in the client"
 	// LostSilent: calls wait for a reply that never comes.
 	LostSilent LossKind = "waiting for no reply"
+	// LostAcks: WAIT and WAITAOF wait for replicas or the disk, by what the server counts.
+	LostAcks LossKind = "waiting for acknowledgements"
 )
 
 // Loss is time that callers lost outside of slow calls, in nanoseconds of all callers together.

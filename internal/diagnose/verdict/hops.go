@@ -84,6 +84,7 @@ func (h Hop) did() string {
 		account.Exec:        "it worked on these calls",
 		account.Blocked:     "it slept in the kernel: disk, memory, fork or log",
 		account.Withheld:    "it had read the calls, and slept",
+		account.AckWait:     "replicas or the disk had not confirmed writes yet",
 		account.Send:        "its replies went out as fast as they were taken",
 		recording.Forward:   "it had read the calls, and did not answer; the calls that it made meanwhile were fast",
 		account.Receive:     "it read replies late",

@@ -39,6 +39,8 @@ var numbers = []number{
 	{series.MaxMemory, "memory from which on keys are evicted", "", false},
 	{series.EvictedKeys, "evicted", "key", true},
 	{series.ExpiredKeys, "expired", "key", true},
+	{series.ExpiredSubkeys, "expired", "hash field", true},
+	{series.ExpiredFields, "expired", "hash field", true},
 	{series.ExpiredTimeCapReachedCount, "the expire cycle used up its time", "time", true},
 	{series.LatestFork, "the last fork", "", false},
 	{series.RDBBgsaveInProgress, "a BGSAVE is under way", "", false},

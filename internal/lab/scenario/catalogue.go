@@ -74,8 +74,10 @@ var edgeScenarios = []Scenario{
 	clientPause,
 	clientPauseWrite,
 	writeBlockNoReplicas,
+	waitOrMinReplicas,
 	manyClientsOverhead,
 	maxClients,
+	outputBufferKill,
 	serverUnavailable,
 	serverRestarted,
 	serverRestartedLoading,
@@ -196,5 +198,6 @@ var healthyLoads = []Scenario{
 	healthyCluster,
 	healthyCodis,
 	healthyBlockingConsumers,
+	healthyWait,
 	healthyTLSPool,
 }

@@ -1,6 +1,9 @@
 package series
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Fields of INFO and CLUSTER INFO, under the server's own names, by section.
 var (
@@ -45,6 +48,8 @@ var (
 	TotalNetInputBytes         = info("total_net_input_bytes", Bytes)
 	TotalNetOutputBytes        = info("total_net_output_bytes", Bytes)
 	ExpiredKeys                = info("expired_keys", Count)
+	ExpiredSubkeys             = info("expired_subkeys", Count) // fields of hashes (Redis 7.4)
+	ExpiredFields              = info("expired_fields", Count)  // the same (Valkey 9)
 	ExpiredStalePerc           = info("expired_stale_perc", Percent)
 	ExpiredTimeCapReachedCount = info("expired_time_cap_reached_count", Count)
 	ExpireCycleCPU             = info("expire_cycle_cpu_milliseconds", Milliseconds)
@@ -73,6 +78,9 @@ var (
 	ClusterSlotsFail     = info("cluster_slots_fail", Count)
 )
 
+// Expired are the counters of what expires: keys, and fields of hashes. A server has one of the last two at most.
+func Expired() []Name { return []Name{ExpiredKeys, ExpiredSubkeys, ExpiredFields} }
+
 // What precedes the command and the code of an error in names of commandstats and errorstats.
 const (
 	CommandPrefix = "cmdstat_"
@@ -92,6 +100,15 @@ func CommandRejected(command string) Name {
 
 // CommandFailed is how many failed while they were executed.
 func CommandFailed(command string) Name { return info(CommandPrefix+command+".failed_calls", Count) }
+
+// ReplicaLag is how long ago a master had the last acknowledgement of its k-th replica (slave0, slave1, …).
+func ReplicaLag(k int) Name { return info("slave"+strconv.Itoa(k)+".lag", Seconds) }
+
+// ReplicaOffset is up to where that replica has acknowledged what the master wrote.
+func ReplicaOffset(k int) Name { return info("slave"+strconv.Itoa(k)+".offset", Bytes) }
+
+// ReplicaPort is the port of that replica.
+func ReplicaPort(k int) Name { return info("slave"+strconv.Itoa(k)+".port", Count) }
 
 // InCommandstats is how commandstats names a command: "cluster|nodes" for "CLUSTER NODES".
 func InCommandstats(command string) string {

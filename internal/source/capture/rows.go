@@ -44,6 +44,9 @@ func (c *conn) take(k call) {
 			a.event(n, recording.KindBlockingCommand, k.fromNs, ns, recording.BlockingCommandDetail{
 				Op: k.op.name, Client: c.name(), Behind: len(c.waiting),
 			})
+			if recording.AwaitsAcks(k.op.name) {
+				c.row(k, ns)
+			}
 		}
 		return
 	}
@@ -63,21 +66,26 @@ func (c *conn) take(k call) {
 		a.sampledNs = k.endNs + samplePeriodNs
 	}
 	a.pair.take(c, k)
+	c.row(k, ns)
+	if slow && k.ackNs > 0 {
+		a.event(n, recording.KindRequestAck, k.toNs, k.ackNs-k.toNs, recording.RequestAckDetail{
+			Client: c.name(), Op: k.op.name, ReplyNs: max(k.firstNs-k.ackNs, 0), Delayed: k.ackNs-k.toNs >= delayedNs,
+		})
+	}
+}
+
+// row records a call that took ns one by one.
+func (c *conn) row(k call, ns int64) {
 	row := recording.Call{
 		Source: recording.SourceTap, Conn: c.name(), Op: k.op.name, ArgCount: k.args,
 		RequestBytes: k.bytes, ReplyBytes: k.replyBytes, IntendedNs: k.fromNs, StartNs: k.fromNs, EndNs: k.fromNs + ns,
-		Node: n.address.String(), Slot: -1, Side: n.side(), Seq: k.end,
+		Node: c.node.address.String(), Slot: -1, Side: c.node.side(), Seq: k.end,
 	}
 	if k.err != "" {
 		row.Error = "error reply"
 	}
-	a.rows++
-	a.sink.Call(row, c.segments(k)...)
-	if slow && k.ackNs > 0 {
-		a.event(n, recording.KindRequestAck, k.toNs, k.ackNs-k.toNs, recording.RequestAckDetail{
-			Client: row.Conn, Op: row.Op, ReplyNs: max(k.firstNs-k.ackNs, 0), Delayed: k.ackNs-k.toNs >= delayedNs,
-		})
-	}
+	c.a.rows++
+	c.a.sink.Call(row, c.segments(k)...)
 }
 
 // record counts a call in the histograms.

@@ -21,6 +21,8 @@ func (c *conn) segments(k call) []recording.Segment {
 	}
 	between := recording.Segment{Actor: recording.Nobody, State: recording.Unexplained}
 	switch {
+	case k.blocking:
+		between = recording.Segment{Actor: recording.Server, State: recording.AckWait}
 	case k.ackNs > 0:
 		between = recording.Segment{
 			Actor: recording.Server, State: recording.Unexplained, Culprit: acknowledgedText,

@@ -453,6 +453,28 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
+// TestWaitIsSlow: WAIT waits for a result, not for work to come.
+func TestWaitIsSlow(t *testing.T) {
+	w := newWire(t)
+	f := w.dial(40001, 200*us, 10*us)
+	f.call(cmd("WAIT", "1", "1000"), ":1\r\n", ms/5)
+	f.call(cmd("WAIT", "1", "1000"), ":0\r\n", time.Second)
+	rec := w.read()
+	s := slow(rec)
+	if len(s) != 1 || s[0].Op != "WAIT" {
+		t.Fatalf("slow: %v, want one WAIT", s)
+	}
+	var ns int64
+	for _, g := range rec.SegmentsOf(s[0].ID) {
+		if g.Actor == recording.Server && g.State == recording.AckWait {
+			ns += g.ToNs - g.FromNs
+		}
+	}
+	if 2*ns < s[0].EndNs-s[0].StartNs {
+		t.Errorf("%d ns in ack-wait: %+v", ns, rec.SegmentsOf(s[0].ID))
+	}
+}
+
 // TestNoCalls: what waits by design, and what is pushed, is no call.
 func TestNoCalls(t *testing.T) {
 	w := newWire(t)

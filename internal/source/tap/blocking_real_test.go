@@ -90,6 +90,39 @@ func makeWaits(t *testing.T, tape, address string) {
 	}, checkWaits)
 }
 
+// TestRealWaitForReplicas: WAIT for a replica that is not there is a slow call, and waits for acknowledgements.
+func TestRealWaitForReplicas(t *testing.T) {
+	needs.Real(t, needs.BPF, needs.RedisServer)
+	port := startServer(t)
+	p := openTaped(t, Options{Nodes: nodeAt("127.0.0.1", port), Slow: 10 * time.Millisecond})
+	other, k := newTalk(t, port), newTalk(t, port)
+	k.ask("+OK\r\n", "SET", "k", "v")
+	k.ask(":0\r\n", "WAIT", "0", "0")
+	k.ask(":0\r\n", "WAIT", "1", "60")
+	k.conn.Close()
+	other.alone()
+	p.readAll(t)
+	waits := 0
+	for _, c := range p.rec.Calls {
+		if c.Op != "WAIT" {
+			continue
+		}
+		waits++
+		var ns int64
+		for _, s := range p.rec.SegmentsOf(c.ID) {
+			if s.Actor == recording.Server && s.State == recording.AckWait {
+				ns += s.ToNs - s.FromNs
+			}
+		}
+		if 2*ns < c.EndNs-c.StartNs {
+			t.Errorf("%d of %d ns in ack-wait: %+v", ns, c.EndNs-c.StartNs, p.rec.SegmentsOf(c.ID))
+		}
+	}
+	if waits != 1 {
+		t.Errorf("%d slow calls of WAIT, want the one that waited", waits)
+	}
+}
+
 // TestReadBeforePublished: a client that polls its socket reads a reply before the server's end has told what it did
 // for it. The next reply counts both; of the two, only the one that does not wait by design is a call.
 func TestReadBeforePublished(t *testing.T) {

@@ -115,6 +115,9 @@ func (r *recorder) callAtServer(e *kernelCallEvent, k callKey, c recording.Call)
 				Behind: int(e.Ahead) - 1,
 			}),
 		})
+		if recording.AwaitsAcks(c.Op) {
+			r.pass(c, segs)
+		}
 	case r.localClients[k.client]:
 		r.serverViews[k] = &serverView{c, segs, c.EndNs + joinWithin}
 		r.joinClientView(k)

@@ -124,7 +124,11 @@ func lay(cv []recording.Segment, s recording.Segment, over string, most int64) (
 // serverSegments are those of a call at its server: waiting in the socket until it is read, its own execution, and
 // waiting for others until its reply is sent.
 func (r *recorder) serverSegments(e *kernelCallEvent) []recording.Segment {
-	return r.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, r.sleepingState(e.Tid, e.Tgid, e.Flags))
+	after := stage{running: recording.Busy, sleeping: r.sleepingState(e.Tid, e.Tgid, e.Flags)}
+	if e.Flags&flagBlocking != 0 { // the event loop serves others meanwhile, and is not what it waits for
+		after = stage{running: recording.AckWait, sleeping: recording.AckWait}
+	}
+	return r.atServer(e.At, e.Complete, e.Clk, e.Tid, e.Conn, after)
 }
 
 // sleepingState is what a server that sleeps does with a call that it has read. Where no rest of a reply is to be sent,
@@ -143,10 +147,9 @@ func (r *recorder) sleepingState(tid, tgid uint32, flags kernelCallFlag) string 
 	return recording.Unexplained
 }
 
-// atServer takes the times of a call at its server. complete is when the last byte of the request had arrived; sleeping
-// is the state of the time that the server sleeps between the call's own work and its reply.
-func (r *recorder) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64,
-	sleeping string,
+// atServer takes the times of a call at its server. complete is when the last byte of the request had arrived; after
+// has the states of the server between the call's own work and its reply.
+func (r *recorder) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, tid uint32, conn uint64, after stage,
 ) []recording.Segment {
 	t := [4]int64{r.time(at[0]), r.time(at[1]), r.time(at[2]), r.time(at[3])}
 	for i := 1; i < len(t); i++ {
@@ -158,7 +161,7 @@ func (r *recorder) atServer(at [4]uint64, complete uint64, clk [4]kernelClocks, 
 	for i, s := range []stage{
 		{actor: recording.Server, running: recording.Busy, sleeping: recording.Unexplained},
 		{actor: recording.Server, running: recording.Exec, sleeping: recording.Exec},
-		{actor: recording.Server, running: recording.Busy, sleeping: sleeping},
+		{actor: recording.Server, running: after.running, sleeping: after.sleeping},
 	} {
 		s.span, s.before, s.after, s.tid, s.own = span{t[i], t[i+1]}, clk[i], clk[i+1], tid, conn
 		segs = append(segs, r.split(s)...)
@@ -184,7 +187,7 @@ func (r *recorder) joined(e *kernelCallEvent, k callKey, c recording.Call) (reco
 			clk = [4]kernelClocks{p.ClkArrived, p.ClkRead, p.ClkDone, p.ClkSend}
 		}
 		inner, c.Side = r.atServer([4]uint64{p.Arrived, p.Read, p.Done, p.Send}, p.Complete, clk, p.Tid, 0,
-			r.sleepingState(p.Tid, p.Tgid, kernelCallFlag(p.Flags))), "both"
+			stage{running: recording.Busy, sleeping: r.sleepingState(p.Tid, p.Tgid, kernelCallFlag(p.Flags))}), "both"
 	}
 	inner = clip(inner, start, arrived)
 	var segs []recording.Segment

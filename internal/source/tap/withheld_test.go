@@ -45,3 +45,21 @@ func TestSleepingServer(t *testing.T) {
 		})
 	}
 }
+
+// TestAckWait: while WAIT waits for replicas, the event loop serves others. Where it cannot run, that is the reason.
+func TestAckWait(t *testing.T) {
+	b := newRecorder(Options{Clock: clock.New(), Files: host.Root{}, Nodes: []Node{{PID: 50}}},
+		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{name: "WAIT"} })
+	e := &kernelCallEvent{
+		Role: roleServer, Tid: 50, Tgid: 50, Flags: flagBlocking | flagQuiet, Complete: 1e9,
+		At: [4]uint64{1e9, 1e9, 1.001e9, 1.101e9},
+	}
+	e.Clk[3].Ns[asleep], e.Clk[3].Ns[throttled] = 50e6, 20e6
+	got := map[string]int64{}
+	for _, s := range b.serverSegments(e) {
+		got[s.State] += s.ToNs - s.FromNs
+	}
+	if got[recording.AckWait] != 80e6 || got[recording.Throttled] != 20e6 || got[recording.Busy] != 0 {
+		t.Errorf("got %v, want 80 ms in ack-wait and 20 ms throttled", got)
+	}
+}

@@ -1,0 +1,171 @@
+package cause
+
+import (
+	"fmt"
+	"strings"
+
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
+)
+
+// waitOrMinReplicas: WAIT and WAITAOF return when enough replicas have acknowledged what the connection wrote, or its
+// fsync is done, or at their timeout (replication.c, waitCommand and waitaofCommand).
+var waitOrMinReplicas = Cause{
+	ID:    "wait-or-min-replicas",
+	Title: "WAIT takes long: replicas acknowledge writes late, or too few are there",
+	Layer: "persistence",
+	Needs: Needs{
+		T0: "WAIT in commandstats, and clients that are blocked in nothing else at so many polls that a call takes " +
+			"long on average",
+		T2: "each slow call of WAIT and WAITAOF, on the server's host",
+	},
+	Mechanism: "WAIT holds its caller until so many replicas have acknowledged its writes, WAITAOF until they are on " +
+		"disk. A replica that is late, or is not there, makes it wait until its timeout. The server goes on serving " +
+		"others.",
+	RuledOut: "Calls of WAIT and WAITAOF that are fast, or none",
+	LookAlikes: []LookAlike{
+		{"blocking-cmd-on-shared-conn", "there other calls wait behind WAIT on its connection"},
+		{"client-pause-or-write-block", "there calls are held that do not wait by themselves"},
+	},
+	Remedy: "Bring the replicas back or speed them up, ask for fewer replicas than there are, or do without WAIT " +
+		"where a lost write is no harm.",
+	See: []string{
+		"https://redis.io/docs/latest/commands/wait/",
+		"https://redis.io/docs/latest/commands/waitaof/",
+	},
+	Changes: []string{"appendfsync", "repl-*"},
+	Loses:   facts.LostAcks,
+	Explain: explainAcks,
+}
+
+// lateAckSeconds: replicas acknowledge once per second, so that INFO has a lag of 0 or 1.
+// Bound: server, replicationCron sends REPLCONF ACK each second.
+const lateAckSeconds = 2
+
+func explainAcks(n *facts.Node) *Finding {
+	cl, ops := n.InState(account.AckWait), facts.NameCounts{}
+	for _, c := range cl.PerCall {
+		ops[n.Ledger.Slow[c.Index].Call.Op]++
+	}
+	var f *Finding
+	known, ok := n.CountedAckWaits()
+	switch {
+	case cl.Matters():
+		f = finding(n, cl, 0.97)
+		f.support(recording.SourceTap, float64(cl.Calls), "calls",
+			"%s are %s, and waited for acknowledgements, up to %s in one call",
+			ofSlow(cl.Calls, n), named(ops), format.Brief(cl.MaxNs))
+	case ok && !n.SeenExactly() && known.Blocked >= facts.HealthyMinCalls &&
+		known.MeanNs >= float64(n.Ledger.ThresholdNs):
+		f = finding(n, cl, 0.75)
+		f.Samples = known.Blocked
+		f.lose(n, facts.LostAcks, known.AllNs)
+		ops = known.Ops
+		f.support(recording.SourceServer, known.MeanNs, "ns",
+			"%.0f calls of %s took about %s each: clients were blocked in nothing else at %d of %d polls "+
+				"(commandstats, blocked_clients)", known.Calls, named(ops), format.Brief(int64(known.MeanNs)),
+			known.Blocked, known.Polls)
+	default:
+		return nil
+	}
+	aof := ops["WAITAOF"] > 0 && n.AOF().Fsync == "everysec"
+	if ops["WAITAOF"] > ops["WAIT"] {
+		f.Title = "WAITAOF takes long: what was written is not on disk yet, here or at replicas"
+	}
+	if aof {
+		f.support(recording.SourceServer, 1, "s",
+			"appendfsync is everysec: writes reach the disk once per second, and WAITAOF does not hurry that")
+	}
+	if aof && ops["WAIT"] == 0 && len(n.Replicas()) == 0 {
+		f.FixSteps = []remedy.Step{fsyncEachWrite(n)}
+		return f
+	}
+	late := f.supportReplicas(n)
+	if aof {
+		f.FixSteps = append(f.FixSteps, fsyncEachWrite(n))
+	}
+	f.FixSteps = append(f.FixSteps, acksFix(late)...)
+	return f
+}
+
+// named are the commands that wait for acknowledgements, of which there were any.
+func named(ops facts.NameCounts) string {
+	var names []string
+	for _, op := range []string{"WAIT", "WAITAOF"} {
+		if ops[op] > 0 {
+			names = append(names, op)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+func fsyncEachWrite(n *facts.Node) remedy.Step {
+	return remedy.ConfigSet(n, "fsync-each-write", "appendfsync", "always",
+		"Have each write on disk before its reply: WAITAOF then returns at once").
+		Risking("every write waits for the disk")
+}
+
+// supportReplicas says what the server knows of its replicas, and gives those that acknowledge late, or all where none
+// is known to.
+func (f *Finding) supportReplicas(n *facts.Node) (late []facts.Replica) {
+	replicas := n.Replicas()
+	if least, ok := n.Series(series.ConnectedSlaves).Min(); ok && len(replicas) == 0 {
+		f.support(recording.SourceServer, least, "replicas", "no replica was connected (connected_slaves)")
+	} else if ok && least < float64(len(replicas)) {
+		f.support(recording.SourceServer, least, "replicas",
+			"at times only %.0f of %d replicas were connected (connected_slaves)", least, len(replicas))
+	}
+	for _, r := range replicas {
+		if r.MaxLagSeconds >= lateAckSeconds {
+			late = append(late, r)
+			f.support(recording.SourceServer, r.MaxLagSeconds, "s",
+				"%s acknowledged nothing for up to %.0f s (lag), and was up to %s behind; one per second is usual",
+				replicaName(r), r.MaxLagSeconds, format.Bytes(int64(r.MaxBehindBytes)))
+		}
+	}
+	if len(late) == 0 && len(replicas) > 0 {
+		f.support(recording.SourceServer, float64(len(replicas)), "replicas",
+			"the server has %s, each with an acknowledgement in every second: which one is late within that, INFO "+
+				"does not say", counted(len(replicas), "replica"))
+		return replicas
+	}
+	return late
+}
+
+func replicaName(r facts.Replica) string {
+	if r.Port == 0 {
+		return "a replica"
+	}
+	return fmt.Sprintf("the replica at port %d", r.Port)
+}
+
+func acksFix(late []facts.Replica) (fix []remedy.Step) {
+	if len(late) == 0 {
+		fix = append(fix, remedy.Step{
+			ID: "bring-replicas-back", Kind: remedy.Change,
+			Text: "Bring the replicas back that WAIT asks for, or ask for as many as there are: it returns at its " +
+				"timeout with fewer, and a timeout of 0 waits for ever",
+		})
+	} else {
+		var names []string
+		for _, r := range late {
+			names = append(names, replicaName(r))
+		}
+		fix = append(fix, remedy.Step{
+			ID: remedy.CureSlowNode, Kind: remedy.Change,
+			Text: "Find out why replicas are late: run slowpath doctor against " +
+				strings.Join(names[:min(len(names), 3)], ", ") +
+				", and look at the path to them (CPU quota, disk, bandwidth, distance)",
+		})
+	}
+	return append(fix, remedy.Step{
+		ID: "wait-less", Kind: remedy.Change, Or: true, Restart: "the application",
+		Text: "Use WAIT only after writes that must not be lost, once after several writes, with a timeout that " +
+			"callers can bear (Redisson: slavesSyncTimeout, checkLockSyncedSlaves)",
+		Risk: "a failover may lose writes that no replica has acknowledged",
+	})
+}
