@@ -159,8 +159,8 @@ func (e edge) polledUntil(ns int64) edge {
 
 func TestServerRestarted(t *testing.T) {
 	restart := map[string]any{"run_id_before": "aa", "run_id_after": "bb", "uptime_seconds": 1}
-	loading := func(e edge) edge {
-		for at := int64(4e9); at < 7e9; at += 50 * edgeMs {
+	loadingFor := func(e edge, from, to int64) edge {
+		for at := from; at < to; at += 50 * edgeMs {
 			e.Call(recording.Call{
 				Source: recording.SourceProbe, Conn: "kept", Op: "PING", Node: edgeNode, Slot: -1,
 				IntendedNs: at, StartNs: at, EndNs: at + edgeMs/10, Error: "LOADING",
@@ -168,6 +168,7 @@ func TestServerRestarted(t *testing.T) {
 		}
 		return e
 	}
+	loading := func(e edge) edge { return loadingFor(e, 4e9, 7e9) }
 	process := func(e edge, kind string, at int64, pid int) edge {
 		return e.event(recording.SourceHost, kind, at, 0, recording.ServerProcess{PID: pid, Comm: "redis-server"})
 	}
@@ -181,6 +182,12 @@ func TestServerRestarted(t *testing.T) {
 			name: "T0: and it loads its data", rec: loading(goneAt(3e9, 7e9)).event(recording.SourceServer,
 				recording.KindRestart, 4e9, 0, restart), found: true, min: 0.95,
 			evidence: "it then loaded its data for 2.95 s", fix: "loading:0",
+		},
+		{
+			name: "T1: it is back at once, and answers late while it loads", rec: process(process(loadingFor(loadingFor(
+				goneAt(3.9e9, 5.8e9), 4e9, 4.5e9), 5.4e9, 5.8e9), recording.KindProcessEnded, 3.8e9, 10),
+				recording.KindProcessFound, 3.9e9, 11), found: true, min: 0.95,
+			evidence: "it answered nobody for 150 ms meanwhile",
 		},
 		{
 			name: "T0: a server without run_id", rec: goneAt(3e9, 5e9).event(recording.SourceServer,

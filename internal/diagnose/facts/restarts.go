@@ -28,7 +28,7 @@ func (n *Node) Restarts() (out []Restart) {
 	for _, e := range n.Events(recording.SourceServer, recording.KindRestart) {
 		d := recording.DetailOf[restartDetail](e)
 		out = append(out, Restart{
-			Span: gapNear(answers, beginOfLoading(loading, e.TimeNs), watch), RunIDBefore: d.RunIDBefore,
+			Span: gapBeforeLoading(answers, loading, e.TimeNs, watch), RunIDBefore: d.RunIDBefore,
 			RunIDAfter: d.RunIDAfter,
 		})
 	}
@@ -38,7 +38,7 @@ func (n *Node) Restarts() (out []Restart) {
 			break
 		}
 		r := Restart{
-			Span:      gapNear(answers, ended[i].TimeNs, watch),
+			Span:      gapBeforeLoading(answers, loading, ended[i].TimeNs, watch),
 			PIDBefore: recording.DetailOf[recording.ServerProcess](ended[i]).PID,
 			PIDAfter:  recording.DetailOf[recording.ServerProcess](e).PID,
 		}
@@ -65,15 +65,16 @@ type restartDetail struct {
 	RunIDAfter  string `json:"run_id_after"`
 }
 
-// beginOfLoading is when the server began to load its data at a time, or the time itself. While it loads, INFO may be
-// late by seconds.
-func beginOfLoading(loading Spans, atNs int64) int64 {
+// gapBeforeLoading is the longest time without an answer near another time, and before the server began to load its
+// data then, if it did: while it loads, it answers late as well, and INFO by seconds.
+func gapBeforeLoading(answers []int64, loading Spans, atNs int64, within Span) Span {
 	for _, s := range loading {
-		if s.FromNs < atNs && s.ToNs > atNs-uptimeErrorNs {
-			return s.FromNs
+		if s.FromNs < atNs+uptimeErrorNs && s.ToNs > atNs-uptimeErrorNs {
+			within.ToNs = s.FromNs
+			return gapNear(answers, s.FromNs, within)
 		}
 	}
-	return atNs
+	return gapNear(answers, atNs, within)
 }
 
 // gapNear is the longest time without an answer near another time, within a stretch.

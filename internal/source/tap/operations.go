@@ -156,8 +156,8 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 	put(r, r.dialled, client, d)
 }
 
-// wantedBefore counts the first call of a connection from its dial on, and records it where that makes it slow. ready is
-// when the connection was. A connection that is not used at once was opened for later.
+// wantedBefore counts the first call of a connection from its dial on, and records it where that makes it slow. ready
+// is when the connection was. A connection that is not used at once was opened for later.
 func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 	d := r.dialled[h.client]
 	delete(r.dialled, h.client)
