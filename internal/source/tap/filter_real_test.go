@@ -59,6 +59,11 @@ func TestRealProcessFilter(t *testing.T) {
 	}
 	await.Pass(50 * time.Millisecond) // those that waited for the last come back
 	p.stop(t)
+	for _, s := range p.rec.Snapshots {
+		if s.Name == recording.SnapshotWaits && s.Subject != recording.ProcessPrefix+itoa(made.Checkout) {
+			t.Errorf("what the threads of %s waited for is recorded, too", s.Subject)
+		}
+	}
 	checked(t, p, "filter", made, func(t *testing.T, rec *recording.Recording, made filterMade) {
 		t.Helper()
 		checkFilter(t, rec, made, "comm")

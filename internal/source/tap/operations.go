@@ -285,6 +285,11 @@ func (t *Tap) writeWaits() {
 	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
 		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
 	})
+	if f := t.recorder.filter; f != nil {
+		maps.DeleteFunc(sums, func(pid uint32, _ *recording.ThreadWaits) bool {
+			return !f.check(process{pid: int(pid)}, t.Clock.Now()).selected
+		})
+	}
 	pids := slices.Collect(maps.Keys(sums))
 	slices.SortFunc(pids, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(sums[b].Ns, sums[a].Ns), cmp.Compare(a, b))
