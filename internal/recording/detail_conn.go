@@ -27,6 +27,12 @@ type ConnDetail struct {
 	Nagle       string `json:"nagle,omitempty"`    // close, client: one of Nagle…; empty if unknown
 }
 
+// UnansweredDial is the Detail of unanswered-dial. The event is as long as the dial was seen.
+type UnansweredDial struct {
+	To    string `json:"to"`              // address
+	Calls bool   `json:"calls,omitempty"` // a connection of the process to a server was seen
+}
+
 // Whether the kernel of a client holds a small segment back while another is not acknowledged: not with TCP_NODELAY.
 const (
 	NagleOn  = "on"

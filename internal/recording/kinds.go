@@ -27,7 +27,10 @@ const (
 	KindPackage      = "package" // host, subject machine: it was installed, upgraded or removed; Detail PackageDetail
 	// host, subject machine: routes, queueing disciplines or nftables were changed; Detail NetworkChangeDetail
 	KindNetworkChange = "network-change"
-	KindNeighbours    = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
+	// host, subject process:PID: a dial of a process that calls a server, to that server's port at another address, of
+	// which no connection came; Detail UnansweredDial
+	KindUnansweredDial = "unanswered-dial"
+	KindNeighbours     = "neighbours" // host, subject node: processes on the server's CPUs; Detail []Neighbour
 )
 
 // Kinds of events of the tap. It also writes throttled, run-queue, frozen and blocked, of the threads that serve

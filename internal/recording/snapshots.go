@@ -165,19 +165,21 @@ const SnapshotObserver = "observer"
 const SnapshotLatencyDoctor = "latency-doctor"
 
 // SnapshotWaits is what the threads of a process that calls waited for, since the watch began: a ThreadWaits. The last
-// one counts.
+// one counts. That of the host source is counted from samples of the threads.
 const SnapshotWaits = "waits"
 
 // ThreadWaits is where the time of the threads of a process went, from when each was first seen to call. What is left
 // of Ns they ran. All times are in nanoseconds, summed over the threads.
 type ThreadWaits struct {
-	Threads     int   `json:"threads"`
-	Ns          int64 `json:"ns"`
-	RedisNs     int64 `json:"redis_ns,omitempty"`  // for a reply, from when its request was under way
-	LoopNs      int64 `json:"loop_ns,omitempty"`   // before and after that, for the thread that sends and reads for it
-	DialNs      int64 `json:"dial_ns,omitempty"`   // for a connection
-	LockNs      int64 `json:"lock_ns,omitempty"`   // for another thread of the process, which woke it
-	TimerNs     int64 `json:"timer_ns,omitempty"`  // by itself
+	Threads int   `json:"threads"`
+	Ns      int64 `json:"ns"`
+	RedisNs int64 `json:"redis_ns,omitempty"` // for a reply, from when its request was under way
+	LoopNs  int64 `json:"loop_ns,omitempty"`  // before and after that, for the thread that sends and reads for it
+	DialNs  int64 `json:"dial_ns,omitempty"`  // for a connection
+	LockNs  int64 `json:"lock_ns,omitempty"`  // for another thread of the process, which woke it
+	TimerNs int64 `json:"timer_ns,omitempty"` // by itself
+	// LimitNs, from samples: up to a time limit, for another thread of the process or by itself
+	LimitNs     int64 `json:"limit_ns,omitempty"`
 	EventsNs    int64 `json:"events_ns,omitempty"` // for whatever comes first: epoll, poll, select, accept
 	OthersNs    int64 `json:"others_ns,omitempty"` // in other system calls: other peers, pipes, files, children
 	RunQueueNs  int64 `json:"run_queue_ns,omitempty"`
@@ -188,6 +190,8 @@ type ThreadWaits struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// Others, from samples, are threads of the process that were not seen at a connection to a server.
+	Others int `json:"others,omitempty"`
 }
 
 // ThreadWaitsOf reads the body of such a snapshot; a damaged one is as good as none.
@@ -206,6 +210,7 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.DialNs -= before.DialNs
 	w.LockNs -= before.LockNs
 	w.TimerNs -= before.TimerNs
+	w.LimitNs -= before.LimitNs
 	w.EventsNs -= before.EventsNs
 	w.OthersNs -= before.OthersNs
 	w.RunQueueNs -= before.RunQueueNs
@@ -219,6 +224,6 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 
 // RunningNs is what is left.
 func (w ThreadWaits) RunningNs() int64 {
-	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.EventsNs-w.OthersNs-w.RunQueueNs-w.ThrottledNs-
+	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.RunQueueNs-w.ThrottledNs-
 		w.FrozenNs-w.BlockedNs)
 }

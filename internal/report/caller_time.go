@@ -6,6 +6,7 @@ import (
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/format"
+	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
 
@@ -46,7 +47,14 @@ func callerTimeSaid(t verdict.CallerTime) string {
 	if rest >= leastPart/2 {
 		parts = append(parts, format.Percent(rest)+" other")
 	}
-	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, format.Count(t.Threads, "thread"), strings.Join(parts, ", "))
+	threads := format.Count(t.Threads, "thread")
+	if t.Source == recording.SourceHost {
+		threads += " seen to call or connect, by samples"
+		if t.OtherThreads > 0 {
+			threads += fmt.Sprintf(" (not of %s)", format.Count(t.OtherThreads, "other"))
+		}
+	}
+	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, threads, strings.Join(parts, ", "))
 }
 
 func textOfPart(what string) string {

@@ -52,7 +52,8 @@ const (
 	sparingReports   = 4 << 20                // bytes of it meanwhile,
 	sparingWork      = 5                      // waits and work of a fifth of a slow call or more,
 	sparingCallers   = 5 * time.Second        // the waits of callers,
-	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients
+	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients,
+	sparingThreads   = 10                     // ten times that for the threads of callers
 )
 
 // spare has the host be read less often.

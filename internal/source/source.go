@@ -302,6 +302,13 @@ func (r *run) runAll(ctx context.Context) {
 		wg.Go(func() {
 			r.runSource(ctx, "host", r.nodes[0], func() error { return host.WatchCallers(ctx, o) })
 		})
+		if r.kernel == nil { // the tap knows it of each moment
+			threads := o
+			threads.CostShare /= sparingThreads
+			wg.Go(func() {
+				r.runSource(ctx, "host", r.nodes[0], func() error { return host.WatchCallerThreads(ctx, threads) })
+			})
+		}
 	}
 	r.hostStatus()
 	wg.Wait()

@@ -18,6 +18,8 @@ var unreachableAddress = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server sees the dial that succeeds",
+		T1: "on the callers' host: sockets of a process that dial another address at the server's port again and " +
+			"again, for half a second or more each time, and get no answer, while its threads do little else",
 		T2: "dials of a thread to another address at the server's port of which no connection came, right before the " +
 			"dial that succeeded",
 	},
@@ -54,7 +56,7 @@ func explainUnreachable(n *facts.Node) *Finding {
 		return true
 	})
 	if !cl.Matters() {
-		return nil
+		return explainSilent(n)
 	}
 	all := facts.KeysByValue(ns)
 	f := finding(n, cl, 0.97)
@@ -67,10 +69,44 @@ func explainUnreachable(n *facts.Node) *Finding {
 			"%s to %s came to nothing, after %s on average", counted(dials[address], "dial"), format.Name(address),
 			format.Brief(ns[address]/dials[address]))
 	}
-	f.FixSteps = []remedy.Step{
+	f.FixSteps = unreachableFix(all[0])
+	return f
+}
+
+// explainSilent is for watches without the tap: sockets show dials, and no calls.
+func explainSilent(n *facts.Node) *Finding {
+	all := n.SilentAddresses()
+	if len(all) == 0 {
+		return nil
+	}
+	worst := all[0]
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.6, Grade: Inferred, Samples: worst.Dials}
+	who := format.Name(n.ProcessName(worst.PID, "a process"))
+	f.Title = fmt.Sprintf("%s dials %s again and again, which does not answer", who, format.Name(worst.To))
+	for _, s := range all[:min(len(all), mostAddressesSaid)] {
+		f.support(recording.SourceHost, float64(s.Dials), "dials",
+			"%s of %s to %s came to nothing after up to %s: its threads spent %s of their time in them",
+			counted(s.Dials, "dial"), format.Name(n.ProcessName(s.PID, "a process")), format.Name(s.To),
+			format.Brief(s.MaxNs), format.Percent(s.Share))
+	}
+	for _, s := range all {
+		f.lose(n, facts.LostOpening, float64(s.Ns))
+	}
+	f.doubt(recording.SourceHost, 0, "", "its calls were not seen: whether they wait for these dials is not known")
+	if !worst.Calls {
+		f.Strength = 0.5
+		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server: that has the same port")
+	}
+	f.FixSteps = unreachableFix(worst.To)
+	return f
+}
+
+// unreachableFix ends dials to an address that does not answer.
+func unreachableFix(address string) []remedy.Step {
+	return []remedy.Step{
 		{
 			ID: "drop-dead-address", Kind: remedy.Change, Where: "DNS, /etc/hosts or the list of nodes",
-			Text: "Take " + format.Name(all[0]) + " out of what the application connects to, or have the server " +
+			Text: "Take " + format.Name(address) + " out of what the application connects to, or have the server " +
 				"listen there and firewalls let it through (getent ahosts NAME lists the addresses of a name in " +
 				"their order)",
 		},
@@ -83,5 +119,4 @@ func explainUnreachable(n *facts.Node) *Finding {
 			Text: "Keep connections open (a pool) instead of making one for each job",
 		},
 	}
-	return f
 }

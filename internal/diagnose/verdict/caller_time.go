@@ -14,6 +14,9 @@ import (
 
 // CallerTime is where the threads of a process that calls spent their time, from when each was first seen to call.
 type CallerTime struct {
+	// Source is the tap, or the host: then it is counted from samples of the threads that were seen at a connection to
+	// a server, all their time.
+	Source  string `json:"source"`
 	Name    string `json:"name"`
 	PID     int    `json:"pid"`
 	Threads int    `json:"threads"`
@@ -25,6 +28,8 @@ type CallerTime struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
+	OtherThreads int `json:"other_threads,omitempty"`
 }
 
 // TimePart is what threads waited for, or that they ran.
@@ -41,6 +46,7 @@ var TimeParts = []struct{ What, Text string }{
 	{"dial", "waiting for connections"},
 	{"lock", "waiting for other threads of the process"},
 	{"timer", "asleep by themselves"},
+	{"limit", "asleep by themselves or waiting for other threads, up to a time limit"},
 	{"events", "waiting for any event"},
 	{"others", "in other system calls (other peers, pipes, files)"},
 	{"cpu", "waiting for a CPU"},
@@ -50,18 +56,23 @@ var TimeParts = []struct{ What, Text string }{
 	{"running", "running"},
 }
 
-// callersTime are the processes whose threads the tap saw, those that waited longest for replies and their like first.
+// callersTime are the processes whose threads the tap saw, or the host sampled, those that waited longest for replies
+// and their like first.
 func callersTime(c *facts.Case) (out []CallerTime) {
 	first, last := map[int]recording.ThreadWaits{}, map[int]recording.ThreadWaits{}
+	source := map[int]string{}
 	for _, s := range c.Rec.Snapshots {
 		text, ok := strings.CutPrefix(s.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
 		if !ok || err != nil || s.Name != recording.SnapshotWaits || c.Ledger.IsProxyProcess(pid) {
 			continue
 		}
+		if source[pid] == recording.SourceTap && s.Source != recording.SourceTap {
+			continue
+		}
 		last[pid] = recording.ThreadWaitsOf(s.Body)
-		if _, known := first[pid]; !known {
-			first[pid] = last[pid]
+		if source[pid] != s.Source {
+			source[pid], first[pid] = s.Source, last[pid]
 		}
 	}
 	for pid, w := range last {
@@ -69,7 +80,7 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 			w = w.Since(first[pid])
 		}
 		if w.Ns > 0 {
-			out = append(out, callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, w))
+			out = append(out, callerTime(cmp.Or(c.Programs[pid].Name, "a process"), pid, source[pid], w))
 		}
 	}
 	slices.SortFunc(out, func(a, b CallerTime) int {
@@ -82,13 +93,14 @@ func callersTime(c *facts.Case) (out []CallerTime) {
 // Bound: guess.
 const watchSlackNs = int64(1e9)
 
-func callerTime(name string, pid int, w recording.ThreadWaits) CallerTime {
+func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
-		Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs, PollOp: w.PollOp,
+		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
+		PollOp: w.PollOp, OtherThreads: w.Others,
 	}
 	for i, ns := range []int64{
-		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.EventsNs, w.OthersNs, w.RunQueueNs, w.ThrottledNs,
-		w.FrozenNs, w.BlockedNs, w.RunningNs(),
+		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.OthersNs, w.RunQueueNs,
+		w.ThrottledNs, w.FrozenNs, w.BlockedNs, w.RunningNs(),
 	} {
 		if ns > 0 {
 			t.Parts = append(t.Parts, TimePart{TimeParts[i].What, ns, float64(ns) / float64(w.Ns)})

@@ -92,22 +92,15 @@ func (w *callerWatch) pacedRound() time.Duration {
 
 // open opens the socket tables of all namespaces. Tables without sock_diag have no times and are left out.
 func (w *callerWatch) open() error {
-	spaces, err := netSpaces(w.FS)
-	if err != nil {
-		return err
-	}
-	for _, s := range spaces[:min(len(spaces), maxSpaces)] {
-		table, err := w.FS.Sockets(s.pid)
-		if err != nil {
-			continue
-		}
+	tables, err := openTables(w.FS)
+	for _, table := range tables {
 		if _, ok := table.(procSockets); ok {
 			table.Close()
 			continue
 		}
 		w.spaces = append(w.spaces, table)
 	}
-	return nil
+	return err
 }
 
 func (w *callerWatch) close() {
@@ -121,7 +114,7 @@ func (w *callerWatch) round() {
 	w.inodes = map[uint64]netip.AddrPort{}
 	var found []Socket
 	for _, table := range w.spaces {
-		for _, port := range w.ports() {
+		for _, port := range portsOf(w.Nodes) {
 			_ = table.Visit(SocketQuery{States: 1 << tcpEstablished, RemotePort: port, Info: true},
 				func(s *Socket) bool {
 					node, ok := w.Nodes[unmapped(s.Remote)]
@@ -165,17 +158,6 @@ func (w *callerWatch) leastRTT(node string, ns int64) {
 		TimeNs: w.Clock.Now(), Source: series.CallersLeastRTT.Source, Subject: series.CallersLeastRTT.About(node),
 		Name: series.CallersLeastRTT.Name, Value: float64(ns),
 	})
-}
-
-func (w *callerWatch) ports() (out []int) {
-	seen := map[int]bool{}
-	for a := range w.Nodes {
-		if p := int(a.Port()); !seen[p] {
-			seen[p] = true
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 func (w *callerWatch) record(s *Socket, local netip.AddrPort, pid int) {

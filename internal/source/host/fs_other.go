@@ -63,6 +63,9 @@ type CallersOptions struct {
 // WatchCallers needs Linux.
 func WatchCallers(context.Context, CallersOptions) error { return errLinux }
 
+// WatchCallerThreads needs Linux.
+func WatchCallerThreads(context.Context, CallersOptions) error { return errLinux }
+
 // Watch needs Linux.
 func Watch(context.Context, Options) error { return errLinux }
 

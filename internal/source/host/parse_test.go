@@ -105,11 +105,12 @@ func TestSyscallOf(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
 	}
-	for line, want := range map[string]int{
-		"1 0x7 0x55 0x1 0x7ffd 0x7f\n": 7, "1 0xffffffffffffffff 0x1": 0, "1": 0, "1 7": 0, "-1 0x7": 0,
+	for line, want := range map[string][4]uint64{
+		"1 0x7 0x55 0x1 0x7ffd 0x7f\n": {7, 0x55, 1, 0x7ffd}, "1 0xffffffffffffffff 0x1": {1<<64 - 1, 1},
+		"1 0x1ffffffffffffffff 0x2": {0, 2}, "1": {}, "1 7": {}, "-1 0x7": {}, "1 0x7\n": {7},
 	} {
 		if _, got := syscallOf([]byte(line)); got != want {
-			t.Errorf("%q: first argument %d, want %d", line, got, want)
+			t.Errorf("%q: arguments %x, want %x", line, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import "net/netip"
 // States of TCP sockets as in the kernel (include/net/tcp_states.h).
 const (
 	tcpEstablished = 1
+	tcpSynSent     = 2
 	tcpTimeWait    = 6
 	tcpListen      = 10
 )

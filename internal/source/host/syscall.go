@@ -2,36 +2,48 @@ package host
 
 import (
 	"bytes"
-	"math"
 	"runtime"
 	"strconv"
 )
 
 // syscallOf names the system call of a line of /proc/PID/task/TID/syscall (fs/proc/base.c proc_pid_syscall): "running",
-// or its number and arguments, or -1 for a thread that is blocked outside of a call, which is a page fault. first is
-// its first argument.
-func syscallOf(line []byte) (name string, first int) {
+// or its number and arguments, or -1 for a thread that is blocked outside of a call, which is a page fault. args are
+// its first arguments.
+func syscallOf(line []byte) (name string, args [4]uint64) {
 	if bytes.HasPrefix(line, []byte("running")) {
-		return "", 0
+		return "", args
 	}
 	n, rest, ok := scanInt(line)
 	switch {
 	case !ok:
-		return "", 0
+		return "", args
 	case n == -1:
-		return "page-fault", 0
+		return "page-fault", args
 	}
-	if argument, found := bytes.CutPrefix(bytes.TrimSpace(rest), []byte("0x")); found {
-		argument, _, _ = bytes.Cut(argument, []byte(" "))
-		v, err := strconv.ParseUint(string(argument), 16, 64)
-		if first = int(v); err != nil || v > math.MaxInt32 {
-			first = 0
-		}
+	for i := range args {
+		args[i], rest = scanHex(rest)
 	}
 	if name, ok := syscallNames[runtime.GOARCH][n]; ok {
-		return name, first
+		return name, args
 	}
-	return "syscall-" + strconv.FormatInt(n, 10), first
+	return "syscall-" + strconv.FormatInt(n, 10), args
+}
+
+// scanHex reads " 0x1f" at the start of b, and gives the rest; 0 where there is none, or too large a one.
+func scanHex(b []byte) (n uint64, rest []byte) {
+	digits, ok := bytes.CutPrefix(b, []byte(" 0x"))
+	if !ok {
+		return 0, b
+	}
+	end := bytes.IndexAny(digits, " \n")
+	if end < 0 {
+		end = len(digits)
+	}
+	n, err := strconv.ParseUint(string(digits[:end]), 16, 64)
+	if err != nil {
+		n = 0
+	}
+	return n, digits[end:]
 }
 
 // idleSyscalls are the calls in which a server's main thread sleeps while it waits for work, or while it carries out a

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"sync/atomic"
@@ -242,10 +243,10 @@ func (r *threadReader) readSleep(t *reading) {
 	}
 	if r.sleep.arrivals != t.arrivals {
 		b, _ := r.pread(r.syscall)
-		name, first := syscallOf(b)
+		name, args := syscallOf(b)
 		r.sleep = sleepReading{arrivals: t.arrivals, syscall: name}
-		if hostfs.TakesDescriptor(name) {
-			r.sleep.Descriptor = hostfs.DescriptorOf(r.fs, r.pid, first)
+		if hostfs.TakesDescriptor(name) && args[0] <= math.MaxInt32 {
+			r.sleep.Descriptor = hostfs.DescriptorOf(r.fs, r.pid, int(args[0]))
 		}
 	}
 	if !idleSyscalls[r.sleep.syscall] {

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"maps"
+	"net/netip"
+)
+
+// calledSockets are the sockets of this host to the ports of servers.
+type calledSockets struct {
+	tables  []SocketTable
+	ports   []int
+	sockets map[uint64]*calledSocket // by inode
+	owners  map[uint64]int           // their processes, as far as they are known
+	others  map[uint64]bool          // sockets that are none of them, as far as threads were seen at them
+}
+
+// calledSocket is what one of them does.
+type calledSocket struct {
+	remote   netip.AddrPort
+	server   bool // it is to a server that is watched
+	dialling bool // its other end has not answered yet
+	waits    bool // for the reply to a request
+}
+
+// openTables opens the socket tables of all network namespaces.
+func openTables(fs FS) (out []SocketTable, err error) {
+	spaces, err := netSpaces(fs)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range spaces[:min(len(spaces), maxSpaces)] {
+		if table, err := fs.Sockets(s.pid); err == nil {
+			out = append(out, table)
+		}
+	}
+	return out, nil
+}
+
+// portsOf are the ports of addresses, each once.
+func portsOf(nodes map[netip.AddrPort]string) (out []int) {
+	seen := map[int]bool{}
+	for a := range nodes {
+		if p := int(a.Port()); !seen[p] {
+			seen[p] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// readSockets reads what the sockets do now.
+func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) {
+	c.sockets = map[uint64]*calledSocket{}
+	for _, table := range c.tables {
+		for _, port := range c.ports {
+			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port, Info: true}
+			_ = table.Visit(q, func(s *Socket) bool {
+				if to := unmapped(s.Remote); s.Inode != 0 && int(to.Port()) == port {
+					c.sockets[s.Inode] = &calledSocket{
+						remote: to, server: nodes[to] != "", dialling: s.State == tcpSynSent,
+						waits: s.State == tcpEstablished && s.waitNs() > 0,
+					}
+				}
+				return len(c.sockets) < maxInodes
+			})
+		}
+	}
+	maps.DeleteFunc(c.owners, func(inode uint64, _ int) bool { return c.sockets[inode] == nil })
+}
+
+// unowned is of how many sockets the process is not known.
+func (c *calledSockets) unowned() int { return len(c.sockets) - len(c.owners) }

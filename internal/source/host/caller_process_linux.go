@@ -1,0 +1,286 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
+)
+
+// callerProcess is a process with connections to servers.
+type callerProcess struct {
+	pid      int
+	threads  map[int]*callerThread
+	ended    timeSum         // threads that called, and have ended
+	fds      map[string]bool // descriptors of connections to servers
+	calls    bool            // it had one
+	dialled  bool            // it dialled the port of a server at another address, in vain
+	named    bool            // its program was recorded
+	left     int             // threads that are not sampled
+	looked   int64           // when its sockets were
+	ones     oneSplit
+	dials    map[uint64]*callerDial // those that no server answered yet, by inode
+	answered map[netip.AddrPort]bool
+}
+
+// oneSplit is for what threads were in polls of one descriptor, each time that sockets were looked at: the call does not
+// tell which it is, the states of the sockets of the process do.
+type oneSplit struct{ all, reply, dial int64 }
+
+// callerThread is one of its threads.
+type callerThread struct {
+	threadTime
+	sched, call, stat hostfs.File
+	calls             bool // it was seen at a connection to a server
+}
+
+func (t *callerThread) close() {
+	for _, f := range []hostfs.File{t.sched, t.call, t.stat} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// sample takes a sample of each thread, and gives their number.
+func (c *callerThreads) sample(p *callerProcess) int {
+	for tid, t := range p.threads {
+		if !c.sampleThread(p, t) {
+			t.close()
+			delete(p.threads, tid)
+			p.end(t)
+		}
+	}
+	return len(p.threads)
+}
+
+func (p *callerProcess) end(t *callerThread) {
+	if t.calls {
+		t.threads = 1
+		p.ended.add(&t.timeSum)
+	}
+}
+
+// sampleThread reads what a thread does, false where it has ended. For one that still sleeps one file is enough.
+func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
+	s, ok := parseSchedstat(c.read(t.sched))
+	if !ok {
+		return false
+	}
+	if t.sleepsOn(s) {
+		t.threadTime.sample(c.Clock.Now(), s, t.reason)
+		return true
+	}
+	reason, fd := awake, -1
+	if call, args := syscallOf(c.read(t.call)); call != "" {
+		reason, fd = sleepOf(call, args)
+		stat, ok := parseStat(c.read(t.stat))
+		switch {
+		case !ok:
+			return false
+		case stat.state == 'D':
+			reason, fd = forDisk, -1
+		case stat.state == 'T' || stat.state == 't':
+			reason, fd = whileFrozen, -1
+		case stat.state != 'S':
+			reason, fd = awake, -1
+		}
+	}
+	if fd >= 0 {
+		reason = c.atDescriptor(p, t, reason, fd)
+	}
+	t.threadTime.sample(c.Clock.Now(), s, reason)
+	return true
+}
+
+// read reads a file from its beginning; nothing where that is not possible.
+func (c *callerThreads) read(f hostfs.File) []byte {
+	if prompt, ok := f.(hostfs.Prompt); ok {
+		n, _ := prompt.ReadPromptly(c.buf[:])
+		return c.buf[:max(n, 0)]
+	}
+	n, _ := f.ReadAt(c.buf[:], 0)
+	return c.buf[:n]
+}
+
+// atDescriptor is what a thread sleeps for in a system call on a descriptor.
+func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason sleepReason, fd int) sleepReason {
+	if reason == forEvents {
+		t.calls = t.calls || c.awaits(p, fd)
+		return reason
+	}
+	link, err := c.FS.Readlink(fmt.Sprintf("/proc/%d/fd/%d", p.pid, fd))
+	if err != nil {
+		return reason
+	}
+	number, ok := strings.CutPrefix(link, "socket:[")
+	inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+	if !ok || err != nil {
+		return reason
+	}
+	if s := c.sockets[inode]; s != nil {
+		return p.at(t, s)
+	}
+	if !c.others[inode] && len(c.fresh) < maxSampled {
+		c.fresh[inode] = freshSleep{p, t}
+	}
+	return reason
+}
+
+// at notes that a thread sleeps at a socket to the port of a server, and gives for what.
+func (p *callerProcess) at(t *callerThread, s *calledSocket) sleepReason {
+	if !s.dialling && !s.server {
+		return forOthers
+	}
+	t.calls = true
+	if s.dialling {
+		return forDial
+	}
+	p.calls = true
+	return forReply
+}
+
+// freshSleep is a thread that sleeps at a socket which was not there when sockets were looked at.
+type freshSleep struct {
+	p *callerProcess
+	t *callerThread
+}
+
+// lookAtFresh looks at once whether these sockets are to servers: many connections live for milliseconds.
+func (c *callerThreads) lookAtFresh() {
+	c.readSockets(c.Nodes)
+	for inode, f := range c.fresh {
+		s := c.sockets[inode]
+		if s == nil {
+			if len(c.others) >= maxInodes {
+				clear(c.others)
+			}
+			c.others[inode] = true
+			continue
+		}
+		c.owners[inode] = f.p.pid
+		f.t.reason = f.p.at(f.t, s)
+	}
+}
+
+// maxAwaited bounds the list of descriptors of an epoll that is read, in bytes.
+const maxAwaited = 16 << 10
+
+// awaits reports whether an epoll waits for a connection to a server.
+func (c *callerThreads) awaits(p *callerProcess, epoll int) bool {
+	f, err := c.FS.Open(fmt.Sprintf("/proc/%d/fdinfo/%d", p.pid, epoll))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, maxAwaited)
+	n, _ := f.ReadAt(b, 0)
+	for line := range bytes.Lines(b[:n]) {
+		if of, ok := bytes.CutPrefix(line, []byte("tfd:")); ok {
+			if fields := bytes.Fields(of); len(fields) > 0 && p.fds[string(fields[0])] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// callerDial is a dial of a process to the port of a server, at another address. Times in nanoseconds.
+type callerDial struct {
+	to       netip.AddrPort
+	from, at int64 // seen from, and last
+}
+
+// leastUnanswered is the time after which a dial counts as one that is not answered: no path takes as long.
+const leastUnanswered = 500 * time.Millisecond
+
+// look takes what the sockets of a process do.
+func (p *callerProcess) look(c *callerThreads, now int64) {
+	var waiting, dialling int64
+	for inode, s := range c.sockets {
+		if c.owners[inode] != p.pid {
+			continue
+		}
+		switch {
+		case s.dialling:
+			dialling++
+		case s.server:
+			p.calls = true
+			if s.waits {
+				waiting++
+			}
+		default:
+			p.answered[s.remote] = true
+			delete(p.dials, inode)
+		}
+		if s.dialling && !s.server {
+			if p.dials[inode] == nil {
+				p.dials[inode] = &callerDial{to: s.remote, from: now - (now-p.looked)/2}
+			}
+			p.dials[inode].at = now
+		}
+	}
+	p.looked = now
+	p.lookAtThreads(waiting, dialling)
+	for inode, d := range p.dials {
+		if d.at == now {
+			continue
+		}
+		delete(p.dials, inode)
+		if d.at-d.from >= int64(leastUnanswered) && !p.answered[d.to] {
+			p.dialled = true
+			end := d.at + (now-d.at)/2 // between two looks
+			c.Sink.Event(recording.Event{
+				TimeNs: d.from, DurationNs: end - d.from, Source: recording.SourceHost,
+				Subject: recording.ProcessPrefix + strconv.Itoa(p.pid), Kind: recording.KindUnansweredDial,
+				Detail: recording.Detail(recording.UnansweredDial{To: d.to.String(), Calls: p.calls}),
+			})
+		}
+	}
+}
+
+// lookAtThreads splits the polls of one descriptor: of as many as there are sockets in which nobody else waits.
+func (p *callerProcess) lookAtThreads(waiting, dialling int64) {
+	var ones int64
+	for _, t := range p.threads {
+		switch t.reason {
+		case forReply:
+			waiting--
+		case forDial:
+			dialling--
+		case forOne:
+			ones++
+		}
+	}
+	dialling = min(max(dialling, 0), ones)
+	waiting = min(max(waiting, 0), ones-dialling)
+	p.ones.all, p.ones.dial, p.ones.reply = p.ones.all+ones, p.ones.dial+dialling, p.ones.reply+waiting
+	if waiting+dialling == 0 {
+		return
+	}
+	for _, t := range p.threads {
+		t.calls = t.calls || t.reason == forOne
+	}
+}
+
+// waits is where the time of its threads went that were seen to call.
+func (p *callerProcess) waits() recording.ThreadWaits {
+	sum, others := p.ended, p.left
+	for _, t := range p.threads {
+		if t.calls {
+			t.threads = 1
+			sum.add(&t.timeSum)
+		} else {
+			others++
+		}
+	}
+	all := float64(max(p.ones.all, 1))
+	w := sum.waits(float64(p.ones.reply)/all, float64(p.ones.dial)/all)
+	w.Others = others
+	return w
+}

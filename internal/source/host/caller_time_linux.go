@@ -1,0 +1,154 @@
+package host
+
+import "slowpath/internal/recording"
+
+// sleepReason is what a thread sleeps for, as its system call tells.
+type sleepReason uint8
+
+const (
+	awake sleepReason = iota // it runs, or waits for a CPU
+	forReply
+	forDial
+	forLock   // for another thread of its process
+	forLimit  // in a futex with a time limit: for another thread, or by itself
+	forTimer  // by itself
+	forEvents // for whatever comes first
+	forOne    // for one descriptor, in a poll: the call does not tell which
+	forOthers
+	forDisk
+	whileFrozen
+	sleepReasons
+)
+
+// sleepOf is what a thread sleeps for, by its system call. Where that depends on what is open under a descriptor, or on
+// what an epoll waits for, fd is the descriptor, else -1.
+func sleepOf(call string, args [4]uint64) (reason sleepReason, fd int) {
+	fd = -1
+	if args[0] < 1<<31 {
+		fd = int(args[0])
+	}
+	switch call {
+	case "epoll_wait", "epoll_pwait", "epoll_pwait2":
+		return forEvents, fd
+	case "read", "readv", "recvfrom", "recvmsg", "write", "writev", "sendto", "sendmsg":
+		return forOthers, fd
+	case "connect":
+		return forDial, fd
+	case "poll", "ppoll":
+		switch args[1] {
+		case 0:
+			return forTimer, -1
+		case 1:
+			return forOne, -1
+		}
+		return forEvents, -1
+	case "select", "pselect6":
+		if args[0] == 0 {
+			return forTimer, -1
+		}
+		return forEvents, -1
+	case "accept", "accept4", "io_getevents", "io_uring_enter":
+		return forEvents, -1
+	case "nanosleep", "clock_nanosleep":
+		return forTimer, -1
+	case "futex":
+		if args[3] == 0 {
+			return forLock, -1
+		}
+		return forLimit, -1
+	case "page-fault":
+		return forDisk, -1
+	}
+	return forOthers, -1
+}
+
+// timeSum is where the time of threads went, in nanoseconds.
+type timeSum struct {
+	threads     int
+	ran, waited int64               // on a CPU, and for one
+	slept       [sleepReasons]int64 // by reason
+}
+
+func (s *timeSum) add(o *timeSum) {
+	s.threads += o.threads
+	s.ran += o.ran
+	s.waited += o.waited
+	for i, ns := range o.slept {
+		s.slept[i] += ns
+	}
+}
+
+// waits is the sum as recordings have it. Of the time in polls of one descriptor, reply and dial are the parts in which
+// a reply or a connection was waited for, 0..1.
+func (s *timeSum) waits(reply, dial float64) recording.ThreadWaits {
+	one := float64(s.slept[forOne])
+	ofReply, ofDial := int64(one*reply), int64(one*dial)
+	w := recording.ThreadWaits{
+		Threads: s.threads, Ns: s.ran + s.waited,
+		RedisNs: s.slept[forReply] + ofReply, DialNs: s.slept[forDial] + ofDial, LockNs: s.slept[forLock],
+		LimitNs: s.slept[forLimit], TimerNs: s.slept[forTimer],
+		EventsNs: s.slept[forEvents] + s.slept[forOne] - ofReply - ofDial, OthersNs: s.slept[forOthers],
+		RunQueueNs: s.waited, FrozenNs: s.slept[whileFrozen], BlockedNs: s.slept[forDisk],
+	}
+	for _, ns := range s.slept {
+		w.Ns += ns
+	}
+	return w
+}
+
+// threadTime is where the time of one thread went, out of samples of it. The kernel counts for how long it ran, and for
+// how long it waited for a CPU, exactly; between two samples it slept for the rest, for what it was seen to wait for at
+// both of them.
+type threadTime struct {
+	timeSum
+	at     int64 // of the last sample; 0: none
+	reason sleepReason
+	schedstat
+	unknown int64 // it slept, and was awake at all samples since
+	early   int64 // of waited, what the kernel counts when the wait ends
+}
+
+// sleepsOn reports whether a thread is in the same sleep as at the last sample.
+func (t *threadTime) sleepsOn(s schedstat) bool {
+	return t.at != 0 && t.reason != awake && s.arrivals == t.arrivals
+}
+
+// sample takes a sample at a time, in nanoseconds.
+func (t *threadTime) sample(at int64, s schedstat, reason sleepReason) {
+	before := *t
+	t.at, t.schedstat, t.reason = at, s, reason
+	dt, arrived := at-before.at, s.arrivals-before.arrivals
+	if before.at == 0 || dt <= 0 || arrived < 0 {
+		return
+	}
+	ran := min(max(s.runNs-before.runNs, 0), dt)
+	waited := max(s.delayNs-before.delayNs, 0)
+	counted := min(waited, t.early)
+	t.early -= counted
+	waited = min(waited-counted, dt-ran)
+	if before.reason == awake && reason == awake && arrived == 0 { // it did not sleep, and did not get another CPU
+		if ran > 0 {
+			ran, waited = dt, 0 // run_ns grows at the timer tick
+		} else {
+			t.early, waited = t.early+dt, dt
+		}
+	}
+	t.ran, t.waited = t.ran+ran, t.waited+waited
+	t.slumber(dt-ran-waited, before.reason, reason)
+}
+
+// slumber adds a sleep to what the thread was seen to wait for before it and after it.
+func (t *threadTime) slumber(ns int64, before, after sleepReason) {
+	switch {
+	case before == awake && after == awake:
+		t.unknown += ns
+		return
+	case before == awake:
+		before = after
+	case after == awake:
+		after = before
+	}
+	ns, t.unknown = ns+t.unknown, 0
+	t.slept[before] += ns / 2
+	t.slept[after] += ns - ns/2
+}
