@@ -89,13 +89,16 @@ func explainSilent(n *facts.Node) *Finding {
 			counted(s.Dials, "dial"), format.Name(n.ProcessName(s.PID, "a process")), format.Name(s.To),
 			format.Brief(s.MaxNs), format.Percent(s.Share))
 	}
+	lost := 0.0
 	for _, s := range all {
-		f.lose(n, facts.LostOpening, float64(s.Ns))
+		lost += float64(s.Ns)
 	}
+	f.lose(n, facts.LostOpening, lost)
+	f.ExcessShare = lost / (lost + float64(n.Ledger.ExcessNs))
 	f.doubt(recording.SourceHost, 0, "", "its calls were not seen: whether they wait for these dials is not known")
 	if !worst.Calls {
-		f.Strength = 0.5
-		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server: that has the same port")
+		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server, which has the same port, and got "+
+			"as many new connections")
 	}
 	f.FixSteps = unreachableFix(worst.To)
 	return f

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // SilentAddress is an address at the port of a server that a process dials again and again, without an answer, as its
@@ -30,6 +31,10 @@ const (
 	// after an address which is gone keeps no call waiting.
 	// Bound: guess.
 	leastDialling = 0.2
+	// leastOpened is for how many of its dials there is a new connection to the server, where no connection of the
+	// process to it was seen: it may call another server at the same port.
+	// Bound: majority, of the dials.
+	leastOpened = 0.5
 )
 
 // SilentAddresses are those at the port of this node, or of the first one with that port, that cost most first. Where
@@ -61,6 +66,7 @@ func (n *Node) SilentAddresses() (out []SilentAddress) {
 		s.Calls = s.Calls || d.Calls
 		s.Dials, s.Ns, s.MaxNs = s.Dials+1, s.Ns+e.DurationNs, max(s.MaxNs, e.DurationNs)
 	}
+	opened := n.Growth(series.TotalConnectionsReceived) - n.ProbeCalls(n.StartNs, n.EndNs).Fresh
 	for _, s := range sums {
 		threads := int64(0)
 		for _, of := range n.Rec.Snapshots {
@@ -71,7 +77,8 @@ func (n *Node) SilentAddresses() (out []SilentAddress) {
 		if all := threads * (n.EndNs - n.StartNs); all > 0 {
 			s.Share = float64(s.Ns) / float64(all)
 		}
-		if s.Dials >= leastSilentDials && s.Share >= leastDialling {
+		if s.Dials >= leastSilentDials && s.Share >= leastDialling &&
+			(s.Calls || opened >= leastOpened*float64(s.Dials)) {
 			out = append(out, *s)
 		}
 	}

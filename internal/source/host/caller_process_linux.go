@@ -20,7 +20,7 @@ type callerProcess struct {
 	fds      map[string]bool // descriptors of connections to servers
 	calls    bool            // it had one
 	dialled  bool            // it dialled the port of a server at another address, in vain
-	named    bool            // its program was recorded
+	program  hostfs.Program  // what it runs; without a name once that was recorded
 	left     int             // threads that are not sampled
 	looked   int64           // when its sockets were
 	ones     oneSplit

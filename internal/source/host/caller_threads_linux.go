@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -205,8 +206,10 @@ func (c *callerThreads) follow(pid int) {
 	if err != nil || d.IsServer() {
 		return
 	}
+	program, _ := hostfs.ProgramOf(c.FS, pid)
+	program.Name = cmp.Or(program.Name, program.Comm)
 	c.processes[pid] = &callerProcess{
-		pid: pid, threads: map[int]*callerThread{}, fds: map[string]bool{}, dials: map[uint64]*callerDial{},
+		pid: pid, program: program, threads: map[int]*callerThread{}, fds: map[string]bool{}, dials: map[uint64]*callerDial{},
 		answered: map[netip.AddrPort]bool{}, looked: c.Clock.Now(),
 	}
 	c.own(pid)
@@ -304,12 +307,9 @@ func (c *callerThreads) writeProcess(p *callerProcess) {
 		return
 	}
 	subject := recording.ProcessPrefix + strconv.Itoa(p.pid)
-	if program, ok := hostfs.ProgramOf(c.FS, p.pid); ok && !p.named {
-		p.named = true
-		if program.Name == "" {
-			program.Name = program.Comm
-		}
-		c.snapshot(subject, recording.SnapshotProgram, recording.Program(program))
+	if p.program.Name != "" {
+		c.snapshot(subject, recording.SnapshotProgram, recording.Program(p.program))
+		p.program.Name = ""
 	}
 	c.snapshot(subject, recording.SnapshotWaits, w)
 }
@@ -322,9 +322,7 @@ func (c *callerThreads) snapshot(subject, name string, body any) {
 
 // finish records the rest.
 func (c *callerThreads) finish() {
-	for _, p := range c.sorted() {
-		c.forget(p)
-	}
+	c.write()
 	if c.left == 0 {
 		return
 	}
