@@ -192,6 +192,8 @@ type ThreadWaits struct {
 	PollOp  string `json:"poll_op,omitempty"`
 	// Others, from samples, are threads of the process that were not seen at a connection to a server.
 	Others int `json:"others,omitempty"`
+	// Assumed, from samples: no thread was seen at one. These are the threads that ran.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // ThreadWaitsOf reads the body of such a snapshot; a damaged one is as good as none.

@@ -47,14 +47,23 @@ func callerTimeSaid(t verdict.CallerTime) string {
 	if rest >= leastPart/2 {
 		parts = append(parts, format.Percent(rest)+" other")
 	}
-	threads := format.Count(t.Threads, "thread")
-	if t.Source == recording.SourceHost {
-		threads += " seen to call or connect, by samples"
-		if t.OtherThreads > 0 {
-			threads += fmt.Sprintf(" (not of %s)", format.Count(t.OtherThreads, "other"))
-		}
+	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, threadsSaid(t), strings.Join(parts, ", "))
+}
+
+// threadsSaid says whose time it is.
+func threadsSaid(t verdict.CallerTime) string {
+	said := format.Count(t.Threads, "thread")
+	switch {
+	case t.Source != recording.SourceHost:
+		return said
+	case t.Assumed:
+		return said + " that ran (none was seen to wait for a reply), by samples"
 	}
-	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, threads, strings.Join(parts, ", "))
+	said += " seen to call or connect, by samples"
+	if t.OtherThreads > 0 {
+		said += fmt.Sprintf(" (not of %s)", format.Count(t.OtherThreads, "other"))
+	}
+	return said
 }
 
 func textOfPart(what string) string {

@@ -182,6 +182,43 @@ func TestUnreachableAddress(t *testing.T) {
 	})
 }
 
+// dials are dials of a process, one a second and eachMs long, to another address at the server's port, without an
+// answer; opened is how many connections the server got meanwhile.
+func (e edge) dials(count int, eachMs int64, calls bool, opened float64) edge {
+	for i := range count {
+		e.Event(recording.Event{
+			TimeNs: int64(i) * second, DurationNs: eachMs * edgeMs, Source: recording.SourceHost,
+			Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app), Kind: recording.KindUnansweredDial,
+			Detail: recording.Detail(recording.UnansweredDial{To: "[fd00::2]:6379", Calls: calls}),
+		})
+	}
+	e.Recording.Snapshot(recording.Snapshot{
+		TimeNs: edgeEnd, Source: recording.SourceHost, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app),
+		Name: recording.SnapshotWaits, Body: recording.Detail(recording.ThreadWaits{Threads: 1, Ns: edgeEnd}),
+	})
+	return e.info(map[string]float64{"total_connections_received": opened})
+}
+
+func TestUnreachableAddressBySockets(t *testing.T) {
+	quiet := func() edge { return newEdge("redis 7.0.15") }
+	explainEdge(t, find("unreachable-address"), []edgeCase{
+		{
+			name: "again and again", rec: quiet().dials(8, 900, true, 8), found: true,
+			evidence: "8 dials of", against: "its calls were not seen", fix: "fd00::2",
+		},
+		{
+			name: "its connections were not seen, the server got as many", rec: quiet().dials(8, 900, false, 8),
+			found: true, against: "nor was a connection of it",
+		},
+		{name: "its connections were not seen, nor did the server get any", rec: quiet().dials(8, 900, false, 0)},
+		{name: "twice", rec: quiet().dials(2, 900, true, 8)},
+		{name: "a small part of its time", rec: quiet().dials(3, 600, true, 8)},
+	})
+	tapped := quiet().dials(8, 900, true, 8)
+	tapped.tapped()
+	explainEdge(t, find("unreachable-address"), []edgeCase{{name: "the tap saw no such dial", rec: tapped}})
+}
+
 func TestClientLockWait(t *testing.T) {
 	calls := func() edge { return newEdge("redis 7.0.15").all("GET", 2000, 300e3) }
 	explainEdge(t, find("client-lock-wait"), []edgeCase{

@@ -30,6 +30,8 @@ type CallerTime struct {
 	PollOp  string `json:"poll_op,omitempty"`
 	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
 	OtherThreads int `json:"other_threads,omitempty"`
+	// Assumed: none of its threads was seen to call (host). These are those that ran.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // TimePart is what threads waited for, or that they ran.
@@ -96,7 +98,7 @@ const watchSlackNs = int64(1e9)
 func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
 		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
-		PollOp: w.PollOp, OtherThreads: w.Others,
+		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed,
 	}
 	for i, ns := range []int64{
 		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.OthersNs, w.RunQueueNs,

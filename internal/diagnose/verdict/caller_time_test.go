@@ -64,3 +64,24 @@ func TestCallersTime(t *testing.T) {
 		t.Errorf("of one point in time: %+v", got)
 	}
 }
+
+// TestCallersTimeOfSamples: the host's rows count where the tap has none of a process.
+func TestCallersTimeOfSamples(t *testing.T) {
+	rec := waited(recording.ThreadWaits{Threads: 2, Ns: 120e9, RedisNs: 20e9, TimerNs: 100e9})
+	for pid, w := range map[string]recording.ThreadWaits{
+		"7": {Threads: 1, Ns: 50e9, LimitNs: 50e9},
+		"8": {Threads: 3, Ns: 100e9, LimitNs: 90e9, RunQueueNs: 4e9, Others: 5},
+	} {
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 59e9, Source: recording.SourceHost, Subject: recording.ProcessPrefix + pid,
+			Name: recording.SnapshotWaits, Body: recording.Detail(w),
+		})
+	}
+	rec.Index()
+	got := verdict.Diagnose(rec, "test").CallersTime
+	if len(got) != 2 || got[0].Source != recording.SourceTap || got[0].In("timer") != 100e9 ||
+		got[1].Source != recording.SourceHost || got[1].In("limit") != 90e9 || got[1].In("running") != 6e9 ||
+		got[1].OtherThreads != 5 {
+		t.Errorf("%+v", got)
+	}
+}

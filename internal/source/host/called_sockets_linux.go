@@ -17,9 +17,9 @@ type calledSockets struct {
 // calledSocket is what one of them does.
 type calledSocket struct {
 	remote   netip.AddrPort
-	server   bool // it is to a server that is watched
-	dialling bool // its other end has not answered yet
-	waits    bool // for the reply to a request
+	server   bool  // it is to a server that is watched
+	dialling bool  // its other end has not answered yet
+	waitNs   int64 // for how long a request has waited for its reply; 0: there is none
 }
 
 // openTables opens the socket tables of all network namespaces.
@@ -56,10 +56,11 @@ func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) {
 			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port, Info: true}
 			_ = table.Visit(q, func(s *Socket) bool {
 				if to := unmapped(s.Remote); s.Inode != 0 && int(to.Port()) == port {
-					c.sockets[s.Inode] = &calledSocket{
-						remote: to, server: nodes[to] != "", dialling: s.State == tcpSynSent,
-						waits: s.State == tcpEstablished && s.waitNs() > 0,
+					of := calledSocket{remote: to, server: nodes[to] != "", dialling: s.State == tcpSynSent}
+					if s.State == tcpEstablished {
+						of.waitNs = s.waitNs()
 					}
+					c.sockets[s.Inode] = &of
 				}
 				return len(c.sockets) < maxInodes
 			})

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -201,7 +202,7 @@ const leastUnanswered = 500 * time.Millisecond
 
 // look takes what the sockets of a process do.
 func (p *callerProcess) look(c *callerThreads, now int64) {
-	var waiting, dialling int64
+	var waiting, dialling, since int64
 	for inode, s := range c.sockets {
 		if c.owners[inode] != p.pid {
 			continue
@@ -209,10 +210,12 @@ func (p *callerProcess) look(c *callerThreads, now int64) {
 		switch {
 		case s.dialling:
 			dialling++
+			since = math.MinInt64 // it is not known
 		case s.server:
 			p.calls = true
-			if s.waits {
+			if s.waitNs > 0 {
 				waiting++
+				since = min(since, -s.waitNs)
 			}
 		default:
 			p.answered[s.remote] = true
@@ -226,7 +229,7 @@ func (p *callerProcess) look(c *callerThreads, now int64) {
 		}
 	}
 	p.looked = now
-	p.lookAtThreads(waiting, dialling)
+	p.lookAtThreads(waiting, dialling, max(since, -now)+now-int64(closestSamples))
 	for inode, d := range p.dials {
 		if d.at == now {
 			continue
@@ -244,9 +247,10 @@ func (p *callerProcess) look(c *callerThreads, now int64) {
 	}
 }
 
-// lookAtThreads splits the polls of one descriptor: of as many as there are sockets in which nobody else waits.
-func (p *callerProcess) lookAtThreads(waiting, dialling int64) {
-	var ones int64
+// lookAtThreads splits the polls of one descriptor: of as many as there are sockets in which nobody else waits. Those
+// that sleep since before the first of them began to wait are at another one.
+func (p *callerProcess) lookAtThreads(waiting, dialling, since int64) {
+	var ones []*callerThread
 	for _, t := range p.threads {
 		switch t.reason {
 		case forReply:
@@ -254,25 +258,39 @@ func (p *callerProcess) lookAtThreads(waiting, dialling int64) {
 		case forDial:
 			dialling--
 		case forOne:
-			ones++
+			if t.asleep >= since {
+				ones = append(ones, t)
+			}
+			if t.calls {
+				p.ones.all++
+			}
 		}
 	}
-	dialling = min(max(dialling, 0), ones)
-	waiting = min(max(waiting, 0), ones-dialling)
-	p.ones.all, p.ones.dial, p.ones.reply = p.ones.all+ones, p.ones.dial+dialling, p.ones.reply+waiting
+	n := int64(len(ones))
+	dialling = min(max(dialling, 0), n)
+	waiting = min(max(waiting, 0), n-dialling)
 	if waiting+dialling == 0 {
 		return
 	}
-	for _, t := range p.threads {
-		t.calls = t.calls || t.reason == forOne
+	p.ones.dial, p.ones.reply = p.ones.dial+dialling, p.ones.reply+waiting
+	for _, t := range ones {
+		if !t.calls {
+			t.calls = true
+			p.ones.all++
+		}
 	}
 }
 
-// waits is where the time of its threads went that were seen to call.
+// waits is where the time of its threads went that were seen to call; if none was, since they wait too briefly, of those
+// that ran.
 func (p *callerProcess) waits() recording.ThreadWaits {
 	sum, others := p.ended, p.left
+	assumed := sum.threads == 0
 	for _, t := range p.threads {
-		if t.calls {
+		assumed = assumed && !t.calls
+	}
+	for _, t := range p.threads {
+		if t.calls || assumed && t.ran > 0 {
 			t.threads = 1
 			sum.add(&t.timeSum)
 		} else {
@@ -281,6 +299,6 @@ func (p *callerProcess) waits() recording.ThreadWaits {
 	}
 	all := float64(max(p.ones.all, 1))
 	w := sum.waits(float64(p.ones.reply)/all, float64(p.ones.dial)/all)
-	w.Others = others
+	w.Others, w.Assumed = others, assumed
 	return w
 }

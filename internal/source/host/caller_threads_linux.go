@@ -57,22 +57,9 @@ type callerThreads struct {
 // WatchCallerThreads records, until the context ends, where the threads of processes that call the servers from this
 // host spend their time, and which dials of them are not answered.
 func WatchCallerThreads(ctx context.Context, o CallersOptions) error {
-	if o.FS == nil {
-		o.FS = Root{}
-	}
-	if o.CostShare <= 0 {
-		o.CostShare = callerThreadsShare
-	}
-	tables, err := openTables(o.FS)
+	c, err := newCallerThreads(o)
 	if err != nil {
 		return err
-	}
-	c := &callerThreads{
-		CallersOptions: o, processes: map[int]*callerProcess{},
-		calledSockets: calledSockets{
-			tables: tables, ports: portsOf(o.Nodes), owners: map[uint64]int{}, others: map[uint64]bool{},
-		},
-		fresh: map[uint64]freshSleep{},
 	}
 	defer c.close()
 	alarm, err := clock.NewAlarm(ctx)
@@ -80,7 +67,6 @@ func WatchCallerThreads(ctx context.Context, o CallersOptions) error {
 		return err
 	}
 	defer alarm.Close()
-	c.nextWrite = c.Clock.Now() + int64(writeWaitsEvery)
 	for {
 		pause := c.round() * time.Duration(c.Pace.Times())
 		// so that no program with a period of its own is always seen at the same point of it
@@ -91,6 +77,26 @@ func WatchCallerThreads(ctx context.Context, o CallersOptions) error {
 	c.round()
 	c.finish()
 	return nil
+}
+
+func newCallerThreads(o CallersOptions) (*callerThreads, error) {
+	if o.FS == nil {
+		o.FS = Root{}
+	}
+	if o.CostShare <= 0 {
+		o.CostShare = callerThreadsShare
+	}
+	tables, err := openTables(o.FS)
+	if err != nil {
+		return nil, err
+	}
+	return &callerThreads{
+		CallersOptions: o, processes: map[int]*callerProcess{},
+		calledSockets: calledSockets{
+			tables: tables, ports: portsOf(o.Nodes), owners: map[uint64]int{}, others: map[uint64]bool{},
+		},
+		fresh: map[uint64]freshSleep{}, nextWrite: o.Clock.Now() + int64(writeWaitsEvery),
+	}, nil
 }
 
 // round samples all threads, does what else is due, and gives the pause until the next one.

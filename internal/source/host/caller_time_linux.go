@@ -104,6 +104,7 @@ type threadTime struct {
 	at     int64 // of the last sample; 0: none
 	reason sleepReason
 	schedstat
+	asleep  int64 // since about then, where it is
 	unknown int64 // it slept, and was awake at all samples since
 	early   int64 // of waited, what the kernel counts when the wait ends
 }
@@ -116,6 +117,9 @@ func (t *threadTime) sleepsOn(s schedstat) bool {
 // sample takes a sample at a time, in nanoseconds.
 func (t *threadTime) sample(at int64, s schedstat, reason sleepReason) {
 	before := *t
+	if !t.sleepsOn(s) {
+		t.asleep = at
+	}
 	t.at, t.schedstat, t.reason = at, s, reason
 	dt, arrived := at-before.at, s.arrivals-before.arrivals
 	if before.at == 0 || dt <= 0 || arrived < 0 {
