@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 )
@@ -48,13 +49,13 @@ func portsOf(nodes map[netip.AddrPort]string) (out []int) {
 	return out
 }
 
-// readSockets reads what the sockets do now.
-func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) {
+// readSockets reads what the sockets do now. After an error some are missing.
+func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) (err error) {
 	c.sockets = map[uint64]*calledSocket{}
 	for _, table := range c.tables {
 		for _, port := range c.ports {
 			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port, Info: true}
-			_ = table.Visit(q, func(s *Socket) bool {
+			err = errors.Join(err, table.Visit(q, func(s *Socket) bool {
 				if to := unmapped(s.Remote); s.Inode != 0 && int(to.Port()) == port {
 					of := calledSocket{remote: to, server: nodes[to] != "", dialling: s.State == tcpSynSent}
 					if s.State == tcpEstablished {
@@ -63,10 +64,11 @@ func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) {
 					c.sockets[s.Inode] = &of
 				}
 				return len(c.sockets) < maxInodes
-			})
+			}))
 		}
 	}
 	maps.DeleteFunc(c.owners, func(inode uint64, _ int) bool { return c.sockets[inode] == nil })
+	return err
 }
 
 // unowned is of how many sockets the process is not known.

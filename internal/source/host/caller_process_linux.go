@@ -23,6 +23,7 @@ type callerProcess struct {
 	dialled  bool            // it dialled the port of a server at another address, in vain
 	program  hostfs.Program  // what it runs; without a name once that was recorded
 	left     int             // threads that are not sampled
+	told     int             // dials that were recorded, since threads were listed
 	looked   int64           // when its sockets were
 	ones     oneSplit
 	dials    map[uint64]*callerDial // those that no server answered yet, by inode
@@ -37,7 +38,8 @@ type oneSplit struct{ all, reply, dial int64 }
 type callerThread struct {
 	threadTime
 	sched, call, stat hostfs.File
-	calls             bool // it was seen at a connection to a server
+	calls             bool  // it was seen at a connection to a server
+	nextAwaits        int64 // when its epoll is read again, to see whether that waits for one
 }
 
 func (t *callerThread) close() {
@@ -77,19 +79,24 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 		t.threadTime.sample(c.Clock.Now(), s, t.reason)
 		return true
 	}
+	line := c.read(t.call)
+	if len(line) == 0 {
+		return false
+	}
 	reason, fd := awake, -1
-	if call, args := syscallOf(c.read(t.call)); call != "" {
+	if call, args := syscallOf(line); call != "" {
 		reason, fd = sleepOf(call, args)
-		stat, ok := parseStat(c.read(t.stat))
-		switch {
-		case !ok:
-			return false
-		case stat.state == 'D':
-			reason, fd = forDisk, -1
-		case stat.state == 'T' || stat.state == 't':
-			reason, fd = whileFrozen, -1
-		case stat.state != 'S':
+		stat, _ := parseStat(c.read(t.stat))
+		switch stat.state {
+		case 'S':
+		case 'R':
 			reason, fd = awake, -1
+		case 'D':
+			reason, fd = forDisk, -1
+		case 'T', 't':
+			reason, fd = whileFrozen, -1
+		default:
+			return false
 		}
 	}
 	if fd >= 0 {
@@ -112,7 +119,10 @@ func (c *callerThreads) read(f hostfs.File) []byte {
 // atDescriptor is what a thread sleeps for in a system call on a descriptor.
 func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason sleepReason, fd int) sleepReason {
 	if reason == forEvents {
-		t.calls = t.calls || c.awaits(p, fd)
+		if now := c.Clock.Now(); !t.calls && now >= t.nextAwaits {
+			t.nextAwaits = now + int64(listThreadsEvery)
+			t.calls = c.awaits(p, fd)
+		}
 		return reason
 	}
 	link, err := c.FS.Readlink(fmt.Sprintf("/proc/%d/fd/%d", p.pid, fd))
@@ -154,14 +164,14 @@ type freshSleep struct {
 
 // lookAtFresh looks at once whether these sockets are to servers: many connections live for milliseconds.
 func (c *callerThreads) lookAtFresh() {
-	c.readSockets(c.Nodes)
+	all := c.readSockets(c.Nodes) == nil
 	for inode, f := range c.fresh {
 		s := c.sockets[inode]
 		if s == nil {
 			if len(c.others) >= maxInodes {
 				clear(c.others)
 			}
-			c.others[inode] = true
+			c.others[inode] = all
 			continue
 		}
 		c.owners[inode] = f.p.pid
@@ -200,8 +210,8 @@ type callerDial struct {
 // leastUnanswered is the time after which a dial counts as one that is not answered: no path takes as long.
 const leastUnanswered = 500 * time.Millisecond
 
-// look takes what the sockets of a process do.
-func (p *callerProcess) look(c *callerThreads, now int64) {
+// look takes what the sockets of a process do; all: none of them is missing.
+func (p *callerProcess) look(c *callerThreads, now int64, all bool) {
 	var waiting, dialling, since int64
 	for inode, s := range c.sockets {
 		if c.owners[inode] != p.pid {
@@ -218,6 +228,9 @@ func (p *callerProcess) look(c *callerThreads, now int64) {
 				since = min(since, -s.waitNs)
 			}
 		default:
+			if len(p.answered) >= maxInodes {
+				clear(p.answered)
+			}
 			p.answered[s.remote] = true
 			delete(p.dials, inode)
 		}
@@ -235,16 +248,24 @@ func (p *callerProcess) look(c *callerThreads, now int64) {
 			continue
 		}
 		delete(p.dials, inode)
-		if d.at-d.from >= int64(leastUnanswered) && !p.answered[d.to] {
-			p.dialled = true
-			end := d.at + (now-d.at)/2 // between two looks
-			c.Sink.Event(recording.Event{
-				TimeNs: d.from, DurationNs: end - d.from, Source: recording.SourceHost,
-				Subject: recording.ProcessPrefix + strconv.Itoa(p.pid), Kind: recording.KindUnansweredDial,
-				Detail: recording.Detail(recording.UnansweredDial{To: d.to.String(), Calls: p.calls}),
-			})
+		if all && d.at-d.from >= int64(leastUnanswered) && !p.answered[d.to] && p.told < maxDialsTold {
+			c.tellDial(p, d, d.at+(now-d.at)/2) // it ended between two looks
 		}
 	}
+}
+
+// maxDialsTold dials of a process are recorded between two looks for new threads.
+const maxDialsTold = 50
+
+// tellDial records a dial that was given up.
+func (c *callerThreads) tellDial(p *callerProcess, d *callerDial, end int64) {
+	p.dialled = true
+	p.told++
+	c.Sink.Event(recording.Event{
+		TimeNs: d.from, DurationNs: end - d.from, Source: recording.SourceHost,
+		Subject: recording.ProcessPrefix + strconv.Itoa(p.pid), Kind: recording.KindUnansweredDial,
+		Detail: recording.Detail(recording.UnansweredDial{To: d.to.String(), Calls: p.calls}),
+	})
 }
 
 // lookAtThreads splits the polls of one descriptor: of as many as there are sockets in which nobody else waits. Those

@@ -45,6 +45,7 @@ type callerThreads struct {
 	fresh       map[uint64]freshSleep // in this round, by socket
 	sampleNs    int64                 // CPU time of a round of samples, averaged
 	left        int                   // threads that were not sampled, at most
+	more        bool                  // so were processes
 	nextList    int64
 	nextWrite   int64
 	nextSockets int64
@@ -154,7 +155,7 @@ func (c *callerThreads) paced(next *int64, every time.Duration, read func()) {
 
 // lookAtSockets reads the sockets, finds the processes of those that are new, and counts what they do.
 func (c *callerThreads) lookAtSockets() {
-	c.readSockets(c.Nodes)
+	all := c.readSockets(c.Nodes) == nil
 	if c.unowned() > 0 {
 		c.paced(&c.nextKnown, closestSamples, func() {
 			for _, p := range c.processes {
@@ -167,7 +168,7 @@ func (c *callerThreads) lookAtSockets() {
 	}
 	now := c.Clock.Now()
 	for _, p := range c.processes {
-		p.look(c, now)
+		p.look(c, now, all)
 	}
 }
 
@@ -181,7 +182,7 @@ func (c *callerThreads) search() {
 		if c.unowned() == 0 {
 			return
 		}
-		if c.processes[pid] == nil && c.own(pid) > 0 && len(c.processes) < maxClients && pid != os.Getpid() {
+		if c.processes[pid] == nil && c.own(pid) > 0 && pid != os.Getpid() {
 			c.follow(pid)
 		}
 	}
@@ -206,17 +207,26 @@ func (c *callerThreads) own(pid int) (own int) {
 	return own
 }
 
+// servers are connected to other servers, and are no callers.
+var servers = map[string]bool{
+	"redis-server": true, "redis-sentinel": true, "valkey-server": true, "valkey-sentinel": true, "keydb-server": true,
+	"dragonfly": true,
+}
+
 // follow begins to sample a process, unless it is a server.
 func (c *callerThreads) follow(pid int) {
-	d, err := describe(c.FS, pid, Query{}, 0)
-	if err != nil || d.IsServer() {
+	program, ok := hostfs.ProgramOf(c.FS, pid)
+	if !ok || servers[program.Comm] {
 		return
 	}
-	program, _ := hostfs.ProgramOf(c.FS, pid)
+	if len(c.processes) >= maxClients {
+		c.more = true
+		return
+	}
 	program.Name = cmp.Or(program.Name, program.Comm)
 	c.processes[pid] = &callerProcess{
-		pid: pid, program: program, threads: map[int]*callerThread{}, fds: map[string]bool{}, dials: map[uint64]*callerDial{},
-		answered: map[netip.AddrPort]bool{}, looked: c.Clock.Now(),
+		pid: pid, program: program, threads: map[int]*callerThread{}, fds: map[string]bool{},
+		dials: map[uint64]*callerDial{}, answered: map[netip.AddrPort]bool{}, looked: c.Clock.Now(),
 	}
 	c.own(pid)
 	c.nextList = 0
@@ -239,7 +249,7 @@ func (c *callerThreads) listThreads(sampled int) {
 			c.forget(p)
 			continue
 		}
-		p.left = 0
+		p.left, p.told = 0, 0
 		for _, name := range tids {
 			tid, err := strconv.Atoi(name)
 			if err != nil || p.threads[tid] != nil {
@@ -270,7 +280,7 @@ func (c *callerThreads) open(p *callerProcess, tid int) bool {
 		sched: openOptional(c.FS, dir+"schedstat"), call: openOptional(c.FS, dir+"syscall"),
 		stat: openOptional(c.FS, dir+"stat"),
 	}
-	if t.sched == nil || t.call == nil || t.stat == nil {
+	if t.sched == nil || t.call == nil || t.stat == nil || len(c.read(t.call)) == 0 {
 		t.close()
 		return false
 	}
@@ -290,7 +300,6 @@ func (c *callerThreads) sorted() []*callerProcess {
 
 // forget ends the samples of a process that has ended.
 func (c *callerThreads) forget(p *callerProcess) {
-	p.look(c, c.Clock.Now())
 	for _, t := range p.threads {
 		t.close()
 		p.end(t)
@@ -329,16 +338,18 @@ func (c *callerThreads) snapshot(subject, name string, body any) {
 // finish records the rest.
 func (c *callerThreads) finish() {
 	c.write()
-	if c.left == 0 {
+	if c.left == 0 && !c.more {
 		return
 	}
 	c.Sink.Event(recording.Event{
 		TimeNs: c.Clock.Now(), Source: recording.SourceHost, Subject: recording.SubjectMachine,
 		Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{
-			What: fmt.Sprintf("what %d threads of callers wait for", c.left),
-			Why: fmt.Sprintf("%d at most are sampled, and fewer where that takes more than %.2g %% of a core", maxSampled,
+			What: fmt.Sprintf("what all threads of callers wait for (of %d processes %d threads not)",
+				len(c.processes), c.left),
+			Why: fmt.Sprintf("at most %d threads of %d processes are sampled, fewer where that takes more than %.2g %% of "+
+				"a core, and none whose /proc/PID/syscall may not be read", maxSampled, maxClients,
 				100/float64(c.CostShare)),
-			Enable: "watch as root with the kernel programs",
+			Enable: "run as root, with the kernel programs",
 		}),
 	})
 }

@@ -148,9 +148,8 @@ func TestCallerThreadsOfServers(t *testing.T) {
 // TestCallerThreadsInVain: what may not be read, or is no number, is left out and told.
 func TestCallerThreadsInVain(t *testing.T) {
 	files := shop(t)
-	for _, tid := range []string{"90", "91"} {
-		delete(files, "/proc/88/task/"+tid+"/syscall")
-	}
+	delete(files, "/proc/88/task/90/syscall")
+	files["/proc/88/task/91/syscall"] = "" // as that of another user's
 	files["/proc/88/task/x/syscall"] = ""
 	root := tree(t, files)
 	links(t, root, map[string]string{
@@ -162,6 +161,28 @@ func TestCallerThreadsInVain(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	if spots := m.kind(recording.KindBlindSpot); len(spots) != 1 {
+		t.Errorf("%+v", spots)
+	}
+}
+
+// TestCallerThreadsBounded: of a process with many threads some are sampled, and it is told that others are not.
+func TestCallerThreadsBounded(t *testing.T) {
+	files := shop(t)
+	for tid := 100; tid < 100+maxSampled; tid++ {
+		dir := "/proc/88/task/" + strconv.Itoa(tid)
+		for _, name := range []string{"/syscall", "/schedstat", "/stat"} {
+			files[dir+name] = files["/proc/88/task/90"+name]
+		}
+	}
+	root := tree(t, files)
+	links(t, root, map[string]string{"/proc/88/ns/net": "net:[1]", "/proc/88/fd/5": "socket:[1001]"})
+	m := watchCallerThreads(t, root, func() {})
+	all := m.waits()
+	if len(all) != 1 || all[0].Threads+all[0].Others != 4+maxSampled {
+		t.Errorf("%+v", all)
+	}
+	if spots := m.kind(recording.KindBlindSpot); len(spots) != 1 ||
+		!strings.Contains(spots[0].Detail, "at most 256 threads of 8 processes") {
 		t.Errorf("%+v", spots)
 	}
 }
