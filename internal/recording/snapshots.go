@@ -226,6 +226,6 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 
 // RunningNs is what is left.
 func (w ThreadWaits) RunningNs() int64 {
-	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.RunQueueNs-w.ThrottledNs-
-		w.FrozenNs-w.BlockedNs)
+	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.RunQueueNs-
+		w.ThrottledNs-w.FrozenNs-w.BlockedNs)
 }

@@ -97,8 +97,8 @@ func explainSilent(n *facts.Node) *Finding {
 	f.ExcessShare = lost / (lost + float64(n.Ledger.ExcessNs))
 	f.doubt(recording.SourceHost, 0, "", "its calls were not seen: whether they wait for these dials is not known")
 	if !worst.Calls {
-		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server, which has the same port, and got "+
-			"as many new connections")
+		f.doubt(recording.SourceHost, 0, "", "nor was a connection of it to this server, which has the same port, and "+
+			"got as many new connections")
 	}
 	f.FixSteps = unreachableFix(worst.To)
 	return f

@@ -30,8 +30,8 @@ type callerProcess struct {
 	answered map[netip.AddrPort]bool
 }
 
-// oneSplit is for what threads were in polls of one descriptor, each time that sockets were looked at: the call does not
-// tell which it is, the states of the sockets of the process do.
+// oneSplit is for what threads were in polls of one descriptor, each time that sockets were looked at: the call does
+// not tell which it is, the states of the sockets of the process do.
 type oneSplit struct{ all, reply, dial int64 }
 
 // callerThread is one of its threads.
@@ -302,8 +302,8 @@ func (p *callerProcess) lookAtThreads(waiting, dialling, since int64) {
 	}
 }
 
-// waits is where the time of its threads went that were seen to call; if none was, since they wait too briefly, of those
-// that ran.
+// waits is where the time of its threads went that were seen to call; if none was, since they wait too briefly, of
+// those that ran.
 func (p *callerProcess) waits() recording.ThreadWaits {
 	sum, others := p.ended, p.left
 	assumed := sum.threads == 0

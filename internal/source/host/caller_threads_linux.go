@@ -346,8 +346,8 @@ func (c *callerThreads) finish() {
 		Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{
 			What: fmt.Sprintf("what all threads of callers wait for (of %d processes %d threads not)",
 				len(c.processes), c.left),
-			Why: fmt.Sprintf("at most %d threads of %d processes are sampled, fewer where that takes more than %.2g %% of "+
-				"a core, and none whose /proc/PID/syscall may not be read", maxSampled, maxClients,
+			Why: fmt.Sprintf("at most %d threads of %d processes are sampled, fewer where that takes more than %.2g %% "+
+				"of a core, and none whose /proc/PID/syscall may not be read", maxSampled, maxClients,
 				100/float64(c.CostShare)),
 			Enable: "run as root, with the kernel programs",
 		}),

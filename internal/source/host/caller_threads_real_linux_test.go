@@ -46,7 +46,8 @@ func waitForever(way string, server, silent unix.Sockaddr) {
 	hour := unix.Timespec{Sec: 3600}
 	var word uint32
 	futex := func(limit *unix.Timespec) {
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&word)), 0, 0, uintptr(unsafe.Pointer(limit)), 0, 0)
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&word)), 0, 0, uintptr(unsafe.Pointer(limit)),
+			0, 0)
 	}
 	for {
 		switch way {
@@ -95,8 +96,8 @@ func silentAt(t *testing.T, at *unix.SockaddrInet4) {
 	}
 }
 
-// TestSleepReasons: threads of a real process that wait in each way are seen to wait so, those at the server are seen to
-// call, and where their time went is recorded.
+// TestSleepReasons: threads of a real process that wait in each way are seen to wait so, those at the server are seen
+// to call, and where their time went is recorded.
 func TestSleepReasons(t *testing.T) {
 	needs.Real(t)
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -132,7 +133,8 @@ func TestSleepReasons(t *testing.T) {
 		}
 	}
 	m := &memory{}
-	c, err := newCallerThreads(CallersOptions{Clock: clock.New(), Sink: m, Nodes: map[netip.AddrPort]string{node: "it"}})
+	nodes := map[netip.AddrPort]string{node: "it"}
+	c, err := newCallerThreads(CallersOptions{Clock: clock.New(), Sink: m, Nodes: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}
