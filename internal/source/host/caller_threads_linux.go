@@ -32,6 +32,9 @@ const (
 	minSampled = 8
 	// listThreadsEvery is how often new threads are looked for.
 	listThreadsEvery = time.Second
+	// leastOfProcess is the least time of the threads of a process that has ended which is worth a row: some programs
+	// start one for each job.
+	leastOfProcess = time.Second
 	// writeWaitsEvery is how often a long watch records what threads waited for.
 	writeWaitsEvery = 30 * time.Second
 )
@@ -305,7 +308,9 @@ func (c *callerThreads) forget(p *callerProcess) {
 		p.end(t)
 	}
 	clear(p.threads)
-	c.writeProcess(p)
+	if p.waits().Ns >= int64(leastOfProcess) {
+		c.writeProcess(p)
+	}
 	delete(c.processes, p.pid)
 }
 
@@ -346,8 +351,8 @@ func (c *callerThreads) finish() {
 		Kind: recording.KindBlindSpot, Detail: recording.Detail(recording.BlindSpot{
 			What: fmt.Sprintf("what all threads of callers wait for (of %d processes %d threads not)",
 				len(c.processes), c.left),
-			Why: fmt.Sprintf("at most %d threads of %d processes are sampled, fewer where that takes more than %.2g %% "+
-				"of a core, and none whose /proc/PID/syscall may not be read", maxSampled, maxClients,
+			Why: fmt.Sprintf("at most %d threads of %d processes are sampled, fewer where that takes more than %.2g "+
+				"%% of a core, and none whose /proc/PID/syscall may not be read", maxSampled, maxClients,
 				100/float64(c.CostShare)),
 			Enable: "run as root, with the kernel programs",
 		}),
