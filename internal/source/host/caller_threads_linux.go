@@ -114,10 +114,11 @@ func (c *callerThreads) round() time.Duration {
 	}
 	c.sampleNs += (threadCPU() - begin + wakeNs - c.sampleNs) / 8
 	if len(c.fresh) > 0 {
-		c.paced(&c.nextFresh, closestSamples, c.lookAtFresh)
+		c.paced(&c.nextFresh, closestSamples, ofOthers, c.lookAtFresh)
 		clear(c.fresh)
 	}
-	c.paced(&c.nextSockets, c.socketsEvery(), c.lookAtSockets)
+	c.paced(&c.nextSockets, c.socketsEvery(), ofLooks, c.lookAtSockets)
+	c.findOwners()
 	if now := c.Clock.Now(); now >= c.nextList {
 		c.nextList = now + int64(listThreadsEvery)
 		c.listThreads(threads)
@@ -134,7 +135,7 @@ func (c *callerThreads) round() time.Duration {
 
 // affordable is how far apart samples have to be so that they take half of the CPU time that there is.
 func (c *callerThreads) affordable() time.Duration {
-	return time.Duration(2 * c.CostShare * c.sampleNs)
+	return time.Duration(ofSamples * c.CostShare * c.sampleNs)
 }
 
 // socketsEvery is how often sockets are looked at.
@@ -145,33 +146,44 @@ func (c *callerThreads) socketsEvery() time.Duration {
 	return closestSamples
 }
 
-// paced reads what is expensive when it is time: it may take a quarter of the CPU time that there is.
-func (c *callerThreads) paced(next *int64, every time.Duration, read func()) {
+// Of the CPU time that there is samples take half, looks at sockets a quarter, and three other reads a twelfth each.
+const (
+	ofSamples = 2
+	ofLooks   = 4
+	ofOthers  = 12
+)
+
+// paced reads what is expensive when it is time: it may take one part of the CPU time that there is.
+func (c *callerThreads) paced(next *int64, every time.Duration, part int64, read func()) {
 	now := c.Clock.Now()
 	if now < *next {
 		return
 	}
 	begin := threadCPU()
 	read()
-	*next = now + max(int64(every), 4*c.CostShare*(threadCPU()-begin))
+	*next = now + max(int64(every), part*c.CostShare*(threadCPU()-begin))
 }
 
-// lookAtSockets reads the sockets, finds the processes of those that are new, and counts what they do.
+// lookAtSockets reads the sockets, and counts what those of each process do.
 func (c *callerThreads) lookAtSockets() {
 	all := c.readSockets(c.Nodes) == nil
+	now := c.Clock.Now()
+	for _, p := range c.processes {
+		p.look(c, now, all)
+	}
+}
+
+// findOwners finds the processes of sockets that are new.
+func (c *callerThreads) findOwners() {
 	if c.unowned() > 0 {
-		c.paced(&c.nextKnown, closestSamples, func() {
+		c.paced(&c.nextKnown, closestSamples, ofOthers, func() {
 			for _, p := range c.processes {
 				c.own(p.pid)
 			}
 		})
 	}
 	if c.unowned() > 0 {
-		c.paced(&c.nextSearch, callersEvery/2, c.search)
-	}
-	now := c.Clock.Now()
-	for _, p := range c.processes {
-		p.look(c, now, all)
+		c.paced(&c.nextSearch, callersEvery/2, ofOthers, c.search)
 	}
 }
 
@@ -189,7 +201,15 @@ func (c *callerThreads) search() {
 			c.follow(pid)
 		}
 	}
+	for inode := range c.sockets {
+		if c.owners[inode] == 0 {
+			c.owners[inode] = nobody // that may be seen: they are not searched again
+		}
+	}
 }
+
+// nobody is the owner of a socket whose process was not found.
+const nobody = -1
 
 // own notes which of the sockets a process has, and gives their number.
 func (c *callerThreads) own(pid int) (own int) {
@@ -198,7 +218,7 @@ func (c *callerThreads) own(pid int) (own int) {
 		clear(p.fds)
 	}
 	_ = eachSocketByFD(c.FS, pid, func(fd string, inode uint64) bool {
-		if s := c.sockets[inode]; s != nil && (c.owners[inode] == 0 || c.owners[inode] == pid) {
+		if s := c.sockets[inode]; s != nil && (c.owners[inode] <= 0 || c.owners[inode] == pid) {
 			own++
 			c.owners[inode] = pid
 			if p != nil && s.server {
