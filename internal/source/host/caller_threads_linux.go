@@ -117,8 +117,7 @@ func (c *callerThreads) round() time.Duration {
 		c.paced(&c.nextFresh, closestSamples, ofOthers, c.lookAtFresh)
 		clear(c.fresh)
 	}
-	c.paced(&c.nextSockets, c.socketsEvery(), ofLooks, c.lookAtSockets)
-	c.findOwners()
+	c.lookAtSockets()
 	if now := c.Clock.Now(); now >= c.nextList {
 		c.nextList = now + int64(listThreadsEvery)
 		c.listThreads(threads)
@@ -146,11 +145,12 @@ func (c *callerThreads) socketsEvery() time.Duration {
 	return closestSamples
 }
 
-// Of the CPU time that there is samples take half, looks at sockets a quarter, and three other reads a twelfth each.
+// Of the CPU time that there is samples take half, looks at sockets and at the descriptors of known processes a fifth
+// each, and two others a twentieth each.
 const (
 	ofSamples = 2
-	ofLooks   = 4
-	ofOthers  = 12
+	ofLooks   = 5
+	ofOthers  = 20
 )
 
 // paced reads what is expensive when it is time: it may take one part of the CPU time that there is.
@@ -164,9 +164,14 @@ func (c *callerThreads) paced(next *int64, every time.Duration, part int64, read
 	*next = now + max(int64(every), part*c.CostShare*(threadCPU()-begin))
 }
 
-// lookAtSockets reads the sockets, and counts what those of each process do.
+// lookAtSockets reads the sockets when it is time, finds whose they are, and counts what those of each process do.
 func (c *callerThreads) lookAtSockets() {
-	all := c.readSockets(c.Nodes) == nil
+	looked, all := false, false
+	c.paced(&c.nextSockets, c.socketsEvery(), ofLooks, func() { looked, all = true, c.readSockets(c.Nodes) == nil })
+	if !looked {
+		return
+	}
+	c.findOwners()
 	now := c.Clock.Now()
 	for _, p := range c.processes {
 		p.look(c, now, all)
@@ -176,14 +181,18 @@ func (c *callerThreads) lookAtSockets() {
 // findOwners finds the processes of sockets that are new.
 func (c *callerThreads) findOwners() {
 	if c.unowned() > 0 {
-		c.paced(&c.nextKnown, closestSamples, ofOthers, func() {
+		c.paced(&c.nextKnown, closestSamples, ofLooks, func() {
 			for _, p := range c.processes {
 				c.own(p.pid)
 			}
 		})
 	}
 	if c.unowned() > 0 {
-		c.paced(&c.nextSearch, callersEvery/2, ofOthers, c.search)
+		part := int64(ofOthers)
+		if len(c.processes) == 0 { // there are no samples
+			part = ofSamples
+		}
+		c.paced(&c.nextSearch, callersEvery/2, part, c.search)
 	}
 }
 
