@@ -53,7 +53,7 @@ const (
 	sparingWork      = 5                      // waits and work of a fifth of a slow call or more,
 	sparingCallers   = 5 * time.Second        // the waits of callers,
 	sparingCostShare = 5000                   // one part of a core for each of sockets, neighbours and clients,
-	sparingThreads   = 10                     // ten times that for the threads of callers
+	sparingThreads   = 7                      // seven times that for the threads of callers
 )
 
 // spare has the host be read less often.

@@ -10,9 +10,9 @@ import (
 type calledSockets struct {
 	tables  []SocketTable
 	ports   []int
-	sockets map[uint64]*calledSocket // by inode
-	owners  map[uint64]int           // their processes, as far as they are known
-	others  map[uint64]bool          // sockets that are none of them, as far as threads were seen at them
+	sockets map[uint64]calledSocket // by inode
+	owners  map[uint64]int          // their processes, as far as they are known
+	others  map[uint64]bool         // sockets that are none of them, as far as threads were seen at them
 }
 
 // calledSocket is what one of them does.
@@ -51,7 +51,7 @@ func portsOf(nodes map[netip.AddrPort]string) (out []int) {
 
 // readSockets reads what the sockets do now. After an error some are missing.
 func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) (err error) {
-	c.sockets = map[uint64]*calledSocket{}
+	clear(c.sockets)
 	for _, table := range c.tables {
 		for _, port := range c.ports {
 			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port, Info: true}
@@ -61,13 +61,16 @@ func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) (err error)
 					if s.State == tcpEstablished {
 						of.waitNs = s.waitNs()
 					}
-					c.sockets[s.Inode] = &of
+					c.sockets[s.Inode] = of
 				}
 				return len(c.sockets) < maxInodes
 			}))
 		}
 	}
-	maps.DeleteFunc(c.owners, func(inode uint64, _ int) bool { return c.sockets[inode] == nil })
+	maps.DeleteFunc(c.owners, func(inode uint64, _ int) bool {
+		_, there := c.sockets[inode]
+		return !there
+	})
 	return err
 }
 

@@ -71,7 +71,7 @@ func (p *callerProcess) end(t *callerThread) {
 
 // sampleThread reads what a thread does, false where it has ended. For one that still sleeps one file is enough.
 func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
-	s, ok := parseSchedstat(c.read(t.sched))
+	s, ok := parseSchedstat(c.readPromptly(t.sched))
 	if !ok {
 		return false
 	}
@@ -86,7 +86,7 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 	reason, fd := awake, -1
 	if call, args := syscallOf(line); call != "" {
 		reason, fd = sleepOf(call, args)
-		stat, _ := parseStat(c.read(t.stat))
+		stat, _ := parseStat(c.readPromptly(t.stat))
 		switch stat.state {
 		case 'S':
 		case 'R':
@@ -108,12 +108,18 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 
 // read reads a file from its beginning; nothing where that is not possible.
 func (c *callerThreads) read(f hostfs.File) []byte {
-	if prompt, ok := f.(hostfs.Prompt); ok {
-		n, _ := prompt.ReadPromptly(c.buf[:])
-		return c.buf[:max(n, 0)]
-	}
 	n, _ := f.ReadAt(c.buf[:], 0)
 	return c.buf[:n]
+}
+
+// readPromptly is read of a file for which the kernel waits for nothing: not of syscall.
+func (c *callerThreads) readPromptly(f hostfs.File) []byte {
+	prompt, ok := f.(hostfs.Prompt)
+	if !ok {
+		return c.read(f)
+	}
+	n, _ := prompt.ReadPromptly(c.buf[:])
+	return c.buf[:max(n, 0)]
 }
 
 // atDescriptor is what a thread sleeps for in a system call on a descriptor.
@@ -134,7 +140,7 @@ func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason s
 	if !ok || err != nil {
 		return reason
 	}
-	if s := c.sockets[inode]; s != nil {
+	if s, there := c.sockets[inode]; there {
 		return p.at(t, s)
 	}
 	if !c.others[inode] && len(c.fresh) < maxSampled {
@@ -144,7 +150,7 @@ func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason s
 }
 
 // at notes that a thread sleeps at a socket to the port of a server, and gives for what.
-func (p *callerProcess) at(t *callerThread, s *calledSocket) sleepReason {
+func (p *callerProcess) at(t *callerThread, s calledSocket) sleepReason {
 	if !s.dialling && !s.server {
 		return forOthers
 	}
@@ -166,8 +172,8 @@ type freshSleep struct {
 func (c *callerThreads) lookAtFresh() {
 	all := c.readSockets(c.Nodes) == nil
 	for inode, f := range c.fresh {
-		s := c.sockets[inode]
-		if s == nil {
+		s, there := c.sockets[inode]
+		if !there {
 			if len(c.others) >= maxInodes {
 				clear(c.others)
 			}

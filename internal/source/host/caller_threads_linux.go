@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// callerThreadsShare bounds the CPU time of samples: 1 % of a core.
-	callerThreadsShare = 100
+	// callerThreadsShare bounds the CPU time of samples to one part in so many of a core. The runtime's wake-ups and
+	// collections of garbage take half as much again, so that all of it is about 1 %.
+	callerThreadsShare = 150
 	// Samples of a thread are this far apart on average, the closer ones where that takes no more than half of the
 	// CPU time that there is.
 	closestSamples  = 20 * time.Millisecond
@@ -97,7 +98,7 @@ func newCallerThreads(o CallersOptions) (*callerThreads, error) {
 	return &callerThreads{
 		CallersOptions: o, processes: map[int]*callerProcess{},
 		calledSockets: calledSockets{
-			tables: tables, ports: portsOf(o.Nodes), owners: map[uint64]int{}, others: map[uint64]bool{},
+			tables: tables, ports: portsOf(o.Nodes), sockets: map[uint64]calledSocket{}, owners: map[uint64]int{}, others: map[uint64]bool{},
 		},
 		fresh: map[uint64]freshSleep{}, nextWrite: o.Clock.Now() + int64(writeWaitsEvery),
 	}, nil
@@ -227,7 +228,7 @@ func (c *callerThreads) own(pid int) (own int) {
 		clear(p.fds)
 	}
 	_ = eachSocketByFD(c.FS, pid, func(fd string, inode uint64) bool {
-		if s := c.sockets[inode]; s != nil && (c.owners[inode] <= 0 || c.owners[inode] == pid) {
+		if s, there := c.sockets[inode]; there && (c.owners[inode] <= 0 || c.owners[inode] == pid) {
 			own++
 			c.owners[inode] = pid
 			if p != nil && s.server {
