@@ -98,7 +98,8 @@ func newCallerThreads(o CallersOptions) (*callerThreads, error) {
 	return &callerThreads{
 		CallersOptions: o, processes: map[int]*callerProcess{},
 		calledSockets: calledSockets{
-			tables: tables, ports: portsOf(o.Nodes), sockets: map[uint64]calledSocket{}, owners: map[uint64]int{}, others: map[uint64]bool{},
+			tables: tables, ports: portsOf(o.Nodes), sockets: map[uint64]calledSocket{}, owners: map[uint64]int{},
+			others: map[uint64]bool{},
 		},
 		fresh: map[uint64]freshSleep{}, nextWrite: o.Clock.Now() + int64(writeWaitsEvery),
 	}, nil
