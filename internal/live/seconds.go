@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
+	"slowpath/internal/stats"
 )
 
 // Second is all calls of one kind of caller to one node, that ended in one second.
@@ -43,6 +45,9 @@ type node struct {
 	errors  map[string]float64
 	// The fastest call of users at the clients' end, of slowpath on its kept connection, and on fresh ones; 0: none.
 	usersMinNs, keptMinNs, freshMinNs int64
+	// Of the distance: the fastest call of slowpath from its send on, and its last TCP connects with their median.
+	tripMinNs, connectNs, connectMinNs int64
+	connects                           []int64
 }
 
 // second is what the sources said of one second of a node.
@@ -74,6 +79,9 @@ func (v *View) Histogram(h recording.Histogram) {
 		by = s.atServer
 	}
 	into, slow := v.of(h.Node, by, op), v.threshold()
+	if where == recording.Dialled {
+		slow = v.freshThreshold(v.nodes[h.Node])
+	}
 	v.reader.Each(h.HDR, func(ns, calls int64) {
 		if where == recording.AwaitedCalls { // their operations count instead
 			into.Remove(ns, calls)
@@ -162,14 +170,49 @@ func (v *View) Threshold() time.Duration {
 // As in a verdict (docs/decisions/0003-automatic-slow-threshold.md).
 const slowFloor, slowTimes, slowCeiling = int64(5 * time.Millisecond), 3, int64(500 * time.Millisecond)
 
+// maxConnects is how many connects are kept, to know their median.
+const maxConnects = 1000
+
+// distanceNs is the least round trip of the path, as in a verdict; 0 where it is not known.
+func (v *View) distanceNs(address string, n *node) int64 {
+	if n.keptMinNs == 0 || 2*n.connectNs < n.tripMinNs {
+		return 0
+	}
+	least := n.connectMinNs
+	of := series.CallersLeastRTT
+	lower(&least, int64(v.samples[sampleKey{of.Source, of.About(address), of.Name}].Value))
+	return least
+}
+
+// learnDistance takes what a call of slowpath says of the path. v.mu is held.
+func (v *View) learnDistance(c recording.Call, segs []recording.Segment) {
+	n := v.nodes[c.Node]
+	if n == nil {
+		return
+	}
+	if c.Conn != connFresh && c.StartNs != c.EndNs {
+		lower(&n.tripMinNs, c.EndNs-c.StartNs)
+	}
+	for _, s := range segs {
+		if s.State == recording.Dial && s.Culprit == "connect" {
+			n.connects = append(n.connects, s.ToNs-s.FromNs)
+			n.connects = n.connects[max(len(n.connects)-maxConnects, 0):]
+			n.connectNs = stats.Quantile(slices.Sorted(slices.Values(n.connects)), 0.5)
+			lower(&n.connectMinNs, s.ToNs-s.FromNs)
+		}
+	}
+}
+
 // threshold is that of slowpath's kept connections, where it has none of its calls, and without any of the users'.
 func (v *View) threshold() int64 {
 	if v.o.Slow > 0 {
 		return int64(v.o.Slow)
 	}
 	var users, kept, fresh int64
-	for _, n := range v.nodes {
-		kept, fresh = max(kept, n.keptMinNs), max(fresh, n.freshMinNs)
+	for name, n := range v.nodes {
+		least := n.keptMinNs
+		lower(&least, v.distanceNs(name, n))
+		kept, fresh = max(kept, least), max(fresh, n.freshMinNs)
 		lower(&users, n.usersMinNs)
 	}
 	return min(max(slowFloor, slowTimes*cmp.Or(kept, fresh, users)), slowCeiling)
@@ -230,6 +273,21 @@ func (v *View) countCall(c SlowCall) {
 		}
 		if c.Call.Error != "" {
 			s.ownFailed++
+		}
+	}
+}
+
+// countWait counts a call that no histogram has. v.mu is held.
+func (v *View) countWait(c recording.Call) {
+	s := v.second(c.Node, c.EndNs/1e9)
+	if s == nil {
+		return
+	}
+	for _, by := range []map[string]*counted{s.atServer, s.atClient} {
+		into := v.of(c.Node, by, c.Op)
+		into.Add(c.EndNs-c.IntendedNs, 1)
+		if c.EndNs-c.IntendedNs >= v.threshold() {
+			into.slow++
 		}
 	}
 }

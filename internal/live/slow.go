@@ -33,10 +33,14 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 		call.Whose = Own
 		if c.Error == "" {
 			v.fastest(c.Node, c.Conn, call.Ns())
+			v.learnDistance(c, segs)
 		}
 	case recording.SourceTap:
 		name, pid := splitProcess(c.Client)
 		v.learn(c.Conn, name, pid)
+		if recording.AwaitsAcks(c.Op) { // the kernel counts none of the commands that block
+			v.countWait(c)
+		}
 	default:
 		return
 	}

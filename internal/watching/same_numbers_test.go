@@ -29,6 +29,7 @@ import (
 	"slowpath/internal/live"
 	"slowpath/internal/live/accounting"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
 	"slowpath/internal/top"
@@ -92,6 +93,14 @@ func compareViews(t *testing.T, rec *recording.Recording, v *live.View, m *metri
 func replay(rec *recording.Recording, v recording.Sink) {
 	for k, value := range rec.Meta {
 		v.SetMeta(k, value)
+	}
+	of := series.CallersLeastRTT
+	for _, node := range rec.Nodes() {
+		for _, p := range rec.Of(of, node) {
+			v.Sample(recording.Sample{
+				TimeNs: p.TimeNs, Source: of.Source, Subject: of.About(node), Name: of.Name, Value: p.Value,
+			})
+		}
 	}
 	for _, c := range rec.Calls {
 		v.Call(c, rec.SegmentsOf(c.ID)...)

@@ -116,9 +116,7 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 	for _, c := range rec.Calls { // of commands that block, the kernel counts none
 		if c.Source == recording.SourceTap && recording.AwaitsAcks(c.Op) && !inner[c.Node] {
 			t.count(recording.Server, c)
-			if c.Client != "" {
-				t.count(recording.Client, c)
-			}
+			t.count(recording.Client, c) // where clients of this host call, it is most likely one of them
 		}
 	}
 	t.dialled = t.bySide[recording.Dialled]

@@ -110,3 +110,17 @@ func TestBuckets(t *testing.T) {
 		}
 	})
 }
+
+// TestStoppedBeforeFirstRead: a server is stopped when the first request of a connection comes. Its clock of then is
+// not known, but that it was stopped is.
+func TestStoppedBeforeFirstRead(t *testing.T) {
+	r := newRecorder(Options{}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{} })
+	r.threadLog(7).waits = []interval{{span: span{90e6, 120e6}, state: waitKinds[frozen]}}
+	segs := r.split(stage{
+		span: span{100e6, 125e6}, tid: 7, actor: recording.Server, running: recording.Busy,
+		sleeping: recording.Unexplained,
+	})
+	if len(segs) != 2 || segs[0].State != recording.Frozen || segs[0].ToNs != 120e6 || segs[1].State != recording.Busy {
+		t.Errorf("%+v", segs)
+	}
+}
