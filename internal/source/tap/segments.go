@@ -23,9 +23,9 @@ type stage struct {
 var waitOrder = [...]kernelThreadState{frozen, throttled, blocked, runnable, asleep}
 
 // split divides a stage by the clocks of its thread. The sums are exact. Long waits of the thread, which are known one
-// by one, keep their times; what is left of a state, waits too short to be reported, is put at the beginning. Where both
-// clocks are the same they are not known, as at the arrival of the first bytes of a connection, and long waits are all
-// that is.
+// by one, keep their times; what is left of a state, waits too short to be reported, is put at the beginning. Where
+// both clocks are the same they are not known, as at the arrival of the first bytes of a connection, and long waits are
+// all that is.
 func (r *recorder) split(s stage) []recording.Segment {
 	if s.to <= s.from {
 		return nil
