@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	maxCallersTime = 4    // processes
+	maxCallersTime = 4    // kinds of processes
 	leastPart      = 0.01 // of the time of its threads; smaller parts are one
 )
 
 // callersTime shows where the threads of callers spent their time.
 func (p *page) callersTime(d verdict.Diagnosis) {
-	all := d.CallersTime
+	all := verdict.KindsOfCallers(d.CallersTime)
 	if len(all) == 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func (p *page) callersTime(d verdict.Diagnosis) {
 	}
 }
 
-// callerTimeSaid lists the parts of a process' time.
+// callerTimeSaid lists the parts of the time of one process, or of several of a kind.
 func callerTimeSaid(t verdict.CallerTime) string {
 	var parts []string
 	rest := 1.0
@@ -47,7 +47,11 @@ func callerTimeSaid(t verdict.CallerTime) string {
 	if rest >= leastPart/2 {
 		parts = append(parts, format.Percent(rest)+" other")
 	}
-	return fmt.Sprintf("%s[%d], %s: %s", t.Name, t.PID, threadsSaid(t), strings.Join(parts, ", "))
+	who := fmt.Sprintf("%s[%d]", t.Name, t.PID)
+	if t.Processes > 1 {
+		who = fmt.Sprintf("%s, %d processes", t.Name, t.Processes)
+	}
+	return fmt.Sprintf("%s, %s: %s", who, threadsSaid(t), strings.Join(parts, ", "))
 }
 
 // threadsSaid says whose time it is.

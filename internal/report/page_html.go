@@ -40,7 +40,8 @@ func HTML(w io.Writer, d verdict.Diagnosis, o compare.OverTime, ok bool) error {
 		Made: "Made by slowpath " + plain(d.Version) + ".",
 	}
 	v.Callers, v.CallersNote = callersView(d.Callers)
-	for _, t := range d.CallersTime[:min(len(d.CallersTime), maxCallersShown)] {
+	kinds := verdict.KindsOfCallers(d.CallersTime)
+	for _, t := range kinds[:min(len(kinds), maxCallersShown)] {
 		v.CallersTime = append(v.CallersTime, plain(callerTimeSaid(t)))
 	}
 	for _, of := range d.Populations {

@@ -32,6 +32,8 @@ type CallerTime struct {
 	OtherThreads int `json:"other_threads,omitempty"`
 	// Assumed: none of its threads was seen to call (host). These are those that ran.
 	Assumed bool `json:"assumed,omitempty"`
+	// Processes is how many they are, of KindsOfCallers.
+	Processes int `json:"-"`
 }
 
 // TimePart is what threads waited for, or that they ran.
@@ -110,6 +112,62 @@ func callerTime(name string, pid int, source string, w recording.ThreadWaits) Ca
 	}
 	slices.SortStableFunc(t.Parts, func(a, b TimePart) int { return cmp.Compare(b.Ns, a.Ns) })
 	return t
+}
+
+// KindsOfCallers joins the processes of one program whose threads do most of the time the same, such as the workers of
+// an application: what one of them does otherwise stays apart. PID is 0 where there are several.
+func KindsOfCallers(all []CallerTime) (kinds []CallerTime) {
+	at := map[callerKind]int{}
+	for _, t := range all {
+		of := kindOf(t)
+		i, known := at[of]
+		if !known {
+			at[of] = len(kinds)
+			t.Processes = 1
+			kinds = append(kinds, t)
+			continue
+		}
+		k := &kinds[i]
+		k.PID, k.Processes = 0, k.Processes+1
+		k.Threads, k.Ns, k.OtherThreads = k.Threads+t.Threads, k.Ns+t.Ns, k.OtherThreads+t.OtherThreads
+		k.Parts = joinParts(k.Parts, t.Parts, k.Ns)
+	}
+	return kinds
+}
+
+// callerKind is what is the same of processes of one kind: the program, and what its threads do most.
+type callerKind struct {
+	source, name, most string
+	assumed            bool
+	pid                int // of one that polls: each is a kind of its own
+}
+
+func kindOf(t CallerTime) callerKind {
+	of := callerKind{source: t.Source, name: t.Name, assumed: t.Assumed}
+	if len(t.Parts) > 0 {
+		of.most = t.Parts[0].What
+	}
+	if t.PollsSaid() != "" {
+		of.pid = t.PID
+	}
+	return of
+}
+
+// joinParts are the parts of the time of both, ns in all.
+func joinParts(a, b []TimePart, ns int64) (out []TimePart) {
+	for _, what := range TimeParts {
+		p := TimePart{What: what.What}
+		for _, one := range slices.Concat(a, b) {
+			if one.What == p.What {
+				p.Ns += one.Ns
+			}
+		}
+		if p.Share = float64(p.Ns) / float64(max(ns, 1)); p.Ns > 0 {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b TimePart) int { return cmp.Compare(b.Ns, a.Ns) })
+	return out
 }
 
 // In is the time of a part in nanoseconds.

@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,5 +84,27 @@ func TestCallersTimeOfSamples(t *testing.T) {
 		got[1].Source != recording.SourceHost || got[1].In("limit") != 90e9 || got[1].In("running") != 6e9 ||
 		got[1].OtherThreads != 5 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestKindsOfCallers: workers of one program that do the same are one kind; the one that does something else is not.
+func TestKindsOfCallers(t *testing.T) {
+	of := func(pid int, name string, redis, lock int64) verdict.CallerTime {
+		parts := []verdict.TimePart{{What: "redis", Ns: redis}, {What: "lock", Ns: lock}}
+		slices.SortFunc(parts, func(a, b verdict.TimePart) int { return int(b.Ns - a.Ns) })
+		return verdict.CallerTime{Name: name, PID: pid, Threads: 2, Ns: redis + lock, Parts: parts}
+	}
+	got := verdict.KindsOfCallers([]verdict.CallerTime{
+		of(1, "worker", 90, 10), of(2, "worker", 70, 30), of(3, "worker", 20, 80), of(4, "cron", 90, 10),
+	})
+	if len(got) != 3 {
+		t.Fatalf("%d kinds: %+v", len(got), got)
+	}
+	if k := got[0]; k.Processes != 2 || k.PID != 0 || k.Threads != 4 || k.Ns != 200 || k.In("redis") != 160 ||
+		k.Parts[0].Share != 0.8 {
+		t.Errorf("workers: %+v", k)
+	}
+	if k := got[1]; k.Processes != 1 || k.PID != 3 {
+		t.Errorf("the other worker: %+v", k)
 	}
 }
