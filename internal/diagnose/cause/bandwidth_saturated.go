@@ -119,8 +119,9 @@ func (f *Finding) supportQueue(n *facts.Node, q facts.PathQueue, behind bool) {
 		f.support(recording.SourceHost, q.DeviceBytes, "bytes",
 			"%.0f kB wait in the queue of %s of this host on average", q.DeviceBytes/1e3, q.Device)
 	} else {
-		f.doubt(recording.SourceHost, 0, "", "where they wait was not seen, and whose bytes fill the queue: no device of "+
-			"this host has one; the kernel of a client's host that gets no CPU acknowledges as late")
+		f.doubt(recording.SourceHost, 0, "",
+			"where they wait was not seen, and whose bytes fill the queue: no device of "+
+				"this host has one; the kernel of a client's host that gets no CPU acknowledges as late")
 	}
 	if rate := n.PerSecond(series.TotalNetOutputBytes); rate > 0 {
 		f.support(recording.SourceServer, rate*8, "bit/s", "the server sends %.1f Mbit/s", rate*8/1e6)
