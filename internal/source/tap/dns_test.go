@@ -4,8 +4,10 @@ package tap
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"slowpath/internal/recording"
 )
@@ -87,5 +89,29 @@ func checkDNS(t *testing.T, rec *recording.Recording, made dnsMade) {
 	d := recording.DetailOf[recording.DNSQueryDetail](events[0])
 	if !d.Answered || d.Queries != 1 || events[0].DurationNs < made.LateNs || !strings.HasPrefix(d.Comm, "tap.test") {
 		t.Errorf("%+v of %d ns", d, events[0].DurationNs)
+	}
+}
+
+// TestNamedBeforeDialled: the first call of a connection waited for the name server before the dial, too.
+func TestNamedBeforeDialled(t *testing.T) {
+	const ms = uint64(1e6)
+	rec := recording.New()
+	r := newRecorder(Options{Slow: 5 * time.Millisecond, Nodes: []Node{{PID: 50, Address: "server"}}, Sink: rec},
+		func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp { return nodeOp{} })
+	for at, answer := range []uint8{0, 1} {
+		r.dns(&kernelDnsEvent{Answer: answer, Tgid: 7, Now: uint64(100+20*at) * ms, Sock: 1})
+	}
+	client := clientEnd{AddrPort: netip.MustParseAddrPort("10.0.0.7:4000")}
+	r.dialledBy(&kernelConnEvent{Tgid: 7, Tid: 7, Dialled: 121 * ms, Now: 123 * ms}, client)
+	r.wantedBefore(&handshake{client: client}, recording.Call{
+		Source: recording.SourceTap, Op: "GET", Node: "server", IntendedNs: int64(124 * ms), StartNs: int64(124 * ms),
+		EndNs: int64(125 * ms),
+	}, int64(123*ms))
+	if len(rec.Calls) != 1 || rec.Calls[0].IntendedNs != int64(100*ms) {
+		t.Fatalf("%+v", rec.Calls)
+	}
+	s := rec.SegmentsOf(rec.Calls[0].ID)[0]
+	if s.State != recording.Dial || s.Culprit != "dns" || s.ToNs != int64(120*ms) {
+		t.Errorf("%+v", s)
 	}
 }

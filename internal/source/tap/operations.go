@@ -129,11 +129,12 @@ func (r *recorder) dialFailed(pid, tid uint32, from, to int64, address string) {
 // dialled is how a connection of a client came: its dial, and those before it that failed.
 type dialled struct {
 	from, opened int64
+	named        int64        // until when a name server was asked first; 0: none was
 	failed       *failedDials // nil: there were none
 }
 
-// dialledBy notes the dial of a connection, with those before it that failed: its first call was wanted before them. A
-// goroutine may go on in another thread, but does so at once.
+// dialledBy notes the dial of a connection, with those before it that failed, and the question to a name server before
+// that: its first call was wanted before them. A goroutine may go on in another thread, but does so at once.
 func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 	if e.Dialled == 0 {
 		return
@@ -151,6 +152,12 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 		delete(r.failedDials, tid)
 		if d.from >= f.to && d.from-f.to <= nextDial {
 			d.from, d.failed = f.from, f
+		}
+	}
+	at := d.from
+	for _, q := range r.dnsQueries { // for IPv4 and for IPv6
+		if q.done && q.pid == int(e.Tgid) && at >= q.last && at-q.last <= atOnce {
+			d.from, d.named = min(d.from, q.from), max(d.named, q.last)
 		}
 	}
 	put(r, r.dialled, client, d)
@@ -173,6 +180,11 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 		return
 	}
 	segs := add(nil, recording.App, recording.Dial, d.from, d.opened)
+	if d.named != 0 {
+		segs, _ = lay(segs, recording.Segment{
+			Actor: recording.App, State: recording.Dial, FromNs: d.from, ToNs: d.named, Culprit: "dns",
+		}, recording.Dial, 1<<62)
+	}
 	if d.failed != nil {
 		for i, s := range d.failed.spans {
 			segs, _ = lay(segs, recording.Segment{
