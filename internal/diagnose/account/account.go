@@ -92,8 +92,12 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 			continue
 		}
 		if baseline := all.baselineNs(of); ns > baseline {
+			excess := ns - baseline
+			if opening := openingNs(rec, c); opening > 0 { // it is lost by new connections, which are counted apart
+				excess = max(0, ns-opening-all.baselineNs(c))
+			}
 			out = append(out, Account{
-				Call: c, BaselineNs: baseline, ExcessNs: ns - baseline, OwnDelayNs: c.EndNs - c.IntendedNs - ns,
+				Call: c, BaselineNs: baseline, ExcessNs: excess, OwnDelayNs: c.EndNs - c.IntendedNs - ns,
 				Segments: p.partition(c, baseline),
 			})
 		}
