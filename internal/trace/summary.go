@@ -227,7 +227,7 @@ func (t *aggregate) reported() float64 {
 // command uses the end that saw more calls; if equal the client's, which includes the network.
 func (o *opAggregate) command(name string) Command {
 	c := Command{Op: name, Slow: o.slow, slowNs: o.slowNs, MaxNs: o.maxNs}
-	client, server := o.sides[recording.Client], o.sides[recording.Server]
+	client, server := recording.FeltAtClients(o.sides), o.sides[recording.Server]
 	h := client
 	if client == nil || server != nil && server.TotalCount() > client.TotalCount() {
 		h = server

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"sort"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -120,15 +119,8 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 		}
 	}
 	t.dialled = t.bySide[recording.Dialled]
-	if awaited := t.bySide[recording.AwaitedCalls]; awaited != nil && t.bySide[recording.Client] != nil {
-		t.wire = t.bySide[recording.Client]
-		felt := without(t.wire, awaited)
-		for _, h := range []*hdrhistogram.Histogram{t.bySide[recording.Operations], t.dialled} {
-			if h != nil {
-				felt = merge(felt, h)
-			}
-		}
-		t.bySide[recording.Client] = felt
+	if felt := recording.FeltAtClients(t.bySide); felt != t.bySide[recording.Client] {
+		t.wire, t.bySide[recording.Client] = t.bySide[recording.Client], felt
 	}
 	return t
 }
@@ -138,28 +130,6 @@ func (t tapHistograms) count(side string, c recording.Call) {
 	if h := t.bySide[side]; h != nil {
 		_ = h.RecordValue(min(c.EndNs-c.IntendedNs, h.HighestTrackableValue())) // within its bounds
 	}
-}
-
-// without is a histogram without as many calls as another one has: those of the same time, else of the next longer
-// ones, which another end of their connections measured.
-func without(h, less *hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	if less == nil {
-		return h
-	}
-	bars := h.Distribution()
-	for _, l := range less.Distribution() {
-		at := sort.Search(len(bars), func(i int) bool { return bars[i].From >= l.From })
-		for i := range bars {
-			b := &bars[(at+i)%len(bars)]
-			some := min(l.Count, b.Count)
-			b.Count, l.Count = b.Count-some, l.Count-some
-		}
-	}
-	out := hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
-	for _, b := range bars {
-		_ = out.RecordValues(b.From, b.Count) // it was in range
-	}
-	return out
 }
 
 func merge(into, h *hdrhistogram.Histogram) *hdrhistogram.Histogram {

@@ -160,6 +160,7 @@ func (r *recorder) pass(c recording.Call, segs []recording.Segment) {
 	if r.filter != nil {
 		r.filter.summary.Matched++
 	}
+	segs = r.afterOpening(&c, segs)
 	r.Sink.Call(c, segs...)
 }
 

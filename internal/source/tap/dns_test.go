@@ -106,7 +106,7 @@ func TestNamedBeforeDialled(t *testing.T) {
 	r.wantedBefore(&handshake{client: client}, recording.Call{
 		Source: recording.SourceTap, Op: "GET", Node: "server", IntendedNs: int64(124 * ms), StartNs: int64(124 * ms),
 		EndNs: int64(125 * ms),
-	}, int64(123*ms))
+	}, int64(123*ms), false)
 	if len(rec.Calls) != 1 || rec.Calls[0].IntendedNs != int64(100*ms) {
 		t.Fatalf("%+v", rec.Calls)
 	}

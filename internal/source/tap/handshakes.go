@@ -60,7 +60,7 @@ func (r *recorder) followHandshake(e *kernelCallEvent, call nodeOp, c recording.
 		return
 	}
 	delete(r.handshakes, e.Conn)
-	r.wantedBefore(h, c, max(ready, h.from+h.dialNs))
+	r.wantedBefore(h, c, max(ready, h.from+h.dialNs), e.Flags&(flagFresh|flagMerged) == 0)
 	p := r.clients[h.client]
 	rest := max(start-max(ready, h.from+h.dialNs), 1)
 	r.Sink.Event(recording.Event{

@@ -163,9 +163,10 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 	put(r, r.dialled, client, d)
 }
 
-// wantedBefore counts the first call of a connection from its dial on, and records it where that makes it slow. ready
-// is when the connection was. A connection that is not used at once was opened for later.
-func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
+// wantedBefore counts the first call of a connection from its dial on. Where the call is recorded for itself, that row
+// begins with the dial; else it is recorded where the dial makes it slow. ready is when the connection was. A connection
+// that is not used at once was opened for later.
+func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64, itself bool) {
 	d := r.dialled[h.client]
 	delete(r.dialled, h.client)
 	if d == nil || c.StartNs-ready > mostPause || recording.MayBlock(c.Op) || !r.selects(h.client) {
@@ -176,7 +177,7 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 		side = recording.Operations
 	}
 	r.countOperation(side, c, d.from)
-	if c.EndNs-d.from < int64(r.Slow) || c.EndNs-c.StartNs >= int64(r.Slow) { // it is recorded for itself
+	if !itself && c.EndNs-d.from < int64(r.Slow) {
 		return
 	}
 	segs := add(nil, recording.App, recording.Dial, d.from, d.opened)
@@ -196,8 +197,31 @@ func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64) {
 	encrypted := min(d.opened+h.tlsNs, c.StartNs)
 	segs = add(segs, recording.App, recording.TLS, d.opened, encrypted)
 	segs = add(segs, recording.App, recording.Handshake, encrypted, c.StartNs)
-	c.IntendedNs, c.Client = d.from, r.clients[h.client].String()
-	r.pass(c, merged(add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs)))
+	put(r, r.openings, callOnConn{c.Conn, c.Seq}, segs)
+	if !itself {
+		c.Client = r.clients[h.client].String()
+		r.pass(c, add(nil, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs))
+	}
+}
+
+// callOnConn is a call by the address of its client, and the byte after its request.
+type callOnConn struct {
+	client string
+	seq    uint32
+}
+
+// afterOpening adds to a call how its connection was opened, if that was for this call.
+func (r *recorder) afterOpening(c *recording.Call, segs []recording.Segment) []recording.Segment {
+	k := callOnConn{c.Conn, c.Seq}
+	opening := r.openings[k]
+	if len(opening) == 0 || c.IntendedNs != c.StartNs || c.StartNs <= opening[0].FromNs {
+		return segs
+	}
+	delete(r.openings, k)
+	c.IntendedNs = opening[0].FromNs
+	opening = clip(opening, c.IntendedNs, c.StartNs)
+	opening[len(opening)-1].ToNs = c.StartNs
+	return merged(append(opening, segs...))
 }
 
 // waitedCalls are the calls of a command that were wanted before they were made.

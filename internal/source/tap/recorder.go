@@ -55,6 +55,7 @@ type recorder struct {
 	noReplies   map[clientEnd]bool                       // with a call that waits for its reply at the end
 	failedDials map[uint32]*failedDials                  // by thread
 	dialled     map[clientEnd]*dialled                   // of connections that made no call yet
+	openings    map[callOnConn][]recording.Segment       // of connections that were opened for a call
 
 	// Called when the events show that more is worth to be watched; nil: nobody wants to know.
 	onCaller       func(pid uint32)                        // a process calls that was not known
@@ -90,6 +91,7 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		opens:       map[uint64]heldOpen{},
 		noReplies:   map[clientEnd]bool{},
 		failedDials: map[uint32]*failedDials{}, dialled: map[clientEnd]*dialled{},
+		openings:    map[callOnConn][]recording.Segment{},
 		waited:      map[waitedCalls]*recording.LatencyCounts{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
 		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
