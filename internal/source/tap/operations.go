@@ -164,8 +164,8 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 }
 
 // wantedBefore counts the first call of a connection from its dial on. Where the call is recorded for itself, that row
-// begins with the dial; else it is recorded where the dial makes it slow. ready is when the connection was. A connection
-// that is not used at once was opened for later.
+// begins with the dial; else it is recorded where the dial makes it slow. ready is when the connection was. A
+// connection that is not used at once was opened for later.
 func (r *recorder) wantedBefore(h *handshake, c recording.Call, ready int64, itself bool) {
 	d := r.dialled[h.client]
 	delete(r.dialled, h.client)
