@@ -60,7 +60,7 @@ func checkBothEnds(t *testing.T, rec *recording.Recording, made otherHostMade) {
 // partsOf is how much of a call each actor has, of segments that fill it without a gap.
 func partsOf(t *testing.T, c recording.Call, segs []recording.Segment) map[string]int64 {
 	t.Helper()
-	at, parts := c.StartNs, map[string]int64{}
+	at, parts := c.IntendedNs, map[string]int64{}
 	for _, s := range segs {
 		if s.FromNs != at || s.ToNs <= s.FromNs {
 			t.Errorf("segment %+v after %d", s, at)
