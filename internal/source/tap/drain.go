@@ -67,7 +67,6 @@ func (t *Tap) pass() (more bool, err error) {
 		t.count()
 		t.endHookCost()
 		t.sampleConns()
-		t.holdGoBudget()
 		t.counted = now
 	}
 	if now-t.ends.checked >= endsEvery {

@@ -80,6 +80,5 @@ func (t *Tap) forgetEnded() {
 		delete(t.recorder.serving, pid)
 		t.plaintexts.drop(pid)
 		t.collections.drop(pid)
-		t.dropGo(pid)
 	}
 }
