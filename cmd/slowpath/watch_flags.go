@@ -52,7 +52,7 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 
 func (w *watchFlags) addLimits(f *pflag.FlagSet) {
 	f.StringVar(&w.probeRate, "probe-rate", "", "`calls` per second and node, e.g. 10/s (default 50/s, less on "+
-		"clusters of many nodes)")
+		"clusters of many nodes); at most one in two round trips")
 	f.DurationVar(&w.timeout, "timeout", source.DefaultTimeout, "for the first connection")
 	f.Int64Var(&w.maxDisk, "max-disk", recording.DefaultMaxDisk, "bound of the recording in `bytes`; the oldest "+
 		"and most frequent rows are thinned first, slow calls last")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// blockingCommands wait for others by design: their wait is neither slow nor usual, but of those that AwaitsAcks names
-// slow. XREAD and XREADGROUP wait with the option BLOCK only. The tap tells those apart, and
-// sees no calls in the messages of subscribers.
+// blockingCommands wait for others by design: their wait is not usual, and it is slow only of the commands that
+// AwaitsAcks names. XREAD and XREADGROUP wait with the option BLOCK only. The tap tells those apart, and sees no calls
+// in the messages of subscribers.
 var blockingCommands = strings.Fields(
 	"BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAIT WAITAOF")
 

@@ -95,7 +95,7 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 		if c := connects[k.node]; len(c) > 0 {
 			sortNs(c)
 			p.ConnectNs, p.ConnectMinNs = stats.Quantile(c, 0.5), c[0]
-			if p.Conn != connFresh && float64(p.ConnectNs) >= throughTCP*float64(fastest[k.node]) {
+			if p.Conn != connFresh && float64(p.ConnectNs) >= ThroughTCP*float64(fastest[k.node]) {
 				p.DistanceNs = leastRTT(rec, k.node, p.ConnectMinNs)
 			}
 		}
@@ -104,9 +104,9 @@ func (a *latencies) probePaths(rec *recording.Recording) []Path {
 	return out
 }
 
-// throughTCP: a TCP connect takes this share of the fastest call, or more, where the server's own kernel answers it.
+// ThroughTCP: a TCP connect takes this share of the fastest call, or more, where the server's own kernel answers it.
 // Bound: majority, of the call.
-const throughTCP = 0.5
+const ThroughTCP = 0.5
 
 // leastRTT is the least round trip to a node of which connects took connectNs at least.
 func leastRTT(rec *recording.Recording, node string, connectNs int64) int64 {

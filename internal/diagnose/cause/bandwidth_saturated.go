@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,11 +64,10 @@ func explainBandwidth(n *facts.Node) *Finding {
 		return times
 	})
 	var f *Finding
-	switch {
+	switch lost := lostBehind(n, q); {
 	case cl.Matters():
 		f = finding(n, cl, 0.85)
-	case behind && n.LossNoticed(0, lostBehind(n, q)):
-		lost := lostBehind(n, q)
+	case behind && n.LossNoticed(0, lost):
 		f = &Finding{Of: n.Ledger.Calls(), Strength: 0.75, ExcessShare: lost / (lost + n.CallTimeNs()), Noticed: true}
 		f.lose(n, facts.LostInCalls, lost)
 		f.doubt(recording.SourceTap, 0, "", "how long the callers wait was not seen: they are on other hosts")
@@ -145,8 +143,8 @@ func bandwidthFix(q facts.PathQueue, bytes facts.NameCounts) []remedy.Step {
 		Text: "Make the " + what + " smaller: compress the values, read only the part that is needed, cache them in " +
 			"the caller (CLIENT TRACKING)",
 	}, {ID: "more-bandwidth", Kind: remedy.Change, Or: true, Text: "Raise the bandwidth " + where}}
-	if q.Device != "" {
-		slices.SortFunc(steps, func(a, b remedy.Step) int { return cmp.Compare(b.ID, a.ID) })
+	if q.Device != "" { // it is known where
+		slices.Reverse(steps)
 		steps[0].Or, steps[1].Or = false, true
 	}
 	return steps

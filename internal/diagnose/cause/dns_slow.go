@@ -95,8 +95,8 @@ func spreadOfQueries(all []facts.DialAfterQuery) facts.Percentiles {
 // explainOwnQueries judges the probe's own DNS queries: the callers' are unknown, but they use the same DNS servers if
 // they run here.
 func explainOwnQueries(n *facts.Node) *Finding {
-	cl := n.Claim(func(_ account.Account, s account.Segment) bool {
-		return s.State == account.Dial && s.Culprit == "dns"
+	cl := n.Claim(func(a account.Account, s account.Segment) bool {
+		return a.Call.Source == recording.SourceProbe && s.State == account.Dial && s.Culprit == "dns"
 	})
 	lookup := ownQueries(n)
 	c := n.Churn()

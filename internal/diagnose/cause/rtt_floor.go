@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
 	"slowpath/internal/format"
@@ -43,9 +44,6 @@ const (
 	// usualRTTNs of a round trip is no loss: it is as long within a data centre.
 	// Bound: guess, the upper end of evidence_round_trip.go.
 	usualRTTNs = int64(0.5e6)
-	// throughTCP: share of the floor that a TCP connect takes as well, where it is distance.
-	// Bound: majority, of the floor.
-	throughTCP = 0.5
 	// blockedOften: a loop that is in system calls for so much of the time delays every call.
 	// Bound: guess.
 	blockedOften = 0.1
@@ -111,7 +109,7 @@ func CapturedFloor(n *facts.Node) (p facts.CapturedPath, ok bool) {
 // capturedFloor finds distance in a packet capture of the clients' end: the server's kernel answers a SYN by itself, so
 // that what it takes is the path's. Without an opened connection a slow server looks the same.
 func capturedFloor(n *facts.Node, p facts.CapturedPath) *Finding {
-	if float64(p.ConnectMinNs) < throughTCP*float64(p.P50Ns) {
+	if float64(p.ConnectMinNs) < account.ThroughTCP*float64(p.P50Ns) {
 		return nil
 	}
 	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.9, FixSteps: nearer()}
@@ -145,7 +143,7 @@ func (f *Finding) whereFloor(n *facts.Node) {
 	fresh, ok := n.Ledger.Path(n.Address, "fresh")
 	f.FixSteps = nearer()
 	switch {
-	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= throughTCP*float64(kept.MinNs):
+	case ok && fresh.ConnectMinNs > 0 && float64(fresh.ConnectMinNs) >= account.ThroughTCP*float64(kept.MinNs):
 		f.Strength = 0.95
 		f.support(recording.SourceProbe, float64(fresh.ConnectMinNs), "ns",
 			"a TCP connect takes %s, too: no process takes part in it", format.Brief(fresh.ConnectMinNs))

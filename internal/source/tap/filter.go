@@ -107,6 +107,15 @@ func (f *filter) selects(client, server process, now int64) (is, known bool) {
 	return false, a.what != "" && b.what != ""
 }
 
+// selects reports whether the process filter, if there is one, selects the process of a client.
+func (r *recorder) selects(client clientEnd) bool {
+	if r.filter == nil {
+		return true
+	}
+	is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now())
+	return is
+}
+
 // leaveOut counts a call that is not passed on.
 func (f *filter) leaveOut(known bool) {
 	if known {

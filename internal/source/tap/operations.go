@@ -14,15 +14,6 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
-// selects reports whether the process filter, if there is one, selects the process of a client.
-func (r *recorder) selects(client clientEnd) bool {
-	if r.filter == nil {
-		return true
-	}
-	is, _ := r.filter.selects(r.clients[client], process{}, r.Clock.Now())
-	return is
-}
-
 // elsewhere records that an event loop of a client slept in a system call on something else than its events.
 func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	if !r.records(roleClient) {
