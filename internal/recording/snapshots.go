@@ -229,3 +229,38 @@ func (w ThreadWaits) RunningNs() int64 {
 	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.RunQueueNs-
 		w.ThrottledNs-w.FrozenNs-w.BlockedNs)
 }
+
+// SnapshotLibrary is what the calls of a Go program waited for in its client library, since that was hooked: a
+// LibraryWaits. The last one counts.
+const SnapshotLibrary = "library"
+
+// LibraryWaits are the calls of a Go program by the functions of its client library. Times are in nanoseconds, summed
+// over the calls; calls that had a connection opened are not among them.
+type LibraryWaits struct {
+	Ns          int64 `json:"ns"`                      // how long they were counted
+	Calls       int64 `json:"calls"`                   // by functions that are known
+	Others      int64 `json:"others,omitempty"`        // and other calls of the process
+	CallsNs     int64 `json:"calls_ns"`                // from the request to the reply
+	WaitedNs    int64 `json:"waited_ns"`               // before that, in the pool for a connection
+	WaitedMaxNs int64 `json:"waited_max_ns,omitempty"` // the longest of these waits
+	Longer      int64 `json:"longer,omitempty"`        // calls that took less than the wait before them
+}
+
+// LibraryWaitsOf reads the body of such a snapshot; a damaged one is as good as none.
+func LibraryWaitsOf(body string) (w LibraryWaits) {
+	if json.Unmarshal([]byte(body), &w) != nil {
+		return LibraryWaits{}
+	}
+	return w
+}
+
+// Since is what was added to an earlier one. The longest wait may have been before.
+func (w LibraryWaits) Since(before LibraryWaits) LibraryWaits {
+	w.Ns -= before.Ns
+	w.Calls -= before.Calls
+	w.Others -= before.Others
+	w.CallsNs -= before.CallsNs
+	w.WaitedNs -= before.WaitedNs
+	w.Longer -= before.Longer
+	return w
+}

@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"strconv"
 	"testing"
 
 	"slowpath/internal/diagnose/facts"
@@ -320,6 +321,49 @@ func (e edge) handed(conns int, share float64, waitNs int64) edge {
 		}
 	}
 	return e
+}
+
+// library is what the calls of a Go program waited in its library's pool on average, while each took a millisecond.
+func (e edge) library(calls, others, waitNs int64) edge {
+	w := recording.LibraryWaits{
+		Ns: 10 * second, Calls: calls, Others: others, CallsNs: calls * edgeMs, WaitedNs: calls * waitNs,
+		WaitedMaxNs: 3 * waitNs,
+	}
+	if waitNs > edgeMs {
+		w.Longer = calls
+	}
+	e.Snapshot(recording.Snapshot{
+		TimeNs: 10 * second, Source: recording.SourceTap, Subject: recording.ProcessPrefix + strconv.Itoa(app),
+		Name: recording.SnapshotLibrary, Body: recording.Detail(w),
+	})
+	return e
+}
+
+func TestGoroutinesWaitInThePool(t *testing.T) {
+	pool := func(conns int, busy float64) edge {
+		e := newEdge("redis 7.0.15").all("GET", conns*400*9, edgeMs)
+		for i := range conns {
+			e.used(app, "app", 5000+i, 400, busy)
+		}
+		return e
+	}
+	explainEdge(t, find("pool-exhausted-wait"), []edgeCase{
+		{
+			name: "they wait", rec: pool(2, 0.98).library(7000, 10, 17*edgeMs), found: true, min: 0.9,
+			evidence: "waited in the pool of their client library for 17 ms", fix: "PoolSize",
+		},
+		{name: "busy connections, and nobody waits", rec: pool(3, 0.98).library(7000, 10, 20e3)},
+		{
+			name: "it is not known of most calls", rec: pool(3, 0.98).library(100, 7000, 17*edgeMs), found: true,
+			evidence: "Erlang C",
+		},
+		{
+			name: "slow calls keep the connections in use",
+			rec: pool(3, 0.98).library(7000, 10, 17*edgeMs).slowCalls(20, 900*edgeMs,
+				recording.Receive).slowCalls(20, 900*edgeMs, recording.Receive),
+		},
+		{name: "waits that nobody notices", rec: pool(2, 0.3).library(50, 0, 2*edgeMs)},
+	})
 }
 
 func TestThreadsQueueForConnections(t *testing.T) {

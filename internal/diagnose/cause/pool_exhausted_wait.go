@@ -21,7 +21,8 @@ var poolExhaustedWait = Cause{
 	Needs: Needs{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
 		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
-			"or its threads sleep until the thread that used a connection before wakes them, and then send on it",
+			"or its threads sleep until the thread that used a connection before wakes them, and then send on it; of " +
+			"Go programs with go-redis and redigo the wait in the library's pool itself",
 	},
 	Mechanism: "All connections of the pool have a call in flight. Further calls wait inside the client, where " +
 		"no server and no capture sees them.",
@@ -88,6 +89,9 @@ func hadMore(u facts.PoolUse) bool {
 
 func explainPoolWait(n *facts.Node) *Finding {
 	callers := n.Callers()
+	if f := explainLibraryWaits(n, callers); f != nil {
+		return f
+	}
 	if f := explainHandovers(n, callers); f != nil {
 		return f
 	}
@@ -101,7 +105,7 @@ func explainPoolWait(n *facts.Node) *Finding {
 	var found []*facts.Caller
 	for _, c := range callers {
 		u, ok := n.PoolUseOf(c)
-		if !ok {
+		if _, seen := n.LibraryWaitsOf(c.PID); !ok || seen { // and it hardly waits
 			continue
 		}
 		each := float64(u.CallNs) / 1e9
@@ -317,6 +321,50 @@ func queuesForConns(n *facts.Node, h facts.Handovers) bool {
 		h.WaitedNs/h.Handed >= waitLong*h.InFlightNs/h.Calls &&
 		n.LossNoticed(int64(h.WaitedNs/h.Handed), h.WaitedNs) &&
 		slowShare(n, h.Caller)*float64(h.Caller.InFlightNs()) < minSlowShare*(h.InFlightNs+h.KeptNs)
+}
+
+// explainLibraryWaits finds Go programs whose goroutines wait in the pool of their client library for longer than their
+// calls take, always or in slow calls.
+func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
+	slow := n.InStateOf(account.App, account.PoolWait)
+	var worst recording.LibraryWaits
+	var of facts.Handovers
+	var waited, flight float64
+	for _, c := range callers {
+		w, ok := n.LibraryWaitsOf(c.PID)
+		if !ok {
+			continue
+		}
+		flight += float64(w.CallsNs)
+		always := float64(w.WaitedNs) >= waitLong*float64(w.CallsNs) &&
+			n.LossNoticed(w.WaitedNs/w.Calls, float64(w.WaitedNs))
+		if w.Longer < minHandovers || !always && !slow.Matters() || slowShare(n, c) >= minSlowShare {
+			continue
+		}
+		waited += float64(w.WaitedNs)
+		if w.WaitedNs > worst.WaitedNs {
+			worst = w
+			of, _ = n.HandoversOf(c)
+		}
+	}
+	if worst.WaitedNs == 0 {
+		return nil
+	}
+	mean, atATime := worst.WaitedNs/worst.Calls, float64(worst.WaitedNs)/float64(worst.Ns)
+	f := finding(n, slow, 0.95)
+	f.ExcessShare, f.Samples = max(f.ExcessShare, waited/(waited+flight)), int(worst.Calls)
+	f.lose(n, facts.LostWaiting, max(waited-float64(slow.Ns), 0))
+	f.support(recording.SourceTap, float64(mean), "ns",
+		"%s has %s: its goroutines waited in the pool of their client library for %s on average before a call (at "+
+			"most %s); a call takes %s", of.Name, counted(of.Conns, "connection"), format.Brief(mean),
+		format.Brief(worst.WaitedMaxNs), format.Brief(worst.CallsNs/worst.Calls))
+	f.support(recording.SourceTap, float64(worst.Longer), "calls", "%d of %d calls took less than the wait before them",
+		worst.Longer, worst.Calls)
+	f.support(recording.SourceTap, atATime, "goroutines", "%.1f of its goroutines waited for a connection at a time",
+		atATime)
+	f.FixSteps = append(largerPool(n, of.Conns+int(atATime)+1, "at least that many are needed at a time"),
+		holdForLessTime)
+	return f
 }
 
 // explainHandovers finds threads that wait for the connection of another one.

@@ -92,7 +92,7 @@ func (w *collectionWatch) attach(name string, pid uint32, probes [2]probe) error
 			o.RefCtrOffsets = []uint64{p.semaphore}
 		}
 		l, err := ex.UprobeMulti(nil, w.programs[i], o)
-		if errors.Is(err, ebpf.ErrNotSupported) {
+		if err != nil && !HooksLater() { // an old kernel says that the arguments are wrong
 			l, err = ex.Uprobe("", w.programs[i], &link.UprobeOptions{
 				Address: p.at, RefCtrOffset: p.semaphore, PID: int(pid),
 			})

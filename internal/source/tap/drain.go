@@ -67,6 +67,7 @@ func (t *Tap) pass() (more bool, err error) {
 		t.count()
 		t.endHookCost()
 		t.sampleConns()
+		t.holdGoBudget()
 		t.counted = now
 	}
 	if now-t.ends.checked >= endsEvery {

@@ -31,11 +31,11 @@ type candidate struct {
 	args    int
 }
 
-// processPrograms are loaded at once, and attached later to what processes run: bpf/server_functions.h, plaintext.h and
-// collections.h.
+// processPrograms are loaded at once, and attached later to what processes run: bpf/server_functions.h, plaintext.h,
+// collections.h and go_operations.h.
 var processPrograms = []string{
 	kernelProgOnFunctionEntry, kernelProgOnFunctionReturn, kernelProgOnSslCall, kernelProgOnSslReturn,
-	kernelProgOnCollectionBegin, kernelProgOnCollectionEnd,
+	kernelProgOnCollectionBegin, kernelProgOnCollectionEnd, kernelProgOnGoFunction,
 }
 
 // iterators are loaded where the kernel has iterators over open files: bpf/conn_snapshots.h.
@@ -66,6 +66,7 @@ var optional = []optionalPrograms{
 		"garbage collections of clients", needsUprobes,
 		[]string{kernelProgOnCollectionBegin, kernelProgOnCollectionEnd},
 	},
+	{"what goroutines wait for before they send", needsUprobes, []string{kernelProgOnGoFunction}},
 	{losingLastUses, "a kernel that allows iterators over open files", []string{kernelProgOnConnStatus}},
 	{losingSnapshots, "a kernel that allows iterators over open files", []string{kernelProgOnConnSnapshot}},
 }

@@ -282,7 +282,8 @@ type kernelConn struct {
 	HandedLast  uint8
 	Remote      uint8
 	AcksSeen    uint8
-	_           [2]byte
+	OtherCaller uint8
+	_           [1]byte
 	Req         struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -340,7 +341,8 @@ type kernelConn struct {
 	KeptNs     uint64
 	Served     uint64
 	SlotBefore uint32
-	_          [4]byte
+	GoCalls    uint32
+	G          uint64
 	Marks      [8]struct {
 		_      structs.HostLayout
 		Ns     uint64
@@ -551,6 +553,40 @@ type kernelFunctionEvent struct {
 	To      uint64
 }
 
+type kernelGoHook uint64
+
+const (
+	kernelGoHookGO_ENTER kernelGoHook = 1
+	kernelGoHookGO_TAKE  kernelGoHook = 2
+	kernelGoHookGO_GOT   kernelGoHook = 3
+)
+
+type kernelGoKey struct {
+	_      structs.HostLayout
+	G      uint64
+	Tgid   uint32
+	Unused uint32
+}
+
+type kernelGoOperation struct {
+	_        structs.HostLayout
+	From     uint64
+	Got      uint64
+	Answered uint64
+	Takes    uint64
+}
+
+type kernelGoProcess struct {
+	_         structs.HostLayout
+	Hits      uint64
+	Calls     uint64
+	CallsNs   uint64
+	WaitedNs  uint64
+	WaitedMax uint64
+	Waits     uint64
+	Others    uint64
+}
+
 type kernelHist struct {
 	_ structs.HostLayout
 	N [1024]uint32
@@ -576,22 +612,23 @@ type kernelLastCall struct {
 type kernelLimit int32
 
 const (
-	kernelLimitMARKS     kernelLimit = 8
-	kernelLimitBATCHES   kernelLimit = 16
-	kernelLimitRING      kernelLimit = 128
-	kernelLimitSENTS     kernelLimit = 8
-	kernelLimitENDS      kernelLimit = 512
-	kernelLimitEND_SLOTS kernelLimit = 64
-	kernelLimitTHREADS   kernelLimit = 4096
-	kernelLimitCONNS     kernelLimit = 20000
-	kernelLimitPAIRS     kernelLimit = 20000
-	kernelLimitNO_SLOT   kernelLimit = -1
-	kernelLimitOPS       kernelLimit = 128
-	kernelLimitERRORS    kernelLimit = 1024
-	kernelLimitFUNCTIONS kernelLimit = 32
-	kernelLimitCARRY     kernelLimit = 48
-	kernelLimitWINDOW    kernelLimit = 4096
-	kernelLimitMASK      kernelLimit = 8191
+	kernelLimitMARKS        kernelLimit = 8
+	kernelLimitBATCHES      kernelLimit = 16
+	kernelLimitRING         kernelLimit = 128
+	kernelLimitSENTS        kernelLimit = 8
+	kernelLimitENDS         kernelLimit = 512
+	kernelLimitEND_SLOTS    kernelLimit = 64
+	kernelLimitTHREADS      kernelLimit = 4096
+	kernelLimitCONNS        kernelLimit = 20000
+	kernelLimitPAIRS        kernelLimit = 20000
+	kernelLimitNO_SLOT      kernelLimit = -1
+	kernelLimitOPS          kernelLimit = 128
+	kernelLimitERRORS       kernelLimit = 1024
+	kernelLimitFUNCTIONS    kernelLimit = 32
+	kernelLimitGO_PROCESSES kernelLimit = 32
+	kernelLimitCARRY        kernelLimit = 48
+	kernelLimitWINDOW       kernelLimit = 4096
+	kernelLimitMASK         kernelLimit = 8191
 )
 
 type kernelNagle uint8
@@ -679,6 +716,7 @@ type kernelOperationEvent struct {
 	LoopTid   uint32
 	From      uint64
 	To        uint64
+	Got       uint64
 	LoopAwake uint64
 	Call      kernelLastCall
 	LoopComm  [16]uint8
@@ -956,6 +994,8 @@ const (
 	kernelMapFreePairs           = "free_pairs"
 	kernelMapFreeThreads         = "free_threads"
 	kernelMapGlobals             = "globals"
+	kernelMapGoOperations        = "go_operations"
+	kernelMapGoProcesses         = "go_processes"
 	kernelMapHists               = "hists"
 	kernelMapNodes               = "nodes"
 	kernelMapObservers           = "observers"
@@ -979,6 +1019,7 @@ const (
 	kernelProgOnExit             = "on_exit"
 	kernelProgOnFunctionEntry    = "on_function_entry"
 	kernelProgOnFunctionReturn   = "on_function_return"
+	kernelProgOnGoFunction       = "on_go_function"
 	kernelProgOnReady            = "on_ready"
 	kernelProgOnReadyIn          = "on_ready_in"
 	kernelProgOnRecv             = "on_recv"
@@ -996,6 +1037,7 @@ const (
 	kernelProgOnSwitch3          = "on_switch3"
 	kernelProgOnWaking           = "on_waking"
 	kernelVarChainPauseNs        = "chain_pause_ns"
+	kernelVarGoHooked            = "go_hooked"
 	kernelVarGoesOnNs            = "goes_on_ns"
 	kernelVarKeepAckedEvent      = "keep_acked_event"
 	kernelVarKeepActivityEvent   = "keep_activity_event"
@@ -1007,6 +1049,8 @@ const (
 	kernelVarKeepDnsEvent        = "keep_dns_event"
 	kernelVarKeepErrorKey        = "keep_error_key"
 	kernelVarKeepFunctionEvent   = "keep_function_event"
+	kernelVarKeepGoHook          = "keep_go_hook"
+	kernelVarKeepGoProcess       = "keep_go_process"
 	kernelVarKeepHistSize        = "keep_hist_size"
 	kernelVarKeepLimit           = "keep_limit"
 	kernelVarKeepNotDialledEvent = "keep_not_dialled_event"
@@ -1028,6 +1072,7 @@ const (
 	kernelVarMinActivityNs       = "min_activity_ns"
 	kernelVarMinAwayNs           = "min_away_ns"
 	kernelVarMinOffcpuNs         = "min_offcpu_ns"
+	kernelVarNoOperation         = "no_operation"
 	kernelVarNoPair              = "no_pair"
 	kernelVarNoTlsParser         = "no_tls_parser"
 	kernelVarNoWaits             = "no_waits"
@@ -1091,6 +1136,7 @@ type kernelProgramSpecs struct {
 	OnExit            *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFunctionEntry   *ebpf.ProgramSpec `ebpf:"on_function_entry"`
 	OnFunctionReturn  *ebpf.ProgramSpec `ebpf:"on_function_return"`
+	OnGoFunction      *ebpf.ProgramSpec `ebpf:"on_go_function"`
 	OnReady           *ebpf.ProgramSpec `ebpf:"on_ready"`
 	OnReadyIn         *ebpf.ProgramSpec `ebpf:"on_ready_in"`
 	OnRecv            *ebpf.ProgramSpec `ebpf:"on_recv"`
@@ -1123,6 +1169,8 @@ type kernelMapSpecs struct {
 	FreePairs    *ebpf.MapSpec `ebpf:"free_pairs"`
 	FreeThreads  *ebpf.MapSpec `ebpf:"free_threads"`
 	Globals      *ebpf.MapSpec `ebpf:"globals"`
+	GoOperations *ebpf.MapSpec `ebpf:"go_operations"`
+	GoProcesses  *ebpf.MapSpec `ebpf:"go_processes"`
 	Hists        *ebpf.MapSpec `ebpf:"hists"`
 	Nodes        *ebpf.MapSpec `ebpf:"nodes"`
 	Observers    *ebpf.MapSpec `ebpf:"observers"`
@@ -1145,6 +1193,7 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	ChainPauseNs        *ebpf.VariableSpec `ebpf:"chain_pause_ns"`
+	GoHooked            *ebpf.VariableSpec `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.VariableSpec `ebpf:"goes_on_ns"`
 	KeepAckedEvent      *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.VariableSpec `ebpf:"keep_activity_event"`
@@ -1156,6 +1205,8 @@ type kernelVariableSpecs struct {
 	KeepDnsEvent        *ebpf.VariableSpec `ebpf:"keep_dns_event"`
 	KeepErrorKey        *ebpf.VariableSpec `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
+	KeepGoHook          *ebpf.VariableSpec `ebpf:"keep_go_hook"`
+	KeepGoProcess       *ebpf.VariableSpec `ebpf:"keep_go_process"`
 	KeepHistSize        *ebpf.VariableSpec `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.VariableSpec `ebpf:"keep_limit"`
 	KeepNotDialledEvent *ebpf.VariableSpec `ebpf:"keep_not_dialled_event"`
@@ -1177,6 +1228,7 @@ type kernelVariableSpecs struct {
 	MinActivityNs       *ebpf.VariableSpec `ebpf:"min_activity_ns"`
 	MinAwayNs           *ebpf.VariableSpec `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
+	NoOperation         *ebpf.VariableSpec `ebpf:"no_operation"`
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.VariableSpec `ebpf:"no_waits"`
@@ -1220,6 +1272,8 @@ type kernelMaps struct {
 	FreePairs    *ebpf.Map `ebpf:"free_pairs"`
 	FreeThreads  *ebpf.Map `ebpf:"free_threads"`
 	Globals      *ebpf.Map `ebpf:"globals"`
+	GoOperations *ebpf.Map `ebpf:"go_operations"`
+	GoProcesses  *ebpf.Map `ebpf:"go_processes"`
 	Hists        *ebpf.Map `ebpf:"hists"`
 	Nodes        *ebpf.Map `ebpf:"nodes"`
 	Observers    *ebpf.Map `ebpf:"observers"`
@@ -1249,6 +1303,8 @@ func (m *kernelMaps) Close() error {
 		m.FreePairs,
 		m.FreeThreads,
 		m.Globals,
+		m.GoOperations,
+		m.GoProcesses,
 		m.Hists,
 		m.Nodes,
 		m.Observers,
@@ -1272,6 +1328,7 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	ChainPauseNs        *ebpf.Variable `ebpf:"chain_pause_ns"`
+	GoHooked            *ebpf.Variable `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.Variable `ebpf:"goes_on_ns"`
 	KeepAckedEvent      *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.Variable `ebpf:"keep_activity_event"`
@@ -1283,6 +1340,8 @@ type kernelVariables struct {
 	KeepDnsEvent        *ebpf.Variable `ebpf:"keep_dns_event"`
 	KeepErrorKey        *ebpf.Variable `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
+	KeepGoHook          *ebpf.Variable `ebpf:"keep_go_hook"`
+	KeepGoProcess       *ebpf.Variable `ebpf:"keep_go_process"`
 	KeepHistSize        *ebpf.Variable `ebpf:"keep_hist_size"`
 	KeepLimit           *ebpf.Variable `ebpf:"keep_limit"`
 	KeepNotDialledEvent *ebpf.Variable `ebpf:"keep_not_dialled_event"`
@@ -1304,6 +1363,7 @@ type kernelVariables struct {
 	MinActivityNs       *ebpf.Variable `ebpf:"min_activity_ns"`
 	MinAwayNs           *ebpf.Variable `ebpf:"min_away_ns"`
 	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
+	NoOperation         *ebpf.Variable `ebpf:"no_operation"`
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.Variable `ebpf:"no_waits"`
@@ -1329,6 +1389,7 @@ type kernelPrograms struct {
 	OnExit            *ebpf.Program `ebpf:"on_exit"`
 	OnFunctionEntry   *ebpf.Program `ebpf:"on_function_entry"`
 	OnFunctionReturn  *ebpf.Program `ebpf:"on_function_return"`
+	OnGoFunction      *ebpf.Program `ebpf:"on_go_function"`
 	OnReady           *ebpf.Program `ebpf:"on_ready"`
 	OnReadyIn         *ebpf.Program `ebpf:"on_ready_in"`
 	OnRecv            *ebpf.Program `ebpf:"on_recv"`
@@ -1357,6 +1418,7 @@ func (p *kernelPrograms) Close() error {
 		p.OnExit,
 		p.OnFunctionEntry,
 		p.OnFunctionReturn,
+		p.OnGoFunction,
 		p.OnReady,
 		p.OnReadyIn,
 		p.OnRecv,

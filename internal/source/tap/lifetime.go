@@ -32,6 +32,7 @@ type Tap struct {
 	tally        tally
 	collections  *collectionWatch
 	plaintexts   *plaintextWatch
+	goPrograms   goWatch
 	functions    map[uint32][]link.Link // hooks of servers' own functions, by process
 	ends         processEnds
 	restarts     chan restart
@@ -97,6 +98,7 @@ func Load(o Options, nodes int) (*Tap, error) {
 	t.functions, t.ends = map[uint32][]link.Link{}, processEnds{files: o.Files, started: map[uint32]string{}}
 	t.collections = newCollectionWatch(l.coll.Programs, o.Files)
 	t.plaintexts = newPlaintextWatch(l.coll.Programs, o.Files)
+	t.goPrograms = newGoWatch(l.coll)
 	t.cost.measuring, _ = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	return t, nil
 }
@@ -210,7 +212,7 @@ func (t *Tap) Close() error {
 	t.closing.Lock()
 	t.closed = true
 	t.closing.Unlock()
-	all := []io.Closer{t.kernel, t.plaintexts, t.collections}
+	all := []io.Closer{t.kernel, t.plaintexts, t.collections, &t.goPrograms}
 	if t.uses != nil {
 		all = append(all, t.uses)
 	}

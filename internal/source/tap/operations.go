@@ -55,8 +55,9 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	c.StartNs = min(max(r.time(e.Call.From), c.IntendedNs), c.EndNs)
 	read := min(max(r.time(e.Call.To), c.StartNs), c.EndNs)
 	if e.LoopTid == 0 {
-		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, c.StartNs)
-		r.pass(c, add(segs, recording.Nobody, recording.Unexplained, c.StartNs, c.EndNs))
+		got := min(max(r.time(e.Got), c.IntendedNs), c.StartNs)
+		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, got)
+		r.pass(c, add(segs, recording.Nobody, recording.Unexplained, got, c.EndNs))
 		return
 	}
 	segs := r.waitForLoop(e, c.IntendedNs, c.StartNs)
@@ -270,11 +271,14 @@ func (r *recorder) notDialled(e *kernelNotDialledEvent) {
 }
 
 // callsByThread tells the programs that the threads of a process are its callers, unless it is a Go program: there
-// goroutines call, and any thread works for any of them.
+// goroutines call, any thread works for any of them, and what they wait for is seen in its client library.
 func (t *Tap) callsByThread(pid uint32) {
 	isGo := true
-	err := withELF(t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid)), func(f *elf.File, _ string) error {
+	err := withELF(t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid)), func(f *elf.File, name string) error {
 		isGo = f.Section(".gopclntab") != nil || f.Section(".go.buildinfo") != nil
+		if isGo {
+			t.watchGo(pid, f, name)
+		}
 		return nil
 	})
 	if err == nil && !isGo {
@@ -285,8 +289,11 @@ func (t *Tap) callsByThread(pid uint32) {
 // maxWaiting is of how many processes it is recorded what their threads waited for, those with the most time.
 const maxWaiting = 100
 
-// writeWaits records what the threads of clients waited for since the watch began.
+// writeWaits records what the threads of clients, and the goroutines, waited for since the watch began.
 func (t *Tap) writeWaits() {
+	for pid := range t.goPrograms.since {
+		t.writeLibraryWaits(pid)
+	}
 	sums := map[uint32]*recording.ThreadWaits{}
 	of := func(pid uint32) *recording.ThreadWaits {
 		if sums[pid] == nil {
@@ -327,6 +334,26 @@ func (t *Tap) writeWaits() {
 			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
 		})
 	}
+}
+
+// writeLibraryWaits records what the calls of a Go program waited for in its client library.
+func (t *Tap) writeLibraryWaits(pid uint32) {
+	since, hooked := t.goPrograms.since[pid]
+	if !hooked {
+		return
+	}
+	p, err := t.goPrograms.read(pid)
+	if err != nil || p.Calls+p.Others == 0 {
+		return
+	}
+	now := t.Clock.Now()
+	t.Sink.Snapshot(recording.Snapshot{
+		TimeNs: now, Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
+		Name: recording.SnapshotLibrary, Body: recording.Detail(recording.LibraryWaits{
+			Ns: now - since, Calls: int64(p.Calls), Others: int64(p.Others), CallsNs: int64(p.CallsNs),
+			WaitedNs: int64(p.WaitedNs), WaitedMaxNs: int64(p.WaitedMax), Longer: int64(p.Waits),
+		}),
+	})
 }
 
 // addWaits adds the time of threads to that of their process.

@@ -80,5 +80,6 @@ func (t *Tap) forgetEnded() {
 		delete(t.recorder.serving, pid)
 		t.plaintexts.drop(pid)
 		t.collections.drop(pid)
+		t.dropGo(pid)
 	}
 }

@@ -132,7 +132,7 @@ static __always_inline void called(struct caller *c, u64 print, u32 op)
 }
 
 /* operation makes room for the report of an operation, if it is slow and its call is not. */
-static __always_inline struct operation_event *operation(struct thread *t, u64 from, u64 to, u64 call_ns)
+static __always_inline struct operation_event *operation(u32 tid, u32 tgid, u64 from, u64 to, u64 call_ns)
 {
 	if (to - from < slow_ns || call_ns >= slow_ns || !take_token(to, slow_burst / 2))
 		return NULL;
@@ -141,8 +141,8 @@ static __always_inline struct operation_event *operation(struct thread *t, u64 f
 		return NULL;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = EV_OPERATION;
-	e->tid = t->tid;
-	e->tgid = t->tgid;
+	e->tid = tid;
+	e->tgid = tgid;
 	e->from = from;
 	e->to = to;
 	return e;
@@ -170,8 +170,8 @@ static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
 	called(c, call->print, call->op);
 	if (now - since <= call->to - call->from)
 		return 0;
-	add_operation(call->op, call->to - call->from, now - since);
-	struct operation_event *e = operation(t, since, now, call->to - call->from);
+	add_operation(call->op, call->to - call->from, now - since, 1);
+	struct operation_event *e = operation(t->tid, tgid, since, now, call->to - call->from);
 	if (!e)
 		return 0;
 	e->loop_tid = loop->tid;

@@ -551,10 +551,11 @@ __noinline int queued_call(struct thread *t, u64 wanted)
 	struct last_call *call = &t->caller.last;
 	if (!bpf_map_lookup_elem(&threads_call, &tgid))
 		return 0;
-	add_operation(call->op, call->to - call->from, call->to - wanted);
-	struct operation_event *e = operation(t, wanted, call->to, call->to - call->from);
+	add_operation(call->op, call->to - call->from, call->to - wanted, 1);
+	struct operation_event *e = operation(t->tid, tgid, wanted, call->to, call->to - call->from);
 	if (!e)
 		return 0;
+	e->got = call->from;
 	e->call = *call;
 	submit(e);
 	return 0;

@@ -35,8 +35,8 @@ __noinline int add_latency(u32 op, u32 role, u64 ns, u32 n)
 	return 0;
 }
 
-/* add_operation has an operation counted for the time that its thread slept, and its call no more. */
-static __always_inline void add_operation(u32 op, u64 call_ns, u64 ns)
+/* add_operation has n operations counted for the time that their thread waited, and their calls no more. */
+static __always_inline void add_operation(u32 op, u64 call_ns, u64 ns, u32 n)
 {
 	u32 key = op * 2;
 	struct hist *calls = bpf_map_lookup_elem(&operations, &key);
@@ -44,8 +44,8 @@ static __always_inline void add_operation(u32 op, u64 call_ns, u64 ns)
 	struct hist *all = bpf_map_lookup_elem(&operations, &key);
 	if (!calls || !all)
 		return;
-	__sync_fetch_and_add(&calls->n[hist_step(call_ns)], 1);
-	__sync_fetch_and_add(&all->n[hist_step(ns)], 1);
+	__sync_fetch_and_add(&calls->n[hist_step(call_ns)], n);
+	__sync_fetch_and_add(&all->n[hist_step(ns)], n);
 }
 
 #endif

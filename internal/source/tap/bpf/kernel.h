@@ -214,6 +214,7 @@ struct user_msghdr {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long r14;
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
@@ -228,6 +229,7 @@ struct pt_regs {
 #define REG_ARG3(r) ((r)->dx)
 #define REG_ARG4(r) ((r)->cx) /* of a function; a system call has its fourth argument elsewhere */
 #define REG_RET(r) ((r)->ax)
+#define REG_G(r) ((r)->r14) /* g of a goroutine, in code that the Go compiler made (ABIInternal) */
 enum {
 	NR_read = 0,
 	NR_write = 1,
@@ -265,6 +267,7 @@ struct pt_regs {
 #define REG_ARG3(r) ((r)->regs[2])
 #define REG_ARG4(r) ((r)->regs[3])
 #define REG_RET(r) ((r)->regs[0])
+#define REG_G(r) ((r)->regs[28])
 enum {
 	NR_read = 63,
 	NR_write = 64,

@@ -176,6 +176,27 @@ struct {
 	__type(value, u8);
 } threads_call SEC(".maps");
 
+/* Go programs whose client libraries are hooked, by number as slowpath's /proc has it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GO_PROCESSES);
+	__type(key, u32);
+	__type(value, struct go_process);
+} go_processes SEC(".maps");
+
+/* operations of their goroutines. What ended with a panic is never known to have ended. */
+struct go_key {
+	u64 g; /* address of the runtime's g */
+	u32 tgid, unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct go_key);
+	__type(value, struct go_operation);
+} go_operations SEC(".maps");
+
 /* Dials to ports of servers at addresses that are not watched, by socket. */
 struct dial {
 	u64 from;
@@ -228,6 +249,7 @@ struct {
 } scratches SEC(".maps");
 
 const struct process_waits no_waits;
+const struct go_operation no_operation;
 
 static __always_inline void count(u32 which, u64 n)
 {
@@ -244,6 +266,7 @@ static __always_inline u64 counted(u32 which)
 }
 
 u32 leaving_out; /* set by the loader once a connection is left out */
+u32 go_hooked;   /* and once a Go program is hooked */
 
 /* others_here is how many reads from connections that are left out there were on this CPU, whose number is the last
  * byte. */

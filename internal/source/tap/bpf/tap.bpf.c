@@ -21,6 +21,7 @@
 #include "conns.h"
 #include "activities.h"
 #include "handovers.h"
+#include "go_operations.h"
 #include "calls.h"
 #include "resp.h"
 #include "tls.h"
@@ -47,6 +48,8 @@ KEEP(struct, program_event);
 KEEP(struct, operation_event);
 KEEP(struct, not_dialled_event);
 KEEP(struct, process_waits);
+KEEP(struct, go_process);
+KEEP(enum, go_hook);
 KEEP(enum, reason);
 KEEP(struct, conn_snapshot);
 KEEP(struct, error_key);
@@ -143,13 +146,13 @@ static __always_inline void client_replies(struct conn *c, struct tcp_sock *tp, 
 }
 
 /* paused: a client had nothing in flight for ns between two calls. One that sends the next call at once depends on the
- * reply, or has callers that queue for the connection. */
+ * reply, or has callers that queue for the connection; not where these are known to be others. */
 static __always_inline void paused(struct conn *c, u64 ns)
 {
 	c->idle_ns += ns;
 	if (ns > c->idle_max)
 		c->idle_max = ns;
-	if (ns < c->last_ns / 4)
+	if (ns < c->last_ns / 4 && !c->other_caller)
 		c->prompt++;
 }
 
@@ -301,6 +304,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	struct thread *t = thread_here(c, pid_tgid, now, &slot);
 	used_by(c, t);
 	u32 seq = tp->copied_seq;
+	if (go_hooked && c->role == CLIENT)
+		go_takes(c);
 	if (c->light) {
 		takes(c, t, slot); /* its send is not hooked */
 		light_read(c, slot, seq, now);
@@ -328,6 +333,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 		read_up_to(c, seq);
 	}
 	c->slot = slot;
+	if (go_hooked && c->role == CLIENT)
+		go_read(c, now);
 	read_reply(c, now);
 	if (!no_data(c, c->role == SERVER ? &c->req : &c->rep))
 		c->last_in = now;
@@ -373,6 +380,8 @@ static __always_inline int sent(struct sock *sk, int ret)
 	c->out_seq = f.seq + ret;
 	if (c->role == CLIENT) {
 		used_by(c, t);
+		if (go_hooked)
+			go_takes(c);
 		if (!c->outstanding && c->calls && c->last_in < now)
 			paused(c, (c->send_start && c->send_start > c->last_in ? c->send_start : now) - c->last_in);
 		if (!c->outstanding)

@@ -50,6 +50,7 @@ enum limit {
 	OPS = 128,        /* commands that are told apart, for one node */
 	ERRORS = 1024,    /* kinds of error replies that are told apart, by command, end and first word */
 	FUNCTIONS = 32,   /* of the server that are hooked */
+	GO_PROCESSES = 32, /* Go programs whose client libraries are hooked at a time */
 	CARRY = 48,       /* bytes of a token that the next system call completes */
 	WINDOW = 4096,    /* bytes that are parsed at a time, */
 	MASK = 8191,      /* and a mask for places among them, and behind */
@@ -184,6 +185,31 @@ struct last_call {
 	u64 print;
 	struct addr addr;
 	u32 op, unused;
+};
+
+/* What the hooks of a Go program say by their cookie. */
+enum go_hook : u64 {
+	GO_ENTER = 1, /* a goroutine begins an operation of its client library: a call, or a pipeline; */
+	GO_TAKE,      /* it begins to get a connection for one; */
+	GO_GOT,       /* the library's pool has let it have one */
+};
+
+/* go_operation is the operation of a goroutine. */
+struct go_operation {
+	u64 from;     /* when it began; 0: it is over, */
+	u64 got;      /* when the pool let it have its connection; 0: not seen, */
+	u64 answered; /* and when the first reply was read; 0: not yet */
+	u64 takes;    /* so far it only gets a connection */
+};
+
+/* go_process is a Go program whose client library is hooked: sums since then. */
+struct go_process {
+	u64 hits;     /* of its hooks */
+	u64 calls;    /* of its goroutines' operations, */
+	u64 calls_ns; /* what they took, */
+	u64 waited_ns, waited_max; /* and what their goroutines had waited for the pool before; */
+	u64 waits;    /* how many of them waited longer than the call took; */
+	u64 others;   /* and its other calls */
 };
 
 /* process_waits are those of threads that have ended. */
@@ -432,6 +458,7 @@ struct conn {
 	u8 handed_last;   /* client: the thread that uses it was woken by the one that gave it back */
 	u8 remote;        /* server: its client has another address, */
 	u8 acks_seen;     /* and acknowledgements of it are seen: acked is known */
+	u8 other_caller;  /* client: the goroutine that uses it is not the one that read from it before */
 	struct stream req, rep;
 	struct shape shape;
 	struct reply_shape reply_shape;
@@ -441,6 +468,8 @@ struct conn {
 	u64 kept_ns;      /* and how long those who gave it had kept it after their last reply, */
 	u64 served;       /* and which threads those woke that used it, as bits */
 	u32 slot_before;  /* client: the thread that used it before the one that read last */
+	u32 go_calls;     /* of a Go program whose client library is hooked: calls up to its last read, */
+	u64 g;            /* and the goroutine that read then */
 	struct mark marks[MARKS];
 	struct sent sent[SENTS];
 	struct batch batches[BATCHES];
@@ -682,13 +711,14 @@ struct function_event {
 };
 
 /* operation_event: a thread waited longer than its call took: until another one, which waits for events, had read the
- * reply; or for a connection. */
+ * reply; or for a connection. So may a goroutine. */
 struct operation_event {
 	enum event_type type;
 	u8 unused[3];
 	u32 tid, tgid;
-	u32 loop_tid; /* 0: it waited for a connection that others used */
+	u32 loop_tid; /* 0: none */
 	u64 from, to;
+	u64 got; /* until then it waited for a connection that others used; 0: that is not known */
 	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
 	u8 loop_comm[16];
