@@ -3,6 +3,7 @@
 package tap
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -100,15 +101,29 @@ func unread(t *testing.T, port int, c net.Conn) (n int) {
 // alone waits until the server has closed all other connections.
 func (k *talk) alone() {
 	k.t.Helper()
-	got := make([]byte, 4096)
+	got := make([]byte, 0, 4096)
 	await.Until(k.t, "it is the only connection", func() bool {
 		k.send("INFO", "clients")
-		n, err := k.conn.Read(got)
-		if err != nil {
-			k.t.Fatal(err)
+		for got = got[:0]; !isWholeInfo(got); { // behind replies that nobody has read so far
+			n, err := k.conn.Read(got[len(got):cap(got)])
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			got = slices.Grow(got[:len(got)+n], 4096)
 		}
-		return strings.Contains(string(got[:n]), "connected_clients:1\r\n")
+		return strings.Contains(string(got), "connected_clients:1\r\n")
 	})
+}
+
+// isWholeInfo tells whether replies end with a whole one of INFO.
+func isWholeInfo(replies []byte) bool {
+	const begin = "\r\n# Clients\r\n"
+	at := bytes.LastIndex(replies, []byte(begin))
+	if at < 0 {
+		return false
+	}
+	size, err := strconv.Atoi(string(replies[bytes.LastIndexByte(replies[:at], '$')+1 : at]))
+	return err == nil && len(replies) == at+len("\r\n")+size+len("\r\n")
 }
 
 // ask makes a call that must be seen with these sizes.
