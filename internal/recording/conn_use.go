@@ -126,9 +126,6 @@ func (r *Recording) indexConns() {
 	for _, client := range old {
 		r.usesOfSamples(client)
 	}
-	maps.DeleteFunc(r.series, func(k seriesKey, _ Series) bool { // few connections have chains of calls
-		return k.Source == SourceTap && strings.HasPrefix(k.Subject, ConnPrefix) && !strings.HasPrefix(k.Name, "chain")
-	})
 	for client, p := range r.conns {
 		if p.mixed {
 			r.conns[client] = p.sorted()
@@ -140,7 +137,11 @@ func (r *Recording) indexConns() {
 
 // usesOfSamples joins the samples of a connection.
 func (r *Recording) usesOfSamples(client string) {
-	series := func(name string) Series { return r.Series(SourceTap, ConnPrefix+client, name) }
+	series := func(name string) Series {
+		key := seriesKey{SourceTap, ConnPrefix + client, name}
+		defer delete(r.series, key)
+		return r.series[key]
+	}
 	inFlight := series("in_flight_ns")
 	uses := make([]ConnUse, len(inFlight))
 	for i, p := range inFlight {

@@ -74,6 +74,7 @@ var clientCauses = []Cause{
 	unreachableAddress,
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
+	transactionConflicts,
 	noSocketTimeout,
 }
 

@@ -66,18 +66,21 @@ func (n *Node) Chains() Chains {
 // Bound: slowpath, chain_pause_ns of the tap.
 const maxChainPauseNs = int64(100e3)
 
+// lastOf is what the tap counted last on a connection, and not on another one of the same address.
+func (n *Node) lastOf(c *Conn, of series.Name) (v int64) {
+	for _, p := range n.Rec.Of(of, c.Client) {
+		if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
+			v = int64(p.Value)
+		}
+	}
+	return v
+}
+
 // add adds the chains of a connection; names are those of its samples that begin with series.ChainsOfPrefix. Chains
 // that would hardly be shorter with fewer calls, since the server works for most of them, are left out. So are scripts:
 // what they do is not known, and workers of queues run one after the other.
 func (s *Chains) add(n *Node, c *Conn, names []string) {
-	last := func(of series.Name) (v int64) {
-		for _, p := range n.Rec.Of(of, c.Client) {
-			if p.TimeNs >= c.OpenNs && (c.CloseNs == 0 || p.TimeNs <= c.CloseNs) {
-				v = int64(p.Value)
-			}
-		}
-		return v
-	}
+	last := func(of series.Name) int64 { return n.lastOf(c, of) }
 	command, most := "", int64(0)
 	for _, name := range names {
 		of := strings.TrimPrefix(name, series.ChainsOfPrefix)

@@ -123,6 +123,7 @@ var clientScenarios = []Scenario{
 	poolTestOnBorrow,
 	hiddenRetriesBackoff,
 	hiddenRetriesBackoffRedisPy,
+	transactionConflicts,
 	noSocketTimeout,
 	noSocketTimeoutIORedis,
 	noSocketTimeoutLostReply,

@@ -42,6 +42,14 @@ var (
 	ChainInFlight = conn("chain_in_flight_ns", Nanoseconds) // of that, with a call in flight
 )
 
+// Transactions of a connection on which keys were watched, and those of them that failed because another client had
+// changed a key: from WATCH to the reply to EXEC.
+var (
+	Transactions           = conn("transactions", Count)
+	TransactionsFailed     = conn("transactions_failed", Count)
+	TransactionsFailedTime = conn("transactions_failed_ns", Nanoseconds)
+)
+
 // ChainsOfPrefix precedes the command in the names of ChainsOf.
 const ChainsOfPrefix = "chain_of."
 

@@ -141,9 +141,11 @@ func (r *recorder) closed(e *kernelConnEvent, client clientEnd, d *recording.Con
 		d.Op, d.OpBytes = r.opOf(e.Op).name, int64(e.ReqBytes)
 	}
 	r.chains(e, client)
+	r.transactions(e, client)
 	delete(r.handshakes, e.Conn)
 	delete(r.reportedPID, e.Conn)
 	delete(r.reportedChains, e.Conn)
+	delete(r.reportedTransactions, e.Conn)
 	delete(r.ordered, e.Conn)
 	delete(r.remoteCalls, e.Conn)
 	r.endConn(client, r.time(e.Now))
@@ -159,6 +161,7 @@ var nagleNames = map[kernelNagle]string{
 func (r *recorder) usage(e *kernelConnEvent, n Node) {
 	client, _ := endsOf(&e.Addr)
 	subject := recording.ConnPrefix + client.String()
+	r.transactions(e, client)
 	if e.Role == roleServer {
 		if e.Aligned != 0 && !r.ordered[e.Conn] {
 			put(r, r.ordered, e.Conn, true)
@@ -211,10 +214,28 @@ func (r *recorder) chains(e *kernelConnEvent, client clientEnd) {
 	if op := r.opOf(uint16(e.Chains.Op)).name; op != "" {
 		values[series.ChainsOf(op)] = e.Chains.Count
 	}
+	r.ofConn(e, client, values)
+}
+
+// ofConn records what was counted on a connection.
+func (r *recorder) ofConn(e *kernelConnEvent, client clientEnd, values map[series.Name]uint64) {
 	for of, v := range values {
 		r.Sink.Sample(recording.Sample{
 			TimeNs: r.time(e.Now), Source: of.Source, Subject: of.About(client.String()), Name: of.Name,
 			Value: float64(v),
 		})
 	}
+}
+
+// transactions are those of a connection that watched keys, where more have failed since the last time; see
+// docs/recording.md.
+func (r *recorder) transactions(e *kernelConnEvent, client clientEnd) {
+	t := e.Transactions
+	if t.Failed == r.reportedTransactions[e.Conn] {
+		return
+	}
+	put(r, r.reportedTransactions, e.Conn, t.Failed)
+	r.ofConn(e, client, map[series.Name]uint64{
+		series.Transactions: t.Done, series.TransactionsFailed: t.Failed, series.TransactionsFailedTime: t.FailedNs,
+	})
 }

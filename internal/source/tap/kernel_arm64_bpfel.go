@@ -117,6 +117,7 @@ const (
 	kernelCallFlagF_OPENING  kernelCallFlag = 512
 	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
 	kernelCallFlagF_ADMIN    kernelCallFlag = 2048
+	kernelCallFlagF_EXEC     kernelCallFlag = 4096
 	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
 	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
@@ -208,6 +209,13 @@ type kernelConn struct {
 		Op         uint32
 		Unused     uint32
 	}
+	Transactions struct {
+		_        structs.HostLayout
+		Watched  uint64
+		Done     uint64
+		Failed   uint64
+		FailedNs uint64
+	}
 	ReqFirst     uint64
 	Name         [2]uint64
 	Sub          uint64
@@ -275,6 +283,7 @@ type kernelConn struct {
 	Alert       uint8
 	MayBlock    uint8
 	Administers uint8
+	Transacts   uint8
 	Nagle       uint8
 	Tickets     uint8
 	Light       uint8
@@ -283,7 +292,6 @@ type kernelConn struct {
 	Remote      uint8
 	AcksSeen    uint8
 	OtherCaller uint8
-	_           [1]byte
 	Req         struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -429,6 +437,13 @@ type kernelConnEvent struct {
 		InFlightNs uint64
 		Op         uint32
 		Unused     uint32
+	}
+	Transactions struct {
+		_        structs.HostLayout
+		Watched  uint64
+		Done     uint64
+		Failed   uint64
+		FailedNs uint64
 	}
 	Comm [16]uint8
 }

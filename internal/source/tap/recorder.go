@@ -36,8 +36,10 @@ type recorder struct {
 	opens           map[uint64]heldOpen   // that they opened is not recorded yet
 	observers       map[uint64]bool       // of other observers, as the recording has it
 	reportedPID     map[uint64]int        // process at the client's end, as the recording has it
-	reportedChains  map[uint64]uint64     // how many chains of calls the recording has
-	ordered         map[uint64]bool       // the recording has that the order of calls at their server's end is known
+	reportedChains  map[uint64]uint64     // how many chains of calls the recording has,
+	// and how many transactions that failed
+	reportedTransactions map[uint64]uint64
+	ordered              map[uint64]bool // the recording has that the order of calls at their server's end is known
 
 	// Calls.
 	serverViews map[callKey]*serverView // that wait for the client's view of the same call
@@ -86,7 +88,8 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		serving: map[uint32]Node{}, readers: readers{},
 		clients: map[clientEnd]process{}, localClients: map[clientEnd]bool{},
 		retransmissions: map[clientEnd][]span{}, handshakes: map[uint64]*handshake{},
-		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{}, ordered: map[uint64]bool{},
+		reportedPID: map[uint64]int{}, reportedChains: map[uint64]uint64{},
+		reportedTransactions: map[uint64]uint64{}, ordered: map[uint64]bool{},
 		observers:   map[uint64]bool{},
 		opens:       map[uint64]heldOpen{},
 		noReplies:   map[clientEnd]bool{},

@@ -104,7 +104,8 @@ func (c *churner) sizes() map[string]int {
 		"retransmissions": len(b.retransmissions), "ended": len(b.ended), "conns": len(b.conns),
 		"serverViews": len(b.serverViews), "clientViews": len(b.clientViews),
 		"handshakes": len(b.handshakes), "reportedPID": len(b.reportedPID), "reportedChains": len(b.reportedChains),
-		"names": len(b.names), "readers": len(b.readers),
+		"reportedTransactions": len(b.reportedTransactions),
+		"names":                len(b.names), "readers": len(b.readers),
 		"idle": len(b.idle), "threads": len(b.threads), "serving": len(b.serving),
 	}
 }
@@ -136,7 +137,7 @@ func TestChurn(t *testing.T) {
 	for name, n := range c.sizes() {
 		switch name {
 		case "clients", "localClients", "retransmissions", "serverViews", "handshakes", "reportedPID",
-			"reportedChains", "ended", "conns":
+			"reportedChains", "reportedTransactions", "ended", "conns":
 			if n != 0 {
 				t.Errorf("%d %s are left when all connections have ended", n, name)
 			}

@@ -146,6 +146,7 @@ static __always_inline void memo_op(struct conn *c)
 	c->memo_op = c->aligned ? op_of(c) : 0; /* what is not aligned may be anything */
 	c->may_block = may_block(name);
 	c->administers = administers(name, c->sub);
+	c->transacts = transacts(name);
 	if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) ||
 	    (name == CLIENT_COMMAND && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
 		c->strict = 1; /* there may be pushes after it */
@@ -204,6 +205,8 @@ static __always_inline u32 flags_of(struct conn *c)
 		flags |= F_BLOCKING;
 	if (c->administers)
 		flags |= F_ADMIN;
+	if (c->transacts == EXECUTES)
+		flags |= F_EXEC;
 	if (c->tls == NO_TLS)
 		return flags;
 	if (c->tls != TLS_OPEN)
@@ -213,6 +216,30 @@ static __always_inline u32 flags_of(struct conn *c)
 		flags |= F_UNSURE;
 	}
 	return flags;
+}
+
+/* watches follows a request of a transaction that came, or was sent, then. */
+static __always_inline void watches(struct conn *c, u64 then)
+{
+	if (c->transacts == WATCHES && !c->transactions.watched)
+		c->transactions.watched = then;
+	else if (c->transacts == ENDS_WATCH)
+		c->transactions.watched = 0;
+}
+
+/* executed counts a transaction by the reply to its EXEC. Null is 3 bytes (RESP3) or 5, and no other reply is as long.
+ */
+static __always_inline void executed(struct conn *c, u64 now)
+{
+	struct transactions *t = &c->transactions;
+	if (!t->watched)
+		return;
+	t->done++;
+	if (c->rep.bytes == sizeof("_\r\n") - 1 || c->rep.bytes == sizeof("*-1\r\n") - 1) {
+		t->failed++;
+		t->failed_ns += now - t->watched;
+	}
+	t->watched = 0;
 }
 
 /* push_requests puts complete requests into the ring, n of equal bytes and arrival. seq is that of the byte after the
@@ -248,6 +275,8 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start)
 		batch = new_batch(c, f, t, m, start);
 	u32 flags = flags_of(c);
+	if (c->transacts)
+		watches(c, first);
 	if (!(flags & F_BLOCKING) && c->outstanding == c->blocking)
 		c->in_flight_since = first;
 	c->ordinary = 1;
@@ -646,6 +675,8 @@ __noinline int pop_reply(struct conn *c, struct feed *f, u32 seq)
 	bool sure = c->aligned && !(p->flags & F_UNSURE);
 	if (sure && c->rep.error && !c->observer)
 		count_error(c, p->op);
+	if (sure && p->flags & F_EXEC)
+		executed(c, f->now);
 	if (c->observer) {
 		count(c->observer == OWN ? C_CALLS_OWN : C_CALLS_OBSERVER, 1);
 		if (c->observer == OWN && c->aligned && ns >= slow_ns)
@@ -674,7 +705,7 @@ __noinline int pop_replies(struct conn *c, struct feed *f, u32 n)
 	in_order(&c->tail);
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now > p->start ? f->now - p->start : 0;
-	if (ns >= slow_ns || p->flags & (F_NO_TIME | F_ADMIN))
+	if (ns >= slow_ns || p->flags & (F_NO_TIME | F_ADMIN | F_EXEC))
 		return 0;
 	if (n > p->count)
 		n = p->count;

@@ -94,6 +94,21 @@ static __always_inline bool administers(u64 name, u64 sub)
 	return false;
 }
 
+/* transacts: commands with which a transaction watches keys, and ends. */
+static __always_inline enum transacts transacts(u64 name)
+{
+	switch (name) {
+	case WORD('W', 'A', 'T', 'C', 'H', 0, 0, 0):
+		return WATCHES;
+	case WORD('U', 'N', 'W', 'A', 'T', 'C', 'H', 0):
+	case WORD('D', 'I', 'S', 'C', 'A', 'R', 'D', 0):
+		return ENDS_WATCH;
+	case WORD('E', 'X', 'E', 'C', 0, 0, 0, 0):
+		return EXECUTES;
+	}
+	return NO_TRANSACTION;
+}
+
 /* has_no_calls: commands after which a connection carries messages that are no replies. */
 static __always_inline bool has_no_calls(u64 name)
 {

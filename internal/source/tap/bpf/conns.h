@@ -302,6 +302,7 @@ __noinline int report_conn(struct conn *c, u32 type, u32 before, u64 now)
 	if (type == EV_CLOSE && c->role == CLIENT)
 		end_chain(c);
 	e->chains = c->chains;
+	e->transactions = c->transactions;
 	__builtin_memset(e->comm, 0, 16);
 	if (c->tgid && shown_tgid() == c->tgid) /* other tasks may run the code that opens and closes */
 		bpf_get_current_comm(e->comm, 16);

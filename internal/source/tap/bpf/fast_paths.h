@@ -79,8 +79,8 @@ static __always_inline bool sends_error(void)
  * Whatever contradicts it later (a send without a request) makes the connection a strict one. */
 static __always_inline bool small_reply(struct conn *c, struct feed *f)
 {
-	if (c->strict || !c->aligned || c->outstanding != 1 || c->may_block || f->len > WINDOW || c->rep.started ||
-	    sample_per_tick || c->calls < HANDSHAKE_CALLS)
+	if (c->strict || !c->aligned || c->outstanding != 1 || c->may_block || c->transacts == EXECUTES ||
+	    f->len > WINDOW || c->rep.started || sample_per_tick || c->calls < HANDSHAKE_CALLS)
 		return false;
 	struct pending *p = &c->ring[c->head & (RING - 1)];
 	u64 ns = f->now - p->start;

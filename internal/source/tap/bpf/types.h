@@ -387,6 +387,16 @@ struct chains {
 	u32 op, unused;   /* of the last */
 };
 
+enum transacts : u8 { NO_TRANSACTION, WATCHES, ENDS_WATCH, EXECUTES };
+
+/* transactions are those of a connection that watched keys, up to the reply to EXEC. */
+struct transactions {
+	u64 watched; /* when the first WATCH of the one under way was sent, or came; 0: there is none */
+	u64 done;
+	u64 failed;    /* of them: another client had changed what they watched. EXEC is answered by null */
+	u64 failed_ns; /* what those took, from WATCH on */
+};
+
 struct conn {
 	u64 cookie;
 	u64 opened;       /* 0: it was there before */
@@ -401,6 +411,7 @@ struct conn {
 	u64 prompt;       /* and how often the next was sent within a quarter of that */
 	struct chain chain; /* client: that its last call belongs to, */
 	struct chains chains; /* and those before */
+	struct transactions transactions;
 	u64 req_first;    /* when the first byte of the request in progress came, or was sent; 0: not known */
 	u64 name[2];
 	u64 sub, arg;
@@ -450,7 +461,8 @@ struct conn {
 	u8 strict;        /* all its replies are parsed */
 	u8 alert;         /* TLS: the request in flight has 2 bytes: without a reply it was an alert */
 	u8 may_block;     /* the command of memo_op is one that waits by design, */
-	u8 administers;   /* or changes the server */
+	u8 administers;   /* or changes the server, */
+	u8 transacts;     /* enum transacts: or is of a transaction */
 	u8 nagle;         /* enum nagle of this end's socket */
 	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
@@ -581,6 +593,7 @@ enum call_flag : u16 {
 	F_OPENING = 512, /* a flight of a TLS handshake */
 	F_UNSURE = 1024, /* it is not known that this is the reply to this request */
 	F_ADMIN = 2048, /* it changes the server: see administers */
+	F_EXEC = 4096,
 	F_NO_CALL = F_BLOCKING | F_OPENING,
 	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };
@@ -667,6 +680,7 @@ struct conn_event {
 	u64 idle_ns, idle_max, prompt;
 	u64 turns, handed, waited_ns, waited_max, kept_ns, served;
 	struct chains chains;
+	struct transactions transactions;
 	u8 comm[16];
 };
 

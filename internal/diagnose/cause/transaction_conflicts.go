@@ -1,0 +1,68 @@
+package cause
+
+import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// transactionConflicts: EXEC is answered by null where another client has changed a watched key since WATCH
+// (multi.c, execCommand). The caller tries again.
+var transactionConflicts = Cause{
+	ID:    "transaction-conflicts",
+	Title: "Transactions fail since other clients change the keys that they watch, and are tried again",
+	Layer: "client",
+	Needs: Needs{
+		T0: "nothing: no counter of the server has EXECs that changed nothing",
+		T2: "replies of null to EXEC on connections that watched keys",
+	},
+	Mechanism: "WATCH, a read, MULTI, a write, EXEC: where another client writes the key in between, EXEC changes " +
+		"nothing, and the caller begins again. Each call is fast. The more callers, and the longer from WATCH to " +
+		"EXEC, the more tries fail.",
+	RuledOut: "EXECs that are answered by results",
+	LookAlikes: []LookAlike{
+		{"hidden-retries-backoff", "there calls fail, and the library calls again"},
+		{"n-plus-one-roundtrips", "there a request needs many calls, and each does its part"},
+	},
+	Remedy: "One command, script or function that reads and writes at once; less work between WATCH and EXEC.",
+	See: []string{
+		"https://redis.io/docs/latest/develop/using-commands/transactions/#optimistic-locking-using-check-and-set",
+		"https://redis.io/docs/latest/develop/programmability/eval-intro/",
+	},
+	AfterClass: []Class{ServerStall}, // the longer a try takes, the more of them fail
+	Explain:    explainTransactions,
+}
+
+func explainTransactions(n *facts.Node) *Finding {
+	t := n.Transactions()
+	succeeded := max(t.Done-t.Failed, 1)
+	each := t.FailedNs / succeeded
+	of := facts.Affected{Calls: int(t.Failed), Share: float64(t.Failed) / float64(max(t.Done, 1))}
+	if !of.Pattern() || each < n.NoticedNs() {
+		return nil
+	}
+	lost := float64(t.FailedNs)
+	f := &Finding{Of: n.Ledger.Calls(), Strength: 0.95, Samples: int(t.Failed)}
+	f.ExcessShare = lost / (lost + float64(n.Ledger.ExcessNs))
+	f.lose(n, facts.LostWaiting, lost)
+	f.support(recording.SourceTap, float64(t.Failed), "transactions",
+		"%d of %d transactions changed nothing: another client had changed a key that they watched (%s)", t.Failed,
+		t.Done, facts.CallerNames(t.Callers))
+	f.support(recording.SourceTap, float64(each), "ns",
+		"each took %s, from WATCH to the null reply to EXEC; for one that succeeded callers had lost %s by then",
+		format.Brief(t.FailedNs/t.Failed), format.Brief(each))
+	f.FixSteps = []remedy.Step{
+		{
+			ID: "one-script", Kind: remedy.Change, Restart: "the application",
+			Text: "Read and write in one call, which nothing can come between: a command (INCRBY, HINCRBY, SET with " +
+				"NX or GET), a script (EVAL), or a function (FCALL)",
+		},
+		{
+			ID: "watch-shorter", Kind: remedy.Change, Or: true, Restart: "the application",
+			Text: "Do what takes long before WATCH, watch fewer or smaller keys, and wait a random time before the " +
+				"next try",
+		},
+	}
+	return f
+}
