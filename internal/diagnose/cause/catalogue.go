@@ -66,6 +66,7 @@ var clientCauses = []Cause{
 	cmdinfoOnceLock,
 	poolExhaustedWait,
 	poolIdleReapRedial,
+	poolLifetimeRedial,
 	poolMaxIdleChurn,
 	timeoutDiscardChurn,
 	handshakeExtraRTTs,

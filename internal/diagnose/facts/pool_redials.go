@@ -21,6 +21,9 @@ func (n *Node) PoolRedials(callers []*Caller) []Redial {
 
 // PoolCausesRedials reports whether a caller opens connections again and again for a reason that lies in its pool.
 func (n *Node) PoolCausesRedials(c *Caller) bool {
+	if len(n.Lifetimes([]*Caller{c})) > 0 {
+		return true
+	}
 	for _, r := range n.PoolRedials([]*Caller{c}) {
 		if r.ByIdleLimit() || r.PoolOverflows() {
 			return true

@@ -34,6 +34,7 @@ const (
 	PoolSizeOption       Topic = "pool-size-option"   // the option alone, without a value
 	SmallerPool          Topic = "smaller-pool"       // {connections}
 	KeepIdle             Topic = "keep-idle"          // keep some idle connections
+	LongerLifetime       Topic = "longer-lifetime"    // close no connection for its age
 	ReturnConnections    Topic = "return-connections" // return every connection
 	LargerIdleLimit      Topic = "larger-idle-limit"  // {connections} may be idle
 	TestIdleOnly         Topic = "test-idle-only"     // no PING before each use

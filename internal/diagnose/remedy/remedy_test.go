@@ -22,8 +22,9 @@ var topics = map[Topic][]string{
 	WarmPool: {"connections"}, OneDialAtATime: nil, KeepConnections: nil, SurviveFailover: nil, SplitCalls: nil,
 	LeaveOutSetInfo: nil, BoundRetries: nil, RetryDefaults: nil, CacheHotKeys: nil, FetchMapLess: nil,
 	FetchMapInBackground: nil, ReplyTimeout: nil, LargerPool: {"connections"}, PoolSizeOption: nil,
-	SmallerPool: {"connections"}, KeepIdle: nil, ReturnConnections: nil, LargerIdleLimit: {"connections"},
-	TestIdleOnly: nil, SpreadReconnects: nil, FollowMaster: nil, AvoidUnreadyNode: nil, OneClient: nil,
+	SmallerPool: {"connections"}, KeepIdle: nil, LongerLifetime: nil, ReturnConnections: nil,
+	LargerIdleLimit: {"connections"},
+	TestIdleOnly:    nil, SpreadReconnects: nil, FollowMaster: nil, AvoidUnreadyNode: nil, OneClient: nil,
 	CloseFirst: {"seconds", "milliseconds"}, LeaveSilentMaster: nil, LongerTimeout: nil, UnblockEventLoop: nil,
 	MoveSlots: nil, LongerScans: nil,
 }

@@ -46,7 +46,7 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
 	if d.Verdict == Healthy {
-		d.Summary += elsewhere(d.CallersTime)
+		d.Summary += elsewhere(d.CallersTime) + expired(c)
 		for i := range d.Hops {
 			d.Hops[i].Summary = "" // of a few slow calls nothing is to be said
 		}

@@ -124,6 +124,7 @@ var clientScenarios = []Scenario{
 	hiddenRetriesBackoff,
 	hiddenRetriesBackoffRedisPy,
 	transactionConflicts,
+	poolLifetimeRedial,
 	noSocketTimeout,
 	noSocketTimeoutIORedis,
 	noSocketTimeoutLostReply,

@@ -73,7 +73,9 @@ type Options struct {
 	// Go: the first call comes this long after the library was opened, as that of an instance that is ready only then
 	FirstCallAfter time.Duration `json:"first_call_after_ns,omitempty"`
 	// after this time an idle connection is not used again
-	IdleLimit    time.Duration `json:"idle_limit_ns,omitempty"`
+	IdleLimit time.Duration `json:"idle_limit_ns,omitempty"`
+	// a connection of this age is not used again
+	ConnLifetime time.Duration `json:"conn_lifetime_ns,omitempty"`
 	PoolTimeout  time.Duration `json:"pool_timeout_ns,omitempty"` // longest wait for a connection of the pool
 	DialTimeout  time.Duration `json:"dial_timeout_ns,omitempty"` // for a new connection
 	ReadTimeout  time.Duration `json:"read_timeout_ns,omitempty"` // for a reply

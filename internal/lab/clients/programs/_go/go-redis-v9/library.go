@@ -39,7 +39,7 @@ func (l *goRedis) newClient() redis.UniversalClient {
 	return redis.NewClient(&redis.Options{
 		Addr: w.Addresses[0], Password: w.Password, DB: w.DB, ClientName: w.Name, Dialer: w.dial,
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
-		PoolTimeout: w.PoolTimeout,
+		PoolTimeout: w.PoolTimeout, ConnMaxLifetime: w.ConnLifetime,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: w.Retries,
 	})
 }
@@ -49,7 +49,7 @@ func (l *goRedis) newCluster() redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: w.Addresses, Password: w.Password, ClientName: w.Name, Dialer: w.dial, RouteRandomly: w.ReadReplicas,
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
-		PoolTimeout: w.PoolTimeout,
+		PoolTimeout: w.PoolTimeout, ConnMaxLifetime: w.ConnLifetime,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRedirects: w.Retries,
 		ClusterStateReloadInterval: w.TopologyRefresh,
 	})
@@ -64,7 +64,7 @@ func (l *goRedis) newRing() redis.UniversalClient {
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: shards, Password: w.Password, DB: w.DB, ClientName: w.Name, Dialer: w.dial,
 		PoolSize: w.PoolSize, MinIdleConns: w.MinIdle, MaxIdleConns: w.MaxIdle, ConnMaxIdleTime: w.IdleLimit,
-		PoolTimeout: w.PoolTimeout,
+		PoolTimeout: w.PoolTimeout, ConnMaxLifetime: w.ConnLifetime,
 		DialTimeout: w.DialTimeout, ReadTimeout: w.ReadTimeout, MaxRetries: w.Retries,
 	})
 }

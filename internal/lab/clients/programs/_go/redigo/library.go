@@ -31,7 +31,8 @@ func open(w *workload) (client, error) {
 	}
 	p := &redis.Pool{
 		MaxActive: w.PoolSize, MaxIdle: w.MaxIdle, IdleTimeout: w.IdleLimit, Wait: w.PoolSize > 0,
-		Dial: func() (redis.Conn, error) { return redis.Dial("tcp", w.Addresses[0], options...) },
+		MaxConnLifetime: w.ConnLifetime,
+		Dial:            func() (redis.Conn, error) { return redis.Dial("tcp", w.Addresses[0], options...) },
 	}
 	if w.TestOnBorrow {
 		p.TestOnBorrow = func(c redis.Conn, _ time.Time) error {

@@ -1,0 +1,93 @@
+package cause
+
+import (
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/remedy"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+// poolLifetimeRedial: the pool closes connections at a certain age though they are in use, and the calls that would
+// have used them pay for new ones. Connections that were opened together expire together.
+var poolLifetimeRedial = Cause{
+	ID:    "pool-lifetime-redial",
+	Title: "The client's pool closes connections at a certain age, and calls pay for new ones",
+	Layer: "client",
+	Needs: Needs{
+		T0: "total_connections_received rises at intervals (a hint)",
+		T2: "connections that the client closes at the same age (known from their begin, or from CLIENT LIST), and " +
+			"dials right after",
+	},
+	Mechanism: "The pool does not use a connection that has reached its maximum age. The call that would have used " +
+		"it waits for DNS, TCP, TLS and AUTH. Connections that were opened together, at a start or after a failover, " +
+		"expire together.",
+	RuledOut: "Connections that the client closes at different ages",
+	LookAlikes: []LookAlike{
+		{"pool-idle-reap-redial", "there connections are closed after the same time without a call"},
+		{"pool-maxidle-churn", "there they are closed right after a call, at all ages"},
+		{"reconnect-herd", "there the other end closed them"},
+	},
+	Remedy: "No maximum age, or a long one with jitter; a minimum of idle connections that the pool opens in the " +
+		"background.",
+	Options: []remedy.Topic{remedy.LongerLifetime},
+	See: []string{
+		"https://pkg.go.dev/github.com/redis/go-redis/v9#Options",
+		"https://docs.rs/r2d2/latest/r2d2/struct.Builder.html#method.max_lifetime",
+	},
+	Loses:   facts.LostOpening,
+	Explain: explainLifetime,
+}
+
+func explainLifetime(n *facts.Node) *Finding {
+	callers := n.Callers()
+	lives := n.Lifetimes(callers)
+	if len(lives) == 0 {
+		return nil
+	}
+	var redials []facts.Redial
+	var most facts.Lifetimes
+	var spans facts.Spans
+	var herd []facts.Span
+	for _, l := range lives {
+		redials = append(redials, l.Redial)
+		if len(l.Closed) > len(most.Closed) {
+			most = l
+		}
+		for _, together := range l.Herds {
+			openings := facts.Openings(together.Conns)
+			spans = append(spans, openings...)
+			if len(openings) > len(herd) {
+				herd = openings
+			}
+		}
+	}
+	sum := facts.SumRedials(redials)
+	f := findingOfLosses(n.Overhead(callers), n, sum.CostNs, 0.93)
+	if f == nil && len(herd) > 0 {
+		f, _ = openedTogether(n, callers, facts.MergeSpans(spans), sum.CostNs, longestOpening(n), 0.93)
+	}
+	if f == nil {
+		return nil
+	}
+	f.Samples = sum.Count
+	f.support(recording.SourceTap, float64(most.Ages.Median), "ns",
+		"%s closed %s, each %s to %s old, between calls: a maximum age of about %s", most.Name,
+		counted(len(most.Closed), "connection"), format.Brief(most.Ages.P10), format.Brief(most.Ages.P90),
+		format.Brief(most.Ages.P10))
+	f.support(recording.SourceTap, float64(len(most.Dialled)), "connections",
+		"%d of %d connections that it opened had their first call right after the handshake: a caller waited for them",
+		len(most.Dialled), len(most.Opened()))
+	f.supportOpening(most.Redial)
+	if len(herd) > 0 {
+		f.support(recording.SourceTap, float64(len(herd)), "connections",
+			"they expire together: up to %d were opened within %s, %d at the same time", len(herd),
+			format.Brief(herd[len(herd)-1].ToNs-herd[0].FromNs), facts.MaxOverlap(herd))
+	}
+	if len(sum.Callers) > 1 {
+		f.support(recording.SourceTap, float64(len(sum.Callers)), "processes",
+			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
+	}
+	f.doubtRemote(most.Caller)
+	f.FixSteps = remedy.Steps(n, remedy.LongerLifetime, nil)
+	return f
+}

@@ -1,0 +1,90 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+
+	"slowpath/internal/recording"
+)
+
+// listedAgeNs is how exact the ages of CLIENT LIST are, in nanoseconds.
+// Bound: server, age is in whole seconds.
+const listedAgeNs = int64(1e9)
+
+// limitSpread is how much less than their median the ages are that a limit makes, as a share of it: a limit closes
+// nothing earlier. Later it does, since a pool looks at the age when it gives a connection to a call.
+// Bound: guess.
+const limitSpread = 0.1
+
+// Lifetimes are the ages at which a caller closed connections between calls, and at once opened others in their place.
+type Lifetimes struct {
+	Redial
+	// Ages are the ages of Closed, in nanoseconds.
+	Ages Percentiles
+	// Herds are groups of MinHerd and more of Dialled that it opened together.
+	Herds []DialBurst
+}
+
+// Lifetimes are the callers whose pools close connections at a certain age, while they are in use.
+func (n *Node) Lifetimes(callers []*Caller) (out []Lifetimes) {
+	began := n.listedBegins()
+	for _, r := range n.PoolRedials(callers) {
+		older := func(k *Conn) bool { return k.OpenNs == 0 }
+		aged, exactNs := slices.DeleteFunc(slices.Clone(r.Closed), older), int64(0)
+		if len(aged) < MinRedials {
+			aged, exactNs = r.Closed, listedAgeNs
+		}
+		age := func(k *Conn) int64 {
+			if k.OpenNs > 0 {
+				return k.CloseNs - k.OpenNs
+			}
+			return k.CloseNs - cmp.Or(began[k.Client], k.CloseNs)
+		}
+		a, work := PercentilesOf(aged, age), PercentilesOf(aged, (*Conn).AppCalls)
+		spread := limitSpread * float64(a.Median)
+		same := float64(a.Median-a.P10) <= spread && spread >= float64(exactNs)
+		jobs := work.P10 <= 1 || work.P10 == work.P90 // each makes one call, or the same ones
+		if len(aged) < MinRedials || !same || jobs || r.ByIdleLimit() || r.replacedAtOnce(aged) < MinRedials {
+			continue
+		}
+		r.Closed = aged
+		slices.SortStableFunc(r.Dialled, func(a, b *Conn) int {
+			return cmp.Compare(a.Opening().FromNs, b.Opening().FromNs)
+		})
+		out = append(out, Lifetimes{Redial: r, Ages: a, Herds: r.concurrentBursts(r.Dialled)})
+	}
+	return out
+}
+
+// listedBegins is when connections were made, in nanoseconds, by their ages in CLIENT LIST.
+func (n *Node) listedBegins() map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range n.Rec.Snapshots {
+		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
+			for _, c := range ParseClients(s.Body) {
+				out[c.Addr] = s.TimeNs - c.Age*1e9
+			}
+		}
+	}
+	return out
+}
+
+// atOnceNs is the longest time in nanoseconds between the close of a connection and the dial of the one that a call
+// gets instead, on a busy host.
+// Bound: guess.
+const atOnceNs = int64(5e6)
+
+// replacedAtOnce is how many of some closed connections were followed by a dial of the same process at once. A job that
+// is done opens none then; a pool opens one instead of several that had expired.
+func (r Redial) replacedAtOnce(closed []*Conn) (count int) {
+	dials := byOwner(r.Dialled)
+	for _, k := range closed {
+		if slices.ContainsFunc(dials[k.owner], func(d *Conn) bool {
+			at := d.OpenNs - d.DialNs - k.CloseNs
+			return at >= -atOnceNs && at <= atOnceNs
+		}) {
+			count++
+		}
+	}
+	return count
+}
