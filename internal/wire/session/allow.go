@@ -145,7 +145,7 @@ func fewLogged(args []string) bool {
 		slices.Contains([]string{"slow", "large-request", "large-reply"}, strings.ToLower(args[1]))
 }
 
-// maxSlots bounds CLUSTER SLOT-STATS: each slot takes up to 0.5 µs of the server's time.
+// maxSlots bounds CLUSTER SLOT-STATS: so many take up to a millisecond of the server's time.
 const maxSlots = 2048
 
 // someSlots allows SLOTSRANGE FIRST LAST. ORDERBY takes all slots of the server, however few it is to reply with.
