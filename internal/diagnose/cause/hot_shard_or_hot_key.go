@@ -250,16 +250,26 @@ func (f *Finding) supportBusiest(n *facts.Node) {
 }
 
 func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.Step {
-	if uneven {
+	const (
+		moves = "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes"
+		list  = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC"
+	)
+	addNodes := remedy.Step{
+		ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
+	}
+	switch {
+	case uneven:
 		return []remedy.Step{{
 			ID: "rebalance-slots", Kind: remedy.Command,
 			Text:    "Spread the slots evenly: it has more than the others",
 			Command: remedy.ClusterCLI(n, "rebalance"),
-			Risk: "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two " +
-				"nodes",
-		}, {
-			ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
-		}}
+			Risk:    moves,
+		}, addNodes}
+	case len(hot) == 0 && n.SlotUse().Usec > 0:
+		return []remedy.Step{{
+			ID: "move-busy-slots", Kind: remedy.Change, Risk: moves,
+			Text: "Move some of its busiest slots to its peers: " + list + " lists them",
+		}, addNodes}
 	}
 	which := "the most requested keys"
 	find := ". --hotkeys of redis-cli finds them, with maxmemory-policy allkeys-lfu or volatile-lfu"
@@ -269,7 +279,7 @@ func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.S
 		which = "the keys of slot " + slot + " (" + remedy.CLI(n, "CLUSTER", "GETKEYSINSLOT", slot, "10") + ")"
 		find = ""
 	case slotStats(n):
-		find = ". CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC finds their slots, CLUSTER GETKEYSINSLOT the keys"
+		find = ". " + list + " finds their slots, CLUSTER GETKEYSINSLOT the keys"
 		if counts == "no" {
 			find += ", after CONFIG SET cluster-slot-stats-enabled yes"
 		}
