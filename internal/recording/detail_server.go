@@ -2,8 +2,9 @@ package recording
 
 import "strings"
 
-// SlowlogDetail is the Detail of a slowlog event. The server gives whole seconds: the command ended in
-// [TimeNs, TimeNs+WindowNs) by slowpath's clock; DurationNs is that of the server.
+// SlowlogDetail is the Detail of an entry of one of the server's logs of commands: slowlog, large-request, large-reply.
+// The server gives whole seconds: the command ended in [TimeNs, TimeNs+WindowNs) by slowpath's clock; DurationNs is
+// that of the server, which only SLOWLOG has.
 type SlowlogDetail struct {
 	ID       int64  `json:"id"`
 	Command  string `json:"command"` // upper case, with subcommand: "CLUSTER NODES"
@@ -15,6 +16,10 @@ type SlowlogDetail struct {
 	// Framework is set if the first key or pattern has the default form of a known framework's keys. The key itself is
 	// not kept.
 	Framework string `json:"framework,omitempty"`
+	// Of large-request and large-reply: the length on the wire, and a hash of the first argument, mostly the key, by a
+	// secret that slowpath forgets when it ends. Entries of one watch with the same key have the same hash.
+	Bytes   int64  `json:"bytes,omitempty"`
+	KeyHash string `json:"key_hash,omitempty"`
 }
 
 // LatencyDetail is the Detail of a latency event; the time has whole seconds as with SlowlogDetail.
@@ -96,4 +101,25 @@ type NetworkChangeDetail struct {
 type ServerProcess struct {
 	PID  int    `json:"pid"`
 	Comm string `json:"comm"`
+}
+
+// SnapshotSlots is the server source's difference of two replies to CLUSTER SLOT-STATS, of a node; its body is a
+// SlotStats.
+const SnapshotSlots = "slot-stats"
+
+// SlotStats is what the slots of a node had in the time before the snapshot.
+type SlotStats struct {
+	Ns      int64     `json:"ns"`       // how long
+	Slots   int       `json:"slots"`    // of the node
+	CPUUsec int64     `json:"cpu_usec"` // of commands with keys, in all slots
+	Busiest []SlotUse `json:"busiest"`  // a part of the slots, those with the most time first
+}
+
+// SlotUse is what one slot had.
+type SlotUse struct {
+	Slot     int   `json:"slot"`
+	CPUUsec  int64 `json:"cpu_usec"`
+	InBytes  int64 `json:"in_bytes"`
+	OutBytes int64 `json:"out_bytes"`
+	Keys     int64 `json:"keys"` // that it has, at the end
 }

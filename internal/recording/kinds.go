@@ -8,7 +8,10 @@ const (
 	KindBlocked   = "blocked"   // host, subject node: uninterruptible sleep; Detail names the system call
 	KindBusy      = "busy"      // host, subject node: on the CPU without interruption
 	KindSlowlog   = "slowlog"   // server, subject node: SLOWLOG entry; Detail SlowlogDetail
-	KindLatency   = "latency"   // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
+	// server, subject node: an entry of COMMANDLOG about a long request or reply; Detail SlowlogDetail
+	KindLargeRequest = "large-request"
+	KindLargeReply   = "large-reply"
+	KindLatency      = "latency" // server, subject node: LATENCY HISTORY sample; Detail LatencyDetail
 	// server, subject node: the fork of BGSAVE, BGREWRITEAOF or a full resync; Detail ForkDetail
 	KindFork       = "fork"
 	KindRestart    = "restart"     // server, subject node: run_id changed or uptime went back

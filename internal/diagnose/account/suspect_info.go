@@ -165,6 +165,9 @@ const (
 	bulkBuffer  = 1 << 20
 )
 
+// BulkNs is how long copying so many bytes takes the main thread, in nanoseconds, by estimate.
+func BulkNs(bytes float64) int64 { return int64(bytes * bulkNsPerByte) }
+
 // bulk is the copying of big arguments and replies, which SLOWLOG does not show: it ends before the reply is written.
 func (j jobs) bulk() []Suspect {
 	var out []Suspect

@@ -80,6 +80,7 @@ func explainBandwidth(n *facts.Node) *Finding {
 			"%s of the bytes of these replies are those of %s", format.Percent(float64(bytes[top[0]])/
 				float64(bytes.Total())), top[0])
 	}
+	f.supportLarge(n)
 	f.FixSteps = bandwidthFix(q, bytes)
 	return f
 }

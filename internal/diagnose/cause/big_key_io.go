@@ -19,8 +19,8 @@ var bigKeyIO = Cause{
 	Layer: "server",
 	Class: ServerStall,
 	Needs: Needs{
-		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the " +
-			"largest client buffers, while calls were slow",
+		T0: "bytes per command (total_net_output_bytes, total_net_input_bytes) and the largest client buffers, " +
+			"while calls were slow; long requests and replies by command and client (COMMANDLOG, Valkey 8.1)",
 		T1: "the main thread on the CPU all the time meanwhile",
 		T2: "each read and each send that held the main thread for at least 1 ms: bytes, connection, process",
 	},
@@ -73,11 +73,23 @@ func explainBigKeyIO(n *facts.Node) *Finding {
 		}
 	}
 	f.supportBuffers(n)
+	log, logged := f.supportLarge(n)
+	if len(logged) > 0 { // the server's own record of each
+		f.Strength = max(f.Strength, loggedConfidence)
+		f.blameCommands(n, logged)
+	}
 	f.doubtStopped(n, h)
 	f.doubtStalls(n, h)
-	f.FixSteps = bigKeyFix(n, commands)
+	if len(commands) == 0 {
+		commands = logged
+	}
+	f.FixSteps = bigKeyFix(n, commands, log)
 	return f
 }
+
+// loggedConfidence is that of entries of SLOWLOG.
+// Bound: guess.
+const loggedConfidence = 0.85
 
 // notableBytes per second are worth a line of evidence.
 // Bound: arithmetic, it decides what is listed.
@@ -116,13 +128,17 @@ var partOf = map[string]string{
 	"LRANGE": "LRANGE over fewer elements", "ZRANGE": "ZRANGE over fewer members", "SMEMBERS": "SSCAN in steps",
 }
 
-func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
+func bigKeyFix(n *facts.Node, commands []account.Suspect, log string) (fix []remedy.Step) {
 	what, part := "the big values", "HMGET, GETRANGE, or LRANGE over fewer elements"
 	if len(commands) > 0 {
 		what = "what " + format.Name(commands[0].Command) + n.FromText(commands) + " moves"
 		if known, ok := partOf[commands[0].Command]; ok {
 			part = known
 		}
+	}
+	find := "redis-cli --memkeys on a replica finds the keys"
+	if log != "" {
+		find = remedy.CLI(n, "COMMANDLOG", "GET", "10", log) + " shows the keys"
 	}
 	reads := n.Growth(series.TotalNetOutputBytes) >= n.Growth(series.TotalNetInputBytes)
 	if reads {
@@ -133,8 +149,8 @@ func bigKeyFix(n *facts.Node, commands []account.Suspect) (fix []remedy.Step) {
 	}
 	return append(fix, remedy.Step{
 		ID: "smaller-values", Kind: remedy.Change, Or: reads, Restart: "the application",
-		Text: fmt.Sprintf("Split %s into keys below 100 kB of which each call needs one, or compress it; redis-cli "+
-			"--memkeys on a replica finds the keys", what),
+		Text: fmt.Sprintf("Split %s into keys below 100 kB of which each call needs one, or compress it; %s",
+			what, find),
 	}, remedy.Step{
 		ID: "own-server", Kind: remedy.Change, Or: true, Restart: "the application",
 		Text: "Keep big values in an object store, or in a server of their own, so that small calls do not wait for " +

@@ -1,6 +1,8 @@
 package cause_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"slowpath/internal/diagnose/verdict"
@@ -26,6 +28,43 @@ func TestBigKeyIO(t *testing.T) {
 		{"MONITOR", bytes(newLoopCase().busy(),
 			5e8).clients(`{"id":3,"addr":"10.0.0.9:1","flags":"O","cmd":"monitor"}`), 0, 0},
 	})
+}
+
+// long says that COMMANDLOG has a long reply, or request, of a command in each stall.
+func (r loopCase) long(kind, command string, bytes int64) loopCase {
+	for i, s := range loopSeconds {
+		r.server(s*1e9, 0, kind, recording.SlowlogDetail{
+			ID: int64(i), Command: command, ArgCount: 2, ArgBytes: 20, Client: loopClient, WindowNs: 1e9,
+			Bytes: bytes, KeyHash: "a",
+		})
+	}
+	return r
+}
+
+// TestBigKeyIOLogged: a server that logs long replies says of which command and client they are.
+func TestBigKeyIOLogged(t *testing.T) {
+	bytes := func(r loopCase) loopCase {
+		return r.info("total_net_output_bytes", 0, 5e8).info("total_commands_processed", 0, 500)
+	}
+	checkLoop(t, "big-key-io", []loopWant{
+		{"T0 most bytes are long replies", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 4e8), 0.85, 0.9},
+		{"T0 few are", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", 1e7), 0.7, 0.84},
+		{"T0 no length", bytes(newLoopCase()).long(recording.KindLargeReply, "GET", -1), 0.7, 0.84},
+		{"long replies alone", newLoopCase().long(recording.KindLargeReply, "GET", 4e8), 0, 0},
+	})
+	d := bytes(newLoopCase()).long(recording.KindLargeReply, "HGETALL", 4e8).long(recording.KindLargeRequest, "SET",
+		5e6).diagnose()
+	f := d.Findings[0]
+	text := fmt.Sprint(f.Evidence, f.FixLines(), f.Culprits)
+	for _, want := range []string{
+		"COMMANDLOG: 6 long replies of HGETALL (1 key), up to 400.0 MB: 80 % of the bytes that the server sent; the " +
+			"longest: " + loopClient,
+		"HMGET of the fields", "COMMANDLOG GET 10 large-reply shows the keys", "10.0.0.7",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
 }
 
 // Big but legitimate values slow no call.

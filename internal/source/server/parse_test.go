@@ -70,7 +70,7 @@ func TestParseSlowlog(t *testing.T) {
 	}
 	many[0], many[31] = "mset", "... (970 more arguments)"
 	long := strings.Repeat("x", 128) + "... (872 more bytes)"
-	got := parseSlowlog(arr(
+	got := parseLog(arr(
 		arr(num(9), num(1700000000), num(15000), args(many...), bulk("10.0.0.7:5000"), bulk("app")),
 		arr(num(8), num(1700000000), num(15000), args("set", "k", long), bulk("10.0.0.7:5000"), bulk("")),
 		arr(num(7), num(1700000000), num(15000), args("config", "get", "*")),
@@ -81,14 +81,14 @@ func TestParseSlowlog(t *testing.T) {
 		arr(num(3), num(1700000000), num(15000)), arr(), num(3), arr(num(-1), num(1), num(1), args("get")),
 		arr(num(1), num(1<<62), num(1), args("get")),
 	))
-	want := []slowEntry{
-		{9, 1700000000, 15000, "MSET", 31 + 970, 4 + 30, "10.0.0.7:5000", "app", ""},
-		{8, 1700000000, 15000, "SET", 3, 3 + 1 + 1000, "10.0.0.7:5000", "", ""},
-		{7, 1700000000, 15000, "CONFIG GET", 3, 10, "", "", ""},
-		{6, 1700000000, 15000, "UNKNOWN", 2, 26, "", "", ""},
-		{5, 1700000000, 15000, "GET", 2, 8, "", "", ""},
-		{4, 1700000000, 15000, "CLUSTER", 2, 19, "", "", ""},
-		{3, 1700000000, 15000, "UNKNOWN", 0, 0, "", "", ""},
+	want := []logEntry{
+		{9, 1700000000, 15000, "MSET", 31 + 970, 4 + 30, "10.0.0.7:5000", "app", "", "v"},
+		{8, 1700000000, 15000, "SET", 3, 3 + 1 + 1000, "10.0.0.7:5000", "", "", "k"},
+		{7, 1700000000, 15000, "CONFIG GET", 3, 10, "", "", "", ""},
+		{6, 1700000000, 15000, "UNKNOWN", 2, 26, "", "", "", "secret"},
+		{5, 1700000000, 15000, "GET", 2, 8, "", "", "", "nodes"},
+		{4, 1700000000, 15000, "CLUSTER", 2, 19, "", "", "", ""},
+		{3, 1700000000, 15000, "UNKNOWN", 0, 0, "", "", "", ""},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d entries: %+v", len(got), got)
@@ -199,13 +199,14 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte("$30\r\nid=1 addr=a:1 name=x flags=OxS\n\r\n"))
 	f.Add([]byte("$24\r\ncmdstat_get:calls=1,a=b\n\r\n"))
 	f.Add([]byte("-NOPERM no\r\n"))
+	f.Add([]byte("*1\r\n*2\r\n:16383\r\n*4\r\n$8\r\ncpu-usec\r\n:7\r\n$16\r\nnetwork-bytes-in\r\n:9\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, err := resp.NewReader(strings.NewReader(string(data)), resp.Limits{}).Read()
 		if err != nil {
 			return
 		}
-		for _, e := range parseSlowlog(v) {
-			if e.argCount < 0 || e.argBytes < 0 || e.durationUsec < 0 || e.durationUsec*1000 < 0 ||
+		for _, e := range parseLog(v) {
+			if e.argCount < 0 || e.argBytes < 0 || e.amount < 0 || e.amount*1000 < 0 ||
 				len(e.command) > 81 {
 				t.Errorf("%+v", e)
 			}
@@ -213,6 +214,14 @@ func FuzzReplies(f *testing.F) {
 		for _, s := range parseHistory(v) {
 			if s.millis < 0 || s.millis*1e6 < 0 {
 				t.Errorf("%+v", s)
+			}
+		}
+		var s slots
+		for range 2 {
+			uses := slotUses{}
+			uses.add(v)
+			if got, ok := s.since(uses, 1); len(uses) > clusterSlots || ok && got.CPUUsec != 0 {
+				t.Errorf("%d slots, %+v", len(uses), got)
 			}
 		}
 		parseLatest(v)

@@ -24,13 +24,17 @@ func (w *watch) pollCommands() []pollCommand {
 	all := []pollCommand{
 		{"INFO", []string{"INFO", "all"}, nil}, // together with CLUSTER INFO, see takeInfo
 		{"CLUSTER INFO", []string{"CLUSTER", "INFO"}, nil},
-		{"SLOWLOG GET", []string{"SLOWLOG", "GET", "1"}, w.takeNewest},
-		{
-			"LATENCY",
-			[]string{"LATENCY", "LATEST"},
-			func(at pollTime, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) },
-		},
 	}
+	for _, r := range w.logs {
+		if r.of == slowlog || w.offers("commandlog-reply-larger-than") {
+			all = append(all, pollCommand{r.of.spot, r.of.get(1), r.takeNewest})
+		}
+	}
+	all = append(all, pollCommand{
+		"LATENCY",
+		[]string{"LATENCY", "LATEST"},
+		func(at pollTime, v resp.Value) { w.extras.stale = w.latency.stale(parseLatest(v)) },
+	})
 	var out []pollCommand
 	for _, q := range all {
 		if w.refusals.allows(q.spot) && (q.spot != "CLUSTER INFO" || w.in.numbers["cluster_enabled"] == 1) {
@@ -115,7 +119,9 @@ func (w *watch) takeInfo(at pollTime, qs []pollCommand, replies []resp.Value, la
 	w.budget.charge(w.cost.measure(in))
 	restarted := w.changes.add(at, in)
 	if restarted {
-		w.slowlog.restarted()
+		for _, r := range w.logs {
+			r.restarted()
+		}
 	}
 	w.extras.set = w.extras.set || restarted || w.in.numbers != nil && configured(w.in, in, w.extras.asked)
 	w.extras.asked = 0
@@ -151,7 +157,7 @@ func (w *watch) selfSamples(timeNs int64, last bool) {
 	w.self.poll(pollTime{timeNs, timeNs}, []field{
 		{series.OwnCommandsTime.Name, float64(total.Nanoseconds()) / 1000},
 		{series.OwnPolls.Name, float64(w.polls)},
-		{series.OwnSlowlogLost.Name, float64(w.slowlog.lost)},
+		{series.OwnSlowlogLost.Name, float64(w.logs[0].lost)},
 	}, last)
 }
 
@@ -170,36 +176,24 @@ func (w *watch) between(cost time.Duration, sure bool) time.Duration {
 	return max(d, w.Every*time.Duration(w.Pace.Times()))
 }
 
-// takeNewest compares the newest entry of SLOWLOG with the last one that was read, to find how many are new.
-func (w *watch) takeNewest(at pollTime, v resp.Value) {
-	newest := parseSlowlog(v)
-	w.extras.slowlog = w.slowlog.missing(newest)
-	switch w.extras.slowlog {
-	case 0:
-		w.slowlog.nothingNew(at)
-	case 1:
-		w.slowlog.read(at, newest)
-		w.extras.slowlog = 0
+// fetchLogs reads the new entries of the server's logs.
+func (w *watch) fetchLogs(ctx context.Context) error {
+	for _, r := range w.logs {
+		n := r.fetch
+		r.fetch = 0
+		if n == 0 {
+			continue
+		}
+		cmds := [][]string{r.of.get(min(n+fetchMore, fetchAtMost))}
+		replies, at, err := w.ask(ctx, cmds)
+		if err != nil {
+			return err
+		}
+		w.cost.used(cmds, time.Duration(at.done-at.sent))
+		r.read(at, parseLog(replies[0]))
 	}
-}
-
-// fetchSlowlog reads the new entries.
-func (w *watch) fetchSlowlog(ctx context.Context) error {
-	n := w.extras.slowlog
-	w.extras.slowlog = 0
-	if n == 0 {
-		return nil
-	}
-	n = min(n+fetchMore, fetchAtMost)
-	cmds := [][]string{{"SLOWLOG", "GET", strconv.Itoa(n)}}
-	replies, at, err := w.ask(ctx, cmds)
-	if err != nil {
-		return err
-	}
-	w.cost.used(cmds, time.Duration(at.done-at.sent))
-	w.slowlog.read(at, parseSlowlog(replies[0]))
-	if w.slowlog.lost > 0 {
-		w.refusals.skip("SLOWLOG lost", strconv.FormatInt(w.slowlog.lost, 10)+" entries were overwritten before they "+
+	if lost := w.logs[0].lost; lost > 0 {
+		w.refusals.skip("SLOWLOG lost", strconv.FormatInt(lost, 10)+" entries were overwritten before they "+
 			"could be read", "raise slowlog-max-len, or slowlog-log-slower-than")
 	}
 	return nil

@@ -22,7 +22,13 @@ var spots = map[string]string{
 	"CLUSTER INFO":  "the health of the cluster (CLUSTER INFO)",
 	"CLUSTER NODES": "the topology of the cluster (CLUSTER NODES)",
 	"SLOWLOG lost":  "some of the slow commands (SLOWLOG)",
+
+	"COMMANDLOG GET":     "large requests and replies by command (COMMANDLOG)",
+	"CLUSTER SLOT-STATS": "which slots of the cluster take the server's time (CLUSTER SLOT-STATS)",
 }
+
+// newer are the blind spots of commands that only newer servers have: that a server does not know one hides nothing.
+var newer = map[string]bool{"COMMANDLOG GET": true, "CLUSTER SLOT-STATS": true}
 
 // refusals remembers the commands that the server refuses, so that each is tried once and reported once.
 type refusals struct {
@@ -41,6 +47,9 @@ func (r *refusals) check(spot string, err error) {
 		return
 	}
 	r.refused[spot] = true
+	if newer[spot] && reply.Code != "NOPERM" {
+		return
+	}
 	r.emit(recording.BlindSpot{
 		What: spots[spot], Why: "the server refused it: " + clip(reply.Error()),
 		Enable: r.enable(spot, reply),

@@ -46,13 +46,14 @@ type watch struct {
 	samples  sampler // of INFO
 	self     sampler // about the watch
 	changes  changes
-	slowlog  slowlogReader
+	logs     []*logReader // SLOWLOG is the first
 	latency  latencyReader
 	clock    serverClock
 	budget   budget
 	cost     *ownCost
 	refusals refusals
 	extras   extras
+	slots    slots
 
 	in        info   // of the last poll
 	text      string // of the last "info" snapshot
@@ -107,7 +108,11 @@ func newWatch(o Options) *watch {
 	w.samples = sampler{sink: o.Sink, subject: o.Node}
 	w.self = sampler{sink: o.Sink, subject: o.Node}
 	w.changes = changes{sink: o.Sink, subject: o.Node}
-	w.slowlog = slowlogReader{sink: o.Sink, subject: o.Node, clock: &w.clock, own: w.isOwn, startNs: now}
+	for _, of := range append([]commandLog{slowlog}, commandLogs...) {
+		w.logs = append(w.logs, &logReader{
+			of: of, sink: o.Sink, subject: o.Node, clock: &w.clock, own: w.isOwn, startNs: now,
+		})
+	}
 	w.latency = latencyReader{sink: o.Sink, subject: o.Node, clock: &w.clock, startNs: now}
 	w.refusals = refusals{refused: map[string]bool{}, grant: o.Target.Grant, emit: func(b recording.BlindSpot) {
 		w.event(w.Clock.Now(), 0, recording.KindBlindSpot, b)
@@ -182,8 +187,8 @@ func (w *watch) snapshot(timeNs int64, name, body string) {
 	w.Sink.Snapshot(recording.Snapshot{TimeNs: timeNs, Source: source, Subject: w.Node, Name: name, Body: body})
 }
 
-// isOwn recognises the entries of SLOWLOG that the watch caused itself.
-func (w *watch) isOwn(e slowEntry) bool {
+// isOwn recognises the entries of the server's logs that the watch caused itself.
+func (w *watch) isOwn(e logEntry) bool {
 	return e.name == ClientName || w.session != nil && e.client != "" && e.client == w.session.LocalAddr()
 }
 

@@ -8,16 +8,17 @@ import (
 	"slowpath/internal/wire/resp"
 )
 
-// slowEntry is an entry of SLOWLOG, without the arguments.
-type slowEntry struct {
+// logEntry is an entry of SLOWLOG, or of a log of COMMANDLOG, without the arguments.
+type logEntry struct {
 	id           int64
 	second       int64 // Unix time of the server's clock at the end of the command, in whole seconds
-	durationUsec int64
+	amount       int64 // microseconds; of large requests and replies, bytes
 	command      string
 	argCount     int    // with the command itself
 	argBytes     int64  // of all arguments, with the command itself
 	client, name string // since 4.0
 	framework    string // whose keys it is about, by their form
+	key          string // the first argument, but a subcommand: it stays in memory
 }
 
 // Bounds on what an entry may claim.
@@ -27,21 +28,22 @@ const (
 	maxSeconds  = 1 << 33 // the year 2242
 )
 
-// parseSlowlog reads the reply to SLOWLOG GET, newest entry first: [id, time, usec, args] before 4.0, with client
-// address and name since. Malformed entries are skipped.
-func parseSlowlog(v resp.Value) []slowEntry {
-	var out []slowEntry
+// parseLog reads the reply to SLOWLOG GET or COMMANDLOG GET, newest entry first: [id, time, amount, args] before 4.0,
+// with client address and name since. Malformed entries are skipped.
+func parseLog(v resp.Value) []logEntry {
+	var out []logEntry
 	for _, e := range v.Elems {
 		if len(e.Elems) < 4 {
 			continue
 		}
 		id, ok1 := e.Elems[0].Integer()
 		second, ok2 := e.Elems[1].Integer()
-		usec, ok3 := e.Elems[2].Integer()
-		if !ok1 || !ok2 || !ok3 || id < 0 || second < 0 || second > maxSeconds || usec < 0 || usec > maxSeconds*1e6 {
+		amount, ok3 := e.Elems[2].Integer()
+		if !ok1 || !ok2 || !ok3 || id < 0 || second < 0 || second > maxSeconds || amount < 0 ||
+			amount > maxSeconds*1e6 {
 			continue
 		}
-		entry := slowEntry{id: id, second: second, durationUsec: min(usec, 1<<62/1000)}
+		entry := logEntry{id: id, second: second, amount: min(amount, 1<<62/1000)}
 		entry.readArgs(e.Elems[3].Elems)
 		if len(e.Elems) >= 6 {
 			entry.client, entry.name = clip(e.Elems[4].Text()), clip(e.Elems[5].Text())
@@ -51,7 +53,7 @@ func parseSlowlog(v resp.Value) []slowEntry {
 	return out
 }
 
-func (e *slowEntry) readArgs(args []resp.Value) {
+func (e *logEntry) readArgs(args []resp.Value) {
 	for i, a := range args {
 		text := a.Text()
 		if n, ok := suffixNumber(text, "... (", " more arguments)"); ok && i > 0 && i == len(args)-1 &&
@@ -68,6 +70,9 @@ func (e *slowEntry) readArgs(args []resp.Value) {
 	}
 	e.command = commandName(words[0], words[1])
 	e.framework = frameworkOf(e.command, args)
+	if !containers[recording.CommandName(words[0])] {
+		e.key = words[1]
+	}
 }
 
 // argLength is the length of an argument that SLOWLOG may have cut at 128 bytes, leaving "… (N more bytes)".

@@ -49,21 +49,22 @@ func (t *Told) Info(atNs int64, text string, last bool) {
 // Slowlog takes replies to SLOWLOG GET up to a time, which may have the same entries. It returns how many there are.
 func (t *Told) Slowlog(untilNs int64, replies []resp.Value) int {
 	entries := entriesOf(replies)
-	r := slowlogReader{
+	r := logReader{
+		of:   slowlog,
 		sink: t.sink, subject: t.node, clock: &t.clock,
-		own: func(e slowEntry) bool { return e.name == ClientName },
+		own: func(e logEntry) bool { return e.name == ClientName },
 	}
 	r.read(pollTime{untilNs, untilNs}, entries)
 	return len(entries)
 }
 
 // entriesOf are the entries of replies to SLOWLOG GET, each once, the newest first.
-func entriesOf(replies []resp.Value) (entries []slowEntry) {
+func entriesOf(replies []resp.Value) (entries []logEntry) {
 	for _, v := range replies {
-		entries = append(entries, parseSlowlog(v)...)
+		entries = append(entries, parseLog(v)...)
 	}
-	slices.SortStableFunc(entries, func(a, b slowEntry) int { return cmp.Compare(b.id, a.id) })
-	return slices.CompactFunc(entries, func(a, b slowEntry) bool { return a == b })
+	slices.SortStableFunc(entries, func(a, b logEntry) int { return cmp.Compare(b.id, a.id) })
+	return slices.CompactFunc(entries, func(a, b logEntry) bool { return a == b })
 }
 
 // Latency takes the reply to LATENCY HISTORY of an event.
@@ -111,7 +112,7 @@ func (t *Told) snapshot(timeNs int64, name, body string) {
 // Seconds are the times, in whole seconds since the Unix epoch, of what replies to SLOWLOG GET, LATENCY LATEST or
 // LATENCY HISTORY have.
 func Seconds(v resp.Value) (out []int64) {
-	for _, e := range parseSlowlog(v) {
+	for _, e := range parseLog(v) {
 		out = append(out, e.second)
 	}
 	for _, l := range parseLatest(v) {

@@ -101,8 +101,8 @@ func TestIsRemote(t *testing.T) {
 	}
 }
 
-func slow(id, second int64) slowEntry {
-	return slowEntry{id: id, second: second, durationUsec: 20_000, command: "KEYS"}
+func slow(id, second int64) logEntry {
+	return logEntry{id: id, second: second, amount: 20_000, command: "KEYS"}
 }
 
 func slowlogIDs(rec *recording.Recording) (ids []int64) {
@@ -114,28 +114,29 @@ func slowlogIDs(rec *recording.Recording) (ids []int64) {
 
 func TestSlowlogReader(t *testing.T) {
 	rec := recording.New()
-	r := slowlogReader{
+	r := logReader{
+		of:   slowlog,
 		sink: rec, clock: &serverClock{}, startNs: 100*sec + sec/2,
-		own: func(e slowEntry) bool { return e.name == ClientName },
+		own: func(e logEntry) bool { return e.name == ClientName },
 	}
-	if n := r.missing([]slowEntry{slow(10, 99)}); n != fetchAtMost {
+	if n := r.missing([]logEntry{slow(10, 99)}); n != fetchAtMost {
 		t.Errorf("first: %d", n)
 	}
 	// The first connection came late: 10 was there before the start, 11 may have been, 12 was not.
-	r.read(at(103), []slowEntry{slow(12, 102), slow(11, 100), slow(10, 99)})
-	if n := r.missing([]slowEntry{slow(12, 102)}); n != 0 {
+	r.read(at(103), []logEntry{slow(12, 102), slow(11, 100), slow(10, 99)})
+	if n := r.missing([]logEntry{slow(12, 102)}); n != 0 {
 		t.Errorf("nothing new: %d", n)
 	}
 	r.nothingNew(at(104))
-	if n := r.missing([]slowEntry{slow(15, 105)}); n != 3 {
+	if n := r.missing([]logEntry{slow(15, 105)}); n != 3 {
 		t.Errorf("three new: %d", n)
 	}
 	own := slow(14, 104)
 	own.name = ClientName
-	r.read(at(105.5), []slowEntry{slow(15, 105), own, slow(13, 104), slow(12, 102)})
-	r.read(at(106), []slowEntry{slow(20, 106), slow(19, 106)}) // 16 to 18 were overwritten
+	r.read(at(105.5), []logEntry{slow(15, 105), own, slow(13, 104), slow(12, 102)})
+	r.read(at(106), []logEntry{slow(20, 106), slow(19, 106)}) // 16 to 18 were overwritten
 	r.restarted()
-	r.read(at(107), []slowEntry{slow(0, 107)})
+	r.read(at(107), []logEntry{slow(0, 107)})
 	ids := slowlogIDs(rec)
 	want := []int64{12, 13, 15, 19, 20, 0}
 	if len(ids) != len(want) {
@@ -159,9 +160,11 @@ func TestSlowlogReader(t *testing.T) {
 
 func TestSlowlogWithClocksThatDisagree(t *testing.T) {
 	rec := recording.New()
-	r := slowlogReader{sink: rec, clock: &serverClock{}, startNs: 100 * sec, own: func(slowEntry) bool { return false }}
+	r := logReader{
+		of: slowlog, sink: rec, clock: &serverClock{}, startNs: 100 * sec, own: func(logEntry) bool { return false },
+	}
 	r.nothingNew(at(101))
-	r.read(at(102), []slowEntry{slow(0, 5000)})
+	r.read(at(102), []logEntry{slow(0, 5000)})
 	e := rec.Events[0]
 	if d := recording.DetailOf[recording.SlowlogDetail](e); e.TimeNs != at(101).sent ||
 		e.TimeNs+d.WindowNs != at(102).done {

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,26 +37,28 @@ var allowed = map[string]rule{
 	"SELECT":   between(1, 1),
 	"READONLY": between(0, 0),
 
-	"SLOWLOG GET":       fewEntries,
-	"SLOWLOG LEN":       between(0, 0),
-	"LATENCY LATEST":    between(0, 0),
-	"LATENCY HISTORY":   between(1, 1),
-	"LATENCY HISTOGRAM": anyArgs,
-	"LATENCY DOCTOR":    between(0, 0),
-	"COMMAND COUNT":     between(0, 0),
-	"CONFIG GET":        noSecrets,
-	"CLIENT LIST":       anyArgs,
-	"CLIENT INFO":       between(0, 0),
-	"CLIENT ID":         between(0, 0),
-	"CLIENT SETNAME":    between(1, 1),
-	"CLIENT SETINFO":    between(2, 2),
-	"CLUSTER INFO":      between(0, 0),
-	"CLUSTER NODES":     between(0, 0),
-	"CLUSTER SLOTS":     between(0, 0),
-	"CLUSTER SHARDS":    between(0, 0),
-	"CLUSTER LINKS":     between(0, 0),
-	"MEMORY STATS":      between(0, 0),
-	"ACL WHOAMI":        between(0, 0),
+	"SLOWLOG GET":        fewEntries,
+	"SLOWLOG LEN":        between(0, 0),
+	"COMMANDLOG GET":     fewLogged,
+	"LATENCY LATEST":     between(0, 0),
+	"LATENCY HISTORY":    between(1, 1),
+	"LATENCY HISTOGRAM":  anyArgs,
+	"LATENCY DOCTOR":     between(0, 0),
+	"COMMAND COUNT":      between(0, 0),
+	"CONFIG GET":         noSecrets,
+	"CLIENT LIST":        anyArgs,
+	"CLIENT INFO":        between(0, 0),
+	"CLIENT ID":          between(0, 0),
+	"CLIENT SETNAME":     between(1, 1),
+	"CLIENT SETINFO":     between(2, 2),
+	"CLUSTER INFO":       between(0, 0),
+	"CLUSTER NODES":      between(0, 0),
+	"CLUSTER SLOTS":      between(0, 0),
+	"CLUSTER SHARDS":     between(0, 0),
+	"CLUSTER LINKS":      between(0, 0),
+	"CLUSTER SLOT-STATS": someSlots,
+	"MEMORY STATS":       between(0, 0),
+	"ACL WHOAMI":         between(0, 0),
 
 	"PUBLISH": clusterChannel, // by topology watch --publish only
 
@@ -134,6 +137,25 @@ func fewEntries(args []string) bool {
 	}
 	n, err := strconv.Atoi(args[0])
 	return err == nil && len(args) == 1 && n > 0 && n <= maxSlowlogEntries
+}
+
+// fewLogged allows a few entries of one of the logs of COMMANDLOG.
+func fewLogged(args []string) bool {
+	return len(args) == 2 && fewEntries(args[:1]) &&
+		slices.Contains([]string{"slow", "large-request", "large-reply"}, strings.ToLower(args[1]))
+}
+
+// maxSlots bounds CLUSTER SLOT-STATS: so many take up to a millisecond of the server's time.
+const maxSlots = 2048
+
+// someSlots allows SLOTSRANGE FIRST LAST. ORDERBY takes all slots of the server, however few it is to reply with.
+func someSlots(args []string) bool {
+	if len(args) != 3 || strings.ToUpper(args[0]) != "SLOTSRANGE" {
+		return false
+	}
+	first, err := strconv.ParseUint(args[1], 10, 14)
+	last, err2 := strconv.ParseUint(args[2], 10, 14)
+	return err == nil && err2 == nil && first <= last && last-first < maxSlots
 }
 
 // secretSettings are the parameters whose value is a password, or the passphrase of a key file.

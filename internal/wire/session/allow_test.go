@@ -10,7 +10,8 @@ func TestAllowed(t *testing.T) {
 		"PING", "ping", "PING x", "ECHO x", "GET slowpath:x", "GET {tag}slowpath:x", "TYPE slowpath:absent", "INFO",
 		"INFO everything",
 		"INFO server clients", "HELLO 3", "AUTH p", "AUTH u p", "SELECT 3", "READONLY", "SLOWLOG GET", "slowlog get 32",
-		"SLOWLOG LEN",
+		"SLOWLOG LEN", "COMMANDLOG GET 16 large-reply", "commandlog get 128 large-request", "COMMANDLOG GET 1 slow",
+		"CLUSTER SLOT-STATS SLOTSRANGE 0 2047", "cluster slot-stats slotsrange 16383 16383",
 		"LATENCY LATEST", "LATENCY HISTORY fork", "LATENCY HISTOGRAM", "LATENCY DOCTOR", "COMMAND COUNT",
 		"CONFIG GET maxmemory*",
 		"CONFIG GET save hz", "CLIENT LIST", "CLIENT LIST TYPE normal", "CLIENT INFO", "CLIENT ID", "CLIENT SETNAME x",
@@ -112,7 +113,12 @@ func forbiddenCommands() [][]string {
 		"ECHO a b", "READONLY x",
 		"AUTH", "AUTH a b c", "SELECT", "PING a b", "INCR slowpath:x", "APPEND slowpath:x y", "GETDEL slowpath:x",
 		"GETEX slowpath:x EX 1", "GETSET slowpath:x y",
-		"COMMANDLOG RESET", "SENTINEL FAILOVER x", "SENTINEL", "SENTINEL RESET x", "SENTINEL REMOVE x",
+		"COMMANDLOG RESET large-reply", "COMMANDLOG GET", "COMMANDLOG GET 129 slow", "COMMANDLOG GET -1 large-reply",
+		"COMMANDLOG GET 1 x", "COMMANDLOG GET 1 slow x", "COMMANDLOG LEN slow", "CLUSTER SLOT-STATS",
+		"CLUSTER SLOT-STATS ORDERBY CPU-USEC", "CLUSTER SLOT-STATS SLOTSRANGE 0 2048",
+		"CLUSTER SLOT-STATS SLOTSRANGE 0 16384", "CLUSTER SLOT-STATS SLOTSRANGE 2 1",
+		"CLUSTER SLOT-STATS SLOTSRANGE -1 1", "HOTKEYS START METRICS 1 CPU", "HOTKEYS GET",
+		"SENTINEL FAILOVER x", "SENTINEL", "SENTINEL RESET x", "SENTINEL REMOVE x",
 		"SENTINEL SET x quorum 1", "SENTINEL SENTINELS", "SENTINEL MONITOR m h 1 1", "UNKNOWN",
 	} {
 		cmds = append(cmds, strings.Fields(command), strings.Fields(strings.ToLower(command)))
@@ -140,7 +146,8 @@ func FuzzAllowed(f *testing.F) {
 			if !strings.Contains(args[1], "slowpath:") {
 				t.Errorf("%q is allowed", args)
 			}
-		case "SLOWLOG", "LATENCY", "COMMAND", "CONFIG", "CLIENT", "CLUSTER", "MEMORY", "ACL", "SENTINEL":
+		case "SLOWLOG", "LATENCY", "COMMAND", "CONFIG", "CLIENT", "CLUSTER", "MEMORY", "ACL", "SENTINEL",
+			"COMMANDLOG":
 			switch strings.ToUpper(args[1]) {
 			case "FAILOVER", "MONITOR", "REMOVE", "SET", "RESET", "KILL", "PAUSE", "REWRITE", "RESETSTAT", "REPLY",
 				"TRACKING":

@@ -1,0 +1,64 @@
+package cause
+
+import (
+	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/format"
+	"slowpath/internal/recording"
+)
+
+const (
+	// listedLarge are the commands with long replies, or requests, that are listed.
+	// Bound: arithmetic, the size of a list.
+	listedLarge = 2
+	// notableLarge of the bytes are worth a line.
+	// Bound: arithmetic, it decides what is listed.
+	notableLarge = 0.1
+	// mostlyLarge: long replies, or requests, with more of the bytes are what the server is busy with when it copies.
+	// Bound: majority, of the bytes that were sent, or received.
+	mostlyLarge = 0.5
+)
+
+// largeLog is one of the logs of COMMANDLOG.
+type largeLog struct {
+	name      string // as COMMANDLOG GET has it
+	one, many string
+	did       string // what the server did with the bytes
+	transfers []facts.LargeTransfers
+}
+
+func largeLogs(n *facts.Node) []largeLog {
+	return []largeLog{
+		{"large-reply", "reply", "replies", "sent", n.LargeReplies()},
+		{"large-request", "request", "requests", "received", n.LargeRequests()},
+	}
+}
+
+// supportLarge lists the commands whose long replies and requests the server logged, with who sent them. It returns
+// those of the log that has most of the bytes that the server sent, or received; none where no log has.
+func (f *Finding) supportLarge(n *facts.Node) (log string, most []account.Suspect) {
+	for _, l := range largeLogs(n) {
+		share, entries := 0.0, []account.Suspect(nil)
+		for i, t := range l.transfers {
+			if share += t.Share; t.Share < notableLarge || i >= listedLarge {
+				continue
+			}
+			entries = append(entries, t.Entries...)
+			keys, longest := "", ""
+			if t.Keys > 0 {
+				keys = " (" + counted(t.Keys, "key") + ")"
+			}
+			if who := n.ClientText(t.Entries[0]); who != "" {
+				longest = "; the longest: " + format.Name(who)
+			}
+			f.support(recording.SourceServer, t.MostBytes, "bytes",
+				"COMMANDLOG: %s of %s%s, up to %.1f MB: %s of the bytes that the server %s%s",
+				counted(t.Count, "long "+l.one, "long "+l.many), format.Name(t.Command), keys, t.MostBytes/1e6,
+				format.Percent(t.Share), l.did, longest)
+		}
+		if share > mostlyLarge && most == nil {
+			log, most = l.name, entries
+		}
+	}
+	return log, most
+}
