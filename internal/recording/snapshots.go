@@ -1,7 +1,9 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -181,7 +183,8 @@ type ThreadWaits struct {
 	// LimitNs, from samples: up to a time limit, for another thread of the process or by itself
 	LimitNs     int64 `json:"limit_ns,omitempty"`
 	EventsNs    int64 `json:"events_ns,omitempty"` // for whatever comes first: epoll, poll, select, accept
-	OthersNs    int64 `json:"others_ns,omitempty"` // in other system calls: other peers, pipes, files, children
+	OthersNs    int64 `json:"others_ns,omitempty"` // in other system calls: pipes, files, children
+	PeersNs     int64 `json:"peers_ns,omitempty"`  // for other services that it has connected to
 	RunQueueNs  int64 `json:"run_queue_ns,omitempty"`
 	ThrottledNs int64 `json:"throttled_ns,omitempty"`
 	FrozenNs    int64 `json:"frozen_ns,omitempty"`
@@ -190,10 +193,33 @@ type ThreadWaits struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// Peers are the services of PeersNs with the longest waits.
+	Peers []PeerWaits `json:"peers,omitempty"`
 	// Others, from samples, are threads of the process that were not seen at a connection to a server.
 	Others int `json:"others,omitempty"`
 	// Assumed, from samples: no thread was seen at one. These are the threads that ran.
 	Assumed bool `json:"assumed,omitempty"`
+}
+
+// PeerWaits is how long threads waited for one other service.
+type PeerWaits struct {
+	Address string `json:"address"` // HOST:PORT, or UnixPeer
+	Ns      int64  `json:"ns"`
+	Waits   int64  `json:"waits"` // how many
+}
+
+// UnixPeer is the address of services that are reached by a Unix socket.
+const UnixPeer = "unix"
+
+// maxPeers of a process are recorded.
+const maxPeers = 8
+
+// KeepPeers puts those with the longest waits first, and drops others.
+func (w *ThreadWaits) KeepPeers() {
+	slices.SortFunc(w.Peers, func(a, b PeerWaits) int {
+		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Address, b.Address))
+	})
+	w.Peers = w.Peers[:min(len(w.Peers), maxPeers)]
 }
 
 // ThreadWaitsOf reads the body of such a snapshot; a damaged one is as good as none.
@@ -215,6 +241,17 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.LimitNs -= before.LimitNs
 	w.EventsNs -= before.EventsNs
 	w.OthersNs -= before.OthersNs
+	w.PeersNs -= before.PeersNs
+	earlier := map[string]PeerWaits{}
+	for _, p := range before.Peers {
+		earlier[p.Address] = p
+	}
+	w.Peers = slices.Clone(w.Peers)
+	for i := range w.Peers {
+		w.Peers[i].Ns -= earlier[w.Peers[i].Address].Ns
+		w.Peers[i].Waits -= earlier[w.Peers[i].Address].Waits
+	}
+	w.KeepPeers()
 	w.RunQueueNs -= before.RunQueueNs
 	w.ThrottledNs -= before.ThrottledNs
 	w.FrozenNs -= before.FrozenNs
@@ -226,8 +263,8 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 
 // RunningNs is what is left.
 func (w ThreadWaits) RunningNs() int64 {
-	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.RunQueueNs-
-		w.ThrottledNs-w.FrozenNs-w.BlockedNs)
+	return max(0, w.Ns-w.RedisNs-w.LoopNs-w.DialNs-w.LockNs-w.TimerNs-w.LimitNs-w.EventsNs-w.OthersNs-w.PeersNs-
+		w.RunQueueNs-w.ThrottledNs-w.FrozenNs-w.BlockedNs)
 }
 
 // SnapshotLibrary is what the calls of a Go program waited for in its client library, since that was hooked: a

@@ -42,7 +42,11 @@ func callerTimeSaid(t verdict.CallerTime) string {
 			continue
 		}
 		rest -= part.Share
-		parts = append(parts, format.Percent(part.Share)+" "+textOfPart(part.What))
+		text := format.Percent(part.Share) + " " + textOfPart(part.What)
+		if part.What == "peers" {
+			text += peersSaid(t)
+		}
+		parts = append(parts, text)
 	}
 	if rest >= leastPart/2 {
 		parts = append(parts, format.Percent(rest)+" other")
@@ -52,6 +56,22 @@ func callerTimeSaid(t verdict.CallerTime) string {
 		who = fmt.Sprintf("%s, %d processes", t.Name, t.Processes)
 	}
 	return fmt.Sprintf("%s, %s: %s", who, threadsSaid(t), strings.Join(parts, ", "))
+}
+
+// maxPeersSaid services are named, those with the longest waits.
+const maxPeersSaid = 2
+
+// peersSaid names the other services that threads waited for.
+func peersSaid(t verdict.CallerTime) string {
+	var said []string
+	for _, p := range t.Peers[:min(len(t.Peers), maxPeersSaid)] {
+		said = append(said, fmt.Sprintf("%s %s, %s times", verdict.PeerName(p.Address),
+			format.Percent(float64(p.Ns)/float64(t.Ns)), format.Thousands(p.Waits)))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, "; ") + ")"
 }
 
 // threadsSaid says whose time it is.

@@ -28,6 +28,8 @@ type CallerTime struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// Peers are the other services of the part "peers", those with the longest waits first.
+	Peers []recording.PeerWaits `json:"peers,omitempty"`
 	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
 	OtherThreads int `json:"other_threads,omitempty"`
 	// Assumed: none of its threads was seen to call (host). These are those that ran.
@@ -52,7 +54,8 @@ var TimeParts = []struct{ What, Text string }{
 	{"timer", "asleep by themselves"},
 	{"limit", "asleep by themselves or waiting for other threads, up to a time limit"},
 	{"events", "waiting for any event"},
-	{"others", "in other system calls (other peers, pipes, files)"},
+	{"peers", "waiting for other services"},
+	{"others", "in other system calls"},
 	{"cpu", "waiting for a CPU"},
 	{"throttled", "throttled by a CPU quota"},
 	{"frozen", "stopped"},
@@ -100,10 +103,10 @@ const watchSlackNs = int64(1e9)
 func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
 		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
-		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed,
+		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Peers: w.Peers,
 	}
 	for i, ns := range []int64{
-		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.OthersNs, w.RunQueueNs,
+		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.PeersNs, w.OthersNs, w.RunQueueNs,
 		w.ThrottledNs, w.FrozenNs, w.BlockedNs, w.RunningNs(),
 	} {
 		if ns > 0 {
@@ -131,6 +134,7 @@ func KindsOfCallers(all []CallerTime) (kinds []CallerTime) {
 		k.PID, k.Processes = 0, k.Processes+1
 		k.Threads, k.Ns, k.OtherThreads = k.Threads+t.Threads, k.Ns+t.Ns, k.OtherThreads+t.OtherThreads
 		k.Parts = joinParts(k.Parts, t.Parts, k.Ns)
+		k.Peers = joinPeers(k.Peers, t.Peers)
 	}
 	return kinds
 }
@@ -168,6 +172,22 @@ func joinParts(a, b []TimePart, ns int64) (out []TimePart) {
 	}
 	slices.SortStableFunc(out, func(a, b TimePart) int { return cmp.Compare(b.Ns, a.Ns) })
 	return out
+}
+
+// joinPeers adds up the waits for each service.
+func joinPeers(a, b []recording.PeerWaits) []recording.PeerWaits {
+	var all recording.ThreadWaits
+	for _, p := range slices.Concat(a, b) {
+		at := slices.IndexFunc(all.Peers, func(of recording.PeerWaits) bool { return of.Address == p.Address })
+		if at < 0 {
+			all.Peers = append(all.Peers, p)
+			continue
+		}
+		all.Peers[at].Ns += p.Ns
+		all.Peers[at].Waits += p.Waits
+	}
+	all.KeepPeers()
+	return all.Peers
 }
 
 // In is the time of a part in nanoseconds.
@@ -211,5 +231,30 @@ func elsewhere(all []CallerTime) string {
 			return " " + said + "."
 		}
 	}
+	for _, t := range KindsOfCallers(all) {
+		if said := t.peersSaid(); said != "" {
+			return " " + said + "."
+		}
+	}
 	return ""
+}
+
+// peersSaid says that threads wait for another service and not for Redis; empty where they do not.
+func (t CallerTime) peersSaid() string {
+	redis := t.In("redis") + t.In("dial") + t.In("event-loop")
+	if len(t.Peers) == 0 || t.Peers[0].Ns <= redis || float64(t.Peers[0].Ns) < facts.MinShare*float64(t.Ns) {
+		return ""
+	}
+	p := t.Peers[0]
+	share := func(ns int64) string { return format.Percent(float64(ns) / float64(t.Ns)) }
+	return fmt.Sprintf("The threads of %s wait for %s for %s of their time (%s on average), and for Redis for %s",
+		format.Name(t.Name), PeerName(p.Address), share(p.Ns), format.Brief(p.Ns/p.Waits), share(redis))
+}
+
+// PeerName is another service in words, by its address in the recording.
+func PeerName(address string) string {
+	if address == recording.UnixPeer {
+		return "a service at a Unix socket"
+	}
+	return format.Name(address)
 }

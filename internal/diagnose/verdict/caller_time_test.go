@@ -53,6 +53,22 @@ func TestCallersTime(t *testing.T) {
 		t.Errorf("of three pauses it says %q", got)
 	}
 
+	db := recording.ThreadWaits{
+		Threads: 2, Ns: 120e9, RedisNs: 1e9, PeersNs: 61e9,
+		Peers: []recording.PeerWaits{
+			{Address: "10.0.0.9:5432", Ns: 60e9, Waits: 3000}, {Address: recording.UnixPeer, Ns: 1e9, Waits: 9},
+		},
+	}
+	const waits = "The threads of shop.py wait for 10.0.0.9:5432 for 50 % of their time (20 ms on average), and for " +
+		"Redis for 0.8 %."
+	if got := verdict.Diagnose(waited(db), "test").Summary; !strings.Contains(got, waits) {
+		t.Errorf("said %q", got)
+	}
+	db.RedisNs = 70e9
+	if got := verdict.Diagnose(waited(db), "test").Summary; strings.Contains(got, "5432") {
+		t.Errorf("of a caller that waits for Redis: %q", got)
+	}
+
 	// A watch of days, of which this is a minute.
 	before := polls
 	before.Ns, before.TimerNs, before.Polls, before.PollsNs = 90_000e9, 80_000e9, 0, 0

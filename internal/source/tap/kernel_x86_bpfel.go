@@ -784,6 +784,20 @@ type kernelPairKey struct {
 	Net    uint32
 }
 
+type kernelPeer struct {
+	_     structs.HostLayout
+	Ns    uint64
+	Waits uint64
+}
+
+type kernelPeerKey struct {
+	_      structs.HostLayout
+	Addr   [16]uint8
+	Tgid   uint32
+	Port   uint16
+	Family uint16
+}
+
 type kernelPortUse uint8
 
 const (
@@ -820,7 +834,8 @@ const (
 	kernelReasonFOR_TIMER   kernelReason = 4
 	kernelReasonFOR_EVENTS  kernelReason = 5
 	kernelReasonFOR_OTHERS  kernelReason = 6
-	kernelReasonREASONS     kernelReason = 7
+	kernelReasonFOR_PEERS   kernelReason = 7
+	kernelReasonREASONS     kernelReason = 8
 	kernelReasonREASON_MASK kernelReason = 7
 )
 
@@ -1019,6 +1034,7 @@ const (
 	kernelMapOwnSockets          = "own_sockets"
 	kernelMapPairSlots           = "pair_slots"
 	kernelMapPairs               = "pairs"
+	kernelMapPeers               = "peers"
 	kernelMapPorts               = "ports"
 	kernelMapScratches           = "scratches"
 	kernelMapTasks               = "tasks"
@@ -1072,6 +1088,8 @@ const (
 	kernelVarKeepObserver        = "keep_observer"
 	kernelVarKeepOffcpuEvent     = "keep_offcpu_event"
 	kernelVarKeepOperationEvent  = "keep_operation_event"
+	kernelVarKeepPeer            = "keep_peer"
+	kernelVarKeepPeerKey         = "keep_peer_key"
 	kernelVarKeepPortUse         = "keep_port_use"
 	kernelVarKeepProcessWaits    = "keep_process_waits"
 	kernelVarKeepProgramEvent    = "keep_program_event"
@@ -1089,6 +1107,7 @@ const (
 	kernelVarMinOffcpuNs         = "min_offcpu_ns"
 	kernelVarNoOperation         = "no_operation"
 	kernelVarNoPair              = "no_pair"
+	kernelVarNoPeer              = "no_peer"
 	kernelVarNoTlsParser         = "no_tls_parser"
 	kernelVarNoWaits             = "no_waits"
 	kernelVarPidNamespace        = "pid_namespace"
@@ -1194,6 +1213,7 @@ type kernelMapSpecs struct {
 	OwnSockets   *ebpf.MapSpec `ebpf:"own_sockets"`
 	PairSlots    *ebpf.MapSpec `ebpf:"pair_slots"`
 	Pairs        *ebpf.MapSpec `ebpf:"pairs"`
+	Peers        *ebpf.MapSpec `ebpf:"peers"`
 	Ports        *ebpf.MapSpec `ebpf:"ports"`
 	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
 	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
@@ -1228,6 +1248,8 @@ type kernelVariableSpecs struct {
 	KeepObserver        *ebpf.VariableSpec `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.VariableSpec `ebpf:"keep_offcpu_event"`
 	KeepOperationEvent  *ebpf.VariableSpec `ebpf:"keep_operation_event"`
+	KeepPeer            *ebpf.VariableSpec `ebpf:"keep_peer"`
+	KeepPeerKey         *ebpf.VariableSpec `ebpf:"keep_peer_key"`
 	KeepPortUse         *ebpf.VariableSpec `ebpf:"keep_port_use"`
 	KeepProcessWaits    *ebpf.VariableSpec `ebpf:"keep_process_waits"`
 	KeepProgramEvent    *ebpf.VariableSpec `ebpf:"keep_program_event"`
@@ -1245,6 +1267,7 @@ type kernelVariableSpecs struct {
 	MinOffcpuNs         *ebpf.VariableSpec `ebpf:"min_offcpu_ns"`
 	NoOperation         *ebpf.VariableSpec `ebpf:"no_operation"`
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
+	NoPeer              *ebpf.VariableSpec `ebpf:"no_peer"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.VariableSpec `ebpf:"no_waits"`
 	PidNamespace        *ebpf.VariableSpec `ebpf:"pid_namespace"`
@@ -1297,6 +1320,7 @@ type kernelMaps struct {
 	OwnSockets   *ebpf.Map `ebpf:"own_sockets"`
 	PairSlots    *ebpf.Map `ebpf:"pair_slots"`
 	Pairs        *ebpf.Map `ebpf:"pairs"`
+	Peers        *ebpf.Map `ebpf:"peers"`
 	Ports        *ebpf.Map `ebpf:"ports"`
 	Scratches    *ebpf.Map `ebpf:"scratches"`
 	Tasks        *ebpf.Map `ebpf:"tasks"`
@@ -1328,6 +1352,7 @@ func (m *kernelMaps) Close() error {
 		m.OwnSockets,
 		m.PairSlots,
 		m.Pairs,
+		m.Peers,
 		m.Ports,
 		m.Scratches,
 		m.Tasks,
@@ -1363,6 +1388,8 @@ type kernelVariables struct {
 	KeepObserver        *ebpf.Variable `ebpf:"keep_observer"`
 	KeepOffcpuEvent     *ebpf.Variable `ebpf:"keep_offcpu_event"`
 	KeepOperationEvent  *ebpf.Variable `ebpf:"keep_operation_event"`
+	KeepPeer            *ebpf.Variable `ebpf:"keep_peer"`
+	KeepPeerKey         *ebpf.Variable `ebpf:"keep_peer_key"`
 	KeepPortUse         *ebpf.Variable `ebpf:"keep_port_use"`
 	KeepProcessWaits    *ebpf.Variable `ebpf:"keep_process_waits"`
 	KeepProgramEvent    *ebpf.Variable `ebpf:"keep_program_event"`
@@ -1380,6 +1407,7 @@ type kernelVariables struct {
 	MinOffcpuNs         *ebpf.Variable `ebpf:"min_offcpu_ns"`
 	NoOperation         *ebpf.Variable `ebpf:"no_operation"`
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
+	NoPeer              *ebpf.Variable `ebpf:"no_peer"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.Variable `ebpf:"no_waits"`
 	PidNamespace        *ebpf.Variable `ebpf:"pid_namespace"`

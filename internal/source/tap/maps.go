@@ -17,6 +17,7 @@ type counts interface {
 	histogram(key uint32, of *kernelHist) error
 	operations(key uint32, of *kernelHist) error
 	eachEnded(yield func(pid uint32, w *kernelProcessWaits))
+	eachPeer(yield func(kernelPeerKey, kernelPeer))
 	eachOp(yield func(kernelOpKey, uint32))
 	eachError(yield func(kernelErrorKey, uint64))
 	eachThread(yield func(*kernelThread))
@@ -63,6 +64,14 @@ func (m *mapReader) histogram(key uint32, of *kernelHist) error {
 
 func (m *mapReader) operations(key uint32, of *kernelHist) error {
 	return m.maps[kernelMapOperations].Lookup(key, of)
+}
+
+func (m *mapReader) eachPeer(yield func(kernelPeerKey, kernelPeer)) {
+	var k kernelPeerKey
+	var p kernelPeer
+	for it := m.maps[kernelMapPeers].Iterate(); it.Next(&k, &p); {
+		yield(k, p)
+	}
 }
 
 func (m *mapReader) eachEnded(yield func(pid uint32, w *kernelProcessWaits)) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
 )
@@ -319,6 +321,13 @@ func (t *Tap) writeWaits() {
 	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
 		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
 	})
+	t.counts.eachPeer(func(k kernelPeerKey, p kernelPeer) {
+		if w := sums[k.Tgid]; w != nil {
+			w.Peers = append(w.Peers, recording.PeerWaits{
+				Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits),
+			})
+		}
+	})
 	if f := t.recorder.filter; f != nil {
 		maps.DeleteFunc(sums, func(pid uint32, _ *recording.ThreadWaits) bool {
 			return !f.check(process{pid: int(pid)}, t.Clock.Now()).selected
@@ -329,11 +338,19 @@ func (t *Tap) writeWaits() {
 		return cmp.Or(cmp.Compare(sums[b].Ns, sums[a].Ns), cmp.Compare(a, b))
 	})
 	for _, pid := range pids[:min(len(pids), maxWaiting)] {
+		sums[pid].KeepPeers()
 		t.Sink.Snapshot(recording.Snapshot{
 			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
 			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
 		})
 	}
+}
+
+func peerText(k kernelPeerKey) string {
+	if k.Family == unix.AF_UNIX {
+		return recording.UnixPeer
+	}
+	return addrPort(k.Addr, k.Port).String()
 }
 
 // writeLibraryWaits records what the calls of a Go program waited for in its client library.
@@ -371,6 +388,7 @@ func (t *Tap) addWaits(to *recording.ThreadWaits, threads int, ns uint64, clk ke
 	to.TimerNs += int64(w.Ns[kernelReasonFOR_TIMER])
 	to.EventsNs += int64(w.Ns[kernelReasonFOR_EVENTS])
 	to.OthersNs += int64(w.Ns[kernelReasonFOR_OTHERS])
+	to.PeersNs += int64(w.Ns[kernelReasonFOR_PEERS])
 	to.Polls += int64(w.Polls)
 	to.PollsNs += int64(w.PollsNs)
 	if w.Polls > 0 {

@@ -76,6 +76,31 @@ for _ in range(20):
     s.recv(64)
     time.sleep(.003)
 `,
+	"other services": `
+import os, socket, sys, time
+listener = socket.create_server(("127.0.0.9", 5432))
+pair = socket.socketpair()
+if os.fork() == 0:
+    pair[0].close()
+    c = listener.accept()[0]
+    while c.recv(64):
+        time.sleep(.004)
+        c.sendall(b"row")
+        pair[1].recv(64)
+        time.sleep(.002)
+        pair[1].sendall(b"row")
+    os._exit(0)
+pair[1].close()
+db = socket.create_connection(("127.0.0.9", 5432))
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    s.recv(64)
+    for other in db, pair[0]:
+        other.sendall(b"?")
+        other.recv(64)
+    time.sleep(.003)
+`,
 	"other keys": `
 import socket, sys, time
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -119,6 +144,16 @@ func TestOperations(t *testing.T) {
 		"polls": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
 			if w.Polls < 15 || w.PollsNs < int64(40*time.Millisecond) || w.PollOp != "EXISTS" {
 				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"other services": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			named := len(w.Peers) == 2 && w.Peers[0].Address == "127.0.0.9:5432" && w.Peers[0].Waits >= 15 &&
+				w.Peers[1].Address == recording.UnixPeer && w.Peers[1].Waits >= 15
+			if !named || w.PeersNs < int64(100*time.Millisecond) || w.PeersNs != w.Peers[0].Ns+w.Peers[1].Ns {
+				t.Errorf("all waits: %+v", w)
+			}
+			if w.Polls != 0 {
+				t.Errorf("it polls: %+v", w)
 			}
 		},
 		"other keys": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {

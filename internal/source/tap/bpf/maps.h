@@ -176,6 +176,14 @@ struct {
 	__type(value, u8);
 } threads_call SEC(".maps");
 
+/* What threads of clients waited for that is no server of Redis. Beyond so many it is not known which it was. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct peer_key);
+	__type(value, struct peer);
+} peers SEC(".maps");
+
 /* Go programs whose client libraries are hooked, by number as slowpath's /proc has it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -250,6 +258,7 @@ struct {
 
 const struct process_waits no_waits;
 const struct go_operation no_operation;
+const struct peer no_peer;
 
 static __always_inline void count(u32 which, u64 n)
 {

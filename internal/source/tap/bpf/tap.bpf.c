@@ -14,6 +14,7 @@
 #include "switches.h"
 #include "addresses.h"
 #include "nodes.h"
+#include "peers.h"
 #include "chains.h"
 #include "commands.h"
 #include "plaintext.h"
@@ -50,6 +51,8 @@ KEEP(struct, not_dialled_event);
 KEEP(struct, process_waits);
 KEEP(struct, go_process);
 KEEP(enum, go_hook);
+KEEP(struct, peer_key);
+KEEP(struct, peer);
 KEEP(enum, reason);
 KEEP(struct, conn_snapshot);
 KEEP(struct, error_key);
@@ -294,6 +297,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 		return 0;
 	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, SERVER, now);
+	if (!c && !role_of(sk))
+		read_peer(sk);
 	if (!c || c->ignore)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);

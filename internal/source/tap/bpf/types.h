@@ -14,7 +14,8 @@ enum reason : u8 {
 	FOR_LOCK,   /* another thread of its process, which woke it */
 	FOR_TIMER,  /* nothing: it sleeps for a time that it set itself */
 	FOR_EVENTS, /* whatever comes first: epoll, poll, select, accept */
-	FOR_OTHERS, /* in another system call: other peers, pipes, files, children */
+	FOR_OTHERS, /* in another system call: pipes, files, children, */
+	FOR_PEERS,  /* or for what another service sends, which it has connected to */
 	REASONS,
 	REASON_MASK = 7,
 };
@@ -192,6 +193,18 @@ enum go_hook : u64 {
 	GO_ENTER = 1, /* a goroutine begins an operation of its client library: a call, or a pipeline; */
 	GO_TAKE,      /* it begins to get a connection for one; */
 	GO_GOT,       /* the library's pool has let it have one */
+};
+
+/* peer is another service that threads of clients have connected to. */
+struct peer_key {
+	u8 addr[16];
+	u32 tgid;
+	u16 port, family; /* AF_UNIX: of neither an address nor a port */
+};
+
+struct peer {
+	u64 ns;    /* how long they slept until it sent something, */
+	u64 waits; /* and how often */
 };
 
 /* go_operation is the operation of a goroutine. */
