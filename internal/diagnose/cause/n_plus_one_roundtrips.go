@@ -133,7 +133,7 @@ func explainChains(n *facts.Node) *Finding {
 		facts.TimesText(int(k.Count)), length, k.Ops.List(2), facts.CallerNames(k.Callers))
 	f.support(recording.SourceTap, float64(each), "ns", "together they take %s, %s each; no single one need be slow",
 		format.Brief(each), format.Brief(k.Ns/k.Calls))
-	if top := k.Ops.Top(1); len(top) > 0 && walks[top[0]] {
+	if top := k.Ops.Top(1); len(top) > 0 && facts.Walks[top[0]] {
 		f.Title = "A walk of the keyspace with SCAN asks for few keys at a time: thousands of round trips add up"
 		f.support(recording.SourceServer, float64(k.WorkNs/k.Calls), "ns",
 			"the server works %s for each of them: the rest is the way", format.Brief(k.WorkNs/k.Calls))
@@ -144,9 +144,6 @@ func explainChains(n *facts.Node) *Finding {
 	f.adviseBatches(k.Ns/k.Calls >= tripNs)
 	return f
 }
-
-// walks are the commands that walk a keyspace or a collection, by a cursor.
-var walks = facts.WordSet("SCAN SSCAN HSCAN ZSCAN")
 
 // walkFix: how many elements a call looks at is the caller's choice.
 func walkFix(n *facts.Node) []remedy.Step {

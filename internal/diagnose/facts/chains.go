@@ -14,7 +14,7 @@ type Chains struct {
 	Count int64
 	// Calls is the number of their calls.
 	Calls int64
-	// Ns is the time from the first request of each to its last reply, in nanoseconds.
+	// Ns is the time from the first request of each to its last reply, in nanoseconds; of Walks without their pauses.
 	Ns int64
 	// WorkNs is the server's own time for these calls, by its mean for the command, in nanoseconds: fewer calls for as
 	// much would take that, too.
@@ -61,6 +61,9 @@ func (n *Node) Chains() Chains {
 	return sum
 }
 
+// Walks are the commands that walk a keyspace or a collection, by a cursor.
+var Walks = WordSet("SCAN SSCAN HSCAN ZSCAN")
+
 // maxChainPauseNs is the longest pause between two calls of a chain, on average, in nanoseconds: what a library and a
 // wake-up need.
 // Bound: slowpath, chain_pause_ns of the tap.
@@ -90,14 +93,19 @@ func (s *Chains) add(n *Node, c *Conn, names []string) {
 	}
 	ns, calls := last(series.ChainTime), last(series.ChainCalls)
 	endless := c.CloseNs == 0 && float64(ns) > endlessShare*float64(n.EndNs-max(c.OpenNs, n.StartNs))
-	// Calls that come as soon as a worker is free, one by one, have pauses in between.
-	prompt := ns-last(series.ChainInFlight) <= maxChainPauseNs*calls
+	// Calls that come as soon as a worker is free, one by one, have pauses in between. Each one of a walk is known to
+	// have waited for the one before.
+	inFlight := last(series.ChainInFlight)
+	prompt := Walks[command] || ns-inFlight <= maxChainPauseNs*calls
 	each := ns / max(calls, 1) // calls that are slow themselves are slow calls, and no chain makes them so
 	work := n.WorkNsOf(command) * calls
 	noticed := ns-work >= most*n.Ledger.ThresholdNs
 	if most == 0 || endless || !prompt || !noticed || each >= n.Ledger.ThresholdNs ||
 		strings.HasPrefix(command, "EVAL") || strings.HasPrefix(command, "FCALL") {
 		return
+	}
+	if Walks[command] {
+		ns = inFlight // the pauses are the caller's own
 	}
 	s.Count, s.Calls, s.Ns, s.WorkNs = s.Count+most, s.Calls+calls, s.Ns+ns, s.WorkNs+work
 	s.Ops[command] += int(most)

@@ -220,7 +220,7 @@ func (t CallerTime) PollsSaid() string {
 		return ""
 	}
 	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+
-		"requests, %s in all. It polls, as for a lock of its own that it keeps in Redis", t.Name, t.PID,
+		"requests, %s in all. It polls, such as for a lock of its own that it keeps in Redis", t.Name, t.PID,
 		format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
 }
 

@@ -118,6 +118,7 @@ const (
 	kernelCallFlagF_UNSURE   kernelCallFlag = 1024
 	kernelCallFlagF_ADMIN    kernelCallFlag = 2048
 	kernelCallFlagF_EXEC     kernelCallFlag = 4096
+	kernelCallFlagF_WALK     kernelCallFlag = 8192
 	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
 	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
@@ -284,6 +285,7 @@ type kernelConn struct {
 	MayBlock    uint8
 	Administers uint8
 	Transacts   uint8
+	Walks       uint8
 	Nagle       uint8
 	Tickets     uint8
 	Light       uint8
@@ -292,6 +294,7 @@ type kernelConn struct {
 	Remote      uint8
 	AcksSeen    uint8
 	OtherCaller uint8
+	_           [7]byte
 	Req         struct {
 		_        structs.HostLayout
 		Skip     uint64
@@ -1118,6 +1121,7 @@ const (
 	kernelVarSlowPerTick         = "slow_per_tick"
 	kernelVarStatusNs            = "status_ns"
 	kernelVarStrictAll           = "strict_all"
+	kernelVarWalkPauseNs         = "walk_pause_ns"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -1278,6 +1282,7 @@ type kernelVariableSpecs struct {
 	SlowPerTick         *ebpf.VariableSpec `ebpf:"slow_per_tick"`
 	StatusNs            *ebpf.VariableSpec `ebpf:"status_ns"`
 	StrictAll           *ebpf.VariableSpec `ebpf:"strict_all"`
+	WalkPauseNs         *ebpf.VariableSpec `ebpf:"walk_pause_ns"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -1418,6 +1423,7 @@ type kernelVariables struct {
 	SlowPerTick         *ebpf.Variable `ebpf:"slow_per_tick"`
 	StatusNs            *ebpf.Variable `ebpf:"status_ns"`
 	StrictAll           *ebpf.Variable `ebpf:"strict_all"`
+	WalkPauseNs         *ebpf.Variable `ebpf:"walk_pause_ns"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

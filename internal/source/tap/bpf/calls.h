@@ -147,6 +147,7 @@ static __always_inline void memo_op(struct conn *c)
 	c->may_block = may_block(name);
 	c->administers = administers(name, c->sub);
 	c->transacts = transacts(name);
+	c->walks = walks(name);
 	if (name == WORD('H', 'E', 'L', 'L', 'O', 0, 0, 0) ||
 	    (name == CLIENT_COMMAND && c->sub == WORD('T', 'R', 'A', 'C', 'K', 'I', 'N', 'G')))
 		c->strict = 1; /* there may be pushes after it */
@@ -207,6 +208,8 @@ static __always_inline u32 flags_of(struct conn *c)
 		flags |= F_ADMIN;
 	if (c->transacts == EXECUTES)
 		flags |= F_EXEC;
+	if (c->walks)
+		flags |= F_WALK;
 	if (c->tls == NO_TLS)
 		return flags;
 	if (c->tls != TLS_OPEN)
@@ -471,7 +474,7 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	pair->no_calls = c->no_calls;
 	pair->tls = c->tls;
 	pair->print = c->print;
-	pair->flags = reply_flags(c, b, f->now) | (p->flags & F_NO_TIME);
+	pair->flags = reply_flags(c, b, f->now) | (p->flags & (F_NO_TIME | F_WALK));
 	read_clocks(pair->slot, f->now, &pair->clk_client);
 	struct activity_end *end = end_of(t, b, f->now);
 	if (end) {
@@ -561,7 +564,7 @@ static __always_inline u64 answered(struct conn *c, struct pending *p, u64 now, 
 		c->in_flight_ns += now - c->in_flight_since;
 	c->last_ns = ns;
 	if (c->role == CLIENT)
-		in_chain(c, p->op, p->start, now);
+		in_chain(c, p->op, p->start, now, longest_pause(p->flags));
 	return ns;
 }
 

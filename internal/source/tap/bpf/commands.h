@@ -109,6 +109,13 @@ static __always_inline enum transacts transacts(u64 name)
 	return NO_TRANSACTION;
 }
 
+/* walks: commands with a cursor. What asks for the next part has waited for the one before. */
+static __always_inline bool walks(u64 name)
+{
+	return name == WORD('S', 'C', 'A', 'N', 0, 0, 0, 0) || name == WORD('H', 'S', 'C', 'A', 'N', 0, 0, 0) ||
+	       name == WORD('S', 'S', 'C', 'A', 'N', 0, 0, 0) || name == WORD('Z', 'S', 'C', 'A', 'N', 0, 0, 0);
+}
+
 /* has_no_calls: commands after which a connection carries messages that are no replies. */
 static __always_inline bool has_no_calls(u64 name)
 {

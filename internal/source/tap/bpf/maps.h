@@ -4,6 +4,7 @@
 
 /* Set by the loader. */
 const volatile u64 slow_ns = 10000000;      /* calls that take this long are reported */
+const volatile u64 walk_pause_ns = 1000000; /* of a walk: what is done with its keys, too. Bound: guess. */
 const volatile u64 chain_pause_ns = 100000; /* from a reply to the next request: library, wake-up. Bound: guess. */
 const volatile u64 min_activity_ns = 200000;    /* work of a server that takes this long is reported */
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */

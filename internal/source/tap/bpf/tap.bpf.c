@@ -259,7 +259,8 @@ __noinline int light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 	c->calls = pair->calls;
 	c->no_calls = pair->no_calls;
 	if (!(pair->flags & F_BLOCKING))
-		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now);
+		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now,
+			 longest_pause(pair->flags));
 	if (pair->flags & F_NO_TIME)
 		return 0;
 	c->print = pair->print;

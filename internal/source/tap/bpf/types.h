@@ -475,7 +475,8 @@ struct conn {
 	u8 alert;         /* TLS: the request in flight has 2 bytes: without a reply it was an alert */
 	u8 may_block;     /* the command of memo_op is one that waits by design, */
 	u8 administers;   /* or changes the server, */
-	u8 transacts;     /* enum transacts: or is of a transaction */
+	u8 transacts;     /* enum transacts: or is of a transaction, */
+	u8 walks;         /* or of a walk */
 	u8 nagle;         /* enum nagle of this end's socket */
 	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
@@ -607,6 +608,7 @@ enum call_flag : u16 {
 	F_UNSURE = 1024, /* it is not known that this is the reply to this request */
 	F_ADMIN = 2048, /* it changes the server: see administers */
 	F_EXEC = 4096,
+	F_WALK = 8192, /* it goes on where the reply before said: see walks */
 	F_NO_CALL = F_BLOCKING | F_OPENING,
 	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };
