@@ -214,6 +214,18 @@ const UnixPeer = "unix"
 // maxPeers of a process are recorded.
 const maxPeers = 8
 
+// AddPeer adds waits for a service.
+func (w *ThreadWaits) AddPeer(p PeerWaits) {
+	for i := range w.Peers {
+		if w.Peers[i].Address == p.Address {
+			w.Peers[i].Ns += p.Ns
+			w.Peers[i].Waits += p.Waits
+			return
+		}
+	}
+	w.Peers = append(w.Peers, p)
+}
+
 // KeepPeers puts those with the longest waits first, and drops others.
 func (w *ThreadWaits) KeepPeers() {
 	slices.SortFunc(w.Peers, func(a, b PeerWaits) int {

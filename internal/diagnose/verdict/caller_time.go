@@ -178,13 +178,7 @@ func joinParts(a, b []TimePart, ns int64) (out []TimePart) {
 func joinPeers(a, b []recording.PeerWaits) []recording.PeerWaits {
 	var all recording.ThreadWaits
 	for _, p := range slices.Concat(a, b) {
-		at := slices.IndexFunc(all.Peers, func(of recording.PeerWaits) bool { return of.Address == p.Address })
-		if at < 0 {
-			all.Peers = append(all.Peers, p)
-			continue
-		}
-		all.Peers[at].Ns += p.Ns
-		all.Peers[at].Waits += p.Waits
+		all.AddPeer(p)
 	}
 	all.KeepPeers()
 	return all.Peers

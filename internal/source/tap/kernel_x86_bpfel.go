@@ -141,6 +141,7 @@ type kernelCaller struct {
 	TimerNs   uint64
 	Print     uint64
 	Last      kernelLastCall
+	Peer      kernelPeerKey
 	Asks      uint32
 	Helped    uint32
 	Soon      uint32
@@ -1113,6 +1114,7 @@ const (
 	kernelVarNoPeer              = "no_peer"
 	kernelVarNoTlsParser         = "no_tls_parser"
 	kernelVarNoWaits             = "no_waits"
+	kernelVarPeersAsked          = "peers_asked"
 	kernelVarPidNamespace        = "pid_namespace"
 	kernelVarSampleBurst         = "sample_burst"
 	kernelVarSamplePerTick       = "sample_per_tick"
@@ -1274,6 +1276,7 @@ type kernelVariableSpecs struct {
 	NoPeer              *ebpf.VariableSpec `ebpf:"no_peer"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.VariableSpec `ebpf:"no_waits"`
+	PeersAsked          *ebpf.VariableSpec `ebpf:"peers_asked"`
 	PidNamespace        *ebpf.VariableSpec `ebpf:"pid_namespace"`
 	SampleBurst         *ebpf.VariableSpec `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.VariableSpec `ebpf:"sample_per_tick"`
@@ -1415,6 +1418,7 @@ type kernelVariables struct {
 	NoPeer              *ebpf.Variable `ebpf:"no_peer"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.Variable `ebpf:"no_waits"`
+	PeersAsked          *ebpf.Variable `ebpf:"peers_asked"`
 	PidNamespace        *ebpf.Variable `ebpf:"pid_namespace"`
 	SampleBurst         *ebpf.Variable `ebpf:"sample_burst"`
 	SamplePerTick       *ebpf.Variable `ebpf:"sample_per_tick"`

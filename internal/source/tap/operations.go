@@ -314,7 +314,12 @@ func (t *Tap) writeWaits() {
 		}
 		w := th.Caller.Waits
 		if th.State == uint32(asleep) && now > th.Since {
-			w.Ns[th.Caller.Why&uint8(kernelReasonREASON_MASK)] += now - th.Since
+			why, ns := kernelReason(th.Caller.Why)&kernelReasonREASON_MASK, now-th.Since
+			if waitsForPeer(&th.Caller) { // it has not answered yet
+				why = kernelReasonFOR_PEERS
+				of(th.Tgid).AddPeer(recording.PeerWaits{Address: peerText(th.Caller.Peer), Ns: int64(ns), Waits: 1})
+			}
+			w.Ns[why] += ns
 		}
 		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
 	})
@@ -323,9 +328,7 @@ func (t *Tap) writeWaits() {
 	})
 	t.counts.eachPeer(func(k kernelPeerKey, p kernelPeer) {
 		if w := sums[k.Tgid]; w != nil {
-			w.Peers = append(w.Peers, recording.PeerWaits{
-				Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits),
-			})
+			w.AddPeer(recording.PeerWaits{Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits)})
 		}
 	})
 	if f := t.recorder.filter; f != nil {
@@ -344,6 +347,13 @@ func (t *Tap) writeWaits() {
 			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
 		})
 	}
+}
+
+// waitsForPeer reports whether a thread that sleeps has asked another service, and does not wait for whatever comes
+// first.
+func waitsForPeer(c *kernelCaller) bool {
+	why := kernelReason(c.Why)
+	return c.Peer.Family != 0 && (why == kernelReasonFOR_OTHERS || why == kernelReasonFOR_EVENTS && c.Loop == 0)
 }
 
 func peerText(k kernelPeerKey) string {

@@ -61,6 +61,29 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 		note_file(t, task);
 }
 
+/* add_peer adds a sleep of a thread to those that were for a service. */
+static __noinline int add_peer(struct peer_key *k, u64 ns)
+{
+	if (!k)
+		return 0;
+	struct peer *p = bpf_map_lookup_elem(&peers, k);
+	if (!p) {
+		bpf_map_update_elem(&peers, k, &no_peer, BPF_NOEXIST);
+		p = bpf_map_lookup_elem(&peers, k);
+	}
+	if (p) {
+		__sync_fetch_and_add(&p->ns, ns);
+		__sync_fetch_and_add(&p->waits, 1);
+	}
+	return 0;
+}
+
+/* may_be_for_peer: a thread sleeps in a system call on one socket, and does not wait for whatever comes first. */
+static __always_inline bool may_be_for_peer(struct caller *c)
+{
+	return c->why == FOR_OTHERS || (c->why == FOR_EVENTS && !c->loop);
+}
+
 /* has_slept adds a sleep of a client's thread to its reason. It runs again from now on. */
 static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 now)
 {
@@ -68,6 +91,10 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	u32 why = c->why;
 	if (why == FOR_TIMER && c->own)
 		c->why = why = FOR_LOCK;
+	if (c->peer.family && may_be_for_peer(c)) {
+		add_peer(&c->peer, to - from);
+		c->why = why = FOR_PEERS;
+	}
 	c->waits.ns[why & REASON_MASK] += to - from;
 	if (why == FOR_TIMER)
 		c->timer_ns += to - from;

@@ -18,34 +18,53 @@ static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 	return at.rport < at.lport;
 }
 
-/* read_peer: a thread has read from a socket that is none of Redis. If it calls Redis, its last sleep was for that: not
- * where it waits for whatever comes first. */
+u32 peers_asked; /* set once a thread has asked one */
+
+/* asks_peer: a thread sends to a socket that is none of Redis. If it calls Redis, it does more between its calls than to
+ * poll. */
+static __noinline int asks_peer(struct sock *sk)
+{
+	u32 slot;
+	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
+	if (!t || t->server || !sk)
+		return 0;
+	t->caller.print = 0;
+	if (!peer_of(sk, &t->caller.peer))
+		t->caller.peer.family = 0;
+	t->caller.peer.tgid = t->tgid;
+	peers_asked = 1;
+	return 0;
+}
+
+/* asks_redis: a thread sends to Redis. What it sleeps for now is that. */
+static __always_inline void asks_redis(void)
+{
+	u32 slot;
+	struct thread *t = peers_asked ? watched(bpf_get_current_task_btf(), &slot) : NULL;
+	if (t)
+		t->caller.peer.family = 0;
+}
+
+/* read_peer: a thread has read from a socket that is none of Redis. If it calls Redis, and had asked nobody, its last
+ * sleep was for that. */
 static __noinline int read_peer(struct sock *sk)
 {
 	u32 slot;
 	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
-	if (!t || t->server || !t->caller.slept_to || !sk)
+	if (!t || t->server || !sk)
 		return 0;
 	struct caller *c = &t->caller;
 	u32 why = c->why;
 	u64 ns = c->slept_to - c->slept_from;
 	struct peer_key k;
-	if ((why != FOR_OTHERS && (why != FOR_EVENTS || c->loop)) || !peer_of(sk, &k))
+	c->peer.family = 0;
+	if (!c->slept_to || !may_be_for_peer(c) || !peer_of(sk, &k))
 		return 0;
 	k.tgid = t->tgid;
-	struct peer *p = bpf_map_lookup_elem(&peers, &k);
-	if (!p) {
-		bpf_map_update_elem(&peers, &k, &no_peer, BPF_NOEXIST);
-		p = bpf_map_lookup_elem(&peers, &k);
-	}
-	if (p) {
-		__sync_fetch_and_add(&p->ns, ns);
-		__sync_fetch_and_add(&p->waits, 1);
-	}
+	add_peer(&k, ns);
 	c->waits.ns[why & REASON_MASK] -= ns;
 	c->waits.ns[FOR_PEERS] += ns;
 	c->slept_to = 0;
-	c->print = 0; /* it does something between its calls: it does not poll */
 	return 0;
 }
 

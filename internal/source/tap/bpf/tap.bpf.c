@@ -359,10 +359,19 @@ int BPF_PROG(on_recv, struct sock *sk, int ret, int flags)
 /* sent: a thread wrote to a socket. */
 static __always_inline int sent(struct sock *sk, int ret)
 {
-	if (ret <= 0 || left_out(sk) || skip_light(sk))
+	if (ret <= 0 || left_out(sk))
 		return 0;
+	if (skip_light(sk)) {
+		if (!watched_port(swap16(sk->__sk_common.skc_dport)))
+			asks_peer(sk);
+		else
+			asks_redis();
+		return 0;
+	}
 	u64 now = monotonic_ns();
 	struct conn *c = conn_here(sk, CLIENT, now);
+	if (!c && !role_of(sk))
+		asks_peer(sk);
 	if (!c || c->ignore || c->light)
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -385,6 +394,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 	c->out_known = 1;
 	c->out_seq = f.seq + ret;
 	if (c->role == CLIENT) {
+		asks_redis();
 		used_by(c, t);
 		if (go_hooked)
 			go_takes(c);

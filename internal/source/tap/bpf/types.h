@@ -195,18 +195,6 @@ enum go_hook : u64 {
 	GO_GOT,       /* the library's pool has let it have one */
 };
 
-/* peer is another service that threads of clients have connected to. */
-struct peer_key {
-	u8 addr[16];
-	u32 tgid;
-	u16 port, family; /* AF_UNIX: of neither an address nor a port */
-};
-
-struct peer {
-	u64 ns;    /* how long they slept until it sent something, */
-	u64 waits; /* and how often */
-};
-
 /* go_operation is the operation of a goroutine. */
 struct go_operation {
 	u64 from;     /* when it began; 0: it is over, */
@@ -233,6 +221,18 @@ struct process_waits {
 	struct waits waits;
 };
 
+/* peer is another service that threads of clients have connected to. */
+struct peer_key {
+	u8 addr[16];
+	u32 tgid;
+	u16 port, family; /* AF_UNIX: of neither an address nor a port */
+};
+
+struct peer {
+	u64 ns;    /* how long they slept until it sent something, */
+	u64 waits; /* and how often */
+};
+
 /* caller is what is kept of a client's thread. */
 struct caller {
 	u64 began;   /* when its clocks were started */
@@ -250,6 +250,7 @@ struct caller {
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
 	struct last_call last; /* and of a loop the call whose reply it read last */
+	struct peer_key peer; /* whom it has asked, and not read from since, if that is no server of Redis */
 	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
 	u32 soon;    /* of these, sleeps that were hardly longer than the call */
 	u32 unused2;
