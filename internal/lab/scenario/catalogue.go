@@ -70,6 +70,8 @@ var edgeScenarios = []Scenario{
 	shortLivedConnectionsTLS,
 	packetLossRTO,
 	packetLossReplies,
+	mtuBlackHole,
+	mtuBlackHoleRequests,
 	ioThreadsOversubscribed,
 	clientPause,
 	clientPauseWrite,
@@ -200,4 +202,5 @@ var healthyLoads = []Scenario{
 	healthyBlockingConsumers,
 	healthyWait,
 	healthyTLSPool,
+	healthyNarrowPath,
 }
