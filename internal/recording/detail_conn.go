@@ -109,25 +109,6 @@ type AckDetail struct {
 	RTTMinNs int64 `json:"rtt_min_ns"`
 }
 
-// SegmentSizesDetail is the Detail of segment-sizes: the segments that one end sends to the other, of all connections
-// between a client's host and a server.
-type SegmentSizesDetail struct {
-	Client string `json:"client"` // address of the host
-	From   string `json:"from"`   // which end sends: server, client
-	// Passed is how many were acknowledged that had been sent once, PassedBytes the payload of the largest.
-	Passed      int64 `json:"passed"`
-	PassedBytes int64 `json:"passed_bytes"`
-	// Lost is how many times a segment that had been sent again had to be sent once more, LostBytes the payload of the
-	// smallest of these.
-	Lost      int64 `json:"lost"`
-	LostBytes int64 `json:"lost_bytes"`
-	// Runs is how many of Lost came after others had passed since the one before; BetweenRuns is how many had.
-	Runs        int64 `json:"runs"`
-	BetweenRuns int64 `json:"between_runs"`
-	// WaitedNs is for how long these segments were sent again and again.
-	WaitedNs int64 `json:"waited_ns"`
-}
-
 // RequestAckDetail is the Detail of request-acknowledged: the server's kernel had the request of a slow call, and its
 // process had not answered.
 type RequestAckDetail struct {

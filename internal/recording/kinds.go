@@ -52,8 +52,8 @@ const (
 	// tap (of a capture), subject node: from the request of a slow call to its acknowledgement by the server's kernel,
 	// without data, before there was a reply; Detail RequestAckDetail
 	KindRequestAck = "request-acknowledged"
-	// tap (of a capture), subject node: which segments between a client's host and the node arrived, and which did not;
-	// Detail SegmentSizesDetail
+	// tap (of a capture) and host, subject node: which segments between a client's host and the node arrived, and which
+	// did not; Detail SegmentSizesDetail
 	KindSegmentSizes = "segment-sizes"
 	// tap, subject node: a function of the server itself ran long; Detail InternalDetail
 	KindInternal = "internal"

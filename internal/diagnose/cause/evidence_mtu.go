@@ -23,10 +23,16 @@ func blackHole(n *facts.Node, limits []facts.SizeLimit) *Finding {
 			from, to = to, from
 		}
 		lostNs += float64(l.WaitedNs)
-		f.support(recording.SourceTap, float64(l.Lost), "times",
+		f.support(l.Source, float64(l.Lost), "times",
 			"from %s to %s: segments of %s and more were sent again in vain, %s", from, to,
 			counted(int(l.LostBytes), "byte"), facts.TimesText(int(l.Lost)))
-		f.support(recording.SourceTap, float64(l.Passed), "segments",
+		if l.BetweenBytes > 0 {
+			f.support(l.Source, float64(l.BetweenRuns), "segments",
+				"%s of %s on average arrived there between those that did not, and none as large was seen to",
+				counted(int(l.BetweenRuns), "segment"), counted(int(l.BetweenBytes/max(l.BetweenRuns, 1)), "byte"))
+			continue
+		}
+		f.support(l.Source, float64(l.Passed), "segments",
 			"%s of up to %s arrived there, %s between those that did not", counted(int(l.Passed), "segment"),
 			counted(int(l.PassedBytes), "byte"), format.Thousands(int(l.BetweenRuns)))
 	}

@@ -16,6 +16,19 @@ func TestMTUBlackHole(t *testing.T) {
 		change(&d)
 		return newEdge("redis 7.0.15").event(recording.SourceTap, recording.KindSegmentSizes, 0, 10e9, d)
 	}
+	sockets := func(change func(*recording.SegmentSizesDetail)) edge {
+		first := recording.SegmentSizesDetail{
+			Client: "10.0.0.7", From: recording.Server, Passed: 50, PassedBytes: 90, Lost: 9, LostBytes: 1448, Runs: 1,
+			WaitedNs: 4e9,
+		}
+		then := recording.SegmentSizesDetail{
+			Client: "10.0.0.7", From: recording.Server, Passed: 500, PassedBytes: 120, Lost: 29, LostBytes: 1448,
+			Runs: 4, BetweenRuns: 500, BetweenBytes: 50_000, WaitedNs: 4e9,
+		}
+		change(&then)
+		return newEdge("redis 7.0.15").event(recording.SourceHost, recording.KindSegmentSizes, 0, 1e9, first).
+			event(recording.SourceHost, recording.KindSegmentSizes, 1e9, 1e9, then)
+	}
 	explainEdge(t, find("packet-loss-rto"), []edgeCase{
 		{
 			name: "large ones are lost", rec: sizes(func(*recording.SegmentSizesDetail) {}), found: true, min: 0.9,
@@ -29,5 +42,22 @@ func TestMTUBlackHole(t *testing.T) {
 		{name: "few arrived between", rec: sizes(func(d *recording.SegmentSizesDetail) {
 			d.Runs, d.BetweenRuns = 3, 4
 		})},
+		{
+			name: "sockets: large ones are lost", rec: sockets(func(*recording.SegmentSizesDetail) {}), found: true,
+			min: 0.9, evidence: "500 segments of 100 bytes on average arrived there", fix: "fragmentation needed",
+		},
+		{name: "sockets: a large one arrived", rec: sockets(func(d *recording.SegmentSizesDetail) {
+			d.PassedBytes = 1448
+		})},
+		{name: "sockets: a small one is lost", rec: sockets(func(d *recording.SegmentSizesDetail) {
+			d.LostBytes = 100
+		})},
+		{name: "sockets: large ones may have arrived", rec: sockets(func(d *recording.SegmentSizesDetail) {
+			d.BetweenBytes = 300_000
+		})},
+		{name: "sockets: few were sent again", rec: sockets(func(d *recording.SegmentSizesDetail) { d.Lost = 4 })},
+		{name: "sockets: the event of the size is older", rec: sockets(func(d *recording.SegmentSizesDetail) {
+			d.LostBytes = 0
+		}), found: true},
 	})
 }

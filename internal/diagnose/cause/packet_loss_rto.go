@@ -19,11 +19,12 @@ var packetLossRTO = Cause{
 		T0: "retransmissions counted by the probe's own sockets during slow calls " +
 			"(TCP_INFO); calls in steps of 200, 400, 800 ms",
 		T1: "retransmissions of the server's sockets while its main thread sleeps, without those " +
-			"on connections where nothing comes back at all",
+			"on connections where nothing comes back at all. An MTU black hole: what the sockets of the server, and " +
+			"of callers on this host, send again in vain are large segments, while smaller ones arrive (TCP_INFO)",
 		T2: "each retransmission at the server's port: by which end, after how long, on which connection, inside " +
 			"which calls; replies that arrived only after a retransmission timer expired at one end; replies " +
-			"to other hosts that were acknowledged late after a retransmission. In a packet capture of the " +
-			"sender's end also an MTU black hole: large segments are sent again and again in vain, smaller ones pass",
+			"to other hosts that were acknowledged late after a retransmission. A packet capture of the " +
+			"sender's end shows an MTU black hole, too",
 	},
 	Mechanism: "With one small request in flight nothing but the retransmission timer notices a lost segment: " +
 		"at least 200 ms on Linux, doubled each time. A path whose MTU is smaller than both ends believe (a " +

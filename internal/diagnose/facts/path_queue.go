@@ -41,7 +41,8 @@ const (
 func (n *Node) PathQueue() (q PathQueue) {
 	onTheWay, sent := n.Series(series.SockOnTheWay), n.Series(series.SockSentSegments)
 	q.Segments = sent.Growth()
-	if len(sent) > queueRounds && q.Segments >= queueSegments {
+	// A segment that never arrives looks as if it were on its way, until its timer expires.
+	if len(sent) > queueRounds && q.Segments >= queueSegments && len(n.SizeLimits()) == 0 {
 		seconds := float64(sent[len(sent)-1].TimeNs-sent[0].TimeNs) / 1e9
 		q.ConnsOnTheWay = meanAt(n.Series(series.SockConnsOnTheWay), sent)
 		least, _ := n.Series(series.SockLeastRTT).Min()

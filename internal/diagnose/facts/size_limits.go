@@ -1,6 +1,10 @@
 package facts
 
-import "slowpath/internal/recording"
+import (
+	"math"
+
+	"slowpath/internal/recording"
+)
 
 // A size is a limit where chance does not explain that larger segments alone are lost.
 const (
@@ -12,29 +16,61 @@ const (
 	// down.
 	// Bound: statistics, one direction in a thousand.
 	sizeByChance = 0.001
+	// passesSeldom: the host's sockets do not show large segments that arrived at once, but those that had to be sent
+	// again. None of these arrived: by chance that happens on a path that lets this share of them through, or more.
+	// Bound: guess.
+	passesSeldom = 1.0 / 5
 )
 
 // SizeLimit is what shows that a path drops large segments and lets small ones pass: the segments that one end sends to
 // the other, between a client's host and the node.
-type SizeLimit = recording.SegmentSizesDetail
+type SizeLimit struct {
+	recording.SegmentSizesDetail
+	// Source saw them.
+	Source string
+}
 
 // SizeLimits are the directions in which large segments never arrived, though they were sent again and again, while
 // smaller ones did.
 func (n *Node) SizeLimits() (out []SizeLimit) {
-	for _, e := range n.Events(recording.SourceTap, recording.KindSegmentSizes) {
-		d := recording.DetailOf[recording.SegmentSizesDetail](e)
-		if d.LostBytes > max(d.PassedBytes, everyPathBytes) && orderedByChance(d.Runs, d.BetweenRuns) <= sizeByChance {
-			out = append(out, d)
+	for _, source := range []string{recording.SourceTap, recording.SourceHost} {
+		type direction struct{ client, from string }
+		by, order := map[direction]*SizeLimit{}, []direction(nil)
+		for _, e := range n.Events(source, recording.KindSegmentSizes) {
+			d := recording.DetailOf[recording.SegmentSizesDetail](e)
+			of := direction{d.Client, d.From}
+			if by[of] == nil {
+				by[of], order = &SizeLimit{Source: source}, append(order, of)
+			}
+			by[of].Add(d)
+		}
+		for _, of := range order {
+			if l := by[of]; l.bySize() {
+				out = append(out, *l)
+			}
 		}
 	}
 	return out
 }
 
-// orderedByChance is the probability that of lost and passed things, in any order, all lost ones are the largest.
-func orderedByChance(lost, passed int64) float64 {
+// bySize reports whether chance does not explain that all lost segments are larger than those that passed.
+func (l *SizeLimit) bySize() bool {
+	if l.LostBytes <= max(l.PassedBytes, everyPathBytes) {
+		return false
+	}
+	neverByChance := 0.0
+	if l.Source == recording.SourceHost {
+		neverByChance = math.Pow(1-passesSeldom, float64(l.Lost))
+	}
+	return max(neverByChance, orderedByChance(l.Runs, l.BetweenRuns, l.BetweenBytes/l.LostBytes)) <= sizeByChance
+}
+
+// orderedByChance is the probability that of lost and passed things, in any order, all lost ones are the largest but
+// for so many others, which may be as large.
+func orderedByChance(lost, passed, large int64) float64 {
 	p := 1.0
 	for i := int64(1); i <= lost && p > sizeByChance; i++ {
-		p *= float64(i) / float64(passed+i)
+		p *= float64(large+i) / float64(passed+i)
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,6 +84,22 @@ func TestNetNS(t *testing.T) {
 	need(t, n.Rules(t.Context(), "table inet t {\n chain c {\n  type filter hook input priority 0;\n  drop;\n }\n}\n"))
 	if err := dial(); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("behind a firewall: %v", err)
+	}
+}
+
+// TestNarrowPath reaches a closed port of a namespace by its second path, and by its first one.
+func TestNarrowPath(t *testing.T) {
+	needs.Real(t, needs.NetworkNamespaces)
+	l := fleettest.NewLab(t)
+	n, err := NewNetNS(t.Context(), l)
+	need(t, err)
+	p, err := NewNarrowPath(t.Context(), l, n, 1400)
+	need(t, err)
+	for _, address := range []string{n.Addr, p.Addr} {
+		_, err := net.DialTimeout("tcp", net.JoinHostPort(address, "1"), 5*time.Second)
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }
 

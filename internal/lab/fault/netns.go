@@ -15,6 +15,9 @@ type NetNS struct {
 	Name   string
 	Addr   string // IP address inside
 	Device string // name of the device inside
+
+	outside string // name of the device of this namespace
+	host    string // its address
 }
 
 // namespaces counts the namespaces of this process. Each gets its own addresses and device names, since the devices of
@@ -27,23 +30,19 @@ func NewNetNS(ctx context.Context, l Lab) (*NetNS, error) {
 	if err := needRoot("a network namespace"); err != nil {
 		return nil, err
 	}
-	id := (os.Getpid()*4 + int(namespaces.Add(1))) % (1 << 15)
-	subnet := fmt.Sprintf("198.%d.%d", 18+id>>14, id>>6&0xff)
-	host := id & 0x3f << 2
+	id, host, inside := nextLink()
 	n := &NetNS{
-		Name:   fmt.Sprintf("slowpath-lab-%d", id),
-		Addr:   fmt.Sprintf("%s.%d", subnet, host+2),
-		Device: fmt.Sprintf("splab%dp", id),
+		Name: fmt.Sprintf("slowpath-lab-%d", id), Addr: inside, Device: fmt.Sprintf("splab%dp", id),
+		outside: fmt.Sprintf("splab%d", id), host: host,
 	}
 	if err := l.Register(fleet.Entry{Kind: fleet.KindNetNS, Name: n.Name}); err != nil {
 		return nil, err
 	}
-	outside := fmt.Sprintf("splab%d", id)
 	for _, line := range []string{
 		"ip netns add " + n.Name,
-		"ip link add " + outside + " type veth peer name " + n.Device + " netns " + n.Name,
-		fmt.Sprintf("ip addr add %s.%d/30 dev %s", subnet, host+1, outside),
-		"ip link set " + outside + " up",
+		"ip link add " + n.outside + " type veth peer name " + n.Device + " netns " + n.Name,
+		"ip addr add " + n.host + "/30 dev " + n.outside,
+		"ip link set " + n.outside + " up",
 		fmt.Sprintf("ip -n %s addr add %s/30 dev %s", n.Name, n.Addr, n.Device),
 		fmt.Sprintf("ip -n %s link set %s up", n.Name, n.Device),
 		fmt.Sprintf("ip -n %s link set lo up", n.Name),
@@ -53,6 +52,13 @@ func NewNetNS(ctx context.Context, l Lab) (*NetNS, error) {
 		}
 	}
 	return n, nil
+}
+
+// nextLink is a number that no other link of this process has, and the addresses of its two ends.
+func nextLink() (id int, host, inside string) {
+	id = (os.Getpid()*4 + int(namespaces.Add(1))) % (1 << 15)
+	subnet, first := fmt.Sprintf("198.%d.%d", 18+id>>14, id>>6&0xff), id&0x3f<<2
+	return id, fmt.Sprintf("%s.%d", subnet, first+1), fmt.Sprintf("%s.%d", subnet, first+2)
 }
 
 // Rules loads nftables rules into the namespace. They end with it.

@@ -70,6 +70,8 @@ var edgeScenarios = []Scenario{
 	shortLivedConnectionsTLS,
 	packetLossRTO,
 	packetLossReplies,
+	mtuBlackHole,
+	mtuBlackHoleRequests,
 	ioThreadsOversubscribed,
 	clientPause,
 	clientPauseWrite,
@@ -202,4 +204,5 @@ var healthyLoads = []Scenario{
 	healthyBlockingConsumers,
 	healthyWait,
 	healthyTLSPool,
+	healthyNarrowPath,
 }

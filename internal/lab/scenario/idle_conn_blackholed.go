@@ -43,7 +43,7 @@ var idleConnBlackholed = Scenario{
 		for range 12 {
 			i := &idler{addr: s.Addr, took: took, keepIdle: keepIdle}
 			l.Defer(func(context.Context) error { i.drop(); return nil })
-			l.startCallers(ctx, 1, idleBetween, i.call)
+			l.startCallers(ctx, 1, idleBetween, func(ctx context.Context) error { return i.call(ctx, "GET", "lab:1") })
 		}
 		l.Load(ctx, traffic.Spec{Addr: s.Addr, Conns: 10, Rate: 500, Command: traffic.Mixed(10_000), Took: others.add})
 		return Scene{Target: s.Addr}, nil
@@ -65,7 +65,7 @@ func forgetIdle(ctx context.Context, n *fault.NetNS, after time.Duration) error 
 	return n.Shell(ctx, fmt.Sprintf(sysctl, int(after.Seconds())))
 }
 
-// idler is a caller that keeps its connection between calls.
+// idler is a caller that keeps its connection between calls, and gives it up when a reply takes too long.
 type idler struct {
 	addr     string
 	took     *timings
@@ -74,9 +74,9 @@ type idler struct {
 }
 
 // call is one call as its user sees it: it is retried on a new connection when it gets no reply.
-func (i *idler) call(ctx context.Context) error {
+func (i *idler) call(ctx context.Context, args ...string) error {
 	return i.took.time(func() error {
-		if i.c != nil && i.try(ctx) == nil {
+		if i.c != nil && i.try(ctx, args) == nil {
 			return nil
 		}
 		var err error
@@ -89,15 +89,15 @@ func (i *idler) call(ctx context.Context) error {
 				return err
 			}
 		}
-		return i.try(ctx)
+		return i.try(ctx, args)
 	})
 }
 
-func (i *idler) try(ctx context.Context) error {
+func (i *idler) try(ctx context.Context, args []string) error {
 	err := i.c.SetDeadline(time.Now().Add(callerTimeout))
 	defer i.c.endWith(ctx)()
 	if err == nil {
-		err = i.c.call("GET", "lab:1")
+		err = i.c.call(args...)
 	}
 	if err != nil {
 		i.drop()

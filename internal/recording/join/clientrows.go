@@ -79,7 +79,8 @@ func (g clientRows) addEvidence() (clash int) {
 		return !g.usedSubjects[subject]
 	}
 	for _, e := range g.client.Events {
-		if e.Source == recording.SourceTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) &&
+		ofTap := e.Source == recording.SourceTap || e.Kind == recording.KindSegmentSizes // the sockets are the callers'
+		if ofTap && (strings.HasPrefix(e.Subject, recording.ProcessPrefix) &&
 			noClash(e.Subject) ||
 			g.isConnEvent(e)) {
 			e.Subject, e.TimeNs = g.nodeName(e.Subject), e.TimeNs+g.clocks.shift(e.TimeNs)
@@ -106,7 +107,8 @@ func (g clientRows) addEvidence() (clash int) {
 // isConnEvent reports whether the event is about a connection to a node that both recordings have.
 func (g clientRows) isConnEvent(e recording.Event) bool {
 	switch e.Kind {
-	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit:
+	case recording.KindOpen, recording.KindClose, recording.KindHandshake, recording.KindRetransmit,
+		recording.KindSegmentSizes:
 		return g.nodes[e.Subject] != ""
 	}
 	return false

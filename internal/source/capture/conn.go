@@ -199,7 +199,7 @@ func (c *conn) data(h *half, p *packet) {
 	}
 	if r, is := h.again(p); is {
 		if _, o := c.halves(p); r.lost > 0 && o.zeroNs == 0 { // else it probes a closed window
-			h.sizes.lose(r.lost, r.toNs-r.fromNs)
+			h.sizes.Lose(1, int64(r.lost), r.toNs-r.fromNs)
 		}
 		c.resent(h, r)
 	} else if behind(h.top, p.seq+uint32(p.size)) > 0 {

@@ -40,7 +40,7 @@ type half struct {
 	zeroNs  int64 // since when its window is closed; 0: it is open
 	finNs   int64
 	frame   *resp.Framer
-	sizes   *sizes // nil: not kept
+	sizes   *recording.SegmentSizes // nil: not kept
 }
 
 // segmentBytes are what a segment that is held takes besides its data.
@@ -115,7 +115,7 @@ func (h *half) acknowledge(p *packet) (tripNs int64) {
 			tripNs = max(p.ns-m.ns, 1)
 		}
 		if !m.resent {
-			h.sizes.pass(behind(m.from, m.to))
+			h.sizes.Pass(1, int64(behind(m.from, m.to)), 0)
 		}
 		h.marks = slices.Delete(h.marks, 0, 1)
 	}

@@ -17,7 +17,7 @@ type node struct {
 	vantage                vantage
 	hists                  map[*op]*latencies
 	errors                 map[string]float64 // error replies, by the name of their sample
-	sizes                  map[direction]*sizes
+	sizes                  map[direction]*recording.SegmentSizes
 }
 
 // vantage is where a capture was made, as far as times show it.

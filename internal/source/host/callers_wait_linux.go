@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,6 +46,7 @@ type callerWatch struct {
 	recorded map[int]bool            // processes whose runtime was recorded
 	inodes   map[uint64]netip.AddrPort
 	rounds   int
+	sizes    []segmentSizes   // of each of spaces
 	least    map[string]int64 // least round trip to each node, in nanoseconds
 }
 
@@ -67,13 +69,23 @@ func WatchCallers(ctx context.Context, o CallersOptions) error {
 		return err
 	}
 	for {
-		timer := time.NewTimer(w.pacedRound())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			w.round() // once more, for waits that began since the last round
-			return nil
-		case <-timer.C:
+		for pause := w.pacedRound(); pause > 0; {
+			step := pause
+			if w.followsAny() {
+				step = min(pause, followEvery*time.Duration(w.Pace.Times()))
+			}
+			timer := time.NewTimer(step)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				w.round() // once more, for waits that began since the last round
+				return nil
+			case <-timer.C:
+			}
+			pause -= step
+			for i := range w.sizes {
+				w.sizes[i].follow(w.Clock.Now())
+			}
 		}
 	}
 }
@@ -99,6 +111,7 @@ func (w *callerWatch) open() error {
 			continue
 		}
 		w.spaces = append(w.spaces, table)
+		w.sizes = append(w.sizes, segmentSizes{table: table, from: recording.Client})
 	}
 	return err
 }
@@ -113,7 +126,9 @@ func (w *callerWatch) round() {
 	waiting := map[netip.AddrPort]bool{}
 	w.inodes = map[uint64]netip.AddrPort{}
 	var found []Socket
-	for _, table := range w.spaces {
+	for i, table := range w.spaces {
+		sizes := &w.sizes[i]
+		sizes.begin(w.Clock.Now())
 		for _, port := range portsOf(w.Nodes) {
 			_ = table.Visit(SocketQuery{States: 1 << tcpEstablished, RemotePort: port, Info: true},
 				func(s *Socket) bool {
@@ -122,6 +137,7 @@ func (w *callerWatch) round() {
 						return true
 					}
 					w.leastRTT(node, s.MinRTTNs)
+					sizes.add(s, node)
 					w.inodes[s.Inode] = unmapped(s.Remote)
 					if s.waitNs() >= int64(minRecordedWait) {
 						found = append(found, *s)
@@ -129,6 +145,7 @@ func (w *callerWatch) round() {
 					return len(w.inodes) < maxInodes
 				})
 		}
+		sizes.end(w.Sink)
 	}
 	owners := w.owners(found)
 	for _, s := range found {
@@ -145,6 +162,11 @@ func (w *callerWatch) round() {
 			w.sample(local, series.ConnWaiting, 0)
 		}
 	}
+}
+
+// followsAny reports whether a connection sends something again.
+func (w *callerWatch) followsAny() bool {
+	return slices.ContainsFunc(w.sizes, func(t segmentSizes) bool { return len(t.again) > 0 })
 }
 
 // leastRTT records the least round trip to a node, as the kernel knows it of the last minutes
@@ -195,8 +217,11 @@ func (s *Socket) waitNs() int64 {
 	if s.ReceivedAgoNs == s.SentAgoNs && s.DataSegsIn > 0 && s.Unacked == 0 && !s.ackedAfter() {
 		return 0
 	}
-	return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32)
+	return s.resendingNs()
 }
+
+// resendingNs is for how long the segment has been sent that is in flight.
+func (s *Socket) resendingNs() int64 { return s.SentAgoNs + s.RTONs - s.RTONs>>min(s.Backoff, 32) }
 
 // When a peer acknowledges data that it does not answer: after TCP_DELACK_MIN (40 ms) at the earliest and
 // TCP_DELACK_MAX (200 ms) at the latest, give or take a tick of the kernel's clock.

@@ -52,6 +52,7 @@ func (w *watch) watchCounters(ctx context.Context) {
 	next := w.Clock.Now()
 	for {
 		w.listen.run(w, w.listenQueue)
+		w.sizes.follow(w.Clock.Now())
 		if now := w.Clock.Now(); now >= next {
 			w.round()
 			next = max(next+int64(w.CountersEvery)*w.Pace.Times(), now)

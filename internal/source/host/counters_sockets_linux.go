@@ -1,7 +1,6 @@
 package host
 
 import (
-	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -32,7 +31,7 @@ func (w *watch) openSockets() {
 		w.blind("round trips and retransmissions of each connection", "sock_diag is not available in the server's "+
 			"network namespace", "run as root or with CAP_SYS_ADMIN")
 	}
-	w.table = table
+	w.table, w.sizes.table = table, table
 	w.tables = []SocketTable{table}
 	if !w.Process.OwnNet {
 		if own, err := w.FS.Sockets(os.Getpid()); err == nil {
@@ -108,7 +107,7 @@ func (a *socketSums) add(s *Socket) {
 	a.retrans += int64(s.TotalRetrans)
 	a.unacked, a.notsent = max(a.unacked, int64(s.Unacked)), max(a.notsent, int64(s.NotsentBytes))
 	a.limited = max(a.limited, s.RwndLimitedNs)
-	if s.Unacked > maxDelayed {
+	if s.Unacked > maxDelayed && s.Retransmits == 0 { // what is sent again is not known to be on its way
 		a.onTheWay, a.connsOnTheWay = a.onTheWay+int64(s.Unacked-maxDelayed), a.connsOnTheWay+1
 		if s.MinRTTNs > 0 {
 			a.leastRTTs = append(a.leastRTTs, s.MinRTTNs)
@@ -128,14 +127,11 @@ func (w *watch) connections() {
 	sums := socketSums{rtts: w.rtts[:0]}
 	clear(w.peers)
 	w.unread = w.unread[:0]
-	sent := make(map[netip.AddrPort]uint32, len(w.sent))
+	w.sizes.begin(w.Clock.Now())
 	err := w.table.Visit(SocketQuery{States: 1 << tcpEstablished, LocalPort: w.Port, Info: true}, func(s *Socket) bool {
 		sums.add(s)
 		w.peers[s.Remote] = s.Local
-		sent[s.Remote] = s.DataSegsOut
-		if before, ok := w.sent[s.Remote]; ok && s.DataSegsOut > before {
-			w.sentSum += int64(s.DataSegsOut - before)
-		}
+		w.sizes.add(s, w.Node)
 		if s.RecvQ > 0 && len(w.unread) < maxUnread {
 			w.unread = append(w.unread, s.Remote)
 		}
@@ -145,7 +141,7 @@ func (w *watch) connections() {
 	if err != nil {
 		return
 	}
-	w.sent = sent
+	w.sizes.end(w.Sink)
 	if sums.count >= maxSockets {
 		w.sample(series.SockSampled, float64(sums.count))
 		w.blind("all connections of the server", "there are more than "+strconv.Itoa(maxSockets)+": the socket "+
@@ -170,7 +166,7 @@ func (w *watch) sampleSockets(a *socketSums) {
 	w.sample(series.SockUnackedMax, float64(a.unacked))
 	w.sample(series.SockNotsentMax, float64(a.notsent))
 	w.sample(series.SockRwndLimitedMax, float64(a.limited))
-	w.sample(series.SockSentSegments, float64(w.sentSum))
+	w.sample(series.SockSentSegments, float64(w.sizes.sentSum))
 	w.sample(series.SockOnTheWay, float64(a.onTheWay))
 	w.sample(series.SockConnsOnTheWay, float64(a.connsOnTheWay))
 	if len(a.leastRTTs) > 0 {

@@ -61,6 +61,9 @@ type Socket struct {
 	RTONs         int64 // retransmission timeout as it is now: doubled with each retransmission of a segment
 	Backoff       uint8 // how often it was doubled
 	AckedAgoNs    int64 // since an acknowledgement was last received
+	SendMSS       uint32
+	BytesAcked    uint64
+	Delivered     uint32 // segments with data that the other end has
 	DataSegsOut   uint32
 	DataSegsIn    uint32
 }

@@ -207,6 +207,7 @@ func parseTCPInfo(b []byte, s *Socket) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&k)), unix.SizeofTCPInfo), b)
 	s.HasInfo = true
 	s.TotalRetrans, s.Unacked, s.NotsentBytes = k.Total_retrans, k.Unacked, k.Notsent_bytes
+	s.SendMSS, s.BytesAcked, s.Delivered = k.Snd_mss, k.Bytes_acked, k.Delivered
 	s.DataSegsOut, s.DataSegsIn, s.Backoff = k.Data_segs_out, k.Data_segs_in, k.Backoff
 	s.RTTNs, s.RTONs = usToNs(k.Rtt), usToNs(k.Rto)
 	if k.Min_rtt != math.MaxUint32 { // that is "none yet": tcp_min_rtt starts at ~0U

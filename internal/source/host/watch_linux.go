@@ -28,6 +28,7 @@ func Watch(ctx context.Context, o Options) error {
 	w := &watch{
 		Options: o, reported: map[string]bool{}, last: map[string]float64{},
 		peers: map[netip.AddrPort]netip.AddrPort{}, cpuOf: map[int]processCPU{}, callers: map[int]caller{},
+		sizes: segmentSizes{from: recording.Server},
 	}
 	groups, err := resolveCgroups(o.FS, o.Process.PID)
 	if err != nil {
@@ -82,9 +83,8 @@ type watch struct {
 	noUnix    bool                   // the server listens at no Unix socket
 	programs  map[int]hostfs.Program // what these run
 	rtts      []int64
-	sent      map[netip.AddrPort]uint32 // segments that the connections had sent, by their remote ends
-	sentSum   int64                     // of segments with data, since the begin
-	unread    []netip.AddrPort          // other ends of connections with bytes that the server has not read
+	sizes     segmentSizes
+	unread    []netip.AddrPort // other ends of connections with bytes that the server has not read
 	waiters   []recording.Unread
 	mainRunNs int64
 	stalled   bool   // the main thread has not run since the round before

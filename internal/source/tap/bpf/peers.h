@@ -20,8 +20,8 @@ static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 
 u32 peers_asked; /* set once a thread has asked one */
 
-/* asks_peer: a thread sends to a socket that is none of Redis. If it calls Redis, it does more between its calls than to
- * poll. */
+/* asks_peer: a thread sends to a socket that is none of Redis. If it calls Redis, it does more between its calls than
+ * to poll. */
 static __noinline int asks_peer(struct sock *sk)
 {
 	u32 slot;
