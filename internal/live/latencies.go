@@ -32,8 +32,8 @@ func (l *Latencies) Add(ns, calls int64) {
 }
 
 // Remove takes calls away again, as many of them as there are: those of a time, else of the next longer ones, which
-// another end of their connections measured.
-func (l *Latencies) Remove(ns, calls int64) {
+// another end of their connections measured. It gives how many were not there.
+func (l *Latencies) Remove(ns, calls int64) (missing int64) {
 	at := stepOf(max(ns, 0))
 	for calls > 0 && len(l.steps) > 0 {
 		i, _ := slices.BinarySearchFunc(l.steps, at, func(s step, at uint16) int { return int(s.at) - int(at) })
@@ -45,6 +45,7 @@ func (l *Latencies) Remove(ns, calls int64) {
 			l.steps = slices.Delete(l.steps, i, i+1)
 		}
 	}
+	return calls
 }
 
 func (l *Latencies) put(at uint16, calls int64) {

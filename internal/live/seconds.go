@@ -48,7 +48,17 @@ type node struct {
 	// Of the distance: the fastest call of slowpath from its send on, and its last TCP connects with their median.
 	tripMinNs, connectNs, connectMinNs int64
 	connects                           []int64
+	awaited                            []awaited // of the next seconds
 }
+
+// awaited are calls to be removed, since operations count instead of them, that are not counted yet.
+type awaited struct {
+	op        string
+	ns, calls int64
+}
+
+// maxAwaited of them are kept.
+const maxAwaited = 1000
 
 // second is what the sources said of one second of a node.
 type second struct {
@@ -84,7 +94,10 @@ func (v *View) Histogram(h recording.Histogram) {
 	}
 	v.reader.Each(h.HDR, func(ns, calls int64) {
 		if where == recording.AwaitedCalls { // their operations count instead
-			into.Remove(ns, calls)
+			n := v.nodes[h.Node]
+			if missing := into.Remove(ns, calls); missing > 0 && len(n.awaited) < maxAwaited {
+				n.awaited = append(n.awaited, awaited{op, ns, missing})
+			}
 			calls = -calls
 		}
 		into.Add(ns, calls)
@@ -92,9 +105,17 @@ func (v *View) Histogram(h recording.Histogram) {
 			into.slow += calls
 		}
 	})
-	if least := into.MinNs(); where == recording.Client {
-		lower(&v.nodes[h.Node].usersMinNs, least)
+	if where != recording.Client {
+		return
 	}
+	n := v.nodes[h.Node]
+	lower(&n.usersMinNs, into.MinNs())
+	for i := range n.awaited {
+		if a := &n.awaited[i]; a.op == op {
+			a.calls = into.Remove(a.ns, a.calls)
+		}
+	}
+	n.awaited = slices.DeleteFunc(n.awaited, func(a awaited) bool { return a.calls == 0 })
 }
 
 // of is where the calls of a command are counted. v.mu is held.
@@ -220,9 +241,10 @@ func (v *View) threshold() int64 {
 
 // slowNs is from when on a call is slow: on a fresh connection it takes the round trips of a handshake more than
 // others.
-func (v *View) slowNs(c recording.Call) int64 {
+func (v *View) slowNs(c recording.Call, segs []recording.Segment) int64 {
 	n := v.nodes[c.Node]
-	if n == nil || c.Source != recording.SourceProbe || c.Conn != connFresh {
+	fresh := c.Source == recording.SourceProbe && c.Conn == connFresh || recording.OpeningNs(c, segs) > 0
+	if n == nil || !fresh {
 		return v.threshold()
 	}
 	return v.freshThreshold(n)
@@ -257,11 +279,12 @@ func lower(least *int64, ns int64) {
 	}
 }
 
-// countCall counts what the histograms do not say of a call. v.mu is held.
-func (v *View) countCall(c SlowCall) {
+// countCall counts what the histograms do not say of a call: of users' slow ones the exact time. v.mu is held.
+func (v *View) countCall(c SlowCall, slow bool) {
 	s := v.second(c.Call.Node, c.Call.EndNs/1e9)
 	switch {
 	case s == nil:
+	case c.Whose == Users && !slow:
 	case c.Whose == Users:
 		op := v.placeOf(c.Call.Node, c.Call.Op)
 		s.usersMaxNs[op] = max(s.usersMaxNs[op], c.Ns())
@@ -277,13 +300,17 @@ func (v *View) countCall(c SlowCall) {
 	}
 }
 
-// countWait counts a call that no histogram has. v.mu is held.
-func (v *View) countWait(c recording.Call) {
+// countWait counts a call that no histogram has, at ends of its connection. v.mu is held.
+func (v *View) countWait(c recording.Call, sides ...string) {
 	s := v.second(c.Node, c.EndNs/1e9)
 	if s == nil {
 		return
 	}
-	for _, by := range []map[string]*counted{s.atServer, s.atClient} {
+	for _, side := range sides {
+		by := s.atClient
+		if side == recording.Server {
+			by = s.atServer
+		}
 		into := v.of(c.Node, by, c.Op)
 		into.Add(c.EndNs-c.IntendedNs, 1)
 		if c.EndNs-c.IntendedNs >= v.threshold() {

@@ -38,14 +38,18 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 	case recording.SourceTap:
 		name, pid := splitProcess(c.Client)
 		v.learn(c.Conn, name, pid)
-		if recording.AwaitsAcks(c.Op) { // the kernel counts none of the commands that block
-			v.countWait(c)
+		switch {
+		case recording.AwaitsAcks(c.Op): // the kernel counts none of the commands that block,
+			v.countWait(c, recording.Server, recording.Client)
+		case c.Error == recording.NoReplyYet: // nor of calls without a reply
+			v.countWait(c, c.Side)
 		}
 	default:
 		return
 	}
-	v.countCall(call)
-	if call.Ns() < v.slowNs(c) {
+	slow := call.Ns() >= v.slowNs(c, segs)
+	v.countCall(call, slow)
+	if !slow {
 		return
 	}
 	call.Segments = wholeOf(c, segs)

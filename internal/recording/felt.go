@@ -2,6 +2,7 @@ package recording
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -39,4 +40,19 @@ func without(h, less *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 		_ = out.RecordValues(b.From, b.Count) // it was in range
 	}
 	return out
+}
+
+// OpeningNs is how long a call that the tap saw waited for its connection to be opened, in nanoseconds; without dials
+// that failed.
+func OpeningNs(c Call, segs []Segment) (ns int64) {
+	if c.Source != SourceTap || c.IntendedNs == c.StartNs {
+		return 0
+	}
+	for _, s := range segs {
+		if s.Actor == App && (s.State == Dial || s.State == TLS || s.State == Handshake) &&
+			!strings.HasPrefix(s.Culprit, NoAnswerFrom) {
+			ns += s.ToNs - s.FromNs
+		}
+	}
+	return ns
 }

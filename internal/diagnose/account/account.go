@@ -93,7 +93,8 @@ func accounts(rec *recording.Recording, all *latencies, p *painter) []Account {
 		}
 		if baseline := all.baselineNs(of); ns > baseline {
 			excess := ns - baseline
-			if opening := openingNs(rec, c); opening > 0 { // it is lost by new connections, which are counted apart
+			// Its opening is lost by new connections, which are counted apart.
+			if opening := recording.OpeningNs(c, rec.SegmentsOf(c.ID)); opening > 0 {
 				excess = max(0, ns-opening-all.baselineNs(c))
 			}
 			out = append(out, Account{

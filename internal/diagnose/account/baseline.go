@@ -2,7 +2,6 @@ package account
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -72,24 +71,10 @@ func (a *latencies) freshNs() (ns int64) {
 // likeProbe is the call itself, or, where its connection was opened for it, a call of the probe on a new connection:
 // that has the same round trips, and its path is known.
 func (a *latencies) likeProbe(rec *recording.Recording, c recording.Call) recording.Call {
-	if _, known := findPath(a.paths, c.Node, connFresh); !known || openingNs(rec, c) == 0 {
+	if _, known := findPath(a.paths, c.Node, connFresh); !known || recording.OpeningNs(c, rec.SegmentsOf(c.ID)) == 0 {
 		return c
 	}
 	return recording.Call{Source: recording.SourceProbe, Node: c.Node, Conn: connFresh}
-}
-
-// openingNs is how long a call that the tap saw waited for its connection to be opened; without dials that failed.
-func openingNs(rec *recording.Recording, c recording.Call) (ns int64) {
-	if c.Source != recording.SourceTap || c.IntendedNs == c.StartNs {
-		return 0
-	}
-	for _, s := range rec.SegmentsOf(c.ID) {
-		if s.Actor == App && (s.State == Dial || s.State == TLS || s.State == Handshake) &&
-			!strings.HasPrefix(s.Culprit, recording.NoAnswerFrom) {
-			ns += s.ToNs - s.FromNs
-		}
-	}
-	return ns
 }
 
 // feltNs is a call's time as a caller that always gets a CPU would have felt it: from when it was due to the reply in

@@ -112,10 +112,14 @@ func readTapHistograms(rec *recording.Recording, inner map[string]bool) tapHisto
 			t.bySide[side] = merge(t.bySide[side], h.Sum)
 		}
 	}
-	for _, c := range rec.Calls { // of commands that block, the kernel counts none
-		if c.Source == recording.SourceTap && recording.AwaitsAcks(c.Op) && !inner[c.Node] {
+	for _, c := range rec.Calls {
+		switch {
+		case c.Source != recording.SourceTap || inner[c.Node]:
+		case recording.AwaitsAcks(c.Op): // of commands that block, the kernel counts none
 			t.count(recording.Server, c)
 			t.count(recording.Client, c) // where clients of this host call, it is most likely one of them
+		case c.Error == recording.NoReplyYet: // nor of those that have no reply
+			t.count(c.Side, c)
 		}
 	}
 	t.dialled = t.bySide[recording.Dialled]
