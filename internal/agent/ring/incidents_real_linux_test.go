@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,11 +57,17 @@ func windowOf(t *testing.T, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, whole := watchBoth(t, scene.Target)
-	// A busy machine may be another cause beside it, and the first.
-	if a, b := causes(t, window), causes(t, whole); !slices.Contains(a, in.Cause) || !slices.Contains(b, in.Cause) {
-		t.Errorf("the window is judged as %q, the whole watch as %q", a, b)
+	// A busy machine may be another cause beside it, and the first; while it is much too busy, the only one.
+	const watches = 5
+	var a, b []string
+	for range watches {
+		window, whole := watchBoth(t, scene.Target)
+		a, b = causes(t, window), causes(t, whole)
+		if slices.Contains(a, in.Cause) && slices.Contains(b, in.Cause) {
+			return
+		}
 	}
+	t.Errorf("the window is judged as %q, the whole watch as %q", a, b)
 }
 
 // watchBoth watches into a ring and a recording, and saves a window of the ring meanwhile.
@@ -83,21 +90,21 @@ func watchBoth(t *testing.T, address string) (window, whole string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seen := &slowCalls{Writer: w}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- source.Run(ctx, source.Options{
 			Targets: []target.Target{to}, Slow: "auto", Clock: c, ProbeRate: 10, Sparing: true,
-		}, live.Tee(r, w))
+		}, live.Tee(r, seen))
 	}()
-	const enough = 6 * time.Second
-	await.Until(t, "the ring has enough", func() bool {
+	const files, enough = 6 * time.Second, 40
+	await.Until(t, "the ring has several files, and enough slow calls", func() bool {
 		s := r.Status()
-		return s.To.Sub(s.From) >= enough
+		return s.To.Sub(s.From) >= files && seen.count.Load() >= enough
 	})
-	now := time.Unix(0, c.Now())
-	if err := saveAt(t, r, now.Add(-enough*7/10), now, window); err != nil {
+	if err := saveAt(t, r, time.Unix(0, seen.first.Load()), time.Unix(0, c.Now()), window); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -105,6 +112,20 @@ func watchBoth(t *testing.T, address string) (window, whole string) {
 		t.Fatal(err)
 	}
 	return window, whole
+}
+
+// slowCalls counts the slow calls of clients that a recording gets. On a busy machine the sources begin late.
+type slowCalls struct {
+	*recording.Writer
+	count, first atomic.Int64 // first is when the first of them began
+}
+
+func (s *slowCalls) Call(c recording.Call, segs ...recording.Segment) {
+	if c.Source == recording.SourceTap && c.EndNs-c.IntendedNs >= int64(20*time.Millisecond) {
+		s.count.Add(1)
+		s.first.CompareAndSwap(0, c.IntendedNs)
+	}
+	s.Writer.Call(c, segs...)
 }
 
 func causes(t *testing.T, path string) (found []string) {
