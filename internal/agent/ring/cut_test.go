@@ -9,6 +9,7 @@ import (
 	"slowpath/internal/agent/folder/foldertest"
 	"slowpath/internal/agent/ring"
 	"slowpath/internal/recording"
+	"slowpath/internal/recording/series"
 )
 
 // TestCutOfNodes: of the other nodes that are watched nothing is in a cut, and neither its target nor its nodes are
@@ -152,4 +153,33 @@ func cut(t *testing.T, r *ring.Ring, c ring.Cut) *recording.Recording {
 		t.Fatal(err)
 	}
 	return rec
+}
+
+// TestCutCountsConnections: chains and failed transactions of connections are those of the window.
+func TestCutCountsConnections(t *testing.T) {
+	r, c, _ := opened(t, t.TempDir(), ring.Options{})
+	r.SetMeta(recording.MetaStart, fmt.Sprint(startNs))
+	r.SetMeta(recording.MetaTarget, node)
+	const over, grows, fresh = "10.0.0.7:1", "10.0.0.7:2", "10.0.0.7:3"
+	count := func(client string, ns int64, v float64) {
+		c.ns.Store(ns)
+		of := series.TransactionsFailed
+		r.Sample(recording.Sample{
+			TimeNs: ns, Source: of.Source, Subject: of.About(client), Name: of.Name, Value: v,
+		})
+	}
+	count(over, startNs+1e9, 400)
+	count(grows, startNs+1e9, 300)
+	for i := range int64(60) {
+		c.ns.Store(startNs + 2e9 + i*1e8)
+		r.Call(call(startNs + 2e9 + i*1e8))
+	}
+	count(grows, startNs+9e9, 307)
+	count(fresh, startNs+9e9, 5)
+	rec := cut(t, r, ring.Cut{From: time.Unix(0, startNs+6e9), To: time.Unix(0, startNs+10e9)})
+	for client, want := range map[string]float64{over: 0, grows: 7, fresh: 5} {
+		if got, _ := rec.Of(series.TransactionsFailed, client).Last(); got != want {
+			t.Errorf("%v transactions of %s, want %v", got, client, want)
+		}
+	}
 }

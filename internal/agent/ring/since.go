@@ -29,7 +29,8 @@ func sinceBegin(s recording.Sample) bool {
 	switch s.Source {
 	case recording.SourceTap:
 		return strings.HasPrefix(s.Name, recording.ErrorRepliesPrefix) ||
-			strings.HasPrefix(s.Name, recording.CallsFromPrefix) || s.Subject == recording.SubjectSelf &&
+			strings.HasPrefix(s.Name, recording.CallsFromPrefix) ||
+			strings.HasPrefix(s.Subject, recording.ConnPrefix) || s.Subject == recording.SubjectSelf &&
 			!strings.HasPrefix(s.Name, "tap.hook_") // these are of a second of its own
 	case recording.SourceHost:
 		return s.Subject == recording.SubjectSelf

@@ -61,6 +61,7 @@ type Node struct {
 	tlsHandshakes *TLSHandshakes
 	outages       []Outage
 	tapErrors     map[string]NameCounts
+	clientsBegan  map[string]int64
 	unanswered    once[[]UnansweredRequest]
 	dials         once[Dials]
 	acceptQueue   once[AcceptQueue]

@@ -27,12 +27,12 @@ type Lifetimes struct {
 
 // Lifetimes are the callers whose pools close connections at a certain age, while they are in use.
 func (n *Node) Lifetimes(callers []*Caller) (out []Lifetimes) {
-	began := n.listedBegins()
 	for _, r := range n.PoolRedials(callers) {
 		older := func(k *Conn) bool { return k.OpenNs == 0 }
 		aged, exactNs := slices.DeleteFunc(slices.Clone(r.Closed), older), int64(0)
+		var began map[string]int64
 		if len(aged) < MinRedials {
-			aged, exactNs = r.Closed, listedAgeNs
+			aged, exactNs, began = r.Closed, listedAgeNs, n.listedBegins()
 		}
 		age := func(k *Conn) int64 {
 			if k.OpenNs > 0 {
@@ -58,15 +58,18 @@ func (n *Node) Lifetimes(callers []*Caller) (out []Lifetimes) {
 
 // listedBegins is when connections were made, in nanoseconds, by their ages in CLIENT LIST.
 func (n *Node) listedBegins() map[string]int64 {
-	out := map[string]int64{}
+	if n.clientsBegan != nil {
+		return n.clientsBegan
+	}
+	n.clientsBegan = map[string]int64{}
 	for _, s := range n.Rec.Snapshots {
 		if s.Source == recording.SourceServer && s.Subject == n.Address && s.Name == "clients" {
 			for _, c := range ParseClients(s.Body) {
-				out[c.Addr] = s.TimeNs - c.Age*1e9
+				n.clientsBegan[c.Addr] = s.TimeNs - c.Age*1e9
 			}
 		}
 	}
-	return out
+	return n.clientsBegan
 }
 
 // atOnceNs is the longest time in nanoseconds between the close of a connection and the dial of the one that a call
@@ -77,13 +80,13 @@ const atOnceNs = int64(5e6)
 // replacedAtOnce is how many of some closed connections were followed by a dial of the same process at once. A job that
 // is done opens none then; a pool opens one instead of several that had expired.
 func (r Redial) replacedAtOnce(closed []*Conn) (count int) {
-	dials := byOwner(r.Dialled)
-	for _, k := range closed {
-		if slices.ContainsFunc(dials[k.owner], func(d *Conn) bool {
-			at := d.OpenNs - d.DialNs - k.CloseNs
-			return at >= -atOnceNs && at <= atOnceNs
-		}) {
-			count++
+	dialled := byOwner(r.Dialled)
+	for owner, conns := range byOwner(closed) {
+		dials := DialTimes(dialled[owner])
+		for _, k := range conns {
+			if anyWithin(dials, Span{k.CloseNs - atOnceNs, k.CloseNs + atOnceNs}) {
+				count++
+			}
 		}
 	}
 	return count

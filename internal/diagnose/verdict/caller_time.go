@@ -242,7 +242,7 @@ func (t CallerTime) peersSaid() string {
 	p := t.Peers[0]
 	share := func(ns int64) string { return format.Percent(float64(ns) / float64(t.Ns)) }
 	return fmt.Sprintf("The threads of %s wait for %s for %s of their time (%s on average), and for Redis for %s",
-		format.Name(t.Name), PeerName(p.Address), share(p.Ns), format.Brief(p.Ns/p.Waits), share(redis))
+		format.Name(t.Name), PeerName(p.Address), share(p.Ns), format.Brief(p.Ns/max(p.Waits, 1)), share(redis))
 }
 
 // PeerName is another service in words, by its address in the recording.

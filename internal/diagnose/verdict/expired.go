@@ -7,15 +7,26 @@ import (
 	"slowpath/internal/format"
 )
 
-// expired says which callers' pools close connections for their age, where that is no finding.
-func expired(c *facts.Case) (text string) {
+// expired says whose pool closed most connections for their age, where that is no finding, and how many others do so.
+func expired(c *facts.Case) string {
+	var most facts.Lifetimes
+	callers := 0
 	for _, n := range c.Nodes {
 		for _, l := range n.Lifetimes(n.Callers()) {
-			opening := facts.PercentilesOf(l.Dialled, (*facts.Conn).OpeningNs)
-			text += fmt.Sprintf(" %s closed %s at an age of about %s, and %s waited for new ones, %s each.",
-				format.Name(l.Name), format.Count(len(l.Closed), "connection"), format.Brief(l.Ages.P10),
-				format.Count(len(l.Dialled), "call"), format.Brief(opening.Median))
+			if callers++; len(l.Closed) > len(most.Closed) {
+				most = l
+			}
 		}
 	}
-	return text
+	if callers == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" %s closed %s at an age of about %s, and %s waited for new ones, %s each",
+		format.Name(most.Name), format.Count(len(most.Closed), "connection"), format.Brief(most.Ages.P10),
+		format.Count(len(most.Dialled), "call"),
+		format.Brief(facts.PercentilesOf(most.Dialled, (*facts.Conn).OpeningNs).Median))
+	if callers > 1 {
+		text += fmt.Sprintf("; so did %s", format.Count(callers-1, "more caller"))
+	}
+	return text + "."
 }

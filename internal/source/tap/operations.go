@@ -315,7 +315,7 @@ func (t *Tap) writeWaits() {
 		w := th.Caller.Waits
 		if th.State == uint32(asleep) && now > th.Since {
 			why, ns := kernelReason(th.Caller.Why)&kernelReasonREASON_MASK, now-th.Since
-			if waitsForPeer(&th.Caller) { // it has not answered yet
+			if waitsForPeer(th) { // it has not answered yet
 				why = kernelReasonFOR_PEERS
 				of(th.Tgid).AddPeer(recording.PeerWaits{Address: peerText(th.Caller.Peer), Ns: int64(ns), Waits: 1})
 			}
@@ -351,8 +351,11 @@ func (t *Tap) writeWaits() {
 
 // waitsForPeer reports whether a thread that sleeps has asked another service, and does not wait for whatever comes
 // first.
-func waitsForPeer(c *kernelCaller) bool {
-	why := kernelReason(c.Why)
+func waitsForPeer(th *kernelThread) bool {
+	c, why := &th.Caller, kernelReason(th.Caller.Why)
+	if th.Syscall == unix.SYS_ACCEPT || th.Syscall == unix.SYS_ACCEPT4 {
+		return false
+	}
 	return c.Peer.Family != 0 && (why == kernelReasonFOR_OTHERS || why == kernelReasonFOR_EVENTS && c.Loop == 0)
 }
 

@@ -101,6 +101,28 @@ for _ in range(20):
         other.recv(64)
     time.sleep(.003)
 `,
+	"a log that does not answer": `
+import select, socket, sys, time, os
+listener, calls = socket.create_server(("127.0.0.9", 5432)), socket.create_server(("127.0.0.9", 5433))
+if os.fork() == 0:
+    c = socket.create_connection(("127.0.0.9", 5433))
+    for _ in range(20):
+        time.sleep(.004)
+        c.sendall(b"do")
+        c.recv(64)
+    os._exit(0)
+log, stats = socket.create_connection(("127.0.0.9", 5432)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asks = calls.accept()[0]
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    select.select([asks], [], [])
+    asks.recv(64)
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    s.recv(64)
+    asks.sendall(b"done")
+    log.sendall(b"line")
+    stats.sendto(b"calls:1|c", ("127.0.0.9", 8125))
+`,
 	"other keys": `
 import socket, sys, time
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -154,6 +176,11 @@ func TestOperations(t *testing.T) {
 			}
 			if w.Polls != 0 {
 				t.Errorf("it polls: %+v", w)
+			}
+		},
+		"a log that does not answer": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			if w.PeersNs > int64(15*time.Millisecond) || w.EventsNs < int64(40*time.Millisecond) {
+				t.Errorf("all waits: %+v", w)
 			}
 		},
 		"other keys": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {

@@ -61,8 +61,8 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 		note_file(t, task);
 }
 
-/* add_peer adds a sleep of a thread to those that were for a service. */
-static __noinline int add_peer(struct peer_key *k, u64 ns)
+/* add_peer adds n sleeps of a thread to those that were for a service. */
+static __noinline int add_peer(struct peer_key *k, u64 ns, u64 n)
 {
 	if (!k)
 		return 0;
@@ -73,14 +73,18 @@ static __noinline int add_peer(struct peer_key *k, u64 ns)
 	}
 	if (p) {
 		__sync_fetch_and_add(&p->ns, ns);
-		__sync_fetch_and_add(&p->waits, 1);
+		__sync_fetch_and_add(&p->waits, n);
 	}
 	return 0;
 }
 
-/* may_be_for_peer: a thread sleeps in a system call on one socket, and does not wait for whatever comes first. */
-static __always_inline bool may_be_for_peer(struct caller *c)
+/* may_be_for_peer: a thread sleeps in a system call on one socket, and does not wait for whatever comes first, or for
+ * a caller. */
+static __always_inline bool may_be_for_peer(struct thread *t)
 {
+	struct caller *c = &t->caller;
+	if (t->syscall == NR_accept || t->syscall == NR_accept4)
+		return false;
 	return c->why == FOR_OTHERS || (c->why == FOR_EVENTS && !c->loop);
 }
 
@@ -91,8 +95,8 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	u32 why = c->why;
 	if (why == FOR_TIMER && c->own)
 		c->why = why = FOR_LOCK;
-	if (c->peer.family && may_be_for_peer(c)) {
-		add_peer(&c->peer, to - from);
+	if (c->peer.family && may_be_for_peer(t)) {
+		add_peer(&c->peer, to - from, 1);
 		c->why = why = FOR_PEERS;
 	}
 	c->waits.ns[why & REASON_MASK] += to - from;

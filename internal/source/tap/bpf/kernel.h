@@ -165,6 +165,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	int sk_err;
+	u16 sk_type;
 } CORE;
 
 struct minmax_sample {
@@ -301,6 +302,7 @@ enum { NR_io_uring_enter = 426, NR_epoll_pwait2 = 441 };
 enum { TCP_NAGLE_OFF = 1 };
 
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
+enum { SOCK_STREAM = 1 };
 enum { MSG_PEEK = 2 };
 
 /* include/net/tcp_states.h */

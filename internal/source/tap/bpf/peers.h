@@ -2,8 +2,8 @@
 #ifndef SLOWPATH_PEERS_H
 #define SLOWPATH_PEERS_H
 
-/* peer_of is who is at the other end of a socket; false: one that calls this process. A service listens at the lower
- * port: those of its callers are from 32768 on (ip_local_port_range). Bound: kernel. */
+/* peer_of is who is at the other end of a connection; false: one that calls this process. A service listens at the
+ * lower port: those of its callers are from 32768 on (ip_local_port_range). Bound: kernel. */
 static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 {
 	u16 family = sk->__sk_common.skc_family;
@@ -18,15 +18,27 @@ static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 	return at.rport < at.lport;
 }
 
-u32 peers_asked; /* set once a thread has asked one */
+static __always_inline bool same_peer(const struct peer_key *a, const struct peer_key *b)
+{
+	return a->port == b->port && a->family == b->family && !__builtin_memcmp(a->addr, b->addr, 16);
+}
 
-/* asks_peer: a thread sends to a socket that is none of Redis. If it calls Redis, it does more between its calls than
- * to poll. */
-static __noinline int asks_peer(struct sock *sk)
+/* calling gives the thread that uses a connection that is none of Redis, if it calls Redis. Nobody waits for what is
+ * sent without a connection (logs, statistics). */
+static __always_inline struct thread *calling(struct sock *sk)
 {
 	u32 slot;
 	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
-	if (!t || t->server || !sk)
+	return t && !t->server && sk && sk->sk_type == SOCK_STREAM ? t : NULL;
+}
+
+u32 peers_asked; /* set once a thread has asked one */
+
+/* asks_peer: a thread sends to another service. It does more between its calls than to poll. */
+static __noinline int asks_peer(struct sock *sk)
+{
+	struct thread *t = calling(sk);
+	if (!t)
 		return 0;
 	t->caller.print = 0;
 	if (!peer_of(sk, &t->caller.peer))
@@ -45,23 +57,29 @@ static __always_inline void asks_redis(void)
 		t->caller.peer.family = 0;
 }
 
-/* read_peer: a thread has read from a socket that is none of Redis. If it calls Redis, and had asked nobody, its last
- * sleep was for that. */
+/* read_peer: a thread has read from a connection that is none of Redis: its last sleep was for that, and not for whom
+ * it had asked. */
 static __noinline int read_peer(struct sock *sk)
 {
-	u32 slot;
-	struct thread *t = watched(bpf_get_current_task_btf(), &slot);
-	if (!t || t->server || !sk)
+	struct thread *t = calling(sk);
+	if (!t)
 		return 0;
 	struct caller *c = &t->caller;
-	u32 why = c->why;
 	u64 ns = c->slept_to - c->slept_from;
 	struct peer_key k;
+	bool service = peer_of(sk, &k);
+	if (c->why == FOR_PEERS && c->peer.family && c->slept_to && !same_peer(&k, &c->peer)) {
+		add_peer(&c->peer, -ns, -1);
+		c->waits.ns[FOR_PEERS] -= ns;
+		c->waits.ns[FOR_EVENTS] += ns;
+		c->why = FOR_EVENTS;
+	}
 	c->peer.family = 0;
-	if (!c->slept_to || !may_be_for_peer(c) || !peer_of(sk, &k))
+	if (!c->slept_to || !service || !may_be_for_peer(t))
 		return 0;
+	u32 why = c->why;
 	k.tgid = t->tgid;
-	add_peer(&k, ns);
+	add_peer(&k, ns, 1);
 	c->waits.ns[why & REASON_MASK] -= ns;
 	c->waits.ns[FOR_PEERS] += ns;
 	c->slept_to = 0;
