@@ -193,45 +193,102 @@ type ThreadWaits struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
-	// Peers are the services of PeersNs with the longest waits.
-	Peers []PeerWaits `json:"peers,omitempty"`
+	// Outside are the longest waits of PeersNs, OthersNs and BlockedNs.
+	Outside WaitList `json:"outside,omitempty"`
 	// Others, from samples, are threads of the process that were not seen at a connection to a server.
 	Others int `json:"others,omitempty"`
 	// Assumed, from samples: no thread was seen at one. These are the threads that ran.
 	Assumed bool `json:"assumed,omitempty"`
 }
 
-// PeerWaits is how long threads waited for one other service.
-type PeerWaits struct {
-	Address string `json:"address"` // HOST:PORT, or UnixPeer
-	Ns      int64  `json:"ns"`
-	Waits   int64  `json:"waits"` // how many
+// WaitsFor is how long threads slept for one thing outside their process: another service, or a system call.
+type WaitsFor struct {
+	Address string `json:"address,omitempty"` // of a service: HOST:PORT, or UnixPeer
+	// Call is a system call, with what it is about if that is no file: "write to its standard output, a pipe"
+	Call   string `json:"call,omitempty"`
+	File   string `json:"file,omitempty"`   // the file that it is about, without its directory,
+	Files  bool   `json:"files,omitempty"`  // or one of them,
+	Device string `json:"device,omitempty"` // and their block device
+	Ns     int64  `json:"ns"`
+	Waits  int64  `json:"waits"` // how many
+}
+
+// isSame reports whether both are about the same, whatever the files.
+func (w WaitsFor) isSame(o WaitsFor) bool {
+	return w.Address == o.Address && w.Call == o.Call && w.Device == o.Device
+}
+
+// Name is what threads slept for: "127.0.0.1:5432", "fsync of files such as audit.log on vda".
+func (w WaitsFor) Name() string {
+	if w.Address == UnixPeer {
+		return "a service at a Unix socket"
+	}
+	name := w.Address + w.Call
+	if said := inWords[w.Call]; said != "" {
+		name = said
+	}
+	if w.File != "" {
+		name += " of "
+		if w.Files {
+			name += "files such as "
+		}
+		name += w.File
+	}
+	if w.Device != "" {
+		name += " on " + w.Device
+	}
+	return name
+}
+
+// inWords are system calls whose names say little.
+var inWords = map[string]string{
+	"wait4": "wait4 for a child process", "waitid": "waitid for a child process",
+	"vfork": "vfork until the child process runs", "page fault": "page faults, for memory that is on a disk",
 }
 
 // UnixPeer is the address of services that are reached by a Unix socket.
 const UnixPeer = "unix"
 
-// maxPeers of a process are recorded.
-const maxPeers = 8
+// WaitList is what threads slept for.
+type WaitList []WaitsFor
 
-// AddPeer adds waits for a service.
-func (w *ThreadWaits) AddPeer(p PeerWaits) {
-	for i := range w.Peers {
-		if w.Peers[i].Address == p.Address {
-			w.Peers[i].Ns += p.Ns
-			w.Peers[i].Waits += p.Waits
+// maxWaitList is how long the recorded list of a process is.
+const maxWaitList = 12
+
+// Add adds sleeps for one thing.
+func (l *WaitList) Add(w WaitsFor) {
+	for i := range *l {
+		if o := &(*l)[i]; o.isSame(w) {
+			o.Ns += w.Ns
+			o.Waits += w.Waits
+			o.Files = o.Files || w.Files || o.File != w.File
 			return
 		}
 	}
-	w.Peers = append(w.Peers, p)
+	*l = append(*l, w)
 }
 
-// KeepPeers puts those with the longest waits first, and drops others.
-func (w *ThreadWaits) KeepPeers() {
-	slices.SortFunc(w.Peers, func(a, b PeerWaits) int {
-		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Address, b.Address))
+// Keep puts the longest sleeps first, and drops others.
+func (l *WaitList) Keep() {
+	slices.SortFunc(*l, func(a, b WaitsFor) int {
+		return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Call, b.Call))
 	})
-	w.Peers = w.Peers[:min(len(w.Peers), maxPeers)]
+	*l = (*l)[:min(len(*l), maxWaitList)]
+}
+
+// since is what was added to a list since an earlier snapshot of it.
+func (l WaitList) since(before WaitList) WaitList {
+	l = slices.Clone(l)
+	for _, b := range before {
+		for i := range l {
+			if l[i].isSame(b) {
+				l[i].Ns -= b.Ns
+				l[i].Waits -= b.Waits
+			}
+		}
+	}
+	l.Keep()
+	return l
 }
 
 // ThreadWaitsOf reads the body of such a snapshot; a damaged one is as good as none.
@@ -254,16 +311,7 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.EventsNs -= before.EventsNs
 	w.OthersNs -= before.OthersNs
 	w.PeersNs -= before.PeersNs
-	earlier := map[string]PeerWaits{}
-	for _, p := range before.Peers {
-		earlier[p.Address] = p
-	}
-	w.Peers = slices.Clone(w.Peers)
-	for i := range w.Peers {
-		w.Peers[i].Ns -= earlier[w.Peers[i].Address].Ns
-		w.Peers[i].Waits -= earlier[w.Peers[i].Address].Waits
-	}
-	w.KeepPeers()
+	w.Outside = w.Outside.since(before.Outside)
 	w.RunQueueNs -= before.RunQueueNs
 	w.ThrottledNs -= before.ThrottledNs
 	w.FrozenNs -= before.FrozenNs

@@ -43,8 +43,11 @@ func callerTimeSaid(t verdict.CallerTime) string {
 		}
 		rest -= part.Share
 		text := format.Percent(part.Share) + " " + textOfPart(part.What)
-		if part.What == "peers" {
-			text += peersSaid(t)
+		switch part.What {
+		case "peers":
+			text += waitsSaid(t, func(w recording.WaitsFor) bool { return w.Address != "" })
+		case longerOf(t):
+			text += waitsSaid(t, func(w recording.WaitsFor) bool { return w.Call != "" })
 		}
 		parts = append(parts, text)
 	}
@@ -58,15 +61,25 @@ func callerTimeSaid(t verdict.CallerTime) string {
 	return fmt.Sprintf("%s, %s: %s", who, threadsSaid(t), strings.Join(parts, ", "))
 }
 
-// maxPeersSaid services are named, those with the longest waits.
-const maxPeersSaid = 2
+// longerOf is the longer part of those that are system calls.
+func longerOf(t verdict.CallerTime) string {
+	if t.In("disk") > t.In("others") {
+		return "disk"
+	}
+	return "others"
+}
 
-// peersSaid names the other services that threads waited for.
-func peersSaid(t verdict.CallerTime) string {
+// maxWaitsSaid of a kind are named, the longest.
+const maxWaitsSaid = 2
+
+// waitsSaid names what threads waited for outside their process, of one kind.
+func waitsSaid(t verdict.CallerTime, is func(recording.WaitsFor) bool) string {
 	var said []string
-	for _, p := range t.Peers[:min(len(t.Peers), maxPeersSaid)] {
-		said = append(said, fmt.Sprintf("%s %s, %s times", verdict.PeerName(p.Address),
-			format.Percent(float64(p.Ns)/float64(t.Ns)), format.Thousands(p.Waits)))
+	for _, w := range t.Outside {
+		if is(w) && len(said) < maxWaitsSaid {
+			said = append(said, fmt.Sprintf("%s %s, %s times", format.Name(w.Name()),
+				format.Percent(float64(w.Ns)/float64(t.Ns)), format.Thousands(w.Waits)))
+		}
 	}
 	if len(said) == 0 {
 		return ""

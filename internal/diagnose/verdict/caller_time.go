@@ -28,8 +28,8 @@ type CallerTime struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
-	// Peers are the other services of the part "peers", those with the longest waits first.
-	Peers []recording.PeerWaits `json:"peers,omitempty"`
+	// Outside is what the threads waited for in the parts "peers", "others" and "disk", the longest waits first.
+	Outside recording.WaitList `json:"outside,omitempty"`
 	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
 	OtherThreads int `json:"other_threads,omitempty"`
 	// Assumed: none of its threads was seen to call (host). These are those that ran.
@@ -103,7 +103,7 @@ const watchSlackNs = int64(1e9)
 func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
 		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
-		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Peers: w.Peers,
+		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Outside: w.Outside,
 	}
 	for i, ns := range []int64{
 		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.PeersNs, w.OthersNs, w.RunQueueNs,
@@ -134,7 +134,7 @@ func KindsOfCallers(all []CallerTime) (kinds []CallerTime) {
 		k.PID, k.Processes = 0, k.Processes+1
 		k.Threads, k.Ns, k.OtherThreads = k.Threads+t.Threads, k.Ns+t.Ns, k.OtherThreads+t.OtherThreads
 		k.Parts = joinParts(k.Parts, t.Parts, k.Ns)
-		k.Peers = joinPeers(k.Peers, t.Peers)
+		k.Outside = joinWaits(k.Outside, t.Outside)
 	}
 	return kinds
 }
@@ -174,14 +174,13 @@ func joinParts(a, b []TimePart, ns int64) (out []TimePart) {
 	return out
 }
 
-// joinPeers adds up the waits for each service.
-func joinPeers(a, b []recording.PeerWaits) []recording.PeerWaits {
-	var all recording.ThreadWaits
-	for _, p := range slices.Concat(a, b) {
-		all.AddPeer(p)
+// joinWaits adds up the waits for each thing.
+func joinWaits(a, b recording.WaitList) (all recording.WaitList) {
+	for _, w := range slices.Concat(a, b) {
+		all.Add(w)
 	}
-	all.KeepPeers()
-	return all.Peers
+	all.Keep()
+	return all
 }
 
 // In is the time of a part in nanoseconds.
@@ -221,34 +220,35 @@ func (t CallerTime) PollsSaid() string {
 // elsewhere says of a healthy server what its callers waited for instead.
 func elsewhere(all []CallerTime) string {
 	for _, t := range all {
-		if said := t.PollsSaid(); said != "" {
+		if said := t.PollsSaid(); said != "" && (len(t.Outside) == 0 || t.PollsNs > t.Outside[0].Ns) {
 			return " " + said + "."
 		}
 	}
 	for _, t := range KindsOfCallers(all) {
-		if said := t.peersSaid(); said != "" {
+		if said := t.waitsSaid(); said != "" {
 			return " " + said + "."
 		}
 	}
 	return ""
 }
 
-// peersSaid says that threads wait for another service and not for Redis; empty where they do not.
-func (t CallerTime) peersSaid() string {
+// waitsSaid says that threads wait for another service, or in a system call, and not for Redis; empty where they do
+// not.
+func (t CallerTime) waitsSaid() string {
 	redis := t.In("redis") + t.In("dial") + t.In("event-loop")
-	if len(t.Peers) == 0 || t.Peers[0].Ns <= redis || float64(t.Peers[0].Ns) < facts.MinShare*float64(t.Ns) {
+	if len(t.Outside) == 0 {
 		return ""
 	}
-	p := t.Peers[0]
-	share := func(ns int64) string { return format.Percent(float64(ns) / float64(t.Ns)) }
-	return fmt.Sprintf("The threads of %s wait for %s for %s of their time (%s on average), and for Redis for %s",
-		format.Name(t.Name), PeerName(p.Address), share(p.Ns), format.Brief(p.Ns/max(p.Waits, 1)), share(redis))
-}
-
-// PeerName is another service in words, by its address in the recording.
-func PeerName(address string) string {
-	if address == recording.UnixPeer {
-		return "a service at a Unix socket"
+	w := t.Outside[0]
+	if w.Ns <= redis || float64(w.Ns) < facts.MinShare*float64(t.Ns) {
+		return ""
 	}
-	return format.Name(address)
+	what := "in "
+	if w.Call == "" {
+		what = "for "
+	}
+	what += format.Name(w.Name())
+	share := func(ns int64) string { return format.Percent(float64(ns) / float64(t.Ns)) }
+	return fmt.Sprintf("The threads of %s wait %s for %s of their time (%s on average), and for Redis for %s",
+		format.Name(t.Name), what, share(w.Ns), format.Brief(w.Ns/max(w.Waits, 1)), share(redis))
 }

@@ -55,7 +55,7 @@ func TestCallersTime(t *testing.T) {
 
 	db := recording.ThreadWaits{
 		Threads: 2, Ns: 120e9, RedisNs: 1e9, PeersNs: 61e9,
-		Peers: []recording.PeerWaits{
+		Outside: recording.WaitList{
 			{Address: "10.0.0.9:5432", Ns: 60e9, Waits: 3000}, {Address: recording.UnixPeer, Ns: 1e9, Waits: 9},
 		},
 	}
@@ -67,6 +67,19 @@ func TestCallersTime(t *testing.T) {
 	db.RedisNs = 70e9
 	if got := verdict.Diagnose(waited(db), "test").Summary; strings.Contains(got, "5432") {
 		t.Errorf("of a caller that waits for Redis: %q", got)
+	}
+
+	disk := recording.ThreadWaits{
+		Threads: 2, Ns: 120e9, RedisNs: 1e9, TimerNs: 5e9, BlockedNs: 60e9, Polls: 40, PollsNs: 2e9, PollOp: "GET",
+		Outside: recording.WaitList{
+			{Call: "fsync", File: "audit.log", Files: true, Device: "sda", Ns: 60e9, Waits: 30_000},
+			{Call: "wait4", Ns: 1e9, Waits: 9},
+		},
+	}
+	const syncs = "The threads of shop.py wait in fsync of files such as audit.log on sda for 50 % of their time " +
+		"(2 ms on average), and for Redis for 0.8 %."
+	if got := verdict.Diagnose(waited(disk), "test").Summary; !strings.Contains(got, syncs) {
+		t.Errorf("said %q", got)
 	}
 
 	// A watch of days, of which this is a minute.

@@ -505,6 +505,12 @@ const (
 	kernelCounterC_MAX            kernelCounter = 37
 )
 
+type kernelDescriptor uint32
+
+const (
+	kernelDescriptorALL_OTHERS kernelDescriptor = 3
+)
+
 type kernelDial struct {
 	_    structs.HostLayout
 	From uint64
@@ -889,6 +895,25 @@ type kernelShared struct {
 	NextCookie uint64
 }
 
+type kernelSleepKey struct {
+	_       structs.HostLayout
+	Tgid    uint32
+	Syscall int32
+	Fd      int32
+	Device  uint32
+	Type    uint32
+}
+
+type kernelSleeps struct {
+	_      structs.HostLayout
+	Ns     uint64
+	Waits  uint64
+	ByTgid uint32
+	ByComm [16]uint8
+	File   kernelOpenFile
+	Files  uint32
+}
+
 type kernelTcpCaState uint8
 
 const (
@@ -1041,6 +1066,7 @@ const (
 	kernelMapPeers               = "peers"
 	kernelMapPorts               = "ports"
 	kernelMapScratches           = "scratches"
+	kernelMapSystemCalls         = "system_calls"
 	kernelMapTasks               = "tasks"
 	kernelMapThreads             = "threads"
 	kernelMapThreadsCall         = "threads_call"
@@ -1081,6 +1107,7 @@ const (
 	kernelVarKeepConnEvent       = "keep_conn_event"
 	kernelVarKeepConnSnapshot    = "keep_conn_snapshot"
 	kernelVarKeepCounter         = "keep_counter"
+	kernelVarKeepDescriptor      = "keep_descriptor"
 	kernelVarKeepDnsEvent        = "keep_dns_event"
 	kernelVarKeepErrorKey        = "keep_error_key"
 	kernelVarKeepFunctionEvent   = "keep_function_event"
@@ -1099,6 +1126,8 @@ const (
 	kernelVarKeepProgramEvent    = "keep_program_event"
 	kernelVarKeepReason          = "keep_reason"
 	kernelVarKeepRetransEvent    = "keep_retrans_event"
+	kernelVarKeepSleepKey        = "keep_sleep_key"
+	kernelVarKeepSleeps          = "keep_sleeps"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
 	kernelVarLeavingOut          = "leaving_out"
@@ -1112,6 +1141,7 @@ const (
 	kernelVarNoOperation         = "no_operation"
 	kernelVarNoPair              = "no_pair"
 	kernelVarNoPeer              = "no_peer"
+	kernelVarNoSleeps            = "no_sleeps"
 	kernelVarNoTlsParser         = "no_tls_parser"
 	kernelVarNoWaits             = "no_waits"
 	kernelVarPeersAsked          = "peers_asked"
@@ -1222,6 +1252,7 @@ type kernelMapSpecs struct {
 	Peers        *ebpf.MapSpec `ebpf:"peers"`
 	Ports        *ebpf.MapSpec `ebpf:"ports"`
 	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
+	SystemCalls  *ebpf.MapSpec `ebpf:"system_calls"`
 	Tasks        *ebpf.MapSpec `ebpf:"tasks"`
 	Threads      *ebpf.MapSpec `ebpf:"threads"`
 	ThreadsCall  *ebpf.MapSpec `ebpf:"threads_call"`
@@ -1243,6 +1274,7 @@ type kernelVariableSpecs struct {
 	KeepConnEvent       *ebpf.VariableSpec `ebpf:"keep_conn_event"`
 	KeepConnSnapshot    *ebpf.VariableSpec `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.VariableSpec `ebpf:"keep_counter"`
+	KeepDescriptor      *ebpf.VariableSpec `ebpf:"keep_descriptor"`
 	KeepDnsEvent        *ebpf.VariableSpec `ebpf:"keep_dns_event"`
 	KeepErrorKey        *ebpf.VariableSpec `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.VariableSpec `ebpf:"keep_function_event"`
@@ -1261,6 +1293,8 @@ type kernelVariableSpecs struct {
 	KeepProgramEvent    *ebpf.VariableSpec `ebpf:"keep_program_event"`
 	KeepReason          *ebpf.VariableSpec `ebpf:"keep_reason"`
 	KeepRetransEvent    *ebpf.VariableSpec `ebpf:"keep_retrans_event"`
+	KeepSleepKey        *ebpf.VariableSpec `ebpf:"keep_sleep_key"`
+	KeepSleeps          *ebpf.VariableSpec `ebpf:"keep_sleeps"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.VariableSpec `ebpf:"leaving_out"`
@@ -1274,6 +1308,7 @@ type kernelVariableSpecs struct {
 	NoOperation         *ebpf.VariableSpec `ebpf:"no_operation"`
 	NoPair              *ebpf.VariableSpec `ebpf:"no_pair"`
 	NoPeer              *ebpf.VariableSpec `ebpf:"no_peer"`
+	NoSleeps            *ebpf.VariableSpec `ebpf:"no_sleeps"`
 	NoTlsParser         *ebpf.VariableSpec `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.VariableSpec `ebpf:"no_waits"`
 	PeersAsked          *ebpf.VariableSpec `ebpf:"peers_asked"`
@@ -1331,6 +1366,7 @@ type kernelMaps struct {
 	Peers        *ebpf.Map `ebpf:"peers"`
 	Ports        *ebpf.Map `ebpf:"ports"`
 	Scratches    *ebpf.Map `ebpf:"scratches"`
+	SystemCalls  *ebpf.Map `ebpf:"system_calls"`
 	Tasks        *ebpf.Map `ebpf:"tasks"`
 	Threads      *ebpf.Map `ebpf:"threads"`
 	ThreadsCall  *ebpf.Map `ebpf:"threads_call"`
@@ -1363,6 +1399,7 @@ func (m *kernelMaps) Close() error {
 		m.Peers,
 		m.Ports,
 		m.Scratches,
+		m.SystemCalls,
 		m.Tasks,
 		m.Threads,
 		m.ThreadsCall,
@@ -1385,6 +1422,7 @@ type kernelVariables struct {
 	KeepConnEvent       *ebpf.Variable `ebpf:"keep_conn_event"`
 	KeepConnSnapshot    *ebpf.Variable `ebpf:"keep_conn_snapshot"`
 	KeepCounter         *ebpf.Variable `ebpf:"keep_counter"`
+	KeepDescriptor      *ebpf.Variable `ebpf:"keep_descriptor"`
 	KeepDnsEvent        *ebpf.Variable `ebpf:"keep_dns_event"`
 	KeepErrorKey        *ebpf.Variable `ebpf:"keep_error_key"`
 	KeepFunctionEvent   *ebpf.Variable `ebpf:"keep_function_event"`
@@ -1403,6 +1441,8 @@ type kernelVariables struct {
 	KeepProgramEvent    *ebpf.Variable `ebpf:"keep_program_event"`
 	KeepReason          *ebpf.Variable `ebpf:"keep_reason"`
 	KeepRetransEvent    *ebpf.Variable `ebpf:"keep_retrans_event"`
+	KeepSleepKey        *ebpf.Variable `ebpf:"keep_sleep_key"`
+	KeepSleeps          *ebpf.Variable `ebpf:"keep_sleeps"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.Variable `ebpf:"leaving_out"`
@@ -1416,6 +1456,7 @@ type kernelVariables struct {
 	NoOperation         *ebpf.Variable `ebpf:"no_operation"`
 	NoPair              *ebpf.Variable `ebpf:"no_pair"`
 	NoPeer              *ebpf.Variable `ebpf:"no_peer"`
+	NoSleeps            *ebpf.Variable `ebpf:"no_sleeps"`
 	NoTlsParser         *ebpf.Variable `ebpf:"no_tls_parser"`
 	NoWaits             *ebpf.Variable `ebpf:"no_waits"`
 	PeersAsked          *ebpf.Variable `ebpf:"peers_asked"`

@@ -18,6 +18,7 @@ type counts interface {
 	operations(key uint32, of *kernelHist) error
 	eachEnded(yield func(pid uint32, w *kernelProcessWaits))
 	eachPeer(yield func(kernelPeerKey, kernelPeer))
+	eachSystemCall(yield func(kernelSleepKey, kernelSleeps))
 	eachOp(yield func(kernelOpKey, uint32))
 	eachError(yield func(kernelErrorKey, uint64))
 	eachThread(yield func(*kernelThread))
@@ -71,6 +72,14 @@ func (m *mapReader) eachPeer(yield func(kernelPeerKey, kernelPeer)) {
 	var p kernelPeer
 	for it := m.maps[kernelMapPeers].Iterate(); it.Next(&k, &p); {
 		yield(k, p)
+	}
+}
+
+func (m *mapReader) eachSystemCall(yield func(kernelSleepKey, kernelSleeps)) {
+	var k kernelSleepKey
+	var s kernelSleeps
+	for it := m.maps[kernelMapSystemCalls].Iterate(); it.Next(&k, &s); {
+		yield(k, s)
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 		return
 	}
 	d := recording.ThreadDetail{TID: int(e.Tid), Share: 1, Comm: comm(e.Comm), Syscall: syscallName(int(e.Syscall))}
-	if open := r.openFile(e); open != (hostfs.Descriptor{}) && hostfs.TakesDescriptor(d.Syscall) {
+	if open := r.openFile(e.File, int(e.Arg)); open != (hostfs.Descriptor{}) && hostfs.TakesDescriptor(d.Syscall) {
 		d.File, d.Device, d.Other = open.File, open.Device, open.Other
 	}
 	if e.ByTid != 0 && e.ByTid != e.Tid {
@@ -304,6 +304,8 @@ func (t *Tap) writeWaits() {
 		return sums[pid]
 	}
 	now := uint64(t.Clock.Now() - t.offset)
+	calls := map[kernelSleepKey]kernelSleeps{}
+	t.counts.eachSystemCall(func(k kernelSleepKey, s kernelSleeps) { calls[k] = s })
 	t.counts.eachThread(func(th *kernelThread) {
 		if th.Server != 0 || th.Caller.Began == 0 || now < th.Caller.Began {
 			return
@@ -317,9 +319,18 @@ func (t *Tap) writeWaits() {
 			why, ns := kernelReason(th.Caller.Why)&kernelReasonREASON_MASK, now-th.Since
 			if waitsForPeer(th) { // it has not answered yet
 				why = kernelReasonFOR_PEERS
-				of(th.Tgid).AddPeer(recording.PeerWaits{Address: peerText(th.Caller.Peer), Ns: int64(ns), Waits: 1})
+				of(th.Tgid).Outside.Add(recording.WaitsFor{Address: peerText(th.Caller.Peer), Ns: int64(ns), Waits: 1})
 			}
 			w.Ns[why] += ns
+		}
+		if isInCall(th) && now > th.Since {
+			k := sleepKey(th)
+			s, known := calls[k]
+			if !known {
+				s.File = th.File
+			}
+			s.Ns, s.Waits = s.Ns+now-th.Since, s.Waits+1
+			calls[k] = s
 		}
 		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
 	})
@@ -328,9 +339,14 @@ func (t *Tap) writeWaits() {
 	})
 	t.counts.eachPeer(func(k kernelPeerKey, p kernelPeer) {
 		if w := sums[k.Tgid]; w != nil {
-			w.AddPeer(recording.PeerWaits{Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits)})
+			w.Outside.Add(recording.WaitsFor{Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits)})
 		}
 	})
+	for k, s := range calls {
+		if w := sums[k.Tgid]; w != nil {
+			w.Outside.Add(t.recorder.systemCall(k, s))
+		}
+	}
 	if f := t.recorder.filter; f != nil {
 		maps.DeleteFunc(sums, func(pid uint32, _ *recording.ThreadWaits) bool {
 			return !f.check(process{pid: int(pid)}, t.Clock.Now()).selected
@@ -341,7 +357,7 @@ func (t *Tap) writeWaits() {
 		return cmp.Or(cmp.Compare(sums[b].Ns, sums[a].Ns), cmp.Compare(a, b))
 	})
 	for _, pid := range pids[:min(len(pids), maxWaiting)] {
-		sums[pid].KeepPeers()
+		sums[pid].Outside.Keep()
 		t.Sink.Snapshot(recording.Snapshot{
 			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
 			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
@@ -353,10 +369,55 @@ func (t *Tap) writeWaits() {
 // first.
 func waitsForPeer(th *kernelThread) bool {
 	c, why := &th.Caller, kernelReason(th.Caller.Why)
-	if th.Syscall == unix.SYS_ACCEPT || th.Syscall == unix.SYS_ACCEPT4 {
+	if th.Syscall == unix.SYS_ACCEPT || th.Syscall == unix.SYS_ACCEPT4 || c.Peer.Family == 0 {
 		return false
 	}
-	return c.Peer.Family != 0 && (why == kernelReasonFOR_OTHERS || why == kernelReasonFOR_EVENTS && c.Loop == 0)
+	return why == kernelReasonFOR_OTHERS && !isInCall(th) || why == kernelReasonFOR_EVENTS && c.Loop == 0
+}
+
+// isInCall reports whether a client's thread sleeps in a system call that is neither about its events nor about what
+// somebody sends to it; see in_a_call of the programs.
+func isInCall(th *kernelThread) bool {
+	if th.State == uint32(blocked) {
+		return true
+	}
+	if th.State != uint32(asleep) || kernelReason(th.Caller.Why) != kernelReasonFOR_OTHERS {
+		return false
+	}
+	switch th.Syscall {
+	case unix.SYS_RECVFROM, unix.SYS_RECVMSG:
+		return false
+	case unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_SENDTO, unix.SYS_SENDMSG:
+		return true
+	}
+	return th.File.Mode&unix.S_IFMT != unix.S_IFSOCK
+}
+
+// sleepKey is what the present sleep of a thread counts under; see add_sleep of the programs.
+func sleepKey(th *kernelThread) kernelSleepKey {
+	k := kernelSleepKey{
+		Tgid: th.Tgid, Syscall: th.Syscall, Fd: int32(kernelDescriptorALL_OTHERS), Device: th.File.Device,
+		Type: uint32(th.File.Mode & unix.S_IFMT),
+	}
+	if th.Syscall >= 0 && th.Arg >= 0 && th.Arg < k.Fd {
+		k.Fd = th.Arg
+	}
+	return k
+}
+
+// systemCall is how long threads slept in a system call.
+func (r *recorder) systemCall(k kernelSleepKey, s kernelSleeps) recording.WaitsFor {
+	d := recording.ThreadDetail{Syscall: syscallName(int(k.Syscall))}
+	w := recording.WaitsFor{Ns: int64(s.Ns), Waits: int64(s.Waits)}
+	if hostfs.TakesDescriptor(d.Syscall) {
+		open := r.openFile(s.File, int(k.Fd))
+		w.File, w.Device, w.Files, d.Other = open.File, open.Device, s.Files != 0, open.Other
+	}
+	if k.Type == unix.S_IFIFO && s.ByTgid != 0 {
+		d.By = &recording.Task{PID: int(s.ByTgid), Comm: comm(s.ByComm)}
+	}
+	w.Call = d.Call()
+	return w
 }
 
 func peerText(k kernelPeerKey) string {

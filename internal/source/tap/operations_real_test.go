@@ -123,6 +123,25 @@ for _ in range(20):
     log.sendall(b"line")
     stats.sendto(b"calls:1|c", ("127.0.0.9", 8125))
 `,
+	"a pipe that is read slowly": `
+import fcntl, os, socket, sys, time
+out = os.pipe()
+if os.fork() == 0:
+    os.close(out[1])
+    while os.read(out[0], 4096):
+        time.sleep(.002)
+    os._exit(0)
+fcntl.fcntl(out[1], 1031, 4096)
+os.dup2(out[1], 1)
+logs = socket.create_server(("127.0.0.9", 5434))
+log = socket.create_connection(("127.0.0.9", 5434))
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    s.recv(64)
+    log.sendall(b"line")
+    os.write(1, b"x" * 8192)
+`,
 	"other keys": `
 import socket, sys, time
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -169,9 +188,9 @@ func TestOperations(t *testing.T) {
 			}
 		},
 		"other services": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
-			named := len(w.Peers) == 2 && w.Peers[0].Address == "127.0.0.9:5432" && w.Peers[0].Waits >= 15 &&
-				w.Peers[1].Address == recording.UnixPeer && w.Peers[1].Waits >= 15
-			if !named || w.PeersNs < int64(100*time.Millisecond) || w.PeersNs != w.Peers[0].Ns+w.Peers[1].Ns {
+			named := len(w.Outside) == 2 && w.Outside[0].Address == "127.0.0.9:5432" && w.Outside[0].Waits >= 15 &&
+				w.Outside[1].Address == recording.UnixPeer && w.Outside[1].Waits >= 15
+			if !named || w.PeersNs < int64(100*time.Millisecond) || w.PeersNs != w.Outside[0].Ns+w.Outside[1].Ns {
 				t.Errorf("all waits: %+v", w)
 			}
 			if w.Polls != 0 {
@@ -180,6 +199,13 @@ func TestOperations(t *testing.T) {
 		},
 		"a log that does not answer": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
 			if w.PeersNs > int64(15*time.Millisecond) || w.EventsNs < int64(40*time.Millisecond) {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"a pipe that is read slowly": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			const call = "write to its standard output, a pipe that python3["
+			if len(w.Outside) == 0 || !strings.HasPrefix(w.Outside[0].Call, call) ||
+				w.Outside[0].Waits < 15 || w.Outside[0].Ns > w.OthersNs || w.PeersNs != 0 {
 				t.Errorf("all waits: %+v", w)
 			}
 		},

@@ -33,7 +33,7 @@ var syscallNames = func() map[int]string {
 		unix.SYS_CONNECT: "connect", unix.SYS_CLOCK_NANOSLEEP: "clock_nanosleep", unix.SYS_NANOSLEEP: "nanosleep",
 		unix.SYS_FCNTL: "fcntl", unix.SYS_FLOCK: "flock", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_IOCTL: "ioctl",
 		unix.SYS_SENDMSG: "sendmsg", unix.SYS_SENDTO: "sendto", unix.SYS_UNLINKAT: "unlinkat",
-		unix.SYS_WAIT4: "wait4", unix.SYS_WRITE: "write", unix.SYS_WRITEV: "writev",
+		unix.SYS_WAIT4: "wait4", unix.SYS_WAITID: "waitid", unix.SYS_WRITE: "write", unix.SYS_WRITEV: "writev",
 	}
 	maps.Copy(all, archSyscalls)
 	return all

@@ -268,12 +268,14 @@ func (r *tapeReader) eachError(yield func(kernelErrorKey, uint64)) {
 	}
 }
 
-// operations, eachEnded and eachPeer: there are none on a tape.
+// operations, eachEnded, eachPeer and eachSystemCall: there are none on a tape.
 func (r *tapeReader) operations(uint32, *kernelHist) error { return os.ErrNotExist }
 
 func (r *tapeReader) eachEnded(func(uint32, *kernelProcessWaits)) {}
 
 func (r *tapeReader) eachPeer(func(kernelPeerKey, kernelPeer)) {}
+
+func (r *tapeReader) eachSystemCall(func(kernelSleepKey, kernelSleeps)) {}
 
 func (r *tapeReader) eachThread(yield func(*kernelThread)) {
 	for _, b := range r.Threads {

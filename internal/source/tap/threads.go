@@ -230,7 +230,7 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 	case blocked:
 		d.Syscall = syscallName(int(e.Syscall))
 		if serves && hostfs.TakesDescriptor(d.Syscall) {
-			open := r.openFile(e)
+			open := r.openFile(e.File, int(e.Arg))
 			d.File, d.Device, d.Other = open.File, open.Device, open.Other
 		}
 		if d.Other != "" && e.ByTid != 0 && e.ByTgid != e.Tgid {
@@ -241,10 +241,10 @@ func (r *recorder) threadDetail(e *kernelOffcpuEvent, serves bool) (d recording.
 	return d, culprit
 }
 
-// openFile is what a blocked server has open under the number that it gave its system call.
-func (r *recorder) openFile(e *kernelOffcpuEvent) hostfs.Descriptor {
-	mode := os.FileMode(e.File.Mode & 0o777)
-	switch e.File.Mode & unix.S_IFMT {
+// openFile is what a thread has open under the number that it gave its system call.
+func (r *recorder) openFile(f kernelOpenFile, number int) hostfs.Descriptor {
+	mode := os.FileMode(f.Mode & 0o777)
+	switch f.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFIFO:
 		mode |= os.ModeNamedPipe
@@ -255,8 +255,8 @@ func (r *recorder) openFile(e *kernelOffcpuEvent) hostfs.Descriptor {
 	default:
 		return hostfs.Descriptor{}
 	}
-	name, _, _ := strings.Cut(string(e.File.Name[:]), "\x00")
-	return hostfs.NewDescriptor(int(e.Arg), mode, name, func() string {
-		return hostfs.BlockDevice(r.Files, unix.Mkdev(e.File.Device>>20, e.File.Device&(1<<20-1)))
+	name, _, _ := strings.Cut(string(f.Name[:]), "\x00")
+	return hostfs.NewDescriptor(number, mode, name, func() string {
+		return hostfs.BlockDevice(r.Files, unix.Mkdev(f.Device>>20, f.Device&(1<<20-1)))
 	})
 }

@@ -23,6 +23,9 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 	case NR_accept:
 	case NR_accept4:
 		return c->dials ? FOR_DIAL : FOR_EVENTS;
+	case NR_io_uring_enter:
+		c->loop = 1;
+		return FOR_EVENTS;
 	case NR_nanosleep:
 	case NR_clock_nanosleep:
 	case NR_futex:
@@ -57,8 +60,41 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	c->away = c->loop && c->why != FOR_EVENTS;
 	t->syscall = call;
 	t->arg = arg;
-	if (c->away)
+	if (c->away || (c->why == FOR_OTHERS && call != NR_recvfrom && call != NR_recvmsg))
 		note_file(t, task);
+}
+
+/* add_sleep adds a sleep of a client's thread, which ends or has lasted ns, to those in its system call. */
+static __noinline int add_sleep(struct thread *t, struct task_struct *by, u64 ns)
+{
+	if (!t)
+		return 0;
+	struct sleep_key k = {
+		.tgid = t->tgid,
+		.syscall = t->syscall,
+		.fd = t->syscall >= 0 && (u32)t->arg < ALL_OTHERS ? t->arg : ALL_OTHERS,
+		.device = t->file.device,
+		.type = t->file.mode & S_IFMT,
+	};
+	struct sleeps *s = bpf_map_lookup_elem(&system_calls, &k);
+	if (!s) {
+		bpf_map_update_elem(&system_calls, &k, &no_sleeps, BPF_NOEXIST);
+		s = bpf_map_lookup_elem(&system_calls, &k);
+		if (s)
+			s->file = t->file;
+	}
+	if (!s)
+		return 0;
+	__sync_fetch_and_add(&s->ns, ns);
+	__sync_fetch_and_add(&s->waits, 1);
+	if (__builtin_memcmp(s->file.name, t->file.name, sizeof(s->file.name)))
+		s->files = 1;
+	u32 tgid = shown_tgid_of(by);
+	if (tgid && tgid != t->tgid) {
+		s->by_tgid = tgid;
+		__builtin_memcpy(s->by_comm, by->comm, 16);
+	}
+	return 0;
 }
 
 /* add_peer adds n sleeps of a thread to those that were for a service. */
@@ -78,6 +114,16 @@ static __noinline int add_peer(struct peer_key *k, u64 ns, u64 n)
 	return 0;
 }
 
+/* in_a_call: a client's thread sleeps in a system call that is neither about its events nor about what somebody sends
+ * to it. */
+static __always_inline bool in_a_call(struct thread *t)
+{
+	if (t->caller.why != FOR_OTHERS || t->syscall == NR_recvfrom || t->syscall == NR_recvmsg)
+		return false;
+	return (t->file.mode & S_IFMT) != S_IFSOCK || t->syscall == NR_write || t->syscall == NR_writev ||
+	       t->syscall == NR_sendto || t->syscall == NR_sendmsg;
+}
+
 /* may_be_for_peer: a thread sleeps in a system call on one socket, and does not wait for whatever comes first, or for
  * a caller. */
 static __always_inline bool may_be_for_peer(struct thread *t)
@@ -85,7 +131,7 @@ static __always_inline bool may_be_for_peer(struct thread *t)
 	struct caller *c = &t->caller;
 	if (t->syscall == NR_accept || t->syscall == NR_accept4)
 		return false;
-	return c->why == FOR_OTHERS || (c->why == FOR_EVENTS && !c->loop);
+	return (c->why == FOR_OTHERS && !in_a_call(t)) || (c->why == FOR_EVENTS && !c->loop);
 }
 
 /* has_slept adds a sleep of a client's thread to its reason. It runs again from now on. */

@@ -258,7 +258,7 @@ static __noinline int note_file(struct thread *t, struct task_struct *task)
 	__builtin_memset(&t->file, 0, sizeof(t->file));
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	u32 number = t->arg;
-	if (number >= BPF_CORE_READ(table, max_fds))
+	if (t->syscall < 0 || number >= BPF_CORE_READ(table, max_fds))
 		return 0;
 	struct file *file = NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + number);

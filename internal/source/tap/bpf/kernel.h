@@ -297,6 +297,7 @@ enum {
 #error "no declaration of pt_regs for this architecture"
 #endif
 enum { NR_io_uring_enter = 426, NR_epoll_pwait2 = 441 };
+enum { S_IFMT = 0170000, S_IFSOCK = 0140000 };
 
 /* Bits of nonagle, include/net/tcp.h. */
 enum { TCP_NAGLE_OFF = 1 };

@@ -185,6 +185,14 @@ struct {
 	__type(value, struct peer);
 } peers SEC(".maps");
 
+/* System calls in which threads of clients slept. Beyond so many they are not told apart. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sleep_key);
+	__type(value, struct sleeps);
+} system_calls SEC(".maps");
+
 /* Go programs whose client libraries are hooked, by number as slowpath's /proc has it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -260,6 +268,7 @@ struct {
 const struct process_waits no_waits;
 const struct go_operation no_operation;
 const struct peer no_peer;
+const struct sleeps no_sleeps;
 
 static __always_inline void count(u32 which, u64 n)
 {

@@ -17,8 +17,7 @@ static __always_inline void leave_cpu(struct task_struct *prev, bool preempt, u3
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 		t->syscall = REG_NR(regs);
 		t->arg = REG_SYS1(regs);
-		if (t->server)
-			note_file(t, prev);
+		note_file(t, prev);
 	}
 	if (state == ASLEEP && t->open == UNDER_WAY && awaits_work(prev)) {
 		t->activity.to = now;
@@ -95,12 +94,16 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (state == BLOCKED || state == FROZEN) {
 		u64 since = t->since;
 		report_offcpu(t, task, bpf_get_current_task_btf(), since, now);
+		if (state == BLOCKED && !t->server)
+			add_sleep(t, task, now - since);
 		enter(t, RUNNABLE, now);
 		return 0;
 	}
 	if (state == ON_CPU && task->on_rq)
 		return 0; /* it was about to sleep, and will not */
 	t->waking = now; /* accounted when it runs; see read_clocks */
+	if (state == ASLEEP && !t->server && in_a_call(t))
+		add_sleep(t, bpf_get_current_task_btf(), now - t->since);
 	if (state == ASLEEP && t->caller.away && now - t->since >= min_away_ns && take_token(now, slow_burst / 2))
 		report_offcpu(t, task, t->caller.own ? bpf_get_current_task_btf() : task, t->since, now);
 	return 0;

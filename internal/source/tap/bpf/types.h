@@ -14,7 +14,7 @@ enum reason : u8 {
 	FOR_LOCK,   /* another thread of its process, which woke it */
 	FOR_TIMER,  /* nothing: it sleeps for a time that it set itself */
 	FOR_EVENTS, /* whatever comes first: epoll, poll, select, accept */
-	FOR_OTHERS, /* in another system call: pipes, files, children, */
+	FOR_OTHERS, /* in another system call: pipes, files, children (see sleep_key), */
 	FOR_PEERS,  /* or for what another service sends, which it has connected to */
 	REASONS,
 	REASON_MASK = 7,
@@ -233,6 +233,25 @@ struct peer {
 	u64 waits; /* and how often */
 };
 
+/* sleep_key is a system call in which threads of a client slept, and what kind of file it was about. */
+struct sleep_key {
+	u32 tgid;
+	s32 syscall; /* -1: a page fault */
+	s32 fd;      /* of the file; ALL_OTHERS: above that of standard error */
+	u32 device;
+	u32 type; /* its bits of the mode, 0: it is not about a file */
+};
+
+enum descriptor { ALL_OTHERS = 3 };
+
+struct sleeps {
+	u64 ns, waits;
+	u32 by_tgid;           /* who ended the last one: mostly the other end of a pipe, */
+	u8 by_comm[16];        /* and its name */
+	struct open_file file; /* the first that it was about, */
+	u32 files;             /* and whether it was about others, too */
+};
+
 /* caller is what is kept of a client's thread. */
 struct caller {
 	u64 began;   /* when its clocks were started */
@@ -279,7 +298,7 @@ struct thread {
 	u32 unused;
 	s32 syscall; /* while blocked: number of the system call, -1 for a page fault, */
 	s32 arg;     /* its first argument, */
-	struct open_file file; /* and of a server what it has open under that number */
+	struct open_file file; /* and what it has open under that number */
 	u32 server;  /* it serves */
 	u32 number;  /* of the last read that it served */
 	u32 open;    /* enum phase of the activity */
