@@ -195,6 +195,8 @@ type ThreadWaits struct {
 	PollOp  string `json:"poll_op,omitempty"`
 	// Outside are the longest waits of PeersNs, OthersNs and BlockedNs.
 	Outside WaitList `json:"outside,omitempty"`
+	// NoLoop, from the tap: none of the threads ever waited for whatever comes first, as event loops do (epoll).
+	NoLoop bool `json:"no_loop,omitempty"`
 	// Others, from samples, are threads of the process that were not seen at a connection to a server.
 	Others int `json:"others,omitempty"`
 	// Assumed, from samples: no thread was seen at one. These are the threads that ran.

@@ -181,6 +181,15 @@ func (e edge) client(source, name string, from, to float64) edge {
 	return e
 }
 
+// noLoop: no thread of the client's process waits in epoll.
+func (e edge) noLoop() edge {
+	e.Snapshot(recording.Snapshot{
+		Source: recording.SourceTap, Subject: fmt.Sprintf("%s%d", recording.ProcessPrefix, app),
+		Name: recording.SnapshotWaits, Body: recording.Detail(recording.ThreadWaits{Threads: 1, NoLoop: true}),
+	})
+	return e
+}
+
 // runtime adds what the host source read of the runtime of the client's process.
 func (e edge) runtime(body string) edge {
 	e.Snapshot(recording.Snapshot{

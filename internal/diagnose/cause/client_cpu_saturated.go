@@ -51,6 +51,8 @@ func explainClientCPU(n *facts.Node) *Finding {
 	}
 	l := n.LateReads(false, func(t *facts.Threads, s account.Segment) int64 {
 		switch {
+		case facts.IsReplyUnread(s) && hasBusyGoroutines(n, t):
+			return max(0, s.Ns()-t.Collecting.OverlapNs(s.FromNs, s.ToNs))
 		case !starved[t.PID]:
 			return 0
 		case s.State == account.RunQueue:
@@ -64,6 +66,9 @@ func explainClientCPU(n *facts.Node) *Finding {
 		return nil
 	}
 	f := finding(n, l.Claim, 0.93)
+	if pid := l.PIDs[0]; !starved[pid] {
+		return goroutinesFinding(n, f, l)
+	}
 	c := f.supportLateCalls(n, l, "while its threads were in the run queue")
 	t := all[c.PID]
 	f.support(recording.SourceTap, float64(t.QueuedNs), "ns",
@@ -71,8 +76,8 @@ func explainClientCPU(n *facts.Node) *Finding {
 		format.Brief(t.QueuedNs), n.Seconds(), float64(t.QueuedNs)/1e9/n.Seconds())
 	if run := n.ProcessSeries(c.PID, series.ClientCPU); len(run) >= 2 {
 		threads, _ := n.ProcessSeries(c.PID, series.ClientThreads).Max()
-		f.support(recording.SourceHost, facts.Rate(run)/1e9, "cores",
-			"it used %.2f cores with %s", facts.Rate(run)/1e9, counted(threads, "thread"))
+		f.support(recording.SourceHost, cores(n, c.PID), "cores",
+			"it used %.2f cores with %s", cores(n, c.PID), counted(threads, "thread"))
 	}
 	others := others(t, c.Name)
 	own := float64(t.QueuedBehindOwnNs) / float64(max(t.QueuedNs, 1))
@@ -93,10 +98,45 @@ func explainClientCPU(n *facts.Node) *Finding {
 	return f
 }
 
+// wholeCPU is what one of the CPUs of a Go program that always has a goroutine to run uses or waits for, at least.
+// Bound: arithmetic, in cores, less what the sampling of counters misses.
+const wholeCPU = 0.9
+
+// hasBusyGoroutines reports whether a Go program always computes. A goroutine that waits for a reply is found by the
+// next of GOMAXPROCS places that has nothing to run, at once; a reply that stays in its socket says that each of them
+// is taken. A quota takes them all away.
+func hasBusyGoroutines(n *facts.Node, t *facts.Threads) bool {
+	return n.IsGo(t.PID) && t.ThrottledNs == 0 && cores(n, t.PID)+float64(t.QueuedNs)/1e9/n.Seconds() >= wholeCPU
+}
+
+// cores is how much CPU time a process used, in cores.
+func cores(n *facts.Node, pid int) float64 {
+	return facts.Rate(n.ProcessSeries(pid, series.ClientCPU)) / 1e9
+}
+
+func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
+	f.Title = "The client's goroutines need more CPU than GOMAXPROCS gives them: replies are there, and none runs to " +
+		"read them"
+	c := f.supportLateCalls(n, l, "while other goroutines of the program ran")
+	f.support(recording.SourceHost, cores(n, c.PID), "cores",
+		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())
+	f.Eliminated = true
+	f.doubt(recording.SourceTap, 0, "", "which goroutines ran, and what its GOMAXPROCS is, was not seen")
+	f.FixSteps = []remedy.Step{{
+		ID: "gomaxprocs", Kind: remedy.Change, Restart: "the application",
+		Text: "Let it use more CPUs: GOMAXPROCS in its environment, or without runtime.GOMAXPROCS(…) in the program",
+	}, {
+		ID: "less-computing", Kind: remedy.Change, Restart: "the application",
+		Text: "Find the goroutine that computes (`slowpath doctor --profile cpu:PID`, or pprof) and make it " +
+			"shorter, or move it to a process of its own",
+	}}
+	return f
+}
+
 // starvedOf is the share of a process's demand for CPU that its threads spent in the run queue.
 func starvedOf(n *facts.Node, t *facts.Threads) float64 {
 	// the host source may have found the process late
-	run := facts.Rate(n.ProcessSeries(t.PID, series.ClientCPU)) * n.Seconds()
+	run := cores(n, t.PID) * 1e9 * n.Seconds()
 	// CPU time was not counted: compare the waits with the wall time
 	if run == 0 {
 		run = n.Seconds()*1e9 - float64(min(t.QueuedNs, int64(n.Seconds()*1e9)))

@@ -46,7 +46,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 			return s.Ns()
 		}
 		lock := s.Culprit == recording.LockOfProcess && n.InterpreterLock(t.PID) != ""
-		if !facts.IsReplyUnread(s) || lock || !n.HasSingleReader(t.PID) {
+		if !facts.IsReplyUnread(s) || lock || !n.HasSingleReader(t.PID) || n.HasNoLoop(t.PID) {
 			return 0
 		}
 		return max(0, s.Ns()-t.Throttled.OverlapNs(s.FromNs, s.ToNs)-t.Collecting.OverlapNs(s.FromNs, s.ToNs))

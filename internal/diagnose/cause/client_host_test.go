@@ -94,6 +94,13 @@ func TestClientCPUSaturated(t *testing.T) {
 			recording.KindThrottled, nil)},
 		{name: "one thread, on the CPU", rec: stalls(recording.Receive).threaded(1).client(recording.SourceHost,
 			"cpu_ns", 0, 9e9)},
+		{
+			name: "T2: a goroutine computes", found: true, evidence: "other goroutines", fix: "GOMAXPROCS",
+			rec: stalls(recording.Receive).threaded(1).runtime(`{"go":"go1.26.8"}`).client(recording.SourceHost,
+				"cpu_ns", 0, 9.5e9),
+		},
+		{name: "a Go program that hardly computes", rec: stalls(recording.Receive).threaded(1).
+			runtime(`{"go":"go1.26.8"}`).client(recording.SourceHost, "cpu_ns", 0, 5e9)},
 	})
 }
 
@@ -113,6 +120,8 @@ func TestClientEventLoopBlocked(t *testing.T) {
 			found: true, min: 0.9, evidence: "reports collections, and had no long one",
 		},
 		{name: "many threads read", rec: stalls(recording.Receive).threaded(4)},
+		{name: "a Go program", rec: stalls(recording.Receive).threaded(1).runtime(`{"go":"go1.26.8"}`)},
+		{name: "its thread waits for its own replies", rec: stalls(recording.Receive).threaded(1).noLoop()},
 		{name: "it collects garbage", rec: stalls(recording.Receive).threaded(1).waits(30, 80*edgeMs,
 			recording.KindCollection, nil)},
 		{name: "it is throttled", rec: stalls(recording.Throttled).threaded(1).waits(30, 80*edgeMs,

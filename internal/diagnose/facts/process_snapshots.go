@@ -96,6 +96,12 @@ func (c *Case) HasSingleReader(pid int) bool {
 	return ok && threads == 1
 }
 
+// HasNoLoop reports whether a process is known to have no event loop: its threads wait for their own replies.
+func (c *Case) HasNoLoop(pid int) bool {
+	s, ok := c.Rec.SnapshotOf(recording.SourceTap, processSubject(pid), recording.SnapshotWaits)
+	return c.IsGo(pid) || ok && recording.ThreadWaitsOf(s.Body).NoLoop
+}
+
 // IsGo reports whether a process is known to be a Go program. Its calls are those of goroutines, and any of its threads
 // sends or reads for any of them: threads that read replies are not its callers.
 func (c *Case) IsGo(pid int) bool {

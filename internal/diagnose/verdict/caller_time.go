@@ -199,25 +199,29 @@ func (t CallerTime) waitedNs() int64 {
 }
 
 const (
-	// manyPolls is how many pauses between equal requests are no chance.
-	// Bound: guess, of a few keys that are asked for at random some requests are equal, too.
+	// manyPolls is how many pauses in rows of equal requests are no chance.
+	// Bound: guess, of a few keys that are asked for at random three in a row are equal now and then, too.
 	manyPolls = 10
 	// pollsOfWaits is the least part of what threads waited for replies, for which they paused between equal requests.
 	// Bound: majority, of the time that they wait for Redis.
 	pollsOfWaits = 0.5
+	// leastSaid is the least part of the time of all threads that is worth a sentence.
+	// Bound: arithmetic, it decides what is listed.
+	leastSaid = 0.01
 )
 
 // PollsSaid says that threads poll; empty where they do not, or hardly.
 func (t CallerTime) PollsSaid() string {
-	if t.Polls < manyPolls || float64(t.PollsNs) < pollsOfWaits*float64(t.In("redis")) {
+	least := max(pollsOfWaits*float64(t.In("redis")), facts.MinShare*float64(t.Ns))
+	if t.Polls < manyPolls || float64(t.PollsNs) < least {
 		return ""
 	}
 	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+
-		"requests, %s in all. It polls, such as for a lock of its own that it keeps in Redis", t.Name, t.PID,
-		format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
+		"requests, %s in all. It polls: so an application waits for a lock, or a result, that it keeps in Redis",
+		t.Name, t.PID, format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
 }
 
-// elsewhere says of a healthy server what its callers waited for instead.
+// elsewhere says what callers waited for where no call to the server explains that they are slow.
 func elsewhere(all []CallerTime) string {
 	for _, t := range all {
 		if said := t.PollsSaid(); said != "" && (len(t.Outside) == 0 || t.PollsNs > t.Outside[0].Ns) {
@@ -239,8 +243,8 @@ func (t CallerTime) waitsSaid() string {
 	if len(t.Outside) == 0 {
 		return ""
 	}
-	w := t.Outside[0]
-	if w.Ns <= redis || float64(w.Ns) < facts.MinShare*float64(t.Ns) {
+	w, atWork := t.Outside[0], t.Ns-t.In("timer")-t.In("events")
+	if w.Ns <= redis || float64(w.Ns) < facts.MinShare*float64(atWork) || float64(w.Ns) < leastSaid*float64(t.Ns) {
 		return ""
 	}
 	what := "in "

@@ -29,7 +29,8 @@ func waited(all ...recording.ThreadWaits) *recording.Recording {
 
 func TestCallersTime(t *testing.T) {
 	polls := recording.ThreadWaits{
-		Threads: 2, Ns: 120e9, RedisNs: 1e9, TimerNs: 100e9, RunQueueNs: 2e9, Polls: 40, PollsNs: 2e9, PollOp: "EXISTS",
+		Threads: 2, Ns: 120e9, RedisNs: 1e9, TimerNs: 100e9, RunQueueNs: 2e9, Polls: 400, PollsNs: 20e9,
+		PollOp: "EXISTS",
 	}
 	d := verdict.Diagnose(waited(polls), "test")
 	if len(d.CallersTime) != 1 {
@@ -43,14 +44,16 @@ func TestCallersTime(t *testing.T) {
 	if c.Name != "shop.py" || c.PID != 7 || sum != c.Ns || c.In("running") != 17e9 || c.Parts[0].What != "timer" {
 		t.Errorf("%+v", c)
 	}
-	const said = "shop.py[7] asked for the same again and again: 40 pauses of 50 ms on average between equal EXISTS"
+	const said = "shop.py[7] asked for the same again and again: 400 pauses of 50 ms on average between equal EXISTS"
 	if got := c.PollsSaid(); !strings.HasPrefix(got, said) {
 		t.Errorf("said %q", got)
 	}
 	few := polls
-	few.Polls, few.PollsNs = 3, 150e6
-	if got := verdict.Diagnose(waited(few), "test").CallersTime[0].PollsSaid(); got != "" {
-		t.Errorf("of three pauses it says %q", got)
+	for _, few.Polls = range []int64{3, 40} { // of which the second are a small part of the time
+		few.PollsNs = few.Polls * 50e6
+		if got := verdict.Diagnose(waited(few), "test").CallersTime[0].PollsSaid(); got != "" {
+			t.Errorf("of %d pauses it says %q", few.Polls, got)
+		}
 	}
 
 	db := recording.ThreadWaits{

@@ -41,12 +41,16 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		BlindSpots:    blindSpots(c),
 		Cost:          costOfWatch(c),
 	}
-	d.Findings, d.LostTime = findings(c, step)
+	var rare *cause.Finding
+	d.Findings, d.LostTime, rare = findings(c, step)
 	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
+	if d.Verdict == Inconclusive {
+		d.Summary += elsewhere(d.CallersTime)
+	}
 	if d.Verdict == Healthy {
-		d.Summary += elsewhere(d.CallersTime) + expired(c)
+		d.Summary += rarely(c, rare) + elsewhere(d.CallersTime) + expired(c)
 		for i := range d.Hops {
 			d.Hops[i].Summary = "" // of a few slow calls nothing is to be said
 		}
@@ -180,9 +184,14 @@ func ofSlowCalls(f cause.Finding) bool {
 	return calls > 0
 }
 
-// findings are those of all causes in their order, with their shares of the time that callers lost.
-func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime) {
-	found := linked(noticed(c, order(explain(c, step), claimWeight(slowness(c)))))
+// findings are those of all causes in their order, with their shares of the time that callers lost. rare is the first
+// where nobody notices any of them, nil where somebody does.
+func findings(c *facts.Case, step func(nth, of int)) (_ []cause.Finding, _ LostTime, rare *cause.Finding) {
+	all := order(explain(c, step), claimWeight(slowness(c)))
+	found := linked(noticed(c, all))
+	if len(found) == 0 && len(all) > 0 {
+		rare = &all[0]
+	}
 	consistsOf := slices.ContainsFunc(found, func(f cause.Finding) bool { return f.Leads })
 	var lost lostTime
 	for {
@@ -202,7 +211,20 @@ func findings(c *facts.Case, step func(nth, of int)) ([]cause.Finding, LostTime)
 	cite(c, found)
 	blame(c.WithEarlier(), found)
 	steps(found)
-	return found, table.inOrderOf(found)
+	return found, table.inOrderOf(found), rare
+}
+
+// mostOfRare is the least part of the time lost in slow calls that are too few to be a pattern that is said to have one
+// reason.
+// Bound: majority, of that time.
+const mostOfRare = 0.5
+
+// rarely says of slow calls that are too few to be a pattern what most of them have in common.
+func rarely(c *facts.Case, f *cause.Finding) string {
+	if f == nil || slowCalls(c.Ledger) == 0 || f.Eliminated || max(f.ExcessShare, f.ClaimedShare) < mostOfRare {
+		return ""
+	}
+	return " Most of the time lost in these: " + f.Title + "."
 }
 
 // callTimeNs is the time of all calls, slow or not, in nanoseconds.

@@ -152,7 +152,8 @@ type kernelCaller struct {
 	Dials     uint8
 	Own       uint8
 	Between   uint8
-	Unused    [2]uint8
+	Repeats   uint8
+	Unused    uint8
 }
 
 type kernelClocks struct {

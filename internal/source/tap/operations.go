@@ -305,6 +305,7 @@ func (t *Tap) writeWaits() {
 	}
 	now := uint64(t.Clock.Now() - t.offset)
 	calls := map[kernelSleepKey]kernelSleeps{}
+	loops := map[uint32]bool{}
 	t.counts.eachSystemCall(func(k kernelSleepKey, s kernelSleeps) { calls[k] = s })
 	t.counts.eachThread(func(th *kernelThread) {
 		if th.Server != 0 || th.Caller.Began == 0 || now < th.Caller.Began {
@@ -332,9 +333,14 @@ func (t *Tap) writeWaits() {
 			s.Ns, s.Waits = s.Ns+now-th.Since, s.Waits+1
 			calls[k] = s
 		}
+		loops[th.Tgid] = loops[th.Tgid] || th.Caller.Loop != 0
 		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
 	})
+	for pid, w := range sums {
+		w.NoLoop = !loops[pid]
+	}
 	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
+		of(pid).NoLoop = false // it is not known of those that ended
 		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
 	})
 	t.counts.eachPeer(func(k kernelPeerKey, p kernelPeer) {

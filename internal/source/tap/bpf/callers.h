@@ -195,15 +195,18 @@ static __always_inline bool calls_by_loop(struct caller *c, u64 slept, u64 call_
 	return (c->asked > c->idle || SOMETIMES * c->asks >= c->helped) && 2 * c->soon >= c->helped;
 }
 
-/* called notes that the call of a thread is over. What it slept by itself since the one before, if the request was the
- * same, was the pause of a poll. */
+/* called notes that the call of a thread is over. What it slept by itself since the one before was the pause of a poll,
+ * if the request was the same, as that before it was: of a few keys that are asked for at random, two are equal now and
+ * then. */
 static __always_inline void called(struct caller *c, u64 print, u32 op)
 {
-	if (print && print == c->print && c->timer_ns) {
+	bool same = print && print == c->print;
+	if (same && c->repeats && c->timer_ns) {
 		c->waits.polls++;
 		c->waits.polls_ns += c->timer_ns;
 		c->waits.poll_op = op;
 	}
+	c->repeats = same;
 	c->print = print;
 	c->timer_ns = 0;
 }

@@ -3,6 +3,8 @@
 #ifndef SLOWPATH_CALLS_H
 #define SLOWPATH_CALLS_H
 
+enum { NO_BATCH = 1 << 16 };
+
 /* feed describes the system call whose bytes are parsed. */
 struct feed {
 	u64 buf; /* in the memory of the thread */
@@ -11,7 +13,7 @@ struct feed {
 	u32 seq;   /* TCP sequence number of the byte at pos; of the window, while one is parsed */
 	u32 bad;
 	u32 slot;
-	u32 batch; /* requests: the batch under way, BATCHES before the first */
+	u32 batch; /* requests: the batch under way, NO_BATCH before the first */
 	u32 request;
 	u32 copied; /* requests of a client: TCP sequence number behind what it has read */
 	u32 finished; /* TLS 1.3: the client's Finished is among the bytes */
@@ -156,10 +158,15 @@ static __always_inline void memo_op(struct conn *c)
 	c->memo_sub = c->sub;
 }
 
-/* new_batch notes when a read began: m is the arrival of its last byte, if that is known. */
+/* new_batch notes when a read began: m is the arrival of its last byte, if that is known. Where so many reads wait
+ * for their replies that the oldest would be lost, as behind a command that blocks, this one counts with the last: it
+ * came before it, as far as is known, and no call was read before it arrived. */
 static __always_inline u32 new_batch(struct conn *c, struct feed *f, struct thread *t, struct mark *m, u64 start)
 {
-	u32 batch = c->batch_no++ & (BATCHES - 1);
+	struct pending *oldest = &c->ring[c->head & (RING - 1)];
+	if (c->tail != c->head && (u16)(c->batch_no - oldest->batch) >= BATCHES)
+		return (u16)(c->batch_no - 1);
+	u32 batch = (u16)c->batch_no++;
 	f->batch = batch;
 	struct batch *b = &c->batches[batch & (BATCHES - 1)];
 	b->arrived = start;
@@ -275,7 +282,7 @@ __noinline int push_requests(struct conn *c, struct feed *f, u32 seq, u32 n)
 	u64 first = c->req_first && c->req_first < start ? c->req_first : start;
 	c->req_first = 0;
 	u32 batch = f->batch;
-	if (batch >= BATCHES || c->batches[batch & (BATCHES - 1)].arrived != start)
+	if (batch == NO_BATCH || c->batches[batch & (BATCHES - 1)].arrived != start)
 		batch = new_batch(c, f, t, m, start);
 	u32 flags = flags_of(c);
 	if (c->transacts)

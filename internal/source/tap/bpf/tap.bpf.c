@@ -332,7 +332,7 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 			.len = ret,
 			.seq = seq - ret,
 			.slot = slot,
-			.batch = BATCHES,
+			.batch = NO_BATCH,
 			.request = c->role == SERVER,
 		};
 		if (c->role == SERVER)
@@ -388,7 +388,7 @@ static __always_inline int sent(struct sock *sk, int ret)
 		.len = ret,
 		.seq = tp->write_seq - ret,
 		.slot = slot,
-		.batch = BATCHES,
+		.batch = NO_BATCH,
 		.request = c->role == CLIENT,
 		.copied = tp->copied_seq,
 	};

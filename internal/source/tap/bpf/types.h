@@ -278,8 +278,9 @@ struct caller {
 	u8 why;      /* enum reason of its present sleep, or of the last */
 	u8 dials;    /* it has sent a SYN, and not slept since */
 	u8 own;      /* another thread of its process ended its sleep */
-	u8 between;  /* its last sleep was not for another thread */
-	u8 unused[2];
+	u8 between;  /* its last sleep was not for another thread, */
+	u8 repeats;  /* its last request was equal to the one before */
+	u8 unused;
 };
 
 struct thread {
