@@ -21,6 +21,9 @@
 //   - the published offsets, in 3.13 in pycore_runtime.h:
 //     https://github.com/python/cpython/blob/3.14/Include/internal/pycore_debug_offsets.h
 //
+// A thread that was never in the main interpreter has its stack in its own. One that is in several has that in the main
+// one: what it calls in others is not in it.
+//
 // The process runs while it is read, and may be hostile. Every object is checked for the type that it must have; lists,
 // texts, tables and depths are bounded; a stack that changes so fast that it cannot be read is left out and counted. A
 // process can make a read of its memory wait (userfaultfd, a file on FUSE), as it can for its /proc/PID/cmdline.

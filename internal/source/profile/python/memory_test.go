@@ -167,7 +167,8 @@ func (p *program) has(s Stack, want []string) bool {
 	return true
 }
 
-// TestRecorded: memory of testdata/threads.py in each version, which -record of TestStacks has written.
+// TestRecorded: memory of testdata/threads.py in each version, which was written by
+// go test -run TestStacks ./internal/source/profile/python -python PROGRAM -record cpython.
 func TestRecorded(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.mem.gz")
 	if len(files) < 5 {

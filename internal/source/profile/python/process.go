@@ -119,7 +119,7 @@ func (p *Process) identify(at uint64) error {
 	p.Version = fmt.Sprintf("%d.%d.%d", version>>24, version>>16&0xff, version>>8&0xff)
 	p.layout, err = layoutOf(version, runtime[:])
 	if err != nil {
-		return fmt.Errorf("Python %s: %w", p.Version, err)
+		return fmt.Errorf("it has CPython %s: %w", p.Version, err)
 	}
 	return nil
 }

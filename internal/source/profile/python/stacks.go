@@ -33,7 +33,7 @@ type Frame struct {
 // Stack is what a thread runs.
 type Stack struct {
 	TID int // as asked for; for GILHolder the number of the thread in the namespace of its process
-	// HoldsGIL: only this thread runs Python now. It says so for a thread that waits for the system with the GIL, too.
+	// HoldsGIL: no other thread could run Python when it was read. It may wait for the system with the GIL.
 	HoldsGIL bool
 	// Moved: the thread ran on while it was read. Frames further in than the first one are not known.
 	Moved     bool

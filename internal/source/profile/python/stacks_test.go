@@ -313,12 +313,12 @@ func TestText(t *testing.T) {
 // TestLineOf: a table as the compiler makes it.
 func TestLineOf(t *testing.T) {
 	table := []byte{
-		1<<7 | 15<<3 | 0,      // one unit without a line
+		1<<7 | 15<<3,          // one unit without a line
 		1<<7 | 3<<3 | 1, 0x12, // two units of the first line
-		1<<7 | 12<<3 | 0, 4, 9, // one, two lines below
-		1<<7 | 13<<3 | 0, 1<<6 | 3, 1, // one, 33 lines above: 67 is 3 and 1<<6
+		1<<7 | 12<<3, 4, 9, // one, two lines below
+		1<<7 | 13<<3, 1<<6 | 3, 1, // one, 33 lines above: 67 is 3 and 1<<6
 		1<<7 | 14<<3 | 7, 40, 2, 1, 1, // eight, 20 lines below
-		1<<7 | 14<<3 | 0, 1 << 6, 1 << 6, // cut
+		1<<7 | 14<<3, 1 << 6, 1 << 6, // cut
 	}
 	for offset, want := range map[uint64]int{
 		0: -100, 2: 100, 4: 100, 6: 102, 8: 69, 10: 89, 24: 89, 28: -100, 1 << 40: -100,
