@@ -7,7 +7,7 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
-// BenchmarkStacks reads one stack of testdata/threads.py per operation: of an event loop that is blocked (11 frames in
+// BenchmarkStacks reads one stack of testdata/threads.py per operation: of an event loop that is blocked (13 frames in
 // 3.11, of which 2 are coroutines), a thread that sleeps, one that spins and holds the GIL, and one of 64 frames and
 // more; all of them at once. Its frames/op are those of a stack.
 func BenchmarkStacks(b *testing.B) {
