@@ -50,6 +50,7 @@ var layers = map[string]int{
 	"internal/source/profile/stacks":  0,
 	"internal/source/profile/symbol":  1,
 	"internal/source/profile/sampler": 2,
+	"internal/source/profile/python":  2,
 	"internal/source":                 4,
 
 	"internal/agent/ring":              2,

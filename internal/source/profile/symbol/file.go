@@ -41,12 +41,7 @@ func openFile(r io.ReaderAt, name string, debug func(buildID string) (io.ReaderA
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoELF, name, err)
 	}
-	f = &File{Name: name, BuildID: buildID(e)}
-	for _, p := range e.Progs {
-		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
-			f.loads = append(f.loads, p.ProgHeader)
-		}
-	}
+	f = &File{Name: name, BuildID: buildID(e), loads: codeOf(e)}
 	f.exceptions.section, f.exceptions.at = section(e, ".eh_frame")
 	f.debugging.section, _ = section(e, ".debug_frame")
 	all, full := functions(e)
@@ -62,6 +57,16 @@ func openFile(r io.ReaderAt, name string, debug func(buildID string) (io.ReaderA
 	f.Stripped = !full
 	f.table = tableOf(all)
 	return f, nil
+}
+
+// codeOf are the parts of a file that are loaded as code.
+func codeOf(e *elf.File) (loads []elf.ProgHeader) {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			loads = append(loads, p.ProgHeader)
+		}
+	}
+	return loads
 }
 
 // section reads a section; nil where there is none, or it cannot be read.

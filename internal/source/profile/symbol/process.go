@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"sort"
@@ -134,10 +135,11 @@ func (p *Process) open(m *Mapping) *File {
 	return f
 }
 
-func (p *Process) read(m *Mapping) *File {
+func (p *Process) read(m *Mapping) (f *File) {
+	var err error
 	if m.Path == "[vdso]" {
 		if image, ok := vdso(p.fs); ok {
-			f, _ := openFile(image, m.Path, nil) // nil where it does not read
+			f, _ = openFile(image, m.Path, nil) // nil where it does not read
 			return f
 		}
 		return nil
@@ -145,19 +147,27 @@ func (p *Process) read(m *Mapping) *File {
 	if !strings.HasPrefix(m.Path, "/") {
 		return nil
 	}
-	// The mapped file itself, even where it was replaced since (needs root); else the file that has its name now.
+	p.eachFile(m, func(r *os.File) (done bool) {
+		f, err = openFile(r, path.Base(m.Path), p.debug)
+		return err == nil
+	})
+	return f
+}
+
+// eachFile opens the mapped file itself, even where it was replaced since (needs root), and else the file that has its
+// name now, until use is done with one.
+func (p *Process) eachFile(m *Mapping, use func(*os.File) (done bool)) {
 	for _, name := range []string{fmt.Sprintf("map_files/%x-%x", m.Start, m.End), "root" + m.Path} {
 		r, err := p.fs.OpenRegular(p.proc(name), true)
 		if err != nil {
 			continue
 		}
-		f, err := openFile(r, path.Base(m.Path), p.debug)
+		done := use(r)
 		r.Close()
-		if err == nil {
-			return f
+		if done {
+			return
 		}
 	}
-	return nil
 }
 
 // debug opens the file with the symbols of a stripped program, which debug packages of distributions install.

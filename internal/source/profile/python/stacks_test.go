@@ -1,0 +1,404 @@
+package python
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"slowpath/internal/source/hostfs"
+)
+
+// Places in the memory of made.
+const (
+	madeRuntime, madeInterpreter, madeState, madeOther = 0x10000, 0x11000, 0x12000, 0x12400
+	madeCFrame, madeHeap, madeChunk                    = 0x13000, 0x14000, 0x15000
+	madeCode, madeText, madeTables, madeEnd            = 0x18000, 0x1a000, 0x1c000, 0x20000
+	madeTypes                                          = 0xf000 // code, text, bytes: the addresses alone matter
+	madeTID                                            = 7
+)
+
+// made is the memory of a Python 3.11 with a thread, which runs what its test says, and another one.
+type made struct {
+	memory
+	*Process
+}
+
+func newMade() *made {
+	m := &made{}
+	m.spans = []span{{madeRuntime, make([]byte, madeEnd-madeRuntime)}}
+	m.Process = newProcess(&m.memory, [5]uint64{madeRuntime, 0, madeTypes, madeTypes + 8, madeTypes + 16})
+	m.layout = layout311
+	m.put(madeRuntime+40, madeInterpreter)
+	m.put(madeInterpreter+16, madeState)
+	for i, state := range []uint64{madeState, madeOther} {
+		m.put(state+threadInterpreter, madeInterpreter)
+		m.put(state+m.layout.frame, madeCFrame+uint64(i)*0x100)
+		m.put(state+m.layout.nativeID, madeTID+uint64(i))
+		m.put(state+m.layout.chunk, madeChunk)
+	}
+	m.put(madeState+threadNext, madeOther)
+	m.put(madeOther+threadPrevious, madeState)
+	m.gilTo(madeOther, 1)
+	return m
+}
+
+func (m *made) put(at, value uint64) {
+	binary.LittleEndian.PutUint64(m.spans[0].b[at-madeRuntime:], value)
+}
+
+// gilTo has a thread state hold the GIL.
+func (m *made) gilTo(state, locked uint64) {
+	m.put(madeRuntime+368, state)
+	m.put(madeRuntime+376, locked)
+}
+
+// code makes the i-th code object, which begins at line 10*i.
+func (m *made) code(i uint64, name string) (at uint64) {
+	at = madeCode + i*0x200
+	text, table := madeText+i*0x100, madeTables+i*0x100
+	m.put(at+objectType, madeTypes)
+	m.put(at+m.layout.filename, text)
+	m.put(at+m.layout.qualname, text)
+	m.put(at+m.layout.lines, table)
+	m.put(at+m.layout.firstLine, 10*i)
+	m.put(text+objectType, madeTypes+8)
+	m.put(text+objectLength, uint64(len(name)))
+	m.put(text+stringState, 1<<2|1<<5|1<<6)
+	copy(m.spans[0].b[text+m.layout.ascii-madeRuntime:], name)
+	m.put(table+objectType, madeTypes+16)
+	m.put(table+objectLength, 2)
+	copy(m.spans[0].b[table+bytesData-madeRuntime:], []byte{1<<7 | 11<<3 | 7, 0}) // 8 units one line below the first
+	return at
+}
+
+// frame makes one that calls no other yet.
+func (m *made) frame(at, previous, code uint64, owner byte) {
+	m.put(at+m.layout.executable, code)
+	m.put(at+m.layout.previous, previous)
+	m.put(at+m.layout.instruction, code+m.layout.code+2)
+	m.spans[0].b[at+m.layout.owner-madeRuntime] = owner
+}
+
+func (m *made) runs(frame uint64) { m.put(madeCFrame+m.layout.currentFrame, frame) }
+
+// read gives the stack of the thread as "inner outer", and whether it was lost.
+func (m *made) read(t *testing.T) (functions string, s Sample) {
+	t.Helper()
+	if err := m.Stacks([]int{madeTID}, &s); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, stack := range s.Stacks {
+		for _, f := range stack.Frames {
+			names = append(names, f.Function)
+		}
+	}
+	return strings.Join(names, " "), s
+}
+
+// usual has inner, a generator on the heap, called by outer.
+func (m *made) usual() (inner, outer, heap uint64) {
+	outer, inner = m.code(1, "outer"), m.code(2, "inner")
+	m.frame(madeChunk+0x20, 0, outer, 0)
+	m.frame(madeHeap, madeChunk+0x20, inner, ownedByGenerator)
+	m.runs(madeHeap)
+	return inner, outer, madeHeap
+}
+
+// TestUsual: a generator that is called by a function, of a thread that waits.
+func TestUsual(t *testing.T) {
+	m := newMade()
+	m.usual()
+	_, s := m.read(t)
+	want := []Frame{{Function: "inner", File: "inner", Line: 21}, {Function: "outer", File: "outer", Line: 11}}
+	if len(s.Stacks) != 1 || !slices.Equal(s.Stacks[0].Frames, want) || s.Stacks[0].Moved || s.Stacks[0].HoldsGIL {
+		t.Errorf("%+v", s)
+	}
+	if err := m.Stacks([]int{GILHolder}, &s); err != nil || len(s.Stacks) != 1 || s.Stacks[0].TID != madeTID+1 ||
+		!s.Stacks[0].HoldsGIL {
+		t.Errorf("the GIL: %+v, %v", s, err)
+	}
+	m.gilTo(madeOther, 0)
+	if err := m.Stacks([]int{GILHolder}, &s); err != nil || len(s.Stacks) > 0 {
+		t.Errorf("nobody has the GIL: %+v, %v", s, err)
+	}
+}
+
+// TestRunsMeanwhile: a thread that holds the GIL and calls another function with each read.
+func TestRunsMeanwhile(t *testing.T) {
+	m := newMade()
+	inner, outer, heap := m.usual()
+	m.gilTo(madeState, 1)
+	third := m.code(3, "third")
+	n := uint64(0)
+	m.before = func(at uint64) { // each walk sees another innermost function
+		if at == madeState {
+			n++
+			m.frame(heap, madeChunk+0x20, []uint64{inner, third}[n%2], ownedByGenerator)
+		}
+	}
+	if got, s := m.read(t); got != "outer" || !s.Stacks[0].Moved || !s.Stacks[0].HoldsGIL {
+		t.Errorf("%q, %+v", got, s)
+	}
+	m.before = func(at uint64) { // the outermost function, too
+		if at == madeState {
+			n++
+			m.frame(madeChunk+0x20, 0, []uint64{outer, third}[n%2], 0)
+		}
+	}
+	if got, s := m.read(t); got != "" || s.Lost != 1 {
+		t.Errorf("%q, %+v", got, s)
+	}
+}
+
+// TestTakesGIL: the thread gets the GIL during the first walk, and returns.
+func TestTakesGIL(t *testing.T) {
+	m := newMade()
+	m.usual()
+	m.before = func(at uint64) {
+		if at == madeHeap {
+			m.gilTo(madeState, 1)
+			m.runs(madeChunk + 0x20)
+		}
+	}
+	if got, s := m.read(t); got != "outer" || !s.Stacks[0].Moved {
+		t.Errorf("%q, %+v", got, s)
+	}
+}
+
+// TestHostile: what no interpreter has.
+func TestHostile(t *testing.T) {
+	huge := uint64(1) << 62
+	for what, c := range map[string]struct {
+		make func(*made)
+		want string
+		lost int
+	}{
+		"a frame that calls itself": {func(m *made) { m.put(madeHeap+m.layout.previous, madeHeap) }, "inner inner", 0},
+		"frames of C that do so": {func(m *made) {
+			m.frame(madeHeap, madeHeap, 0, ownedByC)
+		}, "", 0},
+		"a generator without a caller": {func(m *made) { m.put(madeHeap+m.layout.previous, 0) }, "", 1},
+		"an owner that is none":        {func(m *made) { m.frame(madeHeap, 0, 0, 77) }, "", 1},
+		"a frame nowhere":              {func(m *made) { m.runs(huge) }, "", 1},
+		"a frame at the end": {func(m *made) {
+			m.runs(^uint64(0) - 7)
+			m.put(madeState+m.layout.chunk, ^uint64(0)-4095)
+		}, "", 1},
+		"a chunk after its frames": {func(m *made) { m.put(madeState+m.layout.chunk, madeEnd) }, "inner outer", 0},
+		"a frame beyond a hole": {func(m *made) {
+			m.put(madeState+m.layout.chunk, madeRuntime-0x1000)
+		}, "inner outer", 0},
+		"code that is none":   {func(m *made) { m.put(madeCode+0x400+objectType, 1) }, "", 1},
+		"a name that is none": {func(m *made) { m.put(madeText+0x200+objectType, 1) }, "", 1},
+		"an endless name":     {func(m *made) { m.put(madeText+0x200+objectLength, huge) }, "long", 0},
+		"an odd width":        {func(m *made) { m.put(madeText+0x200+stringState, 3<<2|1<<5) }, "", 1},
+		"lines without end":   {func(m *made) { m.put(madeTables+0x200+objectLength, huge) }, "inner outer", 0},
+		"lines that are none": {func(m *made) { m.put(madeTables+0x200+objectType, 0) }, "", 1},
+		"thread states in a ring": {func(m *made) {
+			m.put(madeOther+threadNext, madeState)
+		}, "inner outer", 0},
+		"interpreters in a ring": {func(m *made) { m.put(madeInterpreter, madeInterpreter) }, "inner outer", 0},
+		"a state that was freed": {func(m *made) { m.put(madeState+threadPrevious, madeHeap) }, "", 0},
+		"another thread's state": {func(m *made) { m.put(madeState+m.layout.nativeID, 99) }, "", 0},
+		"no interpreter":         {func(m *made) { m.put(madeRuntime+40, 0) }, "", 0},
+		"no frame":               {func(m *made) { m.runs(0) }, "", 0},
+	} {
+		m := newMade()
+		m.usual()
+		c.make(m)
+		got, s := m.read(t)
+		if c.want == "long" {
+			got = fmt.Sprint(len([]rune(strings.TrimSuffix(got, " outer"))))
+			c.want = fmt.Sprint(maxText)
+		}
+		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || s.Lost != c.lost {
+			t.Errorf("%s: %q, %d lost", what, got, s.Lost)
+		}
+		if m.reads > 2*maxStates+walks*(maxDepth+4) {
+			t.Errorf("%s: %d reads", what, m.reads)
+		}
+	}
+}
+
+// TestSearchesAreSpread: threads that run no Python are not searched for in all thread states each time.
+func TestSearchesAreSpread(t *testing.T) {
+	m := newMade()
+	m.usual()
+	m.put(madeOther+threadNext, madeOther) // as many as are followed
+	var s Sample
+	for range 100 {
+		if err := m.Stacks([]int{1, 2, 3}, &s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.reads > 2*maxStates {
+		t.Errorf("%d reads", m.reads)
+	}
+	if got, _ := m.read(t); got != "inner outer" { // it is known by then
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCodeIsReplaced: another function is at the place of one, at the latest some calls later; one that a program made,
+// at once.
+func TestCodeIsReplaced(t *testing.T) {
+	for _, file := range []string{"shop.py", "<string>"} {
+		m := newMade()
+		inner, _, _ := m.usual()
+		m.code(5, file)
+		m.put(inner+m.layout.filename, madeText+5*0x100)
+		m.read(t)
+		m.code(4, "other")
+		m.put(inner+m.layout.qualname, madeText+4*0x100)
+		for n := 0; ; n++ {
+			if got, _ := m.read(t); got == "other outer" {
+				if n > 0 && file == "<string>" {
+					t.Errorf("%s: after %d calls", file, n)
+				}
+				break
+			}
+			if n > checkEvery {
+				t.Fatalf("%s: it is never read again", file)
+			}
+		}
+	}
+}
+
+// TestCodesAreBounded: a process that makes code without end.
+func TestCodesAreBounded(t *testing.T) {
+	m := newMade()
+	inner, _, _ := m.usual()
+	for i := range uint64(2 * maxCodes) {
+		m.put(inner+m.layout.firstLine, i)
+		m.put(madeHeap+m.layout.instruction, inner+m.layout.code+2*i)
+		if got, _ := m.read(t); got != "inner outer" {
+			t.Fatalf("%q", got)
+		}
+	}
+	if len(m.codes) > maxCodes || len(m.checked) > maxCodes {
+		t.Errorf("%d, %d are kept", len(m.codes), len(m.checked))
+	}
+}
+
+// TestText: strings of each width; what does not print.
+func TestText(t *testing.T) {
+	m := newMade()
+	for state, c := range map[uint64]struct{ raw, want string }{
+		1<<2 | 1<<5 | 1<<6: {"a\x1bb\n", "a?b?"},
+		1<<2 | 1<<5:        {"gr\xf6\xdf", "größ"},
+		2<<2 | 1<<5:        {"\x3b\x04\x00\xd8\xac\x20\x41\x00", "л?€A"},
+		4<<2 | 1<<5:        {"\x80\xf6\x01\x00\xff\xff\xff\xff", "🚀?"},
+	} {
+		data, width := m.layout.compact, state>>2&7
+		if state&(1<<6) != 0 {
+			data = m.layout.ascii
+		}
+		m.put(madeText+objectType, madeTypes+8)
+		m.put(madeText+objectLength, uint64(len(c.raw))/width)
+		m.put(madeText+stringState, state)
+		copy(m.spans[0].b[madeText+data-madeRuntime:], c.raw)
+		if got, err := m.text(madeText); got != c.want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, c.want)
+		}
+	}
+}
+
+// TestLineOf: a table as the compiler makes it.
+func TestLineOf(t *testing.T) {
+	table := []byte{
+		1<<7 | 15<<3,          // one unit without a line
+		1<<7 | 3<<3 | 1, 0x12, // two units of the first line
+		1<<7 | 12<<3, 4, 9, // one, two lines below
+		1<<7 | 13<<3, 1<<6 | 3, 1, // one, 33 lines above: 67 is 3 and 1<<6
+		1<<7 | 14<<3 | 7, 40, 2, 1, 1, // eight, 20 lines below
+		1<<7 | 14<<3, 1 << 6, 1 << 6, // cut
+	}
+	for offset, want := range map[uint64]int{
+		0: -100, 2: 100, 4: 100, 6: 102, 8: 69, 10: 89, 24: 89, 28: -100, 1 << 40: -100,
+	} {
+		line, known := lineOf(table, 100, offset)
+		if !known {
+			line = -line
+		}
+		if line != want {
+			t.Errorf("%d: %d, want %d", offset, line, want)
+		}
+	}
+}
+
+// FuzzLineOf: any table ends.
+func FuzzLineOf(f *testing.F) {
+	f.Add([]byte{1<<7 | 14<<3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 1, uint64(2))
+	f.Fuzz(func(t *testing.T, table []byte, first int, offset uint64) {
+		if line, known := lineOf(table, first, offset); !known && line != first {
+			t.Errorf("%d", line)
+		}
+	})
+}
+
+// TestVersions: which are refused, and why.
+func TestVersions(t *testing.T) {
+	for version, want := range map[uint64]string{
+		0x030a0df0: "not known", 0x031000f0: "not known", 0x030d00f0: "does not begin with its offsets", 0: "not known",
+	} {
+		m := newMade()
+		m.put(madeEnd-8, version)
+		if err := m.identify(madeEnd - 8); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%x: %v", version, err)
+		}
+	}
+	m := newMade()
+	if err := m.identify(0); !errors.Is(err, ErrVersion) {
+		t.Errorf("%v", err)
+	}
+	for change, want := range map[int]string{
+		2: "without the GIL", 9: "cannot be", 21: "cannot be", 25: "cannot be", 28: "cannot be", 33: "cannot be",
+		43: "cannot be", 17: "cannot be",
+	} {
+		p, _ := readFixture(t, "testdata/cpython-3.13.18.mem.gz")
+		var runtime [publishedBytes]byte
+		if err := p.read(p.runtime, runtime[:]); err != nil {
+			t.Fatal(err)
+		}
+		binary.LittleEndian.PutUint64(runtime[8*change:], 1<<40)
+		if _, err := layoutOf(0x030d12f0, runtime[:]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: %v", change, err)
+		}
+	}
+}
+
+// denied is a host that does not let its files be opened.
+type denied struct{ hostfs.Root }
+
+func (denied) OpenRegular(name string, _ bool) (*os.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
+// TestOpenSaysWhy: processes that cannot be read.
+func TestOpenSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "proc/77"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root := hostfs.Root{Dir: dir}
+	if _, err := Open(root, 77); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no such process: %v", err)
+	}
+	maps := "00400000-00410000 r-xp 00000000 08:01 5 /usr/bin/python3.11\n"
+	if err := os.WriteFile(filepath.Join(dir, "proc/77/maps"), []byte(maps), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(root, 77); !errors.Is(err, ErrNoPython) {
+		t.Errorf("its program cannot be read: %v", err)
+	}
+	if _, err := Open(denied{root}, 77); !errors.Is(err, ErrPrivilege) || !errors.Is(err, os.ErrPermission) {
+		t.Errorf("another's: %v", err)
+	}
+}
