@@ -197,6 +197,8 @@ type ThreadWaits struct {
 	Outside WaitList `json:"outside,omitempty"`
 	// NoLoop, from the tap: none of the threads ever waited for whatever comes first, as event loops do (epoll).
 	NoLoop bool `json:"no_loop,omitempty"`
+	// LoopTIDs, from the tap, are threads that do, a few of them.
+	LoopTIDs []int `json:"loop_tids,omitempty"`
 	// Others, from samples, are threads of the process that were not seen at a connection to a server.
 	Others int `json:"others,omitempty"`
 	// Assumed, from samples: no thread was seen at one. These are the threads that ran.

@@ -34,7 +34,7 @@ func (r *Recording) Without(sources ...string) *Recording {
 	out.Profiles = r.Profiles
 	if gone(SourceHost) { // CPU time is sampled on the host of the process
 		out.Profiles = slices.DeleteFunc(slices.Clone(r.Profiles),
-			func(p Profile) bool { return p.Kind == ProfileCPUClock })
+			func(p Profile) bool { return SampledOnHost(p.Kind) })
 	}
 	if r.summed {
 		out.summed, out.sums = true, maps.Clone(r.sums)

@@ -33,6 +33,7 @@ var kinds = map[string]string{
 	recording.ProfileCPU:       "CPU time, by the runtime of Go",
 	recording.ProfileThreads:   "where threads were",
 	recording.ProfileCPUClock:  "CPU time, by samples of the kernel",
+	recording.ProfilePython:    "where threads of Python were, by samples",
 }
 
 // title says what is drawn.

@@ -298,6 +298,10 @@ func (r *run) runAll(ctx context.Context) {
 		o := host.CallersOptions{FS: r.FS, Clock: r.Clock, Sink: r.sink, Nodes: called}
 		if r.Sparing {
 			o.Every, o.CostShare, o.Pace = sparingCallers, sparingCostShare, r.Pace
+		} else if r.MainThreads {
+			stacks := profile.NewCallers(profile.Options{FS: r.FS, Clock: r.Clock, Sink: r.sink})
+			o.Found = stacks.Found
+			wg.Go(func() { r.runSource(ctx, "stacks of callers", r.nodes[0], func() error { return stacks.Run(ctx) }) })
 		}
 		wg.Go(func() {
 			r.runSource(ctx, "host", r.nodes[0], func() error { return host.WatchCallers(ctx, o) })

@@ -61,6 +61,13 @@ func explainClientLoop(n *facts.Node) *Finding {
 	}
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
+	loops := n.LoopTIDs(c.PID)
+	code, known := f.supportCode(n, c, "the event loop", func(s facts.CodeSample) bool {
+		return len(loops) == 0 || slices.Contains(loops, int(s.TID))
+	})
+	if known {
+		f.Title = "The client's event loop is busy in " + code + " while its replies wait in the sockets"
+	}
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
 		return s.Actor == account.Client && s.State == recording.Receive &&
 			n.HasSingleReader(facts.PIDOf(a.Call.Client))
@@ -124,23 +131,10 @@ func callbackSleeps(call string) string {
 
 // supportStalls counts the stalls of the loop: calls of several connections that waited at the same time.
 func (f *Finding) supportStalls(n *facts.Node, c *facts.Caller) {
-	var all facts.Spans
-	conns := map[string]bool{}
-	for _, a := range n.Ledger.Slow {
-		if facts.PIDOf(a.Call.Client) != c.PID {
-			continue
-		}
-		for _, s := range a.Segments {
-			if s.Actor == account.Client && facts.IsReplyUnread(s) {
-				all = append(all, facts.Span{FromNs: s.FromNs, ToNs: s.ToNs})
-				conns[a.Call.Conn] = true
-			}
-		}
-	}
-	if all = facts.MergeSpans(all); len(all) > 0 {
+	if all, conns := n.Unread(c.PID); len(all) > 0 {
 		f.support(recording.SourceTap, float64(len(all)), "times",
 			"it happened %s, %s on average, on %d of its connections", facts.TimesText(len(all)),
-			format.Brief(all.TotalNs()/int64(len(all))), len(conns))
+			format.Brief(all.TotalNs()/int64(len(all))), conns)
 	}
 }
 

@@ -58,6 +58,10 @@ func explainClientLock(n *facts.Node) *Finding {
 	case "python":
 		f.Title = "The threads of " + format.Name(c.Name) + " wait for Python's interpreter lock while their replies " +
 			"are in the sockets"
+		holder := func(s facts.CodeSample) bool { return s.HoldsLock }
+		if code, known := f.supportCode(n, c, "the thread with the lock", holder); known {
+			f.Title += "; " + code + " holds it"
+		}
 		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
 			"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
 			"py-spy dump --pid %d shows which thread holds it", c.PID)

@@ -51,7 +51,7 @@ func applicationsOf(rec *recording.Recording) []*Application {
 	bySubject := map[string]*Application{}
 	var out []*Application
 	for _, p := range rec.Profiles {
-		if p.Kind == recording.ProfileCPUClock {
+		if recording.SampledOnHost(p.Kind) {
 			continue // of what has the CPU, not of what waits
 		}
 		a := bySubject[p.Subject]

@@ -70,6 +70,7 @@ type Node struct {
 	closedBehind  once[[]closeBehind]
 	loopSamples   once[[]loopSample]
 	loopTime      once[LoopTime]
+	codeSamples   once[map[int][]CodeSample]
 }
 
 // New computes the accounts of a recording, and decodes its snapshots.

@@ -127,6 +127,23 @@ func IsReplyUnread(s account.Segment) bool {
 	return s.State == recording.Receive || s.State == recording.OffCPU
 }
 
+// Unread is when replies to slow calls of a process were in their sockets, unread, and on how many connections.
+func (n *Node) Unread(pid int) (all Spans, conns int) {
+	seen := map[string]bool{}
+	for _, a := range n.Ledger.Slow {
+		if PIDOf(a.Call.Client) != pid {
+			continue
+		}
+		for _, s := range a.Segments {
+			if s.Actor == account.Client && IsReplyUnread(s) {
+				all = append(all, Span{FromNs: s.FromNs, ToNs: s.ToNs})
+				seen[a.Call.Conn] = true
+			}
+		}
+	}
+	return MergeSpans(all), len(seen)
+}
+
 // ThrottledUnreadNs is the throttled part in nanoseconds of a segment between a reply and its read.
 func ThrottledUnreadNs(t *Threads, s account.Segment) int64 {
 	switch {

@@ -222,7 +222,7 @@ func (t CallerTime) PollsSaid() string {
 }
 
 // elsewhere says what callers waited for where no call to the server explains that they are slow.
-func elsewhere(all []CallerTime) string {
+func elsewhere(c *facts.Case, all []CallerTime) string {
 	for _, t := range all {
 		if said := t.PollsSaid(); said != "" && (len(t.Outside) == 0 || t.PollsNs > t.Outside[0].Ns) {
 			return " " + said + "."
@@ -233,7 +233,36 @@ func elsewhere(all []CallerTime) string {
 			return " " + said + "."
 		}
 	}
+	for _, t := range all {
+		if said := t.lockSaid(c); said != "" {
+			return " " + said + "."
+		}
+	}
 	return ""
+}
+
+// mostlyHeld: a lock that is held in a larger share of the samples is what threads wait for.
+// Bound: majority, of the samples.
+const mostlyHeld = 0.5
+
+// lockSaid says that threads wait for their interpreter's lock, and who has it; empty where they do not.
+func (t CallerTime) lockSaid(c *facts.Case) string {
+	atWork := t.Ns - t.In("timer") - t.In("events")
+	if len(c.Nodes) == 0 || t.In("lock") <= t.In("redis") || float64(t.In("lock")) < facts.MinShare*float64(atWork) {
+		return ""
+	}
+	share, code, known := c.Nodes[0].LockHeld(t.PID)
+	if !known || share < mostlyHeld {
+		return ""
+	}
+	said := fmt.Sprintf("The threads of %s[%d] wait for each other for %s of their time, and for Redis for %s; "+
+		"Python's interpreter lock was held in %s of the samples", format.Name(t.Name), t.PID,
+		format.Percent(float64(t.In("lock"))/float64(t.Ns)), format.Percent(float64(t.In("redis"))/float64(t.Ns)),
+		format.Percent(share))
+	if code.Function != "" {
+		said += ", mostly in " + format.Name(code.Text())
+	}
+	return said
 }
 
 // waitsSaid says that threads wait for another service, or in a system call, and not for Redis; empty where they do

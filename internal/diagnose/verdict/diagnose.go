@@ -47,10 +47,10 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
 	if d.Verdict == Inconclusive {
-		d.Summary += elsewhere(d.CallersTime)
+		d.Summary += elsewhere(c, d.CallersTime)
 	}
 	if d.Verdict == Healthy {
-		d.Summary += rarely(c, rare) + elsewhere(d.CallersTime) + expired(c)
+		d.Summary += rarely(c, rare) + elsewhere(c, d.CallersTime) + expired(c)
 		for i := range d.Hops {
 			d.Hops[i].Summary = "" // of a few slow calls nothing is to be said
 		}

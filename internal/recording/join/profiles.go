@@ -44,7 +44,7 @@ func (g clientRows) addProfiles() {
 // left out if the offset of the clocks is not known.
 func (g clientRows) shiftedProfiles(subject func(string) string, shift func(int64) int64) (out []recording.Profile) {
 	for _, p := range g.client.Profiles {
-		if p.Kind == recording.ProfileCPUClock {
+		if recording.SampledOnHost(p.Kind) {
 			if g.clocks.unusable {
 				continue
 			}

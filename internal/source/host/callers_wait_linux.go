@@ -25,6 +25,7 @@ type CallersOptions struct {
 	// CostShare/1000; 0: they are as frequent as Every says.
 	CostShare int64
 	Pace      *clock.Pace
+	Found     func(pid int) // called once with each process that calls; nil: nobody asks
 }
 
 const (
@@ -272,6 +273,9 @@ func (w *callerWatch) runtime(pid int) {
 		return
 	}
 	w.recorded[pid] = true
+	if w.Found != nil && pid != os.Getpid() {
+		w.Found(pid)
+	}
 	if r, ok := runtimeOf(w.FS, pid); ok {
 		w.Sink.Snapshot(recording.Snapshot{
 			TimeNs: w.Clock.Now(), Source: recording.SourceHost,

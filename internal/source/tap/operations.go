@@ -291,6 +291,9 @@ func (t *Tap) callsByThread(pid uint32) {
 // maxWaiting is of how many processes it is recorded what their threads waited for, those with the most time.
 const maxWaiting = 100
 
+// maxLoops threads of a process that wait for events are recorded.
+const maxLoops = 8
+
 // writeWaits records what the threads of clients, and the goroutines, waited for since the watch began.
 func (t *Tap) writeWaits() {
 	for pid := range t.goPrograms.since {
@@ -305,7 +308,6 @@ func (t *Tap) writeWaits() {
 	}
 	now := uint64(t.Clock.Now() - t.offset)
 	calls := map[kernelSleepKey]kernelSleeps{}
-	loops := map[uint32]bool{}
 	t.counts.eachSystemCall(func(k kernelSleepKey, s kernelSleeps) { calls[k] = s })
 	t.counts.eachThread(func(th *kernelThread) {
 		if th.Server != 0 || th.Caller.Began == 0 || now < th.Caller.Began {
@@ -333,11 +335,13 @@ func (t *Tap) writeWaits() {
 			s.Ns, s.Waits = s.Ns+now-th.Since, s.Waits+1
 			calls[k] = s
 		}
-		loops[th.Tgid] = loops[th.Tgid] || th.Caller.Loop != 0
+		if w := of(th.Tgid); th.Caller.Loop != 0 && len(w.LoopTIDs) < maxLoops {
+			w.LoopTIDs = append(w.LoopTIDs, int(th.Tid))
+		}
 		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
 	})
-	for pid, w := range sums {
-		w.NoLoop = !loops[pid]
+	for _, w := range sums {
+		w.NoLoop = len(w.LoopTIDs) == 0
 	}
 	t.counts.eachEnded(func(pid uint32, w *kernelProcessWaits) {
 		of(pid).NoLoop = false // it is not known of those that ended

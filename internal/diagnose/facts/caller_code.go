@@ -1,0 +1,131 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+	"slowpath/internal/stats"
+)
+
+// CodeSample is where a thread of a caller was in its program at one time.
+type CodeSample struct {
+	TimeNs, TID int64
+	// HoldsLock: no other thread of it could run meanwhile (an interpreter's lock).
+	HoldsLock bool
+	frames    []string // functions, the outermost first; those of libraries end in "]"
+}
+
+// Code is where threads of a caller were most of some time.
+type Code struct {
+	Function string // the innermost of the application that they were in, or in what it calls: "fetch (app.py:42)",
+	Library  string // and what that calls in a library: "urlopen [urllib/request.py:216]"; empty where that differs
+	In       int    // samples there,
+	Samples  int    // of so many
+}
+
+// Text is both functions.
+func (c Code) Text() string {
+	if c.Library == "" {
+		return c.Function
+	}
+	return c.Function + ", in " + c.Library
+}
+
+// CodeIn is where threads of a process were most of the samples in stretches of time, of those samples that of takes;
+// false where these are few, or no function of the application is, beyond chance, in more than half of them.
+func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, ok bool) {
+	spans = MergeSpans(spans)
+	var in []CodeSample
+	for _, s := range n.codeSamples.of(n.readCodeSamples)[pid] {
+		i, _ := slices.BinarySearchFunc(spans, s.TimeNs, func(s Span, at int64) int { return cmp.Compare(s.ToNs, at) })
+		if i < len(spans) && s.TimeNs >= spans[i].FromNs && of(s) {
+			in = append(in, s)
+		}
+	}
+	if c.Samples = len(in); c.Samples < FewLoopSamples {
+		return c, false
+	}
+	for depth := 0; ; depth++ { // from caller to callee, while most are in the same one
+		places, shown := NameCounts{}, NameCounts{}
+		for _, s := range in {
+			if depth < len(s.frames) {
+				places[withoutLine(s.frames[depth])]++
+			}
+		}
+		top := places.Top(1)
+		if len(top) == 0 {
+			break
+		}
+		if low, _ := stats.Proportion(places[top[0]], c.Samples); low <= mostOfLoop {
+			break
+		}
+		in = slices.DeleteFunc(in, func(s CodeSample) bool {
+			return depth >= len(s.frames) || withoutLine(s.frames[depth]) != top[0]
+		})
+		for _, s := range in {
+			shown[s.frames[depth]]++
+		}
+		switch frame := shown.Top(1)[0]; {
+		case !strings.HasSuffix(frame, "]"):
+			c.Function, c.Library, c.In = frame, "", len(in)
+		case c.Library == "":
+			c.Library = frame
+		}
+	}
+	return c, c.Function != ""
+}
+
+// LockHeld is in which share of the samples of a process a thread held its interpreter's lock, and where those threads
+// were; false where the samples are few.
+func (n *Node) LockHeld(pid int) (share float64, code Code, ok bool) {
+	all, held := map[int64]bool{}, map[int64]bool{}
+	for _, s := range n.codeSamples.of(n.readCodeSamples)[pid] {
+		all[s.TimeNs] = true
+		if s.HoldsLock {
+			held[s.TimeNs] = true
+		}
+	}
+	code, _ = n.CodeIn(pid, Spans{{n.StartNs, n.EndNs}}, func(s CodeSample) bool { return s.HoldsLock })
+	return float64(len(held)) / float64(max(len(all), 1)), code, len(all) >= FewLoopSamples
+}
+
+// LoopTIDs are the threads of a process that wait for whatever comes first, as event loops do.
+func (n *Node) LoopTIDs(pid int) []int {
+	s, _ := n.Rec.SnapshotOf(recording.SourceTap, processSubject(pid), recording.SnapshotWaits)
+	return recording.ThreadWaitsOf(s.Body).LoopTIDs
+}
+
+// readCodeSamples reads the samples of callers, by process.
+func (n *Node) readCodeSamples() map[int][]CodeSample {
+	out := map[int][]CodeSample{}
+	for _, body := range n.Rec.Profiles {
+		text, is := strings.CutPrefix(body.Subject, recording.ProcessPrefix)
+		pid, err := strconv.Atoi(text)
+		if body.Kind != recording.ProfilePython || !is || err != nil {
+			continue
+		}
+		p, err := stacks.Read(body.Pprof)
+		if err != nil {
+			continue // the profile was cut short
+		}
+		holds := p.Column("holds_lock")
+		for _, s := range p.Stacks {
+			out[pid] = append(out[pid], CodeSample{
+				TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0,
+				frames: s.Frames[min(1, len(s.Frames)):], // the first is the thread
+			})
+		}
+	}
+	return out
+}
+
+func withoutLine(frame string) string {
+	if i := strings.LastIndexByte(frame, ':'); i >= 0 {
+		return frame[:i]
+	}
+	return frame
+}

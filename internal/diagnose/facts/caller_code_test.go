@@ -1,0 +1,57 @@
+package facts_test
+
+import (
+	"testing"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// TestCodeIn: the innermost function that most samples have in common, of the time that is asked for.
+func TestCodeIn(t *testing.T) {
+	const main, handle, run = "module (shop.py:90)", "handle (shop.py:40)", "run [asyncio/runners.py:190]"
+	const price = "price (shop.py:50)"
+	const dumps, loads = "dumps [json/__init__.py:231]", "loads [json/__init__.py:340]"
+	const encode = "encode [json/encoder.py:200]"
+	both := func(a, b []stacks.Stack) []stacks.Stack { return append(a, b...) }
+	in := func(n int, from int64, frames ...string) (out []stacks.Stack) {
+		for i := range n {
+			out = append(out, stacks.Stack{
+				Frames: append([]string{"thread 7"}, frames...), Values: []int64{1}, TimeNs: from + int64(i), TID: 7,
+			})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		samples []stacks.Stack
+		want    string
+		ok      bool
+	}{
+		"one place":       {in(20, 1e9, main, run, handle, dumps, encode), handle + ", in " + dumps, true},
+		"two libraries":   {both(in(9, 1e9, main, handle, dumps), in(9, 1e9, main, handle, loads)), handle, true},
+		"two functions":   {both(in(9, 1e9, main, handle), in(9, 1e9, main, price)), main, true},
+		"under a library": {both(in(9, 1e9, main, run, handle), in(9, 1e9, main, run)), main + ", in " + run, true},
+		"other lines":     {both(in(12, 1e9, main, handle), in(9, 1e9, main, "handle (shop.py:41)")), handle, true},
+		"few":             {in(9, 1e9, main, handle), "", false},
+		"at another time": {in(20, 5e9, main, handle), "", false},
+		"libraries alone": {in(20, 1e9, run, dumps), "", false},
+		"nothing":         {},
+	} {
+		rec := recording.New()
+		rec.SetMeta(recording.MetaNodes, `["10.0.0.1:6379"]`)
+		body, err := stacks.Write(&stacks.Profile{
+			Types: []stacks.Type{{Name: "samples", Unit: "count"}}, Stacks: c.samples,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Profile(recording.Profile{TimeNs: 9e9, Subject: "process:7", Kind: recording.ProfilePython, Pprof: body})
+		rec.Index()
+		n := facts.New(rec).Nodes[0]
+		got, ok := n.CodeIn(7, facts.Spans{{FromNs: 1e9, ToNs: 2e9}}, func(facts.CodeSample) bool { return true })
+		if ok != c.ok || ok && got.Text() != c.want {
+			t.Errorf("%s: %+v, %v", name, got, ok)
+		}
+	}
+}

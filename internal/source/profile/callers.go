@@ -1,0 +1,198 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/hostfs"
+	"slowpath/internal/source/profile/python"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// Bounds of the samples of callers.
+const (
+	maxCallers       = 8                     // processes
+	maxCallerThreads = 32                    // of each
+	callersEvery     = 20 * time.Millisecond // at most so often,
+	callersSpare     = 200                   // and not before so many times what the last round took: 0.5 % of a core
+	threadsEvery     = time.Second           // the threads of a process are looked for
+)
+
+// Callers samples what the threads of programs do that call servers, while they run and while they wait: those of
+// Python, whose stacks are read from its memory. Nothing is done to the programs.
+type Callers struct {
+	Options
+	found chan int
+	apps  map[int]*interpreter
+}
+
+// interpreter is a process of Python.
+type interpreter struct {
+	*python.Process
+	keeper  *keeper
+	threads []int
+	looked  int64 // for them
+	sample  python.Sample
+	stacks  []stacks.Stack
+}
+
+// NewCallers samples what is found while Run runs.
+func NewCallers(o Options) *Callers {
+	return &Callers{Options: o.withDefaults(), found: make(chan int, maxCallers), apps: map[int]*interpreter{}}
+}
+
+// Found says that a process calls a server. Beyond so many they are not sampled.
+func (c *Callers) Found(pid int) {
+	select {
+	case c.found <- pid:
+	default:
+	}
+}
+
+// Run samples until ctx ends.
+func (c *Callers) Run(ctx context.Context) error {
+	alarm, err := clock.NewAlarm(ctx)
+	if err != nil {
+		return err
+	}
+	defer alarm.Close() //nolint:errcheck // a timer
+	defer c.close()
+	kept := c.Clock.Now()
+	for pause := callersEvery; alarm.Sleep(pause); {
+		begin := c.Clock.Now()
+		c.open()
+		for pid, a := range c.apps {
+			if c.read(a, pid, begin) != nil {
+				c.keep(a)
+				c.drop(pid)
+			}
+		}
+		pause = max(callersEvery, callersSpare*time.Duration(c.Clock.Now()-begin))
+		if begin-kept >= int64(keepEvery) {
+			kept = begin
+			for _, a := range c.apps {
+				c.keep(a)
+			}
+		}
+	}
+	for _, a := range c.apps {
+		c.keep(a)
+	}
+	return nil
+}
+
+func (c *Callers) close() {
+	for pid := range c.apps {
+		c.drop(pid)
+	}
+}
+
+func (c *Callers) drop(pid int) {
+	_ = c.apps[pid].Close() // it was only read
+	delete(c.apps, pid)
+}
+
+// open begins to sample the processes that were found.
+func (c *Callers) open() {
+	for {
+		select {
+		case pid := <-c.found:
+			if c.apps[pid] != nil || len(c.apps) >= maxCallers {
+				continue
+			}
+			p, err := python.Open(c.FS, pid)
+			if err != nil {
+				continue // another runtime, mostly
+			}
+			subject := recording.ProcessPrefix + strconv.Itoa(pid)
+			c.apps[pid] = &interpreter{Process: p, keeper: (&Source{Options: c.Options}).keeper(subject)}
+		default:
+			return
+		}
+	}
+}
+
+// read takes a sample of a process.
+func (c *Callers) read(a *interpreter, pid int, now int64) error {
+	if a.looked == 0 || now-a.looked >= int64(threadsEvery) {
+		a.looked = now
+		a.threads = threadsOf(c.FS, pid)
+	}
+	if err := a.Stacks(a.threads, &a.sample); err != nil {
+		return err
+	}
+	for _, s := range a.sample.Stacks {
+		if s.Moved || len(s.Frames) == 0 {
+			continue // what it was in is not known
+		}
+		frames := []string{"thread " + strconv.Itoa(s.TID)}
+		for _, f := range slices.Backward(s.Frames) {
+			frames = append(frames, frameText(f))
+		}
+		holds := int64(0)
+		if s.HoldsGIL {
+			holds = 1
+		}
+		a.stacks = append(a.stacks, stacks.Stack{
+			Frames: frames, Values: []int64{holds, 1}, TimeNs: now, TID: int64(s.TID),
+		})
+	}
+	return nil
+}
+
+func threadsOf(fs hostfs.FS, pid int) (tids []int) {
+	names, err := fs.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil
+	}
+	for _, name := range names[:min(len(names), maxCallerThreads)] {
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids
+}
+
+// libraryMarks are parts of the paths of files that are not an application's own.
+var libraryMarks = []string{"/site-packages/", "/dist-packages/", "<frozen "}
+
+// frameText is a call in words: "parse (app.py:42)", and of a library "urlopen [urllib/request.py:216]". No directory
+// of the application is in it.
+func frameText(f python.Frame) string {
+	function := strings.Trim(strings.ReplaceAll(f.Function, "<locals>.", ""), "<>")
+	file, library := f.File, false
+	for _, mark := range libraryMarks {
+		if _, after, ok := strings.Cut(file, mark); ok {
+			file, library = strings.TrimSuffix(after, ">"), true
+		}
+	}
+	if _, after, ok := strings.Cut(file, "/lib/python3"); ok && !library { // "/usr/lib/python3.11/urllib/request.py"
+		_, file, library = strings.Cut(after, "/")
+	}
+	if library {
+		return fmt.Sprintf("%s [%s:%d]", function, file, f.Line)
+	}
+	return fmt.Sprintf("%s (%s:%d)", function, path.Base(file), f.Line)
+}
+
+// keep records the samples since the last time.
+func (c *Callers) keep(a *interpreter) {
+	if len(a.stacks) == 0 {
+		return
+	}
+	body, err := stacks.Write(&stacks.Profile{Types: []stacks.Type{
+		{Name: "holds_lock", Unit: "count"},
+		{Name: "samples", Unit: "count"},
+	}, Stacks: a.stacks})
+	if err == nil {
+		a.keeper.keep(recording.ProfilePython, body)
+	}
+	a.stacks = nil
+}

@@ -1,0 +1,74 @@
+package profile
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"slowpath/internal/clock"
+	"slowpath/internal/house/await"
+	"slowpath/internal/house/needs"
+	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
+)
+
+// TestCallersInPython: where the threads of a program are is seen while they compute and while they wait, and which of
+// them has the lock. A process without Python is left alone.
+func TestCallersInPython(t *testing.T) {
+	needs.Real(t, needs.Root, needs.Python)
+	file := filepath.Join(t.TempDir(), "shop.py")
+	const program = `import threading, time
+def render():
+    while True: sum(range(1000))
+def waits():
+    threading.Event().wait(timeout=3600)
+threading.Thread(target=waits, daemon=True).start()
+render()
+`
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	python, other := exec.CommandContext(t.Context(), "/usr/bin/python3", file), exec.CommandContext(t.Context(),
+		"sleep", "3600")
+	for _, c := range []*exec.Cmd{python, other} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+	sink := &locked{rec: recording.New()}
+	ctx, cancel := context.WithCancel(t.Context())
+	callers := NewCallers(Options{Clock: clock.New(), Sink: sink})
+	ended := make(chan error)
+	go func() { ended <- callers.Run(ctx) }()
+	callers.Found(other.Process.Pid)
+	seen := func() (renders, waits bool) {
+		callers.Found(python.Process.Pid) // it may not have started yet
+		sink.do(func() {
+			for _, p := range sink.rec.Profiles {
+				read, err := stacks.Read(p.Pprof)
+				if err != nil || p.Kind != recording.ProfilePython {
+					t.Errorf("%s: %v", p.Kind, err)
+				}
+				holds := read.Column("holds_lock")
+				for _, s := range read.Stacks {
+					in := func(frame string) bool { return slices.Contains(s.Frames, frame) }
+					renders = renders || in("render (shop.py:3)") && in("module (shop.py:7)") && s.Values[holds] == 1
+					waits = waits || in("waits (shop.py:5)") && s.Values[holds] == 0
+				}
+			}
+		})
+		return renders, waits
+	}
+	await.Until(t, "samples of both threads", func() bool {
+		renders, waits := seen()
+		return renders && waits
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
