@@ -73,7 +73,7 @@ func (r *run) startCPU() error {
 	if !r.asksForCPU() {
 		spot.What = "which functions the server's main thread runs"
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && (r.asksForCPU() || r.kernel == nil) {
 		r.closeCPU()
 		if r.asksForCPU() {
 			spot.Why, spot.Enable = "no server that is watched runs on this host", "run slowpath on the server's "+
@@ -139,6 +139,19 @@ func (r *run) followCPU(n node, ended, pid int) {
 			What: "which functions the server runs since its restart", Why: err.Error(), Enable: "watch again",
 		})
 	}
+}
+
+// followCaller samples a program that calls: a Go program as a whole, since any thread of it runs any goroutine, and
+// the main thread of others, which has the event loop of Node and of many that are written in C.
+func (r *run) followCaller(pid int) {
+	if r.cpuClock == nil {
+		return
+	}
+	p := profile.Process{PID: pid, LoopOnly: true}
+	if !host.IsGo(r.FS, pid) {
+		p.Loop = pid
+	}
+	_ = r.cpuClock.Follow(0, p) // it may have ended
 }
 
 func (r *run) closeCPU() {

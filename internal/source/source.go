@@ -299,7 +299,7 @@ func (r *run) runAll(ctx context.Context) {
 		if r.Sparing {
 			o.Every, o.CostShare, o.Pace = sparingCallers, sparingCostShare, r.Pace
 		} else if r.MainThreads {
-			stacks := profile.NewCallers(profile.Options{FS: r.FS, Clock: r.Clock, Sink: r.sink})
+			stacks := profile.NewCallers(profile.Options{FS: r.FS, Clock: r.Clock, Sink: r.sink}, r.followCaller)
 			o.Found = stacks.Found
 			wg.Go(func() { r.runSource(ctx, "stacks of callers", r.nodes[0], func() error { return stacks.Run(ctx) }) })
 		}

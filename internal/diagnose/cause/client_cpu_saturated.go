@@ -120,7 +120,12 @@ func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
 	c := f.supportLateCalls(n, l, "while other goroutines of the program ran")
 	f.support(recording.SourceHost, cores(n, c.PID), "cores",
 		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())
-	f.Eliminated = true
+	anywhere := func(facts.CodeSample) bool { return true }
+	if code, known := f.supportCode(n, c, "the program", anywhere); known {
+		f.Title += "; most of the time it is in " + code
+	} else {
+		f.Eliminated = true
+	}
 	f.doubt(recording.SourceTap, 0, "", "which goroutines ran, and what its GOMAXPROCS is, was not seen")
 	f.FixSteps = []remedy.Step{{
 		ID: "gomaxprocs", Kind: remedy.Change, Restart: "the application",

@@ -16,7 +16,13 @@ type CodeSample struct {
 	TimeNs, TID int64
 	// HoldsLock: no other thread of it could run meanwhile (an interpreter's lock).
 	HoldsLock bool
-	frames    []string // functions, the outermost first; those of libraries end in "]"
+	frames    []codeFrame // the outermost first
+}
+
+// codeFrame is a function in a stack.
+type codeFrame struct {
+	name string // with the line, where it is known
+	own  bool   // of the application, and not of a library
 }
 
 // Code is where threads of a caller were most of some time.
@@ -53,7 +59,7 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 		places, shown := NameCounts{}, NameCounts{}
 		for _, s := range in {
 			if depth < len(s.frames) {
-				places[withoutLine(s.frames[depth])]++
+				places[withoutLine(s.frames[depth].name)]++
 			}
 		}
 		top := places.Top(1)
@@ -64,13 +70,13 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 			break
 		}
 		in = slices.DeleteFunc(in, func(s CodeSample) bool {
-			return depth >= len(s.frames) || withoutLine(s.frames[depth]) != top[0]
+			return depth >= len(s.frames) || withoutLine(s.frames[depth].name) != top[0]
 		})
 		for _, s := range in {
-			shown[s.frames[depth]]++
+			shown[s.frames[depth].name]++
 		}
 		switch frame := shown.Top(1)[0]; {
-		case !strings.HasSuffix(frame, "]"):
+		case in[0].frames[depth].own:
 			c.Function, c.Library, c.In = frame, "", len(in)
 		case c.Library == "":
 			c.Library = frame
@@ -101,12 +107,16 @@ func (n *Node) LoopTIDs(pid int) []int {
 
 // readCodeSamples reads the samples of callers, by process.
 func (n *Node) readCodeSamples() map[int][]CodeSample {
-	out := map[int][]CodeSample{}
+	out, table := map[int][]CodeSample{}, stacks.Caller()
 	for _, body := range n.Rec.Profiles {
 		text, is := strings.CutPrefix(body.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
-		if body.Kind != recording.ProfilePython || !is || err != nil {
+		if !recording.SampledOnHost(body.Kind) || !is || err != nil {
 			continue
+		}
+		s, _ := n.Rec.SnapshotOf(recording.SourceProfile, body.Subject, recording.SnapshotApplication)
+		if what, _ := recording.BodyOf[recording.Profiled](s); what.Node != "" {
+			continue // a server
 		}
 		p, err := stacks.Read(body.Pprof)
 		if err != nil {
@@ -114,18 +124,54 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 		}
 		holds := p.Column("holds_lock")
 		for _, s := range p.Stacks {
-			out[pid] = append(out[pid], CodeSample{
-				TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0,
-				frames: s.Frames[min(1, len(s.Frames)):], // the first is the thread
-			})
+			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
+			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
+			if body.Kind == recording.ProfilePython {
+				c.frames = pythonFrames(frames)
+			} else {
+				c.frames = nativeFrames(table, frames)
+			}
+			out[pid] = append(out[pid], c)
 		}
 	}
 	return out
 }
 
-func withoutLine(frame string) string {
-	if i := strings.LastIndexByte(frame, ':'); i >= 0 {
-		return frame[:i]
+// pythonFrames: those of libraries end in "]".
+func pythonFrames(frames []string) (out []codeFrame) {
+	for _, f := range frames {
+		out = append(out, codeFrame{f, !strings.HasSuffix(f, "]")})
 	}
-	return frame
+	return out
+}
+
+// nativeFrames are functions with symbols. Where the table knows what they mean, that is what the program did.
+func nativeFrames(table stacks.Table, frames []string) (out []codeFrame) {
+	if m, known := table.Of(frames); known {
+		return []codeFrame{{m.What, true}}
+	}
+	for _, f := range frames {
+		if strings.HasSuffix(f, "_[k]") {
+			break
+		}
+		out = append(out, codeFrame{f, !skeletonOfCallers[f] && !strings.HasPrefix(f, "[") && f != "?" && f != "" &&
+			!slices.ContainsFunc(runtimes, func(r string) bool { return strings.HasPrefix(f, r) })})
+	}
+	return out
+}
+
+// Functions that are around whatever a program does, and how those of runtimes begin.
+var (
+	skeletonOfCallers = WordSet("_start __libc_start_main __libc_start_main_impl __libc_start_call_main main clone " +
+		"__clone3 clone3 start_thread uv_run uv__io_poll event_base_loop ev_run")
+	runtimes = []string{"runtime.", "node::", "v8::", "Builtins_"}
+)
+
+// withoutLine is a function without the line at its end.
+func withoutLine(frame string) string {
+	i := strings.LastIndexByte(frame, ':')
+	if i < 0 || strings.Trim(frame[i+1:], "0123456789)]") != "" {
+		return frame
+	}
+	return frame[:i]
 }

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -29,8 +30,10 @@ const (
 // Python, whose stacks are read from its memory. Nothing is done to the programs.
 type Callers struct {
 	Options
-	found chan int
-	apps  map[int]*interpreter
+	// Others is called with the processes that do not run Python.
+	Others func(pid int)
+	found  chan int
+	apps   map[int]*interpreter
 }
 
 // interpreter is a process of Python.
@@ -44,8 +47,10 @@ type interpreter struct {
 }
 
 // NewCallers samples what is found while Run runs.
-func NewCallers(o Options) *Callers {
-	return &Callers{Options: o.withDefaults(), found: make(chan int, maxCallers), apps: map[int]*interpreter{}}
+func NewCallers(o Options, others func(pid int)) *Callers {
+	return &Callers{
+		Options: o.withDefaults(), Others: others, found: make(chan int, maxCallers), apps: map[int]*interpreter{},
+	}
 }
 
 // Found says that a process calls a server. Beyond so many they are not sampled.
@@ -108,8 +113,11 @@ func (c *Callers) open() {
 				continue
 			}
 			p, err := python.Open(c.FS, pid)
+			if errors.Is(err, python.ErrNoPython) && c.Others != nil {
+				c.Others(pid)
+			}
 			if err != nil {
-				continue // another runtime, mostly
+				continue
 			}
 			subject := recording.ProcessPrefix + strconv.Itoa(pid)
 			c.apps[pid] = &interpreter{Process: p, keeper: (&Source{Options: c.Options}).keeper(subject)}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"slowpath/internal/clock"
@@ -41,7 +42,8 @@ render()
 	}
 	sink := &locked{rec: recording.New()}
 	ctx, cancel := context.WithCancel(t.Context())
-	callers := NewCallers(Options{Clock: clock.New(), Sink: sink})
+	var others atomic.Int64
+	callers := NewCallers(Options{Clock: clock.New(), Sink: sink}, func(pid int) { others.Store(int64(pid)) })
 	ended := make(chan error)
 	go func() { ended <- callers.Run(ctx) }()
 	callers.Found(other.Process.Pid)
@@ -65,7 +67,7 @@ render()
 	}
 	await.Until(t, "samples of both threads", func() bool {
 		renders, waits := seen()
-		return renders && waits
+		return renders && waits && others.Load() == int64(other.Process.Pid)
 	})
 	cancel()
 	if err := <-ended; err != nil {

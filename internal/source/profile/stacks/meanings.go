@@ -14,6 +14,9 @@ var builtin string
 //go:embed server.tsv
 var server string
 
+//go:embed caller.tsv
+var caller string
+
 // States of a stack.
 const (
 	PoolWait  = "pool-wait"
@@ -77,6 +80,9 @@ const (
 
 // Server is the table of the functions of a Redis or Valkey server.
 func Server() Table { return mustParse(server) }
+
+// Caller is the table of the functions in which programs that call are busy.
+func Caller() Table { return mustParse(caller) }
 
 func mustParse(text string) Table {
 	t, err := Parse(text)
