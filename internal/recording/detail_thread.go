@@ -42,9 +42,13 @@ func (d ThreadDetail) Holder() string {
 func (d ThreadDetail) Call() string {
 	text := d.Syscall
 	if d.Other != "" {
-		text += " to " + d.Other
+		to, does := " to ", "reads"
+		if d.Syscall == "read" {
+			to, does = " from ", "writes"
+		}
+		text += to + d.Other
 		if d.By != nil {
-			text += fmt.Sprintf(" that %s[%d] reads", d.By.Comm, d.By.PID)
+			text += fmt.Sprintf(" that %s[%d] %s", d.By.Comm, d.By.PID, does)
 		}
 	}
 	if d.File != "" {

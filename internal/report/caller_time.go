@@ -77,8 +77,11 @@ func waitsSaid(t verdict.CallerTime, is func(recording.WaitsFor) bool) string {
 	var said []string
 	for _, w := range t.Outside {
 		if is(w) && len(said) < maxWaitsSaid {
-			said = append(said, fmt.Sprintf("%s %s, %s times", format.Name(w.Name()),
-				format.Percent(float64(w.Ns)/float64(t.Ns)), format.Thousands(w.Waits)))
+			text := format.Name(w.Name()) + " " + format.Percent(float64(w.Ns)/float64(t.Ns))
+			if w.Waits > 0 {
+				text += ", " + format.Thousands(w.Waits) + " times"
+			}
+			said = append(said, text)
 		}
 	}
 	if len(said) == 0 {

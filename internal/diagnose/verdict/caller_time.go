@@ -282,6 +282,10 @@ func (t CallerTime) waitsSaid() string {
 	}
 	what += format.Name(w.Name())
 	share := func(ns int64) string { return format.Percent(float64(ns) / float64(t.Ns)) }
-	return fmt.Sprintf("The threads of %s wait %s for %s of their time (%s on average), and for Redis for %s",
-		format.Name(t.Name), what, share(w.Ns), format.Brief(w.Ns/max(w.Waits, 1)), share(redis))
+	each := ""
+	if w.Waits > 0 {
+		each = fmt.Sprintf(" (%s on average)", format.Brief(w.Ns/w.Waits))
+	}
+	return fmt.Sprintf("The threads of %s wait %s, for %s of their time%s, and for Redis for %s",
+		format.Name(t.Name), what, share(w.Ns), each, share(redis))
 }

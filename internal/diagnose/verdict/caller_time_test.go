@@ -62,7 +62,7 @@ func TestCallersTime(t *testing.T) {
 			{Address: "10.0.0.9:5432", Ns: 60e9, Waits: 3000}, {Address: recording.UnixPeer, Ns: 1e9, Waits: 9},
 		},
 	}
-	const waits = "The threads of shop.py wait for 10.0.0.9:5432 for 50 % of their time (20 ms on average), and for " +
+	const waits = "The threads of shop.py wait for 10.0.0.9:5432, for 50 % of their time (20 ms on average), and for " +
 		"Redis for 0.8 %."
 	if got := verdict.Diagnose(waited(db), "test").Summary; !strings.Contains(got, waits) {
 		t.Errorf("said %q", got)
@@ -79,7 +79,7 @@ func TestCallersTime(t *testing.T) {
 			{Call: "wait4", Ns: 1e9, Waits: 9},
 		},
 	}
-	const syncs = "The threads of shop.py wait in fsync of files such as audit.log on sda for 50 % of their time " +
+	const syncs = "The threads of shop.py wait in fsync of files such as audit.log on sda, for 50 % of their time " +
 		"(2 ms on average), and for Redis for 0.8 %."
 	if got := verdict.Diagnose(waited(disk), "test").Summary; !strings.Contains(got, syncs) {
 		t.Errorf("said %q", got)

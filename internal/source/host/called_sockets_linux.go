@@ -12,7 +12,7 @@ type calledSockets struct {
 	ports   []int
 	sockets map[uint64]calledSocket // by inode
 	owners  map[uint64]int          // their processes, as far as they are known
-	others  map[uint64]bool         // sockets that are none of them, as far as threads were seen at them
+	others  map[uint64]string       // sockets that are none of them, as far as threads were seen at them: see readOthers
 }
 
 // calledSocket is what one of them does.
@@ -76,3 +76,17 @@ func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) (err error)
 
 // unowned is of how many sockets the process is not known.
 func (c *calledSockets) unowned() int { return len(c.sockets) - len(c.owners) }
+
+// readOthers finds which services these sockets are connected to, by inode; empty: to one that calls this process, or
+// that is not known. A service listens at the lower port: those of its callers are from 32768 on (ip_local_port_range).
+func (c *calledSockets) readOthers(others map[uint64]string) {
+	for _, table := range c.tables {
+		// what is missing after an error stays unknown
+		_ = table.Visit(SocketQuery{States: 1 << tcpEstablished}, func(s *Socket) bool {
+			if _, asked := others[s.Inode]; asked && s.Remote.Port() < s.Local.Port() {
+				others[s.Inode] = unmapped(s.Remote).String()
+			}
+			return true
+		})
+	}
+}

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"strconv"
@@ -76,7 +77,7 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 		return false
 	}
 	if t.sleepsOn(s) {
-		t.threadTime.sample(c.Clock.Now(), s, t.reason)
+		t.threadTime.sample(c.Clock.Now(), s, t.reason, t.what)
 		return true
 	}
 	line := c.read(t.call)
@@ -84,7 +85,9 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 		return false
 	}
 	reason, fd := awake, -1
-	if call, args := syscallOf(line); call != "" {
+	what := recording.WaitsFor{}
+	call, args := syscallOf(line)
+	if call != "" {
 		reason, fd = sleepOf(call, args)
 		stat, _ := parseStat(c.readPromptly(t.stat))
 		switch stat.state {
@@ -92,18 +95,32 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 		case 'R':
 			reason, fd = awake, -1
 		case 'D':
-			reason, fd = forDisk, -1
+			reason = forDisk
 		case 'T', 't':
 			reason, fd = whileFrozen, -1
 		default:
 			return false
 		}
 	}
-	if fd >= 0 {
-		reason = c.atDescriptor(p, t, reason, fd)
+	if fd >= 0 && reason != forDisk {
+		reason, what = c.atDescriptor(p, t, reason, fd)
 	}
-	t.threadTime.sample(c.Clock.Now(), s, reason)
+	if reason == forOthers || reason == forDisk {
+		what = c.inCall(p, call, args)
+	}
+	t.threadTime.sample(c.Clock.Now(), s, reason, what)
 	return true
+}
+
+// inCall is the system call in which a thread sleeps, with what it is about.
+func (c *callerThreads) inCall(p *callerProcess, call string, args [4]uint64) recording.WaitsFor {
+	d := recording.ThreadDetail{Syscall: strings.ReplaceAll(call, "-", " ")}
+	var open hostfs.Descriptor
+	if hostfs.TakesDescriptor(call) && args[0] < 1<<31 {
+		open = hostfs.DescriptorOf(c.FS, p.pid, int(args[0]))
+		d.Other = open.Other
+	}
+	return recording.WaitsFor{Call: d.Call(), File: open.File, Device: open.Device}
 }
 
 // read reads a file from its beginning; nothing where that is not possible.
@@ -122,31 +139,38 @@ func (c *callerThreads) readPromptly(f hostfs.File) []byte {
 	return c.buf[:max(n, 0)]
 }
 
-// atDescriptor is what a thread sleeps for in a system call on a descriptor.
-func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason sleepReason, fd int) sleepReason {
+// atDescriptor is what a thread sleeps for in a system call on a descriptor, and the service if it is another one.
+func (c *callerThreads) atDescriptor(p *callerProcess, t *callerThread, reason sleepReason, fd int) (sleepReason,
+	recording.WaitsFor,
+) {
+	none := recording.WaitsFor{}
 	if reason == forEvents {
 		if now := c.Clock.Now(); !t.calls && now >= t.nextAwaits {
 			t.nextAwaits = now + int64(listThreadsEvery)
 			t.calls = c.awaits(p, fd)
 		}
-		return reason
+		return reason, none
 	}
 	link, err := c.FS.Readlink(fmt.Sprintf("/proc/%d/fd/%d", p.pid, fd))
 	if err != nil {
-		return reason
+		return reason, none
 	}
 	number, ok := strings.CutPrefix(link, "socket:[")
 	inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
 	if !ok || err != nil {
-		return reason
+		return reason, none
 	}
 	if s, there := c.sockets[inode]; there {
-		return p.at(t, s)
+		return p.at(t, s), none
 	}
-	if !c.others[inode] && len(c.fresh) < maxSampled {
+	other, known := c.others[inode]
+	if !known && len(c.fresh) < maxSampled {
 		c.fresh[inode] = freshSleep{p, t}
 	}
-	return reason
+	if other != "" && reason == forOthers {
+		return forPeer, recording.WaitsFor{Address: other}
+	}
+	return reason, none
 }
 
 // at notes that a thread sleeps at a socket to the port of a server, and gives for what.
@@ -171,18 +195,29 @@ type freshSleep struct {
 // lookAtFresh looks at once whether these sockets are to servers: many connections live for milliseconds.
 func (c *callerThreads) lookAtFresh() {
 	all := c.readSockets(c.Nodes) == nil
+	others := map[uint64]string{}
 	for inode, f := range c.fresh {
 		s, there := c.sockets[inode]
 		if !there {
-			if len(c.others) >= maxInodes {
-				clear(c.others)
-			}
-			c.others[inode] = all
+			others[inode] = ""
 			continue
 		}
 		c.owners[inode] = f.p.pid
 		f.t.reason = f.p.at(f.t, s)
 	}
+	if len(others) == 0 || !all {
+		return
+	}
+	c.readOthers(others)
+	for inode, to := range others {
+		if t := c.fresh[inode].t; to != "" && t.reason == forOthers {
+			t.reason, t.what = forPeer, recording.WaitsFor{Address: to}
+		}
+	}
+	if len(c.others) >= maxInodes {
+		clear(c.others)
+	}
+	maps.Copy(c.others, others)
 }
 
 // maxAwaited bounds the list of descriptors of an epoll that is read, in bytes.

@@ -99,7 +99,7 @@ func newCallerThreads(o CallersOptions) (*callerThreads, error) {
 		CallersOptions: o, processes: map[int]*callerProcess{},
 		calledSockets: calledSockets{
 			tables: tables, ports: portsOf(o.Nodes), sockets: map[uint64]calledSocket{}, owners: map[uint64]int{},
-			others: map[uint64]bool{},
+			others: map[uint64]string{},
 		},
 		fresh: map[uint64]freshSleep{}, nextWrite: o.Clock.Now() + int64(writeWaitsEvery),
 	}, nil

@@ -24,13 +24,16 @@ import (
 var waysToWait = map[string]sleepReason{
 	"reads a reply": forReply, "polls for a reply": forOne, "waits for events": forEvents, "dials": forDial,
 	"waits for a lock": forLock, "waits for a lock up to a time limit": forLimit, "sleeps": forTimer,
-	"sleeps in poll": forTimer, "reads from a pipe": forOthers, "runs": awake,
+	"sleeps in poll": forTimer, "reads from a pipe": forOthers, "runs": awake, "asks another service": forPeer,
 }
 
 // waitForever waits in one of the ways, over a connection of its own to the server.
-func waitForever(way string, server, silent unix.Sockaddr) {
+func waitForever(way string, server, service, silent unix.Sockaddr) {
 	runtime.LockOSThread()
 	conn, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if way == "asks another service" {
+		server = service
+	}
 	if err == nil && way != "dials" {
 		if err = unix.Connect(conn, server); err == nil {
 			_, err = unix.Write(conn, []byte("PING\r\n"))
@@ -51,7 +54,7 @@ func waitForever(way string, server, silent unix.Sockaddr) {
 	}
 	for {
 		switch way {
-		case "reads a reply":
+		case "reads a reply", "asks another service":
 			_, _ = unix.Read(conn, make([]byte, 1))
 		case "polls for a reply":
 			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(conn), Events: unix.POLLIN}}, -1)
@@ -107,16 +110,19 @@ func TestSleepReasons(t *testing.T) {
 	defer l.Close()
 	node := l.Addr().(*net.TCPAddr).AddrPort()
 	silent := &unix.SockaddrInet4{Port: int(node.Port()), Addr: [4]byte{127, 0, 0, 2}}
-	if port := os.Getenv("SLOWPATH_TEST_WAIT_FOREVER"); port != "" {
-		_, _ = fmt.Sscan(port, &silent.Port)
+	service := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 3}}
+	if ports := os.Getenv("SLOWPATH_TEST_WAIT_FOREVER"); ports != "" {
+		_, _ = fmt.Sscan(ports, &silent.Port, &service.Port)
 		for way := range waysToWait {
-			go waitForever(way, &unix.SockaddrInet4{Port: silent.Port, Addr: [4]byte{127, 0, 0, 1}}, silent)
+			go waitForever(way, &unix.SockaddrInet4{Port: silent.Port, Addr: [4]byte{127, 0, 0, 1}}, service, silent)
 		}
 		select {}
 	}
 	silentAt(t, silent)
+	other := belowEphemeral(t)
+	service.Port = other.Port
 	child := exec.Command(os.Args[0], "-test.run=^TestSleepReasons$")
-	child.Env = append(os.Environ(), fmt.Sprintf("SLOWPATH_TEST_WAIT_FOREVER=%d", node.Port()))
+	child.Env = append(os.Environ(), fmt.Sprintf("SLOWPATH_TEST_WAIT_FOREVER=%d %d", node.Port(), other.Port))
 	out, err := child.StdoutPipe()
 	if err == nil {
 		err = child.Start()
@@ -139,7 +145,7 @@ func TestSleepReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	seen := map[string]sleepReason{}
+	seen, asked := map[string]sleepReason{}, false
 	await.UntilOr(t, func() bool {
 		c.round()
 		p := c.processes[child.Process.Pid]
@@ -150,15 +156,31 @@ func TestSleepReasons(t *testing.T) {
 		for tid, way := range ways {
 			if th := p.threads[tid]; th != nil {
 				seen[way] = th.reason
+				asked = asked || way == "asks another service" && len(th.outside) > 0 &&
+					th.outside[0].Address == other.String()
 				if th.calls {
 					calls++
 				}
 			}
 		}
-		return maps.Equal(seen, waysToWait) && calls >= 4 && p.waits().RedisNs > 0 && p.waits().DialNs > 0
+		return maps.Equal(seen, waysToWait) && asked && calls >= 4 && p.waits().RedisNs > 0 && p.waits().DialNs > 0
 	}, func() string { return fmt.Sprintf("all are seen to wait as they do: %v", seen) })
 	c.finish()
 	if all := m.waits(); len(all) == 0 || all[len(all)-1].Others == 0 {
 		t.Errorf("%+v", all)
 	}
+}
+
+// belowEphemeral is the address of a service, whose port is below those that callers get.
+func belowEphemeral(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	for port := 20_000; port < 30_000; port++ {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3), Port: port})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+			return l.Addr().(*net.TCPAddr)
+		}
+	}
+	t.Fatal("no port is free")
+	return nil
 }

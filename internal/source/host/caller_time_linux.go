@@ -1,6 +1,10 @@
 package host
 
-import "slowpath/internal/recording"
+import (
+	"slices"
+
+	"slowpath/internal/recording"
+)
 
 // sleepReason is what a thread sleeps for, as its system call tells.
 type sleepReason uint8
@@ -14,7 +18,8 @@ const (
 	forTimer  // by itself
 	forEvents // for whatever comes first
 	forOne    // for one descriptor, in a poll: the call does not tell which
-	forOthers
+	forPeer   // for what another service sends
+	forOthers // in another system call
 	forDisk
 	whileFrozen
 	sleepReasons
@@ -67,6 +72,7 @@ type timeSum struct {
 	threads     int
 	ran, waited int64               // on a CPU, and for one
 	slept       [sleepReasons]int64 // by reason
+	outside     recording.WaitList  // of forPeer, forOthers and forDisk
 }
 
 func (s *timeSum) add(o *timeSum) {
@@ -75,6 +81,19 @@ func (s *timeSum) add(o *timeSum) {
 	s.waited += o.waited
 	for i, ns := range o.slept {
 		s.slept[i] += ns
+	}
+	for _, w := range o.outside {
+		s.sleptFor(w, w.Ns)
+	}
+}
+
+// maxOutside things are told apart, of those that threads sleep for.
+const maxOutside = 64
+
+// sleptFor adds ns nanoseconds of a sleep for something outside the process. How often that was is not known.
+func (s *timeSum) sleptFor(what recording.WaitsFor, ns int64) {
+	if what.Ns = ns; what.Name() != "" && ns > 0 && len(s.outside) < maxOutside {
+		s.outside.Add(what)
 	}
 }
 
@@ -88,8 +107,10 @@ func (s *timeSum) waits(reply, dial float64) recording.ThreadWaits {
 		RedisNs: s.slept[forReply] + ofReply, DialNs: s.slept[forDial] + ofDial, LockNs: s.slept[forLock],
 		LimitNs: s.slept[forLimit], TimerNs: s.slept[forTimer],
 		EventsNs: s.slept[forEvents] + s.slept[forOne] - ofReply - ofDial, OthersNs: s.slept[forOthers],
-		RunQueueNs: s.waited, FrozenNs: s.slept[whileFrozen], BlockedNs: s.slept[forDisk],
+		PeersNs: s.slept[forPeer], RunQueueNs: s.waited, FrozenNs: s.slept[whileFrozen], BlockedNs: s.slept[forDisk],
+		Outside: slices.Clone(s.outside),
 	}
+	w.Outside.Keep()
 	for _, ns := range s.slept {
 		w.Ns += ns
 	}
@@ -103,6 +124,7 @@ type threadTime struct {
 	timeSum
 	at     int64 // of the last sample; 0: none
 	reason sleepReason
+	what   recording.WaitsFor // outside its process; else without a name
 	schedstat
 	asleep  int64 // since about then, where it is
 	unknown int64 // it slept, and was awake at all samples since
@@ -114,13 +136,13 @@ func (t *threadTime) sleepsOn(s schedstat) bool {
 	return t.at != 0 && t.reason != awake && s.arrivals == t.arrivals
 }
 
-// sample takes a sample at a time, in nanoseconds.
-func (t *threadTime) sample(at int64, s schedstat, reason sleepReason) {
+// sample takes a sample at a time, in nanoseconds. what is the thing outside its process that the thread sleeps for.
+func (t *threadTime) sample(at int64, s schedstat, reason sleepReason, what recording.WaitsFor) {
 	before := *t
 	if !t.sleepsOn(s) {
 		t.asleep = at
 	}
-	t.at, t.schedstat, t.reason = at, s, reason
+	t.at, t.schedstat, t.reason, t.what = at, s, reason, what
 	dt, arrived := at-before.at, s.arrivals-before.arrivals
 	if before.at == 0 || dt <= 0 || arrived < 0 {
 		return
@@ -138,21 +160,29 @@ func (t *threadTime) sample(at int64, s schedstat, reason sleepReason) {
 		}
 	}
 	t.ran, t.waited = t.ran+ran, t.waited+waited
-	t.slumber(dt-ran-waited, before.reason, reason)
+	t.slumber(dt-ran-waited, sleep{before.reason, before.what}, sleep{reason, what})
+}
+
+// sleep is what a thread sleeps for.
+type sleep struct {
+	reason sleepReason
+	what   recording.WaitsFor
 }
 
 // slumber adds a sleep to what the thread was seen to wait for before it and after it.
-func (t *threadTime) slumber(ns int64, before, after sleepReason) {
+func (t *threadTime) slumber(ns int64, before, after sleep) {
 	switch {
-	case before == awake && after == awake:
+	case before.reason == awake && after.reason == awake:
 		t.unknown += ns
 		return
-	case before == awake:
+	case before.reason == awake:
 		before = after
-	case after == awake:
+	case after.reason == awake:
 		after = before
 	}
 	ns, t.unknown = ns+t.unknown, 0
-	t.slept[before] += ns / 2
-	t.slept[after] += ns - ns/2
+	for of, part := range map[*sleep]int64{&before: ns / 2, &after: ns - ns/2} {
+		t.slept[of.reason] += part
+		t.sleptFor(of.what, part)
+	}
 }

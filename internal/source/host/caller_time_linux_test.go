@@ -1,6 +1,10 @@
 package host
 
-import "testing"
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
 
 func TestSleepOf(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -73,6 +77,10 @@ func TestThreadTime(t *testing.T) {
 			},
 			ran: 20, waited: 280,
 		},
+		"in two system calls": {
+			samples: []aSample{{1, 0, 0, 1, forOthers}, {101, 0, 0, 1, forOthers}, {201, 0, 0, 2, forLock}},
+			slept:   map[sleepReason]int64{forOthers: 150, forLock: 50},
+		},
 		"was another thread before": {
 			samples: []aSample{{1, 50, 0, 9, forReply}, {101, 0, 0, 1, forLock}, {201, 0, 0, 1, forLock}},
 			slept:   map[sleepReason]int64{forLock: 100},
@@ -80,7 +88,14 @@ func TestThreadTime(t *testing.T) {
 	} {
 		var of threadTime
 		for _, s := range tt.samples {
-			of.sample(s.at*1e6, schedstat{s.ran * 1e6, s.waited * 1e6, s.arrivals}, s.reason)
+			what := recording.WaitsFor{}
+			if s.reason == forOthers {
+				what.Call = "fsync"
+			}
+			of.sample(s.at*1e6, schedstat{s.ran * 1e6, s.waited * 1e6, s.arrivals}, s.reason, what)
+		}
+		if ns := tt.slept[forOthers] * 1e6; ns > 0 && (len(of.outside) != 1 || of.outside[0].Ns != ns) {
+			t.Errorf("%s: %+v", name, of.outside)
 		}
 		if of.ran != tt.ran*1e6 || of.waited != tt.waited*1e6 || of.unknown != tt.unknown*1e6 {
 			t.Errorf("%s: ran %d, waited %d, unknown %d", name, of.ran, of.waited, of.unknown)
@@ -101,7 +116,8 @@ func TestTimeSumWaits(t *testing.T) {
 	}
 	s.slept[awake] = 0
 	w := s.waits(0.5, 0.25)
-	if w.RedisNs != 150 || w.DialNs != 125 || w.EventsNs != 125 || w.LimitNs != 100 || w.RunQueueNs != 7 ||
+	if w.PeersNs != 100 || w.OthersNs != 100 || w.RedisNs != 150 ||
+		w.DialNs != 125 || w.EventsNs != 125 || w.LimitNs != 100 || w.RunQueueNs != 7 ||
 		w.BlockedNs != 100 || w.FrozenNs != 100 || w.RunningNs() != 5 || w.Ns != 12+100*int64(sleepReasons-1) {
 		t.Errorf("%+v, running %d", w, w.RunningNs())
 	}
