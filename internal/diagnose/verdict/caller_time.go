@@ -217,7 +217,7 @@ func (t CallerTime) PollsSaid() string {
 		return ""
 	}
 	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+
-		"requests, %s in all. It polls: so an application waits for a lock, or a result, that it keeps in Redis",
+		"requests, %s in all. If it polls, for a lock or a result that it keeps in Redis, that is what it waits for",
 		t.Name, t.PID, format.Thousands(t.Polls), format.Brief(t.PollsNs/t.Polls), t.PollOp, format.Brief(t.PollsNs))
 }
 
@@ -241,28 +241,36 @@ func elsewhere(c *facts.Case, all []CallerTime) string {
 	return ""
 }
 
-// mostlyHeld: a lock that is held in a larger share of the samples is what threads wait for.
-// Bound: majority, of the samples.
+// mostlyHeld: a lock that is held in a larger share of the samples is what threads wait for, and one for which they
+// wait most of their time is where they are in most samples.
+// Bound: majority, of the samples, or the time.
 const mostlyHeld = 0.5
 
-// lockSaid says that threads wait for their interpreter's lock, and who has it; empty where they do not.
+// lockSaid says that threads wait for each other, and where, or who has their interpreter's lock; empty where they do
+// not, or that is not known.
 func (t CallerTime) lockSaid(c *facts.Case) string {
 	atWork := t.Ns - t.In("timer") - t.In("events")
 	if len(c.Nodes) == 0 || t.In("lock") <= t.In("redis") || float64(t.In("lock")) < facts.MinShare*float64(atWork) {
 		return ""
 	}
-	share, code, known := c.Nodes[0].LockHeld(t.PID)
-	if !known || share < mostlyHeld {
+	said := fmt.Sprintf("The threads of %s[%d] wait for each other for %s of their time, and for Redis for %s; ",
+		format.Name(t.Name), t.PID, format.Percent(float64(t.In("lock"))/float64(t.Ns)),
+		format.Percent(float64(t.In("redis"))/float64(t.Ns)))
+	n := c.Nodes[0]
+	share, code, known := n.LockHeld(t.PID)
+	if known && share >= mostlyHeld {
+		said += fmt.Sprintf("Python's interpreter lock was held in %s of the samples", format.Percent(share))
+		if code.Function != "" {
+			said += ", mostly in " + format.Name(code.Text())
+		}
+		return said
+	}
+	whole := facts.Spans{{FromNs: c.StartNs, ToNs: c.EndNs}}
+	code, known = n.CodeIn(t.PID, whole, func(s facts.CodeSample) bool { return !s.HoldsLock })
+	if !known || float64(t.In("lock")) < mostlyHeld*float64(t.Ns) {
 		return ""
 	}
-	said := fmt.Sprintf("The threads of %s[%d] wait for each other for %s of their time, and for Redis for %s; "+
-		"Python's interpreter lock was held in %s of the samples", format.Name(t.Name), t.PID,
-		format.Percent(float64(t.In("lock"))/float64(t.Ns)), format.Percent(float64(t.In("redis"))/float64(t.Ns)),
-		format.Percent(share))
-	if code.Function != "" {
-		said += ", mostly in " + format.Name(code.Text())
-	}
-	return said
+	return said + fmt.Sprintf("in %d of %d samples they were in %s", code.In, code.Samples, format.Name(code.Text()))
 }
 
 // waitsSaid says that threads wait for another service, or in a system call, and not for Redis; empty where they do

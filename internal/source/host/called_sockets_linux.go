@@ -12,7 +12,7 @@ type calledSockets struct {
 	ports   []int
 	sockets map[uint64]calledSocket // by inode
 	owners  map[uint64]int          // their processes, as far as they are known
-	others  map[uint64]string       // sockets that are none of them, as far as threads were seen at them: see readOthers
+	others  map[uint64]string       // others that threads were seen at, see readOthers
 }
 
 // calledSocket is what one of them does.
