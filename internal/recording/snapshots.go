@@ -193,6 +193,11 @@ type ThreadWaits struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// Of event loops that read replies: times of at least 10 ms in which such a thread neither waited for events nor
+	// read from a socket, how many, how long, and the longest since the watch began.
+	Stalls   int64 `json:"stalls,omitempty"`
+	StallsNs int64 `json:"stalls_ns,omitempty"`
+	StallMax int64 `json:"stall_max_ns,omitempty"`
 	// Outside are the longest waits of PeersNs, OthersNs and BlockedNs.
 	Outside WaitList `json:"outside,omitempty"`
 	// NoLoop, from the tap: none of the threads ever waited for whatever comes first, as event loops do (epoll).
@@ -322,6 +327,8 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.BlockedNs -= before.BlockedNs
 	w.Polls -= before.Polls
 	w.PollsNs -= before.PollsNs
+	w.Stalls -= before.Stalls
+	w.StallsNs -= before.StallsNs
 	return w
 }
 

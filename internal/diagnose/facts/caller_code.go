@@ -16,7 +16,9 @@ type CodeSample struct {
 	TimeNs, TID int64
 	// HoldsLock: no other thread of it could run meanwhile (an interpreter's lock).
 	HoldsLock bool
-	frames    []codeFrame // the outermost first
+	// Awaits: an event loop that waits for events.
+	Awaits bool
+	frames []codeFrame // the outermost first
 }
 
 // codeFrame is a function in a stack.
@@ -128,6 +130,7 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
 			if body.Kind == recording.ProfilePython {
 				c.frames = pythonFrames(frames)
+				c.Awaits = len(frames) > 0 && strings.Contains(frames[len(frames)-1], " [selectors.py")
 			} else {
 				c.frames = nativeFrames(table, frames)
 			}

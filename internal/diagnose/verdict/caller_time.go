@@ -28,6 +28,11 @@ type CallerTime struct {
 	Polls   int64  `json:"polls,omitempty"`
 	PollsNs int64  `json:"polls_ns,omitempty"`
 	PollOp  string `json:"poll_op,omitempty"`
+	// Stalls of its event loops: times of at least 10 ms in which one neither waited for events nor read from a socket;
+	// how long all and the longest of them were, in nanoseconds.
+	Stalls     int64 `json:"stalls,omitempty"`
+	StallsNs   int64 `json:"stalls_ns,omitempty"`
+	StallMaxNs int64 `json:"stall_max_ns,omitempty"`
 	// Outside is what the threads waited for in the parts "peers", "others" and "disk", the longest waits first.
 	Outside recording.WaitList `json:"outside,omitempty"`
 	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
@@ -104,6 +109,7 @@ func callerTime(name string, pid int, source string, w recording.ThreadWaits) Ca
 	t := CallerTime{
 		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
 		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Outside: w.Outside,
+		Stalls: w.Stalls, StallsNs: w.StallsNs, StallMaxNs: w.StallMax,
 	}
 	for i, ns := range []int64{
 		w.RedisNs, w.LoopNs, w.DialNs, w.LockNs, w.TimerNs, w.LimitNs, w.EventsNs, w.PeersNs, w.OthersNs, w.RunQueueNs,
@@ -228,6 +234,11 @@ func elsewhere(c *facts.Case, all []CallerTime) string {
 			return " " + said + "."
 		}
 	}
+	for _, t := range all {
+		if said := t.stallsSaid(c); said != "" {
+			return " " + said + "."
+		}
+	}
 	for _, t := range KindsOfCallers(all) {
 		if said := t.waitsSaid(); said != "" {
 			return " " + said + "."
@@ -239,6 +250,37 @@ func elsewhere(c *facts.Case, all []CallerTime) string {
 		}
 	}
 	return ""
+}
+
+// stalledShare: an event loop that stalls for a larger part of the time makes its callers wait.
+// Bound: guess.
+const stalledShare = 0.05
+
+// stallsSaid says that an event loop is elsewhere for long; empty where it is not.
+func (t CallerTime) stallsSaid(c *facts.Case) string {
+	watched := float64(c.EndNs - c.StartNs)
+	if t.Stalls == 0 || float64(t.StallsNs) < stalledShare*watched || c.IsGo(t.PID) {
+		return ""
+	}
+	said := fmt.Sprintf("The event loop of %s[%d] did nothing else for up to %s at a time, %s of the watch in all",
+		format.Name(t.Name), t.PID, format.Brief(t.StallMaxNs), format.Percent(float64(t.StallsNs)/watched))
+	if len(c.Nodes) > 0 {
+		said += loopSaid(c.Nodes[0], t.PID)
+	}
+	return said + ". What its calls wait for before they are sent is not seen"
+}
+
+// loopSaid says where an event loop was in its program while it did not wait for events; empty where that is not known.
+func loopSaid(n *facts.Node, pid int) string {
+	loops := n.LoopTIDs(pid)
+	code, known := n.CodeIn(pid, facts.Spans{{FromNs: n.StartNs, ToNs: n.EndNs}}, func(s facts.CodeSample) bool {
+		return slices.Contains(loops, int(s.TID)) && !s.Awaits
+	})
+	if !known || strings.Contains(code.Library, "[asyncio/") { // uvloop waits in a function of C
+		return ""
+	}
+	return fmt.Sprintf("; it was in %s in %d of %d samples of its work", format.Name(code.Text()), code.In,
+		code.Samples)
 }
 
 // mostlyHeld: a lock that is held in a larger share of the samples is what threads wait for, and one for which they

@@ -85,6 +85,18 @@ func TestCallersTime(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 
+	loop := recording.ThreadWaits{
+		Threads: 1, Ns: 60e9, RedisNs: 1e9, EventsNs: 30e9, Stalls: 70, StallsNs: 6e9, StallMax: 90e6,
+	}
+	const stalls = "The event loop of shop.py[7] did nothing else for up to 90 ms at a time, 10 % of the watch in all"
+	if got := verdict.Diagnose(waited(loop), "test").Summary; !strings.Contains(got, stalls) {
+		t.Errorf("said %q", got)
+	}
+	loop.StallsNs = 2e9
+	if got := verdict.Diagnose(waited(loop), "test").Summary; strings.Contains(got, "event loop") {
+		t.Errorf("of few stalls: %q", got)
+	}
+
 	// A watch of days, of which this is a minute.
 	before := polls
 	before.Ns, before.TimerNs, before.Polls, before.PollsNs = 90_000e9, 80_000e9, 0, 0

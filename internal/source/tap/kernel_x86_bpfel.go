@@ -130,6 +130,7 @@ type kernelCaller struct {
 	Idle      uint64
 	Events    uint64
 	Awake     uint64
+	Acted     uint64
 	Asked     uint64
 	Waits     kernelWaits
 	LockSince uint64
@@ -1033,11 +1034,14 @@ type kernelTlsParser struct {
 }
 
 type kernelWaits struct {
-	_       structs.HostLayout
-	Ns      [8]uint64
-	Polls   uint64
-	PollsNs uint64
-	PollOp  uint64
+	_        structs.HostLayout
+	Ns       [8]uint64
+	Polls    uint64
+	PollsNs  uint64
+	PollOp   uint64
+	Stalls   uint64
+	StallsNs uint64
+	StallMax uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -1132,6 +1136,7 @@ const (
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
 	kernelVarLeavingOut          = "leaving_out"
+	kernelVarLoopStallNs         = "loop_stall_ns"
 	kernelVarMaxConns            = "max_conns"
 	kernelVarMaxOps              = "max_ops"
 	kernelVarMaxPairs            = "max_pairs"
@@ -1299,6 +1304,7 @@ type kernelVariableSpecs struct {
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.VariableSpec `ebpf:"leaving_out"`
+	LoopStallNs         *ebpf.VariableSpec `ebpf:"loop_stall_ns"`
 	MaxConns            *ebpf.VariableSpec `ebpf:"max_conns"`
 	MaxOps              *ebpf.VariableSpec `ebpf:"max_ops"`
 	MaxPairs            *ebpf.VariableSpec `ebpf:"max_pairs"`
@@ -1447,6 +1453,7 @@ type kernelVariables struct {
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.Variable `ebpf:"leaving_out"`
+	LoopStallNs         *ebpf.Variable `ebpf:"loop_stall_ns"`
 	MaxConns            *ebpf.Variable `ebpf:"max_conns"`
 	MaxOps              *ebpf.Variable `ebpf:"max_ops"`
 	MaxPairs            *ebpf.Variable `ebpf:"max_pairs"`

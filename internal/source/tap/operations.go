@@ -475,6 +475,9 @@ func (t *Tap) addWaits(to *recording.ThreadWaits, threads int, ns uint64, clk ke
 	to.PeersNs += int64(w.Ns[kernelReasonFOR_PEERS])
 	to.Polls += int64(w.Polls)
 	to.PollsNs += int64(w.PollsNs)
+	to.Stalls += int64(w.Stalls)
+	to.StallsNs += int64(w.StallsNs)
+	to.StallMax = max(to.StallMax, int64(w.StallMax))
 	if w.Polls > 0 {
 		to.PollOp = cmp.Or(t.opOf(uint16(w.PollOp)).name, to.PollOp)
 	}

@@ -36,6 +36,22 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 	return FOR_OTHERS;
 }
 
+/* acts notes that an event loop that has read replies waits for events, or reads from a socket. Whatever else is to be
+ * done by it waits until then. */
+static __always_inline void acts(struct caller *c, u64 now)
+{
+	if (!c->loop || !c->last.to)
+		return;
+	u64 ns = now - c->acted;
+	if (c->acted && ns >= loop_stall_ns) {
+		c->waits.stalls++;
+		c->waits.stalls_ns += ns;
+		if (ns > c->waits.stall_max)
+			c->waits.stall_max = ns;
+	}
+	c->acted = now;
+}
+
 /* falls_asleep notes why a client's thread sleeps. */
 static __always_inline void falls_asleep(struct thread *t, struct task_struct *task, u64 now)
 {
@@ -58,6 +74,8 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	c->why = reason_of(c, task);
 	c->dials = c->own = 0;
 	c->away = c->loop && c->why != FOR_EVENTS;
+	if (!c->away)
+		acts(c, now);
 	t->syscall = call;
 	t->arg = arg;
 	if (c->away || (c->why == FOR_OTHERS && call != NR_recvfrom && call != NR_recvmsg))
@@ -155,6 +173,7 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	if (why == FOR_EVENTS) {
 		c->awake = c->events;
 		c->events = to;
+		c->acted = now;
 	}
 	if (why != FOR_LOCK)
 		c->idle = to;
@@ -319,6 +338,10 @@ static __noinline int keep_waits(struct thread *t, u64 now)
 		__sync_fetch_and_add(&sum->waits.ns[i], t->caller.waits.ns[i]);
 	__sync_fetch_and_add(&sum->waits.polls, t->caller.waits.polls);
 	__sync_fetch_and_add(&sum->waits.polls_ns, t->caller.waits.polls_ns);
+	__sync_fetch_and_add(&sum->waits.stalls, t->caller.waits.stalls);
+	__sync_fetch_and_add(&sum->waits.stalls_ns, t->caller.waits.stalls_ns);
+	if (t->caller.waits.stall_max > sum->waits.stall_max)
+		sum->waits.stall_max = t->caller.waits.stall_max;
 	if (t->caller.waits.polls)
 		sum->waits.poll_op = t->caller.waits.poll_op;
 	t->caller.began = 0;

@@ -312,6 +312,8 @@ static __always_inline int received(struct sock *sk, int ret, int flags)
 	u32 slot;
 	struct thread *t = thread_here(c, pid_tgid, now, &slot);
 	used_by(c, t);
+	if (t && c->role == CLIENT)
+		acts(&t->caller, now);
 	u32 seq = tp->copied_seq;
 	if (go_hooked && c->role == CLIENT)
 		go_takes(c);

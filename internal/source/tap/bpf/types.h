@@ -25,6 +25,7 @@ struct waits {
 	u64 ns[REASON_MASK + 1];
 	u64 polls, polls_ns; /* of FOR_TIMER: between two requests that are equal, how often and how long, */
 	u64 poll_op;         /* and their command */
+	u64 stalls, stalls_ns, stall_max; /* of an event loop: times in which it did nothing of its own */
 };
 
 /* Which end of a connection. */
@@ -259,6 +260,7 @@ struct caller {
 	u64 idle;    /* and after one that was not for a lock; */
 	u64 events;  /* when the last event came that it waited for, */
 	u64 awake;   /* and the one before; */
+	u64 acted;   /* when a loop last waited for events, or read from a socket; */
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
