@@ -524,9 +524,12 @@ type kernelDnsEvent struct {
 	Answer uint8
 	Unused uint16
 	Tgid   uint32
+	Tid    uint32
+	_      [4]byte
 	Now    uint64
 	Sock   uint64
 	Comm   [16]uint8
+	Server [16]uint8
 }
 
 type kernelEnds struct {

@@ -788,10 +788,11 @@ struct dns_event {
 	enum event_type type;
 	u8 answer;
 	u16 unused;
-	u32 tgid;
+	u32 tgid, tid;
 	u64 now;
 	u64 sock; /* tells apart sockets that are open at the same time */
 	u8 comm[16];
+	u8 server[16]; /* its address; IPv4 as mapped into IPv6 */
 };
 
 /* collection_event: a runtime began to collect garbage, or ended. */
