@@ -148,6 +148,7 @@ type Neighbour struct {
 	Cgroup  string  `json:"cgroup,omitempty"`
 	Cores   float64 `json:"cores"`            // CPU seconds per second
 	Caller  bool    `json:"caller,omitempty"` // it has a connection to the server
+	Child   bool    `json:"child,omitempty"`  // of the server: it writes a snapshot, or the AOF anew
 }
 
 // selfMark ends the command of a Neighbour that is slowpath itself.
