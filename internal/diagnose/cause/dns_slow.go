@@ -206,7 +206,7 @@ func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
 			Text: fmt.Sprintf("Each request without an answer takes %s now", format.Brief(a.MaxUnansweredNs)),
 		})
 	}
-	fix = append(fix, remedy.Steps(n, remedy.KeepConnections, nil)...)
+	fix = append(fix, remedy.Steps(n, remedy.KeepConnections, nil, a.Caller)...)
 	if a.HalfAnswered > 0 {
 		fix = append(fix, remedy.Step{
 			ID: "own-socket-per-query", Kind: remedy.Setting, Library: "glibc", Option: "options",
