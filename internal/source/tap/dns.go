@@ -17,9 +17,19 @@ type dnsQuery struct {
 	from    int64 // the first query on this socket
 	last    int64 // the last
 	sends   int
+	asked   int   // of sends, those at about the same time as the last: two, for IPv4 and IPv6
+	sent    int64 // and when
 	answers int
 	done    bool // there was an answer: what is sent next is another query
 }
+
+// dnsSocket is a socket for as long as it is open: another one may have its memory later.
+type dnsSocket struct {
+	sock uint64
+	port uint16
+}
+
+func (e *kernelDnsEvent) socket() dnsSocket { return dnsSocket{e.Sock, e.Port} }
 
 // Bounds of DNS queries.
 const (
@@ -34,9 +44,8 @@ const (
 	dnsTimeoutUnit = int64(1e9)
 	// dnsTimerEarly is by how much a timer may have begun before its query was sent.
 	dnsTimerEarly = int64(1e6)
-	// dnsTimerLate is how late a thread may wake, and dnsTimerLateElsewhere how late one of a program in which any
-	// thread may repeat the query: within that time other queries hardly ever begin by chance.
-	dnsTimerLate, dnsTimerLateElsewhere = int64(100e6), int64(20e6)
+	// dnsTimerLate is how late a thread may repeat it: within that time other queries hardly ever begin by chance.
+	dnsTimerLate = int64(20e6)
 
 	maxDNSQueries = 4096
 	maxDNSServers = 1024
@@ -45,14 +54,13 @@ const (
 // dns records a query or an answer.
 func (r *recorder) dns(e *kernelDnsEvent) {
 	now := r.time(e.Now)
-	q := r.dnsQueries[e.Sock]
+	q := r.dnsQueries[e.socket()]
 	since := now
-	// the kernel uses the memory of a closed socket again
 	if q != nil && (q.pid != int(e.Tgid) || q.done && e.Answer == 0) {
 		switch {
 		case !q.done:
 			r.emitDNS(q, q.last, false)
-		case q.pid == int(e.Tgid) && q.answers < q.sends && timedOut(now-q.from, dnsTimerLate): // one of two
+		case q.pid == int(e.Tgid) && q.answers < q.asked && timedOut(now-q.sent): // one of two
 			r.emitDNS(q, now, false)
 			since = q.since
 		}
@@ -61,14 +69,17 @@ func (r *recorder) dns(e *kernelDnsEvent) {
 	switch {
 	case e.Answer == 0 && q == nil:
 		if len(r.dnsQueries) < maxDNSQueries {
-			r.dnsQueries[e.Sock] = &dnsQuery{
+			r.dnsQueries[e.socket()] = &dnsQuery{
 				process: process{pid: int(e.Tgid), comm: comm(e.Comm)}, tid: e.Tid,
 				server: netip.AddrFrom16(e.Server).Unmap(), since: min(since, r.endRepeated(e, now)), from: now,
-				last: now, sends: 1,
+				last: now, sends: 1, asked: 1, sent: now,
 			}
 		}
 	case e.Answer == 0:
-		q.last = now
+		if q.asked++; now-q.sent >= dnsLost {
+			q.asked = 1
+		}
+		q.last, q.sent = now, now
 		q.sends++
 		r.endRepeated(e, now)
 	case q != nil: // of two queries at once, for IPv4 and IPv6, each has an answer
@@ -82,40 +93,31 @@ func (r *recorder) dns(e *kernelDnsEvent) {
 }
 
 // timedOut reports whether a query was sent that long after another one because that had no answer in time.
-func timedOut(ns, late int64) bool {
-	return ns >= dnsTimeoutUnit-dnsTimerEarly && (ns+dnsTimerEarly)%dnsTimeoutUnit <= dnsTimerEarly+late
+func timedOut(ns int64) bool {
+	return ns >= dnsTimeoutUnit-dnsTimerEarly && (ns+dnsTimerEarly)%dnsTimeoutUnit <= dnsTimerEarly+dnsTimerLate
 }
 
 // endRepeated ends the lost queries on other sockets, and gives since when what they ask is asked, for a query that
 // repeats them; else now. They are those of the same thread, in which the resolver of glibc waits: it asks something
-// else only after it has given up. A goroutine may go on in another thread, which reads answers, too, and repeats a
-// query just when its time is up.
+// else only after it has given up. Goroutines go on in any thread, but repeat a query just when its time is up.
 func (r *recorder) endRepeated(e *kernelDnsEvent, now int64) (since int64) {
-	var own, others []uint64
-	for sock, q := range r.dnsQueries {
-		if sock == e.Sock || q.pid != int(e.Tgid) || q.done || now-q.last < dnsLost {
+	since = now
+	anyThread := r.anyThreadReads[int(e.Tgid)]
+	for socket, q := range r.dnsQueries {
+		if socket == e.socket() || q.pid != int(e.Tgid) || q.done || now-q.last < dnsLost {
 			continue
 		}
-		if q.tid == e.Tid {
-			own = append(own, sock)
-		} else if r.anyThreadReads[q.pid] && timedOut(now-q.last, dnsTimerLateElsewhere) {
-			others = append(others, sock)
-		}
-	}
-	if len(own) == 0 {
-		own = others
-	}
-	since = now
-	for _, sock := range own {
-		q := r.dnsQueries[sock]
-		ended := now
-		if timedOut(now-q.last, dnsTimerLate) {
+		ended, up := now, timedOut(now-q.last)
+		switch {
+		case !anyThread && q.tid != e.Tid || anyThread && !up:
+			continue
+		case up:
 			since = min(since, q.since)
-		} else { // it was given up at some time before
+		default: // it was given up at some time before
 			ended = q.last + dnsLost
 		}
 		r.emitDNS(q, ended, false)
-		delete(r.dnsQueries, sock)
+		delete(r.dnsQueries, socket)
 	}
 	return since
 }
@@ -135,7 +137,7 @@ func (r *recorder) readBy(q *dnsQuery, tid uint32) {
 func (r *recorder) expireDNS(now int64) {
 	for sock, q := range r.dnsQueries {
 		wait := dnsGivenUp
-		if q.done && q.answers >= q.sends {
+		if q.done && q.answers >= q.asked {
 			wait = dnsLost
 		}
 		if now-q.last > wait {

@@ -55,8 +55,16 @@ func TestDNSQueries(t *testing.T) {
 			[]step{{0, 1, 0, 7}, {1005, 2, 0, 8}, {1006, 3, 0, 7}, {1006, 3, 1, 7}},
 			"0+1006 1 false, 1006+0 1 true",
 		},
-		"asked again by another thread, when its time is up": {
-			[]step{{0, 1, 0, 7}, {0, 1, 1, 8}, {1, 2, 0, 7}, {300, 3, 0, 7}, {5003, 4, 0, 8}, {5005, 4, 1, 9}},
+		"asked again by any thread, when its time is up": {
+			[]step{
+				{0, 1, 0, 7},
+				{0, 1, 1, 8},
+				{1, 2, 0, 7},
+				{300, 3, 0, 7},
+				{3500, 5, 0, 7},
+				{5003, 4, 0, 8},
+				{5005, 4, 1, 9},
+			},
 			"1+5002 1 false, 5003+2 1 true",
 		},
 		"something else is asked after it was given up": {
@@ -66,6 +74,19 @@ func TestDNSQueries(t *testing.T) {
 			[]step{{0, 1, 0, 7}, {0, 1, 0, 7}, {0, 1, 1, 7}, {5000, 1, 0, 7}, {5000, 1, 1, 7}},
 			"0+5000 2 false, 5000+0 1 true",
 		},
+		"asked again on the socket, and something else long after that": {
+			[]step{
+				{0, 1, 0, 7},
+				{0, 1, 0, 7},
+				{1000, 1, 0, 7},
+				{1000, 1, 0, 7},
+				{1002, 1, 1, 7},
+				{1002, 1, 1, 7},
+				{3000, 1, 0, 7},
+				{3000, 1, 1, 7},
+			},
+			"0+1002 4 true, 0+1002 4 true",
+		},
 		"two more, long after both had answers": {
 			[]step{{0, 1, 0, 7}, {0, 1, 0, 7}, {0, 1, 1, 7}, {0, 1, 1, 7}, {5000, 1, 0, 7}, {5010, 1, 1, 7}},
 			"5000+10 1 true",
@@ -73,7 +94,7 @@ func TestDNSQueries(t *testing.T) {
 	} {
 		rec := recording.New()
 		b := &recorder{
-			Options: Options{Sink: rec}, dnsQueries: map[uint64]*dnsQuery{}, dnsServers: map[netip.Addr]*dnsServer{},
+			Options: Options{Sink: rec}, dnsQueries: map[dnsSocket]*dnsQuery{}, dnsServers: map[netip.Addr]*dnsServer{},
 			anyThreadReads: map[int]bool{},
 			time:           func(at uint64) int64 { return int64(at) },
 		}
@@ -118,6 +139,23 @@ func checkDNS(t *testing.T, rec *recording.Recording, made dnsMade) {
 	if !d.Answered || d.Queries != 1 || d.Answers != 1 || d.TID == 0 || d.Server != made.Server ||
 		events[0].DurationNs < made.LateNs || !strings.HasPrefix(d.Comm, "tap.test") {
 		t.Errorf("%+v of %d ns", d, events[0].DurationNs)
+	}
+}
+
+// TestDNSSocketsInTheSamePlace: a new socket in the memory of a closed one repeats its query, and is not that socket.
+func TestDNSSocketsInTheSamePlace(t *testing.T) {
+	rec := recording.New()
+	r := newRecorder(Options{Sink: rec}, func(ns uint64) int64 { return int64(ns) }, func(uint16) nodeOp {
+		return nodeOp{}
+	})
+	for _, e := range []kernelDnsEvent{
+		{Now: 0, Port: 100}, {Now: 5e9, Port: 101}, {Now: 5e9, Port: 101, Answer: 1}, {Now: 10e9, Port: 102},
+	} {
+		e.Tgid, e.Tid, e.Sock = 7, 7, 1
+		r.dns(&e)
+	}
+	if len(rec.Events) != 2 || rec.Events[0].DurationNs != 5e9 || rec.Events[1].TimeNs != 5e9 {
+		t.Errorf("%+v", rec.Events)
 	}
 }
 

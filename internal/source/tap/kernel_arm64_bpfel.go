@@ -522,7 +522,7 @@ type kernelDnsEvent struct {
 	_      structs.HostLayout
 	Type   kernelEventType
 	Answer uint8
-	Unused uint16
+	Port   uint16
 	Tgid   uint32
 	Tid    uint32
 	_      [4]byte

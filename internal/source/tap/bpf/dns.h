@@ -19,7 +19,7 @@ static __always_inline int report_dns(const struct sock *sk, u8 answer)
 	addresses(sk, &b);
 	e->type = EV_DNS;
 	e->answer = answer;
-	e->unused = 0;
+	e->port = b.lport;
 	e->tgid = shown_tgid();
 	e->tid = shown_tid();
 	e->now = monotonic_ns();

@@ -787,7 +787,7 @@ struct not_dialled_event {
 struct dns_event {
 	enum event_type type;
 	u8 answer;
-	u16 unused;
+	u16 port; /* the socket's own: its memory is used again for another one */
 	u32 tgid, tid;
 	u64 now;
 	u64 sock; /* tells apart sockets that are open at the same time */
