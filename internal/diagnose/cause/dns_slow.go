@@ -2,7 +2,6 @@ package cause
 
 import (
 	"fmt"
-	"slices"
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
@@ -221,13 +220,17 @@ func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
 	return append(fix, dnsCache, fasterDNSServer)
 }
 
-// onlyOneServerLost reports whether what callers waited for are requests to a DNS server that does not answer: the
-// others are fast.
+// onlyOneServerLost reports whether what callers waited for are requests to a DNS server that does not answer: little
+// of their time went to others.
 func onlyOneServerLost(a *facts.DNSClient, silent *facts.DNSServer) bool {
+	var others int64
+	for _, d := range a.Dials {
+		if !d.Repeated {
+			others += d.QueryNs
+		}
+	}
 	return silent != nil && silent.Unanswered == a.Unanswered &&
-		!slices.ContainsFunc(a.Dials, func(d facts.DialAfterQuery) bool {
-			return !d.Repeated && d.QueryNs >= slowQueryNs
-		})
+		float64(others) < facts.MinShare*float64(a.QueryNs())
 }
 
 var dnsCache = remedy.Step{
