@@ -24,8 +24,13 @@ type CollectionDetail struct {
 // DNSQueryDetail is the Detail of lookup.
 type DNSQueryDetail struct {
 	Comm     string `json:"comm"`
-	Queries  int    `json:"questions"` // queries sent on the socket; IPv4 and IPv6 count as two
-	Answered bool   `json:"answered"`  // false: it was retried elsewhere, or given up
+	TID      int    `json:"tid,omitempty"`
+	Server   string `json:"server,omitempty"`  // the address of the DNS server; empty if unknown
+	Queries  int    `json:"questions"`         // queries sent on the socket; IPv4 and IPv6 count as two
+	Answers  int    `json:"answers,omitempty"` // to them, by the end of the event
+	Answered bool   `json:"answered"`          // false: it, or one of two, was repeated or given up
+	// ServerAnswers is how often that server had answered a process of this host since the watch began.
+	ServerAnswers int `json:"server_answers,omitempty"`
 }
 
 // InternalDetail is the Detail of internal.

@@ -112,7 +112,7 @@ type PendingCaller struct {
 // Names of snapshots of the host source about callers.
 const (
 	SnapshotPendingCaller = "waiter"
-	SnapshotRuntime       = "runtime" // of a process: how many threads its runtime means to keep busy
+	SnapshotRuntime       = "runtime" // of a process: its runtime, with what it is set to, and libraries
 )
 
 // SnapshotUnread is the host source's list of Unread of a node: the clients that wait for a server whose main thread
@@ -148,6 +148,7 @@ type Neighbour struct {
 	Cgroup  string  `json:"cgroup,omitempty"`
 	Cores   float64 `json:"cores"`            // CPU seconds per second
 	Caller  bool    `json:"caller,omitempty"` // it has a connection to the server
+	Child   bool    `json:"child,omitempty"`  // of the server: it writes a snapshot, or the AOF anew
 }
 
 // selfMark ends the command of a Neighbour that is slowpath itself.

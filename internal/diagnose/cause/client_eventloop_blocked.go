@@ -82,7 +82,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	}
 	f.supportStalls(n, c)
 	f.doubtCollector(n, c)
-	f.FixSteps = loopFix(c)
+	f.FixSteps = loopFix(n, c)
 	return f
 }
 
@@ -113,7 +113,7 @@ func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits fact
 		f.doubt(recording.SourceTap, float64(ns[where[0]]), "ns",
 			"%s was not asleep elsewhere for most of that time: it computes, or waits for a CPU", format.Name(loop))
 	}
-	f.FixSteps = loopFix(c)
+	f.FixSteps = loopFix(n, c)
 }
 
 // callbackSleeps is what code in an event loop does in a system call.
@@ -155,15 +155,17 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 	}
 }
 
-// loopFix is for the runtime of the caller, or for all where its name does not tell.
-func loopFix(c *facts.Caller) (fix []remedy.Step) {
+// loopFix is for the runtime of the caller, or for all where no name of it tells.
+func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
 	runtimes := []string{"python", "node", "java"}
 	shows := map[string]string{
 		"python": fmt.Sprintf("py-spy dump --pid %d", c.PID),
 		"node":   "node --cpu-prof",
 		"java":   fmt.Sprintf("jstack %d", c.PID),
 	}
-	if i := slices.IndexFunc(runtimes, func(r string) bool { return strings.HasPrefix(c.Comm, r) }); i >= 0 {
+	if i := slices.IndexFunc(runtimes, func(r string) bool {
+		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r)
+	}); i >= 0 {
 		runtimes = runtimes[i : i+1]
 	}
 	for _, runtime := range runtimes {

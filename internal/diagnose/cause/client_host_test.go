@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
 
@@ -160,6 +161,16 @@ func (e edge) program(comm string) edge {
 		Name: recording.SnapshotProgram, Body: recording.Detail(recording.Program{Name: "app.py", Comm: comm}),
 	})
 	return e
+}
+
+// TestEventLoopOfKnownRuntime: the fix is for the runtime that its program is known to have.
+func TestEventLoopOfKnownRuntime(t *testing.T) {
+	rec := stalls(recording.Receive).threaded(1).program("node")
+	rec.Index()
+	f := find("client-eventloop-blocked").Explain(facts.New(rec.Recording).Nodes[0])
+	if f == nil || len(f.FixSteps) != 1 || f.FixSteps[0].Library != "Node" {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestEventLoopElsewhere(t *testing.T) {

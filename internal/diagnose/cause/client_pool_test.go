@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -364,6 +365,46 @@ func TestGoroutinesWaitInThePool(t *testing.T) {
 		},
 		{name: "waits that nobody notices", rec: pool(2, 0.3).library(50, 0, 2*edgeMs)},
 	})
+}
+
+// TestPoolOfTheCallersLibrary: the option is that of the process that waits, and of no other library.
+func TestPoolOfTheCallersLibrary(t *testing.T) {
+	pool := func() edge {
+		e := newEdge("redis 7.0.15").all("GET", 2*400*9, edgeMs)
+		for i := range 2 {
+			e.used(app, "shop", 5000+i, 400, 0.98)
+		}
+		return e.library(7000, 10, 17*edgeMs)
+	}
+	for name, tt := range map[string]struct {
+		rec  edge
+		want []string
+	}{
+		"built with it, behind a proxy": {
+			pool().listed("jedis", "5.0.0").runtime(
+				`{"go":"go1.26.8","libraries":[{"name":"go-redis","version":"9.7.0","how":"built-in"}]}`),
+			[]string{"go-redis", ""},
+		},
+		"a Go program": {pool().runtime(`{"go":"go1.26.8"}`), []string{"go-redis", "redigo", ""}},
+		"a library without such an option": {
+			pool().runtime(`{"go":"go1.26.8","libraries":[{"name":"rueidis","version":"1.0.79","how":"built-in"}]}`),
+			[]string{"", ""},
+		},
+	} {
+		tt.rec.Index()
+		var got []string
+		f := find("pool-exhausted-wait").Explain(facts.New(tt.rec.Recording).Nodes[0])
+		if f == nil {
+			t.Errorf("%s: not found", name)
+			continue
+		}
+		for _, s := range f.FixSteps {
+			got = append(got, s.Library)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: steps for %q, want %q", name, got, tt.want)
+		}
+	}
 }
 
 func TestThreadsQueueForConnections(t *testing.T) {

@@ -130,8 +130,8 @@ func dialHerdFix(n *facts.Node, s facts.DialBurst) []remedy.Step {
 	if s.Serial {
 		topic = remedy.OneDialAtATime
 	}
-	return because(remedy.Steps(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))}), fmt.Sprintf(
+	return offered(n, topic, remedy.Values{"connections": min(needed, len(s.Conns))}, fmt.Sprintf(
 		"Open connections before the instance takes traffic (readiness): about %d are enough for %s calls per "+
 			"second of %s", min(needed, len(s.Conns)), format.Rounded(float64(s.AppCalls())/n.Seconds()),
-		format.Brief(s.RoundTripNs())))
+		format.Brief(s.RoundTripNs())), s.Caller)
 }

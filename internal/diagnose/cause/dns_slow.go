@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"fmt"
+
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/diagnose/remedy"
@@ -24,8 +26,8 @@ var dnsSlow = Cause{
 		{"handshake-extra-rtts", "there the time passes after the dial"},
 		{"accept-backlog-overflow", "there the TCP connect itself takes 1 s or more"},
 	},
-	Remedy: "A cache on the host (NodeLocal DNSCache), a name with a final dot or ndots:1, " +
-		"single-request-reopen, and connections that are kept.",
+	Remedy: "No DNS server in resolv.conf that does not answer, a cache on the host (NodeLocal DNSCache), a name " +
+		"with a final dot or ndots:1, single-request-reopen, and connections that are kept.",
 	Options: []remedy.Topic{remedy.KeepConnections},
 	See: []string{
 		"https://github.com/kubernetes/kubernetes/issues/56903",
@@ -73,15 +75,39 @@ func explainDNS(n *facts.Node) *Finding {
 	f.support(recording.SourceTap, float64(opening.Median), "ns",
 		"the connections themselves then took %s; a call on them takes %s", format.Brief(opening.Median),
 		format.Brief(worst.RoundTripNs()))
-	if worst.Unanswered > 0 {
-		f.support(recording.SourceTap, float64(worst.Unanswered), "questions",
-			"%s without an answer within %s, and asked again: requests or answers get lost",
-			counted(worst.Unanswered, "DNS request"), format.Brief(worst.MaxUnansweredNs))
-	}
+	f.supportUnanswered(worst)
 	f.doubt(recording.SourceTap, 0, "",
 		"the names in the queries were not read: they are taken for the server's because the dials came right after")
-	f.FixSteps = dnsFix(n, worst.Unanswered > 0)
+	f.FixSteps = dnsFix(n, worst)
 	return f
+}
+
+// supportUnanswered says which queries had no answer, and of which DNS server.
+func (f *Finding) supportUnanswered(a *facts.DNSClient) {
+	if a.Unanswered == 0 {
+		return
+	}
+	silent, answering := a.SilentServer(), a.AnsweringServer()
+	text := ": requests or answers get lost"
+	if silent != nil && silent.Unanswered == a.Unanswered {
+		text = fmt.Sprintf(": all of DNS server %s, which answered nobody on the callers' host", silent.Address)
+	}
+	f.support(recording.SourceTap, float64(a.Unanswered), "questions",
+		"%s without an answer within %s, and asked again%s", counted(a.Unanswered, "DNS request"),
+		format.Brief(a.MaxUnansweredNs), text)
+	if silent != nil && silent.Unanswered < a.Unanswered {
+		f.support(recording.SourceTap, float64(silent.Unanswered), "questions",
+			"%d of them were for DNS server %s, which answered nobody on the callers' host", silent.Unanswered,
+			silent.Address)
+	}
+	if silent != nil && answering != nil {
+		f.support(recording.SourceTap, float64(answering.Answers), "answers",
+			"DNS server %s, which was asked, too, does answer", answering.Address)
+	}
+	if a.HalfAnswered > 0 {
+		f.support(recording.SourceTap, float64(a.HalfAnswered), "questions",
+			"%d of them had one answer to two questions from one socket, for IPv4 and IPv6", a.HalfAnswered)
+	}
 }
 
 func spreadOfQueries(all []facts.DialAfterQuery) facts.Percentiles {
@@ -124,7 +150,7 @@ func explainOwnQueries(n *facts.Node) *Finding {
 	}
 	f.doubt(recording.SourceProbe, 0, "",
 		"whether the callers look names up as often, and at the same DNS servers, was not seen")
-	f.FixSteps = dnsFix(n, cl.MaxNs >= facts.UnansweredQueryNs)
+	f.FixSteps = append(remedy.Steps(n, remedy.KeepConnections, nil), dnsCache, fasterDNSServer)
 	return f
 }
 
@@ -148,26 +174,74 @@ func ownQueries(n *facts.Node) facts.Percentiles {
 	return facts.PercentilesOfNs(ns)
 }
 
-// dnsFix asks for names less often first, which callers can do without the DNS server's owner.
-func dnsFix(n *facts.Node, lost bool) []remedy.Step {
-	fix := remedy.Steps(n, remedy.KeepConnections, nil)
-	if lost {
+// resolvConf is where resolvers have their servers and options from.
+const resolvConf = "/etc/resolv.conf of the callers' host, or dnsConfig of their pod"
+
+// dnsFix leaves out a DNS server that does not answer first, and else asks for names less often, which callers can do
+// without the DNS server's owner.
+func dnsFix(n *facts.Node, a *facts.DNSClient) (fix []remedy.Step) {
+	silent, answering := a.SilentServer(), a.AnsweringServer()
+	switch {
+	case silent != nil && answering != nil:
 		fix = append(fix, remedy.Step{
-			ID: "own-socket-per-query", Kind: remedy.Setting, Library: "glibc", Option: "options",
-			To: "single-request-reopen", Where: "/etc/resolv.conf of the callers' host, or dnsConfig of their pod",
-			Text: "Against queries that are lost in pairs, IPv4 and IPv6 from one socket (conntrack -S shows " +
-				"insert_failed); use-vc asks by TCP",
-			Restart: "the application",
+			ID: "leave-silent-dns-server", Kind: remedy.Change, Restart: "the application",
+			Where: resolvConf, Undo: "put the line back",
+			Text: fmt.Sprintf("Remove the line nameserver %s, or put it below nameserver %s: it answered none of %s, "+
+				"and %s does answer", silent.Address, answering.Address, counted(silent.Unanswered, "request"),
+				answering.Address),
+		})
+	case silent != nil:
+		fix = append(fix, remedy.Step{
+			ID: "leave-silent-dns-server", Kind: remedy.Change,
+			Text: fmt.Sprintf("Find out why DNS server %s does not answer (dig @%s): it answered none of %s. Else "+
+				"name another one in %s", silent.Address, silent.Address, counted(silent.Unanswered, "request"),
+				resolvConf),
 		})
 	}
-	return append(fix, remedy.Step{
-		ID: "dns-cache", Kind: remedy.Change,
-		Text: "Answer from a cache on the callers' host: NodeLocal DNSCache in Kubernetes, else systemd-resolved or " +
-			"nscd. In Kubernetes also a name with a final dot (redis.prod.svc.cluster.local.) or ndots:1 in " +
-			"dnsConfig, since each search domain is tried first",
-	}, remedy.Step{
-		ID: "faster-dns-server", Kind: remedy.Change,
-		Text: "Find out why the DNS server is slow: dig shows its time, /etc/resolv.conf of the callers' host which " +
-			"it is, and the metrics of CoreDNS or of the resolver what it waits for",
-	})
+	if a.MaxUnansweredNs >= 2*facts.UnansweredQueryNs { // it is no less already
+		fix = append(fix, remedy.Step{
+			ID: "ask-again-sooner", Kind: remedy.Setting, Library: "resolver", Option: "options",
+			To: "timeout:1 attempts:2", Where: resolvConf, Restart: "the application",
+			Text: fmt.Sprintf("Each request without an answer takes %s now", format.Brief(a.MaxUnansweredNs)),
+		})
+	}
+	fix = append(fix, remedy.Steps(n, remedy.KeepConnections, nil, a.Caller)...)
+	if a.HalfAnswered > 0 {
+		fix = append(fix, remedy.Step{
+			ID: "own-socket-per-query", Kind: remedy.Setting, Library: "glibc", Option: "options",
+			To: "single-request-reopen", Where: resolvConf, Restart: "the application",
+			Text: "Against queries that are lost in pairs, IPv4 and IPv6 from one socket (conntrack -S shows " +
+				"insert_failed); use-vc asks by TCP",
+		})
+	}
+	if onlyOneServerLost(a, silent) {
+		return fix
+	}
+	return append(fix, dnsCache, fasterDNSServer)
+}
+
+// onlyOneServerLost reports whether what callers waited for are requests to a DNS server that does not answer: little
+// of their time went to others.
+func onlyOneServerLost(a *facts.DNSClient, silent *facts.DNSServer) bool {
+	var others int64
+	for _, d := range a.Dials {
+		if !d.Repeated {
+			others += d.QueryNs
+		}
+	}
+	return silent != nil && silent.Unanswered == a.Unanswered &&
+		float64(others) < facts.MinShare*float64(a.QueryNs())
+}
+
+var dnsCache = remedy.Step{
+	ID: "dns-cache", Kind: remedy.Change,
+	Text: "Answer from a cache on the callers' host: NodeLocal DNSCache in Kubernetes, else systemd-resolved or " +
+		"nscd. In Kubernetes also a name with a final dot (redis.prod.svc.cluster.local.) or ndots:1 in " +
+		"dnsConfig, since each search domain is tried first",
+}
+
+var fasterDNSServer = remedy.Step{
+	ID: "faster-dns-server", Kind: remedy.Change,
+	Text: "Find out why the DNS server is slow: dig shows its time, /etc/resolv.conf of the callers' host which " +
+		"it is, and the metrics of CoreDNS or of the resolver what it waits for",
 }

@@ -128,10 +128,18 @@ func because(steps []remedy.Step, why string) []remedy.Step {
 	return steps
 }
 
+// offered is what the libraries in use offer, or those of some callers, and why; else why alone, which says what to do.
+func offered(n *facts.Node, topic remedy.Topic, values remedy.Values, why string, of ...*facts.Caller) []remedy.Step {
+	if steps := remedy.Steps(n, topic, values, of...); len(steps) > 0 {
+		return because(steps, why)
+	}
+	return []remedy.Step{{ID: string(topic), Kind: remedy.Change, Restart: "the application", Text: why}}
+}
+
 // oneClient keeps the connections of a process. Where its library is not known, one text stands for all.
 func oneClient(n *facts.Node) []remedy.Step {
-	if len(n.Libraries()) > 0 {
-		return remedy.Steps(n, remedy.OneClient, nil)
+	if steps := remedy.Steps(n, remedy.OneClient, nil); len(n.Libraries()) > 0 && len(steps) > 0 {
+		return steps
 	}
 	return []remedy.Step{{
 		ID: string(remedy.OneClient), Kind: remedy.Change, Restart: "the application",

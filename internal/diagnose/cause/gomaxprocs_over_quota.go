@@ -58,7 +58,7 @@ type runtimeInfo struct {
 func runtimeInfoOf(n *facts.Node, pid int) (r runtimeInfo, ok bool) {
 	s, ok := n.Rec.SnapshotOf(recording.SourceHost, fmt.Sprintf("%s%d", recording.ProcessPrefix, pid),
 		recording.SnapshotRuntime)
-	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil
+	return r, ok && json.Unmarshal([]byte(s.Body), &r) == nil && (r.Go != "" || r.JVM)
 }
 
 // leastGoThreads is what Go chooses for the smallest quota.

@@ -185,7 +185,7 @@ func explainRetries(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(found), facts.CallerNames(found))
 	}
 	f.doubtRemote(worst.Caller)
-	f.FixSteps = retriesFix(n, age)
+	f.FixSteps = retriesFix(n, age, found)
 	return f
 }
 
@@ -231,12 +231,12 @@ func (f *Finding) supportRetries(n *facts.Node, a retries) facts.Percentiles {
 // Bound: arithmetic, it decides what is listed.
 const firstRetry = 2
 
-func retriesFix(n *facts.Node, timeout facts.Percentiles) []remedy.Step {
+func retriesFix(n *facts.Node, timeout facts.Percentiles, of []*facts.Caller) []remedy.Step {
 	return append([]remedy.Step{{
 		ID: "past-the-proxy", Kind: remedy.Change, Restart: "the application",
 		Text: "Find out what loses the replies, a proxy, a balancer or a firewall on the path, and let callers use " +
 			"the server's own address until it is repaired",
-	}}, because(remedy.Steps(n, remedy.BoundRetries, nil), fmt.Sprintf("Decide how long a whole call may take, and "+
+	}}, offered(n, remedy.BoundRetries, nil, fmt.Sprintf("Decide how long a whole call may take, and "+
 		"make timeout x attempts + pauses fit: with %s and 3 retries it is at least %s", format.Brief(timeout.Median),
-		format.Brief(4*timeout.Median)))...)
+		format.Brief(4*timeout.Median)), of...)...)
 }

@@ -127,12 +127,63 @@ func TestLibrary(t *testing.T) {
 				recording.HandshakeDetail{Ops: []string{"HELLO"}}).greeted(2, recording.HandshakeDetail{Op: "GET"}),
 			[]string{"nine", "eight", "jedis", "py", "node", "lettuce"},
 		},
-		"two of a runtime":                      {caller("node"), []string{"node", "io"}},
-		"a program that may be of any language": {caller("shop"), all},
+		"two of a runtime": {caller("node"), []string{"node", "io"}},
+		"a Go program": {
+			caller("shop").runtime(`{"go":"go1.26.1"}`), []string{"nine", "eight"},
+		},
+		"a Go program behind a proxy, with what it was built with": {
+			caller("shop").runtime(`{"go":"go1.26.1","libraries":[{"name":"go-redis","version":"8.11.5",` +
+				`"how":"built-in"}]}`), []string{"eight (go-redis 8.11.5 is in use here)"},
+		},
+		"one that there is no line for, of all callers": {caller("shop").built("rueidis", "1.0.79"), nil},
+		"a program that may be of any language":         {caller("shop"), all},
 	} {
 		tt.rec.Index()
 		var got []string
 		for _, row := range remedy.Choose(facts.New(tt.rec.Recording).Nodes[0], rows) {
+			got = append(got, row.Text)
+		}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestLibraryOfCaller: what is about one caller is for its library alone.
+func TestLibraryOfCaller(t *testing.T) {
+	rows := []remedy.Row{
+		{Library: "go-redis", Text: "go"},
+		{Library: "jedis", Text: "jedis"},
+		{Library: "redis-py", Text: "py"},
+		{Library: "other", Text: "any"},
+	}
+	shop := func() edge { return newEdge("redis 7.4.0").used(app, "shop", 5000, 400, 0.5) }
+	for name, tt := range map[string]struct {
+		rec  edge
+		want []string
+	}{
+		"what its process is built with": {
+			shop().built("go-redis", "9.7.0").listed("jedis", "5.0.0"),
+			[]string{"go (go-redis 9.7.0 is in use here)"},
+		},
+		"what its connections report": {
+			shop().snapshot(recording.SourceServer, "clients",
+				facts.Client{Addr: address(5000), LibName: "redis-py", LibVer: "7.0.0"}),
+			[]string{"py (redis-py 7.0.0 is in use here)"},
+		},
+		"only others are known": {
+			shop().listed("jedis", "5.0.0"),
+			[]string{"go", "jedis", "py", "any"},
+		},
+		"one that there is no line for": {
+			shop().built("rueidis", "1.0.79").listed("jedis", "5.0.0"),
+			[]string{"any"},
+		},
+	} {
+		tt.rec.Index()
+		n := facts.New(tt.rec.Recording).Nodes[0]
+		var got []string
+		for _, row := range remedy.Choose(n, rows, n.Callers()[0]) {
 			got = append(got, row.Text)
 		}
 		if !reflect.DeepEqual(got, tt.want) {

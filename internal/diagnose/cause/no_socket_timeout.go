@@ -180,8 +180,8 @@ func explainNoTimeout(n *facts.Node) *Finding {
 
 // noTimeoutFix ends waits that hang now and those to come; again is how often a request was retransmitted.
 func noTimeoutFix(n *facts.Node, hangs []hang, again int) []remedy.Step {
-	steps := because(remedy.Steps(n, remedy.ReplyTimeout, nil), "Some times the 99.9th percentile, and no longer than "+
-		"the user request behind it may take")
+	steps := offered(n, remedy.ReplyTimeout, nil, "A timeout of some times the 99.9th percentile, and no longer "+
+		"than the user request behind it may take")
 	if kill, ok := closeHanging(hangs); ok {
 		steps = append(steps, kill)
 	}

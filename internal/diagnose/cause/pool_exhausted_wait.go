@@ -232,14 +232,14 @@ func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
 	if twice := 2 * len(u.Used); twice > size {
 		size = twice
 	}
-	return append(largerPool(n, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in use; twice "+
-		"that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
+	return append(largerPool(n, u.Caller, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in "+
+		"use; twice that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
 		holdForLessTime)
 }
 
-// largerPool gives the option of each library in use, and why it should be that large.
-func largerPool(n *facts.Node, size int, why string) []remedy.Step {
-	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size})
+// largerPool gives the option of the caller's library, and why it should be that large.
+func largerPool(n *facts.Node, of *facts.Caller, size int, why string) []remedy.Step {
+	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size}, of)
 	if len(steps) == 0 {
 		return []remedy.Step{{
 			ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
@@ -362,7 +362,7 @@ func explainLibraryWaits(n *facts.Node, callers []*facts.Caller) *Finding {
 		worst.Longer, worst.Calls)
 	f.support(recording.SourceTap, atATime, "goroutines", "%.1f of its goroutines waited for a connection at a time",
 		atATime)
-	f.FixSteps = append(largerPool(n, of.Conns+int(atATime)+1, "at least that many are needed at a time"),
+	f.FixSteps = append(largerPool(n, of.Caller, of.Conns+int(atATime)+1, "at least that many are needed at a time"),
 		holdForLessTime)
 	return f
 }
@@ -425,6 +425,6 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 		})
 	}
 	size := worst.Conns + int(worst.WaitedNs/1e9/n.Seconds()) + 1
-	f.FixSteps = append(f.FixSteps, largerPool(n, size, "at least that many are needed at a time")...)
+	f.FixSteps = append(f.FixSteps, largerPool(n, worst.Caller, size, "at least that many are needed at a time")...)
 	return f
 }

@@ -84,14 +84,14 @@ func explainIdleReap(n *facts.Node) *Finding {
 			"the server closes idle connections itself after %s s (timeout), but the client closed these", t)
 	}
 	f.doubtRemote(most.Caller)
-	f.FixSteps = keepIdleFix(n, idle.Median)
+	f.FixSteps = keepIdleFix(n, idle.Median, sum.Callers...)
 	return f
 }
 
 // keepIdleFix keeps connections for longer than the pauses are.
-func keepIdleFix(n *facts.Node, pauseNs int64) []remedy.Step {
-	steps := because(remedy.Steps(n, remedy.KeepIdle, nil),
-		fmt.Sprintf("The pool has to outlast pauses of %s and more", format.Brief(pauseNs)))
+func keepIdleFix(n *facts.Node, pauseNs int64, of ...*facts.Caller) []remedy.Step {
+	steps := offered(n, remedy.KeepIdle, nil,
+		fmt.Sprintf("The pool has to outlast pauses of %s and more", format.Brief(pauseNs)), of...)
 	for i := range steps {
 		steps[i].Risk = "connections that are idle for longer than the server's timeout, or than a load balancer on " +
 			"the path allows (350 s at an AWS NLB), are closed by these"

@@ -82,7 +82,7 @@ func explainLeak(n *facts.Node) *Finding {
 		"a process that now and then creates another client object with its own pool looks "+
 			"the same: then those objects are never closed")
 	f.doubtRemote(worst.Caller)
-	f.FixSteps = leakFix(n)
+	f.FixSteps = leakFix(n, worst.Caller)
 	return f
 }
 
@@ -172,7 +172,7 @@ func leakSeen(c *facts.Case, f *Finding) *Finding {
 	return f
 }
 
-func leakFix(n *facts.Node) []remedy.Step {
-	return because(remedy.Steps(n, remedy.ReturnConnections, nil), "Find the code that takes a connection and "+
-		"returns early, on errors too: the callers of the pool's Get, Conn or getResource")
+func leakFix(n *facts.Node, of ...*facts.Caller) []remedy.Step {
+	return offered(n, remedy.ReturnConnections, nil, "Find the code that takes a connection and "+
+		"returns early, on errors too: the callers of the pool's Get, Conn or getResource", of...)
 }

@@ -88,6 +88,6 @@ func explainLifetime(n *facts.Node) *Finding {
 			"%d processes do so: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
-	f.FixSteps = remedy.Steps(n, remedy.LongerLifetime, nil)
+	f.FixSteps = remedy.Steps(n, remedy.LongerLifetime, nil, sum.Callers...)
 	return f
 }

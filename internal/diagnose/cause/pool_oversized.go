@@ -102,9 +102,9 @@ func explainOversizedPool(n *facts.Node) *Finding {
 		"callers that want more than the server's thread can give wait in any "+
 			"case; in the pool they cost the server nothing")
 	size := int(needed + 0.5)
-	f.FixSteps = append(because(remedy.Steps(n, remedy.SmallerPool, remedy.Values{"connections": size}),
+	f.FixSteps = append(offered(n, remedy.SmallerPool, remedy.Values{"connections": size},
 		fmt.Sprintf("A smaller pool of %d keeps the server as busy; raise it step by step while calls per second rise "+
-			"(slowpath bench --sweep finds the best number)", size)), remedy.Step{
+			"(slowpath bench --sweep finds the best number)", size), worst.Caller), remedy.Step{
 		ID: "batch-calls", Kind: remedy.Change, Restart: "the application",
 		Text: "Send several commands at a time (pipelines, MGET), or multiplex (Lettuce, rueidis): fewer event-loop " +
 			"iterations for the same work",

@@ -234,7 +234,7 @@ func ownCut(n *facts.Node, s facts.Span) bool {
 }
 
 func herdFix(n *facts.Node) []remedy.Step {
-	spread := because(remedy.Steps(n, remedy.SpreadReconnects, nil), "Spread reconnects over some seconds: random "+
+	spread := offered(n, remedy.SpreadReconnects, nil, "Spread reconnects over some seconds: random "+
 		"jitter in the pause before each attempt, with a growing backoff")
 	steps := append(spread, remedy.Step{
 		ID: "fewer-connections", Kind: remedy.Change, Restart: "the application",

@@ -1,7 +1,10 @@
 package cause
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,10 +83,13 @@ func explainContention(n *facts.Node) *Finding {
 		format.Brief(int64(delay/max(run, 1)*1e9)), format.Brief(int64(delay)), n.Seconds())
 	f.supportHolders(n)
 	who := n.Neighbours()
+	if i := slices.IndexFunc(who, movable); i >= 0 && who[i].Child {
+		f.Title = "The server's " + jobOfChild(who[i]).child() + " uses its CPU: the main thread waits in the run queue"
+	}
 	if len(who) > 0 {
 		var names []string
 		for _, w := range who[:min(3, len(who))] {
-			names = append(names, fmt.Sprintf("%s[%d] %.2f cores", w.Command, w.PID, w.Cores))
+			names = append(names, fmt.Sprintf("%s %.2f cores", neighbourName(w), w.Cores))
 		}
 		f.support(recording.SourceHost, who[0].Cores, "cores",
 			"also running on its CPUs: %s", strings.Join(names, ", "))
@@ -96,32 +102,71 @@ func explainContention(n *facts.Node) *Finding {
 	return f
 }
 
-// contentionFix keeps others off the CPU on which the main thread runs. Taking the CPU from the callers would only
-// reduce the load, and threads of the kernel cannot be moved.
-func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step) {
-	var pids []int
-	var names []string
-	for _, w := range who {
-		if w.Self() || w.Caller || strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) ||
-			strings.HasPrefix(w.Command, "kworker/") {
-			continue
-		}
-		pids, names = append(pids, w.PID), append(names, fmt.Sprintf("%s[%d]", format.Name(w.Command), w.PID))
+// movable reports whether another CPU for a process would not only reduce the load, as for callers, and is possible:
+// threads of the kernel cannot be moved.
+func movable(w recording.Neighbour) bool {
+	return !w.Self() && !w.Caller && !strings.HasPrefix(w.Command, facts.KsoftirqdPrefix) &&
+		!strings.HasPrefix(w.Command, "kworker/")
+}
+
+// neighbourName is a process by its name and number, or as what it is for the server.
+func neighbourName(w recording.Neighbour) string {
+	if w.Child {
+		return fmt.Sprintf("its %s (%s[%d])", jobOfChild(w).child(), format.Name(w.Command), w.PID)
 	}
+	return fmt.Sprintf("%s[%d]", format.Name(w.Command), w.PID)
+}
+
+// serverJob is what a server forks a child for.
+type serverJob struct {
+	does   string
+	why    string // it forked, as recording.ForkDetail has it
+	option string // that has the child's CPUs; empty where there is none
+}
+
+// child is the child of the server that does the job.
+func (j serverJob) child() string { return "own child that " + j.does }
+
+// writesFile is how the children of servers call themselves that write a file (rdb.c and aof.c: redisSetProcTitle), or
+// send one to replicas.
+var writesFile = regexp.MustCompile(`^(redis|valkey|keydb)-(rdb|aof)-`)
+
+// jobOfChild is the job of a server's child, by what it calls itself. Modules fork, too, for work of their own.
+func jobOfChild(w recording.Neighbour) serverJob {
+	switch name := writesFile.FindStringSubmatch(w.Command); {
+	case name == nil:
+		return serverJob{does: "works beside it"}
+	case name[2] == "aof":
+		return serverJob{"rewrites the AOF", "aof-rewrite", "aof_rewrite_cpulist"}
+	}
+	return serverJob{"writes the snapshot", "rdb", "bgsave_cpulist"}
+}
+
+// contentionFix keeps others off the CPU on which the main thread runs. Children of servers end within seconds: the
+// server itself gives them their CPUs.
+func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step) {
 	cpu, known := n.MainCPU()
-	if cpus := otherCPUs(n, cpu); len(pids) > 0 && known && cpus != "" {
-		fix = append(fix, remedy.Step{
-			ID: "move-other-processes", Kind: remedy.Command, Command: moveProcesses(pids, cpus),
-			Text: fmt.Sprintf("Keep %s off CPU %d, on which the server's main thread runs (taskset prints the CPUs "+
-				"that they had)", strings.Join(names, ", "), cpu),
-			Risk: "they share the other CPUs, and may run slower",
-		})
-	} else if len(pids) > 0 {
-		fix = append(fix, remedy.Step{
-			ID: "move-other-processes", Kind: remedy.Change,
-			Text: "Move " + strings.Join(names, ", ") + " to other CPUs than the server's main thread uses, or to " +
-				"another machine",
-		})
+	cpus := ""
+	if known {
+		cpus = otherCPUs(n, cpu)
+	}
+	var others []recording.Neighbour
+	var jobs []serverJob
+	for _, w := range who {
+		job := jobOfChild(w)
+		switch {
+		case !movable(w):
+		case job.option == "":
+			others = append(others, w)
+		case !slices.Contains(jobs, job):
+			jobs = append(jobs, job)
+			fix = append(fix, job.otherCPUs(n, w, cpu, cpus)...)
+		}
+	}
+	if i := slices.IndexFunc(who, movable); i >= 0 && jobOfChild(who[i]).option == "" {
+		fix = append(moveOthers(others, cpu, cpus), fix...) // the one that used most comes first
+	} else {
+		fix = append(fix, moveOthers(others, cpu, cpus)...)
 	}
 	return append(fix, remedy.Step{
 		ID: "own-cpus", Kind: remedy.Change,
@@ -130,12 +175,64 @@ func contentionFix(n *facts.Node, who []recording.Neighbour) (fix []remedy.Step)
 	})
 }
 
+// moveOthers keeps processes off a CPU; cpus are the other ones, empty where there are none.
+func moveOthers(who []recording.Neighbour, cpu int, cpus string) []remedy.Step {
+	var pids []int
+	var names []string
+	for _, w := range who {
+		pids, names = append(pids, w.PID), append(names, neighbourName(w))
+	}
+	const id = "move-other-processes"
+	switch {
+	case len(who) == 0:
+		return nil
+	case cpus == "":
+		return []remedy.Step{{
+			ID: id, Kind: remedy.Change,
+			Text: "Move " + strings.Join(names, ", ") + " to other CPUs than the server's main thread uses, or to " +
+				"another machine",
+		}}
+	}
+	return []remedy.Step{{
+		ID: id, Kind: remedy.Command, Command: moveProcesses(pids, cpus),
+		Text: fmt.Sprintf("Keep %s off CPU %d, on which the server's main thread runs (taskset prints the CPUs "+
+			"that they had)", strings.Join(names, ", "), cpu),
+		Risk: "they share the other CPUs, and may run slower",
+	}}
+}
+
+// otherCPUs keeps the child of a server off the CPU of the main thread, where another one is known. Of which server a
+// child is that is not this one's, only its own configuration says.
+func (j serverJob) otherCPUs(n *facts.Node, w recording.Neighbour, cpu int, cpus string) []remedy.Step {
+	const id = "other-cpus-for-child"
+	switch {
+	case !w.Child:
+		return []remedy.Step{{
+			ID: id, Kind: remedy.Change, Since: "Redis 6.0",
+			Text: fmt.Sprintf("%s is the child of a server, which %s: give it other CPUs by that server's %s",
+				neighbourName(w), j.does, j.option),
+		}}
+	case cpus == "":
+		return forkLess(n, j.why)
+	}
+	s := remedy.ConfigSet(n, id, j.option, cpus, fmt.Sprintf("Keep the server's %s off CPU %d, on which the main "+
+		"thread runs", j.child(), cpu))
+	s.Since = "Redis 6.0"
+	return []remedy.Step{s.Risking("the child shares the other CPUs, and may take longer")}
+}
+
 // supportHolders names what had the CPU when the main thread got it back, by share of its waits.
 func (f *Finding) supportHolders(n *facts.Node) {
 	waits := n.Exact(account.RunQueue)
 	all, by := facts.SumWaits(waits), map[string]int64{}
+	children := map[int]string{}
+	for _, w := range n.Neighbours() {
+		if w.Child {
+			children[w.PID] = "its " + jobOfChild(w).child()
+		}
+	}
 	for _, s := range waits {
-		by[s.Culprit] += s.Ns()
+		by[cmp.Or(children[facts.PIDOf(s.Culprit)], s.Culprit)] += s.Ns()
 	}
 	if all.Count == 0 {
 		return

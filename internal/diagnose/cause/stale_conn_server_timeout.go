@@ -86,7 +86,7 @@ func explainStale(n *facts.Node) *Finding {
 			"%d processes have that: %s", len(sum.Callers), facts.CallerNames(sum.Callers))
 	}
 	f.doubtRemote(most.Caller)
-	f.FixSteps = staleFix(n, limit, idle.P10)
+	f.FixSteps = staleFix(n, limit, idle.P10, sum.Callers...)
 	return f
 }
 
@@ -126,7 +126,7 @@ func staleByCounters(n *facts.Node) *Finding {
 	return f
 }
 
-func staleFix(n *facts.Node, limit, idleNs int64) []remedy.Step {
+func staleFix(n *facts.Node, limit, idleNs int64, of ...*facts.Caller) []remedy.Step {
 	first := remedy.Step{
 		ID: "longer-idle-timeout", Kind: remedy.Change,
 		Text: fmt.Sprintf("Raise the idle timeout of the proxy or balancer on the path (HAProxy: timeout client and "+
@@ -141,10 +141,10 @@ func staleFix(n *facts.Node, limit, idleNs int64) []remedy.Step {
 	if half*1e9 >= idleNs {
 		return []remedy.Step{first} // limits of pools are in seconds, and none is shorter
 	}
-	closeFirst := because(remedy.Steps(n, remedy.CloseFirst, remedy.Values{
+	closeFirst := offered(n, remedy.CloseFirst, remedy.Values{
 		"seconds": int(half), "milliseconds": int(half * 1000),
-	}), fmt.Sprintf("Let the pool close first, and refill ahead: an idle limit below %s, with some connections kept "+
-		"ready", format.Brief(idleNs)))
+	}, fmt.Sprintf("Let the pool close first, and refill ahead: an idle limit below %s, with some connections kept "+
+		"ready", format.Brief(idleNs)), of...)
 	closeFirst[0].Or = true
 	return append([]remedy.Step{first}, closeFirst...)
 }

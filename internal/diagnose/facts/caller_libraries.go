@@ -1,65 +1,86 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
 	"slowpath/internal/recording"
 )
 
-// CallerLibraries are the client libraries of the node's callers with their versions, as far as one is known: what the
-// connections of a caller report of themselves; else what its process is built with or has open. One that has several,
-// or none that is known, is not among them.
+// CallerLibraries are the client libraries of the node's callers with their versions, as far as one is known for
+// certain. One that has several is not among them.
 func (n *Node) CallerLibraries() map[*Caller]string {
-	reported := map[string]string{} // by address
-	for _, c := range n.Clients() {
-		if name := libraryOfClient(c); name != "" {
-			reported[c.Addr] = withVersion(name, c.LibVer)
+	out, reported := map[*Caller]string{}, n.reportedLibraries()
+	for _, c := range n.Callers() {
+		if l := n.librariesOf(c, reported); len(l) == 1 && l[0].How != recording.LibraryInstalled {
+			out[c] = withVersion(l[0].Name, l[0].Version)
 		}
 	}
-	ofProcess := map[int][]string{}
+	return out
+}
+
+func withVersion(name, version string) string { return strings.TrimSpace(name + " " + version) }
+
+// LibrariesOf are the client libraries of a caller: the one that its connections report of themselves; else those that
+// its process is built with or has open; else those that are installed for it.
+func (n *Node) LibrariesOf(c *Caller) []recording.Library {
+	return n.librariesOf(c, n.reportedLibraries())
+}
+
+func (n *Node) librariesOf(c *Caller, byAddress map[string]recording.Library) []recording.Library {
+	reported := reportedBy(c, byAddress)
+	if len(reported) == 1 {
+		return reported
+	}
+	var has, installed []recording.Library
 	for _, p := range n.Processes {
 		for _, l := range p.Libraries {
-			if l.How != recording.LibraryInstalled {
-				ofProcess[p.PID] = append(ofProcess[p.PID], withVersion(l.Name, l.Version))
+			switch {
+			case p.PID != c.PID || c.PID == 0:
+			case l.How == recording.LibraryInstalled:
+				installed = withLibrary(installed, l)
+			default:
+				has = withLibrary(has, l)
 			}
 		}
 	}
-	out := map[*Caller]string{}
-	for _, c := range n.Callers() {
-		if name, one := onlyOne(reportedBy(c, reported)); one {
-			out[c] = name
-		} else if name, one := onlyOne(ofProcess[c.PID]); one && name != "" {
-			out[c] = name
+	for _, known := range [][]recording.Library{has, reported} {
+		if len(known) > 0 {
+			return known
+		}
+	}
+	return installed
+}
+
+// reportedLibraries are those that connections report to CLIENT LIST, by their addresses.
+func (n *Node) reportedLibraries() map[string]recording.Library {
+	out := map[string]recording.Library{}
+	for _, c := range n.Clients() {
+		if name := libraryOfClient(c); name != "" {
+			out[c.Addr] = recording.Library{Name: name, Version: c.LibVer}
 		}
 	}
 	return out
 }
 
 // reportedBy are the libraries that the connections of a caller report, to CLIENT LIST or in their handshakes.
-func reportedBy(c *Caller, reported map[string]string) (names []string) {
+func reportedBy(c *Caller, byAddress map[string]recording.Library) (out []recording.Library) {
 	for _, k := range c.Conns {
-		if name := reported[k.Client]; name != "" {
-			names = append(names, name)
+		if l, ok := byAddress[k.Client]; ok {
+			out = withLibrary(out, l)
 		} else if k.Handshake != nil {
 			if name := libraryNamed(k.Handshake.Library); name != "" {
-				names = append(names, withVersion(name, number(k.Handshake.Version)))
+				out = withLibrary(out, recording.Library{Name: name, Version: number(k.Handshake.Version)})
 			}
 		}
 	}
-	return names
+	return out
 }
 
-// onlyOne is the name that all of a list have.
-func onlyOne(names []string) (name string, one bool) {
-	for _, name := range names {
-		if name != names[0] {
-			return "", false
-		}
+// withLibrary adds a library that is not there yet.
+func withLibrary(to []recording.Library, l recording.Library) []recording.Library {
+	if slices.Contains(to, l) {
+		return to
 	}
-	if len(names) == 0 {
-		return "", false
-	}
-	return names[0], true
+	return append(to, l)
 }
-
-func withVersion(name, version string) string { return strings.TrimSpace(name + " " + version) }

@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -29,13 +31,49 @@ const (
 // DNSClient is a caller with the DNS queries that it waited for.
 type DNSClient struct {
 	*Caller
-	queries Spans
+	queries []dnsQuery
 	// Dials are the dials that came right after a query.
 	Dials []DialAfterQuery
 	// Unanswered is the number of questions that had no answer in time.
 	Unanswered int
 	// MaxUnansweredNs is the longest of those, in nanoseconds.
 	MaxUnansweredNs int64
+	// HalfAnswered of Unanswered are of two questions at once of which one was answered.
+	HalfAnswered int
+	// Servers are the DNS servers that it asked, as far as they are known, by their address.
+	Servers map[string]*DNSServer
+}
+
+// DNSServer is a DNS server as a caller saw it.
+type DNSServer struct {
+	Address string
+	// Unanswered is the number of questions of the caller that had no answer in time.
+	Unanswered int
+	// Answers is the number of answers to anybody on the caller's host.
+	Answers int
+}
+
+// Silent reports whether a server was asked, and did not answer anybody.
+func (s *DNSServer) Silent() bool { return s.Answers == 0 && s.Unanswered > 0 }
+
+// SilentServer is the server without any answer that most questions were lost on; nil where there is none.
+func (a *DNSClient) SilentServer() (worst *DNSServer) {
+	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
+		if s := a.Servers[address]; s.Silent() && (worst == nil || s.Unanswered > worst.Unanswered) {
+			worst = s
+		}
+	}
+	return worst
+}
+
+// AnsweringServer is the one that answered most; nil where none is known.
+func (a *DNSClient) AnsweringServer() (best *DNSServer) {
+	for _, address := range slices.Sorted(maps.Keys(a.Servers)) {
+		if s := a.Servers[address]; s.Answers > 0 && (best == nil || s.Answers > best.Answers) {
+			best = s
+		}
+	}
+	return best
 }
 
 // DialAfterQuery is a dial with the DNS query that it waited for.
@@ -44,6 +82,16 @@ type DialAfterQuery struct {
 	Conn *Conn
 	// QueryNs is the duration of the query in nanoseconds, repetitions included.
 	QueryNs int64
+	// Repeated: it had to be asked again.
+	Repeated bool
+}
+
+// dnsQuery is one query, with the thread that sent it; 0 where that is not known.
+type dnsQuery struct {
+	Span
+	tid      int
+	answered bool
+	used     bool // a dial came after it, or after what repeats it
 }
 
 // dnsQueries are those of each process; several questions at once count as one query.
@@ -58,16 +106,38 @@ func (n *Node) dnsQueries() map[int]*DNSClient {
 			continue
 		}
 		if out[pid] == nil {
-			out[pid] = &DNSClient{}
+			out[pid] = &DNSClient{Servers: map[string]*DNSServer{}}
 		}
-		a := out[pid]
-		a.queries = append(a.queries, Span{e.TimeNs, e.TimeNs + e.DurationNs})
-		if d := recording.DetailOf[recording.DNSQueryDetail](e); !d.Answered || e.DurationNs >= UnansweredQueryNs {
-			a.Unanswered++
-			a.MaxUnansweredNs = max(a.MaxUnansweredNs, e.DurationNs)
-		}
+		out[pid].add(e, recording.DetailOf[recording.DNSQueryDetail](e))
 	}
 	return out
+}
+
+// add adds a query.
+func (a *DNSClient) add(e recording.Event, d recording.DNSQueryDetail) {
+	a.queries = append(a.queries, dnsQuery{
+		Span: Span{e.TimeNs, e.TimeNs + e.DurationNs}, tid: d.TID, answered: d.Answered,
+	})
+	lost := !d.Answered || e.DurationNs >= UnansweredQueryNs
+	if lost {
+		a.Unanswered++
+		a.MaxUnansweredNs = max(a.MaxUnansweredNs, e.DurationNs)
+	}
+	if !d.Answered && d.Answers > 0 {
+		a.HalfAnswered++
+	}
+	if d.Server == "" {
+		return
+	}
+	s := a.Servers[d.Server]
+	if s == nil {
+		s = &DNSServer{Address: d.Server}
+		a.Servers[d.Server] = s
+	}
+	s.Answers = max(s.Answers, d.ServerAnswers)
+	if lost {
+		s.Unanswered++
+	}
 }
 
 // DNSClients are the callers that made DNS queries before they dialled the node.
@@ -79,11 +149,11 @@ func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 			continue
 		}
 		a.Caller = c
-		sort.Slice(a.queries, func(i, j int) bool { return a.queries[i].ToNs < a.queries[j].ToNs })
-		used := make([]bool, len(a.queries))
+		sort.SliceStable(a.queries, func(i, j int) bool { return a.queries[i].ToNs < a.queries[j].ToNs })
 		for _, k := range c.Opened() {
-			if i, ok := queryBefore(a.queries, used, k.OpenNs-k.DialNs); ok {
-				a.Dials = append(a.Dials, DialAfterQuery{k, queryWithRetries(a.queries, i)})
+			if i, ok := queryBefore(a.queries, k.OpenNs-k.DialNs); ok {
+				from, repeated := firstAsked(a.queries, i)
+				a.Dials = append(a.Dials, DialAfterQuery{k, a.queries[i].ToNs - from, repeated})
 			}
 		}
 		out = append(out, a)
@@ -92,14 +162,15 @@ func (n *Node) DNSClients(callers []*Caller) (out []*DNSClient) {
 }
 
 // queryBefore finds the query that ended last before a dial began; each query is for one dial.
-func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
+func queryBefore(all []dnsQuery, dial int64) (int, bool) {
 	for i := sort.Search(len(all), func(i int) bool { return all[i].ToNs > dial }) - 1; i >= 0 &&
 		dial-all[i].ToNs <= maxQueryToDialNs; i-- {
-		if !used[i] {
-			used[i] = true
+		if !all[i].used {
+			all[i].used = true
 			for j := i - 1; j >= 0 && all[i].ToNs-all[j].ToNs <= maxQueryToDialNs; j-- {
-				if d := all[i].FromNs - all[j].FromNs; d >= -maxTwinGapNs && d <= maxTwinGapNs {
-					used[j] = true
+				d := all[i].FromNs - all[j].FromNs
+				if d >= -maxTwinGapNs && d <= maxTwinGapNs && all[i].mayBeOf(all[j]) {
+					all[j].used = true
 					break
 				}
 			}
@@ -109,17 +180,23 @@ func queryBefore(all Spans, used []bool, dial int64) (int, bool) {
 	return 0, false
 }
 
-// queryWithRetries is the duration in nanoseconds of a query with the one that it repeats: that which ended as it
+// mayBeOf reports whether two queries can be of the same lookup: those of two threads are where a goroutine made them.
+func (q dnsQuery) mayBeOf(o dnsQuery) bool {
+	return q.tid == o.tid || q.FromNs == o.ToNs || q.tid == 0 || o.tid == 0
+}
+
+// firstAsked is when a query was asked first, and whether it repeats others: those that ended without an answer as it
 // began.
-func queryWithRetries(all Spans, i int) int64 {
-	from := all[i].FromNs
+func firstAsked(all []dnsQuery, i int) (from int64, repeated bool) {
+	last := all[i]
 	for j := i - 1; j >= 0; j-- {
-		if d := from - all[j].ToNs; d >= -maxRetryGapNs && d <= maxRetryGapNs &&
-			all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 {
-			from = all[j].FromNs
+		if d := last.FromNs - all[j].ToNs; d >= -maxRetryGapNs && d <= maxRetryGapNs && !all[j].answered &&
+			all[j].ToNs-all[j].FromNs >= UnansweredQueryNs/2 && last.mayBeOf(all[j]) {
+			last, repeated = all[j], true
+			all[j].used = true
 		}
 	}
-	return all[i].ToNs - from
+	return last.FromNs, repeated || !last.answered || last.ToNs-last.FromNs >= UnansweredQueryNs
 }
 
 // QueryNs is the time of all queries before dials, in nanoseconds.

@@ -40,6 +40,7 @@ var librariesOfRuntime = map[string][]string{
 	"php":    {"phpredis", "predis"},
 	"ruby":   {"redis-rb"},
 	"dotnet": {"stackexchange"},
+	"go":     {"go-redis", "redigo", "rueidis", "valkey-go", "valkey-glide"},
 }
 
 // libraryNamed is the library that reports a name, or whose name begins with the eight letters that the tap
@@ -117,18 +118,33 @@ func (n *Node) Libraries() (out []recording.Library) {
 	return out
 }
 
-// PossibleLibraries are the libraries that the callers' programs can have, by the names of their runtimes; nil where
-// one is not known.
-func (n *Node) PossibleLibraries() (names []string) {
-	for _, c := range n.Callers() {
-		before := len(names)
-		for name, list := range librariesOfRuntime {
-			if strings.HasPrefix(c.Comm, name) || strings.HasPrefix(n.Programs[c.PID].Comm, name) {
-				names = append(names, list...)
-			}
-		}
-		if len(names) == before {
+// PossibleLibraries are the libraries that the programs of callers can have, by the names of their runtimes, or since
+// they are Go programs; nil where that is not known of one. Those of a library that is known have that one.
+func (n *Node) PossibleLibraries(callers []*Caller) (names []string) {
+	reported := n.reportedLibraries()
+	for _, c := range callers {
+		possible := n.possibleLibraries(c, reported)
+		if len(possible) == 0 {
 			return nil
+		}
+		names = append(names, possible...)
+	}
+	return names
+}
+
+func (n *Node) possibleLibraries(c *Caller, reported map[string]recording.Library) (names []string) {
+	for _, l := range n.librariesOf(c, reported) {
+		names = append(names, l.Name)
+	}
+	if len(names) > 0 {
+		return names
+	}
+	if n.IsGo(c.PID) {
+		return librariesOfRuntime["go"]
+	}
+	for name, list := range librariesOfRuntime {
+		if name != "go" && (strings.HasPrefix(c.Comm, name) || strings.HasPrefix(n.Programs[c.PID].Comm, name)) {
+			names = append(names, list...)
 		}
 	}
 	return names

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,23 @@ func processSnapshotsOf(rec *recording.Recording) (out []ProcessSnapshot) {
 		}
 		p := ProcessSnapshot{PID: pid}
 		if json.Unmarshal([]byte(s.Body), &p) == nil {
+			out = append(out, p)
+		}
+	}
+	return append(out, callersOfProxies(rec, out)...)
+}
+
+// callersOfProxies are processes with libraries of which only that and their runtime is known, since they have no
+// connection to the server itself.
+func callersOfProxies(rec *recording.Recording, known []ProcessSnapshot) (out []ProcessSnapshot) {
+	for _, s := range rec.Snapshots {
+		pid, err := strconv.Atoi(strings.TrimPrefix(s.Subject, recording.ProcessPrefix))
+		if err != nil || s.Source != recording.SourceHost || s.Name != recording.SnapshotRuntime ||
+			slices.ContainsFunc(known, func(p ProcessSnapshot) bool { return p.PID == pid }) {
+			continue
+		}
+		p := ProcessSnapshot{PID: pid}
+		if json.Unmarshal([]byte(s.Body), &p) == nil && len(p.Libraries) > 0 {
 			out = append(out, p)
 		}
 	}

@@ -9,21 +9,29 @@ import (
 	"slowpath/internal/recording"
 )
 
-// Steps gives what the libraries that a node's clients use offer against a mechanism. Where none of those has anything,
-// or the libraries are not known, it gives what all possible libraries offer.
-func Steps(n *facts.Node, topic Topic, values Values) (steps []Step) {
-	for _, e := range Choose(n, table[topic]) {
+// Steps gives what the libraries that a node's clients use offer against a mechanism, or those of some callers, where
+// it is about these. Where the libraries are not known, it gives what all possible ones offer.
+func Steps(n *facts.Node, topic Topic, values Values, of ...*facts.Caller) (steps []Step) {
+	for _, e := range Choose(n, table[topic], of...) {
 		steps = append(steps, e.step(topic, values))
 	}
 	return steps
 }
 
-// Choose gives the rows for the libraries in use, else for all that could be.
-func Choose(n *facts.Node, rows []Row) []Row {
-	if out := inUse(n.Libraries(), rows); len(out) > 0 {
+// Choose gives the rows for the libraries in use, else for all that could be: none where it is known which is used, and
+// there is no row for it.
+func Choose(n *facts.Node, rows []Row, of ...*facts.Caller) []Row {
+	used, callers := n.Libraries(), n.Callers()
+	if len(of) > 0 {
+		used, callers = nil, of
+		for _, c := range of {
+			used = append(used, n.LibrariesOf(c)...)
+		}
+	}
+	if out := inUse(used, rows); len(out) > 0 {
 		return out
 	}
-	return possible(n, rows)
+	return possible(n, rows, callers)
 }
 
 // inUse are the rows for libraries that are in use. A row with a major version is for that version alone, one without
@@ -54,9 +62,9 @@ func foundIn(l recording.Library) string {
 	return " (" + l.Name + " " + format.Name(l.Version) + " is in use here)"
 }
 
-// possible are the rows for the libraries that the callers could use.
-func possible(n *facts.Node, rows []Row) (out []Row) {
-	runtimes, handshakes := n.PossibleLibraries(), n.Handshakes()
+// possible are the rows for the libraries that callers could use.
+func possible(n *facts.Node, rows []Row, callers []*facts.Caller) (out []Row) {
+	runtimes, handshakes := n.PossibleLibraries(callers), n.Handshakes()
 	ofRuntime := func(e Row) bool { return runtimes == nil || slices.Contains(runtimes, e.Library) }
 	seen := func(e Row) bool {
 		return handshakes == nil || slices.ContainsFunc(handshakes,
@@ -72,11 +80,14 @@ func possible(n *facts.Node, rows []Row) (out []Row) {
 			}
 		}
 		if len(out) > 0 {
-			break
+			return out
 		}
 	}
-	return out
+	return slices.DeleteFunc(slices.Clone(rows), func(e Row) bool { return e.Library != anyLibrary })
 }
+
+// anyLibrary is the library of a row that is for those that have none of their own.
+const anyLibrary = "other"
 
 // For libraries without CLIENT SETINFO, because they are older or configured so: those that begin with HELLO, those
 // that never do, and those that ask for INFO before their first command.

@@ -77,7 +77,7 @@ func displayed(library string) string {
 		return strings.ToUpper(library[:1]) + library[1:]
 	case "stackexchange":
 		return "StackExchange.Redis"
-	case "other":
+	case anyLibrary:
 		return ""
 	}
 	return library

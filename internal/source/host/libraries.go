@@ -52,23 +52,31 @@ var (
 // missing.
 func librariesOf(fs FS, pid int) []recording.Library {
 	dir := fmt.Sprintf("/proc/%d", pid)
-	exe, _ := fs.Readlink(dir + "/exe")
-	switch base := path.Base(exe); {
-	case base == "java":
-		return jarsOf(fs, dir)
-	case base == "node" || base == "nodejs" || base == "bun":
-		return nodePackagesOf(fs, dir)
-	case strings.HasPrefix(base, "python"):
-		return pythonPackagesOf(fs, dir, exe)
+	if out, has := packagesOf(fs, dir); has {
+		return out
 	}
-	return modulesOf(fs, dir)
-}
-
-func modulesOf(fs FS, dir string) (out []recording.Library) {
 	info, err := builtWith(fs, dir)
 	if err != nil {
 		return nil // not a Go program
 	}
+	return modulesOf(info)
+}
+
+// packagesOf finds those of a process whose runtime has its libraries in files of their own; false where it has none.
+func packagesOf(fs FS, dir string) (out []recording.Library, has bool) {
+	exe, _ := fs.Readlink(dir + "/exe")
+	switch base := path.Base(exe); {
+	case base == "java":
+		return jarsOf(fs, dir), true
+	case base == "node" || base == "nodejs" || base == "bun":
+		return nodePackagesOf(fs, dir), true
+	case strings.HasPrefix(base, "python"):
+		return pythonPackagesOf(fs, dir, exe), true
+	}
+	return nil, false
+}
+
+func modulesOf(info *buildinfo.BuildInfo) (out []recording.Library) {
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace

@@ -57,7 +57,7 @@ func (w *watch) findNeighbours() {
 		if cores := w.coresOf(pid, &s, interval); cores >= minCores {
 			found = append(found, recording.Neighbour{
 				PID: pid, Command: string(b[s.commBegin:s.commEnd]),
-				Cores: cores * w.shareOnCPUs(pid, &s),
+				Cores: cores * w.shareOnCPUs(pid, &s), Child: s.ppid == w.Process.PID,
 			})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"slowpath/internal/recording"
 )
 
 // Runtime is how many threads the runtime of a process keeps busy at most, as far as its files tell.
@@ -16,6 +18,8 @@ type Runtime struct {
 	Procs      int    `json:"procs,omitempty"`    // set by the environment (GOMAXPROCS, …) or an option; 0: not set
 	ProcsBy    string `json:"procs_by,omitempty"` // name of that
 	JVM        bool   `json:"jvm,omitempty"`      // it is a JVM
+	// Libraries are its client libraries, as in the snapshot "process", which a caller of a proxy does not have.
+	Libraries []recording.Library `json:"libraries,omitempty"`
 }
 
 // maxEnviron bounds how much of a process's environment is searched. Only the variables of environOf are kept.
@@ -27,19 +31,21 @@ func IsGo(fs FS, pid int) bool {
 	return err == nil
 }
 
-// runtimeOf reads what a process was built with and set to; false where it is neither a Go program nor a JVM.
+// runtimeOf reads what a process was built with and set to; false where it is neither a Go program nor a JVM, and none
+// of its libraries is known.
 func runtimeOf(fs FS, pid int) (r Runtime, ok bool) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	env := environOf(fs, dir)
 	if info, err := builtWith(fs, strings.TrimSuffix(dir, "/")); err == nil {
-		r.Go = info.GoVersion
+		r.Go, r.Libraries = info.GoVersion, modulesOf(info)
 		r.heeds(info, env["GODEBUG"])
 		r.set("GOMAXPROCS", env["GOMAXPROCS"])
 		return r, true
 	}
+	r.Libraries, _ = packagesOf(fs, strings.TrimSuffix(dir, "/"))
 	cmdline, err := fs.ReadFile(dir + "cmdline")
 	if err != nil || commandName(string(firstArg(cmdline))) != "java" {
-		return r, false
+		return r, len(r.Libraries) > 0
 	}
 	r.JVM, r.HeedsQuota, r.Why = true, true, "a JVM since 8u191 and 10 (UseContainerSupport)"
 	for _, options := range []string{

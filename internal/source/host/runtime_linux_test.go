@@ -3,9 +3,13 @@ package host
 import (
 	"debug/buildinfo"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
+
+	"slowpath/internal/recording"
 )
 
 func TestRuntimeOfThisProgram(t *testing.T) {
@@ -50,6 +54,29 @@ func TestHeedsQuota(t *testing.T) {
 		if r.heeds(&tt.info, tt.godebug); r.HeedsQuota != tt.want {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// TestLibrariesOfRuntimes: what a caller is built with, or has installed, is known also where its connections end at a
+// proxy.
+func TestLibrariesOfRuntimes(t *testing.T) {
+	got := modulesOf(&buildinfo.BuildInfo{Deps: []*debug.Module{
+		{Path: "github.com/redis/go-redis/v9", Version: "v9.7.0"}, {Path: "golang.org/x/sys", Version: "v0.1.0"},
+	}})
+	want := []recording.Library{{Name: "go-redis", Version: "9.7.0", How: recording.LibraryBuiltIn}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	root := tree(t, map[string]string{
+		"proc/7/cmdline": "python3\x00app.py\x00",
+		"proc/7/root/usr/lib/python3.11/site-packages/redis-7.1.0.dist-info/METADATA": "",
+	})
+	if err := os.Symlink("/usr/bin/python3.11", filepath.Join(root.Dir, "proc/7/exe")); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := runtimeOf(root, 7); !ok || r.Go != "" || r.JVM || len(r.Libraries) != 1 ||
+		r.Libraries[0].Name != "redis-py" {
+		t.Errorf("%+v, %v", r, ok)
 	}
 }
 

@@ -78,5 +78,5 @@ func TestRealDNS(t *testing.T) {
 	ask(server.LocalAddr().String())
 	<-sink.seen
 	p.stop(t)
-	checked(t, p, "dns", dnsMade{os.Getpid(), int64(late)}, checkDNS)
+	checked(t, p, "dns", dnsMade{os.Getpid(), int64(late), names}, checkDNS)
 }

@@ -524,11 +524,14 @@ type kernelDnsEvent struct {
 	_      structs.HostLayout
 	Type   kernelEventType
 	Answer uint8
-	Unused uint16
+	Port   uint16
 	Tgid   uint32
+	Tid    uint32
+	_      [4]byte
 	Now    uint64
 	Sock   uint64
 	Comm   [16]uint8
+	Server [16]uint8
 }
 
 type kernelEnds struct {

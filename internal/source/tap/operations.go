@@ -151,7 +151,7 @@ func (r *recorder) dialledBy(e *kernelConnEvent, client clientEnd) {
 	at := d.from
 	for _, q := range r.dnsQueries { // for IPv4 and for IPv6
 		if q.done && q.pid == int(e.Tgid) && at >= q.last && at-q.last <= atOnce {
-			d.from, d.named = min(d.from, q.from), max(d.named, q.last)
+			d.from, d.named = min(d.from, q.since), max(d.named, q.last)
 		}
 	}
 	put(r, r.dialled, client, d)

@@ -46,9 +46,12 @@ type recorder struct {
 	clientViews map[callKey]*clientView // that wait for the server's
 	lastOwnCall [3]uint64               // slowpath's own call that was recorded last: connection, begin and end
 	snapshots   snapshots
-	dnsQueries  map[uint64]*dnsQuery // by socket
-	waitLimit   waitLimit
-	sample      *connSample
+	dnsQueries  map[dnsSocket]*dnsQuery // by socket
+	dnsServers  map[netip.Addr]*dnsServer
+
+	anyThreadReads map[int]bool // answers of DNS servers, by process
+	waitLimit      waitLimit
+	sample         *connSample
 
 	retention
 	remoteCallers
@@ -97,7 +100,8 @@ func newRecorder(o Options, time func(uint64) int64, opOf func(uint16) nodeOp) *
 		openings:    map[callOnConn][]recording.Segment{},
 		waited:      map[waitedCalls]*recording.LatencyCounts{},
 		serverViews: map[callKey]*serverView{}, clientViews: map[callKey]*clientView{},
-		dnsQueries: map[uint64]*dnsQuery{}, retention: newRetention(),
+		dnsQueries: map[dnsSocket]*dnsQuery{}, dnsServers: map[netip.Addr]*dnsServer{}, anyThreadReads: map[int]bool{},
+		retention:     newRetention(),
 		remoteCallers: remoteCallers{map[uint64]uint64{}, map[remoteHost]int64{}, map[remoteHost]bool{}},
 	}
 	r.sample = newConnSample(o.Budget, r.maxConns())

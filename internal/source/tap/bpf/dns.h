@@ -15,13 +15,17 @@ static __always_inline int report_dns(const struct sock *sk, u8 answer)
 	struct dns_event *e = reserve(struct dns_event);
 	if (!e)
 		return 0;
+	struct between b;
+	addresses(sk, &b);
 	e->type = EV_DNS;
 	e->answer = answer;
-	e->unused = 0;
+	e->port = b.lport;
 	e->tgid = shown_tgid();
+	e->tid = shown_tid();
 	e->now = monotonic_ns();
 	e->sock = (u64)sk;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	__builtin_memcpy(e->server, b.raddr, sizeof(e->server));
 	submit(e);
 	return 0;
 }

@@ -790,11 +790,12 @@ struct not_dialled_event {
 struct dns_event {
 	enum event_type type;
 	u8 answer;
-	u16 unused;
-	u32 tgid;
+	u16 port; /* the socket's own: its memory is used again for another one */
+	u32 tgid, tid;
 	u64 now;
 	u64 sock; /* tells apart sockets that are open at the same time */
 	u8 comm[16];
+	u8 server[16]; /* its address; IPv4 as mapped into IPv6 */
 };
 
 /* collection_event: a runtime began to collect garbage, or ended. */
