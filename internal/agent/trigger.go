@@ -243,8 +243,8 @@ func (t *triggers) judge(p population, s tally, usualUntil, seconds int64) (Firi
 		return fmt.Sprintf("%s of %s calls of %s in %d s", format.Thousands(n), format.Thousands(s.calls), whose,
 			seconds)
 	}
-	failing := own && s.failed >= account.MinSlowCalls ||
-		isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, usualUntil)))
+	failing := s.failed >= account.MinSlowCalls &&
+		(own || isPattern(s.failed, s.calls, max(facts.HealthyMaxShare, t.failedBefore(node, usualUntil))))
 	switch {
 	case !t.off[FailedCalls] && failing:
 		return say(FailedCalls, "%s calls of %s failed in %d s (%s were answered)", format.Thousands(s.failed), whose,
