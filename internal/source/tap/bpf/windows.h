@@ -148,17 +148,12 @@ __noinline int fingerprint(struct conn *c, u32 len)
 	c->print = 0;
 	if (c->tls || !user_buffer(&buf, &iov, &many) || !buf)
 		return 0;
-	if (bpf_probe_read_user(word, PRINT, (void *)buf))
+	/* no more than there is: what is behind it may be in a page that is not there */
+	if (bpf_probe_read_user(word, len < PRINT ? len : PRINT, (void *)buf))
 		return 0;
 	u64 print = len;
-	for (u32 i = 0; i < PRINT / 8; i++) {
-		u64 bytes = word[i];
-		if (len <= 8 * i) /* what is behind it in the buffer */
-			break;
-		if (len < 8 * i + 8)
-			bytes &= ~0ull >> (64 - 8 * (len - 8 * i)); /* both architectures have the first byte lowest */
-		print = (print ^ bytes) * 0x9e3779b97f4a7c15ull;
-	}
+	for (u32 i = 0; i < PRINT / 8; i++)
+		print = (print ^ word[i]) * 0x9e3779b97f4a7c15ull;
 	c->print = print | 1;
 	return 0;
 }
