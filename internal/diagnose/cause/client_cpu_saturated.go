@@ -79,7 +79,7 @@ func explainClientCPU(n *facts.Node) *Finding {
 		f.support(recording.SourceHost, cores(n, c.PID), "cores",
 			"it used %.2f cores with %s", cores(n, c.PID), counted(threads, "thread"))
 	}
-	others := others(t, c.Name)
+	others := othersOn(t)
 	own := float64(t.QueuedBehindOwnNs) / float64(max(t.QueuedNs, 1))
 	f.support(recording.SourceTap, own, "of the time",
 		"meanwhile its CPUs ran its own threads for %.0f %% of that time%s", own*100, others.text(t))
@@ -161,10 +161,10 @@ const (
 // rivals are the other processes that used a process's CPUs, the largest first.
 type rivals []string
 
-func others(t *facts.Threads, self string) rivals {
+func othersOn(t *facts.Threads) rivals {
 	var out rivals
 	for name, ns := range t.CPUHolders {
-		if name != self && float64(ns) >= listedShare*float64(t.QueuedNs) {
+		if float64(ns) >= listedShare*float64(t.QueuedNs) {
 			out = append(out, name)
 		}
 	}

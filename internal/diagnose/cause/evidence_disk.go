@@ -46,7 +46,7 @@ func (f *Finding) supportBlockedIn(source string, ns map[string]int64, stretches
 ) {
 	for _, call := range facts.KeysByValue(ns) {
 		f.support(source, float64(ns[call]), "ns",
-			"the main thread was blocked in %s() %s, %s in all, up to %s at a time", call,
+			"the main thread was blocked in %s %s, %s in all, up to %s at a time", call,
 			facts.TimesText(stretches[call]),
 			format.Brief(ns[call]), format.Brief(longest[call]))
 	}

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,7 +21,7 @@ type Threads struct {
 	ThrottledNs int64
 	// QueuedNs is the time of Queued in nanoseconds, summed over the threads.
 	QueuedNs int64
-	// CPUHolders is the time in nanoseconds by the process that had the CPU while a thread was in the run queue.
+	// CPUHolders is the time in nanoseconds by the other process that had the CPU while a thread was in the run queue.
 	CPUHolders map[string]int64
 	// QueuedBehindOwnNs is the part of QueuedNs in which threads of the same process had the CPU.
 	QueuedBehindOwnNs int64
@@ -53,14 +52,14 @@ func (t *Threads) MainQuota() (most Quota) {
 // ProcessThreads are the waits of every calling process by its id.
 func (c *Case) ProcessThreads() map[int]*Threads {
 	if c.threads == nil {
-		c.threads = collectThreads(c.Rec)
+		c.threads = c.collectThreads()
 	}
 	return c.threads
 }
 
-func collectThreads(rec *recording.Recording) map[int]*Threads {
+func (c *Case) collectThreads() map[int]*Threads {
 	out := map[int]*Threads{}
-	for _, e := range rec.Events {
+	for _, e := range c.Rec.Events {
 		text, ok := strings.CutPrefix(e.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
 		if e.Source != recording.SourceTap || !ok || err != nil {
@@ -88,9 +87,10 @@ func collectThreads(rec *recording.Recording) map[int]*Threads {
 		case recording.KindRunQueue:
 			t.Queued, t.QueuedNs = append(t.Queued, s), t.QueuedNs+e.DurationNs
 			if by := recording.DetailOf[recording.ThreadDetail](e).By; by != nil && by.PID != 0 {
-				t.CPUHolders[fmt.Sprintf("%s[%d]", by.Comm, by.PID)] += e.DurationNs
 				if by.PID == pid {
 					t.QueuedBehindOwnNs += e.DurationNs
+				} else {
+					t.CPUHolders[c.ProcessName(by.PID, by.Comm)] += e.DurationNs
 				}
 			}
 		}

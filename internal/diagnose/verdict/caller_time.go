@@ -216,10 +216,15 @@ const (
 	leastSaid = 0.01
 )
 
+// pollOps ask whether something has changed, or try to take a lock: not a heartbeat, a producer, or a counter.
+var pollOps = facts.WordSet("EXISTS GET GETEX HGET HGETALL HMGET HEXISTS MGET TTL PTTL TYPE LLEN LPOP RPOP LRANGE SPOP " +
+	"SCARD SMEMBERS SISMEMBER ZCARD ZRANGE ZRANGEBYSCORE ZSCORE XLEN XREAD XREADGROUP XPENDING SET SETNX EVAL EVALSHA " +
+	"FCALL EVAL_RO EVALSHA_RO FCALL_RO")
+
 // PollsSaid says that threads poll; empty where they do not, or hardly.
 func (t CallerTime) PollsSaid() string {
 	least := max(pollsOfWaits*float64(t.In("redis")), facts.MinShare*float64(t.Ns))
-	if t.Polls < manyPolls || float64(t.PollsNs) < least {
+	if t.Polls < manyPolls || float64(t.PollsNs) < least || !pollOps[t.PollOp] {
 		return ""
 	}
 	return fmt.Sprintf("%s[%d] asked for the same again and again: %s pauses of %s on average between equal %s "+

@@ -119,6 +119,7 @@ const (
 	kernelCallFlagF_ADMIN    kernelCallFlag = 2048
 	kernelCallFlagF_EXEC     kernelCallFlag = 4096
 	kernelCallFlagF_WALK     kernelCallFlag = 8192
+	kernelCallFlagF_UNREAD   kernelCallFlag = 16384
 	kernelCallFlagF_NO_CALL  kernelCallFlag = 768
 	kernelCallFlagF_NO_TIME  kernelCallFlag = 1792
 )
@@ -135,6 +136,7 @@ type kernelCaller struct {
 	Waits     kernelWaits
 	LockSince uint64
 	Wakers    uint64
+	Woke      uint64
 	FutexNs   uint64
 	Wanted    uint64
 	SleptFrom uint64
@@ -146,7 +148,7 @@ type kernelCaller struct {
 	Asks      uint32
 	Helped    uint32
 	Soon      uint32
-	Unused2   uint32
+	LockAt    int32
 	Loop      uint8
 	Away      uint8
 	Why       uint8
@@ -753,41 +755,45 @@ type kernelOperationEvent struct {
 }
 
 type kernelPair struct {
-	_            structs.HostLayout
-	SeqFrom      uint32
-	SeqTo        uint32
-	Arrived      uint64
-	Complete     uint64
-	Read         uint64
-	Done         uint64
-	Send         uint64
-	ClkArrived   kernelClocks
-	ClkRead      kernelClocks
-	ClkDone      kernelClocks
-	ClkSend      kernelClocks
-	Tid          uint32
-	Tgid         uint32
-	Client       uint32
-	RepliedSeq   uint32
-	Settled      uint32
-	RequestedSeq uint32
-	RepBytes     uint64
-	Print        uint64
-	ReqBytes     uint32
-	Calls        uint32
-	NoCalls      uint32
-	Op           uint16
-	Args         uint16
-	Slot         uint32
-	Tls          uint32
-	Split        uint32
-	Observer     uint32
-	Flags        uint32
-	Refs         uint32
-	Ambiguous    uint32
-	_            [4]byte
-	Ends         [2]uint64
-	ClkClient    kernelClocks
+	_             structs.HostLayout
+	SeqFrom       uint32
+	SeqTo         uint32
+	Arrived       uint64
+	Complete      uint64
+	Read          uint64
+	Done          uint64
+	Send          uint64
+	ClkArrived    kernelClocks
+	ClkRead       kernelClocks
+	ClkDone       kernelClocks
+	ClkSend       kernelClocks
+	Tid           uint32
+	Tgid          uint32
+	Client        uint32
+	RepliedSeq    uint32
+	Settled       uint32
+	RequestedSeq  uint32
+	RepBytes      uint64
+	Print         uint64
+	ReqBytes      uint32
+	Calls         uint32
+	NoCalls       uint32
+	Op            uint16
+	Args          uint16
+	Slot          uint32
+	Tls           uint32
+	Split         uint32
+	Observer      uint32
+	Flags         uint32
+	Refs          uint32
+	Ambiguous     uint32
+	_             [4]byte
+	Ends          [2]uint64
+	ClkClient     kernelClocks
+	UnreadArrived uint64
+	UnreadSend    uint64
+	UnreadCalls   uint32
+	ReadCalls     uint32
 }
 
 type kernelPairKey struct {
@@ -1139,6 +1145,7 @@ const (
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
 	kernelVarLeavingOut          = "leaving_out"
+	kernelVarLongestLimitNs      = "longest_limit_ns"
 	kernelVarLoopStallNs         = "loop_stall_ns"
 	kernelVarMaxConns            = "max_conns"
 	kernelVarMaxOps              = "max_ops"
@@ -1307,6 +1314,7 @@ type kernelVariableSpecs struct {
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.VariableSpec `ebpf:"leaving_out"`
+	LongestLimitNs      *ebpf.VariableSpec `ebpf:"longest_limit_ns"`
 	LoopStallNs         *ebpf.VariableSpec `ebpf:"loop_stall_ns"`
 	MaxConns            *ebpf.VariableSpec `ebpf:"max_conns"`
 	MaxOps              *ebpf.VariableSpec `ebpf:"max_ops"`
@@ -1456,6 +1464,7 @@ type kernelVariables struct {
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
 	LeavingOut          *ebpf.Variable `ebpf:"leaving_out"`
+	LongestLimitNs      *ebpf.Variable `ebpf:"longest_limit_ns"`
 	LoopStallNs         *ebpf.Variable `ebpf:"loop_stall_ns"`
 	MaxConns            *ebpf.Variable `ebpf:"max_conns"`
 	MaxOps              *ebpf.Variable `ebpf:"max_ops"`

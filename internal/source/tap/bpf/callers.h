@@ -58,15 +58,18 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	struct caller *c = &t->caller;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	s32 call = REG_NR(regs), arg = REG_SYS1(regs);
-	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms) */
-	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg &&
+	u64 ns = c->slept_to - c->slept_from;
+	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms); a longer one may be a
+	 * sleep, after which Ruby's lock is waited for at the same address */
+	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg && ns < longest_limit_ns &&
 	    now - c->ran < goes_on_ns) {
-		u64 ns = c->slept_to - c->slept_from;
 		c->waits.ns[FOR_TIMER] -= ns;
 		c->waits.ns[FOR_LOCK] += ns;
 		c->timer_ns -= ns;
-		if (!c->lock_since)
+		if (!c->lock_since) {
 			c->lock_since = c->slept_from;
+			c->lock_at = arg;
+		}
 		c->between = 0;
 	} else if (c->why == FOR_TIMER) {
 		c->lock_since = c->wakers = 0;
@@ -166,8 +169,15 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	c->waits.ns[why & REASON_MASK] += to - from;
 	if (why == FOR_TIMER)
 		c->timer_ns += to - from;
-	if (why == FOR_LOCK && (!c->lock_since || c->between || from - c->ran > min_away_ns))
+	if (why == FOR_LOCK && (!c->lock_since || c->between || from - c->ran > min_away_ns)) {
 		c->lock_since = from;
+		c->lock_at = t->arg;
+		c->wakers = 0;
+	}
+	/* who ended the wait for an interpreter's lock, which comes after that for the connection, did not hand it over */
+	if (why == FOR_LOCK && t->arg == c->lock_at)
+		c->wakers |= c->woke;
+	c->woke = 0;
 	c->between = why != FOR_LOCK;
 	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
 	if (why == FOR_EVENTS) {
@@ -306,7 +316,7 @@ static __always_inline void wakes(struct task_struct *task, struct thread *sleep
 		return;
 	if (sleeper) {
 		sleeper->caller.own = 1;
-		sleeper->caller.wakers |= 1ull << (by->pid & 63);
+		sleeper->caller.woke |= 1ull << (by->pid & 63);
 		sleeper->woken = now;
 	}
 	if (!t || !t->caller.loop || t->caller.last.to <= t->caller.events)

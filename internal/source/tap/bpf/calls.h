@@ -459,6 +459,11 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	pair->settled = NOT_SETTLED;
 	in_order(&pair->settled);
+	if (pair->calls != pair->read_calls && !pair->unread_arrived && !(pair->flags & F_NO_TIME)) {
+		pair->unread_arrived = pair->arrived;
+		pair->unread_send = pair->send;
+		pair->unread_calls = pair->calls;
+	}
 	pair->seq_from = p->seq - p->bytes;
 	pair->seq_to = c->requested_seq;
 	pair->arrived = p->start;
@@ -497,7 +502,8 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	return 0;
 }
 
-/* report_light reports a call by the client's end of a connection whose server's end parsed it. */
+/* report_light reports a call by the client's end of a connection whose server's end parsed it: the last one, or with
+ * F_UNREAD the first whose reply was not read. */
 __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 {
 	if (!c)
@@ -512,7 +518,7 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = EV_CALL;
 	e->role = CLIENT;
-	e->flags = F_PAIRED | flags | (pair->tls ? F_TLS : 0);
+	e->flags = F_PAIRED | (flags & ~F_UNREAD) | (pair->tls ? F_TLS : 0);
 	e->op = pair->op;
 	e->args = pair->args;
 	e->req_bytes = pair->req_bytes;
@@ -531,6 +537,13 @@ __noinline int report_light(struct conn *c, u32 slot, u64 now, u32 flags)
 	e->locked_ns = t->caller.futex_ns;
 	e->clk[2] = pair->slot == slot ? pair->clk_client : t->clk;
 	e->pair = *pair;
+	if (flags & F_UNREAD) { /* of it only these times were kept */
+		e->pair.arrived = e->pair.complete = e->pair.read = e->at[0] = e->at[1] = pair->unread_arrived;
+		e->pair.done = e->pair.send = e->at[2] = pair->unread_send;
+		e->pair.split = 0;
+		e->number = pair->unread_calls;
+		e->clk[2] = e->clk[3];
+	}
 	bpf_get_current_comm(e->comm, 16);
 	submit(e);
 	return 0;

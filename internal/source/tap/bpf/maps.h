@@ -10,6 +10,7 @@ const volatile u64 min_activity_ns = 200000;    /* work of a server that takes t
 const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this long are reported */
 const volatile u64 min_away_ns = 1000000;   /* so do sleeps of clients' event loops elsewhere. Bound: guess. */
 const volatile u64 loop_stall_ns = 10000000; /* an event loop that does nothing of its own for so long. Bound: guess. */
+const volatile u64 longest_limit_ns = 10000000; /* of a wait that goes on; CPython's is 5 ms. Bound: library. */
 const volatile u64 goes_on_ns = 10000;      /* a thread waits again for the same after a time limit. Bound: guess. */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
 const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick in the long run (TICK_SHIFT) */

@@ -259,18 +259,30 @@ __noinline int light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 		calls = 1;
 		no_calls = 0;
 	}
-	c->calls = pair->calls;
+	u64 unread = pair->unread_arrived;
+	u32 old = unread ? pair->unread_calls - (u32)c->calls : 0;
+	if (old >= calls || no_calls || pair->flags & (F_NO_TIME | F_BLOCKING))
+		old = 0;
+	c->calls = pair->read_calls = pair->calls;
 	c->no_calls = pair->no_calls;
 	if (!(pair->flags & F_BLOCKING))
 		in_chain(c, pair->op, calls == 1 ? pair->arrived : c->chain.until - 1, now,
 			 longest_pause(pair->flags));
+	if (!old)
+		pair->unread_arrived = 0;
 	if (pair->flags & F_NO_TIME)
 		return 0;
-	c->print = pair->print;
+	c->print = calls == 1 ? pair->print : 0;
 	c->replied_from = pair->arrived;
 	c->replied_op = pair->op;
 	count(C_CALLS_CLIENT, calls - no_calls);
-	add_latency(pair->op, CLIENT, ns, calls - no_calls);
+	add_latency(pair->op, CLIENT, ns, calls - no_calls - old);
+	if (old) {
+		add_latency(pair->op, CLIENT, now - unread, old);
+		if (now - unread >= slow_ns && may_report(now))
+			report_light(c, slot, now, F_UNREAD);
+		pair->unread_arrived = 0;
+	}
 	if (ns >= slow_ns) {
 		if (may_report(now))
 			report_light(c, slot, now, 0);

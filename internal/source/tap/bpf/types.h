@@ -264,7 +264,8 @@ struct caller {
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
-	u64 wakers;    /* and which of them woke it, as bits; */
+	u64 wakers;    /* and which of them woke it there, as bits, */
+	u64 woke;      /* and from its present sleep; */
 	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call; */
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
 	u64 slept_from, slept_to; /* its last sleep, */
@@ -273,8 +274,8 @@ struct caller {
 	struct last_call last; /* and of a loop the call whose reply it read last */
 	struct peer_key peer; /* whom it has asked, and not read from since, if that is no server of Redis */
 	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
-	u32 soon;    /* of these, sleeps that were hardly longer than the call */
-	u32 unused2;
+	u32 soon;    /* of these, sleeps that were hardly longer than the call; */
+	s32 lock_at; /* the futex at which its wait for other threads began */
 	u8 loop;     /* it waits for events, */
 	u8 away;     /* and sleeps in another system call */
 	u8 why;      /* enum reason of its present sleep, or of the last */
@@ -597,6 +598,11 @@ struct pair {
 	u32 ambiguous;   /* connections of several namespaces have its addresses: nothing of it is used */
 	u64 ends[2];     /* cookies of the server's connection and the client's */
 	struct clocks clk_client;
+	/* The first call whose reply the client had not read when the server sent another one, 0: there is none. A client
+	 * with an event loop may send requests before it reads the replies to those before. */
+	u64 unread_arrived, unread_send;
+	u32 unread_calls; /* the server's calls with it, */
+	u32 read_calls;   /* and those whose replies the client has read */
 };
 
 enum event_type : u8 {
@@ -632,6 +638,7 @@ enum call_flag : u16 {
 	F_ADMIN = 2048, /* it changes the server: see administers */
 	F_EXEC = 4096,
 	F_WALK = 8192, /* it goes on where the reply before said: see walks */
+	F_UNREAD = 16384, /* see report_light; in no report */
 	F_NO_CALL = F_BLOCKING | F_OPENING,
 	F_NO_TIME = F_NO_CALL | F_UNSURE, /* in no histogram */
 };

@@ -137,7 +137,7 @@ static __always_inline bool user_buffer(u64 *buf, const struct iovec **iov, u32 
 }
 
 /* fingerprint notes what the bytes of a system call are that has one request: two requests that are equal have the
- * same. No part of them is kept. */
+ * same. No part of them is kept. A part of a request has none, nor has one that is sent before the reply to another. */
 __noinline int fingerprint(struct conn *c, u32 len)
 {
 	if (!c)
@@ -146,10 +146,12 @@ __noinline int fingerprint(struct conn *c, u32 len)
 	const struct iovec *iov;
 	u32 many;
 	c->print = 0;
-	if (c->tls || !user_buffer(&buf, &iov, &many) || !buf)
+	if (c->tls || c->outstanding || c->req.started || !user_buffer(&buf, &iov, &many) || !buf)
 		return 0;
 	/* no more than there is: what is behind it may be in a page that is not there */
-	if (bpf_probe_read_user(word, len < PRINT ? len : PRINT, (void *)buf))
+	u64 bytes = len < PRINT ? len : PRINT;
+	asm volatile("" : "+r"(bytes)); /* the verifier looks at the register that is compared next */
+	if (bytes > PRINT || bpf_probe_read_user(word, bytes, (void *)buf))
 		return 0;
 	u64 print = len;
 	for (u32 i = 0; i < PRINT / 8; i++)
