@@ -330,6 +330,7 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.PollsNs -= before.PollsNs
 	w.Stalls -= before.Stalls
 	w.StallsNs -= before.StallsNs
+	w.StallMax = min(w.StallMax, w.StallsNs) // the longest may have been before
 	return w
 }
 

@@ -110,6 +110,7 @@ func (n *Node) LoopTIDs(pid int) []int {
 // readCodeSamples reads the samples of callers, by process.
 func (n *Node) readCodeSamples() map[int][]CodeSample {
 	out, table := map[int][]CodeSample{}, stacks.Caller()
+	known := map[string][]codeFrame{} // by the stack: few of many are different
 	for _, body := range n.Rec.Profiles {
 		text, is := strings.CutPrefix(body.Subject, recording.ProcessPrefix)
 		pid, err := strconv.Atoi(text)
@@ -128,12 +129,15 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 		for _, s := range p.Stacks {
 			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
-			if body.Kind == recording.ProfilePython {
+			python := body.Kind == recording.ProfilePython
+			c.Awaits = python && len(frames) > 0 && strings.Contains(frames[len(frames)-1], " [selectors.py")
+			stack := strings.Join(frames, "\n")
+			if c.frames = known[stack]; c.frames == nil && python {
 				c.frames = pythonFrames(frames)
-				c.Awaits = len(frames) > 0 && strings.Contains(frames[len(frames)-1], " [selectors.py")
-			} else {
+			} else if c.frames == nil {
 				c.frames = nativeFrames(table, frames)
 			}
+			known[stack] = c.frames
 			out[pid] = append(out[pid], c)
 		}
 	}

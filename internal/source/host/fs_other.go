@@ -58,6 +58,7 @@ type CallersOptions struct {
 	Every     time.Duration
 	CostShare int64
 	Pace      *clock.Pace
+	Found     func(pid int)
 }
 
 // WatchCallers needs Linux.

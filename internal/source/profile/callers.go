@@ -19,7 +19,8 @@ import (
 
 // Bounds of the samples of callers.
 const (
-	maxCallers       = 8                     // processes
+	maxCallers       = 8                     // processes, of each kind
+	maxFound         = 256                   // processes that are looked at together
 	maxCallerThreads = 32                    // of each
 	callersEvery     = 20 * time.Millisecond // at most so often,
 	callersSpare     = 200                   // and not before so many times what the last round took: 0.5 % of a core
@@ -30,8 +31,9 @@ const (
 // Python, whose stacks are read from its memory. Nothing is done to the programs.
 type Callers struct {
 	Options
-	// Others is called with the processes that do not run Python.
+	// Others is called with the first processes that do not run Python.
 	Others func(pid int)
+	others int // how many these are
 	found  chan int
 	apps   map[int]*interpreter
 }
@@ -49,7 +51,7 @@ type interpreter struct {
 // NewCallers samples what is found while Run runs.
 func NewCallers(o Options, others func(pid int)) *Callers {
 	return &Callers{
-		Options: o.withDefaults(), Others: others, found: make(chan int, maxCallers), apps: map[int]*interpreter{},
+		Options: o.withDefaults(), Others: others, found: make(chan int, maxFound), apps: map[int]*interpreter{},
 	}
 }
 
@@ -113,7 +115,8 @@ func (c *Callers) open() {
 				continue
 			}
 			p, err := python.Open(c.FS, pid)
-			if errors.Is(err, python.ErrNoPython) && c.Others != nil {
+			if errors.Is(err, python.ErrNoPython) && c.others < maxCallers {
+				c.others++
 				c.Others(pid)
 			}
 			if err != nil {
