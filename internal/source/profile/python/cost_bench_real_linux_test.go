@@ -37,7 +37,6 @@ func BenchmarkStacks(b *testing.B) {
 		run(name, []int{p.threads[name]})
 	}
 	run("all", all)
-	run("GIL", []int{GILHolder})
 }
 
 // BenchmarkOpen is what a process costs once.

@@ -236,7 +236,7 @@ func FuzzMemory(f *testing.F) {
 			}
 			copy(to, value)
 		}
-		tids := []int{GILHolder}
+		var tids []int
 		for _, tid := range p.threads {
 			tids = append(tids, tid)
 		}

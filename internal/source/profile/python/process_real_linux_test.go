@@ -126,20 +126,17 @@ func (p *program) record(t *testing.T, name string) {
 	}
 }
 
-// TestGILHolder: of all threads only the one that spins holds the GIL.
-func TestGILHolder(t *testing.T) {
+// TestHoldsGIL: of all threads only the one that spins holds the GIL.
+func TestHoldsGIL(t *testing.T) {
 	needs.Real(t, debianPython)
 	p := start(t, nil)
 	var s Sample
 	await.UntilOr(t, func() bool {
-		if err := p.Stacks([]int{GILHolder, p.threads["wait"], p.threads["main"]}, &s); err != nil {
+		if err := p.Stacks([]int{p.threads["spin"], p.threads["wait"], p.threads["main"]}, &s); err != nil {
 			t.Fatal(err)
 		}
 		return len(s.Stacks) == 3 && s.Stacks[0].HoldsGIL
 	}, func() string { return fmt.Sprintf("%+v", s) })
-	if got := s.Stacks[0]; got.TID != p.threads["spin"] || got.Frames[len(got.Frames)-1].Function == "<module>" {
-		t.Errorf("the GIL is held by %+v, not by %d", got, p.threads["spin"])
-	}
 	if s.Stacks[1].HoldsGIL || s.Stacks[2].HoldsGIL {
 		t.Errorf("threads that sleep hold it: %+v", s.Stacks[1:])
 	}

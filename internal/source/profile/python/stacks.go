@@ -18,9 +18,6 @@ const (
 	windowBytes = 8 << 10
 )
 
-// GILHolder in place of a thread's number is whichever thread holds the GIL of the main interpreter.
-const GILHolder = -1
-
 // Frame is a call of a function.
 type Frame struct {
 	Function string // its qualified name, such as "Shop.parse" or "<module>"
@@ -32,7 +29,7 @@ type Frame struct {
 
 // Stack is what a thread runs.
 type Stack struct {
-	TID int // as asked for; for GILHolder the number of the thread in the namespace of its process
+	TID int // as asked for
 	// HoldsGIL: no other thread could run Python when it was read. It may wait for the system with the GIL.
 	HoldsGIL bool
 	// Moved: the thread ran on while it was read. Frames further in than the first one are not known.
@@ -61,13 +58,13 @@ func (p *Process) Stacks(tids []int, into *Sample) error {
 	n, missing := 0, false // thread states that were gone through
 	for _, tid := range tids {
 		err := p.add(tid, into)
-		if errors.Is(err, errNoState) && tid != GILHolder && n == 0 && p.calls >= p.searchAt {
+		if errors.Is(err, errNoState) && n == 0 && p.calls >= p.searchAt {
 			n = p.findStates()
 			err = p.add(tid, into)
 		}
 		switch {
 		case errors.Is(err, errNoState):
-			missing = missing || tid != GILHolder
+			missing = true
 		case err != nil:
 			into.Lost++
 		}
@@ -87,15 +84,7 @@ func (p *Process) Stacks(tids []int, into *Sample) error {
 
 // add reads the stack of a thread.
 func (p *Process) add(tid int, into *Sample) error {
-	var state threadState
-	if tid == GILHolder {
-		interpreter := p.mainInterpreter()
-		if gil := p.gil(p.gilOf(interpreter)); gil.locked {
-			state = threadState{at: gil.holder, interpreter: interpreter}
-		}
-	} else {
-		state = p.states[uint64(p.nativeID(tid))]
-	}
+	state := p.states[uint64(p.nativeID(tid))]
 	if state.at == 0 {
 		return errNoState
 	}
@@ -115,11 +104,7 @@ func (p *Process) add(tid int, into *Sample) error {
 
 func (p *Process) fill(s *Stack, state threadState) error {
 	frames, err := p.steady(s, state)
-	id := pointer(p.state[:], p.layout.nativeID)
-	if state.id == 0 {
-		state.id, s.TID = id, int(id)
-	}
-	if id != state.id || !p.linked(state.at) {
+	if pointer(p.state[:], p.layout.nativeID) != state.id || !p.linked(state.at) {
 		return errNoState
 	}
 	if err != nil {

@@ -120,13 +120,13 @@ func TestUsual(t *testing.T) {
 	if len(s.Stacks) != 1 || !slices.Equal(s.Stacks[0].Frames, want) || s.Stacks[0].Moved || s.Stacks[0].HoldsGIL {
 		t.Errorf("%+v", s)
 	}
-	if err := m.Stacks([]int{GILHolder}, &s); err != nil || len(s.Stacks) != 1 || s.Stacks[0].TID != madeTID+1 ||
-		!s.Stacks[0].HoldsGIL {
-		t.Errorf("the GIL: %+v, %v", s, err)
+	m.gilTo(madeState, 1)
+	if _, s := m.read(t); len(s.Stacks) != 1 || !s.Stacks[0].HoldsGIL {
+		t.Errorf("it has the GIL: %+v", s)
 	}
-	m.gilTo(madeOther, 0)
-	if err := m.Stacks([]int{GILHolder}, &s); err != nil || len(s.Stacks) > 0 {
-		t.Errorf("nobody has the GIL: %+v, %v", s, err)
+	m.gilTo(madeState, 0)
+	if _, s := m.read(t); len(s.Stacks) != 1 || s.Stacks[0].HoldsGIL {
+		t.Errorf("it had the GIL: %+v", s)
 	}
 }
 

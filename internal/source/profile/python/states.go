@@ -2,7 +2,7 @@ package python
 
 // threadState is where the interpreter keeps what it knows of a thread.
 type threadState struct {
-	id              uint64 // of the thread in the namespace of the process; 0: of any
+	id              uint64 // of the thread in the namespace of the process
 	at, interpreter uint64
 }
 
@@ -38,19 +38,6 @@ func (p *Process) linked(state uint64) bool {
 	}
 	to, err := p.word(before)
 	return err == nil && to == state
-}
-
-// mainInterpreter is the last one of the list, as the newest is the first.
-func (p *Process) mainInterpreter() (last uint64) {
-	at, err := p.word(p.runtime + p.layout.interpreters)
-	for range maxInterpreters {
-		if err != nil || at == 0 {
-			return last
-		}
-		last = at
-		at, err = p.word(at + p.layout.next)
-	}
-	return last
 }
 
 // gilState is what is known of a GIL; nothing where it cannot be read.
