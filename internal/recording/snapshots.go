@@ -262,8 +262,12 @@ const UnixPeer = "unix"
 // WaitList is what threads slept for.
 type WaitList []WaitsFor
 
-// maxWaitList is how long the recorded list of a process is.
-const maxWaitList = 12
+const (
+	// maxWaitList is how long the recorded list of a process is.
+	maxWaitList = 12
+	// maxWaitsTold things are told apart before. Others are in no list.
+	maxWaitsTold = 1024
+)
 
 // Add adds sleeps for one thing.
 func (l *WaitList) Add(w WaitsFor) {
@@ -275,7 +279,9 @@ func (l *WaitList) Add(w WaitsFor) {
 			return
 		}
 	}
-	*l = append(*l, w)
+	if len(*l) < maxWaitsTold {
+		*l = append(*l, w)
+	}
 }
 
 // Keep puts the longest sleeps first, and drops others.

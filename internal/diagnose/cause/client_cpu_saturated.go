@@ -115,21 +115,22 @@ func cores(n *facts.Node, pid int) float64 {
 }
 
 func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
-	f.Title = "The client's goroutines need more CPU than GOMAXPROCS gives them: replies are there, and none runs to " +
+	f.Title = "The client's goroutines use all the CPU that the program takes: replies are there, and none runs to " +
 		"read them"
+	f.Eliminated = true // which of them ran while a reply was there was not seen
 	c := f.supportLateCalls(n, l, "while other goroutines of the program ran")
 	f.support(recording.SourceHost, cores(n, c.PID), "cores",
 		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())
 	anywhere := func(facts.CodeSample) bool { return true }
 	if code, known := f.supportCode(n, c, "the program", anywhere); known {
 		f.Title += "; most of the time it is in " + code
-	} else {
-		f.Eliminated = true
 	}
-	f.doubt(recording.SourceTap, 0, "", "which goroutines ran, and what its GOMAXPROCS is, was not seen")
+	f.doubt(recording.SourceTap, 0, "", "what its GOMAXPROCS is was not seen, nor how much of this is its garbage "+
+		"collector")
 	f.FixSteps = []remedy.Step{{
 		ID: "gomaxprocs", Kind: remedy.Change, Restart: "the application",
-		Text: "Let it use more CPUs: GOMAXPROCS in its environment, or without runtime.GOMAXPROCS(…) in the program",
+		Text: "Let it use more CPUs, where there are some: GOMAXPROCS in its environment, or without " +
+			"runtime.GOMAXPROCS(…) in the program",
 	}, {
 		ID: "less-computing", Kind: remedy.Change, Restart: "the application",
 		Text: "Find the goroutine that computes (`slowpath doctor --profile cpu:PID`, or pprof) and make it " +

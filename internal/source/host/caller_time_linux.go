@@ -87,12 +87,9 @@ func (s *timeSum) add(o *timeSum) {
 	}
 }
 
-// maxOutside things are told apart, of those that threads sleep for.
-const maxOutside = 64
-
 // sleptFor adds ns nanoseconds of a sleep for something outside the process. How often that was is not known.
 func (s *timeSum) sleptFor(what recording.WaitsFor, ns int64) {
-	if what.Ns = ns; what.Name() != "" && ns > 0 && len(s.outside) < maxOutside {
+	if what.Ns = ns; what.Name() != "" && ns > 0 {
 		s.outside.Add(what)
 	}
 }
@@ -181,8 +178,8 @@ func (t *threadTime) slumber(ns int64, before, after sleep) {
 		after = before
 	}
 	ns, t.unknown = ns+t.unknown, 0
-	for of, part := range map[*sleep]int64{&before: ns / 2, &after: ns - ns/2} {
-		t.slept[of.reason] += part
-		t.sleptFor(of.what, part)
-	}
+	t.slept[before.reason] += ns / 2
+	t.sleptFor(before.what, ns/2)
+	t.slept[after.reason] += ns - ns/2
+	t.sleptFor(after.what, ns-ns/2)
 }

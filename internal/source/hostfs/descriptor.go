@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -30,20 +31,24 @@ type Named interface {
 }
 
 // DescriptorOf is what a process has open under a number now: a file that was closed or removed since has no name any
-// more.
-func DescriptorOf(fs Named, pid, fd int) (d Descriptor) {
+// more. Of a file that another host or program serves only the name is given: who asks for more may wait for it as long
+// as the process does.
+func DescriptorOf(fs FS, pid, fd int) (d Descriptor) {
 	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
 	path, err := fs.Readlink(link)
 	if err != nil || strings.HasSuffix(path, " (deleted)") {
 		return Descriptor{}
 	}
-	info, err := os.Stat(fs.Path(link))
-	if err != nil {
-		return Descriptor{}
-	}
 	name := ""
 	if strings.HasPrefix(path, "/") {
 		name = filepath.Base(path)
+		if mayHang(fs, pid, fd) {
+			return Descriptor{File: cleanName(name)}
+		}
+	}
+	info, err := os.Stat(fs.Path(link))
+	if err != nil {
+		return Descriptor{}
 	}
 	return NewDescriptor(fd, info.Mode(), name, func() string { return blockDevice(fs, info) })
 }
@@ -73,4 +78,31 @@ func NewDescriptor(fd int, mode os.FileMode, name string, device func() string) 
 		d.Other = "its standard error, " + d.Other
 	}
 	return d
+}
+
+// served are file systems whose files another host or program serves, by how their types begin.
+var served = []string{
+	"nfs", "cifs", "smb", "9p", "ceph", "afs", "lustre", "gfs2", "ocfs2", "fuse", "virtiofs", "autofs",
+}
+
+// mayHang reports whether a file is on such a file system, or may be.
+func mayHang(fs FS, pid, fd int) bool {
+	info, err := fs.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, fd))
+	if err != nil {
+		return true
+	}
+	_, id, _ := strings.Cut(string(info), "mnt_id:")
+	id, _, _ = strings.Cut(strings.TrimSpace(id), "\n")
+	mounts, err := fs.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	if err != nil || id == "" {
+		return true
+	}
+	for line := range strings.Lines(string(mounts)) { // proc_pid_mountinfo(5)
+		if !strings.HasPrefix(line, id+" ") {
+			continue
+		}
+		_, of, _ := strings.Cut(line, " - ")
+		return slices.ContainsFunc(served, func(t string) bool { return strings.HasPrefix(of, t) })
+	}
+	return true // of another mount namespace
 }

@@ -60,3 +60,36 @@ func TestDescriptorOf(t *testing.T) {
 		}
 	}
 }
+
+// files has some files of a host, by name.
+type files struct {
+	FS
+	named map[string]string
+}
+
+func (f files) ReadFile(name string) ([]byte, error) {
+	text, ok := f.named[name]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return []byte(text), nil
+}
+
+// TestMayHang: what another host serves is not asked for more than its name.
+func TestMayHang(t *testing.T) {
+	const mounts = "21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n" +
+		"210 21 0:50 / /mnt/nfs-like rw - overlay overlay rw\n" +
+		"35 21 0:44 / /mnt/audit rw - nfs4 10.0.0.9:/audit rw\n36 21 0:45 / /mnt/s3 rw - fuse.s3fs s3fs rw\n"
+	for id, want := range map[string]bool{"21": false, "210": false, "35": true, "36": true, "2": true, "": true} {
+		fs := files{named: map[string]string{
+			"/proc/7/mountinfo": mounts,
+			"/proc/7/fdinfo/3":  "pos:\t0\nflags:\t0100001\nmnt_id:\t" + id + "\nino:\t12\n",
+		}}
+		if got := mayHang(fs, 7, 3); got != want {
+			t.Errorf("mount %q: %v", id, got)
+		}
+	}
+	if !mayHang(files{}, 7, 3) {
+		t.Error("of a file of which nothing is known it says that it does not hang")
+	}
+}

@@ -31,9 +31,9 @@ const (
 // Python, whose stacks are read from its memory. Nothing is done to the programs.
 type Callers struct {
 	Options
-	// Others is called with the first processes that do not run Python.
-	Others func(pid int)
-	others int // how many these are
+	other  func(pid int) // called with the first processes that do not run Python,
+	others int           // which are so many
+	full   bool          // there are more of a kind
 	found  chan int
 	apps   map[int]*interpreter
 }
@@ -44,14 +44,15 @@ type interpreter struct {
 	keeper  *keeper
 	threads []int
 	looked  int64 // for them
+	more    bool  // it has others
 	sample  python.Sample
 	stacks  []stacks.Stack
 }
 
-// NewCallers samples what is found while Run runs.
-func NewCallers(o Options, others func(pid int)) *Callers {
+// NewCallers samples what is found while Run runs. other is called with the first processes that do not run Python.
+func NewCallers(o Options, other func(pid int)) *Callers {
 	return &Callers{
-		Options: o.withDefaults(), Others: others, found: make(chan int, maxFound), apps: map[int]*interpreter{},
+		Options: o.withDefaults(), other: other, found: make(chan int, maxFound), apps: map[int]*interpreter{},
 	}
 }
 
@@ -111,22 +112,42 @@ func (c *Callers) open() {
 	for {
 		select {
 		case pid := <-c.found:
-			if c.apps[pid] != nil || len(c.apps) >= maxCallers {
-				continue
-			}
-			p, err := python.Open(c.FS, pid)
-			if errors.Is(err, python.ErrNoPython) && c.others < maxCallers {
-				c.others++
-				c.Others(pid)
-			}
-			if err != nil {
-				continue
-			}
-			subject := recording.ProcessPrefix + strconv.Itoa(pid)
-			c.apps[pid] = &interpreter{Process: p, keeper: (&Source{Options: c.Options}).keeper(subject)}
+			c.add(pid)
 		default:
 			return
 		}
+	}
+}
+
+// add begins to sample a process, and says so where it cannot.
+func (c *Callers) add(pid int) {
+	if c.apps[pid] != nil {
+		return
+	}
+	k := (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(pid))
+	p, err := python.Open(c.FS, pid)
+	foreign := errors.Is(err, python.ErrNoPython)
+	switch {
+	case foreign && c.others < maxCallers:
+		c.others++
+		c.other(pid)
+		return
+	case errors.Is(err, python.ErrVersion) || errors.Is(err, python.ErrPrivilege):
+		k.blind(fmt.Sprintf("which functions process %d runs, which calls", pid), err.Error(),
+			"run as root; CPython 3.11 to 3.15")
+		return
+	case err != nil && !foreign: // it has ended, mostly
+		return
+	case err == nil && len(c.apps) < maxCallers:
+		c.apps[pid] = &interpreter{Process: p, keeper: k}
+		return
+	case err == nil:
+		_ = p.Close() // it was only read
+	}
+	if !c.full {
+		c.full = true
+		k.blind("which functions other programs run that call", fmt.Sprintf("%d are sampled", maxCallers),
+			"--profile cpu:PID")
 	}
 }
 
@@ -134,7 +155,13 @@ func (c *Callers) open() {
 func (c *Callers) read(a *interpreter, pid int, now int64) error {
 	if a.looked == 0 || now-a.looked >= int64(threadsEvery) {
 		a.looked = now
-		a.threads = threadsOf(c.FS, pid)
+		all := threadsOf(c.FS, pid)
+		a.threads = all[:min(len(all), maxCallerThreads)]
+		if len(all) > len(a.threads) && !a.more {
+			a.more = true
+			a.keeper.blind(fmt.Sprintf("which functions other threads of process %d run", pid), fmt.Sprintf(
+				"%d are sampled, those with the lowest numbers", maxCallerThreads), "--profile cpu:"+strconv.Itoa(pid))
+		}
 	}
 	if err := a.Stacks(a.threads, &a.sample); err != nil {
 		return err
@@ -158,16 +185,18 @@ func (c *Callers) read(a *interpreter, pid int, now int64) error {
 	return nil
 }
 
+// threadsOf are the threads of a process, the main thread first.
 func threadsOf(fs hostfs.FS, pid int) (tids []int) {
 	names, err := fs.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return nil
 	}
-	for _, name := range names[:min(len(names), maxCallerThreads)] {
+	for _, name := range names {
 		if tid, err := strconv.Atoi(name); err == nil {
 			tids = append(tids, tid)
 		}
 	}
+	slices.Sort(tids)
 	return tids
 }
 

@@ -73,4 +73,65 @@ render()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
+	if spots := blindSpots(sink.rec); len(spots) > 0 {
+		t.Errorf("of two processes and two threads: %+v", spots)
+	}
+}
+
+func blindSpots(rec *recording.Recording) (spots []recording.Event) {
+	for _, e := range rec.Events {
+		if e.Kind == recording.KindBlindSpot {
+			spots = append(spots, e)
+		}
+	}
+	return spots
+}
+
+// TestCallersAreBounded: more programs than are sampled, and more threads than that, are said.
+func TestCallersAreBounded(t *testing.T) {
+	needs.Real(t, needs.Root, needs.Python)
+	const program = `import threading
+for _ in range(40): threading.Thread(target=threading.Event().wait, args=(3600,), daemon=True).start()
+print("ready", flush=True)
+threading.Event().wait(3600)
+`
+	python := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", program)
+	out, err := python.StdoutPipe()
+	if err == nil {
+		err = python.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = python.Process.Kill(); _ = python.Wait() })
+	if _, err := out.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	sleep := exec.CommandContext(t.Context(), "sleep", "3600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+	sink := &locked{rec: recording.New()}
+	others := 0
+	c := NewCallers(Options{Clock: clock.New(), Sink: sink}, func(int) { others++ })
+	defer c.close()
+	for range maxCallers + 2 {
+		c.Found(sleep.Process.Pid)
+	}
+	c.Found(python.Process.Pid)
+	c.open()
+	a := c.apps[python.Process.Pid]
+	if a == nil || others != maxCallers {
+		t.Fatalf("%v, %d others", a, others)
+	}
+	for at := range int64(3) {
+		if err := c.read(a, python.Process.Pid, 1+at*int64(threadsEvery)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.threads) != maxCallerThreads ||
+		a.threads[0] != python.Process.Pid || len(blindSpots(sink.rec)) != 2 {
+		t.Errorf("%d threads, blind spots %+v", len(a.threads), blindSpots(sink.rec))
+	}
 }
