@@ -221,7 +221,8 @@ const mostOfRare = 0.5
 
 // rarely says of slow calls that are too few to be a pattern what most of them have in common.
 func rarely(c *facts.Case, f *cause.Finding) string {
-	if f == nil || slowCalls(c.Ledger) == 0 || f.Eliminated || max(f.ExcessShare, f.ClaimedShare) < mostOfRare {
+	if f == nil || slowCalls(c.Ledger) == 0 || f.Eliminated || !ofSlowCalls(*f) ||
+		max(f.ExcessShare, f.ClaimedShare) < mostOfRare {
 		return ""
 	}
 	return " Most of the time lost in these: " + f.Title + "."

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/account"
+	"slowpath/internal/diagnose/cause"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/recording"
 )
@@ -29,5 +30,36 @@ func TestSlowTimeNoticed(t *testing.T) {
 		if got := slowCallsNoticed(of); got != c.want {
 			t.Errorf("%s: noticed is %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestRarely: what most of the time lost in a few slow calls has in common is said where that was seen.
+func TestRarely(t *testing.T) {
+	of := facts.New(recording.New())
+	of.Ledger = &account.Ledger{Populations: []account.Population{{Slow: 3}}}
+	calls := []cause.Claimed{{Calls: make([]facts.CallNs, 3)}}
+	losses := []cause.Claimed{{Calls: calls[0].Calls, Losses: make([]facts.Loss, 1)}}
+	fork := cause.Finding{Title: "The fork stops the server", ClaimedShare: 0.9, Claims: calls}
+	for name, c := range map[string]struct {
+		change func(*cause.Finding)
+		said   bool
+	}{
+		"seen":             {func(*cause.Finding) {}, true},
+		"by elimination":   {func(f *cause.Finding) { f.Eliminated = true }, false},
+		"a part of it":     {func(f *cause.Finding) { f.ClaimedShare = 0.3 }, false},
+		"not of slow ones": {func(f *cause.Finding) { f.Claims = losses }, false},
+	} {
+		f := fork
+		c.change(&f)
+		if got := rarely(of, &f); (got == " Most of the time lost in these: The fork stops the server.") != c.said {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := rarely(of, nil); got != "" {
+		t.Errorf("without a finding: %q", got)
+	}
+	of.Ledger.Populations = nil
+	if got := rarely(of, &fork); got != "" {
+		t.Errorf("without a slow call: %q", got)
 	}
 }
