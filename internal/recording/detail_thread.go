@@ -25,7 +25,8 @@ type ThreadDetail struct {
 	Other string `json:"other,omitempty"`
 	Wchan string `json:"wchan,omitempty"` // blocked: kernel function
 	Comm  string `json:"comm,omitempty"`  // tap: name of the thread
-	// tap, run-queue: the last thread on the CPU before it ran; blocked: the one that made room in a pipe or a socket
+	// tap, run-queue: the last thread on the CPU before it ran; blocked: the one that made room in a pipe or a socket;
+	// lock-wait, elsewhere: the one that woke it
 	By *Task `json:"by,omitempty"`
 }
 

@@ -67,6 +67,9 @@ const (
 	// tap, subject process:PID: an event loop of a client slept in a system call on something else than its events, for
 	// 1 ms or more; Detail ThreadDetail
 	KindElsewhere = "elsewhere"
+	// tap, subject process:PID: a thread of a client slept until another one of its process woke it, for as long as a
+	// slow call takes; Detail ThreadDetail
+	KindLockWait = "lock-wait"
 	// tap, subject process:PID: a DNS query of 1 ms or more, up to its answer or to the next try; Detail DNSQueryDetail
 	KindDNSQuery = "lookup"
 	// tap, subject node: a command that changed the server (Administers), at its reply; Detail AdminCommandDetail

@@ -201,6 +201,9 @@ type ThreadWaits struct {
 	StallMax int64 `json:"stall_max_ns,omitempty"`
 	// Outside are the longest waits of PeersNs, OthersNs and BlockedNs.
 	Outside WaitList `json:"outside,omitempty"`
+	// Asked, from the tap, are the requests to other services: how long they were under way, whatever the threads did
+	// meanwhile. As many as Waits were answered.
+	Asked WaitList `json:"asked,omitempty"`
 	// NoLoop, from the tap: none of the threads ever waited for whatever comes first, as event loops do (epoll).
 	NoLoop bool `json:"no_loop,omitempty"`
 	// LoopTIDs, from the tap, are threads that do, a few of them.
@@ -328,6 +331,7 @@ func (w ThreadWaits) Since(before ThreadWaits) ThreadWaits {
 	w.OthersNs -= before.OthersNs
 	w.PeersNs -= before.PeersNs
 	w.Outside = w.Outside.since(before.Outside)
+	w.Asked = w.Asked.since(before.Asked)
 	w.RunQueueNs -= before.RunQueueNs
 	w.ThrottledNs -= before.ThrottledNs
 	w.FrozenNs -= before.FrozenNs

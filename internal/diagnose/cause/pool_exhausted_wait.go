@@ -414,6 +414,11 @@ func explainHandovers(n *facts.Node, callers []*facts.Caller) *Finding {
 			"a thread makes %.0f calls on average before another one gets its connection: a transaction, or a "+
 				"connection that is kept for a request", calls)
 	}
+	if code, known := n.HolderCode(worst.PID); known {
+		f.support(recording.SourceProfile, float64(code.In), "samples",
+			"in %d of %d samples meanwhile the thread that gave it back was in %s", code.In, code.Samples,
+			format.Name(code.Text()))
+	}
 	if kept > call && float64(kept) >= keptOfWait*float64(mean) {
 		f.IndependentOf = []string{"pool-test-on-borrow"} // work keeps the connections in use, not calls
 		f.support(recording.SourceTap, float64(kept), "ns",

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +48,7 @@ func (n *Node) CodeIn(pid int, spans Spans, of func(CodeSample) bool) (c Code, o
 	spans = MergeSpans(spans)
 	var in []CodeSample
 	for _, s := range n.codeSamples.of(n.readCodeSamples)[pid] {
-		i, _ := slices.BinarySearchFunc(spans, s.TimeNs, func(s Span, at int64) int { return cmp.Compare(s.ToNs, at) })
-		if i < len(spans) && s.TimeNs >= spans[i].FromNs && of(s) {
+		if spans.Has(s.TimeNs) && of(s) {
 			in = append(in, s)
 		}
 	}
@@ -99,6 +97,29 @@ func (n *Node) LockHeld(pid int) (share float64, code Code, ok bool) {
 	}
 	code, _ = n.CodeIn(pid, Spans{{n.StartNs, n.EndNs}}, func(s CodeSample) bool { return s.HoldsLock })
 	return float64(len(held)) / float64(max(len(all), 1)), code, len(all) >= FewLoopSamples
+}
+
+// HolderCode is where threads of a process were while others of it slept until they woke them: it had what those waited
+// for, a lock or a connection. A thread that slept so itself had not. False where that is not known.
+func (n *Node) HolderCode(pid int) (Code, bool) {
+	holds, waits := map[int64]Spans{}, map[int64]Spans{}
+	var all Spans
+	for _, e := range n.Rec.EventsOf(recording.SourceTap, processSubject(pid), recording.KindLockWait) {
+		d := recording.DetailOf[recording.ThreadDetail](e)
+		if s := (Span{e.TimeNs, e.TimeNs + e.DurationNs}); d.By != nil {
+			all = append(all, s)
+			holds[int64(d.By.TID)] = append(holds[int64(d.By.TID)], s)
+			waits[int64(d.TID)] = append(waits[int64(d.TID)], s)
+		}
+	}
+	for _, of := range []map[int64]Spans{holds, waits} {
+		for tid := range of {
+			of[tid] = MergeSpans(of[tid])
+		}
+	}
+	return n.CodeIn(pid, all, func(s CodeSample) bool {
+		return holds[s.TID].Has(s.TimeNs) && !waits[s.TID].Has(s.TimeNs)
+	})
 }
 
 // LoopTIDs are the threads of a process that wait for whatever comes first, as event loops do.

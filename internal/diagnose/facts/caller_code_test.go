@@ -67,3 +67,39 @@ func TestCodeIn(t *testing.T) {
 		}
 	}
 }
+
+// TestHolderCode: who holds what others wait for is where it was while they slept; who waits for it itself has not got
+// it.
+func TestHolderCode(t *testing.T) {
+	rec := recording.New()
+	rec.SetMeta(recording.MetaNodes, `["10.0.0.1:6379"]`)
+	samples := &stacks.Profile{Types: []stacks.Type{{Name: "samples", Unit: "count"}}}
+	for at := int64(1e9); at < 3e9; at += 1e8 {
+		for tid, function := range map[int64]string{8: "refresh (shop.py:5)", 9: "handle (shop.py:7)"} {
+			if at >= 2e9 { // they change places
+				tid = 17 - tid
+			}
+			samples.Stacks = append(samples.Stacks, stacks.Stack{
+				Frames: []string{"thread", function}, Values: []int64{1}, TimeNs: at, TID: tid,
+			})
+		}
+	}
+	body, err := stacks.Write(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Profile(recording.Profile{TimeNs: 9e9, Subject: "process:7", Kind: recording.ProfilePython, Pprof: body})
+	for _, w := range []struct{ from, tid, by int64 }{{1e9, 9, 8}, {2e9, 8, 9}} {
+		rec.Event(recording.Event{
+			TimeNs: w.from, DurationNs: 95e7, Source: recording.SourceTap, Subject: "process:7",
+			Kind: recording.KindLockWait, Detail: recording.Detail(recording.ThreadDetail{
+				TID: int(w.tid), Syscall: "futex", By: &recording.Task{PID: 7, TID: int(w.by)},
+			}),
+		})
+	}
+	rec.Index()
+	got, ok := facts.New(rec).Nodes[0].HolderCode(7)
+	if want := (facts.Code{Function: "refresh (shop.py:5)", In: 20, Samples: 20}); !ok || got != want {
+		t.Errorf("%+v, %v", got, ok)
+	}
+}

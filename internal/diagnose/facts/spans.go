@@ -38,6 +38,12 @@ func (s Spans) OverlapNs(from, to int64) (ns int64) {
 	return ns
 }
 
+// Has reports whether one of them has a time.
+func (s Spans) Has(at int64) bool {
+	i := sort.Search(len(s), func(i int) bool { return s[i].ToNs >= at })
+	return i < len(s) && s[i].FromNs <= at
+}
+
 // TotalNs is how long they are together, in nanoseconds.
 func (s Spans) TotalNs() (ns int64) {
 	for _, x := range s {

@@ -35,6 +35,9 @@ type CallerTime struct {
 	StallMaxNs int64 `json:"stall_max_ns,omitempty"`
 	// Outside is what the threads waited for in the parts "peers", "others" and "disk", the longest waits first.
 	Outside recording.WaitList `json:"outside,omitempty"`
+	// Asked are the requests to other services, those that were under way longest first: how long, whatever the threads
+	// did meanwhile, and how many were answered (tap).
+	Asked recording.WaitList `json:"asked,omitempty"`
 	// OtherThreads of the process were not seen to call (host). It may be that they wait for one that does.
 	OtherThreads int `json:"other_threads,omitempty"`
 	// Assumed: none of its threads was seen to call (host). These are those that ran.
@@ -108,7 +111,7 @@ const watchSlackNs = int64(1e9)
 func callerTime(name string, pid int, source string, w recording.ThreadWaits) CallerTime {
 	t := CallerTime{
 		Source: source, Name: name, PID: pid, Threads: w.Threads, Ns: w.Ns, Polls: w.Polls, PollsNs: w.PollsNs,
-		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Outside: w.Outside,
+		PollOp: w.PollOp, OtherThreads: w.Others, Assumed: w.Assumed, Outside: w.Outside, Asked: w.Asked,
 		Stalls: w.Stalls, StallsNs: w.StallsNs, StallMaxNs: w.StallMax,
 	}
 	for i, ns := range []int64{
@@ -140,7 +143,7 @@ func KindsOfCallers(all []CallerTime) (kinds []CallerTime) {
 		k.PID, k.Processes = 0, k.Processes+1
 		k.Threads, k.Ns, k.OtherThreads = k.Threads+t.Threads, k.Ns+t.Ns, k.OtherThreads+t.OtherThreads
 		k.Parts = joinParts(k.Parts, t.Parts, k.Ns)
-		k.Outside = joinWaits(k.Outside, t.Outside)
+		k.Outside, k.Asked = joinWaits(k.Outside, t.Outside), joinWaits(k.Asked, t.Asked)
 	}
 	return kinds
 }
@@ -235,7 +238,14 @@ func (t CallerTime) PollsSaid() string {
 // elsewhere says what callers waited for where no call to the server explains that they are slow.
 func elsewhere(c *facts.Case, all []CallerTime) string {
 	for _, t := range all {
-		if said := t.PollsSaid(); said != "" && (len(t.Outside) == 0 || t.PollsNs > t.Outside[0].Ns) {
+		said, longest := t.PollsSaid(), int64(0)
+		if len(t.Outside) > 0 {
+			longest = t.Outside[0].Ns
+		}
+		if said != "" && t.lockSaid(c) != "" {
+			longest = max(longest, t.In("lock"))
+		}
+		if said != "" && t.PollsNs > longest {
 			return " " + said + "."
 		}
 	}
@@ -246,6 +256,11 @@ func elsewhere(c *facts.Case, all []CallerTime) string {
 	}
 	for _, t := range KindsOfCallers(all) {
 		if said := t.waitsSaid(); said != "" {
+			return " " + said + "."
+		}
+	}
+	for _, t := range all {
+		if said := t.askedSaid(c); said != "" {
 			return " " + said + "."
 		}
 	}
@@ -317,7 +332,34 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 	if !known || float64(t.In("lock")) < mostlyHeld*float64(t.Ns) {
 		return ""
 	}
-	return said + fmt.Sprintf("in %d of %d samples they were in %s", code.In, code.Samples, format.Name(code.Text()))
+	said += fmt.Sprintf("in %d of %d samples they were in %s", code.In, code.Samples, format.Name(code.Text()))
+	if code, known = n.HolderCode(t.PID); known {
+		said += fmt.Sprintf(", and in %d of %d meanwhile the thread that woke them was in %s", code.In, code.Samples,
+			format.Name(code.Text()))
+	}
+	return said
+}
+
+// askedSaid says that another service takes longer over the requests of an event loop, or of goroutines, than Redis
+// does; empty where it does not.
+func (t CallerTime) askedSaid(c *facts.Case) string {
+	watched := float64(c.EndNs - c.StartNs)
+	if len(t.Asked) == 0 || float64(t.Asked[0].Ns) < facts.MinShare*watched {
+		return ""
+	}
+	var redis int64
+	for _, n := range c.Nodes {
+		if caller := n.CallerByPID(t.PID); caller != nil {
+			redis += caller.InFlightNs()
+		}
+	}
+	w := t.Asked[0]
+	if w.Ns <= redis {
+		return ""
+	}
+	return fmt.Sprintf("Requests of %s to %s take %s on average, and %s of them were under way at a time; of those "+
+		"to Redis %s", format.Name(t.Name), w.Name(), format.Brief(w.Ns/w.Waits), format.Rounded(float64(w.Ns)/watched),
+		format.Rounded(float64(redis)/watched))
 }
 
 // waitsSaid says that threads wait for another service, or in a system call, and not for Redis; empty where they do

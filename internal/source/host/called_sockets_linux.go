@@ -18,9 +18,8 @@ type calledSockets struct {
 // calledSocket is what one of them does.
 type calledSocket struct {
 	remote   netip.AddrPort
-	server   bool  // it is to a server that is watched
-	dialling bool  // its other end has not answered yet
-	waitNs   int64 // for how long a request has waited for its reply; 0: there is none
+	server   bool // it is to a server that is watched
+	dialling bool // its other end has not answered yet
 }
 
 // openTables opens the socket tables of all network namespaces.
@@ -54,14 +53,11 @@ func (c *calledSockets) readSockets(nodes map[netip.AddrPort]string) (err error)
 	clear(c.sockets)
 	for _, table := range c.tables {
 		for _, port := range c.ports {
-			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port, Info: true}
+			q := SocketQuery{States: 1<<tcpEstablished | 1<<tcpSynSent, RemotePort: port}
 			err = errors.Join(err, table.Visit(q, func(s *Socket) bool {
 				if to := unmapped(s.Remote); s.Inode != 0 && int(to.Port()) == port {
-					of := calledSocket{remote: to, server: nodes[to] != "", dialling: s.State == tcpSynSent}
-					if s.State == tcpEstablished {
-						of.waitNs = s.waitNs()
-					}
-					c.sockets[s.Inode] = of
+					dialling := s.State == tcpSynSent
+					c.sockets[s.Inode] = calledSocket{remote: to, server: nodes[to] != "", dialling: dialling}
 				}
 				return len(c.sockets) < maxInodes
 			}))

@@ -2,10 +2,12 @@ package host
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -26,14 +28,47 @@ type callerProcess struct {
 	left     int             // threads that are not sampled
 	told     int             // dials that were recorded, since threads were listed
 	looked   int64           // when its sockets were
-	ones     oneSplit
+	memory   processMemory
 	dials    map[uint64]*callerDial // those that no server answered yet, by inode
 	answered map[netip.AddrPort]bool
 }
 
-// oneSplit is for what threads were in polls of one descriptor, each time that sockets were looked at: the call does
-// not tell which it is, the states of the sockets of the process do.
-type oneSplit struct{ all, reply, dial int64 }
+// processMemory is for the descriptor that a thread polls: the call has its address alone.
+type processMemory struct{ mem, pages hostfs.File }
+
+func openMemory(fs FS, pid int) (m processMemory) {
+	m.mem = openOptional(fs, fmt.Sprintf("/proc/%d/mem", pid))
+	m.pages = openOptional(fs, fmt.Sprintf("/proc/%d/pagemap", pid))
+	return m
+}
+
+func (m processMemory) close() {
+	for _, f := range []hostfs.File{m.mem, m.pages} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// polled is the descriptor of the struct pollfd at an address; -1 where it cannot be read at once. What is not in
+// memory (Documentation/admin-guide/mm/pagemap.rst) may have to be fetched by anybody (userfaultfd, FUSE): that is not
+// waited for.
+func (m processMemory) polled(at uint64) int {
+	const word, present = 4, 1 << 63
+	var page [8]byte
+	var fd [word]byte
+	if m.mem == nil || m.pages == nil || at%word != 0 || at > math.MaxInt64 {
+		return -1
+	}
+	entry := int64(at) / int64(os.Getpagesize()) * int64(len(page))
+	if _, err := m.pages.ReadAt(page[:], entry); err != nil || binary.NativeEndian.Uint64(page[:])&present == 0 {
+		return -1
+	}
+	if _, err := m.mem.ReadAt(fd[:], int64(at)); err != nil {
+		return -1
+	}
+	return int(int32(binary.NativeEndian.Uint32(fd[:])))
+}
 
 // callerThread is one of its threads.
 type callerThread struct {
@@ -100,6 +135,14 @@ func (c *callerThreads) sampleThread(p *callerProcess, t *callerThread) bool {
 			reason, fd = whileFrozen, -1
 		default:
 			return false
+		}
+	}
+	if reason == forOne {
+		reason = forEvents
+		if one := p.memory.polled(args[0]); one >= 0 {
+			if of, is := c.atDescriptor(p, t, forOthers, one); of != forOthers {
+				reason, what = of, is
+			}
 		}
 	}
 	if fd >= 0 && reason != forDisk {
@@ -210,7 +253,7 @@ func (c *callerThreads) lookAtFresh() {
 	}
 	c.readOthers(others)
 	for inode, to := range others {
-		if t := c.fresh[inode].t; to != "" && t.reason == forOthers {
+		if t := c.fresh[inode].t; to != "" && (t.reason == forOthers || t.reason == forEvents) {
 			t.reason, t.what = forPeer, recording.WaitsFor{Address: to}
 		}
 	}
@@ -253,21 +296,14 @@ const leastUnanswered = 500 * time.Millisecond
 
 // look takes what the sockets of a process do; all: none of them is missing.
 func (p *callerProcess) look(c *callerThreads, now int64, all bool) {
-	var waiting, dialling, since int64
 	for inode, s := range c.sockets {
 		if c.owners[inode] != p.pid {
 			continue
 		}
 		switch {
 		case s.dialling:
-			dialling++
-			since = math.MinInt64 // it is not known
 		case s.server:
 			p.calls = true
-			if s.waitNs > 0 {
-				waiting++
-				since = min(since, -s.waitNs)
-			}
 		default:
 			if len(p.answered) >= maxInodes {
 				clear(p.answered)
@@ -283,7 +319,6 @@ func (p *callerProcess) look(c *callerThreads, now int64, all bool) {
 		}
 	}
 	p.looked = now
-	p.lookAtThreads(waiting, dialling, max(since, -now)+now-int64(closestSamples))
 	for inode, d := range p.dials {
 		if d.at == now {
 			continue
@@ -309,40 +344,6 @@ func (c *callerThreads) tellDial(p *callerProcess, d *callerDial, end int64) {
 	})
 }
 
-// lookAtThreads splits the polls of one descriptor: of as many as there are sockets in which nobody else waits. Those
-// that sleep since before the first of them began to wait are at another one.
-func (p *callerProcess) lookAtThreads(waiting, dialling, since int64) {
-	var ones []*callerThread
-	for _, t := range p.threads {
-		switch t.reason {
-		case forReply:
-			waiting--
-		case forDial:
-			dialling--
-		case forOne:
-			if t.asleep >= since {
-				ones = append(ones, t)
-			}
-			if t.calls {
-				p.ones.all++
-			}
-		}
-	}
-	n := int64(len(ones))
-	dialling = min(max(dialling, 0), n)
-	waiting = min(max(waiting, 0), n-dialling)
-	if waiting+dialling == 0 {
-		return
-	}
-	p.ones.dial, p.ones.reply = p.ones.dial+dialling, p.ones.reply+waiting
-	for _, t := range ones {
-		if !t.calls {
-			t.calls = true
-			p.ones.all++
-		}
-	}
-}
-
 // waits is where the time of its threads went that were seen to call; if none was, since they wait too briefly, of
 // those that ran.
 func (p *callerProcess) waits() recording.ThreadWaits {
@@ -359,8 +360,7 @@ func (p *callerProcess) waits() recording.ThreadWaits {
 			others++
 		}
 	}
-	all := float64(max(p.ones.all, 1))
-	w := sum.waits(float64(p.ones.reply)/all, float64(p.ones.dial)/all)
+	w := sum.waits()
 	w.Others, w.Assumed = others, assumed
 	return w
 }

@@ -41,7 +41,7 @@ const (
 )
 
 // callerThreads samples the threads of the processes that call servers from this host, by their files in /proc: nothing
-// stops them, and none of their memory is read.
+// stops them, and of their memory only the descriptors are read that they poll.
 type callerThreads struct {
 	CallersOptions
 	calledSockets
@@ -261,6 +261,7 @@ func (c *callerThreads) follow(pid int) {
 	c.processes[pid] = &callerProcess{
 		pid: pid, program: program, threads: map[int]*callerThread{}, fds: map[string]bool{},
 		dials: map[uint64]*callerDial{}, answered: map[netip.AddrPort]bool{}, looked: c.Clock.Now(),
+		memory: openMemory(c.FS, pid),
 	}
 	c.own(pid)
 	c.nextList = 0
@@ -339,6 +340,7 @@ func (c *callerThreads) forget(p *callerProcess) {
 		p.end(t)
 	}
 	clear(p.threads)
+	p.memory.close()
 	if p.waits().Ns >= int64(leastOfProcess) {
 		c.writeProcess(p)
 	}
@@ -395,6 +397,7 @@ func (c *callerThreads) close() {
 		for _, t := range p.threads {
 			t.close()
 		}
+		p.memory.close()
 	}
 	for _, table := range c.tables {
 		table.Close()

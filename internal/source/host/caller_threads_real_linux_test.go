@@ -22,16 +22,17 @@ import (
 
 // waysToWait are those of the threads of TestSleepReasons, each with its reason.
 var waysToWait = map[string]sleepReason{
-	"reads a reply": forReply, "polls for a reply": forOne, "waits for events": forEvents, "dials": forDial,
+	"reads a reply": forReply, "polls for a reply": forReply, "waits for events": forEvents, "dials": forDial,
 	"waits for a lock": forLock, "waits for a lock up to a time limit": forLimit, "sleeps": forTimer,
 	"sleeps in poll": forTimer, "reads from a pipe": forOthers, "runs": awake, "asks another service": forPeer,
+	"polls another service": forPeer,
 }
 
 // waitForever waits in one of the ways, over a connection of its own to the server.
 func waitForever(way string, server, service, silent unix.Sockaddr) {
 	runtime.LockOSThread()
 	conn, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if way == "asks another service" {
+	if way == "asks another service" || way == "polls another service" {
 		server = service
 	}
 	if err == nil && way != "dials" {
@@ -56,7 +57,7 @@ func waitForever(way string, server, service, silent unix.Sockaddr) {
 		switch way {
 		case "reads a reply", "asks another service":
 			_, _ = unix.Read(conn, make([]byte, 1))
-		case "polls for a reply":
+		case "polls for a reply", "polls another service":
 			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(conn), Events: unix.POLLIN}}, -1)
 		case "waits for events":
 			_, _ = unix.EpollWait(epoll, make([]unix.EpollEvent, 1), -1)
@@ -156,7 +157,7 @@ func TestSleepReasons(t *testing.T) {
 		for tid, way := range ways {
 			if th := p.threads[tid]; th != nil {
 				seen[way] = th.reason
-				asked = asked || way == "asks another service" && len(th.outside) > 0 &&
+				asked = asked || way == "polls another service" && len(th.outside) > 0 &&
 					th.outside[0].Address == other.String()
 				if th.calls {
 					calls++

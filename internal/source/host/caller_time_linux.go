@@ -17,7 +17,7 @@ const (
 	forLimit  // in a futex with a time limit: for another thread, or by itself
 	forTimer  // by itself
 	forEvents // for whatever comes first
-	forOne    // for one descriptor, in a poll: the call does not tell which
+	forOne    // for one descriptor, in a poll, until it is known which that is
 	forPeer   // for what another service sends
 	forOthers // in another system call
 	forDisk
@@ -94,16 +94,13 @@ func (s *timeSum) sleptFor(what recording.WaitsFor, ns int64) {
 	}
 }
 
-// waits is the sum as recordings have it. Of the time in polls of one descriptor, reply and dial are the parts in which
-// a reply or a connection was waited for, 0..1.
-func (s *timeSum) waits(reply, dial float64) recording.ThreadWaits {
-	one := float64(s.slept[forOne])
-	ofReply, ofDial := int64(one*reply), int64(one*dial)
+// waits is the sum as recordings have it.
+func (s *timeSum) waits() recording.ThreadWaits {
 	w := recording.ThreadWaits{
 		Threads: s.threads, Ns: s.ran + s.waited,
-		RedisNs: s.slept[forReply] + ofReply, DialNs: s.slept[forDial] + ofDial, LockNs: s.slept[forLock],
+		RedisNs: s.slept[forReply], DialNs: s.slept[forDial], LockNs: s.slept[forLock],
 		LimitNs: s.slept[forLimit], TimerNs: s.slept[forTimer],
-		EventsNs: s.slept[forEvents] + s.slept[forOne] - ofReply - ofDial, OthersNs: s.slept[forOthers],
+		EventsNs: s.slept[forEvents], OthersNs: s.slept[forOthers],
 		PeersNs: s.slept[forPeer], RunQueueNs: s.waited, FrozenNs: s.slept[whileFrozen], BlockedNs: s.slept[forDisk],
 		Outside: slices.Clone(s.outside),
 	}
@@ -123,7 +120,6 @@ type threadTime struct {
 	reason sleepReason
 	what   recording.WaitsFor // outside its process; else without a name
 	schedstat
-	asleep  int64 // since about then, where it is
 	unknown int64 // it slept, and was awake at all samples since
 	early   int64 // of waited, what the kernel counts when the wait ends
 }
@@ -136,9 +132,6 @@ func (t *threadTime) sleepsOn(s schedstat) bool {
 // sample takes a sample at a time, in nanoseconds. what is the thing outside its process that the thread sleeps for.
 func (t *threadTime) sample(at int64, s schedstat, reason sleepReason, what recording.WaitsFor) {
 	before := *t
-	if !t.sleepsOn(s) {
-		t.asleep = at
-	}
 	t.at, t.schedstat, t.reason, t.what = at, s, reason, what
 	dt, arrived := at-before.at, s.arrivals-before.arrivals
 	if before.at == 0 || dt <= 0 || arrived < 0 {

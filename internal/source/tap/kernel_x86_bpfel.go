@@ -135,6 +135,7 @@ type kernelCaller struct {
 	Asked     uint64
 	Waits     kernelWaits
 	LockSince uint64
+	LockNs    uint64
 	Wakers    uint64
 	Woke      uint64
 	FutexNs   uint64
@@ -295,7 +296,7 @@ type kernelConn struct {
 	Tickets     uint8
 	Light       uint8
 	Ordinary    uint8
-	HandedLast  uint8
+	Queued      uint8
 	Remote      uint8
 	AcksSeen    uint8
 	OtherCaller uint8
@@ -710,7 +711,7 @@ type kernelOffcpuEvent struct {
 	Type      kernelEventType
 	State     kernelThreadState
 	ByOutside uint8
-	Unused    uint8
+	Away      uint8
 	Tid       uint32
 	Tgid      uint32
 	Syscall   int32
@@ -806,9 +807,11 @@ type kernelPairKey struct {
 }
 
 type kernelPeer struct {
-	_     structs.HostLayout
-	Ns    uint64
-	Waits uint64
+	_        structs.HostLayout
+	Ns       uint64
+	Waits    uint64
+	FlightNs uint64
+	Requests uint64
 }
 
 type kernelPeerKey struct {
@@ -1077,6 +1080,7 @@ const (
 	kernelMapOwnSockets          = "own_sockets"
 	kernelMapPairSlots           = "pair_slots"
 	kernelMapPairs               = "pairs"
+	kernelMapPeerRequests        = "peer_requests"
 	kernelMapPeers               = "peers"
 	kernelMapPorts               = "ports"
 	kernelMapScratches           = "scratches"
@@ -1265,6 +1269,7 @@ type kernelMapSpecs struct {
 	OwnSockets   *ebpf.MapSpec `ebpf:"own_sockets"`
 	PairSlots    *ebpf.MapSpec `ebpf:"pair_slots"`
 	Pairs        *ebpf.MapSpec `ebpf:"pairs"`
+	PeerRequests *ebpf.MapSpec `ebpf:"peer_requests"`
 	Peers        *ebpf.MapSpec `ebpf:"peers"`
 	Ports        *ebpf.MapSpec `ebpf:"ports"`
 	Scratches    *ebpf.MapSpec `ebpf:"scratches"`
@@ -1381,6 +1386,7 @@ type kernelMaps struct {
 	OwnSockets   *ebpf.Map `ebpf:"own_sockets"`
 	PairSlots    *ebpf.Map `ebpf:"pair_slots"`
 	Pairs        *ebpf.Map `ebpf:"pairs"`
+	PeerRequests *ebpf.Map `ebpf:"peer_requests"`
 	Peers        *ebpf.Map `ebpf:"peers"`
 	Ports        *ebpf.Map `ebpf:"ports"`
 	Scratches    *ebpf.Map `ebpf:"scratches"`
@@ -1414,6 +1420,7 @@ func (m *kernelMaps) Close() error {
 		m.OwnSockets,
 		m.PairSlots,
 		m.Pairs,
+		m.PeerRequests,
 		m.Peers,
 		m.Ports,
 		m.Scratches,

@@ -11,7 +11,8 @@ import (
 	"slowpath/internal/source/hostfs"
 )
 
-// elsewhere records that an event loop of a client slept in a system call on something else than its events.
+// elsewhere records that an event loop of a client slept in a system call on something else than its events, or
+// another thread of it until one of its process woke it.
 func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	if !r.records(roleClient) {
 		return
@@ -23,15 +24,18 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 	if e.ByTid != 0 && e.ByTid != e.Tid {
 		d.By = &recording.Task{PID: int(e.ByTgid), TID: int(e.ByTid), Comm: comm(e.ByComm)}
 	}
-	l := r.threadLog(e.Tid)
-	l.waits = appendBounded(l.waits, interval{
-		span: span{r.time(e.From), r.time(e.To)}, culprit: d.Comm + recording.AsleepIn + d.Call(),
-		state: recording.LoopWait,
-	})
+	kind := recording.KindLockWait
+	if e.Away != 0 {
+		kind = recording.KindElsewhere
+		l := r.threadLog(e.Tid)
+		l.waits = appendBounded(l.waits, interval{
+			span: span{r.time(e.From), r.time(e.To)}, culprit: d.Comm + recording.AsleepIn + d.Call(),
+			state: recording.LoopWait,
+		})
+	}
 	r.Sink.Event(recording.Event{
 		TimeNs: r.time(e.From), DurationNs: int64(e.To - e.From), Source: recording.SourceTap,
-		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Kind: recording.KindElsewhere,
-		Detail: recording.Detail(d),
+		Subject: recording.ProcessPrefix + itoa(int(e.Tgid)), Kind: kind, Detail: recording.Detail(d),
 	})
 }
 

@@ -72,7 +72,7 @@ for _ in range(3):
 	"polls": `
 import socket, sys, time
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-for _ in range(20):
+for _ in range(100): # a server that is preempted on its way out of a send has not been seen to reply by the read
     s.sendall(b"*2\r\n$6\r\nEXISTS\r\n$4\r\nlock\r\n")
     s.recv(64)
     time.sleep(.003)
@@ -101,6 +101,41 @@ for _ in range(20):
         other.sendall(b"?")
         other.recv(64)
     time.sleep(.003)
+`,
+	"other services of an event loop": `
+import asyncio, socket, sys
+async def serve(r, w):
+    while await r.readline():
+        await asyncio.sleep(.004)
+        w.write(b"row\n")
+async def ask(port, request, times, host):
+    r, w = await asyncio.open_connection(host, port)
+    for _ in range(times):
+        w.write(request)
+        await r.readline()
+async def main():
+    await asyncio.start_server(serve, "127.0.0.9", 5435)
+    redis = ask(int(sys.argv[1]), b"*1\r\n$4\r\nPING\r\n", 200, "127.0.0.1")
+    await asyncio.gather(redis, *[ask(5435, b"?\n", 10, "127.0.0.9") for _ in range(3)])
+asyncio.run(main())
+`,
+	"a lock that processes share": `
+import multiprocessing, socket, sys, time
+lock = multiprocessing.get_context("fork").Lock()
+other = multiprocessing.get_context("fork").Event()
+def hold():
+    other.set()
+    for _ in range(20):
+        with lock: time.sleep(.006)
+        time.sleep(.002)
+multiprocessing.get_context("fork").Process(target=hold).start()
+other.wait()
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    s.sendall(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+    s.recv(64)
+    with lock: pass
+    time.sleep(.001)
 `,
 	"a log that does not answer": `
 import select, socket, sys, time, os
@@ -197,6 +232,20 @@ func TestOperations(t *testing.T) {
 			}
 			if w.Polls != 0 {
 				t.Errorf("it polls: %+v", w)
+			}
+		},
+		"other services of an event loop": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			if len(w.Asked) != 1 || w.Asked[0].Address != "127.0.0.9:5435" || w.Asked[0].Waits < 20 ||
+				w.Asked[0].Ns < w.Asked[0].Waits*int64(4*time.Millisecond) || len(w.Outside) > 0 {
+				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"a lock that processes share": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
+			const call = "futex, for a lock that python3["
+			i := slices.IndexFunc(w.Outside, func(w recording.WaitsFor) bool { return strings.HasPrefix(w.Call, call) })
+			if i < 0 || w.Outside[i].Waits < 5 || w.Outside[i].Ns < int64(20*time.Millisecond) ||
+				w.OthersNs < w.Outside[i].Ns {
+				t.Errorf("all waits: %+v", w)
 			}
 		},
 		"a log that does not answer": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {

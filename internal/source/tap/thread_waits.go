@@ -4,6 +4,7 @@ package tap
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -73,8 +74,12 @@ func (t *Tap) writeWaits() {
 		t.addWaits(of(pid), int(w.Threads), w.Ns, w.Clk, w.Waits)
 	})
 	t.counts.eachPeer(func(k kernelPeerKey, p kernelPeer) {
-		if w := sums[k.Tgid]; w != nil {
-			w.Outside.Add(recording.WaitsFor{Address: peerText(k), Ns: int64(p.Ns), Waits: int64(p.Waits)})
+		w, at := sums[k.Tgid], peerText(k)
+		if w != nil && p.Waits > 0 {
+			w.Outside.Add(recording.WaitsFor{Address: at, Ns: int64(p.Ns), Waits: int64(p.Waits)})
+		}
+		if w != nil && p.Requests > 0 {
+			w.Asked.Add(recording.WaitsFor{Address: at, Ns: int64(p.FlightNs), Waits: int64(p.Requests)})
 		}
 	})
 	for k, s := range calls {
@@ -93,6 +98,7 @@ func (t *Tap) writeWaits() {
 	})
 	for _, pid := range pids[:min(len(pids), maxWaiting)] {
 		sums[pid].Outside.Keep()
+		sums[pid].Asked.Keep()
 		t.Sink.Snapshot(recording.Snapshot{
 			TimeNs: t.Clock.Now(), Source: recording.SourceTap, Subject: recording.ProcessPrefix + itoa(int(pid)),
 			Name: recording.SnapshotWaits, Body: recording.Detail(sums[pid]),
@@ -148,7 +154,10 @@ func (r *recorder) systemCall(k kernelSleepKey, s kernelSleeps) recording.WaitsF
 		open := r.openFile(s.File, int(k.Fd))
 		w.File, w.Device, w.Files, d.Other = open.File, open.Device, s.Files != 0, open.Other
 	}
-	if k.Type == unix.S_IFIFO && s.ByTgid != 0 {
+	if s.ByTgid != 0 && k.Syscall == unix.SYS_FUTEX {
+		d.Syscall += fmt.Sprintf(", for a lock that %s[%d] released", comm(s.ByComm), s.ByTgid)
+	}
+	if s.ByTgid != 0 && k.Type == unix.S_IFIFO {
 		d.By = &recording.Task{PID: int(s.ByTgid), Comm: comm(s.ByComm)}
 	}
 	w.Call = d.Call()

@@ -52,6 +52,14 @@ static __always_inline void acts(struct caller *c, u64 now)
 	c->acted = now;
 }
 
+/* slept_itself: the last sleep of a thread was by itself. One up to a time limit after a longer one for another thread
+ * may have been for an interpreter's lock. */
+static __always_inline bool slept_itself(struct thread *t)
+{
+	struct caller *c = &t->caller;
+	return c->why == FOR_TIMER && !(t->syscall == NR_futex && c->slept_to - c->slept_from < c->lock_ns);
+}
+
 /* falls_asleep notes why a client's thread sleeps. */
 static __always_inline void falls_asleep(struct thread *t, struct task_struct *task, u64 now)
 {
@@ -62,17 +70,18 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms); a longer one may be a
 	 * sleep, after which Ruby's lock is waited for at the same address */
 	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg && ns < longest_limit_ns &&
-	    now - c->ran < goes_on_ns) {
+	    t->clk.ns[ON_CPU] + now - t->since - c->ran < goes_on_ns) {
 		c->waits.ns[FOR_TIMER] -= ns;
 		c->waits.ns[FOR_LOCK] += ns;
 		c->timer_ns -= ns;
 		if (!c->lock_since) {
 			c->lock_since = c->slept_from;
+			c->lock_ns = ns;
 			c->lock_at = arg;
 		}
 		c->between = 0;
-	} else if (c->why == FOR_TIMER) {
-		c->lock_since = c->wakers = 0;
+	} else if (slept_itself(t)) {
+		c->lock_since = c->lock_ns = c->wakers = 0;
 	}
 	c->why = reason_of(c, task);
 	c->dials = c->own = 0;
@@ -93,7 +102,7 @@ static __noinline int add_sleep(struct thread *t, struct task_struct *by, u64 ns
 	struct sleep_key k = {
 		.tgid = t->tgid,
 		.syscall = t->syscall,
-		.fd = t->syscall >= 0 && (u32)t->arg < ALL_OTHERS ? t->arg : ALL_OTHERS,
+		.fd = t->syscall >= 0 && t->syscall != NR_futex && (u32)t->arg < ALL_OTHERS ? t->arg : ALL_OTHERS,
 		.device = t->file.device,
 		.type = t->file.mode & S_IFMT,
 	};
@@ -118,16 +127,22 @@ static __noinline int add_sleep(struct thread *t, struct task_struct *by, u64 ns
 	return 0;
 }
 
-/* add_peer adds n sleeps of a thread to those that were for a service. */
-static __noinline int add_peer(struct peer_key *k, u64 ns, u64 n)
+static __always_inline struct peer *peer_at(struct peer_key *k)
 {
-	if (!k)
-		return 0;
 	struct peer *p = bpf_map_lookup_elem(&peers, k);
 	if (!p) {
 		bpf_map_update_elem(&peers, k, &no_peer, BPF_NOEXIST);
 		p = bpf_map_lookup_elem(&peers, k);
 	}
+	return p;
+}
+
+/* add_peer adds n sleeps of a thread to those that were for a service. */
+static __noinline int add_peer(struct peer_key *k, u64 ns, u64 n)
+{
+	if (!k)
+		return 0;
+	struct peer *p = peer_at(k);
 	if (p) {
 		__sync_fetch_and_add(&p->ns, ns);
 		__sync_fetch_and_add(&p->waits, n);
@@ -169,14 +184,18 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	c->waits.ns[why & REASON_MASK] += to - from;
 	if (why == FOR_TIMER)
 		c->timer_ns += to - from;
-	if (why == FOR_LOCK && (!c->lock_since || c->between || from - c->ran > min_away_ns)) {
+	/* what it waited for is where it slept longest: not an interpreter's lock, which it may need before and after */
+	bool anew = !c->lock_since || c->between || t->clk.ns[ON_CPU] - c->ran > min_away_ns;
+	if (why == FOR_LOCK && (anew || (t->arg != c->lock_at && to - from > c->lock_ns))) {
 		c->lock_since = from;
 		c->lock_at = t->arg;
-		c->wakers = 0;
+		c->wakers = c->lock_ns = 0;
 	}
-	/* who ended the wait for an interpreter's lock, which comes after that for the connection, did not hand it over */
-	if (why == FOR_LOCK && t->arg == c->lock_at)
+	if (why == FOR_LOCK && t->arg == c->lock_at) {
 		c->wakers |= c->woke;
+		if (to - from > c->lock_ns)
+			c->lock_ns = to - from;
+	}
 	c->woke = 0;
 	c->between = why != FOR_LOCK;
 	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
@@ -189,7 +208,7 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 		c->idle = to;
 	c->slept_from = from;
 	c->slept_to = to;
-	c->ran = now;
+	c->ran = t->clk.ns[ON_CPU];
 }
 
 /* in_futex: a thread waits for a lock, or for another thread. */
@@ -291,13 +310,26 @@ static __noinline int helps(struct thread *loop, struct thread *t, u64 now)
 	return 0;
 }
 
-/* wakes notes that the current thread wakes another one of its process, which it may have a reply for. */
+/* shares_futex: a thread is in futex, at one that several processes may share. */
+static __always_inline bool shares_futex(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	return in_futex(t) && !(REG_ARG2(regs) & FUTEX_PRIVATE_FLAG);
+}
+
+/* wakes notes that the current thread wakes another one of its process, which it may have a reply for; or one of
+ * another process that waited for a lock which both share. */
 static __always_inline void wakes(struct task_struct *task, struct thread *sleeper, u64 now)
 {
 	struct task_struct *by = bpf_get_current_task_btf();
 	u32 slot;
-	if (by->tgid != task->tgid)
+	if (by->tgid != task->tgid) {
+		if (sleeper && !sleeper->server && shares_futex(task) && shares_futex(by)) {
+			sleeper->caller.why = FOR_OTHERS;
+			__builtin_memset(&sleeper->file, 0, sizeof(sleeper->file));
+		}
 		return;
+	}
 	struct thread *t = watched(by, &slot);
 	if (t && t->server)
 		return;

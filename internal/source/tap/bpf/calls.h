@@ -635,7 +635,7 @@ __noinline int read_reply(struct conn *c, u64 now)
 	u64 wanted = k->wanted;
 	c->replied_from = 0;
 	k->futex_ns = 0;
-	k->wanted = k->lock_since = k->wakers = 0;
+	k->wanted = k->lock_since = k->lock_ns = k->wakers = 0;
 	if (!k->loop)
 		called(k, c->print, op);
 	if (!k->loop && !(wanted && wanted < from))

@@ -187,7 +187,7 @@ static __noinline int report_offcpu(struct thread *t, struct task_struct *task, 
 		return 0;
 	e->type = EV_OFFCPU;
 	e->state = t->state;
-	e->unused = 0;
+	e->away = t->caller.away;
 	e->tid = t->tid;
 	e->tgid = t->tgid;
 	e->syscall = t->syscall;

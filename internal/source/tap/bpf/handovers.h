@@ -15,8 +15,10 @@
  *   the whole call of the thread before. It may have had to wait for that lock, too, when it had the connection.
  * - Two threads that take turns (a future and its result) may use the same connection. One that waits in a queue comes
  *   after others than itself.
- * - A thread may wake a worker that had nothing to do. That happens once; where threads queue, all hand it over. So the
- *   first of a row of hand-overs is not counted. */
+ * - A thread may wake a worker that had nothing to do. That happens now and then; where threads queue, most turns are
+ *   hand-overs. So one is counted where more of the turns before it were than were not, of the last few. */
+enum { MOST_QUEUED = 3 };
+
 static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 {
 	u32 from = c->slot;
@@ -31,13 +33,13 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 	struct thread *giver = thread_of(from);
 	if (!giver)
 		return;
-	u64 since = t->caller.why == FOR_TIMER ? 0 : t->caller.lock_since;
+	u64 since = slept_itself(t) ? 0 : t->caller.lock_since;
 	bool handed = since && since < c->in_flight_since && t->woken > c->last_in &&
 		      t->caller.wakers & 1ull << (giver->pid & 63) && c->slot_before != slot;
 	c->turns++;
 	if (handed) /* another one's call */
 		end_chain(c);
-	if (handed && c->handed_last) {
+	if (handed && c->queued) {
 		u64 waited = t->woken - since;
 		t->caller.wanted = since;
 		c->handed++;
@@ -46,7 +48,10 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 			c->waited_max = waited;
 		c->kept_ns += t->woken - c->last_in;
 	}
-	c->handed_last = handed;
+	if (handed && c->queued < MOST_QUEUED)
+		c->queued++;
+	else if (!handed && c->queued)
+		c->queued--;
 	c->slot_before = from;
 }
 

@@ -55,6 +55,13 @@ enum { MORE = 0, STOP = 1 };
 
 #define CORE __attribute__((preserve_access_index))
 
+enum { FUTEX_PRIVATE_FLAG = 128 }; /* include/uapi/linux/futex.h */
+
+struct unix_address;
+struct unix_sock {
+	struct unix_address *addr; /* NULL: it has no name */
+} CORE;
+
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } CORE;

@@ -187,6 +187,14 @@ struct {
 	__type(value, struct peer);
 } peers SEC(".maps");
 
+/* when a client sent a request to another service on a connection, 0: it has read since */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u64);
+} peer_requests SEC(".maps");
+
 /* System calls in which threads of clients slept. Beyond so many they are not told apart. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -3,14 +3,15 @@
 #define SLOWPATH_PEERS_H
 
 /* peer_of is who is at the other end of a connection; false: one that calls this process. A service listens at the
- * lower port: those of its callers are from 32768 on (ip_local_port_range). Bound: kernel. */
+ * lower port: those of its callers are from 32768 on (ip_local_port_range). Bound: kernel. A Unix socket has the name
+ * of the service at its end. */
 static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 {
 	u16 family = sk->__sk_common.skc_family;
 	__builtin_memset(k, 0, sizeof(*k));
 	k->family = family;
 	if (family != AF_INET && family != AF_INET6)
-		return family == AF_UNIX;
+		return family == AF_UNIX && !BPF_CORE_READ((struct unix_sock *)sk, addr);
 	struct between at;
 	addresses(sk, &at);
 	__builtin_memcpy(k->addr, at.raddr, 16);
@@ -45,7 +46,26 @@ static __noinline int asks_peer(struct sock *sk)
 		t->caller.peer.family = 0;
 	t->caller.peer.tgid = t->tgid;
 	peers_asked = 1;
+	if (!t->caller.peer.family)
+		return 0;
+	u64 *asked = bpf_sk_storage_get(&peer_requests, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (asked && !*asked)
+		*asked = monotonic_ns();
 	return 0;
+}
+
+/* peer_answers ends the request that is under way at a service. */
+static __always_inline void peer_answers(struct sock *sk, struct peer_key *k, u64 now)
+{
+	u64 *asked = bpf_sk_storage_get(&peer_requests, sk, 0, 0);
+	if (!asked || !*asked)
+		return;
+	struct peer *p = peer_at(k);
+	if (p) {
+		__sync_fetch_and_add(&p->flight_ns, now - *asked);
+		__sync_fetch_and_add(&p->requests, 1);
+	}
+	*asked = 0;
 }
 
 /* asks_redis: a thread sends to Redis. What it sleeps for now is that. */
@@ -65,10 +85,13 @@ static __noinline int read_peer(struct sock *sk)
 	if (!t)
 		return 0;
 	struct caller *c = &t->caller;
-	acts(c, monotonic_ns());
-	u64 ns = c->slept_to - c->slept_from;
+	u64 now = monotonic_ns(), ns = c->slept_to - c->slept_from;
 	struct peer_key k;
 	bool service = peer_of(sk, &k);
+	k.tgid = t->tgid;
+	acts(c, now);
+	if (service)
+		peer_answers(sk, &k, now);
 	if (c->why == FOR_PEERS && c->peer.family && c->slept_to && !same_peer(&k, &c->peer)) {
 		add_peer(&c->peer, -ns, -1);
 		c->waits.ns[FOR_PEERS] -= ns;
@@ -79,7 +102,6 @@ static __noinline int read_peer(struct sock *sk)
 	if (!c->slept_to || !service || !may_be_for_peer(t))
 		return 0;
 	u32 why = c->why;
-	k.tgid = t->tgid;
 	add_peer(&k, ns, 1);
 	c->waits.ns[why & REASON_MASK] -= ns;
 	c->waits.ns[FOR_PEERS] += ns;

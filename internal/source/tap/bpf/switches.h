@@ -80,6 +80,18 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return switched(preempt, prev, next, prev_state);
 }
 
+/* is_told: a sleep of a client's thread, which ends, is worth an event: that of an event loop elsewhere, and that for
+ * another thread, which wakes it. */
+static __always_inline bool is_told(struct thread *t, u64 now)
+{
+	u64 ns = now - t->since;
+	u32 tgid = t->tgid;
+	if (t->caller.away)
+		return ns >= min_away_ns && take_token(now, slow_burst / 2);
+	return t->caller.own && ns >= slow_ns && bpf_map_lookup_elem(&threads_call, &tgid) &&
+	       take_token(now, slow_burst / 2);
+}
+
 /* sched_waking comes before the wake-up has reached the other CPU, sched_wakeup after. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -104,7 +116,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	t->waking = now; /* accounted when it runs; see read_clocks */
 	if (state == ASLEEP && !t->server && in_a_call(t))
 		add_sleep(t, bpf_get_current_task_btf(), now - t->since);
-	if (state == ASLEEP && t->caller.away && now - t->since >= min_away_ns && take_token(now, slow_burst / 2))
+	if (state == ASLEEP && is_told(t, now))
 		report_offcpu(t, task, t->caller.own ? bpf_get_current_task_btf() : task, t->since, now);
 	return 0;
 }

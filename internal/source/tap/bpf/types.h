@@ -232,6 +232,8 @@ struct peer_key {
 struct peer {
 	u64 ns;    /* how long they slept until it sent something, */
 	u64 waits; /* and how often */
+	u64 flight_ns; /* how long requests were under way, whatever the threads did meanwhile, */
+	u64 requests;  /* and how many */
 };
 
 /* sleep_key is a system call in which threads of a client slept, and what kind of file it was about. */
@@ -256,15 +258,16 @@ struct sleeps {
 /* caller is what is kept of a client's thread. */
 struct caller {
 	u64 began;   /* when its clocks were started */
-	u64 ran;     /* when it last began to run after a sleep, */
-	u64 idle;    /* and after one that was not for a lock; */
+	u64 ran;     /* its time on a CPU by when it last began to run after a sleep; */
+	u64 idle;    /* when it did so after a sleep that was not for a lock; */
 	u64 events;  /* when the last event came that it waited for, */
 	u64 awake;   /* and the one before; */
 	u64 acted;   /* when a loop last waited for events, or read from a socket; */
 	u64 asked;   /* and when it last woke a thread that waited for events */
 	struct waits waits;
 	u64 lock_since; /* when it began to wait for other threads; between such sleeps it has hardly run, */
-	u64 wakers;    /* and which of them woke it there, as bits, */
+	u64 lock_ns;   /* how long it slept there at most, */
+	u64 wakers;    /* which of them woke it there, as bits, */
 	u64 woke;      /* and from its present sleep; */
 	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call; */
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
@@ -275,7 +278,7 @@ struct caller {
 	struct peer_key peer; /* whom it has asked, and not read from since, if that is no server of Redis */
 	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
 	u32 soon;    /* of these, sleeps that were hardly longer than the call; */
-	s32 lock_at; /* the futex at which its wait for other threads began */
+	s32 lock_at; /* the futex at which it waited for other threads */
 	u8 loop;     /* it waits for events, */
 	u8 away;     /* and sleeps in another system call */
 	u8 why;      /* enum reason of its present sleep, or of the last */
@@ -505,7 +508,7 @@ struct conn {
 	u8 tickets;       /* session tickets (TLS 1.3) may pass before the reply to the next request */
 	u8 light;         /* client: the server's end, on this host, is watched, and parses for both */
 	u8 ordinary;      /* the last request has exactly one reply, and changes nothing for others */
-	u8 handed_last;   /* client: the thread that uses it was woken by the one that gave it back */
+	u8 queued;        /* client: how many more threads of late were woken by the one that gave it back than were not */
 	u8 remote;        /* server: its client has another address, */
 	u8 acks_seen;     /* and acknowledgements of it are seen: acked is known */
 	u8 other_caller;  /* client: the goroutine that uses it is not the one that read from it before */
@@ -681,7 +684,7 @@ struct offcpu_event {
 	enum event_type type;
 	enum thread_state state;
 	u8 by_outside; /* of slowpath's PID namespace: it has no number */
-	u8 unused;
+	u8 away;       /* an event loop, elsewhere than in its wait for events */
 	u32 tid, tgid;
 	s32 syscall;
 	u64 from, to;
