@@ -102,7 +102,7 @@ func histogramsOf(p verdict.Population) (source, prefix string, timed bool) {
 	return recording.SourceTap, p.At + " ", true
 }
 
-// intervalsOf are the calls of a population by time. None: the recording is so long that it holds sums only, or has
+// intervalsOf are the calls of a population by time, those at the clients' end as long as their threads waited. None: the recording is so long that it holds sums only, or has
 // commands of SLOWLOG alone.
 func intervalsOf(rec *recording.Recording, p verdict.Population, stalls []int64) []interval {
 	source, prefix, timed := histogramsOf(p)
@@ -120,20 +120,31 @@ func intervalsOf(rec *recording.Recording, p verdict.Population, stalls []int64)
 			out[i].stalls++
 		}
 	}
+	sums := make([]map[string]*hdrhistogram.Histogram, len(out)) // by side
 	for _, h := range rec.Histograms {
 		i := (h.Second*1e9 - start) / long
-		if h.Source != source || !strings.HasPrefix(h.Op, prefix) || h.Second*1e9 < start || int(i) >= len(out) {
+		if h.Source != source || signOf(h.Op, prefix) == 0 || h.Second*1e9 < start || int(i) >= len(out) {
 			continue
 		}
 		one, err := hdrhistogram.Decode(h.HDR)
 		if err != nil {
 			return nil // summed up while it was read
 		}
-		if out[i].calls == nil {
-			out[i].calls = hdrhistogram.New(one.LowestTrackableValue(), one.HighestTrackableValue(),
+		side, _, _ := strings.Cut(h.Op, " ")
+		if strings.HasPrefix(h.Op, prefix) {
+			side = recording.Client
+		}
+		if sums[i] == nil {
+			sums[i] = map[string]*hdrhistogram.Histogram{}
+		}
+		if sums[i][side] == nil {
+			sums[i][side] = hdrhistogram.New(one.LowestTrackableValue(), one.HighestTrackableValue(),
 				int(one.SignificantFigures()))
 		}
-		out[i].calls.Merge(one)
+		sums[i][side].Merge(one)
+	}
+	for i := range out {
+		out[i].calls = recording.FeltAtClients(sums[i])
 	}
 	return slices.DeleteFunc(out, func(v interval) bool {
 		return v.ns == 0 || v.calls == nil || v.calls.TotalCount() == 0
