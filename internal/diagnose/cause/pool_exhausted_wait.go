@@ -273,6 +273,7 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	f.Evidence, f.Against = nil, nil // what spoke against it was that waiting is not seen from outside
 	f.Strength, f.ExcessShare, f.Grade = 0.95, max(f.ExcessShare, w.Share), Counted
 	f.supportWait(w)
+	f.supportPoolTime(c, w)
 	if n, ok := w.App.Waits(func(m stacks.Meaning) bool {
 		return m.State == stacks.Reply || m.State == stacks.Send
 	}); ok {
@@ -282,6 +283,25 @@ func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
 	}
 	f.Evidence = append(f.Evidence, rest...)
 	return f
+}
+
+// supportPoolTime says how long those wait, by Little's law: as many wait at a time as commands are sent per second,
+// times how long each waits. Where other programs send commands, too, each waits longer.
+func (f *Finding) supportPoolTime(c *facts.Case, w facts.ThreadWait) {
+	var perSecond float64
+	for _, n := range c.Nodes {
+		perSecond += n.CommandsPerSecond() - n.OwnCommandsPerSecond()
+	}
+	if perSecond < 1 {
+		return
+	}
+	ns, least := w.Mean/perSecond*1e9, ""
+	if !c.CallersAreAmong([]*facts.Application{w.App}) {
+		least = "at least "
+	}
+	f.support(recording.SourceProfile, ns, "ns",
+		"%s wait at a time on average, and the servers carry out %s commands per second: each waits %s%s (Little's law)",
+		format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(int64(ns)))
 }
 
 // poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.

@@ -147,6 +147,8 @@ type ThreadWait struct {
 	Calls int64
 	// Share is Count as a share of Calls.
 	Share float64
+	// Mean is how many waited, on average over all snapshots.
+	Mean float64
 }
 
 // Lasting says that some waited in most snapshots, and not only when the watch began.
@@ -173,6 +175,7 @@ func (a *Application) Waits(match func(stacks.Meaning) bool) (w ThreadWait, ok b
 			w.Snapshots++
 		}
 		all = append(all, one)
+		w.Mean += float64(one.waiting) / float64(len(a.Snapshots))
 	}
 	if w.Snapshots == 0 {
 		return w, false
