@@ -140,6 +140,8 @@ type kernelCaller struct {
 	Woke      uint64
 	FutexNs   uint64
 	Wanted    uint64
+	ReadRan   uint64
+	HadLock   uint64
 	SleptFrom uint64
 	SleptTo   uint64
 	TimerNs   uint64
@@ -157,8 +159,15 @@ type kernelCaller struct {
 	Own       uint8
 	Between   uint8
 	Repeats   uint8
-	Unused    uint8
+	HasRead   uint8
 }
+
+type kernelCalling uint8
+
+const (
+	kernelCallingTHREADS_CALL  kernelCalling = 1
+	kernelCallingONE_AT_A_TIME kernelCalling = 2
+)
 
 type kernelClocks struct {
 	_  structs.HostLayout

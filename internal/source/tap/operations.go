@@ -5,6 +5,8 @@ package tap
 import (
 	"debug/elf"
 	"fmt"
+	"path"
+	"strings"
 	"time"
 
 	"slowpath/internal/recording"
@@ -40,7 +42,7 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 }
 
 // operation records a call for which a thread waited longer than the call took. It waited for a connection that other
-// threads used; or a thread that waits for events sent the request and read the reply for it, and had other things to
+// threads used, or for an interpreter's lock after it had read the reply; or a thread that waits for events sent the request and read the reply for it, and had other things to
 // do before or after that.
 func (r *recorder) operation(e *kernelOperationEvent) {
 	client, server := endsOf(&e.Call.Addr)
@@ -58,7 +60,12 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	if e.LoopTid == 0 {
 		got := min(max(r.time(e.Got), c.IntendedNs), c.StartNs)
 		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, got)
-		r.pass(c, add(segs, recording.Nobody, recording.Unexplained, got, c.EndNs))
+		segs = add(segs, recording.Nobody, recording.Unexplained, got, read)
+		segs = add(segs, recording.Client, recording.OffCPU, read, c.EndNs)
+		if i := len(segs) - 1; i >= 0 && segs[i].State == recording.OffCPU {
+			segs[i].Culprit = recording.LockOfProcess
+		}
+		r.pass(c, segs)
 		return
 	}
 	segs := r.waitForLoop(e, c.IntendedNs, c.StartNs)
@@ -274,7 +281,10 @@ func (r *recorder) notDialled(e *kernelNotDialledEvent) {
 // callsByThread tells the programs that the threads of a process are its callers, unless it is a Go program: there
 // goroutines call, any thread works for any of them, and what they wait for is seen in its client library.
 func (t *Tap) callsByThread(pid uint32) {
-	isGo := true
+	isGo, calling := true, kernelCallingTHREADS_CALL
+	if exe, err := t.Files.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && hasPythonsLock(exe) {
+		calling = kernelCallingONE_AT_A_TIME
+	}
 	err := withELF(t.Files.Path(fmt.Sprintf("/proc/%d/exe", pid)), func(f *elf.File, name string) error {
 		isGo = f.Section(".gopclntab") != nil || f.Section(".go.buildinfo") != nil
 		if isGo {
@@ -283,6 +293,12 @@ func (t *Tap) callsByThread(pid uint32) {
 		return nil
 	})
 	if err == nil && !isGo {
-		_ = t.kernel.coll.Maps[kernelMapThreadsCall].Put(pid, uint8(1)) // else its calls count as they are
+		_ = t.kernel.coll.Maps[kernelMapThreadsCall].Put(pid, calling) // else its calls count as they are
 	}
+}
+
+// hasPythonsLock reports whether a program is CPython with its lock: the builds without one end in "t".
+func hasPythonsLock(exe string) bool {
+	name := path.Base(exe)
+	return strings.HasPrefix(name, "python") && !strings.HasSuffix(name, "t")
 }

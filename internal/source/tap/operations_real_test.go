@@ -137,6 +137,21 @@ for _ in range(20):
     with lock: pass
     time.sleep(.001)
 `,
+	"an interpreter's lock after the reply": `
+import socket, sys, threading, time
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+done = False
+def compute():
+    while not done: sum(range(1000))
+t = threading.Thread(target=compute)
+t.start()
+for _ in range(100):
+    s.sendall(b"*1\r\n$4\r\nPING\r\n")
+    s.recv(64)
+    time.sleep(.001)
+done = True
+t.join()
+`,
 	"a log that does not answer": `
 import select, socket, sys, time, os
 listener, calls = socket.create_server(("127.0.0.9", 5432)), socket.create_server(("127.0.0.9", 5433))
@@ -246,6 +261,18 @@ func TestOperations(t *testing.T) {
 			if i < 0 || w.Outside[i].Waits < 5 || w.Outside[i].Ns < int64(20*time.Millisecond) ||
 				w.OthersNs < w.Outside[i].Ns {
 				t.Errorf("all waits: %+v", w)
+			}
+		},
+		"an interpreter's lock after the reply": func(t *testing.T, rec *recording.Recording, w recording.ThreadWaits) {
+			longer := map[string]int64{} // the median of calls, and with the lock after them
+			for _, h := range rec.HistogramSums(recording.SourceTap) {
+				if h.Sum.TotalCount() >= 20 {
+					longer[h.Op] = h.Sum.ValueAtQuantile(50)
+				}
+			}
+			lock := longer[recording.Operations+" PING"] - longer[recording.AwaitedCalls+" PING"]
+			if lock < int64(3*time.Millisecond) || w.LockNs < 100*int64(time.Millisecond) {
+				t.Errorf("medians: %v; all: %+v", longer, w)
 			}
 		},
 		"a log that does not answer": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {

@@ -70,7 +70,7 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 	/* a wait for a lock with a time limit goes on after it (CPython's interpreter lock: 5 ms); a longer one may be a
 	 * sleep, after which Ruby's lock is waited for at the same address */
 	if (c->why == FOR_TIMER && call == NR_futex && t->syscall == call && t->arg == arg && ns < longest_limit_ns &&
-	    t->clk.ns[ON_CPU] + now - t->since - c->ran < goes_on_ns) {
+	    ran_by(t, now) - c->ran < goes_on_ns) {
 		c->waits.ns[FOR_TIMER] -= ns;
 		c->waits.ns[FOR_LOCK] += ns;
 		c->timer_ns -= ns;
@@ -170,6 +170,53 @@ static __always_inline bool may_be_for_peer(struct thread *t)
 	return (c->why == FOR_OTHERS && !in_a_call(t)) || (c->why == FOR_EVENTS && !c->loop);
 }
 
+/* operation makes room for the report of an operation, if it is slow and its call is not. */
+static __always_inline struct operation_event *operation(u32 tid, u32 tgid, u64 from, u64 to, u64 call_ns)
+{
+	if (to - from < slow_ns || call_ns >= slow_ns || !take_token(to, slow_burst / 2))
+		return NULL;
+	struct operation_event *e = reserve(struct operation_event);
+	if (!e)
+		return NULL;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = EV_OPERATION;
+	e->tid = tid;
+	e->tgid = tgid;
+	e->from = from;
+	e->to = to;
+	return e;
+}
+
+/* done_reading ends what a thread waited for after it had read a reply: an interpreter's lock (CPython takes it on its
+ * way out of recv). The call is as long as that for it, and begins when it began to wait for the connection, if it did.
+ */
+static __noinline int done_reading(struct thread *t)
+{
+	if (!t)
+		return 0;
+	struct caller *c = &t->caller;
+	c->has_read = 0;
+	if (!c->wanted && !c->had_lock)
+		return 0;
+	struct last_call *call = &c->last;
+	u64 from = c->wanted ? c->wanted : call->from, to = call->to;
+	u32 tgid = t->tgid;
+	enum calling *calls = bpf_map_lookup_elem(&threads_call, &tgid);
+	if (calls && *calls == ONE_AT_A_TIME && c->had_lock > to)
+		to = c->had_lock;
+	c->wanted = c->had_lock = 0;
+	if (!calls || to - from <= call->to - call->from)
+		return 0;
+	add_operation(call->op, call->to - call->from, to - from, 1);
+	struct operation_event *e = operation(t->tid, tgid, from, to, call->to - call->from);
+	if (!e)
+		return 0;
+	e->got = call->from;
+	e->call = *call;
+	submit(e);
+	return 0;
+}
+
 /* has_slept adds a sleep of a client's thread to its reason. It runs again from now on. */
 static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 now)
 {
@@ -185,7 +232,7 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	if (why == FOR_TIMER)
 		c->timer_ns += to - from;
 	/* what it waited for is where it slept longest: not an interpreter's lock, which it may need before and after */
-	bool anew = !c->lock_since || c->between || t->clk.ns[ON_CPU] - c->ran > min_away_ns;
+	bool anew = !c->lock_since || c->between || ran_by(t, from) - c->ran > min_away_ns;
 	if (why == FOR_LOCK && (anew || (t->arg != c->lock_at && to - from > c->lock_ns))) {
 		c->lock_since = from;
 		c->lock_at = t->arg;
@@ -198,6 +245,13 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	}
 	c->woke = 0;
 	c->between = why != FOR_LOCK;
+	if (c->has_read) {
+		u64 ran = c->ran > c->read_ran ? c->ran : c->read_ran;
+		if (t->syscall == NR_futex && ran_by(t, from) - ran < goes_on_ns)
+			c->had_lock = now;
+		else
+			done_reading(t);
+	}
 	c->futex_ns = t->syscall == NR_futex ? c->futex_ns + to - from : 0;
 	if (why == FOR_EVENTS) {
 		c->awake = c->events;
@@ -208,7 +262,7 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 		c->idle = to;
 	c->slept_from = from;
 	c->slept_to = to;
-	c->ran = t->clk.ns[ON_CPU];
+	c->ran = ran_by(t, from);
 }
 
 /* in_futex: a thread waits for a lock, or for another thread. */
@@ -257,23 +311,6 @@ static __always_inline void called(struct caller *c, u64 print, u32 op)
 	c->repeats = same;
 	c->print = print;
 	c->timer_ns = 0;
-}
-
-/* operation makes room for the report of an operation, if it is slow and its call is not. */
-static __always_inline struct operation_event *operation(u32 tid, u32 tgid, u64 from, u64 to, u64 call_ns)
-{
-	if (to - from < slow_ns || call_ns >= slow_ns || !take_token(to, slow_burst / 2))
-		return NULL;
-	struct operation_event *e = reserve(struct operation_event);
-	if (!e)
-		return NULL;
-	__builtin_memset(e, 0, sizeof(*e));
-	e->type = EV_OPERATION;
-	e->tid = tid;
-	e->tgid = tgid;
-	e->from = from;
-	e->to = to;
-	return e;
 }
 
 /* helps: a loop that has read a reply ends the sleep of a thread of its process, which began at since. */
@@ -364,6 +401,7 @@ static __noinline int keep_waits(struct thread *t, u64 now)
 {
 	if (!t || t->server)
 		return 0;
+	done_reading(t);
 	u32 tgid = t->tgid;
 	struct process_waits *sum = bpf_map_lookup_elem(&ended_waits, &tgid);
 	if (!sum) {

@@ -594,25 +594,6 @@ static __always_inline bool is_new(struct conn *c)
 	return c->opened && c->calls <= HANDSHAKE_CALLS;
 }
 
-/* queued_call: a thread waited for the connection before its last call. */
-__noinline int queued_call(struct thread *t, u64 wanted)
-{
-	if (!t)
-		return 0;
-	u32 tgid = t->tgid;
-	struct last_call *call = &t->caller.last;
-	if (!bpf_map_lookup_elem(&threads_call, &tgid))
-		return 0;
-	add_operation(call->op, call->to - call->from, call->to - wanted, 1);
-	struct operation_event *e = operation(t->tid, tgid, wanted, call->to, call->to - call->from);
-	if (!e)
-		return 0;
-	e->got = call->from;
-	e->call = *call;
-	submit(e);
-	return 0;
-}
-
 /* read_reply: a client's thread has read the reply to a call. The sleep before that was for Redis, as far as the call
  * was under way. */
 __noinline int read_reply(struct conn *c, u64 now)
@@ -623,6 +604,8 @@ __noinline int read_reply(struct conn *c, u64 now)
 	if (!t)
 		return 0;
 	struct caller *k = &t->caller;
+	if (k->has_read)
+		done_reading(t);
 	u64 from = c->replied_from;
 	u32 op = c->replied_op;
 	u32 why = k->why;
@@ -632,21 +615,21 @@ __noinline int read_reply(struct conn *c, u64 now)
 		k->waits.ns[FOR_REDIS] += k->slept_to - since;
 		k->slept_to = 0;
 	}
-	u64 wanted = k->wanted;
 	c->replied_from = 0;
 	k->futex_ns = 0;
-	k->wanted = k->lock_since = k->lock_ns = k->wakers = 0;
-	if (!k->loop)
+	k->lock_since = k->lock_ns = k->wakers = 0;
+	if (k->wanted >= from)
+		k->wanted = 0;
+	if (!k->loop) {
 		called(k, c->print, op);
-	if (!k->loop && !(wanted && wanted < from))
-		return 0;
+		k->has_read = 1;
+		k->read_ran = ran_by(t, now);
+	}
 	k->last.from = from;
 	k->last.to = now;
 	k->last.op = op;
 	k->last.print = c->print;
 	fill_addr(&k->last.addr, c);
-	if (wanted && wanted < from)
-		queued_call(t, wanted);
 	return 0;
 }
 

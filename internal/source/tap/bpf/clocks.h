@@ -49,6 +49,14 @@ __noinline int read_clocks(u32 slot, u64 now, struct clocks *out)
 	return 0;
 }
 
+/* ran_by is the time that a thread was on a CPU, up to a time at which it is, or was last; from an unknown begin. */
+static __always_inline u64 ran_by(struct thread *t, u64 at)
+{
+	for (int i = 0; i < CLOCKS; i++)
+		at -= t->clk.ns[i];
+	return at;
+}
+
 /* enter accounts the state that ends, and begins another. */
 static __always_inline void enter(struct thread *t, u32 state, u64 now)
 {

@@ -24,6 +24,8 @@ static __always_inline void takes(struct conn *c, struct thread *t, u32 slot)
 	u32 from = c->slot;
 	if (!t)
 		return;
+	if (t->caller.has_read)
+		done_reading(t);
 	if (t->wakes) {
 		c->served |= t->wakes;
 		t->wakes = 0;

@@ -11,7 +11,7 @@ const volatile u64 min_offcpu_ns = 200000;  /* waits of a thread that last this 
 const volatile u64 min_away_ns = 1000000;   /* so do sleeps of clients' event loops elsewhere. Bound: guess. */
 const volatile u64 loop_stall_ns = 10000000; /* an event loop that does nothing of its own for so long. Bound: guess. */
 const volatile u64 longest_limit_ns = 10000000; /* of a wait that goes on; CPython's is 5 ms. Bound: library. */
-const volatile u64 goes_on_ns = 10000;      /* a thread waits again for the same after a time limit. Bound: guess. */
+const volatile u64 goes_on_ns = 50000;      /* on a CPU: then a thread waits again for the same. Bound: guess. */
 const volatile u64 status_ns = 1000000000;  /* connections report themselves this often while they are used */
 const volatile u32 sample_per_tick = 0;     /* fast calls reported per CPU and tick in the long run (TICK_SHIFT) */
 const volatile u32 sample_burst = 1 << 30;  /* and at once */
@@ -171,12 +171,12 @@ struct {
 	__type(value, struct process_waits);
 } ended_waits SEC(".maps");
 
-/* Processes whose calls are those of their threads, by number as slowpath's /proc has it. Go is none. */
+/* Processes whose calls are those of their threads, by number as slowpath's /proc has it: enum calling. Go is none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, u32);
-	__type(value, u8);
+	__type(value, enum calling);
 } threads_call SEC(".maps");
 
 /* What threads of clients waited for that is no server of Redis. Beyond so many it is not known which it was. */

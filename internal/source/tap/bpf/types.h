@@ -255,6 +255,9 @@ struct sleeps {
 	u32 files;             /* and whether it was about others, too */
 };
 
+/* Who calls in a process: its threads, of which one runs at a time where an interpreter has a lock. */
+enum calling : u8 { THREADS_CALL = 1, ONE_AT_A_TIME };
+
 /* caller is what is kept of a client's thread. */
 struct caller {
 	u64 began;   /* when its clocks were started */
@@ -271,6 +274,8 @@ struct caller {
 	u64 woke;      /* and from its present sleep; */
 	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call; */
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
+	u64 read_ran;  /* its time on a CPU by its last read of a reply, after which it may wait for an interpreter's lock: */
+	u64 had_lock;  /* when it had that, 0: it did not wait */
 	u64 slept_from, slept_to; /* its last sleep, */
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
@@ -286,7 +291,7 @@ struct caller {
 	u8 own;      /* another thread of its process ended its sleep */
 	u8 between;  /* its last sleep was not for another thread, */
 	u8 repeats;  /* its last request was equal to the one before */
-	u8 unused;
+	u8 has_read; /* a reply, and done nothing since */
 };
 
 struct thread {
@@ -779,7 +784,7 @@ struct operation_event {
 	u8 unused[3];
 	u32 tid, tgid;
 	u32 loop_tid; /* 0: none */
-	u64 from, to;
+	u64 from, to; /* call.to: from then on it waited for an interpreter's lock */
 	u64 got; /* until then it waited for a connection that others used; 0: that is not known */
 	u64 loop_awake; /* since then that thread had events to serve, when it sent the request */
 	struct last_call call;
