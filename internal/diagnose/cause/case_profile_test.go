@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"fmt"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -54,6 +55,23 @@ func (e edge) profile(kind string, at int64, types []stacks.Type, values map[str
 		TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "application",
 		Body: recording.Detail(recording.Profiled{Address: "10.0.0.9:6060", Name: "shop", Runtime: "go"}),
 	})
+	return e
+}
+
+// holding adds samples of a program of the client in a language, in which a thread holds the lock in a function.
+func (e edge) holding(language, function string) edge {
+	p := &stacks.Profile{Types: []stacks.Type{{Name: "holds_lock", Unit: "count"}}}
+	for at := int64(0); at < edgeEnd; at += 20 * edgeMs {
+		p.Stacks = append(p.Stacks, stacks.Stack{
+			Frames: []string{"thread 7", "main (shop.rb:20)", function}, Values: []int64{1}, TimeNs: at, TID: 7,
+		})
+	}
+	body, err := stacks.Write(p)
+	if err != nil {
+		panic(err)
+	}
+	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, app)
+	e.Profile(recording.Profile{TimeNs: edgeEnd, Subject: subject, Kind: language, Pprof: body})
 	return e
 }
 

@@ -157,14 +157,16 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 
 // loopFix is for the runtime of the caller, or for all where no name of it tells.
 func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
-	runtimes := []string{"python", "node", "java"}
+	runtimes := []string{"python", "node", "java", "ruby"}
 	shows := map[string]string{
 		"python": fmt.Sprintf("py-spy dump --pid %d", c.PID),
 		"node":   "node --cpu-prof",
 		"java":   fmt.Sprintf("jstack %d", c.PID),
+		"ruby":   fmt.Sprintf("rbspy dump --pid %d", c.PID),
 	}
 	if i := slices.IndexFunc(runtimes, func(r string) bool {
-		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r)
+		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r) ||
+			n.InterpreterLock(c.PID) == r
 	}); i >= 0 {
 		runtimes = runtimes[i : i+1]
 	}

@@ -251,6 +251,22 @@ func TestClientLockWait(t *testing.T) {
 			rec: calls().late(recording.LockOfProcess).program("python3").threaded(1),
 		},
 		{
+			name: "Ruby", found: true, min: 0.9, fix: "Puma",
+			rec: calls().late(recording.LockOfProcess).program("ruby3.1").threaded(4),
+		},
+		{
+			name: "Ruby by another name", found: true, fix: "rbspy",
+			title:    "Ruby's lock (GVL) while their replies are in the sockets; price (shop.rb:9) holds it",
+			evidence: "the thread with the lock was in price (shop.rb:9)",
+			rec: calls().late(recording.LockOfProcess).program("puma").threaded(4).
+				holding(recording.ProfileRuby, "price (shop.rb:9)"),
+		},
+		{
+			name: "Python by another name", found: true, title: "Python's interpreter lock", fix: "py-spy",
+			rec: calls().late(recording.LockOfProcess).program("gunicorn").threaded(1).
+				holding(recording.ProfilePython, "price (shop.py:9)"),
+		},
+		{
 			name: "another runtime", rec: calls().late(recording.LockOfProcess).program("java").threaded(4),
 			found: true, max: 0.55, against: "garbage collection",
 		},

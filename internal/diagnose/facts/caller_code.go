@@ -129,23 +129,37 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 		for _, s := range p.Stacks {
 			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
-			python := body.Kind == recording.ProfilePython
-			c.Awaits = python && len(frames) > 0 && strings.Contains(frames[len(frames)-1], " [selectors.py")
 			stack := strings.Join(frames, "\n")
-			if c.frames = known[stack]; c.frames == nil && python {
-				c.frames = pythonFrames(frames)
+			if c.frames = known[stack]; c.frames == nil && isInterpreted(body.Kind) {
+				c.frames = interpretedFrames(frames)
 			} else if c.frames == nil {
 				c.frames = nativeFrames(table, frames)
 			}
 			known[stack] = c.frames
+			c.Awaits = c.awaits(body.Kind)
 			out[pid] = append(out[pid], c)
 		}
 	}
 	return out
 }
 
-// pythonFrames: those of libraries end in "]".
-func pythonFrames(frames []string) (out []codeFrame) {
+// awaits: a loop of Python waits in selectors.py. Those of Ruby (Puma's reactor, Async's scheduler) wait in some
+// library, without the lock.
+func (s CodeSample) awaits(kind string) bool {
+	if len(s.frames) == 0 {
+		return false
+	}
+	switch last := s.frames[len(s.frames)-1]; kind {
+	case recording.ProfilePython:
+		return strings.Contains(last.name, " [selectors.py")
+	case recording.ProfileRuby:
+		return !last.own && !s.HoldsLock
+	}
+	return false
+}
+
+// interpretedFrames: those of libraries end in "]".
+func interpretedFrames(frames []string) (out []codeFrame) {
 	for _, f := range frames {
 		out = append(out, codeFrame{f, !strings.HasSuffix(f, "]")})
 	}
