@@ -58,8 +58,8 @@ func (e edge) profile(kind string, at int64, types []stacks.Type, values map[str
 	return e
 }
 
-// holding adds samples of a program of the client in a language, in which a thread holds the lock in a function.
-func (e edge) holding(language, function string) edge {
+// running adds samples of the client's program: its thread, which holds the lock where there is one, is in a function.
+func (e edge) running(kind, function string) edge {
 	p := &stacks.Profile{Types: []stacks.Type{{Name: "holds_lock", Unit: "count"}}}
 	for at := int64(0); at < edgeEnd; at += 20 * edgeMs {
 		p.Stacks = append(p.Stacks, stacks.Stack{
@@ -71,7 +71,13 @@ func (e edge) holding(language, function string) edge {
 		panic(err)
 	}
 	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, app)
-	e.Profile(recording.Profile{TimeNs: edgeEnd, Subject: subject, Kind: language, Pprof: body})
+	e.Profile(recording.Profile{TimeNs: edgeEnd, Subject: subject, Kind: kind, Pprof: body})
+	if kind == recording.ProfileCPUClock {
+		e.Snapshot(recording.Snapshot{
+			Source: recording.SourceProfile, Subject: subject, Name: recording.SnapshotApplication,
+			Body: recording.Detail(recording.Profiled{PID: app, Name: "java", Runtime: "jvm"}),
+		})
+	}
 	return e
 }
 

@@ -64,7 +64,7 @@ func explainClientLock(n *facts.Node) *Finding {
 	f.Title = fmt.Sprintf("The threads of %s wait for %s while their replies are in the sockets", format.Name(c.Name),
 		facts.LockName(runtime))
 	holder := func(s facts.CodeSample) bool { return s.HoldsLock }
-	if code, known := f.supportCode(n, c, "the thread with the lock", holder); known {
+	if code, known := f.supportUnreadCode(n, c, "the thread with the lock", holder); known {
 		f.Title += "; " + code + " holds it"
 	}
 	f.See = []string{"https://docs.python.org/3/glossary.html#term-global-interpreter-lock"}

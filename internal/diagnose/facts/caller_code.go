@@ -2,6 +2,7 @@ package facts
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,7 +119,8 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 			continue
 		}
 		s, _ := n.Rec.SnapshotOf(recording.SourceProfile, body.Subject, recording.SnapshotApplication)
-		if what, _ := recording.BodyOf[recording.Profiled](s); what.Node != "" {
+		what, _ := recording.BodyOf[recording.Profiled](s)
+		if what.Node != "" {
 			continue // a server
 		}
 		p, err := stacks.Read(body.Pprof)
@@ -130,12 +132,17 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
 			stack := strings.Join(frames, "\n")
-			if c.frames = known[stack]; c.frames == nil && isInterpreted(body.Kind) {
-				c.frames = interpretedFrames(frames)
-			} else if c.frames == nil {
-				c.frames = nativeFrames(table, frames)
+			if c.frames = known[stack]; c.frames == nil {
+				switch {
+				case isInterpreted(body.Kind):
+					c.frames = interpretedFrames(frames)
+				case what.Runtime == "jvm":
+					c.frames = javaFrames(frames)
+				default:
+					c.frames = nativeFrames(table, frames)
+				}
+				known[stack] = c.frames
 			}
-			known[stack] = c.frames
 			c.Awaits = c.awaits(body.Kind)
 			out[pid] = append(out[pid], c)
 		}
@@ -177,6 +184,30 @@ func nativeFrames(table stacks.Table, frames []string) (out []codeFrame) {
 		}
 		out = append(out, codeFrame{f, !skeletonOfCallers[f] && !strings.HasPrefix(f, "[") && f != "?" && f != "" &&
 			!slices.ContainsFunc(runtimes, func(r string) bool { return strings.HasPrefix(f, r) })})
+	}
+	return out
+}
+
+// javaMethod is a method as HotSpot names it in the map of its compiler: "long shop.Price.total(java.lang.String)". A
+// class that it made itself has a number: "shop.Price$$Lambda$14/0x00007f2b0c000a00".
+var javaMethod = regexp.MustCompile(`^\S+ ([\w.$]+?)(?:\$\$Lambda(?:\$\d+)?)?(?:[/.]0x[0-9a-f]+)?\.([\w$<>]+)\(.*\)$`)
+
+// javaLibraries are the beginnings of packages that are not an application's own.
+var javaLibraries = []string{
+	"java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "kotlinx.", "scala.", "io.netty.", "io.lettuce.",
+	"redis.clients.", "org.redisson.", "reactor.", "org.springframework.", "org.apache.", "com.fasterxml.",
+	"com.google.", "org.slf4j.", "ch.qos.", "io.micrometer.", "org.hibernate.", "com.zaxxer.",
+}
+
+// javaFrames are the methods in a stack. What else a JVM runs has other names, and is left out.
+func javaFrames(frames []string) (out []codeFrame) {
+	for _, f := range frames {
+		m := javaMethod.FindStringSubmatch(f)
+		if m == nil {
+			continue
+		}
+		library := slices.ContainsFunc(javaLibraries, func(l string) bool { return strings.HasPrefix(m[1], l) })
+		out = append(out, codeFrame{m[1] + "." + m[2], !library})
 	}
 	return out
 }
