@@ -32,7 +32,7 @@ func IsJVM(fs hostfs.FS, pid int) bool {
 }
 
 // hasJVM is by a process's list of mappings.
-func hasJVM(maps []byte) bool { return bytes.Contains(maps, []byte("/libjvm.so\n")) }
+func hasJVM(maps []byte) bool { return bytes.Contains(maps, []byte("/libjvm.so")) }
 
 const maxDump = 32 << 20 // bytes
 
