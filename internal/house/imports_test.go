@@ -37,21 +37,24 @@ var layers = map[string]int{
 	"internal/recording/series": 0,
 	"internal/recording/join":   4,
 
-	"internal/source/probe":           2,
-	"internal/source/server":          2,
-	"internal/source/host":            2,
-	"internal/source/hostfs":          0,
-	"internal/source/privilege":       0,
-	"internal/source/tap":             2,
-	"internal/source/capture":         2,
-	"internal/source/pasted":          3,
-	"internal/source/capture/sniffer": 1,
-	"internal/source/profile":         3,
-	"internal/source/profile/stacks":  0,
-	"internal/source/profile/symbol":  1,
-	"internal/source/profile/sampler": 2,
-	"internal/source/profile/python":  2,
-	"internal/source":                 4,
+	"internal/source/probe":                          2,
+	"internal/source/server":                         2,
+	"internal/source/host":                           2,
+	"internal/source/hostfs":                         0,
+	"internal/source/privilege":                      0,
+	"internal/source/tap":                            2,
+	"internal/source/capture":                        2,
+	"internal/source/pasted":                         3,
+	"internal/source/capture/sniffer":                1,
+	"internal/source/profile":                        4,
+	"internal/source/profile/stacks":                 0,
+	"internal/source/profile/symbol":                 1,
+	"internal/source/profile/sampler":                2,
+	"internal/source/profile/interpreter":            2,
+	"internal/source/profile/interpreter/memorytest": 3, // for tests
+	"internal/source/profile/python":                 3,
+	"internal/source/profile/ruby":                   3,
+	"internal/source":                                5,
 
 	"internal/agent/ring":              2,
 	"internal/agent/apart":             0,
@@ -238,7 +241,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 	err := filepath.WalkDir("internal/source", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(path, "internal/source/hostfs/") {
+			strings.HasPrefix(path, "internal/source/hostfs/") ||
+			strings.HasPrefix(path, "internal/source/profile/interpreter/memorytest/") {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -267,6 +271,8 @@ func TestFilesWritten(t *testing.T) {
 		forbidIn(t, folder, []string{
 			"internal/source/hostfs/root.go", "internal/report/browsertest/browsertest.go", // pictures of a test
 			"internal/cli/clitest/helps.go", "internal/cli/clitest/process.go",
+			"internal/source/profile/interpreter/memorytest/memory.go",
+			"internal/source/profile/interpreter/memorytest/program.go",
 		}, writes, "use outfile")
 	}
 	forbidIn(t, "internal/agent", nil, writes, "use folder")

@@ -68,10 +68,13 @@ const (
 	ProfileThreads   = "threads"   // JVM: the stack of each thread, at one time
 	ProfileCPUClock  = "cpu-clock" // any process: samples of its threads on the CPU, by the kernel, with their times
 	ProfilePython    = "python"    // Python: samples of its threads, running or not, with their times
+	ProfileRuby      = "ruby"      // Ruby: the same
 )
 
 // SampledOnHost reports whether profiles of a kind are samples of a process, with their times, by its host.
-func SampledOnHost(kind string) bool { return kind == ProfileCPUClock || kind == ProfilePython }
+func SampledOnHost(kind string) bool {
+	return kind == ProfileCPUClock || kind == ProfilePython || kind == ProfileRuby
+}
 
 // ErrorRepliesPrefix begins the names of the samples of the tap that count error replies; then come the end of the
 // connection that counted, the command, and the first word of the error: "error_replies.server.CLIENT LIST.NOPERM".

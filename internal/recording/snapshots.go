@@ -12,7 +12,7 @@ type Profiled struct {
 	Address string `json:"address,omitempty"`  // of net/http/pprof
 	PID     int    `json:"pid,omitempty"`      // where it runs on this host
 	Name    string `json:"name"`               // of the program, without directory and arguments
-	Runtime string `json:"runtime,omitempty"`  // "go", "jvm"; empty if it was not asked for a profile
+	Runtime string `json:"runtime,omitempty"`  // "go", "jvm"; empty if it was not asked for a profile, and no JVM
 	Node    string `json:"node,omitempty"`     // the node, if it is a server
 	Loop    int    `json:"loop_tid,omitempty"` // the thread with its event loop, by the labels tid of its samples
 	// LoopOnly: no other thread was sampled, since nobody asked for it.

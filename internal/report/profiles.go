@@ -34,6 +34,7 @@ var kinds = map[string]string{
 	recording.ProfileThreads:   "where threads were",
 	recording.ProfileCPUClock:  "CPU time, by samples of the kernel",
 	recording.ProfilePython:    "where threads of Python were, by samples",
+	recording.ProfileRuby:      "where threads of Ruby were, by samples",
 }
 
 // title says what is drawn.

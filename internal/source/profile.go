@@ -141,14 +141,18 @@ func (r *run) followCPU(n node, ended, pid int) {
 	}
 }
 
-// followCaller samples a program that calls: a Go program as a whole, since any thread of it runs any goroutine, and
-// the main thread of others, which has the event loop of Node and of many that are written in C.
+// followCaller samples a program that calls: a Go program as a whole, since any thread of it runs any goroutine, and a
+// JVM, whose main thread waits for the others; of others the main thread, which has the event loop of Node and of many
+// that are written in C.
 func (r *run) followCaller(pid int) {
 	if r.cpuClock == nil {
 		return
 	}
 	p := profile.Process{PID: pid, LoopOnly: true}
-	if !host.IsGo(r.FS, pid) {
+	switch {
+	case profile.IsJVM(r.FS, pid):
+		p.Runtime = "jvm"
+	case !host.IsGo(r.FS, pid):
 		p.Loop = pid
 	}
 	_ = r.cpuClock.Follow(0, p) // it may have ended

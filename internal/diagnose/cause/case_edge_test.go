@@ -137,6 +137,7 @@ type edgeCase struct {
 	name     string
 	rec      edge
 	found    bool
+	title    string  // a part of it
 	min, max float64 // bounds of the confidence; 0: any
 	evidence string  // a part of the text of some evidence
 	against  string
@@ -155,6 +156,9 @@ func explainEdge(t *testing.T, c cause.Cause, cases []edgeCase) {
 			}
 			if f == nil {
 				return
+			}
+			if !strings.Contains(f.Title, tt.title) {
+				t.Errorf("title %q", f.Title)
 			}
 			if f.Strength < tt.min || tt.max > 0 && f.Strength > tt.max {
 				t.Errorf("confidence %.2f, want %.2f to %.2f", f.Strength, tt.min, tt.max)

@@ -1,6 +1,7 @@
 package cause_test
 
 import (
+	"fmt"
 	"strings"
 
 	"slowpath/internal/recording"
@@ -54,6 +55,29 @@ func (e edge) profile(kind string, at int64, types []stacks.Type, values map[str
 		TimeNs: at, Source: recording.SourceProfile, Subject: subject, Name: "application",
 		Body: recording.Detail(recording.Profiled{Address: "10.0.0.9:6060", Name: "shop", Runtime: "go"}),
 	})
+	return e
+}
+
+// running adds samples of the client's program: its thread, which holds the lock where there is one, is in a function.
+func (e edge) running(kind, function string) edge {
+	p := &stacks.Profile{Types: []stacks.Type{{Name: "holds_lock", Unit: "count"}}}
+	for at := int64(0); at < edgeEnd; at += 20 * edgeMs {
+		p.Stacks = append(p.Stacks, stacks.Stack{
+			Frames: []string{"thread 7", "main (shop.rb:20)", function}, Values: []int64{1}, TimeNs: at, TID: 7,
+		})
+	}
+	body, err := stacks.Write(p)
+	if err != nil {
+		panic(err)
+	}
+	subject := fmt.Sprintf("%s%d", recording.ProcessPrefix, app)
+	e.Profile(recording.Profile{TimeNs: edgeEnd, Subject: subject, Kind: kind, Pprof: body})
+	if kind == recording.ProfileCPUClock {
+		e.Snapshot(recording.Snapshot{
+			Source: recording.SourceProfile, Subject: subject, Name: recording.SnapshotApplication,
+			Body: recording.Detail(recording.Profiled{PID: app, Name: "java", Runtime: "jvm"}),
+		})
+	}
 	return e
 }
 

@@ -122,7 +122,7 @@ func goroutinesFinding(n *facts.Node, f *Finding, l *facts.LateReads) *Finding {
 	f.support(recording.SourceHost, cores(n, c.PID), "cores",
 		"it used %.2f cores in all %.0f s", cores(n, c.PID), n.Seconds())
 	anywhere := func(facts.CodeSample) bool { return true }
-	if code, known := f.supportCode(n, c, "the program", anywhere); known {
+	if code, known := f.supportUnreadCode(n, c, "the program", anywhere); known {
 		f.Title += "; most of the time it is in " + code
 	}
 	f.doubt(recording.SourceTap, 0, "", "what its GOMAXPROCS is was not seen, nor how much of this is its garbage "+

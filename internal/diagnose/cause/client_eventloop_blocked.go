@@ -61,11 +61,7 @@ func explainClientLoop(n *facts.Node) *Finding {
 	}
 	f.loseUnsent(n, l)
 	c := f.supportLateCalls(n, l, "while the one thread that reads them was busy with something else")
-	loops := n.LoopTIDs(c.PID)
-	code, known := f.supportCode(n, c, "the event loop", func(s facts.CodeSample) bool {
-		return len(loops) == 0 || slices.Contains(loops, int(s.TID))
-	})
-	if known {
+	if code, known := f.supportUnreadCode(n, c, "the event loop", isLoopOf(n, c)); known {
 		f.Title = "The client's event loop is busy in " + code + " while its replies wait in the sockets"
 	}
 	onCPU := n.Claim(func(a account.Account, s account.Segment) bool {
@@ -89,9 +85,11 @@ func explainClientLoop(n *facts.Node) *Finding {
 // supportLoopWaits says for which thread callers waited, and where it was.
 func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits facts.Claim) {
 	ns := map[string]int64{}
+	var waited facts.Spans
 	n.Claim(func(_ account.Account, s account.Segment) bool {
 		if s.State == account.LoopWait {
 			ns[s.Culprit] += s.Ns()
+			waited = append(waited, facts.Span{FromNs: s.FromNs, ToNs: s.ToNs})
 		}
 		return false
 	})
@@ -109,11 +107,20 @@ func (f *Finding) supportLoopWaits(n *facts.Node, l *facts.LateReads, waits fact
 		f.support(recording.SourceTap, float64(ns[where[0]]), "ns",
 			"for %s of that time %s was asleep in %s, and not for its sockets: %s", format.Brief(ns[where[0]]),
 			format.Name(loop), format.Name(elsewhere), callbackSleeps(elsewhere))
+	} else if code, known := f.supportCode(n, c, waited, "the event loop", isLoopOf(n, c)); known {
+		f.Title = fmt.Sprintf("Callers wait for an event loop of their own process, which is busy in %s (%s)", code,
+			format.Name(loop))
 	} else {
 		f.doubt(recording.SourceTap, float64(ns[where[0]]), "ns",
 			"%s was not asleep elsewhere for most of that time: it computes, or waits for a CPU", format.Name(loop))
 	}
 	f.FixSteps = loopFix(n, c)
+}
+
+// isLoopOf tells the samples of event loops of a process, where these are known.
+func isLoopOf(n *facts.Node, c *facts.Caller) func(facts.CodeSample) bool {
+	loops := n.LoopTIDs(c.PID)
+	return func(s facts.CodeSample) bool { return len(loops) == 0 || slices.Contains(loops, int(s.TID)) }
 }
 
 // callbackSleeps is what code in an event loop does in a system call.
@@ -157,14 +164,16 @@ func (f *Finding) doubtCollector(n *facts.Node, c *facts.Caller) {
 
 // loopFix is for the runtime of the caller, or for all where no name of it tells.
 func loopFix(n *facts.Node, c *facts.Caller) (fix []remedy.Step) {
-	runtimes := []string{"python", "node", "java"}
+	runtimes := []string{"python", "node", "java", "ruby"}
 	shows := map[string]string{
 		"python": fmt.Sprintf("py-spy dump --pid %d", c.PID),
 		"node":   "node --cpu-prof",
 		"java":   fmt.Sprintf("jstack %d", c.PID),
+		"ruby":   fmt.Sprintf("rbspy dump --pid %d", c.PID),
 	}
 	if i := slices.IndexFunc(runtimes, func(r string) bool {
-		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r)
+		return strings.HasPrefix(c.Comm, r) || strings.HasPrefix(n.Programs[c.PID].Comm, r) ||
+			n.InterpreterLock(c.PID) == r
 	}); i >= 0 {
 		runtimes = runtimes[i : i+1]
 	}

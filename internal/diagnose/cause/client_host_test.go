@@ -182,6 +182,12 @@ func TestEventLoopElsewhere(t *testing.T) {
 			found: true, min: 0.9, evidence: "asleep in recvfrom to a socket",
 		},
 		{
+			name: "awake, and it is known where", found: true, title: "which is busy in shop.Price.total (netty-1)",
+			rec: calls().before(30, recording.Client, recording.LoopWait, "netty-1").
+				running(recording.ProfileCPUClock, "long shop.Price.total(java.lang.String)"),
+			evidence: "the event loop was in shop.Price.total",
+		},
+		{
 			name: "awake", rec: calls().before(30, recording.Client, recording.LoopWait, "netty-1"),
 			found: true, against: "it computes, or waits for a CPU",
 		},
@@ -249,6 +255,22 @@ func TestClientLockWait(t *testing.T) {
 		{
 			name: "Python, one thread reads", found: true, fix: "py-spy",
 			rec: calls().late(recording.LockOfProcess).program("python3").threaded(1),
+		},
+		{
+			name: "Ruby", found: true, min: 0.9, fix: "Puma",
+			rec: calls().late(recording.LockOfProcess).program("ruby3.1").threaded(4),
+		},
+		{
+			name: "Ruby by another name", found: true, fix: "rbspy",
+			title:    "Ruby's lock (GVL) while their replies are in the sockets; price (shop.rb:9) holds it",
+			evidence: "the thread with the lock was in price (shop.rb:9)",
+			rec: calls().late(recording.LockOfProcess).program("puma").threaded(4).
+				running(recording.ProfileRuby, "price (shop.rb:9)"),
+		},
+		{
+			name: "Python by another name", found: true, title: "Python's interpreter lock", fix: "py-spy",
+			rec: calls().late(recording.LockOfProcess).program("gunicorn").threaded(1).
+				running(recording.ProfilePython, "price (shop.py:9)"),
 		},
 		{
 			name: "another runtime", rec: calls().late(recording.LockOfProcess).program("java").threaded(4),

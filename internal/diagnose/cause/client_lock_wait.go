@@ -54,23 +54,8 @@ func explainClientLock(n *facts.Node) *Finding {
 		ID: "compute-elsewhere", Kind: remedy.Change, Restart: "the application",
 		Text: "Find the thread that holds the lock, and move its work to another process, or split it",
 	}}
-	switch n.InterpreterLock(c.PID) {
-	case "python":
-		f.Title = "The threads of " + format.Name(c.Name) + " wait for Python's interpreter lock while their replies " +
-			"are in the sockets"
-		holder := func(s facts.CodeSample) bool { return s.HoldsLock }
-		if code, known := f.supportCode(n, c, "the thread with the lock", holder); known {
-			f.Title += "; " + code + " holds it"
-		}
-		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
-			"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
-			"py-spy dump --pid %d shows which thread holds it", c.PID)
-	case "ruby":
-		f.Title = "The threads of " + format.Name(c.Name) + " wait for Ruby's lock (GVL) while their replies are in " +
-			"the sockets"
-		f.FixSteps[0].Text = "Fewer threads and more processes (Puma: workers), and computations in processes of " +
-			"their own"
-	default:
+	runtime := n.InterpreterLock(c.PID)
+	if runtime == "" {
 		f.Strength = 0.5
 		if code, known := n.HolderCode(c.PID); known {
 			f.support(recording.SourceProfile, float64(code.In), "samples",
@@ -79,6 +64,25 @@ func explainClientLock(n *facts.Node) *Finding {
 		}
 		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
 			"threads looks the same")
+		return f
 	}
+	f.Title = fmt.Sprintf("The threads of %s wait for %s while their replies are in the sockets", format.Name(c.Name),
+		facts.LockName(runtime))
+	holder := func(s facts.CodeSample) bool { return s.HoldsLock }
+	if code, known := f.supportUnreadCode(n, c, "the thread with the lock", holder); known {
+		f.Title += "; " + code + " holds it"
+	}
+	f.See = []string{"https://docs.python.org/3/glossary.html#term-global-interpreter-lock"}
+	if runtime == recording.ProfileRuby {
+		f.See = []string{"https://docs.ruby-lang.org/en/master/Thread.html"}
+		f.FixSteps[0].ID = "compute-in-processes"
+		f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
+			"(Puma: more workers with fewer threads; Sidekiq: another process for those jobs) or a Ractor; "+
+			"rbspy dump --pid %d shows what its threads run", c.PID)
+		return f
+	}
+	f.FixSteps[0].Text = fmt.Sprintf("Move computations out of the threads that call: to processes of their own "+
+		"(multiprocessing, more workers with fewer threads), or to code that releases the lock; "+
+		"py-spy dump --pid %d shows which thread holds it", c.PID)
 	return f
 }

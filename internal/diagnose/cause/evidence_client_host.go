@@ -51,13 +51,20 @@ func (f *Finding) loseUnsent(n *facts.Node, l *facts.LateReads) {
 	}
 }
 
-// supportCode says where threads of the caller were in their program while replies were not read, by samples of their
-// stacks; false where that is not known.
-func (f *Finding) supportCode(n *facts.Node, c *facts.Caller, who string, of func(facts.CodeSample) bool) (string,
+// supportUnreadCode says where threads of the caller were in their program while replies were not read.
+func (f *Finding) supportUnreadCode(n *facts.Node, c *facts.Caller, who string, of func(facts.CodeSample) bool) (string,
 	bool,
 ) {
 	unread, _ := n.Unread(c.PID)
-	code, known := n.CodeIn(c.PID, unread, of)
+	return f.supportCode(n, c, unread, who, of)
+}
+
+// supportCode says where threads of the caller were in their program in some time, by samples of their stacks; false
+// where that is not known.
+func (f *Finding) supportCode(n *facts.Node, c *facts.Caller, in facts.Spans, who string,
+	of func(facts.CodeSample) bool,
+) (function string, known bool) {
+	code, known := n.CodeIn(c.PID, in, of)
 	if known {
 		f.support(recording.SourceProfile, float64(code.In), "samples",
 			"in %d of %d samples meanwhile %s was in %s", code.In, code.Samples, who, format.Name(code.Text()))

@@ -300,8 +300,8 @@ func (f *Finding) supportPoolTime(c *facts.Case, w facts.ThreadWait) {
 		least = "at least "
 	}
 	f.support(recording.SourceProfile, ns, "ns",
-		"%s wait at a time on average, and the servers carry out %s commands per second: each waits %s%s (Little's law)",
-		format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(int64(ns)))
+		"%s wait at a time on average, and the servers carry out %s commands per second: each waits %s%s "+
+			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(int64(ns)))
 }
 
 // poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.

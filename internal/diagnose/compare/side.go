@@ -102,8 +102,8 @@ func histogramsOf(p verdict.Population) (source, prefix string, timed bool) {
 	return recording.SourceTap, p.At + " ", true
 }
 
-// intervalsOf are the calls of a population by time, those at the clients' end as long as their threads waited. None: the recording is so long that it holds sums only, or has
-// commands of SLOWLOG alone.
+// intervalsOf are the calls of a population by time, those at the clients' end as long as their threads waited. None:
+// the recording is so long that it holds sums only, or has commands of SLOWLOG alone.
 func intervalsOf(rec *recording.Recording, p verdict.Population, stalls []int64) []interval {
 	source, prefix, timed := histogramsOf(p)
 	if !timed {

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,7 +140,8 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 			continue
 		}
 		s, _ := n.Rec.SnapshotOf(recording.SourceProfile, body.Subject, recording.SnapshotApplication)
-		if what, _ := recording.BodyOf[recording.Profiled](s); what.Node != "" {
+		what, _ := recording.BodyOf[recording.Profiled](s)
+		if what.Node != "" {
 			continue // a server
 		}
 		p, err := stacks.Read(body.Pprof)
@@ -150,23 +152,42 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 		for _, s := range p.Stacks {
 			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
-			python := body.Kind == recording.ProfilePython
-			c.Awaits = python && len(frames) > 0 && strings.Contains(frames[len(frames)-1], " [selectors.py")
 			stack := strings.Join(frames, "\n")
-			if c.frames = known[stack]; c.frames == nil && python {
-				c.frames = pythonFrames(frames)
-			} else if c.frames == nil {
-				c.frames = nativeFrames(table, frames)
+			if c.frames = known[stack]; c.frames == nil {
+				switch {
+				case isInterpreted(body.Kind):
+					c.frames = interpretedFrames(frames)
+				case what.Runtime == "jvm":
+					c.frames = javaFrames(frames)
+				default:
+					c.frames = nativeFrames(table, frames)
+				}
+				known[stack] = c.frames
 			}
-			known[stack] = c.frames
+			c.Awaits = c.awaits(body.Kind)
 			out[pid] = append(out[pid], c)
 		}
 	}
 	return out
 }
 
-// pythonFrames: those of libraries end in "]".
-func pythonFrames(frames []string) (out []codeFrame) {
+// awaits: a loop of Python waits in selectors.py. Those of Ruby (Puma's reactor, Async's scheduler) wait in some
+// library, without the lock.
+func (s CodeSample) awaits(kind string) bool {
+	if len(s.frames) == 0 {
+		return false
+	}
+	switch last := s.frames[len(s.frames)-1]; kind {
+	case recording.ProfilePython:
+		return strings.Contains(last.name, " [selectors.py")
+	case recording.ProfileRuby:
+		return !last.own && !s.HoldsLock
+	}
+	return false
+}
+
+// interpretedFrames: those of libraries end in "]".
+func interpretedFrames(frames []string) (out []codeFrame) {
 	for _, f := range frames {
 		out = append(out, codeFrame{f, !strings.HasSuffix(f, "]")})
 	}
@@ -184,6 +205,30 @@ func nativeFrames(table stacks.Table, frames []string) (out []codeFrame) {
 		}
 		out = append(out, codeFrame{f, !skeletonOfCallers[f] && !strings.HasPrefix(f, "[") && f != "?" && f != "" &&
 			!slices.ContainsFunc(runtimes, func(r string) bool { return strings.HasPrefix(f, r) })})
+	}
+	return out
+}
+
+// javaMethod is a method as HotSpot names it in the map of its compiler: "long shop.Price.total(java.lang.String)". A
+// class that it made itself has a number: "shop.Price$$Lambda$14/0x00007f2b0c000a00".
+var javaMethod = regexp.MustCompile(`^\S+ ([\w.$]+?)(?:\$\$Lambda(?:\$\d+)?)?(?:[/.]0x[0-9a-f]+)?\.([\w$<>]+)\(.*\)$`)
+
+// javaLibraries are the beginnings of packages that are not an application's own.
+var javaLibraries = []string{
+	"java.", "javax.", "jdk.", "sun.", "com.sun.", "kotlin.", "kotlinx.", "scala.", "io.netty.", "io.lettuce.",
+	"redis.clients.", "org.redisson.", "reactor.", "org.springframework.", "org.apache.", "com.fasterxml.",
+	"com.google.", "org.slf4j.", "ch.qos.", "io.micrometer.", "org.hibernate.", "com.zaxxer.",
+}
+
+// javaFrames are the methods in a stack. What else a JVM runs has other names, and is left out.
+func javaFrames(frames []string) (out []codeFrame) {
+	for _, f := range frames {
+		m := javaMethod.FindStringSubmatch(f)
+		if m == nil {
+			continue
+		}
+		library := slices.ContainsFunc(javaLibraries, func(l string) bool { return strings.HasPrefix(m[1], l) })
+		out = append(out, codeFrame{m[1] + "." + m[2], !library})
 	}
 	return out
 }

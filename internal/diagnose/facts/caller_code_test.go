@@ -26,6 +26,9 @@ func TestCodeIn(t *testing.T) {
 	}
 	const goexit, burn, invoke = "runtime.goexit", "main.burn", "v8::internal::Execution::Call"
 	const parse = "v8::internal::Builtin_JsonParse"
+	const inJava, runnable = "long shop.Price.total(java.lang.String)", "void java.lang.Thread.run()"
+	const lambda = "void shop.Price$$Lambda$14/0x0000000800c03000.run()"
+	java := map[string]bool{"Java": true, "a lambda": true, "a JVM itself": true, "not named": true}
 	native := map[string]bool{"a goroutine": true, "JSON": true, "JavaScript": true, "its main alone": true}
 	for name, c := range map[string]struct {
 		samples []stacks.Stack
@@ -44,7 +47,14 @@ func TestCodeIn(t *testing.T) {
 		"JSON":            {in(20, 1e9, "main", invoke, parse, "Parse"), "JSON.parse", true},
 		"JavaScript":      {in(20, 1e9, "main", invoke, "[jit]", "memcpy_[k]"), "JavaScript code (node --perf-", true},
 		"its main alone":  {in(20, 1e9, "_start", "main", "uv_run"), "", false},
-		"nothing":         {},
+		"Java": {
+			in(20, 1e9, "start_thread", "JavaMain", "Interpreter", runnable, inJava, "boolean java.util.List.add(int)"),
+			"shop.Price.total, in java.util.List.add", true,
+		},
+		"a lambda":     {in(20, 1e9, "[callers not found]", lambda), "shop.Price.run", true},
+		"a JVM itself": {in(20, 1e9, "clone", "G1ParTask::work", "[libjvm.so]"), "", false},
+		"not named":    {in(20, 1e9, "[jit]", "I2C/C2I adapters"), "", false},
+		"nothing":      {},
 	} {
 		rec := recording.New()
 		rec.SetMeta(recording.MetaNodes, `["10.0.0.1:6379"]`)
@@ -55,8 +65,14 @@ func TestCodeIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := recording.ProfilePython
-		if native[name] {
+		if native[name] || java[name] {
 			kind = recording.ProfileCPUClock
+		}
+		if java[name] {
+			rec.Snapshot(recording.Snapshot{
+				Source: recording.SourceProfile, Subject: "process:7", Name: recording.SnapshotApplication,
+				Body: recording.Detail(recording.Profiled{PID: 7, Name: "java", Runtime: "jvm"}),
+			})
 		}
 		rec.Profile(recording.Profile{TimeNs: 9e9, Subject: "process:7", Kind: kind, Pprof: body})
 		rec.Index()

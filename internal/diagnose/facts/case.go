@@ -34,6 +34,8 @@ type Case struct {
 	overhead *Overhead
 	scripts  map[string][]int         // by node: the indexes of suspects that are scripts; cached, as is what follows
 	kinds    map[account.Suspect]Kind // by KindOf
+
+	interpreters once[map[int]string]
 }
 
 // Node is one watched server of a case.

@@ -133,12 +133,37 @@ func (c *Case) IsGo(pid int) bool {
 // InterpreterLock is the runtime of a process that runs one thread at a time, "python" or "ruby"; empty where it is
 // another one, or not known.
 func (c *Case) InterpreterLock(pid int) string {
-	for _, runtime := range []string{"python", "ruby"} {
+	for _, runtime := range []string{recording.ProfilePython, recording.ProfileRuby} {
 		if strings.HasPrefix(c.commOf(pid, ""), runtime) || strings.HasPrefix(c.Programs[pid].Comm, runtime) {
 			return runtime
 		}
 	}
-	return ""
+	return c.interpreters.of(c.readInterpreters)[pid] // "puma", which begins with #!/usr/bin/ruby
+}
+
+// readInterpreters are the runtimes of the processes whose stacks were read from the memory of an interpreter.
+func (c *Case) readInterpreters() map[int]string {
+	out := map[int]string{}
+	for _, p := range c.Rec.Profiles {
+		pid, err := strconv.Atoi(strings.TrimPrefix(p.Subject, recording.ProcessPrefix))
+		if err == nil && isInterpreted(p.Kind) {
+			out[pid] = p.Kind
+		}
+	}
+	return out
+}
+
+// isInterpreted reports whether profiles of a kind are of stacks that an interpreter has in its memory.
+func isInterpreted(kind string) bool {
+	return kind == recording.ProfilePython || kind == recording.ProfileRuby
+}
+
+// LockName is what the lock of an interpreter is called.
+func LockName(runtime string) string {
+	if runtime == recording.ProfileRuby {
+		return "Ruby's lock (GVL)"
+	}
+	return "Python's interpreter lock"
 }
 
 // ReportsCollections reports whether the tap sees when the runtime of a process collects garbage.

@@ -46,7 +46,7 @@ const (
 	CloseFirst        Topic = "close-first"
 	LeaveSilentMaster Topic = "leave-silent-master" // notice that a master is gone
 	LongerTimeout     Topic = "longer-timeout"      // wait longer than healthy calls take
-	UnblockEventLoop  Topic = "unblock-event-loop"  // by runtime: python, node, java
+	UnblockEventLoop  Topic = "unblock-event-loop"  // by runtime: python, node, java, ruby
 	MoveSlots         Topic = "move-slots"          // by proxy: what it offers to migrate slots without a stall
 )
 
@@ -73,7 +73,7 @@ func (e Row) step(topic Topic, values Values) Step {
 // displayed is how a library writes its own name.
 func displayed(library string) string {
 	switch library {
-	case "jedis", "lettuce", "redisson", "predis", "codis", "python", "node", "java":
+	case "jedis", "lettuce", "redisson", "predis", "codis", "python", "node", "java", "ruby":
 		return strings.ToUpper(library[:1]) + library[1:]
 	case "stackexchange":
 		return "StackExchange.Redis"

@@ -14,6 +14,7 @@ var known = map[string][]string{
 	"go-redis": {"6", "7", "8", "9.22"}, "redigo": nil, "rueidis": nil, "jedis": nil, "lettuce": nil, "redisson": nil,
 	"redis-py": {"6.0", "8.0"}, "node-redis": nil, "ioredis": nil, "phpredis": nil, "predis": nil,
 	"stackexchange": nil, "hiredis": nil, "commons-pool2": nil, "other": nil, "python": nil, "node": nil, "java": nil,
+	"ruby":  nil,
 	"codis": {"3.2"}, "redis-rb": nil,
 }
 

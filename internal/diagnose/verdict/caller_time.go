@@ -321,7 +321,8 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 	n := c.Nodes[0]
 	share, code, known := n.LockHeld(t.PID)
 	if known && share >= mostlyHeld {
-		said += fmt.Sprintf("Python's interpreter lock was held in %s of the samples", format.Percent(share))
+		said += fmt.Sprintf("%s was held in %s of the samples", facts.LockName(n.InterpreterLock(t.PID)),
+			format.Percent(share))
 		if code.Function != "" {
 			said += ", mostly in " + format.Name(code.Text())
 		}

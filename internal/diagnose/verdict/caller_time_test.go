@@ -7,6 +7,7 @@ import (
 
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
+	"slowpath/internal/source/profile/stacks"
 )
 
 // waited is a recording of a minute, with what the threads of process 7 waited for by then, and by its end.
@@ -107,6 +108,48 @@ func TestCallersTime(t *testing.T) {
 	}
 	if got := verdict.Diagnose(waited(now), "test").CallersTime; got != nil {
 		t.Errorf("of one point in time: %+v", got)
+	}
+}
+
+// TestLockOfInterpreter: threads that wait for each other, and the function that has the lock meanwhile, by the
+// language of the program.
+func TestLockOfInterpreter(t *testing.T) {
+	for kind, want := range map[string]string{
+		recording.ProfilePython: "Python's interpreter lock was held in 80 % of the samples, mostly in price (shop:9)",
+		recording.ProfileRuby:   "Ruby's lock (GVL) was held in 80 % of the samples, mostly in price (shop:9)",
+	} {
+		rec := recording.New()
+		rec.Meta[recording.MetaStart], rec.Meta[recording.MetaEnd] = "0", "60000000000"
+		rec.SetMeta(recording.MetaNodes, `["10.0.0.1:6379"]`)
+		const subject = recording.ProcessPrefix + "7"
+		rec.Snapshot(recording.Snapshot{
+			Source: recording.SourceTap, Subject: subject, Name: recording.SnapshotProgram,
+			Body: recording.Detail(recording.Program{Name: "shop", Comm: "puma"}),
+		})
+		rec.Snapshot(recording.Snapshot{
+			TimeNs: 10e9, Source: recording.SourceTap, Subject: subject, Name: recording.SnapshotWaits,
+			Body: recording.Detail(recording.ThreadWaits{Threads: 4, Ns: 240e9, RedisNs: 1e9, LockNs: 150e9}),
+		})
+		p := &stacks.Profile{Types: []stacks.Type{{Name: "holds_lock", Unit: "count"}}}
+		for i := range int64(100) {
+			held := int64(1)
+			if i%5 == 0 {
+				held = 0
+			}
+			p.Stacks = append(p.Stacks, stacks.Stack{
+				Frames: []string{"thread 7", "main (shop:20)", "price (shop:9)"}, Values: []int64{held},
+				TimeNs: i * 20e6, TID: 7,
+			})
+		}
+		body, err := stacks.Write(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Profile(recording.Profile{TimeNs: 9e9, Subject: subject, Kind: kind, Pprof: body})
+		rec.Index()
+		if got := verdict.Diagnose(rec, "test").Summary; !strings.Contains(got, want) {
+			t.Errorf("%s: said %q", kind, got)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"slowpath/internal/clock"
 	"slowpath/internal/recording"
 	"slowpath/internal/source/hostfs"
+	"slowpath/internal/source/profile/interpreter"
 	"slowpath/internal/source/profile/python"
+	"slowpath/internal/source/profile/ruby"
 	"slowpath/internal/source/profile/stacks"
 )
 
@@ -27,32 +30,47 @@ const (
 	threadsEvery     = time.Second           // the threads of a process are looked for
 )
 
-// Callers samples what the threads of programs do that call servers, while they run and while they wait: those of
-// Python, whose stacks are read from its memory. Nothing is done to the programs.
+// Callers samples what the threads of programs do that call servers, while they run and while they wait: those in
+// languages whose interpreters have their stacks in memory. Nothing is done to the programs.
 type Callers struct {
 	Options
-	other  func(pid int) // called with the first processes that do not run Python,
+	other  func(pid int) // called with the first processes that run none of the languages,
 	others int           // which are so many
 	full   bool          // there are more of a kind
 	found  chan int
-	apps   map[int]*interpreter
+	apps   map[int]*interpreted
 }
 
-// interpreter is a process of Python.
-type interpreter struct {
-	*python.Process
-	keeper  *keeper
-	threads []int
-	looked  int64 // for them
-	more    bool  // it has others
-	sample  python.Sample
-	stacks  []stacks.Stack
+// language is one whose stacks are read.
+type language struct {
+	*interpreter.Language
+	kind     string // of what is recorded
+	versions string
+	place    func(file string) (library string, is bool) // what is said of a library's file
 }
 
-// NewCallers samples what is found while Run runs. other is called with the first processes that do not run Python.
+var languages = []language{
+	{&python.Language, recording.ProfilePython, "CPython 3.11 to 3.15", pythonLibrary},
+	{&ruby.Language, recording.ProfileRuby, "CRuby 3.1, 3.3 or 3.4", rubyLibrary},
+}
+
+// interpreted is a process of a language.
+type interpreted struct {
+	*interpreter.Process
+	language *language
+	keeper   *keeper
+	threads  []int
+	looked   int64 // for them
+	more     bool  // it has others
+	sample   interpreter.Sample
+	stacks   []stacks.Stack
+}
+
+// NewCallers samples what is found while Run runs. other is called with the first processes that run none of the
+// languages.
 func NewCallers(o Options, other func(pid int)) *Callers {
 	return &Callers{
-		Options: o.withDefaults(), other: other, found: make(chan int, maxFound), apps: map[int]*interpreter{},
+		Options: o.withDefaults(), other: other, found: make(chan int, maxFound), apps: map[int]*interpreted{},
 	}
 }
 
@@ -125,21 +143,21 @@ func (c *Callers) add(pid int) {
 		return
 	}
 	k := (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(pid))
-	p, err := python.Open(c.FS, pid)
-	foreign := errors.Is(err, python.ErrNoPython)
+	l, p, err := c.inLanguage(pid)
+	foreign := errors.Is(err, interpreter.ErrNone)
 	switch {
 	case foreign && c.others < maxCallers:
 		c.others++
 		c.other(pid)
 		return
-	case errors.Is(err, python.ErrVersion) || errors.Is(err, python.ErrPrivilege):
+	case errors.Is(err, interpreter.ErrVersion) || errors.Is(err, interpreter.ErrPrivilege):
 		k.blind(fmt.Sprintf("which functions process %d runs, which calls", pid), err.Error(),
-			"run as root; CPython 3.11 to 3.15")
+			"run as root; "+l.versions)
 		return
 	case err != nil && !foreign: // it has ended, mostly
 		return
 	case err == nil && len(c.apps) < maxCallers:
-		c.apps[pid] = &interpreter{Process: p, keeper: k}
+		c.apps[pid] = &interpreted{Process: p, language: l, keeper: k}
 		return
 	case err == nil:
 		_ = p.Close() // it was only read
@@ -151,8 +169,19 @@ func (c *Callers) add(pid int) {
 	}
 }
 
+// inLanguage opens a process by the language that it runs.
+func (c *Callers) inLanguage(pid int) (l *language, p *interpreter.Process, err error) {
+	for i := range languages {
+		l = &languages[i]
+		if p, err = l.Open(c.FS, pid); !errors.Is(err, interpreter.ErrNone) {
+			break
+		}
+	}
+	return l, p, err
+}
+
 // read takes a sample of a process.
-func (c *Callers) read(a *interpreter, pid int, now int64) error {
+func (c *Callers) read(a *interpreted, pid int, now int64) error {
 	if a.looked == 0 || now-a.looked >= int64(threadsEvery) {
 		a.looked = now
 		all := threadsOf(c.FS, pid)
@@ -167,15 +196,15 @@ func (c *Callers) read(a *interpreter, pid int, now int64) error {
 		return err
 	}
 	for _, s := range a.sample.Stacks {
-		if s.Moved || len(s.Frames) == 0 {
+		if len(s.Frames) == 0 {
 			continue // what it was in is not known
 		}
 		frames := []string{"thread " + strconv.Itoa(s.TID)}
 		for _, f := range slices.Backward(s.Frames) {
-			frames = append(frames, frameText(f))
+			frames = append(frames, a.language.frameText(f))
 		}
 		holds := int64(0)
-		if s.HoldsGIL {
+		if s.HoldsLock {
 			holds = 1
 		}
 		a.stacks = append(a.stacks, stacks.Stack{
@@ -200,30 +229,48 @@ func threadsOf(fs hostfs.FS, pid int) (tids []int) {
 	return tids
 }
 
-// libraryMarks are parts of the paths of files that are not an application's own.
-var libraryMarks = []string{"/site-packages/", "/dist-packages/", "<frozen "}
-
 // frameText is a call in words: "parse (app.py:42)", and of a library "urlopen [urllib/request.py:216]". No directory
 // of the application is in it.
-func frameText(f python.Frame) string {
-	function := strings.Trim(strings.ReplaceAll(f.Function, "<locals>.", ""), "<>")
-	file, library := f.File, false
-	for _, mark := range libraryMarks {
-		if _, after, ok := strings.Cut(file, mark); ok {
-			file, library = strings.TrimSuffix(after, ">"), true
-		}
-	}
-	if _, after, ok := strings.Cut(file, "/lib/python3"); ok && !library { // "/usr/lib/python3.11/urllib/request.py"
-		_, file, library = strings.Cut(after, "/")
-	}
-	if library {
+func (l *language) frameText(f interpreter.Frame) string {
+	function := strings.NewReplacer("<locals>.", "", "<", "", ">", "").Replace(f.Function)
+	if file, library := l.place(f.File); library {
 		return fmt.Sprintf("%s [%s:%d]", function, file, f.Line)
 	}
-	return fmt.Sprintf("%s (%s:%d)", function, path.Base(file), f.Line)
+	return fmt.Sprintf("%s (%s:%d)", function, path.Base(f.File), f.Line)
+}
+
+// pythonLibrary: "/usr/lib/python3.11/urllib/request.py" is urllib/request.py.
+func pythonLibrary(file string) (library string, is bool) {
+	for _, mark := range []string{"/site-packages/", "/dist-packages/", "<frozen "} {
+		if _, after, ok := strings.Cut(file, mark); ok {
+			file, is = strings.TrimSuffix(after, ">"), true
+		}
+	}
+	if _, after, ok := strings.Cut(file, "/lib/python3"); ok && !is {
+		_, file, is = strings.Cut(after, "/")
+	}
+	return file, is
+}
+
+// gem is where gems are: "/var/lib/gems/3.1.0/gems/puma-6.4.0/lib/puma/server.rb".
+var gem = regexp.MustCompile(`^.*/gems/([^/]+-[0-9][^/]*/.+)$`)
+
+// rubyLibrary: "/usr/lib/ruby/3.1.0/json/common.rb" is json/common.rb, and "<internal:kernel>" is kernel.
+func rubyLibrary(file string) (library string, is bool) {
+	if after, ok := strings.CutPrefix(file, "<internal:"); ok {
+		return strings.TrimSuffix(after, ">"), true
+	}
+	if m := gem.FindStringSubmatch(file); m != nil {
+		return m[1], true
+	}
+	if _, after, ok := strings.Cut(file, "/lib/ruby/"); ok { // vendor_ruby, 3.1.0
+		_, file, is = strings.Cut(after, "/")
+	}
+	return file, is
 }
 
 // keep records the samples since the last time.
-func (c *Callers) keep(a *interpreter) {
+func (c *Callers) keep(a *interpreted) {
 	if len(a.stacks) == 0 {
 		return
 	}
@@ -232,7 +279,7 @@ func (c *Callers) keep(a *interpreter) {
 		{Name: "samples", Unit: "count"},
 	}, Stacks: a.stacks})
 	if err == nil {
-		a.keeper.keep(recording.ProfilePython, body)
+		a.keeper.keep(a.language.kind, body)
 	}
 	a.stacks = nil
 }

@@ -16,25 +16,44 @@ import (
 	"slowpath/internal/source/profile/stacks"
 )
 
-// TestCallersInPython: where the threads of a program are is seen while they compute and while they wait, and which of
-// them has the lock. A process without Python is left alone.
-func TestCallersInPython(t *testing.T) {
-	needs.Real(t, needs.Root, needs.Python)
-	file := filepath.Join(t.TempDir(), "shop.py")
-	const program = `import threading, time
+// TestCallersInLanguages: where the threads of programs are is seen while they compute and while they wait, and which
+// of them has the lock. A process in another language is left alone.
+func TestCallersInLanguages(t *testing.T) {
+	needs.Real(t, needs.Root, needs.Python, needs.Command("/usr/bin/ruby", "ruby"))
+	for _, l := range []struct{ kind, interpreter, file, program, renders, main, waits string }{
+		{recording.ProfilePython, "/usr/bin/python3", "shop.py", `import threading, time
 def render():
     while True: sum(range(1000))
 def waits():
     threading.Event().wait(timeout=3600)
 threading.Thread(target=waits, daemon=True).start()
 render()
-`
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+`, "render (shop.py:3)", "module (shop.py:7)", "waits (shop.py:5)"},
+		{recording.ProfileRuby, "/usr/bin/ruby", "shop.rb", `def render
+  while true do (1..1000).each { |i| i + 1 } end
+end
+def waits
+  sleep 3600
+end
+Thread.new { waits }
+render
+`, "render (shop.rb:2)", "main (shop.rb:8)", "waits (shop.rb:5)"},
+	} {
+		t.Run(l.kind, func(t *testing.T) {
+			seesCaller(t, l.kind, l.interpreter, l.file, l.program, l.renders, l.main, l.waits)
+		})
+	}
+}
+
+func seesCaller(t *testing.T, kind, interpreter, name, text, renders, main, waits string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	python, other := exec.CommandContext(t.Context(), "/usr/bin/python3", file), exec.CommandContext(t.Context(),
+	program, other := exec.CommandContext(t.Context(), interpreter, file), exec.CommandContext(t.Context(),
 		"sleep", "3600")
-	for _, c := range []*exec.Cmd{python, other} {
+	for _, c := range []*exec.Cmd{program, other} {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -47,27 +66,27 @@ render()
 	ended := make(chan error)
 	go func() { ended <- callers.Run(ctx) }()
 	callers.Found(other.Process.Pid)
-	seen := func() (renders, waits bool) {
-		callers.Found(python.Process.Pid) // it may not have started yet
+	seen := func() (computes, sleeps bool) {
+		callers.Found(program.Process.Pid) // it may not have started yet
 		sink.do(func() {
 			for _, p := range sink.rec.Profiles {
 				read, err := stacks.Read(p.Pprof)
-				if err != nil || p.Kind != recording.ProfilePython {
+				if err != nil || p.Kind != kind {
 					t.Errorf("%s: %v", p.Kind, err)
 				}
 				holds := read.Column("holds_lock")
 				for _, s := range read.Stacks {
 					in := func(frame string) bool { return slices.Contains(s.Frames, frame) }
-					renders = renders || in("render (shop.py:3)") && in("module (shop.py:7)") && s.Values[holds] == 1
-					waits = waits || in("waits (shop.py:5)") && s.Values[holds] == 0
+					computes = computes || in(renders) && in(main) && s.Values[holds] == 1
+					sleeps = sleeps || in(waits) && s.Values[holds] == 0
 				}
 			}
 		})
-		return renders, waits
+		return computes, sleeps
 	}
 	await.Until(t, "samples of both threads", func() bool {
-		renders, waits := seen()
-		return renders && waits && others.Load() == int64(other.Process.Pid)
+		computes, sleeps := seen()
+		return computes && sleeps && others.Load() == int64(other.Process.Pid)
 	})
 	cancel()
 	if err := <-ended; err != nil {

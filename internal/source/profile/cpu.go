@@ -29,6 +29,7 @@ type Process struct {
 	Loop int    // the thread with its event loop; 0: not known
 	// LoopOnly: no other thread is sampled.
 	LoopOnly bool
+	Runtime  string // "jvm" where it is known to be one
 }
 
 // CPU samples processes.
@@ -112,6 +113,7 @@ func (c *CPU) add(p Process) (t sampler.Target, err error) {
 		keeper: (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(p.PID)),
 		what: recording.Profiled{
 			PID: p.PID, Name: strings.TrimSpace(string(comm)), Node: p.Node, Loop: p.Loop, LoopOnly: p.LoopOnly,
+			Runtime: p.Runtime,
 		},
 	}
 	t.PID = p.PID

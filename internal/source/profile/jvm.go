@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,15 @@ type jvm struct {
 	socket string
 	what   recording.Profiled
 }
+
+// IsJVM reports whether a process has the library of a Java virtual machine.
+func IsJVM(fs hostfs.FS, pid int) bool {
+	maps, err := fs.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	return err == nil && hasJVM(maps)
+}
+
+// hasJVM is by a process's list of mappings.
+func hasJVM(maps []byte) bool { return bytes.Contains(maps, []byte("/libjvm.so")) }
 
 const maxDump = 32 << 20 // bytes
 

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +92,7 @@ func catchesQuit(fs hostfs.FS, pid int) (user, group int, err error) {
 		}
 	}
 	switch {
-	case !bytes.Contains(maps, []byte("/libjvm.so")):
+	case !hasJVM(maps):
 		return 0, 0, errors.New("has no libjvm.so: it is no JVM of HotSpot")
 	case caught>>(uint(unix.SIGQUIT)-1)&1 == 0:
 		return 0, 0, errors.New("does not catch SIGQUIT (-Xrs), by which a JVM is asked to open its attach socket")

@@ -42,8 +42,8 @@ func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
 }
 
 // operation records a call for which a thread waited longer than the call took. It waited for a connection that other
-// threads used, or for an interpreter's lock after it had read the reply; or a thread that waits for events sent the request and read the reply for it, and had other things to
-// do before or after that.
+// threads used, or for an interpreter's lock after it had read the reply; or a thread that waits for events sent the
+// request and read the reply for it, and had other things to do before or after that.
 func (r *recorder) operation(e *kernelOperationEvent) {
 	client, server := endsOf(&e.Call.Addr)
 	n, ok := r.nodeOf(&e.Call.Addr, server, e.Tgid)

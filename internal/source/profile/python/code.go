@@ -2,99 +2,53 @@ package python
 
 import (
 	"encoding/binary"
+	"math"
 	"strings"
-	"unicode"
+
+	"slowpath/internal/source/profile/interpreter"
 )
 
-// What is kept of code objects at most.
-const (
-	maxCodes     = 4096
-	checkEvery   = 16
-	maxCodeBytes = 16 << 20
-	maxLines     = 64 << 10 // bytes of a table of lines
-	maxText      = 512      // characters of a name
-)
+const maxLines = 64 << 10 // bytes of a table of lines
 
-// codeKey tells code objects apart. Where one was freed, another may be at its address.
-type codeKey struct {
-	at, file, name, lines uint64
-	first                 uint32
-}
-
-// code is what is known of a code object.
-type code struct {
-	name, file string
-	first      int
-	begin      uint64 // its first instruction
-	lines      []byte // co_linetable; nil where it is too long
-	// the last answer: a thread that waits is at the same place each time
-	at   uint64
-	last Frame
-}
-
-// check is when a code object was read last.
-type check struct {
-	*code
-	call int
-}
-
-// codeOf is the code of a frame. It is read at most once in checkEvery calls while the frame stays where it is. Code
-// that a program makes ("<string>") comes and goes, and is read each time.
-func (p *Process) codeOf(f frame) (*code, error) {
-	if c, known := p.checked[f]; known && p.calls-c.call < checkEvery && !strings.HasPrefix(c.file, "<") {
-		return c.code, nil
-	}
-	c, err := p.readCode(f.code)
-	if err != nil {
-		return nil, err
-	}
-	if len(p.checked) == maxCodes {
-		clear(p.checked)
-	}
-	p.checked[f] = check{c, p.calls}
-	return c, nil
-}
-
-// readCode reads a code object; its texts once.
-func (p *Process) readCode(at uint64) (*code, error) {
+// Key is a code object, its file, name, table of lines and first line.
+func (p *process) Key(at uint64) (key interpreter.Key, err error) {
 	l := &p.layout
-	b, err := p.part(at, max(l.filename, l.qualname, l.lines, l.firstLine)+8)
+	b, err := p.Part(at, max(l.filename, l.qualname, l.lines, l.firstLine)+8)
+	if err != nil {
+		return key, err
+	}
+	if interpreter.Pointer(b, objectType) != p.types.code {
+		return key, interpreter.ErrTorn
+	}
+	return interpreter.Key{
+		at, interpreter.Pointer(b, l.filename), interpreter.Pointer(b, l.qualname), interpreter.Pointer(b, l.lines),
+		uint64(binary.LittleEndian.Uint32(b[l.firstLine:])),
+	}, nil
+}
+
+// Code reads what a code object names.
+func (p *process) Code(key interpreter.Key) (c *interpreter.Code, err error) {
+	first, begin := int(int32(key[4])), key[0]+p.layout.code
+	c = &interpreter.Code{End: math.MaxUint64} // the instruction of a call that begins is one before the first
+	if c.Name, err = p.text(key[2]); err != nil {
+		return nil, err
+	}
+	if c.File, err = p.text(key[1]); err != nil {
+		return nil, err
+	}
+	lines, err := p.table(key[3])
 	if err != nil {
 		return nil, err
 	}
-	if pointer(b, objectType) != p.types.code {
-		return nil, errTorn
-	}
-	key := codeKey{
-		at, pointer(b, l.filename), pointer(b, l.qualname), pointer(b, l.lines),
-		binary.LittleEndian.Uint32(b[l.firstLine:]),
-	}
-	if c, known := p.codes[key]; known {
-		return c, nil
-	}
-	c := &code{first: int(int32(key.first)), begin: at + l.code}
-	if c.name, err = p.text(key.name); err != nil {
-		return nil, err
-	}
-	if c.file, err = p.text(key.file); err != nil {
-		return nil, err
-	}
-	if c.lines, err = p.table(key.lines); err != nil {
-		return nil, err
-	}
-	if len(p.codes) == maxCodes || p.codeBytes > maxCodeBytes {
-		clear(p.codes)
-		clear(p.checked)
-		p.codeBytes = 0
-	}
-	p.codes[key] = c
-	p.codeBytes += len(c.name) + len(c.file) + len(c.lines)
+	c.Line = func(instruction uint64) (int, bool) { return lineOf(lines, first, instruction-begin) }
+	c.Bytes = len(c.Name) + len(c.File) + len(lines)
+	c.Passing = strings.HasPrefix(c.File, "<")
 	return c, nil
 }
 
-// text reads a string (PyUnicodeObject), at most the first maxText characters.
-func (p *Process) text(at uint64) (string, error) {
-	b, err := p.part(at, stringState+8)
+// text reads a string (PyUnicodeObject), at most the first interpreter.MaxText characters.
+func (p *process) text(at uint64) (string, error) {
+	b, err := p.Part(at, stringState+8)
 	if err != nil {
 		return "", err
 	}
@@ -103,53 +57,40 @@ func (p *Process) text(at uint64) (string, error) {
 	if state&(1<<6) != 0 {
 		data = p.layout.ascii
 	}
-	length := min(pointer(b, objectLength), maxText)
-	if pointer(b, objectType) != p.types.text || width != 1 && width != 2 && width != 4 || state&(1<<5) == 0 {
-		return "", errTorn
+	length := min(interpreter.Pointer(b, objectLength), interpreter.MaxText)
+	is := interpreter.Pointer(b, objectType)
+	if is != p.types.text || width != 1 && width != 2 && width != 4 || state&(1<<5) == 0 {
+		return "", interpreter.ErrTorn
 	}
-	var all [4 * maxText]byte
+	var all [4 * interpreter.MaxText]byte
 	raw := all[:length*width]
-	if err := p.read(at+data, raw); err != nil {
+	if err := p.Read(at+data, raw); err != nil {
 		return "", err
 	}
 	var s strings.Builder
 	for i := uint64(0); i < uint64(len(raw)); i += width {
 		var wide [4]byte
 		copy(wide[:], raw[i:i+width])
-		r := rune(binary.LittleEndian.Uint32(wide[:]))
-		if !unicode.IsPrint(r) {
-			r = '?'
-		}
-		s.WriteRune(r)
+		interpreter.Printed(&s, rune(binary.LittleEndian.Uint32(wide[:])))
 	}
 	return s.String(), nil
 }
 
 // table reads a table of lines (PyBytesObject).
-func (p *Process) table(at uint64) ([]byte, error) {
-	b, err := p.part(at, objectLength+8)
+func (p *process) table(at uint64) ([]byte, error) {
+	b, err := p.Part(at, objectLength+8)
 	if err != nil {
 		return nil, err
 	}
-	length := pointer(b, objectLength)
+	length := interpreter.Pointer(b, objectLength)
 	switch {
-	case pointer(b, objectType) != p.types.bytes:
-		return nil, errTorn
+	case interpreter.Pointer(b, objectType) != p.types.bytes:
+		return nil, interpreter.ErrTorn
 	case length == 0 || length > maxLines:
 		return nil, nil
 	}
 	table := make([]byte, length)
-	return table, p.read(at+bytesData, table)
-}
-
-// frame is a call of the function, at an instruction.
-func (c *code) frame(instruction uint64) Frame {
-	if c.at != instruction || c.last.Function == "" {
-		c.at, c.last = instruction, Frame{Function: c.name, File: c.file}
-		line, known := lineOf(c.lines, c.first, instruction-c.begin)
-		c.last.Line, c.last.Begin = line, !known
-	}
-	return c.last
+	return table, p.Read(at+bytesData, table)
 }
 
 // Kinds of entries of co_linetable (Objects/locations.md).

@@ -5,6 +5,7 @@ import (
 
 	"slowpath/internal/house/needs"
 	"slowpath/internal/source/hostfs"
+	"slowpath/internal/source/profile/interpreter"
 )
 
 // BenchmarkStacks reads one stack of testdata/threads.py per operation: of an event loop that is blocked (13 frames in
@@ -13,13 +14,9 @@ import (
 func BenchmarkStacks(b *testing.B) {
 	needs.Real(b, debianPython)
 	p := start(b, nil)
-	all := []int{}
-	for _, tid := range p.threads {
-		all = append(all, tid)
-	}
 	run := func(name string, tids []int) {
 		b.Run(name, func(b *testing.B) {
-			var s Sample
+			var s interpreter.Sample
 			frames := 0
 			b.ReportAllocs()
 			for range b.N {
@@ -34,9 +31,9 @@ func BenchmarkStacks(b *testing.B) {
 		})
 	}
 	for _, name := range []string{"loop", "wait", "spin", "deep", "main"} {
-		run(name, []int{p.threads[name]})
+		run(name, []int{p.Threads[name]})
 	}
-	run("all", all)
+	run("all", p.TIDs())
 }
 
 // BenchmarkOpen is what a process costs once.
@@ -45,7 +42,7 @@ func BenchmarkOpen(b *testing.B) {
 	p := start(b, nil)
 	b.ReportAllocs()
 	for range b.N {
-		q, err := Open(hostfs.Root{}, p.pid)
+		q, err := Language.Open(hostfs.Root{}, p.PID)
 		if err != nil {
 			b.Fatal(err)
 		}

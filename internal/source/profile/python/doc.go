@@ -1,5 +1,4 @@
-// Package python reads the stacks of threads of a CPython process from its memory, while it runs: which function, in
-// which file, at which line. It does not stop the process, attach to it or write anything; it reads /proc/PID/mem.
+// Package python knows where the stacks of threads are in the memory of a CPython process, for package interpreter.
 //
 // What it relies on are structs that CPython keeps to itself. From 3.13 on, _PyRuntime begins with their offsets, for
 // programs such as this one. For 3.11 and 3.12 they are written down in layout.go, as offsetof gives them for the
@@ -24,7 +23,5 @@
 // A thread that was never in the main interpreter has its stack in its own. One that is in several has that in the main
 // one: what it calls in others is not in it.
 //
-// The process runs while it is read, and may be hostile. Every object is checked for the type that it must have; lists,
-// texts, tables and depths are bounded; a stack that changes so fast that it cannot be read is left out and counted. A
-// process can make a read of its memory wait (userfaultfd, a file on FUSE), as it can for its /proc/PID/cmdline.
+// Every object is checked for the type that it must have.
 package python

@@ -81,14 +81,14 @@ func layoutOf(version uint64, runtime []byte) (l layout, err error) {
 	}
 	at, known := published[version>>16]
 	if !known {
-		return l, ErrVersion
+		return l, errVersion
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(runtime[8*i:]) }
 	switch {
 	case string(runtime[:8]) != cookie || word(1) != version:
-		return l, fmt.Errorf("%w: _PyRuntime does not begin with its offsets", ErrVersion)
+		return l, fmt.Errorf("%w: _PyRuntime does not begin with its offsets", errVersion)
 	case word(2) != 0:
-		return l, fmt.Errorf("%w: it was built without the GIL", ErrVersion)
+		return l, fmt.Errorf("%w: it was built without the GIL", errVersion)
 	}
 	l = layout{
 		interpreters: word(5), next: word(8), threads: word(9),
@@ -104,7 +104,7 @@ func layoutOf(version uint64, runtime []byte) (l layout, err error) {
 	if !same || max(l.interpreters, l.next, l.threads, l.gil) > maxInterpreter || l.frameSize > maxStruct ||
 		max(l.locked, l.holder, l.frame, l.nativeID, l.chunk, l.filename, l.qualname, l.lines, l.firstLine,
 			l.code) > maxStruct || max(l.previous, l.executable, l.instruction, l.owner)+8 > l.frameSize {
-		return l, fmt.Errorf("%w: the offsets in _PyRuntime cannot be", ErrVersion)
+		return l, fmt.Errorf("%w: the offsets in _PyRuntime cannot be", errVersion)
 	}
 	return l, nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"slowpath/internal/source/hostfs"
+	"slowpath/internal/source/profile/interpreter"
+	"slowpath/internal/source/profile/interpreter/memorytest"
 )
 
 // Places in the memory of made.
@@ -25,70 +27,68 @@ const (
 
 // made is the memory of a Python 3.11 with a thread, which runs what its test says, and another one.
 type made struct {
-	memory
-	*Process
+	memorytest.Memory
+	*process
+	*interpreter.Process
 }
 
 func newMade() *made {
 	m := &made{}
-	m.spans = []span{{madeRuntime, make([]byte, madeEnd-madeRuntime)}}
-	m.Process = newProcess(&m.memory, [5]uint64{madeRuntime, 0, madeTypes, madeTypes + 8, madeTypes + 16})
+	m.Spans = []memorytest.Span{{At: madeRuntime, Bytes: make([]byte, madeEnd-madeRuntime)}}
+	m.process = newProcess(&m.Memory, [5]uint64{madeRuntime, 0, madeTypes, madeTypes + 8, madeTypes + 16})
+	m.Process = interpreter.NewProcess("3.11", m.process)
 	m.layout = layout311
-	m.put(madeRuntime+40, madeInterpreter)
-	m.put(madeInterpreter+16, madeState)
+	m.Put(madeRuntime+40, madeInterpreter)
+	m.Put(madeInterpreter+16, madeState)
 	for i, state := range []uint64{madeState, madeOther} {
-		m.put(state+threadInterpreter, madeInterpreter)
-		m.put(state+m.layout.frame, madeCFrame+uint64(i)*0x100)
-		m.put(state+m.layout.nativeID, madeTID+uint64(i))
-		m.put(state+m.layout.chunk, madeChunk)
+		m.Put(state+threadInterpreter, madeInterpreter)
+		m.Put(state+m.layout.frame, madeCFrame+uint64(i)*0x100)
+		m.Put(state+m.layout.nativeID, madeTID+uint64(i))
+		m.Put(state+m.layout.chunk, madeChunk)
 	}
-	m.put(madeState+threadNext, madeOther)
-	m.put(madeOther+threadPrevious, madeState)
+	m.Put(madeState+threadNext, madeOther)
+	m.Put(madeOther+threadPrevious, madeState)
 	m.gilTo(madeOther, 1)
 	return m
 }
 
-func (m *made) put(at, value uint64) {
-	binary.LittleEndian.PutUint64(m.spans[0].b[at-madeRuntime:], value)
-}
-
 // gilTo has a thread state hold the GIL.
 func (m *made) gilTo(state, locked uint64) {
-	m.put(madeRuntime+368, state)
-	m.put(madeRuntime+376, locked)
+	m.Put(madeRuntime+368, state)
+	m.Put(madeRuntime+376, locked)
 }
 
 // code makes the i-th code object, which begins at line 10*i.
 func (m *made) code(i uint64, name string) (at uint64) {
 	at = madeCode + i*0x200
 	text, table := madeText+i*0x100, madeTables+i*0x100
-	m.put(at+objectType, madeTypes)
-	m.put(at+m.layout.filename, text)
-	m.put(at+m.layout.qualname, text)
-	m.put(at+m.layout.lines, table)
-	m.put(at+m.layout.firstLine, 10*i)
-	m.put(text+objectType, madeTypes+8)
-	m.put(text+objectLength, uint64(len(name)))
-	m.put(text+stringState, 1<<2|1<<5|1<<6)
-	copy(m.spans[0].b[text+m.layout.ascii-madeRuntime:], name)
-	m.put(table+objectType, madeTypes+16)
-	m.put(table+objectLength, 2)
-	copy(m.spans[0].b[table+bytesData-madeRuntime:], []byte{1<<7 | 11<<3 | 7, 0}) // 8 units one line below the first
+	m.Put(at+objectType, madeTypes)
+	m.Put(at+m.layout.filename, text)
+	m.Put(at+m.layout.qualname, text)
+	m.Put(at+m.layout.lines, table)
+	m.Put(at+m.layout.firstLine, 10*i)
+	m.Put(text+objectType, madeTypes+8)
+	m.Put(text+objectLength, uint64(len(name)))
+	m.Put(text+stringState, 1<<2|1<<5|1<<6)
+	m.PutText(text+m.layout.ascii, name)
+	m.Put(table+objectType, madeTypes+16)
+	m.Put(table+objectLength, 2)
+	m.PutText(table+bytesData, string([]byte{1<<7 | 11<<3 | 7, 0})) // 8 units one line below the first
 	return at
 }
 
 // frame makes one that calls no other yet.
 func (m *made) frame(at, previous, code uint64, owner byte) {
-	m.put(at+m.layout.executable, code)
-	m.put(at+m.layout.previous, previous)
-	m.put(at+m.layout.instruction, code+m.layout.code+2)
-	m.spans[0].b[at+m.layout.owner-madeRuntime] = owner
+	m.Put(at+m.layout.executable, code)
+	m.Put(at+m.layout.previous, previous)
+	m.Put(at+m.layout.instruction, code+m.layout.code+2)
+	m.Spans[0].Bytes[at+m.layout.owner-madeRuntime] = owner
 }
 
-func (m *made) runs(frame uint64) { m.put(madeCFrame+m.layout.currentFrame, frame) }
+func (m *made) runs(frame uint64) { m.Put(madeCFrame+m.layout.currentFrame, frame) }
 
 // read gives the stack of the thread as "inner outer", and whether it was lost.
-func (m *made) read(t *testing.T) (functions string, s Sample) {
+func (m *made) read(t *testing.T) (functions string, s interpreter.Sample) {
 	t.Helper()
 	if err := m.Stacks([]int{madeTID}, &s); err != nil {
 		t.Fatal(err)
@@ -116,16 +116,18 @@ func TestUsual(t *testing.T) {
 	m := newMade()
 	m.usual()
 	_, s := m.read(t)
-	want := []Frame{{Function: "inner", File: "inner", Line: 21}, {Function: "outer", File: "outer", Line: 11}}
-	if len(s.Stacks) != 1 || !slices.Equal(s.Stacks[0].Frames, want) || s.Stacks[0].Moved || s.Stacks[0].HoldsGIL {
+	want := []interpreter.Frame{
+		{Function: "inner", File: "inner", Line: 21}, {Function: "outer", File: "outer", Line: 11},
+	}
+	if len(s.Stacks) != 1 || !slices.Equal(s.Stacks[0].Frames, want) || s.Stacks[0].Moved || s.Stacks[0].HoldsLock {
 		t.Errorf("%+v", s)
 	}
 	m.gilTo(madeState, 1)
-	if _, s := m.read(t); len(s.Stacks) != 1 || !s.Stacks[0].HoldsGIL {
+	if _, s := m.read(t); len(s.Stacks) != 1 || !s.Stacks[0].HoldsLock {
 		t.Errorf("it has the GIL: %+v", s)
 	}
 	m.gilTo(madeState, 0)
-	if _, s := m.read(t); len(s.Stacks) != 1 || s.Stacks[0].HoldsGIL {
+	if _, s := m.read(t); len(s.Stacks) != 1 || s.Stacks[0].HoldsLock {
 		t.Errorf("it had the GIL: %+v", s)
 	}
 }
@@ -137,16 +139,16 @@ func TestRunsMeanwhile(t *testing.T) {
 	m.gilTo(madeState, 1)
 	third := m.code(3, "third")
 	n := uint64(0)
-	m.before = func(at uint64) { // each walk sees another innermost function
+	m.Before = func(at uint64) { // each walk sees another innermost function
 		if at == madeState {
 			n++
 			m.frame(heap, madeChunk+0x20, []uint64{inner, third}[n%2], ownedByGenerator)
 		}
 	}
-	if got, s := m.read(t); got != "outer" || !s.Stacks[0].Moved || !s.Stacks[0].HoldsGIL {
+	if got, s := m.read(t); got != "outer" || !s.Stacks[0].Moved || !s.Stacks[0].HoldsLock {
 		t.Errorf("%q, %+v", got, s)
 	}
-	m.before = func(at uint64) { // the outermost function, too
+	m.Before = func(at uint64) { // the outermost function, too
 		if at == madeState {
 			n++
 			m.frame(madeChunk+0x20, 0, []uint64{outer, third}[n%2], 0)
@@ -161,7 +163,7 @@ func TestRunsMeanwhile(t *testing.T) {
 func TestTakesGIL(t *testing.T) {
 	m := newMade()
 	m.usual()
-	m.before = func(at uint64) {
+	m.Before = func(at uint64) {
 		if at == madeHeap {
 			m.gilTo(madeState, 1)
 			m.runs(madeChunk + 0x20)
@@ -180,34 +182,34 @@ func TestHostile(t *testing.T) {
 		want string
 		lost int
 	}{
-		"a frame that calls itself": {func(m *made) { m.put(madeHeap+m.layout.previous, madeHeap) }, "inner inner", 0},
+		"a frame that calls itself": {func(m *made) { m.Put(madeHeap+m.layout.previous, madeHeap) }, "inner inner", 0},
 		"frames of C that do so": {func(m *made) {
 			m.frame(madeHeap, madeHeap, 0, ownedByC)
 		}, "", 0},
-		"a generator without a caller": {func(m *made) { m.put(madeHeap+m.layout.previous, 0) }, "", 1},
+		"a generator without a caller": {func(m *made) { m.Put(madeHeap+m.layout.previous, 0) }, "", 1},
 		"an owner that is none":        {func(m *made) { m.frame(madeHeap, 0, 0, 77) }, "", 1},
 		"a frame nowhere":              {func(m *made) { m.runs(huge) }, "", 1},
 		"a frame at the end": {func(m *made) {
 			m.runs(^uint64(0) - 7)
-			m.put(madeState+m.layout.chunk, ^uint64(0)-4095)
+			m.Put(madeState+m.layout.chunk, ^uint64(0)-4095)
 		}, "", 1},
-		"a chunk after its frames": {func(m *made) { m.put(madeState+m.layout.chunk, madeEnd) }, "inner outer", 0},
+		"a chunk after its frames": {func(m *made) { m.Put(madeState+m.layout.chunk, madeEnd) }, "inner outer", 0},
 		"a frame beyond a hole": {func(m *made) {
-			m.put(madeState+m.layout.chunk, madeRuntime-0x1000)
+			m.Put(madeState+m.layout.chunk, madeRuntime-0x1000)
 		}, "inner outer", 0},
-		"code that is none":   {func(m *made) { m.put(madeCode+0x400+objectType, 1) }, "", 1},
-		"a name that is none": {func(m *made) { m.put(madeText+0x200+objectType, 1) }, "", 1},
-		"an endless name":     {func(m *made) { m.put(madeText+0x200+objectLength, huge) }, "long", 0},
-		"an odd width":        {func(m *made) { m.put(madeText+0x200+stringState, 3<<2|1<<5) }, "", 1},
-		"lines without end":   {func(m *made) { m.put(madeTables+0x200+objectLength, huge) }, "inner outer", 0},
-		"lines that are none": {func(m *made) { m.put(madeTables+0x200+objectType, 0) }, "", 1},
+		"code that is none":   {func(m *made) { m.Put(madeCode+0x400+objectType, 1) }, "", 1},
+		"a name that is none": {func(m *made) { m.Put(madeText+0x200+objectType, 1) }, "", 1},
+		"an endless name":     {func(m *made) { m.Put(madeText+0x200+objectLength, huge) }, "long", 0},
+		"an odd width":        {func(m *made) { m.Put(madeText+0x200+stringState, 3<<2|1<<5) }, "", 1},
+		"lines without end":   {func(m *made) { m.Put(madeTables+0x200+objectLength, huge) }, "inner outer", 0},
+		"lines that are none": {func(m *made) { m.Put(madeTables+0x200+objectType, 0) }, "", 1},
 		"thread states in a ring": {func(m *made) {
-			m.put(madeOther+threadNext, madeState)
+			m.Put(madeOther+threadNext, madeState)
 		}, "inner outer", 0},
-		"interpreters in a ring": {func(m *made) { m.put(madeInterpreter, madeInterpreter) }, "inner outer", 0},
-		"a state that was freed": {func(m *made) { m.put(madeState+threadPrevious, madeHeap) }, "", 0},
-		"another thread's state": {func(m *made) { m.put(madeState+m.layout.nativeID, 99) }, "", 0},
-		"no interpreter":         {func(m *made) { m.put(madeRuntime+40, 0) }, "", 0},
+		"interpreters in a ring": {func(m *made) { m.Put(madeInterpreter, madeInterpreter) }, "inner outer", 0},
+		"a state that was freed": {func(m *made) { m.Put(madeState+threadPrevious, madeHeap) }, "", 0},
+		"another thread's state": {func(m *made) { m.Put(madeState+m.layout.nativeID, 99) }, "", 0},
+		"no interpreter":         {func(m *made) { m.Put(madeRuntime+40, 0) }, "", 0},
 		"no frame":               {func(m *made) { m.runs(0) }, "", 0},
 	} {
 		m := newMade()
@@ -216,33 +218,14 @@ func TestHostile(t *testing.T) {
 		got, s := m.read(t)
 		if c.want == "long" {
 			got = fmt.Sprint(len([]rune(strings.TrimSuffix(got, " outer"))))
-			c.want = fmt.Sprint(maxText)
+			c.want = fmt.Sprint(interpreter.MaxText)
 		}
 		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || s.Lost != c.lost {
 			t.Errorf("%s: %q, %d lost", what, got, s.Lost)
 		}
-		if m.reads > 2*maxStates+walks*(maxDepth+4) {
-			t.Errorf("%s: %d reads", what, m.reads)
+		if m.Reads > memorytest.MostReads(1) {
+			t.Errorf("%s: %d reads", what, m.Reads)
 		}
-	}
-}
-
-// TestSearchesAreSpread: threads that run no Python are not searched for in all thread states each time.
-func TestSearchesAreSpread(t *testing.T) {
-	m := newMade()
-	m.usual()
-	m.put(madeOther+threadNext, madeOther) // as many as are followed
-	var s Sample
-	for range 100 {
-		if err := m.Stacks([]int{1, 2, 3}, &s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if m.reads > 2*maxStates {
-		t.Errorf("%d reads", m.reads)
-	}
-	if got, _ := m.read(t); got != "inner outer" { // it is known by then
-		t.Errorf("%q", got)
 	}
 }
 
@@ -253,10 +236,10 @@ func TestCodeIsReplaced(t *testing.T) {
 		m := newMade()
 		inner, _, _ := m.usual()
 		m.code(5, file)
-		m.put(inner+m.layout.filename, madeText+5*0x100)
+		m.Put(inner+m.layout.filename, madeText+5*0x100)
 		m.read(t)
 		m.code(4, "other")
-		m.put(inner+m.layout.qualname, madeText+4*0x100)
+		m.Put(inner+m.layout.qualname, madeText+4*0x100)
 		for n := 0; ; n++ {
 			if got, _ := m.read(t); got == "other outer" {
 				if n > 0 && file == "<string>" {
@@ -264,26 +247,10 @@ func TestCodeIsReplaced(t *testing.T) {
 				}
 				break
 			}
-			if n > checkEvery {
+			if n > interpreter.CheckEvery {
 				t.Fatalf("%s: it is never read again", file)
 			}
 		}
-	}
-}
-
-// TestCodesAreBounded: a process that makes code without end.
-func TestCodesAreBounded(t *testing.T) {
-	m := newMade()
-	inner, _, _ := m.usual()
-	for i := range uint64(2 * maxCodes) {
-		m.put(inner+m.layout.firstLine, i)
-		m.put(madeHeap+m.layout.instruction, inner+m.layout.code+2*i)
-		if got, _ := m.read(t); got != "inner outer" {
-			t.Fatalf("%q", got)
-		}
-	}
-	if len(m.codes) > maxCodes || len(m.checked) > maxCodes {
-		t.Errorf("%d, %d are kept", len(m.codes), len(m.checked))
 	}
 }
 
@@ -300,10 +267,10 @@ func TestText(t *testing.T) {
 		if state&(1<<6) != 0 {
 			data = m.layout.ascii
 		}
-		m.put(madeText+objectType, madeTypes+8)
-		m.put(madeText+objectLength, uint64(len(c.raw))/width)
-		m.put(madeText+stringState, state)
-		copy(m.spans[0].b[madeText+data-madeRuntime:], c.raw)
+		m.Put(madeText+objectType, madeTypes+8)
+		m.Put(madeText+objectLength, uint64(len(c.raw))/width)
+		m.Put(madeText+stringState, state)
+		m.PutText(madeText+data, c.raw)
 		if got, err := m.text(madeText); got != c.want || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, c.want)
 		}
@@ -349,22 +316,23 @@ func TestVersions(t *testing.T) {
 		0x030a0df0: "not known", 0x031000f0: "not known", 0x030d00f0: "does not begin with its offsets", 0: "not known",
 	} {
 		m := newMade()
-		m.put(madeEnd-8, version)
-		if err := m.identify(madeEnd - 8); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), want) {
+		m.Put(madeEnd-8, version)
+		_, err := m.identify(madeEnd - 8)
+		if !errors.Is(err, interpreter.ErrVersion) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%x: %v", version, err)
 		}
 	}
 	m := newMade()
-	if err := m.identify(0); !errors.Is(err, ErrVersion) {
+	if _, err := m.identify(0); !errors.Is(err, interpreter.ErrVersion) {
 		t.Errorf("%v", err)
 	}
 	for change, want := range map[int]string{
 		2: "without the GIL", 9: "cannot be", 21: "cannot be", 25: "cannot be", 28: "cannot be", 33: "cannot be",
 		43: "cannot be", 17: "cannot be",
 	} {
-		p, _ := readFixture(t, "testdata/cpython-3.13.18.mem.gz")
+		f := memorytest.ReadFixture(t, "testdata/cpython-3.13.18.mem.gz")
 		var runtime [publishedBytes]byte
-		if err := p.read(p.runtime, runtime[:]); err != nil {
+		if _, err := f.ReadAt(runtime[:], int64(f.Variables[0])); err != nil {
 			t.Fatal(err)
 		}
 		binary.LittleEndian.PutUint64(runtime[8*change:], 1<<40)
@@ -388,17 +356,18 @@ func TestOpenSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := hostfs.Root{Dir: dir}
-	if _, err := Open(root, 77); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Language.Open(root, 77); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no such process: %v", err)
 	}
 	maps := "00400000-00410000 r-xp 00000000 08:01 5 /usr/bin/python3.11\n"
 	if err := os.WriteFile(filepath.Join(dir, "proc/77/maps"), []byte(maps), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(root, 77); !errors.Is(err, ErrNoPython) {
+	if _, err := Language.Open(root, 77); !errors.Is(err, interpreter.ErrNone) {
 		t.Errorf("its program cannot be read: %v", err)
 	}
-	if _, err := Open(denied{root}, 77); !errors.Is(err, ErrPrivilege) || !errors.Is(err, os.ErrPermission) {
+	_, err := Language.Open(denied{root}, 77)
+	if !errors.Is(err, interpreter.ErrPrivilege) || !errors.Is(err, os.ErrPermission) {
 		t.Errorf("another's: %v", err)
 	}
 }

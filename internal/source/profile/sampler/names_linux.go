@@ -153,9 +153,11 @@ func (s *symbols) reportMissing(p *process, out Sample) {
 	}
 	if !p.jit && slices.Contains(out.User, "[jit]") && !p.HasJITMap() {
 		p.jit = true
-		s.Blind(out.PID, "names of functions that it compiles at run time", "it writes no /tmp/perf-PID.map",
-			fmt.Sprintf("node --perf-basic-prof; java -XX:+PreserveFramePointer and, once it is warm, jcmd %d "+
-				"Compiler.perfmap; python -X perf", out.PID))
+		enable := "node --perf-basic-prof; python -X perf"
+		if p.Runs("libjvm.so") {
+			enable = fmt.Sprintf("jcmd %d Compiler.perfmap, once it is warm (JDK 17 or later)", out.PID)
+		}
+		s.Blind(out.PID, "names of functions that it compiles at run time", "it writes no /tmp/perf-PID.map", enable)
 	}
 }
 

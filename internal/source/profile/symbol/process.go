@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -239,6 +240,11 @@ func (p *Process) Program() *File {
 
 // Unnamed is what Function gives for functions of the program itself that have no name.
 func (p *Process) Unnamed() string { return "[" + p.name + "]" }
+
+// Runs reports whether a library is mapped, by the name of its file.
+func (p *Process) Runs(library string) bool {
+	return slices.ContainsFunc(p.maps, func(m Mapping) bool { return path.Base(m.Path) == library })
+}
 
 // HasJITMap reports whether the process has a map of its just-in-time compiler.
 func (p *Process) HasJITMap() bool { return len(p.jit) > 0 }

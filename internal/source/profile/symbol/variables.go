@@ -9,7 +9,8 @@ import (
 
 // Variables gives where in the memory of the process the variables with these names are, 0 for those that are not
 // there: of the program itself, or of the first mapped file with `library` in its name, that has the first of them.
-// It is nil where there is none. Only files for 64 bits, little-endian, are read.
+// It is nil where there is none. ".bss" and ".bss end" are where variables without a name begin, and end. Only files
+// for 64 bits, little-endian, are read.
 func (p *Process) Variables(library string, names ...string) (at []uint64) {
 	seen := map[string]bool{}
 	for i := range p.maps {
@@ -47,6 +48,16 @@ func variables(r *os.File, m *Mapping, names []string) (at []uint64) {
 		return nil
 	}
 	at = make([]uint64, len(names))
+	if s := e.Section(".bss"); s != nil {
+		for i, name := range names {
+			switch name {
+			case ".bss":
+				at[i] = m.Start + (s.Addr - linked)
+			case ".bss end":
+				at[i] = m.Start + (s.Addr - linked) + s.Size
+			}
+		}
+	}
 	for _, read := range []func() ([]elf.Symbol, error){e.DynamicSymbols, e.Symbols} {
 		symbols, err := read()
 		if err != nil {

@@ -21,12 +21,14 @@ func library(machine elf.Class, variables map[string]uint64) []byte {
 		})
 		names = append(append(names, name...), 0)
 	}
+	bss := uint32(len(names))
+	names = append(names, ".bss\x00"...)
 	const header, program, section, symbol = 64, 56, 64, elf.Sym64Size
-	tables := uint64(header + program + 3*section)
+	tables := uint64(header + program + 4*section)
 	size := uint64(len(symbols) * symbol)
 	head := elf.Header64{
 		Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1, Ehsize: header,
-		Phoff: header, Phentsize: program, Phnum: 1, Shoff: header + program, Shentsize: section, Shnum: 3, Shstrndx: 2,
+		Phoff: header, Phentsize: program, Phnum: 1, Shoff: header + program, Shentsize: section, Shnum: 4, Shstrndx: 2,
 	}
 	copy(head.Ident[:], []byte{0x7f, 'E', 'L', 'F', byte(machine), byte(elf.ELFDATA2LSB), 1})
 	var file bytes.Buffer
@@ -40,6 +42,7 @@ func library(machine elf.Class, variables map[string]uint64) []byte {
 			{},
 			{Type: uint32(elf.SHT_DYNSYM), Off: tables, Size: size, Link: 2, Entsize: symbol},
 			{Type: uint32(elf.SHT_STRTAB), Off: tables + size, Size: uint64(len(names))},
+			{Name: bss, Type: uint32(elf.SHT_NOBITS), Addr: 0x8000, Size: 0x300},
 		},
 		symbols, names,
 	} {
@@ -76,6 +79,9 @@ func TestVariables(t *testing.T) {
 	}
 	if at := p.Variables("lib", "till", "shelf", "van"); !slices.Equal(at, []uint64{0x402010, 0x3ff000, 0}) {
 		t.Errorf("%x", at)
+	}
+	if at := p.Variables("lib", "till", ".bss", ".bss end"); !slices.Equal(at, []uint64{0x402010, 0x403000, 0x403300}) {
+		t.Errorf("without names: %x", at)
 	}
 	if at := p.Variables("lib", "van", "till"); at != nil {
 		t.Errorf("of a library with another name: %x", at)

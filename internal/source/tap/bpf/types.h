@@ -274,8 +274,8 @@ struct caller {
 	u64 woke;      /* and from its present sleep; */
 	u64 futex_ns;  /* sleeps in futexes since its last other sleep or call; */
 	u64 wanted;    /* when it began to wait for the connection that it has now, 0: it did not */
-	u64 read_ran;  /* its time on a CPU by its last read of a reply, after which it may wait for an interpreter's lock: */
-	u64 had_lock;  /* when it had that, 0: it did not wait */
+	u64 read_ran;  /* its time on a CPU by its last read of a reply, */
+	u64 had_lock;  /* and when it had an interpreter's lock after that, 0: it did not wait for one */
 	u64 slept_from, slept_to; /* its last sleep, */
 	u64 timer_ns;  /* and all of FOR_TIMER since its last call, */
 	u64 print;     /* whose request this was (see fingerprint), */
