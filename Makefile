@@ -30,7 +30,7 @@ demo: deps build ## make a real scenario and let doctor find it
 gate: lint hermetic test ## what each change has to pass
 
 # The race detector does not follow the library of SQLite, which is translated from C and would take a quarter of the
-# time, nor that of statistics, which computes with numbers of one goroutine; and it does not wait a second at the end of
+# time, nor that of statistics, which computes with numbers of one goroutine. It does not wait a second at the end of
 # each package.
 hermetic: deps ## tests that use nothing outside themselves, sealed off, with the race detector
 	@GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 scripts/test -short -race -gcflags=modernc.org/...=-race=false \
