@@ -110,6 +110,7 @@ release: deps ## dist of a commit with a tag v…: packages, SBOMs and checksums
 publish: ## a draft of a release, of dist (gh)
 	gh release create --draft --verify-tag --notes-file CHANGELOG.md '$(VERSION)' $$(find dist -maxdepth 1 -type f)
 
+# staticcheck takes a third less CPU time where it collects no garbage; it uses 3 GiB.
 lint: ## gofumpt, vet, staticcheck, go.mod, compiled programs
 	@files=$$($(GO) run $(GOFUMPT) -l cmd internal examples packaging site) || exit 1; \
 		test -z "$$files" || { echo "$$files"; echo 'not formatted: go run $(GOFUMPT) -w FILE'; exit 1; }
