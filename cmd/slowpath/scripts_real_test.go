@@ -5,12 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +30,6 @@ func TestMain(m *testing.M) {
 			log.Fatal(err)
 		}
 		return
-	}
-	// Scripts and faults mostly wait. Without -parallel, as many of them run at a time as scripts/test runs packages.
-	if err := flag.Set("test.parallel", strconv.Itoa(runtime.NumCPU()+2)); err != nil {
-		log.Fatal(err)
 	}
 	testscript.Main(m, map[string]func(){
 		"slowpath":         func() { os.Exit(Main()) },
