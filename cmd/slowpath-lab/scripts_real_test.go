@@ -33,7 +33,7 @@ var slowpathBeside = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(filepath.Dir(lab), "slowpath")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "../slowpath")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "../slowpath")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building slowpath: %w: %s", err, out)

@@ -21,7 +21,7 @@ const bashCompletion = "/usr/share/bash-completion/bash_completion"
 // TestCompletionInShells types the beginnings of words into real shells, on a terminal, and presses Tab.
 func TestCompletionInShells(t *testing.T) {
 	needs.Real(t, needs.Command("zsh", "zsh"), needs.Command("bash", "bash-completion"))
-	program := buildProgram(t)
+	program := builtProgram(t)
 	for _, sh := range []struct {
 		name, needs string
 		begin       string // what the shell is told first

@@ -83,7 +83,7 @@ func (b *lockedBuffer) reset() {
 func TestFaults(t *testing.T) {
 	needs.Real(t)
 	clitest.HangupEnds(t)
-	program := buildProgram(t)
+	program := builtProgram(t)
 	var tally faultTally
 	names := map[string]bool{}
 	newest := newestProgram()
@@ -112,17 +112,31 @@ func TestFaults(t *testing.T) {
 	t.Logf("\n%s", tally.table())
 }
 
-// buildProgram builds what users have, which the test's own binary is not: without cgo, and with a name of its own.
-func buildProgram(t *testing.T) (dir string) {
+// builtProgram is the directory of what users have, which the test's own binary is not: without cgo and symbols, and
+// with a name of its own.
+func builtProgram(t *testing.T) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	dir, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
+
+// buildProgram builds it once, beside the commands of the scripts, which testscript removes.
+var buildProgram = sync.OnceValues(func() (dir string, err error) {
+	beside, err := exec.LookPath(syntheticRecording)
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(filepath.Dir(beside), "built")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building slowpath: %w: %s", err, out)
+	}
+	return dir, nil
+})
 
 func (c faultCase) run(t *testing.T, program string) {
 	r := &faultRun{T: t, program: program, dir: t.TempDir(), ended: make(chan struct{})}

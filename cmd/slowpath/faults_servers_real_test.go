@@ -82,8 +82,8 @@ var refusing = []struct {
 	says []string
 }{
 	{"errors", []string{
-		// on a busy machine a finding leads, and the line of the calls says it
-		"0|1 2[0-9] of slowpath's own calls|own calls: [0-9]+ of 2[0-9] slow, 2[0-9] failed",
+		// on a busy machine there are fewer calls, a finding leads, and the line of the calls says it
+		"0|1 [1-9][0-9]* of slowpath's own calls \\(ERR\\)|own calls: [0-9]+ of [0-9]+ slow, [1-9][0-9]* failed",
 		"0 errors: [0-9]+ x ERR", "0 errors|ERR", "0 recorded in",
 		"3 no map of the cluster", "3 CLUSTER NODES of .*ERR no",
 	}},

@@ -217,9 +217,14 @@ func TestMadeOfAnyMap(t *testing.T) {
 	})
 }
 
-// TestMadeOfLargeMap: so does what is made of 5000 nodes, whose addresses are all those of one server.
+// TestMadeOfLargeMap: so does what is made of 5000 nodes, whose addresses are all those of one server. With -short
+// there are 200: make hermetic has the race detector beside it, with which 5000 take half a minute.
 func TestMadeOfLargeMap(t *testing.T) {
-	answer := nodeWith([]drawnMap{mapOf(5000)}, false)
+	nodes := 5000
+	if testing.Short() {
+		nodes = 200
+	}
+	answer := nodeWith([]drawnMap{mapOf(nodes)}, false)
 	for _, problem := range checkMadeOf(t, answer, "topology as text", "topology simulate") {
 		t.Error(problem)
 	}

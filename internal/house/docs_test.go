@@ -202,8 +202,13 @@ func TestPathsExist(t *testing.T) {
 				named = append(named, filepath.Join(filepath.Dir(path), string(m[1])))
 			}
 		}
-		for _, m := range document.FindAll(address.ReplaceAll(text, nil), -1) {
-			named = append(named, string(m))
+		for line := range bytes.Lines(text) {
+			if !bytes.Contains(line, []byte("docs/")) { // the expressions take a while
+				continue
+			}
+			for _, m := range document.FindAll(address.ReplaceAll(line, nil), -1) {
+				named = append(named, string(m))
+			}
 		}
 		for _, n := range named {
 			if _, err := os.Stat(n); err != nil {

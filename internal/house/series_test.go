@@ -1,6 +1,7 @@
 package house
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -100,16 +101,25 @@ func usedSeries(t *testing.T) map[string]bool {
 	t.Helper()
 	used := map[string]bool{}
 	use := regexp.MustCompile(`\b(?:series|recorded)\.([A-Z]\w+)`)
-	literal := regexp.MustCompile(`\bseries\.Name\{"|\.Series\([^()]*"\)`)
+	// Each expression begins with a text, which is looked for first: one of both takes seconds.
+	composed := regexp.MustCompile(`series\.Name\{"`)
+	named := regexp.MustCompile(`\.Series\([^()]*"\)`)
 	err := walkSources(func(path string, text []byte) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		for _, m := range use.FindAllSubmatch(text, -1) {
-			used[string(m[1])] = true
+		for line := range bytes.Lines(text) { // the expressions take a while, and few lines have what they look for
+			if !bytes.Contains(line, []byte("series.")) && !bytes.Contains(line, []byte("recorded.")) {
+				continue
+			}
+			for _, m := range use.FindAllSubmatch(line, -1) {
+				used[string(m[1])] = true
+			}
 		}
-		if m := literal.Find(text); m != nil {
-			t.Errorf("%s: %s… names a series that internal/recording/series does not declare", path, m)
+		for _, literal := range []*regexp.Regexp{composed, named} {
+			if m := literal.Find(text); m != nil {
+				t.Errorf("%s: %s… names a series that internal/recording/series does not declare", path, m)
+			}
 		}
 	})
 	if err != nil {

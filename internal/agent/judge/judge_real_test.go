@@ -37,7 +37,8 @@ var built = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, "slowpath")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "slowpath/cmd/slowpath")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path,
+		"slowpath/cmd/slowpath")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building slowpath: %w\n%s", err, out)

@@ -18,7 +18,10 @@ var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 // Clean makes a text safe to print: escape sequences, control characters and invisible characters (among them those
 // that reverse the direction of writing) are taken out, line breaks and tabs become spaces.
 func Clean(s string) string {
-	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), "")
+	s = strings.ToValidUTF8(s, "?")
+	if strings.ContainsFunc(s, unicode.IsControl) { // each sequence begins so, and hardly a text has one
+		s = escapes.ReplaceAllString(s, "")
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r), r == '\u2028', r == '\u2029':
