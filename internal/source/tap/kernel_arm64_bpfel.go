@@ -804,6 +804,8 @@ type kernelPair struct {
 	UnreadSend    uint64
 	UnreadCalls   uint32
 	ReadCalls     uint32
+	ReadSeq       uint32
+	HasRead       uint32
 }
 
 type kernelPairKey struct {

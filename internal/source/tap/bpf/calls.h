@@ -459,7 +459,8 @@ __noinline int publish(struct conn *c, struct feed *f, u32 first, u32 replied_se
 	struct batch *b = &c->batches[p->batch & (BATCHES - 1)];
 	pair->settled = NOT_SETTLED;
 	in_order(&pair->settled);
-	if (pair->calls != pair->read_calls && !pair->unread_arrived && !(pair->flags & F_NO_TIME)) {
+	bool read = pair->has_read && (s32)(pair->read_seq - pair->replied_seq) >= 0;
+	if (pair->calls != pair->read_calls && !read && !pair->unread_arrived && !(pair->flags & F_NO_TIME)) {
 		pair->unread_arrived = pair->arrived;
 		pair->unread_send = pair->send;
 		pair->unread_calls = pair->calls;

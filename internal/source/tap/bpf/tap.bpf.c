@@ -242,6 +242,8 @@ __noinline int light_read(struct conn *c, u32 slot, u32 seq, u64 now)
 	if (!pair)
 		return 0;
 	pair->slot = slot;
+	pair->read_seq = seq;
+	pair->has_read = 1;
 	if (pair->settled != ALL_ANSWERED_ALIGNED)
 		return 0; /* more is to come, or the server's end has not published it yet, */
 	in_order(&pair->settled);

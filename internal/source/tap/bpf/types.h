@@ -610,7 +610,9 @@ struct pair {
 	 * with an event loop may send requests before it reads the replies to those before. */
 	u64 unread_arrived, unread_send;
 	u32 unread_calls; /* the server's calls with it, */
-	u32 read_calls;   /* and those whose replies the client has read */
+	u32 read_calls;   /* and those whose replies the client has read, as far as they had been published by then */
+	u32 read_seq;     /* TCP sequence number behind what it has read, */
+	u32 has_read;     /* if it has read anything */
 };
 
 enum event_type : u8 {
