@@ -3,6 +3,8 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path"
 
 	"slowpath/internal/recording"
 	"slowpath/internal/source/host"
@@ -141,18 +143,18 @@ func (r *run) followCPU(n node, ended, pid int) {
 	}
 }
 
-// followCaller samples a program that calls: a Go program as a whole, since any thread of it runs any goroutine, and a
-// JVM, whose main thread waits for the others; of others the main thread, which has the event loop of Node and of many
-// that are written in C.
+// followCaller samples a program that calls, as a whole: what calls may be any thread of it. Of Node it is the main
+// thread; the others are the engine's.
 func (r *run) followCaller(pid int) {
 	if r.cpuClock == nil {
 		return
 	}
 	p := profile.Process{PID: pid, LoopOnly: true}
+	exe, _ := r.FS.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	switch {
 	case profile.IsJVM(r.FS, pid):
 		p.Runtime = "jvm"
-	case !host.IsGo(r.FS, pid):
+	case path.Base(exe) == "node":
 		p.Loop = pid
 	}
 	_ = r.cpuClock.Follow(0, p) // it may have ended

@@ -25,12 +25,6 @@ type Runtime struct {
 // maxEnviron bounds how much of a process's environment is searched. Only the variables of environOf are kept.
 const maxEnviron = 128 << 10
 
-// IsGo reports whether a process runs a Go program.
-func IsGo(fs FS, pid int) bool {
-	_, err := builtWith(fs, fmt.Sprintf("/proc/%d", pid))
-	return err == nil
-}
-
 // runtimeOf reads what a process was built with and set to; false where it is neither a Go program nor a JVM, and none
 // of its libraries is known.
 func runtimeOf(fs FS, pid int) (r Runtime, ok bool) {

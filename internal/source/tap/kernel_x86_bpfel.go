@@ -125,41 +125,43 @@ const (
 )
 
 type kernelCaller struct {
-	_         structs.HostLayout
-	Began     uint64
-	Ran       uint64
-	Idle      uint64
-	Events    uint64
-	Awake     uint64
-	Acted     uint64
-	Asked     uint64
-	Waits     kernelWaits
-	LockSince uint64
-	LockNs    uint64
-	Wakers    uint64
-	Woke      uint64
-	FutexNs   uint64
-	Wanted    uint64
-	ReadRan   uint64
-	HadLock   uint64
-	SleptFrom uint64
-	SleptTo   uint64
-	TimerNs   uint64
-	Print     uint64
-	Last      kernelLastCall
-	Peer      kernelPeerKey
-	Asks      uint32
-	Helped    uint32
-	Soon      uint32
-	LockAt    int32
-	Loop      uint8
-	Away      uint8
-	Why       uint8
-	Dials     uint8
-	Own       uint8
-	Between   uint8
-	Repeats   uint8
-	HasRead   uint8
+	_           structs.HostLayout
+	Began       uint64
+	Ran         uint64
+	Idle        uint64
+	Events      uint64
+	Awake       uint64
+	Acted       uint64
+	Asked       uint64
+	Waits       kernelWaits
+	LockSince   uint64
+	LockNs      uint64
+	Wakers      uint64
+	Woke        uint64
+	FutexNs     uint64
+	Wanted      uint64
+	ReadRan     uint64
+	HadLock     uint64
+	SleptFrom   uint64
+	SleptTo     uint64
+	TimerNs     uint64
+	Print       uint64
+	Last        kernelLastCall
+	Peer        kernelPeerKey
+	Asks        uint32
+	Helped      uint32
+	Soon        uint32
+	LockAt      int32
+	Loop        uint8
+	Away        uint8
+	Why         uint8
+	Dials       uint8
+	Own         uint8
+	Between     uint8
+	Repeats     uint8
+	HasRead     uint8
+	Interpreter uint8
+	_           [7]byte
 }
 
 type kernelCalling uint8
@@ -1126,6 +1128,7 @@ const (
 	kernelProgOnSwitch           = "on_switch"
 	kernelProgOnSwitch3          = "on_switch3"
 	kernelProgOnWaking           = "on_waking"
+	kernelVarAfterReadNs         = "after_read_ns"
 	kernelVarChainPauseNs        = "chain_pause_ns"
 	kernelVarGoHooked            = "go_hooked"
 	kernelVarGoesOnNs            = "goes_on_ns"
@@ -1159,6 +1162,7 @@ const (
 	kernelVarKeepSleeps          = "keep_sleeps"
 	kernelVarKeepTick            = "keep_tick"
 	kernelVarKeepTlsCookie       = "keep_tls_cookie"
+	kernelVarLeastIntervalNs     = "least_interval_ns"
 	kernelVarLeavingOut          = "leaving_out"
 	kernelVarLongestLimitNs      = "longest_limit_ns"
 	kernelVarLoopStallNs         = "loop_stall_ns"
@@ -1184,6 +1188,7 @@ const (
 	kernelVarSlowPerTick         = "slow_per_tick"
 	kernelVarStatusNs            = "status_ns"
 	kernelVarStrictAll           = "strict_all"
+	kernelVarSwitchIntervalNs    = "switch_interval_ns"
 	kernelVarWalkPauseNs         = "walk_pause_ns"
 )
 
@@ -1296,6 +1301,7 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
+	AfterReadNs         *ebpf.VariableSpec `ebpf:"after_read_ns"`
 	ChainPauseNs        *ebpf.VariableSpec `ebpf:"chain_pause_ns"`
 	GoHooked            *ebpf.VariableSpec `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.VariableSpec `ebpf:"goes_on_ns"`
@@ -1329,6 +1335,7 @@ type kernelVariableSpecs struct {
 	KeepSleeps          *ebpf.VariableSpec `ebpf:"keep_sleeps"`
 	KeepTick            *ebpf.VariableSpec `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.VariableSpec `ebpf:"keep_tls_cookie"`
+	LeastIntervalNs     *ebpf.VariableSpec `ebpf:"least_interval_ns"`
 	LeavingOut          *ebpf.VariableSpec `ebpf:"leaving_out"`
 	LongestLimitNs      *ebpf.VariableSpec `ebpf:"longest_limit_ns"`
 	LoopStallNs         *ebpf.VariableSpec `ebpf:"loop_stall_ns"`
@@ -1354,6 +1361,7 @@ type kernelVariableSpecs struct {
 	SlowPerTick         *ebpf.VariableSpec `ebpf:"slow_per_tick"`
 	StatusNs            *ebpf.VariableSpec `ebpf:"status_ns"`
 	StrictAll           *ebpf.VariableSpec `ebpf:"strict_all"`
+	SwitchIntervalNs    *ebpf.VariableSpec `ebpf:"switch_interval_ns"`
 	WalkPauseNs         *ebpf.VariableSpec `ebpf:"walk_pause_ns"`
 }
 
@@ -1448,6 +1456,7 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
+	AfterReadNs         *ebpf.Variable `ebpf:"after_read_ns"`
 	ChainPauseNs        *ebpf.Variable `ebpf:"chain_pause_ns"`
 	GoHooked            *ebpf.Variable `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.Variable `ebpf:"goes_on_ns"`
@@ -1481,6 +1490,7 @@ type kernelVariables struct {
 	KeepSleeps          *ebpf.Variable `ebpf:"keep_sleeps"`
 	KeepTick            *ebpf.Variable `ebpf:"keep_tick"`
 	KeepTlsCookie       *ebpf.Variable `ebpf:"keep_tls_cookie"`
+	LeastIntervalNs     *ebpf.Variable `ebpf:"least_interval_ns"`
 	LeavingOut          *ebpf.Variable `ebpf:"leaving_out"`
 	LongestLimitNs      *ebpf.Variable `ebpf:"longest_limit_ns"`
 	LoopStallNs         *ebpf.Variable `ebpf:"loop_stall_ns"`
@@ -1506,6 +1516,7 @@ type kernelVariables struct {
 	SlowPerTick         *ebpf.Variable `ebpf:"slow_per_tick"`
 	StatusNs            *ebpf.Variable `ebpf:"status_ns"`
 	StrictAll           *ebpf.Variable `ebpf:"strict_all"`
+	SwitchIntervalNs    *ebpf.Variable `ebpf:"switch_interval_ns"`
 	WalkPauseNs         *ebpf.Variable `ebpf:"walk_pause_ns"`
 }
 

@@ -2,6 +2,35 @@
 #ifndef SLOWPATH_CALLERS_H
 #define SLOWPATH_CALLERS_H
 
+/* in_futex: a thread waits for a lock, or for another thread. */
+static __always_inline bool in_futex(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	return (int)REG_NR(regs) == NR_futex;
+}
+
+/* awaits_interpreter: a thread of a process in which one runs at a time waits for that, as CPython does it: up to the
+ * time after which it asks for the lock (take_gil of Python/ceval_gil.c). */
+static __noinline bool awaits_interpreter(struct thread *t, struct task_struct *task, u64 now)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (!t || !in_futex(task) || !REG_SYS4(regs))
+		return false;
+	struct {
+		u64 s, ns;
+	} limit = {};
+	u32 op = REG_ARG2(regs) & ~FUTEX_PRIVATE_FLAG;
+	if ((op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) ||
+	    bpf_probe_read_user(&limit, sizeof(limit), (void *)REG_SYS4(regs)))
+		return false;
+	u64 left = limit.s * 1000000000 + limit.ns - (op == FUTEX_WAIT ? 0 : now);
+	u32 tgid = t->tgid;
+	if (left < least_interval_ns || left > switch_interval_ns)
+		return false;
+	enum calling *calls = bpf_map_lookup_elem(&threads_call, &tgid);
+	return calls && *calls == ONE_AT_A_TIME;
+}
+
 /* reason_of is what a client's thread that falls asleep waits for, by its system call. What it turns out to have waited
  * for is known when it has been woken: see wakes and read_reply. */
 static __always_inline enum reason reason_of(struct caller *c, struct task_struct *task)
@@ -84,6 +113,9 @@ static __always_inline void falls_asleep(struct thread *t, struct task_struct *t
 		c->lock_since = c->lock_ns = c->wakers = 0;
 	}
 	c->why = reason_of(c, task);
+	c->interpreter = c->why == FOR_TIMER && awaits_interpreter(t, task, now);
+	if (c->interpreter)
+		c->why = FOR_LOCK;
 	c->dials = c->own = 0;
 	c->away = c->loop && c->why != FOR_EVENTS;
 	if (!c->away)
@@ -247,7 +279,7 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	c->between = why != FOR_LOCK;
 	if (c->has_read) {
 		u64 ran = c->ran > c->read_ran ? c->ran : c->read_ran;
-		if (t->syscall == NR_futex && ran_by(t, from) - ran < goes_on_ns)
+		if (c->interpreter && ran_by(t, from) - ran < after_read_ns)
 			c->had_lock = now;
 		else
 			done_reading(t);
@@ -263,13 +295,6 @@ static __always_inline void has_slept(struct thread *t, u64 from, u64 to, u64 no
 	c->slept_from = from;
 	c->slept_to = to;
 	c->ran = ran_by(t, from);
-}
-
-/* in_futex: a thread waits for a lock, or for another thread. */
-static __always_inline bool in_futex(struct task_struct *t)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
-	return (int)REG_NR(regs) == NR_futex;
 }
 
 /* at_one_futex: a thread wakes those that sleep at a futex, and another one does. */

@@ -55,7 +55,8 @@ enum { MORE = 0, STOP = 1 };
 
 #define CORE __attribute__((preserve_access_index))
 
-enum { FUTEX_PRIVATE_FLAG = 128 }; /* include/uapi/linux/futex.h */
+/* include/uapi/linux/futex.h */
+enum { FUTEX_WAIT = 0, FUTEX_WAIT_BITSET = 9, FUTEX_PRIVATE_FLAG = 128, FUTEX_CLOCK_REALTIME = 256 };
 
 struct unix_address;
 struct unix_sock {
@@ -225,6 +226,7 @@ struct pt_regs {
 	unsigned long r14;
 	unsigned long di;
 	unsigned long si;
+	unsigned long r10;
 	unsigned long dx;
 	unsigned long cx;
 	unsigned long ax;
@@ -233,6 +235,7 @@ struct pt_regs {
 #define REG_NR(r) ((int)(r)->orig_ax)
 #define REG_ARG1(r) ((r)->di)
 #define REG_SYS1(r) ((r)->di) /* of a system call */
+#define REG_SYS4(r) ((r)->r10)
 #define REG_ARG2(r) ((r)->si)
 #define REG_ARG3(r) ((r)->dx)
 #define REG_ARG4(r) ((r)->cx) /* of a function; a system call has its fourth argument elsewhere */
@@ -271,6 +274,7 @@ struct pt_regs {
 #define REG_NR(r) ((r)->syscallno)
 #define REG_ARG1(r) ((r)->regs[0])
 #define REG_SYS1(r) ((r)->orig_x0)
+#define REG_SYS4(r) ((r)->regs[3])
 #define REG_ARG2(r) ((r)->regs[1])
 #define REG_ARG3(r) ((r)->regs[2])
 #define REG_ARG4(r) ((r)->regs[3])

@@ -292,6 +292,7 @@ struct caller {
 	u8 between;  /* its last sleep was not for another thread, */
 	u8 repeats;  /* its last request was equal to the one before */
 	u8 has_read; /* a reply, and done nothing since */
+	u8 interpreter; /* it sleeps, or last slept, for an interpreter's lock */
 };
 
 struct thread {
