@@ -16,6 +16,8 @@ type CodeSample struct {
 	TimeNs, TID int64
 	// HoldsLock: no other thread of it could run meanwhile (an interpreter's lock).
 	HoldsLock bool
+	// Waits: its program is sampled while it waits, too; others only while they run.
+	Waits bool
 	// Awaits: an event loop that waits for events.
 	Awaits bool
 	frames []codeFrame // the outermost first
@@ -119,7 +121,7 @@ func (n *Node) HolderCode(pid int) (Code, bool) {
 		}
 	}
 	return n.CodeIn(pid, all, func(s CodeSample) bool {
-		return holds[s.TID].Has(s.TimeNs) && !waits[s.TID].Has(s.TimeNs)
+		return s.Waits && holds[s.TID].Has(s.TimeNs) && !waits[s.TID].Has(s.TimeNs)
 	})
 }
 
@@ -152,6 +154,7 @@ func (n *Node) readCodeSamples() map[int][]CodeSample {
 		for _, s := range p.Stacks {
 			frames := s.Frames[min(1, len(s.Frames)):] // the first is the thread
 			c := CodeSample{TimeNs: s.TimeNs, TID: s.TID, HoldsLock: holds >= 0 && s.Values[holds] > 0}
+			c.Waits = isInterpreted(body.Kind)
 			stack := strings.Join(frames, "\n")
 			if c.frames = known[stack]; c.frames == nil {
 				switch {

@@ -329,7 +329,7 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 		return said
 	}
 	whole := facts.Spans{{FromNs: c.StartNs, ToNs: c.EndNs}}
-	code, known = n.CodeIn(t.PID, whole, func(s facts.CodeSample) bool { return !s.HoldsLock })
+	code, known = n.CodeIn(t.PID, whole, func(s facts.CodeSample) bool { return s.Waits && !s.HoldsLock })
 	if !known || float64(t.In("lock")) < mostlyHeld*float64(t.Ns) {
 		return ""
 	}

@@ -152,6 +152,7 @@ type kernelCaller struct {
 	Helped      uint32
 	Soon        uint32
 	LockAt      int32
+	Epoll       int32
 	Loop        uint8
 	Away        uint8
 	Why         uint8
@@ -161,7 +162,7 @@ type kernelCaller struct {
 	Repeats     uint8
 	HasRead     uint8
 	Interpreter uint8
-	_           [7]byte
+	_           [3]byte
 }
 
 type kernelCalling uint8
@@ -648,6 +649,7 @@ type kernelLastCall struct {
 	From   uint64
 	To     uint64
 	Print  uint64
+	Conn   uint64
 	Addr   kernelAddr
 	Op     uint32
 	Unused uint32

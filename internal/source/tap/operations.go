@@ -16,7 +16,7 @@ import (
 // elsewhere records that an event loop of a client slept in a system call on something else than its events, or
 // another thread of it until one of its process woke it.
 func (r *recorder) elsewhere(e *kernelOffcpuEvent) {
-	if !r.records(roleClient) {
+	if !r.records(roleClient) || e.Away == 0 && !r.lockLimit.admits(r.time(e.From), int64(e.To-e.From)) {
 		return
 	}
 	d := recording.ThreadDetail{TID: int(e.Tid), Share: 1, Comm: comm(e.Comm), Syscall: syscallName(int(e.Syscall))}

@@ -51,6 +51,7 @@ type recorder struct {
 
 	anyThreadReads map[int]bool // answers of DNS servers, by process
 	waitLimit      waitLimit
+	lockLimit      waitLimit // of waits for other threads: some show who is waited for
 	sample         *connSample
 
 	retention

@@ -41,6 +41,7 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 	case NR_epoll_pwait:
 	case NR_epoll_pwait2:
 		c->loop = 1;
+		c->epoll = REG_SYS1(regs);
 		return FOR_EVENTS;
 	case NR_poll:
 	case NR_ppoll:

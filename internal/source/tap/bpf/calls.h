@@ -630,7 +630,10 @@ __noinline int read_reply(struct conn *c, u64 now)
 	k->last.to = now;
 	k->last.op = op;
 	k->last.print = c->print;
-	fill_addr(&k->last.addr, c);
+	if (k->last.conn != c->cookie || k->last.addr.observer != c->observer) {
+		k->last.conn = c->cookie;
+		fill_addr(&k->last.addr, c);
+	}
 	return 0;
 }
 

@@ -56,7 +56,7 @@ enum { MORE = 0, STOP = 1 };
 #define CORE __attribute__((preserve_access_index))
 
 /* include/uapi/linux/futex.h */
-enum { FUTEX_WAIT = 0, FUTEX_WAIT_BITSET = 9, FUTEX_PRIVATE_FLAG = 128, FUTEX_CLOCK_REALTIME = 256 };
+enum { FUTEX_WAIT = 0, FUTEX_WAIT_BITSET = 9, FUTEX_PRIVATE_FLAG = 128 };
 
 struct unix_address;
 struct unix_sock {
@@ -174,6 +174,7 @@ struct sock {
 	struct sock_common __sk_common;
 	int sk_err;
 	u16 sk_type;
+	u32 sk_max_ack_backlog;
 } CORE;
 
 struct minmax_sample {

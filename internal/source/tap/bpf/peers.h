@@ -2,21 +2,22 @@
 #ifndef SLOWPATH_PEERS_H
 #define SLOWPATH_PEERS_H
 
-/* peer_of is who is at the other end of a connection; false: one that calls this process. A service listens at the
- * lower port: those of its callers are from 32768 on (ip_local_port_range). Bound: kernel. A Unix socket has the name
- * of the service at its end. */
+/* peer_of is who is at the other end of a connection; false: one that calls this process. A socket that was accepted is
+ * a copy of the one that listens, with its backlog (sk_clone_lock of net/core/sock.c); a Unix socket has the name of the
+ * service at its end. */
 static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 {
 	u16 family = sk->__sk_common.skc_family;
 	__builtin_memset(k, 0, sizeof(*k));
 	k->family = family;
+	struct unix_sock *named = (struct unix_sock *)sk;
 	if (family != AF_INET && family != AF_INET6)
-		return family == AF_UNIX && !BPF_CORE_READ((struct unix_sock *)sk, addr);
+		return family == AF_UNIX && !(bpf_core_field_exists(named->addr) && BPF_CORE_READ(named, addr));
 	struct between at;
 	addresses(sk, &at);
 	__builtin_memcpy(k->addr, at.raddr, 16);
 	k->port = at.rport;
-	return at.rport < at.lport;
+	return !sk->sk_max_ack_backlog;
 }
 
 static __always_inline bool same_peer(const struct peer_key *a, const struct peer_key *b)

@@ -185,6 +185,7 @@ struct addr {
 struct last_call {
 	u64 from, to;
 	u64 print;
+	u64 conn; /* cookie */
 	struct addr addr;
 	u32 op, unused;
 };
@@ -284,6 +285,7 @@ struct caller {
 	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
 	u32 soon;    /* of these, sleeps that were hardly longer than the call; */
 	s32 lock_at; /* the futex at which it waited for other threads */
+	s32 epoll;   /* of a loop: the descriptor whose events it last waited for */
 	u8 loop;     /* it waits for events, */
 	u8 away;     /* and sleeps in another system call */
 	u8 why;      /* enum reason of its present sleep, or of the last */
