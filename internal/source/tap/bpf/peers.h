@@ -2,9 +2,9 @@
 #ifndef SLOWPATH_PEERS_H
 #define SLOWPATH_PEERS_H
 
-/* peer_of is who is at the other end of a connection; false: one that calls this process. A socket that was accepted is
- * a copy of the one that listens, with its backlog (sk_clone_lock of net/core/sock.c); a Unix socket has the name of the
- * service at its end. */
+/* peer_of is who is at the other end of a connection; false: one that calls this process. A socket that was accepted
+ * is a copy of the one that listens, with its backlog (sk_clone_lock of net/core/sock.c); a Unix socket has the name of
+ * the service at its end. */
 static __always_inline bool peer_of(struct sock *sk, struct peer_key *k)
 {
 	u16 family = sk->__sk_common.skc_family;
