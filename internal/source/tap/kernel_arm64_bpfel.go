@@ -645,14 +645,15 @@ const (
 )
 
 type kernelLastCall struct {
-	_      structs.HostLayout
-	From   uint64
-	To     uint64
-	Print  uint64
-	Conn   uint64
-	Addr   kernelAddr
-	Op     uint32
-	Unused uint32
+	_        structs.HostLayout
+	From     uint64
+	To       uint64
+	Print    uint64
+	Conn     uint64
+	LockedNs uint64
+	Addr     kernelAddr
+	Op       uint32
+	Unused   uint32
 }
 
 type kernelLimit int32

@@ -60,8 +60,9 @@ func (r *recorder) operation(e *kernelOperationEvent) {
 	if e.LoopTid == 0 {
 		got := min(max(r.time(e.Got), c.IntendedNs), c.StartNs)
 		segs := add(nil, recording.App, recording.PoolWait, c.IntendedNs, got)
-		segs = add(segs, recording.Nobody, recording.Unexplained, got, read)
-		segs = add(segs, recording.Client, recording.OffCPU, read, c.EndNs)
+		locked := max(read-int64(e.Call.LockedNs), got)
+		segs = add(segs, recording.Nobody, recording.Unexplained, got, locked)
+		segs = add(segs, recording.Client, recording.OffCPU, locked, c.EndNs)
 		if i := len(segs) - 1; i >= 0 && segs[i].State == recording.OffCPU {
 			segs[i].Culprit = recording.LockOfProcess
 		}

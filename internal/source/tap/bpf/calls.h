@@ -617,6 +617,7 @@ __noinline int read_reply(struct conn *c, u64 now)
 		k->slept_to = 0;
 	}
 	c->replied_from = 0;
+	k->last.locked_ns = k->futex_ns;
 	k->futex_ns = 0;
 	k->lock_since = k->lock_ns = k->wakers = 0;
 	if (k->wanted >= from)

@@ -186,6 +186,7 @@ struct last_call {
 	u64 from, to;
 	u64 print;
 	u64 conn; /* cookie */
+	u64 locked_ns; /* of a thread that called by itself: it slept so long in futexes before it read the reply */
 	struct addr addr;
 	u32 op, unused;
 };
