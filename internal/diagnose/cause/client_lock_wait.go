@@ -57,11 +57,6 @@ func explainClientLock(n *facts.Node) *Finding {
 	runtime := n.InterpreterLock(c.PID)
 	if runtime == "" {
 		f.Strength = 0.5
-		if code, known := n.HolderCode(c.PID); known {
-			f.support(recording.SourceProfile, float64(code.In), "samples",
-				"in %d of %d samples meanwhile the thread that woke them was in %s", code.In, code.Samples,
-				format.Name(code.Text()))
-		}
 		f.doubt(recording.SourceTap, 0, "", "which lock that is was not seen: a garbage collection that stops the "+
 			"threads looks the same")
 		return f

@@ -1135,6 +1135,7 @@ const (
 	kernelVarChainPauseNs        = "chain_pause_ns"
 	kernelVarGoHooked            = "go_hooked"
 	kernelVarGoesOnNs            = "goes_on_ns"
+	kernelVarInterpreters        = "interpreters"
 	kernelVarKeepAckedEvent      = "keep_acked_event"
 	kernelVarKeepActivityEvent   = "keep_activity_event"
 	kernelVarKeepCallEvent       = "keep_call_event"
@@ -1308,6 +1309,7 @@ type kernelVariableSpecs struct {
 	ChainPauseNs        *ebpf.VariableSpec `ebpf:"chain_pause_ns"`
 	GoHooked            *ebpf.VariableSpec `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.VariableSpec `ebpf:"goes_on_ns"`
+	Interpreters        *ebpf.VariableSpec `ebpf:"interpreters"`
 	KeepAckedEvent      *ebpf.VariableSpec `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.VariableSpec `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.VariableSpec `ebpf:"keep_call_event"`
@@ -1463,6 +1465,7 @@ type kernelVariables struct {
 	ChainPauseNs        *ebpf.Variable `ebpf:"chain_pause_ns"`
 	GoHooked            *ebpf.Variable `ebpf:"go_hooked"`
 	GoesOnNs            *ebpf.Variable `ebpf:"goes_on_ns"`
+	Interpreters        *ebpf.Variable `ebpf:"interpreters"`
 	KeepAckedEvent      *ebpf.Variable `ebpf:"keep_acked_event"`
 	KeepActivityEvent   *ebpf.Variable `ebpf:"keep_activity_event"`
 	KeepCallEvent       *ebpf.Variable `ebpf:"keep_call_event"`

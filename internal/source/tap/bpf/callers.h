@@ -9,6 +9,8 @@ static __always_inline bool in_futex(struct task_struct *t)
 	return (int)REG_NR(regs) == NR_futex;
 }
 
+u32 interpreters; /* set once a thread has waited for one */
+
 /* awaits_interpreter: a thread of a process in which one runs at a time waits for that, as CPython does it: up to the
  * time after which it asks for the lock (take_gil of Python/ceval_gil.c). */
 static __noinline bool awaits_interpreter(struct thread *t, struct task_struct *task, u64 now)
@@ -28,7 +30,10 @@ static __noinline bool awaits_interpreter(struct thread *t, struct task_struct *
 	if (left < least_interval_ns || left > switch_interval_ns)
 		return false;
 	enum calling *calls = bpf_map_lookup_elem(&threads_call, &tgid);
-	return calls && *calls == ONE_AT_A_TIME;
+	if (!calls || *calls != ONE_AT_A_TIME)
+		return false;
+	interpreters = 1;
+	return true;
 }
 
 /* reason_of is what a client's thread that falls asleep waits for, by its system call. What it turns out to have waited

@@ -69,13 +69,16 @@ static __always_inline void peer_answers(struct sock *sk, struct peer_key *k, u6
 	*asked = 0;
 }
 
-/* asks_redis: a thread sends to Redis. What it sleeps for now is that. */
+/* asks_redis: a thread sends to Redis. What it sleeps for now is that, and no call before. */
 static __always_inline void asks_redis(void)
 {
 	u32 slot;
-	struct thread *t = peers_asked ? watched(bpf_get_current_task_btf(), &slot) : NULL;
-	if (t)
-		t->caller.peer.family = 0;
+	struct thread *t = peers_asked || interpreters ? watched(bpf_get_current_task_btf(), &slot) : NULL;
+	if (!t)
+		return;
+	t->caller.peer.family = 0;
+	if (t->caller.has_read)
+		done_reading(t);
 }
 
 /* read_peer: a thread has read from a connection that is none of Redis: its last sleep was for that, and not for whom
