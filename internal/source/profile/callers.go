@@ -39,6 +39,7 @@ type Callers struct {
 	full   bool          // there are more of a kind
 	found  chan int
 	apps   map[int]*interpreted
+	tried  map[int]tried
 }
 
 // language is one whose stacks are read.
@@ -71,6 +72,7 @@ type interpreted struct {
 func NewCallers(o Options, other func(pid int)) *Callers {
 	return &Callers{
 		Options: o.withDefaults(), other: other, found: make(chan int, maxFound), apps: map[int]*interpreted{},
+		tried: map[int]tried{},
 	}
 }
 
@@ -132,20 +134,40 @@ func (c *Callers) open() {
 		case pid := <-c.found:
 			c.add(pid)
 		default:
+			for pid, t := range c.tried {
+				if c.Clock.Now() >= t.again {
+					c.add(pid)
+				}
+			}
 			return
 		}
 	}
 }
 
+// tried is how often a process was looked into in vain, and when it is again: one that has just begun, or begins
+// threads, does not look like what it is.
+type tried struct {
+	times int
+	again int64
+}
+
+// mostTries are made, threadsEvery apart.
+const mostTries = 4
+
 // add begins to sample a process, and says so where it cannot.
 func (c *Callers) add(pid int) {
-	if c.apps[pid] != nil {
+	t := c.tried[pid]
+	if c.apps[pid] != nil || c.Clock.Now() < t.again {
 		return
 	}
+	delete(c.tried, pid)
 	k := (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(pid))
 	l, p, err := c.inLanguage(pid)
 	foreign := errors.Is(err, interpreter.ErrNone)
 	switch {
+	case errors.Is(err, interpreter.ErrVersion) && t.times < mostTries && len(c.tried) < maxFound:
+		c.tried[pid] = tried{t.times + 1, c.Clock.Now() + int64(threadsEvery)}
+		return
 	case foreign && c.others < maxCallers:
 		c.others++
 		c.other(pid)
