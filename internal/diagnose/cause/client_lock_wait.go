@@ -18,8 +18,8 @@ var clientLockWait = Cause{
 	Layer: "client",
 	Needs: Needs{
 		T0: "nothing: the server is fine",
-		T2: "calls with their reply in the socket while the thread that would read it slept in a futex: it waited " +
-			"for another thread of its process",
+		T2: "calls with their reply in the socket while the thread that would read it slept in a futex, or of " +
+			"CPython as soon as it had read it: it waited for another thread of its process",
 	},
 	Mechanism: "An interpreter runs one thread at a time (Python's GIL, Ruby's GVL). A thread that has its reply " +
 		"waits until the one that computes gives the lock back.",

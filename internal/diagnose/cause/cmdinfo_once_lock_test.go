@@ -147,8 +147,10 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 		rec   edge
 		found bool
 	}{
-		"goroutines alone": {newEdge("redis 7.0.15").allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
-		"and the kernel":   {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
+		"goroutines alone": {newEdge("redis 7.0.15").info(map[string]float64{
+			"total_commands_processed": 1000,
+		}).allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
+		"and the kernel": {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Pool: 27, v9Reply: 3}), true},
 		"as many workers as connections: nobody " +
 			"waits": {pool(newEdge("redis 7.0.15")).allAlong(map[string]int64{v9Reply: 3}), false},
 		"now and then one waits": {newEdge("redis 7.0.15").allAlong(map[string]int64{
@@ -171,6 +173,10 @@ func TestPoolWaitInGoroutines(t *testing.T) {
 		}
 		if f != nil && len(f.FixLines()) == 0 {
 			t.Errorf("%s: no fix", name)
+		}
+		if name == "goroutines alone" {
+			holds(t, name, texts(f.Evidence), "27 wait at a time on average, and the servers carry out 100 commands "+
+				"per second: each waits at least 270 ms (Little's law)")
 		}
 	}
 }

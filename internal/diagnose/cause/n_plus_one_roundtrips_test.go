@@ -39,6 +39,8 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 				3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs, 4*5*edgeMs),
 			found: true, min: 0.8, evidence: "68 calls of GET", against: "inferred", fix: "MGET",
 		},
+		{name: "the same with gaps in which the caller had no CPU: calls take 10 µs", rec: near().lane(pathClient, 300,
+			edgeMs/20, 3*edgeMs).chained(pathClient, "GET", 4, 272, 4*6*edgeMs, 4*5*edgeMs).all("GET", 3000, edgeMs/100)},
 		{name: "a loop without end, cut by what else runs there", rec: near().lane(pathClient, 9000, edgeMs/10,
 			edgeMs/100).chained(pathClient, "GET", 3, 8900, 980*edgeMs, 900*edgeMs)},
 		{name: "a queue's worker, one script after the other", rec: near().lane(pathClient, 300, edgeMs/20,

@@ -226,36 +226,6 @@ func slowShare(n *facts.Node, c *facts.Caller) float64 {
 	return float64(ns) / float64(max(c.InFlightNs(), 1))
 }
 
-func poolWaitFix(n *facts.Node, u facts.PoolUse) []remedy.Step {
-	inUse := u.CallsPerSecond * float64(u.CallNs) / 1e9
-	size := int(inUse*2) + 2
-	if twice := 2 * len(u.Used); twice > size {
-		size = twice
-	}
-	return append(largerPool(n, u.Caller, size, fmt.Sprintf("%s calls per second of %s keep %.1f connections in "+
-		"use; twice that leaves room for bursts", format.Rounded(u.CallsPerSecond), format.Brief(u.CallNs), inUse)),
-		holdForLessTime)
-}
-
-// largerPool gives the option of the caller's library, and why it should be that large.
-func largerPool(n *facts.Node, of *facts.Caller, size int, why string) []remedy.Step {
-	steps := remedy.Steps(n, remedy.LargerPool, remedy.Values{"connections": size}, of)
-	if len(steps) == 0 {
-		return []remedy.Step{{
-			ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
-			Text: fmt.Sprintf("Let the pool have %d connections: %s", size, why),
-		}}
-	}
-	return because(steps, why)
-}
-
-// holdForLessTime is what helps without a larger pool.
-var holdForLessTime = remedy.Step{
-	ID: "hold-for-less-time", Kind: remedy.Change, Restart: "the application",
-	Text: "Hold connections for less time: pipelines and MGET instead of single calls; no blocking commands (BLPOP, " +
-		"XREAD BLOCK) from the same pool",
-}
-
 // poolWaitSeen adds the goroutines or threads that wait for a connection. They are the fact itself, and need no other
 // evidence.
 func poolWaitSeen(c *facts.Case, f *Finding) *Finding {
@@ -302,18 +272,6 @@ func (f *Finding) supportPoolTime(c *facts.Case, w facts.ThreadWait) {
 	f.support(recording.SourceProfile, ns, "ns",
 		"%s wait at a time on average, and the servers carry out %s commands per second: each waits %s%s "+
 			"(Little's law)", format.Rounded(w.Mean), format.Rounded(perSecond), least, format.Brief(int64(ns)))
-}
-
-// poolSeenFix is what helps where goroutines or threads were seen waiting for a connection.
-func poolSeenFix(w facts.ThreadWait) []remedy.Step {
-	size := remedy.Step{
-		ID: string(remedy.LargerPool), Kind: remedy.Change, Restart: "the application",
-		Text: fmt.Sprintf("Size the pool for the waiting callers: %d are in calls at a time", w.Calls),
-	}
-	if option, ok := remedy.StepOf(remedy.PoolSizeOption, strings.ToLower(w.Meaning.Library)); ok {
-		size.Text += ". " + option.Sentence()
-	}
-	return []remedy.Step{size, holdForLessTime}
 }
 
 // Bounds of connections that threads queue for.

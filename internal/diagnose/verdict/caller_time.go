@@ -345,7 +345,7 @@ func (t CallerTime) lockSaid(c *facts.Case) string {
 // does; empty where it does not.
 func (t CallerTime) askedSaid(c *facts.Case) string {
 	watched := float64(c.EndNs - c.StartNs)
-	if len(t.Asked) == 0 || float64(t.Asked[0].Ns) < facts.MinShare*watched {
+	if len(t.Asked) == 0 || t.Asked[0].Waits <= 0 || float64(t.Asked[0].Ns) < facts.MinShare*watched {
 		return ""
 	}
 	var redis int64

@@ -94,6 +94,20 @@ func TestCallersTime(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 	loop.StallsNs = 2e9
+	loop.Asked = recording.WaitList{{Address: "10.0.0.9:5432", Ns: 30e9, Waits: 1500}}
+	const asked = "Requests of shop.py to 10.0.0.9:5432 take 20 ms on average, and 0.5 of them were under way at a " +
+		"time; of those to Redis 0."
+	if got := verdict.Diagnose(waited(loop), "test").Summary; !strings.Contains(got, asked) {
+		t.Errorf("said %q", got)
+	}
+	for _, w := range []recording.WaitsFor{
+		{Address: "10.0.0.9:5432", Ns: 3e9, Waits: 1500}, {Address: "10.0.0.9:5432", Ns: 30e9},
+	} {
+		loop.Asked[0] = w
+		if got := verdict.Diagnose(waited(loop), "test").Summary; strings.Contains(got, "5432") {
+			t.Errorf("of %+v: %q", w, got)
+		}
+	}
 	if got := verdict.Diagnose(waited(loop), "test").Summary; strings.Contains(got, "event loop") {
 		t.Errorf("of few stalls: %q", got)
 	}

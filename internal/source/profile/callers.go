@@ -110,6 +110,9 @@ func (c *Callers) Run(ctx context.Context) error {
 			}
 		}
 	}
+	for pid, t := range c.tried {
+		c.cannot(pid, t.language, t.err)
+	}
 	for _, a := range c.apps {
 		c.keep(a)
 	}
@@ -147,8 +150,10 @@ func (c *Callers) open() {
 // tried is how often a process was looked into in vain, and when it is again: one that has just begun, or begins
 // threads, does not look like what it is.
 type tried struct {
-	times int
-	again int64
+	times    int
+	again    int64
+	language *language
+	err      error
 }
 
 // mostTries are made, threadsEvery apart.
@@ -161,34 +166,42 @@ func (c *Callers) add(pid int) {
 		return
 	}
 	delete(c.tried, pid)
-	k := (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(pid))
 	l, p, err := c.inLanguage(pid)
 	foreign := errors.Is(err, interpreter.ErrNone)
 	switch {
 	case errors.Is(err, interpreter.ErrVersion) && t.times < mostTries && len(c.tried) < maxFound:
-		c.tried[pid] = tried{t.times + 1, c.Clock.Now() + int64(threadsEvery)}
+		c.tried[pid] = tried{t.times + 1, c.Clock.Now() + int64(threadsEvery), l, err}
 		return
 	case foreign && c.others < maxCallers:
 		c.others++
 		c.other(pid)
 		return
 	case errors.Is(err, interpreter.ErrVersion) || errors.Is(err, interpreter.ErrPrivilege):
-		k.blind(fmt.Sprintf("which functions process %d runs, which calls", pid), err.Error(),
-			"run as root; "+l.versions)
+		c.cannot(pid, l, err)
 		return
 	case err != nil && !foreign: // it has ended, mostly
 		return
 	case err == nil && len(c.apps) < maxCallers:
-		c.apps[pid] = &interpreted{Process: p, language: l, keeper: k}
+		c.apps[pid] = &interpreted{Process: p, language: l, keeper: c.keeperOf(pid)}
 		return
 	case err == nil:
 		_ = p.Close() // it was only read
 	}
 	if !c.full {
 		c.full = true
-		k.blind("which functions other programs run that call", fmt.Sprintf("%d are sampled", maxCallers),
+		c.keeperOf(pid).blind("which functions other programs run that call", fmt.Sprintf("%d are sampled", maxCallers),
 			"--profile cpu:PID")
 	}
+}
+
+// cannot says that a process is not sampled.
+func (c *Callers) cannot(pid int, l *language, err error) {
+	c.keeperOf(pid).blind(fmt.Sprintf("which functions process %d runs, which calls", pid), err.Error(),
+		"run as root; "+l.versions)
+}
+
+func (c *Callers) keeperOf(pid int) *keeper {
+	return (&Source{Options: c.Options}).keeper(recording.ProcessPrefix + strconv.Itoa(pid))
 }
 
 // inLanguage opens a process by the language that it runs.

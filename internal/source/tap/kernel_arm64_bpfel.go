@@ -560,6 +560,12 @@ type kernelEnds struct {
 	}
 }
 
+type kernelEpollKey struct {
+	_    structs.HostLayout
+	Tgid uint32
+	Fd   int32
+}
+
 type kernelErrorKey struct {
 	_    structs.HostLayout
 	Name [2]uint64
@@ -838,6 +844,13 @@ type kernelPeerKey struct {
 	Family uint16
 }
 
+type kernelPeerRequest struct {
+	_      structs.HostLayout
+	Since  uint64
+	Tgid   uint32
+	Unused uint32
+}
+
 type kernelPortUse uint8
 
 const (
@@ -1081,6 +1094,7 @@ const (
 	kernelMapDials               = "dials"
 	kernelMapEndedWaits          = "ended_waits"
 	kernelMapEnds                = "ends"
+	kernelMapEpolls              = "epolls"
 	kernelMapErrors              = "errors"
 	kernelMapEvents              = "events"
 	kernelMapFreePairs           = "free_pairs"
@@ -1274,6 +1288,7 @@ type kernelMapSpecs struct {
 	Dials        *ebpf.MapSpec `ebpf:"dials"`
 	EndedWaits   *ebpf.MapSpec `ebpf:"ended_waits"`
 	Ends         *ebpf.MapSpec `ebpf:"ends"`
+	Epolls       *ebpf.MapSpec `ebpf:"epolls"`
 	Errors       *ebpf.MapSpec `ebpf:"errors"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	FreePairs    *ebpf.MapSpec `ebpf:"free_pairs"`
@@ -1395,6 +1410,7 @@ type kernelMaps struct {
 	Dials        *ebpf.Map `ebpf:"dials"`
 	EndedWaits   *ebpf.Map `ebpf:"ended_waits"`
 	Ends         *ebpf.Map `ebpf:"ends"`
+	Epolls       *ebpf.Map `ebpf:"epolls"`
 	Errors       *ebpf.Map `ebpf:"errors"`
 	Events       *ebpf.Map `ebpf:"events"`
 	FreePairs    *ebpf.Map `ebpf:"free_pairs"`
@@ -1429,6 +1445,7 @@ func (m *kernelMaps) Close() error {
 		m.Dials,
 		m.EndedWaits,
 		m.Ends,
+		m.Epolls,
 		m.Errors,
 		m.Events,
 		m.FreePairs,

@@ -20,13 +20,6 @@ const maxWaiting = 100
 // maxLoops threads of a process that wait for events are recorded.
 const maxLoops = 8
 
-// epoll is what event loops wait for. Threads that share one (tokio's workers) take turns: one that sleeps elsewhere is
-// idle, and no loop that stalls.
-type epoll struct {
-	pid uint32
-	fd  int32
-}
-
 // writeWaits records what the threads of clients, and the goroutines, waited for since the watch began.
 func (t *Tap) writeWaits() {
 	for pid := range t.goPrograms.since {
@@ -40,7 +33,7 @@ func (t *Tap) writeWaits() {
 		return sums[pid]
 	}
 	now := uint64(t.Clock.Now() - t.offset)
-	calls, loops := map[kernelSleepKey]kernelSleeps{}, map[epoll]int{}
+	calls := map[kernelSleepKey]kernelSleeps{}
 	t.counts.eachSystemCall(func(k kernelSleepKey, s kernelSleeps) { calls[k] = s })
 	t.counts.eachThread(func(th *kernelThread) {
 		if th.Server != 0 || th.Caller.Began == 0 || now < th.Caller.Began {
@@ -68,11 +61,8 @@ func (t *Tap) writeWaits() {
 			s.Ns, s.Waits = s.Ns+now-th.Since, s.Waits+1
 			calls[k] = s
 		}
-		if w := of(th.Tgid); th.Caller.Loop != 0 {
-			loops[epoll{th.Tgid, th.Caller.Epoll}]++
-			if len(w.LoopTIDs) < maxLoops {
-				w.LoopTIDs = append(w.LoopTIDs, int(th.Tid))
-			}
+		if w := of(th.Tgid); th.Caller.Loop != 0 && len(w.LoopTIDs) < maxLoops {
+			w.LoopTIDs = append(w.LoopTIDs, int(th.Tid))
 		}
 		t.addWaits(of(th.Tgid), 1, now-th.Caller.Began, clk, w)
 	})
@@ -95,11 +85,6 @@ func (t *Tap) writeWaits() {
 	for k, s := range calls {
 		if w := sums[k.Tgid]; w != nil {
 			w.Outside.Add(t.recorder.systemCall(k, s))
-		}
-	}
-	for e, threads := range loops {
-		if w := sums[e.pid]; threads > 1 {
-			w.Stalls, w.StallsNs, w.StallMax = 0, 0, 0
 		}
 	}
 	if f := t.recorder.filter; f != nil {

@@ -87,19 +87,10 @@ func (m *made) frame(at, previous, code uint64, owner byte) {
 
 func (m *made) runs(frame uint64) { m.Put(madeCFrame+m.layout.currentFrame, frame) }
 
-// read gives the stack of the thread as "inner outer", and whether it was lost.
+// read gives the functions of the thread.
 func (m *made) read(t *testing.T) (functions string, s interpreter.Sample) {
 	t.Helper()
-	if err := m.Stacks([]int{madeTID}, &s); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, stack := range s.Stacks {
-		for _, f := range stack.Frames {
-			names = append(names, f.Function)
-		}
-	}
-	return strings.Join(names, " "), s
+	return memorytest.Functions(t, m.Process, madeTID)
 }
 
 // usual has inner, a generator on the heap, called by outer.

@@ -151,20 +151,11 @@ func (m *made) usual() {
 	m.call(2, 4)
 }
 
-// read gives the stack of the thread as "inner outer", and whether it was lost.
+// read gives the functions of the thread.
 func (m *made) read(t *testing.T) (functions string, s interpreter.Sample) {
 	t.Helper()
 	m.Reads = 0
-	if err := m.Stacks([]int{madeTID}, &s); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, stack := range s.Stacks {
-		for _, f := range stack.Frames {
-			names = append(names, f.Function)
-		}
-	}
-	return strings.Join(names, " "), s
+	return memorytest.Functions(t, m.Process, madeTID)
 }
 
 // TestUsual: two functions of a thread that waits, or holds the lock, in each layout.

@@ -36,6 +36,32 @@ static __noinline bool awaits_interpreter(struct thread *t, struct task_struct *
 	return true;
 }
 
+/* note_epoll notes that a thread waits for the events of an epoll. */
+static __noinline int note_epoll(struct caller *c, u32 tgid, u32 pid, s32 fd)
+{
+	if (!c)
+		return 0;
+	struct epoll_key k = {.tgid = tgid, .fd = fd};
+	c->epoll = fd + 1;
+	u32 *by = bpf_map_lookup_elem(&epolls, &k);
+	if (!by)
+		bpf_map_update_elem(&epolls, &k, &pid, BPF_NOEXIST);
+	else if (*by != pid)
+		*by = BY_SEVERAL;
+	return 0;
+}
+
+/* takes_turns: other threads wait for the events of the same epoll (tokio's workers). One that sleeps elsewhere is
+ * idle. */
+static __noinline bool takes_turns(struct caller *c)
+{
+	if (!c)
+		return false;
+	struct epoll_key k = {.tgid = bpf_get_current_pid_tgid() >> 32, .fd = c->epoll - 1};
+	u32 *by = bpf_map_lookup_elem(&epolls, &k);
+	return by && *by == BY_SEVERAL;
+}
+
 /* reason_of is what a client's thread that falls asleep waits for, by its system call. What it turns out to have waited
  * for is known when it has been woken: see wakes and read_reply. */
 static __always_inline enum reason reason_of(struct caller *c, struct task_struct *task)
@@ -46,7 +72,8 @@ static __always_inline enum reason reason_of(struct caller *c, struct task_struc
 	case NR_epoll_pwait:
 	case NR_epoll_pwait2:
 		c->loop = 1;
-		c->epoll = REG_SYS1(regs);
+		if (c->epoll != (s32)REG_SYS1(regs) + 1)
+			note_epoll(c, task->tgid, task->pid, REG_SYS1(regs));
 		return FOR_EVENTS;
 	case NR_poll:
 	case NR_ppoll:
@@ -78,7 +105,7 @@ static __always_inline void acts(struct caller *c, u64 now)
 	if (!c->loop || !c->last.to)
 		return;
 	u64 ns = now - c->acted;
-	if (c->acted && ns >= loop_stall_ns) {
+	if (c->acted && ns >= loop_stall_ns && !takes_turns(c)) {
 		c->waits.stalls++;
 		c->waits.stalls_ns += ns;
 		if (ns > c->waits.stall_max)

@@ -190,13 +190,21 @@ struct {
 	__type(value, struct peer);
 } peers SEC(".maps");
 
-/* when a client sent a request to another service on a connection, 0: it has read since */
+/* requests to other services, by the connection */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, u64);
+	__type(value, struct peer_request);
 } peer_requests SEC(".maps");
+
+/* Epolls that event loops wait for: the thread, or BY_SEVERAL. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct epoll_key);
+	__type(value, u32);
+} epolls SEC(".maps");
 
 /* System calls in which threads of clients slept. Beyond so many they are not told apart. */
 struct {

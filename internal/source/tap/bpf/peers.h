@@ -49,24 +49,30 @@ static __noinline int asks_peer(struct sock *sk)
 	peers_asked = 1;
 	if (!t->caller.peer.family)
 		return 0;
-	u64 *asked = bpf_sk_storage_get(&peer_requests, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (asked && !*asked)
-		*asked = monotonic_ns();
+	struct peer_request *r = bpf_sk_storage_get(&peer_requests, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (r && !r->since) {
+		r->since = monotonic_ns();
+		r->tgid = t->tgid;
+	}
 	return 0;
 }
 
-/* peer_answers ends the request that is under way at a service. */
-static __always_inline void peer_answers(struct sock *sk, struct peer_key *k, u64 now)
+/* peer_answers ends the request that is under way at a service, whatever thread has read the answer. */
+static __noinline int peer_answers(struct sock *sk)
 {
-	u64 *asked = bpf_sk_storage_get(&peer_requests, sk, 0, 0);
-	if (!asked || !*asked)
-		return;
-	struct peer *p = peer_at(k);
+	struct peer_request *r = sk ? bpf_sk_storage_get(&peer_requests, sk, 0, 0) : NULL;
+	if (!r || !r->since)
+		return 0;
+	struct peer_key k;
+	peer_of(sk, &k);
+	k.tgid = r->tgid;
+	struct peer *p = peer_at(&k);
 	if (p) {
-		__sync_fetch_and_add(&p->flight_ns, now - *asked);
+		__sync_fetch_and_add(&p->flight_ns, monotonic_ns() - r->since);
 		__sync_fetch_and_add(&p->requests, 1);
 	}
-	*asked = 0;
+	r->since = 0;
+	return 0;
 }
 
 /* asks_redis: a thread sends to Redis. What it sleeps for now is that, and no call before. */
@@ -85,17 +91,17 @@ static __always_inline void asks_redis(void)
  * it had asked. */
 static __noinline int read_peer(struct sock *sk)
 {
+	if (peers_asked)
+		peer_answers(sk);
 	struct thread *t = calling(sk);
 	if (!t)
 		return 0;
 	struct caller *c = &t->caller;
-	u64 now = monotonic_ns(), ns = c->slept_to - c->slept_from;
+	acts(c, monotonic_ns());
+	u64 ns = c->slept_to - c->slept_from;
 	struct peer_key k;
 	bool service = peer_of(sk, &k);
 	k.tgid = t->tgid;
-	acts(c, now);
-	if (service)
-		peer_answers(sk, &k, now);
 	if (c->why == FOR_PEERS && c->peer.family && c->slept_to && !same_peer(&k, &c->peer)) {
 		add_peer(&c->peer, -ns, -1);
 		c->waits.ns[FOR_PEERS] -= ns;

@@ -238,6 +238,20 @@ struct peer {
 	u64 requests;  /* and how many */
 };
 
+/* peer_request is one that a client has sent to another service on a connection, and not read from since. */
+struct peer_request {
+	u64 since; /* when the first byte was sent, 0: there is none */
+	u32 tgid, unused;
+};
+
+/* epoll_key is the descriptor of an epoll. */
+struct epoll_key {
+	u32 tgid; /* in the root namespace */
+	s32 fd;
+};
+
+enum { BY_SEVERAL = -1 };
+
 /* sleep_key is a system call in which threads of a client slept, and what kind of file it was about. */
 struct sleep_key {
 	u32 tgid;
@@ -286,7 +300,7 @@ struct caller {
 	u32 asks, helped; /* how often it asked a loop, and how often one that had read a reply ended its sleep; */
 	u32 soon;    /* of these, sleeps that were hardly longer than the call; */
 	s32 lock_at; /* the futex at which it waited for other threads */
-	s32 epoll;   /* of a loop: the descriptor whose events it last waited for */
+	s32 epoll;   /* of a loop: one more than the descriptor whose events it last waited for */
 	u8 loop;     /* it waits for events, */
 	u8 away;     /* and sleeps in another system call */
 	u8 why;      /* enum reason of its present sleep, or of the last */

@@ -113,6 +113,21 @@ func (c Checked) Fuzz(f *testing.F) {
 	})
 }
 
+// Functions are those that are read of a thread, as "inner outer".
+func Functions(t *testing.T, p *interpreter.Process, tid int) (functions string, s interpreter.Sample) {
+	t.Helper()
+	if err := p.Stacks([]int{tid}, &s); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, stack := range s.Stacks {
+		for _, f := range stack.Frames {
+			names = append(names, f.Function)
+		}
+	}
+	return strings.Join(names, " "), s
+}
+
 // MostReads is how many reads a call of Stacks may take for so many threads.
 func MostReads(threads int) int {
 	return 2*interpreter.MaxThreads + threads*(interpreter.Walks*(interpreter.MaxDepth+4)+8*interpreter.MaxFrames)
