@@ -283,7 +283,9 @@ func TestOperations(t *testing.T) {
 		},
 		"a lock that processes share": func(t *testing.T, _ *recording.Recording, w recording.ThreadWaits) {
 			const call = "futex, for a lock that python3["
-			i := slices.IndexFunc(w.Outside, func(w recording.WaitsFor) bool { return strings.HasPrefix(w.Call, call) })
+			i := slices.IndexFunc(w.Outside, func(w recording.WaitsFor) bool {
+				return strings.HasPrefix(w.Call, call)
+			})
 			if i < 0 || w.Outside[i].Waits < 5 || w.Outside[i].Ns < int64(20*time.Millisecond) ||
 				w.OthersNs < w.Outside[i].Ns {
 				t.Errorf("all waits: %+v", w)
