@@ -341,8 +341,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// eager reads replies while the server is still in its send, sleeps after each call, and prints how long the longest one
-// took, in nanoseconds.
+// eager reads replies while the server is still in its send, sleeps after each call, and prints how long the longest
+// one took, in nanoseconds.
 const eager = `
 import socket, sys, time
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
