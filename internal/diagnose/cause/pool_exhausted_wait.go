@@ -22,7 +22,7 @@ var poolExhaustedWait = Cause{
 		T0: "with --pprof: goroutines or threads that wait in the pool of their client library",
 		T2: "every connection of a process has a call in flight nearly all the time, and sends the next one at once; " +
 			"or its threads sleep until the thread that used a connection before wakes them, and then send on it; of " +
-			"Go programs with go-redis and redigo the wait in the library's pool itself",
+			"Go programs with go-redis, redigo and rueidis the wait in the library's pool itself",
 	},
 	Mechanism: "All connections of the pool have a call in flight. Further calls wait inside the client, where " +
 		"no server and no capture sees them.",

@@ -21,8 +21,8 @@ type goLibrary struct {
 	// enter are functions in which goroutines make a call or send a pipeline, with all retries.
 	enter [][]string
 	// take get a connection for what follows, where that is a call of its own of the library's users.
-	take []string
-	// waits is where the pool has a goroutine wait for a connection, called by one of waiters.
+	take [][]string
+	// waits is the whole name of where the pool has a goroutine wait for a connection, called by one of waiters.
 	waits   string
 	waiters []string
 }
@@ -35,12 +35,14 @@ func goRedis(path string) goLibrary {
 			{".(*baseClient).processStartingAt", ".(*baseClient).process"},
 			{".(*baseClient).generalProcessPipelineFrom", ".(*baseClient).generalProcessPipeline"},
 		},
-		waits:   "/internal/pool.(*ConnPool).waitTurn",
+		waits:   path + "/internal/pool.(*ConnPool).waitTurn",
 		waiters: []string{"/internal/pool.(*ConnPool).getConn", "/internal/pool.(*ConnPool).Get"},
 	}
 }
 
-// goLibraries have a pool. Those that send all calls on few connections (rueidis) do not have goroutines wait for one.
+// goLibraries have a pool. That of rueidis has the connections that are for one goroutine at a time: of dedicated
+// clients and blocking commands, and of all where it is told not to pipeline. Its other calls share connections, which
+// no goroutine waits for.
 var goLibraries = []goLibrary{
 	goRedis("github.com/redis/go-redis/v9"),
 	goRedis("github.com/go-redis/redis/v9"),
@@ -48,9 +50,23 @@ var goLibraries = []goLibrary{
 	{
 		path:    "github.com/gomodule/redigo/redis",
 		enter:   [][]string{{".(*activeConn).Do"}, {".(*activeConn).DoWithTimeout"}},
-		take:    []string{".(*Pool).GetContext", ".(*Pool).get"},
-		waits:   ".(*Pool).waitVacantConn",
+		take:    [][]string{{".(*Pool).GetContext", ".(*Pool).get"}},
+		waits:   "github.com/gomodule/redigo/redis.(*Pool).waitVacantConn",
 		waiters: []string{".(*Pool).GetContext", ".(*Pool).get"},
+	},
+	{
+		path: "github.com/redis/rueidis",
+		enter: [][]string{
+			{".(*mux).blocking"},
+			{".(*mux).blockingMulti"},
+			{".(*dedicatedSingleClient).Do"},
+			{".(*dedicatedSingleClient).DoMulti"},
+			{".(*dedicatedClusterClient).Do"},
+			{".(*dedicatedClusterClient).DoMulti"},
+		},
+		take:    [][]string{{".(*singleClient).Dedicate"}, {".(*singleClient).Dedicated"}},
+		waits:   "sync.(*Cond).Wait",
+		waiters: []string{".(*pool).Acquire"},
 	},
 }
 
@@ -64,7 +80,7 @@ const (
 
 // Why the functions of a Go program cannot be hooked.
 var (
-	errNoGoLibrary = errors.New("it has none of the functions by which calls of go-redis and redigo are known")
+	errNoGoLibrary = errors.New("it has none of the functions by which calls of go-redis, redigo and rueidis are known")
 	errNoGoTable   = errors.New("the table of its functions cannot be read")
 	errGoABI       = errors.New("it was built by Go before 1.17, or stripped after another linker than Go's")
 	errGoCode      = errors.New("its code is not what the Go compiler makes of this function")
@@ -110,19 +126,21 @@ func (l goLibrary) places(f *elf.File, functions map[string]goFunction, o *link.
 		o.Addresses, o.Cookies = append(o.Addresses, at+uint64(place)), append(o.Cookies, uint64(hook))
 		return nil
 	}
-	for _, names := range l.enter {
-		if fn, name := first(names); name != "" {
-			if err := add(kernelGoHookGO_ENTER, fn, name, stackCheck); err != nil {
+	for _, h := range []struct {
+		hook      kernelGoHook
+		functions [][]string
+	}{{kernelGoHookGO_ENTER, l.enter}, {kernelGoHookGO_TAKE, l.take}} {
+		for _, names := range h.functions {
+			fn, name := first(names)
+			if name == "" {
+				continue
+			}
+			if err := add(h.hook, fn, name, stackCheck); err != nil {
 				return err
 			}
 		}
 	}
-	if fn, name := first(l.take); name != "" {
-		if err := add(kernelGoHookGO_TAKE, fn, name, stackCheck); err != nil {
-			return err
-		}
-	}
-	waits, has := functions[l.path+l.waits]
+	waits, has := functions[l.waits]
 	if fn, name := first(l.waiters); has && name != "" {
 		return add(kernelGoHookGO_GOT, fn, name, func(machine elf.Machine, code []byte) (int, bool) {
 			return jumpAfterCall(machine, code, int64(waits.entry)-int64(fn.entry))
@@ -161,9 +179,10 @@ func functionsIn(pclntab []byte) (map[string]goFunction, error) {
 	}
 	wanted := map[string]bool{}
 	for _, l := range goLibraries {
-		for _, name := range slices.Concat(slices.Concat(l.enter...), l.take, l.waiters, []string{l.waits}) {
+		for _, name := range slices.Concat(slices.Concat(l.enter...), slices.Concat(l.take...), l.waiters) {
 			wanted[l.path+name] = true
 		}
+		wanted[l.waits] = true
 	}
 	out := map[string]goFunction{}
 	for _, fn := range t.Funcs {

@@ -142,7 +142,7 @@ func (t *Tap) watchGo(pid uint32, f *elf.File, name string) {
 	err := t.goPrograms.hook(pid, f, name, t.Clock.Now())
 	if err != nil && !errors.Is(err, errNoGoLibrary) {
 		t.notSeenOfGo(pid, firstLine(err), "a program built by Go 1.17 or newer, with one of the client libraries "+
-			"go-redis and redigo")
+			"go-redis, redigo and rueidis")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestGoroutinesWaitForThePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	const callers = 16
-	for _, name := range []clients.Name{clients.GoRedis8, clients.GoRedis9, clients.Redigo} {
+	for _, name := range []clients.Name{clients.GoRedis8, clients.GoRedis9, clients.Redigo, clients.Rueidis} {
 		program, err := cache.Get(t.Context(), name, t.Output())
 		if errors.Is(err, clients.ErrTool) || errors.Is(err, clients.ErrRegistry) {
 			t.Skip(err)
@@ -64,20 +64,20 @@ func TestGoroutinesWaitForThePool(t *testing.T) {
 			if counted > 0 && (mean < counted/2 || mean > counted*2) { // go-redis 8 does not count
 				t.Errorf("a call waits %v, and the library counts %v", time.Duration(mean), time.Duration(counted))
 			}
-			if waits.Longer < waits.Calls/2 {
-				t.Errorf("few waits are longer than the call: %+v", waits)
+			if waits.WaitedNs < 2*waits.CallsNs { // not each: rueidis gives a connection to who asks, before who waits
+				t.Errorf("calls take longer than they wait: %+v", waits)
 			}
-			operations, calls := int64(0), int64(0)
+			operations, calls := 0.0, 0.0
 			for _, h := range rec.HistogramSums(recording.SourceTap) {
 				switch h.Op {
 				case recording.Operations + " GET":
-					operations = h.Sum.ValueAtQuantile(50)
+					operations = h.Sum.Mean()
 				case recording.AwaitedCalls + " GET":
-					calls = h.Sum.ValueAtQuantile(50)
+					calls = h.Sum.Mean()
 				}
 			}
 			if operations < 2*calls {
-				t.Errorf("half of the operations take %v, of their calls %v", time.Duration(operations),
+				t.Errorf("operations take %v on average, their calls %v", time.Duration(operations),
 					time.Duration(calls))
 			}
 		})

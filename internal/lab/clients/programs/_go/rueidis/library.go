@@ -23,8 +23,9 @@ func open(w *workload) (client, error) {
 	o := rueidis.ClientOption{
 		InitAddress: w.Addresses, ForceSingleClient: w.Mode != protocol.Cluster,
 		Password: w.Password, ClientName: w.Name, SelectDB: w.DB, ConnWriteTimeout: w.ReadTimeout, DisableCache: true,
-		DisableRetry:     w.Retries < 0,
-		BlockingPoolSize: w.PoolSize, BlockingPoolMinSize: w.MinIdle, BlockingPoolCleanup: w.IdleLimit,
+		DisableRetry:          w.Retries < 0,
+		DisableAutoPipelining: w.PoolSize > 0, // then each call takes a connection of the pool
+		BlockingPoolSize:      w.PoolSize, BlockingPoolMinSize: w.MinIdle, BlockingPoolCleanup: w.IdleLimit,
 		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return w.dial(ctx, "tcp", addr)
 		},
