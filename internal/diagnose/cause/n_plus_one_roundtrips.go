@@ -60,8 +60,8 @@ func explainNPlusOne(n *facts.Node) *Finding {
 		return nil // the path is not most of a call's time
 	}
 	work := n.ProbeWorkNs()
-	if kept.MinNs < floorOfWork*work {
-		return nil
+	if kept.MinNs < floorOfWork*work || n.PathQueue().ConnectNs > 0 {
+		return nil // or its round trips were shorter once: fewer do not make its queue shorter
 	}
 	var chains []facts.ConnTimeline
 	var calls, waits, all int64

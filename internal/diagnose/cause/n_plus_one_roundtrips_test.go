@@ -1,6 +1,10 @@
 package cause_test
 
-import "testing"
+import (
+	"testing"
+
+	"slowpath/internal/recording"
+)
 
 func TestNPlusOneRoundtrips(t *testing.T) {
 	far := func() edge {
@@ -12,6 +16,7 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 	near := func() edge {
 		return newPath().info(map[string]float64{"cmdstat_get.calls": 300_000, "cmdstat_get.usec": 600_000})
 	}
+	distant := func() edge { return newEdge("redis 7.0.15").kept(20*edgeMs, 0, 0).fresh(19*edgeMs, 20*edgeMs) }
 	explainEdge(t, find("n-plus-one-roundtrips"), []edgeCase{
 		{
 			name: "one call after the other, 2 ms each", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5, 2*edgeMs),
@@ -29,6 +34,9 @@ func TestNPlusOneRoundtrips(t *testing.T) {
 			2*edgeMs+edgeMs/3).prompts(pathClient, 60)},
 		{name: "as many calls, at random times", rec: far().lane(pathClient, 240, 2*edgeMs+edgeMs/5,
 			2*edgeMs).prompts(pathClient, 100)},
+		{name: "a distance of 20 ms", rec: distant().lane(pathClient, 40, 22*edgeMs, edgeMs), found: true},
+		{name: "a queue of 20 ms, on a path that was shorter once", rec: distant().level(recording.SourceHost,
+			"callers.least_rtt_ns", float64(edgeMs)/20).lane(pathClient, 40, 22*edgeMs, edgeMs)},
 		{name: "a pool that is far away and mostly idle", rec: far().lane(pathClient, 50, 2*edgeMs,
 			18*edgeMs).lane(pathOther, 50, 2*edgeMs, 18*edgeMs)},
 		{name: "pipelines: calls overlap", rec: far().lane(pathClient, 2000, edgeMs/4, edgeMs/4)},

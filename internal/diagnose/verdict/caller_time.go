@@ -226,7 +226,8 @@ var pollOps = facts.WordSet("EXISTS GET GETEX HGET HGETALL HMGET HEXISTS MGET TT
 
 // PollsSaid says that threads poll; empty where they do not, or hardly.
 func (t CallerTime) PollsSaid() string {
-	least := max(pollsOfWaits*float64(t.In("redis")), facts.MinShare*float64(t.Ns))
+	idle := t.In("timer") + t.In("events") + t.In("lock") - t.PollsNs // of threads that have nothing to do, too
+	least := max(pollsOfWaits*float64(t.In("redis")), facts.MinShare*float64(t.Ns-idle))
 	if t.Polls < manyPolls || float64(t.PollsNs) < least || !pollOps[t.PollOp] {
 		return ""
 	}

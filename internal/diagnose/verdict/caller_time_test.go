@@ -49,6 +49,11 @@ func TestCallersTime(t *testing.T) {
 	if got := c.PollsSaid(); !strings.HasPrefix(got, said) {
 		t.Errorf("said %q", got)
 	}
+	many := polls // threads, most of which have nothing to do
+	many.Threads, many.Ns, many.TimerNs, many.LockNs = 12, 720e9, 550e9, 150e9
+	if got := verdict.Diagnose(waited(many), "test").CallersTime[0].PollsSaid(); !strings.HasPrefix(got, said) {
+		t.Errorf("beside idle threads it says %q", got)
+	}
 	few := polls
 	for _, few.Polls = range []int64{3, 40} { // of which the second are a small part of the time
 		few.PollsNs = few.Polls * 50e6
