@@ -135,16 +135,18 @@ func addPageFlags(f *pflag.FlagSet, p *serving.Page) {
 
 func addCollectorFlags(f *pflag.FlagSet, c *serving.Collector) {
 	c.BytesPerDay = otlp.DefaultBytesPerDay
-	f.StringVar(&c.URL, "otlp", "", "`collector` that slow calls are pushed to as traces, and what /metrics has: "+
+	f.StringVar(&c.URL, "otlp", "", "`collector` that slow calls are pushed to as spans, and what /metrics has: "+
 		"grpcs://HOST:4317, https://HOST:4318")
+	f.StringVar(&c.Cluster, "cluster-name", "", "`name` of what this host belongs to: calls between hosts of one name "+
+		"are one trace")
 	f.StringVar(&c.Files.Headers, "otlp-headers", "", "`file` with lines \"Name: value\", such as a token")
 	f.StringVar(&c.Files.CA, "otlp-ca", "", "`file` with the CA certificates of the collector")
 	f.StringVar(&c.Files.Cert, "otlp-cert", "", "client certificate `file` for it")
 	f.StringVar(&c.Files.Key, "otlp-key", "", "its key `file`")
 	f.BoolVar(&c.Plain, "otlp-plain", false, "a collector on another host may be without TLS")
 	f.DurationVar(&c.Interval, "otlp-interval", otlp.DefaultInterval, "between two pushes of metrics")
-	f.IntVar(&c.SpansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "how many slow calls become "+
-		"traces at most; -1: none")
+	f.IntVar(&c.SpansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "of how many slow calls "+
+		"spans are made at most, five times as many in an incident; -1: none")
 	f.Var(&c.BytesPerDay, "otlp-bytes-per-day", "how much is pushed at most; 0: no limit")
 }
 

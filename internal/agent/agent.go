@@ -160,6 +160,9 @@ func (a *Agent) Store() *incidents.Store { return a.store }
 // Temp is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
 func (a *Agent) Temp() *folder.Folder { return a.dir.temp }
 
+// InIncident reports whether an incident is watched: its recording is not complete.
+func (a *Agent) InIncident() bool { return a.episodes.busy() }
+
 // History has the minutes of days.
 func (a *Agent) History() *incidents.History { return a.history }
 

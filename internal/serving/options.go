@@ -63,6 +63,7 @@ type Page struct {
 // Collector are the flags of what is pushed to one.
 type Collector struct {
 	URL            string
+	Cluster        string
 	Files          otlp.Files
 	Plain          bool
 	Interval       time.Duration
@@ -223,7 +224,7 @@ func (c *Collector) options(version string) (*otlp.Options, error) {
 	}
 	to, err := otlp.Parse(c.URL, c.Files, c.Plain)
 	out := &otlp.Options{
-		Endpoint: to, Version: version, Interval: c.Interval, SpansPerMinute: c.SpansPerMinute,
+		Endpoint: to, Cluster: c.Cluster, Version: version, Interval: c.Interval, SpansPerMinute: c.SpansPerMinute,
 		BytesPerDay: int64(c.BytesPerDay),
 	}
 	if c.BytesPerDay == 0 {

@@ -27,7 +27,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 		TraceID: s.traceID,
 	})
 	if o := s.pushed; o != nil {
-		o.View, o.Metrics, o.Log = s.ag.View(), s.metrics.Gatherer(), warn
+		o.View, o.Metrics, o.InIncident, o.Log = s.ag.View(), s.metrics.Gatherer(), s.ag.InIncident, warn
 		if s.pushes, err = otlp.New(ctx, *o); err != nil {
 			return err
 		}

@@ -44,16 +44,15 @@ func (b *budget) halfFull() bool {
 	return b.disabled || b.left >= b.most/2
 }
 
-// take spends some if there is as much.
-func (b *budget) take(units float64) bool {
+// units is how many may be sent, where so many are allowed per minute, and at once.
+func (b *budget) units(perMinute float64) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill()
-	if !b.disabled && b.left < units {
-		return false
-	}
-	b.left -= units
-	return true
+	b.left += max(perMinute-b.most, 0)
+	b.most, b.perHour = perMinute, 60*perMinute
+	b.left = min(b.left, b.most)
+	return max(int(b.left), 0)
 }
 
 func (b *budget) spend(units float64) {

@@ -2,11 +2,6 @@ package otlp
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -17,21 +12,25 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	api "go.opentelemetry.io/otel/trace"
 
-	"slowpath/internal/agent/incidents"
-	"slowpath/internal/diagnose/verdict"
-	"slowpath/internal/live"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
 
 // Attributes that the semantic conventions have no name for.
 const (
-	whoseKey      = attribute.Key("slowpath.whose")  // users, slowpath
-	processKey    = attribute.Key("slowpath.client") // the calling process: "app[1234]"
-	actorKey      = attribute.Key("slowpath.actor")
-	stateKey      = attribute.Key("slowpath.state")
-	culpritKey    = attribute.Key("slowpath.culprit") // what it waited for
-	culpritNsKey  = attribute.Key("slowpath.culprit_ns")
+	clusterKey    = attribute.Key("slowpath.cluster")
+	whoseKey      = attribute.Key("slowpath.whose")   // users, slowpath
+	processKey    = attribute.Key("slowpath.client")  // the calling process: "app[1234]"
+	seqKey        = attribute.Key("slowpath.tcp.seq") // the sequence number of the byte after the request
+	sideKey       = attribute.Key("slowpath.side")    // from which end it was seen: client, server, both
+	requestKey    = attribute.Key("slowpath.request.size")
+	replyKey      = attribute.Key("slowpath.reply.size")
+	samplingKey   = attribute.Key("slowpath.sampling.p")
+	statesKey     = attribute.Key("slowpath.parts.states") // "server throttled"
+	beginsKey     = attribute.Key("slowpath.parts.begins")
+	lengthsKey    = attribute.Key("slowpath.parts.lengths")
+	culpritsKey   = attribute.Key("slowpath.parts.culprits") // what it waited for in each; absent: nothing is known
+	culpritKey    = attribute.Key("slowpath.culprit")        // and in the longest part
 	incidentKey   = attribute.Key("slowpath.incident")
 	causeKey      = attribute.Key("slowpath.cause")
 	verdictKey    = attribute.Key("slowpath.verdict")
@@ -43,67 +42,113 @@ const (
 	evidenceKey   = attribute.Key("slowpath.evidence")
 )
 
-// slowCalls makes spans of the slow calls that came since the last time, as many as the budgets allow.
-func (e *Exporter) slowCalls() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// sampleEvery is the time of which a sample is taken, and incidentFactor how many times as many calls are sent of one
+// while an incident is watched.
+const (
+	sampleEvery    = 10 * time.Second
+	incidentFactor = 5
+)
+
+// lookAt takes the slow calls that came since the last time into the sample.
+func (e *Exporter) lookAt() {
+	if e.o.SpansPerMinute < 0 {
+		return
+	}
 	calls, missed := e.o.View.SlowSince(e.number)
 	e.left(int(missed))
 	for _, c := range calls {
 		e.number = c.Number
-		spans := 1 + len(c.Segments)
+		e.sample.add(sampled{c, e.idsOf(c.Call)})
+	}
+}
+
+// sendSample makes spans of the calls in the sample, as many as the budgets allow.
+func (e *Exporter) sendSample() {
+	perMinute := float64(e.o.SpansPerMinute)
+	if e.o.InIncident() {
+		perMinute *= incidentFactor
+	}
+	calls, threshold, left := e.sample.take(e.minute.units(perMinute))
+	e.left(left)
+	for _, c := range calls {
 		switch {
-		case e.o.SpansPerMinute < 0 || !e.minute.take(float64(spans)):
-			e.left(spans)
 		case !e.spans.budget.allows():
-			e.spans.drop(spans)
-		case e.spans.queue(spans):
-			e.call(c)
+			e.spans.drop(1)
+		case e.spans.queue(1):
+			e.minute.spend(1)
+			e.call(c, threshold)
 		}
 	}
 }
 
-// left counts spans that were not made.
-func (e *Exporter) left(spans int) {
+// left counts calls of which no span was made.
+func (e *Exporter) left(calls int) {
 	e.spans.mu.Lock()
 	defer e.spans.mu.Unlock()
-	e.spans.stats.Dropped += int64(spans)
+	e.spans.stats.Dropped += int64(calls)
 }
 
-// call makes the trace of a slow call: the call from when it was due, in it where its time passed.
-func (e *Exporter) call(s live.SlowCall) {
+// call makes the span of a slow call, from when it was due. The client's end is a CLIENT span, whose child is the span
+// of the server's end, which another agent may make: a SERVER span.
+func (e *Exporter) call(s sampled, threshold uint64) {
 	c := s.Call
-	id := e.ids.of(c)
-	ctx := context.WithValue(context.Background(), traceIDKey{}, id)
-	attributes := append(ends(c), semconv.DBSystemNameRedis, semconv.DBOperationName(text(c.Op)),
-		whoseKey.String(string(s.Whose)))
-	if c.Client != "" {
-		attributes = append(attributes, processKey.String(text(c.Client)))
+	ctx := context.WithValue(context.Background(), madeKey{}, made{s.callIDs, tracestate(threshold)})
+	kind := api.SpanKindClient
+	if c.Side == recording.Server {
+		kind = api.SpanKindServer
+		ctx = api.ContextWithRemoteSpanContext(ctx, api.NewSpanContext(api.SpanContextConfig{
+			TraceID: s.trace, SpanID: s.client, TraceFlags: api.FlagsSampled, Remote: true,
+		}))
 	}
-	if w := worst(s.Segments); w.Culprit != "" {
-		attributes = append(attributes, culpritKey.String(text(w.Culprit)), culpritNsKey.Int64(w.ToNs-w.FromNs))
-	}
-	if c.Error != "" {
-		code, _, _ := strings.Cut(c.Error, " ")
-		attributes = append(attributes, semconv.DBResponseStatusCode(text(code)),
-			semconv.ErrorTypeKey.String(text(code)))
-	}
-	ctx, span := e.tracerOf().Start(ctx, text(c.Op), api.WithNewRoot(), api.WithSpanKind(api.SpanKindClient),
-		api.WithTimestamp(time.Unix(0, c.IntendedNs)), api.WithAttributes(attributes...))
+	_, span := e.tracerOf().Start(ctx, text(c.Op), api.WithSpanKind(kind),
+		api.WithTimestamp(time.Unix(0, c.IntendedNs)), api.WithAttributes(about(s)...),
+		api.WithAttributes(parts(c, s.Segments)...),
+		api.WithAttributes(samplingKey.Float64(1-float64(threshold)/fullRange)))
 	if c.Error != "" {
 		span.SetStatus(codes.Error, text(c.Error))
 	}
-	for _, p := range s.Segments {
-		part := []attribute.KeyValue{actorKey.String(p.Actor), stateKey.String(p.State)}
-		if p.Culprit != "" {
-			part = append(part, culpritKey.String(text(p.Culprit)))
-		}
-		_, child := e.tracerOf().Start(ctx, p.Actor+" "+p.State, api.WithTimestamp(time.Unix(0, p.FromNs)),
-			api.WithAttributes(part...))
-		child.End(api.WithTimestamp(time.Unix(0, p.ToNs)))
-	}
 	span.End(api.WithTimestamp(time.Unix(0, c.EndNs)))
-	e.know(id)
+	e.know(s.trace)
+}
+
+// about are the attributes of a call.
+func about(s sampled) []attribute.KeyValue {
+	c := s.Call
+	out := append(ends(c), semconv.DBSystemNameRedis, semconv.DBOperationName(text(c.Op)),
+		whoseKey.String(string(s.Whose)), requestKey.Int64(c.RequestBytes), replyKey.Int64(c.ReplyBytes))
+	if c.Seq != 0 {
+		out = append(out, sideKey.String(c.Side), seqKey.Int64(int64(c.Seq)))
+	}
+	if c.Client != "" {
+		out = append(out, processKey.String(text(c.Client)))
+	}
+	if c.Error != "" {
+		code, _, _ := strings.Cut(c.Error, " ")
+		out = append(out, semconv.DBResponseStatusCode(text(code)), semconv.ErrorTypeKey.String(text(code)))
+	}
+	return out
+}
+
+// parts are where the time of a call passed: arrays with one value for each part, at most 64. Times are in nanoseconds,
+// and begin with the call.
+func parts(c recording.Call, segments []recording.Segment) []attribute.KeyValue {
+	if len(segments) == 0 {
+		return nil
+	}
+	var states, culprits []string
+	var begins, lengths []int64
+	for _, s := range segments {
+		states = append(states, text(s.Actor+" "+s.State))
+		culprits = append(culprits, text(s.Culprit))
+		begins, lengths = append(begins, s.FromNs-c.IntendedNs), append(lengths, s.ToNs-s.FromNs)
+	}
+	out := []attribute.KeyValue{
+		statesKey.StringSlice(states), beginsKey.Int64Slice(begins), lengthsKey.Int64Slice(lengths),
+	}
+	if w := worst(segments); w.Culprit != "" {
+		out = append(out, culpritsKey.StringSlice(culprits), culpritKey.String(text(w.Culprit)))
+	}
+	return out
 }
 
 // ends are the addresses of both ends.
@@ -138,104 +183,27 @@ func worst(segments []recording.Segment) (w recording.Segment) {
 	return w
 }
 
-// maxDiagnosis bounds a diagnosis, in bytes, and maxFindings its findings that are sent.
-const (
-	maxDiagnosis = 32 << 20
-	maxFindings  = 20
-)
-
-// Incident pushes an incident that was judged, as a span with an event for each finding. diagnosis is its
-// slowpath.diagnosis/v1, or empty.
-func (e *Exporter) Incident(i incidents.Incident, diagnosis []byte) {
-	if i.End.IsZero() || e.o.SpansPerMinute < 0 {
-		return
-	}
-	if !e.spans.budget.allows() {
-		e.spans.drop(1)
-		return
-	}
-	if !e.spans.queue(1) {
-		return
-	}
-	_, span := e.tracerOf().Start(context.Background(), "incident", api.WithNewRoot(), api.WithTimestamp(i.Start),
-		api.WithAttributes(incidentKey.String(i.ID), causeKey.String(text(i.Cause)), verdictKey.String(text(i.Verdict)),
-			summaryKey.String(text(i.Summary)), slowCallsKey.Int64(i.SlowCalls), semconv.DBSystemNameRedis,
-			semconv.ServerAddress(text(i.Target))))
-	var d verdict.Diagnosis
-	if len(diagnosis) <= maxDiagnosis && json.Unmarshal(diagnosis, &d) == nil {
-		for _, f := range d.Findings[:min(len(d.Findings), maxFindings)] {
-			about := []attribute.KeyValue{
-				causeKey.String(f.Cause), summaryKey.String(text(f.Title)), shareKey.Float64(f.ExcessShare),
-				confidenceKey.Float64(f.Confidence), slowCallsKey.Int(f.SlowCalls),
-			}
-			if len(f.Evidence) > 0 {
-				about = append(about, evidenceKey.String(text(f.Evidence[0].Text)))
-			}
-			if len(f.Fix) > 0 {
-				about = append(about, fixKey.String(text(f.Fix[0])))
-			}
-			span.AddEvent("finding", api.WithTimestamp(i.End), api.WithAttributes(about...))
-		}
-	}
-	if i.State == incidents.StateFailed {
-		span.SetStatus(codes.Error, text(i.Error))
-	}
-	span.End(api.WithTimestamp(i.End))
-}
-
 // TraceID is the id of the trace of a slow call, 32 hexadecimal digits; empty if it was not made.
 func (e *Exporter) TraceID(c recording.Call) string {
-	id := e.ids.of(c).String()
+	id := e.idsOf(c).trace
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.exported[id] {
 		return ""
 	}
-	return id
+	return id.String()
 }
 
-// know remembers that a trace was made. e.mu is held.
+// know remembers that a trace was made.
 func (e *Exporter) know(id api.TraceID) {
-	e.exported[id.String()] = true
-	e.order = append(e.order, id.String())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.exported[id] = true
+	e.order = append(e.order, id)
 	if len(e.order) > maxExported {
 		delete(e.exported, e.order[0])
 		e.order = e.order[1:]
 	}
-}
-
-// ids gives the trace of a call an id that follows from the call, so that metrics can name it, too.
-type ids struct{ salt [16]byte }
-
-type traceIDKey struct{}
-
-func newIDs() *ids {
-	g := &ids{}
-	_, _ = rand.Read(g.salt[:]) // never fails
-	return g
-}
-
-func (g *ids) of(c recording.Call) (id api.TraceID) {
-	sum := sha256.Sum256(fmt.Appendf(g.salt[:], "%s %s %s %d %d", c.Node, c.Conn, c.Op, c.IntendedNs, c.EndNs))
-	copy(id[:], sum[:])
-	return id
-}
-
-// NewIDs implements trace.IDGenerator.
-func (g *ids) NewIDs(ctx context.Context) (api.TraceID, api.SpanID) {
-	id, ok := ctx.Value(traceIDKey{}).(api.TraceID)
-	if !ok {
-		_, _ = rand.Read(id[:])
-	}
-	return id, g.NewSpanID(ctx, id)
-}
-
-// NewSpanID implements trace.IDGenerator.
-func (*ids) NewSpanID(context.Context, api.TraceID) (id api.SpanID) {
-	for binary.BigEndian.Uint64(id[:]) == 0 {
-		_, _ = rand.Read(id[:])
-	}
-	return id
 }
 
 // text makes what comes from servers and clients safe to show, and short.

@@ -1,12 +1,14 @@
-// Package otlp pushes to an OpenTelemetry collector what the agent saw: its metrics, slow calls as traces whose spans
-// are where their time passed, and incidents with their findings. How much is sent is bounded, and a collector that is
+// Package otlp pushes to an OpenTelemetry collector what the agent saw: its metrics, slow calls as spans that say where
+// their time passed, and incidents with their findings. How much is sent is bounded, and a collector that is
 // away holds up nobody.
 package otlp
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
-	"os"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,11 +31,15 @@ type Options struct {
 	View     *live.View
 	Metrics  prometheus.Gatherer // nil: none are pushed
 	Version  string
+	// Cluster is the name of what this host belongs to. Both ends of a call are one trace where it is the same.
+	Cluster string
+	// InIncident reports whether an incident is watched: five times as many spans are sent then. nil: never.
+	InIncident func() bool
 	// Log receives one line when something begins to go wrong, and when it works again; nil: nobody.
 	Log func(string)
 	// Interval is between two pushes of metrics; 0: DefaultInterval.
 	Interval time.Duration
-	// SpansPerMinute is how many spans are made of slow calls at most; 0: DefaultSpansPerMinute, below 0: no traces.
+	// SpansPerMinute is of how many slow calls spans are made at most; 0: DefaultSpansPerMinute, below 0: no traces.
 	SpansPerMinute int
 	// BytesPerDay is how much is sent at most, half of it metrics and half of it spans; 0: DefaultBytesPerDay, below 0:
 	// without a bound.
@@ -44,7 +50,7 @@ type Options struct {
 const (
 	DefaultInterval       = time.Minute
 	MinInterval           = 5 * time.Second
-	DefaultSpansPerMinute = 200
+	DefaultSpansPerMinute = 200 // of calls
 	DefaultBytesPerDay    = 20 << 20
 	maxQueue              = 2048 // spans that wait
 	maxBatch              = 256  // spans of one push
@@ -71,12 +77,13 @@ type Exporter struct {
 	spans  *channel
 	pushes *channel
 	minute *budget
-	ids    *ids
+	salt   [16]byte // of ids that nobody else makes
+	number uint64   // of the last slow call that was looked at
+	sample sample
 
 	mu       sync.Mutex
-	number   uint64 // of the last slow call that was looked at
-	exported map[string]bool
-	order    []string // of exported
+	exported map[api.TraceID]bool
+	order    []api.TraceID // of exported
 
 	saying sync.Mutex
 	said   time.Time // when the last error of the SDK was logged
@@ -90,19 +97,20 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	o = o.withDefaults()
 	half := float64(o.BytesPerDay) / 2
 	e := &Exporter{
-		o: o, ids: newIDs(), exported: map[string]bool{},
+		o: o, exported: map[api.TraceID]bool{}, sample: sample{most: max(o.SpansPerMinute, 0) * incidentFactor},
 		spans:  &channel{what: "spans", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
 		pushes: &channel{what: "metrics", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
-		minute: perMinute(o.SpansPerMinute),
+		minute: &budget{filled: time.Now(), now: time.Now},
 	}
+	_, _ = rand.Read(e.salt[:]) // never fails
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.internal))
 	spans, err := o.Endpoint.spans(ctx, e.spans)
 	if err != nil {
 		return nil, err
 	}
-	from := resource.NewSchemaless(e.resource()...)
-	e.tracer = trace.NewTracerProvider(trace.WithResource(from), trace.WithIDGenerator(e.ids),
-		trace.WithSampler(trace.AlwaysSample()), trace.WithRawSpanLimits(trace.SpanLimits{
+	from := e.resource(ctx)
+	e.tracer = trace.NewTracerProvider(trace.WithResource(from), trace.WithIDGenerator(fromCall{}),
+		trace.WithSampler(fromCall{}), trace.WithRawSpanLimits(trace.SpanLimits{
 			AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 64, LinkCountLimit: 8,
 			AttributePerEventCountLimit: 32, AttributePerLinkCountLimit: 8,
 		}),
@@ -125,6 +133,9 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
+	if o.InIncident == nil {
+		o.InIncident = func() bool { return false }
+	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
@@ -137,12 +148,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// perMinute is a budget of spans; a tenth of a minute's more than they are allowed at once would cut single calls.
-func perMinute(spans int) *budget {
-	most := float64(max(spans, 0))
-	return &budget{left: most, most: most, perHour: most * 60, filled: time.Now(), now: time.Now}
-}
-
 // internal receives what the SDK says of itself. What is lost is counted elsewhere.
 func (e *Exporter) internal(err error) {
 	e.saying.Lock()
@@ -153,12 +158,29 @@ func (e *Exporter) internal(err error) {
 	}
 }
 
-func (e *Exporter) resource() []attribute.KeyValue {
+// resource is what sends: this agent, its host, and what OTEL_RESOURCE_ATTRIBUTES says, such as the pod and the cloud.
+func (e *Exporter) resource(ctx context.Context) *resource.Resource {
 	from := []attribute.KeyValue{semconv.ServiceName("slowpath"), semconv.ServiceVersion(e.o.Version)}
-	if host, err := os.Hostname(); err == nil {
-		from = append(from, semconv.HostName(host))
+	if e.o.Cluster != "" {
+		from = append(from, clusterKey.String(text(e.o.Cluster)))
 	}
-	return from
+	// what cannot be found out, such as the id of a host without /etc/machine-id, is left out
+	r, _ := resource.New(ctx, resource.WithHost(), resource.WithHostID(), resource.WithAttributes(from...),
+		resource.WithFromEnv())
+	host, _ := r.Set().Value(semconv.HostIDKey)
+	name, _ := r.Set().Value(semconv.HostNameKey)
+	id := uuid(fmt.Sprintf("%s\n%s\n%s", e.o.Cluster, host.AsString(), name.AsString()))
+	if merged, err := resource.Merge(resource.NewSchemaless(semconv.ServiceInstanceID(id)), r); err == nil {
+		return merged
+	}
+	return r
+}
+
+// uuid is one that follows from a text (RFC 9562, version 8).
+func uuid(text string) string {
+	b := sha256.Sum256([]byte(text))
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
 // lastPush is how long what waits is sent when the agent ends.
@@ -168,19 +190,24 @@ const lastPush = 3 * time.Second
 func (e *Exporter) Run(ctx context.Context) {
 	seconds, end := e.o.View.Subscribe()
 	defer end()
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			e.close()
 			return
 		case <-seconds:
-			e.slowCalls()
+			e.lookAt()
+		case <-tick.C:
+			e.sendSample()
 		}
 	}
 }
 
 func (e *Exporter) close() {
-	e.slowCalls()
+	e.lookAt()
+	e.sendSample()
 	ctx, cancel := context.WithTimeout(context.Background(), lastPush)
 	defer cancel()
 	var both sync.WaitGroup
