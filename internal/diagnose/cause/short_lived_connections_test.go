@@ -20,7 +20,18 @@ func (e edge) comeAndGo(count int, calls int64) edge {
 func TestShortLivedConnections(t *testing.T) {
 	probed := func() edge { return newEdge("redis 7.0.15").kept(edgeMs/10, 0, 0).fresh(edgeMs/5, edgeMs/5) }
 	churn := map[string]float64{"total_connections_received": 10_020, "total_commands_processed": 10_300}
+	stalled := newEdge("redis 7.0.15").kept(edgeMs/10, 80*edgeMs, 10) // from 450 to 530 ms of each half second
+	for i := range int64(19) {
+		stalled.freshCall((i+1)*500*edgeMs, 75*edgeMs, edgeMs/5)
+		if i%2 == 0 {
+			stalled.freshCall((i*500+200)*edgeMs, edgeMs/5, edgeMs/5)
+		}
+	}
 	explainEdge(t, find("short-lived-connections"), []edgeCase{
+		{
+			name: "T0: connections that come while the event loop stands still, too", rec: stalled.info(churn), found: true,
+			min: 0.85, evidence: "a new connection costs 200 µs",
+		},
 		{
 			name: "T0: a connection per call", rec: probed().info(churn).level("server", "connected_clients", 5),
 			found: true, min: 0.85, max: 0.92, evidence: "1000 connections per second were opened and closed",

@@ -52,7 +52,8 @@ const (
 	assumedCallNs    = int64(100_000) // Bound: guess.
 )
 
-// ConnectionCost is what a connection and a command cost the probe, in the median.
+// ConnectionCost is what a connection and a command cost the probe, in the median. A connection that was opened while a
+// call on an open one was slow, too, does not count: it waited for what that call waited for.
 type ConnectionCost struct {
 	// OpeningNs is the time in nanoseconds for a connection: the TCP connect, TLS, and what the first reply took longer
 	// than one on an open connection, since the server had to accept the connection.
@@ -69,8 +70,20 @@ func (n *Node) ConnectionCost() ConnectionCost {
 	kept, ok := n.Ledger.Path(n.Address, "kept")
 	var openings []int64
 	tls := false
+	var stalls, fresh []recording.Call
 	for _, c := range n.Rec.Calls {
-		if c.Source != recording.SourceProbe || c.Node != n.Address || c.Conn != "fresh" || c.Error != "" {
+		switch {
+		case c.Source != recording.SourceProbe || c.Node != n.Address || c.Error != "":
+		case c.Conn == "fresh":
+			fresh = append(fresh, c)
+		case c.EndNs-c.IntendedNs >= n.Ledger.ThresholdNs:
+			stalls = append(stalls, c)
+		}
+	}
+	for _, c := range fresh {
+		if slices.ContainsFunc(stalls, func(s recording.Call) bool {
+			return s.IntendedNs < c.EndNs && c.IntendedNs < s.EndNs
+		}) {
 			continue
 		}
 		var ns int64
