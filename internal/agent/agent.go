@@ -55,11 +55,13 @@ type Agent struct {
 	budget   *budget
 	episodes *episodes
 	own      disturbance
+	missed   float64 // calls, up to the end of the last minute that was kept
 
 	settings atomic.Pointer[Settings]
 	changed  chan struct{} // the watch has to begin again
-	watching atomic.Bool
-	ticked   atomic.Int64 // Unix second of the last look at the triggers
+	// watchedFrom is the Unix second since which it watches; 0: it does not.
+	watchedFrom atomic.Int64
+	ticked      atomic.Int64 // Unix second of the last look at the triggers
 
 	mu       sync.Mutex
 	problems map[string]string // by what they are about
@@ -156,6 +158,9 @@ func (a *Agent) View() *live.View { return a.view }
 
 // Store has the incidents.
 func (a *Agent) Store() *incidents.Store { return a.store }
+
+// Folder is the directory of the data.
+func (a *Agent) Folder() *folder.Folder { return a.dir.folder }
 
 // Temp is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
 func (a *Agent) Temp() *folder.Folder { return a.dir.temp }

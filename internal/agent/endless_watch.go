@@ -27,7 +27,7 @@ func (a *Agent) watch(ctx context.Context) {
 		a.look(time.Now())
 		began := time.Now()
 		err := a.watchOnce(ctx)
-		a.watching.Store(false)
+		a.watchedFrom.Store(0)
 		if ctx.Err() != nil {
 			return
 		}
@@ -158,7 +158,7 @@ func (a *Agent) watchOptions(targets []target.Target) source.Options {
 		}
 	}
 	o.Started = func(nodes int) {
-		a.watching.Store(true)
+		a.watchedFrom.Store(a.clock.Now()/int64(time.Second) + 1)
 		a.problem("watch", "")
 		var watched []string
 		for _, t := range targets {
@@ -190,7 +190,7 @@ func (a *Agent) endWatch(ctx context.Context, cancel func(), asked chan struct{}
 		case <-a.changed:
 			why = "other settings"
 		case <-look.C:
-			if a.watching.Load() && (a.look(time.Now()) || a.answersAgain(ctx)) {
+			if a.watchedFrom.Load() > 0 && (a.look(time.Now()) || a.answersAgain(ctx)) {
 				why = "other servers"
 			}
 		}

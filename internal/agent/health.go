@@ -29,7 +29,7 @@ func (a *Agent) Health() Health {
 	problems := slices.Sorted(maps.Values(a.problems))
 	a.mu.Unlock()
 	h := Health{
-		Since: a.since, Watching: a.watching.Load(), Servers: a.servers.all(), Unseen: a.view.BlindSpots(),
+		Since: a.since, Watching: a.watchedFrom.Load() > 0, Servers: a.servers.all(), Unseen: a.view.BlindSpots(),
 		Missed: a.view.Unseen(), Cost: a.budget.Cost(), Ring: a.ring.Status(), DiskBudget: a.settings.Load().disk(),
 	}
 	_, kept := a.store.Usage()

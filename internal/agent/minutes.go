@@ -52,16 +52,30 @@ func (a *Agent) checkFiles() {
 
 func (a *Agent) keepMinute(start int64) {
 	before := a.minutesBefore(start)
+	missed, from := missedCalls(a.view.Unseen()), a.watchedFrom.Load()
+	complete := from > 0 && from <= start && a.view.Complete() >= start+60 && missed == a.missed
+	a.missed = missed
 	for _, m := range minutesOf(start, a.view.Seconds(start, start+60)) {
 		if b, ok := before[population{m.minute.Node, m.whose}]; ok {
 			m.add(b)
 		}
+		m.minute.ThresholdNs, m.minute.Complete = int64(a.view.Threshold()), complete
 		if err := a.history.Add(m.row()); err != nil {
 			a.problem("history", "the history of minutes cannot be written: "+err.Error())
 			return
 		}
 	}
 	a.problem("history", "")
+}
+
+// missedCalls is how many calls, and other things that are counted, were missed since the watch began.
+func missedCalls(unseen []recording.Unseen) (n float64) {
+	for _, u := range unseen {
+		if !u.Counted {
+			n += u.Count
+		}
+	}
+	return n
 }
 
 // minutesBefore are what an agent before this one has kept of the minute in which this one began.

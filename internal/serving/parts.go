@@ -27,6 +27,7 @@ func (s *serving) open(ctx context.Context) (err error) {
 		TraceID: s.traceID,
 	})
 	if o := s.pushed; o != nil {
+		o.Disk = &otlp.Disk{Store: s.ag.Store(), History: s.ag.History(), Folder: s.ag.Folder()}
 		o.View, o.Metrics, o.InIncident, o.Log = s.ag.View(), s.metrics.Gatherer(), s.ag.InIncident, warn
 		if s.pushes, err = otlp.New(ctx, *o); err != nil {
 			return err
@@ -78,10 +79,6 @@ func (s *serving) show(ctx context.Context, inside *door.Inside, outside *door.O
 // of one in which nothing was wrong.
 func (s *serving) changed(in incidents.Incident) {
 	s.metrics.Incident(in)
-	if s.pushes != nil && in.Verdict != "" {
-		diagnosis, _ := s.ag.Store().Diagnosis(in.ID)
-		s.pushes.Incident(in, diagnosis)
-	}
 	over := in.State == incidents.StateJudged || in.State == incidents.StateFailed
 	if !over && in.Verdict != verdict.Findings {
 		return
@@ -105,8 +102,9 @@ func (s *serving) deliveries() []metrics.Delivery {
 		LastSuccess: n.LastSuccess, LastError: n.LastError,
 	}}
 	if s.pushes != nil {
-		spans, pushes := s.pushes.Stats()
-		out = append(out, pushed("otlp-traces", spans), pushed("otlp-metrics", pushes))
+		spans, pushes, minutes, events := s.pushes.Stats()
+		out = append(out, pushed("otlp-traces", spans), pushed("otlp-metrics", pushes), pushed("otlp-minutes", minutes),
+			pushed("otlp-events", events))
 	}
 	return out
 }

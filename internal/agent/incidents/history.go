@@ -149,27 +149,39 @@ func (h *History) Add(m Minute) error {
 	return h.tidy()
 }
 
-func (m *Minute) numbers() [6]*int64 {
-	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs}
+// numbers are those of a minute; complete is Complete. Earlier versions wrote the first firstNumbers.
+func (m *Minute) numbers(complete *int64) [8]*int64 {
+	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs, &m.ThresholdNs, complete}
 }
+
+const firstNumbers = 6
 
 // pack is the column numbers: SQLite takes as long for each column as for the rest of a row.
 func (m *Minute) pack() []byte {
-	packed := make([]byte, 0, 24)
-	for _, v := range m.numbers() {
+	packed, complete := make([]byte, 0, 24), int64(0)
+	if m.Complete {
+		complete = 1
+	}
+	for _, v := range m.numbers(&complete) {
 		packed = binary.AppendVarint(packed, *v)
 	}
 	return packed
 }
 
 func (m *Minute) unpack(packed []byte) bool {
-	for _, v := range m.numbers() {
+	complete := int64(0)
+	m.ThresholdNs = 0
+	for i, v := range m.numbers(&complete) {
+		if i == firstNumbers && len(packed) == 0 {
+			break
+		}
 		d, n := binary.Varint(packed)
 		if n <= 0 {
 			return false
 		}
 		*v, packed = d, packed[n:]
 	}
+	m.Complete = complete == 1
 	return len(packed) == 0
 }
 

@@ -29,6 +29,8 @@ type Incident struct {
 	CutOff bool `json:"cut_off,omitempty"`
 	// RecordingBytes is the size of its recording; 0: there is none.
 	RecordingBytes int64 `json:"recording_bytes"`
+	// Changed is when it was written last. No two incidents have the same one. Zero: an earlier version wrote it.
+	Changed time.Time `json:"changed,omitzero"`
 }
 
 // States of an incident.
@@ -88,5 +90,9 @@ type Minute struct {
 	P50Ns  int64
 	P99Ns  int64
 	MaxNs  int64
-	HDR    []byte // HdrHistogram V2, compressed, of nanoseconds; nil: none
+	// ThresholdNs is from when on a call was slow, at the end of the minute; 0: not known.
+	ThresholdNs int64
+	// Complete says that the node was watched during the whole minute, and that no call in it was missed.
+	Complete bool
+	HDR      []byte // HdrHistogram V2, compressed, of nanoseconds; nil: none
 }

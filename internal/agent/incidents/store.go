@@ -154,7 +154,9 @@ func (s *Store) Try() error {
 func (s *Store) Begin(trigger, target string, start time.Time) (Incident, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := Incident{Start: start.UTC(), State: StateWatching, Trigger: clip(trigger), Target: clip(target)}
+	in := Incident{
+		Start: start.UTC(), State: StateWatching, Trigger: clip(trigger), Target: clip(target), Changed: s.nextChange(),
+	}
 	for n := 1; ; n++ {
 		in.ID = in.Start.Format(idTime) + "-" + strconv.Itoa(n)
 		err := s.folder.Mkdir(in.ID)
@@ -237,6 +239,7 @@ func (s *Store) change(id string, f func(*kept) error) error {
 		return fmt.Errorf("incident %s: %w", id, err)
 	}
 	k.ID = id
+	k.Changed = s.nextChange()
 	s.measure(&k)
 	err := s.write(&k)
 	k.unwritten = err != nil
@@ -246,6 +249,28 @@ func (s *Store) change(id string, f func(*kept) error) error {
 		return fmt.Errorf("incident %s: %w: %w", id, ErrUnwritten, err)
 	}
 	return nil
+}
+
+// nextChange is now, and later than the last change. s.mu is held.
+func (s *Store) nextChange() time.Time {
+	last := time.Time{}
+	for _, k := range s.all {
+		last = maxTime(last, k.Changed)
+	}
+	return maxTime(s.now().UTC(), last.Add(1))
+}
+
+// ChangedSince are the incidents that were changed after a time, at most so many, in the order of their last change.
+func (s *Store) ChangedSince(after time.Time, most int) (out []Incident) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.all {
+		if k.Changed.After(after) {
+			out = append(out, k.Incident)
+		}
+	}
+	slices.SortFunc(out, func(a, b Incident) int { return a.Changed.Compare(b.Changed) })
+	return out[:min(len(out), most)]
 }
 
 // List gives incidents, the newest first.

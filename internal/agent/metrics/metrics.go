@@ -48,7 +48,7 @@ type Health struct {
 
 // Delivery is how much was sent to one place.
 type Delivery struct {
-	Channel                string // otlp-metrics, otlp-traces, notify
+	Channel                string // otlp-traces, otlp-metrics, otlp-minutes, otlp-events, notify
 	Sent, Failed, Dropped  int64  // pushes, spans, notifications; Dropped: by a bound, without a try
 	Bytes                  int64  // on the wire
 	Queued                 int64  // now

@@ -18,28 +18,19 @@ import (
 
 // Attributes that the semantic conventions have no name for.
 const (
-	clusterKey    = attribute.Key("slowpath.cluster")
-	whoseKey      = attribute.Key("slowpath.whose")   // users, slowpath
-	processKey    = attribute.Key("slowpath.client")  // the calling process: "app[1234]"
-	seqKey        = attribute.Key("slowpath.tcp.seq") // the sequence number of the byte after the request
-	sideKey       = attribute.Key("slowpath.side")    // from which end it was seen: client, server, both
-	requestKey    = attribute.Key("slowpath.request.size")
-	replyKey      = attribute.Key("slowpath.reply.size")
-	samplingKey   = attribute.Key("slowpath.sampling.p")
-	statesKey     = attribute.Key("slowpath.parts.states") // "server throttled"
-	beginsKey     = attribute.Key("slowpath.parts.begins")
-	lengthsKey    = attribute.Key("slowpath.parts.lengths")
-	culpritsKey   = attribute.Key("slowpath.parts.culprits") // what it waited for in each; absent: nothing is known
-	culpritKey    = attribute.Key("slowpath.culprit")        // and in the longest part
-	incidentKey   = attribute.Key("slowpath.incident")
-	causeKey      = attribute.Key("slowpath.cause")
-	verdictKey    = attribute.Key("slowpath.verdict")
-	summaryKey    = attribute.Key("slowpath.summary")
-	shareKey      = attribute.Key("slowpath.excess_share")
-	confidenceKey = attribute.Key("slowpath.confidence")
-	slowCallsKey  = attribute.Key("slowpath.slow_calls")
-	fixKey        = attribute.Key("slowpath.fix")
-	evidenceKey   = attribute.Key("slowpath.evidence")
+	clusterKey  = attribute.Key("slowpath.cluster")
+	whoseKey    = attribute.Key("slowpath.whose")   // users, slowpath
+	processKey  = attribute.Key("slowpath.client")  // the calling process: "app[1234]"
+	seqKey      = attribute.Key("slowpath.tcp.seq") // the sequence number of the byte after the request
+	sideKey     = attribute.Key("slowpath.side")    // from which end it was seen: client, server, both
+	requestKey  = attribute.Key("slowpath.request.size")
+	replyKey    = attribute.Key("slowpath.reply.size")
+	samplingKey = attribute.Key("slowpath.sampling.p")
+	statesKey   = attribute.Key("slowpath.parts.states") // "server throttled"
+	beginsKey   = attribute.Key("slowpath.parts.begins")
+	lengthsKey  = attribute.Key("slowpath.parts.lengths")
+	culpritsKey = attribute.Key("slowpath.parts.culprits") // what it waited for in each; absent: nothing is known
+	culpritKey  = attribute.Key("slowpath.culprit")        // and in the longest part
 )
 
 // sampleEvery is the time of which a sample is taken, and incidentFactor how many times as many calls are sent of one

@@ -21,6 +21,7 @@ type Stats struct {
 // channel is what is sent of one kind: spans, or pushes of metrics.
 type channel struct {
 	what   string // in sentences: spans
+	kept   bool   // what fails is on disk, and sent later
 	to     string
 	log    func(string)
 	budget *budget
@@ -41,11 +42,12 @@ func (c *channel) wrote(bytes int) {
 }
 
 // send sends n things by do, if the budget allows it, and says in one line when that begins to fail, and when it works
-// again. Its errors end here: what feeds it never waits for, or learns of, a collector that is away.
-func (c *channel) send(n int, do func() error) {
+// again. It reports whether they were sent. Its errors end here: what feeds it never waits for a collector that is
+// away.
+func (c *channel) send(n int, do func() error) bool {
 	if !c.budget.allows() {
 		c.drop(n)
-		return
+		return false
 	}
 	err := do()
 	c.mu.Lock()
@@ -55,21 +57,28 @@ func (c *channel) send(n int, do func() error) {
 	}
 	now := time.Now()
 	if err != nil {
-		c.stats.Failed += int64(n)
-		c.lost += int64(n)
+		if !c.kept {
+			c.stats.Failed += int64(n)
+			c.lost += int64(n)
+		}
 		c.stats.LastError, c.stats.Error = now, err.Error()
 		if !c.failing {
 			c.failing = true
 			c.log(fmt.Sprintf("otlp: %s does not take %s: %.200s; said once until it does", c.to, c.what, err))
 		}
-		return
+		return false
 	}
 	c.stats.Sent += int64(n)
 	c.stats.LastSuccess = now
 	if c.failing {
-		c.log(fmt.Sprintf("otlp: %s takes %s again; %d were lost", c.to, c.what, c.lost))
+		lost := fmt.Sprintf("%d were lost", c.lost)
+		if c.kept {
+			lost = "none was lost"
+		}
+		c.log(fmt.Sprintf("otlp: %s takes %s again; %s", c.to, c.what, lost))
 		c.failing, c.lost = false, 0
 	}
+	return true
 }
 
 // queue makes room for n things, or counts them as dropped: the SDK's own queue drops without a word.
@@ -89,10 +98,15 @@ func (c *channel) queue(n int) bool {
 func (c *channel) drop(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.Dropped += int64(n)
+	become := "are left out"
+	if c.kept {
+		become = "wait"
+	} else {
+		c.stats.Dropped += int64(n)
+	}
 	if !c.overBudget {
 		c.overBudget = true
-		c.log(fmt.Sprintf("otlp: %s are left out: as much was sent as --otlp-bytes-per-day allows by now", c.what))
+		c.log(fmt.Sprintf("otlp: %s %s: as much was sent as --otlp-bytes-per-day allows by now", c.what, become))
 	}
 }
 

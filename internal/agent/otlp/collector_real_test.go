@@ -58,6 +58,7 @@ service:
   pipelines:
     traces: {receivers: [otlp], exporters: [file]}
     metrics: {receivers: [otlp], exporters: [file]}
+    logs: {receivers: [otlp], exporters: [file]}
 `, c.grpc, cert, key, c.http, cert, key, c.file)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
@@ -83,6 +86,34 @@ func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, err
 		o = append(o, otlpmetrichttp.WithInsecure())
 	}
 	return otlpmetrichttp.New(ctx, o...)
+}
+
+// logs makes the exporter of events. Like metrics it does not try again: what is on disk is sent later.
+func (e Endpoint) logs(ctx context.Context, c *channel) (sdklog.Exporter, error) {
+	if e.GRPC {
+		o := []otlploggrpc.Option{
+			otlploggrpc.WithEndpoint(e.Host), otlploggrpc.WithCompressor("gzip"),
+			otlploggrpc.WithHeaders(e.Headers), otlploggrpc.WithTimeout(timeout),
+			otlploggrpc.WithRetry(otlploggrpc.RetryConfig{}),
+			otlploggrpc.WithDialOption(grpc.WithStatsHandler(countGRPC{c})),
+		}
+		if e.TLS == nil {
+			o = append(o, otlploggrpc.WithInsecure())
+		} else {
+			o = append(o, otlploggrpc.WithTLSCredentials(credentials.NewTLS(e.TLS)))
+		}
+		return otlploggrpc.New(ctx, o...)
+	}
+	o := []otlploghttp.Option{
+		otlploghttp.WithEndpoint(e.Host), otlploghttp.WithURLPath(e.Path + "/v1/logs"),
+		otlploghttp.WithCompression(otlploghttp.GzipCompression), otlploghttp.WithHeaders(e.Headers),
+		otlploghttp.WithTimeout(timeout), otlploghttp.WithHTTPClient(e.client(c)),
+		otlploghttp.WithRetry(otlploghttp.RetryConfig{}),
+	}
+	if e.TLS == nil {
+		o = append(o, otlploghttp.WithInsecure())
+	}
+	return otlploghttp.New(ctx, o...)
 }
 
 // client is one that counts, and follows no redirect: what is sent is for the collector that was named.

@@ -16,6 +16,7 @@ import (
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -30,6 +31,7 @@ type Options struct {
 	Endpoint Endpoint
 	View     *live.View
 	Metrics  prometheus.Gatherer // nil: none are pushed
+	Disk     *Disk               // nil: no minutes and no incidents are sent
 	Version  string
 	// Cluster is the name of what this host belongs to. Both ends of a call are one trace where it is the same.
 	Cluster string
@@ -74,9 +76,17 @@ type Exporter struct {
 	o      Options
 	tracer *trace.TracerProvider
 	meter  *metric.MeterProvider // nil: no metrics
-	spans  *channel
-	pushes *channel
-	minute *budget
+	from   *resource.Resource
+	logs   sdklog.Exporter // of events; nil without Disk
+	rows   metric.Exporter // of minutes; nil without Disk
+	cursor cursor
+
+	spans   *channel
+	pushes  *channel // of metrics
+	minutes *channel
+	events  *channel
+
+	minute *budget  // of spans
 	salt   [16]byte // of ids that nobody else makes
 	number uint64   // of the last slow call that was looked at
 	sample sample
@@ -95,27 +105,39 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	half := float64(o.BytesPerDay) / 2
+	half := dailyBudget(float64(o.BytesPerDay)/2, time.Now)
+	about := func(what string, kept bool) *channel {
+		return &channel{what: what, kept: kept, to: o.Endpoint.String(), log: o.Log, budget: half}
+	}
 	e := &Exporter{
 		o: o, exported: map[api.TraceID]bool{}, sample: sample{most: max(o.SpansPerMinute, 0) * incidentFactor},
-		spans:  &channel{what: "spans", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
-		pushes: &channel{what: "metrics", to: o.Endpoint.String(), log: o.Log, budget: dailyBudget(half, time.Now)},
-		minute: &budget{filled: time.Now(), now: time.Now},
+		spans: about("spans", false), minute: &budget{filled: time.Now(), now: time.Now},
 	}
+	half = dailyBudget(float64(o.BytesPerDay)/2, time.Now)
+	e.pushes, e.minutes, e.events = about("metrics", false), about("minutes", true), about("events", true)
 	_, _ = rand.Read(e.salt[:]) // never fails
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.internal))
 	spans, err := o.Endpoint.spans(ctx, e.spans)
 	if err != nil {
 		return nil, err
 	}
-	from := e.resource(ctx)
-	e.tracer = trace.NewTracerProvider(trace.WithResource(from), trace.WithIDGenerator(fromCall{}),
+	e.from = e.resource(ctx)
+	e.tracer = trace.NewTracerProvider(trace.WithResource(e.from), trace.WithIDGenerator(fromCall{}),
 		trace.WithSampler(fromCall{}), trace.WithRawSpanLimits(trace.SpanLimits{
 			AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 64, LinkCountLimit: 8,
 			AttributePerEventCountLimit: 32, AttributePerLinkCountLimit: 8,
 		}),
 		trace.WithBatcher(spanExporter{spans, e.spans}, trace.WithMaxQueueSize(maxQueue),
 			trace.WithMaxExportBatchSize(maxBatch), trace.WithExportTimeout(retryFor+timeout)))
+	if o.Disk != nil {
+		if e.logs, err = o.Endpoint.logs(ctx, e.events); err != nil {
+			return nil, err
+		}
+		if e.rows, err = o.Endpoint.metrics(ctx, e.minutes); err != nil {
+			return nil, err
+		}
+		e.readCursor()
+	}
 	if o.Metrics == nil {
 		return e, nil
 	}
@@ -123,7 +145,7 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.meter = metric.NewMeterProvider(metric.WithResource(from), metric.WithReader(metric.NewPeriodicReader(
+	e.meter = metric.NewMeterProvider(metric.WithResource(e.from), metric.WithReader(metric.NewPeriodicReader(
 		metricExporter{metrics, e.pushes}, metric.WithInterval(o.Interval), metric.WithTimeout(2*timeout),
 		metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(o.Metrics))))))
 	return e, nil
@@ -188,6 +210,11 @@ const lastPush = 3 * time.Second
 
 // Run pushes until the context ends; then it sends what waits, for three seconds at most.
 func (e *Exporter) Run(ctx context.Context) {
+	var disk sync.WaitGroup
+	defer disk.Wait()
+	if e.o.Disk != nil {
+		disk.Go(func() { e.runDisk(ctx) })
+	}
 	seconds, end := e.o.View.Subscribe()
 	defer end()
 	tick := time.NewTicker(sampleEvery)
@@ -223,8 +250,10 @@ func (e *Exporter) close() {
 	}
 }
 
-// Stats are the numbers of spans, and of pushes of metrics.
-func (e *Exporter) Stats() (spans, metrics Stats) { return e.spans.numbers(), e.pushes.numbers() }
+// Stats are the numbers of spans, pushes of metrics, minutes and events, in this order.
+func (e *Exporter) Stats() (spans, metrics, minutes, events Stats) {
+	return e.spans.numbers(), e.pushes.numbers(), e.minutes.numbers(), e.events.numbers()
+}
 
 // tracerOf is whose spans these are.
 func (e *Exporter) tracerOf() api.Tracer {

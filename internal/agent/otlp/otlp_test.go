@@ -135,11 +135,11 @@ func TestDeadCollector(t *testing.T) {
 					Endpoint: endpoint(t, address, otlp.Files{}), View: w.View, Metrics: m.Gatherer(),
 					SpansPerMinute: 1 << 20, BytesPerDay: -1,
 				})
-				for range 3 {
+				for range 9 {
 					w.again()
 					<-time.After(10 * time.Second)
 				}
-				if s, _ := e.Stats(); s.Queued > 2048 || s.Failed+s.Dropped == 0 {
+				if s, _, _, _ := e.Stats(); s.Queued > 2048 || s.Failed+s.Dropped == 0 {
 					t.Errorf("%+v while it is away", s)
 				}
 				began := time.Now()
@@ -151,7 +151,7 @@ func TestDeadCollector(t *testing.T) {
 				if strings.Count(log.text(), "does not take") != 2 {
 					t.Error(log.text())
 				}
-				spans, pushes := e.Stats()
+				spans, pushes, _, _ := e.Stats()
 				if spans.Failed == 0 || pushes.Failed == 0 || spans.Sent+pushes.Sent > 0 {
 					t.Errorf("%+v %+v", spans, pushes)
 				}
@@ -191,7 +191,7 @@ func TestSpansAreBounded(t *testing.T) {
 			}
 		}
 		stop()
-		s, _ := e.Stats()
+		s, _, _, _ := e.Stats()
 		if s.Sent == 0 || s.Sent > 100 || s.Dropped == 0 || s.Queued != 0 || s.Bytes == 0 {
 			t.Errorf("%+v", s)
 		}
@@ -222,7 +222,7 @@ func TestBytesPerDay(t *testing.T) {
 			strings.Count(log.text(), "\n") > 0 {
 			t.Error(log.text())
 		}
-		s, _ := e.Stats()
+		s, _, _, _ := e.Stats()
 		if most := int64(1<<20) / 2 / 10; s.Bytes < most || s.Bytes > 2*most {
 			t.Errorf("%d bytes of spans were sent, %d are allowed at once", s.Bytes, most)
 		}
@@ -250,7 +250,7 @@ func TestDayOfMetrics(t *testing.T) {
 		})
 		const minutes = 10
 		<-time.After(minutes*time.Minute + time.Second)
-		_, pushes := e.Stats()
+		_, pushes, _, _ := e.Stats()
 		perDay := pushes.Bytes / minutes * 24 * 60
 		if pushes.Sent != minutes || perDay > otlp.DefaultBytesPerDay/2 {
 			t.Errorf("%+v: %d bytes per day", pushes, perDay)

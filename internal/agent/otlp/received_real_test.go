@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/otlp"
 	"slowpath/internal/diagnose/verdict"
@@ -23,6 +22,9 @@ type received struct {
 	ResourceSpans []struct {
 		Resource   struct{ Attributes attributes }
 		ScopeSpans []struct{ Spans []span }
+	}
+	ResourceLogs []struct {
+		ScopeLogs []struct{ LogRecords []event }
 	}
 	ResourceMetrics []struct {
 		ScopeMetrics []struct {
@@ -53,6 +55,24 @@ type span struct {
 		Name       string
 		Attributes attributes
 	}
+}
+
+// event is a log record with a name.
+type event struct {
+	EventName  string
+	Body       struct{ StringValue string }
+	Attributes attributes
+}
+
+func logsOf(all []received) (out []event) {
+	for _, r := range all {
+		for _, rl := range r.ResourceLogs {
+			for _, sl := range rl.ScopeLogs {
+				out = append(out, sl.LogRecords...)
+			}
+		}
+	}
+	return out
 }
 
 type attributes []struct {
@@ -121,22 +141,23 @@ func TestCollector(t *testing.T) {
 			}
 			w := newWatched(t)
 			m := metrics.New(metrics.Options{View: w.View})
+			to := endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca})
 			e, log, stop := started(t, otlp.Options{
-				Endpoint: endpoint(t, protocol+"://"+address, otlp.Files{CA: c.ca}), View: w.View,
-				Metrics: m.Gatherer(), Version: "test", SpansPerMinute: 500,
+				Endpoint: to, View: w.View, Metrics: m.Gatherer(), Version: "test", SpansPerMinute: 500,
+				Disk: judged(t, w, to),
 			})
 			w.again()
-			e.Incident(judged(t, w))
 			stop()
 			var spans []span
 			var all []received
-			sent, pushes := e.Stats()
+			sent, pushes, minutes, events := e.Stats()
 			await.Until(t, "all was written", func() bool {
 				spans, all = c.read(t)
-				return len(spans) == int(sent.Sent) && pushes.Sent > 0 && countMetrics(all) > 15
+				return len(spans) == int(sent.Sent) && pushes.Sent > 0 && countMetrics(all) > 15 && events.Sent > 0 &&
+					len(logsOf(all)) == int(events.Sent) && minutes.Sent == 2
 			})
 			checkCalls(t, spans)
-			checkIncident(t, spans)
+			checkIncident(t, logsOf(all))
 			checkMetrics(t, all)
 			if log.text() != "" {
 				t.Error(log.text())
@@ -148,18 +169,31 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// judged is an incident with the verdict of the recording that is watched.
-func judged(t *testing.T, w *watched) (incidents.Incident, []byte) {
+// judged are the files of an agent, with an incident that has the verdict of the recording that is watched, and two
+// minutes, of which nothing was sent yet.
+func judged(t *testing.T, w *watched, to otlp.Endpoint) *otlp.Disk {
+	disk := emptyDisk(t)
+	began := time.Now().Add(-time.Hour)
+	cursor := fmt.Sprintf(`{"collector": %q, "incidents": %q, "minute": %d}`, to, began.Format(time.RFC3339),
+		began.Unix()/60*60)
+	if err := disk.Folder.Replace("otlp.json", []byte(cursor)); err != nil {
+		t.Fatal(err)
+	}
 	d := verdict.Diagnose(w.rec, "test")
 	var doc strings.Builder
 	if err := report.JSON(&doc, d); err != nil {
 		t.Fatal(err)
 	}
-	return incidents.Incident{
-		ID: "20261124T031207Z-1", Start: d.Window.Start, End: d.Window.Start.Add(8 * time.Second),
-		Cause: d.Findings[0].Cause, Summary: d.Summary, Verdict: d.Verdict, State: incidents.StateJudged,
-		SlowCalls: 817,
-	}, []byte(doc.String())
+	in, err := disk.Store.Begin("slow calls", "127.0.0.1:6379", d.Window.Start)
+	if err == nil {
+		err = disk.Store.Finish(in.ID, []byte(doc.String()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	addMinute(t, disk, time.Now().Add(-10*time.Minute))
+	addMinute(t, disk, time.Now().Add(-9*time.Minute))
+	return disk
 }
 
 // checkCalls: each slow call is one span by the semantic conventions; its parts add up to it.
@@ -167,9 +201,6 @@ func checkCalls(t *testing.T, spans []span) {
 	t.Helper()
 	calls, throttled := 0, 0
 	for _, s := range spans {
-		if s.Name == "incident" {
-			continue
-		}
 		calls++
 		if s.Kind != 3 || s.Attributes.of("db.system.name") != "redis" ||
 			s.Attributes.of("db.operation.name") != s.Name || s.Attributes.of("server.address") == "" ||
@@ -195,18 +226,22 @@ func checkCalls(t *testing.T, spans []span) {
 	}
 }
 
-func checkIncident(t *testing.T, spans []span) {
+func checkIncident(t *testing.T, events []event) {
 	t.Helper()
-	for _, s := range spans {
-		if s.Name == "incident" {
-			if len(s.Events) == 0 || s.Events[0].Attributes.of("slowpath.cause") != "server-cfs-throttled" ||
-				s.Events[0].Attributes.of("slowpath.fix") == "" || s.Attributes.of("slowpath.verdict") != "findings" {
-				t.Errorf("%+v", s)
-			}
-			return
+	incident, finding := false, false
+	for _, e := range events {
+		switch e.EventName {
+		case "slowpath.incident":
+			incident = e.Attributes.of("slowpath.verdict") == "findings" && e.Body.StringValue != "" &&
+				e.Attributes.of("slowpath.incident.version") != ""
+		case "slowpath.finding":
+			finding = finding || e.Attributes.of("slowpath.cause") == "server-cfs-throttled" &&
+				e.Attributes.of("slowpath.fix") != ""
 		}
 	}
-	t.Error("no incident was received")
+	if !incident || !finding {
+		t.Errorf("events %+v", events)
+	}
 }
 
 func countMetrics(all []received) (n int) {

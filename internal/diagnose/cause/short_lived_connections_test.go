@@ -29,8 +29,8 @@ func TestShortLivedConnections(t *testing.T) {
 	}
 	explainEdge(t, find("short-lived-connections"), []edgeCase{
 		{
-			name: "T0: connections that come while the event loop stands still, too", rec: stalled.info(churn), found: true,
-			min: 0.85, evidence: "a new connection costs 200 µs",
+			name: "T0: connections that come while the event loop stands still, too", rec: stalled.info(churn),
+			found: true, min: 0.85, evidence: "a new connection costs 200 µs",
 		},
 		{
 			name: "T0: a connection per call", rec: probed().info(churn).level("server", "connected_clients", 5),

@@ -1,0 +1,126 @@
+package otlp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"slowpath/internal/agent/folder"
+	"slowpath/internal/agent/incidents"
+)
+
+// Disk is what is sent from the files of the agent: what a collector did not take is sent once it does, as long as the
+// files have it.
+type Disk struct {
+	Store   *incidents.Store
+	History *incidents.History
+	Folder  *folder.Folder // for the cursor
+}
+
+// Bounds of what is sent from disk.
+const (
+	cursorFile      = "otlp.json"
+	maxCursor       = 4 << 10 // bytes
+	diskEvery       = 10 * time.Second
+	incidentsAtOnce = 50
+	minutesAtOnce   = 60 // minutes of the clock
+	// settled is how long after its end a minute is final: an agent that was started again adds to it.
+	settled = 20 * time.Second
+)
+
+// cursor says up to where all was sent to a collector.
+type cursor struct {
+	Collector string    `json:"collector"`
+	Incidents time.Time `json:"incidents"` // the last change of one
+	Minute    int64     `json:"minute"`    // the Unix second in which the next one begins
+}
+
+// readCursor reads the cursor. Where there is none for this collector it begins now.
+func (e *Exporter) readCursor() {
+	doc, err := e.o.Disk.Folder.Read(cursorFile, maxCursor)
+	var c cursor
+	if err != nil || json.Unmarshal(doc, &c) != nil || c.Collector != e.o.Endpoint.String() {
+		now := time.Now().UTC()
+		c = cursor{Collector: e.o.Endpoint.String(), Incidents: now, Minute: now.Unix() / 60 * 60}
+	}
+	e.cursor = c
+}
+
+func (e *Exporter) writeCursor() {
+	doc, err := json.Marshal(e.cursor)
+	if err == nil {
+		err = e.o.Disk.Folder.Replace(cursorFile, append(doc, '\n'))
+	}
+	if err != nil {
+		e.o.Log("otlp: how far all was sent cannot be kept, so that some of it may be sent twice: " + text(err.Error()))
+	}
+}
+
+// runDisk sends what is on disk and was not sent, until ctx ends, and then once more.
+func (e *Exporter) runDisk(ctx context.Context) {
+	tick := time.NewTicker(diskEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), lastPush)
+			defer cancel()
+			e.sendDisk(last)
+			return
+		case <-tick.C:
+			e.sendDisk(ctx)
+		}
+	}
+}
+
+// sendDisk sends until all is sent, or until the collector does not take it.
+func (e *Exporter) sendDisk(ctx context.Context) {
+	for ctx.Err() == nil && e.sendIncidents(ctx) {
+	}
+	for ctx.Err() == nil && e.sendMinutes(ctx) {
+	}
+}
+
+// sendIncidents sends some incidents that were changed, and reports whether there may be more.
+func (e *Exporter) sendIncidents(ctx context.Context) bool {
+	changed := e.o.Disk.Store.ChangedSince(e.cursor.Incidents, incidentsAtOnce)
+	if len(changed) == 0 {
+		return false
+	}
+	var records []sdklog.Record
+	for _, in := range changed {
+		diagnosis, _ := e.o.Disk.Store.Diagnosis(in.ID) // none until it is judged
+		records = append(records, e.incidentRecords(in, diagnosis)...)
+	}
+	if !e.events.send(len(records), func() error { return e.logs.Export(ctx, records) }) {
+		return false
+	}
+	e.cursor.Incidents = changed[len(changed)-1].Changed
+	e.writeCursor()
+	return len(changed) == incidentsAtOnce
+}
+
+// sendMinutes sends some minutes, and reports whether there may be more.
+func (e *Exporter) sendMinutes(ctx context.Context) bool {
+	final := time.Now().Add(-settled).Unix() / 60 * 60
+	to := min(e.cursor.Minute+60*minutesAtOnce, final)
+	if to <= e.cursor.Minute {
+		return false
+	}
+	rows, err := e.o.Disk.History.Minutes(e.cursor.Minute, to)
+	if err != nil {
+		return false // the agent says that its history cannot be read
+	}
+	if len(rows) > 0 {
+		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: minuteMetrics(rows, e.o.Version)}
+		if !e.minutes.send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
+			return false
+		}
+	}
+	e.cursor.Minute = to
+	e.writeCursor()
+	return to < final
+}
