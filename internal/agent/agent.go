@@ -159,6 +159,22 @@ func (a *Agent) View() *live.View { return a.view }
 // Store has the incidents.
 func (a *Agent) Store() *incidents.Store { return a.store }
 
+// SlowCalls are the slow calls in the ring that ended in a time, by the threshold of now, and how many more there were.
+func (a *Agent) SlowCalls(ctx context.Context, from, to time.Time) (calls []live.SlowCall, missed uint64, err error) {
+	view := live.New(live.Options{Keep: to.Sub(from) + time.Minute, Slow: a.view.Threshold(), Clock: at(to.UnixNano())})
+	err = a.ring.Calls(ctx, from, to, view.Call)
+	calls, missed = view.SlowSince(0)
+	return calls, missed, err
+}
+
+// at is a clock that stands still.
+type at int64
+
+func (t at) Now() int64 { return int64(t) }
+
+// KeptSince is the begin of what the ring has.
+func (a *Agent) KeptSince() time.Time { return a.ring.Status().From }
+
 // Folder is the directory of the data.
 func (a *Agent) Folder() *folder.Folder { return a.dir.folder }
 

@@ -40,7 +40,7 @@ func TestOverBudgetSaidOnce(t *testing.T) {
 	push := func() error { c.wrote(perDay); return nil }
 	for range 10 {
 		c.send(1, push)
-		c.drop(1)
+		c.over("are left out", 1)
 		now = now.Add(27 * time.Hour) // until a little is allowed again
 	}
 	if said != 1 {
@@ -49,7 +49,7 @@ func TestOverBudgetSaidOnce(t *testing.T) {
 	now = now.Add(24 * time.Hour)
 	c.send(1, func() error { return nil })
 	c.send(1, push)
-	c.drop(1)
+	c.over("are left out", 1)
 	if said != 2 {
 		t.Errorf("after a day with enough it was said %d times, want twice", said)
 	}

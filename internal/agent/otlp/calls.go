@@ -9,9 +9,11 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	api "go.opentelemetry.io/otel/trace"
 
+	"slowpath/internal/agent/incidents"
 	"slowpath/internal/recording"
 	"slowpath/internal/report/layout"
 )
@@ -53,24 +55,135 @@ func (e *Exporter) lookAt() {
 	}
 }
 
-// sendSample makes spans of the calls in the sample, as many as the budgets allow.
-func (e *Exporter) sendSample() {
-	perMinute := float64(e.o.SpansPerMinute)
-	if e.o.InIncident() {
-		perMinute *= incidentFactor
+// batch is the spans of calls that ended before a time, and that were not sent yet.
+type batch struct {
+	spans []trace.ReadOnlySpan
+	to    time.Time
+}
+
+// hasRing reports whether calls that a collector did not take can be read again.
+func (e *Exporter) hasRing() bool { return e.o.Disk != nil && e.o.Disk.Calls != nil }
+
+// sendCalls sends the sample, and begins the next one. While a collector is away, and until it has all calls before the
+// sample, the sample is not sent: its calls are read from the ring when it is their turn.
+func (e *Exporter) sendCalls(ctx context.Context) {
+	e.lookAt()
+	calls, threshold, left := e.sample.take(e.minute.units(e.perMinute(e.o.InIncident())))
+	from := e.sampledTo
+	e.sampledTo = time.Now()
+	if e.waiting == nil && (!e.hasRing() || !e.cursor.Calls.Before(from)) {
+		e.left(left)
+		e.waiting = e.batchOf(calls, threshold, e.sampledTo)
 	}
-	calls, threshold, left := e.sample.take(e.minute.units(perMinute))
-	e.left(left)
-	for _, c := range calls {
-		switch {
-		case !e.spans.budget.allows():
-			e.spans.drop(1)
-		case e.spans.queue(1):
-			e.minute.spend(1)
-			e.call(c, threshold)
-		}
+	for e.sendWaiting(ctx) && e.readRing(ctx) {
 	}
 }
+
+// perMinute is how many calls may be sent of a minute.
+func (e *Exporter) perMinute(inIncident bool) float64 {
+	n := float64(max(e.o.SpansPerMinute, 0))
+	if inIncident {
+		n *= incidentFactor
+	}
+	return n
+}
+
+// sendWaiting sends the batch that waits, and reports whether the collector took it, or there was none. What is above
+// the budget is left out.
+func (e *Exporter) sendWaiting(ctx context.Context) (taken bool) {
+	w := e.waiting
+	if w == nil {
+		return true
+	}
+	some := len(w.spans) > 0
+	for taken = true; taken && len(w.spans) > 0; {
+		now := w.spans[:min(len(w.spans), maxBatch)]
+		if !e.spans.budget.allows() {
+			e.spans.over("are left out", len(w.spans))
+			w.spans = nil
+			break
+		}
+		if taken = e.spans.send(len(now), func() error { return e.traces.ExportSpans(ctx, now) }); taken {
+			w.spans = w.spans[len(now):]
+		}
+	}
+	if !taken && e.hasRing() {
+		e.spans.queued(len(w.spans))
+		return false
+	}
+	e.left(max(len(w.spans)-maxBatch, 0)) // beside those that failed
+	e.spans.queued(0)
+	e.waiting, e.cursor.Calls = nil, w.to
+	if e.hasRing() && some {
+		e.writeCursor()
+	}
+	return taken
+}
+
+// maxBatch is how many spans are sent at once.
+const maxBatch = 256
+
+// Bounds of what is read of the ring at once: how long a time, and by how much it overlaps with what was sent before,
+// and will be, as calls are seen after they have ended. What is sent twice has the same ids.
+const (
+	ringStep    = time.Minute
+	ringOverlap = 2 * time.Second
+)
+
+// readRing makes a batch of calls in the ring that were not sent, and reports whether there are such.
+func (e *Exporter) readRing(ctx context.Context) bool {
+	if !e.hasRing() || ctx.Err() != nil || !e.cursor.Calls.Before(e.sampledTo) {
+		return false
+	}
+	from := e.cursor.Calls
+	if first := e.o.Disk.First(); first.After(from) {
+		from = first
+	}
+	to := from.Add(ringStep)
+	if to.After(e.sampledTo) {
+		to = e.sampledTo
+	}
+	calls, missed, err := e.o.Disk.Calls(ctx, from.Add(-ringOverlap), to.Add(ringOverlap))
+	if err != nil {
+		return false
+	}
+	in := e.o.Disk.Store.List(incidents.Query{From: from, To: to, Limit: 1})
+	most := int(e.perMinute(len(in) > 0) * to.Sub(from).Minutes())
+	s := sample{most: max(most, 1)}
+	for _, c := range calls {
+		s.add(sampled{c, e.idsOf(c.Call)})
+	}
+	chosen, threshold, left := s.take(most)
+	e.left(left + int(missed))
+	e.waiting = e.batchOf(chosen, threshold, to)
+	return true
+}
+
+// batchOf makes spans of calls.
+func (e *Exporter) batchOf(calls []sampled, threshold uint64, to time.Time) *batch {
+	for _, c := range calls {
+		e.minute.spend(1)
+		e.call(c, threshold)
+	}
+	spans := e.ended.spans
+	e.ended.spans = nil
+	return &batch{spans, to}
+}
+
+// endedSpans keeps spans that have ended.
+type endedSpans struct{ spans []trace.ReadOnlySpan }
+
+// OnStart implements trace.SpanProcessor.
+func (*endedSpans) OnStart(context.Context, trace.ReadWriteSpan) {}
+
+// OnEnd implements trace.SpanProcessor.
+func (e *endedSpans) OnEnd(s trace.ReadOnlySpan) { e.spans = append(e.spans, s) }
+
+// Shutdown implements trace.SpanProcessor.
+func (*endedSpans) Shutdown(context.Context) error { return nil }
+
+// ForceFlush implements trace.SpanProcessor.
+func (*endedSpans) ForceFlush(context.Context) error { return nil }
 
 // left counts calls of which no span was made.
 func (e *Exporter) left(calls int) {
@@ -91,7 +204,7 @@ func (e *Exporter) call(s sampled, threshold uint64) {
 			TraceID: s.trace, SpanID: s.client, TraceFlags: api.FlagsSampled, Remote: true,
 		}))
 	}
-	_, span := e.tracerOf().Start(ctx, text(c.Op), api.WithSpanKind(kind),
+	_, span := e.tracer.Start(ctx, text(c.Op), api.WithSpanKind(kind),
 		api.WithTimestamp(time.Unix(0, c.IntendedNs)), api.WithAttributes(about(s)...),
 		api.WithAttributes(parts(c, s.Segments)...),
 		api.WithAttributes(samplingKey.Float64(1-float64(threshold)/fullRange)))

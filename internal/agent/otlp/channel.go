@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/trace"
 )
 
 // Stats are numbers of one channel since the start.
@@ -46,7 +45,11 @@ func (c *channel) wrote(bytes int) {
 // away.
 func (c *channel) send(n int, do func() error) bool {
 	if !c.budget.allows() {
-		c.drop(n)
+		if c.kept {
+			c.over("wait", 0)
+		} else {
+			c.over("are left out", n)
+		}
 		return false
 	}
 	err := do()
@@ -81,29 +84,19 @@ func (c *channel) send(n int, do func() error) bool {
 	return true
 }
 
-// queue makes room for n things, or counts them as dropped: the SDK's own queue drops without a word.
-func (c *channel) queue(n int) bool {
+// queued says how many things wait.
+func (c *channel) queued(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stats.Queued+int64(n) > maxQueue {
-		c.stats.Dropped += int64(n)
-		return false
-	}
-	c.stats.Queued += int64(n)
-	return true
+	c.stats.Queued = int64(n)
 }
 
-// drop counts what is not sent, and says so once until the budget is half full again: at its end, a little is sent each
-// few minutes.
-func (c *channel) drop(n int) {
+// over counts what is left out above the budget, and says what becomes of things once until the budget is half full
+// again: at its end, a little is sent each few minutes.
+func (c *channel) over(become string, leftOut int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	become := "are left out"
-	if c.kept {
-		become = "wait"
-	} else {
-		c.stats.Dropped += int64(n)
-	}
+	c.stats.Dropped += int64(leftOut)
 	if !c.overBudget {
 		c.overBudget = true
 		c.log(fmt.Sprintf("otlp: %s %s: as much was sent as --otlp-bytes-per-day allows by now", c.what, become))
@@ -116,22 +109,7 @@ func (c *channel) numbers() Stats {
 	return c.stats
 }
 
-// spanExporter is an exporter within a channel.
-type spanExporter struct {
-	trace.SpanExporter
-	*channel
-}
-
-// ExportSpans implements trace.SpanExporter.
-func (e spanExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
-	e.send(len(spans), func() error { return e.SpanExporter.ExportSpans(ctx, spans) })
-	e.mu.Lock()
-	e.stats.Queued -= int64(len(spans))
-	e.mu.Unlock()
-	return nil
-}
-
-// metricExporter is the same of metrics.
+// metricExporter is an exporter within a channel.
 type metricExporter struct {
 	metric.Exporter
 	*channel

@@ -20,13 +20,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Times of one push. A collector that is away costs one of them per interval, on a goroutine of its own.
-const (
-	timeout    = 10 * time.Second
-	retryFirst = time.Second
-	retryLast  = 10 * time.Second
-	retryFor   = 30 * time.Second
-)
+// timeout is of one push. None is tried again by its exporter: what can be sent later is sent with the next push.
+const timeout = 10 * time.Second
 
 // spans makes the exporter of spans. Nothing is dialled before the first push.
 func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, error) {
@@ -34,9 +29,7 @@ func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, er
 		o := []otlptracegrpc.Option{
 			otlptracegrpc.WithEndpoint(e.Host), otlptracegrpc.WithCompressor("gzip"),
 			otlptracegrpc.WithHeaders(e.Headers), otlptracegrpc.WithTimeout(timeout),
-			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{
-				Enabled: true, InitialInterval: retryFirst, MaxInterval: retryLast, MaxElapsedTime: retryFor,
-			}),
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
 			otlptracegrpc.WithDialOption(grpc.WithStatsHandler(countGRPC{c})),
 		}
 		if e.TLS == nil {
@@ -50,9 +43,7 @@ func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, er
 		otlptracehttp.WithEndpoint(e.Host), otlptracehttp.WithURLPath(e.Path + "/v1/traces"),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression), otlptracehttp.WithHeaders(e.Headers),
 		otlptracehttp.WithTimeout(timeout), otlptracehttp.WithHTTPClient(e.client(c)),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
-			Enabled: true, InitialInterval: retryFirst, MaxInterval: retryLast, MaxElapsedTime: retryFor,
-		}),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 	}
 	if e.TLS == nil {
 		o = append(o, otlptracehttp.WithInsecure())
@@ -60,7 +51,7 @@ func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, er
 	return otlptracehttp.New(ctx, o...)
 }
 
-// metrics makes the exporter of metrics. It does not try again: the next push has all that this one had.
+// metrics makes the exporter of metrics.
 func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, error) {
 	if e.GRPC {
 		o := []otlpmetricgrpc.Option{
@@ -88,7 +79,7 @@ func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, err
 	return otlpmetrichttp.New(ctx, o...)
 }
 
-// logs makes the exporter of events. Like metrics it does not try again: what is on disk is sent later.
+// logs makes the exporter of events.
 func (e Endpoint) logs(ctx context.Context, c *channel) (sdklog.Exporter, error) {
 	if e.GRPC {
 		o := []otlploggrpc.Option{

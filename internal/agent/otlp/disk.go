@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
+	"slowpath/internal/live"
 )
 
 // Disk is what is sent from the files of the agent: what a collector did not take is sent once it does, as long as the
@@ -18,13 +19,16 @@ type Disk struct {
 	Store   *incidents.Store
 	History *incidents.History
 	Folder  *folder.Folder // for the cursor
+	// Calls gives the slow calls that ended in a time, and how many more there were; First is the begin of the first
+	// time of which they are kept. nil: they are not kept.
+	Calls func(ctx context.Context, from, to time.Time) (calls []live.SlowCall, missed uint64, err error)
+	First func() time.Time
 }
 
 // Bounds of what is sent from disk.
 const (
 	cursorFile      = "otlp.json"
 	maxCursor       = 4 << 10 // bytes
-	diskEvery       = 10 * time.Second
 	incidentsAtOnce = 50
 	minutesAtOnce   = 60 // minutes of the clock
 	// settled is how long after its end a minute is final: an agent that was started again adds to it.
@@ -34,6 +38,7 @@ const (
 // cursor says up to where all was sent to a collector.
 type cursor struct {
 	Collector string    `json:"collector"`
+	Calls     time.Time `json:"calls"`     // that ended before
 	Incidents time.Time `json:"incidents"` // the last change of one
 	Minute    int64     `json:"minute"`    // the Unix second in which the next one begins
 }
@@ -44,7 +49,7 @@ func (e *Exporter) readCursor() {
 	var c cursor
 	if err != nil || json.Unmarshal(doc, &c) != nil || c.Collector != e.o.Endpoint.String() {
 		now := time.Now().UTC()
-		c = cursor{Collector: e.o.Endpoint.String(), Incidents: now, Minute: now.Unix() / 60 * 60}
+		c = cursor{Collector: e.o.Endpoint.String(), Calls: now, Incidents: now, Minute: now.Unix() / 60 * 60}
 	}
 	e.cursor = c
 }
@@ -56,23 +61,6 @@ func (e *Exporter) writeCursor() {
 	}
 	if err != nil {
 		e.o.Log("otlp: how far all was sent cannot be kept, so that some of it may be sent twice: " + text(err.Error()))
-	}
-}
-
-// runDisk sends what is on disk and was not sent, until ctx ends, and then once more.
-func (e *Exporter) runDisk(ctx context.Context) {
-	tick := time.NewTicker(diskEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.Background(), lastPush)
-			defer cancel()
-			e.sendDisk(last)
-			return
-		case <-tick.C:
-			e.sendDisk(ctx)
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package otlp_test
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"slowpath/internal/agent/folder"
@@ -65,14 +67,33 @@ func addMinute(t *testing.T, d *otlp.Disk, at time.Time) {
 	}
 }
 
-// TestOutage: minutes and incidents of a time in which the collector does not take anything, and in which the agent is
-// started again, are sent once it does; each of them once.
+// keptCalls are calls that a ring has.
+type keptCalls []live.SlowCall
+
+func (k *keptCalls) between(_ context.Context, from, to time.Time) (in []live.SlowCall, _ uint64, _ error) {
+	for _, c := range *k {
+		if c.Call.EndNs >= from.UnixNano() && c.Call.EndNs < to.UnixNano() {
+			in = append(in, c)
+		}
+	}
+	return in, 0, nil
+}
+
+// TestOutage: calls, minutes and incidents of a time in which the collector does not take anything, and in which the
+// agent is started again, are sent once it does; each of them once.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := emptyDisk(t)
 		var away atomic.Bool
-		minutes, versions := map[string]int{}, map[string]int{}
+		minutes, versions, spans := map[string]int{}, map[string]int{}, map[string]*tracepb.Span{}
+		clock, ring := &hand{}, &keptCalls{}
+		view, began := live.New(live.Options{Clock: clock}), time.Now()
+		disk.Calls, disk.First = ring.between, func() time.Time { return began }
 		to := inMemory(t, otlp.Files{}, func(w http.ResponseWriter, r *http.Request) {
+			if away.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
 			z, err := gzip.NewReader(r.Body)
 			if err != nil {
 				t.Error(err)
@@ -80,20 +101,30 @@ func TestOutage(t *testing.T) {
 			}
 			b, _ := io.ReadAll(z)
 			switch {
-			case away.Load():
-				w.WriteHeader(http.StatusServiceUnavailable)
 			case strings.HasSuffix(r.URL.Path, "/v1/metrics"):
 				countMinutes(t, b, minutes)
 			case strings.HasSuffix(r.URL.Path, "/v1/logs"):
 				countVersions(t, b, versions)
+			case strings.HasSuffix(r.URL.Path, "/v1/traces"):
+				addSpans(t, b, spans)
 			}
 		})
-		o := otlp.Options{Endpoint: to, View: live.New(live.Options{Clock: &hand{}}), Disk: disk}
+		o := otlp.Options{Endpoint: to, View: view, Disk: disk}
 		_, log, stop := started(t, o)
 		var first string
 		for i := range 60 {
 			away.Store(i >= 10 && i < 50)
 			addMinute(t, disk, time.Now())
+			now := time.Now().UnixNano()
+			clock.Store(now)
+			for k := range 3 {
+				c := recording.Call{
+					Source: recording.SourceTap, Op: "GET", Conn: "10.0.0.1:40000", Node: "10.0.0.9:6379",
+					Side: recording.Client, Seq: uint32(100*i + k + 1), IntendedNs: now - 20e6, StartNs: now - 20e6, EndNs: now,
+				}
+				view.Call(c)
+				*ring = append(*ring, live.SlowCall{Whose: live.Users, Call: c})
+			}
 			if i%20 == 5 {
 				in, err := disk.Store.Begin("slow calls", "10.0.0.1:6379", time.Now())
 				if err != nil {
@@ -116,6 +147,9 @@ func TestOutage(t *testing.T) {
 		stop()
 		if len(minutes) != 60 || len(versions) != 5 { // one began and failed meanwhile
 			t.Errorf("%d minutes and %d versions of incidents were sent", len(minutes), len(versions))
+		}
+		if len(spans) != 3*60 {
+			t.Errorf("%d of 180 calls were sent", len(spans))
 		}
 		for what, n := range minutes {
 			if n != 1 {

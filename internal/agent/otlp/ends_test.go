@@ -87,19 +87,24 @@ func intoSpans(t *testing.T, spans map[string]*tracepb.Span) http.HandlerFunc {
 			t.Error(err)
 			return
 		}
-		var request collectorpb.ExportTraceServiceRequest
 		b, err := io.ReadAll(z)
-		if err == nil {
-			err = proto.Unmarshal(b, &request)
-		}
 		if err != nil {
 			t.Error(err)
 		}
-		for _, rs := range request.ResourceSpans {
-			for _, ss := range rs.ScopeSpans {
-				for _, s := range ss.Spans {
-					spans[hex.EncodeToString(s.TraceId)] = s
-				}
+		addSpans(t, b, spans)
+	}
+}
+
+// addSpans keeps the spans of a request by their traces.
+func addSpans(t *testing.T, body []byte, into map[string]*tracepb.Span) {
+	var request collectorpb.ExportTraceServiceRequest
+	if err := proto.Unmarshal(body, &request); err != nil {
+		t.Error(err)
+	}
+	for _, rs := range request.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				into[hex.EncodeToString(s.TraceId)] = s
 			}
 		}
 	}

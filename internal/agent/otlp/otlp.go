@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,8 +55,6 @@ const (
 	MinInterval           = 5 * time.Second
 	DefaultSpansPerMinute = 200 // of calls
 	DefaultBytesPerDay    = 20 << 20
-	maxQueue              = 2048 // spans that wait
-	maxBatch              = 256  // spans of one push
 	maxExported           = 4096 // calls whose trace is known
 	maxText               = 400  // bytes of an attribute
 )
@@ -74,7 +73,9 @@ func (o Options) Validate() error {
 // Exporter pushes to one collector.
 type Exporter struct {
 	o      Options
-	tracer *trace.TracerProvider
+	tracer api.Tracer
+	ended  endedSpans // of tracer
+	traces trace.SpanExporter
 	meter  *metric.MeterProvider // nil: no metrics
 	from   *resource.Resource
 	logs   sdklog.Exporter // of events; nil without Disk
@@ -90,6 +91,9 @@ type Exporter struct {
 	salt   [16]byte // of ids that nobody else makes
 	number uint64   // of the last slow call that was looked at
 	sample sample
+	// sampledTo is when the sample began, and waiting what was not sent yet; nil: nothing.
+	sampledTo time.Time
+	waiting   *batch
 
 	mu       sync.Mutex
 	exported map[api.TraceID]bool
@@ -111,24 +115,21 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	}
 	e := &Exporter{
 		o: o, exported: map[api.TraceID]bool{}, sample: sample{most: max(o.SpansPerMinute, 0) * incidentFactor},
-		spans: about("spans", false), minute: &budget{filled: time.Now(), now: time.Now},
+		spans: about("spans", o.Disk != nil && o.Disk.Calls != nil), minute: &budget{filled: time.Now(), now: time.Now},
 	}
 	half = dailyBudget(float64(o.BytesPerDay)/2, time.Now)
 	e.pushes, e.minutes, e.events = about("metrics", false), about("minutes", true), about("events", true)
 	_, _ = rand.Read(e.salt[:]) // never fails
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.internal))
-	spans, err := o.Endpoint.spans(ctx, e.spans)
-	if err != nil {
+	var err error
+	if e.traces, err = o.Endpoint.spans(ctx, e.spans); err != nil {
 		return nil, err
 	}
 	e.from = e.resource(ctx)
 	e.tracer = trace.NewTracerProvider(trace.WithResource(e.from), trace.WithIDGenerator(fromCall{}),
-		trace.WithSampler(fromCall{}), trace.WithRawSpanLimits(trace.SpanLimits{
-			AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 64, LinkCountLimit: 8,
-			AttributePerEventCountLimit: 32, AttributePerLinkCountLimit: 8,
-		}),
-		trace.WithBatcher(spanExporter{spans, e.spans}, trace.WithMaxQueueSize(maxQueue),
-			trace.WithMaxExportBatchSize(maxBatch), trace.WithExportTimeout(retryFor+timeout)))
+		trace.WithSampler(fromCall{}), trace.WithSpanProcessor(&e.ended), trace.WithRawSpanLimits(trace.SpanLimits{
+			AttributeValueLengthLimit: maxText, AttributeCountLimit: 64,
+		})).Tracer("slowpath", api.WithInstrumentationVersion(o.Version), api.WithSchemaURL(semconv.SchemaURL))
 	if o.Disk != nil {
 		if e.logs, err = o.Endpoint.logs(ctx, e.events); err != nil {
 			return nil, err
@@ -191,7 +192,11 @@ func (e *Exporter) resource(ctx context.Context) *resource.Resource {
 		resource.WithFromEnv())
 	host, _ := r.Set().Value(semconv.HostIDKey)
 	name, _ := r.Set().Value(semconv.HostNameKey)
-	id := uuid(fmt.Sprintf("%s\n%s\n%s", e.o.Cluster, host.AsString(), name.AsString()))
+	data := ""
+	if e.o.Disk != nil {
+		data = e.o.Disk.Folder.Path() // a host may have several agents
+	}
+	id := uuid(strings.Join([]string{e.o.Cluster, host.AsString(), name.AsString(), data}, "\n"))
 	if merged, err := resource.Merge(resource.NewSchemaless(semconv.ServiceInstanceID(id)), r); err == nil {
 		return merged
 	}
@@ -210,15 +215,11 @@ const lastPush = 3 * time.Second
 
 // Run pushes until the context ends; then it sends what waits, for three seconds at most.
 func (e *Exporter) Run(ctx context.Context) {
-	var disk sync.WaitGroup
-	defer disk.Wait()
-	if e.o.Disk != nil {
-		disk.Go(func() { e.runDisk(ctx) })
-	}
 	seconds, end := e.o.View.Subscribe()
 	defer end()
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
+	e.sampledTo = time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -227,20 +228,32 @@ func (e *Exporter) Run(ctx context.Context) {
 		case <-seconds:
 			e.lookAt()
 		case <-tick.C:
-			e.sendSample()
+			e.send(ctx)
 		}
 	}
 }
 
+// send sends what there is but for the metrics.
+func (e *Exporter) send(ctx context.Context) {
+	e.sendCalls(ctx)
+	if e.o.Disk != nil {
+		e.sendDisk(ctx)
+	}
+}
+
 func (e *Exporter) close() {
-	e.lookAt()
-	e.sendSample()
 	ctx, cancel := context.WithTimeout(context.Background(), lastPush)
 	defer cancel()
 	var both sync.WaitGroup
-	both.Go(func() { _ = e.tracer.Shutdown(ctx) }) // what could not be sent is counted
+	both.Go(func() {
+		e.send(ctx)
+		_ = e.traces.Shutdown(ctx)
+		if e.o.Disk != nil {
+			_, _ = e.logs.Shutdown(ctx), e.rows.Shutdown(ctx)
+		}
+	})
 	if e.meter != nil {
-		both.Go(func() { _ = e.meter.Shutdown(ctx) })
+		both.Go(func() { _ = e.meter.Shutdown(ctx) }) // what could not be sent is counted
 	}
 	done := make(chan struct{})
 	go func() { both.Wait(); close(done) }()
@@ -253,10 +266,4 @@ func (e *Exporter) close() {
 // Stats are the numbers of spans, pushes of metrics, minutes and events, in this order.
 func (e *Exporter) Stats() (spans, metrics, minutes, events Stats) {
 	return e.spans.numbers(), e.pushes.numbers(), e.minutes.numbers(), e.events.numbers()
-}
-
-// tracerOf is whose spans these are.
-func (e *Exporter) tracerOf() api.Tracer {
-	return e.tracer.Tracer("slowpath", api.WithInstrumentationVersion(e.o.Version),
-		api.WithSchemaURL(semconv.SchemaURL))
 }

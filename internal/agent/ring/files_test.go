@@ -44,6 +44,28 @@ func TestKilled(t *testing.T) {
 	})
 }
 
+// TestCallsOfATime: all calls that ended in a time are read, from files and from memory, and no others.
+func TestCallsOfATime(t *testing.T) {
+	r, c, _ := opened(t, t.TempDir(), ring.Options{})
+	for i := range int64(4000) {
+		c.ns.Store(startNs + i*5e6)
+		one := call(c.Now())
+		one.ArgCount = int(i)
+		r.Call(one, recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: one.StartNs, ToNs: one.EndNs})
+	}
+	next := 1000
+	err := r.Calls(t.Context(), time.Unix(0, startNs+5e9), time.Unix(0, startNs+18e9),
+		func(c recording.Call, segs ...recording.Segment) {
+			if c.ArgCount != next || len(segs) != 1 {
+				t.Fatalf("call %d comes after %d, with %d segments", c.ArgCount, next-1, len(segs))
+			}
+			next++
+		})
+	if err != nil || next != 3600 {
+		t.Errorf("%d calls, %v", next-1000, err)
+	}
+}
+
 // TestBoundsOfTheRing: the files never have more bytes than they may, and go when there is enough that is newer.
 func TestBoundsOfTheRing(t *testing.T) {
 	dir := t.TempDir()
