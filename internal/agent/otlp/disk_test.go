@@ -120,7 +120,8 @@ func TestOutage(t *testing.T) {
 			for k := range 3 {
 				c := recording.Call{
 					Source: recording.SourceTap, Op: "GET", Conn: "10.0.0.1:40000", Node: "10.0.0.9:6379",
-					Side: recording.Client, Seq: uint32(100*i + k + 1), IntendedNs: now - 20e6, StartNs: now - 20e6, EndNs: now,
+					Side: recording.Client, Seq: uint32(100*i + k + 1),
+					IntendedNs: now - 20e6, StartNs: now - 20e6, EndNs: now,
 				}
 				view.Call(c)
 				*ring = append(*ring, live.SlowCall{Whose: live.Users, Call: c})

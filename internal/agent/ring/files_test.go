@@ -51,7 +51,9 @@ func TestCallsOfATime(t *testing.T) {
 		c.ns.Store(startNs + i*5e6)
 		one := call(c.Now())
 		one.ArgCount = int(i)
-		r.Call(one, recording.Segment{Actor: recording.Server, State: recording.Exec, FromNs: one.StartNs, ToNs: one.EndNs})
+		r.Call(one, recording.Segment{
+			Actor: recording.Server, State: recording.Exec, FromNs: one.StartNs, ToNs: one.EndNs,
+		})
 	}
 	next := 1000
 	err := r.Calls(t.Context(), time.Unix(0, startNs+5e9), time.Unix(0, startNs+18e9),
