@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"context"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -62,7 +63,9 @@ type batch struct {
 }
 
 // hasRing reports whether calls that a collector did not take can be read again.
-func (e *Exporter) hasRing() bool { return e.o.Disk != nil && e.o.Disk.Calls != nil }
+func (e *Exporter) hasRing() bool {
+	return e.o.Disk != nil && e.o.Disk.Calls != nil && e.o.SpansPerMinute >= 0
+}
 
 // sendCalls sends the sample, and begins the next one. While a collector is away, and until it has all calls before the
 // sample, the sample is not sent: its calls are read from the ring when it is their turn.
@@ -73,6 +76,7 @@ func (e *Exporter) sendCalls(ctx context.Context) {
 	e.sampledTo = time.Now()
 	if e.waiting == nil && (!e.hasRing() || !e.cursor.Calls.Before(from)) {
 		e.left(left)
+		e.minute.spend(float64(len(calls)))
 		e.waiting = e.batchOf(calls, threshold, e.sampledTo)
 	}
 	for e.sendWaiting(ctx) && e.readRing(ctx) {
@@ -136,20 +140,21 @@ func (e *Exporter) readRing(ctx context.Context) bool {
 		return false
 	}
 	from := e.cursor.Calls
-	if first := e.o.Disk.First(); first.After(from) {
-		from = first
+	if kept := e.o.Disk.First(); kept.After(from) {
+		from = kept
 	}
 	to := from.Add(ringStep)
 	if to.After(e.sampledTo) {
 		to = e.sampledTo
 	}
-	calls, missed, err := e.o.Disk.Calls(ctx, from.Add(-ringOverlap), to.Add(ringOverlap))
+	first, last := from.Add(-ringOverlap), to.Add(ringOverlap)
+	calls, missed, err := e.o.Disk.Calls(ctx, first, last)
 	if err != nil {
 		return false
 	}
 	in := e.o.Disk.Store.List(incidents.Query{From: from, To: to, Limit: 1})
-	most := int(e.perMinute(len(in) > 0) * to.Sub(from).Minutes())
-	s := sample{most: max(most, 1)}
+	most := int(math.Ceil(e.perMinute(len(in) > 0) * last.Sub(first).Minutes()))
+	s := sample{most: most}
 	for _, c := range calls {
 		s.add(sampled{c, e.idsOf(c.Call)})
 	}
@@ -162,7 +167,6 @@ func (e *Exporter) readRing(ctx context.Context) bool {
 // batchOf makes spans of calls.
 func (e *Exporter) batchOf(calls []sampled, threshold uint64, to time.Time) *batch {
 	for _, c := range calls {
-		e.minute.spend(1)
 		e.call(c, threshold)
 	}
 	spans := e.ended.spans
