@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,6 +39,12 @@ func (l *Log) Warn(format string, args ...any) { l.write("warning", "", fmt.Spri
 // OfIncident writes what happened to an incident.
 func (l *Log) OfIncident(id, format string, args ...any) {
 	l.write("info", id, fmt.Sprintf(format, args...))
+}
+
+// Write implements io.Writer for the log of libraries, such as net/http.
+func (l *Log) Write(p []byte) (int, error) {
+	l.Warn("%s", bytes.TrimSpace(p))
+	return len(p), nil
 }
 
 func (l *Log) write(level, incident, text string) {

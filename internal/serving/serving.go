@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"sync"
@@ -105,6 +106,8 @@ func (s *serving) run(ctx context.Context) error {
 	}
 	defer listener.Close() // twice, unless what follows fails
 	s.log = agent.NewLog(s.app.Stderr, s.LogFormat == "json")
+	log.SetFlags(0)
+	log.SetOutput(s.log) // of libraries
 	if err := agent.MakeDirectory(s.Data); err != nil {
 		return cli.Usage(err)
 	}
