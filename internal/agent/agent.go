@@ -175,8 +175,8 @@ func (t at) Now() int64 { return int64(t) }
 // KeptSince is the begin of what the ring has.
 func (a *Agent) KeptSince() time.Time { return a.ring.Status().From }
 
-// Folder is the directory of the data.
-func (a *Agent) Folder() *folder.Folder { return a.dir.folder }
+// Sent is the directory of what says up to where all was sent to others. Who gets it closes it.
+func (a *Agent) Sent() (*folder.Folder, error) { return a.dir.folder.Sub(sentName) }
 
 // Temp is for files of the moment, such as recordings that are compared. It is emptied when an agent begins.
 func (a *Agent) Temp() *folder.Folder { return a.dir.temp }

@@ -106,7 +106,7 @@ func (d *directory) gone() string {
 
 // Kept are the names in the directory of an agent, but for those that begin as that of the history.
 func Kept() []string {
-	return []string{lockName, ringName, incidentsName, historyName, marksName, tempName}
+	return []string{lockName, ringName, incidentsName, historyName, marksName, tempName, sentName}
 }
 
 const (
@@ -116,4 +116,5 @@ const (
 	historyName   = "history.db"
 	marksName     = "marks.json"
 	tempName      = "tmp"
+	sentName      = "sent" // up to where all was sent to others
 )

@@ -193,3 +193,23 @@ func TestDataDirectoryIsGone(t *testing.T) {
 		t.Errorf("removed: health says %q", a.Health().Problems)
 	}
 }
+
+// TestKeptNames: a directory in which an agent has kept all that it may keep is one of an agent.
+func TestKeptNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a := openTestAgent(t, dir, func(judge.Options) {})
+	sent, err := a.Sent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sent.Close()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(Kept(), e.Name()) && !strings.HasPrefix(e.Name(), historyName) {
+			t.Errorf("%s is kept, and is none of %q", e.Name(), Kept())
+		}
+	}
+}

@@ -27,9 +27,12 @@ func (s *serving) open(ctx context.Context) (err error) {
 		TraceID: s.traceID,
 	})
 	if o := s.pushed; o != nil {
+		sent, err := s.ag.Sent() // until the program ends
+		if err != nil {
+			return err
+		}
 		o.Disk = &otlp.Disk{
-			Store: s.ag.Store(), History: s.ag.History(), Folder: s.ag.Folder(), Calls: s.ag.SlowCalls,
-			First: s.ag.KeptSince,
+			Store: s.ag.Store(), History: s.ag.History(), Folder: sent, Calls: s.ag.SlowCalls, First: s.ag.KeptSince,
 		}
 		o.View, o.Metrics, o.InIncident, o.Log = s.ag.View(), s.metrics.Gatherer(), s.ag.InIncident, warn
 		if s.pushes, err = otlp.New(ctx, *o); err != nil {
