@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,10 +69,21 @@ func addMinute(t *testing.T, d *otlp.Disk, at time.Time) {
 }
 
 // keptCalls are calls that a ring has.
-type keptCalls []live.SlowCall
+type keptCalls struct {
+	mu  sync.Mutex
+	all []live.SlowCall
+}
+
+func (k *keptCalls) add(c recording.Call) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, live.SlowCall{Whose: live.Users, Call: c})
+}
 
 func (k *keptCalls) between(_ context.Context, from, to time.Time) (in []live.SlowCall, _ uint64, _ error) {
-	for _, c := range *k {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.all {
 		if c.Call.EndNs >= from.UnixNano() && c.Call.EndNs < to.UnixNano() {
 			in = append(in, c)
 		}
@@ -124,7 +136,7 @@ func TestOutage(t *testing.T) {
 					IntendedNs: now - 20e6, StartNs: now - 20e6, EndNs: now,
 				}
 				view.Call(c)
-				*ring = append(*ring, live.SlowCall{Whose: live.Users, Call: c})
+				ring.add(c)
 			}
 			if i%20 == 5 {
 				in, err := disk.Store.Begin("slow calls", "10.0.0.1:6379", time.Now())
