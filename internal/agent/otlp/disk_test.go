@@ -124,8 +124,8 @@ func TestOutage(t *testing.T) {
 		o := otlp.Options{Endpoint: to, View: view, Disk: disk}
 		_, log, stop := started(t, o)
 		var first string
-		for i := range 60 {
-			away.Store(i >= 10 && i < 50)
+		for i := range 30 {
+			away.Store(i >= 5 && i < 25)
 			addMinute(t, disk, time.Now())
 			now := time.Now().UnixNano()
 			clock.Store(now)
@@ -138,19 +138,19 @@ func TestOutage(t *testing.T) {
 				view.Call(c)
 				ring.add(c)
 			}
-			if i%20 == 5 {
+			if i%10 == 2 {
 				in, err := disk.Store.Begin("slow calls", "10.0.0.1:6379", time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
 				first = in.ID
 			}
-			if i%20 == 15 {
+			if i%10 == 7 {
 				if err := disk.Store.Fail(first, "there is no recording"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if i == 30 {
+			if i == 15 {
 				stop()
 				_, log, stop = started(t, o)
 			}
@@ -158,11 +158,11 @@ func TestOutage(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		stop()
-		if len(minutes) != 60 || len(versions) != 5 { // one began and failed meanwhile
+		if len(minutes) != 30 || len(versions) != 5 { // one began and failed meanwhile
 			t.Errorf("%d minutes and %d versions of incidents were sent", len(minutes), len(versions))
 		}
-		if len(spans) != 3*60 {
-			t.Errorf("%d of 180 calls were sent", len(spans))
+		if len(spans) != 3*30 {
+			t.Errorf("%d of 90 calls were sent", len(spans))
 		}
 		for what, n := range minutes {
 			if n != 1 {
