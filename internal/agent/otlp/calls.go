@@ -99,6 +99,9 @@ func (e *Exporter) sendWaiting(ctx context.Context) (taken bool) {
 	if w == nil {
 		return true
 	}
+	if e.hasRing() && e.spans.rests() {
+		return false
+	}
 	some := len(w.spans) > 0
 	for taken = true; taken && len(w.spans) > 0; {
 		now := w.spans[:min(len(w.spans), maxBatch)]
@@ -125,7 +128,7 @@ func (e *Exporter) sendWaiting(ctx context.Context) (taken bool) {
 }
 
 // maxBatch is how many spans are sent at once.
-const maxBatch = 256
+const maxBatch = 128
 
 // Bounds of what is read of the ring at once: how long a time, and by how much it overlaps with what was sent before,
 // and will be, as calls are seen after they have ended. What is sent twice has the same ids.

@@ -28,7 +28,9 @@ type channel struct {
 	mu         sync.Mutex
 	stats      Stats
 	failing    bool
-	lost       int64 // while it fails
+	pause      time.Duration // until the next try, after the last one
+	until      time.Time     // when that is
+	lost       int64         // while it fails
 	overBudget bool
 }
 
@@ -60,6 +62,8 @@ func (c *channel) send(n int, do func() error) bool {
 	}
 	now := time.Now()
 	if err != nil {
+		c.pause = min(max(2*c.pause, firstPause), longestPause)
+		c.until = now.Add(c.pause)
 		if !c.kept {
 			c.stats.Failed += int64(n)
 			c.lost += int64(n)
@@ -72,6 +76,7 @@ func (c *channel) send(n int, do func() error) bool {
 		return false
 	}
 	c.stats.Sent += int64(n)
+	c.pause, c.until = 0, time.Time{}
 	c.stats.LastSuccess = now
 	if c.failing {
 		lost := fmt.Sprintf("%d were lost", c.lost)
@@ -82,6 +87,19 @@ func (c *channel) send(n int, do func() error) bool {
 		c.failing, c.lost = false, 0
 	}
 	return true
+}
+
+// Pauses after things that a collector did not take.
+const (
+	firstPause   = 10 * time.Second
+	longestPause = time.Minute
+)
+
+// rests reports whether it is too early for another try.
+func (c *channel) rests() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.until)
 }
 
 // queued says how many things wait.

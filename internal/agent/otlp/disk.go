@@ -29,7 +29,7 @@ type Disk struct {
 const (
 	cursorFile      = "otlp.json"
 	maxCursor       = 4 << 10 // bytes
-	incidentsAtOnce = 50
+	incidentsAtOnce = 10
 	minutesAtOnce   = 60 // minutes of the clock
 	// settled is how long after its end a minute is final: an agent that was started again adds to it.
 	settled = 20 * time.Second
@@ -66,9 +66,9 @@ func (e *Exporter) writeCursor() {
 
 // sendDisk sends until all is sent, or until the collector does not take it.
 func (e *Exporter) sendDisk(ctx context.Context) {
-	for ctx.Err() == nil && e.sendIncidents(ctx) {
+	for ctx.Err() == nil && !e.events.rests() && e.sendIncidents(ctx) {
 	}
-	for ctx.Err() == nil && e.sendMinutes(ctx) {
+	for ctx.Err() == nil && !e.minutes.rests() && e.sendMinutes(ctx) {
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package otlp pushes to an OpenTelemetry collector what the agent saw: its metrics, slow calls as spans that say where
-// their time passed, and incidents with their findings. How much is sent is bounded, and a collector that is
-// away holds up nobody.
+// their time passed, minutes of calls as histograms, and incidents with their findings as events. How much is sent is
+// bounded, and a collector that is away holds up nobody.
 package otlp
 
 import (
