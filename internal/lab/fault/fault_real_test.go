@@ -70,19 +70,19 @@ func TestNetNS(t *testing.T) {
 	n, err := NewNetNS(t.Context(), fleettest.NewLab(t))
 	need(t, err)
 	need(t, n.LimitReplies(t.Context(), "1gbit"))
-	dial := func() error {
-		c, err := net.DialTimeout("tcp", net.JoinHostPort(n.Addr, "1"), time.Second)
+	dial := func(timeout time.Duration) error {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(n.Addr, "1"), timeout)
 		if err == nil {
 			c.Close()
 		}
 		return err
 	}
 	var timeout interface{ Timeout() bool }
-	if err := dial(); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+	if err := dial(30 * time.Second); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("a port where nobody listens: %v", err)
 	}
 	need(t, n.Rules(t.Context(), "table inet t {\n chain c {\n  type filter hook input priority 0;\n  drop;\n }\n}\n"))
-	if err := dial(); !errors.As(err, &timeout) || !timeout.Timeout() {
+	if err := dial(time.Second); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("behind a firewall: %v", err)
 	}
 }

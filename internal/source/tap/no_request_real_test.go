@@ -44,10 +44,12 @@ func TestTLSIdleClose(t *testing.T) {
 func testTLSIdleClose(t *testing.T, address string, config *tls.Config, more []string) {
 	const pause = 300 * time.Millisecond
 	_, port, plain := startTLS(t, more...)
+	at := net.JoinHostPort(address, strconv.Itoa(port))
+	await.Until(t, "the server listens at the address", func() bool { return listensAt(at) })
 	other := newTalk(t, plain)
 	want := map[netip.AddrPort]struct{ calls, waiting int }{}
 	dial := func(calls, waiting int) *talk {
-		c, err := tls.Dial("tcp", net.JoinHostPort(address, strconv.Itoa(port)), config)
+		c, err := tls.Dial("tcp", at, config)
 		if err != nil {
 			t.Fatal(err)
 		}
