@@ -106,10 +106,17 @@ func begin(t *testing.T, o Options) *running {
 	return l
 }
 
-// until waits until what the load counted is above a bound.
+// until waits until what the load counted is above a bound. A load that ends before is an error.
 func (l *running) until(what string, count func(*Tally) int64, bound int64) {
 	l.t.Helper()
-	await.Until(l.t, what, func() bool { return l.read(count) > bound })
+	await.Until(l.t, what, func() bool {
+		select {
+		case <-l.ended:
+			l.t.Fatalf("%s: the load has ended: %v", what, l.err)
+		default:
+		}
+		return l.read(count) > bound
+	})
 }
 
 // goesOn waits for some more calls.
