@@ -81,7 +81,7 @@ func (c *channel) send(n int, do func() error) bool {
 	if c.failing {
 		lost := fmt.Sprintf("%d were lost", c.lost)
 		if c.kept {
-			lost = "none was lost"
+			lost = "those that are still kept are sent now"
 		}
 		c.log(fmt.Sprintf("otlp: %s takes %s again; %s", c.to, c.what, lost))
 		c.failing, c.lost = false, 0

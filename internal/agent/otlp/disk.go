@@ -43,14 +43,16 @@ type cursor struct {
 	Minute    int64     `json:"minute"`    // the Unix second in which the next one begins
 }
 
-// readCursor reads the cursor. Where there is none for this collector it begins now.
+// readCursor reads the cursor. Where there is none for this collector it begins now, and never before the minutes that
+// are kept by default.
 func (e *Exporter) readCursor() {
+	now := time.Now().UTC()
 	doc, err := e.o.Disk.Folder.Read(cursorFile, maxCursor)
 	var c cursor
 	if err != nil || json.Unmarshal(doc, &c) != nil || c.Collector != e.o.Endpoint.String() {
-		now := time.Now().UTC()
 		c = cursor{Collector: e.o.Endpoint.String(), Calls: now, Incidents: now, Minute: now.Unix() / 60 * 60}
 	}
+	c.Minute = max(c.Minute, now.Add(-incidents.DefaultKeepHistory).Unix()) / 60 * 60
 	e.cursor = c
 }
 
@@ -109,6 +111,8 @@ func (e *Exporter) sendMinutes(ctx context.Context) bool {
 		}
 	}
 	e.cursor.Minute = to
-	e.writeCursor()
+	if len(rows) > 0 || to == final {
+		e.writeCursor()
+	}
 	return to < final
 }

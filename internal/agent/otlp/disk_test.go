@@ -174,7 +174,7 @@ func TestOutage(t *testing.T) {
 				t.Errorf("%s was sent %d times", what, n)
 			}
 		}
-		if !strings.Contains(log.text(), "takes minutes again; none was lost") {
+		if !strings.Contains(log.text(), "takes minutes again; those that are still kept are sent now") {
 			t.Error(log.text())
 		}
 	})

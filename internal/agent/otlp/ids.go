@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -63,17 +62,13 @@ type made struct {
 
 type madeKey struct{}
 
-// fromCall gives spans of calls their ids and their state. Spans of incidents have random ids.
+// fromCall gives spans of calls their ids and their state.
 type fromCall struct{}
 
-// NewIDs implements trace.IDGenerator.
-func (fromCall) NewIDs(ctx context.Context) (trace api.TraceID, span api.SpanID) {
-	if m, ok := ctx.Value(madeKey{}).(made); ok {
-		return m.trace, m.client
-	}
-	_, _ = rand.Read(trace[:]) // never fails
-	_, _ = rand.Read(span[:])
-	return trace, span
+// NewIDs implements trace.IDGenerator: of the client's end.
+func (fromCall) NewIDs(ctx context.Context) (api.TraceID, api.SpanID) {
+	m, _ := ctx.Value(madeKey{}).(made)
+	return m.trace, m.client
 }
 
 // NewSpanID implements trace.IDGenerator: of the server's end, whose parent is that of the client.

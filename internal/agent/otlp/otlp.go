@@ -44,8 +44,8 @@ type Options struct {
 	Interval time.Duration
 	// SpansPerMinute is of how many slow calls spans are made at most; 0: DefaultSpansPerMinute, below 0: no traces.
 	SpansPerMinute int
-	// BytesPerDay is how much is sent at most, half of it metrics and half of it spans; 0: DefaultBytesPerDay, below 0:
-	// without a bound.
+	// BytesPerDay is how much is sent at most, half of it spans and half of it metrics, minutes and events together; 0:
+	// DefaultBytesPerDay, below 0: without a bound.
 	BytesPerDay int64
 }
 
