@@ -27,7 +27,7 @@ type History struct {
 	note     string
 
 	mu    sync.Mutex
-	added int // minutes since the last time that old ones were removed
+	added int // minutes and entries since the last time that old ones were removed
 }
 
 // Defaults and bounds of a history.
@@ -44,6 +44,7 @@ const (
 const historySchema = `
 CREATE TABLE IF NOT EXISTS minute(start INTEGER, node TEXT, own INTEGER, numbers BLOB, hdr BLOB,
   PRIMARY KEY(start, node, own)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entry(at INTEGER PRIMARY KEY, body TEXT);
 `
 
 // OpenHistory opens the history in a file of this name, of at most maxBytes (0: DefaultHistory), with minutes of the
@@ -194,6 +195,9 @@ func (h *History) tidy() error {
 	_, err := h.db.Exec("DELETE FROM minute WHERE start < "+newest+" - ?", time.Now().Unix()+60,
 		int64(h.keep.Seconds()))
 	for range 100 {
+		if err == nil {
+			_, err = h.db.Exec("DELETE FROM entry WHERE at < (SELECT 1000000000 * min(start) FROM minute)")
+		}
 		if err != nil {
 			break
 		}

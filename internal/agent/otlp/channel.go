@@ -31,7 +31,15 @@ type channel struct {
 	pause      time.Duration // until the next try, after the last one
 	until      time.Time     // when that is
 	lost       int64         // while it fails
+	refused    bool          // the collector will never take the last push
 	overBudget bool
+}
+
+// refuses notices that the collector will never take the push that is under way.
+func (c *channel) refuses() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
 }
 
 // wrote counts bytes on the wire.
@@ -43,8 +51,8 @@ func (c *channel) wrote(bytes int) {
 }
 
 // send sends n things by do, if the budget allows it, and says in one line when that begins to fail, and when it works
-// again. It reports whether they were sent. Its errors end here: what feeds it never waits for a collector that is
-// away.
+// again. It reports whether they were sent, or are given up as the collector never takes them. Its errors end here:
+// what feeds it never waits for a collector that is away.
 func (c *channel) send(n int, do func() error) bool {
 	if !c.budget.allows() {
 		if c.kept {
@@ -54,6 +62,9 @@ func (c *channel) send(n int, do func() error) bool {
 		}
 		return false
 	}
+	c.mu.Lock()
+	c.refused = false
+	c.mu.Unlock()
 	err := do()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +75,7 @@ func (c *channel) send(n int, do func() error) bool {
 	if err != nil {
 		c.pause = min(max(2*c.pause, firstPause), longestPause)
 		c.until = now.Add(c.pause)
-		if !c.kept {
+		if !c.kept || c.refused {
 			c.stats.Failed += int64(n)
 			c.lost += int64(n)
 		}
@@ -73,14 +84,14 @@ func (c *channel) send(n int, do func() error) bool {
 			c.failing = true
 			c.log(fmt.Sprintf("otlp: %s does not take %s: %.200s; said once until it does", c.to, c.what, err))
 		}
-		return false
+		return c.refused
 	}
 	c.stats.Sent += int64(n)
 	c.pause, c.until = 0, time.Time{}
 	c.stats.LastSuccess = now
 	if c.failing {
 		lost := fmt.Sprintf("%d were lost", c.lost)
-		if c.kept {
+		if c.kept && c.lost == 0 {
 			lost = "those that are still kept are sent now"
 		}
 		c.log(fmt.Sprintf("otlp: %s takes %s again; %s", c.to, c.what, lost))

@@ -16,8 +16,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 )
 
 // timeout is of one push. None is tried again by its exporter: what can be sent later is sent with the next push.
@@ -119,7 +121,7 @@ func (e Endpoint) client(c *channel) *http.Client {
 	}
 }
 
-// countHTTP counts the bodies of requests.
+// countHTTP counts the bodies of requests, and notices that one is refused for good.
 type countHTTP struct {
 	*channel
 	http.RoundTripper
@@ -131,7 +133,12 @@ func (c countHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body = &countBody{ReadCloser: r.Body, channel: c.channel}
 	}
-	return c.RoundTripper.RoundTrip(r)
+	response, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && (response.StatusCode == http.StatusBadRequest ||
+		response.StatusCode == http.StatusRequestEntityTooLarge) {
+		c.refuses()
+	}
+	return response, err
 }
 
 type countBody struct {
@@ -145,13 +152,18 @@ func (b *countBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countGRPC counts the messages of calls, as they are on the wire.
+// countGRPC counts the messages of calls, as they are on the wire, and notices that one is refused for good.
 type countGRPC struct{ *channel }
 
 // HandleRPC implements stats.Handler.
 func (c countGRPC) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if out, ok := s.(*stats.OutPayload); ok {
-		c.wrote(out.WireLength)
+	switch s := s.(type) {
+	case *stats.OutPayload:
+		c.wrote(s.WireLength)
+	case *stats.End:
+		if status.Code(s.Error) == codes.InvalidArgument {
+			c.refuses()
+		}
 	}
 }
 
