@@ -47,13 +47,13 @@ func (a *Agent) keepEdges(from, to time.Time) {
 	for _, e := range a.view.TakeEdges() {
 		edge := &incidents.Edge{
 			FromNs: from.UnixNano(), ToNs: to.UnixNano(), Caller: e.Caller, Unit: e.Program.Unit,
-			Container: e.Program.Container, Pod: e.Program.Pod, Node: e.Node,
+			Container: e.Program.Container, Pod: e.Program.Pod, Library: e.Library, Node: e.Node,
 		}
 		if len(out) >= maxEdges {
 			known := others[e.Node]
 			if known == nil {
-				edge.Caller, edge.Unit, edge.Container, edge.Pod = "other", "", "", ""
-				known, others[e.Node] = edge, edge
+				known = &incidents.Edge{FromNs: edge.FromNs, ToNs: edge.ToNs, Caller: "other", Node: e.Node}
+				others[e.Node] = known
 			}
 			edge = known
 		} else {

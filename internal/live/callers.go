@@ -37,7 +37,9 @@ type caller struct {
 type conn struct {
 	caller string // key; empty: not known
 	node   string // that it is to; empty: not known
-	calls  int64  // of the last row about its use
+	// library is the client library with its version, by CLIENT SETINFO; empty: not known.
+	library string
+	calls   int64 // of the last row about its use
 }
 
 // otherCallers has the calls of callers for which there is no room.
@@ -245,13 +247,14 @@ func (v *View) foldEnded() {
 // keepMade is for how many seconds it is known which calls were made in each.
 const keepMade = 60
 
-// credit has a caller make calls to a node in the second that ended at a time. v.mu is held.
-func (v *View) credit(key, node string, calls, timeNs int64) {
+// credit has a caller make calls on a connection in the second that ended at a time. v.mu is held.
+func (v *View) credit(key string, of conn, calls, timeNs int64) {
 	c, second := v.caller(key), (timeNs-5e8)/1e9
 	if c.calls += calls; calls == 0 {
 		return
 	}
-	v.edge(key, c.comm, node).Calls += calls
+	e := v.edge(key, c.comm, of.node)
+	e.Calls, e.Library = e.Calls+calls, cmp.Or(e.Library, of.library)
 	if v.made[second] == nil {
 		v.made[second] = map[*caller]int64{}
 		for old := range v.made {
@@ -274,7 +277,7 @@ func (v *View) ConnUse(client string, u recording.ConnUse) {
 func (v *View) count(client string, calls, timeNs int64) {
 	c := v.conn(client)
 	key, _ := v.keyOf(client, "")
-	v.credit(key, c.node, max(calls-c.calls, 0), timeNs)
+	v.credit(key, *c, max(calls-c.calls, 0), timeNs)
 	c.calls = calls
 }
 
@@ -287,7 +290,7 @@ func (v *View) countRemote(s recording.Sample) {
 		return
 	}
 	v.remote[k] = s.Value
-	v.credit(host, s.Subject, int64(max(s.Value-before, 0)), s.TimeNs)
+	v.credit(host, conn{node: s.Subject}, int64(max(s.Value-before, 0)), s.TimeNs)
 }
 
 // connection learns whose a connection is, and counts the calls that were left without a reply. v.mu is held.
@@ -298,6 +301,10 @@ func (v *View) connection(e recording.Event) {
 	}
 	if d.Side == recording.Client {
 		v.learn(d.Client, e.Subject, d.Comm, d.PID)
+		var h recording.HandshakeDetail
+		if e.Kind == recording.KindHandshake && json.Unmarshal([]byte(e.Detail), &h) == nil && h.Library != "" {
+			v.conn(h.Client).library = strings.TrimSpace(h.Library + " " + h.Version)
+		}
 	}
 	if e.Kind != recording.KindClose {
 		return

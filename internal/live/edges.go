@@ -12,6 +12,7 @@ import (
 type Edge struct {
 	Caller  string            // as Caller.Name
 	Program recording.Program // what it runs, and for whom, where it is a process of this host and that is known
+	Library string            // of its connections, "redis-py 5.0.1"; empty: not known
 	Node    string
 	Calls   int64
 	Slow    int64

@@ -14,6 +14,7 @@ type Edge struct {
 	Unit      string `json:"unit,omitempty"`
 	Container string `json:"container,omitempty"`
 	Pod       string `json:"pod,omitempty"`
+	Library   string `json:"library,omitempty"` // "redis-py 5.0.1"
 	Node      string `json:"node"`
 	Calls     int64  `json:"calls"`
 	Slow      int64  `json:"slow,omitempty"`

@@ -150,29 +150,38 @@ func (h *History) Add(m Minute) error {
 	return h.tidy()
 }
 
-// numbers are those of a minute; complete is Complete. Earlier versions wrote the first firstNumbers.
-func (m *Minute) numbers(complete *int64) [8]*int64 {
-	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs, &m.ThresholdNs, complete}
+// numbers are those of a minute; flags are Complete and AtServer. Earlier versions wrote the first firstNumbers.
+func (m *Minute) numbers(flags *int64) [8]*int64 {
+	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs, &m.ThresholdNs, flags}
 }
+
+// Flags of a minute.
+const (
+	isComplete = 1 << iota
+	isAtServer
+)
 
 const firstNumbers = 6
 
 // pack is the column numbers: SQLite takes as long for each column as for the rest of a row.
 func (m *Minute) pack() []byte {
-	packed, complete := make([]byte, 0, 24), int64(0)
+	packed, flags := make([]byte, 0, 24), int64(0)
 	if m.Complete {
-		complete = 1
+		flags |= isComplete
 	}
-	for _, v := range m.numbers(&complete) {
+	if m.AtServer {
+		flags |= isAtServer
+	}
+	for _, v := range m.numbers(&flags) {
 		packed = binary.AppendVarint(packed, *v)
 	}
 	return packed
 }
 
 func (m *Minute) unpack(packed []byte) bool {
-	complete := int64(0)
+	flags := int64(0)
 	m.ThresholdNs = 0
-	for i, v := range m.numbers(&complete) {
+	for i, v := range m.numbers(&flags) {
 		if i == firstNumbers && len(packed) == 0 {
 			break
 		}
@@ -182,7 +191,7 @@ func (m *Minute) unpack(packed []byte) bool {
 		}
 		*v, packed = d, packed[n:]
 	}
-	m.Complete = complete == 1
+	m.Complete, m.AtServer = flags&isComplete != 0, flags&isAtServer != 0
 	return len(packed) == 0
 }
 

@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 	now := time.Now().Unix() / 60 * 60
 	b := incidents.Minute{
 		Start: now, Node: "b", Calls: 1200, Slow: 3, Failed: 1, P50Ns: 5e5, P99Ns: 9e6, MaxNs: 1 << 40,
-		ThresholdNs: 5e6, Complete: true,
+		ThresholdNs: 5e6, Complete: true, AtServer: true,
 		HDR: []byte("hdr"),
 	}
 	own := incidents.Minute{Start: now, Node: "a", Own: true, Calls: 60}

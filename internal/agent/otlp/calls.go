@@ -28,6 +28,7 @@ const (
 	unitKey      = attribute.Key("slowpath.client.unit")
 	containerKey = attribute.Key("slowpath.client.container")
 	podKey       = attribute.Key("slowpath.client.pod")
+	libraryKey   = attribute.Key("slowpath.client.library") // "redis-py 5.0.1"
 
 	seqKey      = attribute.Key("slowpath.tcp.seq") // the sequence number of the byte after the request
 	sideKey     = attribute.Key("slowpath.side")    // from which end it was seen: client, server, both

@@ -130,7 +130,7 @@ func (e *Exporter) sendMinutes(ctx context.Context) bool {
 		return false // the agent says that its history cannot be read
 	}
 	if len(rows) > 0 {
-		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: minuteMetrics(rows, e.o.Version)}
+		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: e.minuteMetrics(rows)}
 		if !e.minutes.send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
 			return false
 		}

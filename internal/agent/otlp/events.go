@@ -127,7 +127,8 @@ func (e *events) entry(of incidents.Entry) {
 	if g := of.Edge; g != nil {
 		e.add(event{edgeEvent, g.Caller + " to " + g.Node, time.Unix(0, g.FromNs), known, log.SeverityInfo}, id,
 			processKey.String(text(g.Caller)), attribute.String("server.address", text(g.Node)),
-			unitKey.String(text(g.Unit)), containerKey.String(text(g.Container)), podKey.String(text(g.Pod)),
+			libraryKey.String(text(g.Library)), unitKey.String(text(g.Unit)),
+			containerKey.String(text(g.Container)), podKey.String(text(g.Pod)),
 			attribute.Int64("slowpath.calls", g.Calls), slowKey.Int64(g.Slow),
 			attribute.Int64("slowpath.lost.ns", g.LostNs), attribute.Int64("slowpath.edge.ns", g.ToNs-g.FromNs))
 	}
