@@ -23,8 +23,8 @@ Start with doctor.`,
 		Version: version,
 	}
 	a.Prepare(c)
-	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.explainCause(), a.serve(), a.trace(),
-		a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
+	c.AddCommand(a.doctor(), a.top(), a.record(), a.report(), a.compare(), a.fleet(), a.explainCause(), a.serve(),
+		a.trace(), a.probe(), a.capture(), a.topology(), a.bench(), a.merge(), a.matrix(), a.lab(), a.versionCommand(),
 		a.completion(), a.ManCommand())
 	a.addDoor(c)
 	cli.InOrder(c)

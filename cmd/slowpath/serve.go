@@ -114,6 +114,7 @@ func addLimitFlags(f *pflag.FlagSet, o *serving.Options) {
 	f.Float64Var(&o.CPUBudget, "cpu-budget", agent.DefaultCPUBudget*100, "CPU time of slowpath itself, in `percent` "+
 		"of a core: above, it watches less and says so; 0: no limit")
 	addTapBudget(f, &o.TapBudget)
+	addEnd(f, &o.End)
 	f.IntVar(&o.Connections, "tap-connections", tap.DefaultConnections, "ends of connections that the tap follows at "+
 		"a time")
 	f.Var(&o.Memory, "memory", "of slowpath itself")

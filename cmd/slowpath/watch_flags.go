@@ -26,6 +26,7 @@ type watchFlags struct {
 	// of the tap, at a time
 	connections int
 	tapBudget   float64 // percent of a core
+	end         string
 	processes   processFlags
 	profile     profileFlags
 }
@@ -40,7 +41,10 @@ func (w *watchFlags) add(c *cobra.Command, duration time.Duration) {
 	f.StringVar(&w.slow, "slow", cli.SlowAuto, "a call is slow from this `duration` on; auto: 5ms, more on a "+
 		"distant path")
 	addResolve(f, &w.resolve)
-	cli.Group(f, "Whose calls", func() { w.processes.add(f) })
+	cli.Group(f, "Whose calls", func() {
+		w.processes.add(f)
+		addEnd(f, &w.end)
+	})
 	cli.Group(f, "Applications, and where CPU time goes", func() { w.profile.add(f) })
 	cli.Group(f, "What to leave out", func() {
 		f.BoolVar(&w.noProbe, "no-probe", false, "make no calls of our own")
@@ -66,6 +70,11 @@ func addResolve(f *pflag.FlagSet, resolve *bool) {
 		"/etc/hosts")
 }
 
+func addEnd(f *pflag.FlagSet, end *string) {
+	f.StringVar(end, "end", "", "see only this `end` of connections, client or server: agents in namespaces of one "+
+		"kernel would see both, and each other's calls twice")
+}
+
 func addTapBudget(f *pflag.FlagSet, percent *float64) {
 	f.Float64Var(percent, "tap-budget", tap.DefaultBudget*100, "CPU time of the tap's kernel programs, in "+
 		"`percent` of a core: where all calls would take more, a part of the connections is followed; 0: no limit")
@@ -76,12 +85,15 @@ func (w *watchFlags) options() (source.Options, error) {
 	o := source.Options{
 		For: w.duration, Slow: w.slow, Version: version, NoProbe: w.noProbe, NoHost: w.noHost,
 		NoTap: w.noTap, Timeout: w.timeout, Processes: w.processes.ProcessFilter, Connections: w.connections,
-		Resolve: w.resolve, MainThreads: true,
+		Resolve: w.resolve, MainThreads: true, End: w.end,
 	}
 	if err := cli.NotNegative("for", w.duration); err != nil {
 		return o, err
 	}
 	if err := cli.Positive("timeout", w.timeout); err != nil {
+		return o, err
+	}
+	if err := cli.CheckEnd(w.end); err != nil {
 		return o, err
 	}
 	if w.noTap && w.processes.ProcessFilter != (tap.ProcessFilter{}) {

@@ -17,6 +17,14 @@ func ParseSlow(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// CheckEnd checks --end; empty: both ends.
+func CheckEnd(end string) error {
+	if end != "" && end != "client" && end != "server" {
+		return Usagef("--end %q: give client or server, or leave it out for both", end)
+	}
+	return nil
+}
+
 // TapBudget reads --tap-budget, percent of a core, as a part of it; 0: no limit.
 func TapBudget(percent float64) (float64, error) {
 	if !(percent >= 0 && percent <= 100) { // not a number, too

@@ -29,6 +29,7 @@ import (
 	"slowpath/internal/lab/random"
 	"slowpath/internal/lab/scenario"
 	"slowpath/internal/load/bench"
+	"slowpath/internal/manyhosts"
 	"slowpath/internal/recording"
 	"slowpath/internal/report"
 	"slowpath/internal/report/layout"
@@ -308,6 +309,7 @@ func TestJSONDocument(t *testing.T) {
 		{matrix.PoolSchema, matrix.PoolSweep{}},
 		{report.CausesSchema, report.Causes{}},
 		{notify.Schema, notify.Message{}},
+		{manyhosts.Schema, manyhosts.Document{}},
 		{web.ErrorSchema, web.Error{}},
 		{web.HealthSchema, web.Health{}},
 		{web.IncidentsSchema, web.Incidents{}},

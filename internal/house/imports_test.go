@@ -66,6 +66,7 @@ var layers = map[string]int{
 	"internal/agent/metrics":           3,
 	"internal/agent/notify":            7,
 	"internal/agent/otlp":              7,
+	"internal/manyhosts":               8,
 
 	"internal/trace": 3,
 

@@ -19,6 +19,7 @@ const (
 	MetaServers   = "servers"        // JSON map of node addresses to NodeServer
 	MetaHost      = "host"           // name of the host that watched
 	MetaKernel    = "kernel"         // its release
+	MetaAddresses = "host_addresses" // JSON list of its addresses but for the loopback device's
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
 	// MetaProcessFilter is a JSON SelectedCalls, if the tap recorded the calls of selected processes only.

@@ -37,6 +37,7 @@ type Options struct {
 	Timeout                         time.Duration
 	NoProbe, NoHost, NoTap, Resolve bool
 	Connections                     int     // of the tap, at a time
+	End                             string  // of connections, the only one that is seen; empty: both
 	TapBudget                       float64 // percent of a core
 
 	Goals, Off                       []string
@@ -135,13 +136,17 @@ func (o *Options) fillWatch(out *agent.Settings) error {
 	if err := cli.Positive("timeout", o.Timeout); err != nil {
 		return err
 	}
+	if err := cli.CheckEnd(o.End); err != nil {
+		return err
+	}
 	if o.Connections < 1 || o.Connections > tap.MaxConnections {
 		return cli.Usagef("--tap-connections %d: give a number from 1 to %d", o.Connections, tap.MaxConnections)
 	}
 	part, err := cli.TapBudget(o.TapBudget)
 	out.Watch = source.Options{
 		Slow: o.Slow, NoProbe: o.NoProbe, NoHost: o.NoHost, NoTap: o.NoTap, ProbeRate: rate, Timeout: o.Timeout,
-		Resolve: o.Resolve, Sparing: true, Connections: o.Connections, TapBudget: part, Cluster: o.Where.Cluster,
+		Resolve: o.Resolve, Sparing: true, Connections: o.Connections, End: o.End, TapBudget: part,
+		Cluster: o.Where.Cluster,
 	}
 	return err
 }

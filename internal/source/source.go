@@ -36,6 +36,8 @@ type Options struct {
 	Cluster bool // the password is for every node that a target names, wherever that is
 	// Connections is how many ends of connections the tap follows at a time; 0: its default.
 	Connections int
+	// End is the only end of connections that is seen, recording.Client or recording.Server; empty: both.
+	End string
 	// TapBudget is the CPU time of the tap's kernel programs per time, 0.03: 3 % of a core; 0: no limit.
 	TapBudget float64
 	Processes tap.ProcessFilter // whose calls the tap records; the watch ends when the process of its PID does

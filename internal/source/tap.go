@@ -19,7 +19,7 @@ func (r *run) loadTap() {
 	r.Progress("loading the kernel programs")
 	o := tap.Options{
 		Clock: r.Clock, Files: r.FS, Sink: r.sink, Slow: max(r.slow(), 0), Processes: r.Processes,
-		Connections: r.Connections, Budget: r.TapBudget,
+		Connections: r.Connections, Budget: r.TapBudget, Side: r.End,
 	}
 	if r.Sparing {
 		o.DrainEvery, o.ReportBytes = sparingDrain, sparingReports

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -21,15 +20,12 @@ type callIDs struct {
 	client, server api.SpanID
 }
 
-// idsOf makes the ids of a call: the trace has the first 16 bytes of the SHA-256 of "CLUSTER\nCLIENT:PORT\nSEQ". A call
-// of which these are not known, such as one of slowpath's own, has ids that only this agent makes.
+// idsOf makes the ids of a call. One without recording.CallID has ids that only this agent makes.
 func (e *Exporter) idsOf(c recording.Call) (ids callIDs) {
-	text := fmt.Appendf(e.salt[:], "%s %s %s %d %d", c.Node, c.Conn, c.Op, c.IntendedNs, c.EndNs)
-	if client, err := netip.ParseAddrPort(c.Conn); err == nil && c.Seq != 0 {
-		client = netip.AddrPortFrom(client.Addr().Unmap().WithZone(""), client.Port())
-		text = fmt.Appendf(nil, "%s\n%s\n%d", e.o.Cluster, client, c.Seq)
+	sum, ok := recording.CallID(e.o.Cluster, c)
+	if !ok {
+		sum = sha256.Sum256(fmt.Appendf(e.salt[:], "%s %s %s %d %d", c.Node, c.Conn, c.Op, c.IntendedNs, c.EndNs))
 	}
-	sum := sha256.Sum256(text)
 	copy(ids.trace[:], sum[:])
 	copy(ids.client[:], sum[16:])
 	copy(ids.server[:], sum[24:])

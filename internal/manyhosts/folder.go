@@ -1,0 +1,402 @@
+package manyhosts
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // the schema
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"slowpath/internal/diagnose/facts"
+	"slowpath/internal/diagnose/verdict"
+	"slowpath/internal/recording"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+//go:embed schema.sql
+var schema string
+
+// schemaVersion changes with the schema, and with what is made of a recording: a file of another one is made anew.
+const schemaVersion = 2
+
+// Bounds of a folder.
+const (
+	maxFiles     = 10_000 // recordings, the newest
+	maxEntries   = 1_000_000
+	maxDiagnosis = 32 << 20
+)
+
+// FolderOptions of OpenFolder.
+type FolderOptions struct {
+	Paths   []string // directories, and recordings
+	Index   string   // the SQLite file, which is made, or brought up to date
+	Version string   // of this program
+	Say     func(string)
+	Show    func(format string, args ...any) // how far it is
+}
+
+// Folder is recordings whose rows are in a SQLite file.
+type Folder struct {
+	db *sql.DB
+}
+
+// ErrNoRecordings says that there is nothing to ask.
+var ErrNoRecordings = errors.New("there is no recording (FILE.slowpath); slowpath record makes one, and the agent " +
+	"keeps those of incidents")
+
+// OpenFolder brings the rows of recordings up to date. A recording that cannot be read is told of, and left out.
+func OpenFolder(ctx context.Context, o FolderOptions) (*Folder, error) {
+	paths, err := recordingsOf(o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openIndex(o.Index)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.update(ctx, o, paths); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// found is a recording that was found.
+type found struct {
+	path             string
+	bytes, changedNs int64
+}
+
+func recordingsOf(o FolderOptions) (all []found, err error) {
+	entries := 0
+	for _, root := range o.Paths {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if entries++; entries > maxEntries {
+				return fs.SkipAll
+			}
+			if err != nil {
+				if path == root {
+					return err
+				}
+				o.Say(fmt.Sprintf("%s is left out: %v", path, err))
+				return nil
+			}
+			if !d.Type().IsRegular() || path != root && filepath.Ext(path) != ".slowpath" {
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return nil // it was removed
+			}
+			all = append(all, found{path, info.Size(), info.ModTime().UnixNano()})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if entries > maxEntries {
+		o.Say(fmt.Sprintf("there are more than %d files: those after them were not looked at", maxEntries))
+	}
+	slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	all = slices.CompactFunc(all, func(a, b found) bool { return a.path == b.path })
+	if len(all) > maxFiles {
+		o.Say(fmt.Sprintf("of %d recordings the %d that were written last are asked", len(all), maxFiles))
+		slices.SortFunc(all, func(a, b found) int { return int(min(max(b.changedNs-a.changedNs, -1), 1)) })
+		all = all[:maxFiles]
+	}
+	if len(all) == 0 {
+		return nil, ErrNoRecordings
+	}
+	return all, nil
+}
+
+func openIndex(path string) (*Folder, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	open := func() (*Folder, int, error) {
+		u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "_pragma=busy_timeout(5000)"}
+		db, err := sql.Open("sqlite", u.String())
+		if err != nil {
+			return nil, 0, err
+		}
+		db.SetMaxOpenConns(1)
+		var version int
+		err = db.QueryRow("PRAGMA user_version").Scan(&version)
+		return &Folder{db}, version, err
+	}
+	f, version, err := open()
+	if err == nil && version == schemaVersion {
+		return f, nil
+	}
+	if f != nil {
+		f.Close()
+	}
+	if info, statErr := os.Lstat(abs); statErr == nil && (!info.Mode().IsRegular() || info.Size() > 0 && version == 0) {
+		return nil, fmt.Errorf("%s is no index of recordings: move it away", path)
+	}
+	if err := os.Remove(abs); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if f, _, err = open(); err != nil {
+		return nil, fmt.Errorf("the index %s: %w", path, err)
+	}
+	for _, s := range append([]string{"PRAGMA journal_mode=OFF", "PRAGMA synchronous=OFF"},
+		append(statements(schema), fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))...) {
+		if _, err := f.db.Exec(s); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("the index %s: %w", path, err)
+		}
+	}
+	return f, nil
+}
+
+// tables are those that have rows of a file.
+var tables = []string{
+	"host_row", "address_row", "call_row", "minute_row", "incident_row", "finding_row", "change_row", "edge_row",
+}
+
+// update adds the rows of recordings that are new or changed, and removes those of others.
+func (f *Folder) update(ctx context.Context, o FolderOptions, paths []found) error {
+	known := map[string]found{}
+	rows, err := f.db.Query("SELECT path, bytes, changed_ns FROM file")
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var k found
+		if err := rows.Scan(&k.path, &k.bytes, &k.changedNs); err != nil {
+			rows.Close()
+			return err
+		}
+		known[k.path] = k
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	var missing []found
+	for _, p := range paths {
+		if known[p.path] != p {
+			missing = append(missing, p)
+		} else {
+			delete(known, p.path)
+		}
+	}
+	for path := range known {
+		if err := f.forget(path); err != nil {
+			return err
+		}
+	}
+	for i, p := range missing {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		o.Show("judging recording %d of %d: %s", i+1, len(missing), filepath.Base(p.path))
+		if err := f.add(o, p); err != nil {
+			return err
+		}
+	}
+	return f.nameNodes()
+}
+
+func (f *Folder) forget(path string) error {
+	for _, t := range tables {
+		_, err := f.db.Exec("DELETE FROM "+t+" WHERE file = (SELECT id FROM file WHERE path = ?)", path)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := f.db.Exec("DELETE FROM file WHERE path = ?", path)
+	return err
+}
+
+// add adds the rows of a recording. What cannot be read is kept as a file without rows.
+func (f *Folder) add(o FolderOptions, p found) error {
+	all, failed := rows{}, ""
+	rec, err := recording.Reading{ToJudge: true}.Open(p.path)
+	if err != nil {
+		failed = err.Error()
+		o.Say(fmt.Sprintf("%s is left out: %v", p.path, err))
+	} else {
+		if rec.Damage != "" {
+			o.Say(fmt.Sprintf("%s: %s: what can be read of it is asked", p.path, rec.Damage))
+		}
+		c, left := facts.New(rec), 0
+		all, left = rowsOf(originOf(p.path, rec), c, diagnosisOf(p.path, c, o.Version))
+		if left > 0 {
+			o.Say(fmt.Sprintf("%s: of its slow calls the slowest %d are asked, and %d are not", p.path, maxCalls, left))
+		}
+	}
+	tx, err := f.db.Begin()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
+	res, err := tx.Exec("INSERT INTO file(path, bytes, changed_ns, failed) VALUES(?,?,?,?)", p.path, p.bytes,
+		p.changedNs, failed)
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	for table, ofTable := range all {
+		insert, err := tx.Prepare("INSERT INTO " + table + " VALUES(?" + strings.Repeat(",?", len(ofTable[0])) + ")")
+		if err != nil {
+			return err
+		}
+		for _, row := range ofTable {
+			if _, err := insert.Exec(append([]any{id}, row...)...); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.Commit()
+}
+
+// diagnosisOf is the diagnosis beside a recording, as the agent keeps it, or else one that is made now.
+func diagnosisOf(path string, c *facts.Case, version string) (d verdict.Diagnosis) {
+	beside := filepath.Join(filepath.Dir(path), "diagnosis.json")
+	info, err := os.Stat(beside)
+	if err == nil && filepath.Base(path) == "recording.slowpath" && info.Mode().IsRegular() &&
+		info.Size() <= maxDiagnosis {
+		doc, err := os.ReadFile(beside)
+		if err == nil && json.Unmarshal(doc, &d) == nil && d.Schema == verdict.Schema {
+			return d
+		}
+	}
+	return verdict.Of(c, version)
+}
+
+// sameNodes are the names of nodes at their own host, such as those of its loopback device, with the names that callers
+// use: the ends of the same calls say which are the same, and the addresses that one host alone has.
+const sameNodes = `SELECT s.cluster, s.node, min(c.node) FROM call s
+	JOIN call c ON c.cluster = s.cluster AND c.trace = s.trace AND c.side = 'client'
+	WHERE s.side = 'server' AND s.node <> c.node GROUP BY s.cluster, s.node
+UNION
+SELECT a.cluster, s.node, min(c.node)
+FROM (SELECT cluster, ip, min(host) AS host FROM address_row GROUP BY cluster, ip HAVING count(DISTINCT host) = 1) a
+JOIN minute_row c ON c.cluster = a.cluster AND c.host <> a.host AND rtrim(c.node, '0123456789') IN (a.ip || ':',
+	'[' || a.ip || ']:')
+JOIN minute_row s ON s.cluster = a.cluster AND s.host = a.host AND s.node IN (
+	a.host || ' 127.0.0.1:' || replace(c.node, rtrim(c.node, '0123456789'), ''),
+	a.host || ' [::1]:' || replace(c.node, rtrim(c.node, '0123456789'), ''))
+GROUP BY a.cluster, s.node`
+
+// nameNodes gives nodes of a cluster one name each.
+func (f *Folder) nameNodes() error {
+	rows, err := f.db.Query(sameNodes)
+	if err != nil {
+		return err
+	}
+	type name struct{ cluster, from, to string }
+	var names []name
+	for rows.Next() {
+		var n name
+		if err := rows.Scan(&n.cluster, &n.from, &n.to); err != nil {
+			rows.Close()
+			return err
+		}
+		names = append(names, n)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, n := range names {
+		for _, table := range []string{"call_row", "minute_row", "change_row", "edge_row"} {
+			_, err := f.db.Exec("UPDATE "+table+" SET node = ? WHERE node = ? AND cluster = ?", n.to, n.from, n.cluster)
+			if err != nil {
+				return err
+			}
+		}
+		for _, table := range []string{"incident_row", "finding_row"} {
+			_, err := f.db.Exec("UPDATE "+table+" SET nodes = replace(nodes, ?, ?) WHERE cluster = ?", jsonOf(n.from),
+				jsonOf(n.to), n.cluster)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Query implements Source.
+func (f *Folder) Query(ctx context.Context, query string, filter Filter) (out Rows, err error) {
+	all := filter.Parameters()
+	var args []any
+	for _, name := range used(query) {
+		args = append(args, sql.Named(name, all[name]))
+	}
+	rows, err := f.db.QueryContext(ctx, parameter.ReplaceAllString(query, ":$1"), args...)
+	if err != nil {
+		return out, err
+	}
+	defer rows.Close()
+	if out.Columns, err = rows.Columns(); err != nil {
+		return out, err
+	}
+	for rows.Next() {
+		row := make([]any, len(out.Columns))
+		into := make([]any, len(row))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return out, err
+		}
+		out.Values = append(out.Values, row)
+	}
+	return out, rows.Err()
+}
+
+// Span implements Source.
+func (f *Folder) Span(ctx context.Context) (from, to time.Time, err error) {
+	var first, last sql.NullInt64
+	err = f.db.QueryRowContext(ctx, "SELECT min(at_ns), max(at_ns + ns) FROM incident").Scan(&first, &last)
+	if err == nil && !first.Valid {
+		err = ErrNoRecordings
+	}
+	return time.Unix(0, first.Int64).Truncate(time.Minute), time.Unix(0, last.Int64+1), err
+}
+
+// Recordings are the recordings of an incident, and those of other hosts that overlap with it in time and saw the same
+// calls, or the same nodes. Its own is the first.
+func (f *Folder) Recordings(ctx context.Context, id string) (paths []string, err error) {
+	rows, err := f.db.QueryContext(ctx, `WITH it AS (SELECT * FROM incident_row WHERE id = ?1 OR host || '/' || id = ?1)
+		SELECT DISTINCT p.path, it.id = o.id AND it.host = o.host AS own FROM it
+		JOIN incident_row o ON o.cluster = it.cluster AND o.at_ns < it.at_ns + it.ns AND it.at_ns < o.at_ns + o.ns
+		JOIN file p ON p.id = o.file
+		WHERE own OR o.host <> it.host AND (
+			EXISTS (SELECT 1 FROM json_each(o.nodes) a JOIN json_each(it.nodes) b ON a.value = b.value)
+			OR EXISTS (SELECT 1 FROM call_row a JOIN call_row b ON a.trace = b.trace WHERE a.file = o.file
+				AND b.file = it.file))
+		ORDER BY own DESC, p.path LIMIT 64`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var path string
+		var own bool
+		if err := rows.Scan(&path, &own); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, rows.Err()
+}
+
+// Close implements Source.
+func (f *Folder) Close() error { return f.db.Close() }

@@ -1,0 +1,32 @@
+package manyhosts
+
+import "slowpath/internal/stats"
+
+// Shared is what those who suffer have in common, and others do not.
+type Shared struct {
+	Kind  string `json:"kind"`  // node, caller
+	Name  string `json:"name"`  // host, zone, server, library, unit, kernel, ...
+	Value string `json:"value"` // "redis 7.2.4"
+	// Suffering is how many of those who suffer have it, and Others how many of those who do not.
+	Suffering    int64 `json:"suffering"`
+	AllSuffering int64 `json:"all_suffering"`
+	Others       int64 `json:"others"`
+	AllOthers    int64 `json:"all_others"`
+}
+
+// sharedOf are the traits that more of those who suffer have than chance allows, of each kind the clearest first.
+func sharedOf(r Rows) (out []Shared) {
+	for _, row := range r.Values {
+		s := Shared{
+			Kind: r.Text(row, "kind"), Name: r.Text(row, "name"), Value: r.Text(row, "value"),
+			Suffering: r.Int(row, "suffering"), AllSuffering: r.Int(row, "all_suffering"),
+		}
+		s.Others, s.AllOthers = r.Int(row, "holders")-s.Suffering, r.Int(row, "entities")-s.AllSuffering
+		least, _ := stats.Proportion(int(s.Suffering), int(s.AllSuffering))
+		_, most := stats.Proportion(int(s.Others), int(s.AllOthers))
+		if least > most {
+			out = append(out, s)
+		}
+	}
+	return out
+}
