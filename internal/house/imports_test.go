@@ -64,6 +64,7 @@ var layers = map[string]int{
 	"internal/agent/incidents":         2,
 	"internal/agent/judge":             2,
 	"internal/agent/metrics":           3,
+	"internal/agent/delivery":          0,
 	"internal/agent/notify":            7,
 	"internal/agent/otlp":              7,
 

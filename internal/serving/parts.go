@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"slowpath/internal/agent/delivery"
 	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
@@ -115,7 +116,7 @@ func (s *serving) deliveries() []metrics.Delivery {
 	return out
 }
 
-func pushed(channel string, s otlp.Stats) metrics.Delivery {
+func pushed(channel string, s delivery.Stats) metrics.Delivery {
 	return metrics.Delivery{
 		Channel: channel, Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped, Bytes: s.Bytes, Queued: s.Queued,
 		LastSuccess: s.LastSuccess, LastError: s.LastError,

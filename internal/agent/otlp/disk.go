@@ -68,9 +68,9 @@ func (e *Exporter) writeCursor() {
 
 // sendDisk sends until all is sent, or until the collector does not take it.
 func (e *Exporter) sendDisk(ctx context.Context) {
-	for ctx.Err() == nil && !e.events.rests() && e.sendIncidents(ctx) {
+	for ctx.Err() == nil && !e.events.Rests() && e.sendIncidents(ctx) {
 	}
-	for ctx.Err() == nil && !e.minutes.rests() && e.sendMinutes(ctx) {
+	for ctx.Err() == nil && !e.minutes.Rests() && e.sendMinutes(ctx) {
 	}
 }
 
@@ -85,7 +85,7 @@ func (e *Exporter) sendIncidents(ctx context.Context) bool {
 		diagnosis, _ := e.o.Disk.Store.Diagnosis(in.ID) // none until it is judged
 		records = append(records, e.incidentRecords(in, diagnosis)...)
 	}
-	if !e.events.send(len(records), func() error { return e.logs.Export(ctx, records) }) {
+	if !e.events.Send(len(records), func() error { return e.logs.Export(ctx, records) }) {
 		return false
 	}
 	e.cursor.Incidents = changed[len(changed)-1].Changed
@@ -106,7 +106,7 @@ func (e *Exporter) sendMinutes(ctx context.Context) bool {
 	}
 	if len(rows) > 0 {
 		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: minuteMetrics(rows, e.o.Version)}
-		if !e.minutes.send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
+		if !e.minutes.Send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
 			return false
 		}
 	}
