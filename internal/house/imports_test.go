@@ -19,6 +19,9 @@ var layers = map[string]int{
 	"internal/stats":   0,
 	"internal/outfile": 0,
 
+	"internal/bucket":            1,
+	"internal/bucket/buckettest": 2, // for tests
+
 	"internal/house":           0, // tests alone
 	"internal/house/needs":     0,
 	"internal/house/await":     0,
@@ -65,6 +68,7 @@ var layers = map[string]int{
 	"internal/agent/judge":             2,
 	"internal/agent/metrics":           3,
 	"internal/agent/delivery":          0,
+	"internal/agent/upload":            3,
 	"internal/agent/notify":            7,
 	"internal/agent/otlp":              7,
 
