@@ -3,11 +3,16 @@ package bucket_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -164,6 +169,10 @@ func TestRole(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for address, c := range map[string]struct {
 		o    bucket.Options
 		want string
@@ -177,10 +186,10 @@ func TestOpen(t *testing.T) {
 		"s3://incidents/trusted":  {bucket.Options{Endpoint: "http://10.0.0.1:8333", Plain: true}, ""},
 		"s3://incidents/path":     {bucket.Options{Endpoint: "https://10.0.0.1/s3"}, "write https://HOST:PORT"},
 		"s3://incidents/ftp":      {bucket.Options{Endpoint: "ftp://u:hidden@10.0.0.1"}, "write https://HOST:PORT"},
-		"s3://incidents/nokey":    {bucket.Options{Credentials: "/dev/null"}, "aws_access_key_id"},
+		"s3://incidents/nokey":    {bucket.Options{Credentials: empty}, "aws_access_key_id"},
 		"s3://incidents/nofile":   {bucket.Options{Credentials: "/no/file"}, "/no/file"},
 		"s3://incidents/noca":     {bucket.Options{CA: "/no/file"}, "/no/file"},
-		"s3://incidents/emptyca":  {bucket.Options{CA: "/dev/null"}, "no certificate in PEM"},
+		"s3://incidents/emptyca":  {bucket.Options{CA: empty}, "no certificate in PEM"},
 		"s3://incidents/?x=y":     {bucket.Options{}, "write s3://BUCKET/PREFIX"},
 		"s3://incidents:443/port": {bucket.Options{}, "is no name of a bucket"},
 	} {
@@ -194,5 +203,43 @@ func TestOpen(t *testing.T) {
 		case err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hidden"):
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// TestTLS: a server needs a certificate that is valid by the file of authorities.
+func TestTLS(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put := func(o bucket.Options) error {
+		b, err := bucket.Open("s3://incidents", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.PutIfAbsent(t.Context(), "k", strings.NewReader("text"), 4)
+	}
+	if err := put(bucket.Options{Endpoint: server.URL, CA: ca}); err != nil {
+		t.Error(err)
+	}
+	if err := put(bucket.Options{Endpoint: server.URL}); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Error(err)
+	}
+	var dialled string
+	refuse := func(_ context.Context, _, address string) (net.Conn, error) {
+		dialled = address
+		return nil, errors.New("nobody is there")
+	}
+	err := put(bucket.Options{Region: "eu-north-1", Dial: refuse})
+	if err == nil || dialled != "incidents.s3.dualstack.eu-north-1.amazonaws.com:443" ||
+		!strings.HasPrefix(err.Error(), "it cannot be reached: ") {
+		t.Errorf("%q: %v", dialled, err)
 	}
 }

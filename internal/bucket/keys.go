@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // keys are the access key and its secret: of the file that is named, of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, of
@@ -15,6 +17,9 @@ import (
 // Files are read now: an agent gives root up later.
 func (o Options) keys() (*credentials.Credentials, error) {
 	if o.Credentials != "" {
+		if _, err := hostfs.ReadRegular(hostfs.Root{}, o.Credentials, maxFileBytes); err != nil {
+			return nil, err // the library waits for a FIFO
+		}
 		keys := credentials.NewFileAWSCredentials(o.Credentials, "")
 		value, err := keys.GetWithContext(nil)
 		if err == nil && value.AccessKeyID == "" {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"slowpath/internal/source/hostfs"
 )
 
 // Options of Open. What is empty is read from the environment, as the tools of AWS do.
@@ -32,9 +34,9 @@ type Options struct {
 }
 
 const (
-	scheme     = "s3://"
-	amazon     = "https://s3.amazonaws.com" // the library adds the region
-	maxCABytes = 1 << 20
+	scheme       = "s3://"
+	amazon       = "https://s3.amazonaws.com" // the library adds the region
+	maxFileBytes = 1 << 20                    // of a file of certificates or of a key
 )
 
 // Open reads an address s3://BUCKET/PREFIX. Nobody is dialled. A bucket of AWS is a part of the name of its host, any
@@ -92,14 +94,12 @@ func loopback(host string) bool {
 func (o Options) transport() (http.RoundTripper, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := cmp.Or(o.CA, os.Getenv("AWS_CA_BUNDLE")); file != "" {
-		f, err := os.Open(file)
+		pem, err := hostfs.ReadRegular(hostfs.Root{}, file, maxFileBytes)
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		pem, err := io.ReadAll(io.LimitReader(f, maxCABytes))
 		secure.RootCAs = x509.NewCertPool()
-		if err != nil || !secure.RootCAs.AppendCertsFromPEM(pem) {
+		if !secure.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%s has no certificate in PEM", file)
 		}
 	}

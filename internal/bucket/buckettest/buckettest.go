@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package buckettest starts a real S3 server for tests: SeaweedFS, which scripts/seaweedfs installs.
 package buckettest
 
