@@ -195,6 +195,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	all.Go(func() { a.watch(ctx) })
 	all.Go(func() { a.judgeSeconds(ctx) })
 	all.Go(func() { a.keepMinutes(ctx) })
+	all.Go(func() { a.keepEntries(ctx) })
 	all.Go(func() { a.recent.Run(ctx) })
 	all.Go(func() { a.budget.keep(ctx) })
 	all.Go(func() { feedWatchdog(ctx, a.alive) })

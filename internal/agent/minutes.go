@@ -120,6 +120,7 @@ func minutesOf(start int64, seconds []live.Second) map[population]*minute {
 		}
 		m.minute.Calls, m.minute.Slow = m.minute.Calls+s.Calls, m.minute.Slow+s.Slow
 		m.minute.Failed += s.Failed
+		m.minute.AtServer = m.minute.AtServer || s.Side == recording.Server
 		m.sum.Merge(s.Latencies)
 	}
 	return out
@@ -134,7 +135,7 @@ func (m *minute) add(b incidents.Minute) {
 	m.hdr = h
 	m.minute.Calls, m.minute.Slow, m.minute.Failed = m.minute.Calls+b.Calls, m.minute.Slow+b.Slow,
 		m.minute.Failed+b.Failed
-	m.minute.MaxNs = b.MaxNs
+	m.minute.MaxNs, m.minute.AtServer = b.MaxNs, m.minute.AtServer || b.AtServer
 }
 
 func (m *minute) row() incidents.Minute {

@@ -371,6 +371,10 @@ func fieldsOf(typ reflect.Type, path string) []string {
 		var out []string
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if typ.Field(i).Anonymous && name == "" {
+				out = append(out, fieldsOf(typ.Field(i).Type, path)...)
+				continue
+			}
 			if name != "-" && typ.Field(i).IsExported() {
 				out = append(out, fieldsOf(typ.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
 			}

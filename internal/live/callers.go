@@ -36,7 +36,10 @@ type caller struct {
 // conn is a connection of a client, by its address.
 type conn struct {
 	caller string // key; empty: not known
-	calls  int64  // of the last row about its use
+	node   string // that it is to; empty: not known
+	// library is the client library with its version, by CLIENT SETINFO; empty: not known.
+	library string
+	calls   int64 // of the last row about its use
 }
 
 // otherCallers has the calls of callers for which there is no room.
@@ -133,7 +136,7 @@ func (v *View) nameOf(key, comm string) string {
 		return program
 	}
 	if pid, err := strconv.Atoi(key); err == nil {
-		return fmt.Sprintf("%s[%d]", cmp.Or(v.programs[pid], comm), pid)
+		return fmt.Sprintf("%s[%d]", cmp.Or(v.programs[pid].Name, comm), pid)
 	}
 	return key
 }
@@ -152,12 +155,13 @@ func (v *View) keyOf(client, process string) (key, comm string) {
 	return client, ""
 }
 
-// learn keeps which process a connection is of. v.mu is held.
-func (v *View) learn(client, comm string, pid int) {
+// learn keeps which process a connection is of, and to which node it is. v.mu is held.
+func (v *View) learn(client, node, comm string, pid int) {
 	if pid <= 0 || client == "" {
 		return
 	}
 	c, key := v.conn(client), strconv.Itoa(pid)
+	c.node = cmp.Or(node, c.node)
 	if c.caller == key {
 		return
 	}
@@ -243,12 +247,14 @@ func (v *View) foldEnded() {
 // keepMade is for how many seconds it is known which calls were made in each.
 const keepMade = 60
 
-// credit has a caller make calls in the second that ended at a time. v.mu is held.
-func (v *View) credit(key string, calls, timeNs int64) {
+// credit has a caller make calls on a connection in the second that ended at a time. v.mu is held.
+func (v *View) credit(key string, of conn, calls, timeNs int64) {
 	c, second := v.caller(key), (timeNs-5e8)/1e9
 	if c.calls += calls; calls == 0 {
 		return
 	}
+	e := v.edge(key, c.comm, of.node)
+	e.Calls, e.Library = e.Calls+calls, cmp.Or(e.Library, of.library)
 	if v.made[second] == nil {
 		v.made[second] = map[*caller]int64{}
 		for old := range v.made {
@@ -271,7 +277,7 @@ func (v *View) ConnUse(client string, u recording.ConnUse) {
 func (v *View) count(client string, calls, timeNs int64) {
 	c := v.conn(client)
 	key, _ := v.keyOf(client, "")
-	v.credit(key, max(calls-c.calls, 0), timeNs)
+	v.credit(key, *c, max(calls-c.calls, 0), timeNs)
 	c.calls = calls
 }
 
@@ -284,7 +290,7 @@ func (v *View) countRemote(s recording.Sample) {
 		return
 	}
 	v.remote[k] = s.Value
-	v.credit(host, int64(max(s.Value-before, 0)), s.TimeNs)
+	v.credit(host, conn{node: s.Subject}, int64(max(s.Value-before, 0)), s.TimeNs)
 }
 
 // connection learns whose a connection is, and counts the calls that were left without a reply. v.mu is held.
@@ -294,7 +300,11 @@ func (v *View) connection(e recording.Event) {
 		return
 	}
 	if d.Side == recording.Client {
-		v.learn(d.Client, d.Comm, d.PID)
+		v.learn(d.Client, e.Subject, d.Comm, d.PID)
+		var h recording.HandshakeDetail
+		if e.Kind == recording.KindHandshake && json.Unmarshal([]byte(e.Detail), &h) == nil && h.Library != "" {
+			v.conn(h.Client).library = strings.TrimSpace(h.Library + " " + h.Version)
+		}
 	}
 	if e.Kind != recording.KindClose {
 		return
@@ -326,7 +336,7 @@ func (v *View) learnOf(s recording.Snapshot) {
 				}
 				delete(v.programs, old)
 			}
-			v.programs[pid] = p.Name
+			v.programs[pid] = p
 		}
 	case recording.SnapshotEnds:
 		var ends recording.ConnEnds
@@ -334,6 +344,6 @@ func (v *View) learnOf(s recording.Snapshot) {
 		if json.Unmarshal([]byte(s.Body), &ends) != nil || strings.HasPrefix(address, "/") {
 			return // of a Unix socket nobody sees the calls, nor the end
 		}
-		v.learn(address, ends.Comm, ends.PID)
+		v.learn(address, ends.Node, ends.Comm, ends.PID)
 	}
 }

@@ -16,6 +16,7 @@ type Second struct {
 	Unix   int64
 	Node   string
 	Whose  Whose
+	Side   string // recording.Server where users' calls were seen at the server's end, too, else recording.Client
 	Calls  int64
 	Slow   int64
 	Failed int64 // error replies that are no redirects, and calls without a reply
@@ -365,14 +366,20 @@ func (v *View) Seconds(from, to int64) (out []Second) {
 			if at < from || at >= to {
 				continue
 			}
-			users := Second{Unix: at, Node: name, Whose: Users, Failed: max(s.failedAtServer, s.failedClient)}
+			users := Second{
+				Unix: at, Node: name, Whose: Users, Side: recording.Client,
+				Failed: max(s.failedAtServer, s.failedClient),
+			}
+			if len(s.atServer) > 0 || s.failedAtServer > 0 {
+				users.Side = recording.Server
+			}
 			for _, l := range s.users() {
 				users.Latencies.Merge(l.Latencies)
 				users.Slow += l.slow
 			}
 			users.Latencies.slowest(n.recordedMaxNs(at, ""))
 			own := Second{
-				Unix: at, Node: name, Whose: Own, Failed: s.ownFailed,
+				Unix: at, Node: name, Whose: Own, Side: recording.Client, Failed: s.ownFailed,
 				Slow: s.kept.From(slow) + s.fresh.From(v.freshThreshold(n)),
 			}
 			own.Latencies.Merge(s.kept)

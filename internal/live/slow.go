@@ -37,7 +37,7 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 		}
 	case recording.SourceTap:
 		name, pid := splitProcess(c.Client)
-		v.learn(c.Conn, name, pid)
+		v.learn(c.Conn, c.Node, name, pid)
 		switch {
 		case recording.AwaitsAcks(c.Op): // the kernel counts none of the commands that block,
 			v.countWait(c, recording.Server, recording.Client)
@@ -55,6 +55,11 @@ func (v *View) Call(c recording.Call, segs ...recording.Segment) {
 	call.Segments = wholeOf(c, segs)
 	if v.otherEnd(call) {
 		return
+	}
+	if call.Whose == Users {
+		key, comm := v.keyOf(c.Conn, c.Client)
+		e := v.edge(key, comm, c.Node)
+		e.Slow, e.LostNs = e.Slow+1, e.LostNs+max(call.Ns()-v.threshold(), 0)
 	}
 	v.numbered++
 	call.Number = v.numbered

@@ -64,7 +64,8 @@ type View struct {
 
 	callers  map[string]*caller
 	conns    map[string]*conn
-	programs map[int]string              // what processes run
+	programs map[int]recording.Program   // what processes run
+	edges    map[[2]string]*Edge         // since TakeEdges, by keys of callers and nodes
 	remote   map[[2]string]float64       // calls of other hosts, by node and host, as they were counted
 	made     map[int64]map[*caller]int64 // calls of the last seconds, of which the rows say that they ended then
 	ended    int                         // callers that have lost their last connection since ended ones were joined
@@ -91,7 +92,7 @@ func New(o Options) *View {
 	}
 	return &View{
 		o: o, seconds: max(int64(o.Keep/time.Second), 1), nodes: map[string]*node{}, callers: map[string]*caller{},
-		conns: map[string]*conn{}, programs: map[int]string{},
+		conns: map[string]*conn{}, programs: map[int]recording.Program{}, edges: map[[2]string]*Edge{},
 		remote: map[[2]string]float64{}, made: map[int64]map[*caller]int64{},
 		meta: map[string]string{}, samples: map[sampleKey]recording.Sample{},
 		texts: map[[2]string]string{}, blind: map[recording.BlindSpot]bool{}, unseen: map[string]recording.Unseen{},

@@ -304,3 +304,41 @@ func TestProcessIsOneCaller(t *testing.T) {
 		t.Errorf("processes that ended are not one caller: %+v", now[:3])
 	}
 }
+
+// TestEdges: calls of a process of this host and of another host are counted for each node, the slow ones as well, and
+// each is given once.
+func TestEdges(t *testing.T) {
+	v := live.New(live.Options{Clock: at(100e9)})
+	shop := recording.Program{Comm: "python3", Name: "shop.py", Unit: "shop.service"}
+	v.Snapshot(recording.Snapshot{
+		Source: recording.SourceTap, Subject: recording.ProcessPrefix + "7", Name: recording.SnapshotProgram,
+		Body: recording.Detail(shop),
+	})
+	for client, node := range map[string]string{"127.0.0.1:4001": "a:1", "127.0.0.1:4002": "b:2"} {
+		v.Event(recording.Event{
+			TimeNs: 90e9, Source: recording.SourceTap, Subject: node, Kind: recording.KindOpen,
+			Detail: recording.Detail(recording.ConnDetail{Client: client, Side: recording.Client, PID: 7}),
+		})
+		v.ConnUse(client, recording.ConnUse{TimeNs: 99e9, Calls: 10})
+	}
+	v.Sample(recording.Sample{
+		Source: recording.SourceTap, Subject: "a:1", Name: recording.CallsFromPrefix + "10.0.0.7", Value: 4,
+	})
+	v.Call(recording.Call{
+		Source: recording.SourceTap, Conn: "127.0.0.1:4002", Op: "GET", Node: "b:2", Client: "python3[7]",
+		IntendedNs: 99e9, EndNs: 99e9 + 25e6,
+	})
+	want := []live.Edge{
+		{Caller: "shop.py[7]", Program: shop, Node: "b:2", Calls: 10, Slow: 1, LostNs: 20e6},
+		{Caller: "shop.py[7]", Program: shop, Node: "a:1", Calls: 10},
+		{Caller: "10.0.0.7", Node: "a:1", Calls: 4},
+	}
+	if got := v.TakeEdges(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	v.ConnUse("127.0.0.1:4001", recording.ConnUse{TimeNs: 99e9, Calls: 11})
+	want = []live.Edge{{Caller: "shop.py[7]", Program: shop, Node: "a:1", Calls: 1}}
+	if got := v.TakeEdges(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -17,6 +17,8 @@ const (
 	MetaKind      = "target_kind"    // of the first target: standalone, cluster, proxy, unknown
 	MetaServer    = "server"         // "redis 7.0.15"; several that differ are joined by ", "
 	MetaServers   = "servers"        // JSON map of node addresses to NodeServer
+	MetaHost      = "host"           // name of the host that watched
+	MetaKernel    = "kernel"         // its release
 	MetaSlow      = "slow_threshold" // "auto" or a Go duration
 	MetaProbeRate = "probe_rate_per_second"
 	// MetaProcessFilter is a JSON SelectedCalls, if the tap recorded the calls of selected processes only.
@@ -54,8 +56,11 @@ func NodeMetas(nodes []string, servers map[string]NodeServer) map[string]string 
 }
 
 // Servers are what answers at each node; nil: the recording does not say, but for MetaServer.
-func (r *Recording) Servers() (servers map[string]NodeServer) {
-	if json.Unmarshal([]byte(r.Meta[MetaServers]), &servers) != nil {
+func (r *Recording) Servers() map[string]NodeServer { return ParseServers(r.Meta[MetaServers]) }
+
+// ParseServers reads MetaServers; nil: it is none.
+func ParseServers(meta string) (servers map[string]NodeServer) {
+	if json.Unmarshal([]byte(meta), &servers) != nil {
 		return nil
 	}
 	return servers

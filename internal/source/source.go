@@ -226,6 +226,7 @@ func (r *run) describe() {
 	r.sink.SetMeta(recording.MetaVersion, r.Version)
 	r.sink.SetMeta(recording.MetaStart, strconv.FormatInt(now, 10))
 	r.sink.SetMeta(recording.MetaSlow, r.Slow)
+	describeHost(r.sink)
 	var addrs []string
 	servers := map[string]recording.NodeServer{}
 	for _, n := range r.nodes {

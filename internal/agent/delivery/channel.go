@@ -38,7 +38,15 @@ type Channel struct {
 	pause      time.Duration // until the next try, after the last one
 	until      time.Time     // when that is
 	lost       int64         // while it fails
+	refused    bool          // the receiver will never take the last push
 	overBudget bool
+}
+
+// Refuses notices that the receiver will never take the push that is under way.
+func (c *Channel) Refuses() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
 }
 
 // Wrote counts bytes on the wire.
@@ -50,8 +58,8 @@ func (c *Channel) Wrote(bytes int) {
 }
 
 // Send sends n things by do, if the budget allows it, and says in one line when that begins to fail, and when it works
-// again. It reports whether they were sent. Its errors end here: what feeds it never waits for a receiver that is
-// away.
+// again. It reports whether they were sent, or are given up as the receiver never takes them. Its errors end here:
+// what feeds it never waits for a receiver that is away.
 func (c *Channel) Send(n int, do func() error) bool {
 	if !c.Budget.Allows() {
 		if c.Kept {
@@ -61,6 +69,9 @@ func (c *Channel) Send(n int, do func() error) bool {
 		}
 		return false
 	}
+	c.mu.Lock()
+	c.refused = false
+	c.mu.Unlock()
 	err := do()
 	if errors.Is(err, context.Canceled) {
 		return false // the agent ends
@@ -74,7 +85,7 @@ func (c *Channel) Send(n int, do func() error) bool {
 	if err != nil {
 		c.pause = min(max(2*c.pause, firstPause), longestPause)
 		c.until = now.Add(c.pause)
-		if !c.Kept {
+		if !c.Kept || c.refused {
 			c.stats.Failed += int64(n)
 			c.lost += int64(n)
 		}
@@ -83,14 +94,14 @@ func (c *Channel) Send(n int, do func() error) bool {
 			c.failing = true
 			c.Log(fmt.Sprintf("%s: %s does not take %s: %.300s; said once until it does", c.Name, c.To, c.What, err))
 		}
-		return false
+		return c.refused
 	}
 	c.stats.Sent += int64(n)
 	c.pause, c.until = 0, time.Time{}
 	c.stats.LastSuccess = now
 	if c.failing {
 		lost := fmt.Sprintf("%d were lost", c.lost)
-		if c.Kept {
+		if c.Kept && c.lost == 0 {
 			lost = "those that are still kept are sent now"
 		}
 		c.Log(fmt.Sprintf("%s: %s takes %s again; %s", c.Name, c.To, c.What, lost))

@@ -68,12 +68,12 @@ func TestRequests(t *testing.T) {
 			r.Header.Get("Cookie"))
 	})
 	for request, want := range map[string]string{
-		fmt.Sprintf(get, "a%2fb//c?d=%20e", "Cookie: f\r\n"): `GET slowpath /a%2fb//c?d=%20e ["bufconn"] 0 "f"`,
-		fmt.Sprintf(get, "", "slowpath-from: 10.0.0.1:1\r\nSlowpath-From: 10.0.0.2:2\r\n"): `GET slowpath / ["bufconn"] ` +
+		fmt.Sprintf(get, "a%2fb//c?d=%20e", "Cookie: f\r\n"): `GET slowpath /a%2fb//c?d=%20e ["memory"] 0 "f"`,
+		fmt.Sprintf(get, "", "slowpath-from: 10.0.0.1:1\r\nSlowpath-From: 10.0.0.2:2\r\n"): `GET slowpath / ["memory"] ` +
 			`0 ""`,
-		"POST /x HTTP/1.1\r\nHost: y\r\nContent-Length: 3\r\n\r\nabc": `POST y /x ["bufconn"] 3 ""`,
+		"POST /x HTTP/1.1\r\nHost: y\r\nContent-Length: 3\r\n\r\nabc": `POST y /x ["memory"] 3 ""`,
 		"POST /x HTTP/1.1\r\nHost: y\r\nContent-Length: 70000\r\n\r\n" + strings.Repeat("a", 70000): fmt.Sprintf(
-			`POST y /x ["bufconn"] %d ""`, door.MaxBodyBytes+1),
+			`POST y /x ["memory"] %d ""`, door.MaxBodyBytes+1),
 	} {
 		if _, reply, body := dial.send(t, request); reply.StatusCode != 200 || body != want {
 			t.Errorf("%.100q: %d %s, want %s", request, reply.StatusCode, body, want)

@@ -27,7 +27,7 @@ type History struct {
 	note     string
 
 	mu    sync.Mutex
-	added int // minutes since the last time that old ones were removed
+	added int // minutes and entries since the last time that old ones were removed
 }
 
 // Defaults and bounds of a history.
@@ -44,6 +44,7 @@ const (
 const historySchema = `
 CREATE TABLE IF NOT EXISTS minute(start INTEGER, node TEXT, own INTEGER, numbers BLOB, hdr BLOB,
   PRIMARY KEY(start, node, own)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entry(at INTEGER PRIMARY KEY, body TEXT);
 `
 
 // OpenHistory opens the history in a file of this name, of at most maxBytes (0: DefaultHistory), with minutes of the
@@ -149,29 +150,38 @@ func (h *History) Add(m Minute) error {
 	return h.tidy()
 }
 
-// numbers are those of a minute; complete is Complete. Earlier versions wrote the first firstNumbers.
-func (m *Minute) numbers(complete *int64) [8]*int64 {
-	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs, &m.ThresholdNs, complete}
+// numbers are those of a minute; flags are Complete and AtServer. Earlier versions wrote the first firstNumbers.
+func (m *Minute) numbers(flags *int64) [8]*int64 {
+	return [...]*int64{&m.Calls, &m.Slow, &m.Failed, &m.P50Ns, &m.P99Ns, &m.MaxNs, &m.ThresholdNs, flags}
 }
+
+// Flags of a minute.
+const (
+	isComplete = 1 << iota
+	isAtServer
+)
 
 const firstNumbers = 6
 
 // pack is the column numbers: SQLite takes as long for each column as for the rest of a row.
 func (m *Minute) pack() []byte {
-	packed, complete := make([]byte, 0, 24), int64(0)
+	packed, flags := make([]byte, 0, 24), int64(0)
 	if m.Complete {
-		complete = 1
+		flags |= isComplete
 	}
-	for _, v := range m.numbers(&complete) {
+	if m.AtServer {
+		flags |= isAtServer
+	}
+	for _, v := range m.numbers(&flags) {
 		packed = binary.AppendVarint(packed, *v)
 	}
 	return packed
 }
 
 func (m *Minute) unpack(packed []byte) bool {
-	complete := int64(0)
+	flags := int64(0)
 	m.ThresholdNs = 0
-	for i, v := range m.numbers(&complete) {
+	for i, v := range m.numbers(&flags) {
 		if i == firstNumbers && len(packed) == 0 {
 			break
 		}
@@ -181,7 +191,7 @@ func (m *Minute) unpack(packed []byte) bool {
 		}
 		*v, packed = d, packed[n:]
 	}
-	m.Complete = complete == 1
+	m.Complete, m.AtServer = flags&isComplete != 0, flags&isAtServer != 0
 	return len(packed) == 0
 }
 
@@ -194,6 +204,9 @@ func (h *History) tidy() error {
 	_, err := h.db.Exec("DELETE FROM minute WHERE start < "+newest+" - ?", time.Now().Unix()+60,
 		int64(h.keep.Seconds()))
 	for range 100 {
+		if err == nil {
+			_, err = h.db.Exec("DELETE FROM entry WHERE at < (SELECT 1000000000 * min(start) FROM minute)")
+		}
 		if err != nil {
 			break
 		}

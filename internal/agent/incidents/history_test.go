@@ -42,7 +42,7 @@ func TestHistory(t *testing.T) {
 	now := time.Now().Unix() / 60 * 60
 	b := incidents.Minute{
 		Start: now, Node: "b", Calls: 1200, Slow: 3, Failed: 1, P50Ns: 5e5, P99Ns: 9e6, MaxNs: 1 << 40,
-		ThresholdNs: 5e6, Complete: true,
+		ThresholdNs: 5e6, Complete: true, AtServer: true,
 		HDR: []byte("hdr"),
 	}
 	own := incidents.Minute{Start: now, Node: "a", Own: true, Calls: 60}
@@ -152,4 +152,34 @@ func BenchmarkHistory(b *testing.B) {
 			b.ReportMetric(float64(st.Size())/days/1e6, "MB/day")
 		})
 	}
+}
+
+// TestEntries: they have numbers that grow, come back in order, also after a restart, and go with the minutes of their
+// time.
+func TestEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "history.db")
+		h := history(t, path, time.Hour, 0)
+		edge := func(calls int64) incidents.Entry {
+			return incidents.Entry{Edge: &incidents.Edge{Caller: "app[7]", Node: "a:1", Calls: calls}}
+		}
+		tooLarge := incidents.Entry{Change: &incidents.Change{Text: strings.Repeat("x", 1<<20)}}
+		err := errors.Join(h.AddEntries([]incidents.Entry{edge(1), tooLarge, edge(2)}), h.Close())
+		h = history(t, path, time.Hour, 0)
+		err = errors.Join(err, h.AddEntries([]incidents.Entry{{Change: &incidents.Change{Text: "restart"}}}))
+		all, err2 := h.EntriesAfter(0, 10)
+		if errors.Join(err, err2) != nil || len(all) != 3 || all[0].Edge.Calls != 1 || all[1].Edge.Calls != 2 ||
+			all[2].Change.Text != "restart" || all[0].At >= all[1].At || all[1].At >= all[2].At {
+			t.Fatalf("%+v %v %v", all, err, err2)
+		}
+		if some, err := h.EntriesAfter(all[0].At, 1); err != nil || len(some) != 1 || some[0].Edge.Calls != 2 {
+			t.Errorf("%+v %v", some, err)
+		}
+		<-time.After(2 * time.Hour)
+		add(t, h, incidents.Minute{Start: time.Now().Unix() / 60 * 60, Node: "a"})
+		h = history(t, path, time.Hour, 0) // which removes what is old
+		if all, err := h.EntriesAfter(0, 10); err != nil || len(all) != 0 {
+			t.Errorf("%+v %v", all, err)
+		}
+	})
 }

@@ -92,6 +92,8 @@ type Minute struct {
 	MaxNs  int64
 	// ThresholdNs is from when on a call was slow, at the end of the minute; 0: not known.
 	ThresholdNs int64
+	// AtServer says that calls were seen at the server's end: it has those of all clients, and not of this host alone.
+	AtServer bool
 	// Complete says that the node was watched during the whole minute, and that no call in it was missed.
 	Complete bool
 	HDR      []byte // HdrHistogram V2, compressed, of nanoseconds; nil: none

@@ -21,9 +21,15 @@ import (
 
 // Attributes that the semantic conventions have no name for.
 const (
-	clusterKey  = attribute.Key("slowpath.cluster")
-	whoseKey    = attribute.Key("slowpath.whose")   // users, slowpath
-	processKey  = attribute.Key("slowpath.client")  // the calling process: "app[1234]"
+	clusterKey = attribute.Key("slowpath.cluster")
+	whoseKey   = attribute.Key("slowpath.whose")  // users, slowpath
+	processKey = attribute.Key("slowpath.client") // the calling process: "app[1234]"
+	// for whom that runs: systemd's unit, the id of its container, the uid of its Kubernetes pod
+	unitKey      = attribute.Key("slowpath.client.unit")
+	containerKey = attribute.Key("slowpath.client.container")
+	podKey       = attribute.Key("slowpath.client.pod")
+	libraryKey   = attribute.Key("slowpath.client.library") // "redis-py 5.0.1"
+
 	seqKey      = attribute.Key("slowpath.tcp.seq") // the sequence number of the byte after the request
 	sideKey     = attribute.Key("slowpath.side")    // from which end it was seen: client, server, both
 	requestKey  = attribute.Key("slowpath.request.size")
@@ -206,6 +212,7 @@ func (e *Exporter) call(s sampled, threshold uint64) {
 	}
 	_, span := e.tracer.Start(ctx, text(c.Op), api.WithSpanKind(kind),
 		api.WithTimestamp(time.Unix(0, c.IntendedNs)), api.WithAttributes(about(s)...),
+		api.WithAttributes(runsFor(e.o.View.ProgramOf(c.Client))...),
 		api.WithAttributes(parts(c, s.Segments)...),
 		api.WithAttributes(samplingKey.Float64(1-float64(threshold)/fullRange)))
 	if c.Error != "" {
@@ -229,6 +236,16 @@ func about(s sampled) []attribute.KeyValue {
 	if c.Error != "" {
 		code, _, _ := strings.Cut(c.Error, " ")
 		out = append(out, semconv.DBResponseStatusCode(text(code)), semconv.ErrorTypeKey.String(text(code)))
+	}
+	return out
+}
+
+// runsFor is for whom a process of this host runs, where that is known.
+func runsFor(p recording.Program) (out []attribute.KeyValue) {
+	for key, value := range map[attribute.Key]string{unitKey: p.Unit, containerKey: p.Container, podKey: p.Pod} {
+		if value != "" {
+			out = append(out, key.String(text(value)))
+		}
 	}
 	return out
 }

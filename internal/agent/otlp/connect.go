@@ -17,8 +17,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	"slowpath/internal/agent/delivery"
 )
@@ -122,7 +124,7 @@ func (e Endpoint) client(c *delivery.Channel) *http.Client {
 	}
 }
 
-// countHTTP counts the bodies of requests.
+// countHTTP counts the bodies of requests, and notices that one is refused for good.
 type countHTTP struct {
 	*delivery.Channel
 	http.RoundTripper
@@ -134,7 +136,12 @@ func (c countHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body = &countBody{ReadCloser: r.Body, channel: c.Channel}
 	}
-	return c.RoundTripper.RoundTrip(r)
+	response, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && (response.StatusCode == http.StatusBadRequest ||
+		response.StatusCode == http.StatusRequestEntityTooLarge) {
+		c.Refuses()
+	}
+	return response, err
 }
 
 type countBody struct {
@@ -148,13 +155,18 @@ func (b *countBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countGRPC counts the messages of calls, as they are on the wire.
+// countGRPC counts the messages of calls, as they are on the wire, and notices that one is refused for good.
 type countGRPC struct{ *delivery.Channel }
 
 // HandleRPC implements stats.Handler.
 func (c countGRPC) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if out, ok := s.(*stats.OutPayload); ok {
-		c.Wrote(out.WireLength)
+	switch s := s.(type) {
+	case *stats.OutPayload:
+		c.Wrote(s.WireLength)
+	case *stats.End:
+		if status.Code(s.Error) == codes.InvalidArgument {
+			c.Refuses()
+		}
 	}
 }
 

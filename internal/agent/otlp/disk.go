@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"slowpath/internal/agent/folder"
@@ -30,6 +29,7 @@ const (
 	cursorFile      = "otlp.json"
 	maxCursor       = 4 << 10 // bytes
 	incidentsAtOnce = 10
+	entriesAtOnce   = 200
 	minutesAtOnce   = 60 // minutes of the clock
 	// settled is how long after its end a minute is final: an agent that was started again adds to it.
 	settled = 20 * time.Second
@@ -41,6 +41,7 @@ type cursor struct {
 	Calls     time.Time `json:"calls"`     // that ended before
 	Incidents time.Time `json:"incidents"` // the last change of one
 	Minute    int64     `json:"minute"`    // the Unix second in which the next one begins
+	Entries   int64     `json:"entries"`   // the number of the last one
 }
 
 // readCursor reads the cursor. Where there is none for this collector it begins now, and never before the minutes that
@@ -51,6 +52,9 @@ func (e *Exporter) readCursor() {
 	var c cursor
 	if err != nil || json.Unmarshal(doc, &c) != nil || c.Collector != e.o.Endpoint.String() {
 		c = cursor{Collector: e.o.Endpoint.String(), Calls: now, Incidents: now, Minute: now.Unix() / 60 * 60}
+	}
+	if c.Entries == 0 { // it was written by a version without entries, or now
+		c.Entries = now.UnixNano() - 1
 	}
 	c.Minute = max(c.Minute, now.Add(-incidents.DefaultKeepHistory).Unix()) / 60 * 60
 	e.cursor = c
@@ -70,6 +74,8 @@ func (e *Exporter) writeCursor() {
 func (e *Exporter) sendDisk(ctx context.Context) {
 	for ctx.Err() == nil && !e.events.Rests() && e.sendIncidents(ctx) {
 	}
+	for ctx.Err() == nil && !e.events.Rests() && e.sendEntries(ctx) {
+	}
 	for ctx.Err() == nil && !e.minutes.Rests() && e.sendMinutes(ctx) {
 	}
 }
@@ -80,17 +86,36 @@ func (e *Exporter) sendIncidents(ctx context.Context) bool {
 	if len(changed) == 0 {
 		return false
 	}
-	var records []sdklog.Record
+	into := e.newEvents()
 	for _, in := range changed {
 		diagnosis, _ := e.o.Disk.Store.Diagnosis(in.ID) // none until it is judged
-		records = append(records, e.incidentRecords(in, diagnosis)...)
+		into.incident(in, diagnosis)
 	}
-	if !e.events.Send(len(records), func() error { return e.logs.Export(ctx, records) }) {
+	if !e.events.Send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
 		return false
 	}
 	e.cursor.Incidents = changed[len(changed)-1].Changed
 	e.writeCursor()
 	return len(changed) == incidentsAtOnce
+}
+
+// sendEntries sends some edges and changes, and reports whether there may be more.
+func (e *Exporter) sendEntries(ctx context.Context) bool {
+	all, err := e.o.Disk.History.EntriesAfter(e.cursor.Entries, entriesAtOnce)
+	if err != nil || len(all) == 0 {
+		return false // the agent says that its history cannot be read
+	}
+	into := e.newEvents()
+	for _, one := range all {
+		into.entry(one)
+	}
+	if len(into.records) > 0 &&
+		!e.events.Send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
+		return false
+	}
+	e.cursor.Entries = all[len(all)-1].At
+	e.writeCursor()
+	return len(all) == entriesAtOnce
 }
 
 // sendMinutes sends some minutes, and reports whether there may be more.
@@ -105,7 +130,7 @@ func (e *Exporter) sendMinutes(ctx context.Context) bool {
 		return false // the agent says that its history cannot be read
 	}
 	if len(rows) > 0 {
-		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: minuteMetrics(rows, e.o.Version)}
+		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: e.minuteMetrics(rows)}
 		if !e.minutes.Send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
 			return false
 		}

@@ -127,6 +127,13 @@ func TestOutage(t *testing.T) {
 		for i := range 30 {
 			away.Store(i >= 5 && i < 25)
 			addMinute(t, disk, time.Now())
+			err := disk.History.AddEntries([]incidents.Entry{
+				{Edge: &incidents.Edge{Caller: "app[7]", Unit: "shop.service", Node: "a:1", Calls: int64(i) + 1}},
+				{Change: &incidents.Change{Kind: "setting", Text: fmt.Sprint("CONFIG SET maxclients ", i)}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			now := time.Now().UnixNano()
 			clock.Store(now)
 			for k := range 3 {
@@ -158,8 +165,9 @@ func TestOutage(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		stop()
-		if len(minutes) != 30 || len(versions) != 5 { // one began and failed meanwhile
-			t.Errorf("%d minutes and %d versions of incidents were sent", len(minutes), len(versions))
+		const versionsSent, entries = 5, 60 // one incident began and failed meanwhile
+		if len(minutes) != 30 || len(versions) != versionsSent+entries {
+			t.Errorf("%d minutes, %d versions of incidents and entries were sent", len(minutes), len(versions))
 		}
 		if len(spans) != 3*30 {
 			t.Errorf("%d of 90 calls were sent", len(spans))
@@ -175,6 +183,33 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		if !strings.Contains(log.text(), "takes minutes again; those that are still kept are sent now") {
+			t.Error(log.text())
+		}
+	})
+}
+
+// TestRefusedPush: what a collector never takes is given up, and holds up nothing that comes after it.
+func TestRefusedPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := emptyDisk(t)
+		var pushes atomic.Int64
+		to := inMemory(t, otlp.Files{}, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/v1/metrics") && pushes.Add(1) == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		view := live.New(live.Options{Clock: &hand{}})
+		e, log, stop := started(t, otlp.Options{Endpoint: to, View: view, Disk: disk})
+		for range 3 {
+			addMinute(t, disk, time.Now())
+			<-time.After(time.Minute)
+		}
+		<-time.After(time.Minute)
+		stop()
+		if _, _, minutes, _ := e.Stats(); minutes.Sent != 2 || minutes.Failed != 1 {
+			t.Errorf("%+v", minutes)
+		}
+		if !strings.Contains(log.text(), "takes minutes again; 1 were lost") {
 			t.Error(log.text())
 		}
 	})
@@ -216,7 +251,7 @@ func countMinutes(t *testing.T, body []byte, into map[string]int) {
 	}
 }
 
-// countVersions counts the versions of incidents of a request.
+// countVersions counts the versions of incidents, and the edges and changes, of a request.
 func countVersions(t *testing.T, body []byte, into map[string]int) {
 	var request logspb.ExportLogsServiceRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
@@ -226,10 +261,14 @@ func countVersions(t *testing.T, body []byte, into map[string]int) {
 		for _, sl := range rl.ScopeLogs {
 			for _, r := range sl.LogRecords {
 				about := attributesOf(r.Attributes)
-				if r.EventName != "slowpath.incident" || about["slowpath.incident.state"] == "" {
+				if !map[string]bool{
+					"slowpath.incident": about["slowpath.incident.state"] != "",
+					"slowpath.edge":     about["slowpath.client"]+about["slowpath.client.unit"] == "app[7]shop.service",
+					"slowpath.change":   about["slowpath.change.kind"] == "setting",
+				}[r.EventName] {
 					t.Errorf("an event is %v", r)
 				}
-				into[about["slowpath.incident.id"]+" "+about["slowpath.incident.version"]]++
+				into[about["slowpath.incident.id"]+" "+about["slowpath.incident.version"]+about["slowpath.entry.id"]]++
 			}
 		}
 	}

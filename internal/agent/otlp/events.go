@@ -15,14 +15,16 @@ import (
 	"slowpath/internal/diagnose/verdict"
 )
 
-// Names of events. Each is one of an incident, and is sent again when it changes: of a host, an incident and a rank
-// those with the highest version count.
+// Names of events. Those of an incident are sent again when it changes: of a host, an incident and a rank those with
+// the highest version count. Edges, and changes of no incident, have an id of their own: sent again they are the same.
 const (
-	rankKey = attribute.Key("slowpath.rank") // of a finding, or a change, within its incident
+	rankKey  = attribute.Key("slowpath.rank") // of a finding, or a change, within its incident
+	entryKey = attribute.Key("slowpath.entry.id")
 
 	incidentEvent = "slowpath.incident"
 	findingEvent  = "slowpath.finding"
 	changeEvent   = "slowpath.change"
+	edgeEvent     = "slowpath.edge"
 )
 
 // Bounds of what is sent of an incident: bytes of its diagnosis, its findings, the changes before each of them, and
@@ -52,25 +54,41 @@ func (*emitted) Shutdown(context.Context) error { return nil }
 // ForceFlush implements sdklog.Processor.
 func (*emitted) ForceFlush(context.Context) error { return nil }
 
-// incidentRecords are an incident, the findings of its diagnosis (slowpath.diagnosis/v1, or empty), and what was
-// changed before them.
-func (e *Exporter) incidentRecords(in incidents.Incident, diagnosis []byte) []sdklog.Record {
-	into := &emitted{}
-	logger := sdklog.NewLoggerProvider(sdklog.WithResource(e.from), sdklog.WithProcessor(into),
+// events makes log records.
+type events struct {
+	emitted
+	logger log.Logger
+}
+
+func (e *Exporter) newEvents() *events {
+	out := &events{}
+	out.logger = sdklog.NewLoggerProvider(sdklog.WithResource(e.from), sdklog.WithProcessor(&out.emitted),
 		sdklog.WithAttributeCountLimit(64), sdklog.WithAttributeValueLengthLimit(maxText)).Logger("slowpath",
 		log.WithInstrumentationVersion(e.o.Version), log.WithSchemaURL(semconv.SchemaURL))
-	emit := func(name, body string, at time.Time, severity log.Severity, attributes ...attribute.KeyValue) {
-		var r log.Record
-		r.SetEventName(name)
-		r.SetTimestamp(at)
-		r.SetObservedTimestamp(in.Changed)
-		r.SetSeverity(severity)
-		r.SetBody(attribute.StringValue(text(body)))
-		r.AddAttributes(attribute.String("slowpath.incident.id", in.ID),
-			attribute.Int64("slowpath.incident.version", in.Changed.UnixNano()))
-		r.AddAttributes(attributes...)
-		logger.Emit(context.Background(), r)
-	}
+	return out
+}
+
+// event is one that was at a time, and is known since another.
+type event struct {
+	name, body string
+	at, known  time.Time
+	severity   log.Severity
+}
+
+func (e *events) add(of event, attributes ...attribute.KeyValue) {
+	var r log.Record
+	r.SetEventName(of.name)
+	r.SetTimestamp(of.at)
+	r.SetObservedTimestamp(of.known)
+	r.SetSeverity(of.severity)
+	r.SetBody(attribute.StringValue(text(of.body)))
+	r.AddAttributes(attributes...)
+	e.logger.Emit(context.Background(), r)
+}
+
+// incident adds an incident, the findings of its diagnosis (slowpath.diagnosis/v1, or empty), and what was changed
+// before them.
+func (e *events) incident(in incidents.Incident, diagnosis []byte) {
 	severity := log.SeverityInfo
 	switch {
 	case in.State == incidents.StateFailed:
@@ -78,21 +96,49 @@ func (e *Exporter) incidentRecords(in incidents.Incident, diagnosis []byte) []sd
 	case in.Verdict == verdict.Findings:
 		severity = log.SeverityWarn
 	}
-	emit(incidentEvent, in.Summary, in.Start, severity, aboutIncident(in)...)
+	of := func(rank int, attributes ...attribute.KeyValue) []attribute.KeyValue {
+		return append(attributes, rankKey.Int(rank), attribute.String("slowpath.incident.id", in.ID),
+			attribute.Int64("slowpath.incident.version", in.Changed.UnixNano()))
+	}
 	var d verdict.Diagnosis
 	if len(diagnosis) > maxDiagnosis || json.Unmarshal(diagnosis, &d) != nil {
-		return into.records
+		d = verdict.Diagnosis{}
 	}
+	about := append(aboutIncident(in), attribute.String("slowpath.server", text(d.Target.Server)))
+	e.add(event{incidentEvent, in.Summary, in.Start, in.Changed, severity}, of(0, about...)...)
 	for i, f := range d.Findings[:min(len(d.Findings), maxFindings)] {
-		emit(findingEvent, f.Title, in.Start, log.SeverityWarn, append(aboutFinding(f), rankKey.Int(i))...)
+		e.add(event{findingEvent, f.Title, in.Start, in.Changed, log.SeverityWarn}, of(i, aboutFinding(f)...)...)
 		for k, c := range f.Changes[:min(len(f.Changes), maxChanges)] {
-			emit(changeEvent, c.Text, c.Time, log.SeverityInfo, rankKey.Int(maxChanges*i+k),
-				attribute.String("slowpath.cause", f.Cause), attribute.String("slowpath.change.kind", string(c.Kind)),
-				attribute.String("server.address", text(c.Node)), texts("slowpath.change.by", c.By),
-				attribute.Bool("slowpath.change.by_mechanism", c.ByMechanism))
+			e.add(event{changeEvent, c.Text, c.Time, in.Changed, log.SeverityInfo}, of(maxChanges*i+k,
+				append(aboutChange(incidents.Change{
+					Kind: string(c.Kind), Node: c.Node, By: c.By, WithinNs: c.WithinNs,
+				}), attribute.String("slowpath.cause", f.Cause),
+					attribute.Bool("slowpath.change.by_mechanism", c.ByMechanism))...)...)
 		}
 	}
-	return into.records
+}
+
+// entry adds an edge, or a change.
+func (e *events) entry(of incidents.Entry) {
+	known, id := time.Unix(0, of.At), entryKey.Int64(of.At)
+	if c := of.Change; c != nil {
+		e.add(event{changeEvent, c.Text, c.Time, known, log.SeverityInfo}, append(aboutChange(*c), id)...)
+	}
+	if g := of.Edge; g != nil {
+		e.add(event{edgeEvent, g.Caller + " to " + g.Node, time.Unix(0, g.FromNs), known, log.SeverityInfo}, id,
+			processKey.String(text(g.Caller)), attribute.String("server.address", text(g.Node)),
+			libraryKey.String(text(g.Library)), unitKey.String(text(g.Unit)),
+			containerKey.String(text(g.Container)), podKey.String(text(g.Pod)),
+			attribute.Int64("slowpath.calls", g.Calls), slowKey.Int64(g.Slow),
+			attribute.Int64("slowpath.lost.ns", g.LostNs), attribute.Int64("slowpath.edge.ns", g.ToNs-g.FromNs))
+	}
+}
+
+func aboutChange(c incidents.Change) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("slowpath.change.kind", text(c.Kind)), attribute.String("server.address", text(c.Node)),
+		texts("slowpath.change.by", c.By), attribute.Int64("slowpath.change.within_ns", c.WithinNs),
+	}
 }
 
 func aboutIncident(in incidents.Incident) []attribute.KeyValue {

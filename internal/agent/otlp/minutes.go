@@ -11,6 +11,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"slowpath/internal/agent/incidents"
+	"slowpath/internal/recording"
 )
 
 // What a minute has beside its calls: exact numbers, and from when on a call was slow.
@@ -19,6 +20,8 @@ const (
 	completeKey  = attribute.Key("slowpath.complete")
 	slowKey      = attribute.Key("slowpath.slow_calls")
 	failedKey    = attribute.Key("slowpath.failed_calls")
+	serverKey    = attribute.Key("slowpath.server") // "redis 7.2.4"
+	kernelKey    = attribute.Key("slowpath.kernel") // of the host that sends it
 )
 
 // minuteScale is the resolution of the histograms: 2^(2^-3) is 9 %.
@@ -26,7 +29,9 @@ const minuteScale = 3
 
 // minuteMetrics are minutes of calls as delta histograms: slowpath.minute with all that is known of it, which is a row
 // of a store and no series, and of users' calls db.client.operation.duration, as the semantic conventions have it.
-func minuteMetrics(rows []incidents.Minute, version string) []metricdata.ScopeMetrics {
+func (e *Exporter) minuteMetrics(rows []incidents.Minute) []metricdata.ScopeMetrics {
+	servers := recording.ParseServers(e.o.View.Meta(recording.MetaServers))
+	kernel := kernelKey.String(text(e.o.View.Meta(recording.MetaKernel)))
 	var minutes, operations []metricdata.ExponentialHistogramDataPoint[float64]
 	for _, m := range rows {
 		p, ok := minutePoint(m)
@@ -47,7 +52,13 @@ func minuteMetrics(rows []incidents.Minute, version string) []metricdata.ScopeMe
 		if m.Own {
 			whose = whoseKey.String("slowpath")
 		}
-		p.Attributes = attribute.NewSet(append(of, whose, completeKey.Bool(m.Complete), slowKey.Int64(m.Slow),
+		side := recording.Client
+		if m.AtServer {
+			side = recording.Server
+		}
+		p.Attributes = attribute.NewSet(append(of, whose, sideKey.String(side), kernel,
+			serverKey.String(text(servers[m.Node].Server)),
+			completeKey.Bool(m.Complete), slowKey.Int64(m.Slow),
 			failedKey.Int64(m.Failed), thresholdKey.Float64(float64(m.ThresholdNs)/1e9))...)
 		minutes = append(minutes, p)
 	}
@@ -58,7 +69,7 @@ func minuteMetrics(rows []incidents.Minute, version string) []metricdata.ScopeMe
 		}
 	}
 	return []metricdata.ScopeMetrics{{
-		Scope: instrumentation.Scope{Name: "slowpath", Version: version, SchemaURL: semconv.SchemaURL},
+		Scope: instrumentation.Scope{Name: "slowpath", Version: e.o.Version, SchemaURL: semconv.SchemaURL},
 		Metrics: []metricdata.Metrics{
 			metric("slowpath.minute", "Time of calls in a minute, from when they were due to their reply", minutes),
 			metric("db.client.operation.duration", "Duration of database client operations.", operations),

@@ -7,8 +7,8 @@ import (
 	"slowpath/internal/format"
 )
 
-// Cited is a change that came before a finding. That it came before does not make it the cause.
-type Cited struct {
+// Seen is a change as a diagnosis names it.
+type Seen struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
 	// By is who made it; several where it may be one of them.
@@ -19,11 +19,28 @@ type Cited struct {
 	Time   time.Time `json:"time"`
 	// WithinNs is how exactly the time is known, in nanoseconds: it was at Time or up to so much later.
 	WithinNs int64 `json:"within_ns"`
+}
+
+// Cited is a change that came before a finding. That it came before does not make it the cause.
+type Cited struct {
+	Seen
 	// BeforeNs is how long before the first of the finding's slow calls after it, in nanoseconds; 0 where these came
 	// at once, or the finding has none.
 	BeforeNs int64 `json:"before_ns"`
 	// ByMechanism: the mechanism of the cause is one that such a change can set going.
 	ByMechanism bool `json:"by_mechanism"`
+}
+
+// Seen is the change as a diagnosis of so many nodes names it.
+func (c Change) Seen(nodes int) Seen {
+	s := Seen{
+		Kind: c.Kind, Text: c.Text, By: c.By, Source: c.Source, Time: time.Unix(0, c.FromNs).UTC(),
+		WithinNs: c.ToNs - c.FromNs,
+	}
+	if nodes > 1 {
+		s.Node = c.Node
+	}
+	return s
 }
 
 // Made reports whether somebody made the change: restarts, roles and maps also change by themselves, as what they are

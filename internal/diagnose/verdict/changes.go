@@ -22,16 +22,23 @@ const (
 	// changesCited is how many changes a finding cites.
 	// Bound: arithmetic, the size of a list.
 	changesCited = 3
+	// changesSeen is how many changes a diagnosis has, the last ones.
+	// Bound: arithmetic, the size of a list.
+	changesSeen = 100
 )
+
+// seen are the last changes.
+func seen(c *facts.Case, all []changes.Change) (out []changes.Seen) {
+	for _, change := range all[max(len(all)-changesSeen, 0):] {
+		out = append(out, change.Seen(len(c.Nodes)))
+	}
+	return out
+}
 
 // cite adds to each finding the changes that came before it: those that its mechanism names, and others if its calls
 // were slow more often since. A consequence has those of its root.
-func cite(c *facts.Case, found []cause.Finding) {
-	if len(found) == 0 {
-		return
-	}
-	all := changes.Of(c)
-	if len(all) == 0 {
+func cite(c *facts.Case, all []changes.Change, found []cause.Finding) {
+	if len(found) == 0 || len(all) == 0 {
 		return
 	}
 	usual := usualOf(c)
@@ -48,14 +55,7 @@ func citedBy(c *facts.Case, f *cause.Finding, all []changes.Change, usual usual)
 		if !isAbout(f, change, len(c.Nodes)) {
 			continue
 		}
-		cited := changes.Cited{
-			Kind: change.Kind, Text: change.Text, By: change.By, Source: change.Source,
-			Time: time.Unix(0, change.FromNs).UTC(), WithinNs: change.ToNs - change.FromNs,
-			ByMechanism: byMechanism(f.Cause, change),
-		}
-		if len(c.Nodes) > 1 {
-			cited.Node = change.Node
-		}
+		cited := changes.Cited{Seen: change.Seen(len(c.Nodes)), ByMechanism: byMechanism(f.Cause, change)}
 		first, ok := slow.firstAfter(change.FromNs)
 		if len(slow) > 0 && (!ok || first-change.ToNs > citedWithinNs) ||
 			!cited.ByMechanism && !slow.moreOftenSince(change.Span, usual) {

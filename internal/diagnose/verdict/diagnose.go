@@ -10,6 +10,7 @@ import (
 
 	"slowpath/internal/diagnose/account"
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/diagnose/facts"
 	"slowpath/internal/format"
 	"slowpath/internal/recording"
@@ -42,7 +43,9 @@ func Stepwise(c *facts.Case, version string, step func(nth, of int)) Diagnosis {
 		Cost:          costOfWatch(c),
 	}
 	var rare *cause.Finding
-	d.Findings, d.LostTime, rare = findings(c, step)
+	made := changes.Of(c)
+	d.Changes = seen(c, made)
+	d.Findings, d.LostTime, rare = findings(c, made, step)
 	d.Excess, d.Account = d.LostTime.excess(), states(c.Ledger, d.LostTime)
 	d.Excess.CallersNs = callTimeNs(c)
 	d.Verdict, d.Summary = verdict(c, d)
@@ -186,7 +189,9 @@ func ofSlowCalls(f cause.Finding) bool {
 
 // findings are those of all causes in their order, with their shares of the time that callers lost. rare is the first
 // where nobody notices any of them, nil where somebody does.
-func findings(c *facts.Case, step func(nth, of int)) (_ []cause.Finding, _ LostTime, rare *cause.Finding) {
+func findings(c *facts.Case, made []changes.Change, step func(nth, of int)) (_ []cause.Finding, _ LostTime,
+	rare *cause.Finding,
+) {
 	all := order(explain(c, step), claimWeight(slowness(c)))
 	found := linked(noticed(c, all))
 	if len(found) == 0 && len(all) > 0 {
@@ -208,7 +213,7 @@ func findings(c *facts.Case, step func(nth, of int)) (_ []cause.Finding, _ LostT
 	}
 	table := lost.table(found)
 	found = order(found, weight)
-	cite(c, found)
+	cite(c, made, found)
 	blame(c.WithEarlier(), found)
 	steps(found)
 	return found, table.inOrderOf(found), rare

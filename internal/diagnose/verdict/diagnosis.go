@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slowpath/internal/diagnose/cause"
+	"slowpath/internal/diagnose/changes"
 	"slowpath/internal/recording"
 )
 
@@ -32,6 +33,7 @@ type Diagnosis struct {
 	Verdict       string                   `json:"verdict"`
 	Summary       string                   `json:"summary"` // the verdict in one sentence
 	Findings      []cause.Finding          `json:"findings"`
+	Changes       []changes.Seen           `json:"changes,omitempty"` // in order of time, the last 100
 	Account       []State                  `json:"account"`
 	Hops          []Hop                    `json:"hops,omitempty"` // where calls go through proxies among the nodes
 	Callers       []Caller                 `json:"callers,omitempty"`

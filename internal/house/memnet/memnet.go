@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // bufferBytes is how much an end of a connection may send before the other one reads.
@@ -16,9 +14,19 @@ const bufferBytes = 64 << 10
 
 // Listen gives a listener that is open until the test ends. Whatever is dialled, dial reaches it.
 func Listen(t testing.TB) (l net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
-	b := bufconn.Listen(bufferBytes)
-	t.Cleanup(func() { _ = b.Close() })
-	return b, func(ctx context.Context, _, _ string) (net.Conn, error) { return b.DialContext(ctx) }
+	in := &listener{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	t.Cleanup(func() { _ = in.Close() })
+	return in, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		one, other := pipe()
+		select {
+		case in.dialled <- other:
+			return one, nil
+		case <-in.closed:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // Serve has a handler answer HTTP until the test ends.
