@@ -31,10 +31,11 @@ func TestNotWhatIsNamed(t *testing.T) {
 	})
 	at := single.Target().Addr()
 	for line, want := range map[string]string{
-		"bench -c " + at + " --requests 1":                                     "is not in a cluster",
-		"doctor " + at + " --no-tap --pprof " + strconv.Itoa(os.Getpid()):      "and not java",
-		"serve --check-config --config " + fifo:                                "not a regular file",
-		"serve --check-config --data " + t.TempDir() + " --token-file " + fifo: "not a regular file",
+		"bench -c " + at + " --requests 1":                                                     "is not in a cluster",
+		"doctor " + at + " --no-tap --pprof " + strconv.Itoa(os.Getpid()):                      "and not java",
+		"serve --check-config --config " + fifo:                                                "not a regular file",
+		"serve --check-config --data " + t.TempDir() + " --token-file " + fifo:                 "not a regular file",
+		"serve --check-config --data . --recordings s3://abc --recordings-credentials " + fifo: "not a regular",
 	} {
 		var stdout, stderr bytes.Buffer
 		code := appOn(&stdout, &stderr).execute(single.Reached(t.Context()), strings.Fields(line))

@@ -12,6 +12,7 @@ import (
 	"slowpath/internal/agent"
 	"slowpath/internal/agent/door"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/agent/upload"
 	"slowpath/internal/cli"
 	"slowpath/internal/serving"
 	"slowpath/internal/source"
@@ -88,6 +89,7 @@ func addServeFlags(f *pflag.FlagSet, o *serving.Options) {
 	cli.Group(f, "Limits", func() { addLimitFlags(f, o) })
 	cli.Group(f, "Who may see the page", func() { addPageFlags(f, &o.Page) })
 	cli.Group(f, "OpenTelemetry", func() { addCollectorFlags(f, &o.Collector) })
+	cli.Group(f, "Incidents in a bucket", func() { addRecordingsFlags(f, &o.Recordings) })
 	cli.Group(f, "Who is told of incidents", func() {
 		f.StringSliceVar(&o.Notify, "notify", nil, "`webhook` that is told of each incident: https://..., "+
 			"slack+https://..., alertmanager+https://HOST:9093, or @FILE with it")
@@ -139,7 +141,7 @@ func addCollectorFlags(f *pflag.FlagSet, c *serving.Collector) {
 	f.StringVar(&c.URL, "otlp", "", "`collector` that slow calls are pushed to as spans, and what /metrics has: "+
 		"grpcs://HOST:4317, https://HOST:4318")
 	f.StringVar(&c.Cluster, "cluster-name", "", "`name` of what this host belongs to: calls between hosts of one name "+
-		"are one trace")
+		"are one trace, and their recordings have one place")
 	f.StringVar(&c.Files.Headers, "otlp-headers", "", "`file` with lines \"Name: value\", such as a token")
 	f.StringVar(&c.Files.CA, "otlp-ca", "", "`file` with the CA certificates of the collector")
 	f.StringVar(&c.Files.Cert, "otlp-cert", "", "client certificate `file` for it")
@@ -149,6 +151,21 @@ func addCollectorFlags(f *pflag.FlagSet, c *serving.Collector) {
 	f.IntVar(&c.SpansPerMinute, "otlp-spans-per-minute", otlp.DefaultSpansPerMinute, "of how many slow calls "+
 		"spans are made at most, five times as many in an incident; -1: none")
 	f.Var(&c.BytesPerDay, "otlp-bytes-per-day", "how much is pushed at most; 0: no limit")
+}
+
+func addRecordingsFlags(f *pflag.FlagSet, r *serving.Recordings) {
+	b := &r.Bucket
+	r.BytesPerDay, b.Flags = upload.DefaultBytesPerDay, "--recordings"
+	f.StringVar(&r.URL, "recordings", "", "`bucket` that incidents are written into, with their recordings: "+
+		"s3://BUCKET/PREFIX")
+	f.StringVar(&b.Endpoint, "recordings-endpoint", "", "`address` of an S3 server; without it, AWS_ENDPOINT_URL or "+
+		"AWS")
+	f.StringVar(&b.Region, "recordings-region", "", "`region` of the bucket; without it, AWS_REGION or us-east-1")
+	f.StringVar(&b.Credentials, "recordings-credentials", "", "`file` with the key, as ~/.aws/credentials; without "+
+		"it, as the tools of AWS find theirs")
+	f.StringVar(&b.CA, "recordings-ca", "", "`file` with the CA certificates of the S3 server")
+	f.BoolVar(&b.Plain, "recordings-plain", false, "an S3 server on another host may be without TLS")
+	f.Var(&r.BytesPerDay, "recordings-bytes-per-day", "how much is written at most; 0: no limit")
 }
 
 func addServeWhereFlags(f *pflag.FlagSet, o *serving.Options) {

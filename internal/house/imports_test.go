@@ -19,6 +19,9 @@ var layers = map[string]int{
 	"internal/stats":   0,
 	"internal/outfile": 0,
 
+	"internal/bucket":            1,
+	"internal/bucket/buckettest": 2, // for tests
+
 	"internal/house":           0, // tests alone
 	"internal/house/needs":     0,
 	"internal/house/await":     0,
@@ -64,6 +67,8 @@ var layers = map[string]int{
 	"internal/agent/incidents":         2,
 	"internal/agent/judge":             2,
 	"internal/agent/metrics":           3,
+	"internal/agent/delivery":          0,
+	"internal/agent/upload":            3,
 	"internal/agent/notify":            7,
 	"internal/agent/otlp":              7,
 	"internal/manyhosts":               8,

@@ -15,6 +15,7 @@ import (
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/bucket"
 	"slowpath/internal/cli"
 	"slowpath/internal/source"
 	"slowpath/internal/source/hostfs"
@@ -52,6 +53,7 @@ type Options struct {
 	Notify      []string
 	NotifyPlain bool
 	Collector   Collector
+	Recordings  Recordings
 }
 
 // Page are the flags of the page.
@@ -72,6 +74,13 @@ type Collector struct {
 	BytesPerDay    cli.Size
 }
 
+// Recordings are the flags of the bucket that incidents are written into.
+type Recordings struct {
+	URL         string
+	Bucket      bucket.Options
+	BytesPerDay cli.Size
+}
+
 // checked is what flags and configuration say.
 type checked struct {
 	*Options
@@ -79,7 +88,8 @@ type checked struct {
 	token       string
 	certificate *tls.Config // of the page; nil: it has none
 	notified    []notify.Receiver
-	pushed      *otlp.Options // nil: nothing
+	pushed      *otlp.Options  // nil: nothing
+	bucket      *bucket.Bucket // nil: nothing is written into one
 }
 
 // check checks the flags.
@@ -104,8 +114,13 @@ func (o *Options) check(a *cli.Program) (*checked, error) {
 		}
 		out.notified = append(out.notified, r)
 	}
-	out.pushed, err = o.Collector.options(a.Version)
-	return out, err
+	if out.pushed, err = o.Collector.options(a.Version); err != nil || o.Recordings.URL == "" {
+		return out, err
+	}
+	if out.bucket, err = bucket.Open(o.Recordings.URL, o.Recordings.Bucket); err != nil {
+		return nil, cli.Usagef("--recordings: %w", err)
+	}
+	return out, nil
 }
 
 // agentSettings are what the agent is to do.

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"sync"
 
+	"slowpath/internal/agent/delivery"
 	"slowpath/internal/agent/door"
+	"slowpath/internal/agent/folder"
 	"slowpath/internal/agent/incidents"
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/agent/upload"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/diagnose/verdict"
 	"slowpath/internal/recording"
@@ -26,16 +29,26 @@ func (s *serving) open(ctx context.Context) (err error) {
 		View: s.ag.View(), Version: s.app.Version, Health: s.metricsHealth, Deliveries: s.deliveries,
 		TraceID: s.traceID,
 	})
-	if o := s.pushed; o != nil {
-		sent, err := s.ag.Sent() // until the program ends
-		if err != nil {
+	var sent *folder.Folder
+	if s.pushed != nil || s.bucket != nil {
+		if sent, err = s.ag.Sent(); err != nil { // until the program ends
 			return err
 		}
+	}
+	if o := s.pushed; o != nil {
 		o.Disk = &otlp.Disk{
 			Store: s.ag.Store(), History: s.ag.History(), Folder: sent, Calls: s.ag.SlowCalls, First: s.ag.KeptSince,
 		}
 		o.View, o.Metrics, o.InIncident, o.Log = s.ag.View(), s.metrics.Gatherer(), s.ag.InIncident, warn
 		if s.pushes, err = otlp.New(ctx, *o); err != nil {
+			return err
+		}
+	}
+	if s.bucket != nil {
+		if s.upload, err = upload.New(upload.Options{
+			Bucket: s.bucket, Cluster: s.Collector.Cluster, BytesPerDay: int64(s.Recordings.BytesPerDay),
+			Store: s.ag.Store(), Folder: sent, Log: warn,
+		}); err != nil {
 			return err
 		}
 	}
@@ -71,6 +84,9 @@ func (s *serving) show(ctx context.Context, inside *door.Inside, outside *door.O
 	all.Go(func() { s.notify.Run(ctx) })
 	if s.pushes != nil {
 		all.Go(func() { s.pushes.Run(ctx) })
+	}
+	if s.upload != nil {
+		all.Go(func() { s.upload.Run(ctx) })
 	}
 	err := s.web.Serve(ctx, inside)
 	cancel()
@@ -112,10 +128,13 @@ func (s *serving) deliveries() []metrics.Delivery {
 		out = append(out, pushed("otlp-traces", spans), pushed("otlp-metrics", pushes), pushed("otlp-minutes", minutes),
 			pushed("otlp-events", events))
 	}
+	if s.upload != nil {
+		out = append(out, pushed("recordings", s.upload.Stats()))
+	}
 	return out
 }
 
-func pushed(channel string, s otlp.Stats) metrics.Delivery {
+func pushed(channel string, s delivery.Stats) metrics.Delivery {
 	return metrics.Delivery{
 		Channel: channel, Sent: s.Sent, Failed: s.Failed, Dropped: s.Dropped, Bytes: s.Bytes, Queued: s.Queued,
 		LastSuccess: s.LastSuccess, LastError: s.LastError,

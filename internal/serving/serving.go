@@ -20,6 +20,7 @@ import (
 	"slowpath/internal/agent/metrics"
 	"slowpath/internal/agent/notify"
 	"slowpath/internal/agent/otlp"
+	"slowpath/internal/agent/upload"
 	"slowpath/internal/agent/web"
 	"slowpath/internal/cli"
 	"slowpath/internal/cli/named"
@@ -96,7 +97,8 @@ type serving struct {
 	web     *web.Server
 	metrics *metrics.Metrics
 	notify  *notify.Notifier
-	pushes  *otlp.Exporter // nil: there is no collector
+	pushes  *otlp.Exporter   // nil: there is no collector
+	upload  *upload.Uploader // nil: there is no bucket
 }
 
 func (s *serving) run(ctx context.Context) error {

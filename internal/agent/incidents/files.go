@@ -46,7 +46,7 @@ func (s *Store) readAll() error {
 // readOne reads an incident. One whose file cannot be read keeps its place: what else is there of it is kept and shown.
 func (s *Store) readOne(id string) *kept {
 	k := &kept{}
-	text, err := s.read(id, incidentFile, maxIncidentBytes)
+	text, err := s.read(id, IncidentFile, maxIncidentBytes)
 	if err == nil {
 		err = json.Unmarshal(text, &k.Incident)
 	}
@@ -54,7 +54,7 @@ func (s *Store) readOne(id string) *kept {
 	if err != nil {
 		if in, err2 := s.folder.Existing(id); err2 == nil {
 			if !errors.Is(err, fs.ErrNotExist) { // else the agent was killed when it began
-				s.setAside(in, incidentFile, err)
+				s.setAside(in, IncidentFile, err)
 			}
 			in.Close()
 		}
@@ -97,7 +97,7 @@ func (s *Store) recover(k *kept) {
 			k.End = t
 		}
 	}
-	if text, err := s.read(k.ID, diagnosisFile, maxDiagnosisBytes); err == nil {
+	if text, err := s.read(k.ID, DiagnosisFile, maxDiagnosisBytes); err == nil {
 		if d, err := parseDiagnosis(text); err == nil {
 			d.into(&k.Incident)
 			k.State, k.Error = StateJudged, ""

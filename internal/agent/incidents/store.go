@@ -20,8 +20,8 @@ import (
 const (
 	RecordingFile = "recording.slowpath"
 	ReportFile    = "report.html"
-	incidentFile  = "incident.json"
-	diagnosisFile = "diagnosis.json"
+	IncidentFile  = "incident.json"
+	DiagnosisFile = "diagnosis.json"
 	goneBefore    = ".gone-" // a directory that is being removed
 	tryFile       = "try"    // whether a file can be written
 )
@@ -199,7 +199,7 @@ func (s *Store) Finish(id string, diagnosisJSON []byte) error {
 		return fmt.Errorf("incident %s: %w", id, err)
 	}
 	return s.change(id, func(k *kept) error {
-		if err := s.replace(id, diagnosisFile, diagnosisJSON); err != nil {
+		if err := s.replace(id, DiagnosisFile, diagnosisJSON); err != nil {
 			return err
 		}
 		d.into(&k.Incident)
@@ -294,7 +294,7 @@ func (s *Store) Diagnosis(id string) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close()
-	text, err := in.Read(diagnosisFile, maxDiagnosisBytes)
+	text, err := in.Read(DiagnosisFile, maxDiagnosisBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -364,12 +364,18 @@ func startOf(id string) (time.Time, bool) {
 
 // write writes the file of an incident, and indexes its texts.
 func (s *Store) write(k *kept) error {
-	text, err := json.MarshalIndent(k.Incident, "", "  ")
+	text, err := k.Document()
 	if err != nil {
 		return fmt.Errorf("writing incident %s: %w", k.ID, err)
 	}
 	k.index()
-	return s.replace(k.ID, incidentFile, append(text, '\n'))
+	return s.replace(k.ID, IncidentFile, text)
+}
+
+// Document is the incident as its file has it.
+func (in Incident) Document() ([]byte, error) {
+	text, err := json.MarshalIndent(in, "", "  ")
+	return append(text, '\n'), err
 }
 
 func (k *kept) index() {

@@ -88,7 +88,7 @@ var (
 	memoryBudget = define("slowpath_memory_budget_bytes", gauge, "Memory that the agent may use.")
 
 	sent = define("slowpath_sent_total", counter,
-		"What was sent elsewhere, by channel: pushes of metrics, spans, notifications.", "channel")
+		"What was sent elsewhere, by channel: pushes of metrics, spans, notifications, incidents.", "channel")
 	sendFailed  = define("slowpath_send_failed_total", counter, "What could not be sent.", "channel")
 	sendDropped = define("slowpath_send_dropped_total", counter,
 		"What was not sent, because a bound was reached.", "channel")

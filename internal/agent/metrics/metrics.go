@@ -48,8 +48,8 @@ type Health struct {
 
 // Delivery is how much was sent to one place.
 type Delivery struct {
-	Channel                string // otlp-traces, otlp-metrics, otlp-minutes, otlp-events, notify
-	Sent, Failed, Dropped  int64  // pushes, spans, notifications; Dropped: by a bound, without a try
+	Channel                string // otlp-traces, otlp-metrics, otlp-minutes, otlp-events, notify, recordings
+	Sent, Failed, Dropped  int64  // pushes, spans, notifications, incidents; Dropped: by a bound, without a try
 	Bytes                  int64  // on the wire
 	Queued                 int64  // now
 	LastSuccess, LastError time.Time

@@ -55,7 +55,7 @@ func (e *Exporter) lookAt() {
 		return
 	}
 	calls, missed := e.o.View.SlowSince(e.number)
-	e.left(int(missed))
+	e.spans.LeftOut(int(missed))
 	for _, c := range calls {
 		e.number = c.Number
 		e.sample.add(sampled{c, e.idsOf(c.Call)})
@@ -77,12 +77,12 @@ func (e *Exporter) hasRing() bool {
 // sample, the sample is not sent: its calls are read from the ring when it is their turn.
 func (e *Exporter) sendCalls(ctx context.Context) {
 	e.lookAt()
-	calls, threshold, left := e.sample.take(e.minute.units(e.perMinute(e.o.InIncident())))
+	calls, threshold, left := e.sample.take(e.minute.Units(e.perMinute(e.o.InIncident())))
 	from := e.sampledTo
 	e.sampledTo = time.Now()
 	if e.waiting == nil && (!e.hasRing() || !e.cursor.Calls.Before(from)) {
-		e.left(left)
-		e.minute.spend(float64(len(calls)))
+		e.spans.LeftOut(left)
+		e.minute.Spend(float64(len(calls)))
 		e.waiting = e.batchOf(calls, threshold, e.sampledTo)
 	}
 	for e.sendWaiting(ctx) && e.readRing(ctx) {
@@ -105,27 +105,27 @@ func (e *Exporter) sendWaiting(ctx context.Context) (taken bool) {
 	if w == nil {
 		return true
 	}
-	if e.hasRing() && e.spans.rests() {
+	if e.hasRing() && e.spans.Rests() {
 		return false
 	}
 	some := len(w.spans) > 0
 	for taken = true; taken && len(w.spans) > 0; {
 		now := w.spans[:min(len(w.spans), maxBatch)]
-		if !e.spans.budget.allows() {
-			e.spans.over("are left out", len(w.spans))
+		if !e.spans.Budget.Allows() {
+			e.spans.Over("are left out", len(w.spans))
 			w.spans = nil
 			break
 		}
-		if taken = e.spans.send(len(now), func() error { return e.traces.ExportSpans(ctx, now) }); taken {
+		if taken = e.spans.Send(len(now), func() error { return e.traces.ExportSpans(ctx, now) }); taken {
 			w.spans = w.spans[len(now):]
 		}
 	}
 	if !taken && e.hasRing() {
-		e.spans.queued(len(w.spans))
+		e.spans.Queued(len(w.spans))
 		return false
 	}
-	e.left(max(len(w.spans)-maxBatch, 0)) // beside those that failed
-	e.spans.queued(0)
+	e.spans.LeftOut(max(len(w.spans)-maxBatch, 0)) // beside those that failed
+	e.spans.Queued(0)
 	e.waiting, e.cursor.Calls = nil, w.to
 	if e.hasRing() && some {
 		e.writeCursor()
@@ -168,7 +168,7 @@ func (e *Exporter) readRing(ctx context.Context) bool {
 		s.add(sampled{c, e.idsOf(c.Call)})
 	}
 	chosen, threshold, left := s.take(most)
-	e.left(left + int(missed))
+	e.spans.LeftOut(left + int(missed))
 	e.waiting = e.batchOf(chosen, threshold, to)
 	return true
 }
@@ -197,13 +197,6 @@ func (*endedSpans) Shutdown(context.Context) error { return nil }
 
 // ForceFlush implements trace.SpanProcessor.
 func (*endedSpans) ForceFlush(context.Context) error { return nil }
-
-// left counts calls of which no span was made.
-func (e *Exporter) left(calls int) {
-	e.spans.mu.Lock()
-	defer e.spans.mu.Unlock()
-	e.spans.stats.Dropped += int64(calls)
-}
 
 // call makes the span of a slow call, from when it was due. The client's end is a CLIENT span, whose child is the span
 // of the server's end, which another agent may make: a SERVER span.

@@ -14,19 +14,22 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+
+	"slowpath/internal/agent/delivery"
 )
 
 // timeout is of one push. None is tried again by its exporter: what can be sent later is sent with the next push.
 const timeout = 10 * time.Second
 
 // spans makes the exporter of spans. Nothing is dialled before the first push.
-func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, error) {
+func (e Endpoint) spans(ctx context.Context, c *delivery.Channel) (trace.SpanExporter, error) {
 	if e.GRPC {
 		o := []otlptracegrpc.Option{
 			otlptracegrpc.WithEndpoint(e.Host), otlptracegrpc.WithCompressor("gzip"),
@@ -54,7 +57,7 @@ func (e Endpoint) spans(ctx context.Context, c *channel) (trace.SpanExporter, er
 }
 
 // metrics makes the exporter of metrics.
-func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, error) {
+func (e Endpoint) metrics(ctx context.Context, c *delivery.Channel) (metric.Exporter, error) {
 	if e.GRPC {
 		o := []otlpmetricgrpc.Option{
 			otlpmetricgrpc.WithEndpoint(e.Host), otlpmetricgrpc.WithCompressor("gzip"),
@@ -82,7 +85,7 @@ func (e Endpoint) metrics(ctx context.Context, c *channel) (metric.Exporter, err
 }
 
 // logs makes the exporter of events.
-func (e Endpoint) logs(ctx context.Context, c *channel) (sdklog.Exporter, error) {
+func (e Endpoint) logs(ctx context.Context, c *delivery.Channel) (sdklog.Exporter, error) {
 	if e.GRPC {
 		o := []otlploggrpc.Option{
 			otlploggrpc.WithEndpoint(e.Host), otlploggrpc.WithCompressor("gzip"),
@@ -110,7 +113,7 @@ func (e Endpoint) logs(ctx context.Context, c *channel) (sdklog.Exporter, error)
 }
 
 // client is one that counts, and follows no redirect: what is sent is for the collector that was named.
-func (e Endpoint) client(c *channel) *http.Client {
+func (e Endpoint) client(c *delivery.Channel) *http.Client {
 	return &http.Client{
 		Timeout: timeout,
 		Transport: countHTTP{c, &http.Transport{
@@ -123,7 +126,7 @@ func (e Endpoint) client(c *channel) *http.Client {
 
 // countHTTP counts the bodies of requests, and notices that one is refused for good.
 type countHTTP struct {
-	*channel
+	*delivery.Channel
 	http.RoundTripper
 }
 
@@ -131,38 +134,38 @@ type countHTTP struct {
 func (c countHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r = r.Clone(r.Context())
-		r.Body = &countBody{ReadCloser: r.Body, channel: c.channel}
+		r.Body = &countBody{ReadCloser: r.Body, channel: c.Channel}
 	}
 	response, err := c.RoundTripper.RoundTrip(r)
 	if err == nil && (response.StatusCode == http.StatusBadRequest ||
 		response.StatusCode == http.StatusRequestEntityTooLarge) {
-		c.refuses()
+		c.Refuses()
 	}
 	return response, err
 }
 
 type countBody struct {
 	io.ReadCloser
-	channel *channel
+	channel *delivery.Channel
 }
 
 func (b *countBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.channel.wrote(n)
+	b.channel.Wrote(n)
 	return n, err
 }
 
 // countGRPC counts the messages of calls, as they are on the wire, and notices that one is refused for good.
-type countGRPC struct{ *channel }
+type countGRPC struct{ *delivery.Channel }
 
 // HandleRPC implements stats.Handler.
 func (c countGRPC) HandleRPC(_ context.Context, s stats.RPCStats) {
 	switch s := s.(type) {
 	case *stats.OutPayload:
-		c.wrote(s.WireLength)
+		c.Wrote(s.WireLength)
 	case *stats.End:
 		if status.Code(s.Error) == codes.InvalidArgument {
-			c.refuses()
+			c.Refuses()
 		}
 	}
 }
@@ -175,3 +178,15 @@ func (countGRPC) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Cont
 
 // HandleConn implements stats.Handler.
 func (countGRPC) HandleConn(context.Context, stats.ConnStats) {}
+
+// metricExporter is an exporter within a channel.
+type metricExporter struct {
+	metric.Exporter
+	*delivery.Channel
+}
+
+// Export implements metric.Exporter.
+func (e metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+	e.Send(1, func() error { return e.Exporter.Export(ctx, rm) })
+	return nil
+}

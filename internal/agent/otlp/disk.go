@@ -72,11 +72,11 @@ func (e *Exporter) writeCursor() {
 
 // sendDisk sends until all is sent, or until the collector does not take it.
 func (e *Exporter) sendDisk(ctx context.Context) {
-	for ctx.Err() == nil && !e.events.rests() && e.sendIncidents(ctx) {
+	for ctx.Err() == nil && !e.events.Rests() && e.sendIncidents(ctx) {
 	}
-	for ctx.Err() == nil && !e.events.rests() && e.sendEntries(ctx) {
+	for ctx.Err() == nil && !e.events.Rests() && e.sendEntries(ctx) {
 	}
-	for ctx.Err() == nil && !e.minutes.rests() && e.sendMinutes(ctx) {
+	for ctx.Err() == nil && !e.minutes.Rests() && e.sendMinutes(ctx) {
 	}
 }
 
@@ -91,7 +91,7 @@ func (e *Exporter) sendIncidents(ctx context.Context) bool {
 		diagnosis, _ := e.o.Disk.Store.Diagnosis(in.ID) // none until it is judged
 		into.incident(in, diagnosis)
 	}
-	if !e.events.send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
+	if !e.events.Send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
 		return false
 	}
 	e.cursor.Incidents = changed[len(changed)-1].Changed
@@ -110,7 +110,7 @@ func (e *Exporter) sendEntries(ctx context.Context) bool {
 		into.entry(one)
 	}
 	if len(into.records) > 0 &&
-		!e.events.send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
+		!e.events.Send(len(into.records), func() error { return e.logs.Export(ctx, into.records) }) {
 		return false
 	}
 	e.cursor.Entries = all[len(all)-1].At
@@ -131,7 +131,7 @@ func (e *Exporter) sendMinutes(ctx context.Context) bool {
 	}
 	if len(rows) > 0 {
 		data := metricdata.ResourceMetrics{Resource: e.from, ScopeMetrics: e.minuteMetrics(rows)}
-		if !e.minutes.send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
+		if !e.minutes.Send(len(rows), func() error { return e.rows.Export(ctx, &data) }) {
 			return false
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	api "go.opentelemetry.io/otel/trace"
 
+	"slowpath/internal/agent/delivery"
 	"slowpath/internal/live"
 )
 
@@ -82,14 +83,14 @@ type Exporter struct {
 	rows   metric.Exporter // of minutes; nil without Disk
 	cursor cursor
 
-	spans   *channel
-	pushes  *channel // of metrics
-	minutes *channel
-	events  *channel
+	spans   *delivery.Channel
+	pushes  *delivery.Channel // of metrics
+	minutes *delivery.Channel
+	events  *delivery.Channel
 
-	minute *budget  // of spans
-	salt   [16]byte // of ids that nobody else makes
-	number uint64   // of the last slow call that was looked at
+	minute *delivery.Budget // of spans
+	salt   [16]byte         // of ids that nobody else makes
+	number uint64           // of the last slow call that was looked at
 	sample sample
 	// sampledTo is when the sample began, and waiting what was not sent yet; nil: nothing.
 	sampledTo time.Time
@@ -109,15 +110,18 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	half := dailyBudget(float64(o.BytesPerDay)/2, time.Now)
-	about := func(what string, kept bool) *channel {
-		return &channel{what: what, kept: kept, to: o.Endpoint.String(), log: o.Log, budget: half}
+	half := delivery.Daily(float64(o.BytesPerDay) / 2)
+	about := func(what string, kept bool) *delivery.Channel {
+		return &delivery.Channel{Options: delivery.Options{
+			Name: "otlp", What: what, To: o.Endpoint.String(), Kept: kept, Limit: "--otlp-bytes-per-day", Budget: half,
+			Log: o.Log,
+		}}
 	}
 	e := &Exporter{
 		o: o, exported: map[api.TraceID]bool{}, sample: sample{most: max(o.SpansPerMinute, 0) * incidentFactor},
-		spans: about("spans", o.Disk != nil && o.Disk.Calls != nil), minute: &budget{filled: time.Now(), now: time.Now},
+		spans: about("spans", o.Disk != nil && o.Disk.Calls != nil), minute: delivery.NewBudget(),
 	}
-	half = dailyBudget(float64(o.BytesPerDay)/2, time.Now)
+	half = delivery.Daily(float64(o.BytesPerDay) / 2)
 	e.pushes, e.minutes, e.events = about("metrics", false), about("minutes", true), about("events", true)
 	_, _ = rand.Read(e.salt[:]) // never fails
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.internal))
@@ -264,6 +268,6 @@ func (e *Exporter) close() {
 }
 
 // Stats are the numbers of spans, pushes of metrics, minutes and events, in this order.
-func (e *Exporter) Stats() (spans, metrics, minutes, events Stats) {
-	return e.spans.numbers(), e.pushes.numbers(), e.minutes.numbers(), e.events.numbers()
+func (e *Exporter) Stats() (spans, metrics, minutes, events delivery.Stats) {
+	return e.spans.Numbers(), e.pushes.Numbers(), e.minutes.Numbers(), e.events.Numbers()
 }

@@ -1,13 +1,13 @@
-package otlp
+package delivery
 
 import (
 	"sync"
 	"time"
 )
 
-// budget is how much may be sent: so much per time, and a part of it at once. In any day it is what a day has, and the
+// Budget is how much may be sent: so much per time, and a part of it at once. In any day it is what a day has, and the
 // last thing that was sent beyond it.
-type budget struct {
+type Budget struct {
 	mu       sync.Mutex
 	left     float64
 	most     float64
@@ -20,16 +20,21 @@ type budget struct {
 // burstShare is the part of a day's budget that may be sent at once.
 const burstShare = 0.1
 
-// dailyBudget is one of so many units per day; 0 or less: without a bound.
-func dailyBudget(perDay float64, now func() time.Time) *budget {
-	return &budget{
+// NewBudget is one that Units fills.
+func NewBudget() *Budget { return &Budget{filled: time.Now(), now: time.Now} }
+
+// Daily is a budget of so many units per day; 0 or less: without a bound.
+func Daily(perDay float64) *Budget { return dailyBudget(perDay, time.Now) }
+
+func dailyBudget(perDay float64, now func() time.Time) *Budget {
+	return &Budget{
 		left: perDay * burstShare, most: perDay * burstShare, perHour: perDay * (1 - burstShare) / 24,
 		filled: now(), now: now, disabled: perDay <= 0,
 	}
 }
 
-// allows reports whether something may be sent. What was sent is then spent, and may be more than was left.
-func (b *budget) allows() bool {
+// Allows reports whether something may be sent. What was sent is then spent, and may be more than was left.
+func (b *Budget) Allows() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill()
@@ -37,15 +42,15 @@ func (b *budget) allows() bool {
 }
 
 // halfFull reports whether half of what may be sent at once is left.
-func (b *budget) halfFull() bool {
+func (b *Budget) halfFull() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill()
 	return b.disabled || b.left >= b.most/2
 }
 
-// units is how many may be sent, where so many are allowed per minute, and at once.
-func (b *budget) units(perMinute float64) int {
+// Units is how many may be sent, where so many are allowed per minute, and at once.
+func (b *Budget) Units(perMinute float64) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill()
@@ -55,14 +60,15 @@ func (b *budget) units(perMinute float64) int {
 	return max(int(b.left), 0)
 }
 
-func (b *budget) spend(units float64) {
+// Spend takes away what was sent.
+func (b *Budget) Spend(units float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left -= units
 }
 
 // fill adds what the time since the last fill is worth. b.mu is held.
-func (b *budget) fill() {
+func (b *Budget) fill() {
 	now := b.now()
 	b.left = min(b.most, b.left+max(now.Sub(b.filled).Hours(), 0)*b.perHour)
 	b.filled = now

@@ -1,4 +1,4 @@
-package otlp
+package delivery
 
 import (
 	"testing"
@@ -17,8 +17,8 @@ func TestDailyBudget(t *testing.T) {
 		b := dailyBudget(perDay, func() time.Time { return now })
 		sent, end := 0.0, now.Add(24*time.Hour)
 		for now.Before(end) {
-			for b.allows() {
-				b.spend(one)
+			for b.Allows() {
+				b.Spend(one)
 				sent += one
 			}
 			now = now.Add(time.Duration(rapid.IntRange(1, 1800).Draw(t, "pause")) * time.Second)
@@ -34,26 +34,26 @@ func TestDailyBudget(t *testing.T) {
 func TestOverBudgetSaidOnce(t *testing.T) {
 	const perDay = 1 << 20
 	now, said := time.Unix(0, 0), 0
-	c := &channel{
-		what: "spans", budget: dailyBudget(perDay, func() time.Time { return now }), log: func(string) { said++ },
-	}
-	push := func() error { c.wrote(perDay); return nil }
+	c := &Channel{Options: Options{
+		What: "spans", Budget: dailyBudget(perDay, func() time.Time { return now }), Log: func(string) { said++ },
+	}}
+	push := func() error { c.Wrote(perDay); return nil }
 	for range 10 {
-		c.send(1, push)
-		c.over("are left out", 1)
+		c.Send(1, push)
+		c.Over("are left out", 1)
 		now = now.Add(27 * time.Hour) // until a little is allowed again
 	}
 	if said != 1 {
 		t.Errorf("it was said %d times, want once", said)
 	}
 	now = now.Add(24 * time.Hour)
-	c.send(1, func() error { return nil })
-	c.send(1, push)
-	c.over("are left out", 1)
+	c.Send(1, func() error { return nil })
+	c.Send(1, push)
+	c.Over("are left out", 1)
 	if said != 2 {
 		t.Errorf("after a day with enough it was said %d times, want twice", said)
 	}
-	if s := c.numbers(); s.Sent != 12 || s.Dropped != 11 {
+	if s := c.Numbers(); s.Sent != 12 || s.Dropped != 11 {
 		t.Errorf("%+v", s)
 	}
 }
