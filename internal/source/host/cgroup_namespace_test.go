@@ -14,6 +14,8 @@ func TestCgroupNamespace(t *testing.T) {
 		server = pods + "kubepods-besteffort-pod0b.slice/cri-containerd-2f.scope"
 		up     = "/../../.."
 		root   = "/../../../.."
+
+		service = "/system.slice/redis.service"
 	)
 	beside := "/../../" + strings.TrimPrefix(server, pods)
 	below := func(cgroup string) string { return "/sys/fs/cgroup" + cgroup + "/cgroup.procs" }
@@ -23,9 +25,9 @@ func TestCgroupNamespace(t *testing.T) {
 		want             string // "": not known
 	}{
 		"a pod beside":           {root, "/", beside, "12\n41\n", server},
-		"a process of the host":  {root, "/", root + "/system.slice/redis.service", "41\n", "/system.slice/redis.service"},
+		"a process of the host":  {root, "/", root + service, "41\n", service},
 		"its own pod":            {root, "/", "/", "41\n", agent},
-		"in a cgroup of its own": {"/../../..", "/cri-containerd-1f.scope", "/", "41\n", path.Dir(agent)},
+		"in a cgroup of its own": {"/../../..", "/" + path.Base(agent), "/", "41\n", path.Dir(agent)},
 		"above what is mounted":  {"/../..", "/", "/../../../x", "41\n", ""},
 		"the agent is nowhere":   {root, "/", "/../../x", "12\n4\n", ""},
 		"its own cgroup alone":   {"/", "/", "/../../x", "41\n", ""},
@@ -35,7 +37,7 @@ func TestCgroupNamespace(t *testing.T) {
 			"/proc/self/mountinfo": "30 20 0:26 " + c.mounted + " /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n",
 			"/proc/self/cgroup":    "0::" + c.own + "\n", "/proc/self/stat": "41 (slowpath) S 1\n",
 			"/proc/77/cgroup": "0::" + c.of + "\n",
-			below(agent):      c.in, below(server): "77\n", below("/system.slice/redis.service"): "77\n",
+			below(agent):      c.in, below(server): "77\n", below(service): "77\n",
 		}
 		got, err := resolveCgroups(tree(t, files), 77)
 		if err != nil || got.cpu.path != c.want {

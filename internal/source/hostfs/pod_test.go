@@ -33,9 +33,10 @@ func namesIn(t *testing.T, names ...string) Root {
 }
 
 func TestPodNamesOf(t *testing.T) {
+	const logs = "/var/log/pods/"
 	id := strings.Repeat("0123456789abcdef", 4)
-	other := "/var/log/pods/shop_redis-0_aaaaaaaa-89ab-cdef-0123-456789abcdef/redis/"
-	pod := "/var/log/pods/shop_" + cart + "_" + podOfTest + "/"
+	other := logs + "shop_redis-0_aaaaaaaa-89ab-cdef-0123-456789abcdef/redis/"
+	pod := logs + "shop_" + cart + "_" + podOfTest + "/"
 	link := "/var/log/containers/" + cart + "_shop_app-" + id + ".log"
 	named, unnamed := PodNames{"shop", cart, "app", "cart"}, PodNames{"shop", cart, "", "cart"}
 	ofOther := strings.Replace(link, "-01", "-11", 1)
@@ -49,9 +50,9 @@ func TestPodNamesOf(t *testing.T) {
 		"one container":       {[]string{other, pod + "app/"}, named},
 		"which container":     {[]string{pod + "app/", pod + "proxy/"}, unnamed},
 		"a link of another":   {[]string{pod + "app/", pod + "proxy/", ofOther}, unnamed},
-		"names of a terminal": {[]string{"/var/log/pods/shop_\x1b[31m_" + podOfTest + "/"}, PodNames{}},
-		"four parts":          {[]string{"/var/log/pods/a_b_c_" + podOfTest + "/"}, PodNames{}},
-		"a name too long":     {[]string{"/var/log/pods/" + strings.Repeat("a", 64) + "_cart_" + podOfTest + "/"}, PodNames{}},
+		"names of a terminal": {[]string{logs + "shop_\x1b[31m_" + podOfTest + "/"}, PodNames{}},
+		"four parts":          {[]string{logs + "a_b_c_" + podOfTest + "/"}, PodNames{}},
+		"a name too long":     {[]string{logs + "" + strings.Repeat("a", 64) + "_cart_" + podOfTest + "/"}, PodNames{}},
 		"a container's name":  {[]string{pod + "A;rm/"}, unnamed},
 		"the links alone":     {[]string{link}, PodNames{}},
 	} {
