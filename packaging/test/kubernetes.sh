@@ -67,9 +67,11 @@ for _ in $(seq 120); do curl -s http://127.0.0.1:24133/ | grep -q available && b
 # pushed TOKEN: the status of the answer to a record that claims to be of another tenant
 pushed() {
 	curl -s --cacert "$k8s/queue/tls.crt" --connect-to gateway:24318:127.0.0.1:24318 \
-		-o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' -H "Authorization: Bearer $1" https://gateway:24318/v1/logs -d '{"resourceLogs":
-		[{"resource": {"attributes": [{"key": "slowpath.tenant", "value": {"stringValue": "another"}}]},
-		"scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]}'
+		-o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' -H "Authorization: Bearer $1" \
+		https://gateway:24318/v1/logs --data-binary @- <<'EOF'
+{"resourceLogs": [{"resource": {"attributes": [{"key": "slowpath.tenant", "value": {"stringValue": "another"}}]},
+  "scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]}
+EOF
 }
 check 'the gateway takes nothing without its token' says 401 pushed 0123456789abcdeX
 check 'the gateway takes what has its token' says 200 pushed 0123456789abcdef

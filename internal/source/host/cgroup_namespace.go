@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -69,12 +68,12 @@ func (s *cgroupSearch) find(at string, depth int) (string, bool) {
 		b, err := s.fs.ReadFile(dir + "/cgroup.procs")
 		return at, err == nil && slices.Contains(strings.Fields(string(b)), s.pid)
 	}
-	entries, _ := os.ReadDir(s.fs.Path(dir)) // one that has just been removed has none
-	for _, e := range entries {
-		if !e.IsDir() {
+	names, _ := s.fs.ReadDir(dir) // one that has just been removed has none
+	for _, name := range names {
+		if info, err := s.fs.Stat(path.Join(dir, name)); err != nil || !info.IsDir() {
 			continue
 		}
-		if found, ok := s.find(path.Join(at, e.Name()), depth-1); ok {
+		if found, ok := s.find(path.Join(at, name), depth-1); ok {
 			return found, true
 		}
 	}
