@@ -83,6 +83,9 @@ def pods(path, namespace):
     for d in documents(path):
         template = d.get("spec", {}).get("template")
         if d["kind"] in ("DaemonSet", "StatefulSet", "Job") and template:
+            claims = [{"name": c["metadata"]["name"], "persistentVolumeClaim": {"claimName": c["metadata"]["name"]}}
+                      for c in d["spec"].get("volumeClaimTemplates", [])]
+            template["spec"].setdefault("volumes", []).extend(claims)
             metadata = template.get("metadata", {}) | {"name": d["metadata"]["name"], "namespace": namespace}
             print(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}))
 

@@ -39,7 +39,8 @@ helper schemas "$schemas" "$k8s/schemas"
 for crd in $crds; do helper crd "$crd" "$k8s/schemas"; done
 conforms() { "$kubeconform" -strict -schema-location "$k8s/schemas/{{.ResourceKind}}{{.KindSuffix}}.json" "$@"; }
 check "kubeconform, Kubernetes $kubernetes_version" conforms "$k8s"/{defaults,all,emptydir,kustomize-*}.yaml
-check 'kubeconform finds a misspelt field' not conforms <(sed s/hostPID/hostPid/ "$k8s/defaults.yaml")
+sed s/hostPID/hostPid/ "$k8s/defaults.yaml" >"$k8s/misspelt.yaml"
+check 'kubeconform finds a misspelt field' says "'hostPid' not allowed" conforms "$k8s/misspelt.yaml"
 
 # The Collector reads the file of the token and the certificate of the gateway.
 echo 0123456789abcdef >"$k8s/queue/token"
@@ -49,38 +50,8 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -su
 helper gateway "$k8s/all.yaml" "$k8s/queue" >"$k8s/gateway.yaml"
 valid() { CLICKHOUSE_USER=u CLICKHOUSE_PASSWORD=p "$otelcol" validate --config "$1"; }
 check 'otelcol validate' valid "$k8s/gateway.yaml"
-check 'otelcol validate finds a misspelt field' not valid <(sed s/create_schema/create_schemas/ "$k8s/gateway.yaml")
-
-# It runs, with a file in the place of ClickHouse, and without an API to ask.
-rendered alone --values "$here/kubernetes.yaml" --set gateway.k8sattributes=false
-helper gateway "$k8s/alone.yaml" "$k8s/queue" >"$k8s/alone-gateway.yaml"
-cat >"$k8s/to-file.yaml" <<EOF
-receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:24317"}, http: {endpoint: "127.0.0.1:24318"}}}}
-extensions: {health_check: {endpoint: "127.0.0.1:24133"}}
-exporters: {file: {path: $k8s/received, flush_interval: 100ms}}
-service: {telemetry: {metrics: {level: none}}, pipelines: {logs: {exporters: [file]}}}
-EOF
-CLICKHOUSE_USER=u CLICKHOUSE_PASSWORD=p "$otelcol" --config "$k8s/alone-gateway.yaml" --config "$k8s/to-file.yaml" \
-	>"$k8s/gateway.log" 2>&1 &
-gateway=$!
-for _ in $(seq 120); do curl -s http://127.0.0.1:24133/ | grep -q available && break || sleep 0.5; done
-# pushed TOKEN: the status of the answer to a record that claims to be of another tenant
-pushed() {
-	curl -s --cacert "$k8s/queue/tls.crt" --connect-to gateway:24318:127.0.0.1:24318 \
-		-o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' -H "Authorization: Bearer $1" \
-		https://gateway:24318/v1/logs --data-binary @- <<'EOF'
-{"resourceLogs": [{"resource": {"attributes": [{"key": "slowpath.tenant", "value": {"stringValue": "another"}}]},
-  "scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]}
-EOF
-}
-check 'the gateway takes nothing without its token' says 401 pushed 0123456789abcdeX
-check 'the gateway takes what has its token' says 200 pushed 0123456789abcdef
-for _ in $(seq 60); do [ -s "$k8s/received" ] && break || sleep 0.2; done
-tenants() { jq -r '.resourceLogs[].resource.attributes[] | select(.key == "slowpath.tenant").value.stringValue' "$1"; }
-check 'the tenant is that of the gateway' says default tenants "$k8s/received"
-check 'and of no agent' not grep -q another "$k8s/received"
-kill $gateway
-wait $gateway 2>/dev/null || true
+sed s/create_schema/create_schemas/ "$k8s/gateway.yaml" >"$k8s/misspelt-gateway.yaml"
+check 'otelcol validate finds a misspelt field' says 'invalid keys: create_schemas' valid "$k8s/misspelt-gateway.yaml"
 
 # An API server with the admission of a cluster, and RBAC.
 openssl genrsa -out "$k8s/api/sa.key" 2048 2>/dev/null
@@ -90,6 +61,7 @@ etcd --data-dir "$k8s/etcd" --listen-client-urls http://127.0.0.1:22379 \
 	--listen-peer-urls http://127.0.0.1:22380 --initial-advertise-peer-urls http://127.0.0.1:22380 \
 	--initial-cluster default=http://127.0.0.1:22380 >"$k8s/etcd.log" 2>&1 &
 etcd=$!
+booted+=($etcd)
 # shellcheck disable=SC2154
 "$apiserver" --etcd-servers=http://127.0.0.1:22379 --bind-address=127.0.0.1 --secure-port=26443 \
 	--cert-dir="$k8s/api" --service-account-issuer=https://kubernetes.default.svc \
@@ -97,6 +69,7 @@ etcd=$!
 	--service-cluster-ip-range=10.0.0.0/24 --authorization-mode=RBAC --token-auth-file="$k8s/api/tokens" \
 	--allow-privileged=true >"$k8s/apiserver.log" 2>&1 &
 api=$!
+booted+=($api)
 cat >"$k8s/kubeconfig" <<EOF
 apiVersion: v1
 kind: Config
@@ -113,7 +86,7 @@ space() {
 	k create namespace "$1" && k label namespace "$1" "pod-security.kubernetes.io/enforce=$2" &&
 		k create serviceaccount default -n "$1"
 }
-k apply -f packaging/kubernetes/base/namespace.yaml >/dev/null
+k apply --server-side -f packaging/kubernetes/base/namespace.yaml >/dev/null
 k create serviceaccount default -n slowpath >/dev/null
 for level in baseline restricted; do space "$level" "$level" >/dev/null; done
 for crd in $crds; do k apply --server-side -f "$crd" >/dev/null; done
@@ -126,7 +99,8 @@ takes() {
 for name in defaults all emptydir kustomize-base kustomize-example kustomize-bench; do
 	check "server-side dry run: $name" takes "$k8s/$name.yaml"
 done
-check 'the namespace of a test is in force' not takes <(sed s/hostPID/hostPid/ "$k8s/defaults.yaml")
+check 'server-side dry run finds a misspelt field' says 'hostPid: field not declared in schema' \
+	k apply --server-side --dry-run=server -n slowpath -f "$k8s/misspelt.yaml"
 
 # PodSecurity judges pods: those that the controllers would make. Their accounts and classes have to be there.
 k apply -n slowpath -f "$k8s/all.yaml" >/dev/null
@@ -140,7 +114,8 @@ helper pods "$k8s/all.yaml" slowpath >"$k8s/pods-slowpath.json"
 pod() { jq -c "select(.metadata.name | startswith(\"$2\"))" "$k8s/pods-$1.json" | k create --dry-run=server -f -; }
 check 'the agent, privileged' says created pod slowpath slowpath-agent
 check 'the agent, baseline: refused' says \
-	'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true, hostPID=true)' \
+	'violates PodSecurity "baseline:latest"' pod baseline slowpath-agent
+check 'the agent, baseline: namespaces' says 'host namespaces (hostNetwork=true, hostPID=true)' \
 	pod baseline slowpath-agent
 check 'the agent, baseline: capabilities' says 'must not include "BPF", "DAC_READ_SEARCH", "PERFMON", "SYS_PTRACE"' \
 	pod baseline slowpath-agent
@@ -163,6 +138,50 @@ for right in 'get secrets' 'delete pods' 'create pods'; do
 	# shellcheck disable=SC2086
 	check "the gateway may not $right" not can slowpath-gateway $right
 done
+
+# The gateway runs, with the rights of its account, and with a file in the place of ClickHouse. An agent is on a node
+# whose zone only the API knows.
+k create -f - >/dev/null <<'EOF'
+{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {"topology.kubernetes.io/zone": "z-1"}}},
+  {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent-1", "namespace": "slowpath"}, "spec": {
+    "nodeName": "node-1", "containers": [{"name": "slowpath", "image": "slowpath"}]}}]}
+EOF
+sed "s/of-the-test/$(k create token slowpath-gateway -n slowpath)/" "$k8s/kubeconfig" >"$k8s/kubeconfig-gateway"
+cat >"$k8s/to-file.yaml" <<EOF
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:24317"}, http: {endpoint: "127.0.0.1:24318"}}}}
+extensions: {health_check: {endpoint: "127.0.0.1:24133"}}
+processors: {k8s_attributes: {auth_type: kubeConfig}}
+exporters: {file: {path: $k8s/received, flush_interval: 100ms}}
+service: {telemetry: {metrics: {level: none}}, pipelines: {logs: {exporters: [file]}}}
+EOF
+KUBECONFIG=$k8s/kubeconfig-gateway CLICKHOUSE_USER=u CLICKHOUSE_PASSWORD=p "$otelcol" --config "$k8s/gateway.yaml" \
+	--config "$k8s/to-file.yaml" >"$k8s/gateway.log" 2>&1 &
+gateway=$!
+booted+=($gateway)
+for _ in $(seq 120); do curl -sf -o /dev/null http://127.0.0.1:24133/ && break || sleep 0.5; done
+uid=$(k get pod agent-1 -n slowpath -o jsonpath='{.metadata.uid}')
+# pushed TOKEN: the status of the answer to a record that claims to be of another tenant
+pushed() {
+	curl -s --cacert "$k8s/queue/tls.crt" --connect-to gateway:24318:127.0.0.1:24318 \
+		-o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' -H "Authorization: Bearer $1" \
+		https://gateway:24318/v1/logs --data-binary @- <<EOF
+{"resourceLogs": [{"resource": {"attributes": [{"key": "slowpath.tenant", "value": {"stringValue": "another"}},
+  {"key": "k8s.pod.uid", "value": {"stringValue": "$uid"}}]},
+  "scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]}
+EOF
+}
+check 'the gateway takes nothing without its token' says 401 pushed 0123456789abcdeX
+check 'the gateway takes what has its token' says 200 pushed 0123456789abcdef
+for _ in $(seq 60); do [ -s "$k8s/received" ] && break || sleep 0.2; done
+has_attribute() {
+	says "$2" jq -r ".resourceLogs[].resource.attributes[] | select(.key == \"$1\").value.stringValue" "$k8s/received"
+}
+check 'the tenant is that of the gateway' has_attribute slowpath.tenant default
+check 'and of no agent' not grep another "$k8s/received"
+check 'the zone is that of the node' has_attribute cloud.availability_zone z-1
+kill $gateway
+wait $gateway 2>/dev/null || true
 
 # The plugin: its pod is that of a node which has no kubelet, so it never begins.
 ln -s "$kubectl" "$k8s/bin/kubectl"
