@@ -1,7 +1,10 @@
 # The agent as Kubernetes runs it: the image with the rights and volumes of the chart, by runc. A server and a caller
 # are in "pods" of their own, with cgroups, network namespaces and directories of logs as a kubelet makes them.
 eval "$(scripts/kubernetes helm)"
-"$helm" template slowpath packaging/helm/slowpath --namespace slowpath >"$temporary/agent.yaml" 2>/dev/null
+chart() { "$helm" template slowpath packaging/helm/slowpath --namespace slowpath "$@" 2>/dev/null; }
+chart >"$temporary/agent.yaml"
+chart --set 'agent.moreCapabilities={SETUID,SETGID,CHOWN,SETPCAP}' >"$temporary/steps-down.yaml"
+manifest=$temporary/agent.yaml
 host=$temporary/host server_pod=1aaaaaaa-0000-4000-8000-000000000000 caller_pod=2aaaaaaa-0000-4000-8000-000000000000
 server_id=$(printf '1a%.0s' $(seq 32)) caller_id=$(printf '2a%.0s' $(seq 32))
 caller_name=cart-789b6cdf47-x2k9w
@@ -17,7 +20,7 @@ umoci unpack --image "$temporary/of-agent:$(echo "$version" | tr '~+' '--')" "$t
 contained() {
 	local name=$1
 	shift
-	python3 "$here/container.py" "$temporary/bundle/$arch" "$temporary/agent.yaml" "$host" "$@" &&
+	python3 "$here/container.py" "$temporary/bundle/$arch" "$manifest" "$host" "$@" &&
 		runc --root "$temporary/runc" run --bundle "$temporary/bundle/$arch" "$name" </dev/null
 }
 
@@ -79,12 +82,21 @@ check 'the caller is named by its pod' says "shop $caller_name app cart" of '.ca
 	select(.pod_name) | "\(.pod_namespace) \(.pod_name) \(.container_name) \(.deployment)"'
 rm "$host/var/lib/slowpath-agent/of-pods.slowpath"
 
-contained slowpath-agent all serve --data=/var/lib/slowpath --listen=127.0.0.1:21095 >"$temporary/serve" 2>&1 &
-agent=$!
 health() { curl -s http://127.0.0.1:21095/healthz; }
-for _ in $(seq 120); do [ "$(health | jq -r .status)" = ok ] && break || sleep 0.5; done
-check 'the agent finds the server in its pod' says '10.213.7.2:6379 true watched' \
-	jq -r '.targets[] | "\(.target) \(.found) \(.state)"' <<<"$(health)"
+watched() { health | jq -r '.targets[] | select(.target == "10.213.7.2:6379") | "\(.found) \(.state)"'; }
+# begin [TARGET], end: of the agent. Other servers of this machine are not those of the test.
+begin() {
+	contained slowpath-agent all serve --data=/var/lib/slowpath --listen=127.0.0.1:21095 "$@" >"$temporary/serve" 2>&1 &
+	agent=$!
+	for _ in $(seq 60); do [[ $(watched) == *watched ]] && break || sleep 0.5; done
+	pid=$(jq -r .init_process_pid "$temporary/runc/slowpath-agent/state.json")
+}
+end() { runc --root "$temporary/runc" kill slowpath-agent TERM && wait $agent; }
+status() { tr '\t' ' ' <"/proc/$pid/status"; }
+begin
+check 'the agent finds the server in its pod' says 'true watched' watched
+end
+begin 10.213.7.2:6379
 check 'its health is ok' says ok jq -r .status <<<"$(health)"
 # Only the tap sees calls of others.
 tap_sees() { curl -s http://127.0.0.1:21095/metrics | grep -E '^slowpath_calls_total\{.*whose="users".* [1-9]'; }
@@ -93,13 +105,22 @@ check 'the tap sees calls' tap_sees
 # What takes CAP_SYS_ADMIN or CAP_NET_ADMIN, and a setting of the server.
 check 'nothing else is unseen' silent jq -r '.unseen[].what | select(test(
 	"netfilter|LATENCY|each connection|settings of the server.s namespace|queueing disciplines") | not)' <<<"$(health)"
-pid=$(jq -r .init_process_pid "$temporary/runc/slowpath-agent/state.json")
-check 'it has four capabilities' says 'CapEff: 000000c000080004' tr '\t' ' ' <"/proc/$pid/status"
+check 'it has four capabilities' says 'CapEff: 000000c000080004' status
 check 'its root is read-only' not touch "/proc/$pid/root/etc/x"
-runc --root "$temporary/runc" kill slowpath-agent TERM
-wait $agent
+end
 check 'it ends in good order' says stopped cat "$temporary/serve"
 check 'its data is its own' says 'root 700' stat -c '%U %a' "$host/var/lib/slowpath-agent/ring"
+
+manifest=$temporary/steps-down.yaml
+for time in first second; do
+	begin 10.213.7.2:6379
+	check "with the right to, it gives up root: the $time time" says 'Uid: 65532 65532 65532 65532' status
+	check 'and all but four capabilities' says 'CapPrm: 000000c000080004' status
+	check 'its health is ok' says ok jq -r .status <<<"$(health)"
+	for _ in $(seq 60); do tap_sees >/dev/null && break || sleep 0.5; done
+	check 'the tap sees calls' tap_sees
+	end
+done
 
 kill $calls
 wait $calls 2>/dev/null || true
