@@ -1,9 +1,10 @@
 """Makes a bundle of the OCI runtime specification run as a container of a pod does.
 
-container.py BUNDLE MANIFESTS HOST CAPABILITIES ARGUMENT...
+container.py BUNDLE MANIFESTS HOST SECCOMP CAPABILITIES ARGUMENT...
     BUNDLE        made by umoci; its config.json is changed
     MANIFESTS     with a DaemonSet, whose pod it is: its user, capabilities, namespaces, root and volumes
     HOST          directory that has what is not the machine's own: paths below /var
+    SECCOMP       profile that RuntimeDefault stands for
     CAPABILITIES  "all" for those of the manifest, or a list with commas
     ARGUMENT...   instead of those of the manifest
 """
@@ -30,7 +31,7 @@ def source(volume, host):
     return path, "bind", ["rbind"]
 
 
-def main(bundle, manifests, host, capabilities, arguments):
+def main(bundle, manifests, host, seccomp, capabilities, arguments):
     """Writes config.json."""
     (pod,) = [d["spec"]["template"]["spec"] for d in yaml.safe_load_all(manifests.read_text())
               if d and d["kind"] == "DaemonSet"]
@@ -51,6 +52,8 @@ def main(bundle, manifests, host, capabilities, arguments):
     linux = config["linux"]
     linux.pop("resources", None)
     linux["namespaces"] = [{"type": kind} for kind in ("mount", "ipc", "uts", "cgroup")]
+    assert rights["seccompProfile"] == {"type": "RuntimeDefault"}
+    linux["seccomp"] = json.loads(seccomp.read_text())
     linux["maskedPaths"], linux["readonlyPaths"] = MASKED, READ_ONLY
     linux["cgroupsPath"] = "/kubepods/burstable/pod5aaaaaaa-0000-4000-8000-000000000000/" + "5a" * 32
     config.pop("hostname", None)
@@ -67,4 +70,4 @@ def main(bundle, manifests, host, capabilities, arguments):
 
 
 if __name__ == "__main__":
-    main(*(pathlib.Path(name) for name in sys.argv[1:4]), sys.argv[4], sys.argv[5:])
+    main(*(pathlib.Path(name) for name in sys.argv[1:5]), sys.argv[5], sys.argv[6:])

@@ -1,6 +1,7 @@
 # The agent as Kubernetes runs it: the image with the rights and volumes of the chart, by runc. A server and a caller
 # are in "pods" of their own, with cgroups, network namespaces and directories of logs as a kubelet makes them.
-eval "$(scripts/kubernetes helm)"
+assignments=$(scripts/kubernetes helm seccomp)
+eval "$assignments"
 chart() { "$helm" template slowpath packaging/helm/slowpath --namespace slowpath "$@" 2>/dev/null; }
 chart >"$temporary/agent.yaml"
 chart --set 'agent.moreCapabilities={SETUID,SETGID,CHOWN,SETPCAP}' >"$temporary/steps-down.yaml"
@@ -20,7 +21,7 @@ umoci unpack --image "$temporary/of-agent:$(echo "$version" | tr '~+' '--')" "$t
 contained() {
 	local name=$1
 	shift
-	python3 "$here/container.py" "$temporary/bundle/$arch" "$manifest" "$host" "$@" &&
+	python3 "$here/container.py" "$temporary/bundle/$arch" "$manifest" "$host" "$seccomp" "$@" &&
 		runc --root "$temporary/runc" run --bundle "$temporary/bundle/$arch" "$name" </dev/null
 }
 
@@ -106,6 +107,7 @@ check 'the tap sees calls' tap_sees
 check 'nothing else is unseen' silent jq -r '.unseen[].what | select(test(
 	"netfilter|LATENCY|each connection|settings of the server.s namespace|queueing disciplines") | not)' <<<"$(health)"
 check 'it has four capabilities' says 'CapEff: 000000c000080004' status
+check 'the filters of containerd and its own hold' says 'Seccomp_filters: 2' status
 check 'its root is read-only' not touch "/proc/$pid/root/etc/x"
 end
 check 'it ends in good order' says stopped cat "$temporary/serve"
